@@ -1,0 +1,1 @@
+"""What a notebook kernel loads: magics, the live widget, cell profiles."""

@@ -1,0 +1,1 @@
+"""The Jupyter server extension: reads the GPUs once and streams to every viewer."""

@@ -1,0 +1,1 @@
+"""Exercises on the attached GPU; so far, the tour notebook."""

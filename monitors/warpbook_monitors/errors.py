@@ -1,0 +1,40 @@
+"""What can go wrong while monitoring, each with a reason a person can act on.
+
+MonitorError
+├── Unavailable      a source or a device can't be read: `reason` says why
+├── DeviceLost       a device that could be read is gone
+└── RecordingError   a recording can't be read or written: `line` says where
+"""
+
+from __future__ import annotations
+
+from warpbook_monitors.frames import Absence, AbsenceReason
+
+
+class MonitorError(Exception):
+    """Anything this package raises on purpose."""
+
+
+class Unavailable(MonitorError):
+    """A source has nothing to read here, for a reason that can be told."""
+
+    def __init__(
+        self, what: str, reason: AbsenceReason, message: str, remedy: str = ""
+    ) -> None:
+        """Keep the absence as the record that is also sent to viewers."""
+        super().__init__(f"{what}: {message}" + (f" {remedy}" if remedy else ""))
+        self.absence = Absence(what, reason, message, remedy)
+
+
+class DeviceLost(MonitorError):
+    """A device stopped answering for good (fell off the bus, was reset)."""
+
+
+class RecordingError(MonitorError):
+    """A recording is unusable from one line on; what came before is good."""
+
+    def __init__(self, path: str, line: int, message: str) -> None:
+        """Name the file and the 1-based line."""
+        super().__init__(f"{path}, line {line}: {message}")
+        self.path = path
+        self.line = line

@@ -1,0 +1,51 @@
+"""The seam to the outside world: what can be read, and how it is read.
+
+A `Source` finds devices; a `Probe` reads one of them. The sampler gives each
+probe a thread of its own, so a probe may block: only its own device goes stale.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from warpbook_monitors.frames import Device, Replay
+
+
+class Probe(Protocol):
+    """Reads one device; every call comes from the same thread."""
+
+    @property
+    def device(self) -> Device:
+        """The description; it may change between two reads, never its id."""
+
+    def read(self, now_ns: int) -> tuple[float | None, ...]:
+        """Give one value per metric of `device`, None where there is none.
+
+        Args:
+            now_ns: the tick's `time.monotonic_ns()`. Costly values may be
+                remembered from an earlier tick, by the period of their tier.
+
+        Raises:
+            DeviceLost: the device is gone; the next tick asks again.
+        """
+
+    def rest(self) -> None:
+        """Nobody watches for a while: forget what a window must not span."""
+
+
+class Source(Protocol):
+    """Finds the devices of one kind."""
+
+    #: the recording behind it, or None for a live source
+    replay: Replay | None
+
+    def open(self) -> Sequence[Probe]:
+        """Find the devices.
+
+        Raises:
+            Unavailable: there is nothing to read, with the reason.
+        """
+
+    def close(self) -> None:
+        """Give everything back; no probe is read any more."""

@@ -1,0 +1,91 @@
+"""The figures of one profiled cell, as they travel to every view.
+
+Times are in milliseconds, sizes in bytes. `None` is "not known", never zero.
+Names come from the profiled program: views must escape them.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+
+class KernelRow(Struct, frozen=True):
+    """All calls of one GPU kernel."""
+
+    name: str
+    calls: int
+    time_ms: float
+    #: of the summed kernel time of the cell
+    share_ratio: float
+
+
+class CopyRow(Struct, frozen=True):
+    """All copies of one kind, such as "HtoD (Pinned -> Device)"; memsets too."""
+
+    kind: str
+    calls: int
+    size_bytes: int
+    time_ms: float
+
+
+class OperatorRow(Struct, frozen=True):
+    """All calls of one operator on the host (torch's `aten::` names)."""
+
+    name: str
+    calls: int
+    #: time on the host outside nested operators
+    self_ms: float
+
+
+class Lane(Struct, frozen=True):
+    """One row of the timeline: a stream of a GPU, or the host thread's launches."""
+
+    label: str
+    #: relative to the start of the cell, ascending
+    starts_ms: tuple[float, ...]
+    durations_ms: tuple[float, ...]
+    #: positions in `CellProfile.names`
+    names: tuple[int, ...]
+
+
+class Completeness(Struct, frozen=True):
+    """How much of what the cell did is in the trace."""
+
+    launches: int
+    #: launches whose work on the GPU was found
+    matched: int
+    #: events that the lanes leave out, to keep a report small
+    lanes_omitted: int
+    #: what a reader must know before believing the figures, in words
+    warnings: tuple[str, ...] = ()
+
+
+class CellProfile(Struct, frozen=True):
+    """One run of one cell under the profiler."""
+
+    #: from the start of the cell's body to its end, without the profiler's own
+    #: start and stop, with the launches' work waited for
+    wall_ms: float
+    #: the profiler's start and stop around the cell
+    profiler_ms: float
+    #: what it ran on: the GPU's name, or None without one
+    gpu_name: str | None
+    #: union of all kernels, copies and memsets over all streams
+    gpu_busy_ms: float | None
+    kernel_time_ms: float | None
+    copy_time_ms: float | None
+    #: host calls that put work on the GPU, and the time spent in them
+    launches: int
+    launch_api_ms: float
+    #: host calls that waited for the GPU, and the time spent in them
+    synchronizations: int
+    synchronization_ms: float
+    #: the highest allocated and reserved memory of torch's allocator in the cell
+    peak_allocated_bytes: int | None
+    peak_reserved_bytes: int | None
+    kernels: tuple[KernelRow, ...]
+    copies: tuple[CopyRow, ...]
+    operators: tuple[OperatorRow, ...]
+    names: tuple[str, ...]
+    lanes: tuple[Lane, ...]
+    completeness: Completeness
