@@ -24,7 +24,8 @@ class CopyRow(Struct, frozen=True):
 
     kind: str
     calls: int
-    size_bytes: int
+    #: None where the profiler did not say (torch before 2.9)
+    size_bytes: int | None
     time_ms: float
 
 
@@ -38,7 +39,7 @@ class OperatorRow(Struct, frozen=True):
 
 
 class Lane(Struct, frozen=True):
-    """One row of the timeline: a stream of a GPU, or the host thread's launches."""
+    """One row of the timeline: a stream of a GPU, or what a host thread called."""
 
     label: str
     #: relative to the start of the cell, ascending
@@ -54,7 +55,7 @@ class Completeness(Struct, frozen=True):
     launches: int
     #: launches whose work on the GPU was found
     matched: int
-    #: events that the lanes leave out, to keep a report small
+    #: events that the lanes leave out (the shorter ones), to keep a report small
     lanes_omitted: int
     #: what a reader must know before believing the figures, in words
     warnings: tuple[str, ...] = ()
@@ -66,18 +67,25 @@ class CellProfile(Struct, frozen=True):
     #: from the start of the cell's body to its end, without the profiler's own
     #: start and stop, with the launches' work waited for
     wall_ms: float
-    #: the profiler's start and stop around the cell
+    #: the profiler's start and stop around the cell, and the reading of its events
     profiler_ms: float
+    #: of it, the first start in a process, which sets up the profiler's libraries;
+    #: None for every later one
+    first_start_ms: float | None
     #: what it ran on: the GPU's name, or None without one
     gpu_name: str | None
     #: union of all kernels, copies and memsets over all streams
     gpu_busy_ms: float | None
+    #: how many kernels ran; more than launches where a CUDA graph was replayed
+    kernel_calls: int | None
     kernel_time_ms: float | None
     copy_time_ms: float | None
-    #: host calls that put work on the GPU, and the time spent in them
+    #: host calls that put work on the GPU, and the time spent in them (but not in
+    #: those that also wait for the GPU, which is counted as synchronization)
     launches: int
     launch_api_ms: float
-    #: host calls that waited for the GPU, and the time spent in them
+    #: host calls that wait for the GPU (blocking copies too), and the time spent
+    #: in them
     synchronizations: int
     synchronization_ms: float
     #: the highest allocated and reserved memory of torch's allocator in the cell
