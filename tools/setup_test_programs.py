@@ -1,0 +1,110 @@
+"""The programs that tests start: a compiler, a browser, the hub's proxy.
+
+The tests find browser and proxy as `.cache/bin/chromium` and
+`.cache/bin/configurable-http-proxy`, wherever they really are.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+from setup_steps import (
+    PYTHON,
+    ROOT,
+    TEST_PROGRAMS,
+    apt_install,
+    once,
+    run,
+    say,
+    which,
+)
+
+
+def install() -> None:
+    """Have all of them, installing what is missing."""
+    compiler()
+    chromium()
+    proxy()
+
+
+def compiler() -> None:
+    """Have a C compiler with headers; the stub of NVML is written in C."""
+    probe = ["cc", "-E", "-include", "stdio.h", "-x", "c", "/dev/null"]
+    if which("cc") and subprocess.run(probe, capture_output=True).returncode == 0:
+        return
+    apt_install("the tests need a C compiler", "gcc", "libc6-dev")
+
+
+def chromium() -> None:
+    """Have a Chromium that runs headless: installed, Debian's, or Playwright's."""
+    link = TEST_PROGRAMS / "chromium"
+    if _is_browser(link):
+        return
+    found = _installed_browser()
+    if not found and _os_id() == "debian":
+        apt_install("the tests need Chromium", "chromium", "fonts-dejavu-core")
+        found = _installed_browser()
+    if not found:
+        say("fetching Playwright's own Chromium; its libraries may need sudo")
+        with_libraries = ["--with-deps"] if shutil.which("apt-get") else []
+        run(PYTHON, "-m", "playwright", "install", *with_libraries, "chromium")
+        found = _playwright_browser()
+    _link(link, found)
+
+
+def proxy() -> None:
+    """Have the proxy that JupyterHub starts."""
+    prefix = ROOT / ".cache" / "proxy"
+    program = prefix / "node_modules" / ".bin" / "configurable-http-proxy"
+    wanted = "configurable-http-proxy@5"
+
+    def install_proxy() -> None:
+        say(f"installing {wanted} for the hub's tests")
+        run("npm", "install", "--no-fund", "--no-audit", "--prefix", prefix, wanted)
+        _link(TEST_PROGRAMS / program.name, program)
+
+    once("proxy", wanted, [TEST_PROGRAMS / program.name], install_proxy)
+
+
+def _installed_browser() -> Path | None:
+    """A browser on PATH that runs.
+
+    Ubuntu's `chromium` starts a snap, which can't see the tests' folders (or is
+    not there at all and only says so).
+    """
+    for name in ("chromium", "chromium-browser", "google-chrome"):
+        found = which(name)
+        if found and "snap" not in Path(found).resolve().parts:
+            if b"snap" not in Path(found).read_bytes()[:4096] and _is_browser(found):
+                return Path(found)
+    return None
+
+
+def _is_browser(program: str | Path) -> bool:
+    try:
+        told = subprocess.run([program, "--version"], capture_output=True, timeout=60)
+    except OSError:
+        return False
+    return told.returncode == 0 and b"Chrom" in told.stdout
+
+
+def _playwright_browser() -> Path:
+    ask = (
+        "from playwright.sync_api import sync_playwright as start\n"
+        "with start() as playwright: print(playwright.chromium.executable_path)"
+    )
+    told = subprocess.run([PYTHON, "-c", ask], capture_output=True, check=True)
+    return Path(told.stdout.decode().strip())
+
+
+def _os_id() -> str:
+    lines = Path("/etc/os-release").read_text().splitlines()
+    return next((line[3:].strip('"') for line in lines if line.startswith("ID=")), "")
+
+
+def _link(at: Path, to: Path) -> None:
+    at.parent.mkdir(parents=True, exist_ok=True)
+    at.unlink(missing_ok=True)
+    at.symlink_to(to)
