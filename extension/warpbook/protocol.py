@@ -11,9 +11,9 @@ The client answers `Subscribe`, as often as it likes; then come `Frame`s, and
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from warpbook_monitors.frames import (
     PROTOCOL_VERSION,
@@ -36,8 +36,10 @@ __all__ = [
     "ClientMessage",
     "CloseCode",
     "Device",
+    "Devices",
     "Error",
     "Frame",
+    "Gap",
     "Hello",
     "Replay",
     "ServerMessage",
@@ -96,8 +98,8 @@ class Error(Struct, frozen=True, tag="error"):
 class CellReport(Struct, frozen=True, tag="cell_report"):
     """The profile of one cell, from the kernel that ran it to every open view."""
 
-    #: unique, chosen by the kernel: letters, digits and dashes
-    id: str
+    #: unique, chosen by the kernel
+    id: Annotated[str, Meta(pattern="^[A-Za-z0-9-]{1,64}$")]
     protocol: int
     kernel_id: str
     #: path of the notebook as Jupyter names it, where the kernel knows it
@@ -106,7 +108,7 @@ class CellReport(Struct, frozen=True, tag="cell_report"):
     cell_id: str | None
     execution_count: int | None
     #: first line of the cell
-    title: str
+    title: Annotated[str, Meta(max_length=200)]
     started_ms: float
     ended_ms: float
     status: Literal["ok", "error", "interrupted"]

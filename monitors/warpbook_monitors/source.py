@@ -7,9 +7,10 @@ probe a thread of its own, so a probe may block: only its own device goes stale.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
-from warpbook_monitors.frames import Device, Replay
+from warpbook_monitors.frames import Absence, Device, Replay
 
 
 class Probe(Protocol):
@@ -34,13 +35,21 @@ class Probe(Protocol):
         """Nobody watches for a while: forget what a window must not span."""
 
 
+@dataclass(frozen=True)
+class Opened:
+    """What a source found."""
+
+    probes: Sequence[Probe]
+    #: what a person may expect of this source and it can't give
+    absences: tuple[Absence, ...] = ()
+    #: the recording behind the probes, or None for a live source
+    replay: Replay | None = None
+
+
 class Source(Protocol):
     """Finds the devices of one kind."""
 
-    #: the recording behind it, or None for a live source
-    replay: Replay | None
-
-    def open(self) -> Sequence[Probe]:
+    def open(self) -> Opened:
         """Find the devices.
 
         Raises:

@@ -1,0 +1,1 @@
+"""Bokeh figures for what people explore; pure: records in, a figure out."""

@@ -1,0 +1,117 @@
+"""A device's history in a span of time, to zoom into."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from bokeh.layouts import column
+from bokeh.models import ColumnDataSource, CustomJSTickFormatter, HoverTool, Range1d
+from bokeh.palettes import Category10
+from bokeh.plotting import figure
+
+from warpbook.figures.item import figure_item
+from warpbook_monitors.frames import Device, Frame, Unit
+from warpbook_monitors.history import decode
+
+#: a figure for each unit that a person compares over time, in this order
+_UNITS: dict[Unit, tuple[str, str]] = {
+    "ratio": ("share of the time or of the most possible", "0 %"),
+    "bytes_per_s": ("bytes per second", "0.0 b"),
+    "bytes": ("bytes", "0.0 ib"),
+    "watts": ("watts", "0"),
+    "mhz": ("MHz", "0"),
+    "celsius": ("°C", "0"),
+    "ms": ("ms", "0.00"),
+}
+_GAP_MS = 1000.0
+
+
+def history_item(
+    device: Device,
+    position: int,
+    messages: Sequence[bytes],
+    theme: str,
+    replay_name: str | None,
+) -> str:
+    """Draw one device, a plot for each unit over one time axis, as a Bokeh item.
+
+    Args:
+        device: the description that the readings' values follow.
+        position: of the device in the frames.
+        messages: the encoded stream of the span.
+        theme: "dark" or "light".
+        replay_name: of the recording, if these are not live values.
+    """
+    data = _columns(device, position, messages)
+    source = ColumnDataSource(data)
+    times = data["time_ms"]
+    # with no reading in the span there is nothing to zoom; Bokeh wants a range
+    shared = Range1d(start=times[0] if times else 0, end=times[-1] if times else 1)
+    title = (
+        device.name if replay_name is None else f"REPLAY {replay_name}: {device.name}"
+    )
+    plots: list[figure] = []
+    for unit, (label, number) in _UNITS.items():
+        metrics = [m for m in device.metrics if m.unit == unit and m.state == "ok"]
+        if not metrics:
+            continue
+        plot = figure(
+            title=None if plots else title,
+            height=180,
+            sizing_mode="stretch_width",
+            x_axis_type="datetime",
+            x_range=shared,
+            tools="xpan,xwheel_zoom,xbox_zoom,reset,save",
+            active_scroll="xwheel_zoom",
+            y_axis_label=label,
+        )
+        palette = Category10[10]
+        for at, metric in enumerate(metrics):
+            line = plot.line(
+                "time_ms",
+                metric.name,
+                source=source,
+                legend_label=metric.label,
+                color=palette[at % len(palette)],
+            )
+            plot.add_tools(
+                HoverTool(
+                    renderers=[line],
+                    mode="vline",
+                    tooltips=[(metric.label, f"@{metric.name}{{{number}}}")],
+                )
+            )
+        if unit == "ratio":
+            plot.yaxis.formatter = CustomJSTickFormatter(
+                code="return Math.round(tick * 100) + ' %'"
+            )
+        plot.legend.click_policy = "hide"
+        plot.legend.label_text_font_size = "9px"
+        plots.append(plot)
+    return figure_item(column(*plots, sizing_mode="stretch_width"), theme)
+
+
+def _columns(
+    device: Device, position: int, messages: Sequence[bytes]
+) -> dict[str, list[float]]:
+    """Turn the stream into columns; NaN breaks the line where nothing was read."""
+    names = [metric.name for metric in device.metrics]
+    columns: dict[str, list[float]] = {"time_ms": [], **{name: [] for name in names}}
+    for encoded in messages:
+        message = decode(encoded)
+        if not isinstance(message, Frame):
+            continue
+        times = columns["time_ms"]
+        if times and message.time_ms - times[-1] > _GAP_MS:
+            times.append(times[-1] + 1)
+            for name in names:
+                columns[name].append(math.nan)
+        values = next(
+            (each.values for each in message.readings if each.device == position), ()
+        )
+        times.append(message.time_ms)
+        for at, name in enumerate(names):
+            value = values[at] if at < len(values) else None
+            columns[name].append(math.nan if value is None else value)
+    return columns

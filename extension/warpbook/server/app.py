@@ -1,0 +1,115 @@
+"""The Jupyter server extension: builds the parts and gives them their routes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from jupyter_server.base.handlers import AuthenticatedFileHandler
+from jupyter_server.extension.application import ExtensionApp
+from traitlets import Bool, Float, Int, Unicode
+
+from warpbook.server.bokehjs import bokehjs_folder
+from warpbook.server.broadcast import Broadcaster
+from warpbook.server.ingest import Ingest
+from warpbook.server.reports import Reports
+from warpbook.server.rest import (
+    CapabilitiesHandler,
+    HistoryFigureHandler,
+    ReportFigureHandler,
+    StateHandler,
+)
+from warpbook.server.stream import StreamHandler
+from warpbook_monitors.history import History
+from warpbook_monitors.open_sources import default_sources, replay_sources
+from warpbook_monitors.own_cost import Costs, OwnCostSource
+from warpbook_monitors.sampler import BASE_RATE_HZ, Sampler
+
+
+class WarpbookApp(ExtensionApp):
+    """A GPU lab inside JupyterLab."""
+
+    name = "warpbook"
+    description = "Streams what the GPUs do, and keeps cell reports."
+
+    rate_hz = Float(
+        BASE_RATE_HZ,
+        min=1.0,
+        max=10.0,
+        help="How often the devices are read while somebody watches, per second. "
+        "A GPM window is at least 100 ms, so more than 10 would show nothing new.",
+    ).tag(config=True)
+    history_seconds = Float(
+        600.0,
+        min=10.0,
+        max=3600.0,
+        help="How much of the stream is kept for views that are opened or come back "
+        "later. Ten minutes of eight GPUs take about 15 MB.",
+    ).tag(config=True)
+    max_viewers = Int(
+        256, min=1, max=10_000, help="Connections to the stream at a time."
+    ).tag(config=True)
+    replay_file = Unicode(
+        "",
+        help="Play this recording in the place of this machine's GPUs. Without it, "
+        "the recording that ships with warpbook is played where there is no GPU.",
+    ).tag(config=True)
+    open_dashboard = Bool(False, help="Open the dashboard when JupyterLab starts.").tag(
+        config=True
+    )
+
+    def initialize_settings(self) -> None:
+        """Build the parts; no device is looked for before somebody asks."""
+        costs = Costs()
+        sources = (
+            replay_sources(Path(self.replay_file))
+            if self.replay_file
+            else default_sources()
+        )
+        sampler = Sampler([*sources, OwnCostSource(costs)], self.rate_hz, costs)
+        history = History(self.history_seconds, self.rate_hz)
+        self._reports = Reports()
+        self._broadcaster = Broadcaster(sampler, history, costs)
+        self._ingest = Ingest(self._broadcaster, self._reports)
+        self._ingest.start()
+        if self.open_dashboard and self.serverapp is not None:
+            settings = self.serverapp.web_app.settings
+            page_config = settings.setdefault("page_config_data", {})
+            page_config["warpbookOpenDashboard"] = "true"
+
+    def initialize_handlers(self) -> None:
+        """Put the routes below `<base_url>/warpbook/`."""
+        shared: dict[str, Any] = {
+            "broadcaster": self._broadcaster,
+            "reports": self._reports,
+        }
+        api = "/warpbook/api/v1"
+        self.handlers += [
+            (
+                f"{api}/stream",
+                StreamHandler,
+                {**shared, "max_viewers": self.max_viewers},
+            ),
+            (f"{api}/capabilities", CapabilitiesHandler, shared),
+            (f"{api}/state", StateHandler, shared),
+            (f"{api}/history/figure", HistoryFigureHandler, shared),
+            (
+                f"{api}/reports/([A-Za-z0-9-]{{1,64}})/figure",
+                ReportFigureHandler,
+                shared,
+            ),
+        ]
+        folder = bokehjs_folder()
+        if folder is not None:
+            self.handlers.append(
+                (
+                    r"/warpbook/bokehjs/(bokeh[a-z-]*\.min\.js)",
+                    AuthenticatedFileHandler,
+                    {"path": str(folder)},
+                )
+            )
+
+    async def stop_extension(self) -> None:
+        """Stop reading and listening."""
+        self._ingest.stop()
+        await self._broadcaster.close()

@@ -1,0 +1,220 @@
+"""One stream of frames to many viewers: each frame is encoded once.
+
+Everything here runs on the server's event loop; the sampler's thread only hands
+its messages over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from typing import Protocol
+
+from warpbook._version import __version__
+from warpbook.protocol import (
+    PROTOCOL_VERSION,
+    Device,
+    Devices,
+    Frame,
+    Gap,
+    Hello,
+    StateNow,
+)
+from warpbook.server.loop_lag import measure_loop_lag
+from warpbook.server.selection import Pace, Selection, encode
+from warpbook_monitors.history import History
+from warpbook_monitors.own_cost import Costs
+from warpbook_monitors.sampler import Message, Sampler
+
+#: how long a single request keeps the devices being read
+SCRAPE_WATCH_S = 5.0
+#: two ticks and a GPM window: the first frame that says anything of a woken GPU
+_WAKE_S = 0.35
+
+
+class Viewer(Protocol):
+    """Somebody who is sent frames."""
+
+    def send_frame(self, encoded: bytes, time_ms: float) -> bool:
+        """Send a frame unless the one before is still on its way; then False."""
+
+    def send(self, encoded: bytes) -> None:
+        """Send a message that must not be left out."""
+
+
+class _Group:
+    """The viewers of one selection."""
+
+    def __init__(self, selection: Selection, base_rate_hz: float) -> None:
+        self.selection = selection
+        self.pace = Pace(selection.rate_hz, base_rate_hz)
+        self.viewers: set[Viewer] = set()
+
+
+class Broadcaster:
+    """Starts and rests the sampler with its viewers, and feeds them."""
+
+    def __init__(self, sampler: Sampler, history: History, costs: Costs) -> None:
+        """Take a sampler that is not open yet."""
+        self.sampler = sampler
+        self.history = history
+        self._costs = costs
+        self._groups: dict[Selection, _Group] = {}
+        self._everyone: set[Viewer] = set()
+        self._watch = contextlib.ExitStack()
+        self._opening: asyncio.Task[None] | None = None
+        self._scraped: asyncio.TimerHandle | None = None
+        self._woken_s: float | None = None
+        self._closed = False
+        costs.viewers = 0
+        costs.frames_dropped = 0
+
+    async def ready(self) -> None:
+        """Wait until the devices are found; the first call makes them be looked for."""
+        if self._opening is None:
+            self._opening = asyncio.create_task(self._open())
+        await asyncio.shield(self._opening)
+
+    async def close(self) -> None:
+        """Stop the sampler; it may take a second if a driver hangs."""
+        self._closed = True
+        self._watch.close()
+        if self._scraped is not None:
+            self._scraped.cancel()
+        if self._opening is not None:
+            await self._opening
+            await asyncio.to_thread(self.sampler.close)
+
+    def hello(self) -> Hello:
+        """Describe the stream as it is now."""
+        return Hello(
+            protocol=PROTOCOL_VERSION,
+            version=__version__,
+            time_ms=time.time() * 1000,
+            rate_hz=self.sampler.rate_hz,
+            devices=self.devices,
+            absences=self.sampler.absences,
+            replay=self.sampler.replay,
+        )
+
+    @property
+    def devices(self) -> tuple[Device, ...]:
+        """What is being read."""
+        return self.sampler.devices
+
+    @property
+    def watched(self) -> bool:
+        """Whether the devices are being read."""
+        return self._woken_s is not None
+
+    async def state(self) -> StateNow:
+        """Give the newest frame, waking the sampler if it rests."""
+        await self.ready()
+        if self._scraped is not None:
+            self._scraped.cancel()
+        self._scraped = asyncio.get_running_loop().call_later(
+            SCRAPE_WATCH_S, self._forget_scrape
+        )
+        self._attend()
+        awake_s = time.monotonic() - (self._woken_s or 0.0)
+        await asyncio.sleep(max(_WAKE_S - awake_s, 0))
+        return StateNow(
+            protocol=PROTOCOL_VERSION,
+            version=__version__,
+            devices=self.devices,
+            absences=self.sampler.absences,
+            replay=self.sampler.replay,
+            frame=self.sampler.newest,
+        )
+
+    @property
+    def connections(self) -> int:
+        """How many viewers are connected, with or without frames."""
+        return len(self._everyone)
+
+    def connect(self, viewer: Viewer) -> None:
+        """Begin to send `viewer` what is for everybody."""
+        self._everyone.add(viewer)
+
+    def disconnect(self, viewer: Viewer) -> None:
+        """Forget a viewer altogether."""
+        self._everyone.discard(viewer)
+        self.unsubscribe(viewer)
+
+    def subscribe(self, viewer: Viewer, selection: Selection) -> None:
+        """Send `viewer` the frames of `selection` from now on."""
+        self.unsubscribe(viewer)
+        group = self._groups.get(selection)
+        if group is None:
+            group = _Group(selection, self.sampler.rate_hz)
+            self._groups[selection] = group
+        group.viewers.add(viewer)
+        self._attend()
+
+    def unsubscribe(self, viewer: Viewer) -> None:
+        """Send `viewer` no more frames."""
+        for group in self._groups.values():
+            group.viewers.discard(viewer)
+        self._groups = {each: g for each, g in self._groups.items() if g.viewers}
+        self._attend()
+
+    def send_everyone(self, encoded: bytes) -> None:
+        """Send a message to every connected viewer."""
+        for viewer in tuple(self._everyone):
+            viewer.send(encoded)
+
+    async def _open(self) -> None:
+        loop = asyncio.get_running_loop()
+
+        def hand_over(message: Message) -> None:
+            # a loop that is closing takes no more, and nobody is left to tell
+            with contextlib.suppress(RuntimeError):
+                loop.call_soon_threadsafe(self._take, message)
+
+        self.sampler.listen(hand_over)
+        await asyncio.to_thread(self.sampler.open)
+
+    def _take(self, message: Message) -> None:
+        encoded = encode(message)
+        if isinstance(message, Frame):
+            self.history.append(message.time_ms, encoded)
+            self._send_frame(message, encoded)
+            return
+        time_ms = message.to_ms if isinstance(message, Gap) else message.time_ms
+        self.history.append(time_ms, encoded)
+        if isinstance(message, Devices):
+            self.send_everyone(encoded)
+            return
+        for group in self._groups.values():
+            for viewer in tuple(group.viewers):
+                viewer.send(encoded)
+
+    def _send_frame(self, frame: Frame, whole: bytes) -> None:
+        dropped = 0
+        for group in tuple(self._groups.values()):
+            if not group.pace.takes(frame.time_ms):
+                continue
+            encoded = group.selection.encode(frame, whole)
+            for viewer in tuple(group.viewers):
+                dropped += not viewer.send_frame(encoded, frame.time_ms)
+        if dropped:
+            self._costs.frames_dropped = (self._costs.frames_dropped or 0) + dropped
+
+    def _forget_scrape(self) -> None:
+        self._scraped = None
+        self._attend()
+
+    def _attend(self) -> None:
+        """Let the sampler run exactly while somebody wants frames."""
+        viewers = sum(len(group.viewers) for group in self._groups.values())
+        self._costs.viewers = viewers
+        wanted = (viewers > 0 or self._scraped is not None) and not self._closed
+        if wanted and not self.watched:
+            self._watch.enter_context(self.sampler.watch("server"))
+            lag = asyncio.create_task(measure_loop_lag(self._costs))
+            self._watch.callback(lag.cancel)
+            self._woken_s = time.monotonic()
+        elif not wanted and self.watched:
+            self._watch.close()
+            self._woken_s = None

@@ -1,0 +1,139 @@
+"""Where kernels hand in cell reports: HTTP on loopback, behind a secret.
+
+The address and the secret are in the environment of the kernels that this server
+starts. A kernel started elsewhere has neither, and says so to its user.
+"""
+
+from __future__ import annotations
+
+import hmac
+import os
+import secrets
+from typing import Any
+
+import msgspec
+from tornado import httpserver, netutil, web
+
+from warpbook.protocol import (
+    ENV_INGEST_SECRET,
+    ENV_INGEST_URL,
+    MAX_REPORT_BYTES,
+    PROTOCOL_VERSION,
+    CellReport,
+)
+from warpbook.server.broadcast import Broadcaster
+from warpbook.server.reports import Reports
+from warpbook.server.selection import encode
+
+_decode = msgspec.json.Decoder(CellReport).decode
+
+
+class Ingest:
+    """A small HTTP server beside Jupyter's own."""
+
+    def __init__(self, broadcaster: Broadcaster, reports: Reports) -> None:
+        """Prepare it; nothing listens yet."""
+        self._secret = secrets.token_urlsafe(32)
+        shared = {
+            "secret": self._secret,
+            "broadcaster": broadcaster,
+            "reports": reports,
+        }
+        application = web.Application(
+            [
+                ("/v1/reports", _ReportHandler, shared),
+                ("/v1/state", _StateHandler, shared),
+            ],
+            log_function=_log_nothing,
+        )
+        # a little more than a report may be, so that a large one gets an answer
+        self._server = httpserver.HTTPServer(
+            application, max_body_size=4 * MAX_REPORT_BYTES
+        )
+
+    def start(self) -> None:
+        """Listen, and tell the kernels to come where."""
+        sockets = netutil.bind_sockets(0, "127.0.0.1")
+        self._server.add_sockets(sockets)
+        port = sockets[0].getsockname()[1]
+        os.environ[ENV_INGEST_URL] = f"http://127.0.0.1:{port}"
+        os.environ[ENV_INGEST_SECRET] = self._secret
+
+    def stop(self) -> None:
+        """Listen no more."""
+        self._server.stop()
+        os.environ.pop(ENV_INGEST_URL, None)
+        os.environ.pop(ENV_INGEST_SECRET, None)
+
+
+class _Handler(web.RequestHandler):
+    """Answers only to those who know the secret."""
+
+    def initialize(
+        self, secret: str, broadcaster: Broadcaster, reports: Reports
+    ) -> None:
+        self._secret = secret
+        self._broadcaster = broadcaster
+        self._reports = reports
+
+    def prepare(self) -> None:
+        given = self.request.headers.get("Authorization", "")
+        if not hmac.compare_digest(given.encode(), f"Bearer {self._secret}".encode()):
+            raise web.HTTPError(403, reason="The secret of the ingest is wrong.")
+
+    def write_error(self, status_code: int, **kwargs: Any) -> None:
+        self.finish({"message": self._reason})
+
+
+class _ReportHandler(_Handler):
+    def post(self) -> None:
+        body = self.request.body
+        if len(body) > MAX_REPORT_BYTES:
+            self._refuse(413, f"A report may have {MAX_REPORT_BYTES} bytes.")
+            return
+        try:
+            protocol = msgspec.json.decode(body, type=_Versioned).protocol
+            if protocol != PROTOCOL_VERSION:
+                self._refuse(
+                    409,
+                    f"The server speaks protocol {PROTOCOL_VERSION}, the kernel "
+                    f"{protocol}: install the same warpbook in both environments.",
+                )
+                return
+            report = _decode(body)
+            _check(report)
+        except (msgspec.MsgspecError, ValueError) as error:
+            self._refuse(400, f"Not a cell report: {error}")
+            return
+        self._broadcaster.send_everyone(self._reports.add(report))
+        self.set_status(204)
+
+    def _refuse(self, status: int, message: str) -> None:
+        self.set_status(status)
+        self.finish({"message": message})
+
+
+class _StateHandler(_Handler):
+    async def get(self) -> None:
+        self.set_header("Content-Type", "application/json")
+        self.finish(encode(await self._broadcaster.state()))
+
+
+class _Versioned(msgspec.Struct):
+    """What every version of a report has."""
+
+    protocol: int
+
+
+def _check(report: CellReport) -> None:
+    """Refuse what the views could not draw."""
+    names = len(report.profile.names)
+    for lane in report.profile.lanes:
+        if not len(lane.starts_ms) == len(lane.durations_ms) == len(lane.names):
+            raise ValueError("A lane's columns differ in length.")
+        if any(not 0 <= name < names for name in lane.names):
+            raise ValueError("A lane names an event that there is not.")
+
+
+def _log_nothing(handler: web.RequestHandler) -> None:
+    """Kernels hand in reports often; the server's log is for its users."""

@@ -1,0 +1,147 @@
+"""The plain requests: what is there, how it is now, and figures to explore."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import threading
+from collections.abc import Callable
+
+from jupyter_server.auth.decorator import authorized
+from jupyter_server.base.handlers import APIHandler
+from tornado import web
+
+from warpbook._version import __version__
+from warpbook.protocol import PROTOCOL_VERSION, Capabilities
+from warpbook.server.bokehjs import bokeh_version
+from warpbook.server.broadcast import Broadcaster
+from warpbook.server.reports import Reports
+from warpbook.server.selection import MIN_RATE_HZ, encode
+
+#: one figure at a time: bokeh is slow to import and keeps state of its own
+_drawing = threading.Lock()
+
+
+class _Handler(APIHandler):
+    """A request of a view; polling is not a person's activity."""
+
+    auth_resource = "warpbook"
+    _track_activity = False
+
+    def initialize(self, broadcaster: Broadcaster, reports: Reports) -> None:
+        """Take what the application shares."""
+        self._broadcaster = broadcaster
+        self._reports = reports
+
+    def finish_json(self, encoded: bytes) -> None:
+        """Answer with JSON that is encoded already."""
+        self.set_header("Content-Type", "application/json")
+        self.finish(encoded)
+
+    async def finish_figure(self, draw: Callable[[str], str]) -> None:
+        """Draw off the event loop: the first time imports bokeh, almost a second."""
+        theme = "dark" if self.get_query_argument("theme", "") == "dark" else "light"
+
+        def drawn() -> str:
+            with _drawing:
+                return draw(theme)
+
+        self.finish_json((await asyncio.to_thread(drawn)).encode())
+
+
+class CapabilitiesHandler(_Handler):
+    """`GET api/v1/capabilities`."""
+
+    @web.authenticated
+    @authorized
+    async def get(self) -> None:
+        """Tell what is there and why something is not."""
+        await self._broadcaster.ready()
+        sampler = self._broadcaster.sampler
+        self.finish_json(
+            encode(
+                Capabilities(
+                    protocol=PROTOCOL_VERSION,
+                    version=__version__,
+                    min_rate_hz=MIN_RATE_HZ,
+                    max_rate_hz=sampler.rate_hz,
+                    history_seconds=self._broadcaster.history.seconds,
+                    devices=sampler.devices,
+                    absences=sampler.absences,
+                    replay=sampler.replay,
+                    bokeh=bokeh_version(),
+                )
+            )
+        )
+
+
+class StateHandler(_Handler):
+    """`GET api/v1/state`."""
+
+    @web.authenticated
+    @authorized
+    async def get(self) -> None:
+        """Give the newest frame; asking counts as watching for a few seconds."""
+        self.finish_json(encode(await self._broadcaster.state()))
+
+
+class HistoryFigureHandler(_Handler):
+    """`GET api/v1/history/figure?device=ID&from_ms=&to_ms=`."""
+
+    @web.authenticated
+    @authorized
+    async def get(self) -> None:
+        """Draw one device's history in a span of time."""
+        await self._broadcaster.ready()
+        from_ms, to_ms = self._time("from_ms"), self._time("to_ms")
+        if not from_ms < to_ms:
+            raise web.HTTPError(400, "from_ms must be before to_ms.")
+        device_id = self.get_query_argument("device")
+        positions = {d.id: at for at, d in enumerate(self._broadcaster.devices)}
+        position = positions.get(device_id)
+        if position is None:
+            raise web.HTTPError(404, f"There is no device {device_id[:80]!r}.")
+        device = self._broadcaster.devices[position]
+        replay = self._broadcaster.sampler.replay
+        messages = tuple(self._broadcaster.history.entries(from_ms, to_ms))
+
+        def draw(theme: str) -> str:
+            # bokeh must not be imported on the event loop
+            from warpbook.figures.history import history_item  # noqa: PLC0415
+
+            label = replay.name if replay and device.origin == "replay" else None
+            return history_item(device, position, messages, theme, label)
+
+        await self.finish_figure(draw)
+
+    def _time(self, name: str) -> float:
+        try:
+            time_ms = float(self.get_query_argument(name))
+        except ValueError:
+            time_ms = math.nan
+        if not math.isfinite(time_ms):
+            raise web.HTTPError(400, f"{name} must be a Unix time in ms.")
+        return time_ms
+
+
+class ReportFigureHandler(_Handler):
+    """`GET api/v1/reports/<id>/figure`."""
+
+    @web.authenticated
+    @authorized
+    async def get(self, report_id: str) -> None:
+        """Draw the timeline of a cell."""
+        report = self._reports.get(report_id)
+        if report is None:
+            raise web.HTTPError(
+                404, "This server keeps no such report; run the cell again."
+            )
+
+        def draw(theme: str) -> str:
+            # bokeh must not be imported on the event loop
+            from warpbook.figures.item import figure_item  # noqa: PLC0415
+            from warpbook.figures.timeline import timeline  # noqa: PLC0415
+
+            return figure_item(timeline(report.profile, report.title), theme)
+
+        await self.finish_figure(draw)

@@ -1,0 +1,214 @@
+"""The WebSocket: one viewer, from its handshake to its close."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Awaitable
+from typing import Any
+
+import msgspec
+from jupyter_server.auth.decorator import ws_authenticated
+from jupyter_server.base.handlers import JupyterHandler
+from jupyter_server.base.websocket import WebSocketMixin
+from jupyter_server.utils import ensure_async
+from tornado import web, websocket
+from tornado.iostream import IOStream
+
+from warpbook.protocol import (
+    MAX_CLIENT_MESSAGE_BYTES,
+    ClientMessage,
+    CloseCode,
+    Error,
+    Frame,
+    Gap,
+    Subscribe,
+)
+from warpbook.server.broadcast import Broadcaster
+from warpbook.server.reports import Reports
+from warpbook.server.selection import Pace, Refused, Selection, encode, select
+from warpbook_monitors.history import decode
+
+#: messages that can't be understood, after which the connection is closed
+MAX_GARBAGE = 10
+#: messages that must not be left out, sent while nothing gets through
+MAX_WAITING = 100
+#: of frames in the kernel's send buffer, which a slow viewer sees late
+_SEND_BUFFER_BYTES = 64 * 1024
+#: history is sent in pieces, so that it does not fill the memory for a slow viewer
+_CATCH_UP_MESSAGES = 100
+
+_decode = msgspec.json.Decoder(ClientMessage).decode
+
+
+class StreamHandler(WebSocketMixin, websocket.WebSocketHandler, JupyterHandler):
+    """`GET <base_url>/warpbook/api/v1/stream`."""
+
+    def initialize(
+        self, broadcaster: Broadcaster, reports: Reports, max_viewers: int
+    ) -> None:
+        """Take what the application shares."""
+        self._broadcaster = broadcaster
+        self._reports = reports
+        self._max_viewers = max_viewers
+        self._garbage = 0
+        self._waiting = 0
+        self._skipped_ms: float | None = None
+        self._catch_up: asyncio.Task[None] | None = None
+
+    @ws_authenticated
+    async def get(self, *args: Any, **kwargs: Any) -> None:
+        """Refuse whoever may not read, before the upgrade."""
+        allowed = await ensure_async(
+            self.authorizer.is_authorized(self, self.current_user, "read", "warpbook")
+        )
+        if not allowed:
+            raise web.HTTPError(403)
+        upgrade: Awaitable[None] | None = super().get(*args, **kwargs)
+        if upgrade is not None:
+            await upgrade
+
+    @property
+    def max_message_size(self) -> int:
+        """Tornado closes with 1009 what is larger."""
+        return MAX_CLIENT_MESSAGE_BYTES
+
+    async def open(self, *args: Any, **kwargs: Any) -> None:
+        """Say hello, once the devices are known."""
+        super().open(*args, **kwargs)
+        if self._broadcaster.connections >= self._max_viewers:
+            self.close(
+                CloseCode.TOO_MANY_VIEWERS,
+                f"This server allows {self._max_viewers} viewers at a time.",
+            )
+            return
+        self.set_nodelay(True)
+        self._bound_send_buffer()
+        await self._broadcaster.ready()
+        self.send(encode(self._broadcaster.hello()))
+        for report in self._reports.encoded():
+            self.send(report)
+        self._broadcaster.connect(self)
+
+    def on_message(self, message: str | bytes) -> None:
+        """Serve a subscription, or say why not."""
+        try:
+            asked = _decode(message)
+            if isinstance(asked, Subscribe):
+                self._subscribe(asked)
+            else:
+                self._stop_frames()
+        except msgspec.MsgspecError as error:
+            self._refuse(Error("garbage", f"Not a message of this protocol: {error}"))
+        except Refused as refused:
+            self._refuse(refused.error)
+
+    def on_close(self) -> None:
+        """Forget this viewer."""
+        self._stop_frames()
+        self._broadcaster.disconnect(self)
+        super().on_close()
+
+    def send_frame(self, encoded: bytes, time_ms: float) -> bool:
+        """Send a frame, or skip it while the one before is still on its way."""
+        if self._busy():
+            if self._skipped_ms is None:
+                self._skipped_ms = time_ms
+            return False
+        if self._skipped_ms is not None:
+            gap = Gap(
+                self._skipped_ms,
+                time_ms,
+                "slow_reader",
+                "The connection was too slow; ask again with since_ms.",
+            )
+            self._skipped_ms = None
+            self.send(encode(gap))
+        self._waiting = 0
+        self._write(encoded)
+        return True
+
+    def send(self, encoded: bytes) -> None:
+        """Send a message that must not be left out."""
+        if self._busy():
+            self._waiting += 1
+            if self._waiting > MAX_WAITING:
+                self.close(1013, "The connection is too slow.")
+                return
+        self._write(encoded)
+
+    def _subscribe(self, asked: Subscribe) -> None:
+        selection = select(
+            asked, self._broadcaster.devices, self._broadcaster.sampler.rate_hz
+        )
+        self._stop_frames()
+        if asked.since_ms is None:
+            self._broadcaster.subscribe(self, selection)
+            return
+        self._catch_up = asyncio.create_task(
+            self._send_since(selection, asked.since_ms)
+        )
+
+    async def _send_since(self, selection: Selection, since_ms: float) -> None:
+        """Send what the history holds, as fast as it is taken; then go live."""
+        broadcaster = self._broadcaster
+        history = broadcaster.history
+        lost_ms = history.lost_since(since_ms)
+        if lost_ms is not None:
+            gap = Gap(
+                since_ms, lost_ms, "expired", "Older than the history that is kept."
+            )
+            self.send(encode(gap))
+        pace = Pace(selection.rate_hz, broadcaster.sampler.rate_hz)
+        with contextlib.suppress(websocket.WebSocketClosedError):
+            while missed := history.since(since_ms)[:_CATCH_UP_MESSAGES]:
+                for time_ms, encoded in missed:
+                    since_ms = time_ms
+                    frame = decode(encoded)
+                    if isinstance(frame, Frame):
+                        if not pace.takes(time_ms):
+                            continue
+                        encoded = selection.encode(frame, encoded)
+                    await self.write_message(encoded)
+            broadcaster.subscribe(self, selection)
+
+    def _stop_frames(self) -> None:
+        if self._catch_up is not None:
+            self._catch_up.cancel()
+            self._catch_up = None
+        self._broadcaster.unsubscribe(self)
+
+    def _refuse(self, error: Error) -> None:
+        self.send(encode(error))
+        self._garbage += 1
+        if error.code == "protocol_version":
+            self.close(CloseCode.PROTOCOL_VERSION, "protocol version")
+        elif self._garbage >= MAX_GARBAGE:
+            self.close(CloseCode.GARBAGE, "too many messages that were refused")
+
+    def _busy(self) -> bool:
+        stream = self._stream()
+        return stream is not None and stream.writing()
+
+    def _write(self, encoded: bytes) -> None:
+        # not awaited: one slow viewer must not hold up the others
+        with contextlib.suppress(websocket.WebSocketClosedError):
+            written = asyncio.ensure_future(self.write_message(encoded))
+            written.add_done_callback(_forget)
+
+    def _bound_send_buffer(self) -> None:
+        stream = self._stream()
+        if stream is not None and stream.socket is not None:
+            stream.socket.setsockopt(
+                socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER_BYTES
+            )
+
+    def _stream(self) -> IOStream | None:
+        return None if self.ws_connection is None else self.ws_connection.stream
+
+
+def _forget(written: asyncio.Future[None]) -> None:
+    """Take the outcome of a write whose viewer may have gone."""
+    if not written.cancelled():
+        written.exception()

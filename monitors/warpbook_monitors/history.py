@@ -1,0 +1,50 @@
+"""The last minutes of the stream, already encoded, in bounded memory."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+
+import msgspec
+
+from warpbook_monitors.frames import Devices, Frame, Gap
+
+Message = Frame | Gap | Devices
+decode = msgspec.json.Decoder(Message).decode
+
+
+class History:
+    """A ring of encoded messages by time; for one thread."""
+
+    def __init__(self, seconds: float, rate_hz: float) -> None:
+        """Keep `seconds` of a stream of `rate_hz` frames per second."""
+        self.seconds = seconds
+        self._ring: deque[tuple[float, bytes]] = deque(maxlen=round(seconds * rate_hz))
+        self._dropped_ms: float | None = None
+
+    def append(self, time_ms: float, encoded: bytes) -> None:
+        """Keep one message; the oldest goes when the ring is full."""
+        if len(self._ring) == self._ring.maxlen:
+            self._dropped_ms = self._ring[0][0]
+        self._ring.append((time_ms, encoded))
+
+    def since(self, time_ms: float) -> list[tuple[float, bytes]]:
+        """Give every message after `time_ms` with its time, oldest first."""
+        newer: list[tuple[float, bytes]] = []
+        for entry in reversed(self._ring):
+            if entry[0] <= time_ms:
+                break
+            newer.append(entry)
+        return newer[::-1]
+
+    def lost_since(self, time_ms: float) -> float | None:
+        """Time of the newest frame after `time_ms` that the ring has lost, if any."""
+        if self._dropped_ms is None or self._dropped_ms <= time_ms:
+            return None
+        return self._dropped_ms
+
+    def entries(self, from_ms: float, to_ms: float) -> Iterator[bytes]:
+        """Give the messages of a span, oldest first."""
+        for at_ms, encoded in self._ring:
+            if from_ms <= at_ms <= to_ms:
+                yield encoded

@@ -1,0 +1,98 @@
+"""The machine around the GPUs: processors, memory, disks and network."""
+
+from __future__ import annotations
+
+import platform
+
+import psutil
+
+from warpbook_monitors.frames import Device
+from warpbook_monitors.metrics import HOST
+from warpbook_monitors.source import Opened
+
+#: disks and interfaces are walked once a second: each walk reads files in /proc
+_SLOW_PERIOD_NS = 1_000_000_000
+
+
+class HostSource:
+    """Gives the device "host"; it is there wherever psutil works."""
+
+    def open(self) -> Opened:
+        """Give the one probe."""
+        return Opened([HostProbe()])
+
+    def close(self) -> None:
+        """Nothing to give back."""
+
+
+class HostProbe:
+    """Reads the operating system's counters and turns them into rates."""
+
+    def __init__(self) -> None:
+        """Describe the host."""
+        has_disks = psutil.disk_io_counters() is not None
+        self.device = Device(
+            id="host",
+            kind="host",
+            name=platform.node() or "host",
+            index=None,
+            origin="live",
+            metrics=tuple(
+                kind.on_device("not_supported", "This system counts no disk traffic.")
+                if name.startswith("disk_") and not has_disks
+                else kind.on_device()
+                for name, kind in HOST.items()
+            ),
+            facts={
+                "memory_total_bytes": psutil.virtual_memory().total,
+                "cpu_count": psutil.cpu_count() or 1,
+                "system": f"{platform.system()} {platform.release()}",
+            },
+        )
+        self.rest()
+
+    def read(self, now_ns: int) -> tuple[float | None, ...]:
+        """Give the values in the order of `metrics.HOST`."""
+        if self._slow_ns is None or now_ns - self._slow_ns >= _SLOW_PERIOD_NS:
+            self._read_traffic(now_ns)
+        memory = psutil.virtual_memory()
+        return (self._cpu_ratio(), memory.total - memory.available, *self._rates)
+
+    def rest(self) -> None:
+        """Forget the counters: a rate must not span the rest."""
+        self._cpu: tuple[float, float] | None = None
+        self._slow_ns: int | None = None
+        self._traffic: tuple[int | None, ...] | None = None
+        self._rates: tuple[float | None, ...] = (None,) * 4
+
+    def _cpu_ratio(self) -> float | None:
+        times = psutil.cpu_times()
+        idle = times.idle + getattr(times, "iowait", 0.0)
+        # guest time is already counted in user time
+        total = (
+            sum(times) - getattr(times, "guest", 0) - getattr(times, "guest_nice", 0)
+        )
+        before, self._cpu = self._cpu, (idle, total)
+        if before is None or total <= before[1]:
+            return None
+        busy = 1 - (idle - before[0]) / (total - before[1])
+        return round(min(max(busy, 0.0), 1.0), 4)
+
+    def _read_traffic(self, now_ns: int) -> None:
+        disk = psutil.disk_io_counters()
+        nets = [
+            n for name, n in psutil.net_io_counters(pernic=True).items() if name != "lo"
+        ]
+        now = (
+            disk.read_bytes if disk else None,
+            disk.write_bytes if disk else None,
+            sum(n.bytes_recv for n in nets),
+            sum(n.bytes_sent for n in nets),
+        )
+        if self._traffic is not None and self._slow_ns is not None:
+            seconds = (now_ns - self._slow_ns) / 1e9
+            self._rates = tuple(
+                None if new is None or old is None else max(new - old, 0) / seconds
+                for new, old in zip(now, self._traffic, strict=True)
+            )
+        self._traffic, self._slow_ns = now, now_ns

@@ -1,0 +1,51 @@
+"""Which sources a program reads: this machine's GPUs, or a recording."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from warpbook_monitors.errors import Unavailable
+from warpbook_monitors.host import HostSource
+from warpbook_monitors.nvml_probe import NvmlSource
+from warpbook_monitors.replay import SHIPPED, ReplaySource
+from warpbook_monitors.source import Opened, Source
+
+
+def live_sources() -> Sequence[Source]:
+    """The GPUs and the host, and nothing else."""
+    return [NvmlSource(), HostSource()]
+
+
+def replay_sources(path: Path) -> Sequence[Source]:
+    """The GPUs of a recording, beside the real host."""
+    return [ReplaySource(path), HostSource()]
+
+
+def default_sources() -> Sequence[Source]:
+    """The GPUs if there are any, else the shipped recording; and the host."""
+    return [GpusOrRecording(NvmlSource(), ReplaySource(SHIPPED)), HostSource()]
+
+
+class GpusOrRecording:
+    """Plays a recording where there is no GPU, and says why."""
+
+    def __init__(self, gpus: Source, recording: Source) -> None:
+        """Try `gpus` first."""
+        self._gpus = gpus
+        self._recording = recording
+
+    def open(self) -> Opened:
+        """Open the one or the other; the GPUs' absence is told with the recording."""
+        try:
+            return self._gpus.open()
+        except Unavailable as error:
+            opened = self._recording.open()
+            return Opened(
+                opened.probes, (error.absence, *opened.absences), opened.replay
+            )
+
+    def close(self) -> None:
+        """Close both; the one that never opened has nothing to give back."""
+        self._gpus.close()
+        self._recording.close()

@@ -1,0 +1,212 @@
+"""Recordings: the stream on disk, one JSON message a line, gzip around it.
+
+The first line is the stream's `Hello`. A writer that is killed leaves a file
+that reads up to its last second; a damaged file reads up to the damage.
+"""
+
+from __future__ import annotations
+
+import gzip
+import math
+import time
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+import msgspec
+
+from warpbook_monitors.errors import RecordingError
+from warpbook_monitors.frames import (
+    PROTOCOL_VERSION,
+    Devices,
+    Frame,
+    Gap,
+    Hello,
+    Telemetry,
+)
+
+#: bounds on hostile input; ten hours of eight GPUs at 10 Hz are below them
+MAX_LINE_BYTES = 1_000_000
+MAX_TOTAL_BYTES = 1_000_000_000
+_FLUSH_S = 1.0
+_CHUNK_BYTES = 1 << 16
+_GZIP_MAGIC = b"\x1f\x8b"
+
+
+class RecordingWriter:
+    """Writes a recording; what is older than a second survives a kill."""
+
+    def __init__(self, path: Path, hello: Hello) -> None:
+        """Create the file, which must not be there yet.
+
+        Raises:
+            FileExistsError: a recording is never written over.
+            OSError: the file can't be created.
+        """
+        self._file = path.open("xb")
+        # the name and the time stay out of the file: they would tell about a person
+        self._gzip = gzip.GzipFile("", "wb", fileobj=self._file, mtime=0)
+        self._flushed_s = time.monotonic()
+        self._encoder = msgspec.json.Encoder()
+        self.frames = 0
+        self.write(hello)
+        self._flush()
+
+    def write(self, message: Telemetry) -> None:
+        """Append one message of the stream."""
+        self._gzip.write(self._encoder.encode(message) + b"\n")
+        self.frames += isinstance(message, Frame)
+        if time.monotonic() - self._flushed_s >= _FLUSH_S:
+            self._flush()
+
+    def close(self) -> None:
+        """Finish the file."""
+        self._gzip.close()
+        self._file.close()
+
+    def __enter__(self) -> RecordingWriter:
+        """Give the writer itself."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Finish the file, however the recording ended."""
+        self.close()
+
+    def _flush(self) -> None:
+        self._gzip.flush()
+        self._file.flush()
+        self._flushed_s = time.monotonic()
+
+
+@dataclass(frozen=True)
+class Recording:
+    """What could be read of a recording."""
+
+    path: Path
+    hello: Hello
+    frames: list[Frame]
+    #: the first thing that was wrong with the file, or None
+    problem: RecordingError | None
+
+    @property
+    def duration_ms(self) -> float:
+        """From the first frame to the last."""
+        return self.frames[-1].time_ms - self.frames[0].time_ms
+
+
+def read_recording(path: Path) -> Recording:
+    """Read a recording, or as much of it as is good.
+
+    Raises:
+        RecordingError: there is no good frame in it.
+        OSError: the file can't be opened.
+    """
+    reader = _LineReader(path)
+    hello: Hello | None = None
+    frames: list[Frame] = []
+    problem: RecordingError | None = None
+    number = 0
+    for number, line in enumerate(reader.lines(), start=1):
+        try:
+            if hello is None:
+                hello = msgspec.json.decode(line, type=Hello)
+                _check_version(hello)
+            else:
+                message = msgspec.json.decode(line, type=Telemetry)
+                _check_message(message, hello, frames)
+                if isinstance(message, Devices):
+                    hello = msgspec.structs.replace(hello, devices=message.devices)
+                elif isinstance(message, Frame):
+                    frames.append(message)
+        except (msgspec.MsgspecError, _Wrong) as error:
+            problem = problem or RecordingError(str(path), number, str(error))
+            if hello is None:
+                break
+    if reader.damage:
+        problem = problem or RecordingError(str(path), number + 1, reader.damage)
+    if hello is None or not frames:
+        raise problem or RecordingError(
+            str(path), number + 1, "There is no frame in it."
+        )
+    return Recording(path, hello, frames, problem)
+
+
+class _Wrong(Exception):
+    """A line that is JSON and still not what a recording may hold."""
+
+
+def _check_version(hello: Hello) -> None:
+    if hello.protocol > PROTOCOL_VERSION:
+        raise _Wrong(
+            f"It was made by warpbook {hello.version[:40]} with protocol "
+            f"{hello.protocol}; this one knows protocol {PROTOCOL_VERSION}. Upgrade "
+            "warpbook to see all of it; what is not known here is left out."
+        )
+
+
+def _check_message(message: Telemetry, hello: Hello, frames: list[Frame]) -> None:
+    if isinstance(message, Hello):
+        raise _Wrong("A second hello: two recordings in one file.")
+    if isinstance(message, Gap | Devices):
+        return
+    if not math.isfinite(message.time_ms):
+        raise _Wrong("A frame without a time.")
+    if frames and message.time_ms < frames[-1].time_ms:
+        raise _Wrong("The time runs backwards.")
+    for reading in message.readings:
+        if not 0 <= reading.device < len(hello.devices):
+            raise _Wrong(f"A reading of device {reading.device}, which there is not.")
+        wanted = len(hello.devices[reading.device].metrics)
+        if reading.state == "ok" and len(reading.values) != wanted:
+            raise _Wrong(f"{len(reading.values)} values where {wanted} belong.")
+
+
+class _LineReader:
+    """Lines of a file that may be gzip, plain, cut off or damaged."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        #: what ended the file early, in words; empty if nothing did
+        self.damage = ""
+
+    def lines(self) -> Iterator[bytes]:
+        """Yield whole lines; an unfinished last one is damage."""
+        rest = b""
+        total = 0
+        for chunk in self._chunks():
+            total += len(chunk)
+            *whole, rest = (rest + chunk).split(b"\n")
+            yield from whole
+            if len(rest) > MAX_LINE_BYTES or total > MAX_TOTAL_BYTES:
+                self.damage = "It is larger than a recording may be."
+                return
+        if rest and not self.damage:
+            self.damage = "It ends in the middle of a line."
+
+    def _chunks(self) -> Iterator[bytes]:
+        with self._path.open("rb") as file:
+            is_gzip = file.read(2) == _GZIP_MAGIC
+            file.seek(0)
+            if not is_gzip:
+                while chunk := file.read(_CHUNK_BYTES):
+                    yield chunk
+                return
+            # zlib and not gzip: it gives what it has before it meets the damage
+            inflate = zlib.decompressobj(wbits=31)
+            while not inflate.eof:
+                chunk = file.read(_CHUNK_BYTES)
+                if not chunk:
+                    self.damage = "It was cut off; what came before is good."
+                    return
+                try:
+                    yield inflate.decompress(chunk)
+                except zlib.error as error:
+                    self.damage = f"It is damaged ({error}); what came before is good."
+                    return

@@ -1,0 +1,121 @@
+"""Plays the GPUs of a recording, over and over, as if they were read now."""
+
+from __future__ import annotations
+
+import bisect
+import time
+from pathlib import Path
+
+import msgspec
+
+from warpbook_monitors.errors import DeviceLost, RecordingError, Unavailable
+from warpbook_monitors.frames import Absence, Device, Replay
+from warpbook_monitors.recording import Recording, read_recording
+from warpbook_monitors.source import Opened
+
+#: the recording that ships with warpbook
+SHIPPED = Path(__file__).parent / "recordings" / "h200.jsonl.gz"
+
+
+class ReplaySource:
+    """Gives the GPUs of one recording; hosts in it are left out."""
+
+    def __init__(self, path: Path) -> None:
+        """Name the file; it is read when the source is opened."""
+        self._path = path
+
+    def open(self) -> Opened:
+        """Read the recording and start to play it.
+
+        Raises:
+            Unavailable: the file can't be opened, has nothing good in it, or
+                holds no GPU.
+        """
+        try:
+            recording = read_recording(self._path)
+        except RecordingError as error:
+            raise Unavailable("Replay", "unknown", str(error)) from error
+        except OSError as error:
+            raise Unavailable(
+                "Replay", "unknown", f"{self._path}: {error.strerror or error}."
+            ) from error
+        gpus = [
+            position
+            for position, device in enumerate(recording.hello.devices)
+            if device.kind == "gpu"
+        ]
+        if not gpus:
+            raise Unavailable(
+                "Replay", "no_device", f"{self._path} holds no readings of a GPU."
+            )
+        begin_ns = time.monotonic_ns()
+        return Opened(
+            [ReplayProbe(recording, position, begin_ns) for position in gpus],
+            absences=_told(recording),
+            replay=Replay(
+                name=self._path.name,
+                recorded_ms=recording.hello.time_ms,
+                duration_ms=recording.duration_ms,
+                description=_description(recording),
+            ),
+        )
+
+    def close(self) -> None:
+        """Nothing to give back."""
+
+
+class ReplayProbe:
+    """Reads one GPU of a recording at the place where the playing stands."""
+
+    def __init__(self, recording: Recording, position: int, begin_ns: int) -> None:
+        """Play the device at `position`; `begin_ns` is shared by all of a recording."""
+        device = recording.hello.devices[position]
+        self.device: Device = msgspec.structs.replace(device, origin="replay")
+        self._begin_ns = begin_ns
+        first_ms = recording.frames[0].time_ms
+        self._offsets_ms = [frame.time_ms - first_ms for frame in recording.frames]
+        self._readings = [
+            next((each for each in frame.readings if each.device == position), None)
+            for frame in recording.frames
+        ]
+        self._nothing = (None,) * len(device.metrics)
+
+    def read(self, now_ns: int) -> tuple[float | None, ...]:
+        """Give what was read at this place of the recording.
+
+        Raises:
+            DeviceLost: the device was lost there.
+        """
+        # one more tick, so that the last frame is seen before the first comes again
+        loop_ms = self._offsets_ms[-1] + 100
+        at_ms = (now_ns - self._begin_ns) / 1e6 % loop_ms
+        place = bisect.bisect_right(self._offsets_ms, at_ms) - 1
+        reading = self._readings[max(place, 0)]
+        if reading is None:
+            return self._nothing
+        if reading.state == "lost":
+            raise DeviceLost(f"Lost when this was recorded: {reading.why}")
+        return reading.values if reading.state == "ok" else self._nothing
+
+    def rest(self) -> None:
+        """Nothing spans a rest: the recording plays on."""
+
+
+def _told(recording: Recording) -> tuple[Absence, ...]:
+    if recording.problem is None:
+        return ()
+    return (
+        Absence(
+            f"A part of the recording {recording.path.name}",
+            "unknown",
+            str(recording.problem),
+            "The good part is played.",
+        ),
+    )
+
+
+def _description(recording: Recording) -> str:
+    gpus = [each.name for each in recording.hello.devices if each.kind == "gpu"]
+    kinds = ", ".join(f"{gpus.count(name)} × {name}" for name in dict.fromkeys(gpus))
+    seconds = recording.duration_ms / 1000
+    return f"{kinds}, {seconds:.0f} s, recorded with warpbook {recording.hello.version}"

@@ -1,0 +1,236 @@
+"""One clock, one thread a device: turns probes into a stream of frames.
+
+A probe that hangs makes its own device stale and nothing else. While nobody
+watches, no probe is read, and the gap is told when somebody watches again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+
+from warpbook_monitors.errors import Unavailable
+from warpbook_monitors.frames import (
+    Absence,
+    Device,
+    Devices,
+    Frame,
+    Gap,
+    Reading,
+    Replay,
+)
+from warpbook_monitors.own_cost import Costs
+from warpbook_monitors.reader import Reader
+from warpbook_monitors.source import Opened, Source
+
+_log = logging.getLogger(__name__)
+
+BASE_RATE_HZ = 10.0
+#: a source that has not opened by then is told as absent
+OPEN_TIMEOUT_S = 15.0
+
+Message = Frame | Gap | Devices
+Listener = Callable[[Message], None]
+
+
+class Sampler:
+    """Reads every device of its sources at one rate, while somebody watches."""
+
+    def __init__(
+        self,
+        sources: Sequence[Source],
+        rate_hz: float = BASE_RATE_HZ,
+        costs: Costs | None = None,
+    ) -> None:
+        """Take the sources; nothing is opened or read yet."""
+        self.rate_hz = rate_hz
+        self.absences: tuple[Absence, ...] = ()
+        self.replay: Replay | None = None
+        #: written into every frame; what the machine is doing, if one knows
+        self.label: str | None = None
+        self._sources = sources
+        self._costs = costs or Costs()
+        self._readers: list[Reader] = []
+        self._listeners: list[Listener] = []
+        self._watchers: list[str] = []
+        self._change = threading.Condition()
+        self._answered = threading.Condition()
+        self._closed = False
+        self._clock: threading.Thread | None = None
+        self._seq = 0
+        self._newest: Frame | None = None
+
+    def open(self) -> None:
+        """Open every source, each in a thread, and start the clock.
+
+        What can't be opened is in `absences`; this never raises for it.
+        """
+        opening = [_Opening(source) for source in self._sources]
+        deadline_s = time.monotonic() + OPEN_TIMEOUT_S
+        for each in opening:
+            opened = each.wait(deadline_s)
+            self.absences += opened.absences
+            self.replay = self.replay or opened.replay
+            for probe in opened.probes:
+                position = len(self._readers)
+                self._readers.append(
+                    Reader(position, probe, self._answered, self._costs)
+                )
+        self._clock = threading.Thread(
+            target=self._run, name="warpbook-clock", daemon=True
+        )
+        self._clock.start()
+
+    def close(self) -> None:
+        """Stop the clock and the readers, and close the sources."""
+        with self._change:
+            self._closed = True
+            self._change.notify_all()
+        if self._clock is not None:
+            self._clock.join(timeout=2)
+        hung = [not reader.stop(timeout_s=1) for reader in self._readers]
+        if any(hung):
+            # closing a library under a call that still runs would crash the process
+            _log.warning("A device does not answer; its library is left open.")
+            return
+        for source in self._sources:
+            source.close()
+
+    @property
+    def devices(self) -> tuple[Device, ...]:
+        """The descriptions, in the order of `Reading.device`."""
+        return tuple(reader.device for reader in self._readers)
+
+    @property
+    def newest(self) -> Frame | None:
+        """The last frame, however old."""
+        return self._newest
+
+    def listen(self, listener: Listener) -> Callable[[], None]:
+        """Call `listener` with each message, on the clock's thread.
+
+        Returns:
+            a function that ends it.
+        """
+        self._listeners = [*self._listeners, listener]
+
+        def stop() -> None:
+            self._listeners = [each for each in self._listeners if each != listener]
+
+        return stop
+
+    @contextlib.contextmanager
+    def watch(self, who: str) -> Iterator[None]:
+        """Keep the devices being read as long as the context lasts."""
+        with self._change:
+            self._watchers.append(who)
+            self._change.notify_all()
+        try:
+            yield
+        finally:
+            with self._change:
+                self._watchers.remove(who)
+
+    def _run(self) -> None:
+        period_ns = round(1e9 / self.rate_hz)
+        while self._wait_for_watchers():
+            next_ns = time.monotonic_ns()
+            while self._watchers and not self._closed:
+                cpu_s = time.thread_time()
+                self._tick(next_ns, period_ns)
+                self._costs.add_cpu(time.thread_time() - cpu_s)
+                # a late tick skips, it does not make the following ones late
+                behind = (time.monotonic_ns() - next_ns) // period_ns
+                self._seq += behind + 1
+                next_ns += (behind + 1) * period_ns
+                with self._change:
+                    wait_s = (next_ns - time.monotonic_ns()) / 1e9
+                    self._change.wait_for(lambda: self._closed, max(wait_s, 0))
+
+    def _wait_for_watchers(self) -> bool:
+        """Rest until somebody watches; tell the gap. False when closed."""
+        for reader in self._readers:
+            reader.rest()
+        with self._change:
+            self._change.wait_for(lambda: self._watchers or self._closed)
+        if self._newest is not None and not self._closed:
+            self._publish(
+                Gap(
+                    self._newest.time_ms,
+                    _unix_ms(),
+                    "not_watched",
+                    "Nobody watched, so nothing was read.",
+                )
+            )
+        return not self._closed
+
+    def _tick(self, tick_ns: int, period_ns: int) -> None:
+        time_ms = _unix_ms()
+        asked = [reader for reader in self._readers if reader.ask(tick_ns)]
+        with self._answered:
+            self._answered.wait_for(
+                lambda: all(reader.idle for reader in asked), period_ns / 2e9
+            )
+        if any([reader.take_change() for reader in self._readers]):
+            self._publish(Devices(time_ms, self.devices))
+        self._newest = Frame(
+            seq=self._seq,
+            time_ms=time_ms,
+            readings=tuple(self._reading(reader, tick_ns) for reader in self._readers),
+            label=self.label,
+        )
+        self._costs.tick_ms = round((time.monotonic_ns() - tick_ns) / 1e6, 2)
+        self._publish(self._newest)
+
+    def _reading(self, reader: Reader, tick_ns: int) -> Reading:
+        # three ticks, but not less than the longest call that is no fault (16 ms)
+        return reader.newest(tick_ns, stale_after_ns=round(3e9 / self.rate_hz))
+
+    def _publish(self, message: Message) -> None:
+        for listener in self._listeners:
+            try:
+                listener(message)
+            except Exception:  # noqa: BLE001 - one reader's defect must not stop the clock
+                _log.exception("A listener of the sampler failed.")
+
+
+class _Opening:
+    """A source being opened in its own thread, because drivers can hang."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._opened: Opened | None = None
+        self._thread = threading.Thread(
+            target=self._open, name="warpbook-open", daemon=True
+        )
+        self._thread.start()
+
+    def _open(self) -> None:
+        try:
+            self._opened = self._source.open()
+        except Unavailable as error:
+            self._opened = Opened([], (error.absence,))
+
+    def wait(self, deadline_s: float) -> Opened:
+        self._thread.join(max(deadline_s - time.monotonic(), 0))
+        if self._opened is not None:
+            return self._opened
+        return Opened(
+            [],
+            (
+                Absence(
+                    type(self._source).__name__,
+                    "unknown",
+                    f"It did not open within {OPEN_TIMEOUT_S:.0f} s.",
+                    "See the server's log, and run `warpbook doctor`.",
+                ),
+            ),
+        )
+
+
+def _unix_ms() -> float:
+    """Now, in Unix ms with microseconds."""
+    return time.time_ns() // 1000 / 1000

@@ -1,0 +1,127 @@
+"""Events as columns: one NumPy array per property, sorted by start.
+
+Whatever recorded the events (a profiler's memory, a trace file), analysis sees
+only this. Names are interned, because a million launches share a few dozen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+from enum import IntEnum
+
+import numpy as np
+import numpy.typing as npt
+
+Int64s = npt.NDArray[np.int64]
+Int32s = npt.NDArray[np.int32]
+Int8s = npt.NDArray[np.int8]
+Bools = npt.NDArray[np.bool_]
+
+#: Longer names (C++ templates reach kilobytes) are cut here.
+MAX_NAME_LENGTH = 300
+#: In `size_bytes`, `device` and `correlation`: there is none.
+NONE = -1
+
+
+class Category(IntEnum):
+    """What an event is, as far as the analysis cares."""
+
+    OTHER = 0
+    KERNEL = 1
+    COPY = 2
+    MEMSET = 3
+    #: a call of the CUDA runtime or driver
+    API = 4
+    OPERATOR = 5
+    #: the profiler's own work
+    OVERHEAD = 6
+
+
+#: Kineto's activity types, in its memory and in its files.
+KINETO_CATEGORIES = {
+    "kernel": Category.KERNEL,
+    "gpu_memcpy": Category.COPY,
+    "gpu_memset": Category.MEMSET,
+    "cuda_runtime": Category.API,
+    "cuda_driver": Category.API,
+    "cpu_op": Category.OPERATOR,
+    "user_annotation": Category.OPERATOR,
+    "overhead": Category.OVERHEAD,
+}
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Events in ascending order of start."""
+
+    #: the distinct names, at most `MAX_NAME_LENGTH` long
+    names: tuple[str, ...]
+    #: positions in `names`
+    name: Int32s
+    #: values of `Category`
+    category: Int8s
+    start_ns: Int64s
+    duration_ns: Int64s
+    #: the GPU's index, or NONE for an event on the host
+    device: Int64s
+    #: the stream of a GPU event, the thread of one on the host
+    track: Int64s
+    #: shared by a call on the host and the work that it put on the GPU
+    correlation: Int64s
+    #: of copies and memsets, where known
+    size_bytes: Int64s
+
+    def __len__(self) -> int:
+        """Count the events."""
+        return len(self.start_ns)
+
+    @property
+    def end_ns(self) -> Int64s:
+        """Give the end of each event."""
+        return self.start_ns + self.duration_ns
+
+    def where(self, chosen: Bools) -> Columns:
+        """Keep the chosen events."""
+        kept = {
+            field.name: getattr(self, field.name)[chosen]
+            for field in fields(self)
+            if field.name != "names"
+        }
+        return Columns(names=self.names, **kept)
+
+    def is_in(self, *categories: Category) -> Bools:
+        """Choose the events of these categories."""
+        return np.isin(self.category, categories)
+
+
+def make_columns(
+    *,
+    names: Iterable[str],
+    categories: Sequence[Category],
+    start_ns: Int64s,
+    duration_ns: Int64s,
+    device: Int64s,
+    track: Int64s,
+    correlation: Int64s,
+    size_bytes: Int64s,
+) -> Columns:
+    """Intern the names and sort the events, a longer one before those within it."""
+    interned: dict[str, int] = {}
+    name = np.fromiter(
+        (interned.setdefault(text[:MAX_NAME_LENGTH], len(interned)) for text in names),
+        np.int32,
+        len(start_ns),
+    )
+    order = np.lexsort((-duration_ns, start_ns))
+    return Columns(
+        names=tuple(interned),
+        name=name[order],
+        category=np.array(categories, np.int8)[order],
+        start_ns=start_ns[order],
+        duration_ns=duration_ns[order],
+        device=device[order],
+        track=track[order],
+        correlation=correlation[order],
+        size_bytes=size_bytes[order],
+    )

@@ -1,0 +1,25 @@
+"""What is known about one run of a cell beside its events."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Run:
+    """When the cell ran and what it ran on; times are Unix time in ns."""
+
+    start_ns: int
+    #: the cell's code returned; what the host does later is the profiler's
+    code_end_ns: int
+    #: the work that the code had put on the GPU was done
+    end_ns: int
+    profiler_ms: float = 0.0
+    #: None unless this was the first profile of the process
+    first_start_ms: float | None = None
+    #: the GPUs' names; None where events of a GPU could not have been recorded
+    gpu_name: str | None = None
+    #: the code had CUDA set up, so its trace must hold at least one CUDA call
+    cuda_used: bool = False
+    peak_allocated_bytes: int | None = None
+    peak_reserved_bytes: int | None = None
