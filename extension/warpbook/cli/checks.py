@@ -1,0 +1,294 @@
+"""What the doctor looks at, one function a part, each telling what it found."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from importlib import metadata, util
+from pathlib import Path
+from typing import Literal
+
+from jupyter_client.kernelspec import KernelSpecManager
+from jupyter_core.paths import jupyter_config_path, jupyter_path
+from jupyter_server.extension.config import ExtensionConfigManager
+from jupyter_server.extension.manager import ExtensionPackage
+from msgspec import Struct
+
+from warpbook import __version__
+from warpbook.protocol import ENV_INGEST_SECRET, ENV_INGEST_URL, PROTOCOL_VERSION
+from warpbook_monitors.frames import Absence, Device
+from warpbook_monitors.open_sources import live_sources
+from warpbook_monitors.sampler import Sampler
+
+#: a GPU may be there, and something keeps warpbook from it
+_BROKEN_REASONS = {"driver_not_loaded", "version_mismatch", "no_permission", "lost"}
+#: importing torch from a cold disk takes tens of seconds
+_CHILD_TIMEOUT_S = 120
+
+
+class Check(Struct, frozen=True):
+    """One thing that was looked at."""
+
+    what: str
+    #: "absent" is told and is no failure
+    state: Literal["ok", "absent", "broken"]
+    message: str
+    #: what to do; empty where nothing needs to be done
+    remedy: str = ""
+
+
+def all_checks() -> Iterator[Check]:
+    """Look at everything, cheapest first."""
+    yield Check("Python", "ok", f"{platform.python_version()} at {_python()}")
+    yield Check("warpbook", "ok", f"{__version__}, protocol {PROTOCOL_VERSION}")
+    yield from _gpus()
+    yield _server_extension()
+    yield _labextension()
+    yield _bokeh()
+    yield _torch()
+    yield from _kernels()
+    yield _ingest()
+
+
+def _gpus() -> Iterator[Check]:
+    sampler = Sampler(live_sources())
+    sampler.open()
+    sampler.close()
+    for absence in sampler.absences:
+        yield _absence(absence)
+    for device in sampler.devices:
+        if device.kind == "gpu":
+            yield _gpu(device)
+
+
+def _absence(absence: Absence) -> Check:
+    # without GPM a GPU is still useful; without NVML there is none to see
+    broken = absence.what == "NVML" and absence.reason in _BROKEN_REASONS
+    return Check(
+        absence.what,
+        "broken" if broken else "absent",
+        absence.message,
+        absence.remedy,
+    )
+
+
+def _gpu(device: Device) -> Check:
+    counters = [each for each in device.metrics if each.name == "sm_active_ratio"]
+    if counters and counters[0].state == "ok":
+        gpm = "with GPM (SM, tensor, DRAM, PCIe)"
+    else:
+        why = counters[0].why if counters else "this GPU has none"
+        gpm = f"without GPM: {why}"
+    return Check(f"GPU {device.index}", "ok", f"{device.name}, {gpm}")
+
+
+def _server_extension() -> Check:
+    what = "Server extension"
+    manager = ExtensionConfigManager(read_config_path=jupyter_config_path())
+    enabled = manager.get_jpserver_extensions().get("warpbook")
+    if not enabled:
+        return Check(
+            what,
+            "broken",
+            "It is switched off." if enabled is False else "It is not enabled.",
+            f"Run: {_python()} -m jupyter server extension enable warpbook",
+        )
+    try:
+        ExtensionPackage(name="warpbook", enabled=True).validate()
+    except Exception as error:  # noqa: BLE001 - whatever breaks its import is the news
+        return Check(what, "broken", f"It can't be loaded: {error}", _reinstall())
+    return Check(what, "ok", "enabled")
+
+
+def _labextension() -> Check:
+    what = "JupyterLab extension"
+    try:
+        jupyterlab = metadata.version("jupyterlab")
+    except metadata.PackageNotFoundError:
+        return Check(
+            what,
+            "absent",
+            "JupyterLab is not installed for this Python.",
+            f"Where JupyterLab is to run: {_pip()} 'warpbook[lab]'",
+        )
+    for folder in jupyter_path("labextensions"):
+        try:
+            told = json.loads(Path(folder, "warpbook", "package.json").read_text())
+            version = str(told["version"])
+        except (OSError, ValueError, KeyError):
+            continue
+        if version == __version__:
+            return Check(what, "ok", f"{version}, in JupyterLab {jupyterlab}")
+        return Check(
+            what,
+            "broken",
+            f"It is {version}, and warpbook is {__version__}.",
+            _reinstall(),
+        )
+    return Check(what, "broken", "It is not installed, so nothing shows.", _reinstall())
+
+
+def _bokeh() -> Check:
+    found = util.find_spec("bokeh")
+    if found is None or found.origin is None:
+        return Check("Bokeh", "broken", "It is not installed.", f"Run: {_pip()} bokeh")
+    script = Path(found.origin).parent / "server" / "static" / "js" / "bokeh.min.js"
+    if not script.is_file():
+        return Check(
+            "Bokeh",
+            "broken",
+            "This Bokeh holds no BokehJS, so reports can't be drawn.",
+            f"Run: {_pip()} --force-reinstall bokeh",
+        )
+    return Check("Bokeh", "ok", metadata.version("bokeh"))
+
+
+def _torch() -> Check:
+    """Ask a child: torch takes long to import, and may crash."""
+    if util.find_spec("torch") is None:
+        return Check(
+            "torch",
+            "absent",
+            "It is not installed for this Python, so %%gpuprof has nothing to profile.",
+            f"Run: {_pip()} torch",
+        )
+    ask = (
+        "import json, torch; print(json.dumps([torch.__version__, "
+        "torch.version.cuda, torch.cuda.is_available()]))"
+    )
+    told = _ask(sys.executable, ask)
+    if isinstance(told, str):
+        return Check(
+            "torch",
+            "broken",
+            f"It can't be imported: {told}",
+            f"Run: {_pip()} --force-reinstall torch",
+        )
+    version, cuda, available = told
+    if cuda is None:
+        return Check("torch", "ok", f"{version}, a build without CUDA")
+    sees = "sees a GPU" if available else "sees no GPU"
+    return Check("torch", "ok", f"{version}, built for CUDA {cuda}, {sees}")
+
+
+def _kernels() -> Iterator[Check]:
+    """Ask the interpreter of each Python kernel for its warpbook."""
+    for name, spec in sorted(KernelSpecManager().get_all_specs().items()):
+        if spec["spec"]["language"] == "python":
+            yield _kernel(name, spec["spec"]["argv"][0])
+
+
+def _kernel(name: str, interpreter: str) -> Check:
+    what = f"Kernel {name}"
+    if not Path(interpreter).name.startswith("python"):
+        return Check(
+            what,
+            "absent",
+            f"It is started through {_shown(interpreter)}, so its warpbook can't be "
+            "looked at from here.",
+            "Run `warpbook doctor` in its environment.",
+        )
+    if interpreter in ("python", "python3"):
+        # Jupyter starts these with its own interpreter, whatever PATH says
+        interpreter = sys.executable
+    install = f"Run: {_shown(interpreter)} -m pip install warpbook=={__version__}"
+    ask = (
+        "import json; from warpbook import __version__ as version; "
+        "from warpbook.protocol import PROTOCOL_VERSION as protocol; "
+        "print(json.dumps([version, protocol]))"
+    )
+    told = _ask(interpreter, ask)
+    if isinstance(told, str):
+        if "No module named 'warpbook" not in told:
+            return Check(what, "broken", told, install)
+        return Check(
+            what,
+            "absent",
+            "It has no warpbook; the dashboard works, %gpu and %%gpuprof do not.",
+            install,
+        )
+    version, protocol = told
+    if protocol != PROTOCOL_VERSION:
+        return Check(
+            what,
+            "broken",
+            f"Its warpbook {version} speaks protocol {protocol}, "
+            f"this one {PROTOCOL_VERSION}.",
+            install,
+        )
+    return Check(what, "ok", f"warpbook {version}, protocol {protocol}")
+
+
+def _ingest() -> Check:
+    what = "Report ingest"
+    url, secret = os.environ.get(ENV_INGEST_URL), os.environ.get(ENV_INGEST_SECRET)
+    if not url or not secret:
+        return Check(
+            what,
+            "absent",
+            "This shell is no kernel's; kernels get theirs from the server.",
+        )
+    request = urllib.request.Request(
+        f"{url}/v1/state", headers={"Authorization": f"Bearer {secret}"}
+    )
+    try:
+        # loopback: a proxy of the environment must not see the secret
+        direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        with direct.open(request, timeout=5) as answer:
+            version = json.load(answer)["version"]
+    except (OSError, ValueError, KeyError) as error:
+        return Check(
+            what,
+            "broken",
+            f"{url} does not answer as it should: {error}",
+            "Restart the kernel, so that it is given the present address.",
+        )
+    return Check(what, "ok", f"warpbook {version} at {url}")
+
+
+def _ask(interpreter: str, program: str) -> list[object] | str:
+    """Run a line of Python elsewhere; its JSON, or in words why there is none."""
+    try:
+        # at the root, where no folder of the person's shadows a package
+        done = subprocess.run(
+            [interpreter, "-c", program],
+            capture_output=True,
+            text=True,
+            timeout=_CHILD_TIMEOUT_S,
+            cwd="/",
+        )
+        if done.returncode == 0:
+            answer: list[object] = json.loads(done.stdout.strip().splitlines()[-1])
+            return answer
+    except subprocess.TimeoutExpired:
+        return f"no answer within {_CHILD_TIMEOUT_S} s"
+    except (OSError, ValueError, IndexError) as error:
+        return f"{_shown(interpreter)}: {error}"
+    lines = done.stderr.strip().splitlines()
+    return lines[-1][:300] if lines else f"it ended with status {done.returncode}"
+
+
+def _python() -> str:
+    return _shown(sys.executable)
+
+
+def _pip() -> str:
+    return f"{_python()} -m pip install"
+
+
+def _reinstall() -> str:
+    return (
+        f"Run: {_pip()} --force-reinstall --no-deps warpbook=={__version__} "
+        "(in a checkout: make setup)"
+    )
+
+
+def _shown(path: str) -> str:
+    """Shorten a path below the person's home."""
+    home = str(Path.home())
+    return f"~{path[len(home) :]}" if path.startswith(f"{home}/") else path
