@@ -20,6 +20,7 @@ import msgspec
 from warpbook_monitors.errors import RecordingError
 from warpbook_monitors.frames import (
     PROTOCOL_VERSION,
+    Device,
     Devices,
     Frame,
     Gap,
@@ -31,7 +32,8 @@ from warpbook_monitors.frames import (
 MAX_LINE_BYTES = 1_000_000
 MAX_TOTAL_BYTES = 1_000_000_000
 _FLUSH_S = 1.0
-_CHUNK_BYTES = 1 << 16
+#: small, because zlib gives nothing of the piece in which it meets damage
+_CHUNK_BYTES = 512
 _GZIP_MAGIC = b"\x1f\x8b"
 
 
@@ -154,7 +156,11 @@ def _check_version(hello: Hello) -> None:
 def _check_message(message: Telemetry, hello: Hello, frames: list[Frame]) -> None:
     if isinstance(message, Hello):
         raise _Wrong("A second hello: two recordings in one file.")
-    if isinstance(message, Gap | Devices):
+    if isinstance(message, Gap):
+        return
+    if isinstance(message, Devices):
+        if _columns(message.devices) != _columns(hello.devices):
+            raise _Wrong("The devices or their metrics became others.")
         return
     if not math.isfinite(message.time_ms):
         raise _Wrong("A frame without a time.")
@@ -166,6 +172,10 @@ def _check_message(message: Telemetry, hello: Hello, frames: list[Frame]) -> Non
         wanted = len(hello.devices[reading.device].metrics)
         if reading.state == "ok" and len(reading.values) != wanted:
             raise _Wrong(f"{len(reading.values)} values where {wanted} belong.")
+
+
+def _columns(devices: tuple[Device, ...]) -> list[tuple[str, list[str]]]:
+    return [(each.id, [metric.name for metric in each.metrics]) for each in devices]
 
 
 class _LineReader:
@@ -198,7 +208,7 @@ class _LineReader:
                 while chunk := file.read(_CHUNK_BYTES):
                     yield chunk
                 return
-            # zlib and not gzip: it gives what it has before it meets the damage
+            # zlib and not gzip: it gives what came before the damage
             inflate = zlib.decompressobj(wbits=31)
             while not inflate.eof:
                 chunk = file.read(_CHUNK_BYTES)

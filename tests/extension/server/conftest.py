@@ -1,0 +1,74 @@
+"""A real Jupyter server with authentication on, and a client of its stream."""
+
+import json
+
+import pytest
+
+from warpbook.protocol import PROTOCOL_VERSION
+
+
+@pytest.fixture
+def warpbook_config() -> dict:
+    """Traits of the extension; a test module overrides it."""
+    return {}
+
+
+@pytest.fixture
+def jp_server_config(warpbook_config) -> dict:
+    return {
+        "ServerApp": {
+            "jpserver_extensions": {"warpbook": True},
+            "allow_unauthenticated_access": False,
+        },
+        "WarpbookApp": warpbook_config,
+    }
+
+
+class Client:
+    """One viewer, as the browser is one."""
+
+    def __init__(self, socket) -> None:
+        self.socket = socket
+
+    async def receive(self) -> dict | None:
+        message = await self.socket.read_message()
+        return None if message is None else json.loads(message)
+
+    async def next(self, kind: str) -> dict:
+        """The next message of a kind; others are passed over."""
+        while (message := await self.receive()) is not None:
+            if message["type"] == kind:
+                return message
+        raise AssertionError(
+            f"closed with {self.socket.close_code} before a {kind} came"
+        )
+
+    async def send(self, message) -> None:
+        text = message if isinstance(message, str | bytes) else json.dumps(message)
+        await self.socket.write_message(text, binary=isinstance(text, bytes))
+
+    async def subscribe(self, **wanted) -> None:
+        await self.send(
+            {"type": "subscribe", "protocol": PROTOCOL_VERSION, "rate_hz": 10, **wanted}
+        )
+
+    async def closed(self) -> int:
+        """Wait for the server to close; give its code."""
+        while await self.socket.read_message() is not None:
+            pass
+        return self.socket.close_code
+
+
+@pytest.fixture
+def connect(jp_ws_fetch):
+    """Open a stream."""
+    opened: list[Client] = []
+
+    async def connect(**kwargs) -> Client:
+        client = Client(await jp_ws_fetch("warpbook", "api", "v1", "stream", **kwargs))
+        opened.append(client)
+        return client
+
+    yield connect
+    for client in opened:
+        client.socket.close()

@@ -1,0 +1,149 @@
+"""Cell reports from a kernel to every open view."""
+
+import json
+import os
+
+import msgspec
+import pytest
+from tornado.httpclient import AsyncHTTPClient, HTTPRequest
+
+from warpbook.protocol import (
+    ENV_INGEST_SECRET,
+    ENV_INGEST_URL,
+    MAX_REPORT_BYTES,
+    PROTOCOL_VERSION,
+    CellReport,
+)
+from warpbook_monitors.trace.cell_profile import CellProfile, Completeness, Lane
+
+
+def report(report_id: str = "r-1", **changes) -> dict:
+    profile = msgspec.structs.replace(NOTHING, names=("k",), lanes=(LANE,))
+    whole = CellReport(
+        id=report_id,
+        protocol=PROTOCOL_VERSION,
+        kernel_id="k",
+        notebook="a/b.ipynb",
+        cell_id="c",
+        execution_count=1,
+        title="<img src=x onerror=alert(1)>",
+        started_ms=1.0,
+        ended_ms=2.0,
+        status="ok",
+        profile=profile,
+    )
+    return {**json.loads(msgspec.json.encode(whole)), **changes}
+
+
+#: what a cell without a GPU and without an operator gives
+NOTHING = CellProfile(
+    wall_ms=1.0,
+    profiler_ms=1.0,
+    first_start_ms=None,
+    gpu_name=None,
+    gpu_busy_ms=None,
+    kernel_calls=None,
+    kernel_time_ms=None,
+    copy_time_ms=None,
+    launches=0,
+    launch_api_ms=0.0,
+    synchronizations=0,
+    synchronization_ms=0.0,
+    peak_allocated_bytes=None,
+    peak_reserved_bytes=None,
+    kernels=(),
+    copies=(),
+    operators=(),
+    names=(),
+    lanes=(),
+    completeness=Completeness(0, 0, 0),
+)
+LANE = Lane("stream 7", (0.0, 1.0), (0.5, 0.5), (0, 0))
+
+
+@pytest.fixture
+def ingest(jp_serverapp):
+    """Ask the ingest, as the kernel does, with what its environment holds."""
+
+    async def ask(path: str, body=None, secret: str | None = None):
+        sent = os.environ[ENV_INGEST_SECRET] if secret is None else secret
+        if body is not None and not isinstance(body, bytes):
+            body = json.dumps(body).encode()
+        request = HTTPRequest(
+            os.environ[ENV_INGEST_URL] + path,
+            method="GET" if body is None else "POST",
+            body=body,
+            headers={"Authorization": f"Bearer {sent}"},
+        )
+        return await AsyncHTTPClient().fetch(request, raise_error=False)
+
+    return ask
+
+
+async def test_a_report_reaches_open_views_and_later_ones(ingest, connect) -> None:
+    early = await connect()
+    await early.next("hello")
+    assert (await ingest("/v1/reports", report())).code == 204
+    told = await early.next("cell_report")
+    assert told == report() | {"type": "cell_report"}
+    late = await connect()
+    assert (await late.next("cell_report"))["id"] == "r-1"
+
+
+async def test_a_report_has_a_timeline_figure(ingest, jp_fetch) -> None:
+    await ingest("/v1/reports", report())
+    response = await jp_fetch("warpbook", "api", "v1", "reports", "r-1", "figure")
+    assert json.loads(response.body)["root_id"]
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "why"),
+    [
+        ({"protocol": 99}, 409, "install the same warpbook"),
+        ({"id": "../../etc"}, 400, "id"),
+        ({"title": "x" * 201}, 400, "title"),
+        ({"profile": {}}, 400, "profile"),
+    ],
+)
+async def test_a_wrong_report_is_refused_in_words(ingest, change, code, why) -> None:
+    response = await ingest("/v1/reports", report(**change))
+    assert response.code == code
+    assert why in json.loads(response.body)["message"]
+
+
+@pytest.mark.parametrize("body", [b"", b"garbage", b"\xff", b"[]", b"[" * 100_000])
+async def test_garbage_is_refused(ingest, body) -> None:
+    assert (await ingest("/v1/reports", body)).code == 400
+
+
+async def test_a_report_whose_lanes_lie_is_refused(ingest) -> None:
+    lying = report()
+    lying["profile"]["lanes"][0]["names"] = [0, 7]
+    response = await ingest("/v1/reports", lying)
+    assert response.code == 400
+    assert "names an event" in json.loads(response.body)["message"]
+
+
+async def test_a_report_that_is_too_large_is_refused(ingest) -> None:
+    response = await ingest("/v1/reports", b"0" * (MAX_REPORT_BYTES + 1))
+    assert response.code == 413
+
+
+@pytest.mark.parametrize("secret", ["", "wrong", "ü"])
+async def test_without_the_secret_nothing_is_taken_or_told(ingest, secret) -> None:
+    assert (await ingest("/v1/state", secret=secret)).code == 403
+    assert (await ingest("/v1/reports", report(), secret=secret)).code == 403
+
+
+async def test_the_kernel_can_ask_for_the_state(ingest) -> None:
+    answer = json.loads((await ingest("/v1/state")).body)
+    assert answer["protocol"] == PROTOCOL_VERSION
+    assert answer["frame"]["readings"]
+
+
+async def test_only_the_newest_reports_are_kept(ingest, connect) -> None:
+    for number in range(55):
+        await ingest("/v1/reports", report(f"r-{number}"))
+    client = await connect()
+    ids = [(await client.next("cell_report"))["id"] for _ in range(50)]
+    assert ids == [f"r-{number}" for number in range(5, 55)]

@@ -1,0 +1,264 @@
+"""The stream as a browser meets it: hello, frames, refusals, history."""
+
+import asyncio
+import time
+
+import msgspec
+import pytest
+from tornado.httpclient import HTTPClientError
+
+from warpbook.protocol import PROTOCOL_VERSION, CloseCode, Frame
+
+
+@pytest.fixture
+def warpbook_config() -> dict:
+    # no GPU here: the shipped recording is played
+    return {"max_viewers": 3, "history_seconds": 10.0}
+
+
+async def test_hello_says_what_is_there_and_that_it_is_a_replay(connect) -> None:
+    hello = await (await connect()).receive()
+    assert hello["type"] == "hello"
+    assert hello["protocol"] == PROTOCOL_VERSION
+    kinds = [device["kind"] for device in hello["devices"]]
+    assert set(kinds) == {"gpu", "host", "monitor"}
+    origins = {d["kind"]: d["origin"] for d in hello["devices"]}
+    assert origins == {"gpu": "replay", "host": "live", "monitor": "live"}
+    assert hello["replay"]["name"] == "h200.jsonl.gz"
+    assert hello["absences"][0]["what"] == "NVML"
+    assert hello["absences"][0]["remedy"]
+
+
+async def test_frames_come_at_the_rate_asked_for(connect) -> None:
+    client = await connect()
+    hello = await client.next("hello")
+    await client.subscribe(rate_hz=10)
+    frames = [await client.next("frame") for _ in range(15)]
+    seqs = [frame["seq"] for frame in frames]
+    assert seqs == list(range(seqs[0], seqs[0] + 15)), "a frame is missing"
+    span_ms = frames[-1]["time_ms"] - frames[0]["time_ms"]
+    assert span_ms == pytest.approx(1400, abs=120)
+    for reading in frames[-1]["readings"]:
+        device = hello["devices"][reading["device"]]
+        assert reading["state"] == "ok"
+        assert len(reading["values"]) == len(device["metrics"])
+
+    await client.subscribe(rate_hz=2)
+    slower = [await client.next("frame") for _ in range(4)]
+    gaps = [b["seq"] - a["seq"] for a, b in zip(slower, slower[1:], strict=False)]
+    assert gaps[1:] == [5, 5]
+
+
+async def test_a_selection_holds_only_its_devices(connect) -> None:
+    client = await connect()
+    hello = await client.next("hello")
+    await client.subscribe(devices=["host"])
+    frame = await client.next("frame")
+    (reading,) = frame["readings"]
+    assert hello["devices"][reading["device"]]["id"] == "host"
+
+
+async def test_a_client_that_comes_back_gets_what_it_missed(connect) -> None:
+    stays, leaves = await connect(), await connect()
+    await stays.subscribe()
+    await leaves.subscribe()
+    seen = await leaves.next("frame")
+    leaves.socket.close()
+    for _ in range(8):
+        await stays.next("frame")
+    back = await connect()
+    await back.subscribe(since_ms=seen["time_ms"])
+    seqs = [(await back.next("frame"))["seq"] for _ in range(12)]
+    assert seqs == list(range(seen["seq"] + 1, seen["seq"] + 13))
+
+
+async def test_what_history_no_longer_holds_is_told_as_a_gap(
+    connect, jp_serverapp
+) -> None:
+    client = await connect()
+    await client.next("hello")
+    # ten seconds of history, overfilled without waiting for them
+    now_ms = time.time() * 1000
+    for seq in range(150):
+        old = Frame(seq, now_ms - 30e3 + 100 * seq, ())
+        _broadcaster(jp_serverapp).history.append(old.time_ms, msgspec.json.encode(old))
+    await client.subscribe(since_ms=now_ms - 30e3)
+    gap = await client.next("gap")
+    assert gap["reason"] == "expired"
+    assert gap["to_ms"] - gap["from_ms"] == pytest.approx(4900, abs=1)
+    assert (await client.next("frame"))["seq"] == 50
+
+
+async def test_an_unwatched_time_is_a_gap_and_costs_nothing(
+    connect, jp_serverapp
+) -> None:
+    client = await connect()
+    await client.subscribe()
+    last = await client.next("frame")
+    await client.send({"type": "unsubscribe"})
+    await asyncio.sleep(0.5)
+    sampler = _sampler(jp_serverapp)
+    rested = sampler.newest.seq
+    await asyncio.sleep(0.5)
+    assert sampler.newest.seq == rested, "it reads on with nobody watching"
+    await client.subscribe()
+    gap = await client.next("gap")
+    assert gap["reason"] == "not_watched"
+    assert gap["from_ms"] >= last["time_ms"]
+    assert gap["to_ms"] - gap["from_ms"] > 800
+    await client.next("frame")
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [
+        "",
+        "not json",
+        "[]",
+        "{}",
+        '{"type":"subscribe"}',
+        '{"type":"subscribe","protocol":1,"rate_hz":NaN}',
+        '{"type":"subscribe","protocol":1,"rate_hz":"fast"}',
+        '{"type":"subscribe","protocol":1,"surprise":1}',
+        '{"type":"launch"}',
+        b"\xff\x00\xfe",
+    ],
+)
+async def test_garbage_gets_an_error_and_the_stream_goes_on(connect, garbage) -> None:
+    client = await connect()
+    await client.send(garbage)
+    error = await client.next("error")
+    assert error["code"] == "garbage"
+    assert error["message"]
+    await client.subscribe()
+    await client.next("frame")
+
+
+@pytest.mark.parametrize("rate_hz", [0, -1, -1e308])
+async def test_a_rate_that_is_none_is_refused_in_words(connect, rate_hz) -> None:
+    client = await connect()
+    await client.subscribe(rate_hz=rate_hz)
+    error = await client.next("error")
+    assert error["code"] == "rate"
+    assert "0.1 to 10" in error["message"]
+
+
+async def test_a_huge_rate_is_bounded(connect) -> None:
+    client = await connect()
+    await client.subscribe(rate_hz=1e308)
+    frames = [await client.next("frame") for _ in range(6)]
+    assert frames[-1]["seq"] - frames[0]["seq"] == 5
+
+
+async def test_an_unknown_device_is_named(connect) -> None:
+    client = await connect()
+    await client.subscribe(devices=["gpu:nowhere"])
+    error = await client.next("error")
+    assert error["code"] == "devices"
+    assert "gpu:nowhere" in error["message"]
+    assert "host" in error["message"]
+
+
+async def test_another_protocol_is_refused_with_a_named_code(connect) -> None:
+    client = await connect()
+    await client.subscribe(protocol=99)
+    error = await client.next("error")
+    assert error["code"] == "protocol_version"
+    assert "reload" in error["message"]
+    assert await client.closed() == CloseCode.PROTOCOL_VERSION
+
+
+async def test_endless_garbage_is_closed_and_the_server_lives(connect) -> None:
+    client = await connect()
+    for _ in range(10):
+        await client.send("x")
+    assert await client.closed() == CloseCode.GARBAGE
+    again = await connect()
+    await again.subscribe()
+    await again.next("frame")
+
+
+async def test_a_message_that_is_too_large_is_closed_with_1009(connect) -> None:
+    client = await connect()
+    await client.send("x" * 5000)
+    assert await client.closed() == 1009
+
+
+async def test_viewers_beyond_the_limit_are_told(connect) -> None:
+    clients = [await connect() for _ in range(3)]
+    for client in clients:
+        await client.next("hello")
+    assert await (await connect()).closed() == CloseCode.TOO_MANY_VIEWERS
+    clients[0].socket.close()
+    await asyncio.sleep(0.2)
+    await (await connect()).next("hello")
+
+
+async def test_without_a_token_the_handshake_is_refused(connect) -> None:
+    with pytest.raises(HTTPClientError) as refused:
+        await connect(headers={"Authorization": ""})
+    assert refused.value.code == 403
+
+
+async def test_a_foreign_origin_with_the_users_cookie_is_refused(
+    connect, jp_fetch, jp_serverapp
+) -> None:
+    token = jp_serverapp.identity_provider.token
+    # the name of the login cookie holds the host, which is that of the socket here
+    headers = {"Authorization": "", "Host": f"localhost:{jp_serverapp.port}"}
+    page = await jp_fetch("api", "status", params={"token": token}, headers=headers)
+    cookies = "; ".join(
+        each.split(";")[0] for each in page.headers.get_list("Set-Cookie")
+    )
+    user = {"Authorization": "", "Cookie": cookies}
+    await (await connect(headers=user)).next("hello")
+    with pytest.raises(HTTPClientError) as refused:
+        await connect(headers={**user, "Origin": "http://evil.example"})
+    assert refused.value.code == 403
+
+
+async def test_watching_is_not_a_persons_activity(
+    connect, jp_fetch, jp_serverapp
+) -> None:
+    def activity():
+        settings = jp_serverapp.web_app.settings
+        return [settings[k] for k in settings if k.endswith("_last_activity")]
+
+    before = activity()
+    client = await connect()
+    await client.subscribe()
+    await client.next("frame")
+    await jp_fetch("warpbook", "api", "v1", "state")
+    await jp_fetch("warpbook", "api", "v1", "capabilities")
+    assert activity() == before
+
+
+async def test_a_client_that_does_not_read_misses_frames_and_holds_up_nobody(
+    connect, jp_serverapp
+) -> None:
+    slow = await connect()
+    await slow.next("hello")
+    (handler,) = _broadcaster(jp_serverapp)._everyone
+    good = await connect()
+    await slow.subscribe()
+    await good.subscribe()
+    await good.next("frame")
+    # a test can't fill a loopback connection in short time; this one says it is full
+    busy = True
+    handler._busy = lambda: busy
+    frames = [await good.next("frame") for _ in range(5)]
+    assert len({frame["seq"] for frame in frames}) == 5
+    busy = False
+    gap = await slow.next("gap")
+    assert gap["reason"] == "slow_reader"
+    after = await slow.next("frame")
+    assert after["time_ms"] >= gap["to_ms"]
+
+
+def _broadcaster(serverapp):
+    (app,) = serverapp.extension_manager.extension_apps["warpbook"]
+    return app._broadcaster
+
+
+def _sampler(serverapp):
+    return _broadcaster(serverapp).sampler

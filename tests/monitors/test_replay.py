@@ -1,0 +1,117 @@
+"""A recording played back through the sampler, always labelled as one."""
+
+from pathlib import Path
+
+import pytest
+
+from warpbook_monitors.errors import DeviceLost, Unavailable
+from warpbook_monitors.frames import (
+    PROTOCOL_VERSION,
+    Device,
+    Frame,
+    Hello,
+    Metric,
+    Reading,
+)
+from warpbook_monitors.open_sources import GpusOrRecording
+from warpbook_monitors.recording import RecordingWriter, read_recording
+from warpbook_monitors.replay import SHIPPED, ReplaySource
+
+METRICS = (Metric("sm_active_ratio", "ratio", "SM active"),)
+HOST = Device("host", "host", "Elsewhere", None, "live", METRICS)
+GPU = Device("gpu:1", "gpu", "A GPU", 0, "live", METRICS)
+HELLO = Hello(PROTOCOL_VERSION, "0.1.0", 5000.0, 10.0, (HOST, GPU))
+MS = 1_000_000
+
+
+@pytest.fixture
+def path(tmp_path) -> Path:
+    readings = [
+        Reading(1, "ok", (0.1,)),
+        Reading(1, "stale", (), "slow"),
+        Reading(1, "lost", (), "gone"),
+        Reading(1, "ok", (0.4,)),
+    ]
+    path = tmp_path / "r.jsonl.gz"
+    with RecordingWriter(path, HELLO) as writer:
+        for seq, reading in enumerate(readings):
+            host = Reading(0, "ok", (0.9,))
+            writer.write(Frame(seq, 5000.0 + 100 * seq, (host, reading)))
+    return path
+
+
+def test_only_the_gpus_are_played_and_they_say_they_are_a_replay(path) -> None:
+    opened = ReplaySource(path).open()
+    assert [probe.device.id for probe in opened.probes] == ["gpu:1"]
+    assert opened.probes[0].device.origin == "replay"
+    assert opened.replay.name == "r.jsonl.gz"
+    assert opened.replay.recorded_ms == 5000.0
+
+
+def test_it_plays_in_time_and_begins_again(path) -> None:
+    probe = ReplaySource(path).open().probes[0]
+    begin_ns = probe._begin_ns
+    assert probe.read(begin_ns) == (0.1,)
+    assert probe.read(begin_ns + 150 * MS) == (None,), "a stale reading is no number"
+    with pytest.raises(DeviceLost, match="gone"):
+        probe.read(begin_ns + 250 * MS)
+    assert probe.read(begin_ns + 399 * MS) == (0.4,)
+    assert probe.read(begin_ns + 400 * MS) == (0.1,)
+    assert probe.read(begin_ns + (400 * 1000 + 350) * MS) == (0.4,)
+
+
+def test_a_damaged_recording_plays_its_good_part_and_says_so(path) -> None:
+    path.write_bytes(path.read_bytes()[:-12])
+    opened = ReplaySource(path).open()
+    assert opened.probes
+    assert "line" in opened.absences[0].message
+
+
+@pytest.mark.parametrize(
+    ("content", "why"), [(None, "No such file"), (b"garbage\n", "line 1")]
+)
+def test_what_can_not_be_played_is_told(tmp_path, content, why) -> None:
+    path = tmp_path / "r"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(Unavailable, match=why):
+        ReplaySource(path).open()
+
+
+def test_a_recording_without_a_gpu_is_refused(tmp_path) -> None:
+    path = tmp_path / "r"
+    with RecordingWriter(path, Hello(1, "0.1.0", 0, 10, (HOST,))) as writer:
+        writer.write(Frame(0, 0, (Reading(0, "ok", (0.5,)),)))
+    with pytest.raises(Unavailable, match="no readings of a GPU"):
+        ReplaySource(path).open()
+
+
+def test_without_a_gpu_the_recording_is_played_and_the_reason_is_told(path) -> None:
+    class NoGpus:
+        def open(self):
+            raise Unavailable("NVML", "driver_not_loaded", "No driver.", "Load it.")
+
+        def close(self):
+            pass
+
+    opened = GpusOrRecording(NoGpus(), ReplaySource(path)).open()
+    assert opened.replay is not None
+    assert opened.absences[0].reason == "driver_not_loaded"
+
+
+def test_the_shipped_recording_is_whole_and_shows_what_utilization_hides() -> None:
+    recording = read_recording(SHIPPED)
+    assert recording.problem is None
+    gpu = next(d for d in recording.hello.devices if d.kind == "gpu")
+    position = recording.hello.devices.index(gpu)
+    names = [metric.name for metric in gpu.metrics]
+    utilization = names.index("gpu_utilization_ratio")
+    sm_active = names.index("sm_active_ratio")
+    values = [
+        reading.values
+        for frame in recording.frames
+        for reading in frame.readings
+        if reading.device == position and reading.state == "ok"
+    ]
+    hidden = [v for v in values if v[utilization] == 1.0 and v[sm_active] == 0.0]
+    assert len(hidden) > 10, "100 % in NVML's words while no multiprocessor worked"
