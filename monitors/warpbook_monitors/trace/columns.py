@@ -115,7 +115,8 @@ def make_columns(
     )
     order = np.lexsort((-duration_ns, start_ns))
     return Columns(
-        names=tuple(interned),
+        # a lone surrogate could not be sent on as JSON
+        names=tuple(text.encode("utf-8", "replace").decode() for text in interned),
         name=name[order],
         category=np.array(categories, np.int8)[order],
         start_ns=start_ns[order],

@@ -1,0 +1,305 @@
+"""What a cell's events add up to: a function of columns, nothing else.
+
+Nothing here walks events one by one in Python: 100,000 of them take some ten
+milliseconds.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from warpbook_monitors.trace.cell_profile import (
+    CellProfile,
+    Completeness,
+    CopyRow,
+    KernelRow,
+    OperatorRow,
+)
+from warpbook_monitors.trace.columns import (
+    NONE,
+    Bools,
+    Category,
+    Columns,
+    Int64s,
+)
+from warpbook_monitors.trace.intervals import nesting, union_ns
+from warpbook_monitors.trace.lanes import LaneEvents, make_lanes
+from warpbook_monitors.trace.run import Run
+
+#: Rows of a table beyond these are added up into one.
+MAX_ROWS = 50
+
+_LAUNCH = re.compile(r"(cuda|cu)(Launch(?!HostFunc)|GraphLaunch|Memcpy|Memset)")
+_WAIT = re.compile(r"(cuda|cu)\w*Synchronize|(cuda|cu)Memcpy(?!.*(Async|Batch))")
+# copies to ordinary memory hold the host until they are done
+_BLOCKING_COPY = re.compile(r"Memcpy DtoH .*Pageable")
+_CAPTURE_BEGIN = re.compile(r"(cuda|cu)StreamBeginCapture")
+_CAPTURE_END = re.compile(r"(cuda|cu)StreamEndCapture")
+
+#: The clocks of GPU and host agree to a few microseconds; a kernel that starts
+#: earlier than this before the call that launched it has a wrong time.
+_CLOCK_TOLERANCE_NS = 20_000
+#: Below these shares nobody would draw another conclusion.
+_TOLERATED_UNMATCHED_RATIO = 0.01
+_TOLERATED_OVERHEAD_RATIO = 0.05
+
+
+@dataclass(frozen=True)
+class _Calls:
+    """The host's calls that concern the GPU, up to the end of the cell's code."""
+
+    api: Columns
+    launches: Bools
+    waits: Bools
+    matched: Bools
+
+
+def analyse(events: Columns, run: Run) -> CellProfile:
+    """Add up the events of one run of a cell."""
+    on_gpu = events.where(events.is_in(Category.KERNEL, Category.COPY, Category.MEMSET))
+    kernels = on_gpu.where(on_gpu.is_in(Category.KERNEL))
+    copies = on_gpu.where(~on_gpu.is_in(Category.KERNEL))
+    calls = _calls(events, on_gpu, run)
+    launches = int(calls.launches.sum())
+    warnings = _warnings(events, on_gpu, calls, run)
+    seen = _gpu_was_recorded(events, on_gpu, launches, run)
+    operators, outermost = _operators(events, run)
+    names, lanes, omitted = make_lanes(
+        LaneEvents(on_gpu, calls.api.where(calls.launches | calls.waits), outermost),
+        run.start_ns,
+    )
+    return CellProfile(
+        wall_ms=_ms(run.end_ns - run.start_ns),
+        profiler_ms=run.profiler_ms,
+        first_start_ms=run.first_start_ms,
+        gpu_name=run.gpu_name,
+        gpu_busy_ms=_ms(union_ns(on_gpu.start_ns, on_gpu.end_ns)) if seen else None,
+        kernel_calls=len(kernels) if seen else None,
+        kernel_time_ms=_ms(int(kernels.duration_ns.sum())) if seen else None,
+        copy_time_ms=_ms(int(copies.duration_ns.sum())) if seen else None,
+        launches=launches,
+        launch_api_ms=_total_ms(calls.api, calls.launches & ~calls.waits),
+        synchronizations=int(calls.waits.sum()),
+        synchronization_ms=_total_ms(calls.api, calls.waits),
+        peak_allocated_bytes=run.peak_allocated_bytes,
+        peak_reserved_bytes=run.peak_reserved_bytes,
+        kernels=_kernel_rows(kernels),
+        copies=_copy_rows(copies),
+        operators=operators,
+        names=names,
+        lanes=lanes,
+        completeness=Completeness(
+            launches=launches,
+            matched=int(calls.matched.sum()),
+            lanes_omitted=omitted,
+            warnings=warnings,
+        ),
+    )
+
+
+def _ms(nanoseconds: int) -> float:
+    return nanoseconds / 1e6
+
+
+def _total_ms(events: Columns, chosen: Bools) -> float:
+    return _ms(int(events.duration_ns[chosen].sum()))
+
+
+def _named(events: Columns, pattern: re.Pattern[str]) -> Bools:
+    """Choose the events whose name begins with the pattern."""
+    fits = np.fromiter(
+        (bool(pattern.match(name)) for name in events.names),
+        np.bool_,
+        len(events.names),
+    )
+    return fits[events.name]
+
+
+def _calls(events: Columns, on_gpu: Columns, run: Run) -> _Calls:
+    in_code = events.start_ns < run.code_end_ns
+    api = events.where(events.is_in(Category.API) & in_code)
+    launches = _named(api, _LAUNCH) & ~_while_capturing(api)
+    blocking = on_gpu.correlation[_named(on_gpu, _BLOCKING_COPY)]
+    waits = _named(api, _WAIT) | np.isin(api.correlation, blocking)
+    matched = launches & np.isin(api.correlation, on_gpu.correlation)
+    return _Calls(api, launches, waits, matched)
+
+
+def _while_capturing(api: Columns) -> Bools:
+    """Choose the calls made while their thread recorded a CUDA graph.
+
+    Such a launch is only noted down; the graph's own launch runs it.
+    """
+    begins, ends = _named(api, _CAPTURE_BEGIN), _named(api, _CAPTURE_END)
+    capturing = np.zeros(len(api), np.bool_)
+    for thread in np.unique(api.track[begins]):
+        on_thread = api.track == thread
+        depth = np.cumsum(begins[on_thread].astype(int) - ends[on_thread].astype(int))
+        capturing[on_thread] = depth > 0
+    return capturing
+
+
+def _gpu_was_recorded(
+    events: Columns, on_gpu: Columns, launches: int, run: Run
+) -> bool:
+    """Tell "the GPU did nothing" from "the profiler saw nothing of it"."""
+    if run.gpu_name is None:
+        return False
+    if len(on_gpu):
+        return True
+    traced = bool(events.is_in(Category.API).any())
+    return launches == 0 and (traced or not run.cuda_used)
+
+
+def _warnings(
+    events: Columns, on_gpu: Columns, calls: _Calls, run: Run
+) -> tuple[str, ...]:
+    found = []
+    launches, matched = int(calls.launches.sum()), int(calls.matched.sum())
+    if launches and not len(on_gpu):
+        found.append(
+            f"The cell made {launches:,} launches, but the profiler recorded no work "
+            "on the GPU: this trace is incomplete and does not mean that the GPU was "
+            "idle. Restart the kernel and profile again."
+        )
+    elif launches - matched > _TOLERATED_UNMATCHED_RATIO * launches:
+        found.append(
+            f"The GPU's side of {launches - matched:,} of {launches:,} launches is "
+            "missing: times on the GPU are lower bounds."
+        )
+    if run.cuda_used and not events.is_in(Category.API).any() and not len(on_gpu):
+        found.append(
+            "The profiler recorded no CUDA call at all, not even its own: it sees "
+            "nothing of the GPU in this kernel. Another profiler may hold it; "
+            "restart the kernel and profile again."
+        )
+    early = _kernels_before_launch(on_gpu, calls)
+    if early:
+        found.append(
+            f"{early:,} kernels or copies start before the call that launched them: "
+            "their times are wrong."
+        )
+    overhead_ns = int(
+        np.clip(
+            np.minimum(events.end_ns, run.end_ns)
+            - np.maximum(events.start_ns, run.start_ns),
+            0,
+            None,
+        )[events.is_in(Category.OVERHEAD)].sum()
+    )
+    if overhead_ns > _TOLERATED_OVERHEAD_RATIO * (run.end_ns - run.start_ns):
+        found.append(
+            f"{_ms(overhead_ns):.1f} ms of the cell was the profiler's own work: "
+            "without it the cell is faster."
+        )
+    return tuple(found)
+
+
+def _kernels_before_launch(on_gpu: Columns, calls: _Calls) -> int:
+    launched = calls.api.where(calls.launches & (calls.api.correlation != NONE))
+    if not len(launched) or not len(on_gpu):
+        return 0
+    by_correlation = np.argsort(launched.correlation, kind="stable")
+    known = launched.correlation[by_correlation]
+    place = np.minimum(np.searchsorted(known, on_gpu.correlation), len(known) - 1)
+    launch_ns = launched.start_ns[by_correlation][place]
+    is_known = known[place] == on_gpu.correlation
+    early = on_gpu.start_ns < launch_ns - _CLOCK_TOLERANCE_NS
+    return int((is_known & early).sum())
+
+
+@dataclass(frozen=True)
+class _Group:
+    """All events of one name."""
+
+    name: str
+    calls: int
+    time_ms: float
+    size_bytes: int | None
+
+
+def _groups(events: Columns, time_ns: Int64s) -> list[_Group]:
+    """Add up by name, the longest first; the rest beyond MAX_ROWS becomes one."""
+    count = len(events.names)
+    calls = np.bincount(events.name, minlength=count)
+    # float64 sums of nanoseconds are exact up to 104 days
+    time = np.bincount(events.name, time_ns, minlength=count)
+    sizes = np.bincount(events.name, np.maximum(events.size_bytes, 0), minlength=count)
+    unsized = np.bincount(events.name, events.size_bytes == NONE, minlength=count) > 0
+    order = np.argsort(-time, kind="stable")
+    order = order[calls[order] > 0]
+
+    def group(name: str, rows: Int64s) -> _Group:
+        return _Group(
+            name,
+            int(calls[rows].sum()),
+            float(time[rows].sum()) / 1e6,
+            None if unsized[rows].any() else int(sizes[rows].sum()),
+        )
+
+    if len(order) <= MAX_ROWS:
+        return [group(events.names[row], order[[n]]) for n, row in enumerate(order)]
+    kept, rest = order[: MAX_ROWS - 1], order[MAX_ROWS - 1 :]
+    return [group(events.names[row], kept[[n]]) for n, row in enumerate(kept)] + [
+        group(f"({len(rest):,} others)", rest)
+    ]
+
+
+def _kernel_rows(kernels: Columns) -> tuple[KernelRow, ...]:
+    total_ms = _ms(int(kernels.duration_ns.sum()))
+    return tuple(
+        KernelRow(
+            group.name,
+            group.calls,
+            group.time_ms,
+            group.time_ms / total_ms if total_ms else 0.0,
+        )
+        for group in _groups(kernels, kernels.duration_ns)
+    )
+
+
+def _copy_rows(copies: Columns) -> tuple[CopyRow, ...]:
+    return tuple(
+        CopyRow(
+            group.name.removeprefix("Memcpy "),
+            group.calls,
+            group.size_bytes,
+            group.time_ms,
+        )
+        for group in _groups(copies, copies.duration_ns)
+    )
+
+
+def _operators(events: Columns, run: Run) -> tuple[tuple[OperatorRow, ...], Columns]:
+    """Give the operators' rows, and those operators that no other encloses."""
+    in_code = events.start_ns < run.code_end_ns
+    host = events.where(events.is_in(Category.OPERATOR, Category.OVERHEAD) & in_code)
+    is_operator = host.is_in(Category.OPERATOR)
+    thread = np.where(is_operator, host.track, _threads_of_overhead(events, host))
+    self_ns = np.zeros(len(host), np.int64)
+    outermost = np.zeros(len(host), np.bool_)
+    for one in np.unique(thread):
+        on_thread = thread == one
+        self_ns[on_thread], outermost[on_thread] = nesting(
+            host.start_ns[on_thread], host.end_ns[on_thread]
+        )
+    rows = tuple(
+        OperatorRow(group.name, group.calls, group.time_ms)
+        for group in _groups(host.where(is_operator), self_ns[is_operator])
+    )
+    return rows, host.where(is_operator & outermost)
+
+
+def _threads_of_overhead(events: Columns, host: Columns) -> Int64s:
+    """Say whose time the profiler took: the thread that makes the next CUDA call.
+
+    The profiler works inside that call's callback and doesn't name the thread.
+    """
+    api = events.where(events.is_in(Category.API))
+    if not len(api):
+        return host.track
+    following = np.searchsorted(api.start_ns, host.end_ns)
+    return api.track[np.minimum(following, len(api) - 1)]

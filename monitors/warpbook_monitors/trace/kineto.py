@@ -1,0 +1,271 @@
+"""Records what a cell does, with torch's own profiler; the only importer of torch.
+
+The raw events are read from the profiler's memory. torch's `events()` and
+`key_averages()` are never called: they take 40-70 µs per event.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from torch.autograd.profiler import profile, record_function
+
+from warpbook_monitors.trace.columns import (
+    KINETO_CATEGORIES,
+    NONE,
+    Category,
+    Columns,
+    Int64s,
+    make_columns,
+)
+from warpbook_monitors.trace.errors import CaptureFailed, ProfilerBusy
+from warpbook_monitors.trace.run import Run
+
+#: The first event of every capture: without it the events are somebody else's.
+_MARK = "warpbook: start of the cell"
+_FIRST_CUDA_WITH_SAFE_TEARDOWN = (12, 6)
+_BYTES = re.compile(r'"bytes": (\d+)')
+_API_NAME = re.compile(r"(cuda|cu)[A-Z]\w*$")
+_CHATTER = (b"USDT:", b"STAGE:", b"INFO:")
+
+_has_started_before = False
+
+
+class Capture:
+    """One recording, started and stopped on the thread that runs the cell.
+
+    On another thread the profiler gets no event of the GPU from its second
+    recording on, without a word.
+    """
+
+    def __init__(self) -> None:
+        """Prepare; nothing is recorded yet."""
+        self._profiler: Any = None
+        self._start_ns = 0
+        self._start_ms = 0.0
+        self._first_start_ms: float | None = None
+
+    def start(self) -> None:
+        """Begin to record; the calling thread's work is waited for first.
+
+        Raises:
+            ProfilerBusy: a profiler runs already.
+            CaptureFailed: torch refused.
+        """
+        global _has_started_before
+        if torch.autograd._profiler_enabled():
+            raise ProfilerBusy(
+                "A profiler of torch is already running in this kernel. Stop it "
+                "(its `stop()`, or leave its `with`), then profile this cell again."
+            )
+        began = time.perf_counter()
+        _let_cupti_go_after_each_profile()
+        try:
+            for device in _used_devices():
+                torch.cuda.synchronize(device)
+                torch.cuda.reset_peak_memory_stats(device)
+            self._profiler = _make_profiler()
+            with _without_chatter():
+                self._profiler.__enter__()
+        except RuntimeError as problem:
+            raise CaptureFailed(f"torch's profiler did not start: {problem}") from None
+        with record_function(_MARK):
+            pass
+        self._start_ms = (time.perf_counter() - began) * 1e3
+        if not _has_started_before:
+            self._first_start_ms = self._start_ms
+            _has_started_before = True
+        self._start_ns = time.time_ns()
+
+    def stop(self) -> tuple[Columns, Run]:
+        """Wait for the GPU, end the recording and read it.
+
+        Raises:
+            CaptureFailed: the recording is not this cell's, or there is none.
+        """
+        code_end_ns = time.time_ns()
+        problem: RuntimeError | None = None
+        try:
+            for device in _used_devices():
+                torch.cuda.synchronize(device)
+        except RuntimeError as error:
+            # a failed assertion in a kernel breaks the context for good
+            problem = error
+        end_ns = time.time_ns()
+        began = time.perf_counter()
+        if not torch.autograd._profiler_enabled():
+            raise CaptureFailed(
+                "The cell ran a profiler of its own, which ended this one. Profile "
+                "with one of the two."
+            )
+        # or torch would set up CUDA, just to wait, for a cell that does not use it
+        self._profiler.use_device = None
+        try:
+            with _without_chatter():
+                self._profiler.__exit__(None, None, None)
+        except RuntimeError as error:
+            problem = problem or error
+        if problem is not None:
+            raise CaptureFailed(f"torch's profiler did not finish: {problem}") from None
+        columns = _read(self._profiler.kineto_results.events())
+        stop_ms = (time.perf_counter() - began) * 1e3
+        return columns, Run(
+            start_ns=self._start_ns,
+            code_end_ns=code_end_ns,
+            end_ns=end_ns,
+            profiler_ms=self._start_ms + stop_ms,
+            first_start_ms=self._first_start_ms,
+            gpu_name=_gpu_name(),
+            cuda_used=torch.cuda.is_initialized(),
+            peak_allocated_bytes=_peak(torch.cuda.max_memory_allocated),
+            peak_reserved_bytes=_peak(torch.cuda.max_memory_reserved),
+        )
+
+
+def _make_profiler() -> Any:
+    # torch.profiler.profile is a coat over this one that imports 820 modules first
+    options: dict[str, Any] = {}
+    config = torch._C._profiler._ExperimentalConfig
+    if "expose_kineto_event_metadata" in (config.__init__.__doc__ or ""):
+        # the sizes of copies are nowhere else
+        options["experimental_config"] = config(expose_kineto_event_metadata=True)
+    return profile(
+        use_kineto=True,
+        use_device="cuda" if torch.cuda.is_available() else None,
+        **options,
+    )
+
+
+def _let_cupti_go_after_each_profile() -> None:
+    """Keep the kernel's speed: launches stay 25-30 % slower with CUPTI attached.
+
+    Before CUDA 12.6, letting go can crash replays of CUDA graphs.
+    """
+    version = torch.version.cuda
+    if version is None:
+        return
+    major, minor = version.split(".")[:2]
+    if (int(major), int(minor)) >= _FIRST_CUDA_WITH_SAFE_TEARDOWN:
+        os.environ.setdefault("TEARDOWN_CUPTI", "1")
+
+
+@contextmanager
+def _without_chatter() -> Iterator[None]:
+    """Hold back what Kineto prints at each start and stop, and nothing else.
+
+    It prints from C++, and reads its log level when torch is imported, which
+    was long ago.
+    """
+    sys.stderr.flush()
+    stderr = os.dup(2)
+    with tempfile.TemporaryFile() as caught:
+        os.dup2(caught.fileno(), 2)
+        try:
+            yield
+        finally:
+            os.dup2(stderr, 2)
+            os.close(stderr)
+            caught.seek(0)
+            for line in caught:
+                if not line.startswith(_CHATTER):
+                    os.write(2, line)
+
+
+def _used_devices() -> list[int]:
+    """Give the GPUs that this process works on, and set up CUDA on none."""
+    if not torch.cuda.is_initialized():
+        return []
+    current = torch.cuda.current_device()
+    return [
+        device
+        for device in range(torch.cuda.device_count())
+        if device == current or torch.cuda.memory_reserved(device)
+    ]
+
+
+def _gpu_name() -> str | None:
+    if not torch.cuda.is_available():
+        return None
+    if not torch.cuda.is_initialized():
+        return "GPU (not used)"
+    return ", ".join(map(torch.cuda.get_device_name, _used_devices()))
+
+
+def _peak(of_device: Callable[[int], int]) -> int | None:
+    """Give the highest value of one device since `start`."""
+    return max(map(of_device, _used_devices()), default=None)
+
+
+def _read(events: Sequence[Any]) -> Columns:
+    count = len(events)
+    kinds = _kinds(events)
+    gpu_kinds = {"kernel", "gpu_memcpy", "gpu_memset"}
+
+    def column(values: Iterator[int]) -> Int64s:
+        return np.fromiter(values, np.int64, count)
+
+    columns = make_columns(
+        names=map(_name, events),
+        categories=[KINETO_CATEGORIES.get(kind, Category.OTHER) for kind in kinds],
+        start_ns=column(event.start_ns() for event in events),
+        duration_ns=np.maximum(column(event.duration_ns() for event in events), 0),
+        device=column(
+            event.device_index() if kind in gpu_kinds else NONE
+            for event, kind in zip(events, kinds, strict=True)
+        ),
+        track=column(event.device_resource_id() for event in events),
+        correlation=column(event.correlation_id() for event in events),
+        size_bytes=column(
+            _size_bytes(event) if kind in ("gpu_memcpy", "gpu_memset") else NONE
+            for event, kind in zip(events, kinds, strict=True)
+        ),
+    )
+    if _MARK not in columns.names:
+        raise CaptureFailed(
+            "The cell started a profiler of its own and left it running, which ended "
+            "this one. It has been stopped; profile with one of the two."
+        )
+    return columns.where(columns.name != columns.names.index(_MARK))
+
+
+def _name(event: Any) -> str:
+    try:
+        return str(event.name())
+    except UnicodeDecodeError:
+        return "(a name that is not UTF-8)"
+
+
+def _size_bytes(event: Any) -> int:
+    if not hasattr(event, "metadata_json"):
+        return NONE
+    found = _BYTES.search(event.metadata_json())
+    return int(found[1]) if found else NONE
+
+
+def _kinds(events: Sequence[Any]) -> list[str]:
+    """Give Kineto's activity types; before torch 2.9 they follow from the names."""
+    if events and hasattr(events[0], "activity_type"):
+        return [event.activity_type() for event in events]
+    return [_kind_by_name(event) for event in events]
+
+
+def _kind_by_name(event: Any) -> str:
+    name = _name(event)
+    if event.device_type() == torch.autograd.DeviceType.CPU:
+        if name == "Activity Buffer Request":
+            return "overhead"
+        return "cuda_runtime" if _API_NAME.match(name) else "cpu_op"
+    if event.is_user_annotation():
+        return "gpu_user_annotation"
+    if name.startswith("Memcpy"):
+        return "gpu_memcpy"
+    return "gpu_memset" if name.startswith("Memset") else "kernel"

@@ -1,0 +1,136 @@
+"""Traces recorded on a real H200; expectations are computed here from the JSON.
+
+The few literal figures are those of the research notes that came with the traces.
+"""
+
+import gzip
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from warpbook_monitors.trace.analysis import analyse
+from warpbook_monitors.trace.cell_profile import CellProfile, CopyRow
+from warpbook_monitors.trace.chrome import read_chrome_trace
+
+TRACES = Path(__file__).parents[2] / "data" / "traces"
+ON_GPU = ("kernel", "gpu_memcpy", "gpu_memset")
+NAMES = sorted(path.name.removesuffix(".json.gz") for path in TRACES.glob("*.gz"))
+
+
+def profile(name: str) -> CellProfile:
+    return analyse(*read_chrome_trace(str(TRACES / f"{name}.json.gz")))
+
+
+def events(name: str) -> list[dict[str, Any]]:
+    with gzip.open(TRACES / f"{name}.json.gz") as file:
+        return [event for event in json.load(file)["traceEvents"] if event["ph"] == "X"]
+
+
+def nanoseconds(event: dict[str, Any]) -> tuple[int, int]:
+    start = round(event["ts"] * 1000)
+    return start, start + round(event["dur"] * 1000)
+
+
+def union_by_marks(pairs: list[tuple[int, int]]) -> int:
+    """A sweep over begin and end marks, unlike the code under test."""
+    marks = sorted([(a, 1) for a, _ in pairs] + [(b, -1) for _, b in pairs])
+    open_count = total = since = 0
+    for at, step in marks:
+        if open_count:
+            total += at - since
+        since = at
+        open_count += step
+    return total
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_times_on_the_gpu_agree_with_the_file(name: str) -> None:
+    found, on_gpu = profile(name), [e for e in events(name) if e["cat"] in ON_GPU]
+    kernels = [e for e in on_gpu if e["cat"] == "kernel"]
+    assert found.gpu_name == "NVIDIA H200"
+    assert found.gpu_busy_ms == union_by_marks([nanoseconds(e) for e in on_gpu]) / 1e6
+    assert found.kernel_calls == len(kernels)
+    kernel_ns = sum(b - a for a, b in map(nanoseconds, kernels))
+    assert found.kernel_time_ms == kernel_ns / 1e6
+    calls = Counter(e["name"][:300] for e in kernels)
+    assert {row.name: row.calls for row in found.kernels} == calls
+    assert sum(row.share_ratio for row in found.kernels) == pytest.approx(
+        1 if kernels else 0
+    )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_launch_finds_its_work(name: str) -> None:
+    found = profile(name)
+    on_gpu = {e["args"]["correlation"] for e in events(name) if e["cat"] in ON_GPU}
+    assert found.launches == len(on_gpu)
+    assert found.completeness.matched == found.launches
+    assert not [w for w in found.completeness.warnings if "missing" in w]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_lanes_hold_every_event_on_the_gpu(name: str) -> None:
+    found = profile(name)
+    drawn = sum(
+        len(lane.starts_ms) for lane in found.lanes if lane.label.startswith("Stream")
+    )
+    assert found.completeness.lanes_omitted == 0
+    assert drawn == len([e for e in events(name) if e["cat"] in ON_GPU])
+    for lane in found.lanes:
+        assert list(lane.starts_ms) == sorted(lane.starts_ms)
+        assert min(lane.starts_ms) >= 0
+
+
+def test_kernels_of_a_microsecond_are_not_rounded_away() -> None:
+    found = profile("tiny_kernels")
+    assert found.kernel_calls == 800
+    assert found.gpu_busy_ms == pytest.approx(0.8026, abs=1e-4)
+
+
+def test_one_graph_launch_owns_all_its_kernels() -> None:
+    found = profile("graph_replay")
+    assert (found.launches, found.kernel_calls) == (1, 800)
+    assert found.gpu_busy_ms == pytest.approx(0.9176, abs=1e-4)
+
+
+def test_driver_launches_count() -> None:
+    """nvjet goes through cuLaunchKernelEx, Triton through cuLaunchKernel."""
+    assert profile("matmul_bf16").launches == 10
+    assert profile("train_fp32").launches == 47 + 6 + 6 + 8 + 4
+
+
+def test_busy_is_the_union_where_streams_overlap() -> None:
+    found = profile("ddp_rank0")
+    assert found.gpu_busy_ms is not None and found.kernel_time_ms is not None
+    assert found.kernel_time_ms / found.gpu_busy_ms == pytest.approx(1.39, abs=0.005)
+
+
+def test_the_profilers_own_waits_are_not_the_cells() -> None:
+    """Each file ends with two cudaDeviceSynchronize of the profiler."""
+    assert profile("tiny_kernels").synchronizations == 0
+    waits = [e for e in events("ddp_rank0") if e["name"] == "cudaEventSynchronize"]
+    assert profile("ddp_rank0").synchronizations == len(waits)
+
+
+def test_a_copy_says_whether_its_memory_was_pinned() -> None:
+    (row,) = profile("pinned_h2d").copies
+    assert row == CopyRow(
+        "HtoD (Pinned -> Device)", 8, 8 * 134_217_728, pytest.approx(19.344292)
+    )
+
+
+def test_the_profilers_buffer_request_is_nobodys_operator() -> None:
+    """It takes 1.5 ms in the middle of the first operator."""
+    found = profile("tiny_kernels")
+    assert any("profiler's own work" in w for w in found.completeness.warnings)
+    operators = union_by_marks(
+        [nanoseconds(e) for e in events("tiny_kernels") if e["cat"] == "cpu_op"]
+    )
+    overhead = [e for e in events("tiny_kernels") if e["cat"] == "overhead"]
+    self_ms = sum(row.self_ms for row in found.operators)
+    assert self_ms == pytest.approx(
+        operators / 1e6 - sum(e["dur"] for e in overhead) / 1e3
+    )
