@@ -1,0 +1,194 @@
+"""What the figures say of traces that no recording of ours holds."""
+
+import dataclasses
+from collections.abc import Iterable
+
+import msgspec
+import numpy as np
+import pytest
+
+from warpbook_monitors.trace import lanes
+from warpbook_monitors.trace.analysis import MAX_ROWS, analyse
+from warpbook_monitors.trace.cell_profile import CellProfile
+from warpbook_monitors.trace.columns import Category, Columns, make_columns
+from warpbook_monitors.trace.run import Run
+
+GPU = Run(0, 1_000_000, 1_000_000, gpu_name="NVIDIA H200", cuda_used=True)
+KINDS_ON_GPU = (Category.KERNEL, Category.COPY, Category.MEMSET)
+
+
+@dataclasses.dataclass
+class Event:
+    name: str
+    category: Category
+    start_ns: int
+    duration_ns: int
+    correlation: int = -1
+    track: int = 1
+    size_bytes: int = -1
+
+
+def columns(events: Iterable[Event]) -> Columns:
+    listed = list(events)
+
+    def numbers(name: str) -> np.ndarray:
+        return np.array([getattr(event, name) for event in listed], np.int64)
+
+    return make_columns(
+        names=[event.name for event in listed],
+        categories=[event.category for event in listed],
+        device=np.array([0 if e.category in KINDS_ON_GPU else -1 for e in listed]),
+        **{
+            name: numbers(name)
+            for name in (
+                "start_ns",
+                "duration_ns",
+                "track",
+                "correlation",
+                "size_bytes",
+            )
+        },
+    )
+
+
+def figures(*events: Event, run: Run = GPU) -> CellProfile:
+    return analyse(columns(events), run)
+
+
+def launch(correlation: int, at: int, name: str = "cudaLaunchKernel") -> Event:
+    return Event(name, Category.API, at, 10, correlation)
+
+
+def kernel(correlation: int, at: int, name: str = "k") -> Event:
+    return Event(name, Category.KERNEL, at, 100, correlation, track=7)
+
+
+def only_warning(found: CellProfile) -> str:
+    (warning,) = found.completeness.warnings
+    return warning
+
+
+def test_launches_without_gpu_activity_are_incomplete_never_idle() -> None:
+    found = figures(launch(1, 0), launch(2, 20))
+    assert found.gpu_busy_ms is found.kernel_time_ms is found.kernel_calls is None
+    assert (found.completeness.launches, found.completeness.matched) == (2, 0)
+    assert "does not mean that the GPU was idle" in only_warning(found)
+
+
+def test_a_trace_without_even_the_profilers_own_calls_is_incomplete() -> None:
+    found = figures(Event("aten::add", Category.OPERATOR, 0, 10))
+    assert found.gpu_busy_ms is None
+    assert "sees nothing of the GPU" in only_warning(found)
+
+
+def test_a_cell_that_leaves_the_gpu_alone_is_idle() -> None:
+    own = Event("cudaDeviceSynchronize", Category.API, 1_000_100, 10, 9)
+    found = figures(Event("aten::add", Category.OPERATOR, 0, 10), own)
+    assert found.gpu_busy_ms == 0.0
+    assert (found.synchronizations, found.completeness.warnings) == (0, ())
+
+
+def test_without_a_gpu_its_figures_are_unknown_and_operators_are_there() -> None:
+    run = dataclasses.replace(GPU, gpu_name=None, cuda_used=False)
+    found = figures(Event("aten::add", Category.OPERATOR, 0, 1_000_000), run=run)
+    assert found.gpu_busy_ms is found.kernel_calls is found.copy_time_ms is None
+    assert [(row.name, row.self_ms) for row in found.operators] == [("aten::add", 1.0)]
+    assert found.completeness.warnings == ()
+
+
+def test_missing_gpu_records_are_counted() -> None:
+    pairs = [e for i in range(10) for e in (launch(i, i), kernel(i, 1000 + i * 100))]
+    found = figures(*pairs, *(launch(i, i) for i in range(10, 15)))
+    assert (found.completeness.launches, found.completeness.matched) == (15, 10)
+    assert "5 of 15 launches is missing" in only_warning(found)
+
+
+def test_a_kernel_long_before_its_launch_has_a_wrong_time() -> None:
+    found = figures(launch(1, 500_000), kernel(1, 1000))
+    assert "1 kernels or copies start before" in only_warning(found)
+    near = figures(launch(1, 500_000), kernel(1, 496_000))
+    assert near.completeness.warnings == ()
+
+
+def test_launches_noted_into_a_graph_expect_no_work() -> None:
+    found = figures(
+        launch(1, 0, "cudaStreamBeginCapture_v10000"),
+        launch(2, 20),
+        launch(3, 40),
+        launch(4, 60, "cudaStreamEndCapture"),
+        launch(5, 80, "cudaGraphLaunch"),
+        kernel(5, 200),
+        kernel(5, 300),
+    )
+    assert (found.launches, found.kernel_calls) == (1, 2)
+    assert found.completeness.warnings == ()
+
+
+def test_a_copy_to_pageable_memory_is_a_wait() -> None:
+    copy = Event("Memcpy DtoH (Device -> Pageable)", Category.COPY, 50, 100, 1, 7, 400)
+    found = figures(
+        launch(1, 0, "cudaMemcpyAsync"),
+        copy,
+        launch(2, 200, "cudaStreamSynchronize"),
+        launch(3, 300, "cudaStreamWaitEvent"),
+    )
+    assert (found.launches, found.launch_api_ms) == (1, 0.0)
+    assert (found.synchronizations, found.synchronization_ms) == (2, 20 / 1e6)
+    assert found.copies[0].size_bytes == 400
+
+
+def test_an_unknown_size_stays_unknown() -> None:
+    sized = Event("Memset (Device)", Category.MEMSET, 0, 10, 1, 7, 400)
+    unsized = Event("Memset (Device)", Category.MEMSET, 20, 10, 2, 7)
+    (row,) = figures(sized, unsized).copies
+    assert (row.calls, row.size_bytes) == (2, None)
+
+
+def test_many_kernels_keep_their_sum() -> None:
+    found = figures(*(kernel(i, i * 100, f"k{i}") for i in range(200)))
+    assert len(found.kernels) == MAX_ROWS
+    assert found.kernels[-1].name == "(151 others)"
+    assert sum(row.calls for row in found.kernels) == 200
+
+
+def test_lanes_are_bounded_and_short_kernels_survive_long_operators() -> None:
+    count = 4000
+    found = figures(
+        *(kernel(i, i * 200) for i in range(count)),
+        *(Event("op", Category.OPERATOR, i * 200, 199) for i in range(count)),
+        launch(1, 0),
+    )
+    drawn = {lane.label: len(lane.starts_ms) for lane in found.lanes}
+    assert sum(drawn.values()) == lanes.MAX_EVENTS
+    assert drawn["Launches"] == 1
+    assert drawn["Stream 7"] == pytest.approx(drawn["Operators"], abs=1)
+    assert found.completeness.lanes_omitted == 2 * count + 1 - lanes.MAX_EVENTS
+
+
+def test_threads_beyond_the_lanes_are_counted_as_left_out() -> None:
+    found = figures(
+        *(Event("op", Category.OPERATOR, i, 1, track=i) for i in range(100))
+    )
+    assert len(found.lanes) == lanes.MAX_LANES
+    assert found.completeness.lanes_omitted == 100 - lanes.MAX_LANES
+
+
+def test_no_events_at_all() -> None:
+    found = figures(run=dataclasses.replace(GPU, gpu_name=None, cuda_used=False))
+    assert (found.wall_ms, found.lanes, found.kernels) == (1.0, (), ())
+
+
+def test_hostile_names_are_bounded_and_can_be_sent() -> None:
+    found = figures(
+        kernel(1, 0, "a" * 10_000), kernel(2, 100, "\ud800<script>\x00"), launch(1, 0)
+    )
+    assert max(map(len, found.names)) == 300
+    assert msgspec.json.decode(msgspec.json.encode(found), type=CellProfile) == found
+
+
+def test_the_order_of_recording_changes_nothing() -> None:
+    events = [
+        *(e for i in range(20) for e in (launch(i, i * 50), kernel(i, 100 + i * 60))),
+        *(Event("op", Category.OPERATOR, i * 50, 40) for i in range(20)),
+    ]
+    assert figures(*events) == figures(*reversed(events))

@@ -1,0 +1,112 @@
+"""The capture, with the real torch on the CPU."""
+
+import threading
+
+import pytest
+import torch
+from torch.profiler import ProfilerActivity
+from torch.profiler import profile as torch_profile
+
+from warpbook_monitors.trace.analysis import analyse
+from warpbook_monitors.trace.cell_profile import CellProfile
+from warpbook_monitors.trace.errors import CaptureFailed, ProfilerBusy
+from warpbook_monitors.trace.kineto import Capture
+
+
+def captured() -> CellProfile:
+    capture = Capture()
+    capture.start()
+    for _ in range(5):
+        torch.ones(3) @ torch.ones(3)
+    return analyse(*capture.stop())
+
+
+def test_operators_are_counted_exactly_every_time() -> None:
+    for _ in range(3):
+        calls = {row.name: row.calls for row in captured().operators}
+        assert calls["aten::ones"] == 10
+        assert calls["aten::dot"] == 5
+        assert not any("warpbook" in name for name in calls)
+
+
+def test_without_cuda_the_gpu_is_unknown_not_idle() -> None:
+    found = captured()
+    assert found.gpu_name is found.gpu_busy_ms is found.peak_allocated_bytes is None
+    assert found.completeness.warnings == ()
+
+
+def test_operator_times_fit_the_cell() -> None:
+    found = captured()
+    assert 0 < sum(row.self_ms for row in found.operators) <= found.wall_ms
+    (lane,) = found.lanes
+    assert lane.starts_ms[0] >= 0
+    assert lane.starts_ms[-1] + lane.durations_ms[-1] <= found.wall_ms
+
+
+def test_only_the_first_start_of_a_process_is_told_apart() -> None:
+    captured()
+    assert captured().first_start_ms is None
+
+
+def test_nothing_is_printed(capfd: pytest.CaptureFixture[str]) -> None:
+    captured()
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_running_profiler_is_left_alone() -> None:
+    with torch_profile(activities=[ProfilerActivity.CPU]) as users:
+        with pytest.raises(ProfilerBusy, match="already running"):
+            Capture().start()
+        torch.ones(3)
+    assert "aten::ones" in {event.name() for event in raw_events(users)}
+    captured()
+
+
+def raw_events(profiler: torch_profile) -> list[object]:
+    return profiler.profiler.kineto_results.events()  # type: ignore[union-attr]
+
+
+def test_a_profiler_inside_the_cell_wins_and_the_next_capture_works() -> None:
+    capture = Capture()
+    capture.start()
+    with torch_profile(activities=[ProfilerActivity.CPU]) as users:
+        torch.ones(3)
+    with pytest.raises(CaptureFailed, match="a profiler of its own"):
+        capture.stop()
+    assert "aten::ones" in {event.name() for event in raw_events(users)}
+    captured()
+
+
+def test_a_profiler_left_running_by_the_cell_gives_no_figures() -> None:
+    capture = Capture()
+    capture.start()
+    torch_profile(activities=[ProfilerActivity.CPU]).start()
+    with pytest.raises(CaptureFailed, match="left it running"):
+        capture.stop()
+    captured()
+
+
+def test_backward_on_its_own_thread_is_seen() -> None:
+    weight = torch.ones(4, 4, requires_grad=True)
+    capture = Capture()
+    capture.start()
+    (weight @ torch.ones(4, 4)).sum().backward()
+    names = {row.name for row in analyse(*capture.stop()).operators}
+    assert "MmBackward0" in names
+
+
+def test_another_threads_operators_do_not_disturb() -> None:
+    stop = threading.Event()
+
+    def work() -> None:
+        while not stop.wait(0.001):
+            torch.ones(2)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        calls = {row.name: row.calls for row in captured().operators}
+    finally:
+        stop.set()
+        thread.join()
+    assert calls["aten::dot"] == 5

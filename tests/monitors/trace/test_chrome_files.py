@@ -1,0 +1,109 @@
+"""Trace files come from anyone: damaged ones are refused in words."""
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from warpbook_monitors.trace.analysis import analyse
+from warpbook_monitors.trace.chrome import read_chrome_trace
+from warpbook_monitors.trace.errors import TraceFileError
+
+TRACE = Path(__file__).parents[2] / "data" / "traces" / "matmul_bf16.json.gz"
+KERNEL = {
+    "ph": "X",
+    "cat": "kernel",
+    "name": "k",
+    "ts": 1.0,
+    "dur": 2.5,
+    "pid": 0,
+    "tid": 7,
+    "args": {"device": 0, "stream": 7, "correlation": 1},
+}
+
+
+def written(path: Path, *events: dict[str, Any], **more: Any) -> str:
+    path.write_text(json.dumps({"traceEvents": events, **more}))
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"not json",
+        b"[]",
+        b"{}",
+        b'{"traceEvents": 3}',
+        b'{"traceEvents": []}',
+        b'{"traceEvents": [{"ph": "X", "cat": "kernel", "name": "\xff"}]}',
+        b'{"traceEvents": [' + b"[" * 100_000,
+        b"\x1f\x8b",
+        b"\x1f\x8b\x08\x00garbage",
+        gzip.compress(b'{"traceEvents": [{"ph"'),
+    ],
+)
+def test_what_is_no_trace_is_refused(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "trace.json"
+    path.write_bytes(content)
+    with pytest.raises(TraceFileError, match=r"trace\.json: "):
+        read_chrome_trace(str(path))
+
+
+@pytest.mark.parametrize("kept", [10, 100, 1000, 2000])
+def test_a_truncated_file_is_refused(tmp_path: Path, kept: int) -> None:
+    path = tmp_path / "cut.json.gz"
+    path.write_bytes(TRACE.read_bytes()[:kept])
+    with pytest.raises(TraceFileError):
+        read_chrome_trace(str(path))
+
+
+def test_a_missing_file_is_told(tmp_path: Path) -> None:
+    with pytest.raises(TraceFileError, match="can't be read"):
+        read_chrome_trace(str(tmp_path / "none.json"))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"ts": "soon"},
+        {"ts": 1e300},
+        {"dur": -1},
+        {"dur": 1e300},
+        {"name": 3},
+        {"args": {"stream": "seven"}},
+        {"args": {"correlation": 2**70}},
+        {"args": 5},
+    ],
+)
+def test_a_senseless_event_is_refused(tmp_path: Path, change: dict[str, Any]) -> None:
+    with pytest.raises(TraceFileError, match="no trace of torch.profiler"):
+        read_chrome_trace(written(tmp_path / "t.json", {**KERNEL, **change}))
+
+
+def test_times_are_unix_time_to_the_nanosecond(tmp_path: Path) -> None:
+    base_ns = 1_790_857_026_000_000_000
+    kernel = {**KERNEL, "ts": 4395995874726.574, "dur": 1.281}
+    path = written(tmp_path / "t.json", kernel, baseTimeNanoseconds=base_ns)
+    columns, _ = read_chrome_trace(path)
+    assert columns.start_ns.tolist() == [base_ns + 4395995874726574]
+    assert columns.duration_ns.tolist() == [1281]
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(at=st.integers(0, TRACE.stat().st_size - 1), value=st.integers(0, 255))
+def test_a_flipped_byte_gives_figures_or_a_typed_error(
+    tmp_path: Path, at: int, value: int
+) -> None:
+    content = bytearray(gzip.decompress(TRACE.read_bytes()))
+    content[at * len(content) // TRACE.stat().st_size] = value
+    path = tmp_path / "flipped.json"
+    path.write_bytes(content)
+    try:
+        analyse(*read_chrome_trace(str(path)))
+    except TraceFileError:
+        pass
