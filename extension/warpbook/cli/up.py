@@ -116,8 +116,6 @@ def _command(asked: argparse.Namespace, replay: Path | None, folder: Path) -> li
         "--ServerApp.root_dir": str(folder),
         "--LabApp.default_url": f"/lab/tree/{TOUR}",
         "--WarpbookApp.open_dashboard": "True",
-        # the URL is printed here; of Jupyter's own log only the warnings matter
-        "--ServerApp.log_level": "WARN",
     }
     if replay:
         ours["--WarpbookApp.replay_file"] = str(replay)
@@ -130,6 +128,9 @@ def _command(asked: argparse.Namespace, replay: Path | None, folder: Path) -> li
     theirs: Sequence[str] = asked.jupyterlab
     # Jupyter refuses an option that is given twice; theirs wins
     given = {each.partition("=")[0] for each in theirs}
+    if not given & {"--debug", "--log-level"}:
+        # the URL is printed here; of Jupyter's own log only the warnings matter
+        ours["--Application.log_level"] = "WARN"
     options = [f"{name}={value}" for name, value in ours.items() if name not in given]
     return [sys.executable, "-m", "jupyterlab", *options, *theirs]
 
@@ -169,5 +170,7 @@ def _wait_for_url(server: subprocess.Popen[bytes]) -> str | None:
             time.sleep(0.1)
             continue
         query = f"?{urlencode({'token': told['token']})}" if told["token"] else ""
-        return f"{told['url']}lab/tree/{quote(TOUR)}{query}"
+        # a base_url may hold spaces, or be escaped already
+        server = quote(told["url"], safe="%:/@[]")
+        return f"{server}lab/tree/{quote(TOUR)}{query}"
     return None
