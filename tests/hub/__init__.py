@@ -1,0 +1,1 @@
+"""The extension under a real JupyterHub."""

@@ -1,0 +1,86 @@
+"""Under a hub everybody sees their own server, through the proxy, and no other's."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import websocket
+
+from warpbook.protocol import PROTOCOL_VERSION
+
+from .conftest import Person
+
+CAPABILITIES = "warpbook/api/v1/capabilities"
+STATE = "warpbook/api/v1/state"
+STREAM = "warpbook/api/v1/stream"
+
+
+def receive(stream: websocket.WebSocket, kind: str) -> dict:
+    """The next message of a kind; others are passed over."""
+    while (message := json.loads(stream.recv()))["type"] != kind:
+        pass
+    return message
+
+
+def watch(stream: websocket.WebSocket, frames: int) -> tuple[dict, list[dict]]:
+    hello = receive(stream, "hello")
+    stream.send(json.dumps({"type": "subscribe", "protocol": PROTOCOL_VERSION}))
+    return hello, [receive(stream, "frame") for _ in range(frames)]
+
+
+@pytest.mark.parametrize("name", ["alice", "bob"])
+def test_each_user_sees_the_gpu_live_by_cookie_alone(people, name: str) -> None:
+    person: Person = people[name]
+    stream = person.connect(f"/user/{name}/{STREAM}")
+    hello, frames = watch(stream, 20)
+    stream.close()
+    assert hello["replay"] is None
+    gpu = next(at for at, it in enumerate(hello["devices"]) if it["kind"] == "gpu")
+    assert "H200" in hello["devices"][gpu]["name"]
+    assert hello["devices"][gpu]["origin"] == "live"
+    seqs = [frame["seq"] for frame in frames]
+    assert seqs == list(range(seqs[0], seqs[0] + 20)), "a frame is missing"
+    last = {each["device"]: each for each in frames[-1]["readings"]}[gpu]
+    assert last["state"] == "ok"
+    assert any(value is not None for value in last["values"])
+
+
+@pytest.mark.parametrize("name", ["alice", "bob"])
+def test_each_user_reads_the_capabilities_of_their_own_server(people, name) -> None:
+    answer = people[name].get(f"/user/{name}/{CAPABILITIES}")
+    assert answer.status_code == 200
+    told = answer.json()
+    assert told["protocol"] == PROTOCOL_VERSION
+    assert [it["kind"] for it in told["devices"]].count("gpu") == 1
+    assert told["replay"] is None
+
+
+def test_nobody_reaches_another_ones_server(alice: Person, bob: Person) -> None:
+    for person, other in ((alice, "bob"), (bob, "alice")):
+        # the page first: it is sent through the hub's login, and refused by that
+        assert person.get(f"/user/{other}/lab").status_code == 403
+        for path in (CAPABILITIES, STATE):
+            assert person.get(f"/user/{other}/{path}").status_code == 403
+        assert person.refused(f"/user/{other}/{STREAM}") == 403
+
+
+def test_nobody_reaches_anything_without_login(alice: Person, stranger: Person) -> None:
+    for path in (CAPABILITIES, STATE):
+        assert stranger.get(f"/user/{alice.name}/{path}").status_code == 403
+    assert stranger.refused(f"/user/{alice.name}/{STREAM}") == 403
+
+
+def test_a_page_of_another_site_gets_no_stream(alice: Person) -> None:
+    stream = f"/user/alice/{STREAM}"
+    assert alice.refused(stream, origin="https://elsewhere.example") == 403
+
+
+def test_a_token_opens_the_stream_where_cookies_may_not(carol: Person) -> None:
+    assert carol.refused(f"/user/carol/{STREAM}") == 403
+    token = carol.page_config["token"]
+    stream = carol.connect(f"/user/carol/{STREAM}?token={token}")
+    hello, frames = watch(stream, 3)
+    stream.close()
+    assert hello["protocol"] == PROTOCOL_VERSION
+    assert len(frames) == 3

@@ -1,0 +1,85 @@
+"""Programs that tests start: found, awaited with a deadline, never left behind."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import psutil
+
+ROOT = Path(__file__).resolve().parent.parent
+#: in the environment of all that a test starts, and of what that starts in turn
+MARK = "WARPBOOK_TEST_RUN"
+
+T = TypeVar("T")
+
+
+def program(name: str) -> Path:
+    """Find one of the programs that `make setup-test` puts at a known place."""
+    found = ROOT / ".cache" / "bin" / name
+    assert found.exists(), f"there is no {found}: run `make setup-test`"
+    return found
+
+
+def free_port() -> int:
+    """Give a TCP port that nobody listens on now."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+def wait_for(what: str, attempt: Callable[[], T | None], seconds: float = 60) -> T:
+    """Try until it gives something; say what never came."""
+    deadline = time.monotonic() + seconds
+    while (given := attempt()) is None:
+        assert time.monotonic() < deadline, f"{what}: not within {seconds:g} s"
+        time.sleep(0.1)
+    return given
+
+
+@contextlib.contextmanager
+def running(
+    command: Sequence[str | Path], env: Mapping[str, str], log: Path
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a server for a while; at the end it and all that it started are gone."""
+    mark = secrets.token_hex(8)
+    with log.open("ab") as output:
+        server = subprocess.Popen(
+            command,
+            env={**env, MARK: mark},
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+    try:
+        yield server
+    finally:
+        server.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            server.wait(20)
+        _kill_marked(mark)
+        server.wait()
+
+
+def environment(**more: str) -> dict[str, str]:
+    """Give an environment without the settings of whoever runs the tests."""
+    ours = ("JUPYTER", "WARPBOOK", "STUB_NVML", "PYTHONPATH", "IPYTHON", "BOKEH")
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(ours)}
+    path = f"{Path(sys.executable).parent}{os.pathsep}{kept.get('PATH', os.defpath)}"
+    return {**kept, "PATH": path, **more}
+
+
+def _kill_marked(mark: str) -> None:
+    """Kill by the mark, not by parent: a child outlives a parent that died."""
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):
+            if process.environ().get(MARK) == mark:
+                process.kill()
