@@ -1,0 +1,1 @@
+"""Measurements beside peers; run from the repository's root."""

@@ -1,0 +1,203 @@
+"""warpbook's stream beside jupyterlab-nvdashboard, on the same stub NVML, in one run.
+
+    python benchmarks/stream.py [--seconds 8] [--repeats 3] [--write docs/benchmarks.md]
+
+Three servers take turns under the same load: warpbook (one socket a viewer, with
+everything), nvdashboard with every chart open (six sockets a viewer) and with its
+utilization chart alone (one socket). The stub library's calls take as long as those
+of an H200. Measured: messages delivered, latency of an unrelated request started
+at random times whatever the earlier ones do, and processor time of the server.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "extension"), str(ROOT / "monitors")]
+
+from tests.stub_nvml import StubNvml, build  # noqa: E402
+
+from benchmarks.machine import describe_machine  # noqa: E402
+from benchmarks.server import Server  # noqa: E402
+
+VIEWERS = (1, 8, 64)
+GPUS = (1, 8)
+PEER = "jupyterlab-nvdashboard==0.15.0"
+PEER_HELLO = json.dumps({"updateFrequency": 100, "isPaused": False})
+PEER_CHARTS = (
+    "gpu_utilization",
+    "gpu_usage",
+    "gpu_resource",
+    "pci_stats",
+    "nvlink_throughput",
+    "cpu_resource",
+)
+RATE_HZ = 10
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A server under load: which sockets a viewer opens and what it says first."""
+
+    name: str
+    python: Path
+    sockets: tuple[str, ...]
+    hello: str
+
+
+@dataclass(frozen=True)
+class Result:
+    """One measured run."""
+
+    delivered_ratio: float
+    p50_ms: float
+    p95_ms: float
+    p99_ms: float
+    cpu_ratio: float
+
+
+def contenders() -> list[Contender]:
+    """warpbook from this environment; the peer from one of its own."""
+    peer = ROOT / ".cache" / "bench-nvdashboard" / "bin" / "python"
+    if not peer.exists():
+        subprocess.run([sys.executable, "-m", "venv", peer.parent.parent], check=True)
+        subprocess.run([peer, "-m", "pip", "install", "-q", PEER], check=True)
+    charts = tuple(f"nvdashboard/{chart}" for chart in PEER_CHARTS)
+    subscribe = json.dumps({"type": "subscribe", "protocol": 1, "rate_hz": RATE_HZ})
+    here = Path(sys.executable)
+    return [
+        Contender("warpbook", here, ("warpbook/api/v1/stream",), subscribe),
+        Contender("nvdashboard, all charts", peer, charts, PEER_HELLO),
+        Contender("nvdashboard, utilization only", peer, charts[:1], PEER_HELLO),
+    ]
+
+
+def measure(contender: Contender, viewers: int, gpus: int, seconds: float) -> Result:
+    """Start the server, load it, and read what the viewers and the prober saw."""
+    with tempfile.TemporaryDirectory() as folder:
+        library = build(Path(folder) / "library")
+        stub = StubNvml(library, Path(folder) / "state", *["h200"] * gpus)
+        with Server(contender.python, Path(folder), stub.env) as server:
+            load = subprocess.run(
+                [
+                    sys.executable,
+                    str(ROOT / "benchmarks" / "load.py"),
+                    json.dumps(
+                        {
+                            "url": server.url,
+                            "token": server.token,
+                            "pid": server.pid,
+                            "sockets": contender.sockets,
+                            "hello": contender.hello,
+                            "viewers": viewers,
+                            "seconds": seconds,
+                        }
+                    ),
+                ],
+                check=True,
+                capture_output=True,
+                text=True,
+            )
+    seen = json.loads(load.stdout)
+    cuts = statistics.quantiles(seen["latencies_ms"], n=100, method="inclusive")
+    asked = RATE_HZ * seconds * viewers * len(contender.sockets)
+    return Result(
+        delivered_ratio=seen["messages"] / asked,
+        p50_ms=cuts[49],
+        p95_ms=cuts[94],
+        p99_ms=cuts[98],
+        cpu_ratio=seen["cpu_s"] / seconds,
+    )
+
+
+def spread(values: list[float], digits: int) -> str:
+    """Median and range: "4.1 (3.9 to 4.4)"."""
+    low, middle, high = min(values), statistics.median(values), max(values)
+    return f"{middle:.{digits}f} ({low:.{digits}f} to {high:.{digits}f})"
+
+
+def report(results: dict[tuple[str, int, int], list[Result]]) -> str:
+    """The tables: each server's figures, and their ratios run by run."""
+    lines = [
+        "| server | GPUs | viewers | delivered % | `GET /api/status` p50 ms "
+        "| p95 ms | p99 ms | CPU % of a core |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for (name, gpus, viewers), runs in results.items():
+        lines.append(
+            f"| {name} | {gpus} | {viewers} "
+            f"| {spread([100 * r.delivered_ratio for r in runs], 0)} "
+            f"| {spread([r.p50_ms for r in runs], 1)} "
+            f"| {spread([r.p95_ms for r in runs], 1)} "
+            f"| {spread([r.p99_ms for r in runs], 1)} "
+            f"| {spread([100 * r.cpu_ratio for r in runs], 1)} |"
+        )
+    lines += [
+        "",
+        "Latency of the unrelated request, nvdashboard over warpbook, run by run:",
+        "",
+        "| nvdashboard | GPUs | viewers | p50 ratio | p95 ratio |",
+        "|---|---|---|---|---|",
+    ]
+    for (name, gpus, viewers), runs in results.items():
+        ours = results["warpbook", gpus, viewers]
+        if name == "warpbook":
+            continue
+        pairs = list(zip(runs, ours, strict=True))
+        lines.append(
+            f"| {name.removeprefix('nvdashboard, ')} | {gpus} | {viewers} "
+            f"| {spread([theirs.p50_ms / our.p50_ms for theirs, our in pairs], 1)} "
+            f"| {spread([theirs.p95_ms / our.p95_ms for theirs, our in pairs], 1)} |"
+        )
+    lines += ["", "What warpbook's fan-out costs: CPU beyond that of one viewer.", ""]
+    for gpus in GPUS:
+        one = results["warpbook", gpus, 1]
+        many = results["warpbook", gpus, max(VIEWERS)]
+        extra = [
+            100 * (b.cpu_ratio - a.cpu_ratio) for a, b in zip(one, many, strict=True)
+        ]
+        lines.append(
+            f"- {max(VIEWERS)} viewers, {gpus} GPUs: {spread(extra, 1)} % of a core"
+        )
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Run the whole matrix, one contender after the other, `repeats` times."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=8.0)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--write", type=Path, help="put the report into this file")
+    options = parser.parse_args()
+    results: dict[tuple[str, int, int], list[Result]] = {}
+    all_contenders = contenders()
+    for _ in range(options.repeats):
+        for gpus in GPUS:
+            for viewers in VIEWERS:
+                for contender in all_contenders:
+                    result = measure(contender, viewers, gpus, options.seconds)
+                    print(contender.name, gpus, viewers, result, flush=True)
+                    key = (contender.name, gpus, viewers)
+                    results.setdefault(key, []).append(result)
+    text = report(results)
+    print(text)
+    if options.write:
+        heading = (
+            "## The stream, beside jupyterlab-nvdashboard\n\n"
+            f"`python benchmarks/stream.py --seconds {options.seconds:g} "
+            f"--repeats {options.repeats}`: median (lowest to highest) of "
+            f"{options.repeats} runs.\n\n{describe_machine()}\n\n"
+        )
+        options.write.write_text("# Benchmarks\n\n" + heading + text + "\n")
+
+
+if __name__ == "__main__":
+    main()
