@@ -1,0 +1,163 @@
+"""Windows of NVML's GPU performance monitoring (GPM), one GPU at a time.
+
+GPM gives counters; a reading is the difference of two samples. Two samples less
+than 100 ms apart give zeros and NaN with a success code (measured on an H200), so
+each sample is differenced with the youngest one that is at least 100 ms older.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import struct
+import time
+from collections import deque
+from collections.abc import Collection, Iterable
+from typing import Any, NamedTuple
+
+from warpbook_monitors import nvml
+from warpbook_monitors.metrics import GPM
+
+SHORTEST_WINDOW_NS = 100_000_000
+#: after a pause or a hung call a window would average over what nobody watched
+LONGEST_WINDOW_NS = 1_500_000_000
+
+_MIB = 1024 * 1024
+
+#: by metric: the binding's name of the id. Only known ids are asked for: an H200
+#: answers unknown ones with 0.0 and success.
+_ID_NAMES = {
+    "sm_active_ratio": "SM_UTIL",
+    "sm_occupancy_ratio": "SM_OCCUPANCY",
+    "tensor_active_ratio": "ANY_TENSOR_UTIL",
+    "fp32_active_ratio": "FP32_UTIL",
+    "fp64_active_ratio": "FP64_UTIL",
+    "fp16_active_ratio": "FP16_UTIL",
+    "integer_active_ratio": "INTEGER_UTIL",
+    "dram_active_ratio": "DRAM_BW_UTIL",
+    "pcie_rx_bytes_per_s": "PCIE_RX_PER_SEC",
+    "pcie_tx_bytes_per_s": "PCIE_TX_PER_SEC",
+    "nvlink_rx_bytes_per_s": "NVLINK_TOTAL_RX_PER_SEC",
+    "nvlink_tx_bytes_per_s": "NVLINK_TOTAL_TX_PER_SEC",
+}
+
+NAMES = tuple(GPM)
+Values = tuple[float | None, ...]
+_NOTHING: Values = (None,) * len(NAMES)
+_NVML_SUCCESS = 0
+_NVML_NOT_SUPPORTED = 3
+
+
+class _Sample(NamedTuple):
+    memory: Any
+    taken_ns: int
+
+
+class GpmWindow:
+    """Takes a sample a read, and reads the window that ends with it."""
+
+    def __init__(self, without: Iterable[str] = ()) -> None:
+        """Ask for all of `metrics.GPM` but the names in `without`."""
+        #: metrics that GPM does not give on this GPU; a new object on each change
+        self.missing: Collection[str] = frozenset(without)
+        self._supported = False
+        self._kept: deque[_Sample] = deque()
+        self._free: list[Any] = []
+        self._request: Any = None
+        self._results: Any = None
+        self._unpack = struct.Struct("@IId")
+        self._asked: list[tuple[int, bool]] = []
+
+    def read(self, handle: object) -> Values:
+        """Give one value per `NAMES`; None until a window is long enough.
+
+        Raises:
+            NvmlError: GPM can't be read on this GPU.
+            DeviceLost: the GPU is gone.
+        """
+        if not self._supported:
+            self._check_support(handle)
+        memory = self._free.pop() if self._free else nvml.call("nvmlGpmSampleAlloc")
+        try:
+            begun_ns = time.monotonic_ns()
+            nvml.call("nvmlGpmSampleGet", handle, memory)
+        except BaseException:
+            self._free.append(memory)
+            raise
+        oldest = self._youngest_before(begun_ns - SHORTEST_WINDOW_NS)
+        self._kept.append(_Sample(memory, time.monotonic_ns()))
+        if oldest is None or begun_ns - oldest.taken_ns > LONGEST_WINDOW_NS:
+            return _NOTHING
+        return self._difference(oldest.memory, memory)
+
+    def rest(self) -> None:
+        """Forget the samples, so that no window spans the rest."""
+        self._free.extend(sample.memory for sample in self._kept)
+        self._kept.clear()
+
+    def close(self) -> None:
+        """Give the samples' memory back to NVML."""
+        self.rest()
+        while self._free:
+            nvml.call("nvmlGpmSampleFree", self._free.pop())
+
+    def _check_support(self, handle: object) -> None:
+        try:
+            support = nvml.call("nvmlGpmQueryDeviceSupport", handle)
+        except nvml.FunctionMissing:
+            raise nvml.FunctionMissing(
+                "The NVIDIA driver is too old for NVML's performance monitoring (GPM)."
+            ) from None
+        if not support.isSupportedDevice:
+            raise nvml.NotSupported(
+                "NVML's performance monitoring (GPM) needs a Hopper GPU or newer."
+            )
+        self._prepare()
+        self._supported = True
+
+    def _prepare(self) -> None:
+        """Write the ids once; NVML fills the same structure at each read."""
+        self._request = request = nvml.constant("c_nvmlGpmMetricsGet_t")()
+        request.version = nvml.constant("NVML_GPM_METRICS_GET_VERSION")
+        self._asked.clear()
+        for position, name in enumerate(NAMES):
+            number = nvml.constant(f"NVML_GPM_METRIC_{_ID_NAMES[name]}")
+            if name not in self.missing and number is not None:
+                request.metrics[len(self._asked)].metricId = number
+                self._asked.append((position, name.endswith("_ratio")))
+        request.numMetrics = len(self._asked)
+        # read as one block: the binding's attribute access costs 1 µs a field
+        result = nvml.constant("c_nvmlGpmMetric_t")
+        size = ctypes.sizeof(result)
+        self._unpack = struct.Struct(f"@IId{size - 16}x")
+        self._results = (ctypes.c_char * (size * len(self._asked))).from_buffer(
+            request, type(request).metrics.offset
+        )
+
+    def _youngest_before(self, latest_ns: int) -> _Sample | None:
+        """The youngest sample taken by then; what is older than it is let go."""
+        kept = self._kept
+        while len(kept) > 1 and kept[1].taken_ns <= latest_ns:
+            self._free.append(kept.popleft().memory)
+        return kept[0] if kept and kept[0].taken_ns <= latest_ns else None
+
+    def _difference(self, older: Any, newer: Any) -> Values:
+        request = self._request
+        request.sample1 = older
+        request.sample2 = newer
+        nvml.call("nvmlGpmMetricsGet", request)
+        values: list[float | None] = [*_NOTHING]
+        refused = []
+        for (position, is_ratio), (_, code, value) in zip(
+            self._asked, self._unpack.iter_unpack(self._results), strict=True
+        ):
+            if code == _NVML_SUCCESS and math.isfinite(value):
+                values[position] = (
+                    round(value / 100, 5) if is_ratio else round(value * _MIB)
+                )
+            elif code == _NVML_NOT_SUPPORTED:
+                refused.append(NAMES[position])
+        if refused:
+            self.missing = frozenset((*self.missing, *refused))
+            self._prepare()
+        return tuple(values)

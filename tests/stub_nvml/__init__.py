@@ -1,0 +1,184 @@
+"""A stand-in for NVIDIA's library, built from C, and the handle that tests hold it by.
+
+directory = build(tmp_path)                       # libnvidia-ml.so.1
+stub = StubNvml(directory, state_file, "h200", "a100")
+subprocess.run([...], env={**os.environ, **stub.env})
+stub.set(0, power_mw=690_000)                     # while the program runs
+stub.fault("nvmlDeviceGetPowerUsage", rc=LOST, gpu=1)
+stub.calls("nvmlDeviceGetPcieThroughput")         # 0
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import re
+import subprocess
+from pathlib import Path
+
+import pynvml
+
+SOURCE = Path(__file__).with_name("stubnvml.c")
+
+NOT_SUPPORTED, NO_PERMISSION, DRIVER_NOT_LOADED = 3, 4, 9
+FUNCTION_NOT_FOUND, LOST, VERSION_MISMATCH, UNKNOWN = 13, 15, 18, 999
+
+EVERY_GPU = -1
+
+
+class _Function(ctypes.Structure):
+    _fields_ = [
+        ("name", ctypes.c_char * 64),
+        ("rc", ctypes.c_int),
+        ("gpu", ctypes.c_int),
+        ("delay_ms", ctypes.c_double),
+        ("calls", ctypes.c_uint64),
+    ]
+
+
+class _Gpu(ctypes.Structure):
+    _fields_ = [
+        ("shape", ctypes.c_char * 16),
+        ("name", ctypes.c_char * 96),
+        ("rc", ctypes.c_int),
+        ("gpm_supported", ctypes.c_int),
+        ("mig", ctypes.c_int),
+        ("nvlinks", ctypes.c_int),
+        ("capability_major", ctypes.c_int),
+        ("capability_minor", ctypes.c_int),
+        ("cores", ctypes.c_int),
+        ("bus_bits", ctypes.c_int),
+        ("pcie_generation", ctypes.c_int),
+        ("pcie_width", ctypes.c_int),
+        ("process_count", ctypes.c_int),
+        ("pids", ctypes.c_uint * 8),
+        ("process_bytes", ctypes.c_uint64 * 8),
+        ("memory_total_bytes", ctypes.c_uint64),
+        ("memory_reserved_bytes", ctypes.c_uint64),
+        ("memory_used_bytes", ctypes.c_uint64),
+        ("energy_mj", ctypes.c_uint64),
+        ("clocks_event_reasons", ctypes.c_uint64),
+        ("utilization_percent", ctypes.c_double),
+        ("memory_utilization_percent", ctypes.c_double),
+        ("power_mw", ctypes.c_double),
+        ("power_limit_mw", ctypes.c_double),
+        ("temperature_celsius", ctypes.c_double),
+        ("sm_clock_mhz", ctypes.c_double),
+        ("memory_clock_mhz", ctypes.c_double),
+        ("sm_clock_max_mhz", ctypes.c_double),
+        ("memory_clock_max_mhz", ctypes.c_double),
+        ("pcie_tx_kb_per_s", ctypes.c_double),
+        ("pcie_rx_kb_per_s", ctypes.c_double),
+        ("gpm", ctypes.c_double * 128),
+    ]
+
+
+class _State(ctypes.Structure):
+    _fields_ = [
+        ("gpu_count", ctypes.c_int),
+        ("no_delays", ctypes.c_int),
+        ("gpm_samples", ctypes.c_int64),
+        ("shortest_window_ms", ctypes.c_double),
+        ("functions", _Function * 96),
+        ("gpus", _Gpu * 16),
+    ]
+
+
+def build(directory: Path, *flags: str) -> Path:
+    """Compile the library into `directory`; `-DOLD_DRIVER` leaves newer calls out."""
+    directory.mkdir(parents=True, exist_ok=True)
+    subprocess.run(
+        [
+            *("cc", "-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"),
+            *flags,
+            "-Wl,-soname,libnvidia-ml.so.1",
+            *("-o", directory / "libnvidia-ml.so.1", SOURCE),
+        ],
+        check=True,
+    )
+    return directory
+
+
+def load(directory: Path) -> ctypes.CDLL:
+    """Load it into this process: pynvml then finds it by its SONAME.
+
+    Without STUB_NVML_GPUS in the environment it behaves as if it were not there.
+    """
+    return ctypes.CDLL(str(directory / "libnvidia-ml.so.1"), mode=ctypes.RTLD_GLOBAL)
+
+
+class StubNvml:
+    """Some GPUs whose values, faults and call counts lie in one mapped file."""
+
+    def __init__(self, directory: Path, state_file: Path, *gpus: str) -> None:
+        library = load(directory)
+        size = ctypes.sizeof(_State)
+        assert library.stub_nvml_state_size() == size, "the two layouts differ"
+        state_file.write_bytes(bytes(size))
+        with state_file.open("r+b") as file:
+            self._state = _State.from_buffer(mmap.mmap(file.fileno(), size))
+        for slot, name in zip(self._state.functions, _function_names(), strict=False):
+            slot.name, slot.delay_ms, slot.gpu = name.encode(), -1, EVERY_GPU
+        shapes = ",".join(gpus)
+        if library.stub_nvml_shape(ctypes.byref(self._state), shapes.encode()):
+            raise ValueError(f"unknown shape in {shapes!r}")
+        #: what a process needs to run on this stub
+        self.env = {
+            "LD_LIBRARY_PATH": str(directory),
+            "STUB_NVML_GPUS": shapes,
+            "STUB_NVML_STATE": str(state_file),
+        }
+
+    def set(self, gpu: int, **values: float | bytes) -> None:
+        """Change fields of a GPU: see `_Gpu`."""
+        for name, value in values.items():
+            known = getattr(self._state.gpus[gpu], name)
+            setattr(self._state.gpus[gpu], name, type(known)(value))
+
+    def set_gpm(self, gpu: int, **values: float) -> None:
+        """Change GPM metrics by the binding's name, in percent or MiB/s."""
+        for name, value in values.items():
+            number = getattr(pynvml, f"NVML_GPM_METRIC_{name}")
+            self._state.gpus[gpu].gpm[number] = value
+
+    def fault(
+        self,
+        function: str,
+        rc: int = 0,
+        delay_ms: float | None = None,
+        gpu: int = EVERY_GPU,
+    ) -> None:
+        """Make a C function return `rc`, or take `delay_ms`; no more: take it back."""
+        slot = self._slot(function)
+        slot.rc, slot.gpu = rc, gpu
+        slot.delay_ms = -1 if delay_ms is None else delay_ms
+
+    def calls(self, function: str | None = None) -> int:
+        """How often a C function was called; without a name, all of them."""
+        if function is not None:
+            return int(self._slot(function).calls)
+        return sum(int(slot.calls) for slot in self._state.functions)
+
+    def no_delays(self) -> None:
+        """Let calls take no time, unless a fault says so."""
+        self._state.no_delays = 1
+
+    @property
+    def shortest_window_ms(self) -> float:
+        """The shortest window that GPM was asked for; infinite if none was."""
+        return float(self._state.shortest_window_ms)
+
+    @property
+    def gpm_samples(self) -> int:
+        """GPM samples allocated and not yet freed."""
+        return int(self._state.gpm_samples)
+
+    def _slot(self, function: str) -> _Function:
+        for slot in self._state.functions:
+            if slot.name == function.encode():
+                return slot
+        raise ValueError(f"the stub has no function {function}")
+
+
+def _function_names() -> list[str]:
+    return re.findall(r"^ret (nvml\w+)\(", SOURCE.read_text(), re.MULTILINE)
