@@ -1,12 +1,46 @@
-"""A GPU lab inside JupyterLab: what the chip does, what holds a cell back."""
+"""A GPU lab inside JupyterLab: what the chip does, what holds a cell back.
+
+`import warpbook` loads nothing but the version: a kernel never imports the server
+part, a server never the kernel part, and each part comes when it is used.
+"""
+# ruff: noqa: PLC0415
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 from warpbook._version import __version__
 
-__all__ = ["__version__"]
+if TYPE_CHECKING:
+    from warpbook.kernel.monitor import Monitor
+
+__all__ = ["Monitor", "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    """Give the widget, importing it on first use."""
+    if name == "Monitor":
+        from warpbook.kernel.monitor import Monitor
+
+        return Monitor
+    raise AttributeError(f"module 'warpbook' has no attribute {name!r}")
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """`%load_ext warpbook`: register `%gpu` and `%%gpuprof`."""
+    from warpbook.kernel.magics import load
+
+    load(shell)
+
+
+def unload_ipython_extension(shell: Any) -> None:
+    """`%unload_ext warpbook`: take them away again."""
+    from warpbook.kernel.magics import unload
+
+    unload(shell)
 
 
 def _jupyter_server_extension_points() -> list[dict[str, object]]:
-    # only a Jupyter server asks; a kernel never imports the server part
-    from warpbook.server.app import WarpbookApp  # noqa: PLC0415
+    from warpbook.server.app import WarpbookApp
 
     return [{"module": "warpbook", "app": WarpbookApp}]

@@ -1,0 +1,161 @@
+"""From the kernel to the Jupyter server that started it, over loopback HTTP.
+
+Kernel and server are often different environments, so each may have another
+warpbook, or none. Nothing here waits long, and nothing raises but `LinkError`.
+"""
+
+from __future__ import annotations
+
+import http.client
+import os
+import sys
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+import msgspec
+
+from warpbook._version import __version__
+from warpbook.protocol import (
+    ENV_INGEST_SECRET,
+    ENV_INGEST_URL,
+    MAX_REPORT_BYTES,
+    PROTOCOL_VERSION,
+    CellReport,
+    StateNow,
+)
+
+_TIMEOUT_S = 2.0
+
+
+class LinkError(Exception):
+    """The server can't be used, and what to do about it."""
+
+
+class NoServer(LinkError):
+    """This kernel was not started by a Jupyter server with warpbook."""
+
+
+class _Spoken(msgspec.Struct):
+    """What every version of warpbook answers."""
+
+    protocol: int = 0
+    version: str = "unknown"
+    message: str = ""
+
+
+class ServerLink:
+    """The server's ingest, as the environment of this kernel names it."""
+
+    def __init__(self, environ: Mapping[str, str] = os.environ) -> None:
+        """Remember where to look; nothing is sent yet."""
+        self._environ = environ
+
+    def post(self, report: CellReport) -> None:
+        """Hand a report in.
+
+        Raises:
+            NoServer: there is nobody to hand it to.
+            LinkError: the server did not take it.
+        """
+        status, body = self._request("POST", "/v1/reports", _encode(report))
+        if status == 409:
+            raise LinkError(self._other_version())
+        if status != 204:
+            raise LinkError(_refused(status, body))
+
+    def state(self) -> StateNow:
+        """Ask for the newest frame.
+
+        Raises:
+            NoServer: there is nobody to ask.
+            LinkError: the server's answer can't be used.
+        """
+        status, body = self._request("GET", "/v1/state")
+        if status != 200:
+            raise LinkError(_refused(status, body))
+        if _spoken(body).protocol != PROTOCOL_VERSION:
+            raise LinkError(self._other_version(body))
+        try:
+            return msgspec.json.decode(body, type=StateNow)
+        except msgspec.MsgspecError as problem:
+            raise LinkError(
+                f"The Jupyter server's answer can't be read ({problem}). {_SAME}"
+            ) from None
+
+    def _request(
+        self, method: str, path: str, body: bytes | None = None
+    ) -> tuple[int, bytes]:
+        url = self._environ.get(ENV_INGEST_URL)
+        if not url:
+            raise NoServer(
+                "No Jupyter server with warpbook started this kernel. In a notebook: "
+                "install warpbook in the server's environment (pip install warpbook), "
+                "restart the server, then this kernel."
+            )
+        address = urlsplit(url)
+        headers = {
+            "Authorization": f"Bearer {self._environ.get(ENV_INGEST_SECRET, '')}",
+            "Content-Type": "application/json",
+        }
+        try:
+            connection = http.client.HTTPConnection(
+                address.hostname or "127.0.0.1", address.port, timeout=_TIMEOUT_S
+            )
+            try:
+                connection.request(method, path, body, headers)
+                response = connection.getresponse()
+                return response.status, response.read(4 * MAX_REPORT_BYTES)
+            finally:
+                connection.close()
+        except (OSError, ValueError, http.client.HTTPException) as problem:
+            raise LinkError(
+                "The Jupyter server that started this kernel does not answer "
+                f"({type(problem).__name__}: {problem}). If it was restarted, restart "
+                "this kernel too."
+            ) from None
+
+    def _other_version(self, body: bytes | None = None) -> str:
+        if body is None:
+            _, body = self._request("GET", "/v1/state")
+        server = _spoken(body)
+        if server.protocol > PROTOCOL_VERSION:
+            where = f"in this kernel's environment ({sys.prefix})"
+        else:
+            where = "in the Jupyter server's environment, and restart the server"
+        return (
+            f"The Jupyter server has warpbook {server.version} (protocol "
+            f"{server.protocol}), this kernel {__version__} (protocol "
+            f"{PROTOCOL_VERSION}). Run pip install --upgrade warpbook {where}."
+        )
+
+
+_SAME = "Install the same warpbook for the server and for this kernel."
+
+
+def _spoken(body: bytes) -> _Spoken:
+    try:
+        return msgspec.json.decode(body, type=_Spoken)
+    except msgspec.MsgspecError:
+        return _Spoken()
+
+
+def _refused(status: int, body: bytes) -> str:
+    message = _spoken(body).message or http.client.responses.get(status, "")
+    return f"The Jupyter server refused ({status}: {message}). {_SAME}"
+
+
+def _encode(report: CellReport) -> bytes:
+    """Encode a report; one that is too large goes without its timeline."""
+    encoded = msgspec.json.encode(report)
+    if len(encoded) <= MAX_REPORT_BYTES:
+        return encoded
+    profile = report.profile
+    drawn = sum(len(lane.names) for lane in profile.lanes)
+    completeness = msgspec.structs.replace(
+        profile.completeness,
+        lanes_omitted=profile.completeness.lanes_omitted + drawn,
+    )
+    smaller = msgspec.structs.replace(
+        profile, lanes=(), names=(), completeness=completeness
+    )
+    return msgspec.json.encode(msgspec.structs.replace(report, profile=smaller))

@@ -1,0 +1,35 @@
+"""Figures in the words a person reads: three digits and a unit."""
+
+from __future__ import annotations
+
+
+def duration(milliseconds: float) -> str:
+    """Write a time with the unit that fits it."""
+    if milliseconds >= 1000:
+        return f"{_digits(milliseconds / 1000)} s"
+    if milliseconds >= 1 or milliseconds == 0:
+        return f"{_digits(milliseconds)} ms"
+    return f"{_digits(milliseconds * 1000)} µs"
+
+
+def size(size_bytes: float) -> str:
+    """Write a size with the unit that fits it."""
+    if size_bytes < 1024:
+        return f"{size_bytes:.0f} B"
+    for unit in ("KiB", "MiB", "GiB"):
+        size_bytes /= 1024
+        if size_bytes < 1024:
+            return f"{_digits(size_bytes)} {unit}"
+    return f"{_digits(size_bytes / 1024)} TiB"
+
+
+def share(ratio: float) -> str:
+    """Write a ratio as a percentage."""
+    percent = 100 * ratio
+    return f"{percent:.1f} %" if 0 < percent < 9.95 else f"{percent:.0f} %"
+
+
+def _digits(value: float) -> str:
+    if value >= 99.95:
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if value >= 9.995 else f"{value:.2f}"
