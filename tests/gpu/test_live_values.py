@@ -8,6 +8,7 @@ figures that are kept in docs/evidence/.
 from __future__ import annotations
 
 import asyncio
+import importlib.metadata
 import json
 import platform
 import re
@@ -15,7 +16,6 @@ import statistics
 import subprocess
 from dataclasses import dataclass, field
 
-import pynvml
 import pytest
 
 pytestmark = pytest.mark.gpu
@@ -136,7 +136,8 @@ async def test_frames_agree_with_nvidia_smi(jp_fetch, jp_ws_fetch) -> None:
     kernel = await jp_ws_fetch("api", "kernels", kernel_id, "channels")
     gpu = next(each for each in seen.hello["devices"] if each["kind"] == "gpu")
     print(f"\n{gpu['name']}, driver {gpu['facts']['driver_version']}, ", end="")
-    print(f"Python {platform.python_version()}, pynvml {pynvml.__version__}")
+    print(f"Python {platform.python_version()}, ", end="")
+    print(f"nvidia-ml-py {importlib.metadata.version('nvidia-ml-py')}")
     assert seen.hello["replay"] is None
 
     wrong = []
