@@ -62,7 +62,7 @@ def packages(extra: str) -> None:
         say(f"installing warpbook with [{extra}] (a minute or two)")
         run(PYTHON, "-m", "pip", "install", "-q", "-e", f".[{extra}]")
 
-    inputs = digest([ROOT / "setup.cfg", ROOT / "pyproject.toml"], sys.version)
+    inputs = digest([ROOT / "setup.cfg", ROOT / "pyproject.toml"])
     once(f"packages-{extra}", inputs, [BIN / "warpbook", BIN / "jlpm"], install)
 
 
@@ -99,17 +99,17 @@ def frontend() -> None:
 
     def install() -> None:
         say("installing the frontend's packages (about a minute)")
-        run("jlpm", "install", "--immutable", cwd=FRONTEND)
+        terse = {"YARN_PREFER_AGGREGATE_CACHE_INFO": "1"}
+        run("jlpm", "install", "--immutable", cwd=FRONTEND, **terse)
 
     def build() -> None:
         say("building the frontend")
         run("jlpm", "build", cwd=FRONTEND)
 
     once("frontend-packages", digest(manifest), [FRONTEND / "node_modules"], install)
+    written = [each for each in FRONTEND.iterdir() if each.name not in BUILT]
     sources = [
-        file
-        for file in FRONTEND.rglob("*")
-        if not BUILT & set(file.relative_to(FRONTEND).parts[:1]) and file.is_file()
+        file for each in written for file in (each, *each.rglob("*")) if file.is_file()
     ]
     made = [LABEXTENSION / "package.json", WIDGET / "monitor.js"]
     once("frontend-build", digest(sources), made, build)

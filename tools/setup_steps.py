@@ -43,9 +43,9 @@ def which(program: str) -> str | None:
     return shutil.which(program, path=PATH)
 
 
-def digest(files: Iterable[Path], *more: str) -> str:
-    """Give one short name to the contents of files and to other inputs."""
-    sha = hashlib.sha256("\0".join(more).encode())
+def digest(files: Iterable[Path]) -> str:
+    """Give one short name to the contents of files."""
+    sha = hashlib.sha256()
     for file in sorted(files):
         sha.update(str(file.relative_to(ROOT)).encode() + b"\0")
         sha.update(file.read_bytes() + b"\0")
