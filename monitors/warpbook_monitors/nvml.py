@@ -31,6 +31,8 @@ except ImportError:
 #: the binding hides it behind an argument, here it has its C name
 MEMORY_V2 = "nvmlDeviceGetMemoryInfo_v2"
 
+_SHUTDOWN_PATIENCE_S = 1.0
+
 # nvmlReturn_t, part of NVML's ABI
 _NOT_SUPPORTED = 3
 _NO_PERMISSION = 4
@@ -113,7 +115,8 @@ class NoPermission(NvmlError):
 
 
 _functions: dict[str, Callable[..., Any]] = {}
-_missing: dict[str, FunctionMissing] = {}
+#: by function: why it is not called any more
+_missing: dict[str, str] = {}
 _lock = threading.Lock()
 _started = False
 
@@ -144,15 +147,17 @@ def constant(name: str) -> Any:
 
 def shutdown() -> None:
     """Give NVML back; the next call starts it again."""
-    global _started
-    with _lock:
-        if not _started:
-            return
-        _forget()
-        try:
+    # a start that hangs holds the lock for good; the process must still end
+    if not _lock.acquire(timeout=_SHUTDOWN_PATIENCE_S):
+        return
+    try:
+        if _started:
+            _forget()
             pynvml.nvmlShutdown()
-        except pynvml.NVMLError:
-            pass  # the driver went first
+    except pynvml.NVMLError:
+        pass  # the driver went first
+    finally:
+        _lock.release()
 
 
 def _find(name: str) -> Callable[..., Any]:
@@ -161,13 +166,11 @@ def _find(name: str) -> Callable[..., Any]:
         if not _started:
             _start()
         if name in _missing:
-            raise _missing[name]
+            raise FunctionMissing(_missing[name])
         function = _memory_info_v2 if name == MEMORY_V2 else constant(name)
         if function is None:
-            _missing[name] = FunctionMissing(
-                f"This version of nvidia-ml-py has no {name}: update it."
-            )
-            raise _missing[name]
+            _missing[name] = f"This version of nvidia-ml-py has no {name}: update it."
+            raise FunctionMissing(_missing[name])
         # the binding's wrappers decode strictly, and a name may hold any bytes
         _functions[name] = getattr(function, "__wrapped__", function)
         return _functions[name]
@@ -210,10 +213,9 @@ def _explain(name: str, error: Any) -> NvmlError | DeviceLost:
             "log (dmesg); it may need a GPU reset or a reboot."
         )
     if code == _FUNCTION_NOT_FOUND:
-        missing = FunctionMissing(f"The NVIDIA driver is too old: it has no {name}.")
-        _missing[name] = missing
+        _missing[name] = f"The NVIDIA driver is too old: it has no {name}."
         _functions.pop(name, None)
-        return missing
+        return FunctionMissing(_missing[name])
     if code in (_NOT_SUPPORTED, _ARGUMENT_VERSION_MISMATCH, _DEPRECATED):
         return NotSupported(f"This GPU does not support {name}.")
     if code == _NO_PERMISSION:

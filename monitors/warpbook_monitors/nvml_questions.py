@@ -135,8 +135,8 @@ class Question:
         if error.state == "unavailable" and self._failures < _PATIENCE:
             return False
         self.due_ns = now_ns + RETRY_NS
-        plain = type(error) is NotSupported
-        return self._become(error.state, plain and self._not_supported or str(error))
+        why = self._not_supported if type(error) is NotSupported else ""
+        return self._become(error.state, why or str(error))
 
     def _become(self, state: State, why: str) -> bool:
         changed = (state, why) != (self.state, self.why)

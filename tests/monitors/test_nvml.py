@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -106,6 +107,17 @@ def test_nvml_starts_again_after_a_shutdown(stub_nvml: StubNvml) -> None:
         assert nvml.call("nvmlDeviceGetCount") == 1
         nvml.shutdown()
     assert stub_nvml.calls("nvmlShutdown") == 2
+
+
+def test_a_source_closes_while_nvml_hangs_in_its_start(stub_nvml: StubNvml) -> None:
+    stub_nvml.fault("nvmlInitWithFlags", delay_ms=100_000)
+    source = NvmlSource()
+    opening = threading.Thread(target=source.open)
+    opening.start()
+    source.close()
+    assert opening.is_alive()
+    stub_nvml.fault("nvmlInitWithFlags")
+    opening.join()
 
 
 @pytest.mark.parametrize(
