@@ -1,0 +1,115 @@
+import json
+import re
+import venv
+from pathlib import Path
+
+import pytest
+
+from tests.stub_nvml import DRIVER_NOT_LOADED
+from warpbook import __version__
+from warpbook.protocol import PROTOCOL_VERSION
+
+
+@pytest.fixture(scope="module")
+def other_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The prefix of an environment that has nothing installed."""
+    prefix = tmp_path_factory.mktemp("other")
+    venv.create(prefix, with_pip=False, symlinks=True)
+    return prefix
+
+
+def add_kernel(jupyter_path: Path, name: str, interpreter: Path | str) -> None:
+    folder = jupyter_path / "kernels" / name
+    folder.mkdir(parents=True)
+    spec = {
+        "argv": [str(interpreter), "-m", "ipykernel", "-f", "{connection_file}"],
+        "display_name": name,
+        "language": "python",
+    }
+    (folder / "kernel.json").write_text(json.dumps(spec))
+
+
+def test_here_without_a_gpu_it_is_usable(warpbook) -> None:
+    done = warpbook("doctor")
+    assert done.returncode == 0, done.stdout
+    assert f"ok      warpbook: {__version__}" in done.stdout
+    assert "absent  NVML: The NVIDIA driver's library" in done.stdout
+    assert "ok      Server extension: enabled" in done.stdout
+    assert f"ok      JupyterLab extension: {__version__}" in done.stdout
+    assert f"ok      Kernel python3: warpbook {__version__}" in done.stdout
+    assert done.stdout.endswith("warpbook is usable here.\n")
+
+
+def test_each_gpu_is_told_with_gpm_or_why_not(warpbook, make_stub_nvml) -> None:
+    done = warpbook("doctor", **make_stub_nvml("h200", "a100").env)
+    assert done.returncode == 0, done.stdout
+    assert re.search("ok      GPU 0: NVIDIA H200.*, with GPM", done.stdout)
+    assert re.search("ok      GPU 1: NVIDIA A100.*, without GPM: .+", done.stdout)
+    assert "absent  NVML" not in done.stdout
+
+
+def test_a_driver_that_is_not_loaded_is_broken(warpbook, stub_nvml) -> None:
+    stub_nvml.fault("nvmlInitWithFlags", rc=DRIVER_NOT_LOADED)
+    done = warpbook("doctor", **stub_nvml.env)
+    assert done.returncode == 1
+    assert "BROKEN  NVML: " in done.stdout
+
+
+def test_kernels_of_other_environments_are_asked(
+    warpbook, tmp_path: Path, other_python: Path
+) -> None:
+    jupyter_path = tmp_path / "share"
+    add_kernel(jupyter_path, "bare", other_python / "bin" / "python")
+    add_kernel(jupyter_path, "gone", tmp_path / "deleted" / "bin" / "python")
+    add_kernel(jupyter_path, "wrapped", "conda")
+    [packages] = other_python.glob("lib/python3*/site-packages")
+    done = warpbook("doctor", "--json", JUPYTER_PATH=str(jupyter_path))
+    assert done.returncode == 1
+    told = json.loads(done.stdout)
+    assert told["usable"] is False
+    kernels = {
+        check["what"]: check
+        for check in told["checks"]
+        if check["what"].startswith("Kernel")
+    }
+    assert kernels["Kernel python3"]["state"] == "ok"
+    assert kernels["Kernel bare"]["state"] == "absent"
+    assert "pip install warpbook" in kernels["Kernel bare"]["remedy"]
+    assert str(other_python) in kernels["Kernel bare"]["remedy"]
+    assert kernels["Kernel gone"]["state"] == "broken"
+    assert "No such file" in kernels["Kernel gone"]["message"]
+    assert kernels["Kernel wrapped"]["state"] == "absent"
+    assert "can't be looked at" in kernels["Kernel wrapped"]["message"]
+
+
+def test_a_kernel_of_another_protocol_and_an_old_labextension_are_broken(
+    warpbook, tmp_path: Path, other_python: Path
+) -> None:
+    jupyter_path = tmp_path / "share"
+    add_kernel(jupyter_path, "older", other_python / "bin" / "python")
+    [packages] = other_python.glob("lib/python3*/site-packages")
+    (packages / "warpbook").mkdir()
+    (packages / "warpbook" / "__init__.py").write_text("__version__ = '0.0.1'")
+    (packages / "warpbook" / "protocol.py").write_text("PROTOCOL_VERSION = 0")
+    labextension = jupyter_path / "labextensions" / "warpbook"
+    labextension.mkdir(parents=True)
+    (labextension / "package.json").write_text('{"version": "0.0.1"}')
+    done = warpbook("doctor", JUPYTER_PATH=str(jupyter_path))
+    assert done.returncode == 1
+    assert (
+        f"BROKEN  Kernel older: Its warpbook 0.0.1 speaks protocol 0, "
+        f"this one {PROTOCOL_VERSION}." in done.stdout
+    )
+    assert "BROKEN  JupyterLab extension: It is 0.0.1" in done.stdout
+    assert "Traceback" not in done.stdout + done.stderr
+
+
+def test_an_extension_that_is_switched_off_is_broken(warpbook, tmp_path: Path) -> None:
+    config = tmp_path / "etc" / "jupyter_server_config.d"
+    config.mkdir(parents=True)
+    switched_off = {"ServerApp": {"jpserver_extensions": {"warpbook": False}}}
+    (config / "warpbook.json").write_text(json.dumps(switched_off))
+    done = warpbook("doctor", JUPYTER_CONFIG_PATH=str(config.parent))
+    assert done.returncode == 1
+    assert "BROKEN  Server extension: It is switched off." in done.stdout
+    assert "server extension enable warpbook" in done.stdout
