@@ -23,10 +23,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "extension"), str(ROOT / "monitors")]
 
-from tests.stub_nvml import StubNvml, build  # noqa: E402
-
 from benchmarks.machine import describe_machine  # noqa: E402
 from benchmarks.server import Server  # noqa: E402
+from tests.stub_nvml import StubNvml, build  # noqa: E402
 
 VIEWERS = (1, 8, 64)
 GPUS = (1, 8)

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from warpbook_monitors.errors import DeviceLost, RecordingError, Unavailable
-from warpbook_monitors.frames import Absence, Device, Replay
+from warpbook_monitors.frames import Absence, Device, Frame, Replay
 from warpbook_monitors.recording import Recording, read_recording
 from warpbook_monitors.source import Opened
 
@@ -48,9 +48,9 @@ class ReplaySource:
             raise Unavailable(
                 "Replay", "no_device", f"{self._path} holds no readings of a GPU."
             )
-        begin_ns = time.monotonic_ns()
+        playing = Playing(recording, time.monotonic_ns())
         return Opened(
-            [ReplayProbe(recording, position, begin_ns) for position in gpus],
+            [ReplayProbe(playing, position) for position in gpus],
             absences=_told(recording),
             replay=Replay(
                 name=self._path.name,
@@ -58,26 +58,41 @@ class ReplaySource:
                 duration_ms=recording.duration_ms,
                 description=_description(recording),
             ),
+            label_at=lambda now_ns: playing.frame(now_ns).label,
         )
 
     def close(self) -> None:
         """Nothing to give back."""
 
 
-class ReplayProbe:
-    """Reads one GPU of a recording at the place where the playing stands."""
+class Playing:
+    """Where the playing of a recording stands; shared by its GPUs."""
 
-    def __init__(self, recording: Recording, position: int, begin_ns: int) -> None:
-        """Play the device at `position`; `begin_ns` is shared by all of a recording."""
-        device = recording.hello.devices[position]
-        self.device: Device = msgspec.structs.replace(device, origin="replay")
+    def __init__(self, recording: Recording, begin_ns: int) -> None:
+        """Begin at `begin_ns` of `time.monotonic_ns()`."""
+        self.recording = recording
         self._begin_ns = begin_ns
         first_ms = recording.frames[0].time_ms
         self._offsets_ms = [frame.time_ms - first_ms for frame in recording.frames]
-        self._readings = [
-            next((each for each in frame.readings if each.device == position), None)
-            for frame in recording.frames
-        ]
+        # one more tick, so that the last frame is seen before the first comes again
+        self._loop_ms = self._offsets_ms[-1] + 100
+
+    def frame(self, now_ns: int) -> Frame:
+        """The frame that is played now."""
+        at_ms = (now_ns - self._begin_ns) / 1e6 % self._loop_ms
+        place = bisect.bisect_right(self._offsets_ms, at_ms) - 1
+        return self.recording.frames[max(place, 0)]
+
+
+class ReplayProbe:
+    """Reads one GPU of a recording at the place where the playing stands."""
+
+    def __init__(self, playing: Playing, position: int) -> None:
+        """Play the device at `position` of the recording."""
+        device = playing.recording.hello.devices[position]
+        self.device: Device = msgspec.structs.replace(device, origin="replay")
+        self._playing = playing
+        self._position = position
         self._nothing = (None,) * len(device.metrics)
 
     def read(self, now_ns: int) -> tuple[float | None, ...]:
@@ -86,16 +101,14 @@ class ReplayProbe:
         Raises:
             DeviceLost: the device was lost there.
         """
-        # one more tick, so that the last frame is seen before the first comes again
-        loop_ms = self._offsets_ms[-1] + 100
-        at_ms = (now_ns - self._begin_ns) / 1e6 % loop_ms
-        place = bisect.bisect_right(self._offsets_ms, at_ms) - 1
-        reading = self._readings[max(place, 0)]
-        if reading is None:
-            return self._nothing
-        if reading.state == "lost":
-            raise DeviceLost(f"Lost when this was recorded: {reading.why}")
-        return reading.values if reading.state == "ok" else self._nothing
+        for reading in self._playing.frame(now_ns).readings:
+            if reading.device != self._position:
+                continue
+            if reading.state == "lost":
+                raise DeviceLost(f"Lost when this was recorded: {reading.why}")
+            if reading.state == "ok":
+                return reading.values
+        return self._nothing
 
     def rest(self) -> None:
         """Nothing spans a rest: the recording plays on."""

@@ -62,6 +62,7 @@ class Sampler:
         self._clock: threading.Thread | None = None
         self._seq = 0
         self._newest: Frame | None = None
+        self._label_at: Callable[[int], str | None] | None = None
 
     def open(self) -> None:
         """Open every source, each in a thread, and start the clock.
@@ -74,6 +75,7 @@ class Sampler:
             opened = each.wait(deadline_s)
             self.absences += opened.absences
             self.replay = self.replay or opened.replay
+            self._label_at = self._label_at or opened.label_at
             for probe in opened.probes:
                 position = len(self._readers)
                 self._readers.append(
@@ -180,7 +182,7 @@ class Sampler:
             seq=self._seq,
             time_ms=time_ms,
             readings=tuple(self._reading(reader, tick_ns) for reader in self._readers),
-            label=self.label,
+            label=self._label_at(tick_ns) if self._label_at else self.label,
         )
         self._costs.tick_ms = round((time.monotonic_ns() - tick_ns) / 1e6, 2)
         self._publish(self._newest)

@@ -6,7 +6,7 @@ probe a thread of its own, so a probe may block: only its own device goes stale.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -44,6 +44,8 @@ class Opened:
     absences: tuple[Absence, ...] = ()
     #: the recording behind the probes, or None for a live source
     replay: Replay | None = None
+    #: what a recording says the machine was doing, by `time.monotonic_ns()`
+    label_at: Callable[[int], str | None] | None = None
 
 
 class Source(Protocol):

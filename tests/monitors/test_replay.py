@@ -36,7 +36,8 @@ def path(tmp_path) -> Path:
     with RecordingWriter(path, HELLO) as writer:
         for seq, reading in enumerate(readings):
             host = Reading(0, "ok", (0.9,))
-            writer.write(Frame(seq, 5000.0 + 100 * seq, (host, reading)))
+            frame = Frame(seq, 5000.0 + 100 * seq, (host, reading), f"phase {seq}")
+            writer.write(frame)
     return path
 
 
@@ -49,8 +50,9 @@ def test_only_the_gpus_are_played_and_they_say_they_are_a_replay(path) -> None:
 
 
 def test_it_plays_in_time_and_begins_again(path) -> None:
-    probe = ReplaySource(path).open().probes[0]
-    begin_ns = probe._begin_ns
+    opened = ReplaySource(path).open()
+    (probe,) = opened.probes
+    begin_ns = probe._playing._begin_ns
     assert probe.read(begin_ns) == (0.1,)
     assert probe.read(begin_ns + 150 * MS) == (None,), "a stale reading is no number"
     with pytest.raises(DeviceLost, match="gone"):
@@ -58,6 +60,7 @@ def test_it_plays_in_time_and_begins_again(path) -> None:
     assert probe.read(begin_ns + 399 * MS) == (0.4,)
     assert probe.read(begin_ns + 400 * MS) == (0.1,)
     assert probe.read(begin_ns + (400 * 1000 + 350) * MS) == (0.4,)
+    assert opened.label_at(begin_ns + 150 * MS) == "phase 1"
 
 
 def test_a_damaged_recording_plays_its_good_part_and_says_so(path) -> None:

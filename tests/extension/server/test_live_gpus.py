@@ -1,0 +1,126 @@
+"""The server on NVIDIA's own binding over the stub library: two GPUs, and faults."""
+
+import asyncio
+import json
+
+import pytest
+
+from tests.stub_nvml import LOST, StubNvml
+
+
+@pytest.fixture
+def stub(make_stub_nvml) -> StubNvml:
+    return make_stub_nvml("h200", "a100")
+
+
+@pytest.fixture
+def jp_server_config(stub, jp_server_config) -> dict:
+    """The server starts on the stub's GPUs."""
+    return jp_server_config
+
+
+def place(hello: dict, kind: str, nth: int = 0) -> int:
+    return [n for n, d in enumerate(hello["devices"]) if d["kind"] == kind][nth]
+
+
+def value(hello: dict, frame: dict, device: int, metric: str) -> float | None:
+    names = [each["name"] for each in hello["devices"][device]["metrics"]]
+    return frame["readings"][device]["values"][names.index(metric)]
+
+
+async def until(client, wanted) -> dict:
+    for _ in range(100):
+        frame = await client.next("frame")
+        if wanted(frame):
+            return frame
+    raise AssertionError("it did not happen within 10 s")
+
+
+async def test_the_machines_gpus_are_live_and_what_one_lacks_is_in_words(
+    connect, stub
+) -> None:
+    stub.set(0, power_mw=123_000)
+    stub.set_gpm(0, SM_UTIL=42.0)
+    client = await connect()
+    hello = await client.next("hello")
+    assert hello["replay"] is None
+    h200, a100 = hello["devices"][place(hello, "gpu")], hello["devices"][1]
+    assert [h200["origin"], a100["origin"]] == ["live", "live"]
+    without_gpm = {m["name"]: m for m in a100["metrics"]}["sm_active_ratio"]
+    assert without_gpm["state"] == "not_supported"
+    assert "Hopper" in without_gpm["why"]
+    await client.subscribe()
+    frame = await until(
+        client, lambda f: value(hello, f, 0, "sm_active_ratio") is not None
+    )
+    assert value(hello, frame, 0, "sm_active_ratio") == pytest.approx(0.42)
+    assert value(hello, frame, 0, "power_watts") == 123.0
+    assert value(hello, frame, 1, "sm_active_ratio") is None
+    assert value(hello, frame, 1, "power_watts") > 0
+
+
+async def test_a_lost_gpu_says_so_and_the_others_go_on(connect, stub) -> None:
+    client = await connect()
+    await client.subscribe()
+    await client.next("frame")
+    stub.set(0, rc=LOST)
+    frame = await until(client, lambda f: f["readings"][0]["state"] == "lost")
+    assert frame["readings"][0]["values"] == []
+    assert frame["readings"][0]["why"]
+    others = {reading["state"] for reading in frame["readings"][1:]}
+    assert others == {"ok"}
+
+
+async def test_a_call_that_hangs_makes_one_gpu_stale(connect, stub) -> None:
+    client = await connect()
+    await client.subscribe()
+    await client.next("frame")
+    stub.fault("nvmlDeviceGetPowerUsage", delay_ms=1500, gpu=1)
+    frame = await until(client, lambda f: f["readings"][1]["state"] == "stale")
+    assert frame["readings"][0]["state"] == "ok"
+    assert frame["readings"][place_host(frame)]["state"] == "ok"
+    later = [await client.next("frame") for _ in range(5)]
+    assert later[-1]["seq"] - frame["seq"] == 5, "the others were held up"
+    stub.fault("nvmlDeviceGetPowerUsage")
+    await until(client, lambda f: f["readings"][1]["state"] == "ok")
+
+
+def place_host(frame: dict) -> int:
+    return len(frame["readings"]) - 2
+
+
+async def test_nvml_is_not_called_while_nobody_watches(connect, stub) -> None:
+    client = await connect()
+    await client.subscribe()
+    for _ in range(5):
+        await client.next("frame")
+    client.socket.close()
+    await asyncio.sleep(0.4)
+    calls = stub.calls()
+    assert calls > 0
+    await asyncio.sleep(0.8)
+    assert stub.calls() == calls
+
+
+async def test_eight_viewers_cost_no_more_calls_than_one(connect, stub) -> None:
+    async def calls_in_20_frames(client) -> int:
+        before = stub.calls("nvmlDeviceGetPowerUsage")
+        for _ in range(20):
+            await client.next("frame")
+        return stub.calls("nvmlDeviceGetPowerUsage") - before
+
+    first = await connect()
+    await first.subscribe()
+    await first.next("frame")
+    alone = await calls_in_20_frames(first)
+    for _ in range(7):
+        await (await connect()).subscribe()
+    assert await calls_in_20_frames(first) == pytest.approx(alone, abs=4)
+    assert stub.calls("nvmlDeviceGetPcieThroughput") == 0
+    assert stub.shortest_window_ms >= 100
+
+
+async def test_state_is_read_for_a_single_request(jp_fetch, stub) -> None:
+    stub.set_gpm(0, SM_UTIL=42.0)
+    answer = json.loads((await jp_fetch("warpbook", "api", "v1", "state")).body)
+    assert value(answer, answer["frame"], 0, "sm_active_ratio") == pytest.approx(0.42)
