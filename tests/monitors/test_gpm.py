@@ -5,8 +5,8 @@ import time
 from collections.abc import Callable
 
 import pytest
-from tests.stub_nvml import NO_PERMISSION, StubNvml
 
+from tests.stub_nvml import NO_PERMISSION, StubNvml
 from warpbook_monitors import gpm, nvml
 from warpbook_monitors.gpm import GpmWindow
 

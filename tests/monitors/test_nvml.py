@@ -8,6 +8,7 @@ import threading
 from pathlib import Path
 
 import pytest
+
 from tests.stub_nvml import (
     DRIVER_NOT_LOADED,
     FUNCTION_NOT_FOUND,
@@ -19,7 +20,6 @@ from tests.stub_nvml import (
     StubNvml,
     build,
 )
-
 from warpbook_monitors import nvml
 from warpbook_monitors.errors import DeviceLost, Unavailable
 from warpbook_monitors.nvml_probe import NvmlSource

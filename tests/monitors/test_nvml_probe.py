@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 
 import pytest
+
 from tests.stub_nvml import (
     FUNCTION_NOT_FOUND,
     LOST,
@@ -12,7 +13,6 @@ from tests.stub_nvml import (
     UNKNOWN,
     StubNvml,
 )
-
 from warpbook_monitors.errors import DeviceLost, Unavailable
 from warpbook_monitors.frames import Absence
 from warpbook_monitors.metrics import GPM, NVML
