@@ -71,9 +71,10 @@ class CellProfiler:
         """Take the shell; nothing is hooked yet."""
         self._shell = shell
         self._link = link
-        #: the outermost cell that runs now
-        self._running: Any = None
+        #: the source of the outermost cell that runs now
+        self._running: str | None = None
         self._session: Session | None = None
+        self._is_nested = False
 
     def install(self) -> None:
         """Hook into the shell."""
@@ -103,7 +104,7 @@ class CellProfiler:
         """Start to profile if the cell asks for it."""
         if self._running is not None:
             return
-        self._running = info
+        self._running = info.raw_cell
         lines = info.raw_cell.lstrip().splitlines()
         options = _options_of(lines)
         if options is not None:
@@ -112,7 +113,8 @@ class CellProfiler:
 
     def after_cell(self, result: Any) -> None:
         """Stop, show the report and hand it to the server."""
-        if result is not None and result.info is not self._running:
+        # after an interrupt the result has an info of its own, so the source decides
+        if result is not None and result.info.raw_cell != self._running:
             return
         self._running = None
         session, self._session = self._session, None
@@ -131,14 +133,15 @@ class CellProfiler:
         It must be the cell's first line. The dashboard gets the report too.
         """
         options = parse_options(line)
-        if self._session is not None:
+        if self._session is not None or self._is_nested:
             raise UsageError("The cell around this %%gpuprof is being profiled.")
-        self._session = session = _begin(options, _title(cell.splitlines()), None)
+        session = _begin(options, _title(cell.splitlines()), None)
         result = None
+        self._is_nested = True
         try:
             result = self._shell.run_cell(cell, store_history=False)
         finally:
-            self._session = None
+            self._is_nested = False
             self._end(session, result)
         result.raise_error()
 
