@@ -141,7 +141,7 @@ class Gap(Struct, frozen=True, tag="gap"):
 
     from_ms: float
     to_ms: float
-    reason: Literal["not_watched", "slow_reader", "expired", "restarted", "damaged"]
+    reason: Literal["not_watched", "slow_reader", "expired", "restarted"]
     message: str
 
 

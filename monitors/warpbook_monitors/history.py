@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Iterator
 
@@ -20,6 +21,7 @@ class History:
         """Keep `seconds` of a stream of `rate_hz` frames per second."""
         self.seconds = seconds
         self._ring: deque[tuple[float, bytes]] = deque(maxlen=round(seconds * rate_hz))
+        self._begin_ms = time.time() * 1000
         self._dropped_ms: float | None = None
 
     def append(self, time_ms: float, encoded: bytes) -> None:
@@ -37,11 +39,15 @@ class History:
             newer.append(entry)
         return newer[::-1]
 
-    def lost_since(self, time_ms: float) -> float | None:
-        """Time of the newest frame after `time_ms` that the ring has lost, if any."""
-        if self._dropped_ms is None or self._dropped_ms <= time_ms:
-            return None
-        return self._dropped_ms
+    def lost_since(self, time_ms: float) -> Gap | None:
+        """Tell what came after `time_ms` and is not here any more, if anything."""
+        if self._dropped_ms is not None and time_ms < self._dropped_ms:
+            reason = "Older than the history that is kept."
+            return Gap(time_ms, self._dropped_ms, "expired", reason)
+        if time_ms < self._begin_ms:
+            reason = "The server was started again since then."
+            return Gap(time_ms, self._begin_ms, "restarted", reason)
+        return None
 
     def entries(self, from_ms: float, to_ms: float) -> Iterator[bytes]:
         """Give the messages of a span, oldest first."""

@@ -215,22 +215,20 @@ class _Opening:
             self._opened = self._source.open()
         except Unavailable as error:
             self._opened = Opened([], (error.absence,))
+        except Exception as error:  # noqa: BLE001 - a source's defect must not hide the others
+            _log.exception("Opening a source failed.")
+            self._opened = self._failed(f"warpbook failed to open it: {error!r}"[:300])
 
     def wait(self, deadline_s: float) -> Opened:
         self._thread.join(max(deadline_s - time.monotonic(), 0))
         if self._opened is not None:
             return self._opened
-        return Opened(
-            [],
-            (
-                Absence(
-                    type(self._source).__name__,
-                    "unknown",
-                    f"It did not open within {OPEN_TIMEOUT_S:.0f} s.",
-                    "See the server's log, and run `warpbook doctor`.",
-                ),
-            ),
-        )
+        return self._failed(f"It did not open within {OPEN_TIMEOUT_S:.0f} s.")
+
+    def _failed(self, message: str) -> Opened:
+        remedy = "See the server's log, and run `warpbook doctor`."
+        what = type(self._source).__name__
+        return Opened([], (Absence(what, "unknown", message, remedy),))
 
 
 def _unix_ms() -> float:

@@ -221,6 +221,16 @@ def test_a_source_that_is_not_there_is_told_beside_the_others(run) -> None:
     ]
 
 
+def test_a_source_with_a_defect_is_told_and_hides_nothing(run, caplog) -> None:
+    class Broken(Nothing):
+        def open(self) -> Opened:
+            raise ZeroDivisionError("a defect")
+
+    sampler, _ = run(Broken(), Thing("gpu:0"))
+    assert [device.id for device in sampler.devices] == ["gpu:0"]
+    assert "ZeroDivisionError" in sampler.absences[0].message
+
+
 def test_a_listener_with_a_defect_does_not_stop_the_stream(run, caplog) -> None:
     sampler, stream = run(Thing("gpu:0"))
     sampler.listen(lambda _: 1 / 0)

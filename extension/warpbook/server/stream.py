@@ -154,11 +154,8 @@ class StreamHandler(WebSocketMixin, websocket.WebSocketHandler, JupyterHandler):
         """Send what the history holds, as fast as it is taken; then go live."""
         broadcaster = self._broadcaster
         history = broadcaster.history
-        lost_ms = history.lost_since(since_ms)
-        if lost_ms is not None:
-            gap = Gap(
-                since_ms, lost_ms, "expired", "Older than the history that is kept."
-            )
+        gap = history.lost_since(since_ms)
+        if gap is not None:
             self.send(encode(gap))
         pace = Pace(selection.rate_hz, broadcaster.sampler.rate_hz)
         with contextlib.suppress(websocket.WebSocketClosedError):

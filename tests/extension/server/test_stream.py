@@ -89,6 +89,15 @@ async def test_what_history_no_longer_holds_is_told_as_a_gap(
     assert (await client.next("frame"))["seq"] == 50
 
 
+async def test_coming_back_to_a_server_that_was_started_again_is_a_gap(connect) -> None:
+    client = await connect()
+    await client.next("hello")
+    await client.subscribe(since_ms=time.time() * 1000 - 60e3)
+    gap = await client.next("gap")
+    assert gap["reason"] == "restarted"
+    await client.next("frame")
+
+
 async def test_an_unwatched_time_is_a_gap_and_costs_nothing(
     connect, jp_serverapp
 ) -> None:
