@@ -35,7 +35,7 @@ class Profile:
 
     def to_dict(self) -> dict[str, Any]:
         """Give plain dictionaries, lists and numbers, as JSON would hold them."""
-        plain: dict[str, Any] = msgspec.to_builtins(self.figures)
+        plain = msgspec.json.decode(msgspec.json.encode(self.figures))
         return {"title": self.title, **plain}
 
     def __repr__(self) -> str:

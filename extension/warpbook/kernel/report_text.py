@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from warpbook.kernel.plain_text import aligned, joined
 from warpbook.kernel.report import Table, headline, tables
 from warpbook_monitors.trace.cell_profile import CellProfile
 
@@ -12,22 +13,7 @@ _NAME_WIDTH = 52
 
 def report_text(profile: CellProfile) -> str:
     """Write the whole report."""
-    return "\n".join(_lines(profile))
-
-
-def aligned(rows: list[tuple[str, ...]]) -> list[str]:
-    """Set rows in columns, the first to the left and the figures to the right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(
-            [row[0].ljust(widths[0])]
-            + [
-                cell.rjust(width)
-                for cell, width in zip(row[1:], widths[1:], strict=True)
-            ]
-        ).rstrip()
-        for row in rows
-    ]
+    return joined(_lines(profile))
 
 
 def _lines(profile: CellProfile) -> Iterator[str]:
@@ -52,6 +38,4 @@ def _more(table: Table) -> Iterator[str]:
 
 
 def _cut(name: str) -> str:
-    # an escape sequence in a name must not reach the terminal
-    shown = "".join(letter if letter.isprintable() else "?" for letter in name)
-    return shown if len(shown) <= _NAME_WIDTH else shown[: _NAME_WIDTH - 1] + "…"
+    return name if len(name) <= _NAME_WIDTH else name[: _NAME_WIDTH - 1] + "…"

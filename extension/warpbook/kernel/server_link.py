@@ -92,12 +92,12 @@ class ServerLink:
                 "install warpbook in the server's environment (pip install warpbook), "
                 "restart the server, then this kernel."
             )
-        address = urlsplit(url)
         headers = {
             "Authorization": f"Bearer {self._environ.get(ENV_INGEST_SECRET, '')}",
             "Content-Type": "application/json",
         }
         try:
+            address = urlsplit(url)
             connection = http.client.HTTPConnection(
                 address.hostname or "127.0.0.1", address.port, timeout=_TIMEOUT_S
             )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from warpbook.kernel import units
-from warpbook.kernel.report_text import aligned
+from warpbook.kernel.plain_text import aligned, joined
 from warpbook.protocol import StateNow
 from warpbook_monitors.frames import Device, Reading
 from warpbook_monitors.metrics import UTILIZATION_NOTE
@@ -27,7 +27,7 @@ _NO_FIGURE = "—"
 
 def state_text(state: StateNow) -> str:
     """Write a table of the GPUs, then what is missing and why."""
-    return "\n".join(_lines(state))
+    return joined(_lines(state))
 
 
 def _lines(state: StateNow) -> Iterator[str]:

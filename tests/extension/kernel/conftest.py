@@ -90,7 +90,7 @@ def ingest(monkeypatch: pytest.MonkeyPatch, shell: Any) -> Iterator[Ingest]:
     remembered.url = f"http://127.0.0.1:{server.server_port}"
     monkeypatch.setenv(ENV_INGEST_URL, remembered.url)
     monkeypatch.setenv(ENV_INGEST_SECRET, "secret")
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
     thread.start()
     yield remembered
     server.shutdown()

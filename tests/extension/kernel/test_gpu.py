@@ -1,0 +1,119 @@
+"""`%gpu`: the state in text, from the server or read by the kernel itself."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.stub_nvml import StubNvml
+from warpbook.protocol import PROTOCOL_VERSION, StateNow
+from warpbook_monitors import metrics
+from warpbook_monitors.frames import Absence, Device, Frame, Reading, Replay
+
+NAMES = ("sm_active_ratio", "gpu_utilization_ratio", "memory_used_bytes")
+
+
+def printed(shell: Any) -> str:
+    assert shell.run_cell("%gpu").success
+    return str(shell.display_pub.outputs[-1]["data"]["text/plain"])
+
+
+def state(
+    *readings: Reading, origin: Any = "live", absences: tuple[Absence, ...] = ()
+) -> StateNow:
+    kinds = {**metrics.NVML, **metrics.GPM}
+    gpu = Device(
+        id="gpu:1",
+        kind="gpu",
+        name="NVIDIA H200",
+        index=0,
+        origin=origin,
+        metrics=tuple(kinds[name].on_device() for name in NAMES),
+        facts={"memory_total_bytes": 150 * 2**30},
+    )
+    replay = Replay("h200", 1.79e12, 60_000, "") if origin == "replay" else None
+    frame = Frame(1, time.time() * 1e3, readings) if readings else None
+    return StateNow(PROTOCOL_VERSION, "0.1.0", (gpu,), absences, replay, frame)
+
+
+def test_with_a_server_its_figures_are_printed(shell: Any, ingest: Any) -> None:
+    ingest.answer_state(state(Reading(0, "ok", (0.003, 1.0, 12 * 2**30))))
+    text = printed(shell)
+    row = next(line for line in text.splitlines() if line.startswith("0 NVIDIA"))
+    assert row.split()[3:] == [
+        *("0.3", "%", "—", "—", "100", "%", "12.0", "GiB", "of", "150", "GiB"),
+        *("—", "—"),
+    ]
+    assert "0 NVIDIA H200, tensor: not read on this GPU." in text
+    assert metrics.UTILIZATION_NOTE in text
+    assert text.endswith("Read by the Jupyter server.")
+
+
+def test_a_replay_says_so(shell: Any, ingest: Any) -> None:
+    reading = Reading(0, "ok", (0.5, 1.0, 1.0))
+    ingest.answer_state(state(reading, origin="replay"))
+    first, *rest = printed(shell).splitlines()
+    assert first.startswith("REPLAY of h200")
+    assert "not this machine's GPU" in first
+    assert any("NVIDIA H200 (REPLAY)" in line for line in rest)
+
+
+@pytest.mark.parametrize(
+    ("readings", "words"),
+    [
+        ((), "not read yet"),
+        ((Reading(0, "lost", why="It fell off the bus."),), "lost. It fell off"),
+        ((Reading(0, "stale", why="No answer for 3 s."),), "stale. No answer"),
+        ((Reading(0, "ok", (None, 1.0, 1.0)),), "SM active: no reading just now"),
+    ],
+)
+def test_what_is_not_known_is_said_and_never_zero(
+    shell: Any, ingest: Any, readings: tuple[Reading, ...], words: str
+) -> None:
+    ingest.answer_state(state(*readings))
+    text = printed(shell)
+    assert words in text
+    assert "0 %" not in text.replace("100 %", "")
+
+
+def test_absences_are_told_in_words(shell: Any, ingest: Any) -> None:
+    absence = Absence("GPM on GPU 0", "not_supported", "It needs Hopper.", "Use one.")
+    ingest.answer_state(state(absences=(absence,)))
+    assert "GPM on GPU 0: It needs Hopper. Use one." in printed(shell)
+
+
+def test_without_a_server_the_kernel_reads_the_gpu(
+    shell: Any, make_stub_nvml: Callable[..., StubNvml]
+) -> None:
+    make_stub_nvml("h200", "a100")
+    text = printed(shell)
+    rows = [line for line in text.splitlines() if " NVIDIA " in line[:10]]
+    h200, a100 = rows[0], rows[1]
+    assert "H200" in h200 and "—" not in h200
+    assert "A100" in a100 and a100.split("A100", 1)[1].count("—") == 3
+    assert "SM active: not supported" in text
+    assert "Read here, in the kernel. No Jupyter server with warpbook" in text
+
+
+def test_without_a_gpu_the_reason_is_printed(
+    shell: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = printed(shell)
+    assert text.startswith("No GPU.\n\nNVML: ")
+    assert "Host: CPU" in text
+
+
+def test_a_server_of_another_version_is_told_and_the_kernel_reads(
+    shell: Any, ingest: Any
+) -> None:
+    ingest.state = b'{"protocol": 99, "version": "9.0"}'
+    text = printed(shell)
+    assert "warpbook 9.0 (protocol 99)" in text
+    assert "in this kernel's environment" in text
+    ingest.state = b'{"protocol": 0, "version": "0.0.1"}'
+    assert "in the Jupyter server's environment" in printed(shell)
+
+
+def test_arguments_are_refused(shell: Any) -> None:
+    assert not shell.run_cell("%gpu now").success

@@ -1,0 +1,141 @@
+"""The report: readable, escaped, and honest about what is not known."""
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from warpbook.kernel import units
+from warpbook.kernel.profile import Notice, Profile
+from warpbook_monitors.trace.analysis import analyse
+from warpbook_monitors.trace.cell_profile import CellProfile, KernelRow
+from warpbook_monitors.trace.chrome import read_chrome_trace
+
+TRACES = Path(__file__).parents[2] / "data" / "traces"
+HOSTILE = "</td><script>alert('1')</script>\"&\x1b[31m\n<img src=http://x>"
+
+
+def profile(trace: str = "tiny_kernels", **changes: Any) -> Profile:
+    figures = analyse(*read_chrome_trace(str(TRACES / f"{trace}.json.gz")))
+    return Profile(msgspec.structs.replace(figures, **changes), "train()")
+
+
+def bundle(shown: Profile | Notice) -> dict[str, str]:
+    return shown._repr_mimebundle_()
+
+
+class Tags(HTMLParser):
+    """Collects the elements and checks that they nest."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.found: list[str] = []
+        self.open: list[str] = []
+        self.feed(html)
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append(tag)
+        self.open.append(tag)
+        assert not {name for name, _ in attrs} & {"src", "href", "onerror", "onload"}
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def test_the_headline_holds_the_figures() -> None:
+    text = bundle(profile())["text/plain"]
+    assert "NVIDIA H200 busy 7.4 % of the time (803 µs)" in text
+    assert re.search(r"Kernels +800 in 803 µs", text)
+    assert re.search(r"Launches +800, 3.61 ms in the calls; 800 seen", text)
+    assert "profiler's own work" in text
+
+
+def test_copies_show_pinned_size_and_rate() -> None:
+    text = bundle(profile("pinned_h2d"))["text/plain"]
+    assert re.search(r"HtoD \(Pinned.* 8 .*19.3 ms  1.00 GiB  55.5 GB/s", text)
+
+
+def test_the_html_says_the_same_and_is_scoped() -> None:
+    html = bundle(profile("ddp_rank0"))["text/html"]
+    style = html[html.index("<style>") + 7 : html.index("</style>")]
+    for selector in re.findall(r"([^{}]+)\{", style):
+        for part in selector.split(","):
+            assert part.strip().startswith(".warpbook-report")
+    assert "NVIDIA H200 busy" in html
+    assert "url(" not in html and "http" not in html and "@import" not in html
+    Tags(html)
+
+
+def test_hostile_names_are_escaped() -> None:
+    shown = profile(kernels=(KernelRow(HOSTILE, 1, 1.0, 1.0),), gpu_name=HOSTILE)
+    shown.title = HOSTILE
+    tags = Tags(bundle(shown)["text/html"]).found
+    assert "script" not in tags and "img" not in tags
+    assert "\x1b" not in next(
+        line for line in bundle(shown)["text/plain"].splitlines() if "alert" in line
+    )
+
+
+def test_unknown_is_said_and_not_zero() -> None:
+    unknown = profile(
+        gpu_busy_ms=None, kernel_calls=None, kernel_time_ms=None, copy_time_ms=None
+    )
+    text = bundle(unknown)["text/plain"]
+    assert "NVIDIA H200: not recorded" in text
+    assert "busy" not in text
+
+
+def test_without_a_gpu_the_report_is_of_operators() -> None:
+    text = bundle(profile(gpu_name=None, gpu_busy_ms=None))["text/plain"]
+    assert "none that PyTorch can use" in text
+    assert "Launches" not in text and "aten::add" in text
+
+
+def test_a_profile_has_its_figures_as_attributes() -> None:
+    shown = profile()
+    assert shown.kernel_calls == 800
+    assert "gpu_busy_ms" in dir(shown)
+    with pytest.raises(AttributeError, match="no figure 'fps'"):
+        _ = shown.fps
+    plain = shown.to_dict()
+    assert json.loads(json.dumps(plain)) == plain
+    assert plain.pop("title") == "train()"
+    assert msgspec.convert(plain, CellProfile) == shown.figures
+
+
+def test_many_rows_are_cut_and_counted() -> None:
+    rows = tuple(KernelRow(f"k{n}", 1, 1.0, 0.02) for n in range(50))
+    shown = bundle(profile(kernels=rows))
+    assert "(40 more)" in shown["text/plain"]
+    assert "40 more" in shown["text/html"]
+
+
+def test_a_notice_is_escaped() -> None:
+    assert "script" not in Tags(bundle(Notice(HOSTILE))["text/html"]).found
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "words"),
+    [
+        *((0, "0.00 ms"), (0.0008, "0.80 µs"), (0.9999, "1,000 µs"), (1, "1.00 ms")),
+        *((9.996, "10.0 ms"), (123.4, "123 ms"), (1234, "1.23 s"), (1e7, "10,000 s")),
+    ],
+)
+def test_durations_read_well(milliseconds: float, words: str) -> None:
+    assert units.duration(milliseconds) == words
+
+
+@pytest.mark.parametrize(
+    ("size_bytes", "words"),
+    [
+        *((0, "0 B"), (1023, "1023 B"), (1024, "1.00 KiB"), (150 * 2**30, "150 GiB")),
+        *((2**40, "1.00 TiB"), (5000 * 2**40, "5,000 TiB")),
+    ],
+)
+def test_sizes_read_well(size_bytes: int, words: str) -> None:
+    assert units.size(size_bytes) == words
