@@ -1,0 +1,269 @@
+"""The cell profiler on a real GPU: every launch is matched, every kernel counted.
+
+    pytest -m gpu -s tests/gpu/test_gpuprof_cuda.py
+
+prints what starting, stopping and having profiled cost there.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from warpbook_monitors.trace.analysis import analyse
+from warpbook_monitors.trace.cell_profile import CellProfile
+from warpbook_monitors.trace.kineto import Capture
+
+pytestmark = pytest.mark.gpu
+
+ROOT = Path(__file__).parents[2]
+MIB = 2**20
+
+
+def profiled(cell: Callable[[], object]) -> CellProfile:
+    capture = Capture()
+    capture.start()
+    cell()
+    found = analyse(*capture.stop())
+    print(
+        f"\nwall {found.wall_ms:.2f} ms, busy {found.gpu_busy_ms} ms, kernels "
+        f"{found.kernel_calls}, {found.completeness}, profiler {found.profiler_ms:.1f} "
+        f"ms, first start {found.first_start_ms}"
+    )
+    return found
+
+
+def assert_complete(found: CellProfile) -> None:
+    assert found.completeness.matched == found.completeness.launches > 0
+    wrong = [
+        warning
+        for warning in found.completeness.warnings
+        if "profiler's own work" not in warning
+    ]
+    assert wrong == []
+    assert found.gpu_busy_ms is not None
+    assert 0 < found.gpu_busy_ms <= found.wall_ms
+    assert found.gpu_name == torch.cuda.get_device_name()
+
+
+@pytest.fixture(autouse=True)
+def warm_and_idle() -> Iterator[None]:
+    torch.ones(8, device="cuda").add_(1)
+    torch.cuda.synchronize()
+    yield
+    torch.cuda.synchronize()
+
+
+def test_tiny_kernels_are_counted_exactly() -> None:
+    x = torch.ones(8, device="cuda")
+
+    def cell() -> None:
+        for _ in range(1000):
+            x.add_(1)
+
+    profiled(cell)
+    found = profiled(cell)
+    assert_complete(found)
+    assert (found.kernel_calls, found.launches) == (1000, 1000)
+    assert found.kernel_time_ms is not None and found.gpu_busy_ms is not None
+    # one after the other on one stream: nothing overlaps
+    assert found.kernel_time_ms == pytest.approx(found.gpu_busy_ms, rel=0.01)
+    assert found.synchronizations == 0
+    assert [row.calls for row in found.kernels] == [1000]
+    assert {row.name: row.calls for row in found.operators}["aten::add_"] == 1000
+
+
+def test_a_matmul_keeps_the_gpu_busy_as_long_as_events_say() -> None:
+    a = torch.randn(4096, 4096, device="cuda", dtype=torch.bfloat16)
+    a @ a
+    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+
+    def cell() -> None:
+        begin.record()
+        for _ in range(50):
+            a @ a
+        end.record()
+        torch.cuda.synchronize()
+
+    found = profiled(cell)
+    assert_complete(found)
+    assert found.kernel_calls == 50 and found.gpu_busy_ms is not None
+    assert found.gpu_busy_ms == pytest.approx(begin.elapsed_time(end), rel=0.1)
+    assert found.synchronizations == 1
+
+
+def test_copies_say_pinned_or_pageable_with_their_bytes() -> None:
+    pinned = torch.empty(64 * MIB, dtype=torch.uint8, pin_memory=True)
+    pageable = torch.ones(16 * MIB, dtype=torch.uint8)
+    on_gpu = torch.empty_like(pinned, device="cuda")
+    torch.cuda.synchronize()
+
+    def cell() -> None:
+        for _ in range(4):
+            on_gpu.copy_(pinned, non_blocking=True)
+        on_gpu[: 16 * MIB].copy_(pageable)
+        on_gpu[: 16 * MIB].cpu()
+
+    found = profiled(cell)
+    assert_complete(found)
+    by_kind = {row.kind: row for row in found.copies}
+    print(by_kind)
+    assert by_kind["HtoD (Pinned -> Device)"].calls == 4
+    assert by_kind["HtoD (Pinned -> Device)"].size_bytes == 4 * 64 * MIB
+    assert by_kind["HtoD (Pageable -> Device)"].size_bytes == 16 * MIB
+    assert by_kind["DtoH (Device -> Pageable)"].size_bytes == 16 * MIB
+    assert found.synchronizations > 0
+
+
+def test_a_graphs_replay_has_one_launch_and_all_kernels() -> None:
+    x = torch.ones(8, device="cuda")
+
+    def record() -> torch.cuda.CUDAGraph:
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            for _ in range(200):
+                x.add_(1)
+        return graph
+
+    graph = record()
+    found = profiled(lambda: [graph.replay() for _ in range(3)])
+    assert_complete(found)
+    assert (found.kernel_calls, found.launches) == (600, 3)
+
+    recorded_inside = profiled(lambda: record().replay())
+    assert_complete(recorded_inside)
+    assert recorded_inside.kernel_calls is not None
+    assert recorded_inside.kernel_calls >= 200
+
+
+def test_peak_memory_is_the_cells() -> None:
+    large = torch.empty(512 * MIB, dtype=torch.uint8, device="cuda")
+    del large
+
+    def cell() -> None:
+        torch.empty(128 * MIB, dtype=torch.uint8, device="cuda").fill_(1)
+
+    found = profiled(cell)
+    assert found.peak_allocated_bytes is not None
+    assert 128 * MIB <= found.peak_allocated_bytes < 512 * MIB
+    assert found.peak_reserved_bytes is not None
+    assert found.peak_reserved_bytes >= found.peak_allocated_bytes
+
+
+def test_twenty_profiles_in_a_row_lose_nothing() -> None:
+    x = torch.ones(8, device="cuda")
+    counts = []
+    for _ in range(20):
+        found = profiled(lambda: [x.add_(1) for _ in range(50)])
+        counts.append((found.kernel_calls, found.completeness.matched))
+        time.sleep(0.5)
+    assert counts == [(50, 50)] * 20
+
+
+def test_a_large_cell_is_whole_or_says_that_it_is_not() -> None:
+    x = torch.ones(8, device="cuda")
+
+    def cell() -> None:
+        for _ in range(200_000):
+            x.add_(1)
+
+    found = profiled(cell)
+    missing = found.completeness.launches - found.completeness.matched
+    assert missing == 0 or any("missing" in w for w in found.completeness.warnings)
+
+
+PROGRAM = """
+import json, time
+import torch
+from warpbook_monitors.trace.analysis import analyse
+from warpbook_monitors.trace.kineto import Capture
+"""
+
+
+def told_by(program: str, **env: str) -> dict[str, float]:
+    """Run a program in a process of its own, since CUDA is set up only once."""
+    paths = [str(ROOT / root) for root in ("extension", "labs", "monitors")]
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([*paths, os.environ.get("PYTHONPATH", "")]),
+        **env,
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM + program],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=environment,
+    )
+    print(f"\n{done.stdout}{done.stderr}")
+    told: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return told
+
+
+def test_a_cell_that_leaves_cuda_alone_does_not_set_it_up() -> None:
+    told = told_by(
+        """
+capture = Capture(); capture.start()
+torch.ones(3)
+found = analyse(*capture.stop())
+print(json.dumps({"initialized": torch.cuda.is_initialized(),
+    "busy": found.gpu_busy_ms, "first_start_ms": found.first_start_ms,
+    "wall_ms": found.wall_ms, "profiler_ms": found.profiler_ms}))
+"""
+    )
+    assert not told["initialized"]
+    assert told["busy"] == 0.0
+
+
+def test_the_first_cell_of_a_kernel_may_set_cuda_up() -> None:
+    told = told_by(
+        """
+capture = Capture(); capture.start()
+x = torch.ones(8, device="cuda")
+for _ in range(100): x.add_(1)
+found = analyse(*capture.stop())
+print(found.completeness, [(row.name[:40], row.calls) for row in found.kernels])
+print(json.dumps({"kernels": found.kernel_calls, "launches": found.launches,
+    "matched": found.completeness.matched, "first_start_ms": found.first_start_ms}))
+"""
+    )
+    assert told["kernels"] == 101
+    assert told["matched"] == told["launches"] == 101
+
+
+SLOWDOWN = """
+x = torch.ones(8, device="cuda")
+def launches_per_s():
+    best = 0.0
+    for _ in range(5):
+        torch.cuda.synchronize(); began = time.perf_counter()
+        for _ in range(20_000): x.add_(1)
+        torch.cuda.synchronize()
+        best = max(best, 20_000 / (time.perf_counter() - began))
+    return best
+launches_per_s()
+before = launches_per_s()
+capture = Capture(); capture.start(); x.add_(1); capture.stop()
+began = time.perf_counter()
+capture = Capture(); capture.start()
+later_start_ms = (time.perf_counter() - began) * 1e3
+x.add_(1); capture.stop()
+print(json.dumps({"before": before, "after": launches_per_s(),
+    "later_start_ms": later_start_ms}))
+"""
+
+
+def test_how_fast_the_kernel_launches_after_a_profile() -> None:
+    """Printed, not asserted: timings belong to the machine."""
+    for teardown in ("1", "0"):
+        told = told_by(SLOWDOWN, TEARDOWN_CUPTI=teardown)
+        print(
+            f"TEARDOWN_CUPTI={teardown}: {told['after'] / told['before']:.3f} of the "
+            f"launch rate from before; later start {told['later_start_ms']:.1f} ms"
+        )
