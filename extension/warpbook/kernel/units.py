@@ -26,6 +26,8 @@ def size(size_bytes: float) -> str:
 def share(ratio: float) -> str:
     """Write a ratio as a percentage."""
     percent = 100 * ratio
+    if 0 < percent < 0.1:
+        return "< 0.1 %"
     return f"{percent:.1f} %" if 0 < percent < 9.95 else f"{percent:.0f} %"
 
 

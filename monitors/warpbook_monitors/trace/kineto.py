@@ -100,6 +100,10 @@ class Capture:
         except RuntimeError as error:
             # a failed assertion in a kernel breaks the context for good
             problem = error
+        except KeyboardInterrupt:
+            # or no later cell could be profiled
+            self._disable()
+            raise
         end_ns = time.time_ns()
         began = time.perf_counter()
         if not torch.autograd._profiler_enabled():
@@ -107,11 +111,8 @@ class Capture:
                 "The cell ran a profiler of its own, which ended this one. Profile "
                 "with one of the two."
             )
-        # or torch would set up CUDA, just to wait, for a cell that does not use it
-        self._profiler.use_device = None
         try:
-            with _without_chatter():
-                self._profiler.__exit__(None, None, None)
+            self._disable()
         except RuntimeError as error:
             problem = problem or error
         if problem is not None:
@@ -129,6 +130,12 @@ class Capture:
             peak_allocated_bytes=_peak(torch.cuda.max_memory_allocated),
             peak_reserved_bytes=_peak(torch.cuda.max_memory_reserved),
         )
+
+    def _disable(self) -> None:
+        # or torch would set up CUDA, just to wait, for a cell that does not use it
+        self._profiler.use_device = None
+        with _without_chatter():
+            self._profiler.__exit__(None, None, None)
 
 
 def _make_profiler() -> Any:

@@ -139,3 +139,11 @@ def test_durations_read_well(milliseconds: float, words: str) -> None:
 )
 def test_sizes_read_well(size_bytes: int, words: str) -> None:
     assert units.size(size_bytes) == words
+
+
+@pytest.mark.parametrize(
+    ("ratio", "words"),
+    [(0, "0 %"), (1e-6, "< 0.1 %"), (0.003, "0.3 %"), (0.5, "50 %"), (1.39, "139 %")],
+)
+def test_a_little_is_not_nothing(ratio: float, words: str) -> None:
+    assert units.share(ratio) == words
