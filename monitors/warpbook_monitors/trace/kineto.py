@@ -259,18 +259,22 @@ def _size_bytes(event: Any) -> int:
 
 
 def _kinds(events: Sequence[Any]) -> list[str]:
-    """Give Kineto's activity types; before torch 2.9 they follow from the names."""
+    """Give Kineto's activity types, which torch 2.13 tells by name."""
     if events and hasattr(events[0], "activity_type"):
-        return [event.activity_type() for event in events]
-    return [_kind_by_name(event) for event in events]
+        kinds = [event.activity_type() for event in events]
+        if isinstance(kinds[0], str):
+            return kinds
+    return [_inferred_kind(event) for event in events]
 
 
-def _kind_by_name(event: Any) -> str:
+def _inferred_kind(event: Any) -> str:
+    if event.device_index() < 0:
+        return "overhead"
     name = _name(event)
     if event.device_type() == torch.autograd.DeviceType.CPU:
-        if name == "Activity Buffer Request":
-            return "overhead"
-        return "cuda_runtime" if _API_NAME.match(name) else "cpu_op"
+        # an operator is linked to no operator
+        is_api = event.linked_correlation_id() > 0 or _API_NAME.match(name)
+        return "cuda_runtime" if is_api else "cpu_op"
     if event.is_user_annotation():
         return "gpu_user_annotation"
     if name.startswith("Memcpy"):

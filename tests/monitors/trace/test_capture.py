@@ -1,12 +1,14 @@
 """The capture, with the real torch on the CPU."""
 
 import threading
+from typing import Any
 
 import pytest
 import torch
 from torch.profiler import ProfilerActivity
 from torch.profiler import profile as torch_profile
 
+from warpbook_monitors.trace import kineto
 from warpbook_monitors.trace.analysis import analyse
 from warpbook_monitors.trace.cell_profile import CellProfile
 from warpbook_monitors.trace.errors import CaptureFailed, ProfilerBusy
@@ -62,7 +64,7 @@ def test_a_running_profiler_is_left_alone() -> None:
     captured()
 
 
-def raw_events(profiler: torch_profile) -> list[object]:
+def raw_events(profiler: torch_profile) -> list[Any]:
     return profiler.profiler.kineto_results.events()  # type: ignore[union-attr]
 
 
@@ -93,6 +95,16 @@ def test_backward_on_its_own_thread_is_seen() -> None:
     (weight @ torch.ones(4, 4)).sum().backward()
     names = {row.name for row in analyse(*capture.stop()).operators}
     assert "MmBackward0" in names
+
+
+def test_what_older_torch_does_not_tell_is_inferred() -> None:
+    """Before 2.13 an event does not say of which kind it is."""
+    with torch_profile(activities=[ProfilerActivity.CPU]) as profiler:
+        with torch.profiler.record_function("mine"):
+            (torch.ones(4, 4, requires_grad=True) @ torch.ones(4, 4)).sum().backward()
+    events = raw_events(profiler)
+    assert {event.activity_type() for event in events} == {"cpu_op", "user_annotation"}
+    assert {kineto._inferred_kind(event) for event in events} == {"cpu_op"}
 
 
 def test_another_threads_operators_do_not_disturb() -> None:
