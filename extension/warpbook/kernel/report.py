@@ -27,7 +27,8 @@ def headline(profile: CellProfile) -> list[tuple[str, str]]:
     figures = [("Time", units.duration(profile.wall_ms)), ("GPU", _gpu(profile))]
     if profile.gpu_name is not None:
         figures += _gpu_figures(profile)
-    figures.append(("Profiler", _profiler(profile)))
+    if profile.profiler_ms:
+        figures.append(("Profiler", _profiler(profile)))
     return figures
 
 
@@ -125,4 +126,6 @@ def _size_and_rate(size_bytes: int | None, time_ms: float) -> tuple[str, str]:
         return "not known", "not known"
     if not time_ms:
         return units.size(size_bytes), "not known"
-    return units.size(size_bytes), f"{size_bytes / time_ms / 1e6:,.1f} GB/s"
+    rate = size_bytes / time_ms / 1e6
+    said = f"{rate:,.1f} GB/s" if rate >= 0.1 else "< 0.1 GB/s"
+    return units.size(size_bytes), said

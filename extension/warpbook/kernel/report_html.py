@@ -23,6 +23,10 @@ _STYLE = """
 .warpbook-report tr > :first-child { text-align: left; width: auto;
   overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
 .warpbook-report td:first-child { font-family: monospace; }
+.warpbook-report table, .warpbook-report caption { font-size: inherit;
+  color: inherit; }
+.warpbook-report caption { caption-side: bottom; text-align: left; opacity: 0.7;
+  padding: 1px 0.6em; }
 """
 
 

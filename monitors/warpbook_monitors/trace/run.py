@@ -14,6 +14,7 @@ class Run:
     code_end_ns: int
     #: the work that the code had put on the GPU was done
     end_ns: int
+    #: 0 for a trace from a file, which does not tell
     profiler_ms: float = 0.0
     #: None unless this was the first profile of the process
     first_start_ms: float | None = None
