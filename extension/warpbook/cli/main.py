@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 
@@ -31,6 +32,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         status: int = asked.run(asked)
     except (CommandError, MonitorError) as error:
         print(f"warpbook: {error}", file=sys.stderr)
+        return 1
+    except BrokenPipeError:
+        # whoever read our output has gone; Python would complain at its exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except KeyboardInterrupt:
         # what a shell says of a program that Ctrl-C ended

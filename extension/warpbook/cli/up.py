@@ -7,6 +7,7 @@ import importlib.util
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -14,7 +15,7 @@ from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 from types import FrameType
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, urlencode, urlsplit
 
 from jupyter_core.paths import jupyter_runtime_dir
 
@@ -166,11 +167,14 @@ def _wait_for_url(server: subprocess.Popen[bytes]) -> str | None:
     while server.poll() is None:
         try:
             told = json.loads(info.read_text())
+            # some versions write the file before they listen
+            address = urlsplit(told["url"])
+            socket.create_connection((address.hostname, address.port)).close()
         except (OSError, ValueError):
             time.sleep(0.1)
             continue
         query = f"?{urlencode({'token': told['token']})}" if told["token"] else ""
         # a base_url may hold spaces, or be escaped already
-        server = quote(told["url"], safe="%:/@[]")
-        return f"{server}lab/tree/{quote(TOUR)}{query}"
+        place = quote(told["url"], safe="%:/@[]")
+        return f"{place}lab/tree/{quote(TOUR)}{query}"
     return None
