@@ -70,6 +70,10 @@ class Capture:
         began = time.perf_counter()
         _let_cupti_go_after_each_profile()
         try:
+            if torch.cuda.is_available():
+                # or Kineto, set up before CUDA is, sees no kernel of any later cell
+                # and hangs the process at its end (an H200 with torch 2.11)
+                torch.cuda.init()
             for device in _used_devices():
                 torch.cuda.synchronize(device)
                 torch.cuda.reset_peak_memory_stats(device)
@@ -132,8 +136,6 @@ class Capture:
         )
 
     def _disable(self) -> None:
-        # or torch would set up CUDA, just to wait, for a cell that does not use it
-        self._profiler.use_device = None
         with _without_chatter():
             self._profiler.__exit__(None, None, None)
 
@@ -188,7 +190,7 @@ def _without_chatter() -> Iterator[None]:
 
 
 def _used_devices() -> list[int]:
-    """Give the GPUs that this process works on, and set up CUDA on none."""
+    """Give the GPUs that this process works on; none without CUDA."""
     if not torch.cuda.is_initialized():
         return []
     current = torch.cuda.current_device()
@@ -200,10 +202,8 @@ def _used_devices() -> list[int]:
 
 
 def _gpu_name() -> str | None:
-    if not torch.cuda.is_available():
-        return None
     if not torch.cuda.is_initialized():
-        return "GPU (not used)"
+        return None
     return ", ".join(map(torch.cuda.get_device_name, _used_devices()))
 
 
