@@ -28,6 +28,8 @@ class Person:
         self.page_config: dict[str, str] = {}
         self._url = hub_url
         self._session = requests.Session()
+        # a proxy in the environment is not for us
+        self._session.trust_env = False
 
     def log_in(self) -> None:
         """Log in, and have the server started without waiting for it."""
