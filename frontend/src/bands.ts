@@ -1,0 +1,159 @@
+/**
+ * Every executed cell of every open notebook, as a span of time.
+ *
+ * The frontend hears all of a kernel's messages, so nothing has to be loaded in the
+ * kernel. Times are the browser's, because a kernel may run on another machine.
+ */
+
+import type { CodeCell } from '@jupyterlab/cells';
+import type { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
+import { KernelMessage } from '@jupyterlab/services';
+import { clip, duration } from './format';
+import type { Mark } from './chart/marks';
+
+export type BandStatus = 'running' | 'ok' | 'error' | 'interrupted';
+
+/** One execution of one cell. */
+export interface Band {
+  readonly notebook: string;
+  /** Null if another client of the same kernel executed it. */
+  readonly cellId: string | null;
+  readonly executionCount: number | null;
+  readonly startMs: number;
+  /** Null while it runs. */
+  endMs: number | null;
+  status: BandStatus;
+}
+
+const KEPT_BANDS = 1_000;
+
+export class Bands {
+  /** Notebooks in the order in which they were first seen to run a cell. */
+  readonly notebooks: string[] = [];
+
+  constructor(tracker: INotebookTracker) {
+    tracker.forEach(panel => this.follow(panel));
+    tracker.widgetAdded.connect((_, panel) => this.follow(panel));
+  }
+
+  /** Be told when a cell starts or ends. */
+  onChange(listener: () => void): () => void {
+    this.listeners.add(listener);
+    return () => void this.listeners.delete(listener);
+  }
+
+  /** The bands that touch a span, as marks in a clock that is `offsetMs` behind. */
+  marks(fromMs: number, toMs: number, offsetMs: number): Mark[] {
+    return this.bands
+      .filter(
+        band =>
+          band.startMs - offsetMs <= toMs &&
+          (band.endMs === null || band.endMs - offsetMs >= fromMs)
+      )
+      .map(band => ({
+        fromMs: band.startMs - offsetMs,
+        toMs: band.endMs === null ? null : band.endMs - offsetMs,
+        color: this.notebooks.indexOf(band.notebook),
+        label: describe(band)
+      }));
+  }
+
+  private follow(panel: NotebookPanel): void {
+    const running = new Map<string, Band>();
+    const { sessionContext } = panel;
+    sessionContext.iopubMessage.connect((_, message) => {
+      this.hear(panel, running, message);
+    });
+    sessionContext.statusChanged.connect((_, status) => {
+      if (/restarting|dead|terminating|unknown/.test(status)) {
+        running.forEach(band => this.end(band, 'interrupted'));
+        running.clear();
+      }
+    });
+    panel.disposed.connect(() => {
+      running.forEach(band => this.end(band, 'interrupted'));
+    });
+  }
+
+  private hear(
+    panel: NotebookPanel,
+    running: Map<string, Band>,
+    message: KernelMessage.IMessage
+  ): void {
+    const parent = message.parent_header;
+    if (!('msg_id' in parent)) {
+      return;
+    }
+    const id = parent.msg_id;
+    if (KernelMessage.isExecuteInputMsg(message)) {
+      running.set(id, this.start(panel, id, message.content.execution_count));
+      return;
+    }
+    const band = running.get(id);
+    if (band === undefined) {
+      return;
+    }
+    if (KernelMessage.isErrorMsg(message)) {
+      band.status = 'error';
+    } else if (
+      KernelMessage.isStatusMsg(message) &&
+      message.content.execution_state === 'idle'
+    ) {
+      running.delete(id);
+      this.end(band, band.status === 'error' ? 'error' : 'ok');
+    }
+  }
+
+  private start(
+    panel: NotebookPanel,
+    messageId: string,
+    executionCount: number | null
+  ): Band {
+    const notebook = panel.context.path;
+    const cell = panel.content.widgets.find(widget => {
+      const { outputArea } = widget as Partial<Pick<CodeCell, 'outputArea'>>;
+      return outputArea?.future?.msg.header.msg_id === messageId;
+    });
+    const band: Band = {
+      notebook,
+      cellId: cell?.model.id ?? null,
+      executionCount,
+      startMs: Date.now(),
+      endMs: null,
+      status: 'running'
+    };
+    if (!this.notebooks.includes(notebook)) {
+      this.notebooks.push(notebook);
+    }
+    this.bands.push(band);
+    this.bands.splice(0, this.bands.length - KEPT_BANDS);
+    this.changed();
+    return band;
+  }
+
+  private end(band: Band, status: BandStatus): void {
+    band.endMs = Date.now();
+    band.status = status;
+    this.changed();
+  }
+
+  private changed(): void {
+    this.listeners.forEach(listener => listener());
+  }
+
+  private readonly bands: Band[] = [];
+  private readonly listeners = new Set<() => void>();
+}
+
+/** The last part of a notebook's path. */
+export function notebookName(path: string): string {
+  return clip(path.slice(path.lastIndexOf('/') + 1), 60);
+}
+
+function describe(band: Band): string {
+  const count = band.executionCount === null ? '' : ` [${band.executionCount}]`;
+  const elapsed = duration((band.endMs ?? Date.now()) - band.startMs);
+  const status = band.status === 'ok' ? '' : `, ${band.status}`;
+  const where = band.cellId === null ? ', from another client' : '';
+  return `${notebookName(band.notebook)}${count}: ${elapsed}${status}${where}`;
+}

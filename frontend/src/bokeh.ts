@@ -1,0 +1,83 @@
+/**
+ * BokehJS for figures that people explore, loaded when the first one opens.
+ *
+ * It comes from the server's own bokeh, so it fits the figures that come from
+ * there. The bundle assigns itself to its `this`; it is given a root of its own,
+ * so that a notebook's Bokeh, of whatever version, keeps `window.Bokeh`, before
+ * or after.
+ */
+
+import type { Connection } from './connection';
+
+interface BokehRoot {
+  Bokeh?: {
+    embed: {
+      embed_item(
+        item: unknown,
+        target: HTMLElement
+      ): Promise<{ clear(): void }>;
+    };
+  };
+}
+
+/** A figure on the page. */
+export interface Figure {
+  /** Take it off the page and stop its listeners. */
+  clear(): void;
+}
+
+export class BokehLoader {
+  constructor(private readonly connection: Connection) {}
+
+  /** Fetch a figure's description and draw it into an element. */
+  async show(path: string, target: HTMLElement): Promise<Figure> {
+    const [bokeh, item] = await Promise.all([this.load(), this.item(path)]);
+    return bokeh.embed.embed_item(item, target);
+  }
+
+  private load(): Promise<NonNullable<BokehRoot['Bokeh']>> {
+    this.loading ??= this.fetchBundle().catch((error: unknown) => {
+      this.loading = null;
+      throw error;
+    });
+    return this.loading;
+  }
+
+  private async fetchBundle(): Promise<NonNullable<BokehRoot['Bokeh']>> {
+    const answer = await this.connection.get('bokehjs/bokeh.min.js');
+    if (!answer.ok) {
+      throw new Error(await explain(answer));
+    }
+    const root: BokehRoot = {};
+    // eslint-disable-next-line @typescript-eslint/no-implied-eval -- see above; same server as this very module
+    const bundle = new Function(await answer.text());
+    bundle.call(root);
+    if (root.Bokeh === undefined) {
+      throw new Error("The server's BokehJS has an unknown form.");
+    }
+    return root.Bokeh;
+  }
+
+  private async item(path: string): Promise<unknown> {
+    const answer = await this.connection.get(path);
+    if (!answer.ok) {
+      throw new Error(await explain(answer));
+    }
+    return answer.json();
+  }
+
+  private loading: Promise<NonNullable<BokehRoot['Bokeh']>> | null = null;
+}
+
+/** The server's own words about an error, or its number. */
+async function explain(answer: Response): Promise<string> {
+  try {
+    const { message } = (await answer.json()) as { message?: unknown };
+    if (typeof message === 'string' && message) {
+      return message;
+    }
+  } catch {
+    // not JSON: a proxy's page
+  }
+  return `The server answered HTTP ${answer.status}.`;
+}

@@ -1,0 +1,161 @@
+/**
+ * Text from the socket -> a message whose shape can be relied upon.
+ *
+ * The types of protocol.ts are promises of a server that may be older, newer or
+ * not ours. What does not have the shape becomes null, and the page goes on.
+ */
+
+import type { ServerMessage } from './protocol';
+import { PROTOCOL_VERSION } from './protocol';
+
+/** A hello that this page can't read, because it speaks another version. */
+export interface OtherProtocol {
+  readonly type: 'other_protocol';
+  readonly protocol: number;
+}
+
+type Check = (value: unknown) => boolean;
+
+const string: Check = value => typeof value === 'string';
+const number: Check = value =>
+  typeof value === 'number' && Number.isFinite(value);
+const whole: Check = value => Number.isInteger(value);
+const optional =
+  (check: Check): Check =>
+  value =>
+    value === null || check(value);
+const list =
+  (check: Check, most = 100_000): Check =>
+  value =>
+    Array.isArray(value) && value.length <= most && value.every(check);
+const record =
+  (fields: Record<string, Check>): Check =>
+  value =>
+    typeof value === 'object' &&
+    value !== null &&
+    Object.entries(fields).every(([name, check]) =>
+      check((value as Record<string, unknown>)[name])
+    );
+const facts: Check = value =>
+  typeof value === 'object' &&
+  value !== null &&
+  Object.values(value).every(fact => string(fact) || number(fact));
+
+const metric = record({
+  name: string,
+  unit: string,
+  label: string,
+  state: string,
+  why: string
+});
+const device = record({
+  id: string,
+  kind: string,
+  name: string,
+  index: optional(whole),
+  origin: string,
+  metrics: list(metric, 200),
+  facts
+});
+const devices = list(device, 200);
+const absence = record({
+  what: string,
+  reason: string,
+  message: string,
+  remedy: string
+});
+const replay = record({
+  name: string,
+  recorded_ms: number,
+  duration_ms: number,
+  description: string
+});
+const reading = record({
+  device: whole,
+  state: string,
+  values: list(optional(number), 200),
+  why: string
+});
+const profile = record({
+  wall_ms: number,
+  profiler_ms: number,
+  gpu_name: optional(string),
+  gpu_busy_ms: optional(number),
+  kernel_time_ms: optional(number),
+  copy_time_ms: optional(number),
+  launches: number,
+  launch_api_ms: number,
+  synchronizations: number,
+  synchronization_ms: number,
+  peak_allocated_bytes: optional(number),
+  peak_reserved_bytes: optional(number),
+  kernels: list(
+    record({
+      name: string,
+      calls: number,
+      time_ms: number,
+      share_ratio: number
+    })
+  ),
+  copies: list(
+    record({ kind: string, calls: number, size_bytes: number, time_ms: number })
+  ),
+  operators: list(record({ name: string, calls: number, self_ms: number })),
+  completeness: record({ warnings: list(string, 1000) })
+});
+
+const MESSAGES: Record<ServerMessage['type'], Check> = {
+  hello: record({
+    protocol: whole,
+    version: string,
+    time_ms: number,
+    rate_hz: number,
+    devices,
+    absences: list(absence, 200),
+    replay: optional(replay)
+  }),
+  devices: record({ time_ms: number, devices }),
+  frame: record({ seq: whole, time_ms: number, readings: list(reading, 200) }),
+  gap: record({
+    from_ms: number,
+    to_ms: number,
+    reason: string,
+    message: string
+  }),
+  error: record({ code: string, message: string }),
+  cell_report: record({
+    id: value => typeof value === 'string' && /^[\w-]{1,128}$/.test(value),
+    notebook: optional(string),
+    cell_id: optional(string),
+    execution_count: optional(whole),
+    title: string,
+    started_ms: number,
+    ended_ms: number,
+    status: string,
+    profile
+  })
+};
+
+/** Decode one message; null for anything that is not one. */
+export function decode(data: unknown): ServerMessage | OtherProtocol | null {
+  if (typeof data !== 'string') {
+    return null;
+  }
+  let message: unknown;
+  try {
+    message = JSON.parse(data);
+  } catch {
+    return null;
+  }
+  if (!record({ type: string })(message)) {
+    return null;
+  }
+  const { type, protocol } = message as { type: string; protocol?: unknown };
+  if (type === 'hello' && whole(protocol) && protocol !== PROTOCOL_VERSION) {
+    return { type: 'other_protocol', protocol: protocol as number };
+  }
+  const known = Object.hasOwn(MESSAGES, type);
+  return known && MESSAGES[type as ServerMessage['type']](message)
+    ? (message as ServerMessage)
+    : null;
+}

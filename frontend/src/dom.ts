@@ -1,0 +1,28 @@
+/** Elements from data: strings become text nodes, so no name can become markup. */
+
+type Attributes = Record<string, string | ((event: Event) => void)>;
+
+/** Make an element; attributes that are functions are event listeners. */
+export function h<K extends keyof HTMLElementTagNameMap>(
+  tag: K,
+  attributes: Attributes = {},
+  ...children: (Node | string | null)[]
+): HTMLElementTagNameMap[K] {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (typeof value === 'string') {
+      element.setAttribute(name, value);
+    } else {
+      element.addEventListener(name, value);
+    }
+  }
+  element.append(...children.filter(child => child !== null));
+  return element;
+}
+
+/** Set an element's text, touching the page only if it is another one. */
+export function setText(element: Element, text: string): void {
+  if (element.textContent !== text) {
+    element.textContent = text;
+  }
+}

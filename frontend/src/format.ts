@@ -1,0 +1,119 @@
+/** Numbers as people read them: one place for units, digits and clock times. */
+
+import type { Unit } from './protocol';
+
+/** A value and its unit, apart, so that a view can align the digits. */
+export interface Quantity {
+  readonly digits: string;
+  readonly unit: string;
+}
+
+const BINARY = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
+const DECIMAL = ['B/s', 'kB/s', 'MB/s', 'GB/s', 'TB/s'];
+/** What stands where there is no value. */
+export const NONE = '–';
+
+/** Three figures at most: 9.87, 98.7, 987. */
+function threeFigures(value: number): string {
+  const size = Math.abs(value);
+  return value.toFixed(size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2);
+}
+
+function scaled(value: number, step: number, names: string[]): Quantity {
+  let power = 0;
+  let rest = value;
+  // 999.5 would be written "1000"
+  while (Math.abs(rest) >= 999.5 && power < names.length - 1) {
+    rest /= step;
+    power += 1;
+  }
+  const digits = power === 0 ? rest.toFixed(0) : threeFigures(rest);
+  return { digits, unit: names[power] ?? '' };
+}
+
+/** Give a metric's value in the unit a person expects. */
+export function quantity(
+  value: number | null | undefined,
+  unit: Unit
+): Quantity {
+  if (value === null || value === undefined || !Number.isFinite(value)) {
+    return { digits: NONE, unit: '' };
+  }
+  switch (unit) {
+    case 'ratio':
+      return { digits: (value * 100).toFixed(0), unit: '%' };
+    case 'bytes':
+      return scaled(value, 1024, BINARY);
+    case 'bytes_per_s':
+      return scaled(value, 1000, DECIMAL);
+    case 'watts':
+      return { digits: value.toFixed(0), unit: 'W' };
+    case 'joules':
+      return { digits: value.toFixed(0), unit: 'J' };
+    case 'celsius':
+      return { digits: value.toFixed(0), unit: '°C' };
+    case 'mhz':
+      return { digits: value.toFixed(0), unit: 'MHz' };
+    case 'ms':
+      return { digits: value.toFixed(1), unit: 'ms' };
+    default:
+      return { digits: value.toFixed(0), unit: '' };
+  }
+}
+
+/** Give a metric's value as one piece of text. */
+export function text(value: number | null | undefined, unit: Unit): string {
+  const { digits, unit: name } = quantity(value, unit);
+  // a no-break space: value and unit stay on one line
+  return name ? `${digits}\u00a0${name}` : digits;
+}
+
+/** Give used and total in one unit: "12.3/140 GiB". */
+export function usedOfTotal(
+  used: number | null | undefined,
+  total: number
+): string {
+  const whole = quantity(total, 'bytes');
+  const step = total / Number(whole.digits);
+  const part =
+    used === null || used === undefined || !Number.isFinite(used)
+      ? NONE
+      : (used / step).toFixed(1);
+  return `${part}/${whole.digits}\u00a0${whole.unit}`;
+}
+
+/** Give a duration in the unit that suits it. */
+export function duration(ms: number | null | undefined): string {
+  if (ms === null || ms === undefined || !Number.isFinite(ms)) {
+    return NONE;
+  }
+  if (ms < 1) {
+    return `${(ms * 1000).toFixed(0)}\u00a0µs`;
+  }
+  if (ms < 999.5) {
+    return `${threeFigures(ms)}\u00a0ms`;
+  }
+  if (ms < 60_000) {
+    return `${threeFigures(ms / 1000)}\u00a0s`;
+  }
+  const seconds = Math.round(ms / 1000);
+  const rest = String(seconds % 60).padStart(2, '0');
+  return `${Math.floor(seconds / 60)}\u00a0min\u00a0${rest}\u00a0s`;
+}
+
+/** Give the time of day, 24 hours, in the browser's zone. */
+export function clock(ms: number): string {
+  return new Date(ms).toTimeString().slice(0, 8);
+}
+
+/** Give the date, in the order that is read the same everywhere. */
+export function date(ms: number): string {
+  const at = new Date(ms);
+  const part = (value: number) => String(value).padStart(2, '0');
+  return `${at.getFullYear()}-${part(at.getMonth() + 1)}-${part(at.getDate())}`;
+}
+
+/** Shorten text of unknown length and origin, such as the name of a kernel. */
+export function clip(value: string, most = 120): string {
+  return value.length <= most ? value : `${value.slice(0, most - 1)}…`;
+}

@@ -1,0 +1,8 @@
+/** The plugins of warpbook. */
+
+import { bandsPlugin } from './plugins/bands';
+import { dashboardPlugin } from './plugins/dashboard';
+import { statusBarPlugin } from './plugins/statusbar';
+import { streamPlugin } from './plugins/stream';
+
+export default [streamPlugin, bandsPlugin, statusBarPlugin, dashboardPlugin];

@@ -1,0 +1,122 @@
+/** Opens the dashboard: command, palette, launcher, restoring, at the start. */
+
+import type {
+  JupyterFrontEnd,
+  JupyterFrontEndPlugin
+} from '@jupyterlab/application';
+import { ILabShell, ILayoutRestorer } from '@jupyterlab/application';
+import {
+  ICommandPalette,
+  MainAreaWidget,
+  WidgetTracker
+} from '@jupyterlab/apputils';
+import { PageConfig } from '@jupyterlab/coreutils';
+import { ILauncher } from '@jupyterlab/launcher';
+import { LabIcon } from '@jupyterlab/ui-components';
+import type { Bands } from '../bands';
+import { Dashboard } from '../dashboard/dashboard';
+import { IBands, IWarpbook, OPEN_DASHBOARD } from '../tokens';
+
+const CATEGORY = 'GPU';
+const FIRST_DOCUMENT_MS = 5_000;
+const icon = new LabIcon({
+  name: 'warpbook:gpu',
+  svgstr:
+    '<svg xmlns="http://www.w3.org/2000/svg" width="16" viewBox="0 0 24 24">' +
+    '<path class="jp-icon3 jp-icon-selectable" fill="#616161" d="M4 5h16a1 1 0 ' +
+    '0 1 1 1v12a1 1 0 0 1-1 1H4a1 1 0 0 1-1-1V6a1 1 0 0 1 1-1zm1 2v10h14V7zm2 ' +
+    '8v-3h2v3zm4 0V9h2v6zm4 0v-4h2v4z"/></svg>'
+});
+
+export const dashboardPlugin: JupyterFrontEndPlugin<void> = {
+  id: 'warpbook:dashboard',
+  description: 'The GPU dashboard.',
+  autoStart: true,
+  requires: [IWarpbook],
+  optional: [IBands, ICommandPalette, ILauncher, ILayoutRestorer, ILabShell],
+  activate: (
+    app: JupyterFrontEnd,
+    { stream, settings, ready }: IWarpbook,
+    bands: Bands | null,
+    palette: ICommandPalette | null,
+    launcher: ILauncher | null,
+    restorer: ILayoutRestorer | null,
+    labShell: ILabShell | null
+  ) => {
+    const tracker = new WidgetTracker<MainAreaWidget<Dashboard>>({
+      namespace: 'warpbook-dashboard'
+    });
+    const open = async (beside: boolean) => {
+      await ready;
+      const present = tracker.currentWidget;
+      if (present !== null) {
+        app.shell.activateById(present.id);
+        return present;
+      }
+      const content = new Dashboard(stream, bands, settings);
+      settings.onChange(() => content.setRate(settings.rateHz));
+      const widget = new MainAreaWidget({ content });
+      widget.id = 'warpbook-dashboard';
+      widget.toolbar.hide();
+      widget.title.label = 'GPU dashboard';
+      widget.title.icon = icon;
+      widget.title.closable = true;
+      // only JupyterLab has room for a second document in its main area
+      const area = labShell === null ? 'right' : 'main';
+      app.shell.add(
+        widget,
+        area,
+        beside ? { mode: 'split-right', activate: false } : {}
+      );
+      if (!beside) {
+        app.shell.activateById(widget.id);
+      }
+      await tracker.add(widget);
+      return widget;
+    };
+
+    app.commands.addCommand(OPEN_DASHBOARD, {
+      label: args =>
+        args['isPalette'] ? 'Open the GPU Dashboard' : 'GPU Dashboard',
+      caption: 'What the GPUs of this server do, beside the cells that ran',
+      icon,
+      execute: args => open(args['beside'] === true)
+    });
+    palette?.addItem({
+      command: OPEN_DASHBOARD,
+      category: CATEGORY,
+      args: { isPalette: true }
+    });
+    launcher?.add({ command: OPEN_DASHBOARD, category: 'Other', rank: 0 });
+    if (restorer !== null) {
+      void restorer.restore(tracker, {
+        command: OPEN_DASHBOARD,
+        name: () => 'dashboard'
+      });
+    }
+    if (PageConfig.getOption('warpbookOpenDashboard') === 'true') {
+      void app.restored
+        .then(() => firstDocument(labShell))
+        .then(() =>
+          tracker.currentWidget === null
+            ? app.commands.execute(OPEN_DASHBOARD, { beside: true })
+            : undefined
+        );
+    }
+  }
+};
+
+/** A notebook named in the URL opens after the layout: the dashboard goes beside it. */
+function firstDocument(labShell: ILabShell | null): Promise<void> {
+  if (labShell === null || labShell.currentWidget !== null) {
+    return Promise.resolve();
+  }
+  return new Promise(resolve => {
+    const go = () => {
+      labShell.currentChanged.disconnect(go);
+      resolve();
+    };
+    labShell.currentChanged.connect(go);
+    window.setTimeout(go, FIRST_DOCUMENT_MS);
+  });
+}

@@ -1,0 +1,56 @@
+/** Connects the page to the server's stream. */
+
+import type {
+  JupyterFrontEnd,
+  JupyterFrontEndPlugin
+} from '@jupyterlab/application';
+import { URLExt } from '@jupyterlab/coreutils';
+import { ServerConnection } from '@jupyterlab/services';
+import { ISettingRegistry } from '@jupyterlab/settingregistry';
+import type { Endpoint } from '../connection';
+import { Settings } from '../settings';
+import { sharedStream } from '../shared';
+import { IWarpbook } from '../tokens';
+
+/** The schema in schema/plugin.json belongs to the plugin of this name. */
+const ID = 'warpbook:plugin';
+
+/** The server of this JupyterLab, by its own rules for URLs and tokens. */
+function endpoint(settings: ServerConnection.ISettings): Endpoint {
+  return {
+    socket: () => {
+      let url = URLExt.join(settings.wsUrl, 'warpbook/api/v1/stream');
+      if (settings.appendToken && settings.token) {
+        url += `?token=${encodeURIComponent(settings.token)}`;
+      }
+      return new settings.WebSocket(url);
+    },
+    get: path =>
+      ServerConnection.makeRequest(
+        `${URLExt.join(settings.baseUrl, 'warpbook')}/${path}`,
+        {},
+        settings
+      )
+  };
+}
+
+export const streamPlugin: JupyterFrontEndPlugin<IWarpbook> = {
+  id: ID,
+  description: 'Connects the page to the stream of GPU telemetry.',
+  autoStart: true,
+  optional: [ISettingRegistry],
+  provides: IWarpbook,
+  activate: (app: JupyterFrontEnd, registry: ISettingRegistry | null) => {
+    const settings = new Settings();
+    const ready =
+      registry === null
+        ? Promise.resolve()
+        : settings.load(registry, ID).catch((error: unknown) => {
+            console.warn('warpbook: the settings could not be loaded', error);
+          });
+    const stream = sharedStream(() =>
+      endpoint(app.serviceManager.serverSettings)
+    );
+    return { stream, settings, ready };
+  }
+};

@@ -1,0 +1,31 @@
+/**
+ * One stream and one store per page, whoever comes first.
+ *
+ * The labextension and the notebook widget are two bundles, maybe of two versions
+ * of warpbook, so they meet under a symbol that names the version of this meeting.
+ */
+
+import type { Endpoint } from './connection';
+import { Connection } from './connection';
+import { Store } from './store';
+
+export interface Stream {
+  readonly connection: Connection;
+  readonly store: Store;
+}
+
+const PLACE = Symbol.for('warpbook.stream.v1');
+type Page = Window & { [PLACE]?: Stream };
+
+/** Give the page's stream; the endpoint is used only by the first who asks. */
+export function sharedStream(endpoint: () => Endpoint): Stream {
+  const page = window as Page;
+  let stream = page[PLACE];
+  if (stream === undefined) {
+    const store = new Store();
+    const connection = new Connection(endpoint());
+    connection.listen(store);
+    stream = page[PLACE] = { connection, store };
+  }
+  return stream;
+}

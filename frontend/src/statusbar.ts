@@ -1,0 +1,155 @@
+/** The status-bar item: what each GPU does now, or in words why that is unknown. */
+
+import { Widget } from '@lumino/widgets';
+import { h } from './dom';
+import { text, usedOfTotal } from './format';
+import type { Device } from './protocol';
+import type { Stream } from './shared';
+import { clip } from './format';
+import { deviceLabel, replayWords, stateName } from './words';
+
+/** Often enough to be live, seldom enough to be read. */
+const PERIOD_MS = 500;
+const DEMAND = { rateHz: 2, historySeconds: 0 };
+/** From this many GPUs on, each is only its activity; the rest is on hover. */
+const COMPACT_FROM = 3;
+
+/** A piece of the line; a value has a width, in digits, that it never leaves. */
+interface Piece {
+  readonly text: string;
+  readonly width?: number;
+}
+
+export class StatusItem extends Widget {
+  constructor(
+    private readonly stream: Stream,
+    open: () => void
+  ) {
+    super({ node: h('div', { class: 'wb-status' }) });
+    this.button = h('button', { class: 'wb-status-button', click: open });
+    this.node.append(this.button);
+    this.write();
+  }
+
+  /** Start or stop watching. */
+  watch(on: boolean): void {
+    window.clearInterval(this.timer);
+    this.stream.connection.demand(this, on ? DEMAND : null);
+    if (on) {
+      this.timer = window.setInterval(() => {
+        this.write();
+      }, PERIOD_MS);
+    }
+  }
+
+  override dispose(): void {
+    this.watch(false);
+    super.dispose();
+  }
+
+  private write(): void {
+    if (document.hidden) {
+      return;
+    }
+    const [pieces, more] = this.pieces();
+    this.button.replaceChildren(
+      ...pieces.map(({ text, width }) => {
+        const node = h('span', {}, text);
+        if (width !== undefined) {
+          node.className = 'wb-status-value';
+          node.style.minWidth = `${width}ch`;
+        }
+        return node;
+      })
+    );
+    const title = `${more}\nOpen the GPU dashboard`;
+    if (this.button.title !== title) {
+      this.button.title = title;
+      this.button.setAttribute('aria-label', title);
+    }
+  }
+
+  /** The line, and what is told on hover. */
+  private pieces(): [Piece[], string] {
+    const { connection, store } = this.stream;
+    const { phase, why } = connection.status;
+    if (phase === 'connecting' && !why) {
+      return [
+        [{ text: 'GPU: connecting' }],
+        'Connecting to the Jupyter server.'
+      ];
+    }
+    if (phase !== 'open') {
+      return [[{ text: 'GPU: disconnected' }], why];
+    }
+    const gpus = store.devices.filter(({ kind }) => kind === 'gpu');
+    if (gpus.length === 0) {
+      const reason = store.absences[0]?.message ?? 'This server sees no GPU.';
+      return [[{ text: 'No GPU' }], clip(reason)];
+    }
+    const compact = gpus.length >= COMPACT_FROM;
+    const pieces = gpus.flatMap((gpu, index) => [
+      { text: index === 0 ? '' : compact ? ' ' : '  |  ' },
+      ...(compact ? [this.activity(gpu)] : this.line(gpu))
+    ]);
+    if (compact) {
+      pieces.unshift({ text: `${gpus.length} GPUs: ` });
+    }
+    const details = gpus.map(gpu => {
+      const words = this.line(gpu).map(piece => piece.text);
+      return `${deviceLabel(gpu)}: ${words.join('')}`;
+    });
+    if (store.replay !== null) {
+      pieces.unshift({ text: 'Replay: ' });
+      details.unshift(`Replay of ${replayWords(store.replay)}`);
+    }
+    return [pieces, details.join('\n')];
+  }
+
+  private line(gpu: Device): Piece[] {
+    const { store } = this.stream;
+    const { state, why } = store.latest(gpu);
+    if (state !== 'ok') {
+      const reason = why ? `: ${clip(why, 60)}` : '';
+      return [{ text: `${deviceLabel(gpu)} ${stateName(state)}${reason}` }];
+    }
+    const total = gpu.facts['memory_total_bytes'];
+    const used = store.value(gpu, 'memory_used_bytes');
+    const memory =
+      typeof total === 'number' && total > 0
+        ? usedOfTotal(used, total)
+        : text(used, 'bytes');
+    return [
+      { text: `${activityName(gpu)} ` },
+      this.activity(gpu),
+      { text: ' · ' },
+      { text: memory, width: 10.5 },
+      { text: ' · ' },
+      { text: text(store.value(gpu, 'power_watts'), 'watts'), width: 5 }
+    ];
+  }
+
+  private activity(gpu: Device): Piece {
+    const { store } = this.stream;
+    const { state } = store.latest(gpu);
+    if (state !== 'ok') {
+      return { text: stateName(state) };
+    }
+    const name = hasGpm(gpu) ? 'sm_active_ratio' : 'gpu_utilization_ratio';
+    return { text: text(store.value(gpu, name), 'ratio'), width: 4.5 };
+  }
+
+  private readonly button: HTMLButtonElement;
+  private timer = 0;
+}
+
+function hasGpm(gpu: Device): boolean {
+  return gpu.metrics.some(
+    ({ name, state }) => name === 'sm_active_ratio' && state === 'ok'
+  );
+}
+
+/** What the chip does where GPM tells, otherwise what NVML calls utilization. */
+function activityName(gpu: Device): string {
+  return hasGpm(gpu) ? 'SM' : 'GPU utilization (NVML)';
+}

@@ -1,0 +1,241 @@
+/**
+ * What the stream has said so far: descriptions, the newest values, and the last
+ * minutes of every metric as columns that a chart can slice.
+ *
+ * A row belongs to one time; a device or metric without a value there is NaN,
+ * which a chart draws as a break. Times are the server's; `offsetMs` leads to ours.
+ */
+
+import type {
+  Absence,
+  CellReport,
+  Device,
+  Frame,
+  Gap,
+  Replay,
+  ServerMessage,
+  State
+} from './protocol';
+import type { Listener } from './connection';
+
+/** Ten minutes at 10 Hz; the arrays are twice as long, to be moved seldom. */
+const KEPT_ROWS = 6_000;
+/** A step longer than this is a break even where no gap was announced. */
+const BREAK_MS = 2_500;
+const KEPT_REPORTS = 100;
+const KEPT_GAPS = 100;
+
+/** Where one device stands now. */
+export interface Latest {
+  readonly state: State;
+  readonly why: string;
+  readonly values: readonly (number | null)[];
+}
+
+const UNSEEN: Latest = { state: 'unavailable', why: '', values: [] };
+
+export class Store implements Listener {
+  devices: readonly Device[] = [];
+  absences: readonly Absence[] = [];
+  replay: Replay | null = null;
+  version = '';
+  readonly reports = new Map<string, CellReport>();
+  readonly gaps: Gap[] = [];
+  /** The client's clock less the server's, as small as it was ever seen. */
+  offsetMs = 0;
+
+  private readonly listeners = new Set<() => void>();
+  private readonly newest = new Map<string, Latest>();
+  private readonly rowTimes = new Float64Array(2 * KEPT_ROWS);
+  private readonly columns = new Map<string, Float32Array>();
+  private byPosition: { id: string; columns: Float32Array[] }[] = [];
+  private rows = 0;
+
+  /** Be told when descriptions, reports or a device's state change. */
+  onChange(listener: () => void): () => void {
+    this.listeners.add(listener);
+    return () => void this.listeners.delete(listener);
+  }
+
+  /** The server's clock now. */
+  now(): number {
+    return Date.now() - this.offsetMs;
+  }
+
+  latest(device: Device): Latest {
+    return this.newest.get(device.id) ?? UNSEEN;
+  }
+
+  /** The newest value of a metric, null where there is none. */
+  value(device: Device, metric: string): number | null {
+    const index = device.metrics.findIndex(({ name }) => name === metric);
+    return this.latest(device).values[index] ?? null;
+  }
+
+  /** The rows from the last one before `fromMs` to the last one before `toMs`. */
+  range(fromMs: number, toMs: number): [number, number] {
+    const first = this.firstAtOrAfter(fromMs);
+    return [Math.max(0, first - 1), this.firstAtOrAfter(toMs)];
+  }
+
+  times(start: number, end: number): Float64Array {
+    return this.rowTimes.subarray(start, end);
+  }
+
+  /** A metric's values in these rows; null if the device does not have it. */
+  column(
+    device: string,
+    metric: string,
+    start: number,
+    end: number
+  ): Float32Array | null {
+    const column = this.columns.get(key(device, metric));
+    return column?.subarray(start, end) ?? null;
+  }
+
+  message(message: ServerMessage): void {
+    switch (message.type) {
+      case 'hello':
+        this.offsetMs = Date.now() - message.time_ms;
+        this.absences = message.absences;
+        this.replay = message.replay;
+        this.version = message.version;
+        this.describe(message.devices);
+        break;
+      case 'devices':
+        this.describe(message.devices);
+        break;
+      case 'frame':
+        this.append(message);
+        return;
+      case 'gap':
+        this.breakAt(message.from_ms + 1);
+        this.gaps.push(message);
+        this.gaps.splice(0, this.gaps.length - KEPT_GAPS);
+        return;
+      case 'cell_report':
+        this.keepReport(message);
+        break;
+      default:
+        return;
+    }
+    this.changed();
+  }
+
+  rewound(): void {
+    this.rows = 0;
+    this.gaps.length = 0;
+  }
+
+  private describe(devices: readonly Device[]): void {
+    const wanted = new Set<string>();
+    this.byPosition = devices.map(device => ({
+      id: device.id,
+      columns: device.metrics.map(({ name }) => {
+        wanted.add(key(device.id, name));
+        return this.ensure(key(device.id, name));
+      })
+    }));
+    for (const name of this.columns.keys()) {
+      if (!wanted.has(name)) {
+        this.columns.delete(name);
+      }
+    }
+    this.devices = devices;
+  }
+
+  private ensure(name: string): Float32Array {
+    let column = this.columns.get(name);
+    if (column === undefined) {
+      column = new Float32Array(2 * KEPT_ROWS).fill(NaN);
+      this.columns.set(name, column);
+    }
+    return column;
+  }
+
+  private append(frame: Frame): void {
+    this.offsetMs = Math.min(this.offsetMs, Date.now() - frame.time_ms);
+    const last = this.lastTime();
+    if (frame.time_ms < last - BREAK_MS) {
+      // the server's clock was put back: what is held lies in its future
+      this.rewound();
+    } else if (frame.time_ms <= last) {
+      return;
+    } else if (frame.time_ms - last > BREAK_MS) {
+      this.breakAt(last + 1);
+    }
+    const row = this.addRow(frame.time_ms);
+    let moved = false;
+    for (const reading of frame.readings) {
+      const device = this.byPosition[reading.device];
+      if (device === undefined) {
+        continue;
+      }
+      const before = this.newest.get(device.id);
+      moved ||= before?.state !== reading.state || before.why !== reading.why;
+      this.newest.set(device.id, reading);
+      device.columns.forEach((column, index) => {
+        column[row] = reading.values[index] ?? NaN;
+      });
+    }
+    if (moved) {
+      this.changed();
+    }
+  }
+
+  /** Add a row without values, if it would come after all the others. */
+  private breakAt(ms: number): void {
+    if (this.rows > 0 && ms > this.lastTime()) {
+      this.addRow(ms);
+    }
+  }
+
+  private addRow(ms: number): number {
+    if (this.rows === this.rowTimes.length) {
+      this.rowTimes.copyWithin(0, KEPT_ROWS);
+      this.columns.forEach(column => column.copyWithin(0, KEPT_ROWS));
+      this.rows = KEPT_ROWS;
+    }
+    const row = this.rows;
+    this.rowTimes[row] = ms;
+    this.columns.forEach(column => (column[row] = NaN));
+    this.rows += 1;
+    return row;
+  }
+
+  private lastTime(): number {
+    return this.rows === 0 ? -Infinity : (this.rowTimes[this.rows - 1] ?? 0);
+  }
+
+  private firstAtOrAfter(ms: number): number {
+    let low = 0;
+    let high = this.rows;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((this.rowTimes[middle] ?? 0) < ms) {
+        low = middle + 1;
+      } else {
+        high = middle;
+      }
+    }
+    return low;
+  }
+
+  private keepReport(report: CellReport): void {
+    this.reports.set(report.id, report);
+    for (const id of this.reports.keys()) {
+      if (this.reports.size <= KEPT_REPORTS) {
+        break;
+      }
+      this.reports.delete(id);
+    }
+  }
+
+  private changed(): void {
+    this.listeners.forEach(listener => listener());
+  }
+}
+
+function key(device: string, metric: string): string {
+  return `${device}\n${metric}`;
+}

@@ -1,0 +1,26 @@
+/** What the plugins give each other. */
+
+import { Token } from '@lumino/coreutils';
+import type { Bands } from './bands';
+import type { Settings } from './settings';
+import type { Stream } from './shared';
+
+export interface IWarpbook {
+  readonly stream: Stream;
+  readonly settings: Settings;
+  /** Settles when the settings are known, or are known not to come. */
+  readonly ready: Promise<void>;
+}
+
+export const IWarpbook = new Token<IWarpbook>(
+  'warpbook:IWarpbook',
+  "The page's stream of telemetry."
+);
+
+export const IBands = new Token<Bands>(
+  'warpbook:IBands',
+  'The executed cells of all open notebooks, as spans of time.'
+);
+
+/** The command that opens the dashboard. */
+export const OPEN_DASHBOARD = 'warpbook:dashboard';

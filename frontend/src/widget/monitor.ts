@@ -1,0 +1,199 @@
+/**
+ * The notebook widget `warpbook.Monitor()`: live charts in an output.
+ *
+ * The telemetry comes from the server, not from the kernel, so the charts keep
+ * moving while a cell blocks the kernel, and after the kernel has died.
+ */
+
+import 'uplot/dist/uPlot.min.css';
+import '../../style/chart.css';
+import '../../style/monitor.css';
+import { Chart } from '../chart/chart';
+import { DrawLoop } from '../chart/loop';
+import { h, setText } from '../dom';
+import { clip } from '../format';
+import type { Stream } from '../shared';
+import { sharedStream } from '../shared';
+import { onThemeChange } from '../theme';
+import { absenceWords, deviceLabel, replayWords, stateName } from '../words';
+import type { Group } from './groups';
+import { groups } from './groups';
+import { pageEndpoint } from './page';
+
+/** The part of anywidget's model that this widget uses. */
+interface Model {
+  get(name: string): unknown;
+  on(event: string, callback: () => void): void;
+  off(event: string, callback: () => void): void;
+}
+
+const RATE_HZ = 10;
+const TRAITS = ['metrics', 'gpu', 'window_s', 'height', 'note'];
+const NO_SERVER =
+  'Live charts come from a Jupyter server with warpbook, and this page is not ' +
+  'served by one (as in VS Code or Colab). Open the notebook in JupyterLab or ' +
+  'Jupyter Notebook, with warpbook installed where the Jupyter server runs ' +
+  '(pip install warpbook). In this notebook %gpu still prints the state.';
+
+class Monitor {
+  readonly node: HTMLElement;
+
+  constructor(
+    private readonly model: Model,
+    private readonly stream: Stream
+  ) {
+    const { store, connection } = stream;
+    this.loop = new DrawLoop(store, this.windowMs);
+    this.node = h(
+      'section',
+      { class: 'wb-root wb-widget', 'aria-label': 'GPU monitor' },
+      this.head,
+      this.body,
+      this.note
+    );
+    this.stops = [
+      store.onChange(() => this.refresh()),
+      connection.listen({ status: () => this.writeHead() }),
+      onThemeChange(() => {
+        this.charts.forEach(chart => chart.restyle());
+        this.loop.drawNow();
+      })
+    ];
+    TRAITS.forEach(name => model.on(`change:${name}`, this.rebuild));
+    this.rebuild();
+  }
+
+  dispose(): void {
+    TRAITS.forEach(name => this.model.off(`change:${name}`, this.rebuild));
+    this.stops.forEach(stop => stop());
+    this.stream.connection.demand(this, null);
+    this.charts.forEach(chart => chart.dispose());
+    this.loop.dispose();
+  }
+
+  private readonly rebuild = (): void => {
+    const { store, connection } = this.stream;
+    this.described = JSON.stringify(store.devices);
+    this.charts.forEach(chart => chart.dispose());
+    this.charts = [];
+    this.loop.clear();
+    connection.demand(this, {
+      rateHz: RATE_HZ,
+      historySeconds: this.windowMs / 1000
+    });
+    this.loop.setWindow(this.windowMs);
+    const gpu = this.model.get('gpu');
+    const metrics = this.model.get('metrics');
+    this.groups = groups(
+      store.devices,
+      typeof gpu === 'number' ? gpu : null,
+      Array.isArray(metrics) ? metrics.map(String) : null,
+      Math.min(600, Math.max(60, Number(this.model.get('height')) || 120))
+    );
+    this.body.replaceChildren(...this.groups.map(each => this.group(each)));
+    const note = this.model.get('note');
+    setText(this.note, typeof note === 'string' ? clip(note, 600) : '');
+    this.note.hidden = !this.note.textContent;
+    this.writeHead();
+  };
+
+  private group({ device, charts, missing }: Group): HTMLElement {
+    const made = charts.map(
+      spec =>
+        new Chart(spec, {
+          store: this.stream.store,
+          syncKey: 'warpbook-widget',
+          marks: () => []
+        })
+    );
+    this.charts.push(...made);
+    made.forEach(chart => this.loop.add(chart));
+    const label = deviceLabel(device);
+    const name = device.kind === 'gpu' ? `${label} · ${device.name}` : label;
+    const replay = device.origin === 'replay';
+    return h(
+      'div',
+      {},
+      h(
+        'h3',
+        {},
+        name,
+        replay
+          ? h('span', { class: 'wb-badge wb-badge-replay' }, 'REPLAY')
+          : null
+      ),
+      h('div', { class: 'wb-grid' }, ...made.map(chart => chart.node)),
+      ...missing.map(words => h('p', { class: 'wb-missing' }, words))
+    );
+  }
+
+  private refresh(): void {
+    if (JSON.stringify(this.stream.store.devices) !== this.described) {
+      this.rebuild();
+    }
+    this.writeHead();
+  }
+
+  /** Say what is being shown, or why nothing is. */
+  private writeHead(): void {
+    const { connection, store } = this.stream;
+    const { phase, why } = connection.status;
+    const words: string[] = [];
+    if (phase !== 'open') {
+      words.push(why || 'Connecting to the Jupyter server…');
+    } else {
+      if (store.replay !== null) {
+        words.push(`Replay of ${replayWords(store.replay)}.`);
+      }
+      if (this.groups.length === 0) {
+        const gpu = this.model.get('gpu');
+        words.push(
+          typeof gpu === 'number'
+            ? `This server has no GPU ${gpu}.`
+            : 'This server sees no GPU.',
+          ...store.absences.map(absenceWords)
+        );
+      }
+      for (const { device } of this.groups) {
+        const { state, why: reason } = store.latest(device);
+        if (state !== 'ok' && state !== 'unavailable') {
+          words.push(
+            `${deviceLabel(device)} is ${stateName(state)}. ${reason}`
+          );
+        }
+      }
+    }
+    setText(this.head, words.join(' '));
+    this.head.hidden = words.length === 0;
+  }
+
+  private get windowMs(): number {
+    const seconds = Number(this.model.get('window_s')) || 60;
+    return Math.min(600, Math.max(5, seconds)) * 1000;
+  }
+
+  private readonly head = h('p', { class: 'wb-note', role: 'status' });
+  private readonly body = h('div', {});
+  private readonly note = h('p', { class: 'wb-note' });
+  private readonly loop: DrawLoop;
+  private readonly stops: (() => void)[];
+  private charts: Chart[] = [];
+  private groups: Group[] = [];
+  private described = '';
+}
+
+function render({ model, el }: { model: Model; el: HTMLElement }) {
+  const endpoint = pageEndpoint();
+  if (endpoint === null) {
+    el.append(h('p', { class: 'wb-root wb-note' }, NO_SERVER));
+    return () => undefined;
+  }
+  const monitor = new Monitor(
+    model,
+    sharedStream(() => endpoint)
+  );
+  el.append(monitor.node);
+  return () => monitor.dispose();
+}
+
+export default { render };

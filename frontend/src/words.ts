@@ -1,0 +1,52 @@
+/** States in words: what a person reads where there is no number. */
+
+import type { Absence, Device, Replay, State } from './protocol';
+import { clip, date } from './format';
+
+/** Why the two kinds of "utilization" differ; metrics.py says the same. */
+export const UTILIZATION_NOTE =
+  'NVML’s “GPU utilization” counts any moment in which a kernel or a copy was ' +
+  'running, so one tiny kernel or a copy reads 100 %; SM active, tensor and ' +
+  'DRAM say how much of the chip was really working.';
+
+const STATES: Record<State, string> = {
+  ok: '',
+  stale: 'not answering',
+  lost: 'lost',
+  no_permission: 'no permission',
+  not_supported: 'not supported here',
+  unavailable: 'not available'
+};
+
+/** Name a state; a state that this page does not know is shown as it came. */
+export function stateName(state: State): string {
+  return STATES[state] ?? clip(state, 40);
+}
+
+/** Say why a device or a metric has no value, as a whole sentence. */
+export function because(state: State, why: string): string {
+  if (why) {
+    return clip(why, 400);
+  }
+  const name = stateName(state);
+  return name ? `${name[0]?.toUpperCase() ?? ''}${name.slice(1)}.` : '';
+}
+
+/** Name a device as people count them: "GPU 0". */
+export function deviceLabel(device: Device): string {
+  return device.kind === 'gpu' && device.index !== null
+    ? `GPU ${device.index}`
+    : clip(device.name, 60);
+}
+
+/** Say which recording is being played. */
+export function replayWords(replay: Replay): string {
+  const name = clip(replay.name, 80);
+  return `${name}, recorded ${date(replay.recorded_ms)}`;
+}
+
+/** Say what is missing, and what to do about it. */
+export function absenceWords(absence: Absence): string {
+  const message = `${clip(absence.what, 80)}: ${clip(absence.message, 400)}`;
+  return absence.remedy ? `${message} ${clip(absence.remedy, 400)}` : message;
+}

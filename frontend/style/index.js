@@ -1,0 +1,3 @@
+import 'uplot/dist/uPlot.min.css';
+import './chart.css';
+import './dashboard.css';

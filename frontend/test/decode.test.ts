@@ -1,0 +1,54 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { decode } from '../src/decode';
+
+const HELLO = {
+  type: 'hello',
+  protocol: 1,
+  version: '0.1.0',
+  time_ms: 1,
+  rate_hz: 10,
+  devices: [],
+  absences: [],
+  replay: null
+};
+const FRAME = {
+  type: 'frame',
+  seq: 1,
+  time_ms: 1,
+  readings: [{ device: 0, state: 'ok', values: [1, null], why: '' }],
+  label: null
+};
+
+test('messages of the protocol pass unchanged, with fields of a newer server', () => {
+  for (const message of [HELLO, FRAME, { ...FRAME, new_field: 1 }]) {
+    assert.deepEqual(decode(JSON.stringify(message)), message);
+  }
+});
+
+test('a hello of another version is told apart from garbage', () => {
+  assert.deepEqual(decode('{"type": "hello", "protocol": 2}'), {
+    type: 'other_protocol',
+    protocol: 2
+  });
+});
+
+test('what has not the shape is null and never throws', () => {
+  const surprises = [
+    '',
+    'null',
+    '[]',
+    '{"type": "toString"}',
+    '{"type": "frame"}',
+    '\u0000',
+    new ArrayBuffer(3),
+    JSON.stringify({ ...FRAME, time_ms: 'soon' }),
+    JSON.stringify({ ...FRAME, readings: [{ device: 0, values: 'x' }] }),
+    JSON.stringify({ ...HELLO, devices: [null] }),
+    JSON.stringify({ ...HELLO, replay: 3 }),
+    JSON.stringify({ type: 'cell_report', id: '../x' })
+  ];
+  for (const surprise of surprises) {
+    assert.equal(decode(surprise), null);
+  }
+});

@@ -1,0 +1,133 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Device, Frame, Hello } from '../src/protocol';
+import { Store } from '../src/store';
+
+const GPU: Device = {
+  id: 'gpu:a',
+  kind: 'gpu',
+  name: 'GPU A',
+  index: 0,
+  origin: 'live',
+  facts: {},
+  metrics: [
+    { name: 'power_watts', unit: 'watts', label: 'P', state: 'ok', why: '' },
+    {
+      name: 'sm_active_ratio',
+      unit: 'ratio',
+      label: 'SM',
+      state: 'ok',
+      why: ''
+    }
+  ]
+};
+const HELLO: Hello = {
+  type: 'hello',
+  protocol: 1,
+  version: '0',
+  time_ms: 0,
+  rate_hz: 10,
+  devices: [GPU],
+  absences: [],
+  replay: null
+};
+
+function frame(
+  time_ms: number,
+  values: (number | null)[],
+  state: Frame['readings'][0]['state'] = 'ok'
+): Frame {
+  return {
+    type: 'frame',
+    seq: 0,
+    time_ms,
+    label: null,
+    readings: [{ device: 0, state, values, why: '' }]
+  };
+}
+
+function column(store: Store, metric: string): number[] {
+  const [start, end] = store.range(-Infinity, Infinity);
+  return [...(store.column('gpu:a', metric, start, end) ?? [])];
+}
+
+function greeted(): Store {
+  const store = new Store();
+  store.message(HELLO);
+  return store;
+}
+
+test('a missing value is a break, never zero', () => {
+  const store = greeted();
+  store.message(frame(100, [7, 0.5]));
+  store.message(frame(200, [null, 0.25]));
+  store.message(frame(300, [], 'lost'));
+  assert.deepEqual(column(store, 'power_watts'), [7, NaN, NaN]);
+  assert.deepEqual(column(store, 'sm_active_ratio'), [0.5, 0.25, NaN]);
+  assert.equal(store.value(GPU, 'power_watts'), null);
+  assert.equal(store.latest(GPU).state, 'lost');
+});
+
+test('a gap breaks the line, announced or not', () => {
+  const store = greeted();
+  store.message(frame(100, [1, 0]));
+  store.message({
+    type: 'gap',
+    from_ms: 100,
+    to_ms: 900,
+    reason: 'not_watched',
+    message: 'nobody watched'
+  });
+  store.message(frame(900, [2, 0]));
+  store.message(frame(9_000, [3, 0]));
+  assert.deepEqual(column(store, 'power_watts'), [1, NaN, 2, NaN, 3]);
+});
+
+test('frames that come twice or late are left out', () => {
+  const store = greeted();
+  store.message(frame(100, [1, 0]));
+  store.message(frame(100, [2, 0]));
+  store.message(frame(50, [3, 0]));
+  assert.deepEqual(column(store, 'power_watts'), [1]);
+});
+
+test('ten minutes are kept, in order, however long it runs', () => {
+  const store = greeted();
+  for (let at = 1; at <= 20_000; at += 1) {
+    store.message(frame(at * 100, [at, 0]));
+  }
+  const [start, end] = store.range(1_400_000, Infinity);
+  const times = store.times(start, end);
+  assert.equal(times[times.length - 1], 2_000_000);
+  assert.ok(end - start >= 6_000);
+  assert.deepEqual(
+    [...(store.column('gpu:a', 'power_watts', start, end) ?? [])],
+    [...times].map(time => time / 100)
+  );
+});
+
+test('a slice starts with the row before it, so that lines enter from the left', () => {
+  const store = greeted();
+  [100, 200, 300].forEach(time => store.message(frame(time, [time, 0])));
+  const [start, end] = store.range(150, 1_000);
+  assert.deepEqual([...store.times(start, end)], [100, 200, 300]);
+});
+
+test('values follow their metric when the descriptions change', () => {
+  const store = greeted();
+  store.message(frame(100, [1, 0.5]));
+  const turned = { ...GPU, metrics: [...GPU.metrics].reverse() };
+  store.message({ type: 'devices', time_ms: 150, devices: [turned] });
+  store.message(frame(200, [0.25, 2]));
+  assert.deepEqual(column(store, 'power_watts'), [1, 2]);
+  assert.equal(store.value(turned, 'power_watts'), 2);
+});
+
+test('a reading of a device that was never described is ignored', () => {
+  const store = greeted();
+  store.message({
+    ...frame(100, [1, 0]),
+    readings: [{ device: 7, state: 'ok', values: [1], why: '' }]
+  });
+  assert.deepEqual(column(store, 'power_watts'), [NaN]);
+});

@@ -1,0 +1,145 @@
+"""Write frontend/src/protocol.ts from extension/warpbook/protocol.py.
+
+`python tools/protocol_types.py` writes; with `--check` it only compares, and exits
+with 1 when the file is not what the Python types say.
+"""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any, get_args
+
+import msgspec
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT / "extension"), str(ROOT / "monitors")]
+
+from warpbook import protocol  # noqa: E402
+from warpbook_monitors import frames  # noqa: E402
+
+TARGET = ROOT / "frontend" / "src" / "protocol.ts"
+HEADER = "// Generated from extension/warpbook/protocol.py. Do not edit."
+WIDTH = 80
+
+#: A schema spells a Literal out at each use; these get their Python name back.
+LITERALS = {
+    frozenset(get_args(getattr(frames, name))): name
+    for name in ("State", "AbsenceReason", "Unit", "DeviceKind")
+}
+UNIONS = {
+    "ServerMessage": protocol.ServerMessage,
+    "ClientMessage": protocol.ClientMessage,
+}
+ANSWERS = (protocol.Capabilities, protocol.StateNow)
+
+Schema = dict[str, Any]
+
+
+def type_script(schema: Schema) -> str:
+    """Give the TypeScript type of one JSON Schema, as msgspec writes them."""
+    if "$ref" in schema:
+        return str(schema["$ref"])
+    if "anyOf" in schema:
+        # "number" and "integer" are one type here, so a union may say it twice
+        return " | ".join(dict.fromkeys(type_script(s) for s in schema["anyOf"]))
+    if "enum" in schema:
+        alias = LITERALS.get(frozenset(schema["enum"]))
+        return alias or " | ".join(f"'{value}'" for value in schema["enum"])
+    match schema.get("type"):
+        case "array":
+            inner = type_script(schema["items"])
+            return f"({inner})[]" if "|" in inner else f"{inner}[]"
+        case "object":
+            return f"Record<string, {type_script(schema['additionalProperties'])}>"
+        case "integer" | "number":
+            return "number"
+        case "string" | "boolean" | "null" as name:
+            return str(name)
+    raise NotImplementedError(f"no TypeScript for {schema}")
+
+
+def declaration(head: str, type_: str, indent: str = "") -> str:
+    """Lay one declaration out as prettier does."""
+    line = f"{indent}{head} {type_};"
+    if len(line) <= WIDTH or " | " not in type_:
+        return line
+    second = f"{indent}  {type_};"
+    if len(second) <= WIDTH:
+        return f"{indent}{head}\n{second}"
+    options = "".join(f"\n{indent}  | {option}" for option in type_.split(" | "))
+    return f"{indent}{head}{options};"
+
+
+def doc(text: str, indent: str = "") -> str:
+    """Make a documentation comment of a docstring."""
+    lines = textwrap.wrap(" ".join(text.split()), WIDTH - len(indent) - 3)
+    if len(lines) == 1 and len(lines[0]) + len(indent) + 7 <= WIDTH:
+        return f"{indent}/** {lines[0]} */\n"
+    body = "".join(f"{indent} * {line}\n" for line in lines)
+    return f"{indent}/**\n{body}{indent} */\n"
+
+
+def interface(name: str, schema: Schema, from_client: bool) -> str:
+    """Declare one Struct. A server sends every field, a client may leave some out."""
+    required = set(schema.get("required", ()))
+    fields = [
+        declaration(
+            f"readonly {field}{'?' if from_client and field not in required else ''}:",
+            type_script(of),
+            "  ",
+        )
+        for field, of in schema["properties"].items()
+    ]
+    head = doc(schema.get("description", name))
+    return f"{head}export interface {name} {{\n" + "\n".join(fields) + "\n}\n"
+
+
+def constants() -> str:
+    """Declare the version and the close codes."""
+    codes = {k: v for k, v in vars(protocol.CloseCode).items() if k.isupper()}
+    rows = ",\n".join(f"  {name}: {code}" for name, code in codes.items())
+    return (
+        f"export const PROTOCOL_VERSION = {protocol.PROTOCOL_VERSION};\n\n"
+        + doc(protocol.CloseCode.__doc__ or "")
+        + f"export const CloseCode = {{\n{rows}\n}} as const;\n"
+    )
+
+
+def generate() -> str:
+    """Give the whole file."""
+    roots = [*UNIONS.values(), *ANSWERS]
+    _, components = msgspec.json.schema_components(roots, ref_template="{name}")
+    from_client = {t.__name__ for t in get_args(protocol.ClientMessage)}
+    parts = [HEADER + "\n", constants()]
+    for values, name in LITERALS.items():
+        union = " | ".join(f"'{v}'" for v in sorted(values))
+        parts.append(declaration(f"export type {name} =", union) + "\n")
+    parts += [
+        interface(name, schema, name in from_client)
+        for name, schema in sorted(components.items())
+    ]
+    for name, union in UNIONS.items():
+        members = " | ".join(t.__name__ for t in get_args(union))
+        parts.append(declaration(f"export type {name} =", members) + "\n")
+    return "\n".join(parts)
+
+
+def main() -> int:
+    """Write the file, or compare it."""
+    text = generate()
+    if "--check" not in sys.argv[1:]:
+        TARGET.write_text(text, encoding="utf-8")
+        return 0
+    if TARGET.is_file() and TARGET.read_text(encoding="utf-8") == text:
+        return 0
+    print(
+        f"{TARGET.relative_to(ROOT)} is not what extension/warpbook/protocol.py says.\n"
+        "Run `python tools/protocol_types.py` and commit the result."
+    )
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
