@@ -79,8 +79,10 @@ const reading = record({
 const profile = record({
   wall_ms: number,
   profiler_ms: number,
+  first_start_ms: optional(number),
   gpu_name: optional(string),
   gpu_busy_ms: optional(number),
+  kernel_calls: optional(number),
   kernel_time_ms: optional(number),
   copy_time_ms: optional(number),
   launches: number,
@@ -98,7 +100,12 @@ const profile = record({
     })
   ),
   copies: list(
-    record({ kind: string, calls: number, size_bytes: number, time_ms: number })
+    record({
+      kind: string,
+      calls: number,
+      size_bytes: optional(number),
+      time_ms: number
+    })
   ),
   operators: list(record({ name: string, calls: number, self_ms: number })),
   completeness: record({ warnings: list(string, 1000) })

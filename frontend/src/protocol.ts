@@ -62,8 +62,10 @@ export interface Capabilities {
 export interface CellProfile {
   readonly wall_ms: number;
   readonly profiler_ms: number;
+  readonly first_start_ms: number | null;
   readonly gpu_name: string | null;
   readonly gpu_busy_ms: number | null;
+  readonly kernel_calls: number | null;
   readonly kernel_time_ms: number | null;
   readonly copy_time_ms: number | null;
   readonly launches: number;
@@ -108,7 +110,7 @@ export interface Completeness {
 export interface CopyRow {
   readonly kind: string;
   readonly calls: number;
-  readonly size_bytes: number;
+  readonly size_bytes: number | null;
   readonly time_ms: number;
 }
 
@@ -151,8 +153,7 @@ export interface Gap {
   readonly type: 'gap';
   readonly from_ms: number;
   readonly to_ms: number;
-  readonly reason:
-    'damaged' | 'expired' | 'not_watched' | 'restarted' | 'slow_reader';
+  readonly reason: 'expired' | 'not_watched' | 'restarted' | 'slow_reader';
   readonly message: string;
 }
 
@@ -176,9 +177,7 @@ export interface KernelRow {
   readonly share_ratio: number;
 }
 
-/**
- * One row of the timeline: a stream of a GPU, or the host thread's launches.
- */
+/** One row of the timeline: a stream of a GPU, or what a host thread called. */
 export interface Lane {
   readonly label: string;
   readonly starts_ms: number[];

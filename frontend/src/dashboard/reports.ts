@@ -134,7 +134,12 @@ function figures(profile: CellProfile): HTMLElement {
   const rows: [string, string][] = [
     ['Duration', duration(profile.wall_ms)],
     ['GPU busy', `${duration(profile.gpu_busy_ms)} (${busyShare(profile)})`],
-    ['Kernels', duration(profile.kernel_time_ms)],
+    [
+      'Kernels',
+      profile.kernel_calls === null
+        ? NONE
+        : `${profile.kernel_calls} in ${duration(profile.kernel_time_ms)}`
+    ],
     ['Copies', duration(profile.copy_time_ms)],
     ['Launches', called(profile.launches, profile.launch_api_ms)],
     [
