@@ -2,10 +2,9 @@
 
 import { Widget } from '@lumino/widgets';
 import { h } from './dom';
-import { text, usedOfTotal } from './format';
+import { clip, text, usedOfTotal } from './format';
 import type { Device } from './protocol';
 import type { Stream } from './shared';
-import { clip } from './format';
 import { deviceLabel, replayWords, stateName } from './words';
 
 /** Often enough to be live, seldom enough to be read. */
@@ -151,5 +150,5 @@ function hasGpm(gpu: Device): boolean {
 
 /** What the chip does where GPM tells, otherwise what NVML calls utilization. */
 function activityName(gpu: Device): string {
-  return hasGpm(gpu) ? 'SM' : 'GPU utilization (NVML)';
+  return hasGpm(gpu) ? 'SM' : 'GPU util. (NVML)';
 }

@@ -42,6 +42,8 @@ export interface ChartOptions {
 /** A person can't read digits that change ten times a second. */
 const LEGEND_PERIOD_MS = 250;
 const AXIS_FONT = '10px system-ui, sans-serif';
+/** Nobody sees a chart move by less, and drawing is what costs. */
+const LEAST_MOVE_PX = 0.5;
 /** Half of a time of day in that font, less the chart's padding. */
 const LABEL_PX = 16;
 /** A drag shorter than this is a click. */
@@ -102,7 +104,12 @@ export class Chart implements Drawable {
     if (width === 0) {
       return;
     }
-    this.colors ??= readColors(this.node);
+    this.writeLegend();
+    const moved = (view.toMs - this.drawnMs) / (view.toMs - view.fromMs);
+    if (this.plot && !view.anew && moved * width < LEAST_MOVE_PX) {
+      return;
+    }
+    this.drawnMs = view.toMs;
     this.plot ??= this.makePlot(width);
     const [rows, highest] = this.rows(view);
     const { limit } = this.spec;
@@ -116,7 +123,6 @@ export class Chart implements Drawable {
       plot.setScale('x', { min: view.fromMs, max: view.toMs });
       plot.setScale('y', { min: 0, max });
     });
-    this.writeLegend();
   }
 
   /** Read the colours and the size again. */
@@ -317,6 +323,7 @@ export class Chart implements Drawable {
   private plot: uPlot | null = null;
   private colors: Colors | null = null;
   private legendAt = 0;
+  private drawnMs = 0;
   /** The highest tick of the value axis. */
   private top = 1;
   private readonly resizer = new ResizeObserver(() => {

@@ -9,6 +9,8 @@ export interface View {
   readonly start: number;
   readonly end: number;
   readonly times: number[];
+  /** Whether all has to be drawn anew: another window, size, theme. */
+  readonly anew: boolean;
 }
 
 export interface Drawable {
@@ -17,14 +19,12 @@ export interface Drawable {
   draw(view: View): void;
 }
 
-/** About as often as a chart of usual width moves by a pixel, within bounds. */
+/** About as often as a wide chart moves by a pixel, within bounds. */
 const PIXELS = 600;
 const FASTEST_MS = 100;
 const SLOWEST_MS = 1000;
 
 export class DrawLoop {
-  paused = false;
-
   constructor(
     private readonly store: Store,
     private windowMs: number
@@ -49,8 +49,18 @@ export class DrawLoop {
     this.drawNow();
   }
 
-  /** Draw once, also while paused: a new size or theme needs it. */
+  setPaused(paused: boolean): void {
+    this.paused = paused;
+    this.drawNow();
+    this.wake();
+  }
+
+  /** Draw everything once, also while paused. */
   drawNow(): void {
+    this.drawVisible(true);
+  }
+
+  private drawVisible(anew: boolean): void {
     if (!this.paused) {
       this.heldMs = this.store.now();
     }
@@ -58,7 +68,7 @@ export class DrawLoop {
     const fromMs = toMs - this.windowMs;
     const [start, end] = this.store.range(fromMs, toMs + 1);
     const times = Array.from(this.store.times(start, end));
-    const view = { fromMs, toMs, start, end, times };
+    const view = { fromMs, toMs, start, end, times, anew };
     this.visible.forEach(drawable => drawable.draw(view));
   }
 
@@ -71,6 +81,7 @@ export class DrawLoop {
 
   private readonly byNode = new Map<Element, Drawable>();
   private readonly visible = new Set<Drawable>();
+  private paused = false;
   private heldMs = 0;
   private timer = 0;
   private request = 0;
@@ -91,7 +102,7 @@ export class DrawLoop {
   private readonly wake = (): void => {
     window.clearTimeout(this.timer);
     cancelAnimationFrame(this.request);
-    if (document.hidden || this.visible.size === 0) {
+    if (document.hidden || this.paused || this.visible.size === 0) {
       return;
     }
     const period = Math.min(
@@ -100,9 +111,7 @@ export class DrawLoop {
     );
     this.timer = window.setTimeout(() => {
       this.request = requestAnimationFrame(() => {
-        if (!this.paused) {
-          this.drawNow();
-        }
+        this.drawVisible(false);
         this.wake();
       });
     }, period);

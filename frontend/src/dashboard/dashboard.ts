@@ -41,10 +41,7 @@ export class Dashboard extends Widget {
     this.header = new Header(stream, bands, {
       windowSeconds: this.windowSeconds,
       setWindow: seconds => this.setWindow(seconds),
-      setPaused: paused => {
-        this.loop.paused = paused;
-        this.loop.drawNow();
-      }
+      setPaused: paused => this.loop.setPaused(paused)
     });
     this.reports = new ReportList(store, content => this.drawer.show(content));
     this.node.append(this.header.node, this.body, this.drawer.node);
