@@ -189,7 +189,8 @@ export class Dashboard extends Widget {
     });
     this.drawer.show({
       title: `${deviceLabel(device)}, ${clock(fromMs)} to ${clock(toMs)}`,
-      nodes: [],
+      above: [],
+      below: [],
       figure: `api/v1/history/figure?${query.toString()}`
     });
   }

@@ -6,8 +6,9 @@ import { isDark } from '../theme';
 
 export interface Content {
   readonly title: string;
-  /** What stands above the figure. */
-  readonly nodes: readonly Node[];
+  /** What stands above the figure, and below it. */
+  readonly above: readonly Node[];
+  readonly below: readonly Node[];
   /** Path of the figure below `<base_url>/warpbook/`. */
   readonly figure: string;
 }
@@ -31,8 +32,9 @@ export class Drawer {
     const place = h('div', { class: 'wb-figure' });
     this.node.replaceChildren(
       h('header', {}, h('h3', {}, content.title), close),
-      ...content.nodes,
-      place
+      ...content.above,
+      place,
+      ...content.below
     );
     this.node.hidden = false;
     this.node.scrollTop = 0;

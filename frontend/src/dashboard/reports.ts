@@ -113,7 +113,7 @@ function reportContent(report: CellReport): Content {
   return {
     title: `${where(report)}: ${clip(report.title, 80)}`,
     figure: `api/v1/reports/${encodeURIComponent(report.id)}/figure`,
-    nodes: [
+    above: [
       h(
         'p',
         { class: 'wb-note' },
@@ -123,23 +123,17 @@ function reportContent(report: CellReport): Content {
       ...profile.completeness.warnings
         .slice(0, MOST_ROWS)
         .map(words => h('p', { class: 'wb-warning' }, clip(words, 400))),
-      figures(profile),
-      h('div', { class: 'wb-tables' }, ...tables(profile))
-    ]
+      figures(profile)
+    ],
+    below: [h('div', { class: 'wb-tables' }, ...tables(profile))]
   };
 }
 
 function figures(profile: CellProfile): HTMLElement {
   const called = (count: number, ms: number) => `${count} in ${duration(ms)}`;
-  const rows: [string, string][] = [
-    ['Duration', duration(profile.wall_ms)],
+  const ofGpu: [string, string][] = [
     ['GPU busy', `${duration(profile.gpu_busy_ms)} (${busyShare(profile)})`],
-    [
-      'Kernels',
-      profile.kernel_calls === null
-        ? NONE
-        : `${profile.kernel_calls} in ${duration(profile.kernel_time_ms)}`
-    ],
+    ['Kernels', duration(profile.kernel_time_ms)],
     ['Copies', duration(profile.copy_time_ms)],
     ['Launches', called(profile.launches, profile.launch_api_ms)],
     [
@@ -147,7 +141,11 @@ function figures(profile: CellProfile): HTMLElement {
       called(profile.synchronizations, profile.synchronization_ms)
     ],
     ['Peak memory', text(profile.peak_allocated_bytes, 'bytes')],
-    ['Peak reserved', text(profile.peak_reserved_bytes, 'bytes')],
+    ['Peak reserved', text(profile.peak_reserved_bytes, 'bytes')]
+  ];
+  const rows: [string, string][] = [
+    ['Duration', duration(profile.wall_ms)],
+    ...(profile.gpu_name === null ? [] : ofGpu),
     ['Profiler itself', duration(profile.profiler_ms)]
   ];
   return h(

@@ -75,6 +75,7 @@ function group(device: Device, names: string[], height: number): Group {
     }
   }
   const total = device.facts['memory_total_bytes'];
+  const limit = device.facts['power_limit_watts'];
   const charts = [...byUnit].flatMap(([unit, all]) => {
     const pieces: ChartSpec[] = [];
     for (let at = 0; at < all.length; at += MOST_LINES) {
@@ -92,7 +93,11 @@ function group(device: Device, names: string[], height: number): Group {
             : unit === 'bytes' && typeof total === 'number'
               ? total
               : null,
-        height
+        height,
+        ...(unit === 'watts' &&
+          typeof limit === 'number' && {
+            limit: { label: 'limit', value: limit }
+          })
       });
     }
     return pieces;

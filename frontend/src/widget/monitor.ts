@@ -109,7 +109,7 @@ class Monitor {
     this.charts.push(...made);
     made.forEach(chart => this.loop.add(chart));
     const label = deviceLabel(device);
-    const name = device.kind === 'gpu' ? `${label} · ${device.name}` : label;
+    const name = device.kind === 'gpu' ? `${label} · ${device.name}` : 'Host';
     const replay = device.origin === 'replay';
     return h(
       'div',
