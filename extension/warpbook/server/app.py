@@ -7,6 +7,7 @@ from typing import Any
 
 from jupyter_server.base.handlers import AuthenticatedFileHandler
 from jupyter_server.extension.application import ExtensionApp
+from prometheus_client import REGISTRY
 from traitlets import Bool, Float, Int, Unicode
 
 from warpbook.server.bokehjs import bokehjs_folder
@@ -20,10 +21,14 @@ from warpbook.server.rest import (
     StateHandler,
 )
 from warpbook.server.stream import StreamHandler
+from warpbook_monitors.exposition import SamplerCollector
 from warpbook_monitors.history import History
 from warpbook_monitors.open_sources import default_sources, replay_sources
 from warpbook_monitors.own_cost import Costs, OwnCostSource
 from warpbook_monitors.sampler import BASE_RATE_HZ, Sampler
+
+#: Prometheus scrapes every 15 to 60 s; after two that did not come, nobody watches
+PROMETHEUS_WATCH_S = 150.0
 
 
 class WarpbookApp(ExtensionApp):
@@ -54,6 +59,11 @@ class WarpbookApp(ExtensionApp):
         help="Play this recording in the place of this machine's GPUs. Without it, "
         "the recording that ships with warpbook is played where there is no GPU.",
     ).tag(config=True)
+    prometheus = Bool(
+        True,
+        help="Give the GPUs on Jupyter's own /metrics; they are read for two and a "
+        "half minutes after each scrape.",
+    ).tag(config=True)
     open_dashboard = Bool(False, help="Open the dashboard when JupyterLab starts.").tag(
         config=True
     )
@@ -72,6 +82,11 @@ class WarpbookApp(ExtensionApp):
         self._broadcaster = Broadcaster(sampler, history, costs)
         self._ingest = Ingest(self._broadcaster, self._reports)
         self._ingest.start()
+        self._collector = SamplerCollector(
+            sampler, lambda: self._broadcaster.keep_watching(PROMETHEUS_WATCH_S)
+        )
+        if self.prometheus:
+            REGISTRY.register(self._collector)
         if self.open_dashboard and self.serverapp is not None:
             settings = self.serverapp.web_app.settings
             page_config = settings.setdefault("page_config_data", {})
@@ -111,5 +126,7 @@ class WarpbookApp(ExtensionApp):
 
     async def stop_extension(self) -> None:
         """Stop reading and listening."""
+        if self.prometheus:
+            REGISTRY.unregister(self._collector)
         self._ingest.stop()
         await self._broadcaster.close()

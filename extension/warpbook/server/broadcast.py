@@ -72,9 +72,7 @@ class Broadcaster:
 
     async def ready(self) -> None:
         """Wait until the devices are found; the first call makes them be looked for."""
-        if self._opening is None:
-            self._opening = asyncio.create_task(self._open())
-        await asyncio.shield(self._opening)
+        await asyncio.shield(self._begin_opening())
 
     async def close(self) -> None:
         """Stop the sampler; it may take a second if a driver hangs."""
@@ -111,12 +109,7 @@ class Broadcaster:
     async def state(self) -> StateNow:
         """Give the newest frame, waking the sampler if it rests."""
         await self.ready()
-        if self._scraped is not None:
-            self._scraped.cancel()
-        self._scraped = asyncio.get_running_loop().call_later(
-            SCRAPE_WATCH_S, self._forget_scrape
-        )
-        self._attend()
+        self.keep_watching(SCRAPE_WATCH_S)
         awake_s = time.monotonic() - (self._woken_s or 0.0)
         await asyncio.sleep(max(_WAKE_S - awake_s, 0))
         return StateNow(
@@ -127,6 +120,17 @@ class Broadcaster:
             replay=self.sampler.replay,
             frame=self.sampler.newest,
         )
+
+    def keep_watching(self, seconds: float) -> None:
+        """Let the sampler run for so long although no viewer may be there."""
+        self._begin_opening()
+        loop = asyncio.get_running_loop()
+        until_s = loop.time() + seconds
+        if self._scraped is not None:
+            until_s = max(until_s, self._scraped.when())
+            self._scraped.cancel()
+        self._scraped = loop.call_at(until_s, self._forget_scrape)
+        self._attend()
 
     @property
     def connections(self) -> int:
@@ -163,6 +167,11 @@ class Broadcaster:
         """Send a message to every connected viewer."""
         for viewer in tuple(self._everyone):
             viewer.send(encoded)
+
+    def _begin_opening(self) -> asyncio.Task[None]:
+        if self._opening is None:
+            self._opening = asyncio.create_task(self._open())
+        return self._opening
 
     async def _open(self) -> None:
         loop = asyncio.get_running_loop()

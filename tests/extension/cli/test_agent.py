@@ -1,0 +1,74 @@
+"""`warpbook agent` as a person and as Prometheus meet it."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.stub_nvml import StubNvml
+
+
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+        return port
+
+
+@pytest.fixture
+def agent(stub_nvml: StubNvml) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """The command on one stub H200, and its address."""
+    port = free_port()
+    command = [sys.executable, "-m", "warpbook.cli.main", "agent", f"--port={port}"]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, env={**os.environ, **stub_nvml.env}, text=True
+    )
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    assert "Serving" in line
+    yield process, f"http://127.0.0.1:{port}/metrics"
+    process.kill()
+    process.wait()
+    process.stdout.close()
+
+
+def scrape(url: str) -> dict[str, float]:
+    with urllib.request.urlopen(url, timeout=10) as answer:
+        families = text_string_to_metric_families(answer.read().decode())
+        return {s.name: s.value for f in families for s in f.samples}
+
+
+def test_it_serves_the_gpus_and_ends_when_asked(agent, stub_nvml: StubNvml) -> None:
+    process, url = agent
+    opened = stub_nvml.calls()
+    time.sleep(0.5)
+    assert stub_nvml.calls() == opened, "nobody scraped, and it reads"
+    assert scrape(url)["warpbook_last_collect_success"] == 0
+    deadline_s = time.monotonic() + 20
+    while "warpbook_gpu_sm_active_ratio" not in (values := scrape(url)):
+        assert time.monotonic() < deadline_s, values
+        time.sleep(0.1)
+    assert values["warpbook_gpu_power_watts"] > 0
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(timeout=20) == 0
+
+
+def test_a_port_that_is_taken_is_told_in_a_line() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        command = [sys.executable, "-m", "warpbook.cli.main", "agent"]
+        done = subprocess.run(
+            [*command, f"--port={port}"], capture_output=True, text=True, timeout=60
+        )
+    assert done.returncode == 1
+    assert f"127.0.0.1:{port}" in done.stderr
+    assert "Traceback" not in done.stderr
