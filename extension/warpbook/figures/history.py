@@ -6,7 +6,13 @@ import math
 from collections.abc import Sequence
 
 from bokeh.layouts import column
-from bokeh.models import ColumnDataSource, CustomJSTickFormatter, HoverTool, Range1d
+from bokeh.models import (
+    ColumnDataSource,
+    CustomJSTickFormatter,
+    HoverTool,
+    NumeralTickFormatter,
+    Range1d,
+)
 from bokeh.palettes import Category10
 from bokeh.plotting import figure
 
@@ -16,7 +22,7 @@ from warpbook_monitors.history import decode
 
 #: a figure for each unit that a person compares over time, in this order
 _UNITS: dict[Unit, tuple[str, str]] = {
-    "ratio": ("share of the time or of the most possible", "0 %"),
+    "ratio": ("share", "0 %"),
     "bytes_per_s": ("bytes per second", "0.0 b"),
     "bytes": ("bytes", "0.0 ib"),
     "watts": ("watts", "0"),
@@ -86,6 +92,11 @@ def history_item(
             plot.yaxis.formatter = CustomJSTickFormatter(
                 code="return Math.round(tick * 100) + ' %'"
             )
+        elif unit in ("bytes", "bytes_per_s"):
+            plot.yaxis.formatter = NumeralTickFormatter(format=number)
+        plot.toolbar.logo = None
+        # beside the lines: what is explored must not lie under its legend
+        plot.add_layout(plot.legend[0], "right")
         plot.legend.click_policy = "hide"
         plot.legend.label_text_font_size = "9px"
         plots.append(plot)

@@ -16,7 +16,8 @@ from traitlets import Float, Int, List, Unicode
 from warpbook.kernel.server_link import LinkError, NoServer, ServerLink
 from warpbook_monitors import metrics as known
 
-MIN_WINDOW_S, MAX_WINDOW_S = 5, 3600
+#: the page keeps ten minutes of the stream
+MIN_WINDOW_S, MAX_WINDOW_S = 5, 600
 MIN_HEIGHT, MAX_HEIGHT = 60, 600
 
 _METRIC_NAMES = sorted({*known.NVML, *known.GPM, *known.HOST})

@@ -67,7 +67,7 @@ def test_a_server_of_another_version_is_noted(shell: Any, ingest: Any) -> None:
         ({"gpu": -1}, "index of a GPU"),
         ({"gpu": "0"}, "index of a GPU"),
         ({"gpu": True}, "index of a GPU"),
-        ({"window_s": 0}, "window_s is a number from 5 to 3600"),
+        ({"window_s": 0}, "window_s is a number from 5 to 600"),
         ({"window_s": float("nan")}, "window_s is a number"),
         ({"height": 10**9}, "height is a number from 60 to 600"),
         ({"height": "tall"}, "height is a number"),
