@@ -88,11 +88,11 @@ export class StatusItem extends Widget {
     }
     const compact = gpus.length >= COMPACT_FROM;
     const pieces = gpus.flatMap((gpu, index) => [
-      { text: index === 0 ? '' : compact ? ' ' : '  |  ' },
-      ...(compact ? [this.activity(gpu)] : this.line(gpu))
+      { text: index === 0 ? '' : compact ? ' · ' : '  |  ' },
+      ...(compact ? this.shortLine(gpu) : this.line(gpu))
     ]);
     if (compact) {
-      pieces.unshift({ text: `${gpus.length} GPUs: ` });
+      pieces.unshift({ text: `${gpus.length} GPUs, SM: ` });
     }
     const details = gpus.map(gpu => {
       const words = this.line(gpu).map(piece => piece.text);
@@ -126,6 +126,11 @@ export class StatusItem extends Widget {
       { text: ' · ' },
       { text: text(store.value(gpu, 'power_watts'), 'watts'), width: 5 }
     ];
+  }
+
+  private shortLine(gpu: Device): Piece[] {
+    const activity = this.activity(gpu);
+    return hasGpm(gpu) ? [activity] : [{ text: 'NVML ' }, activity];
   }
 
   private activity(gpu: Device): Piece {

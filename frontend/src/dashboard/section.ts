@@ -54,6 +54,7 @@ export class DeviceSection {
         {},
         h('h3', {}, name),
         originBadge(device),
+        this.short,
         h('span', { class: 'wb-facts' }, facts.join(' · '))
       ),
       this.state,
@@ -73,6 +74,7 @@ export class DeviceSection {
       this.state,
       `${deviceLabel(this.device)}: ${stateName(state)}. ${why}`
     );
+    setText(this.short, wrong ? stateName(state) : '');
     this.node.classList.toggle('wb-device-wrong', wrong);
   }
 
@@ -133,6 +135,8 @@ export class DeviceSection {
   }
 
   private readonly state: HTMLElement;
+  /** The state beside the name, for a section that is folded. */
+  private readonly short = h('span', { class: 'wb-device-short' });
 }
 
 /** Whether a device is measured now or played back, for every place that names it. */
