@@ -9,8 +9,9 @@ from bokeh.layouts import column
 from bokeh.models import (
     ColumnDataSource,
     CustomJSTickFormatter,
+    DataRange1d,
+    DatetimeTicker,
     HoverTool,
-    NumeralTickFormatter,
     Range1d,
 )
 from bokeh.palettes import Category10
@@ -23,12 +24,18 @@ from warpbook_monitors.history import decode
 #: a figure for each unit that a person compares over time, in this order
 _UNITS: dict[Unit, tuple[str, str]] = {
     "ratio": ("share", "0 %"),
-    "bytes_per_s": ("bytes per second", "0.0 b"),
-    "bytes": ("bytes", "0.0 ib"),
+    "bytes_per_s": ("traffic", "0.0 b"),
+    "bytes": ("memory", "0.0 ib"),
     "watts": ("watts", "0"),
     "mhz": ("MHz", "0"),
     "celsius": ("°C", "0"),
     "ms": ("ms", "0.00"),
+}
+#: how ticks are written, where the bare number would be hard to read
+_TICKS: dict[Unit, str] = {
+    "ratio": "return Math.round(tick * 100) + ' %'",
+    "bytes": "return +(tick / 2 ** 30).toPrecision(3) + ' GiB'",
+    "bytes_per_s": "return +(tick / 1e9).toPrecision(3) + ' GB/s'",
 }
 _GAP_MS = 1000.0
 
@@ -64,10 +71,11 @@ def history_item(
             continue
         plot = figure(
             title=None if plots else title,
-            height=180,
+            height=240 if len(metrics) <= 4 else 280,
             sizing_mode="stretch_width",
             x_axis_type="datetime",
             x_range=shared,
+            y_range=DataRange1d(start=0),
             tools="xpan,xwheel_zoom,xbox_zoom,reset,save",
             active_scroll="xwheel_zoom",
             y_axis_label=label,
@@ -88,15 +96,15 @@ def history_item(
                     tooltips=[(metric.label, f"@{metric.name}{{{number}}}")],
                 )
             )
-        if unit == "ratio":
-            plot.yaxis.formatter = CustomJSTickFormatter(
-                code="return Math.round(tick * 100) + ' %'"
-            )
-        elif unit in ("bytes", "bytes_per_s"):
-            plot.yaxis.formatter = NumeralTickFormatter(format=number)
+        if unit in _TICKS:
+            plot.yaxis.formatter = CustomJSTickFormatter(code=_TICKS[unit])
+        plot.xaxis.ticker = DatetimeTicker(desired_num_ticks=4)
         plot.toolbar.logo = None
-        # beside the lines: what is explored must not lie under its legend
-        plot.add_layout(plot.legend[0], "right")
+        # below the lines: what is explored must not lie under its legend
+        plot.add_layout(plot.legend[0], "below")
+        plot.legend.ncols = 4
+        plot.legend.label_height = plot.legend.glyph_height = 12
+        plot.legend.spacing = 2
         plot.legend.click_policy = "hide"
         plot.legend.label_text_font_size = "9px"
         plots.append(plot)
