@@ -1,0 +1,81 @@
+"""One browser and one server for the tests that do not disturb each other."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, expect, sync_playwright
+
+from tests.e2e.lab import TIMEOUT_MS, Lab, LabPage
+from tests.programs import program
+
+# of the package and not of the session: the loop that Playwright runs in this
+# thread would be in the way of other tests' loops
+ONCE = "package"
+
+
+@pytest.fixture(autouse=True)
+def jp_asyncio_loop() -> None:
+    """Instead of pytest-jupyter's, which needs that no loop runs in this thread."""
+
+
+@pytest.fixture(autouse=True)
+def jp_server_cleanup() -> None:
+    """The same; no server lives in this process."""
+
+
+@pytest.fixture(scope=ONCE)
+def browser() -> Iterator[Browser]:
+    expect.set_options(timeout=TIMEOUT_MS)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=program("chromium"),
+            args=[
+                "--no-sandbox",
+                "--no-proxy-server",
+                "--disable-gpu",
+                "--disable-quic",
+                "--disable-background-networking",
+                "--disable-component-update",
+                "--disable-sync",
+            ],
+        )
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope=ONCE)
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Lab:
+    """A home without a GPU: a recording is played."""
+    return Lab(tmp_path_factory.mktemp("lab"))
+
+
+@pytest.fixture(scope=ONCE)
+def lab_url(lab: Lab) -> Iterator[str]:
+    with lab.serve() as url:
+        yield url
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[LabPage]:
+    """A page of a browser that has never been here; nothing may go wrong on it."""
+    context = browser.new_context(viewport={"width": 1500, "height": 1000})
+    page = LabPage(context.new_page())
+    yield page
+    errors = list(page.errors)
+    # JupyterLab has its own complaints about a kernel that goes
+    page.shut_down_kernel()
+    context.close()
+    assert errors == []
+
+
+@pytest.fixture
+def screenshots(tmp_path: Path) -> Path:
+    """Where pictures go: a folder that nobody keeps, unless WARPBOOK_SCREENSHOTS."""
+    asked = os.environ.get("WARPBOOK_SCREENSHOTS")
+    folder = Path(asked) if asked else tmp_path
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder

@@ -1,0 +1,270 @@
+"""What the browser tests do over and over: serve a lab, open it, run cells."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+from playwright.sync_api import ConsoleMessage, Locator, Page, WebSocket, expect
+
+from tests.programs import environment, free_port, running, wait_for
+
+BASE_URL = "/lab/x/"
+TOUR = "warpbook-tour.ipynb"
+#: busy machines are slow; nothing here waits this long unless it is broken
+TIMEOUT_MS = 60_000
+
+#: a cell that blocks the kernel, all its threads included
+HOLD_THE_GIL = """\
+import ctypes, time
+time.sleep(0.5)  # the page must hear that the kernel is busy
+ctypes.PyDLL(None).sleep(5)
+print("held")"""
+
+# JupyterLab asks people about news at its first start, on top of everything
+_NO_NEWS = {"fetchNews": "false", "checkForUpdates": False}
+_NOTIFICATIONS = (
+    ".jupyter/lab/user-settings/@jupyterlab/apputils-extension/"
+    "notification.jupyterlab-settings"
+)
+
+
+# the first notebook that is open, as JupyterLab's own object
+_PANEL = """\
+([...window.jupyterapp.shell.widgets("main")]
+    .find(each => each.content?.notebookConfig))\
+"""
+
+
+class Lab:
+    """`warpbook up` for a home and a port of its own."""
+
+    def __init__(self, folder: Path, **env: str) -> None:
+        self.notebooks = folder / "notebooks"
+        self._home = folder / "home"
+        self._log = folder / "lab.log"
+        self._port = free_port()
+        self._env = environment(HOME=str(self._home), **env)
+        settings = self._home / _NOTIFICATIONS
+        settings.parent.mkdir(parents=True)
+        settings.write_text(json.dumps(_NO_NEWS))
+
+    @contextlib.contextmanager
+    def serve(self) -> Iterator[str]:
+        """Run the server; give the URL that it tells the person."""
+        command = [
+            *(Path(sys.executable).with_name("warpbook"), "up", "--no-browser"),
+            *("--port", str(self._port), "--notebooks", str(self.notebooks), "--"),
+            f"--ServerApp.base_url={BASE_URL}",
+            "--expose-app-in-browser",
+            "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
+        ]
+        told_before = self._log.stat().st_size if self._log.exists() else 0
+        with running(command, self._env, self._log) as server:
+
+            def told_url() -> str | None:
+                told = self._log.read_bytes()[told_before:].decode()
+                assert server.poll() is None, f"the lab ended:\n{told}"
+                found = re.search(r"^  Open  (http\S+)", told, re.MULTILINE)
+                return found[1] if found else None
+
+            yield wait_for(f"the lab, see {self._log}", told_url)
+
+    def write_notebook(self, name: str, cells: Sequence[str]) -> str:
+        """Put a notebook where the lab finds it; give its name."""
+        code = {"cell_type": "code", "execution_count": None, "outputs": []}
+        notebook = {
+            "cells": [
+                {**code, "id": f"c{index}", "metadata": {}, "source": source}
+                for index, source in enumerate(cells)
+            ],
+            "metadata": {"kernelspec": {"name": "python3", "display_name": "Python 3"}},
+            "nbformat": 4,
+            "nbformat_minor": 5,
+        }
+        self.notebooks.mkdir(parents=True, exist_ok=True)
+        (self.notebooks / name).write_text(json.dumps(notebook))
+        return name
+
+
+class LabPage:
+    """JupyterLab in a browser's page: one notebook, and the dashboard beside it."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        #: frames of our stream that have arrived
+        self.frames = 0
+        #: what the console said was wrong
+        self.errors: list[str] = []
+        self.status_item = page.locator(".wb-status")
+        self.dashboard = page.locator(".wb-dashboard")
+        self.drawer = page.locator(".wb-drawer")
+        self.monitor = page.locator(".wb-widget")
+        page.set_default_timeout(TIMEOUT_MS)
+        page.on("console", self._hear)
+        page.on(
+            "pageerror", lambda error: self.errors.append(error.stack or str(error))
+        )
+        page.on("websocket", self._follow)
+
+    def open(self, lab_url: str, notebook: str) -> None:
+        """Open a notebook with nothing else in the way; its kernel is ready then."""
+        url = urlsplit(lab_url)
+        path = f"{BASE_URL}lab/tree/{quote(notebook)}"
+        self.page.goto(f"{url.scheme}://{url.netloc}{path}?reset&{url.query}")
+        self.wait_idle()
+
+    def wait_idle(self) -> None:
+        """Wait for the kernel: a cell that is run before is lost without a word."""
+        self.page.wait_for_function(
+            f"""() => {{
+                const panel = window.jupyterapp && {_PANEL};
+                return panel && panel.content.widgets.length > 0
+                    && panel.sessionContext.session?.kernel?.status === "idle";
+            }}"""
+        )
+
+    def run(self, cell: int, wait: bool = True) -> None:
+        """Run a cell of the notebook, and wait until it is done."""
+        self.page.evaluate(
+            f"""async ([cell, wait]) => {{
+                {_PANEL}.content.activeCellIndex = cell;
+                const done = window.jupyterapp.commands.execute("notebook:run-cell");
+                if (wait) await done;
+            }}""",
+            [cell, wait],
+        )
+
+    def run_all(self) -> None:
+        """Run the notebook top to bottom, as far as it goes."""
+        self.page.evaluate(
+            "() => window.jupyterapp.commands.execute('notebook:run-all-cells')"
+        )
+
+    def cells(self) -> list[dict[str, Any]]:
+        """The notebook as it would be saved now."""
+        return list(self.page.evaluate(f"() => {_PANEL}.model.toJSON().cells"))
+
+    def output(self, cell: int) -> Locator:
+        """What a cell shows, scrolled into view."""
+        self.scroll_to(cell)
+        index = f"[data-windowed-list-index='{cell}']"
+        return self.page.locator(f".jp-Notebook {index} .jp-Cell-outputArea")
+
+    def wait_status(self, status: str) -> None:
+        """Wait until the page knows that the kernel is in this state."""
+        self.page.wait_for_function(
+            f"s => {_PANEL}?.sessionContext.session?.kernel?.status === s", arg=status
+        )
+
+    def scroll_to(self, cell: int) -> None:
+        """Bring a cell into view."""
+        self.page.evaluate(f"cell => {_PANEL}.content.scrollToItem(cell)", cell)
+
+    def restart_kernel(self) -> None:
+        """Restart it without being asked."""
+        self.page.evaluate(f"() => {_PANEL}.sessionContext.session.kernel.restart()")
+        self.wait_idle()
+
+    def interrupt_kernel(self) -> None:
+        """Interrupt the cell that runs."""
+        self.page.evaluate(f"() => {_PANEL}.sessionContext.session.kernel.interrupt()")
+        self.wait_idle()
+
+    def point_at_newest(self, view: Locator) -> None:
+        """Hold the pointer where the first chart draws the newest frame."""
+        plot = view.locator(".u-over").first
+        box = plot.bounding_box()
+        assert box is not None
+        plot.hover(position={"x": box["width"] - 6, "y": box["height"] / 2})
+        plot.hover(position={"x": box["width"] - 4, "y": box["height"] / 2})
+
+    def set_theme(self, name: str) -> None:
+        """Change JupyterLab's theme."""
+        self.page.evaluate(
+            """theme => window.jupyterapp.commands.execute(
+                "apputils:change-theme", { theme })""",
+            name,
+        )
+        self.page.wait_for_selector(
+            f"body[data-jp-theme-name='{name}']", state="attached"
+        )
+
+    def is_dark(self, view: Locator) -> bool:
+        """Whether a view's own background is dark."""
+        color = str(view.evaluate("view => getComputedStyle(view).backgroundColor"))
+        red, green, blue = (int(part) for part in re.findall(r"\d+", color)[:3])
+        return red + green + blue < 3 * 128
+
+    def shut_down_kernel(self) -> None:
+        """End the notebook's kernel, which would outlive the page."""
+        self.page.evaluate(
+            f"""async () => {{
+                const panel = window.jupyterapp && {_PANEL};
+                await panel?.sessionContext.session?.shutdown().catch(() => {{}});
+            }}"""
+        )
+
+    def pictures_while_busy(self, view: Locator) -> int:
+        """Count a chart's different pictures for as long as the kernel is busy."""
+        return int(
+            view.evaluate(
+                f"""async view => {{
+                    const busy = () =>
+                        {_PANEL}.sessionContext.session?.kernel?.status === "busy";
+                    const seen = new Set();
+                    while (busy()) {{
+                        seen.add(view.querySelector("canvas").toDataURL());
+                        await new Promise(done => setTimeout(done, 250));
+                    }}
+                    return seen.size;
+                }}"""
+            )
+        )
+
+    def wait_moving(self, view: Locator) -> None:
+        """Wait until the first chart of a view has moved and more frames have come."""
+        # what nobody sees isn't drawn
+        view.locator(".wb-plot").first.scroll_into_view_if_needed()
+        before = self.frames
+        seen = set()
+
+        def moved() -> bool | None:
+            canvas = view.locator("canvas").first
+            seen.add(canvas.evaluate("canvas => canvas.toDataURL()"))
+            self.page.wait_for_timeout(100)
+            return (len(seen) > 4 and self.frames - before > 10) or None
+
+        wait_for("a chart that moves", moved)
+
+    def wait_for_figure(self, place: Locator) -> None:
+        """Wait until Bokeh has drawn: more than one colour on a canvas."""
+        canvases = place.locator(":is(.bk-Figure, .bk-Plot) canvas")
+        expect(canvases.first).to_be_visible()
+        self.page.wait_for_function(
+            """([...canvases]) => canvases.some(canvas => {
+                const { width, height } = canvas;
+                if (!width || !height) return false;
+                const image = canvas.getContext("2d").getImageData(0, 0, width, height);
+                return new Set(new Uint32Array(image.data.buffer)).size > 8;
+            })""",
+            arg=canvases.element_handles(),
+        )
+
+    def _hear(self, message: ConsoleMessage) -> None:
+        if message.type == "error":
+            self.errors.append(f"{message.text} ({message.location['url']})")
+
+    def _follow(self, socket: WebSocket) -> None:
+        if urlsplit(socket.url).path == f"{BASE_URL}warpbook/api/v1/stream":
+            socket.on("framereceived", self._count)
+
+    def _count(self, message: str | bytes) -> None:
+        text = message if isinstance(message, str) else message.decode()
+        self.frames += '"type":"frame"' in text

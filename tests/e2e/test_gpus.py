@@ -1,0 +1,59 @@
+"""GPUs of this machine, as the stub library gives them: one without GPM, one lost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.e2e.lab import TOUR, Lab, LabPage
+from tests.stub_nvml import LOST, StubNvml
+
+
+@pytest.fixture(scope="module")
+def stub(stub_nvml_library, tmp_path_factory: pytest.TempPathFactory) -> StubNvml:
+    state = tmp_path_factory.mktemp("stub") / "state"
+    return StubNvml(stub_nvml_library, state, "a100", "h200")
+
+
+@pytest.fixture(scope="module")
+def live_url(stub: StubNvml, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with Lab(tmp_path_factory.mktemp("live"), **stub.env).serve() as url:
+        yield url
+
+
+def test_a_gpu_without_gpm_says_in_words_what_is_missing(
+    page: LabPage, live_url: str
+) -> None:
+    page.open(live_url, TOUR)
+    a100, h200, _ = (page.dashboard.locator(".wb-device").nth(n) for n in range(3))
+    expect(a100.locator("summary")).to_contain_text("A100")
+    chip = a100.get_by_label("What the chip does", exact=True)
+    expect(chip.locator(".wb-missing")).to_contain_text("GPM")
+    expect(chip.locator("canvas")).to_have_count(0)
+    expect(a100.get_by_label("NVML says", exact=True).locator("canvas")).to_be_visible()
+    expect(h200.get_by_label("What the chip does", exact=True)).to_contain_text("%")
+    expect(page.dashboard.locator(".wb-badge")).to_have_text(["LIVE"] * 4)
+    expect(page.status_item).to_contain_text("(NVML)")
+    for view in (page.status_item, page.dashboard):
+        expect(view).not_to_contain_text("replay", ignore_case=True)
+
+
+def test_a_lost_gpu_says_so_and_the_others_go_on(
+    page: LabPage, live_url: str, stub: StubNvml
+) -> None:
+    page.open(live_url, TOUR)
+    a100, h200, host = (page.dashboard.locator(".wb-device").nth(n) for n in range(3))
+    lost = h200.locator(".wb-device-state")
+    expect(a100.locator("canvas").first).to_be_visible()
+    expect(lost).to_be_hidden()
+    stub.set(1, rc=LOST)
+    expect(lost).to_contain_text("GPU 1: lost")
+    expect(page.status_item).to_contain_text("GPU 1 lost")
+    expect(a100.locator(".wb-device-state")).to_be_hidden()
+    expect(host.locator(".wb-device-state")).to_be_hidden()
+    stub.set(0, power_mw=123_000)
+    expect(a100.get_by_label("Power", exact=True)).to_contain_text("123 W")
+    page.wait_moving(a100)
+    page.wait_moving(host)

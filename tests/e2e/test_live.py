@@ -1,0 +1,73 @@
+"""Live views: in the status bar, on the dashboard, in a notebook."""
+
+from __future__ import annotations
+
+from playwright.sync_api import expect
+
+from tests.e2e.lab import HOLD_THE_GIL, TOUR, Lab, LabPage
+
+DIE = "import os\nos._exit(1)"
+
+
+def test_everything_opens_and_says_that_it_is_a_replay(
+    page: LabPage, lab_url: str
+) -> None:
+    # by the URL as it is told, without what other tests have left open
+    page.page.goto(f"{lab_url}&reset")
+    page.wait_idle()
+    expect(page.page.get_by_role("tabpanel", name=TOUR)).to_be_visible()
+    expect(page.status_item).to_contain_text("Replay: SM")
+    expect(page.dashboard.locator(".wb-origin")).to_contain_text("REPLAY")
+    badges = page.dashboard.locator(".wb-device .wb-badge")
+    expect(badges).to_have_text(["REPLAY", "REPLAY", "LIVE"])
+    expect(page.dashboard.locator(".wb-absences")).to_contain_text("NVML")
+    expect(page.dashboard).to_contain_text("What the chip does")
+    page.wait_moving(page.dashboard)
+
+
+def test_frames_move_while_a_cell_holds_the_kernel_and_after_it_died(
+    page: LabPage, lab: Lab, lab_url: str
+) -> None:
+    cells = ["import warpbook\nwarpbook.Monitor(gpu=0)", HOLD_THE_GIL, DIE]
+    page.open(lab_url, lab.write_notebook("blocked.ipynb", cells))
+    page.run(0)
+    expect(page.monitor.locator(".wb-badge")).to_have_text("REPLAY")
+
+    for view in (page.monitor, page.dashboard):
+        page.wait_moving(view)
+        before = page.frames
+        page.run(1, wait=False)
+        page.scroll_to(0)
+        page.wait_status("busy")
+        assert page.pictures_while_busy(view) > 2
+        assert page.frames - before > 10
+        expect(page.output(1)).to_have_text("held")
+
+    page.restart_kernel()
+    page.wait_moving(page.monitor)
+    page.wait_moving(page.dashboard)
+
+    page.run(2, wait=False)
+    # JupyterLab tells the person, and starts another one
+    page.page.get_by_role("dialog").get_by_role("button", name="Ok").click()
+    page.wait_moving(page.monitor)
+    page.wait_moving(page.dashboard)
+
+
+def test_cells_of_a_notebook_that_never_loaded_warpbook_are_bands(
+    page: LabPage, lab: Lab, lab_url: str
+) -> None:
+    page.open(
+        lab_url, lab.write_notebook("plain.ipynb", ["import time; time.sleep(600)"])
+    )
+    page.run(0, wait=False)
+    page.wait_status("busy")
+    expect(page.dashboard.locator(".wb-notebooks")).to_contain_text("plain.ipynb")
+    # the cell runs now, so its band ends where the newest frame is
+    page.point_at_newest(page.dashboard)
+    tip = page.dashboard.locator(".wb-tip").first
+    expect(tip).to_contain_text("plain.ipynb [1]:")
+    expect(tip).to_contain_text("running")
+    page.interrupt_kernel()
+    page.point_at_newest(page.dashboard)
+    expect(tip).not_to_contain_text("running")

@@ -1,0 +1,29 @@
+"""A server that goes away and comes back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from playwright.sync_api import expect
+
+from tests.e2e.lab import TOUR, Lab, LabPage
+
+
+def test_the_page_says_that_it_is_disconnected_and_comes_back(
+    page: LabPage, tmp_path: Path
+) -> None:
+    lab = Lab(tmp_path)
+    with lab.serve() as url:
+        page.open(url, TOUR)
+        expect(page.status_item).to_contain_text("Replay: SM")
+    expect(page.status_item).to_have_text("GPU: disconnected")
+    expect(page.dashboard.locator(".wb-connection")).to_contain_text("Trying again.")
+    with lab.serve():
+        expect(page.status_item).to_contain_text("Replay: SM")
+        expect(page.dashboard.locator(".wb-connection [role=status]")).to_be_empty()
+        page.wait_moving(page.dashboard)
+        page.shut_down_kernel()
+    # JupyterLab and the browser complain about the time between; we may not
+    page.errors = [
+        each for each in page.errors if "warpbook" in each and "net::ERR_" not in each
+    ]
