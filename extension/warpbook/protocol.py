@@ -26,6 +26,7 @@ from warpbook_monitors.frames import (
     Replay,
 )
 from warpbook_monitors.trace.cell_profile import CellProfile
+from warpbook_monitors.verdict import Verdict
 
 __all__ = [
     "PROTOCOL_VERSION",
@@ -46,6 +47,8 @@ __all__ = [
     "StateNow",
     "Subscribe",
     "Unsubscribe",
+    "Verdict",
+    "Verdicts",
 ]
 
 #: A client message is refused beyond this size.
@@ -115,7 +118,16 @@ class CellReport(Struct, frozen=True, tag="cell_report"):
     profile: CellProfile
 
 
-ServerMessage = Hello | Devices | Frame | Gap | Error | CellReport
+class Verdicts(Struct, frozen=True, tag="verdicts"):
+    """What held each GPU back over the last seconds; comes once a second."""
+
+    time_ms: float
+    window_s: float
+    #: by device id; a GPU that is not read now is left out
+    verdicts: dict[str, Verdict]
+
+
+ServerMessage = Hello | Devices | Frame | Gap | Error | CellReport | Verdicts
 
 
 class Capabilities(Struct, frozen=True):
@@ -143,3 +155,5 @@ class StateNow(Struct, frozen=True):
     absences: tuple[Absence, ...]
     replay: Replay | None
     frame: Frame | None
+    #: by device id, over the last seconds; empty until there are some
+    verdicts: dict[str, Verdict] = {}

@@ -225,6 +225,7 @@ export interface StateNow {
   readonly absences: Absence[];
   readonly replay: Replay | null;
   readonly frame: Frame | null;
+  readonly verdicts: Record<string, Verdict>;
 }
 
 /** Ask for frames; a later one replaces an earlier one. */
@@ -241,6 +242,30 @@ export interface Unsubscribe {
   readonly type: 'unsubscribe';
 }
 
-export type ServerMessage = Hello | Devices | Frame | Gap | Error | CellReport;
+/** One window of one GPU, judged. */
+export interface Verdict {
+  readonly kind:
+    | 'communication_bound'
+    | 'copy_bound'
+    | 'cuda_core_bound'
+    | 'host_wait'
+    | 'idle'
+    | 'memory_bound'
+    | 'tensor_bound'
+    | 'unknown';
+  readonly sentence: string;
+  readonly rule: string;
+}
+
+/** What held each GPU back over the last seconds; comes once a second. */
+export interface Verdicts {
+  readonly type: 'verdicts';
+  readonly time_ms: number;
+  readonly window_s: number;
+  readonly verdicts: Record<string, Verdict>;
+}
+
+export type ServerMessage =
+  Hello | Devices | Frame | Gap | Error | CellReport | Verdicts;
 
 export type ClientMessage = Subscribe | Unsubscribe;

@@ -1,0 +1,277 @@
+"""What held a GPU back over a few seconds, from counters alone, with the rule shown.
+
+The limits are shares of what the chip could do. They were set with the labelled
+recording that ships with warpbook, in which each kind of work occurs. Counters of a
+whole device can't name a line of code; `%%gpuprof` can.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from msgspec import Struct
+
+from warpbook_monitors.frames import Device, Frame
+
+Kind = Literal[
+    "idle",
+    "host_wait",
+    "copy_bound",
+    "memory_bound",
+    "tensor_bound",
+    "cuda_core_bound",
+    "communication_bound",
+    "unknown",
+]
+
+#: fewer readings are no window
+MIN_READINGS = 5
+#: below it a share is noise or housekeeping
+QUIET_RATIO = 0.02
+#: a unit that is active for this share of the time is what the work waits for
+BOUND_RATIO = 0.6
+#: a link that is full to this share: protocol overhead keeps it from 1
+LINK_BOUND_RATIO = 0.4
+#: a chip with fewer active multiprocessors than this has time to wait
+WAITING_RATIO = 0.3
+#: NVML counts a moment with any kernel; so often there always was one
+ALWAYS_RATIO = 0.9
+
+#: bytes per second and lane, one direction, after line coding (PCI-SIG base spec)
+_PCIE_LANE_BYTES_PER_S = {3: 0.985e9, 4: 1.969e9, 5: 3.938e9, 6: 7.563e9}
+#: bytes per second and link, one direction, by compute capability: NVLink 3 and 4
+#: have 25e9, NVLink 5 has 50e9 (NVIDIA's architecture papers)
+_NVLINK_BYTES_PER_S = {"8": 25e9, "9": 25e9, "10": 50e9}
+
+
+class Verdict(Struct, frozen=True):
+    """One window of one GPU, judged."""
+
+    kind: Kind
+    #: for a person: what it is, and what to try
+    sentence: str
+    #: the comparison that decided, with its figures
+    rule: str
+
+
+class Window:
+    """The last seconds of the stream, for one thread."""
+
+    def __init__(self, seconds: float = 10.0) -> None:
+        """Judge over `seconds`."""
+        self.seconds = seconds
+        self._frames: deque[Frame] = deque()
+
+    def append(self, frame: Frame) -> None:
+        """Take the newest frame; what is older than the window goes."""
+        self._frames.append(frame)
+        while self._frames[0].time_ms < frame.time_ms - self.seconds * 1000:
+            self._frames.popleft()
+
+    def judge(self, devices: Sequence[Device]) -> dict[str, Verdict]:
+        """Judge each GPU by its id; one that is not read now is left out."""
+        verdicts = {}
+        for position, device in enumerate(devices):
+            readings = [
+                reading
+                for frame in self._frames
+                for reading in frame.readings
+                if reading.device == position
+            ]
+            if device.kind == "gpu" and readings and readings[-1].state == "ok":
+                rows = [each.values for each in readings if each.state == "ok"]
+                verdicts[device.id] = judge(device, rows)
+        return verdicts
+
+
+def judge(device: Device, readings: Sequence[Sequence[float | None]]) -> Verdict:
+    """Judge a window by the means of its readings.
+
+    Args:
+        device: whose metrics the readings follow.
+        readings: rows of values, None where there is none.
+    """
+    means = _means(device, readings)
+    utilization = means.get("gpu_utilization_ratio")
+    if len(readings) < MIN_READINGS or utilization is None:
+        return Verdict("unknown", "Too little was read to judge.", "")
+    sm_active = means.get("sm_active_ratio")
+    if sm_active is None:
+        return _without_gpm(utilization)
+    for verdict in (
+        _communication(device, means, sm_active),
+        _unit(means),
+        _copy(device, means, sm_active),
+    ):
+        if verdict is not None:
+            return verdict
+    if utilization < QUIET_RATIO and sm_active < QUIET_RATIO:
+        return Verdict(
+            "idle",
+            "Nothing runs on this GPU.",
+            f"NVML utilization {_percent(utilization)} and SM active "
+            f"{_percent(sm_active)}, both below {_percent(QUIET_RATIO)}",
+        )
+    return _little_work(utilization, sm_active, means)
+
+
+def _without_gpm(utilization: float) -> Verdict:
+    if utilization < QUIET_RATIO:
+        return Verdict(
+            "idle",
+            "Nothing runs on this GPU.",
+            f"NVML utilization {_percent(utilization)}, below {_percent(QUIET_RATIO)}",
+        )
+    return Verdict(
+        "unknown",
+        "Something runs, but this GPU does not tell with what: it has no GPM. "
+        "Profile a cell with %%gpuprof.",
+        f"NVML utilization {_percent(utilization)}; no SM active, tensor or DRAM",
+    )
+
+
+def _communication(
+    device: Device, means: Mapping[str, float], sm_active: float
+) -> Verdict | None:
+    links = device.facts.get("nvlink_count")
+    generation = str(device.facts.get("compute_capability", "")).split(".")[0]
+    per_link = _NVLINK_BYTES_PER_S.get(generation)
+    if not isinstance(links, int) or links == 0 or per_link is None:
+        return None
+    rate = max(
+        means.get("nvlink_rx_bytes_per_s", 0.0), means.get("nvlink_tx_bytes_per_s", 0.0)
+    )
+    share = rate / (links * per_link)
+    if share < LINK_BOUND_RATIO or sm_active > BOUND_RATIO:
+        return None
+    return Verdict(
+        "communication_bound",
+        "The GPUs spend the time exchanging data. Overlap it with computing, send "
+        "less (bf16 gradients, larger buckets), or use fewer GPUs.",
+        f"NVLink at {_percent(share)} of {links} links, above "
+        f"{_percent(LINK_BOUND_RATIO)}, with SM active {_percent(sm_active)}",
+    )
+
+
+def _unit(means: Mapping[str, float]) -> Verdict | None:
+    """The busiest unit, if it is busy enough to be what the work waits for."""
+    units: dict[str, tuple[Kind, str, str]] = {
+        "tensor_active_ratio": (
+            "tensor_bound",
+            "Tensor",
+            "The tensor cores are the limit: this is what matrix work should look "
+            "like. Faster only with a smaller type (fp8) or less work.",
+        ),
+        "dram_active_ratio": (
+            "memory_bound",
+            "DRAM",
+            "Device memory is the limit. Fuse elementwise work (torch.compile), use a "
+            "smaller type, or keep data in fewer passes.",
+        ),
+        "fp32_active_ratio": (
+            "cuda_core_bound",
+            "FP32",
+            "The FP32 units are the limit. Matrix work can use the tensor cores: "
+            "torch.set_float32_matmul_precision('high'), or bf16 by autocast.",
+        ),
+        "fp64_active_ratio": (
+            "cuda_core_bound",
+            "FP64",
+            "The FP64 units are the limit. Use FP32 where the precision allows.",
+        ),
+        "integer_active_ratio": (
+            "cuda_core_bound",
+            "Integer",
+            "The integer units are the limit: index arithmetic or integer work.",
+        ),
+        "fp16_active_ratio": (
+            "cuda_core_bound",
+            "FP16",
+            "The FP16 units are the limit. Matrix work can use the tensor cores.",
+        ),
+    }
+    name = max(units, key=lambda each: means.get(each, 0.0))
+    active = means.get(name, 0.0)
+    if active < BOUND_RATIO:
+        return None
+    kind, label, sentence = units[name]
+    rule = f"{label} active {_percent(active)}, above {_percent(BOUND_RATIO)}"
+    return Verdict(kind, sentence, rule)
+
+
+def _copy(
+    device: Device, means: Mapping[str, float], sm_active: float
+) -> Verdict | None:
+    lane = _PCIE_LANE_BYTES_PER_S.get(_whole(device.facts.get("pcie_generation")))
+    width = _whole(device.facts.get("pcie_width"))
+    if lane is None or width == 0 or sm_active > WAITING_RATIO:
+        return None
+    into = means.get("pcie_rx_bytes_per_s", 0.0)
+    out = means.get("pcie_tx_bytes_per_s", 0.0)
+    share = max(into, out) / (lane * width)
+    if share < LINK_BOUND_RATIO:
+        return None
+    direction = "to the GPU" if into >= out else "to the host"
+    return Verdict(
+        "copy_bound",
+        f"Copies {direction} over PCIe take the time. Overlap them with computing "
+        "(pinned memory, non_blocking, a stream of their own), or copy less.",
+        f"PCIe at {_percent(share)} of generation "
+        f"{device.facts.get('pcie_generation')} x{width}, above "
+        f"{_percent(LINK_BOUND_RATIO)}, with SM active {_percent(sm_active)}",
+    )
+
+
+def _little_work(
+    utilization: float, sm_active: float, means: Mapping[str, float]
+) -> Verdict:
+    figures = (
+        f"NVML utilization {_percent(utilization)}, SM active {_percent(sm_active)}"
+    )
+    if sm_active < WAITING_RATIO and utilization < ALWAYS_RATIO:
+        return Verdict(
+            "host_wait",
+            "The GPU waits for the host: kernels come too seldom or are too small. "
+            "Batch more work, use CUDA graphs or torch.compile, feed data faster.",
+            f"{figures}: below {_percent(ALWAYS_RATIO)} and {_percent(WAITING_RATIO)}",
+        )
+    if sm_active < WAITING_RATIO:
+        return Verdict(
+            "unknown",
+            "A kernel was always running, but on a small part of the chip: the kernels "
+            "are too small, or they wait for another GPU.",
+            f"{figures}: one kernel at a time on few multiprocessors",
+        )
+    highest = max(
+        ("tensor_active_ratio", "dram_active_ratio", "fp32_active_ratio"),
+        key=lambda each: means.get(each, 0.0),
+    )
+    return Verdict(
+        "unknown",
+        "The chip works, and no unit is near its limit: mixed work, or waiting inside "
+        "kernels. Profile a cell with %%gpuprof.",
+        f"{figures}; the busiest unit is {highest.split('_')[0]} with "
+        f"{_percent(means.get(highest, 0.0))}, below {_percent(BOUND_RATIO)}",
+    )
+
+
+def _means(
+    device: Device, readings: Sequence[Sequence[float | None]]
+) -> dict[str, float]:
+    means = {}
+    for column, metric in enumerate(device.metrics):
+        known = [row[column] for row in readings if row[column] is not None]
+        values = [value for value in known if value is not None]
+        if values and metric.state == "ok":
+            means[metric.name] = sum(values) / len(values)
+    return means
+
+
+def _whole(fact: str | float | int | None) -> int:
+    return fact if isinstance(fact, int) else 0
+
+
+def _percent(ratio: float) -> str:
+    return f"{100 * ratio:.3g} %" if ratio < 0.01 else f"{100 * ratio:.0f} %"

@@ -1,0 +1,83 @@
+"""Windows of real H200s under labelled work, and what can't be judged."""
+
+import msgspec
+import pytest
+
+from warpbook_monitors.frames import Device, Metric
+from warpbook_monitors.recording import read_recording
+from warpbook_monitors.replay import SHIPPED
+from warpbook_monitors.verdict import Verdict, judge
+
+RECORDING = read_recording(SHIPPED)
+
+
+def judged(label: str, device: int = 0) -> Verdict:
+    """The verdict over the middle of a labelled phase of the shipped recording."""
+    rows = [
+        reading.values
+        for frame in RECORDING.frames
+        if frame.label == label
+        for reading in frame.readings
+        if reading.device == device
+    ]
+    assert len(rows) >= 30
+    return judge(RECORDING.hello.devices[device], rows[15:-2])
+
+
+@pytest.mark.parametrize(
+    ("label", "kind"),
+    [
+        ("idle", "idle"),
+        ("bf16 matmul", "tensor_bound"),
+        ("fp32 matmul", "cuda_core_bound"),
+        ("elementwise", "memory_bound"),
+        ("tiny kernels in a loop", "host_wait"),
+        ("the same as a CUDA graph", "unknown"),
+        ("pinned host-to-device copy", "copy_bound"),
+        ("training, bf16", "unknown"),
+        ("all-reduce", "communication_bound"),
+        ("idle again", "idle"),
+    ],
+)
+def test_each_labelled_workload_is_recognised(label: str, kind: str) -> None:
+    verdict = judged(label)
+    assert (verdict.kind, bool(verdict.sentence), bool(verdict.rule)) == (
+        kind,
+        True,
+        True,
+    )
+
+
+def test_the_rule_shows_the_figures_that_decided() -> None:
+    assert judged("bf16 matmul").rule == "Tensor active 94 %, above 60 %"
+    copy = judged("pinned host-to-device copy")
+    assert "to the GPU" in copy.sentence
+    assert "PCIe at 94 % of generation 5 x16" in copy.rule
+
+
+def test_a_gpu_that_spins_in_a_barrier_is_not_called_busy() -> None:
+    verdict = judged("elementwise", device=1)
+    assert verdict.kind == "unknown"
+    assert "wait for another GPU" in verdict.sentence
+
+
+def test_without_gpm_only_idle_can_be_told() -> None:
+    metrics = (Metric("gpu_utilization_ratio", "ratio", "GPU utilization (NVML)"),)
+    gpu = Device("gpu:0", "gpu", "NVIDIA A100", 0, "live", metrics)
+    assert judge(gpu, [(0.0,)] * 10).kind == "idle"
+    busy = judge(gpu, [(1.0,)] * 10)
+    assert busy.kind == "unknown"
+    assert "no GPM" in busy.sentence
+
+
+@pytest.mark.parametrize("rows", [[], [(0.5,)] * 4, [(None,)] * 50])
+def test_too_few_readings_are_not_judged(rows) -> None:
+    metrics = (Metric("gpu_utilization_ratio", "ratio", "GPU utilization (NVML)"),)
+    gpu = Device("gpu:0", "gpu", "A GPU", 0, "live", metrics)
+    assert judge(gpu, rows).kind == "unknown"
+
+
+def test_a_link_of_unknown_speed_is_not_judged_by_it() -> None:
+    device = msgspec.structs.replace(RECORDING.hello.devices[0], facts={})
+    rows = [f.readings[0].values for f in RECORDING.frames if f.label == "all-reduce"]
+    assert judge(device, rows).kind == "unknown"
