@@ -111,6 +111,12 @@ const profile = record({
   completeness: record({ warnings: list(string, 1000) })
 });
 
+const verdict = record({ kind: string, sentence: string, rule: string });
+const verdicts: Check = value =>
+  typeof value === 'object' &&
+  value !== null &&
+  Object.values(value).every(verdict);
+
 const MESSAGES: Record<ServerMessage['type'], Check> = {
   hello: record({
     protocol: whole,
@@ -140,7 +146,8 @@ const MESSAGES: Record<ServerMessage['type'], Check> = {
     ended_ms: number,
     status: string,
     profile
-  })
+  }),
+  verdicts: record({ time_ms: number, window_s: number, verdicts })
 };
 
 /** Decode one message; null for anything that is not one. */

@@ -18,7 +18,9 @@ import { Dashboard } from '../dashboard/dashboard';
 import { IBands, IWarpbook, OPEN_DASHBOARD } from '../tokens';
 
 const CATEGORY = 'GPU';
+/** How long a first document may take; one named in the URL is sure to come. */
 const FIRST_DOCUMENT_MS = 5_000;
+const NAMED_DOCUMENT_MS = 60_000;
 const icon = new LabIcon({
   name: 'warpbook:gpu',
   svgstr:
@@ -117,6 +119,7 @@ function firstDocument(labShell: ILabShell | null): Promise<void> {
       resolve();
     };
     labShell.currentChanged.connect(go);
-    window.setTimeout(go, FIRST_DOCUMENT_MS);
+    const named = PageConfig.getOption('treePath') !== '';
+    window.setTimeout(go, named ? NAMED_DOCUMENT_MS : FIRST_DOCUMENT_MS);
   });
 }
