@@ -2,13 +2,14 @@
 
 MonitorError
 ├── Unavailable      a source or a device can't be read: `reason` says why
-├── DeviceLost       a device that could be read is gone
+├── NoReading        a device has no values now: `state` says what it is instead
+│   └── DeviceLost   it is gone
 └── RecordingError   a recording can't be read or written: `line` says where
 """
 
 from __future__ import annotations
 
-from warpbook_monitors.frames import Absence, AbsenceReason
+from warpbook_monitors.frames import Absence, AbsenceReason, State
 
 
 class MonitorError(Exception):
@@ -26,8 +27,21 @@ class Unavailable(MonitorError):
         self.absence = Absence(what, reason, message, remedy)
 
 
-class DeviceLost(MonitorError):
+class NoReading(MonitorError):
+    """A device that was found can't be read now; the message says why."""
+
+    def __init__(self, why: str, state: State = "unavailable") -> None:
+        """Keep the state that the device is in."""
+        super().__init__(why)
+        self.state = state
+
+
+class DeviceLost(NoReading):
     """A device stopped answering for good (fell off the bus, was reset)."""
+
+    def __init__(self, why: str) -> None:
+        """Say what the driver said."""
+        super().__init__(why, "lost")
 
 
 class RecordingError(MonitorError):

@@ -19,8 +19,9 @@ from warpbook_monitors import nvml
 from warpbook_monitors.metrics import GPM
 
 SHORTEST_WINDOW_NS = 100_000_000
-#: after a pause or a hung call a window would average over what nobody watched
-LONGEST_WINDOW_NS = 1_500_000_000
+#: after a hung call a window would average over what nobody saw; a recording of one
+#: frame in ten seconds has windows of ten
+LONGEST_WINDOW_NS = 15_000_000_000
 
 _MIB = 1024 * 1024
 

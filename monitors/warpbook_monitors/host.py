@@ -13,9 +13,14 @@ from warpbook_monitors.source import Opened
 #: disks and interfaces are walked once a second: each walk reads files in /proc
 _SLOW_PERIOD_NS = 1_000_000_000
 
+#: bytes in and out since the system started, by disk or interface
+_Counters = dict[str, tuple[int, int]]
+
 
 class HostSource:
     """Gives the device "host"; it is there wherever psutil works."""
+
+    what = "The host"
 
     def open(self) -> Opened:
         """Give the one probe."""
@@ -62,7 +67,8 @@ class HostProbe:
         """Forget the counters: a rate must not span the rest."""
         self._cpu: tuple[float, float] | None = None
         self._slow_ns: int | None = None
-        self._traffic: tuple[int | None, ...] | None = None
+        self._disks: _Counters = {}
+        self._nets: _Counters = {}
         self._rates: tuple[float | None, ...] = (None,) * 4
 
     def _cpu_ratio(self) -> float | None:
@@ -80,19 +86,33 @@ class HostProbe:
 
     def _read_traffic(self, now_ns: int) -> None:
         disk = psutil.disk_io_counters()
-        nets = [
-            n for name, n in psutil.net_io_counters(pernic=True).items() if name != "lo"
-        ]
-        now = (
-            disk.read_bytes if disk else None,
-            disk.write_bytes if disk else None,
-            sum(n.bytes_recv for n in nets),
-            sum(n.bytes_sent for n in nets),
-        )
-        if self._traffic is not None and self._slow_ns is not None:
+        disks = {"all": (disk.read_bytes, disk.write_bytes)} if disk else {}
+        interfaces = psutil.net_io_counters(pernic=True)
+        nets = {
+            name: (counters.bytes_recv, counters.bytes_sent)
+            for name, counters in interfaces.items()
+            if name != "lo"
+        }
+        if self._slow_ns is not None:
             seconds = (now_ns - self._slow_ns) / 1e9
-            self._rates = tuple(
-                None if new is None or old is None else max(new - old, 0) / seconds
-                for new, old in zip(now, self._traffic, strict=True)
+            self._rates = (
+                *_rates(self._disks, disks, seconds),
+                *_rates(self._nets, nets, seconds),
             )
-        self._traffic, self._slow_ns = now, now_ns
+        self._disks, self._nets, self._slow_ns = disks, nets, now_ns
+
+
+def _rates(
+    old: _Counters, new: _Counters, seconds: float
+) -> tuple[float | None, float | None]:
+    """Bytes per second, in and out, over what was there both times."""
+    both = [(old[name], new[name]) for name in new if name in old]
+    # a counter that went back began anew: how much it missed is not known
+    if not both or any(
+        b < a for olds, news in both for a, b in zip(olds, news, strict=True)
+    ):
+        return (None, None)
+    rates = [
+        sum(news[way] - olds[way] for olds, news in both) / seconds for way in (0, 1)
+    ]
+    return (rates[0], rates[1])

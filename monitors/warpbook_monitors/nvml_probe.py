@@ -8,9 +8,11 @@ costly ones once a second, what never changes once.
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import Any
 
 from warpbook_monitors import nvml
+from warpbook_monitors.attempt import Attempt
 from warpbook_monitors.errors import DeviceLost, MonitorError, Unavailable
 from warpbook_monitors.frames import Absence, AbsenceReason, Device, Metric, State
 from warpbook_monitors.gpm import GpmWindow
@@ -20,6 +22,9 @@ from warpbook_monitors.nvml_questions import METRICS, RETRY_NS, Question, questi
 from warpbook_monitors.source import Opened
 
 Handle = Any
+
+#: a GPU without persistence mode takes some seconds to wake
+GPU_OPEN_TIMEOUT_S = 15.0
 
 
 class NvmlProbe:
@@ -158,9 +163,12 @@ def _name(gpu: Handle, index: int) -> str:
 class NvmlSource:
     """Finds the NVIDIA GPUs of this machine."""
 
+    what = "NVML"
+
     def __init__(self) -> None:
         """Nothing is opened yet."""
         self._probes: list[NvmlProbe] = []
+        self._attempts: list[Attempt[NvmlProbe]] = []
 
     def open(self) -> Opened:
         """Start NVML and open every GPU that it shows.
@@ -169,9 +177,17 @@ class NvmlSource:
             Unavailable: NVML can't be used here, or there is no GPU.
         """
         absences: list[Absence] = []
-        for index in range(_count()):
+        # each on a thread of its own: one that hangs must not hide the others
+        self._attempts = [
+            Attempt(partial(NvmlProbe, index), f"warpbook-open-{index}")
+            for index in range(_count())
+        ]
+        deadline_s = time.monotonic() + GPU_OPEN_TIMEOUT_S
+        for index, attempt in enumerate(self._attempts):
             try:
-                probe = NvmlProbe(index)
+                probe = attempt.outcome(deadline_s)
+            except TimeoutError:
+                absences.append(_silent(index))
             except NvmlError as error:
                 absences.append(_absence(f"GPU {index}", error.state, str(error)))
             except DeviceLost as error:
@@ -195,7 +211,9 @@ class NvmlSource:
         return Opened(self._probes, tuple(absences))
 
     def close(self) -> None:
-        """Free GPM's samples and shut NVML down."""
+        """Free GPM's samples and shut NVML down, unless a call still runs."""
+        if any(attempt.is_running for attempt in self._attempts):
+            return
         for probe in self._probes:
             try:
                 probe.close()
@@ -210,6 +228,16 @@ def _count() -> int:
         return int(call("nvmlDeviceGetCount"))
     except NvmlError as error:
         raise Unavailable("NVML", _REASONS[error.state], str(error)) from None
+
+
+def _silent(index: int) -> Absence:
+    return Absence(
+        f"GPU {index}",
+        "unknown",
+        f"The driver did not answer within {GPU_OPEN_TIMEOUT_S:.0f} s about this GPU.",
+        "Look for “Xid” in the kernel log (dmesg); when nvidia-smi answers again, "
+        "restart the Jupyter server.",
+    )
 
 
 _REASONS: dict[State, AbsenceReason] = {

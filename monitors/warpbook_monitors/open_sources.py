@@ -32,6 +32,7 @@ class GpusOrRecording:
 
     def __init__(self, gpus: Source, recording: Source) -> None:
         """Try `gpus` first."""
+        self.what = gpus.what
         self._gpus = gpus
         self._recording = recording
 

@@ -39,6 +39,8 @@ class Costs:
 class OwnCostSource:
     """Gives the device "monitor"."""
 
+    what = "warpbook's own cost"
+
     def __init__(self, costs: Costs) -> None:
         """Read from `costs`, which others fill."""
         self._costs = costs

@@ -7,7 +7,7 @@ import queue
 import threading
 import time
 
-from warpbook_monitors.errors import DeviceLost
+from warpbook_monitors.errors import NoReading
 from warpbook_monitors.frames import Device, Reading
 from warpbook_monitors.own_cost import Costs
 from warpbook_monitors.source import Probe
@@ -66,10 +66,10 @@ class Reader:
         """Let the probe forget what a window must not span."""
         self._orders.put(_REST)
 
-    def stop(self, timeout_s: float) -> bool:
-        """End the thread; False if its last read never came back."""
+    def stop(self, deadline_s: float) -> bool:
+        """End the thread; False if its last read has not come back by then."""
         self._orders.put(_STOP)
-        self._thread.join(timeout_s)
+        self._thread.join(max(deadline_s - time.monotonic(), 0))
         return not self._thread.is_alive()
 
     def take_change(self) -> bool:
@@ -107,8 +107,8 @@ class Reader:
     def _read(self, tick_ns: int) -> Reading:
         try:
             values = self._probe.read(tick_ns)
-        except DeviceLost as lost:
-            return Reading(self._position, "lost", why=str(lost))
+        except NoReading as nothing:
+            return Reading(self._position, nothing.state, why=str(nothing))
         except Exception as error:  # noqa: BLE001 - a probe's defect must not end its thread
             if self._reading.state != "unavailable":
                 _log.exception("Reading %s failed.", self._probe.device.id)

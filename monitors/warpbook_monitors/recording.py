@@ -7,7 +7,6 @@ that reads up to its last second; a damaged file reads up to the damage.
 from __future__ import annotations
 
 import gzip
-import math
 import time
 import zlib
 from collections.abc import Iterator
@@ -31,6 +30,11 @@ from warpbook_monitors.frames import (
 #: bounds on hostile input; ten hours of eight GPUs at 10 Hz are below them
 MAX_LINE_BYTES = 1_000_000
 MAX_TOTAL_BYTES = 1_000_000_000
+MAX_FRAMES = 400_000
+MAX_DEVICES = 200
+MAX_METRICS = 200
+#: the year 2100: a later time is no time, and would break what reckons with it
+MAX_TIME_MS = 4.1e12
 _FLUSH_S = 1.0
 #: small, because zlib gives nothing of the piece in which it meets damage
 _CHUNK_BYTES = 512
@@ -118,18 +122,18 @@ def read_recording(path: Path) -> Recording:
     for number, line in enumerate(reader.lines(), start=1):
         try:
             if hello is None:
-                hello = msgspec.json.decode(line, type=Hello)
+                hello = _first(line)
                 _check_version(hello)
-            else:
-                message = msgspec.json.decode(line, type=Telemetry)
-                _check_message(message, hello, frames)
-                if isinstance(message, Devices):
-                    hello = msgspec.structs.replace(hello, devices=message.devices)
-                elif isinstance(message, Frame):
-                    frames.append(message)
+                continue
+            message = msgspec.json.decode(line, type=Telemetry)
+            _check_message(message, hello, frames)
+            if isinstance(message, Devices):
+                hello = msgspec.structs.replace(hello, devices=message.devices)
+            elif isinstance(message, Frame):
+                frames.append(message)
         except (msgspec.MsgspecError, _Wrong) as error:
             problem = problem or RecordingError(str(path), number, str(error))
-            if hello is None:
+            if hello is None or len(frames) >= MAX_FRAMES:
                 break
     if reader.damage:
         problem = problem or RecordingError(str(path), number + 1, reader.damage)
@@ -144,6 +148,16 @@ class _Wrong(Exception):
     """A line that is JSON and still not what a recording may hold."""
 
 
+def _first(line: bytes) -> Hello:
+    hello = msgspec.json.decode(line, type=Hello)
+    _check_time(hello.time_ms)
+    if len(hello.devices) > MAX_DEVICES:
+        raise _Wrong(f"{len(hello.devices)} devices, and {MAX_DEVICES} are the most.")
+    if any(len(device.metrics) > MAX_METRICS for device in hello.devices):
+        raise _Wrong(f"A device has more than {MAX_METRICS} metrics.")
+    return hello
+
+
 def _check_version(hello: Hello) -> None:
     if hello.protocol > PROTOCOL_VERSION:
         raise _Wrong(
@@ -151,6 +165,11 @@ def _check_version(hello: Hello) -> None:
             f"{hello.protocol}; this one knows protocol {PROTOCOL_VERSION}. Upgrade "
             "warpbook to see all of it; what is not known here is left out."
         )
+
+
+def _check_time(time_ms: float) -> None:
+    if not 0 <= time_ms <= MAX_TIME_MS:
+        raise _Wrong(f"{time_ms:g} is not a Unix time in ms.")
 
 
 def _check_message(message: Telemetry, hello: Hello, frames: list[Frame]) -> None:
@@ -162,8 +181,9 @@ def _check_message(message: Telemetry, hello: Hello, frames: list[Frame]) -> Non
         if _columns(message.devices) != _columns(hello.devices):
             raise _Wrong("The devices or their metrics became others.")
         return
-    if not math.isfinite(message.time_ms):
-        raise _Wrong("A frame without a time.")
+    if len(frames) >= MAX_FRAMES:
+        raise _Wrong(f"It has more than {MAX_FRAMES:,} frames; these are the first.")
+    _check_time(message.time_ms)
     if frames and message.time_ms < frames[-1].time_ms:
         raise _Wrong("The time runs backwards.")
     for reading in message.readings:

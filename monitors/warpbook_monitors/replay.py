@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import bisect
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import msgspec
 
-from warpbook_monitors.errors import DeviceLost, RecordingError, Unavailable
+from warpbook_monitors.errors import NoReading, RecordingError, Unavailable
 from warpbook_monitors.frames import Absence, Device, Frame, Replay
 from warpbook_monitors.recording import Recording, read_recording
 from warpbook_monitors.source import Opened
@@ -19,6 +20,8 @@ SHIPPED = Path(__file__).parent / "recordings" / "h200.jsonl.gz"
 
 class ReplaySource:
     """Gives the GPUs of one recording; hosts in it are left out."""
+
+    what = "Replay"
 
     def __init__(self, path: Path) -> None:
         """Name the file; it is read when the source is opened."""
@@ -58,7 +61,7 @@ class ReplaySource:
                 duration_ms=recording.duration_ms,
                 description=_description(recording),
             ),
-            label_at=lambda now_ns: playing.frame(now_ns).label,
+            label_at=playing.label,
         )
 
     def close(self) -> None:
@@ -76,12 +79,22 @@ class Playing:
         self._offsets_ms = [frame.time_ms - first_ms for frame in recording.frames]
         # one more tick, so that the last frame is seen before the first comes again
         self._loop_ms = self._offsets_ms[-1] + 100
+        # half of the frames are at least this close: a recording tells its own pace
+        steps_ms = sorted(b - a for a, b in pairwise(self._offsets_ms)) or [100.0]
+        self._hole_ms = 3 * max(steps_ms[len(steps_ms) // 2], 100.0)
 
-    def frame(self, now_ns: int) -> Frame:
-        """The frame that is played now."""
+    def frame(self, now_ns: int) -> Frame | None:
+        """The frame that is played now; None in a hole of the recording."""
         at_ms = (now_ns - self._begin_ns) / 1e6 % self._loop_ms
-        place = bisect.bisect_right(self._offsets_ms, at_ms) - 1
-        return self.recording.frames[max(place, 0)]
+        place = max(bisect.bisect_right(self._offsets_ms, at_ms) - 1, 0)
+        if at_ms - self._offsets_ms[place] > self._hole_ms:
+            return None
+        return self.recording.frames[place]
+
+    def label(self, now_ns: int) -> str | None:
+        """What the machine was doing at this place."""
+        frame = self.frame(now_ns)
+        return frame.label if frame else None
 
 
 class ReplayProbe:
@@ -93,22 +106,21 @@ class ReplayProbe:
         self.device: Device = msgspec.structs.replace(device, origin="replay")
         self._playing = playing
         self._position = position
-        self._nothing = (None,) * len(device.metrics)
 
     def read(self, now_ns: int) -> tuple[float | None, ...]:
         """Give what was read at this place of the recording.
 
         Raises:
-            DeviceLost: the device was lost there.
+            NoReading: it was lost, stale, ... there, or there is a hole.
         """
-        for reading in self._playing.frame(now_ns).readings:
+        frame = self._playing.frame(now_ns)
+        for reading in frame.readings if frame else ():
             if reading.device != self._position:
                 continue
-            if reading.state == "lost":
-                raise DeviceLost(f"Lost when this was recorded: {reading.why}")
             if reading.state == "ok":
                 return reading.values
-        return self._nothing
+            raise NoReading(f"When this was recorded: {reading.why}", reading.state)
+        raise NoReading("Nothing was recorded at this place.")
 
     def rest(self) -> None:
         """Nothing spans a rest: the recording plays on."""

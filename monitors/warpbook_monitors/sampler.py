@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 
+from warpbook_monitors.attempt import Attempt
 from warpbook_monitors.errors import Unavailable
 from warpbook_monitors.frames import (
     Absence,
@@ -30,7 +31,9 @@ _log = logging.getLogger(__name__)
 
 BASE_RATE_HZ = 10.0
 #: a source that has not opened by then is told as absent
-OPEN_TIMEOUT_S = 15.0
+OPEN_TIMEOUT_S = 30.0
+#: a read that has not come back by then hangs
+CLOSE_TIMEOUT_S = 1.0
 
 Message = Frame | Gap | Devices
 Listener = Callable[[Message], None]
@@ -53,6 +56,7 @@ class Sampler:
         self.label: str | None = None
         self._sources = sources
         self._costs = costs or Costs()
+        self._openings: list[tuple[Source, Attempt[Opened]]] = []
         self._readers: list[Reader] = []
         self._listeners: list[Listener] = []
         self._watchers: list[str] = []
@@ -69,10 +73,12 @@ class Sampler:
 
         What can't be opened is in `absences`; this never raises for it.
         """
-        opening = [_Opening(source) for source in self._sources]
+        self._openings = [
+            (source, Attempt(source.open, "warpbook-open")) for source in self._sources
+        ]
         deadline_s = time.monotonic() + OPEN_TIMEOUT_S
-        for each in opening:
-            opened = each.wait(deadline_s)
+        for source, attempt in self._openings:
+            opened = _opened(source, attempt, deadline_s)
             self.absences += opened.absences
             self.replay = self.replay or opened.replay
             self._label_at = self._label_at or opened.label_at
@@ -93,7 +99,9 @@ class Sampler:
             self._change.notify_all()
         if self._clock is not None:
             self._clock.join(timeout=2)
-        hung = [not reader.stop(timeout_s=1) for reader in self._readers]
+        deadline_s = time.monotonic() + CLOSE_TIMEOUT_S
+        hung = [not reader.stop(deadline_s) for reader in self._readers]
+        hung += [attempt.is_running for _, attempt in self._openings]
         if any(hung):
             # closing a library under a call that still runs would crash the process
             _log.warning("A device does not answer; its library is left open.")
@@ -199,36 +207,19 @@ class Sampler:
                 _log.exception("A listener of the sampler failed.")
 
 
-class _Opening:
-    """A source being opened in its own thread, because drivers can hang."""
-
-    def __init__(self, source: Source) -> None:
-        self._source = source
-        self._opened: Opened | None = None
-        self._thread = threading.Thread(
-            target=self._open, name="warpbook-open", daemon=True
-        )
-        self._thread.start()
-
-    def _open(self) -> None:
-        try:
-            self._opened = self._source.open()
-        except Unavailable as error:
-            self._opened = Opened([], (error.absence,))
-        except Exception as error:  # noqa: BLE001 - a source's defect must not hide the others
-            _log.exception("Opening a source failed.")
-            self._opened = self._failed(f"warpbook failed to open it: {error!r}"[:300])
-
-    def wait(self, deadline_s: float) -> Opened:
-        self._thread.join(max(deadline_s - time.monotonic(), 0))
-        if self._opened is not None:
-            return self._opened
-        return self._failed(f"It did not open within {OPEN_TIMEOUT_S:.0f} s.")
-
-    def _failed(self, message: str) -> Opened:
-        remedy = "See the server's log, and run `warpbook doctor`."
-        what = type(self._source).__name__
-        return Opened([], (Absence(what, "unknown", message, remedy),))
+def _opened(source: Source, attempt: Attempt[Opened], deadline_s: float) -> Opened:
+    """Give what was found, or in words why nothing was."""
+    remedy = "See the server's log, and run `warpbook doctor`."
+    try:
+        return attempt.outcome(deadline_s)
+    except Unavailable as error:
+        return Opened([], (error.absence,))
+    except TimeoutError:
+        why = f"It did not open within {OPEN_TIMEOUT_S:.0f} s."
+    except Exception as error:  # noqa: BLE001 - a source's defect must not hide the others
+        _log.exception("Opening %s failed.", source.what)
+        why = f"warpbook failed to open it: {error!r}"[:300]
+    return Opened([], (Absence(source.what, "unknown", why, remedy),))
 
 
 def _unix_ms() -> float:

@@ -28,7 +28,8 @@ class Probe(Protocol):
                 remembered from an earlier tick, by the period of their tier.
 
         Raises:
-            DeviceLost: the device is gone; the next tick asks again.
+            NoReading: there is nothing to read now, with the state and the reason;
+                the next tick asks again.
         """
 
     def rest(self) -> None:
@@ -50,6 +51,9 @@ class Opened:
 
 class Source(Protocol):
     """Finds the devices of one kind."""
+
+    #: what it is about, for a person: "NVML", "The host", ...
+    what: str
 
     def open(self) -> Opened:
         """Find the devices.

@@ -70,7 +70,10 @@ def test_no_window_spans_a_rest(window: BusyGpu) -> None:
     assert set(window.read_after(0.11).values()) == {None}
 
 
-def test_no_window_spans_a_pause(window: BusyGpu) -> None:
+def test_no_window_spans_a_hung_call(
+    window: BusyGpu, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gpm, "LONGEST_WINDOW_NS", 1_500_000_000)
     window.read()
     assert set(window.read_after(1.6).values()) == {None}
     assert window.read_after(0.11)["sm_active_ratio"] == 0.96444

@@ -1,6 +1,7 @@
 """The real host, read for real."""
 
 import time
+from types import SimpleNamespace
 
 import psutil
 
@@ -20,6 +21,26 @@ def test_the_host_gives_what_the_system_says() -> None:
     assert abs(values[1] - used) < 1e9
     assert all(value is None or value >= 0 for value in values[2:])
     assert values[4] is not None, "network traffic after a second"
+
+
+def test_an_interface_that_comes_or_goes_makes_no_false_rate(monkeypatch) -> None:
+    counters = {"eth0": (1_000_000, 10), "tun0": (500_000_000, 10)}
+
+    def counted(pernic: bool) -> dict[str, SimpleNamespace]:
+        return {
+            name: SimpleNamespace(bytes_recv=received, bytes_sent=sent)
+            for name, (received, sent) in counters.items()
+        }
+
+    monkeypatch.setattr(psutil, "net_io_counters", counted)
+    (probe,) = HostSource().open().probes
+    probe.read(0)
+    counters = {"eth0": (3_000_000, 10), "wlan0": (900_000_000, 10)}
+    assert probe.read(1_000_000_000)[4:] == (2_000_000, 0)
+    counters = {"eth0": (5, 5)}
+    assert probe.read(2_000_000_000)[4:] == (None, None), "it began anew"
+    counters = {"other": (5, 5)}
+    assert probe.read(3_000_000_000)[4:] == (None, None)
 
 
 def test_a_rest_is_not_spanned() -> None:

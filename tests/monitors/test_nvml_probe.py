@@ -256,6 +256,24 @@ def test_a_refused_call_costs_only_its_own_metrics(
     assert None not in reading.values()
 
 
+def test_a_gpu_that_hangs_when_opened_hides_no_other(
+    make_stub_nvml: MakeStub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("warpbook_monitors.nvml_probe.GPU_OPEN_TIMEOUT_S", 0.5)
+    stub = make_stub_nvml("h200", "a100")
+    stub.fault("nvmlDeviceGetPowerUsage", delay_ms=2000, gpu=1)
+    source = NvmlSource()
+    opened = source.open()
+    assert [probe.device.index for probe in opened.probes] == [0]
+    (silent,) = [each for each in opened.absences if each.what == "GPU 1"]
+    assert "did not answer" in silent.message
+    source.close()
+    assert stub.calls("nvmlShutdown") == 0, "under a call that still runs"
+    time.sleep(2)
+    source.close()
+    assert stub.calls("nvmlShutdown") == 1
+
+
 @pytest.mark.parametrize(("functions", "metrics"), CALLS, ids=lambda p: str(p)[2:30])
 def test_one_lost_gpu_is_lost_alone(
     make_stub_nvml: MakeStub, functions: tuple[str, ...], metrics: set[str]

@@ -142,6 +142,7 @@ def test_damage_inside_gzip_plays_up_to_it(tmp_path) -> None:
             "1 values where 2 belong",
         ),
         (b'{"type":"frame","seq":1,"time_ms":NaN,"readings":[]}', "malformed"),
+        (b'{"type":"frame","seq":1,"time_ms":1e308,"readings":[]}', "not a Unix time"),
         (b'{"type":"nonsense"}', "nonsense"),
         (msgspec.json.encode(HELLO), "second hello"),
     ],
@@ -197,6 +198,31 @@ def test_devices_that_become_others_are_refused(tmp_path) -> None:
     recording = read_recording(path)
     assert recording.problem.line == 3
     assert len(recording.frames) == 2
+
+
+@pytest.mark.parametrize(
+    "hello",
+    [
+        msgspec.structs.replace(HELLO, time_ms=1e300),
+        msgspec.structs.replace(HELLO, devices=(GPU,) * 201),
+        msgspec.structs.replace(
+            HELLO, devices=(msgspec.structs.replace(GPU, metrics=METRICS * 101),)
+        ),
+    ],
+)
+def test_a_hello_that_no_view_could_show_is_refused(tmp_path, hello) -> None:
+    path = tmp_path / "r"
+    lines = [msgspec.json.encode(hello), msgspec.json.encode(frame(0))]
+    path.write_bytes(b"\n".join(lines) + b"\n")
+    with pytest.raises(RecordingError, match="line 1"):
+        read_recording(path)
+
+
+def test_more_frames_than_can_be_played_are_cut(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr("warpbook_monitors.recording.MAX_FRAMES", 3)
+    recording = read_recording(write(tmp_path / "r", *map(frame, range(5))))
+    assert [each.seq for each in recording.frames] == [0, 1, 2]
+    assert recording.problem.line == 5
 
 
 def test_a_bomb_is_bounded(tmp_path, monkeypatch) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from warpbook_monitors.errors import DeviceLost, Unavailable
+from warpbook_monitors.errors import NoReading, Unavailable
 from warpbook_monitors.frames import (
     PROTOCOL_VERSION,
     Device,
@@ -54,13 +54,31 @@ def test_it_plays_in_time_and_begins_again(path) -> None:
     (probe,) = opened.probes
     begin_ns = probe._playing._begin_ns
     assert probe.read(begin_ns) == (0.1,)
-    assert probe.read(begin_ns + 150 * MS) == (None,), "a stale reading is no number"
-    with pytest.raises(DeviceLost, match="gone"):
+    with pytest.raises(NoReading, match="slow") as stale:
+        probe.read(begin_ns + 150 * MS)
+    assert stale.value.state == "stale"
+    with pytest.raises(NoReading, match="gone") as lost:
         probe.read(begin_ns + 250 * MS)
+    assert lost.value.state == "lost"
     assert probe.read(begin_ns + 399 * MS) == (0.4,)
     assert probe.read(begin_ns + 400 * MS) == (0.1,)
     assert probe.read(begin_ns + (400 * 1000 + 350) * MS) == (0.4,)
     assert opened.label_at(begin_ns + 150 * MS) == "phase 1"
+
+
+def test_a_hole_in_a_recording_has_no_readings(tmp_path) -> None:
+    path = tmp_path / "r"
+    with RecordingWriter(path, HELLO) as writer:
+        for seq, time_ms in enumerate([5000, 5100, 5200, 605_000, 605_100]):
+            writer.write(Frame(seq, time_ms, (Reading(1, "ok", (0.5,)),), "work"))
+    opened = ReplaySource(path).open()
+    (probe,) = opened.probes
+    begin_ns = probe._playing._begin_ns
+    assert probe.read(begin_ns + 250 * MS) == (0.5,)
+    with pytest.raises(NoReading, match="Nothing was recorded"):
+        probe.read(begin_ns + 300_000 * MS)
+    assert opened.label_at(begin_ns + 300_000 * MS) is None
+    assert probe.read(begin_ns + 600_000 * MS) == (0.5,)
 
 
 def test_a_damaged_recording_plays_its_good_part_and_says_so(path) -> None:
@@ -91,6 +109,8 @@ def test_a_recording_without_a_gpu_is_refused(tmp_path) -> None:
 
 def test_without_a_gpu_the_recording_is_played_and_the_reason_is_told(path) -> None:
     class NoGpus:
+        what = "NVML"
+
         def open(self):
             raise Unavailable("NVML", "driver_not_loaded", "No driver.", "Load it.")
 

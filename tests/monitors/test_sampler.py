@@ -18,6 +18,7 @@ class Thing:
     """A device whose behaviour a test changes while it is read."""
 
     id: str
+    what: str = "A thing"
     value: float = 0.5
     lost: bool = False
     broken: bool = False
@@ -51,6 +52,8 @@ class Thing:
 
 
 class Nothing:
+    what = "NVML"
+
     def open(self) -> Opened:
         raise Unavailable("NVML", "no_library", "No driver.", "Install one.")
 
@@ -229,6 +232,28 @@ def test_a_source_with_a_defect_is_told_and_hides_nothing(run, caplog) -> None:
     sampler, _ = run(Broken(), Thing("gpu:0"))
     assert [device.id for device in sampler.devices] == ["gpu:0"]
     assert "ZeroDivisionError" in sampler.absences[0].message
+
+
+def test_a_source_that_hangs_is_told_and_never_closed(run, monkeypatch) -> None:
+    monkeypatch.setattr("warpbook_monitors.sampler.OPEN_TIMEOUT_S", 0.3)
+    let_go = threading.Event()
+    closed: list[str] = []
+
+    class Hanging(Nothing):
+        def open(self) -> Opened:
+            let_go.wait(20)
+            return Opened([])
+
+        def close(self) -> None:
+            closed.append("under a running call")
+
+    sampler, stream = run(Hanging(), Thing("gpu:0"))
+    assert [(a.what, a.reason) for a in sampler.absences] == [("NVML", "unknown")]
+    with sampler.watch("test"):
+        stream.wait(state(0, "ok"))
+    sampler.close()
+    assert closed == []
+    let_go.set()
 
 
 def test_a_listener_with_a_defect_does_not_stop_the_stream(run, caplog) -> None:
