@@ -9,6 +9,7 @@
 import type { ServerMessage, Subscribe, Unsubscribe } from './protocol';
 import { CloseCode, PROTOCOL_VERSION } from './protocol';
 import { decode } from './decode';
+import { longestSilenceMs } from './silence';
 
 /** Where warpbook's routes are, and how this page may reach them. */
 export interface Endpoint {
@@ -44,6 +45,7 @@ const FIRST_DELAY_MS = 500;
 const LONGEST_DELAY_MS = 30_000;
 /** A page that is hidden for a moment keeps its frames. */
 const HIDDEN_GRACE_MS = 5_000;
+const WATCH_PERIOD_MS = 1_000;
 
 export class Connection {
   private _status: Status = { phase: 'connecting', why: '' };
@@ -61,11 +63,14 @@ export class Connection {
   private paused = document.hidden;
   private timer = 0;
   private hiding = 0;
+  private serverRateHz = 1;
+  /** How long nothing came, in time that this page ran: not while it slept. */
+  private silentMs = 0;
 
   constructor(private readonly endpoint: Endpoint) {
     document.addEventListener('visibilitychange', this.onVisibility);
-    // sockets die quietly while a laptop sleeps; waking up shortens the wait
     window.addEventListener('online', () => this.retry());
+    window.setInterval(() => this.watch(), WATCH_PERIOD_MS);
     this.open();
   }
 
@@ -114,7 +119,11 @@ export class Connection {
       return;
     }
     this.socket = socket;
-    socket.onmessage = event => this.receive(event.data);
+    socket.onmessage = event => {
+      if (this.socket === socket) {
+        this.receive(event.data);
+      }
+    };
     socket.onclose = event => {
       if (this.socket === socket) {
         this.socket = null;
@@ -124,7 +133,12 @@ export class Connection {
   }
 
   private receive(data: unknown): void {
+    this.silentMs = 0;
     const message = decode(data);
+    if (message === null && !this.greeted) {
+      this.refuse(UNREADABLE_HELLO);
+      return;
+    }
     if (message === null) {
       this.surprises += 1;
       if (this.surprises === 1) {
@@ -140,6 +154,7 @@ export class Connection {
       this.greeted = true;
       this.failures = 0;
       this.serverNowMs = message.time_ms;
+      this.serverRateHz = message.rate_hz;
       this.set('open', '');
     } else if (message.type === 'frame') {
       this.newestMs = message.time_ms;
@@ -201,10 +216,32 @@ export class Connection {
   }
 
   private refuse(why: string): void {
+    this.drop();
+    this.set('refused', why);
+  }
+
+  /** Close the socket; what it still says is nobody's. */
+  private drop(): void {
     const socket = this.socket;
     this.socket = null;
     socket?.close();
-    this.set('refused', why);
+  }
+
+  /** A socket dies without a word where a laptop slept or a router forgot it. */
+  private watch(): void {
+    const asked = this.asked?.rate_hz;
+    if (this._status.phase !== 'open' || asked === undefined) {
+      this.silentMs = 0;
+      return;
+    }
+    this.silentMs += document.hidden ? 0 : WATCH_PERIOD_MS;
+    const longest = longestSilenceMs(Math.min(asked, this.serverRateHz));
+    if (this.silentMs > longest) {
+      this.drop();
+      this.wait(
+        `Nothing came from the server for ${Math.round(this.silentMs / 1000)} s.`
+      );
+    }
   }
 
   private wait(why: string): void {
@@ -284,6 +321,11 @@ export class Connection {
     }
   }
 }
+
+const UNREADABLE_HELLO =
+  "The server's hello can't be read; the page and the server may have different " +
+  'versions of warpbook. Reload the page; if that does not help, install the ' +
+  'same warpbook for the Jupyter server and for JupyterLab.';
 
 function otherProtocol(theirs: number | null): string {
   const server = theirs === null ? 'another version' : `version ${theirs}`;

@@ -115,6 +115,7 @@ const verdict = record({ kind: string, sentence: string, rule: string });
 const verdicts: Check = value =>
   typeof value === 'object' &&
   value !== null &&
+  Object.keys(value).length <= 200 &&
   Object.values(value).every(verdict);
 
 const MESSAGES: Record<ServerMessage['type'], Check> = {
@@ -128,7 +129,12 @@ const MESSAGES: Record<ServerMessage['type'], Check> = {
     replay: optional(replay)
   }),
   devices: record({ time_ms: number, devices }),
-  frame: record({ seq: whole, time_ms: number, readings: list(reading, 200) }),
+  frame: record({
+    seq: whole,
+    time_ms: number,
+    readings: list(reading, 200),
+    label: optional(string)
+  }),
   gap: record({
     from_ms: number,
     to_ms: number,

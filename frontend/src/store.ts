@@ -4,6 +4,7 @@
  *
  * A row belongs to one time; a device or metric without a value there is NaN,
  * which a chart draws as a break. Times are the server's; `offsetMs` leads to ours.
+ * What is too old to be called present has no value, whatever the reason.
  */
 
 import type {
@@ -14,14 +15,22 @@ import type {
   Gap,
   Replay,
   ServerMessage,
-  State
+  State,
+  Verdict,
+  Verdicts
 } from './protocol';
 import type { Listener } from './connection';
+import { longestSilenceMs } from './silence';
 
 /** Ten minutes at 10 Hz; the arrays are twice as long, to be moved seldom. */
 const KEPT_ROWS = 6_000;
 /** A step longer than this is a break even where no gap was announced. */
 const BREAK_MS = 2_500;
+/** Frames that are later than this, for so long: a clock was set. */
+const LATE_MS = 2_500;
+const LATE_FOR_MS = 2_000;
+/** Verdicts come once a second. */
+const VERDICT_MS = 5_000;
 const KEPT_REPORTS = 100;
 const KEPT_GAPS = 100;
 
@@ -39,9 +48,11 @@ export class Store implements Listener {
   absences: readonly Absence[] = [];
   replay: Replay | null = null;
   version = '';
+  /** What a recording says that the machine was doing, if it says so. */
+  label: string | null = null;
   readonly reports = new Map<string, CellReport>();
   readonly gaps: Gap[] = [];
-  /** The client's clock less the server's, as small as it was ever seen. */
+  /** The client's clock less the server's, as small as it was seen since a step. */
   offsetMs = 0;
 
   private readonly listeners = new Set<() => void>();
@@ -50,6 +61,15 @@ export class Store implements Listener {
   private readonly columns = new Map<string, Float32Array>();
   private byPosition: { id: string; columns: Float32Array[] }[] = [];
   private rows = 0;
+  private silenceMs = longestSilenceMs(1);
+  /** When the newest frame and verdicts came, by the client's clock. */
+  private frameAtMs = -Infinity;
+  private verdictsAtMs = -Infinity;
+  private verdicts: Verdicts['verdicts'] = {};
+  /** Late frames in a row: when they began, and the smallest offset among them. */
+  private late: { sinceMs: number; offsetMs: number } | null = null;
+
+  constructor(private readonly clientNow: () => number = Date.now) {}
 
   /** Be told when descriptions, reports or a device's state change. */
   onChange(listener: () => void): () => void {
@@ -59,17 +79,28 @@ export class Store implements Listener {
 
   /** The server's clock now. */
   now(): number {
-    return Date.now() - this.offsetMs;
+    return this.clientNow() - this.offsetMs;
   }
 
   latest(device: Device): Latest {
     return this.newest.get(device.id) ?? UNSEEN;
   }
 
-  /** The newest value of a metric, null where there is none. */
+  /** The present value of a metric, null where there is none. */
   value(device: Device, metric: string): number | null {
+    if (this.age(this.frameAtMs) > this.silenceMs) {
+      return null;
+    }
     const index = device.metrics.findIndex(({ name }) => name === metric);
     return this.latest(device).values[index] ?? null;
+  }
+
+  /** What holds a GPU back now; null if nobody knows. */
+  verdict(device: Device): Verdict | null {
+    const present =
+      this.latest(device).state === 'ok' &&
+      this.age(this.verdictsAtMs) <= VERDICT_MS;
+    return present ? (this.verdicts[device.id] ?? null) : null;
   }
 
   /** The rows from the last one before `fromMs` to the last one before `toMs`. */
@@ -96,7 +127,9 @@ export class Store implements Listener {
   message(message: ServerMessage): void {
     switch (message.type) {
       case 'hello':
-        this.offsetMs = Date.now() - message.time_ms;
+        this.offsetMs = this.clientNow() - message.time_ms;
+        this.late = null;
+        this.silenceMs = longestSilenceMs(message.rate_hz);
         this.absences = message.absences;
         this.replay = message.replay;
         this.version = message.version;
@@ -116,6 +149,10 @@ export class Store implements Listener {
       case 'cell_report':
         this.keepReport(message);
         break;
+      case 'verdicts':
+        this.verdicts = message.verdicts;
+        this.verdictsAtMs = this.clientNow();
+        return;
       default:
         return;
     }
@@ -154,18 +191,21 @@ export class Store implements Listener {
   }
 
   private append(frame: Frame): void {
-    this.offsetMs = Math.min(this.offsetMs, Date.now() - frame.time_ms);
+    this.followClocks(frame.time_ms);
     const last = this.lastTime();
     if (frame.time_ms < last - BREAK_MS) {
       // the server's clock was put back: what is held lies in its future
       this.rewound();
+      this.offsetMs = this.clientNow() - frame.time_ms;
     } else if (frame.time_ms <= last) {
       return;
     } else if (frame.time_ms - last > BREAK_MS) {
       this.breakAt(last + 1);
     }
     const row = this.addRow(frame.time_ms);
-    let moved = false;
+    this.frameAtMs = this.clientNow();
+    let moved = this.label !== frame.label;
+    this.label = frame.label;
     for (const reading of frame.readings) {
       const device = this.byPosition[reading.device];
       if (device === undefined) {
@@ -181,6 +221,30 @@ export class Store implements Listener {
     if (moved) {
       this.changed();
     }
+  }
+
+  /**
+   * Take the smallest offset, the one of the fastest frame. Only where all frames
+   * stay late was a clock set; those of the past, which come first, soon are not.
+   */
+  private followClocks(timeMs: number): void {
+    const now = this.clientNow();
+    const offsetMs = now - timeMs;
+    if (offsetMs <= this.offsetMs + LATE_MS) {
+      this.offsetMs = Math.min(this.offsetMs, offsetMs);
+      this.late = null;
+      return;
+    }
+    this.late ??= { sinceMs: now, offsetMs };
+    this.late.offsetMs = Math.min(this.late.offsetMs, offsetMs);
+    if (now - this.late.sinceMs >= LATE_FOR_MS) {
+      this.offsetMs = this.late.offsetMs;
+      this.late = null;
+    }
+  }
+
+  private age(atMs: number): number {
+    return this.clientNow() - atMs;
   }
 
   /** Add a row without values, if it would come after all the others. */

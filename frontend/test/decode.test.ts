@@ -20,8 +20,17 @@ const FRAME = {
   label: null
 };
 
+const VERDICTS = {
+  type: 'verdicts',
+  time_ms: 1,
+  window_s: 10,
+  verdicts: { 'gpu:a': { kind: 'idle', sentence: 'Nothing runs.', rule: '' } }
+};
+
 test('messages of the protocol pass unchanged, with fields of a newer server', () => {
-  for (const message of [HELLO, FRAME, { ...FRAME, new_field: 1 }]) {
+  const labelled = { ...FRAME, label: 'bf16 matmul' };
+  const newer = { ...FRAME, new_field: 1 };
+  for (const message of [HELLO, FRAME, labelled, newer, VERDICTS]) {
     assert.deepEqual(decode(JSON.stringify(message)), message);
   }
 });
@@ -44,6 +53,13 @@ test('what has not the shape is null and never throws', () => {
     new ArrayBuffer(3),
     JSON.stringify({ ...FRAME, time_ms: 'soon' }),
     JSON.stringify({ ...FRAME, readings: [{ device: 0, values: 'x' }] }),
+    JSON.stringify({ ...FRAME, label: 3 }),
+    JSON.stringify({ ...VERDICTS, verdicts: { 'gpu:a': 'idle' } }),
+    JSON.stringify({ ...VERDICTS, verdicts: null }),
+    JSON.stringify({
+      ...VERDICTS,
+      verdicts: Array(201).fill({ kind: '', sentence: '', rule: '' })
+    }),
     JSON.stringify({ ...HELLO, devices: [null] }),
     JSON.stringify({ ...HELLO, replay: 3 }),
     JSON.stringify({ type: 'cell_report', id: '../x' })

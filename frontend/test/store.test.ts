@@ -51,8 +51,8 @@ function column(store: Store, metric: string): number[] {
   return [...(store.column('gpu:a', metric, start, end) ?? [])];
 }
 
-function greeted(): Store {
-  const store = new Store();
+function greeted(clientNow?: () => number): Store {
+  const store = new Store(clientNow);
   store.message(HELLO);
   return store;
 }
@@ -130,4 +130,91 @@ test('a reading of a device that was never described is ignored', () => {
     readings: [{ device: 7, state: 'ok', values: [1], why: '' }]
   });
   assert.deepEqual(column(store, 'power_watts'), [NaN]);
+});
+
+/** A store, and the clocks of the browser and the server, which agree at first. */
+function clocks() {
+  const at = { client: 0, server: 0 };
+  const store = greeted(() => at.client);
+  const watch = (seconds: number) => {
+    for (let tick = 0; tick < seconds * 10; tick += 1) {
+      at.client += 100;
+      at.server += 100;
+      store.message(frame(at.server, [1, 0]));
+    }
+  };
+  return { at, store, watch };
+}
+
+test('charts end at the newest frame, also after a clock was set', () => {
+  const { at, store, watch } = clocks();
+  watch(5);
+  for (const [client, server] of [
+    [60_000, 0],
+    [-60_000, 0],
+    [0, 60_000],
+    [0, -60_000]
+  ] as const) {
+    at.client += client;
+    at.server += server;
+    watch(3);
+    assert.equal(store.now(), at.server);
+  }
+});
+
+test('frames of the past, which come in a burst, say nothing about the clocks', () => {
+  const at = { client: 600_000 };
+  const store = new Store(() => at.client);
+  store.message({ ...HELLO, time_ms: 600_000 });
+  for (let ms = 0; ms < 600_000; ms += 100) {
+    at.client += 0.1;
+    store.message(frame(ms, [1, 0]));
+    assert.equal(store.offsetMs, 0);
+  }
+});
+
+test('a value that is no longer new is no value', () => {
+  const { at, store, watch } = clocks();
+  watch(1);
+  at.client += 5_000;
+  assert.equal(store.value(GPU, 'power_watts'), 1);
+  at.client += 1;
+  assert.equal(store.value(GPU, 'power_watts'), null);
+  watch(1);
+  assert.equal(store.value(GPU, 'power_watts'), 1);
+});
+
+test('a verdict goes when its GPU is not read, or when no other comes', () => {
+  const { at, store, watch } = clocks();
+  const idle = { kind: 'idle', sentence: 'Nothing runs.', rule: '' } as const;
+  const judge = () => {
+    store.message({
+      type: 'verdicts',
+      time_ms: at.server,
+      window_s: 10,
+      verdicts: { 'gpu:a': idle }
+    });
+  };
+  judge();
+  assert.equal(store.verdict(GPU), null);
+  watch(1);
+  assert.deepEqual(store.verdict(GPU), idle);
+  assert.equal(store.verdict({ ...GPU, id: 'gpu:b' }), null);
+  watch(6);
+  assert.equal(store.verdict(GPU), null);
+  judge();
+  assert.deepEqual(store.verdict(GPU), idle);
+  store.message(frame(at.server + 100, [], 'lost'));
+  assert.equal(store.verdict(GPU), null);
+});
+
+test('what a recording was made of is told once for each change', () => {
+  const store = greeted();
+  const told: (string | null)[] = [];
+  store.message(frame(100, [1, 0]));
+  store.onChange(() => told.push(store.label));
+  ['idle', 'idle', 'bf16 matmul', null].forEach((label, index) => {
+    store.message({ ...frame(200 + index, [1, 0]), label });
+  });
+  assert.deepEqual(told, ['idle', 'bf16 matmul', null]);
 });
