@@ -94,13 +94,13 @@ export class Bands {
       return;
     }
     if (KernelMessage.isErrorMsg(message)) {
-      band.status = 'error';
+      band.status = errorStatus(message.content.ename);
     } else if (
       KernelMessage.isStatusMsg(message) &&
       message.content.execution_state === 'idle'
     ) {
       running.delete(id);
-      this.end(band, band.status === 'error' ? 'error' : 'ok');
+      this.end(band, band.status === 'running' ? 'ok' : band.status);
     }
   }
 
@@ -143,6 +143,11 @@ export class Bands {
 
   private readonly bands: Band[] = [];
   private readonly listeners = new Set<() => void>();
+}
+
+/** How a cell ended that raised this; a person who interrupts made no error. */
+function errorStatus(ename: string): BandStatus {
+  return ename === 'KeyboardInterrupt' ? 'interrupted' : 'error';
 }
 
 /** The last part of a notebook's path. */
