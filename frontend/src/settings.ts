@@ -21,8 +21,10 @@ export class Settings {
     read();
   }
 
-  onChange(listener: () => void): void {
+  /** Be told when a setting changes; returns how to stop. */
+  onChange(listener: () => void): () => void {
     this.listeners.add(listener);
+    return () => void this.listeners.delete(listener);
   }
 
   private readonly listeners = new Set<() => void>();

@@ -9,7 +9,7 @@ import { deviceLabel, replayWords, stateName } from './words';
 
 /** Often enough to be live, seldom enough to be read. */
 const PERIOD_MS = 500;
-const DEMAND = { rateHz: 2, historySeconds: 0 };
+const MOST_HZ = 2;
 /** From this many GPUs on, each is only its activity; the rest is on hover. */
 const COMPACT_FROM = 3;
 
@@ -30,11 +30,16 @@ export class StatusItem extends Widget {
     this.write();
   }
 
-  /** Start or stop watching. */
-  watch(on: boolean): void {
+  /** Watch, at no more than this rate; null stops. */
+  watch(rateHz: number | null): void {
     window.clearInterval(this.timer);
-    this.stream.connection.demand(this, on ? DEMAND : null);
-    if (on) {
+    this.stream.connection.demand(
+      this,
+      rateHz === null
+        ? null
+        : { rateHz: Math.min(rateHz, MOST_HZ), historySeconds: 0 }
+    );
+    if (rateHz !== null) {
       this.timer = window.setInterval(() => {
         this.write();
       }, PERIOD_MS);
@@ -42,7 +47,7 @@ export class StatusItem extends Widget {
   }
 
   override dispose(): void {
-    this.watch(false);
+    this.watch(null);
     super.dispose();
   }
 

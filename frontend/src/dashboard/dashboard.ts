@@ -85,6 +85,9 @@ export class Dashboard extends Widget {
   }
 
   private demand(): void {
+    if (this.isDisposed) {
+      return;
+    }
     this.stream.connection.demand(this, {
       rateHz: this.rateHz,
       historySeconds: this.windowSeconds

@@ -56,7 +56,8 @@ export const dashboardPlugin: JupyterFrontEndPlugin<void> = {
         return present;
       }
       const content = new Dashboard(stream, bands, settings);
-      settings.onChange(() => content.setRate(settings.rateHz));
+      const stop = settings.onChange(() => content.setRate(settings.rateHz));
+      content.disposed.connect(stop);
       const widget = new MainAreaWidget({ content });
       widget.id = 'warpbook-dashboard';
       widget.toolbar.hide();

@@ -29,7 +29,7 @@ export const statusBarPlugin: JupyterFrontEndPlugin<void> = {
     });
     const follow = () => {
       item.setHidden(!settings.statusBar);
-      item.watch(settings.statusBar);
+      item.watch(settings.statusBar ? settings.rateHz : null);
     };
     settings.onChange(follow);
     follow();
