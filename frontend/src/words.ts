@@ -2,6 +2,7 @@
 
 import type { Absence, Device, Replay, State } from './protocol';
 import { clip, date } from './format';
+import type { Latest } from './store';
 
 /** Why the two kinds of "utilization" differ; metrics.py says the same. */
 export const UTILIZATION_NOTE =
@@ -23,6 +24,22 @@ export function stateName(state: State): string {
   return STATES[state] ?? clip(state, 40);
 }
 
+const VERDICTS = new Map<string, string>([
+  ['idle', 'Idle'],
+  ['host_wait', 'Waiting for the host'],
+  ['copy_bound', 'Copy-bound'],
+  ['memory_bound', 'Memory-bound'],
+  ['tensor_bound', 'Tensor-bound'],
+  ['cuda_core_bound', 'CUDA-core-bound'],
+  ['communication_bound', 'Communication-bound'],
+  ['unknown', 'Unknown']
+]);
+
+/** Name what holds a GPU back; a kind that this page does not know, as it came. */
+export function verdictName(kind: string): string {
+  return VERDICTS.get(kind) ?? clip(kind, 40);
+}
+
 /** Say why a device or a metric has no value, as a whole sentence. */
 export function because(state: State, why: string): string {
   if (why) {
@@ -30,6 +47,11 @@ export function because(state: State, why: string): string {
   }
   const name = stateName(state);
   return name ? `${name[0]?.toUpperCase() ?? ''}${name.slice(1)}.` : '';
+}
+
+/** Whether nothing was read yet: then nothing is known, and nothing is wrong. */
+export function isUnread({ state, why }: Latest): boolean {
+  return state === 'unavailable' && (why === '' || why === 'Not read yet.');
 }
 
 /** Name a device as people count them: "GPU 0". */

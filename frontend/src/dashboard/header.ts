@@ -3,7 +3,7 @@
 import type { Bands } from '../bands';
 import { notebookName } from '../bands';
 import { h, setText } from '../dom';
-import { clock } from '../format';
+import { clip, clock } from '../format';
 import type { Stream } from '../shared';
 import { absenceWords, replayWords } from '../words';
 
@@ -112,6 +112,12 @@ export class Header {
         ? 'measured now'
         : 'This server sees no GPU';
     const badge = replay ? 'REPLAY' : gpus.length > 0 ? 'LIVE' : '';
+    const { label } = store;
+    this.during.hidden = replay === null;
+    setText(
+      this.during,
+      label === null ? '' : `recorded during: ${clip(label, 80)}`
+    );
     if (this.origin.dataset['words'] === `${badge} ${words}`) {
       return;
     }
@@ -120,7 +126,8 @@ export class Header {
     this.origin.replaceChildren(
       h('h2', {}, 'GPU dashboard'),
       badge ? h('span', { class: `wb-badge ${kind}` }, badge) : '',
-      h('span', { class: 'wb-origin-words' }, words)
+      h('span', { class: 'wb-origin-words' }, words),
+      this.during
     );
     this.origin.title = replay?.description ?? '';
   }
@@ -150,6 +157,7 @@ export class Header {
   }
 
   private readonly origin = h('div', { class: 'wb-origin' });
+  private readonly during = h('span', { class: 'wb-during' });
   private readonly connection = h('span', { role: 'status' });
   private readonly absences = h('details', { class: 'wb-absences' });
   private readonly legend = h('div', {

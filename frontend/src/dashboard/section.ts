@@ -7,9 +7,10 @@ import { h, setText } from '../dom';
 import { text } from '../format';
 import type { Device } from '../protocol';
 import type { Store } from '../store';
-import { deviceLabel, stateName, UTILIZATION_NOTE } from '../words';
+import { deviceLabel, isUnread, stateName, UTILIZATION_NOTE } from '../words';
 import type { Tile } from './tiles';
 import { activityTiles, otherTiles } from './tiles';
+import { VerdictLine } from './verdict';
 
 /** Facts worth a place beside the name, with how they are written. */
 const FACTS: readonly (readonly [
@@ -33,7 +34,7 @@ export class DeviceSection {
     private readonly store: Store,
     private readonly options: ChartOptions,
     open: boolean,
-    explore: (() => void) | null
+    explore: () => void
   ) {
     const label = deviceLabel(device);
     const facts = FACTS.flatMap(([name, write]) => {
@@ -45,7 +46,9 @@ export class DeviceSection {
       role: 'status',
       hidden: ''
     });
-    const name = device.kind === 'gpu' ? `${label} · ${device.name}` : 'Host';
+    const gpu = device.kind === 'gpu';
+    const name = gpu ? `${label} · ${device.name}` : 'Host';
+    this.verdict = gpu ? new VerdictLine(device, store) : null;
     this.node = h(
       'details',
       { class: 'wb-device', 'aria-label': name },
@@ -58,6 +61,7 @@ export class DeviceSection {
         h('span', { class: 'wb-facts' }, facts.join(' · '))
       ),
       this.state,
+      this.verdict?.node ?? '',
       this.tiles(explore)
     );
     this.node.open = open;
@@ -66,10 +70,11 @@ export class DeviceSection {
 
   /** Say how the device is; its charts draw themselves. */
   update(): void {
-    const { state, why } = this.store.latest(this.device);
-    // before the first frame nothing is known, and nothing is wrong
-    const wrong = state !== 'ok' && state !== 'unavailable';
-    this.state.hidden = !wrong && !why;
+    const latest = this.store.latest(this.device);
+    const { state, why } = latest;
+    const unread = isUnread(latest);
+    const wrong = state !== 'ok' && !unread;
+    this.state.hidden = unread || (!wrong && !why);
     setText(
       this.state,
       `${deviceLabel(this.device)}: ${stateName(state)}. ${why}`
@@ -80,28 +85,29 @@ export class DeviceSection {
 
   addTo(loop: DrawLoop): void {
     this.charts.forEach(chart => loop.add(chart));
+    if (this.verdict !== null) {
+      loop.add(this.verdict);
+    }
   }
 
   dispose(): void {
     this.charts.forEach(chart => chart.dispose());
   }
 
-  private tiles(explore: (() => void) | null): HTMLElement {
+  private tiles(explore: () => void): HTMLElement {
     const grid = (kind: string, tiles: Tile[]) =>
       h(
         'div',
         { class: `wb-grid wb-grid-${kind}` },
         ...tiles.map(tile => this.tile(tile))
       );
-    const button =
-      explore &&
-      h(
-        'button',
-        { class: 'wb-button', click: explore },
-        'Explore this time window'
-      );
+    const button = h(
+      'button',
+      { class: 'wb-button', click: explore },
+      'Explore this time window'
+    );
     if (this.device.kind !== 'gpu') {
-      return grid('host', otherTiles(this.device));
+      return h('div', {}, grid('host', otherTiles(this.device)), button);
     }
     return h(
       'div',
@@ -135,6 +141,7 @@ export class DeviceSection {
   }
 
   private readonly state: HTMLElement;
+  private readonly verdict: VerdictLine | null;
   /** The state beside the name, for a section that is folded. */
   private readonly short = h('span', { class: 'wb-device-short' });
 }

@@ -15,7 +15,13 @@ import { clip } from '../format';
 import type { Stream } from '../shared';
 import { sharedStream } from '../shared';
 import { onThemeChange } from '../theme';
-import { absenceWords, deviceLabel, replayWords, stateName } from '../words';
+import {
+  absenceWords,
+  deviceLabel,
+  isUnread,
+  replayWords,
+  stateName
+} from '../words';
 import type { Group } from './groups';
 import { groups } from './groups';
 import { pageEndpoint } from './page';
@@ -155,10 +161,10 @@ class Monitor {
         );
       }
       for (const { device } of this.groups) {
-        const { state, why: reason } = store.latest(device);
-        if (state !== 'ok' && state !== 'unavailable') {
+        const latest = store.latest(device);
+        if (latest.state !== 'ok' && !isUnread(latest)) {
           words.push(
-            `${deviceLabel(device)} is ${stateName(state)}. ${reason}`
+            `${deviceLabel(device)} is ${stateName(latest.state)}. ${latest.why}`
           );
         }
       }
