@@ -105,7 +105,7 @@ class CellReport(Struct, frozen=True, tag="cell_report"):
     id: Annotated[str, Meta(pattern="^[A-Za-z0-9-]{1,64}$")]
     protocol: int
     kernel_id: str
-    #: path of the notebook as Jupyter names it, where the kernel knows it
+    #: the notebook's file as the kernel was started for it: to show, not to match
     notebook: str | None
     #: id of the cell in the notebook, where the frontend told the kernel
     cell_id: str | None

@@ -108,7 +108,7 @@ def _checked(name: str, value: object, least: int, most: int) -> float:
 def _note() -> str:
     """Tell of a server that speaks another version; the rest the browser sees."""
     try:
-        ServerLink().state()
+        ServerLink().check_version()
     except NoServer:
         return ""
     except LinkError as problem:

@@ -25,6 +25,8 @@ from warpbook.protocol import (
 )
 
 _TIMEOUT_S = 2.0
+#: the first state waits until the server has opened the GPUs
+_STATE_TIMEOUT_S = 40.0
 
 
 class LinkError(Exception):
@@ -59,7 +61,7 @@ class ServerLink:
         """
         status, body = self._request("POST", "/v1/reports", _encode(report))
         if status == 409:
-            raise LinkError(self._other_version())
+            self.check_version()
         if status != 204:
             raise LinkError(_refused(status, body))
 
@@ -70,11 +72,10 @@ class ServerLink:
             NoServer: there is nobody to ask.
             LinkError: the server's answer can't be used.
         """
-        status, body = self._request("GET", "/v1/state")
+        self.check_version()
+        status, body = self._request("GET", "/v1/state", timeout_s=_STATE_TIMEOUT_S)
         if status != 200:
             raise LinkError(_refused(status, body))
-        if _spoken(body).protocol != PROTOCOL_VERSION:
-            raise LinkError(self._other_version(body))
         try:
             return msgspec.json.decode(body, type=StateNow)
         except msgspec.MsgspecError as problem:
@@ -82,8 +83,25 @@ class ServerLink:
                 f"The Jupyter server's answer can't be read ({problem}). {_SAME}"
             ) from None
 
+    def check_version(self) -> None:
+        """See whether the server speaks this kernel's protocol.
+
+        Raises:
+            NoServer: there is nobody to ask.
+            LinkError: it does not, or does not answer.
+        """
+        status, body = self._request("GET", "/v1/version")
+        if status != 200:
+            raise LinkError(_refused(status, body))
+        if _spoken(body).protocol != PROTOCOL_VERSION:
+            raise LinkError(_other_version(_spoken(body)))
+
     def _request(
-        self, method: str, path: str, body: bytes | None = None
+        self,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        timeout_s: float = _TIMEOUT_S,
     ) -> tuple[int, bytes]:
         url = self._environ.get(ENV_INGEST_URL)
         if not url:
@@ -99,7 +117,7 @@ class ServerLink:
         try:
             address = urlsplit(url)
             connection = http.client.HTTPConnection(
-                address.hostname or "127.0.0.1", address.port, timeout=_TIMEOUT_S
+                address.hostname or "127.0.0.1", address.port, timeout=timeout_s
             )
             try:
                 connection.request(method, path, body, headers)
@@ -114,19 +132,17 @@ class ServerLink:
                 "this kernel too."
             ) from None
 
-    def _other_version(self, body: bytes | None = None) -> str:
-        if body is None:
-            _, body = self._request("GET", "/v1/state")
-        server = _spoken(body)
-        if server.protocol > PROTOCOL_VERSION:
-            where = f"in this kernel's environment ({sys.prefix})"
-        else:
-            where = "in the Jupyter server's environment, and restart the server"
-        return (
-            f"The Jupyter server has warpbook {server.version} (protocol "
-            f"{server.protocol}), this kernel {__version__} (protocol "
-            f"{PROTOCOL_VERSION}). Run pip install --upgrade warpbook {where}."
-        )
+
+def _other_version(server: _Spoken) -> str:
+    if server.protocol > PROTOCOL_VERSION:
+        where = f"in this kernel's environment ({sys.prefix})"
+    else:
+        where = "in the Jupyter server's environment, and restart the server"
+    return (
+        f"The Jupyter server has warpbook {server.version} (protocol "
+        f"{server.protocol}), this kernel {__version__} (protocol "
+        f"{PROTOCOL_VERSION}). Run pip install --upgrade warpbook {where}."
+    )
 
 
 _SAME = "Install the same warpbook for the server and for this kernel."

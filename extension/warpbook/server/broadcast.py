@@ -64,6 +64,8 @@ class Broadcaster:
         self.history = history
         self._costs = costs
         self._groups: dict[Selection, _Group] = {}
+        #: connecting or connected, and those of them that have had their hello
+        self._admitted: set[Viewer] = set()
         self._everyone: set[Viewer] = set()
         self._watch = contextlib.ExitStack()
         self._opening: asyncio.Task[None] | None = None
@@ -80,7 +82,7 @@ class Broadcaster:
         await asyncio.shield(self._begin_opening())
 
     async def close(self) -> None:
-        """Stop the sampler; it may take a second if a driver hangs."""
+        """Stop the sampler; it takes as long as opening if a driver hangs."""
         self._closed = True
         self._watch.close()
         if self._scraped is not None:
@@ -138,17 +140,21 @@ class Broadcaster:
         self._scraped = loop.call_at(until_s, self._forget_scrape)
         self._attend()
 
-    @property
-    def connections(self) -> int:
-        """How many viewers are connected, with or without frames."""
-        return len(self._everyone)
+    def admit(self, viewer: Viewer, most: int) -> bool:
+        """Count a viewer that is connecting; False if there are `most` already."""
+        if len(self._admitted) >= most:
+            return False
+        self._admitted.add(viewer)
+        return True
 
     def connect(self, viewer: Viewer) -> None:
-        """Begin to send `viewer` what is for everybody."""
-        self._everyone.add(viewer)
+        """Begin to send an admitted viewer what is for everybody."""
+        if viewer in self._admitted:
+            self._everyone.add(viewer)
 
     def disconnect(self, viewer: Viewer) -> None:
         """Forget a viewer altogether."""
+        self._admitted.discard(viewer)
         self._everyone.discard(viewer)
         self.unsubscribe(viewer)
 
@@ -223,7 +229,7 @@ class Broadcaster:
     def _send_frame(self, frame: Frame, whole: bytes) -> None:
         dropped = 0
         for group in tuple(self._groups.values()):
-            if not group.pace.takes(frame.time_ms):
+            if not group.pace.takes(frame.seq):
                 continue
             encoded = group.selection.encode(frame, whole)
             for viewer in tuple(group.viewers):

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 from tornado import httpserver, netutil, web
 
+from warpbook._version import __version__
 from warpbook.protocol import (
     ENV_INGEST_SECRET,
     ENV_INGEST_URL,
@@ -41,6 +42,7 @@ class Ingest:
         }
         application = web.Application(
             [
+                ("/v1/version", _VersionHandler, shared),
                 ("/v1/reports", _ReportHandler, shared),
                 ("/v1/state", _StateHandler, shared),
             ],
@@ -111,6 +113,13 @@ class _ReportHandler(_Handler):
     def _refuse(self, status: int, message: str) -> None:
         self.set_status(status)
         self.finish({"message": message})
+
+
+class _VersionHandler(_Handler):
+    """Answers at once: it opens no GPU."""
+
+    def get(self) -> None:
+        self.finish({"protocol": PROTOCOL_VERSION, "version": __version__})
 
 
 class _StateHandler(_Handler):

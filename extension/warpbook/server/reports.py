@@ -8,8 +8,9 @@ from collections.abc import Iterable
 from warpbook.protocol import CellReport
 from warpbook.server.selection import encode
 
-#: each at most MAX_REPORT_BYTES, so this bounds the memory
 MAX_REPORTS = 50
+#: each new view is sent all of them
+MAX_TOTAL_BYTES = 8_000_000
 
 
 class Reports:
@@ -24,9 +25,13 @@ class Reports:
         encoded = encode(report)
         self._kept.pop(report.id, None)
         self._kept[report.id] = (report, encoded)
-        if len(self._kept) > MAX_REPORTS:
+        while len(self._kept) > MAX_REPORTS or self._total_bytes > MAX_TOTAL_BYTES:
             self._kept.popitem(last=False)
         return encoded
+
+    @property
+    def _total_bytes(self) -> int:
+        return sum(len(encoded) for _, encoded in self._kept.values())
 
     def get(self, report_id: str) -> CellReport | None:
         """Find a report that is still kept."""

@@ -42,21 +42,19 @@ class Selection:
 
 
 class Pace:
-    """Thins a stream of frames to a rate, without drift."""
+    """Thins a stream of frames to a rate, by their numbers: clocks may be set."""
 
     def __init__(self, rate_hz: float, base_rate_hz: float) -> None:
         """Thin to `rate_hz` a stream that comes at `base_rate_hz`."""
-        self._period_ms = 1000 / rate_hz
-        # ticks jitter: a frame half a tick early is the one that was meant
-        self._slack_ms = 500 / base_rate_hz
-        self._due_ms = -math.inf
+        self._step = base_rate_hz / rate_hz
+        self._due_seq = -math.inf
 
-    def takes(self, time_ms: float) -> bool:
-        """Whether the frame of this time is one of those wanted."""
-        if time_ms < self._due_ms - self._slack_ms:
+    def takes(self, seq: int) -> bool:
+        """Whether the frame of this number is one of those wanted."""
+        if seq < self._due_seq - 0.5:
             return False
-        late = time_ms - self._due_ms > self._period_ms
-        self._due_ms = (time_ms if late else self._due_ms) + self._period_ms
+        late = seq - self._due_seq > self._step
+        self._due_seq = (seq if late else self._due_seq) + self._step
         return True
 
 

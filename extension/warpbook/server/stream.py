@@ -32,8 +32,8 @@ from warpbook_monitors.history import decode
 
 #: messages that can't be understood, after which the connection is closed
 MAX_GARBAGE = 10
-#: messages that must not be left out, sent while nothing gets through
-MAX_WAITING = 100
+#: of messages that must not be left out, while nothing gets through
+MAX_WAITING_BYTES = 16_000_000
 #: of frames in the kernel's send buffer, which a slow viewer sees late
 _SEND_BUFFER_BYTES = 64 * 1024
 #: history is sent in pieces, so that it does not fill the memory for a slow viewer
@@ -53,7 +53,7 @@ class StreamHandler(WebSocketMixin, websocket.WebSocketHandler, JupyterHandler):
         self._reports = reports
         self._max_viewers = max_viewers
         self._garbage = 0
-        self._waiting = 0
+        self._waiting_bytes = 0
         self._skipped_ms: float | None = None
         self._catch_up: asyncio.Task[None] | None = None
 
@@ -77,7 +77,7 @@ class StreamHandler(WebSocketMixin, websocket.WebSocketHandler, JupyterHandler):
     async def open(self, *args: Any, **kwargs: Any) -> None:
         """Say hello, once the devices are known."""
         super().open(*args, **kwargs)
-        if self._broadcaster.connections >= self._max_viewers:
+        if not self._broadcaster.admit(self, self._max_viewers):
             self.close(
                 CloseCode.TOO_MANY_VIEWERS,
                 f"This server allows {self._max_viewers} viewers at a time.",
@@ -125,15 +125,15 @@ class StreamHandler(WebSocketMixin, websocket.WebSocketHandler, JupyterHandler):
             )
             self._skipped_ms = None
             self.send(encode(gap))
-        self._waiting = 0
+        self._waiting_bytes = 0
         self._write(encoded)
         return True
 
     def send(self, encoded: bytes) -> None:
         """Send a message that must not be left out."""
         if self._busy():
-            self._waiting += 1
-            if self._waiting > MAX_WAITING:
+            self._waiting_bytes += len(encoded)
+            if self._waiting_bytes > MAX_WAITING_BYTES:
                 self.close(1013, "The connection is too slow.")
                 return
         self._write(encoded)
@@ -164,7 +164,7 @@ class StreamHandler(WebSocketMixin, websocket.WebSocketHandler, JupyterHandler):
                     since_ms = time_ms
                     frame = decode(encoded)
                     if isinstance(frame, Frame):
-                        if not pace.takes(time_ms):
+                        if not pace.takes(frame.seq):
                             continue
                         encoded = selection.encode(frame, encoded)
                     await self.write_message(encoded)
@@ -174,6 +174,7 @@ class StreamHandler(WebSocketMixin, websocket.WebSocketHandler, JupyterHandler):
         if self._catch_up is not None:
             self._catch_up.cancel()
             self._catch_up = None
+        self._skipped_ms = None
         self._broadcaster.unsubscribe(self)
 
     def _refuse(self, error: Error) -> None:

@@ -141,6 +141,21 @@ async def test_the_kernel_can_ask_for_the_state(ingest) -> None:
     assert answer["frame"]["readings"]
 
 
+async def test_the_version_is_told_without_opening_a_gpu(ingest, jp_serverapp) -> None:
+    answer = json.loads((await ingest("/v1/version")).body)
+    assert answer["protocol"] == PROTOCOL_VERSION
+    (app,) = jp_serverapp.extension_manager.extension_apps["warpbook"]
+    assert app._broadcaster.devices == ()
+
+
+async def test_large_reports_are_kept_up_to_a_bound(ingest, connect) -> None:
+    for number in range(12):
+        await ingest("/v1/reports", report(f"r-{number}", notebook="n" * 900_000))
+    client = await connect()
+    ids = [(await client.next("cell_report"))["id"] for _ in range(8)]
+    assert ids == [f"r-{number}" for number in range(4, 12)]
+
+
 async def test_only_the_newest_reports_are_kept(ingest, connect) -> None:
     for number in range(55):
         await ingest("/v1/reports", report(f"r-{number}"))

@@ -1,6 +1,8 @@
 """The stream as a browser meets it: hello, frames, refusals, history."""
 
 import asyncio
+import json
+import socket
 import time
 
 import msgspec
@@ -8,6 +10,7 @@ import pytest
 from tornado.httpclient import HTTPClientError
 
 from warpbook.protocol import PROTOCOL_VERSION, CloseCode, Frame
+from warpbook.server.selection import Pace
 
 
 @pytest.fixture
@@ -242,26 +245,129 @@ async def test_watching_is_not_a_persons_activity(
     assert activity() == before
 
 
+async def test_viewers_that_come_at_once_are_counted_at_once(
+    connect, jp_serverapp, monkeypatch
+) -> None:
+    broadcaster = _broadcaster(jp_serverapp)
+    ready = broadcaster.ready
+
+    async def slowly() -> None:
+        await asyncio.sleep(0.5)
+        await ready()
+
+    monkeypatch.setattr(broadcaster, "ready", slowly)
+    clients = await asyncio.gather(*(connect() for _ in range(8)))
+    first = await asyncio.gather(*(client.receive() for client in clients))
+    assert [message is not None for message in first].count(True) == 3
+
+
 async def test_a_client_that_does_not_read_misses_frames_and_holds_up_nobody(
     connect, jp_serverapp
 ) -> None:
-    slow = await connect()
-    await slow.next("hello")
-    (handler,) = _broadcaster(jp_serverapp)._everyone
+    slow = await RawClient.connect(jp_serverapp)
+    assert json.loads(await slow.read_text())["type"] == "hello"
+    broadcaster = _broadcaster(jp_serverapp)
+    while not broadcaster._everyone:
+        await asyncio.sleep(0.01)
+    (handler,) = broadcaster._everyone
+    slow.send_text('{"type":"subscribe","protocol":1}')
     good = await connect()
-    await slow.subscribe()
     await good.subscribe()
     await good.next("frame")
-    # a test can't fill a loopback connection in short time; this one says it is full
-    busy = True
-    handler._busy = lambda: busy
-    frames = [await good.next("frame") for _ in range(5)]
-    assert len({frame["seq"] for frame in frames}) == 5
-    busy = False
-    gap = await slow.next("gap")
-    assert gap["reason"] == "slow_reader"
-    after = await slow.next("frame")
-    assert after["time_ms"] >= gap["to_ms"]
+    frame = broadcaster.sampler.newest
+    made = 0
+
+    def make_frame() -> None:
+        nonlocal made
+        made += 1
+        assert made < 36_000, "an hour of frames, and a queue takes them all"
+        later = {"seq": frame.seq + 100 * made, "time_ms": frame.time_ms + made}
+        broadcaster._take(msgspec.structs.replace(frame, **later))
+
+    while not handler._skipped_ms:
+        make_frame()
+        await asyncio.sleep(0)
+    waiting_bytes = len(handler.ws_connection.stream._write_buffer)
+    assert waiting_bytes < 10_000, "more than the frame that is on its way"
+    while (await good.next("frame"))["seq"] < frame.seq + 100 * made:
+        pass  # whoever reads has the newest
+    # what was on its way comes first, then it is told what it missed
+    while (message := json.loads(await slow.read_text()))["type"] != "gap":
+        make_frame()
+    assert message["reason"] == "slow_reader"
+    slow.close()
+
+
+async def test_a_frame_is_encoded_once_for_all_its_viewers(
+    connect, monkeypatch
+) -> None:
+    encoded: list[int] = []
+
+    def counting(message: object) -> bytes:
+        if isinstance(message, Frame):
+            encoded.append(message.seq)
+        return msgspec.json.encode(message)
+
+    monkeypatch.setattr("warpbook.server.broadcast.encode", counting)
+    monkeypatch.setattr("warpbook.server.selection.encode", counting)
+    clients = [await connect() for _ in range(3)]
+    for client in clients:
+        await client.subscribe()
+    for client in clients:
+        for _ in range(5):
+            await client.next("frame")
+    assert len(encoded) == len(set(encoded)) >= 5
+
+
+def test_a_clock_that_is_set_back_stops_no_frames() -> None:
+    pace = Pace(5, 10)
+    assert [seq for seq in range(20) if pace.takes(seq)] == list(range(0, 20, 2))
+    late = Pace(5, 10)
+    assert [seq for seq in (0, 1, 9, 10, 11) if late.takes(seq)] == [0, 9, 11]
+
+
+class RawClient:
+    """A WebSocket client that takes from the network only what it reads."""
+
+    def __init__(self, reader, writer) -> None:
+        self._reader, self._writer = reader, writer
+
+    @classmethod
+    async def connect(cls, serverapp) -> "RawClient":
+        raw = socket.socket()
+        raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        raw.connect(("127.0.0.1", serverapp.port))
+        reader, writer = await asyncio.open_connection(sock=raw, limit=1024)
+        writer.write(
+            f"GET {serverapp.base_url}warpbook/api/v1/stream HTTP/1.1\r\n"
+            f"Host: 127.0.0.1:{serverapp.port}\r\n"
+            f"Authorization: token {serverapp.identity_provider.token}\r\n"
+            "Connection: Upgrade\r\nUpgrade: websocket\r\n"
+            "Sec-WebSocket-Version: 13\r\n"
+            "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n".encode()
+        )
+        assert b" 101 " in await reader.readline()
+        while await reader.readline() != b"\r\n":
+            pass
+        return cls(reader, writer)
+
+    def send_text(self, text: str) -> None:
+        # masked with zeros, which changes nothing; RFC 6455, section 5.2
+        self._writer.write(bytes([0x81, 0x80 | len(text), 0, 0, 0, 0]) + text.encode())
+
+    async def read_text(self) -> bytes:
+        while True:
+            first, length = await self._reader.readexactly(2)
+            if length == 126:
+                length = int.from_bytes(await self._reader.readexactly(2), "big")
+            elif length == 127:
+                length = int.from_bytes(await self._reader.readexactly(8), "big")
+            body = await self._reader.readexactly(length)
+            if first == 0x81:  # else a ping
+                return body
+
+    def close(self) -> None:
+        self._writer.close()
 
 
 def _broadcaster(serverapp):
