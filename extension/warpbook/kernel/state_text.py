@@ -50,6 +50,14 @@ def _lines(state: StateNow) -> Iterator[str]:
         yield from aligned([header, *(_row(*gpu) for gpu in gpus)])
     else:
         yield "No GPU."
+    judged = [
+        f"{_label(device)}: {state.verdicts[device.id].sentence}"
+        for device, _ in gpus
+        if device.id in state.verdicts
+    ]
+    if judged:
+        yield ""
+    yield from judged
     notes = [note for gpu in gpus for note in _notes(*gpu)]
     notes += [
         f"{absence.what}: {absence.message} {absence.remedy}".rstrip()

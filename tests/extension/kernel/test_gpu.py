@@ -4,10 +4,11 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.stub_nvml import StubNvml
-from warpbook.protocol import PROTOCOL_VERSION, StateNow
+from warpbook.protocol import PROTOCOL_VERSION, StateNow, Verdict
 from warpbook_monitors import metrics
 from warpbook_monitors.frames import Absence, Device, Frame, Reading, Replay
 
@@ -48,6 +49,13 @@ def test_with_a_server_its_figures_are_printed(shell: Any, ingest: Any) -> None:
     assert "0 NVIDIA H200, tensor: not read on this GPU." in text
     assert metrics.UTILIZATION_NOTE in text
     assert text.endswith("Read by the Jupyter server.")
+
+
+def test_the_servers_verdict_is_printed(shell: Any, ingest: Any) -> None:
+    verdict = Verdict("host_wait", "The GPU waits for the host.", "SM active 3 %")
+    now = state(Reading(0, "ok", (0.03, 0.4, 1.0)))
+    ingest.answer_state(msgspec.structs.replace(now, verdicts={"gpu:1": verdict}))
+    assert "0 NVIDIA H200: The GPU waits for the host." in printed(shell)
 
 
 def test_a_replay_says_so(shell: Any, ingest: Any) -> None:
