@@ -68,10 +68,10 @@ export interface CellProfile {
   readonly kernel_calls: number | null;
   readonly kernel_time_ms: number | null;
   readonly copy_time_ms: number | null;
-  readonly launches: number;
-  readonly launch_api_ms: number;
-  readonly synchronizations: number;
-  readonly synchronization_ms: number;
+  readonly launches: number | null;
+  readonly launch_api_ms: number | null;
+  readonly synchronizations: number | null;
+  readonly synchronization_ms: number | null;
   readonly peak_allocated_bytes: number | null;
   readonly peak_reserved_bytes: number | null;
   readonly kernels: KernelRow[];

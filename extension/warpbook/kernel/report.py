@@ -53,16 +53,16 @@ def _gpu_figures(profile: CellProfile) -> list[tuple[str, str]]:
         copies = sum(row.calls for row in profile.copies)
         time = units.duration(profile.copy_time_ms)
         figures.append(("Copies", f"{copies:,} in {time}"))
-    matched = profile.completeness.matched
-    figures.append(
-        (
-            "Launches",
-            f"{profile.launches:,}, {units.duration(profile.launch_api_ms)} in the "
-            f"calls; {matched:,} seen on the GPU",
+    if profile.launches is not None and profile.launch_api_ms is not None:
+        matched = profile.completeness.matched
+        calls = units.duration(profile.launch_api_ms)
+        said = (
+            f"{profile.launches:,}, {calls} in the calls; {matched:,} seen on the GPU"
         )
-    )
-    waited = units.duration(profile.synchronization_ms)
-    figures.append(("Waits", f"{profile.synchronizations:,} for {waited}"))
+        figures.append(("Launches", said))
+    if profile.synchronizations is not None and profile.synchronization_ms is not None:
+        waited = units.duration(profile.synchronization_ms)
+        figures.append(("Waits", f"{profile.synchronizations:,} for {waited}"))
     if (
         profile.peak_allocated_bytes is not None
         and profile.peak_reserved_bytes is not None

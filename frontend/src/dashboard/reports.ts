@@ -130,10 +130,11 @@ function reportContent(report: CellReport): Content {
 }
 
 function figures(profile: CellProfile): HTMLElement {
-  const called = (count: number, ms: number) => `${count} in ${duration(ms)}`;
+  const called = (count: number | null, ms: number | null) =>
+    count === null ? NONE : `${count} in ${duration(ms)}`;
   const ofGpu: [string, string][] = [
     ['GPU busy', `${duration(profile.gpu_busy_ms)} (${busyShare(profile)})`],
-    ['Kernels', duration(profile.kernel_time_ms)],
+    ['Kernels', called(profile.kernel_calls, profile.kernel_time_ms)],
     ['Copies', duration(profile.copy_time_ms)],
     ['Launches', called(profile.launches, profile.launch_api_ms)],
     [

@@ -64,6 +64,7 @@ def analyse(events: Columns, run: Run) -> CellProfile:
     copies = on_gpu.where(~on_gpu.is_in(Category.KERNEL))
     calls = _calls(events, on_gpu, run)
     launches = int(calls.launches.sum())
+    blind = _saw_nothing(events, on_gpu, run)
     warnings = _warnings(events, on_gpu, calls, run)
     seen = _gpu_was_recorded(events, on_gpu, launches, run)
     operators, outermost = _operators(events, run)
@@ -80,10 +81,12 @@ def analyse(events: Columns, run: Run) -> CellProfile:
         kernel_calls=len(kernels) if seen else None,
         kernel_time_ms=_ms(int(kernels.duration_ns.sum())) if seen else None,
         copy_time_ms=_ms(int(copies.duration_ns.sum())) if seen else None,
-        launches=launches,
-        launch_api_ms=_total_ms(calls.api, calls.launches & ~calls.waits),
-        synchronizations=int(calls.waits.sum()),
-        synchronization_ms=_total_ms(calls.api, calls.waits),
+        launches=None if blind else launches,
+        launch_api_ms=None
+        if blind
+        else _total_ms(calls.api, calls.launches & ~calls.waits),
+        synchronizations=None if blind else int(calls.waits.sum()),
+        synchronization_ms=None if blind else _total_ms(calls.api, calls.waits),
         peak_allocated_bytes=run.peak_allocated_bytes,
         peak_reserved_bytes=run.peak_reserved_bytes,
         kernels=_kernel_rows(kernels),
@@ -154,6 +157,11 @@ def _gpu_was_recorded(
     return launches == 0 and (traced or not run.cuda_used)
 
 
+def _saw_nothing(events: Columns, on_gpu: Columns, run: Run) -> bool:
+    """CUDA is set up, and not even the profiler's own calls were recorded."""
+    return run.cuda_used and not len(on_gpu) and not events.is_in(Category.API).any()
+
+
 def _warnings(
     events: Columns, on_gpu: Columns, calls: _Calls, run: Run
 ) -> tuple[str, ...]:
@@ -170,7 +178,7 @@ def _warnings(
             f"The GPU's side of {launches - matched:,} of {launches:,} launches is "
             "missing: times on the GPU are lower bounds."
         )
-    if run.cuda_used and not events.is_in(Category.API).any() and not len(on_gpu):
+    if _saw_nothing(events, on_gpu, run):
         found.append(
             "The profiler recorded no CUDA call at all, not even its own: it sees "
             "nothing of the GPU in this kernel. Another profiler may hold it; "

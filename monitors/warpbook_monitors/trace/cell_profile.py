@@ -81,13 +81,14 @@ class CellProfile(Struct, frozen=True):
     kernel_time_ms: float | None
     copy_time_ms: float | None
     #: host calls that put work on the GPU, and the time spent in them (but not in
-    #: those that also wait for the GPU, which is counted as synchronization)
-    launches: int
-    launch_api_ms: float
+    #: those that also wait for the GPU, which is counted as synchronization); None
+    #: where the profiler was blind to them
+    launches: int | None
+    launch_api_ms: float | None
     #: host calls that wait for the GPU (blocking copies too), and the time spent
     #: in them
-    synchronizations: int
-    synchronization_ms: float
+    synchronizations: int | None
+    synchronization_ms: float | None
     #: the highest allocated and reserved memory of torch's allocator in the cell
     peak_allocated_bytes: int | None
     peak_reserved_bytes: int | None

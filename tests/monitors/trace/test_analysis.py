@@ -78,6 +78,7 @@ def test_launches_without_gpu_activity_are_incomplete_never_idle() -> None:
 def test_a_trace_without_even_the_profilers_own_calls_is_incomplete() -> None:
     found = figures(Event("aten::add", Category.OPERATOR, 0, 10))
     assert found.gpu_busy_ms is None
+    assert found.launches is found.synchronizations is found.launch_api_ms is None
     assert "sees nothing of the GPU" in only_warning(found)
 
 
