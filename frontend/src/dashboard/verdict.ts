@@ -24,7 +24,10 @@ export class VerdictLine implements Drawable {
         'aria-label': `What holds ${deviceLabel(device)} back`
       },
       this.pill,
-      h('p', {}, this.sentence, ' ', this.rule)
+      ' ',
+      this.sentence,
+      ' ',
+      this.rule
     );
   }
 
