@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from warpbook_monitors.errors import Unavailable
@@ -42,9 +43,7 @@ class GpusOrRecording:
             return self._gpus.open()
         except Unavailable as error:
             opened = self._recording.open()
-            return Opened(
-                opened.probes, (error.absence, *opened.absences), opened.replay
-            )
+            return replace(opened, absences=(error.absence, *opened.absences))
 
     def close(self) -> None:
         """Close both; the one that never opened has nothing to give back."""
