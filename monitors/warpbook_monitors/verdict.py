@@ -59,7 +59,7 @@ class Verdict(Struct, frozen=True):
 class Window:
     """The last seconds of the stream, for one thread."""
 
-    def __init__(self, seconds: float = 10.0) -> None:
+    def __init__(self, seconds: float = 3.0) -> None:
         """Judge over `seconds`."""
         self.seconds = seconds
         self._frames: deque[Frame] = deque()
@@ -244,15 +244,17 @@ def _little_work(
             "are too small, or they wait for another GPU.",
             f"{figures}: one kernel at a time on few multiprocessors",
         )
-    highest = max(
-        ("tensor_active_ratio", "dram_active_ratio", "fp32_active_ratio"),
-        key=lambda each: means.get(each, 0.0),
-    )
+    names = {
+        "tensor_active_ratio": "tensor",
+        "dram_active_ratio": "DRAM",
+        "fp32_active_ratio": "FP32",
+    }
+    highest = max(names, key=lambda each: means.get(each, 0.0))
     return Verdict(
         "unknown",
         "The chip works, and no unit is near its limit: mixed work, or waiting inside "
         "kernels. Profile a cell with %%gpuprof.",
-        f"{figures}; the busiest unit is {highest.split('_')[0]} with "
+        f"{figures}; the busiest unit is {names[highest]} with "
         f"{_percent(means.get(highest, 0.0))}, below {_percent(BOUND_RATIO)}",
     )
 
