@@ -30,14 +30,16 @@ class Seen:
     latencies_ms: list[float] = field(default_factory=list)
 
 
-async def view(url: str, hello: str, seen: Seen, connected: asyncio.Semaphore) -> None:
-    """One socket: say hello, then count."""
+async def view(
+    url: str, hello: str, counted: str, seen: Seen, connected: asyncio.Semaphore
+) -> None:
+    """One socket: say hello, then count the messages that begin with `counted`."""
     request = HTTPRequest(url, connect_timeout=120, request_timeout=120)
     client = await websocket_connect(request)
     await client.write_message(hello)
     connected.release()
-    while await client.read_message() is not None:
-        seen.messages += seen.counting
+    while (message := await client.read_message()) is not None:
+        seen.messages += seen.counting and str(message).startswith(counted)
 
 
 async def probe(port: int, path: str, token: str, seen: Seen) -> None:
@@ -67,6 +69,7 @@ async def main(order: dict[str, object]) -> None:
             view(
                 f"{url.replace('http', 'ws', 1)}{path}?token={token}",
                 str(order["hello"]),
+                str(order["counted"]),
                 seen,
                 connected,
             )

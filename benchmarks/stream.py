@@ -50,6 +50,8 @@ class Contender:
     python: Path
     sockets: tuple[str, ...]
     hello: str
+    #: how a message begins that is counted as delivered
+    counted: str = ""
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,9 @@ def contenders() -> list[Contender]:
     subscribe = json.dumps({"type": "subscribe", "protocol": 1, "rate_hz": RATE_HZ})
     here = Path(sys.executable)
     return [
-        Contender("warpbook", here, ("warpbook/api/v1/stream",), subscribe),
+        Contender(
+            "warpbook", here, ("warpbook/api/v1/stream",), subscribe, '{"type":"frame"'
+        ),
         Contender("nvdashboard, all charts", peer, charts, PEER_HELLO),
         Contender("nvdashboard, utilization only", peer, charts[:1], PEER_HELLO),
     ]
@@ -96,6 +100,7 @@ def measure(contender: Contender, viewers: int, gpus: int, seconds: float) -> Re
                             "pid": server.pid,
                             "sockets": contender.sockets,
                             "hello": contender.hello,
+                            "counted": contender.counted,
                             "viewers": viewers,
                             "seconds": seconds,
                         }
