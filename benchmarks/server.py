@@ -22,16 +22,16 @@ class Server:
         """Start it with a fresh home in `folder`, and wait until it answers."""
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
+            self.port: int = free.getsockname()[1]
         self.token = secrets.token_hex(16)
-        self.url = f"http://127.0.0.1:{port}/bench/"
+        self.url = f"http://127.0.0.1:{self.port}/bench/"
         home = folder / "home"
         home.mkdir()
         self._process = subprocess.Popen(
             [
                 python,
                 *("-m", "jupyter_server", "--no-browser", "--allow-root"),
-                f"--port={port}",
+                f"--port={self.port}",
                 "--ServerApp.base_url=/bench/",
                 f"--IdentityProvider.token={self.token}",
                 f"--ServerApp.root_dir={home}",

@@ -12,13 +12,18 @@ at random times whatever the earlier ones do, and processor time of the server.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import statistics
 import subprocess
 import sys
 import tempfile
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+import psutil
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "extension"), str(ROOT / "monitors")]
@@ -40,6 +45,7 @@ PEER_CHARTS = (
     "cpu_resource",
 )
 RATE_HZ = 10
+WARM_UP_S = 3.0
 
 
 @dataclass(frozen=True)
@@ -89,37 +95,76 @@ def measure(contender: Contender, viewers: int, gpus: int, seconds: float) -> Re
         library = build(Path(folder) / "library")
         stub = StubNvml(library, Path(folder) / "state", *["h200"] * gpus)
         with Server(contender.python, Path(folder), stub.env) as server:
-            load = subprocess.run(
-                [
-                    sys.executable,
-                    str(ROOT / "benchmarks" / "load.py"),
-                    json.dumps(
-                        {
-                            "url": server.url,
-                            "token": server.token,
-                            "pid": server.pid,
-                            "sockets": contender.sockets,
-                            "hello": contender.hello,
-                            "counted": contender.counted,
-                            "viewers": viewers,
-                            "seconds": seconds,
-                        }
-                    ),
-                ],
-                check=True,
-                capture_output=True,
-                text=True,
-            )
-    seen = json.loads(load.stdout)
-    cuts = statistics.quantiles(seen["latencies_ms"], n=100, method="inclusive")
-    asked = RATE_HZ * seconds * viewers * len(contender.sockets)
+            with viewing(contender, viewers, server) as messages:
+                time.sleep(WARM_UP_S)
+                process = psutil.Process(server.pid)
+                messages_before, cpu_before = messages(), process.cpu_times()
+                latencies_ms = probe(server, seconds)
+                messages_after, cpu_after = messages(), process.cpu_times()
+    cuts = statistics.quantiles(latencies_ms, n=100, method="inclusive")
+    # what the probe waited for slow answers is a part of the time that was measured
+    elapsed_s = messages_after[1] - messages_before[1]
+    asked = RATE_HZ * elapsed_s * viewers * len(contender.sockets)
+    cpu_s = (cpu_after.user + cpu_after.system) - (cpu_before.user + cpu_before.system)
     return Result(
-        delivered_ratio=seen["messages"] / asked,
+        delivered_ratio=(messages_after[0] - messages_before[0]) / asked,
         p50_ms=cuts[49],
         p95_ms=cuts[94],
         p99_ms=cuts[98],
-        cpu_ratio=seen["cpu_s"] / seconds,
+        cpu_ratio=cpu_s / elapsed_s,
     )
+
+
+@contextlib.contextmanager
+def viewing(
+    contender: Contender, viewers: int, server: Server
+) -> Iterator[Callable[[], tuple[int, float]]]:
+    """Viewers in a process of their own; gives a way to ask for count and time."""
+    address = server.url.replace("http", "ws", 1)
+    urls = [f"{address}{path}?token={server.token}" for path in contender.sockets]
+    order = {
+        "urls": urls * viewers,
+        "hello": contender.hello,
+        "counted": contender.counted,
+    }
+    load = subprocess.Popen(
+        [sys.executable, str(ROOT / "benchmarks" / "load.py"), json.dumps(order)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert load.stdin is not None and load.stdout is not None
+    load.stdout.readline()
+
+    def messages() -> tuple[int, float]:
+        assert load.stdin is not None and load.stdout is not None
+        load.stdin.write("\n")
+        load.stdin.flush()
+        return int(load.stdout.readline()), time.monotonic()
+
+    try:
+        yield messages
+    finally:
+        load.kill()
+        load.communicate()
+
+
+def probe(server: Server, seconds: float) -> list[float]:
+    """Latencies in ms of an unrelated request, from a process of its own."""
+    order = {
+        "port": server.port,
+        "path": "/bench/api/status",
+        "token": server.token,
+        "seconds": seconds,
+    }
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "benchmarks" / "probe.py"), json.dumps(order)],
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    latencies_ms: list[float] = json.loads(done.stdout)
+    return latencies_ms
 
 
 def spread(values: list[float], digits: int) -> str:
