@@ -25,6 +25,7 @@ from warpbook_monitors.frames import (
     Hello,
     Replay,
 )
+from warpbook_monitors.health import Condition
 from warpbook_monitors.trace.cell_profile import CellProfile
 from warpbook_monitors.verdict import Verdict
 
@@ -36,11 +37,13 @@ __all__ = [
     "CellReport",
     "ClientMessage",
     "CloseCode",
+    "Condition",
     "Device",
     "Devices",
     "Error",
     "Frame",
     "Gap",
+    "Health",
     "Hello",
     "Replay",
     "ServerMessage",
@@ -127,7 +130,16 @@ class Verdicts(Struct, frozen=True, tag="verdicts"):
     verdicts: dict[str, Verdict]
 
 
-ServerMessage = Hello | Devices | Frame | Gap | Error | CellReport | Verdicts
+class Health(Struct, frozen=True, tag="health"):
+    """What slowed each GPU over the last minute; comes once a second."""
+
+    time_ms: float
+    window_s: float
+    #: by device id, worst first; a GPU that is not read now is left out
+    conditions: dict[str, tuple[Condition, ...]]
+
+
+ServerMessage = Hello | Devices | Frame | Gap | Error | CellReport | Verdicts | Health
 
 
 class Capabilities(Struct, frozen=True):

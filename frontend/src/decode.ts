@@ -112,11 +112,19 @@ const profile = record({
 });
 
 const verdict = record({ kind: string, sentence: string, rule: string });
-const verdicts: Check = value =>
-  typeof value === 'object' &&
-  value !== null &&
-  Object.keys(value).length <= 200 &&
-  Object.values(value).every(verdict);
+const condition = record({
+  name: string,
+  severity: string,
+  share_ratio: number,
+  sentence: string
+});
+const byDevice =
+  (check: Check): Check =>
+  value =>
+    typeof value === 'object' &&
+    value !== null &&
+    Object.keys(value).length <= 200 &&
+    Object.values(value).every(check);
 
 const MESSAGES: Record<ServerMessage['type'], Check> = {
   hello: record({
@@ -153,7 +161,16 @@ const MESSAGES: Record<ServerMessage['type'], Check> = {
     status: string,
     profile
   }),
-  verdicts: record({ time_ms: number, window_s: number, verdicts })
+  verdicts: record({
+    time_ms: number,
+    window_s: number,
+    verdicts: byDevice(verdict)
+  }),
+  health: record({
+    time_ms: number,
+    window_s: number,
+    conditions: byDevice(list(condition, 20))
+  })
 };
 
 /** Decode one message; null for anything that is not one. */

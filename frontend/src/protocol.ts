@@ -106,6 +106,14 @@ export interface Completeness {
   readonly warnings: string[];
 }
 
+/** Something about a GPU that held for a part of the last minute. */
+export interface Condition {
+  readonly name: string;
+  readonly severity: 'fault' | 'normal' | 'warning';
+  readonly share_ratio: number;
+  readonly sentence: string;
+}
+
 /** All copies of one kind, such as "HtoD (Pinned -> Device)"; memsets too. */
 export interface CopyRow {
   readonly kind: string;
@@ -155,6 +163,14 @@ export interface Gap {
   readonly to_ms: number;
   readonly reason: 'expired' | 'not_watched' | 'restarted' | 'slow_reader';
   readonly message: string;
+}
+
+/** What slowed each GPU over the last minute; comes once a second. */
+export interface Health {
+  readonly type: 'health';
+  readonly time_ms: number;
+  readonly window_s: number;
+  readonly conditions: Record<string, Condition[]>;
 }
 
 /** The first message of a stream and the first line of a recording. */
@@ -266,6 +282,6 @@ export interface Verdicts {
 }
 
 export type ServerMessage =
-  Hello | Devices | Frame | Gap | Error | CellReport | Verdicts;
+  Hello | Devices | Frame | Gap | Error | CellReport | Verdicts | Health;
 
 export type ClientMessage = Subscribe | Unsubscribe;

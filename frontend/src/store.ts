@@ -10,9 +10,11 @@
 import type {
   Absence,
   CellReport,
+  Condition,
   Device,
   Frame,
   Gap,
+  Health,
   Replay,
   ServerMessage,
   State,
@@ -29,8 +31,8 @@ const BREAK_MS = 2_500;
 /** Frames that are later than this, for so long: a clock was set. */
 const LATE_MS = 2_500;
 const LATE_FOR_MS = 2_000;
-/** Verdicts come once a second. */
-const VERDICT_MS = 5_000;
+/** Verdicts and health come once a second. */
+const JUDGED_MS = 5_000;
 const KEPT_REPORTS = 100;
 const KEPT_GAPS = 100;
 
@@ -62,10 +64,12 @@ export class Store implements Listener {
   private byPosition: { id: string; columns: Float32Array[] }[] = [];
   private rows = 0;
   private silenceMs = longestSilenceMs(1);
-  /** When the newest frame and verdicts came, by the client's clock. */
+  /** When the newest frame and judgements came, by the client's clock. */
   private frameAtMs = -Infinity;
   private verdictsAtMs = -Infinity;
+  private healthAtMs = -Infinity;
   private verdicts: Verdicts['verdicts'] = {};
+  private conditions: Health['conditions'] = {};
   /** Late frames in a row: when they began, and the smallest offset among them. */
   private late: { sinceMs: number; offsetMs: number } | null = null;
 
@@ -97,10 +101,22 @@ export class Store implements Listener {
 
   /** What holds a GPU back now; null if nobody knows. */
   verdict(device: Device): Verdict | null {
-    const present =
-      this.latest(device).state === 'ok' &&
-      this.age(this.verdictsAtMs) <= VERDICT_MS;
-    return present ? (this.verdicts[device.id] ?? null) : null;
+    return this.isPresent(device, this.verdictsAtMs)
+      ? (this.verdicts[device.id] ?? null)
+      : null;
+  }
+
+  /** What slowed a GPU over the last minute, worst first; empty if nothing. */
+  health(device: Device): readonly Condition[] {
+    return this.isPresent(device, this.healthAtMs)
+      ? (this.conditions[device.id] ?? [])
+      : [];
+  }
+
+  private isPresent(device: Device, judgedAtMs: number): boolean {
+    return (
+      this.latest(device).state === 'ok' && this.age(judgedAtMs) <= JUDGED_MS
+    );
   }
 
   /** The rows from the last one before `fromMs` to the last one before `toMs`. */
@@ -152,6 +168,10 @@ export class Store implements Listener {
       case 'verdicts':
         this.verdicts = message.verdicts;
         this.verdictsAtMs = this.clientNow();
+        return;
+      case 'health':
+        this.conditions = message.conditions;
+        this.healthAtMs = this.clientNow();
         return;
       default:
         return;

@@ -27,10 +27,22 @@ const VERDICTS = {
   verdicts: { 'gpu:a': { kind: 'idle', sentence: 'Nothing runs.', rule: '' } }
 };
 
+const HEALTH = {
+  type: 'health',
+  time_ms: 1,
+  window_s: 60,
+  conditions: {
+    'gpu:a': [
+      { name: 'power cap', severity: 'normal', share_ratio: 0.6, sentence: '' }
+    ],
+    'gpu:b': []
+  }
+};
+
 test('messages of the protocol pass unchanged, with fields of a newer server', () => {
   const labelled = { ...FRAME, label: 'bf16 matmul' };
   const newer = { ...FRAME, new_field: 1 };
-  for (const message of [HELLO, FRAME, labelled, newer, VERDICTS]) {
+  for (const message of [HELLO, FRAME, labelled, newer, VERDICTS, HEALTH]) {
     assert.deepEqual(decode(JSON.stringify(message)), message);
   }
 });
@@ -56,6 +68,7 @@ test('what has not the shape is null and never throws', () => {
     JSON.stringify({ ...FRAME, label: 3 }),
     JSON.stringify({ ...VERDICTS, verdicts: { 'gpu:a': 'idle' } }),
     JSON.stringify({ ...VERDICTS, verdicts: null }),
+    JSON.stringify({ ...HEALTH, conditions: { 'gpu:a': {} } }),
     JSON.stringify({
       ...VERDICTS,
       verdicts: Array(201).fill({ kind: '', sentence: '', rule: '' })

@@ -184,6 +184,13 @@ test('a value that is no longer new is no value', () => {
   assert.equal(store.value(GPU, 'power_watts'), 1);
 });
 
+const CAP = {
+  name: 'power cap',
+  severity: 'normal',
+  share_ratio: 0.6,
+  sentence: 'Power cap, 60 % of the last minute.'
+} as const;
+
 test('a verdict goes when its GPU is not read, or when no other comes', () => {
   const { at, store, watch } = clocks();
   const idle = { kind: 'idle', sentence: 'Nothing runs.', rule: '' } as const;
@@ -196,12 +203,21 @@ test('a verdict goes when its GPU is not read, or when no other comes', () => {
     });
   };
   judge();
+  store.message({
+    type: 'health',
+    time_ms: at.server,
+    window_s: 60,
+    conditions: { 'gpu:a': [CAP] }
+  });
   assert.equal(store.verdict(GPU), null);
+  assert.deepEqual(store.health(GPU), []);
   watch(1);
+  assert.deepEqual(store.health(GPU), [CAP]);
   assert.deepEqual(store.verdict(GPU), idle);
   assert.equal(store.verdict({ ...GPU, id: 'gpu:b' }), null);
   watch(6);
   assert.equal(store.verdict(GPU), null);
+  assert.deepEqual(store.health(GPU), []);
   judge();
   assert.deepEqual(store.verdict(GPU), idle);
   store.message(frame(at.server + 100, [], 'lost'));

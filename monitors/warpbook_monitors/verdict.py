@@ -72,18 +72,18 @@ class Window:
 
     def judge(self, devices: Sequence[Device]) -> dict[str, Verdict]:
         """Judge each GPU by its id; one that is not read now is left out."""
-        verdicts = {}
-        for position, device in enumerate(devices):
-            readings = [
-                reading
-                for frame in self._frames
-                for reading in frame.readings
-                if reading.device == position
-            ]
-            if device.kind == "gpu" and readings and readings[-1].state == "ok":
-                rows = [each.values for each in readings if each.state == "ok"]
-                verdicts[device.id] = judge(device, rows)
-        return verdicts
+        rows: dict[int, list[Sequence[float | None]]] = {}
+        newest: dict[int, str] = {}
+        for frame in self._frames:
+            for reading in frame.readings:
+                newest[reading.device] = reading.state
+                if reading.state == "ok":
+                    rows.setdefault(reading.device, []).append(reading.values)
+        return {
+            device.id: judge(device, rows[position])
+            for position, device in enumerate(devices)
+            if device.kind == "gpu" and newest.get(position) == "ok"
+        }
 
 
 def judge(device: Device, readings: Sequence[Sequence[float | None]]) -> Verdict:
@@ -263,9 +263,9 @@ def _means(
     device: Device, readings: Sequence[Sequence[float | None]]
 ) -> dict[str, float]:
     means = {}
-    for column, metric in enumerate(device.metrics):
-        known = [row[column] for row in readings if row[column] is not None]
-        values = [value for value in known if value is not None]
+    columns = zip(*readings, strict=True)
+    for metric, column in zip(device.metrics, columns, strict=False):
+        values = [value for value in column if value is not None]
         if values and metric.state == "ok":
             means[metric.name] = sum(values) / len(values)
     return means

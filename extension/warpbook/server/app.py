@@ -12,6 +12,7 @@ from traitlets import Bool, Float, Int, Unicode
 
 from warpbook.server.bokehjs import bokehjs_folder
 from warpbook.server.broadcast import Broadcaster
+from warpbook.server.export import ExportHandler
 from warpbook.server.ingest import Ingest
 from warpbook.server.reports import Reports
 from warpbook.server.rest import (
@@ -108,6 +109,7 @@ class WarpbookApp(ExtensionApp):
             (f"{api}/capabilities", CapabilitiesHandler, shared),
             (f"{api}/state", StateHandler, shared),
             (f"{api}/history/figure", HistoryFigureHandler, shared),
+            (f"{api}/history/export", ExportHandler, shared),
             (
                 f"{api}/reports/([A-Za-z0-9-]{{1,64}})/figure",
                 ReportFigureHandler,

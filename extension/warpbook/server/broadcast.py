@@ -20,18 +20,16 @@ from warpbook.protocol import (
     Gap,
     Hello,
     StateNow,
-    Verdicts,
 )
+from warpbook.server.insight import Insight
 from warpbook.server.loop_lag import measure_loop_lag
 from warpbook.server.selection import Pace, Selection, encode
 from warpbook_monitors.history import History
 from warpbook_monitors.own_cost import Costs
 from warpbook_monitors.sampler import Message, Sampler
-from warpbook_monitors.verdict import Window
 
 #: how long a single request keeps the devices being read
 SCRAPE_WATCH_S = 5.0
-JUDGE_PERIOD_MS = 1000.0
 #: two ticks and a GPM window: the first frame that says anything of a woken GPU
 _WAKE_S = 0.35
 
@@ -72,8 +70,7 @@ class Broadcaster:
         self._scraped: asyncio.TimerHandle | None = None
         self._woken_s: float | None = None
         self._closed = False
-        self._window = Window()
-        self._judged_ms = 0.0
+        self._insight = Insight()
         costs.viewers = 0
         costs.frames_dropped = 0
 
@@ -126,7 +123,7 @@ class Broadcaster:
             absences=self.sampler.absences,
             replay=self.sampler.replay,
             frame=self.sampler.newest,
-            verdicts=self._window.judge(self.devices),
+            verdicts=self._insight.verdicts(self.devices),
         )
 
     def keep_watching(self, seconds: float) -> None:
@@ -201,7 +198,8 @@ class Broadcaster:
         if isinstance(message, Frame):
             self.history.append(message.time_ms, encoded)
             self._send_frame(message, encoded)
-            self._judge(message)
+            for told in self._insight.take(message, self.devices) or ():
+                self._send_watching(encode(told))
             return
         time_ms = message.to_ms if isinstance(message, Gap) else message.time_ms
         self.history.append(time_ms, encoded)
@@ -215,16 +213,6 @@ class Broadcaster:
         for group in self._groups.values():
             for viewer in tuple(group.viewers):
                 viewer.send(encoded)
-
-    def _judge(self, frame: Frame) -> None:
-        self._window.append(frame)
-        if frame.time_ms - self._judged_ms < JUDGE_PERIOD_MS:
-            return
-        self._judged_ms = frame.time_ms
-        verdicts = self._window.judge(self.devices)
-        if verdicts:
-            message = Verdicts(frame.time_ms, self._window.seconds, verdicts)
-            self._send_watching(encode(message))
 
     def _send_frame(self, frame: Frame, whole: bytes) -> None:
         dropped = 0

@@ -22,7 +22,7 @@ from warpbook.server.selection import MIN_RATE_HZ, encode
 _drawing = threading.Lock()
 
 
-class _Handler(APIHandler):
+class Handler(APIHandler):
     """A request of a view; polling is not a person's activity."""
 
     auth_resource = "warpbook"
@@ -38,6 +38,19 @@ class _Handler(APIHandler):
         self.set_header("Content-Type", "application/json")
         self.finish(encoded)
 
+    def time_argument(self, name: str, default: float | None = None) -> float:
+        """Read a Unix time in ms from the query."""
+        text = self.get_query_argument(name, None)
+        if text is None and default is not None:
+            return default
+        try:
+            time_ms = float(text or "")
+        except ValueError:
+            time_ms = math.nan
+        if not math.isfinite(time_ms):
+            raise web.HTTPError(400, f"{name} must be a Unix time in ms.")
+        return time_ms
+
     async def finish_figure(self, draw: Callable[[str], str]) -> None:
         """Draw off the event loop: the first time imports bokeh, almost a second."""
         theme = "dark" if self.get_query_argument("theme", "") == "dark" else "light"
@@ -49,7 +62,7 @@ class _Handler(APIHandler):
         self.finish_json((await asyncio.to_thread(drawn)).encode())
 
 
-class CapabilitiesHandler(_Handler):
+class CapabilitiesHandler(Handler):
     """`GET api/v1/capabilities`."""
 
     @web.authenticated
@@ -75,7 +88,7 @@ class CapabilitiesHandler(_Handler):
         )
 
 
-class StateHandler(_Handler):
+class StateHandler(Handler):
     """`GET api/v1/state`."""
 
     @web.authenticated
@@ -85,7 +98,7 @@ class StateHandler(_Handler):
         self.finish_json(encode(await self._broadcaster.state()))
 
 
-class HistoryFigureHandler(_Handler):
+class HistoryFigureHandler(Handler):
     """`GET api/v1/history/figure?device=ID&from_ms=&to_ms=`."""
 
     @web.authenticated
@@ -93,7 +106,7 @@ class HistoryFigureHandler(_Handler):
     async def get(self) -> None:
         """Draw one device's history in a span of time."""
         await self._broadcaster.ready()
-        from_ms, to_ms = self._time("from_ms"), self._time("to_ms")
+        from_ms, to_ms = self.time_argument("from_ms"), self.time_argument("to_ms")
         if not from_ms < to_ms:
             raise web.HTTPError(400, "from_ms must be before to_ms.")
         device_id = self.get_query_argument("device")
@@ -114,17 +127,8 @@ class HistoryFigureHandler(_Handler):
 
         await self.finish_figure(draw)
 
-    def _time(self, name: str) -> float:
-        try:
-            time_ms = float(self.get_query_argument(name))
-        except ValueError:
-            time_ms = math.nan
-        if not math.isfinite(time_ms):
-            raise web.HTTPError(400, f"{name} must be a Unix time in ms.")
-        return time_ms
 
-
-class ReportFigureHandler(_Handler):
+class ReportFigureHandler(Handler):
     """`GET api/v1/reports/<id>/figure`."""
 
     @web.authenticated

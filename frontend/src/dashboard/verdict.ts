@@ -1,4 +1,4 @@
-/** One line under a GPU's heading: what holds it back now, and how that was judged. */
+/** Under a GPU's heading: what holds it back now, and what slowed its clocks. */
 
 import type { Drawable } from '../chart/loop';
 import { h, setText } from '../dom';
@@ -8,6 +8,8 @@ import type { Store } from '../store';
 import { deviceLabel, verdictName } from '../words';
 
 const PERIOD_MS = 500;
+/** Worst first; more would push the charts out of sight. */
+const MOST_CONDITIONS = 3;
 
 export class VerdictLine implements Drawable {
   readonly node: HTMLElement;
@@ -27,7 +29,8 @@ export class VerdictLine implements Drawable {
       ' ',
       this.sentence,
       ' ',
-      this.rule
+      this.rule,
+      this.conditions
     );
   }
 
@@ -44,10 +47,29 @@ export class VerdictLine implements Drawable {
     setText(this.pill, verdict === null ? '' : verdictName(verdict.kind));
     setText(this.sentence, clip(verdict?.sentence ?? '', 300));
     setText(this.rule, clip(verdict?.rule ?? '', 300));
+    this.drawConditions();
+  }
+
+  private drawConditions(): void {
+    const conditions = this.store.health(this.device).slice(0, MOST_CONDITIONS);
+    while (this.conditions.children.length > conditions.length) {
+      this.conditions.lastElementChild?.remove();
+    }
+    conditions.forEach(({ severity, sentence }, index) => {
+      const item =
+        this.conditions.children[index] ??
+        this.conditions.appendChild(h('li', {}));
+      (item as HTMLElement).dataset['severity'] = severity;
+      setText(item, clip(sentence, 300));
+    });
   }
 
   private readonly pill = h('span', { class: 'wb-pill', hidden: '' });
   private readonly sentence = h('span', {});
   private readonly rule = h('small', { class: 'wb-rule' });
+  private readonly conditions = h('ul', {
+    class: 'wb-conditions',
+    'aria-label': 'Health'
+  });
   private drawnAt = -Infinity;
 }

@@ -1,0 +1,172 @@
+"""What slows a GPU's clocks, in words: normal, worth a look, or a fault.
+
+NVML says at each moment why the clocks are below their maximum (the bits of
+`nvmlClocksEventReasons` in nvml.h). Told here: how much of the last minute each
+reason held, and what a person should think of it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterable, Sequence
+from typing import Literal, NamedTuple
+
+from msgspec import Struct
+
+from warpbook_monitors.frames import Device, Frame
+
+Severity = Literal["normal", "warning", "fault"]
+
+
+class Condition(Struct, frozen=True):
+    """Something about a GPU that held for a part of the last minute."""
+
+    name: str
+    severity: Severity
+    #: of the readings of the window
+    share_ratio: float
+    #: for a person: what it is, for how long, and what to do
+    sentence: str
+
+
+class _Reason(NamedTuple):
+    bit: int
+    name: str
+    severity: Severity
+    words: str
+
+
+#: GPU idle (bit 0) is no reason: it says that there is nothing to clock up for
+_REASONS = (
+    _Reason(
+        0x08,
+        "hardware slowdown",
+        "fault",
+        "the hardware cut the clocks in half or more: check cooling and power supply",
+    ),
+    _Reason(
+        0x40,
+        "hardware thermal slowdown",
+        "fault",
+        "the GPU is too hot: check fans, airflow and the temperature of the room",
+    ),
+    _Reason(
+        0x80,
+        "power brake",
+        "fault",
+        "the machine told the GPU to save power at once: check the power supply",
+    ),
+    _Reason(
+        0x20,
+        "thermal slowdown",
+        "warning",
+        "the driver lowers the clocks to keep the temperature: check airflow",
+    ),
+    _Reason(
+        0x04,
+        "power cap",
+        "normal",
+        "the board is at its power limit{limit}: normal for dense matrix work",
+    ),
+    _Reason(
+        0x02,
+        "application clocks",
+        "normal",
+        "somebody set the clocks lower (nvidia-smi -ac or -lgc): speeds are not the "
+        "chip's best",
+    ),
+    _Reason(
+        0x10,
+        "sync boost",
+        "normal",
+        "this GPU keeps the clocks of the slowest one of its group",
+    ),
+    _Reason(0x100, "display clocks", "normal", "a display holds the clocks"),
+)
+_ORDER: dict[Severity, int] = {"fault": 0, "warning": 1, "normal": 2}
+
+#: a share that is smaller is a blip between two kinds of work
+LEAST_SHARE_RATIO = 0.01
+#: of the memory of a GPU, in use at the last reading
+FULL_RATIO = 0.95
+
+
+class Minute:
+    """The last minute of the stream, as far as health needs it; for one thread."""
+
+    def __init__(self, seconds: float = 60.0) -> None:
+        """Tell shares of `seconds`."""
+        self.seconds = seconds
+        self._flags: deque[tuple[float, list[tuple[int, int]]]] = deque()
+        #: by device: how often each combination of bits is in the window
+        self._counts: defaultdict[int, Counter[int]] = defaultdict(Counter)
+        self._newest: Frame | None = None
+
+    def append(self, frame: Frame, devices: Sequence[Device]) -> None:
+        """Take the newest frame; what is older than the window goes."""
+        self._newest = frame
+        flags = []
+        for reading in frame.readings:
+            device = devices[reading.device]
+            bits = _value(device, reading.values, "clocks_event_reasons")
+            if bits is not None:
+                flags.append((reading.device, int(bits)))
+                self._counts[reading.device][int(bits)] += 1
+        self._flags.append((frame.time_ms, flags))
+        while self._flags[0][0] < frame.time_ms - self.seconds * 1000:
+            for position, gone in self._flags.popleft()[1]:
+                self._counts[position][gone] -= 1
+
+    def conditions(self, devices: Sequence[Device]) -> dict[str, tuple[Condition, ...]]:
+        """Tell the conditions of each GPU that is read now, by its id, worst first."""
+        told = {}
+        for reading in self._newest.readings if self._newest else ():
+            device = devices[reading.device]
+            if device.kind != "gpu" or reading.state != "ok":
+                continue
+            clocks = _clocks(device, self._counts[reading.device])
+            found = [*_memory(device, reading.values), *clocks]
+            found.sort(key=lambda condition: _ORDER[condition.severity])
+            told[device.id] = tuple(found)
+        return told
+
+
+def _clocks(device: Device, flags: Counter[int]) -> Iterable[Condition]:
+    readings = flags.total()
+    limit = device.facts.get("power_limit_watts")
+    limit_words = f" of {limit:.0f} W" if isinstance(limit, int | float) else ""
+    for reason in _REASONS:
+        held = sum(count for bits, count in flags.items() if bits & reason.bit)
+        share = held / readings if readings else 0.0
+        if share < LEAST_SHARE_RATIO:
+            continue
+        words = reason.words.format(limit=limit_words)
+        yield Condition(
+            reason.name,
+            reason.severity,
+            round(share, 4),
+            f"{reason.name.capitalize()}, {100 * share:.0f} % of the last minute: "
+            f"{words}.",
+        )
+
+
+def _memory(device: Device, values: Sequence[float | None]) -> Iterable[Condition]:
+    used = _value(device, values, "memory_used_bytes")
+    total = device.facts.get("memory_total_bytes")
+    if used is None or not isinstance(total, int | float) or total <= 0:
+        return
+    if used / total >= FULL_RATIO:
+        yield Condition(
+            "memory",
+            "warning",
+            1.0,
+            f"Memory is {100 * used / total:.0f} % full: the next allocation may fail. "
+            "Restart kernels that need the GPU no more.",
+        )
+
+
+def _value(device: Device, values: Sequence[float | None], name: str) -> float | None:
+    for metric, value in zip(device.metrics, values, strict=False):
+        if metric.name == name:
+            return value
+    return None
