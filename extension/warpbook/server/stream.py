@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+import struct
 from collections.abc import Awaitable
 from typing import Any
 
@@ -14,7 +15,7 @@ from jupyter_server.base.handlers import JupyterHandler
 from jupyter_server.base.websocket import WebSocketMixin
 from jupyter_server.utils import ensure_async
 from tornado import web, websocket
-from tornado.iostream import IOStream
+from tornado.iostream import IOStream, StreamClosedError
 
 from warpbook.protocol import (
     MAX_CLIENT_MESSAGE_BYTES,
@@ -190,10 +191,13 @@ class StreamHandler(WebSocketMixin, websocket.WebSocketHandler, JupyterHandler):
         return stream is not None and stream.writing()
 
     def _write(self, encoded: bytes) -> None:
-        # not awaited: one slow viewer must not hold up the others
-        with contextlib.suppress(websocket.WebSocketClosedError):
-            written = asyncio.ensure_future(self.write_message(encoded))
-            written.add_done_callback(_forget)
+        connection, stream = self.ws_connection, self._stream()
+        if connection is None or stream is None or connection.is_closing():
+            return
+        # not awaited, and not by write_message, which makes a task for each message:
+        # a burst to many viewers holds up other requests, and one slow viewer nobody
+        with contextlib.suppress(StreamClosedError):
+            stream.write(text_frame(encoded))
 
     def _bound_send_buffer(self) -> None:
         stream = self._stream()
@@ -206,7 +210,11 @@ class StreamHandler(WebSocketMixin, websocket.WebSocketHandler, JupyterHandler):
         return None if self.ws_connection is None else self.ws_connection.stream
 
 
-def _forget(written: asyncio.Future[None]) -> None:
-    """Take the outcome of a write whose viewer may have gone."""
-    if not written.cancelled():
-        written.exception()
+def text_frame(payload: bytes) -> bytes:
+    """A whole text message from server to client: RFC 6455, section 5.2."""
+    size = len(payload)
+    if size < 126:
+        return struct.pack("!BB", 0x81, size) + payload
+    if size < 1 << 16:
+        return struct.pack("!BBH", 0x81, 126, size) + payload
+    return struct.pack("!BBQ", 0x81, 127, size) + payload
