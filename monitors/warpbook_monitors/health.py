@@ -124,14 +124,19 @@ class Minute:
             device = devices[reading.device]
             if device.kind != "gpu" or reading.state != "ok":
                 continue
-            clocks = _clocks(device, self._counts[reading.device])
+            clocks = _clocks(device, self._counts[reading.device], self._span())
             found = [*_memory(device, reading.values), *clocks]
             found.sort(key=lambda condition: _ORDER[condition.severity])
             told[device.id] = tuple(found)
         return told
 
+    def _span(self) -> str:
+        """Name the time that was seen, which may be less than the window."""
+        seen_s = (self._flags[-1][0] - self._flags[0][0]) / 1000
+        return "minute" if seen_s > 55 else f"{max(seen_s, 1):.0f} s"
 
-def _clocks(device: Device, flags: Counter[int]) -> Iterable[Condition]:
+
+def _clocks(device: Device, flags: Counter[int], span: str) -> Iterable[Condition]:
     readings = flags.total()
     limit = device.facts.get("power_limit_watts")
     limit_words = f" of {limit:.0f} W" if isinstance(limit, int | float) else ""
@@ -145,7 +150,7 @@ def _clocks(device: Device, flags: Counter[int]) -> Iterable[Condition]:
             reason.name,
             reason.severity,
             round(share, 4),
-            f"{reason.name.capitalize()}, {100 * share:.0f} % of the last minute: "
+            f"{reason.name.capitalize()}, {100 * share:.0f} % of the last {span}: "
             f"{words}.",
         )
 

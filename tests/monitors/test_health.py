@@ -26,12 +26,17 @@ def after(*rows: tuple[float | None, float | None]) -> tuple[Condition, ...]:
 
 
 def test_a_power_cap_is_told_with_its_share_and_is_normal() -> None:
-    (cap,) = after(*[(4.0, 1.0)] * 63, *[(0.0, 1.0)] * 37)
+    (cap,) = after(*[(4.0, 1.0)] * 378, *[(0.0, 1.0)] * 222)
     assert (cap.name, cap.severity, cap.share_ratio) == ("power cap", "normal", 0.63)
     assert cap.sentence == (
         "Power cap, 63 % of the last minute: the board is at its power limit of 700 W: "
         "normal for dense matrix work."
     )
+
+
+def test_a_share_is_never_said_of_more_time_than_was_seen() -> None:
+    (cap,) = after(*[(4.0, 1.0)] * 101)
+    assert cap.sentence.startswith("Power cap, 100 % of the last 10 s: ")
 
 
 @pytest.mark.parametrize(
