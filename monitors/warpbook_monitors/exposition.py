@@ -25,6 +25,9 @@ from warpbook_monitors.sampler import Sampler
 #: an older frame says how things were, not how they are
 FRESH_MS = 5000.0
 
+#: Prometheus scrapes every 15 to 60 s; after two that did not come, nobody watches
+SCRAPE_WATCH_S = 150.0
+
 _KINDS: dict[str, dict[str, MetricKind]] = {
     "gpu": {**NVML, **GPM},
     "host": HOST,

@@ -11,13 +11,10 @@ import time
 from prometheus_client import CollectorRegistry, start_http_server
 
 from warpbook.cli.errors import CommandError
-from warpbook_monitors.exposition import SamplerCollector
+from warpbook_monitors.exposition import SCRAPE_WATCH_S, SamplerCollector
 from warpbook_monitors.open_sources import live_sources
 from warpbook_monitors.own_cost import Costs, OwnCostSource
 from warpbook_monitors.sampler import Sampler
-
-#: Prometheus scrapes every 15 to 60 s; after two that did not come, nobody watches
-WATCH_S = 150.0
 
 
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -91,7 +88,7 @@ class _ScrapeWatch:
     def rest_if_unscraped(self) -> None:
         with self._lock:
             scraped_s = self._scraped_s
-            if scraped_s is not None and time.monotonic() - scraped_s > WATCH_S:
+            if scraped_s is not None and time.monotonic() - scraped_s > SCRAPE_WATCH_S:
                 self._watch.close()
                 self._scraped_s = None
 

@@ -22,14 +22,11 @@ from warpbook.server.rest import (
     StateHandler,
 )
 from warpbook.server.stream import StreamHandler
-from warpbook_monitors.exposition import SamplerCollector
+from warpbook_monitors.exposition import SCRAPE_WATCH_S, SamplerCollector
 from warpbook_monitors.history import History
 from warpbook_monitors.open_sources import default_sources, replay_sources
 from warpbook_monitors.own_cost import Costs, OwnCostSource
 from warpbook_monitors.sampler import BASE_RATE_HZ, Sampler
-
-#: Prometheus scrapes every 15 to 60 s; after two that did not come, nobody watches
-PROMETHEUS_WATCH_S = 150.0
 
 
 class WarpbookApp(ExtensionApp):
@@ -84,7 +81,7 @@ class WarpbookApp(ExtensionApp):
         self._ingest = Ingest(self._broadcaster, self._reports)
         self._ingest.start()
         self._collector = SamplerCollector(
-            sampler, lambda: self._broadcaster.keep_watching(PROMETHEUS_WATCH_S)
+            sampler, lambda: self._broadcaster.keep_watching(SCRAPE_WATCH_S)
         )
         if self.prometheus:
             REGISTRY.register(self._collector)
