@@ -26,13 +26,18 @@ WIDTH = 80
 #: A schema spells a Literal out at each use; these get their Python name back.
 LITERALS = {
     frozenset(get_args(getattr(frames, name))): name
-    for name in ("State", "AbsenceReason", "Unit", "DeviceKind")
+    for name in ("State", "AbsenceReason", "Unit", "DeviceKind", "Severity")
 }
 UNIONS = {
     "ServerMessage": protocol.ServerMessage,
     "ClientMessage": protocol.ClientMessage,
 }
-ANSWERS = (protocol.Capabilities, protocol.StateNow)
+ANSWERS = (
+    protocol.Capabilities,
+    protocol.StateNow,
+    protocol.SpanStatistics,
+    protocol.Detail,
+)
 
 Schema = dict[str, Any]
 

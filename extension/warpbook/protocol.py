@@ -20,33 +20,56 @@ from warpbook_monitors.frames import (
     Absence,
     Device,
     Devices,
+    Event,
     Frame,
     Gap,
     Hello,
     Replay,
+    Severity,
 )
 from warpbook_monitors.health import Condition
+from warpbook_monitors.holders import DeviceHolders, Holder
+from warpbook_monitors.outlook import MemoryOutlook
+from warpbook_monitors.span import DeviceSpan, MetricSpan
 from warpbook_monitors.trace.cell_profile import CellProfile
 from warpbook_monitors.verdict import Verdict
 
 __all__ = [
     "PROTOCOL_VERSION",
     "Absence",
+    "Alert",
+    "Alerts",
+    "Allocator",
     "Capabilities",
     "CellProfile",
     "CellReport",
+    "CellRun",
     "ClientMessage",
     "CloseCode",
     "Condition",
+    "Detail",
+    "DetailColumn",
     "Device",
+    "DeviceHolders",
+    "DeviceReceipt",
+    "DeviceSpan",
     "Devices",
     "Error",
+    "Event",
     "Frame",
     "Gap",
     "Health",
     "Hello",
+    "Holder",
+    "Holders",
+    "MemoryOutlook",
+    "MetricSpan",
+    "Outlook",
+    "PostMortem",
+    "Receipt",
     "Replay",
     "ServerMessage",
+    "SpanStatistics",
     "StateNow",
     "Subscribe",
     "Unsubscribe",
@@ -139,7 +162,166 @@ class Health(Struct, frozen=True, tag="health"):
     conditions: dict[str, tuple[Condition, ...]]
 
 
-ServerMessage = Hello | Devices | Frame | Gap | Error | CellReport | Verdicts | Health
+class Holders(Struct, frozen=True, tag="holders"):
+    """Who holds the memory of each GPU; comes every few seconds."""
+
+    time_ms: float
+    #: by device id; a GPU that is not read now is left out
+    devices: dict[str, DeviceHolders]
+
+
+class Outlook(Struct, frozen=True, tag="outlook"):
+    """Where the memory of each GPU is heading; comes every few seconds."""
+
+    time_ms: float
+    window_s: float
+    #: by device id; a GPU without a reading of its memory is left out
+    devices: dict[str, MemoryOutlook]
+
+
+class PostMortem(Struct, frozen=True, tag="post_mortem"):
+    """A cell ran out of GPU memory: who held what at that moment."""
+
+    time_ms: float
+    kernel_id: str
+    notebook: str | None
+    cell_id: str | None
+    #: id of the device that was full; None where that is not known
+    device: str | None
+    #: what the failed allocation asked for
+    asked_bytes: int | None
+    holders: DeviceHolders | None
+    #: the finding and what to do, for a person
+    sentence: str
+
+
+class Allocator(Struct, frozen=True):
+    """What torch's caching allocator counted in a kernel, over one cell."""
+
+    #: CUDA's index in that kernel, and the UUID of the GPU where torch tells it
+    index: int
+    uuid: str | None
+    allocated_bytes: int
+    reserved_bytes: int
+    #: the most within the cell
+    peak_allocated_bytes: int
+    #: how often memory had to be freed and asked for again within the cell
+    retries: int
+
+
+class CellRun(Struct, frozen=True):
+    """A cell that ran, as its kernel saw it: `POST /v1/cells` of the ingest."""
+
+    #: unique, chosen by the kernel
+    id: Annotated[str, Meta(pattern="^[A-Za-z0-9-]{1,64}$")]
+    protocol: int
+    kernel_id: str
+    notebook: str | None
+    cell_id: str | None
+    execution_count: int | None
+    #: first line of the cell
+    title: Annotated[str, Meta(max_length=200)]
+    started_ms: float
+    ended_ms: float
+    status: Literal["ok", "error", "interrupted"]
+    #: one for each GPU that torch used; empty where torch was not loaded
+    allocators: tuple[Allocator, ...] = ()
+
+
+class DeviceReceipt(Struct, frozen=True):
+    """One GPU over one cell. The figures are the whole device's."""
+
+    span: DeviceSpan
+    #: whether others held memory on it meanwhile; None where that is not known
+    shared: bool | None
+    #: what a short cell, or a missing reading, makes unsure, in words
+    notes: tuple[str, ...] = ()
+
+
+class Receipt(Struct, frozen=True, tag="receipt"):
+    """What a cell cost, from the server's history; no trace was taken."""
+
+    cell: CellRun
+    wall_ms: float
+    #: the GPUs that the cell may have used
+    devices: tuple[DeviceReceipt, ...]
+    #: one line for a person, figures and units
+    line: str
+    #: the same cell's run before, without its own "previous"
+    previous: Receipt | None = None
+
+
+class Alert(Struct, frozen=True):
+    """A rule that holds, or held until lately."""
+
+    #: unique; the same from the beginning of an alert to its end
+    id: str
+    rule: str
+    severity: Severity
+    #: id of the device, where it is about one
+    device: str | None
+    title: str
+    #: what happened and what to do
+    text: str
+    since_ms: float
+    #: None while it holds
+    until_ms: float | None = None
+
+
+class Alerts(Struct, frozen=True, tag="alerts"):
+    """All alerts that hold or ended lately; after each hello and when one changes.
+
+    Sent to every connected page, also one that is hidden and takes no frames.
+    """
+
+    time_ms: float
+    alerts: tuple[Alert, ...]
+
+
+ServerMessage = (
+    Hello
+    | Devices
+    | Frame
+    | Gap
+    | Event
+    | Error
+    | CellReport
+    | Verdicts
+    | Health
+    | Holders
+    | Outlook
+    | PostMortem
+    | Receipt
+    | Alerts
+)
+
+
+class SpanStatistics(Struct, frozen=True):
+    """Answer of `GET .../api/v1/history/span?from_ms=&to_ms=`: all devices."""
+
+    from_ms: float
+    to_ms: float
+    devices: tuple[DeviceSpan, ...]
+    #: in words, if the history does not hold all of the span
+    note: str
+
+
+class DetailColumn(Struct, frozen=True):
+    """One metric in equal steps; None where a step has no reading."""
+
+    least: tuple[float | None, ...]
+    mean: tuple[float | None, ...]
+    most: tuple[float | None, ...]
+
+
+class Detail(Struct, frozen=True):
+    """Answer of `GET .../api/v1/history/detail`: one device, as many steps as asked."""
+
+    device: str
+    from_ms: float
+    step_ms: float
+    #: by metric name
+    columns: dict[str, DetailColumn]
 
 
 class Capabilities(Struct, frozen=True):

@@ -125,6 +125,90 @@ const byDevice =
     value !== null &&
     Object.keys(value).length <= 200 &&
     Object.values(value).every(check);
+const spanOfDevice = record({
+  device: string,
+  metrics: byDevice(
+    record({
+      mean: optional(number),
+      least: optional(number),
+      most: optional(number),
+      covered_ratio: number
+    })
+  ),
+  energy_joules: optional(number),
+  energy_basis: optional(string),
+  conditions: list(condition, 20)
+});
+const holder = record({
+  kind: string,
+  name: string,
+  used_bytes: optional(number),
+  pids: list(whole, 10_000),
+  kernel_id: optional(string),
+  user: optional(string),
+  execution_state: optional(string),
+  idle_s: optional(number),
+  allocated_bytes: optional(number),
+  reserved_bytes: optional(number)
+});
+const holders = record({
+  holders: list(holder, 1000),
+  unattributed_bytes: optional(number),
+  notes: list(string, 20)
+});
+const outlook = record({
+  used_bytes: number,
+  total_bytes: number,
+  slope_bytes_per_s: optional(number),
+  full_in_s: optional(number),
+  sentence: string
+});
+const alert = record({
+  id: string,
+  rule: string,
+  severity: string,
+  device: optional(string),
+  title: string,
+  text: string,
+  since_ms: number,
+  until_ms: optional(number)
+});
+const receipt: Check = value =>
+  record({
+    cell: record({
+      id: string,
+      kernel_id: string,
+      notebook: optional(string),
+      cell_id: optional(string),
+      execution_count: optional(whole),
+      title: string,
+      started_ms: number,
+      ended_ms: number,
+      status: string,
+      allocators: list(
+        record({
+          index: whole,
+          uuid: optional(string),
+          allocated_bytes: number,
+          reserved_bytes: number,
+          peak_allocated_bytes: number,
+          retries: number
+        }),
+        200
+      )
+    }),
+    wall_ms: number,
+    devices: list(
+      record({
+        span: spanOfDevice,
+        shared: optional(value => typeof value === 'boolean'),
+        notes: list(string, 20)
+      }),
+      200
+    ),
+    line: string,
+    previous: optional(receipt)
+  })(value);
 
 const MESSAGES: Record<ServerMessage['type'], Check> = {
   hello: record({
@@ -170,7 +254,35 @@ const MESSAGES: Record<ServerMessage['type'], Check> = {
     time_ms: number,
     window_s: number,
     conditions: byDevice(list(condition, 20))
-  })
+  }),
+  event: record({
+    time_ms: number,
+    device: string,
+    kind: string,
+    code: optional(whole),
+    severity: string,
+    title: string,
+    meaning: string,
+    remedy: string
+  }),
+  holders: record({ time_ms: number, devices: byDevice(holders) }),
+  outlook: record({
+    time_ms: number,
+    window_s: number,
+    devices: byDevice(outlook)
+  }),
+  post_mortem: record({
+    time_ms: number,
+    kernel_id: string,
+    notebook: optional(string),
+    cell_id: optional(string),
+    device: optional(string),
+    asked_bytes: optional(number),
+    holders: optional(holders),
+    sentence: string
+  }),
+  receipt,
+  alerts: record({ time_ms: number, alerts: list(alert, 1000) })
 };
 
 /** Decode one message; null for anything that is not one. */

@@ -35,7 +35,9 @@ export type Unit =
   | 'ratio'
   | 'watts';
 
-export type DeviceKind = 'gpu' | 'host' | 'monitor';
+export type DeviceKind = 'gpu' | 'host' | 'mig' | 'monitor';
+
+export type Severity = 'fault' | 'normal' | 'warning';
 
 /** Something a person may expect here and that is not there, and why. */
 export interface Absence {
@@ -43,6 +45,38 @@ export interface Absence {
   readonly reason: AbsenceReason;
   readonly message: string;
   readonly remedy: string;
+}
+
+/** A rule that holds, or held until lately. */
+export interface Alert {
+  readonly id: string;
+  readonly rule: string;
+  readonly severity: Severity;
+  readonly device: string | null;
+  readonly title: string;
+  readonly text: string;
+  readonly since_ms: number;
+  readonly until_ms: number | null;
+}
+
+/**
+ * All alerts that hold or ended lately; after each hello and when one changes.
+ * Sent to every connected page, also one that is hidden and takes no frames.
+ */
+export interface Alerts {
+  readonly type: 'alerts';
+  readonly time_ms: number;
+  readonly alerts: Alert[];
+}
+
+/** What torch's caching allocator counted in a kernel, over one cell. */
+export interface Allocator {
+  readonly index: number;
+  readonly uuid: string | null;
+  readonly allocated_bytes: number;
+  readonly reserved_bytes: number;
+  readonly peak_allocated_bytes: number;
+  readonly retries: number;
 }
 
 /** Answer of `GET <base_url>/warpbook/api/v1/capabilities`. */
@@ -98,6 +132,21 @@ export interface CellReport {
   readonly profile: CellProfile;
 }
 
+/** A cell that ran, as its kernel saw it: `POST /v1/cells` of the ingest. */
+export interface CellRun {
+  readonly id: string;
+  readonly protocol: number;
+  readonly kernel_id: string;
+  readonly notebook: string | null;
+  readonly cell_id: string | null;
+  readonly execution_count: number | null;
+  readonly title: string;
+  readonly started_ms: number;
+  readonly ended_ms: number;
+  readonly status: 'error' | 'interrupted' | 'ok';
+  readonly allocators: Allocator[];
+}
+
 /** How much of what the cell did is in the trace. */
 export interface Completeness {
   readonly launches: number;
@@ -109,7 +158,7 @@ export interface Completeness {
 /** Something about a GPU that held for a part of the last minute. */
 export interface Condition {
   readonly name: string;
-  readonly severity: 'fault' | 'normal' | 'warning';
+  readonly severity: Severity;
   readonly share_ratio: number;
   readonly sentence: string;
 }
@@ -122,6 +171,24 @@ export interface CopyRow {
   readonly time_ms: number;
 }
 
+/**
+ * Answer of `GET .../api/v1/history/detail`: one device, as many steps as
+ * asked.
+ */
+export interface Detail {
+  readonly device: string;
+  readonly from_ms: number;
+  readonly step_ms: number;
+  readonly columns: Record<string, DetailColumn>;
+}
+
+/** One metric in equal steps; None where a step has no reading. */
+export interface DetailColumn {
+  readonly least: (number | null)[];
+  readonly mean: (number | null)[];
+  readonly most: (number | null)[];
+}
+
 /** Something that is read: a GPU, the host, or warpbook's own monitor. */
 export interface Device {
   readonly id: string;
@@ -131,6 +198,29 @@ export interface Device {
   readonly origin: 'live' | 'replay';
   readonly metrics: Metric[];
   readonly facts: Record<string, string | number>;
+}
+
+/** All who hold memory of one GPU, most first. */
+export interface DeviceHolders {
+  readonly holders: Holder[];
+  readonly unattributed_bytes: number | null;
+  readonly notes: string[];
+}
+
+/** One GPU over one cell. The figures are the whole device's. */
+export interface DeviceReceipt {
+  readonly span: DeviceSpan;
+  readonly shared: boolean | null;
+  readonly notes: string[];
+}
+
+/** One device over a span. */
+export interface DeviceSpan {
+  readonly device: string;
+  readonly metrics: Record<string, MetricSpan>;
+  readonly energy_joules: number | null;
+  readonly energy_basis: 'counter' | 'power' | null;
+  readonly conditions: Condition[];
 }
 
 /** The descriptions changed (a GPU came back, a permission went away). */
@@ -145,6 +235,20 @@ export interface Error {
   readonly type: 'error';
   readonly code: 'devices' | 'garbage' | 'protocol_version' | 'rate' | 'since';
   readonly message: string;
+}
+
+/** Something that a GPU told by itself: an XID error, an ECC error. */
+export interface Event {
+  readonly type: 'event';
+  readonly time_ms: number;
+  readonly device: string;
+  readonly kind:
+    'ecc_double_bit' | 'ecc_single_bit' | 'page_retirement' | 'xid';
+  readonly code: number | null;
+  readonly severity: Severity;
+  readonly title: string;
+  readonly meaning: string;
+  readonly remedy: string;
 }
 
 /** All devices at one tick of the sampler's clock. */
@@ -185,6 +289,30 @@ export interface Hello {
   readonly replay: Replay | null;
 }
 
+/**
+ * One who holds memory: a kernel, another program, or all other users'
+ * together.
+ */
+export interface Holder {
+  readonly kind: 'kernel' | 'other_users' | 'program';
+  readonly name: string;
+  readonly used_bytes: number | null;
+  readonly pids: number[];
+  readonly kernel_id: string | null;
+  readonly user: string | null;
+  readonly execution_state: string | null;
+  readonly idle_s: number | null;
+  readonly allocated_bytes: number | null;
+  readonly reserved_bytes: number | null;
+}
+
+/** Who holds the memory of each GPU; comes every few seconds. */
+export interface Holders {
+  readonly type: 'holders';
+  readonly time_ms: number;
+  readonly devices: Record<string, DeviceHolders>;
+}
+
 /** All calls of one GPU kernel. */
 export interface KernelRow {
   readonly name: string;
@@ -201,6 +329,15 @@ export interface Lane {
   readonly names: number[];
 }
 
+/** The memory of one GPU now, and its trend. */
+export interface MemoryOutlook {
+  readonly used_bytes: number;
+  readonly total_bytes: number;
+  readonly slope_bytes_per_s: number | null;
+  readonly full_in_s: number | null;
+  readonly sentence: string;
+}
+
 /** One column of a device's readings. */
 export interface Metric {
   readonly name: string;
@@ -210,11 +347,40 @@ export interface Metric {
   readonly why: string;
 }
 
+/** One metric over a span; None where there was no reading. */
+export interface MetricSpan {
+  readonly mean: number | null;
+  readonly least: number | null;
+  readonly most: number | null;
+  readonly covered_ratio: number;
+}
+
 /** All calls of one operator on the host (torch's `aten::` names). */
 export interface OperatorRow {
   readonly name: string;
   readonly calls: number;
   readonly self_ms: number;
+}
+
+/** Where the memory of each GPU is heading; comes every few seconds. */
+export interface Outlook {
+  readonly type: 'outlook';
+  readonly time_ms: number;
+  readonly window_s: number;
+  readonly devices: Record<string, MemoryOutlook>;
+}
+
+/** A cell ran out of GPU memory: who held what at that moment. */
+export interface PostMortem {
+  readonly type: 'post_mortem';
+  readonly time_ms: number;
+  readonly kernel_id: string;
+  readonly notebook: string | null;
+  readonly cell_id: string | null;
+  readonly device: string | null;
+  readonly asked_bytes: number | null;
+  readonly holders: DeviceHolders | null;
+  readonly sentence: string;
 }
 
 /** One device at one tick. */
@@ -225,12 +391,30 @@ export interface Reading {
   readonly why: string;
 }
 
+/** What a cell cost, from the server's history; no trace was taken. */
+export interface Receipt {
+  readonly type: 'receipt';
+  readonly cell: CellRun;
+  readonly wall_ms: number;
+  readonly devices: DeviceReceipt[];
+  readonly line: string;
+  readonly previous: Receipt | null;
+}
+
 /** Which recording is being played, so that every view can say so. */
 export interface Replay {
   readonly name: string;
   readonly recorded_ms: number;
   readonly duration_ms: number;
   readonly description: string;
+}
+
+/** Answer of `GET .../api/v1/history/span?from_ms=&to_ms=`: all devices. */
+export interface SpanStatistics {
+  readonly from_ms: number;
+  readonly to_ms: number;
+  readonly devices: DeviceSpan[];
+  readonly note: string;
 }
 
 /** Answer of `GET .../api/v1/state` and of the ingest: the newest frame. */
@@ -282,6 +466,19 @@ export interface Verdicts {
 }
 
 export type ServerMessage =
-  Hello | Devices | Frame | Gap | Error | CellReport | Verdicts | Health;
+  | Hello
+  | Devices
+  | Frame
+  | Gap
+  | Event
+  | Error
+  | CellReport
+  | Verdicts
+  | Health
+  | Holders
+  | Outlook
+  | PostMortem
+  | Receipt
+  | Alerts;
 
 export type ClientMessage = Subscribe | Unsubscribe;

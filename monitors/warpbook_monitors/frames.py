@@ -38,7 +38,9 @@ Unit = Literal[
     "ms",
     "flags",
 ]
-DeviceKind = Literal["gpu", "host", "monitor"]
+#: "mig" is an instance of a GPU: its facts name the GPU in "parent"
+DeviceKind = Literal["gpu", "mig", "host", "monitor"]
+Severity = Literal["normal", "warning", "fault"]
 
 
 class Metric(Struct, frozen=True):
@@ -56,7 +58,7 @@ class Metric(Struct, frozen=True):
 class Device(Struct, frozen=True):
     """Something that is read: a GPU, the host, or warpbook's own monitor."""
 
-    #: stable over restarts: "gpu:<uuid>", "host", "monitor"
+    #: stable over restarts: "gpu:<uuid>", "mig:<uuid>", "host", "monitor"
     id: str
     kind: DeviceKind
     name: str
@@ -145,4 +147,21 @@ class Gap(Struct, frozen=True, tag="gap"):
     message: str
 
 
-Telemetry = Hello | Devices | Frame | Gap
+class Event(Struct, frozen=True, tag="event"):
+    """Something that a GPU told by itself: an XID error, an ECC error."""
+
+    time_ms: float
+    #: id of the device
+    device: str
+    kind: Literal["xid", "ecc_single_bit", "ecc_double_bit", "page_retirement"]
+    #: the XID number; None for the others
+    code: int | None
+    severity: Severity
+    #: for a person: what it is
+    title: str
+    #: what it means, and what to do
+    meaning: str
+    remedy: str
+
+
+Telemetry = Hello | Devices | Frame | Gap | Event

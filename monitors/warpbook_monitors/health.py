@@ -9,13 +9,11 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Sequence
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from msgspec import Struct
 
-from warpbook_monitors.frames import Device, Frame
-
-Severity = Literal["normal", "warning", "fault"]
+from warpbook_monitors.frames import Device, Frame, Severity
 
 
 class Condition(Struct, frozen=True):

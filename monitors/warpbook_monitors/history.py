@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 import msgspec
 
-from warpbook_monitors.frames import Devices, Frame, Gap
+from warpbook_monitors.frames import Devices, Event, Frame, Gap
 
-Message = Frame | Gap | Devices
+Message = Frame | Gap | Devices | Event
 decode = msgspec.json.Decoder(Message).decode
 
 

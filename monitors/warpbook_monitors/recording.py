@@ -21,6 +21,7 @@ from warpbook_monitors.frames import (
     PROTOCOL_VERSION,
     Device,
     Devices,
+    Event,
     Frame,
     Gap,
     Hello,
@@ -175,7 +176,7 @@ def _check_time(time_ms: float) -> None:
 def _check_message(message: Telemetry, hello: Hello, frames: list[Frame]) -> None:
     if isinstance(message, Hello):
         raise _Wrong("A second hello: two recordings in one file.")
-    if isinstance(message, Gap):
+    if isinstance(message, Gap | Event):
         return
     if isinstance(message, Devices):
         if _columns(message.devices) != _columns(hello.devices):

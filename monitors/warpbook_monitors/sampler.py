@@ -18,6 +18,7 @@ from warpbook_monitors.frames import (
     Absence,
     Device,
     Devices,
+    Event,
     Frame,
     Gap,
     Reading,
@@ -35,7 +36,7 @@ OPEN_TIMEOUT_S = 30.0
 #: a read that has not come back by then hangs
 CLOSE_TIMEOUT_S = 1.0
 
-Message = Frame | Gap | Devices
+Message = Frame | Gap | Devices | Event
 Listener = Callable[[Message], None]
 
 

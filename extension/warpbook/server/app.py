@@ -78,6 +78,7 @@ class WarpbookApp(ExtensionApp):
         history = History(self.history_seconds, self.rate_hz)
         self._reports = Reports()
         self._broadcaster = Broadcaster(sampler, history, costs)
+        self._broadcaster.greet(self._reports.encoded)
         self._ingest = Ingest(self._broadcaster, self._reports)
         self._ingest.start()
         self._collector = SamplerCollector(
@@ -101,7 +102,7 @@ class WarpbookApp(ExtensionApp):
             (
                 f"{api}/stream",
                 StreamHandler,
-                {**shared, "max_viewers": self.max_viewers},
+                {"broadcaster": self._broadcaster, "max_viewers": self.max_viewers},
             ),
             (f"{api}/capabilities", CapabilitiesHandler, shared),
             (f"{api}/state", StateHandler, shared),

@@ -9,13 +9,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from warpbook._version import __version__
 from warpbook.protocol import (
     PROTOCOL_VERSION,
     Device,
-    Devices,
     Frame,
     Gap,
     Hello,
@@ -65,6 +65,10 @@ class Broadcaster:
         #: connecting or connected, and those of them that have had their hello
         self._admitted: set[Viewer] = set()
         self._everyone: set[Viewer] = set()
+        self._followers: list[Callable[[Message], None]] = []
+        self._greeters: list[Callable[[], Iterable[bytes]]] = []
+        #: who wants the devices read although no viewer may be there
+        self._held: set[str] = set()
         self._watch = contextlib.ExitStack()
         self._opening: asyncio.Task[None] | None = None
         self._scraped: asyncio.TimerHandle | None = None
@@ -177,6 +181,36 @@ class Broadcaster:
         for viewer in tuple(self._everyone):
             viewer.send(encoded)
 
+    def send_watching(self, encoded: bytes) -> None:
+        """Send a message to every viewer that takes frames."""
+        for group in self._groups.values():
+            for viewer in tuple(group.viewers):
+                viewer.send(encoded)
+
+    def follow(self, follower: Callable[[Message], None]) -> None:
+        """Call `follower` with each message of the sampler, after it was sent."""
+        self._followers.append(follower)
+
+    def greet(self, greeter: Callable[[], Iterable[bytes]]) -> None:
+        """Send what `greeter` gives to each new viewer, after the hello."""
+        self._greeters.append(greeter)
+
+    def greetings(self) -> Iterable[bytes]:
+        """Give what a new viewer is sent after the hello."""
+        for greeter in self._greeters:
+            yield from greeter()
+
+    def hold(self, who: str) -> None:
+        """Have the devices read until `release`, whether or not anybody looks."""
+        self._begin_opening()
+        self._held.add(who)
+        self._attend()
+
+    def release(self, who: str) -> None:
+        """End what `hold` began."""
+        self._held.discard(who)
+        self._attend()
+
     def _begin_opening(self) -> asyncio.Task[None]:
         if self._opening is None:
             self._opening = asyncio.create_task(self._open())
@@ -195,24 +229,18 @@ class Broadcaster:
 
     def _take(self, message: Message) -> None:
         encoded = encode(message)
-        if isinstance(message, Frame):
-            self.history.append(message.time_ms, encoded)
-            self._send_frame(message, encoded)
-            for told in self._insight.take(message, self.devices) or ():
-                self._send_watching(encode(told))
-            return
         time_ms = message.to_ms if isinstance(message, Gap) else message.time_ms
         self.history.append(time_ms, encoded)
-        if isinstance(message, Devices):
+        if isinstance(message, Frame):
+            self._send_frame(message, encoded)
+            for told in self._insight.take(message, self.devices) or ():
+                self.send_watching(encode(told))
+        elif isinstance(message, Gap):
+            self.send_watching(encoded)
+        else:
             self.send_everyone(encoded)
-            return
-        self._send_watching(encoded)
-
-    def _send_watching(self, encoded: bytes) -> None:
-        """Send a message to every viewer that takes frames."""
-        for group in self._groups.values():
-            for viewer in tuple(group.viewers):
-                viewer.send(encoded)
+        for follower in self._followers:
+            follower(message)
 
     def _send_frame(self, frame: Frame, whole: bytes) -> None:
         dropped = 0
@@ -233,7 +261,8 @@ class Broadcaster:
         """Let the sampler run exactly while somebody wants frames."""
         viewers = sum(len(group.viewers) for group in self._groups.values())
         self._costs.viewers = viewers
-        wanted = (viewers > 0 or self._scraped is not None) and not self._closed
+        wanted = viewers > 0 or self._scraped is not None or bool(self._held)
+        wanted = wanted and not self._closed
         if wanted and not self.watched:
             self._watch.enter_context(self.sampler.watch("server"))
             lag = asyncio.create_task(measure_loop_lag(self._costs))

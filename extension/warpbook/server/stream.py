@@ -27,7 +27,6 @@ from warpbook.protocol import (
     Subscribe,
 )
 from warpbook.server.broadcast import Broadcaster
-from warpbook.server.reports import Reports
 from warpbook.server.selection import Pace, Refused, Selection, encode, select
 from warpbook_monitors.history import decode
 
@@ -46,12 +45,9 @@ _decode = msgspec.json.Decoder(ClientMessage).decode
 class StreamHandler(WebSocketMixin, websocket.WebSocketHandler, JupyterHandler):
     """`GET <base_url>/warpbook/api/v1/stream`."""
 
-    def initialize(
-        self, broadcaster: Broadcaster, reports: Reports, max_viewers: int
-    ) -> None:
+    def initialize(self, broadcaster: Broadcaster, max_viewers: int) -> None:
         """Take what the application shares."""
         self._broadcaster = broadcaster
-        self._reports = reports
         self._max_viewers = max_viewers
         self._garbage = 0
         self._waiting_bytes = 0
@@ -88,8 +84,8 @@ class StreamHandler(WebSocketMixin, websocket.WebSocketHandler, JupyterHandler):
         self._bound_send_buffer()
         await self._broadcaster.ready()
         self.send(encode(self._broadcaster.hello()))
-        for report in self._reports.encoded():
-            self.send(report)
+        for greeting in self._broadcaster.greetings():
+            self.send(greeting)
         self._broadcaster.connect(self)
 
     def on_message(self, message: str | bytes) -> None:
