@@ -1,12 +1,14 @@
 /** What the plugins give each other. */
 
 import { Token } from '@lumino/coreutils';
+import type { ActiveAlerts } from './alerts';
 import type { Bands } from './bands';
 import type { Settings } from './settings';
 import type { Stream } from './shared';
 
 export interface IWarpbook {
   readonly stream: Stream;
+  readonly alerts: ActiveAlerts;
   readonly settings: Settings;
   /** Settles when the settings are known, or are known not to come. */
   readonly ready: Promise<void>;

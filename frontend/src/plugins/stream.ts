@@ -7,6 +7,7 @@ import type {
 import { URLExt } from '@jupyterlab/coreutils';
 import { ServerConnection } from '@jupyterlab/services';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
+import { ActiveAlerts } from '../alerts';
 import type { Endpoint } from '../connection';
 import { Settings } from '../settings';
 import { sharedStream } from '../shared';
@@ -51,6 +52,9 @@ export const streamPlugin: JupyterFrontEndPlugin<IWarpbook> = {
     const stream = sharedStream(() =>
       endpoint(app.serviceManager.serverSettings)
     );
-    return { stream, settings, ready };
+    // at once: the alerts come only after the hello and when one changes
+    const alerts = new ActiveAlerts();
+    stream.connection.listen(alerts);
+    return { stream, alerts, settings, ready };
   }
 };
