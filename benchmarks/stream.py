@@ -71,6 +71,15 @@ class Result:
     cpu_ratio: float
 
 
+WARPBOOK = Contender(
+    "warpbook",
+    Path(sys.executable),
+    ("warpbook/api/v1/stream",),
+    json.dumps({"type": "subscribe", "protocol": 1, "rate_hz": RATE_HZ}),
+    '{"type":"frame"',
+)
+
+
 def contenders() -> list[Contender]:
     """warpbook from this environment; the peer from one of its own."""
     peer = ROOT / ".cache" / "bench-nvdashboard" / "bin" / "python"
@@ -78,12 +87,8 @@ def contenders() -> list[Contender]:
         subprocess.run([sys.executable, "-m", "venv", peer.parent.parent], check=True)
         subprocess.run([peer, "-m", "pip", "install", "-q", PEER], check=True)
     charts = tuple(f"nvdashboard/{chart}" for chart in PEER_CHARTS)
-    subscribe = json.dumps({"type": "subscribe", "protocol": 1, "rate_hz": RATE_HZ})
-    here = Path(sys.executable)
     return [
-        Contender(
-            "warpbook", here, ("warpbook/api/v1/stream",), subscribe, '{"type":"frame"'
-        ),
+        WARPBOOK,
         Contender("nvdashboard, all charts", peer, charts, PEER_HELLO),
         Contender("nvdashboard, utilization only", peer, charts[:1], PEER_HELLO),
     ]

@@ -1,0 +1,116 @@
+"""A real server and a real kernel on a real GPU, for the tests here."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import statistics
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass
+class Frames:
+    """What the WebSocket delivered."""
+
+    hello: dict[str, Any] = field(default_factory=dict)
+    frames: list[dict[str, Any]] = field(default_factory=list)
+    #: the newest of each other type
+    newest: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    def mean(self, metric: str, frames: slice, device: str = "gpu 0") -> float:
+        """Mean of a metric over some of the frames."""
+        return statistics.fmean(self.values(metric, frames, device))
+
+    def values(
+        self, metric: str, frames: slice = slice(None), device: str = "gpu 0"
+    ) -> list[float]:
+        """What was read of "gpu 0", "gpu 1", ..., "host" or "monitor"."""
+        kind, _, index = device.partition(" ")
+        devices = self.hello["devices"]
+        at = next(
+            position
+            for position, each in enumerate(devices)
+            if each["kind"] == kind and index in ("", str(each["index"]))
+        )
+        column = [each["name"] for each in devices[at]["metrics"]].index(metric)
+        return [
+            reading["values"][column]
+            for frame in self.frames[frames]
+            for reading in frame["readings"]
+            if reading["device"] == at
+            and reading["state"] == "ok"
+            and reading["values"][column] is not None
+        ]
+
+
+@contextlib.asynccontextmanager
+async def frames(jp_ws_fetch: Any) -> AsyncIterator[Frames]:
+    """Take frames, ten a second, as long as the context lasts."""
+    seen = Frames()
+    socket = await jp_ws_fetch("warpbook", "api", "v1", "stream")
+
+    async def collect() -> None:
+        while (text := await socket.read_message()) is not None:
+            message = json.loads(text)
+            if message["type"] == "hello":
+                seen.hello = message
+            elif message["type"] == "frame":
+                seen.frames.append(message)
+            else:
+                seen.newest[message["type"]] = message
+
+    collecting = asyncio.create_task(collect())
+    await socket.write_message('{"type":"subscribe","protocol":1,"rate_hz":10}')
+    while not seen.frames:
+        await asyncio.sleep(0.05)
+    try:
+        yield seen
+    finally:
+        collecting.cancel()
+        socket.close()
+
+
+class Kernel:
+    """A kernel of the server."""
+
+    def __init__(self, socket: Any, kernel_id: str) -> None:
+        """Talk over this WebSocket."""
+        self.id = kernel_id
+        self._socket = socket
+
+    async def begin(self, code: str) -> None:
+        """Start a cell."""
+        header = {"msg_id": "m", "msg_type": "execute_request", "session": "s"}
+        header |= {"username": "", "version": "5.3", "date": "2026-01-01T00:00:00Z"}
+        content = {"code": code, "silent": False, "store_history": False}
+        content |= {"user_expressions": {}, "allow_stdin": False}
+        message = {"header": header, "parent_header": {}, "metadata": {}}
+        message |= {"content": content, "channel": "shell", "buffers": []}
+        await self._socket.write_message(json.dumps(message))
+
+    async def finish(self) -> str:
+        """Wait for the cell's reply; give what it printed. A failed cell fails."""
+        printed = ""
+        while True:
+            message = json.loads(await self._socket.read_message())
+            if message["msg_type"] == "stream":
+                printed += message["content"]["text"]
+            if message["msg_type"] == "execute_reply":
+                assert message["content"]["status"] == "ok", message["content"]
+                return printed
+
+
+@contextlib.asynccontextmanager
+async def kernel(jp_fetch: Any, jp_ws_fetch: Any) -> AsyncIterator[Kernel]:
+    """Start a kernel, and shut it down at the end."""
+    response = await jp_fetch("api", "kernels", method="POST", body="{}")
+    kernel_id = json.loads(response.body)["id"]
+    socket = await jp_ws_fetch("api", "kernels", kernel_id, "channels")
+    try:
+        yield Kernel(socket, kernel_id)
+    finally:
+        socket.close()
+        await jp_fetch("api", "kernels", kernel_id, method="DELETE")
