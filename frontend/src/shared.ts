@@ -1,5 +1,5 @@
 /**
- * One stream and one store per page, whoever comes first.
+ * One stream and what it said per page, whoever comes first.
  *
  * The labextension and the notebook widget are two bundles, maybe of two versions
  * of warpbook, so they meet under a symbol that names the version of this meeting.
@@ -7,14 +7,16 @@
 
 import type { Endpoint } from './connection';
 import { Connection } from './connection';
+import { Statements } from './statements';
 import { Store } from './store';
 
 export interface Stream {
   readonly connection: Connection;
   readonly store: Store;
+  readonly statements: Statements;
 }
 
-const PLACE = Symbol.for('warpbook.stream.v1');
+const PLACE = Symbol.for('warpbook.stream.v2');
 type Page = Window & { [PLACE]?: Stream };
 
 /** Give the page's stream; the endpoint is used only by the first who asks. */
@@ -24,8 +26,10 @@ export function sharedStream(endpoint: () => Endpoint): Stream {
   if (stream === undefined) {
     const store = new Store();
     const connection = new Connection(endpoint());
+    const statements = new Statements(store);
     connection.listen(store);
-    stream = page[PLACE] = { connection, store };
+    connection.listen(statements);
+    stream = page[PLACE] = { connection, store, statements };
   }
   return stream;
 }

@@ -9,17 +9,12 @@
 
 import type {
   Absence,
-  CellReport,
-  Condition,
   Device,
   Frame,
   Gap,
-  Health,
   Replay,
   ServerMessage,
-  State,
-  Verdict,
-  Verdicts
+  State
 } from './protocol';
 import type { Listener } from './connection';
 import { longestSilenceMs } from './silence';
@@ -31,9 +26,6 @@ const BREAK_MS = 2_500;
 /** Frames that are later than this, for so long: a clock was set. */
 const LATE_MS = 2_500;
 const LATE_FOR_MS = 2_000;
-/** Verdicts and health come once a second. */
-const JUDGED_MS = 5_000;
-const KEPT_REPORTS = 100;
 const KEPT_GAPS = 100;
 
 /** Where one device stands now. */
@@ -52,7 +44,6 @@ export class Store implements Listener {
   version = '';
   /** What a recording says that the machine was doing, if it says so. */
   label: string | null = null;
-  readonly reports = new Map<string, CellReport>();
   readonly gaps: Gap[] = [];
   /** The client's clock less the server's, as small as it was seen since a step. */
   offsetMs = 0;
@@ -64,18 +55,14 @@ export class Store implements Listener {
   private byPosition: { id: string; columns: Float32Array[] }[] = [];
   private rows = 0;
   private silenceMs = longestSilenceMs(1);
-  /** When the newest frame and judgements came, by the client's clock. */
+  /** When the newest frame came, by the client's clock. */
   private frameAtMs = -Infinity;
-  private verdictsAtMs = -Infinity;
-  private healthAtMs = -Infinity;
-  private verdicts: Verdicts['verdicts'] = {};
-  private conditions: Health['conditions'] = {};
   /** Late frames in a row: when they began, and the smallest offset among them. */
   private late: { sinceMs: number; offsetMs: number } | null = null;
 
   constructor(private readonly clientNow: () => number = Date.now) {}
 
-  /** Be told when descriptions, reports or a device's state change. */
+  /** Be told when descriptions or a device's state change. */
   onChange(listener: () => void): () => void {
     this.listeners.add(listener);
     return () => void this.listeners.delete(listener);
@@ -92,31 +79,11 @@ export class Store implements Listener {
 
   /** The present value of a metric, null where there is none. */
   value(device: Device, metric: string): number | null {
-    if (this.age(this.frameAtMs) > this.silenceMs) {
+    if (this.clientNow() - this.frameAtMs > this.silenceMs) {
       return null;
     }
     const index = device.metrics.findIndex(({ name }) => name === metric);
     return this.latest(device).values[index] ?? null;
-  }
-
-  /** What holds a GPU back now; null if nobody knows. */
-  verdict(device: Device): Verdict | null {
-    return this.isPresent(device, this.verdictsAtMs)
-      ? (this.verdicts[device.id] ?? null)
-      : null;
-  }
-
-  /** What slowed a GPU over the last minute, worst first; empty if nothing. */
-  health(device: Device): readonly Condition[] {
-    return this.isPresent(device, this.healthAtMs)
-      ? (this.conditions[device.id] ?? [])
-      : [];
-  }
-
-  private isPresent(device: Device, judgedAtMs: number): boolean {
-    return (
-      this.latest(device).state === 'ok' && this.age(judgedAtMs) <= JUDGED_MS
-    );
   }
 
   /** The rows from the last one before `fromMs` to the last one before `toMs`. */
@@ -161,17 +128,6 @@ export class Store implements Listener {
         this.breakAt(message.from_ms + 1);
         this.gaps.push(message);
         this.gaps.splice(0, this.gaps.length - KEPT_GAPS);
-        return;
-      case 'cell_report':
-        this.keepReport(message);
-        break;
-      case 'verdicts':
-        this.verdicts = message.verdicts;
-        this.verdictsAtMs = this.clientNow();
-        return;
-      case 'health':
-        this.conditions = message.conditions;
-        this.healthAtMs = this.clientNow();
         return;
       default:
         return;
@@ -263,10 +219,6 @@ export class Store implements Listener {
     }
   }
 
-  private age(atMs: number): number {
-    return this.clientNow() - atMs;
-  }
-
   /** Add a row without values, if it would come after all the others. */
   private breakAt(ms: number): void {
     if (this.rows > 0 && ms > this.lastTime()) {
@@ -303,16 +255,6 @@ export class Store implements Listener {
       }
     }
     return low;
-  }
-
-  private keepReport(report: CellReport): void {
-    this.reports.set(report.id, report);
-    for (const id of this.reports.keys()) {
-      if (this.reports.size <= KEPT_REPORTS) {
-        break;
-      }
-      this.reports.delete(id);
-    }
   }
 
   private changed(): void {

@@ -1,50 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Device, Frame, Hello } from '../src/protocol';
 import { Store } from '../src/store';
-
-const GPU: Device = {
-  id: 'gpu:a',
-  kind: 'gpu',
-  name: 'GPU A',
-  index: 0,
-  origin: 'live',
-  facts: {},
-  metrics: [
-    { name: 'power_watts', unit: 'watts', label: 'P', state: 'ok', why: '' },
-    {
-      name: 'sm_active_ratio',
-      unit: 'ratio',
-      label: 'SM',
-      state: 'ok',
-      why: ''
-    }
-  ]
-};
-const HELLO: Hello = {
-  type: 'hello',
-  protocol: 1,
-  version: '0',
-  time_ms: 0,
-  rate_hz: 10,
-  devices: [GPU],
-  absences: [],
-  replay: null
-};
-
-function frame(
-  time_ms: number,
-  values: (number | null)[],
-  state: Frame['readings'][0]['state'] = 'ok'
-): Frame {
-  return {
-    type: 'frame',
-    seq: 0,
-    time_ms,
-    label: null,
-    readings: [{ device: 0, state, values, why: '' }]
-  };
-}
+import { frame, GPU, HELLO } from './fixtures';
 
 function column(store: Store, metric: string): number[] {
   const [start, end] = store.range(-Infinity, Infinity);
@@ -182,46 +139,6 @@ test('a value that is no longer new is no value', () => {
   assert.equal(store.value(GPU, 'power_watts'), null);
   watch(1);
   assert.equal(store.value(GPU, 'power_watts'), 1);
-});
-
-const CAP = {
-  name: 'power cap',
-  severity: 'normal',
-  share_ratio: 0.6,
-  sentence: 'Power cap, 60 % of the last minute.'
-} as const;
-
-test('a verdict goes when its GPU is not read, or when no other comes', () => {
-  const { at, store, watch } = clocks();
-  const idle = { kind: 'idle', sentence: 'Nothing runs.', rule: '' } as const;
-  const judge = () => {
-    store.message({
-      type: 'verdicts',
-      time_ms: at.server,
-      window_s: 10,
-      verdicts: { 'gpu:a': idle }
-    });
-  };
-  judge();
-  store.message({
-    type: 'health',
-    time_ms: at.server,
-    window_s: 60,
-    conditions: { 'gpu:a': [CAP] }
-  });
-  assert.equal(store.verdict(GPU), null);
-  assert.deepEqual(store.health(GPU), []);
-  watch(1);
-  assert.deepEqual(store.health(GPU), [CAP]);
-  assert.deepEqual(store.verdict(GPU), idle);
-  assert.equal(store.verdict({ ...GPU, id: 'gpu:b' }), null);
-  watch(6);
-  assert.equal(store.verdict(GPU), null);
-  assert.deepEqual(store.health(GPU), []);
-  judge();
-  assert.deepEqual(store.verdict(GPU), idle);
-  store.message(frame(at.server + 100, [], 'lost'));
-  assert.equal(store.verdict(GPU), null);
 });
 
 test('what a recording was made of is told once for each change', () => {

@@ -33,7 +33,7 @@ export class Dashboard extends Widget {
     options: DashboardOptions
   ) {
     super({ node: h('div', { class: 'wb-root wb-dashboard' }) });
-    const { store, connection } = stream;
+    const { store, statements, connection } = stream;
     this.windowSeconds = options.windowSeconds;
     this.rateHz = options.rateHz;
     this.loop = new DrawLoop(store, this.windowSeconds * 1000);
@@ -43,10 +43,13 @@ export class Dashboard extends Widget {
       setWindow: seconds => this.setWindow(seconds),
       setPaused: paused => this.loop.setPaused(paused)
     });
-    this.reports = new ReportList(store, content => this.drawer.show(content));
+    this.reports = new ReportList(statements, content =>
+      this.drawer.show(content)
+    );
     this.node.append(this.header.node, this.body, this.drawer.node);
     this.stops = [
       store.onChange(() => this.refresh()),
+      statements.onChange(() => this.reports.update()),
       connection.listen({ status: () => this.header.update() }),
       onThemeChange(() => this.restyle()),
       bands?.onChange(() => this.header.update()) ?? (() => undefined)
@@ -159,7 +162,7 @@ export class Dashboard extends Widget {
     };
     const section = new DeviceSection(
       device,
-      this.stream.store,
+      this.stream,
       options,
       open,
       explore

@@ -4,7 +4,7 @@ import { notebookName } from '../bands';
 import { h } from '../dom';
 import { clip, clock, duration, NONE, text } from '../format';
 import type { CellProfile, CellReport } from '../protocol';
-import type { Store } from '../store';
+import type { Statements } from '../statements';
 import type { Content } from './drawer';
 
 /** Rows of a table; the rest is in the figure and in the notebook. */
@@ -56,14 +56,14 @@ export class ReportList {
   });
 
   constructor(
-    private readonly store: Store,
+    private readonly statements: Statements,
     private readonly open: (content: Content) => void
   ) {
     this.update();
   }
 
   update(): void {
-    const reports = [...this.store.reports.values()].sort(
+    const reports = [...this.statements.reports.values()].sort(
       (one, other) => other.started_ms - one.started_ms
     );
     const ids = reports.map(({ id }) => id).join();

@@ -6,6 +6,7 @@ import type { Drawable, DrawLoop } from '../chart/loop';
 import { h, setText } from '../dom';
 import { text } from '../format';
 import type { Device } from '../protocol';
+import type { Stream } from '../shared';
 import type { Store } from '../store';
 import { deviceLabel, isUnread, stateName, UTILIZATION_NOTE } from '../words';
 import type { Tile } from './tiles';
@@ -31,7 +32,7 @@ export class DeviceSection {
 
   constructor(
     private readonly device: Device,
-    private readonly store: Store,
+    private readonly stream: Stream,
     private readonly options: ChartOptions,
     open: boolean,
     explore: () => void
@@ -48,7 +49,7 @@ export class DeviceSection {
     });
     const gpu = device.kind === 'gpu';
     const name = gpu ? `${label} · ${device.name}` : 'Host';
-    this.verdict = gpu ? new VerdictLine(device, store) : null;
+    this.verdict = gpu ? new VerdictLine(device, stream.statements) : null;
     this.node = h(
       'details',
       { class: 'wb-device', 'aria-label': name },
@@ -70,7 +71,7 @@ export class DeviceSection {
 
   /** Say how the device is; its charts draw themselves. */
   update(): void {
-    const latest = this.store.latest(this.device);
+    const latest = this.stream.store.latest(this.device);
     const { state, why } = latest;
     const unread = isUnread(latest);
     const wrong = state !== 'ok' && !unread;

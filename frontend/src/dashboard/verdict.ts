@@ -4,7 +4,7 @@ import type { Drawable } from '../chart/loop';
 import { h, setText } from '../dom';
 import { clip } from '../format';
 import type { Device } from '../protocol';
-import type { Store } from '../store';
+import type { Statements } from '../statements';
 import { deviceLabel, verdictName } from '../words';
 
 const PERIOD_MS = 500;
@@ -16,7 +16,7 @@ export class VerdictLine implements Drawable {
 
   constructor(
     private readonly device: Device,
-    private readonly store: Store
+    private readonly statements: Statements
   ) {
     this.node = h(
       'div',
@@ -41,7 +41,7 @@ export class VerdictLine implements Drawable {
       return;
     }
     this.drawnAt = now;
-    const verdict = this.store.verdict(this.device);
+    const verdict = this.statements.verdict(this.device);
     this.pill.hidden = verdict === null;
     this.pill.dataset['kind'] = verdict?.kind ?? '';
     setText(this.pill, verdict === null ? '' : verdictName(verdict.kind));
@@ -51,7 +51,9 @@ export class VerdictLine implements Drawable {
   }
 
   private drawConditions(): void {
-    const conditions = this.store.health(this.device).slice(0, MOST_CONDITIONS);
+    const conditions = this.statements
+      .health(this.device)
+      .slice(0, MOST_CONDITIONS);
     while (this.conditions.children.length > conditions.length) {
       this.conditions.lastElementChild?.remove();
     }
