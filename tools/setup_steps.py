@@ -70,14 +70,34 @@ def once(
 
 def apt_install(why: str, *packages: str) -> None:
     """Install Debian packages, with sudo unless root, and say so before."""
+    get = _apt_get(why, *packages)
+    install = [*get, "install", "-y", "--no-install-recommends", *packages]
+    say(f"{why}. Running: {shlex.join(install)}")
+    run(*get, "update")
+    run(*install)
+
+
+def apt_unpack(why: str, package: str, folder: Path) -> None:
+    """Unpack a Debian package below `folder`; nothing is installed or started."""
+    get = _apt_get(why, package)
+    say(f"{why}; fetching Debian's package {package} to unpack it")
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    fetch = ["apt-get", "-q", "download", package]
+    if subprocess.run(fetch, cwd=folder, capture_output=True).returncode != 0:
+        run(*get, "update")
+        run(*fetch, cwd=folder)
+    (archive,) = folder.glob("*.deb")
+    run("dpkg-deb", "--extract", archive, folder)
+    archive.unlink()
+
+
+def _apt_get(why: str, *packages: str) -> list[str]:
+    """Give apt-get as root, or end with what a person must install."""
     if not shutil.which("apt-get"):
         sys.exit(f"warpbook: {why}. Please install: {' '.join(packages)}")
     as_root = [] if os.geteuid() == 0 else ["sudo"]
     if as_root and not shutil.which("sudo"):
         wanted = f"apt-get install {' '.join(packages)}"
         sys.exit(f"warpbook: {why}, and there is no sudo. As root: {wanted}")
-    get = [*as_root, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-q"]
-    install = [*get, "install", "-y", "--no-install-recommends", *packages]
-    say(f"{why}. Running: {shlex.join(install)}")
-    run(*get, "update")
-    run(*install)
+    return [*as_root, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-q"]

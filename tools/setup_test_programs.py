@@ -1,7 +1,7 @@
-"""The programs that tests start: a compiler, a browser, the hub's proxy.
+"""The programs that tests start: a compiler, a browser, the hub's proxy, promtool.
 
-The tests find browser and proxy as `.cache/bin/chromium` and
-`.cache/bin/configurable-http-proxy`, wherever they really are.
+The tests find them in `.cache/bin`, wherever they really are. A peer whose front end
+is tested against our routes lies unpacked in `.cache/nvdashboard`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from setup_steps import (
     ROOT,
     TEST_PROGRAMS,
     apt_install,
+    apt_unpack,
     once,
     run,
     say,
@@ -27,6 +28,8 @@ def install() -> None:
     compiler()
     chromium()
     proxy()
+    promtool()
+    nvdashboard()
 
 
 def compiler() -> None:
@@ -66,6 +69,36 @@ def proxy() -> None:
         _link(TEST_PROGRAMS / program.name, program)
 
     once("proxy", wanted, [TEST_PROGRAMS / program.name], install_proxy)
+
+
+def promtool() -> None:
+    """Have Prometheus' own checker of metrics: installed, or out of Debian's package.
+
+    The package is only unpacked: installing it would start a server.
+    """
+    link = TEST_PROGRAMS / "promtool"
+    if link.exists():
+        return
+    found = which("promtool")
+    if not found:
+        folder = ROOT / ".cache" / "prometheus"
+        apt_unpack("the tests need promtool", "prometheus", folder)
+        found = str(folder / "usr" / "bin" / "promtool")
+    _link(link, Path(found))
+
+
+def nvdashboard() -> None:
+    """Have jupyterlab-nvdashboard beside the environment, where nothing loads it."""
+    folder = ROOT / ".cache" / "nvdashboard"
+    wanted = "jupyterlab-nvdashboard==0.15.0"
+
+    def unpack() -> None:
+        say(f"unpacking {wanted}, whose front end is tested on our routes")
+        shutil.rmtree(folder, ignore_errors=True)
+        pip = [PYTHON, "-m", "pip", "install", "-q", "--no-deps", "--target", folder]
+        run(*pip, wanted)
+
+    once("nvdashboard", wanted, [folder / "jupyterlab_nvdashboard"], unpack)
 
 
 def _installed_browser() -> Path | None:
