@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from warpbook.kernel import units
+from warpbook_monitors import units
 from warpbook_monitors.trace.cell_profile import CellProfile
 
 #: A table of the report shows this many rows; the profile itself holds more.

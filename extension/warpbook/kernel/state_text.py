@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
-from warpbook.kernel import units
 from warpbook.kernel.plain_text import aligned, joined
 from warpbook.protocol import StateNow
+from warpbook_monitors import units
 from warpbook_monitors.frames import Device, Reading
 from warpbook_monitors.metrics import UTILIZATION_NOTE
 
