@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from warpbook.kernel import units
 from warpbook.kernel.profile import Notice, Profile
+from warpbook_monitors import units
 from warpbook_monitors.trace.analysis import analyse
 from warpbook_monitors.trace.cell_profile import CellProfile, KernelRow
 from warpbook_monitors.trace.chrome import read_chrome_trace
