@@ -28,7 +28,7 @@ from warpbook.protocol import (
 )
 from warpbook.server.broadcast import Broadcaster
 from warpbook.server.selection import Pace, Refused, Selection, encode, select
-from warpbook_monitors.history import decode
+from warpbook_monitors.history import Piece, decode
 
 #: messages that can't be understood, after which the connection is closed
 MAX_GARBAGE = 10
@@ -36,8 +36,6 @@ MAX_GARBAGE = 10
 MAX_WAITING_BYTES = 16_000_000
 #: of frames in the kernel's send buffer, which a slow viewer sees late
 _SEND_BUFFER_BYTES = 64 * 1024
-#: history is sent in pieces, so that it does not fill the memory for a slow viewer
-_CATCH_UP_MESSAGES = 100
 
 _decode = msgspec.json.Decoder(ClientMessage).decode
 
@@ -149,23 +147,26 @@ class StreamHandler(WebSocketMixin, websocket.WebSocketHandler, JupyterHandler):
 
     async def _send_since(self, selection: Selection, since_ms: float) -> None:
         """Send what the history holds, as fast as it is taken; then go live."""
-        broadcaster = self._broadcaster
-        history = broadcaster.history
+        history = self._broadcaster.history
+        pace = Pace(selection.rate_hz, self._broadcaster.sampler.rate_hz)
         gap = history.lost_since(since_ms)
+        number = history.after(since_ms)
+        while (piece := history.piece(number)) is not None:
+            if number < piece.first:
+                # taken so slowly that the oldest went meanwhile
+                gap = history.lost_since(since_ms)
+                number = piece.first
+            if gap is not None:
+                self.send(encode(gap))
+                gap = None
+            # an hour of eight GPUs takes seconds to unpack, the loop has other work
+            frames = await asyncio.to_thread(_pack, piece, number, selection, pace)
+            number, since_ms = piece.end, piece.times_ms[-1]
+            if not await self._written(frames):
+                return
         if gap is not None:
             self.send(encode(gap))
-        pace = Pace(selection.rate_hz, broadcaster.sampler.rate_hz)
-        with contextlib.suppress(websocket.WebSocketClosedError):
-            while missed := history.since(since_ms)[:_CATCH_UP_MESSAGES]:
-                for time_ms, encoded in missed:
-                    since_ms = time_ms
-                    frame = decode(encoded)
-                    if isinstance(frame, Frame):
-                        if not pace.takes(frame.seq):
-                            continue
-                        encoded = selection.encode(frame, encoded)
-                    await self.write_message(encoded)
-            broadcaster.subscribe(self, selection)
+        self._broadcaster.subscribe(self, selection)
 
     def _stop_frames(self) -> None:
         if self._catch_up is not None:
@@ -195,6 +196,17 @@ class StreamHandler(WebSocketMixin, websocket.WebSocketHandler, JupyterHandler):
         with contextlib.suppress(StreamClosedError):
             stream.write(text_frame(encoded))
 
+    async def _written(self, frames: bytes) -> bool:
+        """Write frames and wait until they are on their way; False when closed."""
+        stream = self._stream()
+        if stream is None:
+            return False
+        try:
+            await stream.write(frames)
+        except StreamClosedError:
+            return False
+        return True
+
     def _bound_send_buffer(self) -> None:
         stream = self._stream()
         if stream is not None and stream.socket is not None:
@@ -204,6 +216,20 @@ class StreamHandler(WebSocketMixin, websocket.WebSocketHandler, JupyterHandler):
 
     def _stream(self) -> IOStream | None:
         return None if self.ws_connection is None else self.ws_connection.stream
+
+
+def _pack(piece: Piece, number: int, selection: Selection, pace: Pace) -> bytes:
+    """Give the frames of a piece from `number` on, as they go over the wire."""
+    packed = bytearray()
+    for encoded in piece.messages()[number - piece.first :]:
+        wanted = encoded
+        message = decode(encoded)
+        if isinstance(message, Frame):
+            if not pace.takes(message.seq):
+                continue
+            wanted = selection.encode(message, encoded)
+        packed += text_frame(wanted)
+    return bytes(packed)
 
 
 def text_frame(payload: bytes) -> bytes:
