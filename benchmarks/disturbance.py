@@ -1,6 +1,6 @@
 """What being watched costs the work on a GPU: nobody, one viewer, 64 viewers.
 
-    python benchmarks/disturbance.py [--rounds 12] [--seconds 1.5]
+    python benchmarks/disturbance.py [--rounds 24] [--seconds 1.5]
 
 Needs a GPU and torch. One server and one process with the work run throughout. In
 each round the work is timed under the three in random order, so that drifts of clock
@@ -129,7 +129,7 @@ def report(rates: dict[tuple[str, int], list[float]]) -> str:
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=12)
+    parser.add_argument("--rounds", type=int, default=24)
     parser.add_argument("--seconds", type=float, default=1.5)
     options = parser.parse_args()
     rates = measure(options.rounds, options.seconds)

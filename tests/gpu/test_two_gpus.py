@@ -93,9 +93,7 @@ async def test_nvlink_under_an_all_reduce(jp_ws_fetch, tmp_path: Path) -> None:
     wrong = []
     for gpu in (0, 1):
         ours = tuple(
-            statistics.fmean(
-                seen.values(f"nvlink_{way}_bytes_per_s", start, gpu)[: end - start]
-            )
+            seen.mean(f"nvlink_{way}_bytes_per_s", slice(start, end), f"gpu {gpu}")
             for way in ("rx", "tx")
         )
         for way, mine, smi in zip(("in", "out"), ours, theirs[gpu], strict=True):
