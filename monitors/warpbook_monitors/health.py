@@ -35,7 +35,7 @@ class _Reason(NamedTuple):
 
 
 #: GPU idle (bit 0) is no reason: it says that there is nothing to clock up for
-_REASONS = (
+REASONS = (
     _Reason(
         0x08,
         "hardware slowdown",
@@ -81,6 +81,8 @@ _REASONS = (
     ),
     _Reason(0x100, "display clocks", "normal", "a display holds the clocks"),
 )
+#: what the bits of the reasons are, worst first
+REASON_BITS = tuple(reason.bit for reason in REASONS)
 _ORDER: dict[Severity, int] = {"fault": 0, "warning": 1, "normal": 2}
 
 #: a share that is smaller is a blip between two kinds of work
@@ -122,7 +124,8 @@ class Minute:
             device = devices[reading.device]
             if device.kind != "gpu" or reading.state != "ok":
                 continue
-            clocks = _clocks(device, self._counts[reading.device], self._span())
+            shares = _shares(self._counts[reading.device])
+            clocks = clocks_conditions(device, shares, f"the last {self._span()}")
             found = [*_memory(device, reading.values), *clocks]
             found.sort(key=lambda condition: _ORDER[condition.severity])
             told[device.id] = tuple(found)
@@ -134,23 +137,37 @@ class Minute:
         return "minute" if seen_s > 55 else f"{max(seen_s, 1):.0f} s"
 
 
-def _clocks(device: Device, flags: Counter[int], span: str) -> Iterable[Condition]:
-    readings = flags.total()
+def clocks_conditions(
+    device: Device, shares: Sequence[float], of: str
+) -> tuple[Condition, ...]:
+    """Tell in words what slowed a GPU's clocks, worst first.
+
+    Args:
+        device: the GPU.
+        shares: of the time, for each of `REASON_BITS`.
+        of: the time, in words.
+    """
     limit = device.facts.get("power_limit_watts")
     limit_words = f" of {limit:.0f} W" if isinstance(limit, int | float) else ""
-    for reason in _REASONS:
-        held = sum(count for bits, count in flags.items() if bits & reason.bit)
-        share = held / readings if readings else 0.0
-        if share < LEAST_SHARE_RATIO:
-            continue
-        words = reason.words.format(limit=limit_words)
-        yield Condition(
+    return tuple(
+        Condition(
             reason.name,
             reason.severity,
             round(share, 4),
-            f"{reason.name.capitalize()}, {100 * share:.0f} % of the last {span}: "
-            f"{words}.",
+            f"{reason.name.capitalize()}, {100 * share:.0f} % of {of}: "
+            f"{reason.words.format(limit=limit_words)}.",
         )
+        for reason, share in zip(REASONS, shares, strict=True)
+        if share >= LEAST_SHARE_RATIO
+    )
+
+
+def _shares(flags: Counter[int]) -> list[float]:
+    readings = flags.total() or 1
+    return [
+        sum(count for bits, count in flags.items() if bits & bit) / readings
+        for bit in REASON_BITS
+    ]
 
 
 def _memory(device: Device, values: Sequence[float | None]) -> Iterable[Condition]:
