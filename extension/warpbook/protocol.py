@@ -15,6 +15,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
+from warpbook_monitors.alerts.alert import Alert
 from warpbook_monitors.frames import (
     PROTOCOL_VERSION,
     Absence,
@@ -25,11 +26,11 @@ from warpbook_monitors.frames import (
     Gap,
     Hello,
     Replay,
-    Severity,
 )
 from warpbook_monitors.health import Condition
 from warpbook_monitors.holders import DeviceHolders, Holder
 from warpbook_monitors.outlook import MemoryOutlook
+from warpbook_monitors.post_mortem import FailedAllocation
 from warpbook_monitors.span import DeviceSpan, MetricSpan
 from warpbook_monitors.trace.cell_profile import CellProfile
 from warpbook_monitors.verdict import Verdict
@@ -56,6 +57,7 @@ __all__ = [
     "Devices",
     "Error",
     "Event",
+    "FailedAllocation",
     "Frame",
     "Gap",
     "Health",
@@ -64,6 +66,7 @@ __all__ = [
     "Holders",
     "MemoryOutlook",
     "MetricSpan",
+    "OutOfMemory",
     "Outlook",
     "PostMortem",
     "Receipt",
@@ -195,6 +198,19 @@ class PostMortem(Struct, frozen=True, tag="post_mortem"):
     sentence: str
 
 
+class OutOfMemory(Struct, frozen=True):
+    """A cell that ran out, as its kernel saw it: `POST /v1/out-of-memory`.
+
+    The ingest answers with the `PostMortem`.
+    """
+
+    protocol: int
+    kernel_id: str
+    notebook: str | None
+    cell_id: str | None
+    failed: FailedAllocation
+
+
 class Allocator(Struct, frozen=True):
     """What torch's caching allocator counted in a kernel, over one cell."""
 
@@ -249,23 +265,6 @@ class Receipt(Struct, frozen=True, tag="receipt"):
     line: str
     #: the same cell's run before, without its own "previous"
     previous: Receipt | None = None
-
-
-class Alert(Struct, frozen=True):
-    """A rule that holds, or held until lately."""
-
-    #: unique; the same from the beginning of an alert to its end
-    id: str
-    rule: str
-    severity: Severity
-    #: id of the device, where it is about one
-    device: str | None
-    title: str
-    #: what happened and what to do
-    text: str
-    since_ms: float
-    #: None while it holds
-    until_ms: float | None = None
 
 
 class Alerts(Struct, frozen=True, tag="alerts"):
@@ -351,3 +350,7 @@ class StateNow(Struct, frozen=True):
     frame: Frame | None
     #: by device id, over the last seconds; empty until there are some
     verdicts: dict[str, Verdict] = {}
+    #: by device id: who holds memory now
+    holders: dict[str, DeviceHolders] = {}
+    #: by device id; empty until there are some
+    outlook: dict[str, MemoryOutlook] = {}

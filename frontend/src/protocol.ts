@@ -29,6 +29,7 @@ export type Unit =
   | 'celsius'
   | 'count'
   | 'flags'
+  | 'hz'
   | 'joules'
   | 'mhz'
   | 'ms'
@@ -57,6 +58,7 @@ export interface Alert {
   readonly text: string;
   readonly since_ms: number;
   readonly until_ms: number | null;
+  readonly kernel_id: string | null;
 }
 
 /**
@@ -426,6 +428,8 @@ export interface StateNow {
   readonly replay: Replay | null;
   readonly frame: Frame | null;
   readonly verdicts: Record<string, Verdict>;
+  readonly holders: Record<string, DeviceHolders>;
+  readonly outlook: Record<string, MemoryOutlook>;
 }
 
 /** Ask for frames; a later one replaces an earlier one. */

@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
+import os
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from jupyter_server.base.handlers import AuthenticatedFileHandler
 from jupyter_server.extension.application import ExtensionApp
 from prometheus_client import REGISTRY
-from traitlets import Bool, Float, Int, Unicode
+from traitlets import Bool, Enum, Float, Int, Unicode
 
+from warpbook.server.attribution import Attribution
 from warpbook.server.bokehjs import bokehjs_folder
 from warpbook.server.broadcast import Broadcaster
 from warpbook.server.export import ExportHandler
+from warpbook.server.holders import HolderWatch
 from warpbook.server.ingest import Ingest
+from warpbook.server.kernels import running_kernels
+from warpbook.server.outlook import OutlookWatch
+from warpbook.server.post_mortem import PostMortems
 from warpbook.server.reports import Reports
 from warpbook.server.rest import (
     CapabilitiesHandler,
     HistoryFigureHandler,
+    HoldersHandler,
     ReportFigureHandler,
     StateHandler,
 )
 from warpbook.server.stream import StreamHandler
+from warpbook_monitors.backoff import MOST_CPU_RATIO
 from warpbook_monitors.exposition import SCRAPE_WATCH_S, SamplerCollector
 from warpbook_monitors.history import History
 from warpbook_monitors.open_sources import default_sources, replay_sources
@@ -41,6 +50,13 @@ class WarpbookApp(ExtensionApp):
         max=10.0,
         help="How often the devices are read while somebody watches, per second. "
         "A GPM window is at least 100 ms, so more than 10 would show nothing new.",
+    ).tag(config=True)
+    max_sampler_cpu_ratio = Float(
+        MOST_CPU_RATIO,
+        min=0.001,
+        max=1.0,
+        help="Of one processor core, for reading all devices: beyond it they are read "
+        "less often, and every view says so.",
     ).tag(config=True)
     history_seconds = Float(
         600.0,
@@ -62,6 +78,17 @@ class WarpbookApp(ExtensionApp):
         help="Give the GPUs on Jupyter's own /metrics; they are read for two and a "
         "half minutes after each scrape.",
     ).tag(config=True)
+    dcgm_aliases = Bool(
+        False,
+        help="Give the GPUs on /metrics under the names of NVIDIA's dcgm-exporter as "
+        "well, for boards and alert rules that were written for it.",
+    ).tag(config=True)
+    other_users = Enum(
+        ["sum", "names"],
+        "sum",
+        help="What is told of other users who hold memory on a GPU: only how much all "
+        "of them hold together, or each process with its name and user.",
+    ).tag(config=True)
     open_dashboard = Bool(False, help="Open the dashboard when JupyterLab starts.").tag(
         config=True
     )
@@ -74,15 +101,30 @@ class WarpbookApp(ExtensionApp):
             if self.replay_file
             else default_sources()
         )
-        sampler = Sampler([*sources, OwnCostSource(costs)], self.rate_hz, costs)
+        sampler = Sampler(
+            [*sources, OwnCostSource(costs)],
+            self.rate_hz,
+            costs,
+            self.max_sampler_cpu_ratio,
+        )
         history = History(self.history_seconds, self.rate_hz)
         self._reports = Reports()
         self._broadcaster = Broadcaster(sampler, history, costs)
         self._broadcaster.greet(self._reports.encoded)
-        self._ingest = Ingest(self._broadcaster, self._reports)
+        self._holders = HolderWatch(
+            self._broadcaster,
+            partial(running_kernels, self.serverapp),
+            Attribution(self.other_users == "names", os.environ.get("JUPYTERHUB_USER")),
+            costs,
+        )
+        OutlookWatch(self._broadcaster, lambda: self._holders.newest)
+        post_mortems = PostMortems(self._broadcaster, self._holders)
+        self._ingest = Ingest(self._broadcaster, self._reports, post_mortems)
         self._ingest.start()
         self._collector = SamplerCollector(
-            sampler, lambda: self._broadcaster.keep_watching(SCRAPE_WATCH_S)
+            sampler,
+            lambda: self._broadcaster.keep_watching(SCRAPE_WATCH_S),
+            self.dcgm_aliases,
         )
         if self.prometheus:
             REGISTRY.register(self._collector)
@@ -106,6 +148,7 @@ class WarpbookApp(ExtensionApp):
             ),
             (f"{api}/capabilities", CapabilitiesHandler, shared),
             (f"{api}/state", StateHandler, shared),
+            (f"{api}/holders", HoldersHandler, {**shared, "holders": self._holders}),
             (f"{api}/history/figure", HistoryFigureHandler, shared),
             (f"{api}/history/export", ExportHandler, shared),
             (
@@ -129,4 +172,5 @@ class WarpbookApp(ExtensionApp):
         if self.prometheus:
             REGISTRY.unregister(self._collector)
         self._ingest.stop()
+        await self._holders.close()
         await self._broadcaster.close()

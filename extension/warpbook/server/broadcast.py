@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Protocol
 
 from warpbook._version import __version__
@@ -67,14 +67,17 @@ class Broadcaster:
         self._everyone: set[Viewer] = set()
         self._followers: list[Callable[[Message], None]] = []
         self._greeters: list[Callable[[], Iterable[bytes]]] = []
+        self._completers: list[Callable[[StateNow], Awaitable[StateNow]]] = []
         #: who wants the devices read although no viewer may be there
         self._held: set[str] = set()
+        #: whether a page that is connected and takes no frames counts as watching
+        self._watch_connected = False
         self._watch = contextlib.ExitStack()
         self._opening: asyncio.Task[None] | None = None
         self._scraped: asyncio.TimerHandle | None = None
         self._woken_s: float | None = None
         self._closed = False
-        self._insight = Insight()
+        self._insight = Insight(costs)
         costs.viewers = 0
         costs.frames_dropped = 0
 
@@ -120,7 +123,7 @@ class Broadcaster:
         self.keep_watching(SCRAPE_WATCH_S)
         awake_s = time.monotonic() - (self._woken_s or 0.0)
         await asyncio.sleep(max(_WAKE_S - awake_s, 0))
-        return StateNow(
+        state = StateNow(
             protocol=PROTOCOL_VERSION,
             version=__version__,
             devices=self.devices,
@@ -129,6 +132,9 @@ class Broadcaster:
             frame=self.sampler.newest,
             verdicts=self._insight.verdicts(self.devices),
         )
+        for completer in self._completers:
+            state = await completer(state)
+        return state
 
     def keep_watching(self, seconds: float) -> None:
         """Let the sampler run for so long although no viewer may be there."""
@@ -152,6 +158,7 @@ class Broadcaster:
         """Begin to send an admitted viewer what is for everybody."""
         if viewer in self._admitted:
             self._everyone.add(viewer)
+            self._attend()
 
     def disconnect(self, viewer: Viewer) -> None:
         """Forget a viewer altogether."""
@@ -195,6 +202,10 @@ class Broadcaster:
         """Send what `greeter` gives to each new viewer, after the hello."""
         self._greeters.append(greeter)
 
+    def complete(self, completer: Callable[[StateNow], Awaitable[StateNow]]) -> None:
+        """Let `completer` add what it knows to each state that is asked for."""
+        self._completers.append(completer)
+
     def greetings(self) -> Iterable[bytes]:
         """Give what a new viewer is sent after the hello."""
         for greeter in self._greeters:
@@ -210,6 +221,12 @@ class Broadcaster:
         """End what `hold` began."""
         self._held.discard(who)
         self._attend()
+
+    def watch_connected(self, yes: bool) -> None:
+        """Have the devices read while a page is connected, also a hidden one."""
+        if yes != self._watch_connected:
+            self._watch_connected = yes
+            self._attend()
 
     def _begin_opening(self) -> asyncio.Task[None]:
         if self._opening is None:
@@ -262,6 +279,7 @@ class Broadcaster:
         viewers = sum(len(group.viewers) for group in self._groups.values())
         self._costs.viewers = viewers
         wanted = viewers > 0 or self._scraped is not None or bool(self._held)
+        wanted = wanted or (self._watch_connected and bool(self._everyone))
         wanted = wanted and not self._closed
         if wanted and not self.watched:
             self._watch.enter_context(self.sampler.watch("server"))

@@ -21,8 +21,10 @@ from warpbook.protocol import (
     MAX_REPORT_BYTES,
     PROTOCOL_VERSION,
     CellReport,
+    OutOfMemory,
 )
 from warpbook.server.broadcast import Broadcaster
+from warpbook.server.post_mortem import PostMortems
 from warpbook.server.reports import Reports
 from warpbook.server.selection import encode
 
@@ -32,19 +34,23 @@ _decode = msgspec.json.Decoder(CellReport).decode
 class Ingest:
     """A small HTTP server beside Jupyter's own."""
 
-    def __init__(self, broadcaster: Broadcaster, reports: Reports) -> None:
+    def __init__(
+        self, broadcaster: Broadcaster, reports: Reports, post_mortems: PostMortems
+    ) -> None:
         """Prepare it; nothing listens yet."""
         self._secret = secrets.token_urlsafe(32)
         shared = {
             "secret": self._secret,
             "broadcaster": broadcaster,
             "reports": reports,
+            "post_mortems": post_mortems,
         }
         application = web.Application(
             [
                 ("/v1/version", _VersionHandler, shared),
                 ("/v1/reports", _ReportHandler, shared),
                 ("/v1/state", _StateHandler, shared),
+                ("/v1/out-of-memory", _OutOfMemoryHandler, shared),
             ],
             log_function=_log_nothing,
         )
@@ -72,11 +78,16 @@ class _Handler(web.RequestHandler):
     """Answers only to those who know the secret."""
 
     def initialize(
-        self, secret: str, broadcaster: Broadcaster, reports: Reports
+        self,
+        secret: str,
+        broadcaster: Broadcaster,
+        reports: Reports,
+        post_mortems: PostMortems,
     ) -> None:
         self._secret = secret
         self._broadcaster = broadcaster
         self._reports = reports
+        self._post_mortems = post_mortems
 
     def prepare(self) -> None:
         given = self.request.headers.get("Authorization", "")
@@ -113,6 +124,18 @@ class _ReportHandler(_Handler):
     def _refuse(self, status: int, message: str) -> None:
         self.set_status(status)
         self.finish({"message": message})
+
+
+class _OutOfMemoryHandler(_Handler):
+    """Answers with who held what, and tells every open view."""
+
+    async def post(self) -> None:
+        try:
+            told = msgspec.json.decode(self.request.body, type=OutOfMemory)
+        except msgspec.MsgspecError as error:
+            raise web.HTTPError(400, reason="Not a failed allocation.") from error
+        self.set_header("Content-Type", "application/json")
+        self.finish(encode(await self._post_mortems.write(told)))
 
 
 class _VersionHandler(_Handler):

@@ -15,6 +15,7 @@ from warpbook._version import __version__
 from warpbook.protocol import PROTOCOL_VERSION, Capabilities
 from warpbook.server.bokehjs import bokeh_version
 from warpbook.server.broadcast import Broadcaster
+from warpbook.server.holders import HolderWatch
 from warpbook.server.reports import Reports
 from warpbook.server.selection import MIN_RATE_HZ, encode
 
@@ -96,6 +97,23 @@ class StateHandler(Handler):
     async def get(self) -> None:
         """Give the newest frame; asking counts as watching for a few seconds."""
         self.finish_json(encode(await self._broadcaster.state()))
+
+
+class HoldersHandler(Handler):
+    """`GET api/v1/holders`."""
+
+    def initialize(  # type: ignore[override]
+        self, broadcaster: Broadcaster, reports: Reports, holders: HolderWatch
+    ) -> None:
+        """Take who knows the holders."""
+        super().initialize(broadcaster, reports)
+        self._holders = holders
+
+    @web.authenticated
+    @authorized
+    async def get(self) -> None:
+        """Tell who holds the memory of each GPU now."""
+        self.finish_json(encode(await self._holders.read()))
 
 
 class HistoryFigureHandler(Handler):

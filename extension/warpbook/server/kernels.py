@@ -1,0 +1,58 @@
+"""The kernels that this Jupyter server runs: their processes and their notebooks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Any
+
+from warpbook_monitors.processes import bounded
+
+
+@dataclass(frozen=True)
+class RunningKernel:
+    """One kernel, as the server knows it."""
+
+    id: str
+    #: None where it runs on another machine
+    pid: int | None
+    #: the notebook's path, or what else the kernel was started for
+    name: str
+    #: "idle", "busy", "starting", ...; None where the server does not know
+    execution_state: str | None
+    #: how long it has run nothing; None while it does
+    idle_s: float | None
+
+
+async def running_kernels(serverapp: Any) -> list[RunningKernel]:
+    """List them; on the event loop, where Jupyter keeps them."""
+    names = {
+        session["kernel"]["id"]: session["path"] or session["name"]
+        for session in await serverapp.session_manager.list_sessions()
+        if session is not None
+    }
+    manager = serverapp.kernel_manager
+    kernels = []
+    for kernel_id in manager.list_kernel_ids():
+        try:
+            kernel = manager.get_kernel(kernel_id)
+        except KeyError:
+            continue  # it ended meanwhile
+        state = getattr(kernel, "execution_state", None)
+        kernels.append(
+            RunningKernel(
+                id=kernel_id,
+                pid=getattr(getattr(kernel, "provisioner", None), "pid", None),
+                name=bounded(names.get(kernel_id) or f"kernel {kernel_id[:8]}"),
+                execution_state=state,
+                idle_s=_idle_s(kernel) if state == "idle" else None,
+            )
+        )
+    return kernels
+
+
+def _idle_s(kernel: Any) -> float | None:
+    last = getattr(kernel, "last_activity", None)
+    if not isinstance(last, datetime):
+        return None
+    return max((datetime.now(timezone.utc) - last).total_seconds(), 0.0)

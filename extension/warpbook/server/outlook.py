@@ -1,0 +1,86 @@
+"""Where the memory of each GPU is heading, told every two seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from msgspec.structs import replace
+
+from warpbook.protocol import (
+    DeviceHolders,
+    Frame,
+    Gap,
+    Holders,
+    MemoryOutlook,
+    Outlook,
+    StateNow,
+)
+from warpbook.server.broadcast import Broadcaster
+from warpbook.server.selection import encode
+from warpbook_monitors import units
+from warpbook_monitors.outlook import WINDOW_S, MemoryTrends
+from warpbook_monitors.sampler import Message
+
+PERIOD_MS = 2000.0
+#: less kept in reserve by torch is not worth a word
+_RESERVE_RATIO = 0.05
+
+
+class OutlookWatch:
+    """Follows the stream; for the event loop."""
+
+    def __init__(
+        self, broadcaster: Broadcaster, holders: Callable[[], Holders | None]
+    ) -> None:
+        """Take the stream, and who gives the newest holders."""
+        self._broadcaster = broadcaster
+        self._holders = holders
+        self._trends = MemoryTrends()
+        self._told = Outlook(0.0, WINDOW_S, {})
+        broadcaster.follow(self._follow)
+        broadcaster.greet(self._greet)
+        broadcaster.complete(self._complete)
+
+    def _follow(self, message: Message) -> None:
+        if isinstance(message, Gap):
+            self._trends.rest()
+            self._told = Outlook(message.to_ms, WINDOW_S, {})
+        if not isinstance(message, Frame):
+            return
+        devices = self._broadcaster.devices
+        self._trends.take(message, devices)
+        # absolute, because the clock may be set back
+        if abs(message.time_ms - self._told.time_ms) < PERIOD_MS:
+            return
+        holders = self._holders()
+        held = holders.devices if holders else {}
+        self._told = Outlook(
+            message.time_ms,
+            WINDOW_S,
+            {
+                device: _with_reserve(each, held.get(device))
+                for device, each in self._trends.outlooks(
+                    devices, message.time_ms
+                ).items()
+            },
+        )
+        self._broadcaster.send_watching(encode(self._told))
+
+    async def _complete(self, state: StateNow) -> StateNow:
+        return replace(state, outlook=self._told.devices)
+
+    def _greet(self) -> Iterable[bytes]:
+        return (encode(self._told),) if self._told.devices else ()
+
+
+def _with_reserve(told: MemoryOutlook, held: DeviceHolders | None) -> MemoryOutlook:
+    """Say how much torch keeps for itself: it can be used without growing."""
+    idle = sum(
+        each.reserved_bytes - each.allocated_bytes
+        for each in (held.holders if held else ())
+        if each.reserved_bytes is not None and each.allocated_bytes is not None
+    )
+    if idle < _RESERVE_RATIO * told.total_bytes:
+        return told
+    words = f"torch keeps {units.size(idle)} of it in reserve, as of the last cells"
+    return replace(told, sentence=f"{told.sentence[:-1]}; {words}.")

@@ -1,0 +1,88 @@
+"""After a cell ran out of GPU memory: who held what, told to every view."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterable
+
+from warpbook.protocol import Device, Holders, OutOfMemory, PostMortem
+from warpbook.server.attribution import is_device
+from warpbook.server.broadcast import Broadcaster
+from warpbook.server.holders import HolderWatch
+from warpbook.server.selection import encode
+from warpbook_monitors.post_mortem import explain, with_counted
+from warpbook_monitors.processes import bounded
+
+MAX_POST_MORTEMS = 5
+
+
+class PostMortems:
+    """Writes them, and keeps the newest for views opened later."""
+
+    def __init__(self, broadcaster: Broadcaster, holders: HolderWatch) -> None:
+        """Take who sends them, and who knows the holders."""
+        self._broadcaster = broadcaster
+        self._holders = holders
+        self._kept: deque[bytes] = deque(maxlen=MAX_POST_MORTEMS)
+        broadcaster.greet(self._greet)
+
+    async def write(self, told: OutOfMemory) -> PostMortem:
+        """Find out who holds memory now, and tell everybody."""
+        now = await self._holders.read()
+        device = self._device(told, now)
+        holders = None
+        if device is not None and device.id in now.devices:
+            held = now.devices[device.id]
+            holders = with_counted(held, told.failed, told.kernel_id)
+        name = None if device is None else f"GPU {device.index} ({device.name})"
+        if device is not None and device.kind == "mig":
+            name = device.name
+        report = PostMortem(
+            time_ms=time.time() * 1000,
+            kernel_id=bounded(told.kernel_id),
+            notebook=_notebook(told, now),
+            cell_id=None if told.cell_id is None else bounded(told.cell_id),
+            device=None if device is None else device.id,
+            asked_bytes=told.failed.asked_bytes,
+            holders=holders,
+            sentence=explain(told.failed, name, holders, told.kernel_id),
+        )
+        encoded = encode(report)
+        self._kept.append(encoded)
+        self._broadcaster.send_everyone(encoded)
+        return report
+
+    def _device(self, told: OutOfMemory, now: Holders) -> Device | None:
+        """Find the GPU that was full: by its UUID, or because only one can be it."""
+        live = [
+            device
+            for device in self._broadcaster.devices
+            if device.kind in ("gpu", "mig") and device.origin == "live"
+        ]
+        uuid = told.failed.device_uuid
+        if uuid is not None:
+            return next((each for each in live if is_device(each, uuid)), None)
+        held = [
+            device
+            for device in live
+            if device.id in now.devices
+            and any(
+                holder.kernel_id == told.kernel_id
+                for holder in now.devices[device.id].holders
+            )
+        ]
+        candidates = held or live
+        return candidates[0] if len(candidates) == 1 else None
+
+    def _greet(self) -> Iterable[bytes]:
+        return tuple(self._kept)
+
+
+def _notebook(told: OutOfMemory, now: Holders) -> str | None:
+    """Name the notebook as Jupyter knows it, else as the kernel was told it."""
+    for held in now.devices.values():
+        for holder in held.holders:
+            if holder.kernel_id == told.kernel_id:
+                return holder.name
+    return None if told.notebook is None else bounded(told.notebook)
