@@ -54,6 +54,8 @@ export function quantity(
       return { digits: value.toFixed(0), unit: '°C' };
     case 'mhz':
       return { digits: value.toFixed(0), unit: 'MHz' };
+    case 'hz':
+      return { digits: threeFigures(value), unit: 'Hz' };
     case 'ms':
       return { digits: value.toFixed(1), unit: 'ms' };
     default:

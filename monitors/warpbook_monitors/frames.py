@@ -34,6 +34,7 @@ Unit = Literal[
     "joules",
     "celsius",
     "mhz",
+    "hz",
     "count",
     "ms",
     "flags",
@@ -129,7 +130,7 @@ class Devices(Struct, frozen=True, tag="devices"):
 class Frame(Struct, frozen=True, tag="frame"):
     """All devices at one tick of the sampler's clock."""
 
-    #: counts ticks since the sampler was made
+    #: counts periods of the base rate; a jump is ticks left out, as while backing off
     seq: int
     #: Unix time in ms of the tick
     time_ms: float

@@ -187,6 +187,12 @@ MONITOR = _table(
         "Event-loop lag",
         "How late the server's event loop ran a timer, the worst of the last second.",
     ),
+    (
+        "rate_hz",
+        "hz",
+        "Rate",
+        "How often the devices are read now: less than asked while reading disturbs.",
+    ),
     ("viewers", "count", "Viewers", "Open subscriptions to the stream."),
     (
         "frames_dropped",

@@ -21,6 +21,9 @@ class Costs:
         self.tick_ms: float | None = None
         #: the worst lag of the last second, by the server; None outside one
         self.loop_lag_ms: float | None = None
+        #: how often the devices are read now, and why less often than asked, in words
+        self.rate_hz: float | None = None
+        self.back_off = ""
         self.viewers: int | None = None
         self.frames_dropped: int | None = None
 
@@ -86,6 +89,7 @@ class OwnCostProbe:
             self._cpu_ratio,
             costs.tick_ms,
             costs.loop_lag_ms,
+            costs.rate_hz,
             costs.viewers,
             costs.frames_dropped,
         )

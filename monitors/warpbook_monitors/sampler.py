@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 
 from warpbook_monitors.attempt import Attempt
+from warpbook_monitors.backoff import MOST_CPU_RATIO, BackOff
 from warpbook_monitors.errors import Unavailable
 from warpbook_monitors.frames import (
     Absence,
@@ -48,6 +49,7 @@ class Sampler:
         sources: Sequence[Source],
         rate_hz: float = BASE_RATE_HZ,
         costs: Costs | None = None,
+        most_cpu_ratio: float = MOST_CPU_RATIO,
     ) -> None:
         """Take the sources; nothing is opened or read yet."""
         self.rate_hz = rate_hz
@@ -57,6 +59,7 @@ class Sampler:
         self.label: str | None = None
         self._sources = sources
         self._costs = costs or Costs()
+        self._back_off = BackOff(rate_hz, most_cpu_ratio)
         self._openings: list[tuple[Source, Attempt[Opened]]] = []
         self._readers: list[Reader] = []
         self._listeners: list[Listener] = []
@@ -153,10 +156,12 @@ class Sampler:
                 cpu_s = time.thread_time()
                 self._tick(next_ns, period_ns)
                 self._costs.add_cpu(time.thread_time() - cpu_s)
+                self._back_off.after_tick(time.monotonic(), self._costs)
                 # a late tick skips, it does not make the following ones late
                 behind = (time.monotonic_ns() - next_ns) // period_ns
-                self._seq += behind + 1
-                next_ns += (behind + 1) * period_ns
+                periods = max(behind + 1, self._back_off.step)
+                self._seq += periods
+                next_ns += periods * period_ns
                 with self._change:
                     wait_s = (next_ns - time.monotonic_ns()) / 1e9
                     self._change.wait_for(lambda: self._closed, max(wait_s, 0))
@@ -165,6 +170,7 @@ class Sampler:
         """Rest until somebody watches; tell the gap. False when closed."""
         for reader in self._readers:
             reader.rest()
+        self._back_off.rest()
         with self._change:
             self._change.wait_for(lambda: self._watchers or self._closed)
         if self._newest is not None and not self._closed:

@@ -34,6 +34,11 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         metavar="ADDRESS",
         help="address to listen on (default: 127.0.0.1; 0.0.0.0 is every network)",
     )
+    parser.add_argument(
+        "--dcgm-aliases",
+        action="store_true",
+        help="give the GPUs under dcgm-exporter's names as well",
+    )
     parser.set_defaults(run=run)
 
 
@@ -43,7 +48,7 @@ def run(asked: argparse.Namespace) -> int:
     sampler = Sampler([*live_sources(), OwnCostSource(costs)], costs=costs)
     watch = _ScrapeWatch(sampler)
     registry = CollectorRegistry()
-    registry.register(SamplerCollector(sampler, watch.scraped))
+    registry.register(SamplerCollector(sampler, watch.scraped, asked.dcgm_aliases))
     try:
         server, thread = start_http_server(asked.port, asked.host, registry)
     except (OSError, OverflowError) as error:

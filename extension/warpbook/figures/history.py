@@ -29,6 +29,7 @@ _UNITS: dict[Unit, tuple[str, str]] = {
     "watts": ("watts", "0"),
     "mhz": ("MHz", "0"),
     "celsius": ("°C", "0"),
+    "hz": ("Hz", "0"),
     "ms": ("ms", "0.00"),
 }
 #: how ticks are written, where the bare number would be hard to read

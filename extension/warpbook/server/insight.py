@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from warpbook.protocol import Device, Frame, Health, Verdict, Verdicts
+from warpbook.protocol import Condition, Device, Frame, Health, Verdict, Verdicts
 from warpbook_monitors.health import Minute
+from warpbook_monitors.own_cost import Costs
 from warpbook_monitors.verdict import Window
 
 PERIOD_MS = 1000.0
@@ -14,8 +15,9 @@ PERIOD_MS = 1000.0
 class Insight:
     """Follows the stream of frames; for the event loop."""
 
-    def __init__(self) -> None:
-        """Nothing was seen yet."""
+    def __init__(self, costs: Costs) -> None:
+        """Nothing was seen yet; `costs` say whether the monitor itself backs off."""
+        self._costs = costs
         self._window = Window()
         self._minute = Minute()
         self._told_ms = 0.0
@@ -32,10 +34,17 @@ class Insight:
         self._told_ms = frame.time_ms
         return (
             Verdicts(frame.time_ms, self._window.seconds, self._window.judge(devices)),
-            Health(
-                frame.time_ms, self._minute.seconds, self._minute.conditions(devices)
-            ),
+            Health(frame.time_ms, self._minute.seconds, self._conditions(devices)),
         )
+
+    def _conditions(
+        self, devices: Sequence[Device]
+    ) -> dict[str, tuple[Condition, ...]]:
+        told = self._minute.conditions(devices)
+        if self._costs.back_off:
+            slower = Condition("backing off", "warning", 1.0, self._costs.back_off)
+            told |= {each.id: (slower,) for each in devices if each.kind == "monitor"}
+        return told
 
     def verdicts(self, devices: Sequence[Device]) -> dict[str, Verdict]:
         """Judge what was seen so far."""

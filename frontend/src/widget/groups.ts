@@ -21,6 +21,7 @@ const TITLES: Record<Unit, string> = {
   joules: 'Energy',
   celsius: 'Temperature',
   mhz: 'Clocks',
+  hz: 'Rates',
   count: 'Counts',
   ms: 'Times',
   flags: 'Flags'
