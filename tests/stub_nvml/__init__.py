@@ -52,6 +52,7 @@ class _Gpu(ctypes.Structure):
         ("pcie_width", ctypes.c_int),
         ("process_count", ctypes.c_int),
         ("pids", ctypes.c_uint * 8),
+        ("process_kinds", ctypes.c_int * 8),
         ("process_bytes", ctypes.c_uint64 * 8),
         ("memory_total_bytes", ctypes.c_uint64),
         ("memory_reserved_bytes", ctypes.c_uint64),
@@ -134,6 +135,15 @@ class StubNvml:
         for name, value in values.items():
             known = getattr(self._state.gpus[gpu], name)
             setattr(self._state.gpus[gpu], name, type(known)(value))
+
+    def hold(self, gpu: int, *processes: tuple[int, int], kinds: int = 1) -> None:
+        """Let these (PID, bytes) hold memory; `kinds` are the lists that have them."""
+        state = self._state.gpus[gpu]
+        for at, (pid, used_bytes) in enumerate(processes):
+            state.pids[at] = pid
+            state.process_bytes[at] = used_bytes
+            state.process_kinds[at] = kinds
+        state.process_count = len(processes)
 
     def set_gpm(self, gpu: int, **values: float) -> None:
         """Change GPM metrics by the binding's name, in percent or MiB/s."""

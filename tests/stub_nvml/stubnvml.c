@@ -47,6 +47,7 @@ struct gpu {
   int capability_major, capability_minor, cores, bus_bits, pcie_generation, pcie_width;
   int process_count;
   unsigned pids[MAX_PROCESSES];
+  int process_kinds[MAX_PROCESSES]; /* lists that have it: 1 compute, 2 graphics, 4 MPS */
   uint64_t process_bytes[MAX_PROCESSES];
   uint64_t memory_total_bytes, memory_reserved_bytes, memory_used_bytes;
   uint64_t energy_mj, clocks_event_reasons;
@@ -344,15 +345,20 @@ ret nvmlDeviceGetTotalEnergyConsumption(dev *d, unsigned long long *v) { ENTER(d
 ret nvmlDeviceGetPcieThroughput(dev *d, int counter, unsigned *v) { ENTER(d); *v = counter == 0 ? g->pcie_tx_kb_per_s : g->pcie_rx_kb_per_s; return SUCCESS; }
 
 struct process { unsigned pid; unsigned long long used; unsigned gpu_instance, compute_instance; };
-ret nvmlDeviceGetComputeRunningProcesses_v3(dev *d, unsigned *n, struct process *p) {
-  ENTER(d);
+static ret list(const struct gpu *g, int kind, unsigned *n, struct process *p) {
   unsigned room = *n;
-  *n = g->process_count;
-  if (room < *n) return INSUFFICIENT_SIZE;
-  for (unsigned i = 0; i < *n; i++)
-    p[i] = (struct process){ g->pids[i % MAX_PROCESSES], g->process_bytes[i % MAX_PROCESSES], ~0u, ~0u };
-  return SUCCESS;
+  *n = 0;
+  for (int i = 0; i < g->process_count; i++) {
+    int at = i % MAX_PROCESSES, kinds = g->process_kinds[at];
+    if (!((kinds ? kinds : 1) & kind)) continue;
+    if (*n < room) p[*n] = (struct process){ g->pids[at], g->process_bytes[at], ~0u, ~0u };
+    ++*n;
+  }
+  return room < *n ? INSUFFICIENT_SIZE : SUCCESS;
 }
+ret nvmlDeviceGetComputeRunningProcesses_v3(dev *d, unsigned *n, struct process *p) { ENTER(d); return list(g, 1, n, p); }
+ret nvmlDeviceGetGraphicsRunningProcesses_v3(dev *d, unsigned *n, struct process *p) { ENTER(d); return list(g, 2, n, p); }
+ret nvmlDeviceGetMPSComputeRunningProcesses_v3(dev *d, unsigned *n, struct process *p) { ENTER(d); return list(g, 4, n, p); }
 
 enum { FIELD_ENERGY = 83, FIELD_LINK_SPEED_0 = 84, FIELD_LINK_SPEED_5 = 89, FIELD_LINK_COUNT = 91,
        FIELD_LINK_TX = 138, FIELD_LINK_RX = 139, FIELD_POWER_AVERAGE = 185, FIELD_POWER_NOW = 186 };
