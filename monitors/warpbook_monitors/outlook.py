@@ -23,7 +23,7 @@ _NOISE_RATIO = 0.001
 #: into so many parts the window is cut, and in all but one memory must have moved
 _PARTS = 4
 #: a forecast further away is a guess
-_FAR_S = 24 * 3600.0
+_FAR_S = 2 * 3600.0
 
 
 class MemoryOutlook(Struct, frozen=True):
@@ -128,9 +128,8 @@ def outlook(
     full_in_s = max(usable_bytes - used, 0) / slope
     if full_in_s > _FAR_S:
         return told(f"it grows by {rate}", slope)
-    return told(
-        f"it grows by {rate} and would be full in {_about(full_in_s)}", slope, full_in_s
-    )
+    full = units.duration_about(full_in_s)
+    return told(f"it grows by {rate}, full in {full} at this rate", slope, full_in_s)
 
 
 def _is_steady(points: Sequence[tuple[float, float]], slope: float) -> bool:
@@ -143,11 +142,3 @@ def _is_steady(points: Sequence[tuple[float, float]], slope: float) -> bool:
     ]
     # the newest part must: what has stopped growing is not getting full
     return moved[-1] and sum(moved) >= _PARTS - 1
-
-
-def _about(seconds: float) -> str:
-    if seconds < 100:
-        return f"{seconds:.0f} s"
-    if seconds < 100 * 60:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.0f} h"

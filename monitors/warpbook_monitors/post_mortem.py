@@ -168,9 +168,11 @@ def _advice(
         and each.used_bytes >= (missing_bytes or 0)
     ]
     if idle:
+        seconds = idle[0].idle_s
+        since = "" if seconds is None else f" for {units.duration_about(seconds)}"
         return (
-            f"The kernel of {idle[0].name} holds {_held(idle[0])} and has run nothing "
-            f"for {_time(idle[0].idle_s)}: restarting it would free that."
+            f"The kernel of {idle[0].name} holds {_held(idle[0])} and has run "
+            f"nothing{since}: restarting it would free that."
         )
     most = max(holders, key=lambda each: each.used_bytes or 0)
     if most.used_bytes is None:
@@ -200,16 +202,6 @@ def _advice(
 
 def _held(holder: Holder) -> str:
     return units.size(holder.used_bytes or 0)
-
-
-def _time(seconds: float | None) -> str:
-    if seconds is None:
-        return "some time"
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    if seconds < 7200:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.0f} h"
 
 
 def _find(patterns: tuple[str, ...], message: str) -> int | None:

@@ -12,8 +12,21 @@ def duration(milliseconds: float) -> str:
     return f"{_digits(milliseconds * 1000)} µs"
 
 
-def size(size_bytes: float) -> str:
-    """Write a size with the unit that fits it."""
+def duration_about(seconds: float) -> str:
+    """Write a long time in one unit, as one says it."""
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    if seconds < 100 * 60:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.0f} h"
+
+
+def size(size_bytes: float, of_bytes: float | None = None) -> str:
+    """Write a size with the unit that fits it, and of how much it is: "3 / 140 GiB"."""
+    if of_bytes is not None:
+        part, whole = size(size_bytes), size(of_bytes)
+        unit = whole.rpartition(" ")[2]
+        return f"{part.removesuffix(' ' + unit)} / {whole}"
     if size_bytes < 1024:
         return f"{size_bytes:.0f} B"
     for unit in ("KiB", "MiB", "GiB"):
