@@ -3,22 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import socket
-import struct
-from collections.abc import Awaitable
 from typing import Any
 
 import msgspec
-from jupyter_server.auth.decorator import ws_authenticated
-from jupyter_server.base.handlers import JupyterHandler
-from jupyter_server.base.websocket import WebSocketMixin
-from jupyter_server.utils import ensure_async
-from tornado import web, websocket
-from tornado.iostream import IOStream, StreamClosedError
 
 from warpbook.protocol import (
-    MAX_CLIENT_MESSAGE_BYTES,
     ClientMessage,
     CloseCode,
     Error,
@@ -28,19 +17,18 @@ from warpbook.protocol import (
 )
 from warpbook.server.broadcast import Broadcaster
 from warpbook.server.selection import Pace, Refused, Selection, encode, select
+from warpbook.server.sockets import AuthorizedSocket, text_frame
 from warpbook_monitors.history import Piece, decode
 
 #: messages that can't be understood, after which the connection is closed
 MAX_GARBAGE = 10
 #: of messages that must not be left out, while nothing gets through
 MAX_WAITING_BYTES = 16_000_000
-#: of frames in the kernel's send buffer, which a slow viewer sees late
-_SEND_BUFFER_BYTES = 64 * 1024
 
 _decode = msgspec.json.Decoder(ClientMessage).decode
 
 
-class StreamHandler(WebSocketMixin, websocket.WebSocketHandler, JupyterHandler):
+class StreamHandler(AuthorizedSocket):
     """`GET <base_url>/warpbook/api/v1/stream`."""
 
     def initialize(self, broadcaster: Broadcaster, max_viewers: int) -> None:
@@ -52,23 +40,6 @@ class StreamHandler(WebSocketMixin, websocket.WebSocketHandler, JupyterHandler):
         self._skipped_ms: float | None = None
         self._catch_up: asyncio.Task[None] | None = None
 
-    @ws_authenticated
-    async def get(self, *args: Any, **kwargs: Any) -> None:
-        """Refuse whoever may not read, before the upgrade."""
-        allowed = await ensure_async(
-            self.authorizer.is_authorized(self, self.current_user, "read", "warpbook")
-        )
-        if not allowed:
-            raise web.HTTPError(403)
-        upgrade: Awaitable[None] | None = super().get(*args, **kwargs)
-        if upgrade is not None:
-            await upgrade
-
-    @property
-    def max_message_size(self) -> int:
-        """Tornado closes with 1009 what is larger."""
-        return MAX_CLIENT_MESSAGE_BYTES
-
     async def open(self, *args: Any, **kwargs: Any) -> None:
         """Say hello, once the devices are known."""
         super().open(*args, **kwargs)
@@ -78,8 +49,7 @@ class StreamHandler(WebSocketMixin, websocket.WebSocketHandler, JupyterHandler):
                 f"This server allows {self._max_viewers} viewers at a time.",
             )
             return
-        self.set_nodelay(True)
-        self._bound_send_buffer()
+        self.send_soon()
         await self._broadcaster.ready()
         self.send(encode(self._broadcaster.hello()))
         for greeting in self._broadcaster.greetings():
@@ -107,7 +77,7 @@ class StreamHandler(WebSocketMixin, websocket.WebSocketHandler, JupyterHandler):
 
     def send_frame(self, encoded: bytes, time_ms: float) -> bool:
         """Send a frame, or skip it while the one before is still on its way."""
-        if self._busy():
+        if self.busy():
             if self._skipped_ms is None:
                 self._skipped_ms = time_ms
             return False
@@ -121,17 +91,17 @@ class StreamHandler(WebSocketMixin, websocket.WebSocketHandler, JupyterHandler):
             self._skipped_ms = None
             self.send(encode(gap))
         self._waiting_bytes = 0
-        self._write(encoded)
+        self.write_text(encoded)
         return True
 
     def send(self, encoded: bytes) -> None:
         """Send a message that must not be left out."""
-        if self._busy():
+        if self.busy():
             self._waiting_bytes += len(encoded)
             if self._waiting_bytes > MAX_WAITING_BYTES:
                 self.close(1013, "The connection is too slow.")
                 return
-        self._write(encoded)
+        self.write_text(encoded)
 
     def _subscribe(self, asked: Subscribe) -> None:
         selection = select(
@@ -162,7 +132,7 @@ class StreamHandler(WebSocketMixin, websocket.WebSocketHandler, JupyterHandler):
             # an hour of eight GPUs takes seconds to unpack, the loop has other work
             frames = await asyncio.to_thread(_pack, piece, number, selection, pace)
             number, since_ms = piece.end, piece.times_ms[-1]
-            if not await self._written(frames):
+            if not await self.written(frames):
                 return
         if gap is not None:
             self.send(encode(gap))
@@ -183,40 +153,6 @@ class StreamHandler(WebSocketMixin, websocket.WebSocketHandler, JupyterHandler):
         elif self._garbage >= MAX_GARBAGE:
             self.close(CloseCode.GARBAGE, "too many messages that were refused")
 
-    def _busy(self) -> bool:
-        stream = self._stream()
-        return stream is not None and stream.writing()
-
-    def _write(self, encoded: bytes) -> None:
-        connection, stream = self.ws_connection, self._stream()
-        if connection is None or stream is None or connection.is_closing():
-            return
-        # not awaited, and not by write_message, which makes a task for each message:
-        # a burst to many viewers holds up other requests, and one slow viewer nobody
-        with contextlib.suppress(StreamClosedError):
-            stream.write(text_frame(encoded))
-
-    async def _written(self, frames: bytes) -> bool:
-        """Write frames and wait until they are on their way; False when closed."""
-        stream = self._stream()
-        if stream is None:
-            return False
-        try:
-            await stream.write(frames)
-        except StreamClosedError:
-            return False
-        return True
-
-    def _bound_send_buffer(self) -> None:
-        stream = self._stream()
-        if stream is not None and stream.socket is not None:
-            stream.socket.setsockopt(
-                socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER_BYTES
-            )
-
-    def _stream(self) -> IOStream | None:
-        return None if self.ws_connection is None else self.ws_connection.stream
-
 
 def _pack(piece: Piece, number: int, selection: Selection, pace: Pace) -> bytes:
     """Give the frames of a piece from `number` on, as they go over the wire."""
@@ -230,13 +166,3 @@ def _pack(piece: Piece, number: int, selection: Selection, pace: Pace) -> bytes:
             wanted = selection.encode(message, encoded)
         packed += text_frame(wanted)
     return bytes(packed)
-
-
-def text_frame(payload: bytes) -> bytes:
-    """A whole text message from server to client: RFC 6455, section 5.2."""
-    size = len(payload)
-    if size < 126:
-        return struct.pack("!BB", 0x81, size) + payload
-    if size < 1 << 16:
-        return struct.pack("!BBH", 0x81, 126, size) + payload
-    return struct.pack("!BBQ", 0x81, 127, size) + payload
