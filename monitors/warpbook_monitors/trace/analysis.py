@@ -6,11 +6,11 @@ milliseconds.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 import numpy as np
 
+from warpbook_monitors.trace.calls import Calls, find_calls, launch_of
 from warpbook_monitors.trace.cell_profile import (
     CellProfile,
     Completeness,
@@ -32,13 +32,6 @@ from warpbook_monitors.trace.run import Run
 #: Rows of a table beyond these are added up into one.
 MAX_ROWS = 50
 
-_LAUNCH = re.compile(r"(cuda|cu)(Launch(?!HostFunc)|GraphLaunch|Memcpy|Memset)")
-_WAIT = re.compile(r"(cuda|cu)\w*Synchronize|(cuda|cu)Memcpy(?!.*(Async|Batch))")
-# copies to ordinary memory hold the host until they are done
-_BLOCKING_COPY = re.compile(r"Memcpy DtoH .*Pageable")
-_CAPTURE_BEGIN = re.compile(r"(cuda|cu)StreamBeginCapture")
-_CAPTURE_END = re.compile(r"(cuda|cu)StreamEndCapture")
-
 #: The clocks of GPU and host agree to a few microseconds; a kernel that starts
 #: earlier than this before the call that launched it has a wrong time.
 _CLOCK_TOLERANCE_NS = 20_000
@@ -47,22 +40,12 @@ _TOLERATED_UNMATCHED_RATIO = 0.01
 _TOLERATED_OVERHEAD_RATIO = 0.05
 
 
-@dataclass(frozen=True)
-class _Calls:
-    """The host's calls that concern the GPU, up to the end of the cell's code."""
-
-    api: Columns
-    launches: Bools
-    waits: Bools
-    matched: Bools
-
-
 def analyse(events: Columns, run: Run) -> CellProfile:
     """Add up the events of one run of a cell."""
     on_gpu = events.where(events.is_in(Category.KERNEL, Category.COPY, Category.MEMSET))
     kernels = on_gpu.where(on_gpu.is_in(Category.KERNEL))
     copies = on_gpu.where(~on_gpu.is_in(Category.KERNEL))
-    calls = _calls(events, on_gpu, run)
+    calls = find_calls(events, on_gpu, run)
     launches = int(calls.launches.sum())
     blind = _saw_nothing(events, on_gpu, run)
     warnings = _warnings(events, on_gpu, calls, run)
@@ -111,40 +94,6 @@ def _total_ms(events: Columns, chosen: Bools) -> float:
     return _ms(int(events.duration_ns[chosen].sum()))
 
 
-def _named(events: Columns, pattern: re.Pattern[str]) -> Bools:
-    """Choose the events whose name begins with the pattern."""
-    fits = np.fromiter(
-        (bool(pattern.match(name)) for name in events.names),
-        np.bool_,
-        len(events.names),
-    )
-    return fits[events.name]
-
-
-def _calls(events: Columns, on_gpu: Columns, run: Run) -> _Calls:
-    in_code = events.start_ns < run.code_end_ns
-    api = events.where(events.is_in(Category.API) & in_code)
-    launches = _named(api, _LAUNCH) & ~_while_capturing(api)
-    blocking = on_gpu.correlation[_named(on_gpu, _BLOCKING_COPY)]
-    waits = _named(api, _WAIT) | np.isin(api.correlation, blocking)
-    matched = launches & np.isin(api.correlation, on_gpu.correlation)
-    return _Calls(api, launches, waits, matched)
-
-
-def _while_capturing(api: Columns) -> Bools:
-    """Choose the calls made while their thread recorded a CUDA graph.
-
-    Such a launch is only noted down; the graph's own launch runs it.
-    """
-    begins, ends = _named(api, _CAPTURE_BEGIN), _named(api, _CAPTURE_END)
-    capturing = np.zeros(len(api), np.bool_)
-    for thread in np.unique(api.track[begins]):
-        on_thread = api.track == thread
-        depth = np.cumsum(begins[on_thread].astype(int) - ends[on_thread].astype(int))
-        capturing[on_thread] = depth > 0
-    return capturing
-
-
 def _gpu_was_recorded(
     events: Columns, on_gpu: Columns, launches: int, run: Run
 ) -> bool:
@@ -163,7 +112,7 @@ def _saw_nothing(events: Columns, on_gpu: Columns, run: Run) -> bool:
 
 
 def _warnings(
-    events: Columns, on_gpu: Columns, calls: _Calls, run: Run
+    events: Columns, on_gpu: Columns, calls: Calls, run: Run
 ) -> tuple[str, ...]:
     found = []
     launches, matched = int(calls.launches.sum()), int(calls.matched.sum())
@@ -206,17 +155,11 @@ def _warnings(
     return tuple(found)
 
 
-def _kernels_before_launch(on_gpu: Columns, calls: _Calls) -> int:
-    launched = calls.api.where(calls.launches & (calls.api.correlation != NONE))
-    if not len(launched) or not len(on_gpu):
-        return 0
-    by_correlation = np.argsort(launched.correlation, kind="stable")
-    known = launched.correlation[by_correlation]
-    place = np.minimum(np.searchsorted(known, on_gpu.correlation), len(known) - 1)
-    launch_ns = launched.start_ns[by_correlation][place]
-    is_known = known[place] == on_gpu.correlation
-    early = on_gpu.start_ns < launch_ns - _CLOCK_TOLERANCE_NS
-    return int((is_known & early).sum())
+def _kernels_before_launch(on_gpu: Columns, calls: Calls) -> int:
+    row = launch_of(on_gpu, calls)
+    known = row != NONE
+    launch_ns = calls.api.start_ns[row[known]]
+    return int((on_gpu.start_ns[known] < launch_ns - _CLOCK_TOLERANCE_NS).sum())
 
 
 @dataclass(frozen=True)

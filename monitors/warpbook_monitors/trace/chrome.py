@@ -5,10 +5,12 @@ A file may come from anyone: whatever is wrong with it becomes a TraceFileError.
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import zlib
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import msgspec
 import numpy as np
@@ -19,11 +21,14 @@ from warpbook_monitors.trace.columns import (
     NONE,
     Category,
     Columns,
+    Int32s,
     Int64s,
+    KernelShape,
+    Operands,
     make_columns,
 )
 from warpbook_monitors.trace.errors import TraceFileError
-from warpbook_monitors.trace.run import Run
+from warpbook_monitors.trace.run import GpuLimits, Run
 
 #: A decompressed trace is refused beyond this size; a million events take 0.4 GB.
 MAX_TRACE_BYTES = 2_000_000_000
@@ -34,6 +39,12 @@ _Int = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 _Base = Annotated[int, Meta(ge=0, le=4 * 10**18)]
 _Microseconds = Annotated[float, Meta(ge=-4e15, le=4e15)]
 _Duration = Annotated[float, Meta(ge=0, le=1e15)]
+_Count = Annotated[int, Meta(ge=0, le=2**40)]
+_Triple = tuple[_Count, _Count, _Count]
+_Dims = tuple[tuple[_Count | tuple[_Count, ...], ...], ...]
+
+
+_NOTHING = msgspec.Raw(b"")
 
 
 class _Args(Struct, gc=False):
@@ -41,6 +52,14 @@ class _Args(Struct, gc=False):
     device: _Int = NONE
     stream: _Int = NONE
     bytes: _Int = NONE
+    external: _Int = field(name="External id", default=NONE)
+    grid: msgspec.Raw = _NOTHING
+    block: msgspec.Raw = _NOTHING
+    registers: msgspec.Raw = field(name="registers per thread", default=_NOTHING)
+    shared: msgspec.Raw = field(name="shared memory", default=_NOTHING)
+    dims: msgspec.Raw = field(name="Input Dims", default=_NOTHING)
+    dtypes: msgspec.Raw = field(name="Input type", default=_NOTHING)
+    scalars: msgspec.Raw = field(name="Concrete Inputs", default=_NOTHING)
 
 
 class _Event(Struct, gc=False):
@@ -55,6 +74,12 @@ class _Event(Struct, gc=False):
 
 class _Gpu(Struct):
     name: str = ""
+    major: int | None = field(name="computeMajor", default=None)
+    minor: int | None = field(name="computeMinor", default=None)
+    sm_count: int | None = field(name="numSms", default=None)
+    threads: int | None = field(name="maxThreadsPerMultiprocessor", default=None)
+    registers: int | None = field(name="regsPerMultiprocessor", default=None)
+    shared: int | None = field(name="sharedMemPerMultiprocessor", default=None)
 
 
 class _File(Struct):
@@ -70,7 +95,8 @@ def read_chrome_trace(path: str) -> tuple[Columns, Run]:
         TraceFileError: the file is damaged, too large, or no such trace.
     """
     try:
-        trace = msgspec.json.decode(_read(path), type=_File)
+        # not strict: older versions wrote some numbers as strings
+        trace = msgspec.json.decode(_read(path), type=_File, strict=False)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as problem:
         raise TraceFileError(path, f"no trace of torch.profiler: {problem}") from None
     events = [
@@ -81,7 +107,7 @@ def read_chrome_trace(path: str) -> tuple[Columns, Run]:
     if not events:
         raise TraceFileError(path, "no events of torch.profiler in it.")
     columns = _columns(events, trace.base_ns)
-    return columns, _run(columns, trace.gpus)
+    return columns, _run(columns, trace)
 
 
 def _read(path: str) -> bytes:
@@ -116,6 +142,82 @@ def _columns(events: list[_Event], base_ns: int) -> Columns:
         track=np.where(stream == NONE, thread, stream),
         correlation=np.fromiter((arg.correlation for arg in args), np.int64, count),
         size_bytes=np.fromiter((arg.bytes for arg in args), np.int64, count),
+        external=np.fromiter((arg.external for arg in args), np.int64, count),
+        shapes=_interned(
+            (
+                (bytes(arg.grid), bytes(arg.block), bytes(arg.registers))
+                + (bytes(arg.shared),)
+                if arg.grid
+                else None
+                for arg in args
+            ),
+            count,
+            _shape,
+        ),
+        operands=_interned(
+            (
+                (bytes(arg.dims), bytes(arg.dtypes), bytes(arg.scalars))
+                if arg.dims
+                else None
+                for arg in args
+            ),
+            count,
+            _operands,
+        ),
+    )
+
+
+_T = TypeVar("_T")
+
+
+def _interned(
+    raw: Iterable[tuple[bytes, ...] | None],
+    count: int,
+    parse: Callable[[tuple[bytes, ...]], _T],
+) -> tuple[tuple[_T, ...], Int32s]:
+    """Parse each distinct text once; what can't be parsed is not known."""
+    places: dict[tuple[bytes, ...], int] = {}
+    parsed: list[_T] = []
+    position = np.full(count, NONE, np.int32)
+    for index, text in enumerate(raw):
+        if text is None:
+            continue
+        place = places.get(text)
+        if place is None:
+            place = NONE
+            with contextlib.suppress(msgspec.MsgspecError):
+                parsed.append(parse(text))
+                place = len(parsed) - 1
+            places[text] = place
+        position[index] = place
+    return tuple(parsed), position
+
+
+def _shape(text: tuple[bytes, ...]) -> KernelShape:
+    grid, block, registers, shared = text
+    return KernelShape(
+        msgspec.json.decode(grid, type=_Triple),
+        msgspec.json.decode(block, type=_Triple),
+        msgspec.json.decode(registers or b"0", type=_Count),
+        msgspec.json.decode(shared or b"0", type=_Count),
+    )
+
+
+def _operands(text: tuple[bytes, ...]) -> Operands:
+    dims, dtypes, scalars = text
+    # a list of tensors (as of aten::cat) nests one level deeper: not modelled
+    found = msgspec.json.decode(
+        dims, type=tuple[tuple[_Count | tuple[_Count, ...], ...], ...]
+    )
+    return Operands(
+        tuple(
+            tuple(size for size in each if isinstance(size, int))
+            if all(isinstance(size, int) for size in each)
+            else ()
+            for each in found
+        ),
+        msgspec.json.decode(dtypes or b"[]", type=tuple[str, ...]),
+        msgspec.json.decode(scalars or b"[]", type=tuple[str, ...]),
     )
 
 
@@ -125,28 +227,49 @@ def _nanoseconds(microseconds: list[float]) -> Int64s:
     return nanoseconds
 
 
-def _run(columns: Columns, gpus: tuple[_Gpu, ...]) -> Run:
-    """Find the window of the profiled code, which a file does not say."""
+def _run(columns: Columns, trace: _File) -> Run:
+    """Find the window of the profiled code."""
     work = columns.where(~columns.is_in(Category.OVERHEAD))
     if len(work) == 0:
         work = columns
     start_ns, end_ns = int(work.start_ns[0]), int(work.end_ns.max())
-    code_end_ns = end_ns
-    api = columns.where(columns.is_in(Category.API))
-    # torch and Kineto each wait for the device when the profiler stops
-    for index in range(len(api) - 1, max(len(api) - 3, -1), -1):
-        if columns.names[api.name[index]] != "cudaDeviceSynchronize":
-            break
-        code_end_ns = int(api.start_ns[index])
     on_gpu = columns.is_in(Category.KERNEL, Category.COPY, Category.MEMSET)
-    gpu_end_ns = int(columns.end_ns[on_gpu].max(initial=start_ns))
-    names = [gpu.name for gpu in gpus if gpu.name]
-    used = np.unique(columns.device[on_gpu])
+    code_end_ns = _code_end_ns(columns, end_ns)
+    end_ns = max(code_end_ns, int(columns.end_ns[on_gpu].max(initial=start_ns)))
+    recorded = next((e for e in trace.events if e.cat == "Trace" and e.dur), None)
+    if recorded is not None:
+        recorded_ns = trace.base_ns + round(recorded.ts * 1000)
+        start_ns = min(start_ns, recorded_ns)
+        end_ns = max(end_ns, recorded_ns + round(recorded.dur * 1000))
+    names = [gpu.name for gpu in trace.gpus if gpu.name]
+    used = [names[at] for at in np.unique(columns.device[on_gpu]) if at < len(names)]
     return Run(
         start_ns=start_ns,
         code_end_ns=code_end_ns,
-        end_ns=max(code_end_ns, gpu_end_ns),
-        gpu_name=", ".join(gpus[index].name for index in used if 0 <= index < len(gpus))
-        or (names[0] if names else None),
+        end_ns=end_ns,
+        gpu_name=", ".join(used) or (names[0] if names else None),
+        gpus=tuple(map(_limits, trace.gpus)),
         cuda_used=bool(names),
+    )
+
+
+def _code_end_ns(columns: Columns, end_ns: int) -> int:
+    """Find where the code ended: torch and Kineto each wait for the GPU after it."""
+    api = columns.where(columns.is_in(Category.API))
+    for index in range(len(api) - 1, max(len(api) - 3, -1), -1):
+        if columns.names[api.name[index]] != "cudaDeviceSynchronize":
+            break
+        end_ns = int(api.start_ns[index])
+    return end_ns
+
+
+def _limits(gpu: _Gpu) -> GpuLimits:
+    known = gpu.major is not None and gpu.minor is not None
+    return GpuLimits(
+        gpu.name,
+        (gpu.major or 0, gpu.minor or 0) if known else None,
+        gpu.sm_count,
+        gpu.threads,
+        gpu.registers,
+        gpu.shared,
     )

@@ -52,11 +52,46 @@ KINETO_CATEGORIES = {
 
 
 @dataclass(frozen=True)
+class KernelShape:
+    """How a kernel was launched: what decides how much of the chip it can fill."""
+
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    registers_per_thread: int
+    shared_memory_bytes: int
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of the whole grid."""
+        return self.grid[0] * self.grid[1] * self.grid[2]
+
+    @property
+    def threads_per_block(self) -> int:
+        """Threads of one block."""
+        return self.block[0] * self.block[1] * self.block[2]
+
+
+@dataclass(frozen=True)
+class Operands:
+    """What an operator was called with, as far as the profiler wrote it down."""
+
+    #: sizes of each tensor argument; empty for what is no tensor
+    dims: tuple[tuple[int, ...], ...]
+    #: dtype of each argument as torch names it, "c10::BFloat16", "float", ...
+    dtypes: tuple[str, ...]
+    #: scalar arguments as text, "" for a tensor
+    scalars: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Columns:
     """Events in ascending order of start."""
 
     #: the distinct names, at most `MAX_NAME_LENGTH` long
     names: tuple[str, ...]
+    #: the distinct launch shapes and operands
+    shapes: tuple[KernelShape, ...]
+    operands: tuple[Operands, ...]
     #: positions in `names`
     name: Int32s
     #: values of `Category`
@@ -71,6 +106,12 @@ class Columns:
     correlation: Int64s
     #: of copies and memsets, where known
     size_bytes: Int64s
+    #: shared by an operator and the calls and GPU work within it, or NONE
+    external: Int64s
+    #: of kernels: positions in `shapes`, or NONE
+    shape: Int32s
+    #: of operators: positions in `operands`, or NONE
+    operand: Int32s
 
     def __len__(self) -> int:
         """Count the events."""
@@ -86,13 +127,18 @@ class Columns:
         kept = {
             field.name: getattr(self, field.name)[chosen]
             for field in fields(self)
-            if field.name != "names"
+            if field.name not in _TABLES
         }
-        return Columns(names=self.names, **kept)
+        return Columns(
+            names=self.names, shapes=self.shapes, operands=self.operands, **kept
+        )
 
     def is_in(self, *categories: Category) -> Bools:
         """Choose the events of these categories."""
         return np.isin(self.category, categories)
+
+
+_TABLES = ("names", "shapes", "operands")
 
 
 def make_columns(
@@ -105,8 +151,21 @@ def make_columns(
     track: Int64s,
     correlation: Int64s,
     size_bytes: Int64s,
+    external: Int64s | None = None,
+    shapes: tuple[tuple[KernelShape, ...], Int32s] | None = None,
+    operands: tuple[tuple[Operands, ...], Int32s] | None = None,
 ) -> Columns:
-    """Intern the names and sort the events, a longer one before those within it."""
+    """Intern the names and sort the events, a longer one before those within it.
+
+    Args:
+        shapes: the distinct ones, and for each event its position or NONE.
+        operands: the same of the operators' operands.
+    """
+    unknown = np.full(len(start_ns), NONE, np.int32)
+    distinct_shapes, shape = shapes or ((), unknown)
+    distinct_operands, operand = operands or ((), unknown)
+    if external is None:
+        external = unknown.astype(np.int64)
     interned: dict[str, int] = {}
     name = np.fromiter(
         (interned.setdefault(text[:MAX_NAME_LENGTH], len(interned)) for text in names),
@@ -125,4 +184,9 @@ def make_columns(
         track=track[order],
         correlation=correlation[order],
         size_bytes=size_bytes[order],
+        external=external[order],
+        shapes=distinct_shapes,
+        shape=shape[order],
+        operands=distinct_operands,
+        operand=operand[order],
     )

@@ -6,6 +6,18 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
+class GpuLimits:
+    """What one multiprocessor of a GPU can hold; None where nobody says."""
+
+    name: str
+    compute_capability: tuple[int, int] | None = None
+    sm_count: int | None = None
+    threads_per_sm: int | None = None
+    registers_per_sm: int | None = None
+    shared_memory_per_sm_bytes: int | None = None
+
+
+@dataclass(frozen=True)
 class Run:
     """When the cell ran and what it ran on; times are Unix time in ns."""
 
@@ -20,6 +32,8 @@ class Run:
     first_start_ms: float | None = None
     #: the GPUs' names; None where events of a GPU could not have been recorded
     gpu_name: str | None = None
+    #: by the GPU's index, as far as known
+    gpus: tuple[GpuLimits, ...] = ()
     #: the code had CUDA set up, so its trace must hold at least one CUDA call
     cuda_used: bool = False
     peak_allocated_bytes: int | None = None

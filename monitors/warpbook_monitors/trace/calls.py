@@ -1,0 +1,83 @@
+"""The host's calls that concern the GPU, and the work that each put there."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from warpbook_monitors.trace.columns import NONE, Bools, Category, Columns, Int64s
+from warpbook_monitors.trace.run import Run
+
+_LAUNCH = re.compile(r"(cuda|cu)(Launch(?!HostFunc)|GraphLaunch|Memcpy|Memset)")
+_WAIT = re.compile(r"(cuda|cu)\w*Synchronize|(cuda|cu)Memcpy(?!.*(Async|Batch))")
+# copies to ordinary memory hold the host until they are done
+_BLOCKING_COPY = re.compile(r"Memcpy DtoH .*Pageable")
+_CAPTURE_BEGIN = re.compile(r"(cuda|cu)StreamBeginCapture")
+_CAPTURE_END = re.compile(r"(cuda|cu)StreamEndCapture")
+
+
+@dataclass(frozen=True)
+class Calls:
+    """The calls of CUDA up to the end of the cell's code, and what they are."""
+
+    api: Columns
+    launches: Bools
+    #: calls whose purpose is to wait, and copies that hold the host
+    waits: Bools
+    blocking_copies: Bools
+    #: launches whose work on the GPU was recorded
+    matched: Bools
+
+
+def find_calls(events: Columns, on_gpu: Columns, run: Run) -> Calls:
+    """Tell launches and waits from other calls."""
+    in_code = events.start_ns < run.code_end_ns
+    api = events.where(events.is_in(Category.API) & in_code)
+    launches = named(api, _LAUNCH) & ~_while_capturing(api)
+    to_pageable = on_gpu.correlation[named(on_gpu, _BLOCKING_COPY)]
+    blocking = np.isin(api.correlation, to_pageable)
+    waits = named(api, _WAIT) | blocking
+    matched = launches & np.isin(api.correlation, on_gpu.correlation)
+    return Calls(api, launches, waits, blocking & launches, matched)
+
+
+def launch_of(on_gpu: Columns, calls: Calls) -> Int64s:
+    """Give for each event on the GPU the position of its launch in `calls.api`.
+
+    NONE where it was not recorded. All work of a CUDA graph has one launch.
+    """
+    rows = np.flatnonzero(calls.launches & (calls.api.correlation != NONE))
+    if not len(rows) or not len(on_gpu):
+        return np.full(len(on_gpu), NONE, np.int64)
+    known = calls.api.correlation[rows]
+    order = np.argsort(known, kind="stable")
+    place = np.searchsorted(known[order], on_gpu.correlation)
+    row = rows[order[np.minimum(place, len(rows) - 1)]]
+    same = calls.api.correlation[row] == on_gpu.correlation
+    return np.where(same, row, NONE)
+
+
+def named(events: Columns, pattern: re.Pattern[str]) -> Bools:
+    """Choose the events whose name begins with the pattern."""
+    fits = np.fromiter(
+        (bool(pattern.match(name)) for name in events.names),
+        np.bool_,
+        len(events.names),
+    )
+    return fits[events.name]
+
+
+def _while_capturing(api: Columns) -> Bools:
+    """Choose the calls made while their thread recorded a CUDA graph.
+
+    Such a launch is only noted down; the graph's own launch runs it.
+    """
+    begins, ends = named(api, _CAPTURE_BEGIN), named(api, _CAPTURE_END)
+    capturing = np.zeros(len(api), np.bool_)
+    for thread in np.unique(api.track[begins]):
+        on_thread = api.track == thread
+        depth = np.cumsum(begins[on_thread].astype(int) - ends[on_thread].astype(int))
+        capturing[on_thread] = depth > 0
+    return capturing

@@ -1,0 +1,260 @@
+"""What held a trace's window back: every cause with its time, and one verdict.
+
+Each finding says how much of the window it explains, what shows it, what to change
+and what the window would be without it. Rules look at causes (who waited for whom,
+what the hardware had to move or compute), never at the names of a user's kernels.
+The profiler's own doing belongs to nobody and is taken from the window first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+from msgspec import Struct
+
+from warpbook_monitors.trace.kernel_work import MEMORY, SMALL, TENSOR, UNKNOWN
+from warpbook_monitors.trace.metrics import Metrics
+
+Kind = Literal[
+    "launch-bound",
+    "sync-bound",
+    "host-bound",
+    "transfer-bound",
+    "memory-bound",
+    "compute-bound",
+    "communication-bound",
+    "mixed",
+    "unknown",
+]
+
+#: a cause that explains less than this of the window is not told
+_LEAST_SHARE = 0.02
+#: the first cause is the verdict if it explains so much of the window ...
+_CLEAR_SHARE = 0.4
+#: ... and the second explains no more than this part of it; else both are named
+_CLOSE_SHARE = 0.8
+#: launches whose work was not recorded, above which nothing is concluded
+MOST_LOST_SHARE = 0.05
+
+
+class Finding(Struct, frozen=True):
+    """One cause."""
+
+    kind: Kind
+    #: of the window without the profiler's own time
+    explains_ns: int
+    share: float
+    #: what shows it, with figures
+    evidence: str
+    #: the one change to try
+    change: str
+    #: what the window would be at best without this cause; None where unknown
+    bound_ns: int | None
+
+
+class Verdict(Struct, frozen=True):
+    """The finding in one sentence."""
+
+    kind: Kind
+    sentence: str
+
+
+def find(metrics: Metrics) -> tuple[Finding, ...]:
+    """Give all causes, the one that explains most first."""
+    window_ns = metrics.window_ns - metrics.idle.profiler_ns
+    if window_ns <= 0:
+        return ()
+    found = [
+        Finding(
+            kind,
+            explains_ns,
+            explains_ns / window_ns,
+            evidence,
+            change,
+            None if gain_ns is None else max(window_ns - gain_ns, 0),
+        )
+        for kind, explains_ns, gain_ns, evidence, change in _causes(metrics, window_ns)
+        if explains_ns >= _LEAST_SHARE * window_ns
+    ]
+    return tuple(sorted(found, key=lambda each: -each.explains_ns))
+
+
+def judge(metrics: Metrics, findings: tuple[Finding, ...], matched: int) -> Verdict:
+    """Say in one sentence what holds the window back."""
+    lost = metrics.launches - matched
+    if lost > MOST_LOST_SHARE * metrics.launches:
+        return Verdict(
+            "unknown",
+            f"The GPU's side of {lost:,} of {metrics.launches:,} launches was not "
+            "recorded, so nothing can be concluded: profile again.",
+        )
+    if not metrics.gpu_busy_ns:
+        return Verdict("unknown", "Nothing ran on the GPU in this window.")
+    kinds = _by_kind(findings)
+    shares = [share for _, share in kinds]
+    clear = bool(shares) and shares[0] >= _CLEAR_SHARE
+    if not clear or (len(shares) > 1 and shares[1] > _CLOSE_SHARE * shares[0]):
+        named = ", ".join(f"{kind} ({share:.0%})" for kind, share in kinds[:3])
+        return Verdict(
+            "mixed",
+            f"No one cause stands out: {named or 'none was found'}. "
+            + " ".join(each.evidence for each in findings[:2]),
+        )
+    findings = tuple(each for each in findings if each.kind == kinds[0][0])
+    first = findings[0]
+    gain = ""
+    if first.bound_ns is not None:
+        gain = (
+            f" At best this window would take {_time(first.bound_ns)} instead of "
+            f"{_time(metrics.window_ns - metrics.idle.profiler_ns)}."
+        )
+    return Verdict(first.kind, f"{first.evidence} {first.change}{gain}")
+
+
+def _by_kind(findings: tuple[Finding, ...]) -> list[tuple[Kind, float]]:
+    """Add up the shares of each kind, the largest first."""
+    shares: dict[Kind, float] = {}
+    for each in findings:
+        shares[each.kind] = shares.get(each.kind, 0.0) + each.share
+    return sorted(shares.items(), key=lambda pair: -pair[1])
+
+
+def _time(nanoseconds: int) -> str:
+    """Write a time with the unit that suits it."""
+    for unit, size in (("s", 1e9), ("ms", 1e6), ("µs", 1e3)):
+        if nanoseconds >= size:
+            return f"{nanoseconds / size:.3g} {unit}"
+    return f"{nanoseconds} ns"
+
+
+#: kind, explained, what could be gained (None: not known), evidence, change
+Cause = tuple[Kind, int, int | None, str, str]
+
+
+def _causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
+    yield from _host_causes(metrics, window_ns)
+    yield from _traffic_causes(metrics, window_ns)
+    yield from _kernel_causes(metrics, window_ns)
+
+
+def _host_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
+    idle = metrics.idle
+    share = "{:.0%} of the window"
+    sync = max(metrics.sync_points, key=lambda each: each.stall_ns, default=None)
+    if sync is not None and idle.host_synchronize_ns:
+        yield (
+            "sync-bound",
+            idle.host_synchronize_ns,
+            idle.host_synchronize_ns,
+            f"The GPU idled {share.format(idle.host_synchronize_ns / window_ns)} "
+            f"because the host had waited for it, mostly in {sync.name} "
+            f"({sync.calls:,} calls), and had nothing queued.",
+            "Wait less often: keep results on the GPU and read them once at the end.",
+        )
+    yield (
+        "launch-bound",
+        idle.host_launching_ns,
+        idle.host_launching_ns,
+        f"The GPU idled {share.format(idle.host_launching_ns / window_ns)} while the "
+        f"host launched {metrics.launches:,} pieces of work one by one, "
+        f"{_time(round(metrics.launch.cost_median_ns or 0))} a launch.",
+        "Launch less: torch.compile, a CUDA graph, or larger batches.",
+    )
+    other = idle.host_operator_ns + idle.host_api_ns + idle.host_python_ns
+    parts = {
+        "in operators": idle.host_operator_ns,
+        "in CUDA calls that launch nothing": idle.host_api_ns,
+        "in Python or other code": idle.host_python_ns,
+    }
+    where = max(parts, key=lambda name: parts[name])
+    yield (
+        "host-bound",
+        other,
+        other,
+        f"The GPU idled {share.format(other / window_ns)} while the host did other "
+        f"work, most of it {where} ({_time(parts[where])}).",
+        "Move that work off the path: load data in workers, prepare the next batch "
+        "while the GPU works, or warm up what is compiled or set up once.",
+    )
+
+
+def _traffic_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
+    host = [each for each in metrics.copies if each.direction in ("HtoD", "DtoH")]
+    time_ns = sum(each.time_ns for each in host)
+    all_ns = sum(each.time_ns for each in metrics.copies)
+    if time_ns:
+        # the part that no kernel hides, shared out by time
+        exposed_ns = round(metrics.exposed_copy_ns * time_ns / all_ns)
+        slow = max(host, key=lambda each: each.time_ns)
+        rate = f" at {slow.gb_per_s:.1f} GB/s" if slow.gb_per_s else ""
+        yield (
+            "transfer-bound",
+            exposed_ns,
+            exposed_ns,
+            f"Copies between host and GPU took {exposed_ns / window_ns:.0%} of the "
+            f"window with no kernel beside them, mostly {slow.direction} "
+            f"({slow.host_memory or 'unknown'} memory){rate}.",
+            "Copy from pinned memory with non_blocking=True, and overlap copies with "
+            "kernels on another stream."
+            if slow.host_memory != "pinned"
+            else "The memory is pinned already: copy less, or overlap copies with "
+            "kernels on another stream.",
+        )
+    device_ns = metrics.exposed_copy_ns - (
+        round(metrics.exposed_copy_ns * time_ns / all_ns) if all_ns else 0
+    )
+    yield (
+        "memory-bound",
+        device_ns,
+        device_ns,
+        f"Copies within device memory took {device_ns / window_ns:.0%} of the window.",
+        "Copy less: avoid .clone(), .contiguous() and concatenation in a loop.",
+    )
+    yield (
+        "communication-bound",
+        metrics.exposed_communication_ns,
+        metrics.exposed_communication_ns,
+        f"Communication between GPUs took "
+        f"{metrics.exposed_communication_ns / window_ns:.0%} of the window with "
+        f"nothing computed beside it ({_time(metrics.communication_ns)} in all).",
+        "Overlap it with the backward pass, send larger buckets, or send less (bf16).",
+    )
+
+
+def _kernel_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
+    for each in metrics.kernel_work:
+        share = f"{each.time_ns / window_ns:.0%} of the window"
+        gain_ns, rate = None, ""
+        if each.of_ceiling is not None:
+            gain_ns = round(each.time_ns * (1 - each.of_ceiling))
+            rate = f", at {each.of_ceiling:.0%} of the chip's ceiling"
+        if each.bound == SMALL:
+            yield (
+                "launch-bound",
+                each.time_ns,
+                each.time_ns,
+                f"{each.kernels:,} kernels too small to fill the GPU took {share}.",
+                "Fuse them (torch.compile) or work on larger batches.",
+            )
+        elif each.bound == MEMORY:
+            yield (
+                "memory-bound",
+                each.time_ns,
+                gain_ns,
+                f"Kernels limited by device memory took {share}{rate}.",
+                "Move fewer bytes: fuse kernels (torch.compile) or use a smaller "
+                "dtype.",
+            )
+        elif each.bound != UNKNOWN:
+            yield (
+                "compute-bound",
+                each.time_ns,
+                gain_ns,
+                f"Kernels that compute on the {each.bound} took {share}{rate}.",
+                "The tensor cores are the right unit: a smaller dtype, or fewer FLOPs, "
+                "is what would make it faster."
+                if each.bound == TENSOR
+                else "Use the tensor cores: bf16, or TF32 by "
+                "torch.set_float32_matmul_precision('high').",
+            )

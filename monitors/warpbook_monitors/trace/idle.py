@@ -1,0 +1,236 @@
+"""Why the GPU did nothing: for the whole device, and for each stream.
+
+The three kinds are those of HolisticTraceAnalysis. A gap between two pieces of work
+is *host wait* if the call that launched the second began after the first had ended;
+else *kernel wait* if it is shorter than 30 µs (the cost of going from one to the
+next), else *other* (the stream waited for an event, another stream, or memory).
+
+For the device the gaps are those of the union of all its work in the window, each
+named by the work that ends it. What comes after the last work is host wait until the
+code ended. What the profiler did meanwhile, and after the code, is *other*.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from warpbook_monitors.trace.calls import Calls
+from warpbook_monitors.trace.columns import NONE, Bools, Category, Columns, Int64s
+from warpbook_monitors.trace.intervals import Coverage
+from warpbook_monitors.trace.run import Run
+
+#: HTA's `consecutive_kernel_delay`, which works as microseconds
+KERNEL_WAIT_NS = 30_000
+#: a host that launches again within this is busy launching; later, it did other work
+LAUNCHING_NS = 100_000
+
+
+@dataclass(frozen=True)
+class Gaps:
+    """The idle time of a device in the window, gap by gap; they sum to all of it."""
+
+    start_ns: Int64s
+    end_ns: Int64s
+    #: of it, what the profiler itself caused
+    profiler_ns: Int64s
+    host_wait: Bools
+    kernel_wait: Bools
+    #: position in `Calls.api` of the launch that ended the gap, or NONE
+    launch: Int64s
+
+    @property
+    def length_ns(self) -> Int64s:
+        """How long each is."""
+        return self.end_ns - self.start_ns
+
+    def host_wait_ns(self) -> Int64s:
+        """Of each, what the GPU waited for the host."""
+        return np.where(self.host_wait, self.length_ns - self.profiler_ns, 0)
+
+
+def device_gaps(
+    events: Columns, on_gpu: Columns, launch: Int64s, calls: Calls, run: Run
+) -> Gaps:
+    """Find every gap in the union of a device's work within the window."""
+    busy_until = np.maximum.accumulate(
+        np.concatenate([[run.start_ns], on_gpu.end_ns])
+    ).astype(np.int64)
+    # the last gap is ended by the window
+    start = busy_until
+    end = np.concatenate([on_gpu.start_ns, [run.end_ns]]).astype(np.int64)
+    ended_by = np.concatenate([launch, [NONE]]).astype(np.int64)
+    real = np.flatnonzero(end > start)
+    start, end, ended_by = start[real], end[real], ended_by[real]
+    is_last = real == len(on_gpu)
+    launch_ns = (
+        np.where(ended_by == NONE, 0, calls.api.start_ns[np.maximum(ended_by, 0)])
+        if len(calls.api)
+        else np.zeros(len(start), np.int64)
+    )
+    host_wait = (launch_ns > start) | (is_last & (start < run.code_end_ns))
+    overhead = events.where(events.is_in(Category.OVERHEAD))
+    profiler = Coverage(overhead.start_ns, overhead.end_ns).within_ns(start, end)
+    after_code = np.where(is_last, end - np.maximum(start, run.code_end_ns), 0)
+    profiler = np.minimum(
+        np.where(is_last, np.maximum(profiler, after_code), profiler), end - start
+    )
+    return Gaps(
+        start,
+        end,
+        profiler,
+        host_wait,
+        ~host_wait & ~is_last & (end - start < KERNEL_WAIT_NS),
+        ended_by,
+    )
+
+
+@dataclass(frozen=True)
+class StreamGaps:
+    """One stream's idle time between its first and last work, in ns."""
+
+    device: int
+    stream: int
+    host_wait_ns: int
+    kernel_wait_ns: int
+    other_ns: int
+
+
+def stream_gaps(on_gpu: Columns, launch: Int64s, calls: Calls) -> list[StreamGaps]:
+    """Split the gaps between consecutive pieces of work of each stream."""
+    launched_ns = np.full(len(on_gpu), np.iinfo(np.int64).min)
+    known = launch != NONE
+    launched_ns[known] = calls.api.start_ns[launch[known]]
+    found = []
+    for device, stream in sorted(
+        set(zip(on_gpu.device.tolist(), on_gpu.track.tolist(), strict=True))
+    ):
+        rows = (on_gpu.device == device) & (on_gpu.track == stream)
+        start, end = on_gpu.start_ns[rows], on_gpu.end_ns[rows]
+        gap = start[1:] - end[:-1]
+        waited = launched_ns[rows][1:] > end[:-1]
+        short = ~waited & (gap < KERNEL_WAIT_NS)
+        gap = np.maximum(gap, 0)
+        found.append(
+            StreamGaps(
+                device,
+                stream,
+                int(gap[waited].sum()),
+                int(gap[short].sum()),
+                int(gap[~waited & ~short].sum()),
+            )
+        )
+    return found
+
+
+@dataclass
+class HostWait:
+    """What the host did while the GPU waited for it, in ns; they sum to host wait."""
+
+    #: gaps that began while the host waited for the GPU: it ran dry because the host
+    #: stood still
+    synchronize_ns: int = 0
+    #: gaps in which the host launched one thing after another, too slowly for the
+    #: GPU, and what other gaps spent in the launching call itself
+    launching_ns: int = 0
+    #: of all other gaps: in operators, in other calls of CUDA, and in neither
+    operator_ns: int = 0
+    api_ns: int = 0
+    python_ns: int = 0
+
+
+def host_wait_causes(
+    events: Columns, gaps: Gaps, calls: Calls, run: Run
+) -> tuple[HostWait, Int64s]:
+    """Give the causes, and for each gap the wait call that it began in, or NONE."""
+    waits = gaps.host_wait_ns()
+    sync_of = np.full(len(waits), NONE, np.int64)
+    causes = HostWait()
+    chosen = np.flatnonzero(waits > 0)
+    launch = gaps.launch[chosen]
+    api_track = np.append(calls.api.track, _main_thread(calls, events))
+    thread = api_track[launch]  # NONE is the last: the main thread
+    for one in np.unique(thread):
+        _add_causes(
+            causes,
+            _Host(events, calls, int(one), run),
+            gaps,
+            chosen[thread == one],
+            sync_of,
+        )
+    return causes, sync_of
+
+
+class _Host:
+    """What one thread of the host did, as far as it was recorded."""
+
+    def __init__(self, events: Columns, calls: Calls, thread: int, run: Run) -> None:
+        api = calls.api
+        mine = np.flatnonzero(api.track == thread)
+        self.start_ns = run.start_ns
+        self.syncs = mine[calls.waits[mine]]
+        self.sync_start_ns = api.start_ns[self.syncs]
+        self.sync_end_ns = api.end_ns[self.syncs]
+        launches = mine[calls.launches[mine]]
+        self.launch_start_ns = api.start_ns[launches]
+        self.launch_end_ns = api.end_ns[launches]
+        self.launching = Coverage(self.launch_start_ns, self.launch_end_ns)
+        self.api = Coverage(api.start_ns[mine], api.end_ns[mine])
+        operators = events.where(
+            events.is_in(Category.OPERATOR) & (events.track == thread)
+        )
+        self.operators = Coverage(operators.start_ns, operators.end_ns)
+
+    def idle_before_ns(self, launch_ns: Int64s) -> Int64s:
+        """Measure from the end of the launch before to each of these launches."""
+        before = np.searchsorted(self.launch_start_ns, launch_ns, side="left") - 1
+        ends = np.append(self.launch_end_ns, self.start_ns)
+        earlier: Int64s = ends[np.where(before >= 0, before, len(ends) - 1)]
+        return launch_ns - earlier
+
+
+def _add_causes(
+    causes: HostWait, host: _Host, gaps: Gaps, mine: Int64s, sync_of: Int64s
+) -> None:
+    start, end = gaps.start_ns[mine], gaps.end_ns[mine]
+    waits = gaps.host_wait_ns()[mine]
+    begun_in = _covering(host.sync_start_ns, host.sync_end_ns, start)
+    is_sync = begun_in != NONE
+    sync_of[mine[is_sync]] = host.syncs[begun_in[is_sync]]
+    # the launch that ends a gap is the first to begin in it; none ends the last gap
+    place = np.searchsorted(host.launch_start_ns, start)
+    launch_ns = np.append(host.launch_start_ns, np.iinfo(np.int64).max)[place]
+    launched = launch_ns <= end
+    pause = host.idle_before_ns(np.minimum(launch_ns, end))
+    is_launching = ~is_sync & launched & (pause < LAUNCHING_NS)
+    causes.synchronize_ns += int(waits[is_sync].sum())
+    causes.launching_ns += int(waits[is_launching].sum())
+    rest = ~is_sync & ~is_launching
+    span = start[rest], end[rest]
+    left = waits[rest]
+    launching = np.minimum(host.launching.within_ns(*span), left)
+    api = np.minimum(host.api.within_ns(*span), left) - launching
+    in_either = np.maximum(host.operators.within_ns(*span), launching + api)
+    operator = np.minimum(in_either, left) - launching - api
+    causes.launching_ns += int(launching.sum())
+    causes.api_ns += int(api.sum())
+    causes.operator_ns += int(operator.sum())
+    causes.python_ns += int((left - launching - api - operator).sum())
+
+
+def _covering(start_ns: Int64s, end_ns: Int64s, at_ns: Int64s) -> Int64s:
+    """Give for each moment the last interval that began before it and holds it."""
+    if not len(start_ns):
+        return np.full(len(at_ns), NONE, np.int64)
+    place = np.searchsorted(start_ns, at_ns, side="right") - 1
+    held = (place >= 0) & (at_ns <= end_ns[np.maximum(place, 0)])
+    return np.where(held, place, NONE)
+
+
+def _main_thread(calls: Calls, events: Columns) -> int:
+    """Give the thread that made the first call, or ran the first operator."""
+    if len(calls.api):
+        return int(calls.api.track[0])
+    operators = events.track[events.is_in(Category.OPERATOR)]
+    return int(operators[0]) if len(operators) else NONE

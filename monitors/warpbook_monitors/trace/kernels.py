@@ -1,0 +1,82 @@
+"""What kind of work a kernel is, from its name and its launch.
+
+The profilers' own answers fail on Hopper: PyProf's list of names calls nvjet,
+FlashAttention and cuDNN's attention "no tensor core" and `ffma` gemms "tensor core";
+Kineto's occupancy is 0 for every kernel with more than 48 KB of shared memory.
+Checked on H200 traces, and against ncu and GPM.
+"""
+
+from __future__ import annotations
+
+import re
+
+from warpbook_monitors.trace.columns import KernelShape
+from warpbook_monitors.trace.run import GpuLimits
+
+_COMMUNICATION = re.compile(r"ncclDev|nccl[A-Z_]|ncclKernel|nvshmem|mscclpp|rccl", re.A)
+# single-precision and other plain arithmetic, whatever library it is from
+_PLAIN = re.compile(
+    r"ffma|simt|[sdcz]gemm|[sdcz]gemv|gemv|f32f32_f32f32|hgemm_(?!.*(tensorop|884|1688|16816))"
+    r"|^void at::|^at::native|at::native::|elementwise|reduce_kernel|softmax|layer_norm"
+    r"|triton_(poi|red|per)_|cub::|thrust::|Memcpy|Memset|^dot_kernel|^scal_kernel"
+    r"|splitKreduce|cast_kernel|fill_kernel|index|scatter|gather|sort",
+    re.I,
+)
+_TENSOR = re.compile(
+    r"nvjet|wgmma|gmma|hmma|imma|qmma|dmma|tensorop|tensor_op|(?<!\d)(16816|16832|1688|884)"
+    r"|s1688|h1688|s884|h884|i8816|i16832|triton_tem_fused|flash_(fwd|bwd)|fmha|mha_(fwd|bwd)"
+    r"|sdpa|tcgen05|warpgroup|sm90_xmma|sm80_xmma|sm100_",
+    re.I,
+)
+
+#: threads of a warp; registers are given out by 256 to a warp
+_WARP = 32
+_REGISTER_UNIT = 256
+#: shared memory that CUDA takes for itself in each block since Ampere
+_RESERVED_SHARED_BYTES = 1024
+_MAX_BLOCKS_PER_SM = 32
+
+
+def is_communication(name: str) -> bool:
+    """Tell whether a kernel moves data between GPUs (NCCL and its kin)."""
+    return bool(_COMMUNICATION.search(name))
+
+
+def uses_tensor_cores(name: str) -> bool | None:
+    """Tell whether a kernel computes on the tensor cores; None if its name says not.
+
+    A kernel of somebody's own, in CUDA C++ or Triton, may use them or not.
+    """
+    if _COMMUNICATION.search(name):
+        return False
+    if _TENSOR.search(name):
+        # "sm80_xmma_gemm_f32f32_f32f32_..._ffma" is arithmetic of plain FP32 cores
+        return not re.search(r"ffma|simt|f32f32_f32f32", name)
+    return False if _PLAIN.search(name) else None
+
+
+def occupancy_ratio(shape: KernelShape, gpu: GpuLimits) -> float | None:
+    """Estimate the share of warps that a multiprocessor holds; None where unknown.
+
+    The most that registers, shared memory, threads and blocks allow (CUDA
+    programming guide, compute capabilities), bounded by how many blocks there are.
+    """
+    threads = shape.threads_per_block
+    limits = (gpu.sm_count, gpu.threads_per_sm, gpu.registers_per_sm)
+    if not threads or None in (*limits, gpu.shared_memory_per_sm_bytes):
+        return None
+    sm_count, threads_per_sm, registers_per_sm = (limit or 0 for limit in limits)
+    if not sm_count or not threads_per_sm:
+        return None
+    warps = -(-threads // _WARP)
+    registers = shape.registers_per_thread * _WARP
+    registers = -(-registers // _REGISTER_UNIT) * _REGISTER_UNIT * warps
+    shared = shape.shared_memory_bytes + _RESERVED_SHARED_BYTES
+    resident = min(
+        threads_per_sm // (warps * _WARP),
+        registers_per_sm // registers if registers else _MAX_BLOCKS_PER_SM,
+        (gpu.shared_memory_per_sm_bytes or 0) // shared,
+        _MAX_BLOCKS_PER_SM,
+    )
+    held = min(float(resident), shape.blocks / sm_count)
+    return min(held * warps * _WARP / threads_per_sm, 1.0)

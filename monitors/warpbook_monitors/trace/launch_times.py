@@ -1,0 +1,73 @@
+"""What a launch costs, and how long its work then waits: three figures apart.
+
+For work that starts at s, launched by a call [a, b), after its stream's earlier work
+ended at e:
+
+- *cost* is b - a, what the host pays;
+- *launch latency* is s - b where the stream was empty (e <= b): the way to the GPU;
+- *queue delay* is e - b where it was not: the work waited for its turn, which is how
+  a busy GPU should look. What is left, s - e, is the step from one to the next.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from msgspec import Struct
+
+from warpbook_monitors.trace.calls import Calls
+from warpbook_monitors.trace.columns import NONE, Columns, Int64s
+
+
+class LaunchTimes(Struct, frozen=True):
+    """Sums over all matched launches, in ns; medians of those that they concern."""
+
+    cost_ns: int
+    cost_median_ns: float | None
+    latency_ns: int
+    latency_median_ns: float | None
+    queue_delay_ns: int
+    queue_delay_median_ns: float | None
+    #: from the end of the stream's earlier work to the start of queued work
+    step_ns: int
+    #: work that began before its call returned: the clocks differ, or it was quick
+    early: int
+
+
+def launch_times(on_gpu: Columns, launch: Int64s, calls: Calls) -> LaunchTimes:
+    """Measure every launch whose work was recorded."""
+    cost = (calls.api.end_ns - calls.api.start_ns)[calls.launches]
+    rows = np.flatnonzero(launch != NONE)
+    # of a graph's many kernels only the first was waited for
+    _, first = np.unique(launch[rows], return_index=True)
+    rows = np.sort(rows[first])
+    before = _end_of_earlier_work(on_gpu)[rows]
+    start, returned = on_gpu.start_ns[rows], calls.api.end_ns[launch[rows]]
+    queued = before > returned
+    latency = np.maximum(start - returned, 0)[~queued]
+    delay = np.maximum(np.minimum(start, before) - returned, 0)[queued]
+    step = np.maximum(start - before, 0)[queued]
+    return LaunchTimes(
+        cost_ns=int(cost.sum()),
+        cost_median_ns=_median(cost),
+        latency_ns=int(latency.sum()),
+        latency_median_ns=_median(latency),
+        queue_delay_ns=int(delay.sum()),
+        queue_delay_median_ns=_median(delay),
+        step_ns=int(step.sum()),
+        early=int((start < returned).sum()),
+    )
+
+
+def _end_of_earlier_work(on_gpu: Columns) -> Int64s:
+    """Give for each event the end of what its stream did before; least if nothing."""
+    least = np.iinfo(np.int64).min
+    before = np.full(len(on_gpu), least)
+    key = on_gpu.device * (1 << 32) + on_gpu.track
+    for one in np.unique(key):
+        rows = np.flatnonzero(key == one)
+        before[rows[1:]] = np.maximum.accumulate(on_gpu.end_ns[rows])[:-1]
+    return before
+
+
+def _median(values: Int64s) -> float | None:
+    return float(np.median(values)) if len(values) else None

@@ -1,0 +1,318 @@
+"""All figures of one trace. Times are in ns, sizes in bytes; None is "not known"."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import numpy as np
+from msgspec import Struct
+
+from warpbook_monitors.trace.calls import Calls, find_calls, launch_of
+from warpbook_monitors.trace.columns import NONE, Bools, Category, Columns
+from warpbook_monitors.trace.flops import model
+from warpbook_monitors.trace.idle import (
+    Gaps,
+    device_gaps,
+    host_wait_causes,
+    stream_gaps,
+)
+from warpbook_monitors.trace.intervals import intersection_ns, union_ns
+from warpbook_monitors.trace.kernel_work import KernelWork, kernel_work
+from warpbook_monitors.trace.kernels import (
+    is_communication,
+    occupancy_ratio,
+    uses_tensor_cores,
+)
+from warpbook_monitors.trace.launch_times import LaunchTimes, launch_times
+from warpbook_monitors.trace.run import Run
+
+_COPY = re.compile(r"(?:Memcpy )?(\w+) \((\w+) -> (\w+)\)")
+
+
+class IdleSplit(Struct, frozen=True):
+    """Why the device was idle; the three sum to window - busy."""
+
+    host_wait_ns: int
+    kernel_wait_ns: int
+    other_ns: int
+    #: of `other_ns`: the profiler's own doing
+    profiler_ns: int
+    #: of `host_wait_ns`, by what the host did; see `idle.HostWait`
+    host_synchronize_ns: int
+    host_launching_ns: int
+    host_operator_ns: int
+    host_api_ns: int
+    host_python_ns: int
+
+
+class StreamIdle(Struct, frozen=True):
+    """One stream between its first and last work, as HTA splits it."""
+
+    device: int
+    stream: int
+    host_wait_ns: int
+    kernel_wait_ns: int
+    other_ns: int
+
+
+class CopyTotal(Struct, frozen=True):
+    """All copies of one direction between two kinds of memory."""
+
+    #: "HtoD", "DtoH", "DtoD", "PtoP", ... as CUPTI names it
+    direction: str
+    #: of the host's side: "pinned", "pageable", or "" between GPUs
+    host_memory: str
+    calls: int
+    time_ns: int
+    size_bytes: int | None
+    gb_per_s: float | None
+
+
+class SyncTotal(Struct, frozen=True):
+    """All calls of one function that waits for the GPU."""
+
+    name: str
+    calls: int
+    #: in the calls
+    time_ns: int
+    #: the GPU had run dry when, or before, the call returned
+    stall_ns: int
+
+
+class Metrics(Struct, frozen=True):
+    """One window of one process."""
+
+    window_ns: int
+    #: from the first work on the GPU to the end of the last
+    gpu_span_ns: int
+    #: unions over all streams, not sums
+    gpu_busy_ns: int
+    compute_ns: int
+    copy_ns: int
+    communication_ns: int
+    communication_compute_overlap_ns: int
+    copy_compute_overlap_ns: int
+    #: not hidden behind kernels that compute
+    exposed_communication_ns: int
+    exposed_copy_ns: int
+    idle: IdleSplit
+    streams: tuple[StreamIdle, ...]
+    launches: int
+    launch: LaunchTimes
+    kernels: int
+    #: sum over all kernels
+    kernel_time_ns: int
+    tensor_core_ns: int
+    #: of `kernel_time_ns`; the share below leaves it out of neither side
+    tensor_core_unknown_ns: int
+    tensor_core_share: float | None
+    #: mean over kernel time, of kernels whose launch is known
+    occupancy_share: float | None
+    synchronizations: int
+    synchronization_ns: int
+    sync_points: tuple[SyncTotal, ...]
+    copies: tuple[CopyTotal, ...]
+    #: what limits the kernels, the longest first
+    kernel_work: tuple[KernelWork, ...]
+    #: modelled from shapes; None where none was written down
+    flops: int | None
+    #: at least, of the same operators
+    modelled_bytes: int | None
+    #: share of kernel time that belongs to modelled operators
+    modelled_share: float | None
+
+
+def measure(events: Columns, run: Run) -> Metrics:
+    """Compute every figure of a trace."""
+    on_gpu = events.where(events.is_in(Category.KERNEL, Category.COPY, Category.MEMSET))
+    calls = find_calls(events, on_gpu, run)
+    launch = launch_of(on_gpu, calls)
+    is_kernel = on_gpu.is_in(Category.KERNEL)
+    communicates = _by_name(on_gpu, is_communication) & is_kernel
+    compute = on_gpu.where(is_kernel & ~communicates)
+    communication = on_gpu.where(communicates)
+    copies = on_gpu.where(on_gpu.is_in(Category.COPY))
+    kernels = on_gpu.where(is_kernel)
+    window_ns = run.end_ns - run.start_ns
+    in_compute = (compute.start_ns, compute.end_ns)
+    both_comm = intersection_ns(
+        in_compute, (communication.start_ns, communication.end_ns)
+    )
+    both_copy = intersection_ns(in_compute, (copies.start_ns, copies.end_ns))
+    communication_ns = union_ns(communication.start_ns, communication.end_ns)
+    copy_ns = union_ns(copies.start_ns, copies.end_ns)
+    gaps = device_gaps(events, on_gpu, launch, calls, run)
+    idle, syncs = _idle(events, gaps, calls, run)
+    tensor_ns, unknown_ns = _tensor_core_time(kernels)
+    kernel_time_ns = int(kernels.duration_ns.sum())
+    plain_waits = calls.waits & ~calls.blocking_copies
+    flops, modelled_bytes, modelled_share = _modelled(events, kernels)
+    return Metrics(
+        window_ns=window_ns,
+        gpu_span_ns=_span(on_gpu),
+        gpu_busy_ns=union_ns(on_gpu.start_ns, on_gpu.end_ns),
+        compute_ns=union_ns(*in_compute),
+        copy_ns=copy_ns,
+        communication_ns=communication_ns,
+        communication_compute_overlap_ns=both_comm,
+        copy_compute_overlap_ns=both_copy,
+        exposed_communication_ns=communication_ns - both_comm,
+        exposed_copy_ns=copy_ns - both_copy,
+        idle=idle,
+        streams=tuple(
+            StreamIdle(
+                each.device,
+                each.stream,
+                each.host_wait_ns,
+                each.kernel_wait_ns,
+                each.other_ns,
+            )
+            for each in stream_gaps(on_gpu, launch, calls)
+        ),
+        launches=int(calls.launches.sum()),
+        launch=launch_times(on_gpu, launch, calls),
+        kernels=len(kernels),
+        kernel_time_ns=kernel_time_ns,
+        tensor_core_ns=tensor_ns,
+        tensor_core_unknown_ns=unknown_ns,
+        tensor_core_share=tensor_ns / kernel_time_ns if kernel_time_ns else None,
+        occupancy_share=_occupancy(kernels, run),
+        synchronizations=int(plain_waits.sum()),
+        synchronization_ns=int(calls.api.duration_ns[plain_waits].sum()),
+        sync_points=syncs,
+        copies=_copies(copies),
+        kernel_work=kernel_work(events, kernels, run, union_ns(*in_compute)),
+        flops=flops,
+        modelled_bytes=modelled_bytes,
+        modelled_share=modelled_share,
+    )
+
+
+def _span(on_gpu: Columns) -> int:
+    return int(on_gpu.end_ns.max() - on_gpu.start_ns[0]) if len(on_gpu) else 0
+
+
+def _by_name(events: Columns, tell: Callable[[str], bool]) -> Bools:
+    told = np.array([tell(name) for name in events.names], np.bool_)
+    return told[events.name] if len(events.names) else np.zeros(0, np.bool_)
+
+
+def _idle(
+    events: Columns, gaps: Gaps, calls: Calls, run: Run
+) -> tuple[IdleSplit, tuple[SyncTotal, ...]]:
+    causes, sync_of = host_wait_causes(events, gaps, calls, run)
+    waits = gaps.host_wait_ns()
+    length = gaps.length_ns
+    # the profiler's part of a gap is nobody's wait, whichever kind the gap is
+    kernel_wait = np.where(gaps.kernel_wait, length - gaps.profiler_ns, 0)
+    host_wait_ns, kernel_wait_ns = int(waits.sum()), int(kernel_wait.sum())
+    split = IdleSplit(
+        host_wait_ns=host_wait_ns,
+        kernel_wait_ns=kernel_wait_ns,
+        other_ns=int(length.sum()) - host_wait_ns - kernel_wait_ns,
+        profiler_ns=int(gaps.profiler_ns.sum()),
+        host_synchronize_ns=causes.synchronize_ns,
+        host_launching_ns=causes.launching_ns,
+        host_operator_ns=causes.operator_ns,
+        host_api_ns=causes.api_ns,
+        host_python_ns=causes.python_ns,
+    )
+    api = calls.api
+    stall = np.zeros(len(api), np.int64)
+    known = sync_of != NONE
+    np.add.at(stall, sync_of[known], waits[known])
+    rows = np.flatnonzero(calls.waits)
+    totals = []
+    for name in np.unique(api.name[rows]):
+        mine = rows[api.name[rows] == name]
+        totals.append(
+            SyncTotal(
+                api.names[name],
+                len(mine),
+                int(api.duration_ns[mine].sum()),
+                int(stall[mine].sum()),
+            )
+        )
+    totals.sort(key=lambda each: (-each.stall_ns, -each.time_ns))
+    return split, tuple(totals)
+
+
+def _tensor_core_time(kernels: Columns) -> tuple[int, int]:
+    by_name = np.bincount(
+        kernels.name, kernels.duration_ns, minlength=len(kernels.names)
+    )
+    tensor = unknown = 0.0
+    for name, time_ns in zip(kernels.names, by_name, strict=True):
+        if time_ns:
+            told = uses_tensor_cores(name)
+            tensor += time_ns if told else 0
+            unknown += time_ns if told is None else 0
+    return int(tensor), int(unknown)
+
+
+def _occupancy(kernels: Columns, run: Run) -> float | None:
+    known = kernels.where(kernels.shape != NONE)
+    weighted = total = 0.0
+    pairs = np.stack([known.device, known.shape.astype(np.int64)], axis=1)
+    distinct, which = np.unique(pairs, axis=0, return_inverse=True)
+    times = np.bincount(which.ravel(), known.duration_ns, minlength=len(distinct))
+    for (device, shape), time_ns in zip(distinct, times, strict=True):
+        if not 0 <= device < len(run.gpus):
+            continue
+        ratio = occupancy_ratio(known.shapes[shape], run.gpus[device])
+        if ratio is not None:
+            weighted += ratio * time_ns
+            total += time_ns
+    return weighted / total if total else None
+
+
+def _copies(copies: Columns) -> tuple[CopyTotal, ...]:
+    found = []
+    for name in np.unique(copies.name):
+        mine = copies.where(copies.name == name)
+        parts = _COPY.match(copies.names[name])
+        direction = parts[1] if parts else copies.names[name]
+        sides = {parts[2].lower(), parts[3].lower()} if parts else set()
+        memory = next((kind for kind in ("pinned", "pageable") if kind in sides), "")
+        time_ns = int(mine.duration_ns.sum())
+        sized = bool((mine.size_bytes != NONE).all())
+        size_bytes = int(mine.size_bytes.sum()) if sized else None
+        found.append(
+            CopyTotal(
+                direction,
+                memory,
+                len(mine),
+                time_ns,
+                size_bytes,
+                size_bytes / time_ns if size_bytes is not None and time_ns else None,
+            )
+        )
+    found.sort(key=lambda each: -each.time_ns)
+    return tuple(found)
+
+
+def _modelled(
+    events: Columns, kernels: Columns
+) -> tuple[int | None, int | None, float | None]:
+    """Add up the operators that put kernels on the GPU: FLOPs, bytes, their share."""
+    operators = events.where(events.is_in(Category.OPERATOR) & (events.operand != NONE))
+    linked = operators.where(np.isin(operators.external, kernels.external))
+    if not len(linked):
+        return None, None, None
+    flops, size_bytes, modelled = 0, 0, []
+    pairs = np.stack([linked.name, linked.operand], axis=1)
+    distinct, which = np.unique(pairs, axis=0, return_inverse=True)
+    calls = np.bincount(which.ravel(), minlength=len(distinct))
+    for row, (name, operand) in enumerate(distinct):
+        work = model(linked.names[name], linked.operands[operand])
+        if work is None:
+            continue
+        flops += int(calls[row]) * work.flops
+        size_bytes += int(calls[row]) * (work.size_bytes or 0)
+        modelled.append(row)
+    if not modelled:
+        return None, None, None
+    chosen = linked.external[np.isin(which.ravel(), modelled)]
+    covered = int(kernels.duration_ns[np.isin(kernels.external, chosen)].sum())
+    return flops, size_bytes, covered / max(int(kernels.duration_ns.sum()), 1)
