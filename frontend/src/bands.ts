@@ -19,6 +19,9 @@ export interface Band {
   /** Null if another client of the same kernel executed it. */
   readonly cellId: string | null;
   readonly executionCount: number | null;
+  readonly kernelId: string;
+  /** First line of the cell. */
+  readonly title: string;
   readonly startMs: number;
   /** Null while it runs. */
   endMs: number | null;
@@ -43,7 +46,12 @@ export class Bands {
   }
 
   /** The bands that touch a span, as marks in a clock that is `offsetMs` behind. */
-  marks(fromMs: number, toMs: number, offsetMs: number): Mark[] {
+  marks(
+    fromMs: number,
+    toMs: number,
+    offsetMs: number,
+    open?: (band: Band) => void
+  ): Mark[] {
     return this.bands
       .filter(
         band =>
@@ -54,8 +62,14 @@ export class Bands {
         fromMs: band.startMs - offsetMs,
         toMs: band.endMs === null ? null : band.endMs - offsetMs,
         color: this.notebooks.indexOf(band.notebook),
-        label: describe(band)
+        label: describe(band),
+        ...(open && { open: () => open(band) })
       }));
+  }
+
+  /** The newest executions, the newest first. */
+  newest(most: number): readonly Band[] {
+    return this.bands.slice(-most).reverse();
   }
 
   private follow(panel: NotebookPanel): void {
@@ -86,7 +100,7 @@ export class Bands {
     }
     const id = parent.msg_id;
     if (KernelMessage.isExecuteInputMsg(message)) {
-      running.set(id, this.start(panel, id, message.content.execution_count));
+      running.set(id, this.start(panel, id, message.content));
       return;
     }
     const band = running.get(id);
@@ -107,7 +121,7 @@ export class Bands {
   private start(
     panel: NotebookPanel,
     messageId: string,
-    executionCount: number | null
+    input: KernelMessage.IExecuteInputMsg['content']
   ): Band {
     const notebook = panel.context.path;
     const cell = panel.content.widgets.find(widget => {
@@ -117,7 +131,9 @@ export class Bands {
     const band: Band = {
       notebook,
       cellId: cell?.model.id ?? null,
-      executionCount,
+      executionCount: input.execution_count,
+      kernelId: panel.sessionContext.session?.kernel?.id ?? '',
+      title: firstLine(input.code),
       startMs: Date.now(),
       endMs: null,
       status: 'running'
@@ -150,12 +166,18 @@ function errorStatus(ename: string): BandStatus {
   return ename === 'KeyboardInterrupt' ? 'interrupted' : 'error';
 }
 
+/** The first line of code that says something. */
+function firstLine(code: string): string {
+  return clip(code.trim().split('\n', 1)[0] ?? '', 200);
+}
+
 /** The last part of a notebook's path. */
 export function notebookName(path: string): string {
   return clip(path.slice(path.lastIndexOf('/') + 1), 60);
 }
 
-function describe(band: Band): string {
+/** Name an execution in one line. */
+export function describe(band: Band): string {
   const count = band.executionCount === null ? '' : ` [${band.executionCount}]`;
   const elapsed = duration((band.endMs ?? Date.now()) - band.startMs);
   const status = band.status === 'ok' ? '' : `, ${band.status}`;

@@ -44,10 +44,7 @@ export class BokehLoader {
   }
 
   private async fetchBundle(): Promise<NonNullable<BokehRoot['Bokeh']>> {
-    const answer = await this.connection.get('bokehjs/bokeh.min.js');
-    if (!answer.ok) {
-      throw new Error(await explain(answer));
-    }
+    const answer = await this.connection.read('bokehjs/bokeh.min.js');
     const root: BokehRoot = {};
     // eslint-disable-next-line @typescript-eslint/no-implied-eval -- see above; same server as this very module
     const bundle = new Function(await answer.text());
@@ -59,25 +56,9 @@ export class BokehLoader {
   }
 
   private async item(path: string): Promise<unknown> {
-    const answer = await this.connection.get(path);
-    if (!answer.ok) {
-      throw new Error(await explain(answer));
-    }
+    const answer = await this.connection.read(path);
     return answer.json();
   }
 
   private loading: Promise<NonNullable<BokehRoot['Bokeh']>> | null = null;
-}
-
-/** The server's own words about an error, or its number. */
-async function explain(answer: Response): Promise<string> {
-  try {
-    const { message } = (await answer.json()) as { message?: unknown };
-    if (typeof message === 'string' && message) {
-      return message;
-    }
-  } catch {
-    // not JSON: a proxy's page
-  }
-  return `The server answered HTTP ${answer.status}.`;
 }

@@ -101,9 +101,13 @@ export class Connection {
     }
   }
 
-  /** GET a path below `<base_url>/warpbook/`. */
-  get(path: string): Promise<Response> {
-    return this.endpoint.get(path);
+  /** GET a path below `<base_url>/warpbook/`; what is refused is thrown in words. */
+  async read(path: string): Promise<Response> {
+    const answer = await this.endpoint.get(path);
+    if (!answer.ok) {
+      throw new Error(await explain(answer));
+    }
+    return answer;
   }
 
   private open(): void {
@@ -326,6 +330,19 @@ const UNREADABLE_HELLO =
   "The server's hello can't be read; the page and the server may have different " +
   'versions of warpbook. Reload the page; if that does not help, install the ' +
   'same warpbook for the Jupyter server and for JupyterLab.';
+
+/** The server's own words about an error, or its number. */
+async function explain(answer: Response): Promise<string> {
+  try {
+    const { message } = (await answer.json()) as { message?: unknown };
+    if (typeof message === 'string' && message) {
+      return message;
+    }
+  } catch {
+    // not JSON: a proxy's page
+  }
+  return `The server answered HTTP ${answer.status}.`;
+}
 
 function otherProtocol(theirs: number | null): string {
   const server = theirs === null ? 'another version' : `version ${theirs}`;

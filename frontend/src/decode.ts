@@ -5,7 +5,12 @@
  * not ours. What does not have the shape becomes null, and the page goes on.
  */
 
-import type { ServerMessage } from './protocol';
+import type {
+  Detail,
+  Receipt,
+  ServerMessage,
+  SpanStatistics
+} from './protocol';
 import { PROTOCOL_VERSION } from './protocol';
 
 /** A hello that this page can't read, because it speaks another version. */
@@ -171,7 +176,8 @@ const alert = record({
   title: string,
   text: string,
   since_ms: number,
-  until_ms: optional(number)
+  until_ms: optional(number),
+  kernel_id: optional(string)
 });
 const receipt: Check = value =>
   record({
@@ -209,6 +215,33 @@ const receipt: Check = value =>
     line: string,
     previous: optional(receipt)
   })(value);
+
+const spanStatistics = record({
+  from_ms: number,
+  to_ms: number,
+  devices: list(spanOfDevice, 200),
+  note: string
+});
+const values = list(optional(number), 10_000);
+const detail = record({
+  device: string,
+  from_ms: number,
+  step_ms: number,
+  columns: byDevice(record({ least: values, mean: values, most: values }))
+});
+
+/** Whether an answer of the server has the shape that it should have. */
+export function isReceipt(value: unknown): value is Receipt {
+  return receipt(value);
+}
+
+export function isSpanStatistics(value: unknown): value is SpanStatistics {
+  return spanStatistics(value);
+}
+
+export function isDetail(value: unknown): value is Detail {
+  return detail(value);
+}
 
 const MESSAGES: Record<ServerMessage['type'], Check> = {
   hello: record({

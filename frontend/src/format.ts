@@ -10,6 +10,7 @@ export interface Quantity {
 
 const BINARY = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
 const DECIMAL = ['B/s', 'kB/s', 'MB/s', 'GB/s', 'TB/s'];
+const JOULES = ['J', 'kJ', 'MJ', 'GJ'];
 /** What stands where there is no value. */
 export const NONE = '–';
 
@@ -49,7 +50,7 @@ export function quantity(
     case 'watts':
       return { digits: value.toFixed(0), unit: 'W' };
     case 'joules':
-      return { digits: value.toFixed(0), unit: 'J' };
+      return scaled(value, 1000, JOULES);
     case 'celsius':
       return { digits: value.toFixed(0), unit: '°C' };
     case 'mhz':

@@ -44,6 +44,8 @@ export class Store implements Listener {
   version = '';
   /** What a recording says that the machine was doing, if it says so. */
   label: string | null = null;
+  /** How often devices are read. */
+  rateHz = 1;
   readonly gaps: Gap[] = [];
   /** The client's clock less the server's, as small as it was seen since a step. */
   offsetMs = 0;
@@ -54,7 +56,6 @@ export class Store implements Listener {
   private readonly columns = new Map<string, Float32Array>();
   private byPosition: { id: string; columns: Float32Array[] }[] = [];
   private rows = 0;
-  private silenceMs = longestSilenceMs(1);
   /** When the newest frame came, by the client's clock. */
   private frameAtMs = -Infinity;
   /** Late frames in a row: when they began, and the smallest offset among them. */
@@ -79,11 +80,16 @@ export class Store implements Listener {
 
   /** The present value of a metric, null where there is none. */
   value(device: Device, metric: string): number | null {
-    if (this.clientNow() - this.frameAtMs > this.silenceMs) {
+    if (this.clientNow() - this.frameAtMs > longestSilenceMs(this.rateHz)) {
       return null;
     }
     const index = device.metrics.findIndex(({ name }) => name === metric);
     return this.latest(device).values[index] ?? null;
+  }
+
+  /** The time of the oldest row; of none, infinitely late. */
+  firstMs(): number {
+    return this.rows === 0 ? Infinity : (this.rowTimes[0] ?? Infinity);
   }
 
   /** The rows from the last one before `fromMs` to the last one before `toMs`. */
@@ -112,7 +118,7 @@ export class Store implements Listener {
       case 'hello':
         this.offsetMs = this.clientNow() - message.time_ms;
         this.late = null;
-        this.silenceMs = longestSilenceMs(message.rate_hz);
+        this.rateHz = message.rate_hz;
         this.absences = message.absences;
         this.replay = message.replay;
         this.version = message.version;

@@ -39,7 +39,7 @@ test('a band says how its cell ended; who interrupts makes no error', () => {
     ['KeyboardInterrupt', /, interrupted/]
   ] as const) {
     const { bands, say } = notebook();
-    say('execute_input', { execution_count: 3 });
+    say('execute_input', { execution_count: 3, code: '\nx = 1\ny' });
     assert.match(bands.marks(0, Infinity, 0)[0]?.label ?? '', /, running/);
     if (ename) {
       say('error', { ename });

@@ -1,16 +1,23 @@
-/** One live chart: title, legend with present values, lines over time (uPlot). */
+/** One chart: title, legend with present values, lines over time, what is pointed at. */
 
-import uPlot from 'uplot';
+import type uPlot from 'uplot';
 import { h, setText } from '../dom';
 import { clock, text } from '../format';
 import type { Device, Unit } from '../protocol';
 import type { Store } from '../store';
 import type { Colors } from '../theme';
 import { readColors } from '../theme';
+import type { Envelope } from './envelope';
+import { drawEnvelopes } from './envelope';
+import type { Gestures } from './gestures';
+import { dragged, listenToClicks, listenToWheel } from './gestures';
 import type { Drawable, View } from './loop';
-import type { Marks } from './marks';
+import type { Mark, Marks } from './marks';
 import { drawMarks, marksAt } from './marks';
-import { roundTop, tickLabels, timeTicks, valueTicks } from './scales';
+import { drawLimit, lineColor, makePlot } from './plot';
+import { Reader } from './reader';
+import type { Samples } from './samples';
+import { roundTop } from './scales';
 
 export interface Line {
   readonly device: Device;
@@ -21,7 +28,7 @@ export interface Line {
 
 export interface ChartSpec {
   readonly title: string;
-  /** All of one unit. */
+  /** All of one device and of one unit. */
   readonly lines: readonly Line[];
   /** The end of the value axis, where it has a meaning (a total, a limit). */
   readonly top: number | null;
@@ -35,19 +42,14 @@ export interface ChartOptions {
   /** Charts with one key share the cursor. */
   readonly syncKey: string;
   readonly marks: Marks;
-  /** Called with the span that a person has drawn over. */
-  readonly onSelect?: (line: Line, fromMs: number, toMs: number) => void;
+  /** Without it, charts can only be read. */
+  readonly gestures?: Gestures;
 }
 
 /** A person can't read digits that change ten times a second. */
 const LEGEND_PERIOD_MS = 250;
-const AXIS_FONT = '10px system-ui, sans-serif';
 /** Nobody sees a chart move by less, and drawing is what costs. */
 const LEAST_MOVE_PX = 0.5;
-/** Half of a time of day in that font, less the chart's padding. */
-const LABEL_PX = 16;
-/** A drag shorter than this is a click. */
-const SHORTEST_SELECTION_PX = 6;
 
 export class Chart implements Drawable {
   readonly node: HTMLElement;
@@ -78,11 +80,14 @@ export class Chart implements Drawable {
         )
       );
     }
-    const names = spec.lines.map(line => line.label).join(', ');
     this.plotNode = h('div', {
       class: 'wb-plot',
-      role: 'img',
-      'aria-label': `${spec.title} over time: ${names}`
+      role: 'group',
+      'aria-roledescription': 'chart',
+      tabindex: '0',
+      focus: () => this.describe(),
+      blur: () => this.reader.stop(),
+      keydown: event => this.reader.key(event as KeyboardEvent)
     });
     this.plotNode.style.height = `${spec.height}px`;
     this.node = h(
@@ -96,6 +101,15 @@ export class Chart implements Drawable {
       ),
       this.plotNode
     );
+    this.reader = new Reader(
+      options.gestures ?? null,
+      () => {
+        const { plot, view } = this;
+        return plot === null || view === null ? null : { plot, span: view };
+      },
+      ms => this.openAt(ms)
+    );
+    this.describe();
     this.resizer.observe(this.plotNode);
   }
 
@@ -104,14 +118,20 @@ export class Chart implements Drawable {
     if (width === 0) {
       return;
     }
-    this.writeLegend();
-    const moved = (view.toMs - this.drawnMs) / (view.toMs - view.fromMs);
+    const drawnMs = this.view?.toMs ?? 0;
+    this.view = view;
+    const moved = (view.toMs - drawnMs) / (view.toMs - view.fromMs);
     if (this.plot && !view.anew && moved * width < LEAST_MOVE_PX) {
+      this.writeLegend(view);
       return;
     }
-    this.drawnMs = view.toMs;
     this.plot ??= this.makePlot(width);
-    const [rows, highest] = this.rows(view);
+    const [device] = this.spec.lines;
+    const samples = view.samples(
+      device?.device.id ?? '',
+      this.spec.lines.map(({ metric }) => metric)
+    );
+    const [rows, highest] = this.rows(samples);
     const { limit } = this.spec;
     this.top = this.spec.top ?? limit?.value ?? roundTop(highest, this.unit);
     // a limit is a line with room above it, not the end
@@ -119,10 +139,12 @@ export class Chart implements Drawable {
       limit === undefined ? this.top : Math.max(limit.value, highest) * 1.06;
     const plot = this.plot;
     plot.batch(() => {
-      plot.setData([view.times, ...rows] as uPlot.AlignedData, false);
+      plot.setData([samples.times, ...rows] as uPlot.AlignedData, false);
       plot.setScale('x', { min: view.fromMs, max: view.toMs });
       plot.setScale('y', { min: 0, max });
     });
+    this.reader.point();
+    this.writeLegend(view);
   }
 
   /** Read the colours and the size again. */
@@ -137,181 +159,163 @@ export class Chart implements Drawable {
     this.restyle();
   }
 
-  /** Each line's visible values, breaks as null, and the highest of them. */
-  private rows(view: View): [(number | null)[][], number] {
+  /** Each line's values, breaks as null, and the highest of them. */
+  private rows(samples: Samples): [(number | null)[][], number] {
+    const { times } = samples;
     let highest = 0;
-    const rows = this.spec.lines.map(({ device, metric }) => {
-      const column = this.options.store.column(
-        device.id,
-        metric,
-        view.start,
-        view.end
-      );
-      return view.times.map((_, row) => {
-        const value = column?.[row] ?? NaN;
+    let readings = 0;
+    const colors = (this.colors ??= readColors(this.node));
+    this.envelopes = [];
+    const rows = this.spec.lines.map(({ metric }, index) => {
+      const values = samples.column(metric);
+      const range = values?.range ?? null;
+      if (range !== null) {
+        const color = lineColor(colors, index);
+        this.envelopes.push({ color, times, range });
+      }
+      return times.map((_, row) => {
+        const value = values?.mean[row] ?? NaN;
         if (Number.isNaN(value)) {
           return null;
         }
-        highest = Math.max(highest, value);
+        readings += 1;
+        highest = Math.max(highest, range?.most[row] ?? value);
         return value;
       });
     });
+    this.plotNode.dataset['empty'] = String(
+      readings === 0 && this.view?.following === false
+    );
     return [rows, highest];
   }
 
-  private writeLegend(): void {
+  /** The values under the cursor; else those of now, or where a held view ends. */
+  private writeLegend(view: View): void {
     const now = performance.now();
     const at = this.plot?.cursor.idx ?? null;
-    if (at === null && now - this.legendAt < LEGEND_PERIOD_MS) {
+    if (at === null && !view.anew && now - this.legendAt < LEGEND_PERIOD_MS) {
       return;
     }
     this.legendAt = now;
     this.spec.lines.forEach((line, index) => {
-      const value =
-        at === null
-          ? this.options.store.value(line.device, line.metric)
-          : this.plot?.data[index + 1]?.[at];
       const node = this.values[index];
       if (node !== undefined) {
-        setText(node, text(value, line.unit));
+        setText(node, text(this.valueAt(index, at, view), line.unit));
       }
     });
   }
 
+  private valueAt(
+    index: number,
+    at: number | null,
+    { following }: View
+  ): number | null {
+    const line = this.spec.lines[index];
+    if (at === null && following && line !== undefined) {
+      return this.options.store.value(line.device, line.metric);
+    }
+    const row = this.plot?.data[index + 1];
+    return row?.[at ?? row.length - 1] ?? null;
+  }
+
+  /** Tell in words what a sighted person sees at a glance. */
+  private describe(): void {
+    const { view } = this;
+    const values = this.spec.lines.map((line, index) => {
+      const value = view === null ? null : this.valueAt(index, null, view);
+      return `${line.label} ${text(value, line.unit)}`;
+    });
+    const when =
+      view === null || view.following ? 'now' : `at ${clock(view.toMs)}`;
+    this.plotNode.setAttribute(
+      'aria-label',
+      `${this.spec.title} over time; ${when}: ${values.join(', ')}. ` +
+        'Left and right arrows read single values.'
+    );
+  }
+
   private makePlot(width: number): uPlot {
-    const { spec, options, plotNode } = this;
+    const { spec, options } = this;
+    const { gestures } = options;
     const colors = (this.colors ??= readColors(this.node));
-    const axis: uPlot.Axis = {
-      stroke: colors.text,
-      font: AXIS_FONT,
-      grid: { stroke: colors.grid, width: 1 },
-      ticks: { show: false }
-    };
-    const area = spec.lines.length === 1;
-    const tip = h('div', { class: 'wb-tip', hidden: '' });
-    const plot = new uPlot(
-      {
-        width,
-        height: spec.height,
-        ms: 1,
-        padding: [7, 8, 0, 0],
-        legend: { show: false },
-        cursor: {
-          y: false,
-          sync: { key: options.syncKey, scales: ['x', null] },
-          drag: {
-            x: options.onSelect !== undefined,
-            y: false,
-            setScale: false
-          },
-          // a double click would ask uPlot for a scale that the draw loop owns
-          bind: { dblclick: () => null },
-          points: { size: 5 }
-        },
-        scales: {
-          x: { time: true, auto: false },
-          y: { auto: false }
-        },
-        axes: [
-          {
-            ...axis,
-            size: 22,
-            gap: 6,
-            splits: (u, _, min, max) => {
-              // the last label must not run out of the chart
-              const room = (LABEL_PX / u.bbox.width) * devicePixelRatio;
-              const end = max - (max - min) * room;
-              return timeTicks(min, max, Math.max(2, u.width / 90)).filter(
-                tick => tick <= end
-              );
-            },
-            values: (_, ticks) => ticks.map(clock)
-          },
-          {
-            ...axis,
-            size: 54,
-            gap: 4,
-            splits: () => valueTicks(this.top),
-            values: (_, ticks) => tickLabels(ticks, this.unit)
+    const tip = h('div', { class: 'wb-tip', role: 'status', hidden: '' });
+    const plot = makePlot(this.plotNode, {
+      width,
+      height: spec.height,
+      colors,
+      unit: this.unit,
+      lines: spec.lines.length,
+      syncKey: options.syncKey,
+      canDrag: gestures !== undefined,
+      top: () => this.top,
+      hooks: {
+        drawClear: [
+          u => {
+            drawMarks(u, this.visibleMarks(u), colors);
+            drawEnvelopes(u, this.envelopes);
           }
         ],
-        series: [
-          {},
-          ...spec.lines.map((_, index): uPlot.Series => {
-            const color = colors.series[index % colors.series.length] ?? '';
-            return {
-              stroke: color,
-              width: 1.5,
-              points: { show: false },
-              ...(area ? { fill: `${color}1f` } : {})
-            };
-          })
-        ],
-        hooks: {
-          drawClear: [u => drawMarks(u, this.visibleMarks(u), colors)],
-          draw: [u => this.drawLimit(u, colors)],
-          setCursor: [u => this.hover(u, tip)],
-          setSelect: [u => this.select(u)]
-        }
-      },
-      [[], ...spec.lines.map(() => [])] as unknown as uPlot.AlignedData,
-      plotNode
-    );
+        draw: [u => spec.limit && drawLimit(u, spec.limit.value, colors)],
+        setCursor: [u => this.hover(u, tip)],
+        setSelect: [u => gestures && dragged(u, gestures)]
+      }
+    });
     plot.over.append(tip);
+    if (gestures !== undefined) {
+      listenToWheel(plot, gestures);
+      listenToClicks(plot, ms => this.openAt(ms));
+    }
     return plot;
   }
 
-  private visibleMarks(u: uPlot) {
+  private visibleMarks(u: uPlot): readonly Mark[] {
     const { min, max } = u.scales['x'] ?? {};
     return this.options.marks(min ?? 0, max ?? 0);
   }
 
-  private drawLimit(u: uPlot, colors: Colors): void {
-    const { limit } = this.spec;
-    if (limit === undefined) {
-      return;
-    }
-    const y = Math.round(u.valToPos(limit.value, 'y', true));
-    const { ctx } = u;
-    ctx.save();
-    ctx.strokeStyle = colors.text;
-    ctx.setLineDash([4 * devicePixelRatio, 3 * devicePixelRatio]);
-    ctx.lineWidth = devicePixelRatio;
-    ctx.beginPath();
-    ctx.moveTo(u.bbox.left, y);
-    ctx.lineTo(u.bbox.left + u.bbox.width, y);
-    ctx.stroke();
-    ctx.restore();
+  /** Show what the cell that ran at this time has to show. */
+  private openAt(ms: number): void {
+    const marks = this.plot === null ? [] : this.visibleMarks(this.plot);
+    marksAt(marks, ms)
+      .find(({ open }) => open)
+      ?.open?.();
   }
 
-  /** Say what time is under the pointer, and which cells ran then. */
+  /** Say what is under the pointer: the time, the values, the cells that ran. */
   private hover(u: uPlot, tip: HTMLElement): void {
     const left = u.cursor.left ?? -1;
     // a synchronised cursor has no event of its own
-    if (left < 0 || !u.cursor.event) {
+    if (left < 0 || !(u.cursor.event || this.reader.isReading)) {
       tip.hidden = true;
       return;
     }
+    const index = u.cursor.idx ?? null;
     const ms = u.posToVal(left, 'x');
     const labels = marksAt(this.visibleMarks(u), ms).slice(0, 4);
-    const lines = [clock(ms), ...labels.map(mark => mark.label)];
+    const sampleMs = index === null ? ms : (u.data[0][index] ?? ms);
+    const lines = [
+      clock(sampleMs),
+      ...this.spec.lines.map((line, at) => {
+        const value = text(u.data[at + 1]?.[index ?? -1], line.unit);
+        return `${line.label} ${value}${this.rangeAt(at, index)}`;
+      }),
+      ...labels.map(mark => mark.label)
+    ];
     setText(tip, lines.join('\n'));
+    u.over.style.cursor = labels.some(({ open }) => open) ? 'pointer' : '';
     tip.hidden = false;
     const right = left > u.over.clientWidth / 2;
     tip.style.left = right ? '' : `${left + 10}px`;
     tip.style.right = right ? `${u.over.clientWidth - left + 10}px` : '';
   }
 
-  private select(u: uPlot): void {
-    const { left, width } = u.select;
-    const fromMs = u.posToVal(left, 'x');
-    const toMs = u.posToVal(left + width, 'x');
-    u.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
-    const line = this.spec.lines[0];
-    // the other charts, whose selection goes along, have no event of their own
-    if (width >= SHORTEST_SELECTION_PX && u.cursor.event && line) {
-      this.options.onSelect?.(line, fromMs, toMs);
-    }
+  /** Between what a sample that sums up others lay, in words. */
+  private rangeAt(line: number, index: number | null): string {
+    const range = this.envelopes[line]?.range;
+    const unit = this.unit;
+    return range === undefined || index === null
+      ? ''
+      : ` (${text(range.least[index], unit)} to ${text(range.most[index], unit)})`;
   }
 
   private get unit(): Unit {
@@ -320,10 +324,12 @@ export class Chart implements Drawable {
 
   private readonly plotNode: HTMLElement;
   private readonly values: HTMLElement[];
+  private readonly reader: Reader;
   private plot: uPlot | null = null;
   private colors: Colors | null = null;
+  private view: View | null = null;
+  private envelopes: Envelope[] = [];
   private legendAt = 0;
-  private drawnMs = 0;
   /** The highest tick of the value axis. */
   private top = 1;
   private readonly resizer = new ResizeObserver(() => {

@@ -1,21 +1,25 @@
 /** When to draw: all charts in one animation frame, none that nobody sees. */
 
 import type { Store } from '../store';
+import type { Details } from './details';
+import type { Samples } from './samples';
+import { storedSamples } from './samples';
+import type { Span, Viewport } from './viewport';
 
-/** The span of time that all charts of one view show, as rows of the store. */
-export interface View {
-  readonly fromMs: number;
-  readonly toMs: number;
-  readonly start: number;
-  readonly end: number;
-  readonly times: number[];
-  /** Whether all has to be drawn anew: another window, size, theme. */
+/** What all charts of one view show now. */
+export interface View extends Span {
+  /** Whether it moves with time; if not, a person holds it. */
+  readonly following: boolean;
+  /** Whether all has to be drawn anew: another span, size, theme. */
   readonly anew: boolean;
+  samples(device: string, metrics: readonly string[]): Samples;
 }
 
 export interface Drawable {
   /** The element whose visibility decides. */
   readonly node: Element;
+  /** It tells of now, also while a person holds the charts still. */
+  readonly isOfNow?: boolean;
   draw(view: View): void;
 }
 
@@ -23,12 +27,19 @@ export interface Drawable {
 const PIXELS = 600;
 const FASTEST_MS = 100;
 const SLOWEST_MS = 1000;
+/** As much as the store holds at full resolution. */
+export const STORED_MS = 600_000;
 
 export class DrawLoop {
   constructor(
     private readonly store: Store,
-    private windowMs: number
+    private readonly viewport: Viewport,
+    private readonly details: Details | null = null
   ) {
+    viewport.onChange(() => {
+      this.drawNow();
+      this.wake();
+    });
     document.addEventListener('visibilitychange', this.wake);
   }
 
@@ -44,47 +55,65 @@ export class DrawLoop {
     this.visible.clear();
   }
 
-  setWindow(ms: number): void {
-    this.windowMs = ms;
-    this.drawNow();
-  }
-
-  setPaused(paused: boolean): void {
-    this.paused = paused;
-    this.drawNow();
-    this.wake();
-  }
-
-  /** Draw everything once, also while paused. */
+  /** Draw everything in the next animation frame, also what is held. */
   drawNow(): void {
-    this.drawVisible(true);
-  }
-
-  private drawVisible(anew: boolean): void {
-    if (!this.paused) {
-      this.heldMs = this.store.now();
+    if (this.soon === 0 && !this.disposed) {
+      this.soon = requestAnimationFrame(() => {
+        this.soon = 0;
+        this.drawVisible(true);
+      });
     }
-    const toMs = this.heldMs;
-    const fromMs = toMs - this.windowMs;
-    const [start, end] = this.store.range(fromMs, toMs + 1);
-    const times = Array.from(this.store.times(start, end));
-    const view = { fromMs, toMs, start, end, times, anew };
-    this.visible.forEach(drawable => drawable.draw(view));
   }
 
   dispose(): void {
+    this.disposed = true;
     this.clear();
     window.clearTimeout(this.timer);
     cancelAnimationFrame(this.request);
+    cancelAnimationFrame(this.soon);
     document.removeEventListener('visibilitychange', this.wake);
+  }
+
+  private drawVisible(anew: boolean): void {
+    const { following } = this.viewport;
+    const view = this.view(anew);
+    this.visible.forEach(drawable => {
+      if (anew || following || drawable.isOfNow) {
+        drawable.draw(view);
+      }
+    });
+  }
+
+  private view(anew: boolean): View {
+    const { following } = this.viewport;
+    const span = this.viewport.span();
+    const stored = storedSamples(this.store, span);
+    const { details } = this;
+    if (details === null || !this.isBeyondStore(span)) {
+      return { ...span, following, anew, samples: stored };
+    }
+    return {
+      ...span,
+      following,
+      anew,
+      samples: (device, metrics) =>
+        details.samples(device, metrics, span, following) ?? stored(device)
+    };
+  }
+
+  /** Whether the store does not hold all of a span that the server may have. */
+  private isBeyondStore({ fromMs, toMs }: Span): boolean {
+    return this.viewport.following
+      ? toMs - fromMs > STORED_MS
+      : fromMs < this.store.firstMs();
   }
 
   private readonly byNode = new Map<Element, Drawable>();
   private readonly visible = new Set<Drawable>();
-  private paused = false;
-  private heldMs = 0;
   private timer = 0;
   private request = 0;
+  private soon = 0;
+  private disposed = false;
 
   private readonly observer = new IntersectionObserver(entries => {
     for (const { target, isIntersecting } of entries) {
@@ -102,13 +131,13 @@ export class DrawLoop {
   private readonly wake = (): void => {
     window.clearTimeout(this.timer);
     cancelAnimationFrame(this.request);
-    if (document.hidden || this.paused || this.visible.size === 0) {
+    if (document.hidden || this.visible.size === 0 || this.disposed) {
       return;
     }
-    const period = Math.min(
-      SLOWEST_MS,
-      Math.max(FASTEST_MS, this.windowMs / PIXELS)
-    );
+    const { following, windowMs } = this.viewport;
+    const period = following
+      ? Math.min(SLOWEST_MS, Math.max(FASTEST_MS, windowMs / PIXELS))
+      : SLOWEST_MS;
     this.timer = window.setTimeout(() => {
       this.request = requestAnimationFrame(() => {
         this.drawVisible(false);

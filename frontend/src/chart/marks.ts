@@ -1,4 +1,4 @@
-/** What lies behind the lines: a band for each executed cell, and what a gap was. */
+/** What lies behind the lines: executed cells, a selection, and what a gap was. */
 
 import type uPlot from 'uplot';
 import type { Colors } from '../theme';
@@ -9,8 +9,10 @@ export interface Mark {
   /** Null while it still runs. */
   readonly toMs: number | null;
   /** Which of the band colours; null draws nothing and is only told on hover. */
-  readonly color: number | null;
+  readonly color: number | 'selection' | null;
   readonly label: string;
+  /** What a click on it does. */
+  readonly open?: () => void;
 }
 
 /** Gives the marks that touch a span, in the server's time. */
@@ -33,7 +35,9 @@ export function drawMarks(
     const color =
       mark.color === null
         ? undefined
-        : colors.bands[mark.color % colors.bands.length];
+        : mark.color === 'selection'
+          ? colors.text
+          : colors.bands[mark.color % colors.bands.length];
     if (color === undefined) {
       continue;
     }
@@ -48,7 +52,12 @@ export function drawMarks(
     ctx.globalAlpha = 0.12;
     ctx.fillRect(from, top, shown, height);
     ctx.globalAlpha = 0.9;
-    ctx.fillRect(from, top, shown, strip);
+    if (mark.color === 'selection') {
+      ctx.fillRect(from, top, devicePixelRatio, height);
+      ctx.fillRect(from + shown, top, devicePixelRatio, height);
+    } else {
+      ctx.fillRect(from, top, shown, strip);
+    }
   }
   ctx.restore();
 }

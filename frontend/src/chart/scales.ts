@@ -33,7 +33,9 @@ export function tickLabels(ticks: number[], unit: Unit): string[] {
   });
 }
 
-const TIME_STEPS_MS = [5, 10, 15, 30, 60, 120, 300, 600].map(s => s * 1000);
+const TIME_STEPS_MS = [
+  1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1200, 1800
+].map(s => s * 1000);
 
 /** Whole multiples of a step that leaves at most `most` ticks in a span. */
 export function timeTicks(fromMs: number, toMs: number, most: number) {

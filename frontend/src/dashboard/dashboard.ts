@@ -4,19 +4,27 @@ import type { Message } from '@lumino/messaging';
 import { Widget } from '@lumino/widgets';
 import type { Bands } from '../bands';
 import { BokehLoader } from '../bokeh';
-import type { ChartOptions, Line } from '../chart/chart';
-import { DrawLoop } from '../chart/loop';
+import { Details } from '../chart/details';
+import { DrawLoop, STORED_MS } from '../chart/loop';
 import type { Mark } from '../chart/marks';
+import type { Span } from '../chart/viewport';
+import { Viewport } from '../chart/viewport';
 import { h } from '../dom';
-import { clock } from '../format';
+import { History } from '../history';
 import type { Device } from '../protocol';
 import type { Stream } from '../shared';
 import { onThemeChange } from '../theme';
-import { deviceLabel } from '../words';
+import { Cards } from './cards';
+import { CellList } from './cells';
+import { Controls } from './controls';
 import { Drawer } from './drawer';
 import { Header } from './header';
+import { moveByKey } from './keys';
+import { MonitorTile } from './monitor';
+import { Notices } from './notices';
 import { ReportList } from './reports';
-import { DeviceSection, MonitorTile } from './section';
+import type { SectionOptions } from './section';
+import { DeviceSection } from './section';
 
 /** With more GPUs than this only the first is unfolded. */
 const UNFOLDED_GPUS = 2;
@@ -32,30 +40,50 @@ export class Dashboard extends Widget {
     private readonly bands: Bands | null,
     options: DashboardOptions
   ) {
-    super({ node: h('div', { class: 'wb-root wb-dashboard' }) });
-    const { store, statements, connection } = stream;
-    this.windowSeconds = options.windowSeconds;
-    this.rateHz = options.rateHz;
-    this.loop = new DrawLoop(store, this.windowSeconds * 1000);
-    this.drawer = new Drawer(new BokehLoader(connection));
-    this.header = new Header(stream, bands, {
-      windowSeconds: this.windowSeconds,
-      setWindow: seconds => this.setWindow(seconds),
-      setPaused: paused => this.loop.setPaused(paused)
+    super({
+      node: h('div', {
+        class: 'wb-root wb-dashboard',
+        keydown: event => this.key(event as KeyboardEvent)
+      })
     });
+    const { store, statements, connection } = stream;
+    this.rateHz = options.rateHz;
+    this.viewport = new Viewport(
+      () => store.now(),
+      options.windowSeconds * 1000
+    );
+    const history = new History(connection);
+    this.details = new Details(
+      history,
+      () => store.rateHz,
+      () => {
+        this.header.setProblem(this.details.problem);
+        this.loop.drawNow();
+      }
+    );
+    this.loop = new DrawLoop(store, this.viewport, this.details);
+    this.controls = new Controls(this.viewport, history);
+    this.header = new Header(stream, bands, this.controls.node);
+    this.drawer = new Drawer(new BokehLoader(connection), () =>
+      this.select(null)
+    );
+    this.cards = new Cards(stream, history, this.drawer, this.viewport);
     this.reports = new ReportList(statements, content =>
       this.drawer.show(content)
     );
+    this.cells = new CellList(stream, bands, this.cards);
+    this.notices = new Notices(stream, content => this.drawer.show(content));
     this.node.append(this.header.node, this.body, this.drawer.node);
+    this.viewport.onChange(() => this.moved());
     this.stops = [
       store.onChange(() => this.refresh()),
-      statements.onChange(() => this.reports.update()),
+      statements.onChange(() => this.told()),
       connection.listen({ status: () => this.header.update() }),
       onThemeChange(() => this.restyle()),
-      bands?.onChange(() => this.header.update()) ?? (() => undefined)
+      bands?.onChange(() => this.ran()) ?? (() => undefined)
     ];
     this.rebuild();
-    this.setWindow(this.windowSeconds);
+    this.moved();
   }
 
   /** Watch at another rate. */
@@ -72,6 +100,8 @@ export class Dashboard extends Widget {
     this.stream.connection.demand(this, null);
     this.sections.forEach(section => section.dispose());
     this.loop.dispose();
+    this.details.clear();
+    this.cells.dispose();
     this.drawer.close();
     super.dispose();
   }
@@ -81,10 +111,13 @@ export class Dashboard extends Widget {
     this.node.querySelector('select')?.focus();
   }
 
-  private setWindow(seconds: number): void {
-    this.windowSeconds = seconds;
+  private moved(): void {
     this.demand();
-    this.loop.setWindow(seconds * 1000);
+    this.controls.update();
+    this.node.classList.toggle('wb-held', !this.viewport.following);
+    if (this.viewport.following && this.viewport.windowMs <= STORED_MS) {
+      this.header.setProblem('');
+    }
   }
 
   private demand(): void {
@@ -93,21 +126,67 @@ export class Dashboard extends Widget {
     }
     this.stream.connection.demand(this, {
       rateHz: this.rateHz,
-      historySeconds: this.windowSeconds
+      historySeconds: Math.min(this.viewport.windowMs, STORED_MS) / 1000
     });
   }
 
+  private key(event: KeyboardEvent): void {
+    const { key, target } = event;
+    const typing =
+      target instanceof HTMLSelectElement || target instanceof HTMLInputElement;
+    if (event.ctrlKey || event.metaKey || event.altKey || typing) {
+      return;
+    }
+    const onChart =
+      target instanceof HTMLElement && target.classList.contains('wb-plot');
+    if (key === 'Escape') {
+      this.escape();
+    } else if (key === ' ' && onChart) {
+      this.controls.togglePause();
+    } else if (!moveByKey(key, this.viewport)) {
+      return;
+    }
+    event.preventDefault();
+    event.stopPropagation();
+  }
+
+  /** Leave what was entered last: selection, card, then the held view. */
+  private escape(): void {
+    if (this.selection !== null) {
+      this.select(null);
+    } else if (this.drawer.isOpen) {
+      this.drawer.leave();
+    } else {
+      this.viewport.follow();
+    }
+  }
+
+  private select(span: Span | null): void {
+    this.selection = span;
+    this.loop.drawNow();
+  }
+
   private restyle(): void {
-    this.sections.forEach(section =>
-      section.charts.forEach(chart => chart.restyle())
-    );
+    this.sections.forEach(section => section.restyle());
     this.loop.drawNow();
     this.drawer.restyle();
   }
 
+  /** The server told something about devices or cells. */
+  private told(): void {
+    this.reports.update();
+    this.cells.update();
+    this.notices.update();
+  }
+
+  /** A cell began or ended. */
+  private ran(): void {
+    this.header.update();
+    this.cells.update();
+  }
+
   private refresh(): void {
     this.header.update();
-    this.reports.update();
     const described = JSON.stringify(this.stream.store.devices);
     if (described !== this.described) {
       this.rebuild();
@@ -120,54 +199,70 @@ export class Dashboard extends Widget {
     const { devices } = this.stream.store;
     this.described = JSON.stringify(devices);
     const folded = new Map(
-      this.sections.map(({ node }) => [node.dataset['device'], node.open])
+      this.allSections.map(({ device, node }) => [device.id, node.open])
     );
     this.sections.forEach(section => section.dispose());
+    this.allSections = [];
     this.loop.clear();
-    const gpus = devices.filter(({ kind }) => kind === 'gpu');
-    const hosts = devices.filter(({ kind }) => kind === 'host');
-    const monitors = devices.filter(({ kind }) => kind === 'monitor');
-    const section = (device: Device, index: number) => {
-      const open =
-        folded.get(device.id) ?? (index === 0 || gpus.length <= UNFOLDED_GPUS);
-      return this.section(device, open);
-    };
-    const gpuSections = gpus.map(section);
-    const hostSections = hosts.map(section);
-    const tiles = monitors.map(
-      device => new MonitorTile(device, this.stream.store)
+    this.details.clear();
+    const of = (kind: Device['kind']) =>
+      devices.filter(device => device.kind === kind);
+    const gpus = of('gpu');
+    const make = (device: Device, index: number): DeviceSection =>
+      this.section(
+        device,
+        folded.get(device.id) ?? (index === 0 || gpus.length <= UNFOLDED_GPUS),
+        devices.filter(({ facts }) => facts['parent'] === device.id).map(make)
+      );
+    const orphans = of('mig').filter(
+      ({ facts }) => !gpus.some(({ id }) => id === facts['parent'])
     );
-    this.sections = [...gpuSections, ...hostSections];
+    const ofGpus = [...gpus, ...orphans].map(make);
+    const ofHosts = of('host').map(make);
+    const tiles = of('monitor').map(
+      device => new MonitorTile(device, this.stream)
+    );
+    this.sections = [...ofGpus, ...ofHosts];
     this.body.replaceChildren(
-      ...gpuSections.map(({ node }) => node),
+      this.notices.node,
+      ...ofGpus.map(({ node }) => node),
+      this.cells.node,
       this.reports.node,
-      ...hostSections.map(({ node }) => node),
+      ...ofHosts.map(({ node }) => node),
       ...tiles.map(({ node }) => node)
     );
-    this.sections.forEach(each => each.addTo(this.loop));
-    tiles.forEach(tile => this.loop.add(tile));
+    this.sections.forEach(section => section.addTo(this.loop));
+    tiles.forEach(tile => tile.addTo(this.loop));
   }
 
-  private section(device: Device, open: boolean): DeviceSection {
-    const options: ChartOptions = {
-      store: this.stream.store,
-      syncKey: this.id || 'warpbook',
-      marks: (fromMs, toMs) => this.marks(fromMs, toMs),
-      onSelect: (line: Line, fromMs, toMs) =>
-        this.explore(line.device, fromMs, toMs)
-    };
-    const explore = () => {
-      const now = this.stream.store.now();
-      this.explore(device, now - this.windowSeconds * 1000, now);
-    };
-    const section = new DeviceSection(
-      device,
-      this.stream,
-      options,
+  private section(
+    device: Device,
+    open: boolean,
+    instances: readonly DeviceSection[]
+  ): DeviceSection {
+    const { viewport } = this;
+    const selecting = () => this.controls.selecting;
+    const options: SectionOptions = {
       open,
-      explore
-    );
-    section.node.dataset['device'] = device.id;
+      explore: () => this.cards.explore(device, viewport.span()),
+      chart: {
+        store: this.stream.store,
+        syncKey: this.id || 'warpbook',
+        marks: (fromMs, toMs) => this.marks(fromMs, toMs),
+        gestures: {
+          get selecting() {
+            return selecting();
+          },
+          zoom: (factor, atRatio) => viewport.zoom(factor, atRatio),
+          pan: ratio => viewport.pan(ratio),
+          show: span => viewport.show(span),
+          mark: span => this.select(span),
+          finish: () => this.cards.span(this.selection, device)
+        }
+      }
+    };
+    const section = new DeviceSection(device, this.stream, options, instances);
+    this.allSections.push(section);
     return section;
   }
 
@@ -181,34 +276,33 @@ export class Dashboard extends Widget {
         color: null,
         label: gap.message
       }));
-    return [
-      ...gaps,
-      ...(this.bands?.marks(fromMs, toMs, store.offsetMs) ?? [])
-    ];
-  }
-
-  private explore(device: Device, fromMs: number, toMs: number): void {
-    const query = new URLSearchParams({
-      device: device.id,
-      from_ms: fromMs.toFixed(0),
-      to_ms: toMs.toFixed(0)
-    });
-    this.drawer.show({
-      title: `${deviceLabel(device)}, ${clock(fromMs)} to ${clock(toMs)}`,
-      above: [],
-      below: [],
-      figure: `api/v1/history/figure?${query.toString()}`
-    });
+    const cells =
+      this.bands?.marks(fromMs, toMs, store.offsetMs, band =>
+        this.cells.opener(band)?.()
+      ) ?? [];
+    const selection: Mark[] =
+      this.selection === null
+        ? []
+        : [{ ...this.selection, color: 'selection', label: 'selected' }];
+    return [...gaps, ...cells, ...selection];
   }
 
   private readonly body = h('div', { class: 'wb-body' });
+  private readonly viewport: Viewport;
+  private readonly details: Details;
   private readonly loop: DrawLoop;
+  private readonly controls: Controls;
   private readonly header: Header;
   private readonly drawer: Drawer;
+  private readonly cards: Cards;
+  private readonly cells: CellList;
   private readonly reports: ReportList;
+  private readonly notices: Notices;
   private readonly stops: (() => void)[];
+  /** The outermost, and all. */
   private sections: DeviceSection[] = [];
+  private allSections: DeviceSection[] = [];
+  private selection: Span | null = null;
   private described = '';
-  private windowSeconds: number;
   private rateHz: number;
 }

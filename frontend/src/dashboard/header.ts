@@ -3,24 +3,13 @@
 import type { Bands } from '../bands';
 import { notebookName } from '../bands';
 import { h, setText } from '../dom';
-import { clip, clock } from '../format';
+import { clip } from '../format';
 import type { Stream } from '../shared';
 import { absenceWords, replayWords } from '../words';
+import { keyList } from './keys';
 
-const WINDOWS: readonly (readonly [number, string])[] = [
-  [30, '30 s'],
-  [60, '1 min'],
-  [300, '5 min'],
-  [600, '10 min']
-];
 /** More notebooks than this share the legend's last words. */
 const LEGEND_MOST = 8;
-
-export interface HeaderActions {
-  readonly windowSeconds: number;
-  setWindow(seconds: number): void;
-  setPaused(paused: boolean): void;
-}
 
 export class Header {
   readonly node: HTMLElement;
@@ -28,35 +17,8 @@ export class Header {
   constructor(
     private readonly stream: Stream,
     private readonly bands: Bands | null,
-    actions: HeaderActions
+    controls: Node
   ) {
-    this.select = h(
-      'select',
-      {
-        class: 'wb-select',
-        'aria-label': 'Time window',
-        change: () => actions.setWindow(Number(this.select.value))
-      },
-      ...WINDOWS.map(([seconds, label]) =>
-        h('option', { value: String(seconds) }, label)
-      )
-    );
-    this.select.value = String(actions.windowSeconds);
-    this.pause = h(
-      'button',
-      {
-        class: 'wb-button',
-        'aria-pressed': 'false',
-        click: () => {
-          const paused = this.pause.getAttribute('aria-pressed') !== 'true';
-          this.pause.setAttribute('aria-pressed', String(paused));
-          const at = clock(this.stream.store.now());
-          setText(this.pause, paused ? `Resume (paused ${at})` : 'Pause');
-          actions.setPaused(paused);
-        }
-      },
-      'Pause'
-    );
     this.retry = h(
       'button',
       { class: 'wb-button', click: () => stream.connection.retry() },
@@ -65,15 +27,11 @@ export class Header {
     this.node = h(
       'header',
       { class: 'wb-header' },
-      h(
-        'div',
-        { class: 'wb-bar' },
-        this.origin,
-        h('div', { class: 'wb-controls' }, this.select, this.pause)
-      ),
+      h('div', { class: 'wb-bar' }, this.origin, controls),
       h('div', { class: 'wb-connection' }, this.connection, this.retry),
+      this.problem,
       this.absences,
-      this.legend
+      h('div', { class: 'wb-bar' }, this.legend, keyList())
     );
     this.update();
   }
@@ -100,6 +58,12 @@ export class Header {
       this.absences.open = store.devices.every(({ kind }) => kind !== 'gpu');
     }
     this.writeLegend();
+  }
+
+  /** Say why the charts don't show all that they should; nothing if they do. */
+  setProblem(words: string): void {
+    this.problem.hidden = words === '';
+    setText(this.problem, words);
   }
 
   private writeOrigin(): void {
@@ -159,12 +123,15 @@ export class Header {
   private readonly origin = h('div', { class: 'wb-origin' });
   private readonly during = h('span', { class: 'wb-during' });
   private readonly connection = h('span', { role: 'status' });
+  private readonly problem = h('p', {
+    class: 'wb-warning',
+    role: 'status',
+    hidden: ''
+  });
   private readonly absences = h('details', { class: 'wb-absences' });
   private readonly legend = h('div', {
     class: 'wb-notebooks',
     'aria-label': 'Colours of the notebooks whose cells ran'
   });
-  private readonly select: HTMLSelectElement;
-  private readonly pause: HTMLButtonElement;
   private readonly retry: HTMLButtonElement;
 }

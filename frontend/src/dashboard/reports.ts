@@ -6,37 +6,10 @@ import { clip, clock, duration, NONE, text } from '../format';
 import type { CellProfile, CellReport } from '../protocol';
 import type { Statements } from '../statements';
 import type { Content } from './drawer';
+import { figures, table } from './table';
 
-/** Rows of a table; the rest is in the figure and in the notebook. */
-const MOST_ROWS = 20;
-
-type Row = readonly (string | Node)[];
-
-/** A table whose first column is words and whose others are figures. */
-function table(caption: string, heads: readonly string[], rows: Row[]) {
-  const cell = (tag: 'td' | 'th', value: string | Node, column: number) =>
-    h(tag, column > 0 ? { class: 'wb-figure-cell' } : {}, value);
-  const more = rows.length - MOST_ROWS;
-  return h(
-    'table',
-    { class: 'wb-table' },
-    h('caption', {}, more > 0 ? `${caption} (${more} more)` : caption),
-    h(
-      'thead',
-      {},
-      h('tr', {}, ...heads.map((head, column) => cell('th', head, column)))
-    ),
-    h(
-      'tbody',
-      {},
-      ...rows
-        .slice(0, MOST_ROWS)
-        .map(row =>
-          h('tr', {}, ...row.map((value, column) => cell('td', value, column)))
-        )
-    )
-  );
-}
+/** More would push the figures out of sight. */
+const MOST_WARNINGS = 20;
 
 function busyShare(profile: CellProfile): string {
   const { gpu_busy_ms: busy, wall_ms: wall } = profile;
@@ -107,7 +80,7 @@ export class ReportList {
 }
 
 /** One report as the drawer shows it. */
-function reportContent(report: CellReport): Content {
+export function reportContent(report: CellReport): Content {
   const { profile } = report;
   const status = report.status === 'ok' ? '' : ` · ${report.status}`;
   return {
@@ -121,15 +94,15 @@ function reportContent(report: CellReport): Content {
           `${clock(report.started_ms)}${status}`
       ),
       ...profile.completeness.warnings
-        .slice(0, MOST_ROWS)
+        .slice(0, MOST_WARNINGS)
         .map(words => h('p', { class: 'wb-warning' }, clip(words, 400))),
-      figures(profile)
+      profileFigures(profile)
     ],
     below: [h('div', { class: 'wb-tables' }, ...tables(profile))]
   };
 }
 
-function figures(profile: CellProfile): HTMLElement {
+function profileFigures(profile: CellProfile): HTMLElement {
   const called = (count: number | null, ms: number | null) =>
     count === null ? NONE : `${count} in ${duration(ms)}`;
   const ofGpu: [string, string][] = [
@@ -149,13 +122,7 @@ function figures(profile: CellProfile): HTMLElement {
     ...(profile.gpu_name === null ? [] : ofGpu),
     ['Profiler itself', duration(profile.profiler_ms)]
   ];
-  return h(
-    'dl',
-    { class: 'wb-figures' },
-    ...rows.map(([name, value]) =>
-      h('div', {}, h('dt', {}, name), h('dd', {}, value))
-    )
-  );
+  return figures(rows);
 }
 
 function tables(profile: CellProfile): HTMLElement[] {

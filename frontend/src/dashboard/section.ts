@@ -1,16 +1,16 @@
-/** One device on the dashboard: what it is, how it is, and its tiles. */
+/** One device on the dashboard: what it is, how it is, its charts, its instances. */
 
-import type { ChartOptions } from '../chart/chart';
+import type { ChartOptions, ChartSpec } from '../chart/chart';
 import { Chart } from '../chart/chart';
-import type { Drawable, DrawLoop } from '../chart/loop';
+import type { DrawLoop } from '../chart/loop';
 import { h, setText } from '../dom';
-import { text } from '../format';
+import { clip, text } from '../format';
 import type { Device } from '../protocol';
 import type { Stream } from '../shared';
-import type { Store } from '../store';
 import { deviceLabel, isUnread, stateName, UTILIZATION_NOTE } from '../words';
-import type { Tile } from './tiles';
-import { activityTiles, otherTiles } from './tiles';
+import { FiguresNow } from './now';
+import type { Layout } from './tiles';
+import { layout } from './tiles';
 import { VerdictLine } from './verdict';
 
 /** Facts worth a place beside the name, with how they are written. */
@@ -26,30 +26,29 @@ const FACTS: readonly (readonly [
   ['mig_mode', value => (value === 'enabled' ? 'MIG on' : '')]
 ];
 
+export interface SectionOptions {
+  readonly open: boolean;
+  readonly chart: ChartOptions;
+  explore(): void;
+}
+
 export class DeviceSection {
   readonly node: HTMLDetailsElement;
-  readonly charts: Chart[] = [];
 
+  /** @param instances - the sections of a GPU's MIG instances, within its own */
   constructor(
-    private readonly device: Device,
+    readonly device: Device,
     private readonly stream: Stream,
-    private readonly options: ChartOptions,
-    open: boolean,
-    explore: () => void
+    private readonly options: SectionOptions,
+    private readonly instances: readonly DeviceSection[] = []
   ) {
-    const label = deviceLabel(device);
     const facts = FACTS.flatMap(([name, write]) => {
       const fact = device.facts[name];
       return fact === undefined ? [] : [write(fact)];
     }).filter(Boolean);
-    this.state = h('p', {
-      class: 'wb-device-state',
-      role: 'status',
-      hidden: ''
-    });
-    const gpu = device.kind === 'gpu';
-    const name = gpu ? `${label} · ${device.name}` : 'Host';
-    this.verdict = gpu ? new VerdictLine(device, stream.statements) : null;
+    const judged = device.kind === 'gpu' || device.kind === 'mig';
+    const name = heading(device);
+    this.verdict = judged ? new VerdictLine(device, stream.statements) : null;
     this.node = h(
       'details',
       { class: 'wb-device', 'aria-label': name },
@@ -63,9 +62,10 @@ export class DeviceSection {
       ),
       this.state,
       this.verdict?.node ?? '',
-      this.tiles(explore)
+      this.body(layout(device)),
+      ...instances.map(({ node }) => node)
     );
-    this.node.open = open;
+    this.node.open = options.open;
     this.update();
   }
 
@@ -82,69 +82,122 @@ export class DeviceSection {
     );
     setText(this.short, wrong ? stateName(state) : '');
     this.node.classList.toggle('wb-device-wrong', wrong);
+    this.instances.forEach(instance => instance.update());
   }
 
   addTo(loop: DrawLoop): void {
-    this.charts.forEach(chart => loop.add(chart));
-    if (this.verdict !== null) {
-      loop.add(this.verdict);
-    }
+    [...this.charts, this.verdict, this.figures].forEach(
+      each => each && loop.add(each)
+    );
+    this.instances.forEach(instance => instance.addTo(loop));
+  }
+
+  /** Draw in the colours that hold now. */
+  restyle(): void {
+    this.charts.forEach(chart => chart.restyle());
+    this.instances.forEach(instance => instance.restyle());
   }
 
   dispose(): void {
     this.charts.forEach(chart => chart.dispose());
+    this.instances.forEach(instance => instance.dispose());
   }
 
-  private tiles(explore: () => void): HTMLElement {
-    const grid = (kind: string, tiles: Tile[]) =>
-      h(
-        'div',
-        { class: `wb-grid wb-grid-${kind}` },
-        ...tiles.map(tile => this.tile(tile))
-      );
-    const button = h(
-      'button',
-      { class: 'wb-button', click: explore },
-      'Explore this time window'
-    );
-    if (this.device.kind !== 'gpu') {
-      return h('div', {}, grid('host', otherTiles(this.device)), button);
-    }
+  private body(shown: Layout): HTMLElement {
+    const { kind } = this.device;
+    const grid = (name: string, specs: readonly ChartSpec[]) =>
+      specs.length === 0
+        ? null
+        : h(
+            'div',
+            { class: `wb-grid wb-grid-${name}` },
+            ...specs.map(spec => this.chart(spec))
+          );
     return h(
       'div',
-      {},
-      grid('activity', activityTiles(this.device)),
-      h('p', { class: 'wb-note' }, UTILIZATION_NOTE),
-      grid('gpu', otherTiles(this.device)),
-      button
+      { class: 'wb-device-body' },
+      grid('activity', shown.activity),
+      kind === 'gpu' ? h('p', { class: 'wb-note' }, UTILIZATION_NOTE) : null,
+      kind !== 'host' && !shown.knowsChip ? missingList(shown, true) : null,
+      grid(kind === 'host' ? 'host' : 'gpu', shown.main),
+      this.more(shown, grid('gpu', shown.more)),
+      kind === 'host' || shown.knowsChip ? missingList(shown, false) : null,
+      h(
+        'button',
+        { class: 'wb-button', click: () => this.options.explore() },
+        `Explore ${deviceLabel(this.device)}`
+      )
     );
   }
 
-  private tile(tile: Tile): HTMLElement {
-    const words = tile.missing
-      ? h('p', { class: 'wb-missing' }, tile.missing)
-      : null;
-    let node: HTMLElement;
-    if (tile.chart === null) {
-      node = h(
-        'section',
-        { class: 'wb-tile wb-tile-empty', 'aria-label': tile.title },
-        h('header', { class: 'wb-tile-head' }, h('h4', {}, tile.title)),
-        words
-      );
-    } else {
-      const chart = new Chart(tile.chart, this.options);
-      this.charts.push(chart);
-      node = chart.node;
-      node.append(words ?? '');
+  private more(
+    { figures }: Layout,
+    charts: HTMLElement | null
+  ): HTMLElement | null {
+    if (figures.length === 0 && charts === null) {
+      return null;
     }
-    return node;
+    const { store } = this.stream;
+    this.figures = new FiguresNow(this.device, figures, store);
+    return h(
+      'details',
+      { class: 'wb-more' },
+      h('summary', {}, 'More of this device'),
+      charts,
+      this.figures.node
+    );
   }
 
-  private readonly state: HTMLElement;
+  private chart(spec: ChartSpec): HTMLElement {
+    const chart = new Chart(spec, this.options.chart);
+    this.charts.push(chart);
+    return chart.node;
+  }
+
+  private readonly charts: Chart[] = [];
+  private figures: FiguresNow | null = null;
   private readonly verdict: VerdictLine | null;
+  private readonly state = h('p', {
+    class: 'wb-device-state',
+    role: 'status',
+    hidden: ''
+  });
   /** The state beside the name, for a section that is folded. */
   private readonly short = h('span', { class: 'wb-device-short' });
+}
+
+function heading(device: Device): string {
+  const label = deviceLabel(device);
+  switch (device.kind) {
+    case 'gpu':
+      return `${label} · ${clip(device.name, 60)}`;
+    case 'mig':
+      return label;
+    default:
+      return 'Host';
+  }
+}
+
+/** Say once what a device does not tell, for one reason after the other. */
+function missingList({ missing }: Layout, open: boolean): HTMLElement | null {
+  if (missing.length === 0) {
+    return null;
+  }
+  const count = missing.reduce((sum, { what }) => sum + what.length, 0);
+  const list = h(
+    'details',
+    { class: 'wb-missing' },
+    h('summary', {}, `Not told by this device: ${count}`),
+    h(
+      'ul',
+      {},
+      ...missing.map(({ why, what }) =>
+        h('li', {}, h('strong', {}, `${what.join(', ')}: `), why)
+      )
+    )
+  );
+  list.open = open;
+  return list;
 }
 
 /** Whether a device is measured now or played back, for every place that names it. */
@@ -155,49 +208,4 @@ export function originBadge(device: Device): HTMLElement {
     { class: `wb-badge ${replay ? 'wb-badge-replay' : 'wb-badge-live'}` },
     replay ? 'REPLAY' : 'LIVE'
   );
-}
-
-/** What watching costs: figures, because their course over time says little. */
-export class MonitorTile implements Drawable {
-  readonly node: HTMLElement;
-
-  constructor(
-    private readonly device: Device,
-    private readonly store: Store
-  ) {
-    const rows = device.metrics.map(metric => {
-      const value = h('dd', {});
-      this.values.push(value);
-      return h('div', {}, h('dt', {}, metric.label), value);
-    });
-    this.node = h(
-      'section',
-      { class: 'wb-monitor', 'aria-label': 'What watching costs' },
-      h('h3', {}, 'What watching costs'),
-      h('dl', {}, ...rows)
-    );
-  }
-
-  draw(): void {
-    const now = performance.now();
-    if (now - this.drawnAt < 1000) {
-      return;
-    }
-    this.drawnAt = now;
-    this.device.metrics.forEach((metric, index) => {
-      const value = this.store.value(this.device, metric.name);
-      // a hundredth of a core is what this is about
-      const written =
-        metric.name === 'sampler_cpu_ratio' && value !== null
-          ? `${(value * 100).toFixed(1)}\u00a0% of a core`
-          : text(value, metric.unit);
-      const node = this.values[index];
-      if (node !== undefined) {
-        setText(node, written);
-      }
-    });
-  }
-
-  private readonly values: HTMLElement[] = [];
-  private drawnAt = 0;
 }

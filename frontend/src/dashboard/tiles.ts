@@ -1,6 +1,7 @@
-/** Which charts a device gets, as a table; a device without a metric says so. */
+/** Which charts and figures a device gets, as tables; what is missing is said once. */
 
-import type { ChartSpec } from '../chart/chart';
+import type { ChartSpec, Line } from '../chart/chart';
+import { clip } from '../format';
 import type { Device, Metric } from '../protocol';
 import { because } from '../words';
 
@@ -16,7 +17,10 @@ interface TileKind {
 
 const NVML: TileKind = {
   title: 'NVML says',
-  lines: [['gpu_utilization_ratio', 'GPU utilization']]
+  lines: [
+    ['gpu_utilization_ratio', 'GPU utilization'],
+    ['memory_utilization_ratio', 'memory utilization']
+  ]
 };
 const CHIP: TileKind = {
   title: 'What the chip does',
@@ -28,12 +32,32 @@ const CHIP: TileKind = {
     ['dram_active_ratio', 'DRAM']
   ]
 };
-const MORE_OF_GPU: readonly TileKind[] = [
+const MEMORY: TileKind = {
+  title: 'Memory',
+  lines: [['memory_used_bytes', 'used']],
+  topFact: 'memory_total_bytes'
+};
+const PIPES: readonly TileKind[] = [
   {
-    title: 'Memory',
-    lines: [['memory_used_bytes', 'used']],
-    topFact: 'memory_total_bytes'
+    title: 'Tensor pipes',
+    lines: [
+      ['hmma_active_ratio', 'HMMA (fp16, bf16, tf32, fp8)'],
+      ['imma_active_ratio', 'IMMA (integers)'],
+      ['dfma_active_ratio', 'DFMA (fp64)']
+    ]
   },
+  {
+    title: 'CUDA-core pipes',
+    lines: [
+      ['fp32_active_ratio', 'FP32'],
+      ['fp16_active_ratio', 'FP16'],
+      ['fp64_active_ratio', 'FP64'],
+      ['integer_active_ratio', 'integer']
+    ]
+  }
+];
+const BOARD: readonly TileKind[] = [
+  MEMORY,
   {
     title: 'Power',
     lines: [['power_watts', 'board']],
@@ -41,7 +65,10 @@ const MORE_OF_GPU: readonly TileKind[] = [
   },
   {
     title: 'Temperature',
-    lines: [['temperature_celsius', 'GPU']]
+    lines: [
+      ['temperature_celsius', 'GPU'],
+      ['memory_temperature_celsius', 'memory']
+    ]
   },
   {
     title: 'PCIe',
@@ -65,6 +92,15 @@ const MORE_OF_GPU: readonly TileKind[] = [
     ]
   }
 ];
+const VIDEO: TileKind = {
+  title: 'Video and images',
+  lines: [
+    ['encoder_utilization_ratio', 'encoder'],
+    ['decoder_utilization_ratio', 'decoder'],
+    ['jpeg_utilization_ratio', 'JPEG'],
+    ['optical_flow_utilization_ratio', 'optical flow']
+  ]
+};
 const HOST: readonly TileKind[] = [
   { title: 'CPU', lines: [['cpu_ratio', 'all cores']] },
   {
@@ -87,79 +123,141 @@ const HOST: readonly TileKind[] = [
     ]
   }
 ];
+/** What is a state or a count: its course over time says little. */
+const FIGURES: readonly string[] = [
+  'memory_free_bytes',
+  'memory_reserved_bytes',
+  'process_count',
+  'performance_state',
+  'pcie_link_generation',
+  'pcie_link_width',
+  'energy_joules',
+  'ecc_corrected_count',
+  'ecc_uncorrected_count',
+  'ecc_corrected_lifetime_count',
+  'ecc_uncorrected_lifetime_count',
+  'remapped_rows_corrected_count',
+  'remapped_rows_uncorrected_count',
+  'remapped_rows_pending',
+  'remapped_rows_failed',
+  'retired_pages_count',
+  'retired_pages_pending'
+];
 
-/** A chart, or the sentence that stands where it would be; or both. */
-export interface Tile {
-  readonly title: string;
-  readonly chart: ChartSpec | null;
-  readonly missing: string;
+/** What is not there, for one reason. */
+export interface Missing {
+  readonly why: string;
+  readonly what: readonly string[];
 }
 
-/** The two views of activity that belong side by side. */
-export function activityTiles(gpu: Device): Tile[] {
-  return [tile(NVML, gpu), tile(CHIP, gpu)];
+/** All that a device shows. */
+export interface Layout {
+  /** The views of activity, which belong side by side. */
+  readonly activity: readonly ChartSpec[];
+  readonly main: readonly ChartSpec[];
+  /** What few need every day. */
+  readonly more: readonly ChartSpec[];
+  readonly figures: readonly Metric[];
+  readonly missing: readonly Missing[];
+  /** Whether what the chip does is known, and not only that something ran. */
+  readonly knowsChip: boolean;
 }
 
-/** The rest of what a device shows. */
-export function otherTiles(device: Device): Tile[] {
-  const kinds = device.kind === 'gpu' ? MORE_OF_GPU : HOST;
-  return kinds.map(kind => tile(kind, device));
+/** Lay out a device: charts where there are readings, words where there are none. */
+export function layout(device: Device): Layout {
+  const [activity, main, more] = kinds(device);
+  const charts = (of: readonly TileKind[]) =>
+    of.flatMap(kind => chart(kind, device));
+  const figures = device.metrics.filter(
+    ({ name, state }) => FIGURES.includes(name) && state === 'ok'
+  );
+  const known = charts([CHIP]).length > 0;
+  const rest = {
+    more: charts(more),
+    figures,
+    missing: missing([...activity, ...main, ...more], device),
+    knowsChip: known
+  };
+  // what would stand alone stands among the others
+  return charts(activity).length < 2
+    ? { ...rest, activity: [], main: charts([...activity, ...main]) }
+    : { ...rest, activity: charts(activity), main: charts(main) };
+}
+
+function kinds(
+  device: Device
+): readonly [readonly TileKind[], readonly TileKind[], readonly TileKind[]] {
+  switch (device.kind) {
+    case 'gpu':
+      return [[NVML, CHIP], BOARD, [...PIPES, VIDEO]];
+    case 'mig':
+      return [[MEMORY, CHIP], [], PIPES];
+    default:
+      return [[], HOST, []];
+  }
 }
 
 const HEIGHT = 118;
 
-function tile(kind: TileKind, device: Device): Tile {
-  const found = kind.lines.map(([name, label]) => ({
-    label,
-    metric: device.metrics.find(metric => metric.name === name)
-  }));
-  const lines = found.flatMap(({ label, metric }) =>
-    metric?.state === 'ok'
-      ? [{ device, metric: metric.name, label, unit: metric.unit }]
-      : []
-  );
-  const chart: ChartSpec = {
-    title: kind.title,
-    lines,
-    top:
-      lines[0]?.unit === 'ratio' ? 1 : numberFact(device, kind.topFact ?? ''),
-    height: HEIGHT
-  };
+function chart(kind: TileKind, device: Device): ChartSpec[] {
+  const lines = kind.lines.flatMap(([name, label]): Line[] => {
+    const metric = device.metrics.find(each => each.name === name);
+    return metric?.state === 'ok'
+      ? [{ device, metric: name, label, unit: metric.unit }]
+      : [];
+  });
+  if (lines.length === 0) {
+    return [];
+  }
   const [fact, label] = kind.limitFact ?? ['', ''];
   const limit = numberFact(device, fact);
-  return {
-    title: kind.title,
-    chart:
-      lines.length === 0
-        ? null
-        : limit === null
-          ? chart
-          : { ...chart, limit: { label, value: limit } },
-    missing: missing(found, device)
-  };
+  return [
+    {
+      title: kind.title,
+      lines,
+      top:
+        lines[0]?.unit === 'ratio' ? 1 : numberFact(device, kind.topFact ?? ''),
+      height: HEIGHT,
+      ...(limit !== null && { limit: { label, value: limit } })
+    }
+  ];
 }
 
-/** Say once what is missing, and why, for all lines of a tile together. */
-function missing(
-  found: readonly { label: string; metric: Metric | undefined }[],
-  device: Device
-): string {
-  const gone = found.filter(({ metric }) => metric?.state !== 'ok');
-  const reasons = new Map<string, string[]>();
-  for (const { label, metric } of gone) {
-    const reason =
-      metric === undefined
-        ? `${device.name} does not report it.`
-        : because(metric.state, metric.why);
-    reasons.set(reason, [...(reasons.get(reason) ?? []), label]);
+/** Say once what is missing, and why, for all charts and figures together. */
+function missing(kinds: readonly TileKind[], device: Device): Missing[] {
+  const reasons = new Map<string, Set<string>>();
+  const lack = (why: string, what: string) =>
+    reasons.set(why, (reasons.get(why) ?? new Set()).add(what));
+  for (const { title, lines } of kinds) {
+    const found = lines.map(([name, label]) => {
+      const metric = device.metrics.find(each => each.name === name);
+      return { label, metric };
+    });
+    const gone = found.filter(({ metric }) => metric?.state !== 'ok');
+    const whys = new Set(gone.map(({ metric }) => why(metric, device)));
+    // a whole chart that is gone for one reason has one name
+    if (gone.length === found.length && whys.size === 1) {
+      lack([...whys][0] ?? '', title);
+    } else {
+      gone.forEach(({ label, metric }) =>
+        lack(why(metric, device), `${title} (${label})`)
+      );
+    }
   }
-  return [...reasons]
-    .map(([reason, labels]) =>
-      labels.length === found.length
-        ? reason
-        : `${labels.join(', ')}: ${reason}`
-    )
-    .join(' ');
+  for (const metric of device.metrics) {
+    if (FIGURES.includes(metric.name) && metric.state !== 'ok') {
+      lack(why(metric, device), metric.label);
+    }
+  }
+  return [...reasons].map(([why, what]) => ({ why, what: [...what] }));
+}
+
+function why(metric: Metric | undefined, device: Device): string {
+  return metric !== undefined
+    ? because(metric.state, metric.why)
+    : device.origin === 'replay'
+      ? 'The recording does not hold it.'
+      : `${clip(device.name, 60)} does not report it.`;
 }
 
 function numberFact(device: Device, name: string): number | null {

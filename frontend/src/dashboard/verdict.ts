@@ -1,4 +1,4 @@
-/** Under a GPU's heading: what holds it back now, and what slowed its clocks. */
+/** Under a GPU's heading, of now: what holds it back, its memory, what slowed it. */
 
 import type { Drawable } from '../chart/loop';
 import { h, setText } from '../dom';
@@ -8,11 +8,14 @@ import type { Statements } from '../statements';
 import { deviceLabel, verdictName } from '../words';
 
 const PERIOD_MS = 500;
+/** Memory that is full sooner is worth a colour. */
+const SOON_S = 600;
 /** Worst first; more would push the charts out of sight. */
 const MOST_CONDITIONS = 3;
 
 export class VerdictLine implements Drawable {
   readonly node: HTMLElement;
+  readonly isOfNow = true;
 
   constructor(
     private readonly device: Device,
@@ -30,6 +33,7 @@ export class VerdictLine implements Drawable {
       this.sentence,
       ' ',
       this.rule,
+      this.outlook,
       this.conditions
     );
   }
@@ -47,6 +51,10 @@ export class VerdictLine implements Drawable {
     setText(this.pill, verdict === null ? '' : verdictName(verdict.kind));
     setText(this.sentence, clip(verdict?.sentence ?? '', 300));
     setText(this.rule, clip(verdict?.rule ?? '', 300));
+    const outlook = this.statements.outlook(this.device);
+    const soon = outlook?.full_in_s ?? Infinity;
+    setText(this.outlook, clip(outlook?.sentence ?? '', 300));
+    this.outlook.dataset['severity'] = soon < SOON_S ? 'warning' : 'normal';
     this.drawConditions();
   }
 
@@ -69,6 +77,10 @@ export class VerdictLine implements Drawable {
   private readonly pill = h('span', { class: 'wb-pill', hidden: '' });
   private readonly sentence = h('span', {});
   private readonly rule = h('small', { class: 'wb-rule' });
+  private readonly outlook = h('p', {
+    class: 'wb-outlook',
+    'aria-label': 'Memory outlook'
+  });
   private readonly conditions = h('ul', {
     class: 'wb-conditions',
     'aria-label': 'Health'

@@ -10,6 +10,7 @@ import '../../style/chart.css';
 import '../../style/monitor.css';
 import { Chart } from '../chart/chart';
 import { DrawLoop } from '../chart/loop';
+import { Viewport } from '../chart/viewport';
 import { h, setText } from '../dom';
 import { clip } from '../format';
 import type { Stream } from '../shared';
@@ -49,7 +50,8 @@ class Monitor {
     private readonly stream: Stream
   ) {
     const { store, connection } = stream;
-    this.loop = new DrawLoop(store, this.windowMs);
+    this.viewport = new Viewport(() => store.now(), this.windowMs);
+    this.loop = new DrawLoop(store, this.viewport);
     this.node = h(
       'section',
       { class: 'wb-root wb-widget', 'aria-label': 'GPU monitor' },
@@ -87,7 +89,7 @@ class Monitor {
       rateHz: RATE_HZ,
       historySeconds: this.windowMs / 1000
     });
-    this.loop.setWindow(this.windowMs);
+    this.viewport.setWindow(this.windowMs);
     const gpu = this.model.get('gpu');
     const metrics = this.model.get('metrics');
     this.groups = groups(
@@ -181,6 +183,7 @@ class Monitor {
   private readonly head = h('p', { class: 'wb-note', role: 'status' });
   private readonly body = h('div', {});
   private readonly note = h('p', { class: 'wb-note' });
+  private readonly viewport: Viewport;
   private readonly loop: DrawLoop;
   private readonly stops: (() => void)[];
   private charts: Chart[] = [];

@@ -1,0 +1,141 @@
+/** The controls of the history: how much, which part, what to do with it. */
+
+import { STORED_MS } from '../chart/loop';
+import { LONGEST_MS } from '../chart/viewport';
+import type { Viewport } from '../chart/viewport';
+import { h, setText } from '../dom';
+import { clock, duration } from '../format';
+import type { ExportFormat, History } from '../history';
+import { FORMATS, save } from './save';
+
+const WINDOWS: readonly (readonly [number, string])[] = [
+  [30, '30 s'],
+  [60, '1 min'],
+  [300, '5 min'],
+  [STORED_MS / 1000, '10 min'],
+  [1800, '30 min'],
+  [LONGEST_MS / 1000, '1 h']
+];
+const ZOOM = 2;
+const PAN = 0.5;
+
+export class Controls {
+  readonly node: HTMLElement;
+  /** Whether a plain drag selects. */
+  selecting = false;
+
+  constructor(
+    private readonly viewport: Viewport,
+    private readonly history: History
+  ) {
+    const windowSeconds = viewport.windowMs / 1000;
+    const windows = WINDOWS.some(([seconds]) => seconds === windowSeconds)
+      ? WINDOWS
+      : [[windowSeconds, duration(viewport.windowMs)] as const, ...WINDOWS];
+    this.select = h(
+      'select',
+      {
+        class: 'wb-select',
+        'aria-label': 'Time window',
+        change: () => viewport.setWindow(Number(this.select.value) * 1000)
+      },
+      ...windows.map(([seconds, label]) =>
+        h('option', { value: String(seconds) }, label)
+      )
+    );
+    this.select.value = String(windowSeconds);
+    this.export = h(
+      'select',
+      {
+        class: 'wb-select',
+        'aria-label': 'Save all of the history',
+        change: () => this.saveAll()
+      },
+      h('option', { value: '' }, 'Save…'),
+      ...FORMATS.map(([format, label]) =>
+        h('option', { value: format }, `Everything as ${label}`)
+      )
+    );
+    this.node = h(
+      'div',
+      { class: 'wb-controls', role: 'toolbar', 'aria-label': 'History' },
+      this.badge,
+      this.pause,
+      this.select,
+      h(
+        'span',
+        { class: 'wb-button-row' },
+        this.button('◂', 'Back in time', () => viewport.pan(-PAN)),
+        this.button('▸', 'On in time', () => viewport.pan(PAN)),
+        this.button('−', 'Show more time', () => viewport.zoom(ZOOM)),
+        this.button('+', 'Show less time', () => viewport.zoom(1 / ZOOM))
+      ),
+      this.tool,
+      this.export,
+      this.words
+    );
+    this.update();
+  }
+
+  /** Write what holds now. */
+  update(): void {
+    const { following } = this.viewport;
+    const { fromMs, toMs } = this.viewport.span();
+    setText(this.pause, following ? 'Pause' : 'Resume');
+    this.pause.setAttribute('aria-pressed', String(!following));
+    this.badge.hidden = following;
+    setText(
+      this.badge,
+      following ? '' : `PAUSED ${clock(fromMs)} to ${clock(toMs)}`
+    );
+    this.tool.setAttribute('aria-pressed', String(this.selecting));
+  }
+
+  /** Stand still, or go on with now. */
+  togglePause(): void {
+    if (this.viewport.following) {
+      this.viewport.hold();
+    } else {
+      this.viewport.follow();
+    }
+  }
+
+  private saveAll(): void {
+    const format = this.export.value as ExportFormat;
+    this.export.value = '';
+    void save(this.history, format, null, words => setText(this.words, words));
+  }
+
+  private button(sign: string, name: string, click: () => void) {
+    return h(
+      'button',
+      { class: 'wb-button', 'aria-label': name, title: name, click },
+      sign
+    );
+  }
+
+  private readonly badge = h('span', {
+    class: 'wb-badge wb-badge-paused',
+    role: 'status',
+    hidden: ''
+  });
+  private readonly pause = h('button', {
+    class: 'wb-button',
+    click: () => this.togglePause()
+  });
+  private readonly tool = h(
+    'button',
+    {
+      class: 'wb-button',
+      title: 'Drag over a chart to select a span (or hold Shift and drag)',
+      click: () => {
+        this.selecting = !this.selecting;
+        this.update();
+      }
+    },
+    'Select a span'
+  );
+  private readonly words = h('span', { role: 'status' });
+  private readonly select: HTMLSelectElement;
+  private readonly export: HTMLSelectElement;
+}

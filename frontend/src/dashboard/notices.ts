@@ -1,0 +1,162 @@
+/** What GPUs told by themselves, and cells that ran out of memory. */
+
+import { notebookName } from '../bands';
+import { h } from '../dom';
+import { clip, clock, NONE, text } from '../format';
+import type { Device, DeviceHolders, Event, PostMortem } from '../protocol';
+import type { Stream } from '../shared';
+import { deviceLabel } from '../words';
+import type { Content } from './drawer';
+import { card } from './drawer';
+import { table } from './table';
+
+/** More would push the charts out of sight. */
+const MOST_SHOWN = 3;
+
+export class Notices {
+  readonly node = h('section', {
+    class: 'wb-notices',
+    role: 'log',
+    'aria-label': 'Notices',
+    hidden: ''
+  });
+
+  constructor(
+    private readonly stream: Stream,
+    private readonly open: (content: Content) => void
+  ) {
+    this.update();
+  }
+
+  /** Write what was told, unless it is written. */
+  update(): void {
+    const { store, statements } = this.stream;
+    const notices = [
+      ...statements.events().map(event => ({
+        atMs: event.time_ms,
+        node: () => eventNotice(event, store.devices)
+      })),
+      ...statements.postMortems().map(postMortem => ({
+        atMs: postMortem.time_ms,
+        node: () => this.postMortem(postMortem)
+      }))
+    ]
+      .filter(({ atMs }) => atMs > this.dismissedMs)
+      .sort((one, other) => other.atMs - one.atMs);
+    const key = notices.map(({ atMs }) => atMs).join();
+    if (key === this.shown) {
+      return;
+    }
+    this.shown = key;
+    this.node.hidden = notices.length === 0;
+    const more = notices.length - MOST_SHOWN;
+    const dismiss = () => {
+      this.dismissedMs = notices[0]?.atMs ?? 0;
+      this.update();
+    };
+    this.node.replaceChildren(
+      ...notices.slice(0, MOST_SHOWN).map(({ node }) => node()),
+      h(
+        'p',
+        { class: 'wb-note' },
+        more > 0 ? `and ${more} earlier ` : '',
+        h('button', { class: 'wb-button', click: dismiss }, 'Dismiss')
+      )
+    );
+  }
+
+  private postMortem(postMortem: PostMortem): HTMLElement {
+    const { device, notebook, sentence, time_ms: atMs } = postMortem;
+    const where = name(device, this.stream.store.devices);
+    const whose = notebook === null ? 'A kernel' : notebookName(notebook);
+    return h(
+      'article',
+      { class: 'wb-notice', 'data-severity': 'warning' },
+      h('strong', {}, `${clock(atMs)} ${whose} ran out of memory on ${where}.`),
+      ' ',
+      clip(sentence, 500),
+      ' ',
+      h(
+        'button',
+        {
+          class: 'wb-button',
+          click: () =>
+            this.open(postMortemContent(postMortem, this.stream.store.devices))
+        },
+        'Who held what'
+      )
+    );
+  }
+
+  private shown = '';
+  private dismissedMs = -Infinity;
+}
+
+function eventNotice(event: Event, devices: readonly Device[]): HTMLElement {
+  const where = name(event.device, devices);
+  return h(
+    'article',
+    { class: 'wb-notice', 'data-severity': event.severity },
+    h(
+      'strong',
+      {},
+      `${clock(event.time_ms)} ${where}: ${clip(event.title, 120)}.`
+    ),
+    ' ',
+    clip(event.meaning, 400),
+    ' ',
+    h('em', {}, clip(event.remedy, 400))
+  );
+}
+
+/** The card of a cell that ran out of memory. */
+export function postMortemContent(
+  postMortem: PostMortem,
+  devices: readonly Device[]
+): Content {
+  const { asked_bytes: asked, holders } = postMortem;
+  const where = name(postMortem.device, devices);
+  return card(
+    `Out of memory on ${where} at ${clock(postMortem.time_ms)}`,
+    h('p', {}, clip(postMortem.sentence, 1000)),
+    h(
+      'p',
+      { class: 'wb-note' },
+      asked === null
+        ? 'How much was asked for is unknown.'
+        : `Asked for: ${text(asked, 'bytes')}.`
+    ),
+    ...(holders === null
+      ? [h('p', { class: 'wb-missing' }, 'Who held memory then is unknown.')]
+      : holderTable(holders))
+  );
+}
+
+function holderTable({
+  holders,
+  unattributed_bytes: rest,
+  notes
+}: DeviceHolders): Node[] {
+  const rows = holders.map(holder => [
+    clip(holder.name, 90),
+    text(holder.used_bytes, 'bytes'),
+    text(holder.allocated_bytes, 'bytes'),
+    text(holder.reserved_bytes, 'bytes'),
+    holder.execution_state === null ? NONE : clip(holder.execution_state, 20)
+  ]);
+  return [
+    table(
+      'Who held its memory then',
+      ['Who', 'Used', 'torch allocated', 'torch reserved', 'Kernel'],
+      rest === null
+        ? rows
+        : [...rows, ['Nobody that is listed', text(rest, 'bytes'), '', '', '']]
+    ),
+    ...notes.map(note => h('p', { class: 'wb-note' }, clip(note, 300)))
+  ];
+}
+
+function name(device: string | null, devices: readonly Device[]): string {
+  const found = devices.find(({ id }) => id === device);
+  return found === undefined ? clip(device ?? 'a GPU', 60) : deviceLabel(found);
+}

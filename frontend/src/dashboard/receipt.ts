@@ -1,0 +1,137 @@
+/** What a cell cost, as a card: this run beside the one before. */
+
+import { h } from '../dom';
+import { clip, clock, duration, text } from '../format';
+import type {
+  Allocator,
+  CellReport,
+  Device,
+  DeviceReceipt,
+  Receipt
+} from '../protocol';
+import { deviceLabel } from '../words';
+import type { Content } from './drawer';
+import { card } from './drawer';
+import { conditionList, keyFigures } from './span';
+import { figures, table } from './table';
+
+export interface ReceiptActions {
+  /** Show the time of the run on the charts. */
+  zoom(): void;
+  /** The profile of the same run, if there is one. */
+  readonly report: CellReport | null;
+  openReport(report: CellReport): void;
+}
+
+/** The card of a receipt. */
+export function receiptContent(
+  receipt: Receipt,
+  devices: readonly Device[],
+  actions: ReceiptActions
+): Content {
+  const { cell, previous } = receipt;
+  const status = cell.status === 'ok' ? '' : ` · ${cell.status}`;
+  const wall = duration(receipt.wall_ms);
+  const before = previous === null ? null : duration(previous.wall_ms);
+  return card(
+    `Receipt: ${clip(cell.title, 80) || '(empty)'}`,
+    h(
+      'p',
+      { class: 'wb-note' },
+      `${clock(cell.started_ms)} to ${clock(cell.ended_ms)}${status}`
+    ),
+    h('p', { class: 'wb-receipt-line' }, clip(receipt.line, 400)),
+    h(
+      'div',
+      { class: 'wb-controls' },
+      h(
+        'button',
+        { class: 'wb-button', click: () => actions.zoom() },
+        'Show this time'
+      ),
+      ...traceOffer(actions)
+    ),
+    figures([
+      ['Wall time', before === null ? wall : `${wall} (before: ${before})`],
+      ['GPU time', 'unknown without a trace']
+    ]),
+    ...receipt.devices.map(each => deviceReceipt(each, receipt, devices)),
+    ...cell.allocators.map(allocatorFigures)
+  );
+}
+
+function traceOffer(actions: ReceiptActions): Node[] {
+  const { report } = actions;
+  return report === null
+    ? [
+        h(
+          'span',
+          { class: 'wb-note' },
+          'For kernels, launches and GPU time, put ',
+          h('code', {}, '%%gpuprof'),
+          ' on the first line of this cell.'
+        )
+      ]
+    : [
+        h(
+          'button',
+          { class: 'wb-button', click: () => actions.openReport(report) },
+          'Open the trace of this run'
+        )
+      ];
+}
+
+function deviceReceipt(
+  { span, shared, notes }: DeviceReceipt,
+  { previous }: Receipt,
+  devices: readonly Device[]
+): HTMLElement {
+  const device = devices.find(({ id }) => id === span.device);
+  const name =
+    device === undefined ? clip(span.device, 60) : deviceLabel(device);
+  const earlier = previous?.devices.find(
+    each => each.span.device === span.device
+  );
+  const now = device === undefined ? [] : keyFigures(device, span);
+  const then = new Map(
+    device === undefined || earlier === undefined
+      ? []
+      : keyFigures(device, earlier.span)
+  );
+  const whose =
+    shared === null
+      ? 'The whole device’s figures; whether others used it is unknown.'
+      : shared
+        ? 'The whole device’s figures: others held memory on it, too.'
+        : 'The whole device’s figures; nobody else held memory on it.';
+  return h(
+    'section',
+    { class: 'wb-card', 'aria-label': `What it cost on ${name}` },
+    h('h4', {}, name),
+    earlier === undefined
+      ? figures(now)
+      : table(
+          'Against the same cell’s run before',
+          ['', 'This run', 'Before'],
+          now.map(([label, value]) => [label, value, then.get(label) ?? '–'])
+        ),
+    conditionList(span),
+    h('p', { class: 'wb-note' }, whose),
+    ...notes.map(note => h('p', { class: 'wb-note' }, clip(note, 300)))
+  );
+}
+
+/** What torch counted in the kernel, which is the cell's own. */
+function allocatorFigures(allocator: Allocator): HTMLElement {
+  return h(
+    'section',
+    { class: 'wb-card', 'aria-label': 'What torch counted' },
+    h('h4', {}, `torch, cuda:${allocator.index}`),
+    figures([
+      ['Peak in the cell', text(allocator.peak_allocated_bytes, 'bytes')],
+      ['Allocated after it', text(allocator.allocated_bytes, 'bytes')],
+      ['Reserved after it', text(allocator.reserved_bytes, 'bytes')],
+      ['Allocation retries', String(allocator.retries)]
+    ])
+  );
+}

@@ -1,0 +1,53 @@
+/** The history as a file: fetched as the page may, then given to the browser. */
+
+import type { Span } from '../chart/viewport';
+import { h, setText } from '../dom';
+import type { ExportFormat, History } from '../history';
+
+export const FORMATS: readonly (readonly [ExportFormat, string])[] = [
+  ['csv', 'CSV'],
+  ['jsonl', 'JSONL (to be replayed)'],
+  ['chrome', 'Chrome trace (Perfetto)']
+];
+
+/** Buttons that save a span, and beside them how it went. */
+export function saveButtons(history: History, span: Span): HTMLElement {
+  const words = h('span', { role: 'status' });
+  return h(
+    'div',
+    { class: 'wb-controls' },
+    'Save this span as',
+    ...FORMATS.map(([format, label]) =>
+      h(
+        'button',
+        {
+          class: 'wb-button',
+          click: () =>
+            void save(history, format, span, told => setText(words, told))
+        },
+        label
+      )
+    ),
+    words
+  );
+}
+
+/** Fetch a file and save it; say meanwhile what happens. */
+export async function save(
+  history: History,
+  format: ExportFormat,
+  span: Span | null,
+  tell: (words: string) => void
+): Promise<void> {
+  tell('Fetching…');
+  try {
+    const file = await history.export(format, span);
+    const url = URL.createObjectURL(file);
+    h('a', { href: url, download: file.name }).click();
+    // the browser reads it after this turn
+    window.setTimeout(() => URL.revokeObjectURL(url), 60_000);
+    tell('');
+  } catch (error) {
+    tell(`It could not be saved. ${(error as Error).message}`);
+  }
+}

@@ -1,0 +1,88 @@
+/** What the server's history answers: one method for each of its requests. */
+
+import type { Connection } from './connection';
+import { isDetail, isReceipt, isSpanStatistics } from './decode';
+import type { Detail, Receipt, SpanStatistics } from './protocol';
+import type { Span } from './chart/viewport';
+
+export type ExportFormat = 'csv' | 'jsonl' | 'chrome';
+
+/** A cell that ran, as far as this page knows it. */
+export interface RunOfCell extends Span {
+  readonly kernelId: string;
+  readonly cellId: string | null;
+  readonly title: string;
+}
+
+export class History {
+  constructor(private readonly connection: Pick<Connection, 'read'>) {}
+
+  /** Each metric of a device in as many equal steps as asked. */
+  detail(
+    device: string,
+    metrics: readonly string[],
+    span: Span,
+    steps: number
+  ): Promise<Detail> {
+    return this.read('history/detail', isDetail, {
+      device,
+      metrics: metrics.join(','),
+      ...times(span),
+      steps: String(steps)
+    });
+  }
+
+  /** What a span was like on every device. */
+  span(span: Span): Promise<SpanStatistics> {
+    return this.read('history/span', isSpanStatistics, times(span));
+  }
+
+  /** What a cell cost, from when it ran. */
+  receipt(run: RunOfCell): Promise<Receipt> {
+    return this.read('receipt', isReceipt, {
+      ...times(run),
+      kernel_id: run.kernelId,
+      ...(run.cellId === null ? {} : { cell_id: run.cellId }),
+      title: run.title
+    });
+  }
+
+  /** The history as a file, of a span or (null) all of it. */
+  async export(format: ExportFormat, span: Span | null): Promise<File> {
+    const path = `api/v1/history/export?${query({
+      format,
+      ...(span === null ? {} : times(span))
+    })}`;
+    const answer = await this.connection.read(path);
+    const named = /filename="?([^";]+)"?/.exec(
+      answer.headers.get('Content-Disposition') ?? ''
+    );
+    const blob = await answer.blob();
+    return new File([blob], named?.[1] ?? `warpbook-history.${format}`);
+  }
+
+  private async read<T>(
+    route: string,
+    check: (value: unknown) => value is T,
+    parameters: Record<string, string>
+  ): Promise<T> {
+    const answer = await this.connection.read(
+      `api/v1/${route}?${query(parameters)}`
+    );
+    const value: unknown = await answer.json();
+    if (!check(value)) {
+      throw new Error(
+        "The server's answer has an unknown form; reload the page."
+      );
+    }
+    return value;
+  }
+}
+
+function times({ fromMs, toMs }: Span) {
+  return { from_ms: fromMs.toFixed(0), to_ms: toMs.toFixed(0) };
+}
+
+function query(parameters: Record<string, string>): string {
+  return new URLSearchParams(parameters).toString();
+}
