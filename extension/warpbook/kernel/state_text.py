@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 
+from msgspec.structs import replace
+
+from warpbook.kernel.holder_text import holder_lines, indented
 from warpbook.kernel.plain_text import aligned, joined
 from warpbook.protocol import StateNow
 from warpbook_monitors import units
 from warpbook_monitors.frames import Device, Reading
 from warpbook_monitors.metrics import UTILIZATION_NOTE
 
-#: Columns of the table; memory is written beside its total.
+#: Columns of the table, narrow enough for half a screen.
 _COLUMNS = {
-    "sm_active_ratio": "SM active",
+    "sm_active_ratio": "SM",
     "tensor_active_ratio": "tensor",
     "dram_active_ratio": "DRAM",
-    "gpu_utilization_ratio": "NVML util",
+    "gpu_utilization_ratio": "util",
     "memory_used_bytes": "memory",
     "power_watts": "power",
     "temperature_celsius": "temp",
@@ -43,21 +46,27 @@ def _lines(state: StateNow) -> Iterator[str]:
     gpus = [
         (device, readings.get(position))
         for position, device in enumerate(state.devices)
-        if device.kind == "gpu"
+        if device.kind in ("gpu", "mig")
     ]
     if gpus:
-        header = ("GPU", *_COLUMNS.values())
+        devices = [device for device, _ in gpus]
+        short = _named_short(devices)
+        yield from _legend(devices, short)
+        gpus = [
+            (replace(device, name=short[device.id]), reading)
+            for device, reading in gpus
+        ]
+        yield ""
+        header = ("", *_COLUMNS.values())
         yield from aligned([header, *(_row(*gpu) for gpu in gpus)])
     else:
         yield "No GPU."
-    judged = [
-        f"{_label(device)}: {state.verdicts[device.id].sentence}"
-        for device, _ in gpus
-        if device.id in state.verdicts
-    ]
-    if judged:
+    told = [line for device, _ in gpus for line in _told(state, device)]
+    if told:
         yield ""
-    yield from judged
+    yield from told
+    for device, _ in gpus:
+        yield from _holders(state, device)
     notes = [note for gpu in gpus for note in _notes(*gpu)]
     notes += [
         f"{absence.what}: {absence.message} {absence.remedy}".rstrip()
@@ -74,15 +83,55 @@ def _lines(state: StateNow) -> Iterator[str]:
 
 def _row(device: Device, reading: Reading | None) -> tuple[str, ...]:
     return (
-        _label(device),
+        device.name,
         *(_cell(device, reading, name) for name in _COLUMNS),
     )
 
 
-def _label(device: Device) -> str:
-    number = "" if device.index is None else f"{device.index} "
-    replay = " (REPLAY)" if device.origin == "replay" else ""
-    return f"{number}{device.name}{replay}"
+def _named_short(devices: Sequence[Device]) -> dict[str, str]:
+    """Give each GPU a name that a table has room for."""
+    indexes = {device.id: device.index for device in devices}
+    names = {}
+    for device in devices:
+        if device.kind == "mig":
+            parent = indexes.get(str(device.facts.get("parent")), "?")
+            instance = device.facts.get("gpu_instance_id", "?")
+            names[device.id] = f"MIG {parent}:{instance}"
+        else:
+            names[device.id] = f"GPU {device.index}"
+    return names
+
+
+def _legend(devices: Sequence[Device], short: dict[str, str]) -> Iterator[str]:
+    """Say once what each is: names are long, and often all the same."""
+    alike: dict[str, list[str]] = {}
+    for device in devices:
+        replay = " (REPLAY)" if device.origin == "replay" else ""
+        alike.setdefault(device.name + replay, []).append(short[device.id])
+    for name, those in alike.items():
+        yield f"{', '.join(those)}: {name}"
+
+
+def _told(state: StateNow, device: Device) -> Iterator[str]:
+    """What the readings mean: the verdict, and memory that grows."""
+    if device.id in state.verdicts:
+        yield f"{device.name}: {state.verdicts[device.id].sentence}"
+    outlook = state.outlook.get(device.id)
+    if outlook is not None and (outlook.slope_bytes_per_s or 0) > 0:
+        yield f"{device.name}: {outlook.sentence}"
+
+
+def _holders(state: StateNow, device: Device) -> Iterator[str]:
+    told = state.holders.get(device.id)
+    if told is None or device.origin == "replay":
+        return
+    rows = list(holder_lines(told))
+    if rows or told.notes:
+        yield ""
+        yield f"Memory of {device.name}:"
+    yield from indented(rows)
+    for note in told.notes:
+        yield f"  {note}"
 
 
 def _value(device: Device, reading: Reading | None, name: str) -> float | None:
@@ -100,8 +149,7 @@ def _cell(device: Device, reading: Reading | None, name: str) -> str:
         return _NO_FIGURE
     if name == "memory_used_bytes":
         total = device.facts.get("memory_total_bytes")
-        of = f" of {units.size(total)}" if isinstance(total, (int, float)) else ""
-        return units.size(value) + of
+        return units.size(value, total if isinstance(total, (int, float)) else None)
     if name == "power_watts":
         return f"{value:.0f} W"
     if name == "temperature_celsius":
@@ -112,22 +160,22 @@ def _cell(device: Device, reading: Reading | None, name: str) -> str:
 def _notes(device: Device, reading: Reading | None) -> Iterator[str]:
     """Say why figures are missing."""
     if reading is None:
-        yield f"{_label(device)}: not read yet."
+        yield f"{device.name}: not read yet."
         return
     if reading.state != "ok":
         state = reading.state.replace("_", " ")
-        yield f"{_label(device)}: {state}. {reading.why}".rstrip()
+        yield f"{device.name}: {state}. {reading.why}".rstrip()
         return
     described = {metric.name: metric for metric in device.metrics}
     for name, label in _COLUMNS.items():
         metric = described.get(name)
         if metric is None:
-            yield f"{_label(device)}, {label}: not read on this GPU."
+            yield f"{device.name}, {label}: not read on this GPU."
         elif metric.state != "ok":
             state = metric.state.replace("_", " ")
-            yield f"{_label(device)}, {label}: {state}. {metric.why}".rstrip()
+            yield f"{device.name}, {label}: {state}. {metric.why}".rstrip()
         elif _value(device, reading, name) is None:
-            yield f"{_label(device)}, {label}: no reading just now."
+            yield f"{device.name}, {label}: no reading just now."
 
 
 def _host(state: StateNow, readings: dict[int, Reading]) -> Iterator[str]:

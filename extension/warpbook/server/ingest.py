@@ -97,6 +97,26 @@ class _Handler(web.RequestHandler):
     def write_error(self, status_code: int, **kwargs: Any) -> None:
         self.finish({"message": self._reason})
 
+    def _is_refused(self, body: bytes) -> bool:
+        """Refuse what speaks another version of the protocol.
+
+        Raises:
+            MsgspecError: it names no version.
+        """
+        protocol = msgspec.json.decode(body, type=_Versioned).protocol
+        if protocol == PROTOCOL_VERSION:
+            return False
+        self._refuse(
+            409,
+            f"The server speaks protocol {PROTOCOL_VERSION}, the kernel {protocol}: "
+            "install the same warpbook in both environments.",
+        )
+        return True
+
+    def _refuse(self, status: int, message: str) -> None:
+        self.set_status(status)
+        self.finish({"message": message})
+
 
 class _ReportHandler(_Handler):
     def post(self) -> None:
@@ -105,13 +125,7 @@ class _ReportHandler(_Handler):
             self._refuse(413, f"A report may have {MAX_REPORT_BYTES} bytes.")
             return
         try:
-            protocol = msgspec.json.decode(body, type=_Versioned).protocol
-            if protocol != PROTOCOL_VERSION:
-                self._refuse(
-                    409,
-                    f"The server speaks protocol {PROTOCOL_VERSION}, the kernel "
-                    f"{protocol}: install the same warpbook in both environments.",
-                )
+            if self._is_refused(body):
                 return
             report = _decode(body)
             _check(report)
@@ -121,19 +135,18 @@ class _ReportHandler(_Handler):
         self._broadcaster.send_everyone(self._reports.add(report))
         self.set_status(204)
 
-    def _refuse(self, status: int, message: str) -> None:
-        self.set_status(status)
-        self.finish({"message": message})
-
 
 class _OutOfMemoryHandler(_Handler):
     """Answers with who held what, and tells every open view."""
 
     async def post(self) -> None:
         try:
+            if self._is_refused(self.request.body):
+                return
             told = msgspec.json.decode(self.request.body, type=OutOfMemory)
         except msgspec.MsgspecError as error:
-            raise web.HTTPError(400, reason="Not a failed allocation.") from error
+            self._refuse(400, f"Not a failed allocation: {error}")
+            return
         self.set_header("Content-Type", "application/json")
         self.finish(encode(await self._post_mortems.write(told)))
 

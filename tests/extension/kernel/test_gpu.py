@@ -8,7 +8,14 @@ import msgspec
 import pytest
 
 from tests.stub_nvml import StubNvml
-from warpbook.protocol import PROTOCOL_VERSION, StateNow, Verdict
+from warpbook.protocol import (
+    PROTOCOL_VERSION,
+    DeviceHolders,
+    Holder,
+    MemoryOutlook,
+    StateNow,
+    Verdict,
+)
 from warpbook_monitors import metrics
 from warpbook_monitors.frames import Absence, Device, Frame, Reading, Replay
 
@@ -41,12 +48,15 @@ def state(
 def test_with_a_server_its_figures_are_printed(shell: Any, ingest: Any) -> None:
     ingest.answer_state(state(Reading(0, "ok", (0.003, 1.0, 12 * 2**30))))
     text = printed(shell)
-    row = next(line for line in text.splitlines() if line.startswith("0 NVIDIA"))
-    assert row.split()[3:] == [
-        *("0.3", "%", "—", "—", "100", "%", "12.0", "GiB", "of", "150", "GiB"),
+    lines = text.splitlines()
+    assert lines[0] == "GPU 0: NVIDIA H200"
+    header, row = lines[2:4]
+    assert row.split() == [
+        *("GPU", "0", "0.3", "%", "—", "—", "100", "%", "12.0", "/", "150", "GiB"),
         *("—", "—"),
     ]
-    assert "0 NVIDIA H200, tensor: not read on this GPU." in text
+    assert len(header) < 72 > len(row), "too wide for half a screen"
+    assert "GPU 0, tensor: not read on this GPU." in text
     assert metrics.UTILIZATION_NOTE in text
     assert text.endswith("Read by the Jupyter server.")
 
@@ -55,7 +65,70 @@ def test_the_servers_verdict_is_printed(shell: Any, ingest: Any) -> None:
     verdict = Verdict("host_wait", "The GPU waits for the host.", "SM active 3 %")
     now = state(Reading(0, "ok", (0.03, 0.4, 1.0)))
     ingest.answer_state(msgspec.structs.replace(now, verdicts={"gpu:1": verdict}))
-    assert "0 NVIDIA H200: The GPU waits for the host." in printed(shell)
+    assert "GPU 0: The GPU waits for the host." in printed(shell)
+
+
+def test_who_holds_memory_is_printed(shell: Any, ingest: Any) -> None:
+    held = DeviceHolders(
+        (
+            Holder(
+                kind="kernel",
+                name="train\x1b[2J.ipynb",
+                used_bytes=10 * 2**30,
+                kernel_id="k",
+                execution_state="idle",
+                idle_s=7300.0,
+                allocated_bytes=6 * 2**30,
+                reserved_bytes=9 * 2**30,
+            ),
+            Holder("program", "python train.py", 2**30, (77,)),
+            Holder("other_users", "other users", None),
+        ),
+        600 * 2**20,
+        ("The driver tells no PID for a process.",),
+    )
+    now = state(Reading(0, "ok", (0.5, 1.0, 12.0 * 2**30)))
+    ingest.answer_state(msgspec.structs.replace(now, holders={"gpu:1": held}))
+    text = printed(shell)
+    assert text[text.index("Memory of") :].splitlines()[:6] == [
+        "Memory of GPU 0:",
+        "  10.0 GiB  train?[2J.ipynb, idle for 2 h, torch uses 6.00 GiB of 9.00 GiB",
+        "  1.00 GiB  python train.py (process 77)",
+        "   unknown  other users",
+        "   600 MiB  not attributed (driver, and unknown)",
+        "  The driver tells no PID for a process.",
+    ]
+
+
+@pytest.mark.parametrize("slope", [2.0**30, -(2.0**30), None])
+def test_the_outlook_is_printed_if_memory_grows(
+    shell: Any, ingest: Any, slope: float | None
+) -> None:
+    outlook = MemoryOutlook(1, 2, slope, None, "It is so.")
+    now = state(Reading(0, "ok", (0.5, 1.0, 1.0)))
+    ingest.answer_state(msgspec.structs.replace(now, outlook={"gpu:1": outlook}))
+    assert ("GPU 0: It is so." in printed(shell)) == (slope == 2.0**30)
+
+
+def test_alike_gpus_and_their_instances_are_told_apart(shell: Any, ingest: Any) -> None:
+    one = state(Reading(0, "ok", (0.5, 1.0, 1.0)))
+    (gpu,) = one.devices
+    second = msgspec.structs.replace(gpu, id="gpu:2", index=1)
+    instance = msgspec.structs.replace(
+        gpu,
+        id="mig:3",
+        kind="mig",
+        index=None,
+        name="NVIDIA H200 MIG 1g.18gb",
+        facts={"parent": "gpu:2", "gpu_instance_id": 7},
+    )
+    ingest.answer_state(msgspec.structs.replace(one, devices=(gpu, second, instance)))
+    lines = printed(shell).splitlines()
+    assert lines[:2] == [
+        "GPU 0, GPU 1: NVIDIA H200",
+        "MIG 1:7: NVIDIA H200 MIG 1g.18gb",
+    ]
+    assert any(line.startswith("MIG 1:7  ") for line in lines)
 
 
 def test_a_replay_says_so(shell: Any, ingest: Any) -> None:
@@ -64,7 +137,7 @@ def test_a_replay_says_so(shell: Any, ingest: Any) -> None:
     first, *rest = printed(shell).splitlines()
     assert first.startswith("REPLAY of h200")
     assert "not this machine's GPU" in first
-    assert any("NVIDIA H200 (REPLAY)" in line for line in rest)
+    assert "GPU 0: NVIDIA H200 (REPLAY)" in rest
 
 
 @pytest.mark.parametrize(
@@ -73,7 +146,7 @@ def test_a_replay_says_so(shell: Any, ingest: Any) -> None:
         ((), "not read yet"),
         ((Reading(0, "lost", why="It fell off the bus."),), "lost. It fell off"),
         ((Reading(0, "stale", why="No answer for 3 s."),), "stale. No answer"),
-        ((Reading(0, "ok", (None, 1.0, 1.0)),), "SM active: no reading just now"),
+        ((Reading(0, "ok", (None, 1.0, 1.0)),), "SM: no reading just now"),
     ],
 )
 def test_what_is_not_known_is_said_and_never_zero(
@@ -96,11 +169,10 @@ def test_without_a_server_the_kernel_reads_the_gpu(
 ) -> None:
     make_stub_nvml("h200", "a100")
     text = printed(shell)
-    rows = [line for line in text.splitlines() if " NVIDIA " in line[:10]]
-    h200, a100 = rows[0], rows[1]
-    assert "H200" in h200 and "—" not in h200
-    assert "A100" in a100 and a100.split("A100", 1)[1].count("—") == 3
-    assert "SM active: not supported" in text
+    names, rows = text.splitlines()[:2], text.splitlines()[4:6]
+    assert "H200" in names[0] and "—" not in rows[0]
+    assert "A100" in names[1] and rows[1].count("—") == 3
+    assert "SM: not supported" in text
     assert "Read here, in the kernel. No Jupyter server with warpbook" in text
 
 

@@ -1,0 +1,275 @@
+"""Whose memory it is: real kernels of a real server on the stub library's GPUs."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import psutil
+import pytest
+
+from tests.stub_nvml import NOT_SUPPORTED, StubNvml
+from warpbook.protocol import Allocator
+from warpbook.server.holders import HolderWatch
+
+GIB = 2**30
+GPU, SECOND = (f"gpu:GPU-57ab0000-0000-4000-8000-{index:012}" for index in (0, 1))
+LIST = "nvmlDeviceGetComputeRunningProcesses_v3"
+#: beyond what a PID can be on Linux, and no driver's way to say "none"
+NOWHERE = 2**22 + 7
+
+
+@pytest.fixture
+def stub(make_stub_nvml) -> StubNvml:
+    stub = make_stub_nvml("h200", "a100")
+    stub.set(0, memory_used_bytes=40 * GIB)
+    return stub
+
+
+@pytest.fixture
+def jp_server_config(stub, jp_server_config) -> dict:
+    """The server starts on the stub's GPUs."""
+    return jp_server_config
+
+
+@pytest.fixture
+def ask(jp_fetch):
+    async def ask(*path: str, method: str = "GET", body=None) -> dict:
+        text = None if body is None else json.dumps(body)
+        response = await jp_fetch(*path, method=method, body=text)
+        return json.loads(response.body)
+
+    return ask
+
+
+@pytest.fixture
+def holders(ask):
+    async def holders() -> dict:
+        return (await ask("warpbook", "api", "v1", "holders"))["devices"]
+
+    return holders
+
+
+@pytest.fixture
+def notebook(ask, jp_serverapp):
+    """Start a notebook's kernel; give the kernel's id and PID."""
+
+    async def notebook(path: str) -> tuple[str, int]:
+        wanted = {"path": path, "name": "", "type": "notebook"}
+        wanted |= {"kernel": {"name": "python3"}}
+        session = await ask("api", "sessions", method="POST", body=wanted)
+        kernel_id = session["kernel"]["id"]
+        kernel = jp_serverapp.kernel_manager.get_kernel(kernel_id)
+        return kernel_id, kernel.provisioner.pid
+
+    return notebook
+
+
+@pytest.fixture
+def watch(jp_serverapp) -> HolderWatch:
+    (app,) = jp_serverapp.extension_manager.extension_apps["warpbook"]
+    return app._holders
+
+
+@contextlib.contextmanager
+def program(**kwargs) -> Iterator[int]:
+    """A program of ours that runs for a while."""
+    command = [sys.executable, "-c", "print(flush=True); import time; time.sleep(99)"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, **kwargs) as child:
+        child.stdout.readline()
+        yield child.pid
+        child.kill()
+
+
+@contextlib.contextmanager
+def other_users_program() -> Iterator[int]:
+    if os.geteuid() != 0:
+        yield 1
+        return
+    with subprocess.Popen(["sleep", "99"], user=65534) as child:
+        yield child.pid
+        child.kill()
+
+
+def by_kind(told: dict, kind: str) -> list[dict]:
+    return [each for each in told["holders"] if each["kind"] == kind]
+
+
+async def test_memory_is_traced_to_notebooks_programs_and_others(
+    connect, holders, notebook, stub
+) -> None:
+    kernel_id, kernel_pid = await notebook("work/train.ipynb")
+    client = await connect()
+    await client.subscribe()
+    with program() as ours, other_users_program() as other:
+        held = [(kernel_pid, 10), (ours, 3), (other, 5), (NOWHERE, 7), (0, 1)]
+        stub.hold(0, *((pid, gib * GIB) for pid, gib in held))
+        told = (await holders())[GPU]
+        assert [each["used_bytes"] / GIB for each in told["holders"]] == [10, 5, 3]
+        # 40 GiB are used; of 8 the driver tells PIDs that are nobody's here
+        assert told["unattributed_bytes"] == 22 * GIB
+        notes = " ".join(told["notes"])
+        assert "a process with 7.00 GiB" in notes
+        assert "no PID for a process with 1.00 GiB" in notes
+
+        (kernel,) = by_kind(told, "kernel")
+        assert kernel["name"] == "work/train.ipynb"
+        assert (kernel["kernel_id"], kernel["pids"]) == (kernel_id, [kernel_pid])
+        assert kernel["execution_state"] in ("starting", "idle", "busy")
+        (mine,) = by_kind(told, "program")
+        assert (mine["pids"], mine["name"][:6]) == ([ours], "python")
+        assert by_kind(told, "other_users") == [
+            {
+                **mine,
+                "kind": "other_users",
+                "name": "other users",
+                "used_bytes": 5 * GIB,
+                "pids": [],
+                "user": None,
+            }
+        ]
+
+        # every view is told too, one that comes later at once
+        while (await client.next("holders"))["devices"].get(GPU) != told:
+            pass
+        late = await connect()
+        assert GPU in (await late.next("holders"))["devices"]
+
+
+async def test_what_a_kernel_started_is_the_kernels(
+    holders, notebook, jp_ws_fetch, stub
+) -> None:
+    kernel_id, pid = await notebook("parent.ipynb")
+    kernel = await jp_ws_fetch("api", "kernels", kernel_id, "channels")
+    await run(kernel, "import subprocess; subprocess.Popen(['sleep', '99'])")
+    (child,) = [
+        each.pid for each in psutil.Process(pid).children() if each.name() == "sleep"
+    ]
+    stub.hold(1, (child, 2 * GIB), (pid, GIB))
+    (told,) = (await holders())[SECOND]["holders"]
+    assert (told["name"], told["used_bytes"]) == ("parent.ipynb", 3 * GIB)
+    assert told["pids"] == sorted([pid, child])
+    while told["execution_state"] != "idle":
+        (told,) = (await holders())[SECOND]["holders"]
+    assert 0 <= told["idle_s"] < 60
+    psutil.Process(child).kill()
+    kernel.close()
+
+
+@pytest.mark.parametrize("warpbook_config", [{"other_users": "names"}])
+async def test_the_policy_may_name_other_users(holders, stub, warpbook_config) -> None:
+    with other_users_program() as pid:
+        stub.hold(0, (pid, 5 * GIB))
+        (told,) = (await holders())[GPU]["holders"]
+    process = psutil.Process(1) if pid == 1 else None
+    assert told["kind"] == "other_users"
+    assert told["name"] == (process.name() if process else "sleep")
+    assert (told["pids"], told["used_bytes"]) == ([pid], 5 * GIB)
+    assert told["user"]
+
+
+class TestUnderAHub:
+    @pytest.fixture(autouse=True)
+    def hub(self, monkeypatch) -> None:
+        monkeypatch.setenv("JUPYTERHUB_USER", "alice")
+
+    @pytest.fixture
+    def jp_server_config(self, hub, stub, jp_server_config) -> dict:
+        return jp_server_config
+
+    async def test_another_hub_users_program_is_theirs(self, holders, stub) -> None:
+        theirs = {**os.environ, "JUPYTERHUB_USER": "bob"}
+        with program() as ours, program(env=theirs) as bobs:
+            stub.hold(0, (ours, GIB), (bobs, 2 * GIB))
+            told = (await holders())[GPU]
+        (mine,) = by_kind(told, "program")
+        assert (mine["pids"], mine["user"]) == ([ours], "alice")
+        (other,) = by_kind(told, "other_users")
+        assert (other["used_bytes"], other["pids"]) == (2 * GIB, [])
+        assert "bob" not in json.dumps(told)
+
+
+async def test_sizes_that_the_driver_keeps_are_unknown(holders, stub) -> None:
+    with program() as ours:
+        stub.hold(0, (ours, 2**64 - 1))
+        told = (await holders())[GPU]
+    assert told["holders"][0]["used_bytes"] is None
+    assert told["unattributed_bytes"] is None
+
+
+async def test_a_gpu_that_shares_the_hosts_memory(holders, stub) -> None:
+    for call in ("nvmlDeviceGetMemoryInfo", "nvmlDeviceGetMemoryInfo_v2"):
+        stub.fault(call, rc=NOT_SUPPORTED)
+    with program() as ours:
+        stub.hold(0, (ours, GIB))
+        told = (await holders())[GPU]
+    assert told["holders"][0]["used_bytes"] == GIB
+    assert told["unattributed_bytes"] is None
+    assert "share" in told["notes"][0]
+
+
+async def test_a_driver_that_hangs_on_one_gpu_hides_only_that(holders, stub) -> None:
+    await holders()
+    with program() as ours:
+        stub.hold(0, (ours, GIB))
+        stub.fault(LIST, delay_ms=60_000, gpu=1)
+        told = await holders()
+        stub.fault(LIST)
+    assert [each["used_bytes"] for each in told[GPU]["holders"]] == [GIB]
+    assert told[SECOND]["holders"] == []
+    assert "does not answer" in told[SECOND]["notes"][0]
+
+
+async def test_torchs_count_is_shown_until_the_kernel_is_another(
+    ask, holders, notebook, stub, watch, jp_serverapp
+) -> None:
+    kernel_id, pid = await notebook("torch.ipynb")
+    stub.hold(0, (pid, 10 * GIB))
+    await holders()
+    uuid = GPU.removeprefix("gpu:GPU-")  # as CUDA writes it
+    count = Allocator(0, uuid, 6 * GIB, 9 * GIB, 8 * GIB, 0)
+    watch.note_allocators(kernel_id, [count])
+    (told,) = (await holders())[GPU]["holders"]
+    assert told["allocated_bytes"] == 6 * GIB
+    assert told["reserved_bytes"] == 9 * GIB
+    await ask("api", "kernels", kernel_id, "restart", method="POST", body={})
+    restarted = jp_serverapp.kernel_manager.get_kernel(kernel_id).provisioner.pid
+    assert restarted != pid
+    stub.hold(0, (restarted, 10 * GIB))
+    (told,) = (await holders())[GPU]["holders"]
+    assert (told["name"], told["allocated_bytes"]) == ("torch.ipynb", None)
+
+
+async def test_the_state_tells_holders_and_outlook(ask, connect, stub) -> None:
+    client = await connect()
+    await client.subscribe()
+    outlook = await client.next("outlook")
+    assert outlook["devices"][GPU]["used_bytes"] == 40 * GIB
+    with program() as ours:
+        stub.hold(0, (ours, GIB))
+        for _ in range(40):
+            state = await ask("warpbook", "api", "v1", "state")
+            if state["holders"][GPU]["holders"]:
+                break
+            await asyncio.sleep(0.25)
+    assert state["holders"][GPU]["holders"][0]["pids"] == [ours]
+    assert "40.0 GiB" in state["outlook"][GPU]["sentence"]
+
+
+async def run(kernel, code: str) -> None:
+    """Run a cell to its end."""
+    header = {"msg_id": "m", "msg_type": "execute_request", "session": "s"}
+    header |= {"username": "", "version": "5.3", "date": "2026-01-01T00:00:00Z"}
+    content = {"code": code, "silent": False, "store_history": False}
+    content |= {"user_expressions": {}, "allow_stdin": False, "stop_on_error": True}
+    message = {"header": header, "parent_header": {}, "metadata": {}, "buffers": []}
+    await kernel.write_message(
+        json.dumps({**message, "content": content, "channel": "shell"})
+    )
+    while json.loads(await kernel.read_message())["msg_type"] != "execute_reply":
+        pass
