@@ -19,6 +19,7 @@ from warpbook.server.export import ExportHandler
 from warpbook.server.holders import HolderWatch
 from warpbook.server.ingest import Ingest
 from warpbook.server.kernels import running_kernels
+from warpbook.server.nvdashboard import PEER, Nvdashboard
 from warpbook.server.outlook import OutlookWatch
 from warpbook.server.post_mortem import PostMortems
 from warpbook.server.reports import Reports
@@ -89,6 +90,11 @@ class WarpbookApp(ExtensionApp):
         help="What is told of other users who hold memory on a GPU: only how much all "
         "of them hold together, or each process with its name and user.",
     ).tag(config=True)
+    nvdashboard_routes = Bool(
+        False,
+        help="Serve the routes of jupyterlab-nvdashboard, so that its JupyterLab "
+        "extension shows what warpbook reads. Disable its server extension then.",
+    ).tag(config=True)
     open_dashboard = Bool(False, help="Open the dashboard when JupyterLab starts.").tag(
         config=True
     )
@@ -157,6 +163,9 @@ class WarpbookApp(ExtensionApp):
                 shared,
             ),
         ]
+        if self.nvdashboard_routes and not self._nvdashboard_is_enabled():
+            feed = Nvdashboard(self._broadcaster, self.max_viewers)
+            self.handlers += feed.handlers()
         folder = bokehjs_folder()
         if folder is not None:
             self.handlers.append(
@@ -166,6 +175,20 @@ class WarpbookApp(ExtensionApp):
                     {"path": str(folder)},
                 )
             )
+
+    def _nvdashboard_is_enabled(self) -> bool:
+        """Whether the peer serves its own routes; if so, say that ours step back."""
+        assert self.serverapp is not None
+        peer = self.serverapp.extension_manager.extensions.get(PEER)
+        if peer is None or not peer.enabled:
+            return False
+        self.log.warning(
+            "warpbook leaves /nvdashboard to jupyterlab-nvdashboard's own server "
+            "extension. For warpbook's readings there: jupyter server extension "
+            "disable %s",
+            PEER,
+        )
+        return True
 
     async def stop_extension(self) -> None:
         """Stop reading and listening."""

@@ -32,9 +32,13 @@ class AuthorizedSocket(WebSocketMixin, websocket.WebSocketHandler, JupyterHandle
         )
         if not allowed:
             raise web.HTTPError(403)
+        await self.before_upgrade()
         upgrade: Awaitable[None] | None = super().get(*args, **kwargs)
         if upgrade is not None:
             await upgrade
+
+    async def before_upgrade(self) -> None:
+        """Raise an HTTPError where there is nothing to serve."""
 
     @property
     def max_message_size(self) -> int:
