@@ -225,7 +225,9 @@ export interface DeviceSpan {
   readonly conditions: Condition[];
 }
 
-/** The descriptions changed (a GPU came back, a permission went away). */
+/**
+ * The descriptions changed; devices that are new come last, so positions hold.
+ */
 export interface Devices {
   readonly type: 'devices';
   readonly time_ms: number;

@@ -12,7 +12,7 @@ import math
 import struct
 import time
 from collections import deque
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from warpbook_monitors import nvml
@@ -31,6 +31,9 @@ _ID_NAMES = {
     "sm_active_ratio": "SM_UTIL",
     "sm_occupancy_ratio": "SM_OCCUPANCY",
     "tensor_active_ratio": "ANY_TENSOR_UTIL",
+    "hmma_active_ratio": "HMMA_TENSOR_UTIL",
+    "imma_active_ratio": "IMMA_TENSOR_UTIL",
+    "dfma_active_ratio": "DFMA_TENSOR_UTIL",
     "fp32_active_ratio": "FP32_UTIL",
     "fp64_active_ratio": "FP64_UTIL",
     "fp16_active_ratio": "FP16_UTIL",
@@ -43,8 +46,11 @@ _ID_NAMES = {
 }
 
 NAMES = tuple(GPM)
+#: what is of the chip and not of its links
+CHIP_NAMES = tuple(name for name in NAMES if name.endswith("_ratio"))
+#: a share above it is no measurement; a window's edges may give a little over 100
+MOST_PERCENT = 105.0
 Values = tuple[float | None, ...]
-_NOTHING: Values = (None,) * len(NAMES)
 _NVML_SUCCESS = 0
 _NVML_NOT_SUPPORTED = 3
 
@@ -57,10 +63,23 @@ class _Sample(NamedTuple):
 class GpmWindow:
     """Takes a sample a read, and reads the window that ends with it."""
 
-    def __init__(self, without: Iterable[str] = ()) -> None:
-        """Ask for all of `metrics.GPM` but the names in `without`."""
+    def __init__(
+        self,
+        names: Sequence[str] = NAMES,
+        without: Iterable[str] = (),
+        gpu_instance: int | None = None,
+    ) -> None:
+        """Give `names` in this order, and None for those in `without`.
+
+        Args:
+            names: of `metrics.GPM`.
+            without: those that need not be asked for.
+            gpu_instance: NVML's id of the MIG instance that is read, if it is one.
+        """
+        self.names = tuple(names)
         #: metrics that GPM does not give on this GPU; a new object on each change
         self.missing: Collection[str] = frozenset(without)
+        self._instance = gpu_instance
         self._supported = False
         self._kept: deque[_Sample] = deque()
         self._free: list[Any] = []
@@ -70,7 +89,10 @@ class GpmWindow:
         self._asked: list[tuple[int, bool]] = []
 
     def read(self, handle: object) -> Values:
-        """Give one value per `NAMES`; None until a window is long enough.
+        """Give one value per name; None until a window is long enough.
+
+        Args:
+            handle: of the GPU, also where a MIG instance is read.
 
         Raises:
             NvmlError: GPM can't be read on this GPU.
@@ -81,14 +103,17 @@ class GpmWindow:
         memory = self._free.pop() if self._free else nvml.call("nvmlGpmSampleAlloc")
         try:
             begun_ns = time.monotonic_ns()
-            nvml.call("nvmlGpmSampleGet", handle, memory)
+            if self._instance is None:
+                nvml.call("nvmlGpmSampleGet", handle, memory)
+            else:
+                nvml.call("nvmlGpmMigSampleGet", handle, self._instance, memory)
         except BaseException:
             self._free.append(memory)
             raise
         oldest = self._youngest_before(begun_ns - SHORTEST_WINDOW_NS)
         self._kept.append(_Sample(memory, time.monotonic_ns()))
         if oldest is None or begun_ns - oldest.taken_ns > LONGEST_WINDOW_NS:
-            return _NOTHING
+            return (None,) * len(self.names)
         return self._difference(oldest.memory, memory)
 
     def rest(self) -> None:
@@ -121,7 +146,7 @@ class GpmWindow:
         self._request = request = nvml.constant("c_nvmlGpmMetricsGet_t")()
         request.version = nvml.constant("NVML_GPM_METRICS_GET_VERSION")
         self._asked.clear()
-        for position, name in enumerate(NAMES):
+        for position, name in enumerate(self.names):
             number = nvml.constant(f"NVML_GPM_METRIC_{_ID_NAMES[name]}")
             if name not in self.missing and number is not None:
                 request.metrics[len(self._asked)].metricId = number
@@ -147,17 +172,19 @@ class GpmWindow:
         request.sample1 = older
         request.sample2 = newer
         nvml.call("nvmlGpmMetricsGet", request)
-        values: list[float | None] = [*_NOTHING]
+        values: list[float | None] = [None] * len(self.names)
         refused = []
         for (position, is_ratio), (_, code, value) in zip(
             self._asked, self._unpack.iter_unpack(self._results), strict=True
         ):
-            if code == _NVML_SUCCESS and math.isfinite(value):
-                values[position] = (
-                    round(value / 100, 5) if is_ratio else round(value * _MIB)
-                )
-            elif code == _NVML_NOT_SUPPORTED:
-                refused.append(NAMES[position])
+            if code == _NVML_NOT_SUPPORTED:
+                refused.append(self.names[position])
+            elif code != _NVML_SUCCESS or not math.isfinite(value) or value < 0:
+                continue
+            elif not is_ratio:
+                values[position] = round(value * _MIB)
+            elif value <= MOST_PERCENT:
+                values[position] = round(value / 100, 5)
         if refused:
             self.missing = frozenset((*self.missing, *refused))
             self._prepare()

@@ -41,8 +41,27 @@ NVML = _table(
         "Share of time in which device memory was being read or written at all.",
     ),
     ("memory_used_bytes", "bytes", "Memory used", "Device memory held by processes."),
+    ("memory_free_bytes", "bytes", "Memory free", "Device memory that nobody holds."),
+    (
+        "memory_reserved_bytes",
+        "bytes",
+        "Memory reserved",
+        "Device memory that the driver and its firmware keep for themselves.",
+    ),
     ("power_watts", "watts", "Power", "Electrical power of the whole board."),
+    (
+        "power_limit_watts",
+        "watts",
+        "Power limit",
+        "The power that the board may draw, the lowest of all limits that are set.",
+    ),
     ("temperature_celsius", "celsius", "Temperature", "Temperature of the GPU die."),
+    (
+        "memory_temperature_celsius",
+        "celsius",
+        "Memory temperature",
+        "Temperature of device memory.",
+    ),
     ("sm_clock_mhz", "mhz", "SM clock", "Present clock of the multiprocessors."),
     ("memory_clock_mhz", "mhz", "Memory clock", "Present clock of device memory."),
     (
@@ -51,6 +70,48 @@ NVML = _table(
         "Clocks-event reasons",
         "Bits of NVML's nvmlClocksEventReasons: why the clock is below its maximum.",
     ),
+    (
+        "performance_state",
+        "count",
+        "Performance state",
+        "Number of the P-state: 0 is the fastest, 15 the slowest.",
+    ),
+    (
+        "encoder_utilization_ratio",
+        "ratio",
+        "Video encoder",
+        "Share of time in which the video encoders (NVENC) were busy.",
+    ),
+    (
+        "decoder_utilization_ratio",
+        "ratio",
+        "Video decoder",
+        "Share of time in which the video decoders (NVDEC) were busy.",
+    ),
+    (
+        "jpeg_utilization_ratio",
+        "ratio",
+        "JPEG decoder",
+        "Share of time in which the JPEG decoders (NVJPG) were busy.",
+    ),
+    (
+        "optical_flow_utilization_ratio",
+        "ratio",
+        "Optical flow",
+        "Share of time in which the optical-flow accelerator (OFA) was busy.",
+    ),
+    (
+        "pcie_link_generation",
+        "count",
+        "PCIe generation now",
+        "Generation at which the PCIe link runs now; it is lowered while idle.",
+    ),
+    (
+        "pcie_link_width",
+        "count",
+        "PCIe lanes now",
+        "Number of lanes with which the PCIe link runs now.",
+    ),
     ("process_count", "count", "Processes", "Processes with a compute context."),
     (
         "energy_joules",
@@ -58,9 +119,70 @@ NVML = _table(
         "Energy",
         "Energy used since the driver was loaded.",
     ),
+    (
+        "ecc_corrected_count",
+        "count",
+        "ECC corrected",
+        "Memory errors that ECC corrected since the driver was loaded.",
+    ),
+    (
+        "ecc_uncorrected_count",
+        "count",
+        "ECC uncorrected",
+        "Memory errors that ECC could not correct since the driver was loaded.",
+    ),
+    (
+        "ecc_corrected_lifetime_count",
+        "count",
+        "ECC corrected, ever",
+        "Memory errors that ECC corrected in the life of the GPU.",
+    ),
+    (
+        "ecc_uncorrected_lifetime_count",
+        "count",
+        "ECC uncorrected, ever",
+        "Memory errors that ECC could not correct in the life of the GPU.",
+    ),
+    (
+        "remapped_rows_corrected_count",
+        "count",
+        "Rows remapped, corrected",
+        "Rows of memory replaced by spare ones after errors that were corrected.",
+    ),
+    (
+        "remapped_rows_uncorrected_count",
+        "count",
+        "Rows remapped, uncorrected",
+        "Rows of memory replaced by spare ones after errors that were not corrected.",
+    ),
+    (
+        "remapped_rows_pending",
+        "count",
+        "Row remapping pending",
+        "1 if a row waits for the next reset of the GPU to be replaced, else 0.",
+    ),
+    (
+        "remapped_rows_failed",
+        "count",
+        "Row remapping failed",
+        "1 if a row could not be replaced (the GPU needs service), else 0.",
+    ),
+    (
+        "retired_pages_count",
+        "count",
+        "Pages retired",
+        "Pages of memory that are not used any more (GPUs before Ampere).",
+    ),
+    (
+        "retired_pages_pending",
+        "count",
+        "Page retirement pending",
+        "1 if a page waits for the next reset of the GPU to be retired, else 0.",
+    ),
 )
 
-#: From NVML's GPU performance monitoring (GPM), on Hopper and newer.
+#: From NVML's GPU performance monitoring (GPM), on Hopper and newer; elsewhere the
+#: links' figures, which come last, are read by other means.
 GPM = _table(
     (
         "sm_active_ratio",
@@ -80,6 +202,25 @@ GPM = _table(
         "ratio",
         "Tensor",
         "Share of time in which a tensor pipe was active.",
+    ),
+    (
+        "hmma_active_ratio",
+        "ratio",
+        "Tensor, HMMA",
+        "Share of time in which the tensor pipe for fp16, bf16, tf32 and fp8 was "
+        "active.",
+    ),
+    (
+        "imma_active_ratio",
+        "ratio",
+        "Tensor, IMMA",
+        "Share of time in which the tensor pipe for integers was active.",
+    ),
+    (
+        "dfma_active_ratio",
+        "ratio",
+        "Tensor, DFMA",
+        "Share of time in which the tensor pipe for fp64 was active.",
     ),
     (
         "fp32_active_ratio",
@@ -136,6 +277,21 @@ GPM = _table(
         "Bytes per second that the GPU sent over all NVLinks.",
     ),
 )
+
+#: What a MIG instance has for itself: its memory, and what GPM says of its part of
+#: the chip; links, clocks, power and temperature belong to the whole GPU.
+MIG = {
+    **{
+        name: NVML[name]
+        for name in (
+            "memory_used_bytes",
+            "memory_free_bytes",
+            "memory_reserved_bytes",
+            "process_count",
+        )
+    },
+    **{name: kind for name, kind in GPM.items() if kind.unit == "ratio"},
+}
 
 #: From the operating system.
 HOST = _table(

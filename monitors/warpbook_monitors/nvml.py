@@ -9,15 +9,17 @@ DeviceLost           the GPU is gone (from `errors`)
 NvmlError            this call gave no value; `state` is what a metric becomes
 ├── NotSupported     this GPU will never answer it
 │   └── FunctionMissing   nor would any GPU: the driver or the binding is too old
-└── NoPermission     this user may not ask
+├── NoPermission     this user may not ask
+└── TimedOut         nothing happened in the time that the call was to wait
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from warpbook_monitors.errors import DeviceLost, MonitorError, Unavailable
 from warpbook_monitors.frames import AbsenceReason, State
@@ -37,6 +39,7 @@ _SHUTDOWN_PATIENCE_S = 1.0
 _NOT_SUPPORTED = 3
 _NO_PERMISSION = 4
 _DRIVER_NOT_LOADED = 9
+_TIMEOUT = 10
 _LIBRARY_NOT_FOUND = 12
 _FUNCTION_NOT_FOUND = 13
 _GPU_IS_LOST = 15
@@ -114,6 +117,24 @@ class NoPermission(NvmlError):
     state = "no_permission"
 
 
+class TimedOut(NvmlError):
+    """Nothing happened in the time that the call was to wait."""
+
+
+class Field(NamedTuple):
+    """One field of `fields`."""
+
+    value: float
+    #: when the driver read it, in microseconds of its clock
+    taken_us: int
+
+
+#: for `fields`: all NVLinks together
+ALL_LINKS = 0xFFFFFFFF
+
+#: nvmlValueType_t: the member of the union that holds the value
+_MEMBERS = ("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal")
+
 _functions: dict[str, Callable[..., Any]] = {}
 #: by function: why it is not called any more
 _missing: dict[str, str] = {}
@@ -135,9 +156,41 @@ def call(name: str, *arguments: object) -> Any:
         result = function(*arguments)
     except pynvml.NVMLError as error:
         raise _explain(name, error) from None
+    except Exception as error:  # noqa: BLE001 - garbage that the binding fails to read
+        raise NvmlError(
+            f"{name} gave an answer without sense: {error!r:.200}"
+        ) from None
     if type(result) is bytes:
         return result.decode("utf-8", "replace")
     return result
+
+
+def fields(gpu: object, *names: str, scope: int = 0) -> list[Field]:
+    """Read fields by the binding's names (`NVML_FI_...`) in one call.
+
+    Raises:
+        NvmlError: one of them has no value, with the reason.
+        DeviceLost: the GPU is gone.
+    """
+    ids = [constant(name) for name in names]
+    if None in ids:
+        missing = names[ids.index(None)]
+        raise FunctionMissing(f"This version of nvidia-ml-py has no {missing}: update.")
+    answers = call("nvmlDeviceGetFieldValues", gpu, [(each, scope) for each in ids])
+    read = []
+    for name, answer in zip(names, answers, strict=True):
+        if answer.nvmlReturn != 0:
+            raise _explain(name, pynvml.NVMLError(answer.nvmlReturn))
+        if not 0 <= answer.valueType < len(_MEMBERS):
+            raise NvmlError(f"{name} is of an unknown type ({answer.valueType}).")
+        value = getattr(answer.value, _MEMBERS[answer.valueType])
+        read.append(Field(value, answer.timestamp))
+    return read
+
+
+def address(handle: object) -> int:
+    """Give what makes two handles the same device; 0 for none."""
+    return ctypes.cast(handle, ctypes.c_void_p).value or 0  # type: ignore[arg-type]
 
 
 def constant(name: str) -> Any:
@@ -218,6 +271,8 @@ def _explain(name: str, error: Any) -> NvmlError | DeviceLost:
         return FunctionMissing(_missing[name])
     if code in (_NOT_SUPPORTED, _ARGUMENT_VERSION_MISMATCH, _DEPRECATED):
         return NotSupported(f"This GPU does not support {name}.")
+    if code == _TIMEOUT:
+        return TimedOut(f"{name} waited in vain.")
     if code == _NO_PERMISSION:
         return NoPermission(f"This user may not call {name}; an administrator may.")
     return NvmlError(f"{name} failed: {error}.")

@@ -11,7 +11,9 @@ from warpbook_monitors.nvml import NotSupported, NvmlError, call
 Handle = Any
 Fact = str | float | int
 
-_CLOCK_SM, _CLOCK_MEMORY = 1, 2  # NVML's enum
+# NVML's enums
+_CLOCK_SM, _CLOCK_MEMORY = 1, 2
+_SHUTDOWN, _SLOWDOWN, _MEMORY_MOST = 0, 1, 2
 _LINK_ACTIVE = 1
 
 #: FP32 cores per multiprocessor by compute capability (CUDA programming guide,
@@ -71,13 +73,22 @@ def _system(_gpu: Handle) -> Iterator[tuple[str, Fact]]:
     yield "cuda_version", f"{cuda // 1000}.{cuda % 1000 // 10}"
 
 
+def memory_total(device: Handle) -> dict[str, Fact]:
+    """The size of the memory of a GPU or a MIG instance, if NVML counts it.
+
+    Raises:
+        DeviceLost: the device is gone.
+    """
+    for function in (nvml.MEMORY_V2, "nvmlDeviceGetMemoryInfo"):
+        try:
+            return {"memory_total_bytes": call(function, device).total}
+        except NvmlError:
+            continue
+    return {}
+
+
 def _memory(gpu: Handle) -> Iterator[tuple[str, Fact]]:
-    try:
-        memory = call(nvml.MEMORY_V2, gpu)
-        yield "memory_total_bytes", memory.total
-        yield "memory_reserved_bytes", memory.reserved
-    except NotSupported:
-        yield "memory_total_bytes", call("nvmlDeviceGetMemoryInfo", gpu).total
+    yield from memory_total(gpu).items()
 
 
 def _compute_capability(gpu: Handle) -> Iterator[tuple[str, Fact]]:
@@ -88,6 +99,11 @@ def _compute_capability(gpu: Handle) -> Iterator[tuple[str, Fact]]:
 def _mig_mode(gpu: Handle) -> Iterator[tuple[str, Fact]]:
     current, _pending = call("nvmlDeviceGetMigMode", gpu)
     yield "mig_mode", "enabled" if current else "disabled"
+
+
+def _ecc_mode(gpu: Handle) -> Iterator[tuple[str, Fact]]:
+    current, _pending = call("nvmlDeviceGetEccMode", gpu)
+    yield "ecc_mode", "enabled" if current else "disabled"
 
 
 def _nvlinks(gpu: Handle) -> Iterator[tuple[str, Fact]]:
@@ -112,6 +128,17 @@ _FACTS: tuple[Callable[[Handle], Iterator[tuple[str, Fact]]], ...] = (
     _system,
     _memory,
     _power_limit,
+    _one(
+        "temperature_slowdown_celsius", "nvmlDeviceGetTemperatureThreshold", _SLOWDOWN
+    ),
+    _one(
+        "temperature_shutdown_celsius", "nvmlDeviceGetTemperatureThreshold", _SHUTDOWN
+    ),
+    _one(
+        "memory_temperature_max_celsius",
+        "nvmlDeviceGetTemperatureThreshold",
+        _MEMORY_MOST,
+    ),
     _one("sm_clock_max_mhz", "nvmlDeviceGetMaxClockInfo", _CLOCK_SM),
     _one("memory_clock_max_mhz", "nvmlDeviceGetMaxClockInfo", _CLOCK_MEMORY),
     _compute_capability,
@@ -121,5 +148,6 @@ _FACTS: tuple[Callable[[Handle], Iterator[tuple[str, Fact]]], ...] = (
     _one("pcie_generation", "nvmlDeviceGetMaxPcieLinkGeneration"),
     _one("pcie_width", "nvmlDeviceGetMaxPcieLinkWidth"),
     _mig_mode,
+    _ecc_mode,
     _nvlinks,
 )

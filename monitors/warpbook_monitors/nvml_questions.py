@@ -1,78 +1,39 @@
-"""What a GPU is asked, call by call: which metrics, how often, and why not."""
+"""What a device is asked, call by call: which metrics, how often, and why not."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from warpbook_monitors import gpm, nvml
-from warpbook_monitors.frames import State
-from warpbook_monitors.gpm import GpmWindow, Values
+from warpbook_monitors.frames import State, Unit
 from warpbook_monitors.metrics import GPM, NVML
-from warpbook_monitors.nvml import FunctionMissing, NotSupported, NvmlError, call
+from warpbook_monitors.nvml import FunctionMissing, NotSupported, NvmlError
 
-#: the columns of a reading
+#: of every kind of NVIDIA device
 METRICS = {**NVML, **GPM}
 
-#: energy takes 2.8 ms (measured on an H200); a process list is long where many share
-SLOW_PERIOD_NS = 1_000_000_000
 #: a call that NVML refused is made again after this
 RETRY_NS = 10_000_000_000
 #: unexplained failures in a row until a metric is said to be unavailable
 _PATIENCE = 3
 
-_TEMPERATURE_GPU, _CLOCK_SM, _CLOCK_MEMORY = 0, 1, 2  # NVML's enums
+#: what no device can mean: NVML fills what it does not know with all bits set
+_MOST: dict[Unit, float] = {
+    "ratio": 1.05,
+    "bytes": 2.0**50,
+    "bytes_per_s": 1e13,
+    "watts": 1e5,
+    "celsius": 200.0,
+    "mhz": 1e5,
+    "joules": 1e15,
+    "count": 2.0**32 - 2,
+    "flags": 2.0**53,
+}
 
 Handle = Any
-
-
-def _utilization(gpu: Handle) -> Values:
-    rates = call("nvmlDeviceGetUtilizationRates", gpu)
-    return rates.gpu / 100, rates.memory / 100
-
-
-def _memory(gpu: Handle) -> Values:
-    return (call(nvml.MEMORY_V2, gpu).used,)
-
-
-def _memory_with_reserved(gpu: Handle) -> Values:
-    return (call("nvmlDeviceGetMemoryInfo", gpu).used,)
-
-
-def _power(gpu: Handle) -> Values:
-    return (call("nvmlDeviceGetPowerUsage", gpu) / 1000,)
-
-
-def _temperature(gpu: Handle) -> Values:
-    return (call("nvmlDeviceGetTemperature", gpu, _TEMPERATURE_GPU),)
-
-
-def _temperature_v(gpu: Handle) -> Values:
-    return (call("nvmlDeviceGetTemperatureV", gpu, _TEMPERATURE_GPU),)
-
-
-def _sm_clock(gpu: Handle) -> Values:
-    return (call("nvmlDeviceGetClockInfo", gpu, _CLOCK_SM),)
-
-
-def _memory_clock(gpu: Handle) -> Values:
-    return (call("nvmlDeviceGetClockInfo", gpu, _CLOCK_MEMORY),)
-
-
-def _event_reasons(gpu: Handle) -> Values:
-    return (call("nvmlDeviceGetCurrentClocksEventReasons", gpu),)
-
-
-def _throttle_reasons(gpu: Handle) -> Values:
-    return (call("nvmlDeviceGetCurrentClocksThrottleReasons", gpu),)
-
-
-def _process_count(gpu: Handle) -> Values:
-    return (len(call("nvmlDeviceGetComputeRunningProcesses", gpu)),)
-
-
-def _energy(gpu: Handle) -> Values:
-    return (call("nvmlDeviceGetTotalEnergyConsumption", gpu) / 1000,)
+Values = tuple[float | None, ...]
+Way = Callable[[Handle], Values]
 
 
 class Question:
@@ -81,44 +42,44 @@ class Question:
     def __init__(
         self,
         names: tuple[str, ...],
-        *ways: Callable[[Handle], Values],
+        *ways: Way,
         period_ns: int = 0,
         not_supported: str = "",
     ) -> None:
-        """Ask the first of `ways` that the GPU supports, once a `period_ns`."""
+        """Ask the first of `ways` that the device supports, once a `period_ns`."""
         self.names = names
-        first = tuple(METRICS).index(names[0])
-        #: where the metrics stand in a reading, side by side
-        self.part = slice(first, first + len(names))
         self.state: State = "ok"
         self.why = ""
         self.due_ns = 0
         self.values: Values = (None,) * len(names)
+        self._most = tuple(_MOST[METRICS[name].unit] for name in names)
         self._ways = list(ways)
         self._period_ns = period_ns
         self._not_supported = not_supported
         # nothing worked yet, so the first failure counts
         self._failures = _PATIENCE
 
-    def ask(self, gpu: Handle, now_ns: int) -> bool:
+    def ask(self, handle: Handle, now_ns: int) -> bool:
         """Make the call; True if the state changed.
 
         Raises:
-            DeviceLost: the GPU is gone.
+            DeviceLost: the device is gone.
         """
         try:
-            self.values = self._answer(gpu)
+            values = self._answer(handle)
+            self._check(values)
         except NvmlError as error:
             return self._fail(error, now_ns)
+        self.values = values
         self._failures = 0
         self.due_ns = now_ns + self._period_ns
         return self._become("ok", "")
 
-    def _answer(self, gpu: Handle) -> Values:
+    def _answer(self, handle: Handle) -> Values:
         refusals = []
         for way in self._ways:
             try:
-                values = way(gpu)
+                values = way(handle)
             except NotSupported as error:
                 refusals.append(error)
                 continue
@@ -128,6 +89,13 @@ class Question:
             return values
         # that the driver lacks a way says less than that the GPU refused one
         raise min(refusals, key=lambda error: isinstance(error, FunctionMissing))
+
+    def _check(self, values: Values) -> None:
+        for name, value, most in zip(self.names, values, self._most, strict=True):
+            if value is None:
+                continue
+            if not math.isfinite(value) or not 0 <= value <= most:
+                raise NvmlError(f"The driver gave {value:g} for {name}: no such thing.")
 
     def _fail(self, error: NvmlError, now_ns: int) -> bool:
         self.values = (None,) * len(self.names)
@@ -144,25 +112,38 @@ class Question:
         return changed
 
 
-def questions(window: GpmWindow) -> list[Question]:
-    """Everything that is asked of a GPU, in the order of asking."""
-    return [
-        # first, because a window is as regular as the moments of its samples
-        Question(gpm.NAMES, window.read),
-        Question(("gpu_utilization_ratio", "memory_utilization_ratio"), _utilization),
-        Question(
-            ("memory_used_bytes",),
-            _memory,
-            _memory_with_reserved,
-            not_supported="NVML does not count this GPU's memory. Where GPU and CPU "
-            "share one memory (Grace, Spark, Jetson), see the host's.",
-        ),
-        Question(("power_watts",), _power),
-        Question(("temperature_celsius",), _temperature, _temperature_v),
-        Question(("sm_clock_mhz",), _sm_clock),
-        Question(("memory_clock_mhz",), _memory_clock),
-        # named "throttle reasons" before driver 535
-        Question(("clocks_event_reasons",), _event_reasons, _throttle_reasons),
-        Question(("process_count",), _process_count, period_ns=SLOW_PERIOD_NS),
-        Question(("energy_joules",), _energy, period_ns=SLOW_PERIOD_NS),
-    ]
+class Sheet:
+    """The questions put to one device, and the answers side by side."""
+
+    def __init__(self, names: Iterable[str], questions: Iterable[Question]) -> None:
+        """Put the answers in the order of `names`, in which each name is asked for."""
+        self.names = tuple(names)
+        self.values: list[float | None] = [None] * len(self.names)
+        self._rows = []
+        self._by_name: dict[str, Question] = {}
+        for question in questions:
+            first = self.names.index(question.names[0])
+            self._rows.append((question, slice(first, first + len(question.names))))
+            self._by_name.update(dict.fromkeys(question.names, question))
+
+    def ask(self, handle: Handle, now_ns: int) -> bool:
+        """Ask what is due; True if something is answered differently from now on.
+
+        Raises:
+            DeviceLost: the device is gone.
+        """
+        changed = False
+        for question, part in self._rows:
+            if now_ns >= question.due_ns:
+                changed |= question.ask(handle, now_ns)
+                self.values[part] = question.values
+        return changed
+
+    def state(self, name: str) -> tuple[State, str]:
+        """Whether a metric is answered, and in words why not."""
+        question = self._by_name[name]
+        return question.state, question.why
+
+    def value(self, name: str) -> float | None:
+        """The last answer for one metric."""
+        return self.values[self.names.index(name)]

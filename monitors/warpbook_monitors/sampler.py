@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import queue
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -27,7 +28,7 @@ from warpbook_monitors.frames import (
 )
 from warpbook_monitors.own_cost import Costs
 from warpbook_monitors.reader import Reader
-from warpbook_monitors.source import Opened, Source
+from warpbook_monitors.source import EventFeed, Opened, Source
 
 _log = logging.getLogger(__name__)
 
@@ -36,6 +37,8 @@ BASE_RATE_HZ = 10.0
 OPEN_TIMEOUT_S = 30.0
 #: a read that has not come back by then hangs
 CLOSE_TIMEOUT_S = 1.0
+#: GPUs tell few events; of a storm, the rest comes with the next ticks
+EVENTS_PER_TICK = 20
 
 Message = Frame | Gap | Devices | Event
 Listener = Callable[[Message], None]
@@ -53,7 +56,6 @@ class Sampler:
     ) -> None:
         """Take the sources; nothing is opened or read yet."""
         self.rate_hz = rate_hz
-        self.absences: tuple[Absence, ...] = ()
         self.replay: Replay | None = None
         #: written into every frame; what the machine is doing, if one knows
         self.label: str | None = None
@@ -61,12 +63,16 @@ class Sampler:
         self._costs = costs or Costs()
         self._back_off = BackOff(rate_hz, most_cpu_ratio)
         self._openings: list[tuple[Source, Attempt[Opened]]] = []
+        #: what each source gave last
+        self._opened: list[Opened] = []
         self._readers: list[Reader] = []
+        self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
         self._listeners: list[Listener] = []
         self._watchers: list[str] = []
         self._change = threading.Condition()
         self._answered = threading.Condition()
         self._closed = False
+        self._eased = False
         self._clock: threading.Thread | None = None
         self._seq = 0
         self._newest: Frame | None = None
@@ -83,14 +89,10 @@ class Sampler:
         deadline_s = time.monotonic() + OPEN_TIMEOUT_S
         for source, attempt in self._openings:
             opened = _opened(source, attempt, deadline_s)
-            self.absences += opened.absences
+            self._opened.append(opened)
             self.replay = self.replay or opened.replay
             self._label_at = self._label_at or opened.label_at
-            for probe in opened.probes:
-                position = len(self._readers)
-                self._readers.append(
-                    Reader(position, probe, self._answered, self._costs)
-                )
+            self._add_readers(opened)
         self._clock = threading.Thread(
             target=self._run, name="warpbook-clock", daemon=True
         )
@@ -114,8 +116,13 @@ class Sampler:
             source.close()
 
     @property
+    def absences(self) -> tuple[Absence, ...]:
+        """What one may expect and is not there; it shrinks when something comes."""
+        return tuple(each for opened in self._opened for each in opened.absences)
+
+    @property
     def devices(self) -> tuple[Device, ...]:
-        """The descriptions, in the order of `Reading.device`."""
+        """The descriptions, in the order of `Reading.device`; new ones come last."""
         return tuple(reader.device for reader in self._readers)
 
     @property
@@ -148,15 +155,26 @@ class Sampler:
             with self._change:
                 self._watchers.remove(who)
 
+    def ease(self, yes: bool) -> None:
+        """Read once a second only, while nobody looks who wants more."""
+        self._eased = yes
+
+    def _is_due(self) -> bool:
+        newest = self._newest
+        return not self._eased or not newest or self._seq - newest.seq >= self.rate_hz
+
     def _run(self) -> None:
         period_ns = round(1e9 / self.rate_hz)
         while self._wait_for_watchers():
             next_ns = time.monotonic_ns()
+            for feed in self._feeds():
+                feed.start(self._events.put)
             while self._watchers and not self._closed:
-                cpu_s = time.thread_time()
-                self._tick(next_ns, period_ns)
-                self._costs.add_cpu(time.thread_time() - cpu_s)
-                self._back_off.after_tick(time.monotonic(), self._costs)
+                if self._is_due():
+                    cpu_s = time.thread_time()
+                    self._tick(next_ns, period_ns)
+                    self._costs.add_cpu(time.thread_time() - cpu_s)
+                    self._back_off.after_tick(time.monotonic(), self._costs)
                 # a late tick skips, it does not make the following ones late
                 behind = (time.monotonic_ns() - next_ns) // period_ns
                 periods = max(behind + 1, self._back_off.step)
@@ -168,6 +186,8 @@ class Sampler:
 
     def _wait_for_watchers(self) -> bool:
         """Rest until somebody watches; tell the gap. False when closed."""
+        for feed in self._feeds():
+            feed.stop()
         for reader in self._readers:
             reader.rest()
         self._back_off.rest()
@@ -191,8 +211,10 @@ class Sampler:
             self._answered.wait_for(
                 lambda: all(reader.idle for reader in asked), period_ns / 2e9
             )
-        if any([reader.take_change() for reader in self._readers]):
+        has_new = self._take_newcomers()
+        if any([reader.take_change() for reader in self._readers]) or has_new:
             self._publish(Devices(time_ms, self.devices))
+        self._publish_events()
         self._newest = Frame(
             seq=self._seq,
             time_ms=time_ms,
@@ -201,6 +223,30 @@ class Sampler:
         )
         self._costs.tick_ms = round((time.monotonic_ns() - tick_ns) / 1e6, 2)
         self._publish(self._newest)
+
+    def _add_readers(self, opened: Opened) -> None:
+        for probe in opened.probes:
+            position = len(self._readers)
+            self._readers.append(Reader(position, probe, self._answered, self._costs))
+
+    def _take_newcomers(self) -> bool:
+        """Read from the next tick on what a source has found since."""
+        has_new = False
+        for number, opened in enumerate(self._opened):
+            later = opened.later() if opened.later else None
+            if later is not None:
+                self._opened[number] = later
+                self._add_readers(later)
+                has_new = True
+        return has_new
+
+    def _feeds(self) -> list[EventFeed]:
+        return [opened.events for opened in self._opened if opened.events]
+
+    def _publish_events(self) -> None:
+        """Tell what came since the last tick, on the clock's own thread."""
+        for _ in range(min(self._events.qsize(), EVENTS_PER_TICK)):
+            self._publish(self._events.get())
 
     def _reading(self, reader: Reader, tick_ns: int) -> Reading:
         # three ticks: the longest call that is no fault takes 16 ms (an H200)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from warpbook_monitors.frames import Absence, Device, Replay
+from warpbook_monitors.frames import Absence, Device, Event, Replay
 
 
 class Probe(Protocol):
@@ -36,6 +36,16 @@ class Probe(Protocol):
         """Nobody watches for a while: forget what a window must not span."""
 
 
+class EventFeed(Protocol):
+    """Tells what devices tell by themselves."""
+
+    def start(self, tell: Callable[[Event], None]) -> None:
+        """Call `tell` with each event from now on, on a thread of the feed's own."""
+
+    def stop(self) -> None:
+        """Tell nothing more, until the next start."""
+
+
 @dataclass(frozen=True)
 class Opened:
     """What a source found."""
@@ -47,6 +57,10 @@ class Opened:
     replay: Replay | None = None
     #: what a recording says the machine was doing, by `time.monotonic_ns()`
     label_at: Callable[[int], str | None] | None = None
+    #: what came since the last time it was asked, with all absences of then; it is
+    #: asked at each tick, so it never blocks
+    later: Callable[[], Opened | None] | None = None
+    events: EventFeed | None = None
 
 
 class Source(Protocol):

@@ -1,8 +1,10 @@
 """GPUs as a person meets them: whole readings, and each absence in words."""
 
+import queue
 import time
 from collections.abc import Callable
 
+import msgspec
 import pytest
 
 from tests.stub_nvml import (
@@ -14,42 +16,17 @@ from tests.stub_nvml import (
     StubNvml,
 )
 from warpbook_monitors.errors import DeviceLost, Unavailable
-from warpbook_monitors.frames import Absence
+from warpbook_monitors.frames import Absence, Devices, Frame, Reading
+from warpbook_monitors.gpm import CHIP_NAMES
 from warpbook_monitors.metrics import GPM, NVML
 from warpbook_monitors.nvml_probe import NvmlProbe, NvmlSource
+from warpbook_monitors.sampler import Message, Sampler
 
 MakeStub = Callable[..., StubNvml]
 SECOND_NS = 1_000_000_000
 
-#: what is asked of a GPU again and again: the functions, the older and the newer
-#: where there are two, and the metrics that hang on them
-CALLS = [
-    (
-        ("nvmlDeviceGetUtilizationRates",),
-        {"gpu_utilization_ratio", "memory_utilization_ratio"},
-    ),
-    (
-        ("nvmlDeviceGetMemoryInfo_v2", "nvmlDeviceGetMemoryInfo"),
-        {"memory_used_bytes"},
-    ),
-    (("nvmlDeviceGetPowerUsage",), {"power_watts"}),
-    (
-        ("nvmlDeviceGetTemperature", "nvmlDeviceGetTemperatureV"),
-        {"temperature_celsius"},
-    ),
-    (("nvmlDeviceGetClockInfo",), {"sm_clock_mhz", "memory_clock_mhz"}),
-    (
-        (
-            "nvmlDeviceGetCurrentClocksEventReasons",
-            "nvmlDeviceGetCurrentClocksThrottleReasons",
-        ),
-        {"clocks_event_reasons"},
-    ),
-    (("nvmlDeviceGetComputeRunningProcesses_v3",), {"process_count"}),
-    (("nvmlDeviceGetTotalEnergyConsumption",), {"energy_joules"}),
-    (("nvmlGpmSampleGet",), set(GPM)),
-    (("nvmlGpmMetricsGet",), set(GPM)),
-]
+RETIRED = ("retired_pages_count", "retired_pages_pending")
+NO_PAGES = "This GPU retires no pages; newer ones remap rows."
 NVLINK = {"nvlink_rx_bytes_per_s", "nvlink_tx_bytes_per_s"}
 
 
@@ -84,12 +61,25 @@ def test_an_h200_gives_everything(make_stub_nvml: MakeStub) -> None:
         clocks_event_reasons=4,
         process_count=2,
         energy_mj=11_451_408,
+        performance_state=2,
+        encoder_percent=21,
+        decoder_percent=22,
+        jpeg_percent=23,
+        optical_flow_percent=24,
+        pcie_generation_now=1,
+        rows_corrected=3,
+        rows_uncorrected=4,
+        rows_pending=1,
     )
+    stub.set_ecc(0, 5, 6, 7, 8)
     stub.set_gpm(
         0,
         SM_UTIL=96.4444,
         SM_OCCUPANCY=14.1,
         ANY_TENSOR_UTIL=93.59205,
+        HMMA_TENSOR_UTIL=90,
+        IMMA_TENSOR_UTIL=2.5,
+        DFMA_TENSOR_UTIL=1,
         FP32_UTIL=0.25,
         FP16_UTIL=1.5,
         FP64_UTIL=2,
@@ -114,8 +104,9 @@ def test_an_h200_gives_everything(make_stub_nvml: MakeStub) -> None:
         "driver_version": "580.159.04",
         "cuda_version": "13.0",
         "memory_total_bytes": 150754820096,
-        "memory_reserved_bytes": 644939776,
         "power_limit_watts": 700.0,
+        "temperature_slowdown_celsius": 90,
+        "temperature_shutdown_celsius": 95,
         "sm_clock_max_mhz": 1980,
         "memory_clock_max_mhz": 3201,
         "compute_capability": "9.0",
@@ -125,26 +116,50 @@ def test_an_h200_gives_everything(make_stub_nvml: MakeStub) -> None:
         "pcie_generation": 5,
         "pcie_width": 16,
         "mig_mode": "disabled",
+        "ecc_mode": "enabled",
         "nvlink_count": 18,
     }
-    assert device.metrics == tuple(
-        kind.on_device() for kind in (*NVML.values(), *GPM.values())
-    )
+    assert [metric.name for metric in device.metrics] == [*NVML, *GPM]
+    assert whys(probe) == dict.fromkeys(RETIRED, NO_PAGES)
     time.sleep(0.11)
     assert read(probe) == {
         "gpu_utilization_ratio": 1.0,
         "memory_utilization_ratio": 0.37,
         "memory_used_bytes": 12_345_678_901,
+        "memory_free_bytes": 150754820096 - 644939776 - 12_345_678_901,
+        "memory_reserved_bytes": 644939776,
         "power_watts": 690.431,
+        "power_limit_watts": 700.0,
         "temperature_celsius": 61,
+        "memory_temperature_celsius": 41,
         "sm_clock_mhz": 1755,
         "memory_clock_mhz": 3201,
         "clocks_event_reasons": 4,
+        "performance_state": 2,
+        "encoder_utilization_ratio": 0.21,
+        "decoder_utilization_ratio": 0.22,
+        "jpeg_utilization_ratio": 0.23,
+        "optical_flow_utilization_ratio": 0.24,
+        "pcie_link_generation": 1,
+        "pcie_link_width": 16,
         "process_count": 2,
         "energy_joules": 11451.408,
+        "ecc_corrected_count": 5,
+        "ecc_uncorrected_count": 6,
+        "ecc_corrected_lifetime_count": 7,
+        "ecc_uncorrected_lifetime_count": 8,
+        "remapped_rows_corrected_count": 3,
+        "remapped_rows_uncorrected_count": 4,
+        "remapped_rows_pending": 1,
+        "remapped_rows_failed": 0,
+        "retired_pages_count": None,
+        "retired_pages_pending": None,
         "sm_active_ratio": 0.96444,
         "sm_occupancy_ratio": 0.141,
         "tensor_active_ratio": 0.93592,
+        "hmma_active_ratio": 0.9,
+        "imma_active_ratio": 0.025,
+        "dfma_active_ratio": 0.01,
         "fp32_active_ratio": 0.0025,
         "fp64_active_ratio": 0.02,
         "fp16_active_ratio": 0.015,
@@ -158,36 +173,110 @@ def test_an_h200_gives_everything(make_stub_nvml: MakeStub) -> None:
 
 
 def test_an_a100_is_useful_and_says_what_is_missing(make_stub_nvml: MakeStub) -> None:
-    stub = make_stub_nvml("a100")
+    stub = make_stub_nvml("a100", "a100")
     stub.set(0, utilization_percent=55, memory_used_bytes=7, process_count=1)
+    stub.set(0, pcie_tx_kb_per_s=2000, pcie_rx_kb_per_s=3000)
+    # GPM's numbers drive the stub's NVLink counters: KiB per ms
+    stub.set_gpm(0, NVLINK_TOTAL_RX_PER_SEC=9000, NVLINK_TOTAL_TX_PER_SEC=5000)
     why = "NVML's performance monitoring (GPM) needs a Hopper GPU or newer."
     opened = NvmlSource().open()
-    [probe] = opened.probes
-    assert opened.absences == (Absence("GPM on GPU 0", "not_supported", why),)
-    assert probe.device.metrics == (
-        *(kind.on_device() for kind in NVML.values()),
-        *(kind.on_device("not_supported", why) for kind in GPM.values()),
-    )
+    probe, _ = opened.probes
+    assert Absence("GPM on GPU 0", "not_supported", why) in opened.absences
+    told = whys(probe)
+    assert {name for name, each in told.items() if each == why} == set(CHIP_NAMES)
+    assert set(told) == {*CHIP_NAMES, *RETIRED}
     assert probe.device.facts["sm_count"] == 108
-    assert read(probe) == {
-        "gpu_utilization_ratio": 0.55,
-        "memory_utilization_ratio": 0.0,
-        "memory_used_bytes": 7,
-        "power_watts": 61.23,
-        "temperature_celsius": 36,
-        "sm_clock_mhz": 210,
-        "memory_clock_mhz": 1593,
-        "clocks_event_reasons": 1,
-        "process_count": 1,
-        "energy_joules": 11439.037,
-        **dict.fromkeys(GPM),
-    }
+    now_ns = time.monotonic_ns()
+    time.sleep(0.2)
+    reading = read(probe, now_ns + 2 * SECOND_NS)
+    assert {name for name, value in reading.items() if value is None} == set(told)
+    assert reading["gpu_utilization_ratio"] == 0.55
+    assert reading["memory_used_bytes"] == 7
+    assert reading["power_watts"] == 61.23
+    assert reading["memory_temperature_celsius"] == 38
+    assert reading["pcie_rx_bytes_per_s"] == 3000 * 1024
+    assert reading["pcie_tx_bytes_per_s"] == 2000 * 1024
+    # over the time that passed, not over the time between two ticks
+    assert reading["nvlink_rx_bytes_per_s"] == pytest.approx(9e6 * 1024, rel=0.02)
+    assert reading["nvlink_tx_bytes_per_s"] == pytest.approx(5e6 * 1024, rel=0.02)
+
+
+def test_no_mean_of_nvlink_spans_a_rest_or_a_reset(make_stub_nvml: MakeStub) -> None:
+    stub = make_stub_nvml("a100", "a100")
+    stub.no_delays()
+    stub.set_gpm(0, NVLINK_TOTAL_RX_PER_SEC=9000)
+    probe, _ = open_gpus()
+    now_ns = time.monotonic_ns()
+    probe.rest()
+    assert read(probe, now_ns + 2 * SECOND_NS)["nvlink_rx_bytes_per_s"] is None
+    time.sleep(0.01)
+    assert read(probe, now_ns + 4 * SECOND_NS)["nvlink_rx_bytes_per_s"] is not None
+    stub.set_gpm(0, NVLINK_TOTAL_RX_PER_SEC=1)
+    assert read(probe, now_ns + 6 * SECOND_NS)["nvlink_rx_bytes_per_s"] is None
+
+
+def test_pcie_is_measured_once_a_second_where_it_blocks(
+    make_stub_nvml: MakeStub,
+) -> None:
+    stub = make_stub_nvml("a100")
+    [probe] = open_gpus()
+    asked = stub.calls("nvmlDeviceGetPcieThroughput")
+    now_ns = time.monotonic_ns() + SECOND_NS
+    for tick in range(25):
+        read(probe, now_ns + tick * SECOND_NS // 10)
+    assert stub.calls("nvmlDeviceGetPcieThroughput") - asked == 2 * 3
+
+
+def test_a_t4_counts_pages_and_has_no_nvlink(make_stub_nvml: MakeStub) -> None:
+    stub = make_stub_nvml("t4", "t4")
+    stub.set(0, pages_single=2, pages_double=3, pages_pending=1, has_ecc=0)
+    probe, _ = open_gpus()
+    reading = read(probe)
+    assert reading["retired_pages_count"] == 5
+    assert reading["retired_pages_pending"] == 1
+    assert reading["pcie_rx_bytes_per_s"] == 718 * 1024
+    told = whys(probe)
+    assert told["nvlink_rx_bytes_per_s"] == "No NVLink of this GPU is up."
+    assert "spare rows" in told["remapped_rows_pending"]
+    assert "ECC" in told["ecc_uncorrected_count"]
+    assert states(probe)["memory_temperature_celsius"] == "not_supported"
+
+
+def test_a_changed_power_limit_is_told(stub_nvml: StubNvml) -> None:
+    [probe] = open_gpus()
+    stub_nvml.set(0, power_limit_mw=450_000)
+    now_ns = time.monotonic_ns()
+    assert read(probe, now_ns)["power_limit_watts"] == 700
+    assert read(probe, now_ns + 11 * SECOND_NS)["power_limit_watts"] == 450
+    assert probe.device.facts["power_limit_watts"] == 450
+
+
+def test_a_frame_of_eight_busy_gpus_is_small(make_stub_nvml: MakeStub) -> None:
+    stub = make_stub_nvml(*["h200"] * 8)
+    stub.no_delays()
+    for gpu in range(8):
+        stub.set(gpu, memory_used_bytes=123_456_789_012, power_mw=690_431)
+        stub.set(gpu, energy_mj=11_451_408_123, utilization_percent=99)
+        shares = ("SM_UTIL", "SM_OCCUPANCY", "ANY_TENSOR_UTIL", "HMMA_TENSOR_UTIL")
+        shares += ("FP32_UTIL", "DRAM_BW_UTIL", "INTEGER_UTIL", "FP16_UTIL")
+        stub.set_gpm(gpu, **dict.fromkeys(shares, 93.59205))
+        links = ("PCIE_RX", "PCIE_TX", "NVLINK_TOTAL_RX", "NVLINK_TOTAL_TX")
+        stub.set_gpm(gpu, **{f"{each}_PER_SEC": 321_098.7 for each in links})
+    probes = open_gpus()
+    time.sleep(0.11)
+    readings = tuple(
+        Reading(position, "ok", probe.read(time.monotonic_ns()))
+        for position, probe in enumerate(probes)
+    )
+    frame = Frame(123_456, 1_700_000_000_123.456, readings)
+    assert len(msgspec.json.encode(frame)) < 5000
 
 
 def test_a_gpu_alone_has_no_nvlink(stub_nvml: StubNvml) -> None:
     [probe] = open_gpus()
     why = "No NVLink of this GPU is up."
-    assert whys(probe) == dict.fromkeys(NVLINK, why)
+    told = dict.fromkeys(NVLINK, why) | dict.fromkeys(RETIRED, NO_PAGES)
+    assert whys(probe) == told
     assert probe.device.facts["nvlink_count"] == 0
 
 
@@ -212,50 +301,6 @@ def test_mig_is_named_as_the_reason(stub_nvml: StubNvml) -> None:
     assert probe.device.facts["mig_mode"] == "enabled"
 
 
-@pytest.mark.parametrize(("functions", "metrics"), CALLS, ids=lambda p: str(p)[2:30])
-@pytest.mark.parametrize(
-    ("code", "state", "says"),
-    [
-        (NOT_SUPPORTED, "not_supported", "not "),
-        (NO_PERMISSION, "no_permission", "may not call"),
-        (UNKNOWN, "unavailable", "failed: Unknown Error"),
-    ],
-)
-def test_a_refused_call_costs_only_its_own_metrics(
-    make_stub_nvml: MakeStub,
-    functions: tuple[str, ...],
-    metrics: set[str],
-    code: int,
-    state: str,
-    says: str,
-) -> None:
-    stub = make_stub_nvml("h200", "h200")
-    stub.no_delays()
-    probe, _ = open_gpus()
-    for function in functions:
-        stub.fault(function, rc=code)
-    now_ns = time.monotonic_ns() + 2 * SECOND_NS  # the slow tier is due
-    for tick in range(4):
-        # a window of GPM for the last read; for all of them where GPM is refused
-        time.sleep(0.11 if tick == 3 or metrics == set(GPM) else 0)
-        reading = read(probe, now_ns + tick)
-    assert {name for name, value in reading.items() if value is None} == metrics
-    assert {name for name, each in states(probe).items() if each == state} == metrics
-    assert all(says in whys(probe)[name] for name in metrics)
-
-    # it is not asked before 10 s have passed, and then it is well again
-    asked = stub.calls(functions[0])
-    read(probe, now_ns + 9 * SECOND_NS)
-    assert stub.calls(functions[0]) == asked
-    for function in functions:
-        stub.fault(function)
-    read(probe, now_ns + 11 * SECOND_NS)
-    time.sleep(0.11)
-    reading = read(probe, now_ns + 11 * SECOND_NS)
-    assert set(states(probe).values()) == {"ok"}
-    assert None not in reading.values()
-
-
 def test_a_gpu_that_hangs_when_opened_hides_no_other(
     make_stub_nvml: MakeStub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -274,19 +319,31 @@ def test_a_gpu_that_hangs_when_opened_hides_no_other(
     assert stub.calls("nvmlShutdown") == 1
 
 
-@pytest.mark.parametrize(("functions", "metrics"), CALLS, ids=lambda p: str(p)[2:30])
-def test_one_lost_gpu_is_lost_alone(
-    make_stub_nvml: MakeStub, functions: tuple[str, ...], metrics: set[str]
+def test_a_gpu_that_answers_late_is_taken_then(
+    make_stub_nvml: MakeStub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("warpbook_monitors.nvml_probe.GPU_OPEN_TIMEOUT_S", 0.3)
     stub = make_stub_nvml("h200", "h200")
-    stub.no_delays()
-    well, lost = open_gpus()
-    time.sleep(0.11)
-    stub.fault(functions[0], rc=LOST, gpu=1)
-    now_ns = time.monotonic_ns() + 2 * SECOND_NS
-    with pytest.raises(DeviceLost, match="GPU is lost"):
-        lost.read(now_ns)
-    assert None not in read(well, now_ns).values()
+    stub.fault("nvmlDeviceGetPowerUsage", delay_ms=5000, gpu=1)
+    sampler = Sampler([NvmlSource()])
+    told: queue.Queue[Message] = queue.Queue()
+    sampler.listen(told.put)
+    sampler.open()
+    assert [device.index for device in sampler.devices] == [0]
+    assert [each.what for each in sampler.absences] == ["GPU 1"]
+    with sampler.watch("test"):
+        stub.fault("nvmlDeviceGetPowerUsage")
+        while not isinstance(message := told.get(timeout=10), Devices):
+            pass
+        assert [device.index for device in message.devices] == [0, 1]
+        while not (
+            isinstance(message := told.get(timeout=10), Frame)
+            and [each.state for each in message.readings] == ["ok", "ok"]
+        ):
+            pass
+    assert sampler.absences == ()
+    sampler.close()
+    assert stub.calls("nvmlShutdown") == 1
 
 
 def test_a_call_that_is_deprecated_away_has_a_successor(stub_nvml: StubNvml) -> None:
@@ -352,13 +409,14 @@ def test_costly_calls_are_made_once_a_second(stub_nvml: StubNvml) -> None:
 
 def test_slow_and_static_calls_are_not_made_while_reading(stub_nvml: StubNvml) -> None:
     [probe] = open_gpus()
+    fields = stub_nvml.calls("nvmlDeviceGetFieldValues")
     static = ("nvmlDeviceGetMigMode", "nvmlDeviceGetNumGpuCores", "nvmlDeviceGetUUID")
     before = [stub_nvml.calls(name) for name in static]
     for _ in range(5):
         probe.read(time.monotonic_ns())
     assert [stub_nvml.calls(name) for name in static] == before
     assert stub_nvml.calls("nvmlDeviceGetPcieThroughput") == 0
-    assert stub_nvml.calls("nvmlDeviceGetFieldValues") == 0
+    assert stub_nvml.calls("nvmlDeviceGetFieldValues") == fields
 
 
 def test_a_gpu_that_cannot_be_opened_is_told_beside_the_others(

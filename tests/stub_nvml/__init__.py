@@ -6,6 +6,7 @@ subprocess.run([...], env={**os.environ, **stub.env})
 stub.set(0, power_mw=690_000)                     # while the program runs
 stub.fault("nvmlDeviceGetPowerUsage", rc=LOST, gpu=1)
 stub.calls("nvmlDeviceGetPcieThroughput")         # 0
+stub.ring(0, XID_EVENT, 79)
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import pynvml
 SOURCE = Path(__file__).with_name("stubnvml.c")
 
 NOT_SUPPORTED, NO_PERMISSION, DRIVER_NOT_LOADED = 3, 4, 9
+XID_EVENT, SINGLE_BIT_EVENT, DOUBLE_BIT_EVENT, RETIREMENT_EVENT = 8, 1, 2, 0x400
 FUNCTION_NOT_FOUND, LOST, VERSION_MISMATCH, UNKNOWN = 13, 15, 18, 999
 
 EVERY_GPU = -1
@@ -33,6 +35,28 @@ class _Function(ctypes.Structure):
         ("gpu", ctypes.c_int),
         ("delay_ms", ctypes.c_double),
         ("calls", ctypes.c_uint64),
+    ]
+
+
+class _Instance(ctypes.Structure):
+    _fields_ = [
+        ("present", ctypes.c_int),
+        ("gpu_instance", ctypes.c_int),
+        ("compute_instance", ctypes.c_int),
+        ("slices", ctypes.c_int),
+        ("multiprocessors", ctypes.c_int),
+        ("pid", ctypes.c_uint),
+        ("memory_total_bytes", ctypes.c_uint64),
+        ("memory_used_bytes", ctypes.c_uint64),
+        ("gpm", ctypes.c_double * 128),
+    ]
+
+
+class _Event(ctypes.Structure):
+    _fields_ = [
+        ("gpu", ctypes.c_int),
+        ("type", ctypes.c_uint64),
+        ("data", ctypes.c_uint64),
     ]
 
 
@@ -70,6 +94,28 @@ class _Gpu(ctypes.Structure):
         ("memory_clock_max_mhz", ctypes.c_double),
         ("pcie_tx_kb_per_s", ctypes.c_double),
         ("pcie_rx_kb_per_s", ctypes.c_double),
+        ("memory_temperature_celsius", ctypes.c_double),
+        ("slowdown_celsius", ctypes.c_double),
+        ("shutdown_celsius", ctypes.c_double),
+        ("encoder_percent", ctypes.c_double),
+        ("decoder_percent", ctypes.c_double),
+        ("jpeg_percent", ctypes.c_double),
+        ("optical_flow_percent", ctypes.c_double),
+        ("pcie_generation_now", ctypes.c_int),
+        ("pcie_width_now", ctypes.c_int),
+        ("performance_state", ctypes.c_int),
+        ("has_ecc", ctypes.c_int),
+        ("remaps_rows", ctypes.c_int),
+        ("rows_pending", ctypes.c_int),
+        ("rows_failed", ctypes.c_int),
+        ("pages_pending", ctypes.c_int),
+        ("rows_corrected", ctypes.c_int),
+        ("rows_uncorrected", ctypes.c_int),
+        ("pages_single", ctypes.c_int),
+        ("pages_double", ctypes.c_int),
+        ("ecc", ctypes.c_uint64 * 4),
+        ("event_types", ctypes.c_uint64),
+        ("instances", _Instance * 7),
         ("gpm", ctypes.c_double * 128),
     ]
 
@@ -80,7 +126,11 @@ class _State(ctypes.Structure):
         ("no_delays", ctypes.c_int),
         ("gpm_samples", ctypes.c_int64),
         ("shortest_window_ms", ctypes.c_double),
-        ("functions", _Function * 96),
+        ("event_sets", ctypes.c_int64),
+        ("event_count", ctypes.c_int),
+        ("event_next", ctypes.c_int),
+        ("events", _Event * 32),
+        ("functions", _Function * 128),
         ("gpus", _Gpu * 16),
     ]
 
@@ -150,6 +200,38 @@ class StubNvml:
         for name, value in values.items():
             number = getattr(pynvml, f"NVML_GPM_METRIC_{name}")
             self._state.gpus[gpu].gpm[number] = value
+
+    def set_ecc(self, gpu: int, *counts: int) -> None:
+        """Corrected and uncorrected since the driver started, then of the whole life."""
+        self._state.gpus[gpu].ecc[:] = counts
+
+    def make_instance(
+        self, gpu: int, slot: int, slices: int = 1, **gpm: float
+    ) -> _Instance:
+        """Make a MIG instance on a GPU with `mig=1`, in a slot from 0 to 6."""
+        instance = self._state.gpus[gpu].instances[slot]
+        instance.gpu_instance, instance.compute_instance = 7 + slot, 0
+        instance.slices, instance.multiprocessors = slices, 16 * slices
+        instance.memory_total_bytes = slices * 18 << 30
+        for name, value in gpm.items():
+            instance.gpm[getattr(pynvml, f"NVML_GPM_METRIC_{name}")] = value
+        instance.present = 1
+        return instance
+
+    def destroy_instance(self, gpu: int, slot: int) -> None:
+        """Destroy a MIG instance while a program may be reading it."""
+        self._state.gpus[gpu].instances[slot].present = 0
+
+    def ring(self, gpu: int, kind: int, data: int = 0) -> None:
+        """Let a GPU tell an event: NVML's type, and the number of an XID."""
+        slot = self._state.events[self._state.event_count % 32]
+        slot.gpu, slot.type, slot.data = gpu, kind, data
+        self._state.event_count += 1
+
+    @property
+    def event_sets(self) -> int:
+        """Event sets made and not yet freed."""
+        return int(self._state.event_sets)
 
     def fault(
         self,

@@ -20,14 +20,16 @@
 #include <unistd.h>
 
 #define MAX_GPUS 16
-#define MAX_FUNCTIONS 96
+#define MAX_FUNCTIONS 128
 #define MAX_PROCESSES 8
+#define MAX_INSTANCES 7
+#define MAX_EVENTS 32
 #define GPM_IDS 128
 #define EVERY_GPU -1
 
 enum {
   SUCCESS = 0, UNINITIALIZED = 1, INVALID_ARGUMENT = 2, NOT_SUPPORTED = 3, NOT_FOUND = 6,
-  INSUFFICIENT_SIZE = 7, LIBRARY_NOT_FOUND = 12, VERSION_MISMATCH = 25
+  INSUFFICIENT_SIZE = 7, TIMEOUT = 10, LIBRARY_NOT_FOUND = 12, VERSION_MISMATCH = 25
 };
 
 /* Mirrored field by field in __init__.py. */
@@ -37,6 +39,19 @@ struct function {
   int gpu;         /* whom rc and delay_ms hit, or EVERY_GPU */
   double delay_ms; /* negative: as long as on an H200 */
   uint64_t calls;
+};
+
+struct instance {
+  int present; /* 0: destroyed, or not yet created */
+  int gpu_instance, compute_instance, slices, multiprocessors;
+  unsigned pid; /* of its one process, or 0 */
+  uint64_t memory_total_bytes, memory_used_bytes;
+  double gpm[GPM_IDS];
+};
+
+struct event {
+  int gpu;
+  uint64_t type, data;
 };
 
 struct gpu {
@@ -55,6 +70,14 @@ struct gpu {
   double power_mw, power_limit_mw, temperature_celsius;
   double sm_clock_mhz, memory_clock_mhz, sm_clock_max_mhz, memory_clock_max_mhz;
   double pcie_tx_kb_per_s, pcie_rx_kb_per_s;
+  double memory_temperature_celsius, slowdown_celsius, shutdown_celsius;
+  double encoder_percent, decoder_percent, jpeg_percent, optical_flow_percent;
+  int pcie_generation_now, pcie_width_now, performance_state;
+  int has_ecc, remaps_rows, rows_pending, rows_failed, pages_pending;
+  int rows_corrected, rows_uncorrected, pages_single, pages_double;
+  uint64_t ecc[4]; /* corrected and uncorrected, volatile; the same, aggregate */
+  uint64_t event_types;
+  struct instance instances[MAX_INSTANCES];
   double gpm[GPM_IDS]; /* by metric id, in NVML's units: percent, MiB/s */
 };
 
@@ -63,6 +86,9 @@ struct state {
   int no_delays; /* 1: calls take no time unless a fault says so */
   int64_t gpm_samples; /* allocated and not yet freed */
   double shortest_window_ms; /* that GPM was asked for */
+  int64_t event_sets; /* made and not yet freed */
+  int event_count, event_next; /* rung by the test, taken by the program */
+  struct event events[MAX_EVENTS];
   struct function functions[MAX_FUNCTIONS];
   struct gpu gpus[MAX_GPUS];
 };
@@ -71,7 +97,8 @@ typedef int ret;
 typedef struct { int index; } dev;
 
 static struct state own, *state = &own;
-static dev devices[MAX_GPUS];
+/* the GPUs, then the instances of each */
+static dev devices[MAX_GPUS + MAX_GPUS * MAX_INSTANCES];
 static int references;
 static pid_t owner;
 
@@ -86,6 +113,11 @@ static void shape_h200(struct gpu *g) {
   g->pcie_generation = 5;
   g->memory_total_bytes = 150754820096;
   g->memory_reserved_bytes = 644939776;
+  g->remaps_rows = 1;
+  g->has_ecc = 1;
+  g->memory_temperature_celsius = 41;
+  g->slowdown_celsius = 90;
+  g->shutdown_celsius = 95;
   g->power_mw = 122289;
   g->power_limit_mw = 700000;
   g->sm_clock_max_mhz = g->sm_clock_mhz = 1980;
@@ -100,11 +132,36 @@ static void shape_a100(struct gpu *g) {
   g->pcie_generation = 4;
   g->memory_total_bytes = 85899345920;
   g->memory_reserved_bytes = 641728512;
+  g->remaps_rows = 1;
+  g->has_ecc = 1;
+  g->memory_temperature_celsius = 38;
+  g->slowdown_celsius = 89;
+  g->shutdown_celsius = 92;
   g->power_mw = 61230;
   g->power_limit_mw = 400000;
   g->sm_clock_mhz = 210;
   g->sm_clock_max_mhz = 1410;
   g->memory_clock_max_mhz = g->memory_clock_mhz = 1593;
+}
+
+/* As T4, L4 and GeForce: neither GPM nor NVLink, nor a sensor in the memory. */
+static void shape_t4(struct gpu *g) {
+  strcpy(g->name, "Tesla T4");
+  g->capability_major = 7;
+  g->capability_minor = 5;
+  g->cores = 2560;
+  g->bus_bits = 256;
+  g->pcie_generation = 3;
+  g->has_ecc = 1;
+  g->memory_total_bytes = 16106127360;
+  g->memory_reserved_bytes = 444071936;
+  g->slowdown_celsius = 93;
+  g->shutdown_celsius = 96;
+  g->power_mw = 13000;
+  g->power_limit_mw = 70000;
+  g->sm_clock_mhz = 300;
+  g->sm_clock_max_mhz = 1590;
+  g->memory_clock_max_mhz = g->memory_clock_mhz = 5001;
 }
 
 /* Fills the state with idle GPUs: "h200,a100". 0, or -1 for an unknown shape. */
@@ -119,8 +176,11 @@ int stub_nvml_shape(struct state *s, const char *gpus) {
     snprintf(g->shape, sizeof g->shape, "%s", name);
     if (!strcmp(name, "h200")) shape_h200(g);
     else if (!strcmp(name, "a100")) shape_a100(g);
+    else if (!strcmp(name, "t4")) shape_t4(g);
     else return -1;
-    g->pcie_width = 16;
+    g->pcie_width = g->pcie_width_now = 16;
+    g->pcie_generation_now = g->pcie_generation;
+    g->event_types = 0xE9F; /* as an H200 answers, and retirement */
     g->temperature_celsius = 36;
     g->energy_mj = 11439037;
     g->clocks_event_reasons = 1; /* idle */
@@ -128,7 +188,8 @@ int stub_nvml_shape(struct state *s, const char *gpus) {
   }
   /* a GPU alone has no NVLink that is up: measured on a one-GPU machine */
   for (int i = 0; i < s->gpu_count && s->gpu_count > 1; i++)
-    s->gpus[i].nvlinks = s->gpus[i].gpm_supported ? 18 : 12;
+    if (s->gpus[i].capability_major >= 8)
+      s->gpus[i].nvlinks = s->gpus[i].gpm_supported ? 18 : 12;
   return 0;
 }
 
@@ -189,14 +250,24 @@ static ret enter(const char *name, int gpu) {
 
 static int is_running(void) { return references && owner == getpid(); }
 
-static ret enter_gpu(const char *name, dev *d) {
-  if (!is_running()) return UNINITIALIZED;
-  if (!d || d < devices || d >= devices + state->gpu_count) return INVALID_ARGUMENT;
-  ret rc = enter(name, d->index);
-  return rc ? rc : state->gpus[d->index].rc;
+static int is_instance(const dev *d) { return d - devices >= MAX_GPUS; }
+static int gpu_of(const dev *d) { return is_instance(d) ? (d->index - MAX_GPUS) / MAX_INSTANCES : d->index; }
+static struct instance *instance_of(const dev *d) {
+  return &state->gpus[gpu_of(d)].instances[(d->index - MAX_GPUS) % MAX_INSTANCES];
 }
 
-#define ENTER(d) ret rc_ = enter_gpu(__func__, d); if (rc_) return rc_; struct gpu *g = &state->gpus[(d)->index]; (void)g
+static ret enter_gpu(const char *name, dev *d) {
+  if (!is_running()) return UNINITIALIZED;
+  if (!d || d < devices || d >= devices + sizeof devices / sizeof *devices) return INVALID_ARGUMENT;
+  if (gpu_of(d) >= state->gpu_count) return INVALID_ARGUMENT;
+  ret rc = enter(name, gpu_of(d));
+  if (!rc) rc = state->gpus[gpu_of(d)].rc;
+  return !rc && is_instance(d) && !instance_of(d)->present ? NOT_FOUND : rc;
+}
+
+/* a call that MIG instances answer too */
+#define ENTER_ANY(d) ret rc_ = enter_gpu(__func__, d); if (rc_) return rc_; struct gpu *g = &state->gpus[gpu_of(d)]; (void)g
+#define ENTER(d) ENTER_ANY(d); if (is_instance(d)) return NOT_SUPPORTED
 #define ENTER_SYSTEM() if (!is_running()) return UNINITIALIZED; ret rc_ = enter(__func__, EVERY_GPU); if (rc_) return rc_
 
 static ret text(char *buffer, unsigned size, const char *s) {
@@ -220,7 +291,7 @@ static ret init(const char *name) {
       if (map != MAP_FAILED) state = map;
     }
     if (state == &own && stub_nvml_shape(state, gpus)) return INVALID_ARGUMENT;
-    for (int i = 0; i < MAX_GPUS; i++) devices[i].index = i;
+    for (size_t i = 0; i < sizeof devices / sizeof *devices; i++) devices[i].index = i;
     references = 0;
     owner = getpid();
   }
@@ -251,21 +322,30 @@ ret nvmlDeviceGetHandleByIndex_v2(unsigned index, dev **d) {
   return enter_gpu(__func__, *d);
 }
 
-static void uuid(int index, char *b) { sprintf(b, "GPU-57ab0000-0000-4000-8000-%012d", index); }
+static void uuid(int index, char *b) {
+  sprintf(b, "%s-57ab0000-0000-4000-8000-%012d", index < MAX_GPUS ? "GPU" : "MIG", index);
+}
 
 ret nvmlDeviceGetHandleByUUID(const char *wanted, dev **d) {
   if (!is_running()) return UNINITIALIZED;
-  for (int i = 0; i < state->gpu_count; i++) {
+  for (dev *each = devices; each < devices + sizeof devices / sizeof *devices; each++) {
     char b[64];
-    uuid(i, b);
-    if (!strcmp(b, wanted)) { *d = devices + i; return enter_gpu(__func__, *d); }
+    uuid(each->index, b);
+    if (!strcmp(b, wanted)) { *d = each; return enter_gpu(__func__, *d); }
   }
   return NOT_FOUND;
 }
 
 ret nvmlDeviceGetIndex(dev *d, unsigned *i) { ENTER(d); *i = d->index; return SUCCESS; }
-ret nvmlDeviceGetName(dev *d, char *b, unsigned n) { ENTER(d); return text(b, n, g->name); }
-ret nvmlDeviceGetUUID(dev *d, char *b, unsigned n) { ENTER(d); char s[64]; uuid(d->index, s); return text(b, n, s); }
+ret nvmlDeviceGetName(dev *d, char *b, unsigned n) {
+  ENTER_ANY(d);
+  if (!is_instance(d)) return text(b, n, g->name);
+  char name[160];
+  struct instance *m = instance_of(d);
+  snprintf(name, sizeof name, "%s MIG %dg.%dgb", g->name, m->slices, (int)(m->memory_total_bytes >> 30));
+  return text(b, n, name);
+}
+ret nvmlDeviceGetUUID(dev *d, char *b, unsigned n) { ENTER_ANY(d); char s[64]; uuid(d->index, s); return text(b, n, s); }
 
 /* ---- what does not change -------------------------------------------------------- */
 
@@ -273,11 +353,22 @@ ret nvmlDeviceGetCudaComputeCapability(dev *d, int *major, int *minor) { ENTER(d
 ret nvmlDeviceGetNumGpuCores(dev *d, unsigned *v) { ENTER(d); *v = g->cores; return SUCCESS; }
 ret nvmlDeviceGetMemoryBusWidth(dev *d, unsigned *v) { ENTER(d); *v = g->bus_bits; return SUCCESS; }
 ret nvmlDeviceGetMaxPcieLinkGeneration(dev *d, unsigned *v) { ENTER(d); *v = g->pcie_generation; return SUCCESS; }
-ret nvmlDeviceGetCurrPcieLinkGeneration(dev *d, unsigned *v) { ENTER(d); *v = g->pcie_generation; return SUCCESS; }
+ret nvmlDeviceGetCurrPcieLinkGeneration(dev *d, unsigned *v) { ENTER(d); *v = g->pcie_generation_now; return SUCCESS; }
 ret nvmlDeviceGetMaxPcieLinkWidth(dev *d, unsigned *v) { ENTER(d); *v = g->pcie_width; return SUCCESS; }
-ret nvmlDeviceGetCurrPcieLinkWidth(dev *d, unsigned *v) { ENTER(d); *v = g->pcie_width; return SUCCESS; }
+ret nvmlDeviceGetCurrPcieLinkWidth(dev *d, unsigned *v) { ENTER(d); *v = g->pcie_width_now; return SUCCESS; }
 ret nvmlDeviceGetMaxClockInfo(dev *d, int type, unsigned *v) { ENTER(d); *v = type == 2 ? g->memory_clock_max_mhz : g->sm_clock_max_mhz; return SUCCESS; }
 ret nvmlDeviceGetEnforcedPowerLimit(dev *d, unsigned *v) { ENTER(d); *v = g->power_limit_mw; return SUCCESS; }
+ret nvmlDeviceGetTemperatureThreshold(dev *d, int which, unsigned *v) {
+  ENTER(d);
+  if (which > 1) return NOT_SUPPORTED;
+  *v = which ? g->slowdown_celsius : g->shutdown_celsius;
+  return SUCCESS;
+}
+ret nvmlDeviceGetEccMode(dev *d, int *now, int *pending) {
+  ENTER(d);
+  *now = *pending = g->has_ecc;
+  return SUCCESS;
+}
 ret nvmlDeviceGetMigMode(dev *d, unsigned *now, unsigned *pending) { ENTER(d); *now = *pending = g->mig; return SUCCESS; }
 
 ret nvmlDeviceGetNvLinkState(dev *d, unsigned link, unsigned *active) {
@@ -296,6 +387,29 @@ ret nvmlDeviceGetNvLinkVersion(dev *d, unsigned link, unsigned *v) {
   return SUCCESS;
 }
 
+/* ---- MIG ------------------------------------------------------------------------- */
+
+ret nvmlDeviceGetMaxMigDeviceCount(dev *d, unsigned *n) { ENTER(d); *n = g->mig ? MAX_INSTANCES : 0; return SUCCESS; }
+
+ret nvmlDeviceGetMigDeviceHandleByIndex(dev *d, unsigned i, dev **instance) {
+  ENTER(d);
+  if (!g->mig || i >= MAX_INSTANCES) return INVALID_ARGUMENT;
+  *instance = devices + MAX_GPUS + d->index * MAX_INSTANCES + i;
+  return g->instances[i].present ? SUCCESS : NOT_FOUND;
+}
+
+ret nvmlDeviceGetGpuInstanceId(dev *d, unsigned *v) { ENTER_ANY(d); if (!is_instance(d)) return NOT_SUPPORTED; *v = instance_of(d)->gpu_instance; return SUCCESS; }
+ret nvmlDeviceGetComputeInstanceId(dev *d, unsigned *v) { ENTER_ANY(d); if (!is_instance(d)) return NOT_SUPPORTED; *v = instance_of(d)->compute_instance; return SUCCESS; }
+
+struct attributes { unsigned multiprocessors, copy, decoder, encoder, jpeg, ofa, gpu_slices, compute_slices; unsigned long long memory_mb; };
+ret nvmlDeviceGetAttributes_v2(dev *d, struct attributes *a) {
+  ENTER_ANY(d);
+  if (!is_instance(d)) return NOT_SUPPORTED;
+  struct instance *m = instance_of(d);
+  *a = (struct attributes){ m->multiprocessors, m->slices, m->slices, 0, m->slices, 0, m->slices, m->slices, m->memory_total_bytes >> 20 };
+  return SUCCESS;
+}
+
 /* ---- what is read again and again --------------------------------------------------- */
 
 struct utilization { unsigned gpu, memory; };
@@ -309,7 +423,13 @@ ret nvmlDeviceGetUtilizationRates(dev *d, struct utilization *u) {
 
 struct memory { unsigned long long total, free, used; };
 ret nvmlDeviceGetMemoryInfo(dev *d, struct memory *m) {
-  ENTER(d);
+  ENTER_ANY(d);
+  if (is_instance(d)) {
+    m->total = instance_of(d)->memory_total_bytes;
+    m->used = instance_of(d)->memory_used_bytes;
+    m->free = m->total - m->used;
+    return SUCCESS;
+  }
   m->total = g->memory_total_bytes;
   m->used = g->memory_used_bytes + g->memory_reserved_bytes;
   m->free = m->total - m->used;
@@ -319,8 +439,15 @@ ret nvmlDeviceGetMemoryInfo(dev *d, struct memory *m) {
 struct memory_v2 { unsigned version; unsigned long long total, reserved, free, used; };
 #ifndef OLD_DRIVER
 ret nvmlDeviceGetMemoryInfo_v2(dev *d, struct memory_v2 *m) {
-  ENTER(d);
+  ENTER_ANY(d);
   if (m->version != 0x02000028) return VERSION_MISMATCH;
+  if (is_instance(d)) {
+    m->total = instance_of(d)->memory_total_bytes;
+    m->used = instance_of(d)->memory_used_bytes;
+    m->reserved = 0;
+    m->free = m->total - m->used;
+    return SUCCESS;
+  }
   m->total = g->memory_total_bytes;
   m->reserved = g->memory_reserved_bytes;
   m->used = g->memory_used_bytes;
@@ -344,6 +471,31 @@ ret nvmlDeviceGetClockInfo(dev *d, int type, unsigned *v) { ENTER(d); *v = type 
 ret nvmlDeviceGetTotalEnergyConsumption(dev *d, unsigned long long *v) { ENTER(d); *v = g->energy_mj; return SUCCESS; }
 ret nvmlDeviceGetPcieThroughput(dev *d, int counter, unsigned *v) { ENTER(d); *v = counter == 0 ? g->pcie_tx_kb_per_s : g->pcie_rx_kb_per_s; return SUCCESS; }
 
+ret nvmlDeviceGetPerformanceState(dev *d, unsigned *v) { ENTER(d); *v = g->performance_state; return SUCCESS; }
+ret nvmlDeviceGetEncoderUtilization(dev *d, unsigned *v, unsigned *period_us) { ENTER(d); *v = g->encoder_percent; *period_us = 167000; return SUCCESS; }
+ret nvmlDeviceGetDecoderUtilization(dev *d, unsigned *v, unsigned *period_us) { ENTER(d); *v = g->decoder_percent; *period_us = 167000; return SUCCESS; }
+#ifndef OLD_DRIVER
+ret nvmlDeviceGetJpgUtilization(dev *d, unsigned *v, unsigned *period_us) { ENTER(d); *v = g->jpeg_percent; *period_us = 167000; return SUCCESS; }
+ret nvmlDeviceGetOfaUtilization(dev *d, unsigned *v, unsigned *period_us) { ENTER(d); *v = g->optical_flow_percent; *period_us = 167000; return SUCCESS; }
+#endif
+
+ret nvmlDeviceGetTotalEccErrors(dev *d, int uncorrected, int aggregate, unsigned long long *v) {
+  ENTER(d);
+  if (!g->has_ecc) return NOT_SUPPORTED;
+  *v = g->ecc[2 * aggregate + uncorrected];
+  return SUCCESS;
+}
+
+ret nvmlDeviceGetRemappedRows(dev *d, unsigned *corrected, unsigned *uncorrected, unsigned *pending, unsigned *failed) {
+  ENTER(d);
+  if (!g->remaps_rows) return NOT_SUPPORTED;
+  *corrected = g->rows_corrected;
+  *uncorrected = g->rows_uncorrected;
+  *pending = g->rows_pending;
+  *failed = g->rows_failed;
+  return SUCCESS;
+}
+
 struct process { unsigned pid; unsigned long long used; unsigned gpu_instance, compute_instance; };
 static ret list(const struct gpu *g, int kind, unsigned *n, struct process *p) {
   unsigned room = *n;
@@ -356,11 +508,21 @@ static ret list(const struct gpu *g, int kind, unsigned *n, struct process *p) {
   }
   return room < *n ? INSUFFICIENT_SIZE : SUCCESS;
 }
-ret nvmlDeviceGetComputeRunningProcesses_v3(dev *d, unsigned *n, struct process *p) { ENTER(d); return list(g, 1, n, p); }
+ret nvmlDeviceGetComputeRunningProcesses_v3(dev *d, unsigned *n, struct process *p) {
+  ENTER_ANY(d);
+  if (!is_instance(d)) return list(g, 1, n, p);
+  struct instance *m = instance_of(d);
+  unsigned room = *n;
+  *n = m->pid != 0;
+  if (room < *n) return INSUFFICIENT_SIZE;
+  if (*n) *p = (struct process){ m->pid, m->memory_used_bytes, m->gpu_instance, m->compute_instance };
+  return SUCCESS;
+}
 ret nvmlDeviceGetGraphicsRunningProcesses_v3(dev *d, unsigned *n, struct process *p) { ENTER(d); return list(g, 2, n, p); }
 ret nvmlDeviceGetMPSComputeRunningProcesses_v3(dev *d, unsigned *n, struct process *p) { ENTER(d); return list(g, 4, n, p); }
 
-enum { FIELD_ENERGY = 83, FIELD_LINK_SPEED_0 = 84, FIELD_LINK_SPEED_5 = 89, FIELD_LINK_COUNT = 91,
+enum { FIELD_PAGES_SINGLE = 29, FIELD_PAGES_DOUBLE = 30, FIELD_PAGES_PENDING = 31, FIELD_MEMORY_TEMPERATURE = 82,
+       FIELD_ENERGY = 83, FIELD_LINK_SPEED_0 = 84, FIELD_LINK_SPEED_5 = 89, FIELD_LINK_COUNT = 91,
        FIELD_LINK_TX = 138, FIELD_LINK_RX = 139, FIELD_POWER_AVERAGE = 185, FIELD_POWER_NOW = 186 };
 struct field { uint32_t id, scope; int64_t timestamp_us, latency_us; int type, rc; unsigned long long value; };
 ret nvmlDeviceGetFieldValues(dev *d, int n, struct field *fields) {
@@ -374,7 +536,13 @@ ret nvmlDeviceGetFieldValues(dev *d, int n, struct field *fields) {
     f->value = 0;
     if (f->id == FIELD_ENERGY) f->value = g->energy_mj, is_slow = 1;
     else if (f->id == FIELD_POWER_AVERAGE || f->id == FIELD_POWER_NOW) f->value = g->power_mw, is_slow = 1;
-    else if (!g->nvlinks) f->rc = NOT_SUPPORTED;
+    else if (f->id == FIELD_MEMORY_TEMPERATURE) {
+      f->value = g->memory_temperature_celsius, f->type = 1;
+      if (!f->value) f->rc = NOT_SUPPORTED;
+    } else if (f->id >= FIELD_PAGES_SINGLE && f->id <= FIELD_PAGES_PENDING) {
+      f->value = f->id == FIELD_PAGES_SINGLE ? g->pages_single : f->id == FIELD_PAGES_DOUBLE ? g->pages_double : g->pages_pending;
+      if (g->remaps_rows) f->rc = NOT_SUPPORTED;
+    } else if (!g->nvlinks) f->rc = NOT_SUPPORTED;
     else if (f->id >= FIELD_LINK_SPEED_0 && f->id <= FIELD_LINK_SPEED_5) f->value = 26562;
     else if (f->id == FIELD_LINK_COUNT) f->value = g->nvlinks;
     else if (f->id == FIELD_LINK_TX) f->value = now_ns() / 1000000 * (int64_t)g->gpm[61];
@@ -389,7 +557,7 @@ ret nvmlDeviceGetFieldValues(dev *d, int n, struct field *fields) {
 #ifndef OLD_DRIVER
 
 enum { GPM_NVLINK_FIRST = 60, GPM_NVLINK_LAST = 97 };
-struct sample { int gpu; int64_t taken_ns; double values[GPM_IDS]; };
+struct sample { int gpu, instance; int64_t taken_ns; double values[GPM_IDS]; };
 struct support { unsigned version, is_supported; };
 struct metric { unsigned id; int rc; double value; const char *info[3]; };
 struct metrics { unsigned version, count; struct sample *older, *newer; struct metric metrics[]; };
@@ -420,15 +588,30 @@ ret nvmlGpmSampleGet(dev *d, struct sample *s) {
   ENTER(d);
   if (!g->gpm_supported || g->mig) return NOT_SUPPORTED;
   s->gpu = d->index;
+  s->instance = -1;
   s->taken_ns = now_ns();
   memcpy(s->values, g->gpm, sizeof s->values);
   return SUCCESS;
 }
 
+ret nvmlGpmMigSampleGet(dev *d, unsigned gpu_instance, struct sample *s) {
+  ENTER(d);
+  if (!g->gpm_supported) return NOT_SUPPORTED;
+  for (struct instance *m = g->instances; m < g->instances + MAX_INSTANCES; m++)
+    if (g->mig && m->present && m->gpu_instance == (int)gpu_instance) {
+      s->gpu = d->index;
+      s->instance = gpu_instance;
+      s->taken_ns = now_ns();
+      memcpy(s->values, m->gpm, sizeof s->values);
+      return SUCCESS;
+    }
+  return NOT_FOUND;
+}
+
 ret nvmlGpmMetricsGet(struct metrics *m) {
   if (!is_running()) return UNINITIALIZED;
   if (m->version != 1) return VERSION_MISMATCH;
-  if (!m->older || !m->newer || m->older->gpu != m->newer->gpu) return INVALID_ARGUMENT;
+  if (!m->older || !m->newer || m->older->gpu != m->newer->gpu || m->older->instance != m->newer->instance) return INVALID_ARGUMENT;
   ret rc = enter_gpu(__func__, devices + m->newer->gpu);
   if (rc) return rc;
   double window_ms = (m->newer->taken_ns - m->older->taken_ns) / 1e6;
@@ -444,3 +627,50 @@ ret nvmlGpmMetricsGet(struct metrics *m) {
   return SUCCESS;
 }
 #endif
+
+/* ---- events ----------------------------------------------------------------------------- */
+
+struct event_set { uint64_t types[MAX_GPUS]; };
+struct event_data { dev *device; unsigned long long type, data; unsigned gpu_instance, compute_instance; };
+
+ret nvmlDeviceGetSupportedEventTypes(dev *d, unsigned long long *types) { ENTER(d); *types = g->event_types; return SUCCESS; }
+
+ret nvmlEventSetCreate(struct event_set **set) {
+  ENTER_SYSTEM();
+  *set = calloc(1, sizeof **set);
+  __sync_fetch_and_add(&state->event_sets, 1);
+  return SUCCESS;
+}
+
+ret nvmlDeviceRegisterEvents(dev *d, unsigned long long types, struct event_set *set) {
+  ENTER(d);
+  if (types & ~g->event_types) return NOT_SUPPORTED;
+  set->types[d->index] |= types;
+  return SUCCESS;
+}
+
+/* As the driver: sleeps until an event; a GPU that is lost ends each wait at once. */
+ret nvmlEventSetWait_v2(struct event_set *set, struct event_data *data, unsigned timeout_ms) {
+  ENTER_SYSTEM();
+  int64_t begun = now_ns();
+  for (;;) {
+    for (int i = 0; i < state->gpu_count; i++)
+      if (set->types[i] && state->gpus[i].rc) return state->gpus[i].rc;
+    while (state->event_next < state->event_count) {
+      struct event *e = &state->events[state->event_next++ % MAX_EVENTS];
+      if (!(set->types[e->gpu] & e->type)) continue;
+      *data = (struct event_data){ devices + e->gpu, e->type, e->data, ~0u, ~0u };
+      return SUCCESS;
+    }
+    if ((now_ns() - begun) / 1e6 >= timeout_ms) return TIMEOUT;
+    struct timespec t = { 0, 5000000 };
+    nanosleep(&t, NULL);
+  }
+}
+
+ret nvmlEventSetFree(struct event_set *set) {
+  ENTER_SYSTEM();
+  free(set);
+  __sync_fetch_and_sub(&state->event_sets, 1);
+  return SUCCESS;
+}
