@@ -27,6 +27,7 @@ _HOST_NAMESPACE = "pid:[4026531836]"
 #: a start time is read from ticks of the system's clock
 _CLOCK_TOLERANCE_S = 2.0
 _MAX_NAME_LENGTH = 100
+_MAX_KNOWN = 4096
 
 #: by kind: compute and graphics contexts, and clients of CUDA's multi-process service
 _LISTS = (
@@ -105,35 +106,44 @@ def read_processes(device: Device) -> DeviceProcesses:
     return DeviceProcesses((*found.values(), *nameless), used_bytes, tuple(notes))
 
 
-def describe(pid: int, listed_s: float) -> SystemProcess | None:
-    """Say whose a PID is; None if it is not, or no longer, a process here.
+class ProcessTable:
+    """Describes processes, and remembers each as long as it runs.
 
-    Args:
-        pid: as NVML told it.
-        listed_s: Unix time at which NVML listed it. A process that began later has
-            taken the PID over, and is not the one that NVML meant.
+    What a process was started by is asked once, so it is known also when the parent
+    has ended. Several threads may ask.
     """
-    try:
-        process = psutil.Process(pid)
-        started_s = process.create_time()
-        if started_s > listed_s + _CLOCK_TOLERANCE_S:
-            return None
-        is_ours = process.uids().effective == os.geteuid()
-        return SystemProcess(
-            pid=pid,
-            name=_name(process, is_ours),
-            user=bounded(process.username()),
-            is_ours=is_ours,
-            started_s=started_s,
-            ancestors=tuple(_ancestors(process)) if is_ours else (),
-        )
-    except psutil.AccessDenied:
-        pass
-    except psutil.NoSuchProcess:
-        # /proc may hide the processes of others
-        if not psutil.pid_exists(pid):
-            return None
-    return SystemProcess(pid, "unknown", None, is_ours=False, started_s=None)
+
+    def __init__(self) -> None:
+        """Nobody is known yet."""
+        self._known: dict[int, SystemProcess] = {}
+
+    def describe(self, pid: int, listed_s: float) -> SystemProcess | None:
+        """Say whose a PID is; None if it is not, or no longer, a process here.
+
+        Args:
+            pid: as NVML told it.
+            listed_s: Unix time at which NVML listed it. A process that began later
+                has taken the PID over, and is not the one that NVML meant.
+        """
+        try:
+            process = psutil.Process(pid)
+            started_s = process.create_time()
+            if started_s > listed_s + _CLOCK_TOLERANCE_S:
+                return None
+            known = self._known.get(pid)
+            if known is None or known.started_s != started_s:
+                known = _describe(process, started_s)
+                if len(self._known) >= _MAX_KNOWN:
+                    self._known.clear()
+                self._known[pid] = known
+            return known
+        except psutil.AccessDenied:
+            pass
+        except psutil.NoSuchProcess:
+            # /proc may hide the processes of others
+            if not psutil.pid_exists(pid):
+                return None
+        return SystemProcess(pid, "unknown", None, is_ours=False, started_s=None)
 
 
 def environment(pid: int) -> dict[str, str]:
@@ -220,6 +230,18 @@ def _used_bytes(gpu: Handle, notes: list[str]) -> int | None:
     return None
 
 
+def _describe(process: psutil.Process, started_s: float) -> SystemProcess:
+    is_ours = process.uids().effective == os.geteuid()
+    return SystemProcess(
+        pid=process.pid,
+        name=_name(process, is_ours),
+        user=bounded(process.username()),
+        is_ours=is_ours,
+        started_s=started_s,
+        ancestors=tuple(each.pid for each in process.parents()) if is_ours else (),
+    )
+
+
 def _name(process: psutil.Process, is_ours: bool) -> str:
     """Name a program; of our own Python programs, also what they run."""
     name = process.name()
@@ -231,7 +253,3 @@ def _name(process: psutil.Process, is_ours: bool) -> str:
         elif words and not words[0].startswith("-"):
             name = f"{name} {PurePath(words[0]).name}"
     return bounded(name)
-
-
-def _ancestors(process: psutil.Process) -> list[int]:
-    return [parent.pid for parent in process.parents()]

@@ -24,7 +24,7 @@ from warpbook_monitors.errors import DeviceLost
 from warpbook_monitors.frames import Device
 from warpbook_monitors.nvml_probe import NvmlSource
 from warpbook_monitors.processes import (
-    describe,
+    ProcessTable,
     environment,
     has_own_pids,
     read_processes,
@@ -132,7 +132,7 @@ def test_a_lost_gpu_is_lost(gpu: Device, stub: StubNvml) -> None:
 
 
 def test_our_own_process_is_described() -> None:
-    described = describe(os.getpid(), time.time())
+    described = ProcessTable().describe(os.getpid(), time.time())
     assert described is not None
     assert described.is_ours
     assert os.getppid() in described.ancestors
@@ -147,7 +147,7 @@ def test_a_python_program_is_named_by_its_script_and_no_more(tmp_path: Path) -> 
     with subprocess.Popen(command, stdout=subprocess.PIPE) as child:
         assert child.stdout is not None
         child.stdout.readline()
-        described = describe(child.pid, time.time())
+        described = ProcessTable().describe(child.pid, time.time())
         child.kill()
     assert described is not None
     assert described.name.startswith("python")
@@ -157,24 +157,45 @@ def test_a_python_program_is_named_by_its_script_and_no_more(tmp_path: Path) -> 
 def test_another_users_process_is_not_ours() -> None:
     if os.geteuid() == 0:
         with process("sleep", "60", user=65534) as pid:
-            described = describe(pid, time.time())
+            described = ProcessTable().describe(pid, time.time())
     else:
-        described = describe(1, time.time())
+        described = ProcessTable().describe(1, time.time())
     assert described is not None
     assert not described.is_ours
     assert described.ancestors == ()
 
 
 def test_a_pid_that_was_taken_over_is_nobodys() -> None:
+    table = ProcessTable()
     with process("sleep", "60") as pid:
-        assert describe(pid, time.time()) is not None
-        assert describe(pid, time.time() - 60) is None
+        assert table.describe(pid, time.time()) is not None
+        assert table.describe(pid, time.time() - 60) is None
+    assert table.describe(pid, time.time()) is None
+
+
+def test_what_started_a_process_is_remembered_after_it_ended() -> None:
+    table = ProcessTable()
+    script = (
+        "import subprocess; child = subprocess.Popen(['sleep', '60']); "
+        "print(child.pid, flush=True); input()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as parent:
+        assert parent.stdout is not None
+        child = int(parent.stdout.readline())
+        table.describe(child, time.time())
+        parent.kill()
+    described = table.describe(child, time.time())
+    os.kill(child, 9)
+    assert described is not None
+    assert parent.pid in described.ancestors
 
 
 def test_a_pid_that_ended_is_nobodys() -> None:
     with process("sleep", "60") as pid:
         pass
-    assert describe(pid, time.time()) is None
+    assert ProcessTable().describe(pid, time.time()) is None
     assert environment(pid) == {}
 
 
@@ -183,15 +204,15 @@ def test_a_name_can_not_steer_a_terminal(tmp_path: Path) -> None:
     shutil.copy(shutil.which("sleep") or "", program)
     with process(program, "60") as pid:
         time.sleep(0.2)
-        described = describe(pid, time.time())
+        described = ProcessTable().describe(pid, time.time())
     assert described is not None
     assert described.name == "?[31m?red"
 
 
 IN_A_CONTAINER = """
 import sys, time
-from warpbook_monitors.processes import describe, has_own_pids
-print(has_own_pids(), describe(int(sys.argv[1]), time.time()))
+from warpbook_monitors.processes import ProcessTable, has_own_pids
+print(has_own_pids(), ProcessTable().describe(int(sys.argv[1]), time.time()))
 """
 
 

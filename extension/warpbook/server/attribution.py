@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from msgspec.structs import replace
 
@@ -14,9 +13,9 @@ from warpbook_monitors.frames import Device
 from warpbook_monitors.processes import (
     DeviceProcesses,
     GpuProcess,
+    ProcessTable,
     SystemProcess,
     bounded,
-    describe,
     environment,
     has_own_pids,
 )
@@ -25,13 +24,14 @@ from warpbook_monitors.processes import (
 _MAX_HOLDERS = 200
 
 
-@dataclass(frozen=True)
 class Attribution:
     """Says who holds memory, and of other users only what the policy allows."""
 
-    names_other_users: bool
-    #: whose server this is under a hub; None where there is no hub
-    hub_user: str | None
+    def __init__(self, names_other_users: bool, hub_user: str | None) -> None:
+        """Take the policy, and whose server this is under a hub, if there is one."""
+        self._names_other_users = names_other_users
+        self._hub_user = hub_user
+        self._table = ProcessTable()
 
     def attribute(
         self,
@@ -46,12 +46,15 @@ class Attribution:
         unknown: list[GpuProcess] = []
         by_pid = {kernel.pid: kernel for kernel in kernels if kernel.pid}
         for process in found.processes:
-            owner = None if process.pid is None else describe(process.pid, listed_s)
+            owner = (
+                None
+                if process.pid is None
+                else self._table.describe(process.pid, listed_s)
+            )
             if owner is None:
                 unknown.append(process)
                 continue
-            family = (owner.pid, *owner.ancestors)
-            kernel = next((by_pid[pid] for pid in family if pid in by_pid), None)
+            kernel = self._kernel_of(owner, by_pid, listed_s)
             if kernel is not None:
                 of_kernels.setdefault(kernel.id, []).append(process)
             elif owner.is_ours and self._is_same_hub_user(owner.pid):
@@ -74,14 +77,25 @@ class Attribution:
             tuple(holders), _unattributed(found.used_bytes, holders), tuple(notes)
         )
 
+    def _kernel_of(
+        self, owner: SystemProcess, kernels: dict[int, RunningKernel], listed_s: float
+    ) -> RunningKernel | None:
+        """Find the kernel that is, or started, a process."""
+        for pid in (owner.pid, *owner.ancestors):
+            started = self._table.describe(pid, listed_s) if pid in kernels else None
+            # one that began after its child has only taken over the parent's PID
+            if started and (started.started_s or 0) <= (owner.started_s or 0):
+                return kernels[pid]
+        return None
+
     def _is_same_hub_user(self, pid: int) -> bool:
         """Whether a process of this system user is also of this hub user.
 
         Hubs may run everybody's servers as one system user.
         """
-        if self.hub_user is None:
+        if self._hub_user is None:
             return True
-        return environment(pid).get("JUPYTERHUB_USER", self.hub_user) == self.hub_user
+        return environment(pid).get("JUPYTERHUB_USER", self._hub_user) == self._hub_user
 
     def _kernel(self, kernel: RunningKernel, processes: Sequence[GpuProcess]) -> Holder:
         return Holder(
@@ -90,7 +104,7 @@ class Attribution:
             used_bytes=_sum(processes),
             pids=_pids(processes),
             kernel_id=kernel.id,
-            user=self.hub_user,
+            user=self._hub_user,
             execution_state=kernel.execution_state,
             idle_s=kernel.idle_s,
         )
@@ -101,13 +115,13 @@ class Attribution:
             name=owner.name,
             used_bytes=process.used_bytes,
             pids=(owner.pid,),
-            user=self.hub_user or owner.user,
+            user=self._hub_user or owner.user,
         )
 
     def _others(
         self, others: Sequence[tuple[GpuProcess, SystemProcess]]
     ) -> Iterable[Holder]:
-        if not self.names_other_users:
+        if not self._names_other_users:
             processes = [process for process, _ in others]
             return [Holder("other_users", "other users", _sum(processes))]
         return [
