@@ -4,10 +4,13 @@ MonitorError
 ├── Unavailable      a source or a device can't be read: `reason` says why
 ├── NoReading        a device has no values now: `state` says what it is instead
 │   └── DeviceLost   it is gone
-└── RecordingError   a recording can't be read or written: `line` says where
+├── RecordingError   a recording can't be read or written: `line` says where
+└── RulesError       a file of alert rules can't be used
 """
 
 from __future__ import annotations
+
+from pathlib import Path
 
 from warpbook_monitors.frames import Absence, AbsenceReason, State
 
@@ -52,3 +55,12 @@ class RecordingError(MonitorError):
         super().__init__(f"{path}, line {line}: {message}")
         self.path = path
         self.line = line
+
+
+class RulesError(MonitorError):
+    """A file of alert rules is refused as a whole."""
+
+    def __init__(self, path: Path, message: str) -> None:
+        """Name the file; the message names the line or the key."""
+        super().__init__(f"{path}: {message}")
+        self.path = path

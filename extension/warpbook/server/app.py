@@ -7,15 +7,23 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from jupyter_core.paths import jupyter_config_dir
 from jupyter_server.base.handlers import AuthenticatedFileHandler
 from jupyter_server.extension.application import ExtensionApp
 from prometheus_client import REGISTRY
 from traitlets import Bool, Enum, Float, Int, Unicode
 
+from warpbook.server.alerts import Alerting, AlertsCollector, AlertsHandler
 from warpbook.server.attribution import Attribution
 from warpbook.server.bokehjs import bokehjs_folder
 from warpbook.server.broadcast import Broadcaster
 from warpbook.server.export import ExportHandler
+from warpbook.server.history import (
+    DetailHandler,
+    HistoryFigureHandler,
+    Past,
+    SpanHandler,
+)
 from warpbook.server.holders import HolderWatch
 from warpbook.server.ingest import Ingest
 from warpbook.server.kernels import running_kernels
@@ -25,15 +33,15 @@ from warpbook.server.post_mortem import PostMortems
 from warpbook.server.reports import Reports
 from warpbook.server.rest import (
     CapabilitiesHandler,
-    HistoryFigureHandler,
     HoldersHandler,
     ReportFigureHandler,
     StateHandler,
 )
 from warpbook.server.stream import StreamHandler
+from warpbook_monitors.alerts.rules import FILE_NAME
 from warpbook_monitors.backoff import MOST_CPU_RATIO
 from warpbook_monitors.exposition import SCRAPE_WATCH_S, SamplerCollector
-from warpbook_monitors.history import History
+from warpbook_monitors.history import MAX_BYTES, History
 from warpbook_monitors.open_sources import default_sources, replay_sources
 from warpbook_monitors.own_cost import Costs, OwnCostSource
 from warpbook_monitors.sampler import BASE_RATE_HZ, Sampler
@@ -60,11 +68,18 @@ class WarpbookApp(ExtensionApp):
         "less often, and every view says so.",
     ).tag(config=True)
     history_seconds = Float(
-        600.0,
+        3600.0,
         min=10.0,
-        max=3600.0,
-        help="How much of the stream is kept for views that are opened or come back "
-        "later. Ten minutes of eight GPUs take about 15 MB.",
+        max=24 * 3600.0,
+        help="How much of the stream is kept, at full resolution, for views that are "
+        "opened or come back later.",
+    ).tag(config=True)
+    history_megabytes = Int(
+        MAX_BYTES >> 20,
+        min=1,
+        max=16_384,
+        help="Where the stream takes more (an hour of eight GPUs takes about 25), less "
+        "time of it is kept.",
     ).tag(config=True)
     max_viewers = Int(
         256, min=1, max=10_000, help="Connections to the stream at a time."
@@ -90,6 +105,18 @@ class WarpbookApp(ExtensionApp):
         help="What is told of other users who hold memory on a GPU: only how much all "
         "of them hold together, or each process with its name and user.",
     ).tag(config=True)
+    alerts = Enum(
+        ["connected", "watched", "always"],
+        "connected",
+        help="When devices are read for the sake of the alert rules, once a second: "
+        "while a page is open, even a hidden one; only as long as somebody watches "
+        "anyway; or always.",
+    ).tag(config=True)
+    alert_rules = Unicode(
+        "",
+        help="A file of alert rules in TOML; warpbook-alerts.toml in Jupyter's folder "
+        "of configuration if left out.",
+    ).tag(config=True)
     nvdashboard_routes = Bool(
         False,
         help="Serve the routes of jupyterlab-nvdashboard, so that its JupyterLab "
@@ -113,10 +140,13 @@ class WarpbookApp(ExtensionApp):
             costs,
             self.max_sampler_cpu_ratio,
         )
-        history = History(self.history_seconds, self.rate_hz)
+        history = History(
+            self.history_seconds, self.rate_hz, self.history_megabytes << 20
+        )
         self._reports = Reports()
         self._broadcaster = Broadcaster(sampler, history, costs)
         self._broadcaster.greet(self._reports.encoded)
+        self._past = Past(self._broadcaster)
         self._holders = HolderWatch(
             self._broadcaster,
             partial(running_kernels, self.serverapp),
@@ -127,6 +157,15 @@ class WarpbookApp(ExtensionApp):
         post_mortems = PostMortems(self._broadcaster, self._holders)
         self._ingest = Ingest(self._broadcaster, self._reports, post_mortems)
         self._ingest.start()
+        self._alerting = Alerting(
+            self._broadcaster,
+            Path(self.alert_rules or Path(jupyter_config_dir(), FILE_NAME)),
+            self.alerts,
+            lambda: self._holders.newest,
+        )
+        if self.serverapp is not None:
+            self.serverapp.io_loop.add_callback(self._alerting.start)
+        self._alerts_collector = AlertsCollector(self._alerting)
         self._collector = SamplerCollector(
             sampler,
             lambda: self._broadcaster.keep_watching(SCRAPE_WATCH_S),
@@ -134,6 +173,7 @@ class WarpbookApp(ExtensionApp):
         )
         if self.prometheus:
             REGISTRY.register(self._collector)
+            REGISTRY.register(self._alerts_collector)
         if self.open_dashboard and self.serverapp is not None:
             settings = self.serverapp.web_app.settings
             page_config = settings.setdefault("page_config_data", {})
@@ -145,6 +185,7 @@ class WarpbookApp(ExtensionApp):
             "broadcaster": self._broadcaster,
             "reports": self._reports,
         }
+        past = {**shared, "past": self._past}
         api = "/warpbook/api/v1"
         self.handlers += [
             (
@@ -154,8 +195,11 @@ class WarpbookApp(ExtensionApp):
             ),
             (f"{api}/capabilities", CapabilitiesHandler, shared),
             (f"{api}/state", StateHandler, shared),
+            (f"{api}/alerts", AlertsHandler, {"alerting": self._alerting}),
             (f"{api}/holders", HoldersHandler, {**shared, "holders": self._holders}),
-            (f"{api}/history/figure", HistoryFigureHandler, shared),
+            (f"{api}/history/figure", HistoryFigureHandler, past),
+            (f"{api}/history/span", SpanHandler, past),
+            (f"{api}/history/detail", DetailHandler, past),
             (f"{api}/history/export", ExportHandler, shared),
             (
                 f"{api}/reports/([A-Za-z0-9-]{{1,64}})/figure",
@@ -194,6 +238,8 @@ class WarpbookApp(ExtensionApp):
         """Stop reading and listening."""
         if self.prometheus:
             REGISTRY.unregister(self._collector)
+            REGISTRY.unregister(self._alerts_collector)
+        self._alerting.stop()
         self._ingest.stop()
         await self._holders.close()
         await self._broadcaster.close()

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Protocol
+from typing import Literal, Protocol
 
 from warpbook._version import __version__
 from warpbook.protocol import (
@@ -32,6 +32,10 @@ from warpbook_monitors.sampler import Message, Sampler
 SCRAPE_WATCH_S = 5.0
 #: two ticks and a GPM window: the first frame that says anything of a woken GPU
 _WAKE_S = 0.35
+
+
+#: when devices are read although nobody takes frames
+SlowWatch = Literal["never", "connected", "always"]
 
 
 class Viewer(Protocol):
@@ -70,8 +74,7 @@ class Broadcaster:
         self._completers: list[Callable[[StateNow], Awaitable[StateNow]]] = []
         #: who wants the devices read although no viewer may be there
         self._held: set[str] = set()
-        #: whether a page that is connected and takes no frames counts as watching
-        self._watch_connected = False
+        self._watch_slowly: SlowWatch = "never"
         self._watch = contextlib.ExitStack()
         self._opening: asyncio.Task[None] | None = None
         self._scraped: asyncio.TimerHandle | None = None
@@ -222,11 +225,16 @@ class Broadcaster:
         self._held.discard(who)
         self._attend()
 
-    def watch_connected(self, yes: bool) -> None:
-        """Have the devices read while a page is connected, also a hidden one."""
-        if yes != self._watch_connected:
-            self._watch_connected = yes
-            self._attend()
+    def watch_slowly(self, when: SlowWatch) -> None:
+        """Have the devices read once a second at least, although nobody takes frames.
+
+        Args:
+            when: "connected" is while there is a page, also a hidden one.
+        """
+        if when == "always":
+            self._begin_opening()
+        self._watch_slowly = when
+        self._attend()
 
     def _begin_opening(self) -> asyncio.Task[None]:
         if self._opening is None:
@@ -279,7 +287,10 @@ class Broadcaster:
         viewers = sum(len(group.viewers) for group in self._groups.values())
         self._costs.viewers = viewers
         wanted = viewers > 0 or self._scraped is not None or bool(self._held)
-        wanted = wanted or (self._watch_connected and bool(self._everyone))
+        self.sampler.ease(not wanted)
+        slowly = self._watch_slowly
+        wanted = wanted or slowly == "always"
+        wanted = wanted or (slowly == "connected" and bool(self._everyone))
         wanted = wanted and not self._closed
         if wanted and not self.watched:
             self._watch.enter_context(self.sampler.watch("server"))

@@ -1,0 +1,211 @@
+"""Judges the alert rules once a second, and tells every page what changed."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+from jupyter_server.auth.decorator import authorized
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+from tornado import web
+
+from warpbook.protocol import Alerts, Event, Frame, Holders
+from warpbook.server.broadcast import Broadcaster
+from warpbook.server.rest import Handler
+from warpbook.server.selection import encode
+from warpbook_monitors.alerts.engine import Engine
+from warpbook_monitors.alerts.rules import Rules, read_rules
+from warpbook_monitors.alerts.situation import Counters, Situation, Trouble, look_at
+from warpbook_monitors.errors import RulesError
+from warpbook_monitors.sampler import OPEN_TIMEOUT_S, Message
+
+_log = logging.getLogger(__name__)
+
+PERIOD_S = 1.0
+#: how often the rules file is looked at
+REREAD_S = 5
+#: a sampler that is awake and says nothing for so long has failed
+SILENCE_S = 5.0
+
+
+class Alerting:
+    """The alerts of one server; for the event loop."""
+
+    def __init__(
+        self,
+        broadcaster: Broadcaster,
+        rules_file: Path,
+        watch: str,
+        holders: Callable[[], Holders | None] = lambda: None,
+    ) -> None:
+        """Take the path of the rules file, which need not be there.
+
+        Args:
+            watch: when devices are read for the rules' sake: "connected" is while a
+                page is open, "watched" never, "always" from now on.
+        """
+        self._broadcaster = broadcaster
+        self._rules_file = rules_file
+        self._watch = watch
+        self._holders = holders
+        self._rules = Rules()
+        self._file_state: object = None
+        self._troubles: dict[str, Trouble] = {}
+        self._engine = Engine()
+        self._counters = Counters()
+        self._frames: list[Frame] = []
+        self._events: list[Event] = []
+        self._judged_ms = time.time() * 1000
+        #: since when the sampler has been awake without a frame
+        self._silent_since_s: float | None = None
+        self._heard = False
+        self._task: asyncio.Task[None] | None = None
+        broadcaster.follow(self._take)
+        broadcaster.greet(lambda: [encode(self.told())])
+
+    def start(self) -> None:
+        """Begin to judge; needs a running event loop."""
+        self._task = asyncio.create_task(self._run())
+
+    def stop(self) -> None:
+        """Judge no more."""
+        if self._task is not None:
+            self._task.cancel()
+
+    def told(self) -> Alerts:
+        """All alerts, as they were judged last."""
+        return Alerts(self._judged_ms, self._engine.alerts)
+
+    def severities(self) -> Iterator[tuple[str, str, str]]:
+        """Give rule, severity and device of each alert that holds."""
+        for alert in self._engine.alerts:
+            if alert.until_ms is None:
+                yield alert.rule, alert.severity, alert.device or ""
+
+    async def _run(self) -> None:
+        while True:
+            await self._reread()
+            for _ in range(REREAD_S):
+                try:
+                    self._judge()
+                except Exception:  # noqa: BLE001 - one bad second must not be the last
+                    _log.exception("Judging the alert rules failed.")
+                await asyncio.sleep(PERIOD_S)
+
+    def _take(self, message: Message) -> None:
+        if isinstance(message, Frame):
+            self._frames.append(message)
+        elif isinstance(message, Event):
+            self._events.append(message)
+
+    def _judge(self) -> None:
+        frames, self._frames = self._frames, []
+        events, self._events = self._events, []
+        self._listen_for_silence(bool(frames))
+        if not self._broadcaster.watched:
+            # nobody can tell: what held is told as it was
+            return
+        now_ms = self._judged_ms = time.time() * 1000
+        seen = look_at(self._broadcaster.devices, frames)
+        self._counters.follow(now_ms, seen)
+        holders = self._holders()
+        situation = Situation(
+            now_ms,
+            seen,
+            tuple(events),
+            holders.devices if holders else {},
+            self._counters,
+            tuple(self._troubles.values()),
+        )
+        if self._engine.judge(self._rules, situation):
+            self._broadcaster.send_everyone(encode(self.told()))
+
+    def _listen_for_silence(self, heard: bool) -> None:
+        now_s = time.monotonic()
+        if heard or not self._broadcaster.watched:
+            self._heard = heard
+            self._silent_since_s = None
+        elif self._silent_since_s is None:
+            self._silent_since_s = now_s
+        # sources that do not open take their time before the first frame
+        patience_s = SILENCE_S if self._heard else SILENCE_S + OPEN_TIMEOUT_S
+        since_s = self._silent_since_s
+        if since_s is not None and now_s - since_s > patience_s:
+            self._troubles["silence"] = Trouble(
+                "silence",
+                "The monitor gives no readings",
+                "It should read the devices and has gone silent, so other alerts "
+                "can't be told. See the server's log and restart the server.",
+            )
+        else:
+            self._troubles.pop("silence", None)
+
+    async def _reread(self) -> None:
+        """Take the rules file if it changed; a home may be on a slow disk."""
+        state = await asyncio.to_thread(_file_state, self._rules_file)
+        if state != self._file_state:
+            self._file_state = state
+            try:
+                self._rules = await asyncio.to_thread(read_rules, self._rules_file)
+                self._troubles.pop("rules_file", None)
+            except RulesError as error:
+                _log.warning("The alert rules are refused: %s", error)
+                self._troubles["rules_file"] = Trouble(
+                    "rules_file",
+                    "The alert rules are refused",
+                    f"{error}. Until it is mended, the rules before hold, or those "
+                    "built in. It is read again as soon as it is saved.",
+                )
+        wanted = any(True for _ in self._rules.enabled())
+        if wanted and (self._watch == "always" or self._rules.always):
+            self._broadcaster.watch_slowly("always")
+        elif wanted and self._watch == "connected":
+            self._broadcaster.watch_slowly("connected")
+        else:
+            self._broadcaster.watch_slowly("never")
+
+
+def _file_state(path: Path) -> object:
+    """What changes when the file does; None while it is not there."""
+    try:
+        stat = path.stat()
+    except OSError as error:
+        return error.errno
+    return (stat.st_mtime_ns, stat.st_size, stat.st_ino)
+
+
+class AlertsHandler(Handler):
+    """`GET api/v1/alerts`."""
+
+    def initialize(self, alerting: Alerting) -> None:  # type: ignore[override]
+        """Take what the application shares."""
+        self._alerting = alerting
+
+    @web.authenticated
+    @authorized
+    async def get(self) -> None:
+        """Tell the alerts as they were judged last; nothing is read for it."""
+        self.finish_json(encode(self._alerting.told()))
+
+
+class AlertsCollector(Collector):
+    """Gives the alerts that hold to Prometheus."""
+
+    def __init__(self, alerting: Alerting) -> None:
+        """Read from `alerting` at each scrape."""
+        self._alerting = alerting
+
+    def collect(self) -> Iterable[GaugeMetricFamily]:
+        """Give 1 for each rule and device of which an alert holds."""
+        family = GaugeMetricFamily(
+            "warpbook_alert_active",
+            "An alert of this rule holds.",
+            labels=("rule", "severity", "uuid"),
+        )
+        for rule, severity, device in sorted(set(self._alerting.severities())):
+            family.add_metric((rule, severity, device.partition(":")[2]), 1)
+        yield family

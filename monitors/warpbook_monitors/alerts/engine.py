@@ -1,0 +1,153 @@
+"""Makes alerts of findings: what lasts begins one, what is over for a while ends it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import msgspec
+
+from warpbook_monitors.alerts.alert import Alert
+from warpbook_monitors.alerts.rule import Finding, Rule
+from warpbook_monitors.alerts.rules import Rules
+from warpbook_monitors.alerts.situation import Situation
+
+#: how long an alert that ended is still told
+KEPT_MS = 15 * 60_000.0
+#: what lasts is forgotten if nobody could see it for so long before it was an alert
+_BLIND_MS = 10_000.0
+#: more would be a flood that nobody reads; those that hold are always told
+_MOST_ENDED = 100
+
+#: a rule's name, and what its finding is about
+_Key = tuple[str, str]
+
+
+@dataclass
+class _Standing:
+    """Something that was found to hold, on its way to an alert or to its end."""
+
+    since_ms: float
+    #: when it was last seen to hold
+    seen_ms: float
+    #: None until it has lasted as long as its rule wants
+    alert: Alert | None = None
+    #: since when it is over; None while it holds
+    over_ms: float | None = None
+
+
+class Engine:
+    """Follows every finding of every rule; asks nobody for the time."""
+
+    def __init__(self) -> None:
+        """Nothing holds yet."""
+        self._standing: dict[_Key, _Standing] = {}
+        self._ended: list[Alert] = []
+
+    @property
+    def alerts(self) -> tuple[Alert, ...]:
+        """All alerts that hold, then those that ended lately, the newest first."""
+        hold = [each.alert for each in self._standing.values() if each.alert]
+        return tuple(
+            sorted(hold, key=lambda alert: -alert.since_ms) + self._ended[::-1]
+        )
+
+    def judge(self, rules: Rules, now: Situation) -> bool:
+        """Look at the situation; whether an alert began, changed, ended or went."""
+        before = self.alerts
+        enabled = dict(rules.enabled())
+        found: set[_Key] = set()
+        for name, rule in enabled.items():
+            for finding in _bounded(rule.look(now)):
+                key = (name, finding.subject)
+                found.add(key)
+                self._follow(key, rule, finding, now.time_ms)
+        for key in self._standing.keys() - found:
+            gone = enabled.get(key[0])
+            # of a rule that was switched off, nothing is left
+            self._subside(key, gone.clear_s if gone else 0.0, now.time_ms)
+        self._ended = [
+            alert
+            for alert in self._ended[-_MOST_ENDED:]
+            if (alert.until_ms or 0.0) > now.time_ms - KEPT_MS
+        ]
+        return self.alerts != before
+
+    def _follow(self, key: _Key, rule: Rule, finding: Finding, now_ms: float) -> None:
+        if finding.holds is False:
+            self._subside(key, rule.clear_s, now_ms)
+            return
+        if finding.holds is None:
+            self._grow_old(key, now_ms)
+            return
+        standing = self._standing.setdefault(key, _Standing(now_ms, now_ms))
+        standing.over_ms = None
+        standing.seen_ms = now_ms
+        # a clock that was put back must not make it wait the longer
+        standing.since_ms = min(standing.since_ms, now_ms)
+        severity = rule.severity or finding.severity
+        if standing.alert is None:
+            if now_ms - standing.since_ms < rule.for_s * 1000:
+                return
+            standing.alert = Alert(
+                id=f"{key[0]}/{key[1]}/{standing.since_ms:.0f}",
+                rule=key[0],
+                severity=severity,
+                device=finding.device,
+                title=finding.title,
+                text=finding.text,
+                since_ms=standing.since_ms,
+                kernel_id=finding.kernel_id,
+            )
+        elif (standing.alert.title, standing.alert.severity) != (
+            finding.title,
+            severity,
+        ):
+            # figures in the text alone are no news
+            standing.alert = msgspec.structs.replace(
+                standing.alert,
+                severity=severity,
+                title=finding.title,
+                text=finding.text,
+            )
+
+    def _grow_old(self, key: _Key, now_ms: float) -> None:
+        """Forget what nobody has been able to see for long."""
+        standing = self._standing.get(key)
+        if standing is None:
+            return
+        unseen_ms = now_ms - standing.seen_ms
+        if standing.alert is None and unseen_ms > _BLIND_MS:
+            del self._standing[key]
+        elif standing.alert is not None and unseen_ms > KEPT_MS:
+            self._end(key, standing.alert, standing.seen_ms)
+
+    def _end(self, key: _Key, alert: Alert, until_ms: float) -> None:
+        del self._standing[key]
+        self._ended.append(msgspec.structs.replace(alert, until_ms=until_ms))
+
+    def _subside(self, key: _Key, clear_s: float, now_ms: float) -> None:
+        standing = self._standing.get(key)
+        if standing is None:
+            return
+        if standing.over_ms is None:
+            standing.over_ms = now_ms
+        standing.over_ms = min(standing.over_ms, now_ms)
+        if standing.alert is None:
+            # it did not last: the next time begins anew
+            del self._standing[key]
+        elif now_ms - standing.over_ms >= clear_s * 1000:
+            self._end(key, standing.alert, standing.over_ms)
+
+
+def _bounded(findings: Iterable[Finding]) -> Iterable[Finding]:
+    """Names come from other programs: keep what is told readable and short."""
+    for each in findings:
+        yield each._replace(
+            title=_printable(each.title, 120), text=_printable(each.text, 600)
+        )
+
+
+def _printable(text: str, most: int) -> str:
+    shown = "".join(each if each.isprintable() else " " for each in text)
+    return shown if len(shown) <= most else f"{shown[: most - 1]}…"

@@ -1,0 +1,177 @@
+"""Alerts of a real server on the stub library, for a page that takes no frames."""
+
+import asyncio
+import json
+
+import pytest
+
+from tests.stub_nvml import LOST, StubNvml
+
+
+@pytest.fixture
+def stub(make_stub_nvml) -> StubNvml:
+    return make_stub_nvml("h200", "a100")
+
+
+@pytest.fixture
+def rules(tmp_path):
+    """The rules file of this server; short waits, so that tests need not wait."""
+    path = tmp_path / "rules.toml"
+    path.write_text(QUICK)
+    return path
+
+
+@pytest.fixture
+def warpbook_config(rules) -> dict:
+    return {"alert_rules": str(rules)}
+
+
+@pytest.fixture
+def jp_server_config(stub, jp_server_config) -> dict:
+    """The server starts on the stub's GPUs."""
+    return jp_server_config
+
+
+QUICK = """
+[built_in.temperature]
+for_s = 0
+clear_s = 0
+[built_in.memory_full]
+for_s = 0
+[built_in.gpu_lost]
+for_s = 0
+clear_s = 0
+[built_in.throttling]
+for_s = 1
+[built_in.monitor]
+for_s = 0
+clear_s = 0
+"""
+
+
+async def alert(client, rule: str, ended: bool = False) -> dict:
+    """Wait until an alert of a rule holds, or has ended."""
+    while True:
+        for each in getattr(client, "alerts", ()):
+            if each["rule"] == rule and (each["until_ms"] is not None) == ended:
+                return each
+        client.alerts = (await asyncio.wait_for(client.next("alerts"), 30))["alerts"]
+
+
+def device(hello: dict, index: int) -> str:
+    return next(d["id"] for d in hello["devices"] if d["index"] == index)
+
+
+async def test_a_page_that_takes_no_frames_is_told_when_an_alert_begins_and_ends(
+    connect, stub
+) -> None:
+    client = await connect()
+    hello = await client.next("hello")
+    assert (await client.next("alerts"))["alerts"] == []
+    stub.set(0, temperature_celsius=99)
+    hot = await alert(client, "temperature")
+    assert (hot["device"], hot["severity"]) == (device(hello, 0), "warning")
+    assert hot["title"] == "GPU 0 is hot"
+    assert "Check fans" in hot["text"]
+    stub.set(0, temperature_celsius=40)
+    over = await alert(client, "temperature", ended=True)
+    assert over["id"] == hot["id"]
+    assert over["since_ms"] == hot["since_ms"] <= over["until_ms"]
+
+
+async def test_memory_throttling_and_a_lost_gpu_are_told_each_by_its_gpu(
+    connect, stub
+) -> None:
+    client = await connect()
+    hello = await client.next("hello")
+    total = hello["devices"][0]["facts"]["memory_total_bytes"]
+    stub.set(0, memory_used_bytes=total * 97 // 100)
+    full = await alert(client, "memory_full")
+    assert full["device"] == device(hello, 0)
+    stub.set(0, clocks_event_reasons=0x40 | 0x04)
+    slow = await alert(client, "throttling")
+    assert (slow["severity"], slow["title"]) == (
+        "fault",
+        "GPU 0: hardware thermal slowdown",
+    )
+    stub.set(1, rc=LOST)
+    lost = await alert(client, "gpu_lost")
+    assert (lost["device"], lost["severity"]) == (device(hello, 1), "fault")
+
+
+async def test_who_comes_later_is_told_what_holds(connect, stub, jp_fetch) -> None:
+    stub.set(0, temperature_celsius=99)
+    first = await connect()
+    hot = await alert(first, "temperature")
+    later = await connect()
+    assert [each["id"] for each in (await later.next("alerts"))["alerts"]] == [
+        hot["id"]
+    ]
+    answer = await jp_fetch("warpbook", "api", "v1", "alerts")
+    told = json.loads(answer.body)
+    assert [each["id"] for each in told["alerts"]] == [hot["id"]]
+    page = (await jp_fetch("metrics")).body.decode()
+    uuid = hot["device"].removeprefix("gpu:")
+    assert (
+        f'warpbook_alert_active{{rule="temperature",severity="warning",uuid="{uuid}"}}'
+        " 1.0" in page
+    )
+
+
+async def test_a_bad_rules_file_is_told_with_its_place_until_it_is_mended(
+    connect, stub, rules
+) -> None:
+    client = await connect()
+    await client.next("hello")
+    rules.write_text(QUICK + "[built_in.throttling]\n")
+    told = await alert(client, "monitor")
+    assert told["title"] == "The alert rules are refused"
+    assert str(rules) in told["text"]
+    assert "line" in told["text"]
+    stub.set(0, temperature_celsius=99)
+    await alert(client, "temperature")
+    heading = "[built_in.temperature]\n"
+    rules.write_text(QUICK.replace(heading, f"{heading}enabled = false\n"))
+    await alert(client, "monitor", ended=True)
+    await alert(client, "temperature", ended=True)
+
+
+async def test_a_rule_of_ones_own_holds_from_the_moment_it_is_saved(
+    connect, stub, rules
+) -> None:
+    client = await connect()
+    await client.next("hello")
+    stub.set(0, power_mw=99_000)
+    stub.set(1, power_mw=123_000)
+    rules.write_text(
+        '[own.hungry]\nmetric = "power_watts"\nabove = 120\nclear = 100\nfor_s = 0\n'
+        'severity = "fault"\ntitle = "Much power"\ntext = "Look at it."\n'
+    )
+    told = await alert(client, "hungry")
+    assert (told["severity"], told["title"]) == ("fault", "GPU 1: Much power")
+
+
+async def test_nothing_is_read_when_the_last_page_is_gone(connect, stub) -> None:
+    client = await connect()
+    await client.next("hello")
+    stub.set(0, temperature_celsius=99)
+    await alert(client, "temperature")
+    client.socket.close()
+    await asyncio.sleep(0.4)
+    calls = stub.calls()
+    await asyncio.sleep(1.5)
+    assert stub.calls() == calls
+
+
+async def test_for_a_hidden_page_devices_are_read_once_a_second(connect, stub) -> None:
+    client = await connect()
+    hello = await client.next("hello")
+    stub.set(0, temperature_celsius=99)
+    await alert(client, "temperature")
+    stub.set(0, temperature_celsius=40)
+    await alert(client, "temperature", ended=True)
+    await client.subscribe(since_ms=hello["time_ms"])
+    hidden = [await client.next("frame") for _ in range(2)]
+    assert hidden[1]["seq"] - hidden[0]["seq"] >= 10
+    seqs = [(await client.next("frame"))["seq"] for _ in range(20)]
+    assert min(b - a for a, b in zip(seqs, seqs[1:], strict=False)) == 1
