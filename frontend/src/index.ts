@@ -2,7 +2,16 @@
 
 import { bandsPlugin } from './plugins/bands';
 import { dashboardPlugin } from './plugins/dashboard';
+import { launcherPlugin } from './plugins/launcher';
+import { panelPlugin } from './plugins/panel';
 import { statusBarPlugin } from './plugins/statusbar';
 import { streamPlugin } from './plugins/stream';
 
-export default [streamPlugin, bandsPlugin, statusBarPlugin, dashboardPlugin];
+export default [
+  streamPlugin,
+  bandsPlugin,
+  statusBarPlugin,
+  panelPlugin,
+  dashboardPlugin,
+  launcherPlugin
+];

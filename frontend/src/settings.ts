@@ -2,19 +2,26 @@
 
 import type { ISettingRegistry } from '@jupyterlab/settingregistry';
 
+const WINDOWS_S: readonly unknown[] = [30, 60, 300, 600];
+
 export class Settings {
   rateHz = 10;
   windowSeconds = 60;
+  panel = true;
   statusBar = true;
 
   /** Follow the registry; without one (or without a schema) the defaults hold. */
   async load(registry: ISettingRegistry, id: string): Promise<void> {
     const loaded = await registry.load(id);
     const read = () => {
-      // the schema bounds the values, whoever wrote them
-      this.rateHz = loaded.get('rate_hz').composite as number;
-      this.windowSeconds = loaded.get('window_s').composite as number;
-      this.statusBar = loaded.get('status_bar').composite as boolean;
+      // the schema bounds what a person writes, but not what an administrator's
+      // overrides.json says
+      const value = (name: string) => loaded.get(name).composite;
+      this.rateHz = bounded(value('rate_hz'), 1, 10, 10);
+      const window = value('window_s');
+      this.windowSeconds = WINDOWS_S.includes(window) ? (window as number) : 60;
+      this.panel = value('panel') !== false;
+      this.statusBar = value('status_bar') !== false;
       this.listeners.forEach(listener => listener());
     };
     loaded.changed.connect(read);
@@ -28,4 +35,15 @@ export class Settings {
   }
 
   private readonly listeners = new Set<() => void>();
+}
+
+function bounded(
+  value: unknown,
+  least: number,
+  most: number,
+  otherwise: number
+): number {
+  return typeof value === 'number' && Number.isFinite(value)
+    ? Math.min(most, Math.max(least, value))
+    : otherwise;
 }

@@ -1,6 +1,7 @@
 /** The status-bar item: what each GPU does now, or in words why that is unknown. */
 
 import { Widget } from '@lumino/widgets';
+import { activityOf, hasGpm } from './activity';
 import { h } from './dom';
 import { clip, text, usedOfTotal } from './format';
 import type { Device } from './protocol';
@@ -67,7 +68,8 @@ export class StatusItem extends Widget {
       })
     );
     const title = `${more}\nOpen the GPU dashboard`;
-    if (this.button.title !== title) {
+    // a name that changes while a screen reader is on it is read again and again
+    if (this.button.title !== title && document.activeElement !== this.button) {
       this.button.title = title;
       this.button.setAttribute('aria-label', title);
     }
@@ -124,7 +126,7 @@ export class StatusItem extends Widget {
         ? usedOfTotal(used, total)
         : text(used, 'bytes');
     return [
-      { text: `${activityName(gpu)} ` },
+      { text: `${activityOf(gpu).short} ` },
       this.activity(gpu),
       { text: ' · ' },
       { text: memory, width: 10.5 },
@@ -144,21 +146,10 @@ export class StatusItem extends Widget {
     if (state !== 'ok') {
       return { text: stateName(state) };
     }
-    const name = hasGpm(gpu) ? 'sm_active_ratio' : 'gpu_utilization_ratio';
-    return { text: text(store.value(gpu, name), 'ratio'), width: 4.5 };
+    const value = store.value(gpu, activityOf(gpu).metric);
+    return { text: text(value, 'ratio'), width: 4.5 };
   }
 
   private readonly button: HTMLButtonElement;
   private timer = 0;
-}
-
-function hasGpm(gpu: Device): boolean {
-  return gpu.metrics.some(
-    ({ name, state }) => name === 'sm_active_ratio' && state === 'ok'
-  );
-}
-
-/** What the chip does where GPM tells, otherwise what NVML calls utilization. */
-function activityName(gpu: Device): string {
-  return hasGpm(gpu) ? 'SM' : 'GPU util. (NVML)';
 }

@@ -24,5 +24,8 @@ export const IBands = new Token<Bands>(
   'The executed cells of all open notebooks, as spans of time.'
 );
 
-/** The command that opens the dashboard. */
+/** The commands, and what the palette and the launcher call them together. */
+export const CATEGORY = 'GPU';
 export const OPEN_DASHBOARD = 'warpbook:dashboard';
+export const OPEN_PANEL = 'warpbook:panel';
+export const OPEN_TOUR = 'warpbook:tour';

@@ -1,4 +1,4 @@
-/** Opens the dashboard: command, palette, launcher, restoring, at the start. */
+/** Opens the dashboard: command, palette, restoring, at the start. */
 
 import type {
   JupyterFrontEnd,
@@ -11,37 +11,26 @@ import {
   WidgetTracker
 } from '@jupyterlab/apputils';
 import { PageConfig } from '@jupyterlab/coreutils';
-import { ILauncher } from '@jupyterlab/launcher';
-import { LabIcon } from '@jupyterlab/ui-components';
 import type { Bands } from '../bands';
 import { Dashboard } from '../dashboard/dashboard';
-import { IBands, IWarpbook, OPEN_DASHBOARD } from '../tokens';
+import { gpuIcon } from '../icon';
+import { CATEGORY, IBands, IWarpbook, OPEN_DASHBOARD } from '../tokens';
 
-const CATEGORY = 'GPU';
 /** How long a first document may take; one named in the URL is sure to come. */
 const FIRST_DOCUMENT_MS = 5_000;
 const NAMED_DOCUMENT_MS = 60_000;
-const icon = new LabIcon({
-  name: 'warpbook:gpu',
-  svgstr:
-    '<svg xmlns="http://www.w3.org/2000/svg" width="16" viewBox="0 0 24 24">' +
-    '<path class="jp-icon3 jp-icon-selectable" fill="#616161" d="M4 5h16a1 1 0 ' +
-    '0 1 1 1v12a1 1 0 0 1-1 1H4a1 1 0 0 1-1-1V6a1 1 0 0 1 1-1zm1 2v10h14V7zm2 ' +
-    '8v-3h2v3zm4 0V9h2v6zm4 0v-4h2v4z"/></svg>'
-});
 
 export const dashboardPlugin: JupyterFrontEndPlugin<void> = {
   id: 'warpbook:dashboard',
   description: 'The GPU dashboard.',
   autoStart: true,
   requires: [IWarpbook],
-  optional: [IBands, ICommandPalette, ILauncher, ILayoutRestorer, ILabShell],
+  optional: [IBands, ICommandPalette, ILayoutRestorer, ILabShell],
   activate: (
     app: JupyterFrontEnd,
     { stream, settings, ready }: IWarpbook,
     bands: Bands | null,
     palette: ICommandPalette | null,
-    launcher: ILauncher | null,
     restorer: ILayoutRestorer | null,
     labShell: ILabShell | null
   ) => {
@@ -62,7 +51,7 @@ export const dashboardPlugin: JupyterFrontEndPlugin<void> = {
       widget.id = 'warpbook-dashboard';
       widget.toolbar.hide();
       widget.title.label = 'GPU dashboard';
-      widget.title.icon = icon;
+      widget.title.icon = gpuIcon;
       widget.title.closable = true;
       // only JupyterLab has room for a second document in its main area
       const area = labShell === null ? 'right' : 'main';
@@ -82,7 +71,7 @@ export const dashboardPlugin: JupyterFrontEndPlugin<void> = {
       label: args =>
         args['isPalette'] ? 'Open the GPU Dashboard' : 'GPU Dashboard',
       caption: 'What the GPUs of this server do, beside the cells that ran',
-      icon,
+      icon: gpuIcon,
       execute: args => open(args['beside'] === true)
     });
     palette?.addItem({
@@ -90,7 +79,6 @@ export const dashboardPlugin: JupyterFrontEndPlugin<void> = {
       category: CATEGORY,
       args: { isPalette: true }
     });
-    launcher?.add({ command: OPEN_DASHBOARD, category: 'Other', rank: 0 });
     if (restorer !== null) {
       void restorer.restore(tracker, {
         command: OPEN_DASHBOARD,

@@ -1,0 +1,213 @@
+/** One GPU, or one instance of a GPU, in a few lines. */
+
+import { activityOf } from '../activity';
+import { originBadge } from '../dashboard/section';
+import { h, setText } from '../dom';
+import { clip, text, usedOfTotal } from '../format';
+import type { Device } from '../protocol';
+import type { Stream } from '../shared';
+import {
+  because,
+  deviceLabel,
+  isUnread,
+  stateName,
+  verdictName
+} from '../words';
+
+export class Card {
+  readonly node: HTMLElement;
+
+  constructor(
+    readonly device: Device,
+    private readonly stream: Stream
+  ) {
+    const label = deviceLabel(device);
+    const name = clip(device.name, 60);
+    this.activity = new Figure(activityOf(device).label, ['used']);
+    this.memory = new Figure('Memory', ['used', 'reserved']);
+    this.node = h(
+      'li',
+      { class: 'wb-card' },
+      h(
+        'header',
+        {},
+        h('h4', { title: name }, label === name ? label : `${label} · ${name}`),
+        originBadge(device)
+      ),
+      this.state,
+      this.figures,
+      this.verdict,
+      this.condition
+    );
+    this.figures.append(
+      this.activity.node,
+      this.memory.node,
+      h('div', { class: 'wb-pair' }, this.power.node, this.temperature.node)
+    );
+    this.update();
+  }
+
+  /** Write what is known now. */
+  update(): void {
+    const { device } = this;
+    const latest = this.stream.store.latest(device);
+    const unread = isUnread(latest);
+    const wrong = latest.state !== 'ok' && !unread;
+    // read out when it changes: it is empty as long as all is well
+    setText(
+      this.state,
+      wrong
+        ? `${deviceLabel(device)}: ${stateName(latest.state)}. ${clip(latest.why, 200)}`
+        : ''
+    );
+    this.state.hidden = !wrong;
+    this.figures.hidden = wrong;
+    this.writeFigures();
+    this.writeVerdict();
+  }
+
+  private writeFigures(): void {
+    const { device } = this;
+    const { store } = this.stream;
+    const { metric } = activityOf(device);
+    const active = store.value(device, metric);
+    this.activity.write(
+      active === null ? this.missing(metric) : text(active, 'ratio'),
+      [active ?? 0]
+    );
+    this.writeMemory();
+
+    const watts = store.value(device, 'power_watts');
+    const limit = numberFact(device, 'power_limit_watts');
+    const of = limit === null ? '' : ` of ${text(limit, 'watts')}`;
+    this.power.write(
+      watts === null
+        ? this.missing('power_watts')
+        : `${text(watts, 'watts')}${of}`
+    );
+    const celsius = store.value(device, 'temperature_celsius');
+    this.temperature.write(
+      celsius === null
+        ? this.missing('temperature_celsius')
+        : text(celsius, 'celsius')
+    );
+  }
+
+  private writeMemory(): void {
+    const { device } = this;
+    const { store } = this.stream;
+    const used = store.value(device, 'memory_used_bytes');
+    const total = numberFact(device, 'memory_total_bytes');
+    const reserved =
+      store.value(device, 'memory_reserved_bytes') ??
+      numberFact(device, 'memory_reserved_bytes');
+    if (used === null || total === null) {
+      const words =
+        used === null ? this.missing('memory_used_bytes') : text(used, 'bytes');
+      this.memory.write(words, [0, 0]);
+      return;
+    }
+    this.memory.write(
+      usedOfTotal(used, total),
+      [used / total, (reserved ?? 0) / total],
+      reserved === null
+        ? ''
+        : `The driver keeps ${text(reserved, 'bytes')} for itself.`
+    );
+  }
+
+  private writeVerdict(): void {
+    const { statements } = this.stream;
+    const verdict = statements.verdict(this.device);
+    this.verdict.hidden = verdict === null;
+    if (verdict !== null) {
+      this.pill.dataset['kind'] = verdict.kind;
+      setText(this.pill, verdictName(verdict.kind));
+      setText(this.sentence, clip(verdict.sentence, 300));
+      this.verdict.title = clip(`${verdict.sentence}\n${verdict.rule}`, 600);
+    }
+    const [worst] = statements.health(this.device);
+    this.condition.hidden = worst === undefined;
+    this.condition.dataset['severity'] = worst?.severity ?? '';
+    setText(this.condition, clip(worst?.sentence ?? '', 300));
+  }
+
+  /** What stands where a number would be. */
+  private missing(name: string): string {
+    const metric = this.device.metrics.find(each => each.name === name);
+    if (metric === undefined) {
+      return 'not reported';
+    }
+    return metric.state === 'ok'
+      ? 'no reading'
+      : stateName(metric.state) || because(metric.state, metric.why);
+  }
+
+  private readonly state = h('p', {
+    class: 'wb-warning',
+    role: 'status',
+    hidden: ''
+  });
+  private readonly figures = h('dl', {});
+  private readonly activity: Figure;
+  private readonly memory: Figure;
+  private readonly power = new Figure('Power', []);
+  private readonly temperature = new Figure('Temperature', []);
+  private readonly pill = h('span', { class: 'wb-pill' });
+  private readonly sentence = h('span', {});
+  private readonly verdict = h(
+    'p',
+    { class: 'wb-card-verdict', hidden: '' },
+    this.pill,
+    this.sentence
+  );
+  private readonly condition = h('p', {
+    class: 'wb-card-condition',
+    hidden: ''
+  });
+}
+
+/** A name, a figure and, under them, what share of a whole it is. */
+class Figure {
+  readonly node: HTMLElement;
+
+  constructor(name: string, parts: readonly string[]) {
+    this.bars = parts.map(part =>
+      h('span', { class: `wb-meter-part wb-meter-${part}` })
+    );
+    // the figure says the same to who can't see the bar
+    const meter = h(
+      'span',
+      { class: 'wb-meter', 'aria-hidden': 'true' },
+      ...this.bars
+    );
+    this.node = h(
+      'div',
+      { class: 'wb-card-figure' },
+      h('dt', {}, name),
+      h('dd', {}, this.value, parts.length > 0 ? meter : null)
+    );
+  }
+
+  write(words: string, shares: readonly number[] = [], title = ''): void {
+    setText(this.value, words);
+    if (this.node.title !== title) {
+      this.node.title = title;
+    }
+    this.bars.forEach((bar, index) => {
+      const share = Math.min(1, Math.max(0, shares[index] ?? 0));
+      const width = `${(100 * share).toFixed(1)}%`;
+      if (bar.style.width !== width) {
+        bar.style.width = width;
+      }
+    });
+  }
+
+  private readonly value = h('span', { class: 'wb-card-value' });
+  private readonly bars: readonly HTMLElement[];
+}
+
+function numberFact(device: Device, name: string): number | null {
+  const fact = device.facts[name];
+  return typeof fact === 'number' && fact > 0 ? fact : null;
+}

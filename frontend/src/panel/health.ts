@@ -1,0 +1,147 @@
+/** "Health": alerts that hold, what slowed the GPUs, and what they told themselves. */
+
+import type { ActiveAlerts } from '../alerts';
+import { h, setText } from '../dom';
+import { clip, clock } from '../format';
+import type { Severity } from '../protocol';
+import type { Stream } from '../shared';
+import { deviceLabel } from '../words';
+import type { Row } from './keyed';
+import { KeyedList } from './keyed';
+
+const MOST_EVENTS = 10;
+
+/** One thing to know, whoever found it. */
+interface Finding {
+  readonly id: string;
+  readonly severity: Severity;
+  readonly title: string;
+  readonly text: string;
+  /** Where and when. */
+  readonly origin: string;
+}
+
+export class HealthList {
+  readonly node: HTMLElement;
+
+  constructor(
+    private readonly stream: Stream,
+    private readonly alerts: ActiveAlerts
+  ) {
+    this.node = h(
+      'div',
+      {},
+      this.summary,
+      this.alertRows.node,
+      this.conditionRows.node,
+      this.eventRows.node
+    );
+  }
+
+  /** Write what is known now. */
+  update(): void {
+    const alerts = this.findAlerts();
+    const conditions = this.findConditions();
+    const events = this.findEvents();
+    this.alertRows.show(alerts);
+    this.conditionRows.show(conditions);
+    this.eventRows.show(events);
+    setText(this.summary, this.summaryWords(alerts.length));
+  }
+
+  private summaryWords(count: number): string {
+    const { phase } = this.stream.connection.status;
+    if (phase !== 'open') {
+      return 'Not known while there is no connection.';
+    }
+    if (!this.alerts.known) {
+      return 'This server has told of no alert rules.';
+    }
+    return count === 0
+      ? 'No alert holds now.'
+      : `${count} alert${count === 1 ? '' : 's'} now.`;
+  }
+
+  private findAlerts(): Finding[] {
+    return this.alerts.list().map(alert => ({
+      id: alert.id,
+      severity: alert.severity,
+      title: clip(alert.title, 120),
+      text: clip(alert.text, 400),
+      origin: `${this.where(alert.device)}since ${clock(alert.since_ms)}`
+    }));
+  }
+
+  private findConditions(): Finding[] {
+    const { store, statements } = this.stream;
+    return store.devices.flatMap(device =>
+      statements.health(device).map(({ name, severity, sentence }) => ({
+        id: `${device.id} ${name}`,
+        severity,
+        title: '',
+        text: clip(sentence, 300),
+        origin: deviceLabel(device)
+      }))
+    );
+  }
+
+  private findEvents(): Finding[] {
+    return this.stream.statements
+      .events()
+      .slice(0, MOST_EVENTS)
+      .map(event => ({
+        id: `${event.device} ${event.time_ms} ${event.kind} ${event.code}`,
+        severity: event.severity,
+        title: clip(event.title, 120),
+        text: clip(`${event.meaning} ${event.remedy}`, 500),
+        origin: `${this.where(event.device)}${clock(event.time_ms)}`
+      }));
+  }
+
+  private where(id: string | null): string {
+    const device = this.stream.store.devices.find(each => each.id === id);
+    return device === undefined ? '' : `${deviceLabel(device)}, `;
+  }
+
+  /** Changes only when their number does, so it can be read out. */
+  private readonly summary = h('p', { class: 'wb-note', role: 'status' });
+  private readonly alertRows = findings('Alerts');
+  private readonly conditionRows = findings('Clocks in the last minute');
+  private readonly eventRows = findings('Events');
+}
+
+function findings(label: string): KeyedList<Finding> {
+  return new KeyedList<Finding>(
+    h('ul', { class: 'wb-list wb-findings', 'aria-label': label }),
+    ({ id }) => id,
+    () => new FindingRow()
+  );
+}
+
+/** A severity is told in words too: colour alone tells not everybody. */
+const SEVERITIES: Record<Severity, string> = {
+  fault: 'Fault',
+  warning: 'Warning',
+  normal: 'Normal'
+};
+
+class FindingRow implements Row<Finding> {
+  update({ severity, title, text, origin }: Finding): void {
+    this.node.dataset['severity'] = severity;
+    setText(this.severity, SEVERITIES[severity] ?? clip(severity, 20));
+    setText(this.title, title);
+    setText(this.text, text);
+    setText(this.origin, origin);
+  }
+
+  private readonly severity = h('span', { class: 'wb-severity' });
+  private readonly title = h('strong', {});
+  private readonly text = h('p', {});
+  private readonly origin = h('span', { class: 'wb-note' });
+  readonly node = h(
+    'li',
+    { class: 'wb-finding' },
+    h('div', {}, this.severity, ' ', this.title, ' ', this.origin),
+    this.text
+  );
+}

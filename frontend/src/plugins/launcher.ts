@@ -1,0 +1,40 @@
+/** The tiles of the launcher: the dashboard, and the tour where it is at hand. */
+
+import type {
+  JupyterFrontEnd,
+  JupyterFrontEndPlugin
+} from '@jupyterlab/application';
+import { ICommandPalette } from '@jupyterlab/apputils';
+import { PageConfig } from '@jupyterlab/coreutils';
+import { ILauncher } from '@jupyterlab/launcher';
+import { gpuIcon } from '../icon';
+import { CATEGORY, OPEN_DASHBOARD, OPEN_TOUR } from '../tokens';
+
+/** Where `warpbook up` puts it. */
+const TOUR = 'warpbook-tour.ipynb';
+
+export const launcherPlugin: JupyterFrontEndPlugin<void> = {
+  id: 'warpbook:launcher',
+  description: 'GPU tiles in the launcher.',
+  autoStart: true,
+  optional: [ILauncher, ICommandPalette],
+  activate: (
+    app: JupyterFrontEnd,
+    launcher: ILauncher | null,
+    palette: ICommandPalette | null
+  ) => {
+    launcher?.add({ command: OPEN_DASHBOARD, category: CATEGORY, rank: 0 });
+    // said by `warpbook up`, which puts the tour there
+    if (PageConfig.getOption('warpbookOpenDashboard') !== 'true') {
+      return;
+    }
+    app.commands.addCommand(OPEN_TOUR, {
+      label: 'GPU Tour',
+      caption: 'A notebook that shows what warpbook does',
+      icon: gpuIcon,
+      execute: () => app.commands.execute('docmanager:open', { path: TOUR })
+    });
+    palette?.addItem({ command: OPEN_TOUR, category: CATEGORY });
+    launcher?.add({ command: OPEN_TOUR, category: CATEGORY, rank: 1 });
+  }
+};
