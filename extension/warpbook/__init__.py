@@ -27,7 +27,7 @@ def __getattr__(name: str) -> Any:
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """`%load_ext warpbook`: register `%gpu` and `%%gpuprof`."""
+    """`%load_ext warpbook`: register the magics."""
     from warpbook.kernel.magics import load
 
     load(shell)

@@ -18,13 +18,14 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from keyword import iskeyword
-from typing import Any, Literal
+from typing import Any
 
 from IPython.core.error import UsageError
 from IPython.core.magic import no_var_expand
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 from IPython.display import display
 
+from warpbook.kernel.cell import cell_status, cell_title
 from warpbook.kernel.profile import Notice, Profile
 from warpbook.kernel.server_link import LinkError, NoServer, ServerLink
 from warpbook.kernel.where import kernel_id, notebook_path
@@ -33,7 +34,6 @@ from warpbook_monitors.trace.cell_profile import CellProfile
 from warpbook_monitors.trace.errors import CaptureFailed, TraceError
 
 _FIRST_LINE = re.compile(r"%%gpuprof(?=\s|$)(.*)")
-_MAX_TITLE_LENGTH = 200
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ class CellProfiler:
         options = _options_of(lines)
         if options is not None:
             cell_id = getattr(info, "cell_id", None)
-            self._session = _begin(options, _title(lines[1:]), cell_id)
+            self._session = _begin(options, cell_title(lines[1:]), cell_id)
 
     def after_cell(self, result: Any) -> None:
         """Stop, show the report and hand it to the server."""
@@ -135,7 +135,7 @@ class CellProfiler:
         options = parse_options(line)
         if self._session is not None or self._is_nested:
             raise UsageError("The cell around this %%gpuprof is being profiled.")
-        session = _begin(options, _title(cell.splitlines()), None)
+        session = _begin(options, cell_title(cell.splitlines()), None)
         result = None
         self._is_nested = True
         try:
@@ -171,7 +171,7 @@ class CellProfiler:
                 title=session.title,
                 started_ms=finished.started_ms,
                 ended_ms=finished.ended_ms,
-                status=_status(result),
+                status=cell_status(result),
                 profile=finished.figures,
             )
         )
@@ -253,14 +253,3 @@ def _raising(problem: TraceError) -> Callable[[], Finished]:
         raise problem
 
     return finish
-
-
-def _title(lines: list[str]) -> str:
-    first = next((line.strip() for line in lines if line.strip()), "")
-    return first[:_MAX_TITLE_LENGTH]
-
-
-def _status(result: Any) -> Literal["ok", "error", "interrupted"]:
-    if result is None or isinstance(result.error_in_exec, KeyboardInterrupt):
-        return "interrupted"
-    return "ok" if result.error_in_exec is None else "error"

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from warpbook.kernel.gpu import Gpu
 from warpbook.kernel.gpuprof import CellProfiler
+from warpbook.kernel.gpuwatch import GpuWatch
+from warpbook.kernel.out_of_memory import OutOfMemoryWatch
 from warpbook.kernel.server_link import ServerLink
 
-_MAGICS = (("cell", "gpuprof"), ("line", "gpu"))
-#: what each shell has loaded, to take it away again
-_loaded: dict[int, CellProfiler] = {}
+_MAGICS = (("cell", "gpuprof"), ("line", "gpu"), ("line", "gpuwatch"))
+#: what each shell has loaded: how to take each hook away again
+_loaded: dict[int, tuple[Callable[[], None], ...]] = {}
 
 
 def load(shell: Any) -> None:
@@ -21,15 +24,20 @@ def load(shell: Any) -> None:
     profiler = CellProfiler(shell, link)
     shell.register_magic_function(profiler.gpuprof, "cell", "gpuprof")
     shell.register_magic_function(Gpu(link).gpu, "line", "gpu")
+    watch = GpuWatch(shell, link)
+    shell.register_magic_function(watch.gpuwatch, "line", "gpuwatch")
     profiler.install()
-    _loaded[id(shell)] = profiler
+    out_of_memory = OutOfMemoryWatch(shell, link)
+    out_of_memory.install()
+    _loaded[id(shell)] = (profiler.remove, out_of_memory.remove, watch.turn_off)
 
 
 def unload(shell: Any) -> None:
     """Unregister everything that `load` registered."""
-    profiler = _loaded.pop(id(shell), None)
-    if profiler is None:
+    removals = _loaded.pop(id(shell), None)
+    if removals is None:
         return
-    profiler.remove()
+    for remove in removals:
+        remove()
     for kind, name in _MAGICS:
         shell.magics_manager.magics[kind].pop(name, None)

@@ -10,6 +10,7 @@ import http.client
 import os
 import sys
 from collections.abc import Mapping
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
@@ -21,12 +22,22 @@ from warpbook.protocol import (
     MAX_REPORT_BYTES,
     PROTOCOL_VERSION,
     CellReport,
+    CellRun,
+    OutOfMemory,
+    PostMortem,
+    Receipt,
     StateNow,
 )
+
+_T = TypeVar("_T")
 
 _TIMEOUT_S = 2.0
 #: the first state waits until the server has opened the GPUs
 _STATE_TIMEOUT_S = 40.0
+#: a receipt waits until the GPUs were read once more after the cell
+_RECEIPT_TIMEOUT_S = 5.0
+#: a driver that hangs is given up earlier
+_HOLDERS_TIMEOUT_S = 10.0
 
 
 class LinkError(Exception):
@@ -65,6 +76,48 @@ class ServerLink:
         if status != 204:
             raise LinkError(_refused(status, body))
 
+    def watch(self, kernel_id: str, on: bool) -> None:
+        """Say whether this kernel's cells want receipts from now on.
+
+        Raises:
+            NoServer: there is nobody to tell.
+            LinkError: the server can't give any.
+        """
+        asked = {"protocol": PROTOCOL_VERSION, "kernel_id": kernel_id, "on": on}
+        status, body = self._request("POST", "/v1/watch", msgspec.json.encode(asked))
+        if status == 409:
+            self.check_version()
+        if status != 204:
+            raise LinkError(_refused(status, body))
+
+    def receipt(self, run: CellRun) -> Receipt:
+        """Ask what a cell took.
+
+        Raises:
+            NoServer: there is nobody to ask.
+            LinkError: the server's answer can't be used.
+        """
+        status, body = self._request(
+            "POST", "/v1/cells", msgspec.json.encode(run), _RECEIPT_TIMEOUT_S
+        )
+        if status == 409:
+            self.check_version()
+        return _read(status, body, Receipt)
+
+    def post_mortem(self, told: OutOfMemory) -> PostMortem:
+        """Tell that memory ran out, and ask who held what.
+
+        Raises:
+            NoServer: there is nobody to ask.
+            LinkError: the server's answer can't be used.
+        """
+        status, body = self._request(
+            "POST", "/v1/out-of-memory", msgspec.json.encode(told), _HOLDERS_TIMEOUT_S
+        )
+        if status == 409:
+            self.check_version()
+        return _read(status, body, PostMortem)
+
     def state(self) -> StateNow:
         """Ask for the newest frame.
 
@@ -74,14 +127,7 @@ class ServerLink:
         """
         self.check_version()
         status, body = self._request("GET", "/v1/state", timeout_s=_STATE_TIMEOUT_S)
-        if status != 200:
-            raise LinkError(_refused(status, body))
-        try:
-            return msgspec.json.decode(body, type=StateNow)
-        except msgspec.MsgspecError as problem:
-            raise LinkError(
-                f"The Jupyter server's answer can't be read ({problem}). {_SAME}"
-            ) from None
+        return _read(status, body, StateNow)
 
     def check_version(self) -> None:
         """See whether the server speaks this kernel's protocol.
@@ -146,6 +192,17 @@ def _other_version(server: _Spoken) -> str:
 
 
 _SAME = "Install the same warpbook for the server and for this kernel."
+
+
+def _read(status: int, body: bytes, kind: type[_T]) -> _T:
+    if status != 200:
+        raise LinkError(_refused(status, body))
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except msgspec.MsgspecError as problem:
+        raise LinkError(
+            f"The Jupyter server's answer can't be read ({problem}). {_SAME}"
+        ) from None
 
 
 def _spoken(body: bytes) -> _Spoken:

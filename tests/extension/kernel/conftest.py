@@ -3,7 +3,7 @@
 import atexit
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -13,12 +13,18 @@ import msgspec
 import pytest
 from IPython.core.displaypub import CapturingDisplayPublisher
 from IPython.core.interactiveshell import InteractiveShell
+from jupyter_client.blocking import BlockingKernelClient
+from jupyter_client.manager import KernelManager
 from traitlets.config import Config
 
 from warpbook.protocol import (
     ENV_INGEST_SECRET,
     ENV_INGEST_URL,
+    PROTOCOL_VERSION,
     CellReport,
+    CellRun,
+    DeviceReceipt,
+    Receipt,
     StateNow,
 )
 
@@ -43,11 +49,23 @@ def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     InteractiveShell.clear_instance()
 
 
+TIMEOUT_S = 120
+
+
 @dataclass
 class Ingest:
     """Stands for the server's ingest: answers as told, remembers what came."""
 
     reports: list[CellReport] = field(default_factory=list)
+    runs: list[CellRun] = field(default_factory=list)
+    #: whether each kernel wanted receipts when it last said so
+    watching: dict[str, bool] = field(default_factory=dict)
+    #: what a receipt says; its devices are those that the test wants
+    line: str = "the receipt"
+    devices: tuple[DeviceReceipt, ...] = ()
+    previous: Receipt | None = None
+    #: receipts wait for it
+    may_answer: threading.Event = field(default_factory=threading.Event)
     authorization: list[str | None] = field(default_factory=list)
     status: int = 204
     message: str = ""
@@ -61,18 +79,36 @@ class Ingest:
 @pytest.fixture
 def ingest(monkeypatch: pytest.MonkeyPatch, shell: Any) -> Iterator[Ingest]:
     remembered = Ingest()
+    remembered.may_answer.set()
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
             remembered.authorization.append(self.headers["Authorization"])
-            if remembered.status == 204:
+            if remembered.status != 204:
+                message = json.dumps({"message": remembered.message}).encode()
+                self.answer(remembered.status, message)
+            elif self.path == "/v1/watch":
+                asked = json.loads(body)
+                assert asked["protocol"] == PROTOCOL_VERSION
+                remembered.watching[asked["kernel_id"]] = asked["on"]
+                self.answer(204, b"")
+            elif self.path == "/v1/cells":
+                run = msgspec.json.decode(body, type=CellRun)
+                remembered.runs.append(run)
+                remembered.may_answer.wait(TIMEOUT_S)
+                receipt = Receipt(
+                    run,
+                    run.ended_ms - run.started_ms,
+                    remembered.devices,
+                    remembered.line,
+                    remembered.previous,
+                )
+                self.answer(200, msgspec.json.encode(receipt))
+            else:
                 report = msgspec.json.decode(body, type=CellReport)
                 remembered.reports.append(report)
                 self.answer(204, b"")
-            else:
-                message = json.dumps({"message": remembered.message}).encode()
-                self.answer(remembered.status, message)
 
         def do_GET(self) -> None:
             self.answer(200, remembered.state)
@@ -93,6 +129,97 @@ def ingest(monkeypatch: pytest.MonkeyPatch, shell: Any) -> Iterator[Ingest]:
     thread = threading.Thread(target=server.serve_forever, args=(0.02,))
     thread.start()
     yield remembered
+    remembered.may_answer.set()
     server.shutdown()
     thread.join()
     server.server_close()
+
+
+class Kernel:
+    """A kernel with warpbook loaded."""
+
+    def __init__(self, manager: KernelManager, client: BlockingKernelClient) -> None:
+        self.manager, self.client = manager, client
+        #: id of the message that asked for the newest cell
+        self.newest = ""
+        #: outputs that were changed later, in order: the cell's id, and the text
+        self.changes: list[tuple[str, str]] = []
+
+    def start(self, code: str) -> str:
+        """Have a cell run and don't wait; give its id."""
+        client = self.client
+        message = client.session.msg(
+            "execute_request",
+            {
+                "code": code,
+                "silent": False,
+                "store_history": True,
+                # the next cell runs although this one fails
+                "stop_on_error": False,
+            },
+            metadata={"cellId": "cell-1"},
+        )
+        client.shell_channel.send(message)
+        self.newest = message["header"]["msg_id"]
+        return self.newest
+
+    def hear(self) -> dict[str, Any]:
+        """Give the next message that is for everybody."""
+        came: dict[str, Any] = self.client.get_iopub_msg(timeout=TIMEOUT_S)
+        if came["msg_type"] == "update_display_data":
+            data = came["content"]["data"]
+            change = (came["parent_header"]["msg_id"], data["text/plain"])
+            self.changes.append(change)
+        return came
+
+    def changed(self, cell: str) -> str:
+        """Wait until a cell's output was changed; give the text."""
+        while True:
+            for changed, text in self.changes:
+                if changed == cell:
+                    return text
+            self.hear()
+
+    def run(
+        self, code: str, on_output: Callable[[str], None] | None = None
+    ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        """Run a cell; give its reply and its outputs."""
+        client = self.client
+        wanted = self.start(code)
+        outputs = []
+        while True:
+            came = self.hear()
+            if came["parent_header"].get("msg_id") != wanted:
+                continue
+            content = came["content"]
+            if came["msg_type"] == "status" and content["execution_state"] == "idle":
+                break
+            if came["msg_type"] in ("stream", "display_data", "execute_result"):
+                outputs.append(content)
+            if came["msg_type"] == "stream" and on_output is not None:
+                on_output(content["text"])
+        while True:
+            reply = client.get_shell_msg(timeout=TIMEOUT_S)
+            if reply["parent_header"].get("msg_id") == wanted:
+                return reply["content"], outputs
+
+    def interrupt(self, text: str) -> None:
+        if "go" in text:
+            self.manager.interrupt_kernel()
+
+
+@pytest.fixture
+def kernel(ingest: Any, tmp_path: Path) -> Iterator[Kernel]:
+    # as a Jupyter server names the file
+    connection_file = tmp_path / "kernel-0a1b-2c.json"
+    manager = KernelManager(kernel_name="python3", connection_file=str(connection_file))
+    manager.start_kernel()
+    client = manager.client()
+    client.start_channels()
+    client.wait_for_ready(timeout=TIMEOUT_S)
+    started = Kernel(manager, client)
+    started.run("%load_ext warpbook")
+    yield started
+    client.stop_channels()
+    manager.shutdown_kernel(now=True)
+    manager.cleanup_resources()

@@ -1,0 +1,150 @@
+"""`%gpuwatch`: one line under each cell, what the cell took on the GPU.
+
+In the cell's way are only two looks at the clock and at torch's own counts, and
+one small output. The server has the readings; a thread asks it for the rest.
+"""
+
+# IPython's decorators have no types
+# mypy: disallow-untyped-decorators=False
+from __future__ import annotations
+
+import atexit
+import time
+import uuid
+from dataclasses import dataclass
+from typing import Any
+
+from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
+from IPython.display import display
+
+from warpbook.kernel.allocator import Retries, begin_cell, end_cell
+from warpbook.kernel.cell import cell_status, cell_title
+from warpbook.kernel.handover import Handover, Pending
+from warpbook.kernel.late_output import LateOutput
+from warpbook.kernel.receipt_line import wall_line
+from warpbook.kernel.server_link import LinkError, ServerLink
+from warpbook.kernel.where import kernel_id, notebook_path
+from warpbook.protocol import PROTOCOL_VERSION, CellRun
+
+#: a kernel that ends waits so long for the receipts that are still on their way
+_AT_EXIT_S = 0.5
+
+_ON = (
+    "On: from the next cell on, one line under each says what it took on the GPU. "
+    "torch's peak memory counts anew in each cell. %gpuwatch off ends it."
+)
+
+
+@dataclass(frozen=True)
+class Running:
+    """A cell that runs now."""
+
+    source: str
+    cell_id: str | None
+    retries: Retries
+    started_ms: float
+    started_ns: int
+
+
+class GpuWatch:
+    """Watches the cells of one IPython shell while it is on."""
+
+    def __init__(self, shell: Any, link: ServerLink) -> None:
+        """Take the shell; nothing is hooked yet."""
+        self._shell = shell
+        self._link = link
+        self._handover: Handover | None = None
+        self._running: Running | None = None
+
+    @magic_arguments()
+    @argument(
+        "state",
+        nargs="?",
+        choices=("on", "off", "status"),
+        default="status",
+        help="on, off, or what is the case now.",
+    )
+    def gpuwatch(self, line: str) -> None:
+        """Show one line under each cell: what it took on the GPU."""
+        state = parse_argstring(GpuWatch.gpuwatch, line).state
+        if state == "on":
+            self._tell(self.turn_on())
+        elif state == "off":
+            self.turn_off()
+            self._tell("Off: cells get no line.")
+        elif self._handover is None:
+            self._tell("Off. %gpuwatch on shows one line under each cell.")
+        else:
+            self._tell(self._handover.trouble or _ON)
+
+    def turn_on(self) -> str:
+        """Watch the cells from the next on; give what to tell the person."""
+        if self._handover is None:
+            try:
+                self._handover = Handover(self._link, kernel_id(self._shell))
+            except LinkError as problem:
+                return f"Off: the figures come from the Jupyter server. {problem}"
+            self._shell.events.register("pre_run_cell", self.before_cell)
+            self._shell.events.register("post_run_cell", self.after_cell)
+            atexit.register(self._at_exit)
+        return _ON
+
+    def turn_off(self) -> None:
+        """Watch no more; receipts that are on their way still come."""
+        handover, self._handover = self._handover, None
+        self._running = None
+        if handover is not None:
+            self._shell.events.unregister("pre_run_cell", self.before_cell)
+            self._shell.events.unregister("post_run_cell", self.after_cell)
+            atexit.unregister(self._at_exit)
+            handover.stop()
+
+    def before_cell(self, info: Any) -> None:
+        """Note when the cell begins, and let torch's peaks begin there."""
+        if self._running is None:
+            self._running = Running(
+                source=info.raw_cell,
+                cell_id=getattr(info, "cell_id", None),
+                retries=begin_cell(),
+                started_ms=time.time_ns() / 1e6,
+                started_ns=time.perf_counter_ns(),
+            )
+
+    def after_cell(self, result: Any) -> None:
+        """Note when it ended, show that, and have its receipt asked for."""
+        ended_ns = time.perf_counter_ns()
+        running, handover = self._running, self._handover
+        if running is None or handover is None:
+            return
+        # after an interrupt the result has an info of its own, so the source decides
+        if result is not None and result.info.raw_cell != running.source:
+            return
+        self._running = None
+        if result is not None and result.error_before_exec is not None:
+            # a cell that did not compile did nothing
+            return
+        run = CellRun(
+            id=str(uuid.uuid4()),
+            protocol=PROTOCOL_VERSION,
+            kernel_id=kernel_id(self._shell),
+            notebook=notebook_path(),
+            cell_id=running.cell_id,
+            execution_count=getattr(result, "execution_count", None),
+            title=cell_title(running.source.splitlines()),
+            started_ms=running.started_ms,
+            ended_ms=running.started_ms + (ended_ns - running.started_ns) / 1e6,
+            status=cell_status(result),
+            allocators=end_cell(running.retries),
+        )
+        output = None
+        if not handover.trouble:
+            output = LateOutput(self._shell, wall_line(run))
+        handover.hand_in(Pending(run, output))
+
+    def _at_exit(self) -> None:
+        if self._handover is not None:
+            self._handover.stop(_AT_EXIT_S)
+
+    @staticmethod
+    def _tell(text: str) -> None:
+        display({"text/plain": text}, raw=True)

@@ -1,0 +1,82 @@
+"""Hands the runs of cells to the server and shows its receipts, on a thread."""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import threading
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from warpbook.kernel.allocator import gpu_uuid
+from warpbook.kernel.late_output import LateOutput
+from warpbook.kernel.receipt_line import no_receipt, receipt_line
+from warpbook.kernel.server_link import LinkError, ServerLink
+from warpbook.protocol import CellRun
+
+
+@dataclass(frozen=True)
+class Pending:
+    """A cell that ran and whose receipt is not there yet."""
+
+    run: CellRun
+    #: where the receipt goes; None while the server does not answer
+    output: LateOutput | None
+
+
+class Handover:
+    """From `%gpuwatch on` to `%gpuwatch off`."""
+
+    def __init__(self, link: ServerLink, kernel_id: str) -> None:
+        """Have the server read the GPUs from now on.
+
+        Raises:
+            LinkError: it can't give receipts.
+        """
+        #: why the newest cell has no receipt; empty if all is well
+        self.trouble = ""
+        self._link = link
+        self._kernel_id = kernel_id
+        self._pending: queue.SimpleQueue[Pending | None] = queue.SimpleQueue()
+        link.watch(kernel_id, on=True)
+        self._thread = threading.Thread(
+            target=self._work, name="warpbook-receipts", daemon=True
+        )
+        self._thread.start()
+
+    def hand_in(self, pending: Pending) -> None:
+        """Have the receipt asked for; returns at once."""
+        self._pending.put(pending)
+
+    def stop(self, wait_s: float = 0.0) -> None:
+        """End when the receipts that are still wanted have come."""
+        self._pending.put(None)
+        self._thread.join(wait_s)
+
+    def _work(self) -> None:
+        while (pending := self._pending.get()) is not None:
+            if self.trouble and not self._pending.empty():
+                # a server that lets each cell wait: the newest is enough to try
+                continue
+            try:
+                receipt = self._link.receipt(_with_uuids(pending.run))
+            except LinkError as problem:
+                self._tell_once(pending, str(problem))
+                continue
+            self.trouble = ""
+            if pending.output is not None:
+                pending.output.update(receipt_line(receipt))
+        with contextlib.suppress(LinkError):
+            self._link.watch(self._kernel_id, on=False)
+
+    def _tell_once(self, pending: Pending, problem: str) -> None:
+        if pending.output is not None and not self.trouble:
+            pending.output.update(no_receipt(pending.run, problem))
+        self.trouble = problem
+
+
+def _with_uuids(run: CellRun) -> CellRun:
+    """Name the GPUs; it takes too long for the time between two cells."""
+    named = [replace(each, uuid=gpu_uuid(each.index)) for each in run.allocators]
+    return replace(run, allocators=tuple(named))

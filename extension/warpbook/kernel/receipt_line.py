@@ -1,0 +1,69 @@
+"""The one line under a cell, as text and as HTML."""
+
+from __future__ import annotations
+
+from html import escape
+
+from warpbook.kernel.late_output import Bundle
+from warpbook.protocol import CellRun, DeviceReceipt, Receipt
+from warpbook_monitors import units
+from warpbook_monitors.plain_text import joined
+
+#: below this share of the time a GPU is at rest: clocks and displays tick on it
+_AT_REST_RATIO = 0.01
+_LONGEST_LINE = 600
+_STYLE = "font-size: 85%; opacity: 0.7"
+
+
+def wall_line(run: CellRun) -> Bundle:
+    """Say what the kernel knows by itself, until the receipt comes."""
+    return _bundle(units.duration(run.ended_ms - run.started_ms))
+
+
+def no_receipt(run: CellRun, why: str) -> Bundle:
+    """Say why there will be none; the cells after this one have no line."""
+    wall = units.duration(run.ended_ms - run.started_ms)
+    return _bundle(f"{wall} · No receipts for now. {why}")
+
+
+def receipt_line(receipt: Receipt) -> Bundle:
+    """Say what the cell took, and what it took the time before."""
+    if _left_gpus_alone(receipt):
+        return _bundle(f"{units.duration(receipt.wall_ms)} · GPU at rest")
+    before = receipt.previous
+    return _bundle(receipt.line + ("" if before is None else f" · {_figures(before)}"))
+
+
+def _left_gpus_alone(receipt: Receipt) -> bool:
+    """Whether nothing says that the cell, or anybody, used a GPU meanwhile."""
+    if receipt.cell.allocators or not receipt.devices:
+        return False
+    return all(map(_is_at_rest, receipt.devices))
+
+
+def _is_at_rest(device: DeviceReceipt) -> bool:
+    busiest = [
+        device.span.metrics[name].most
+        for name in ("sm_active_ratio", "gpu_utilization_ratio")
+        if name in device.span.metrics
+    ]
+    # without a reading nobody knows
+    return bool(busiest) and all(
+        most is not None and most < _AT_REST_RATIO for most in busiest
+    )
+
+
+def _figures(before: Receipt) -> str:
+    """The run before, in the figures that compare."""
+    said = [units.duration(before.wall_ms)]
+    energies = [device.span.energy_joules for device in before.devices]
+    known = [energy for energy in energies if energy is not None]
+    if known and len(known) == len(energies):
+        said.append(f"{sum(known):,.0f} J")
+    return f"before: {', '.join(said)}"
+
+
+def _bundle(line: str) -> Bundle:
+    text = joined([line[:_LONGEST_LINE]])
+    html = f'<div class="warpbook-receipt" style="{_STYLE}">{escape(text)}</div>'
+    return {"text/plain": text, "text/html": html}
