@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from pathlib import PurePath
 
 from msgspec.structs import replace
 
@@ -110,9 +111,14 @@ class Attribution:
         )
 
     def _program(self, process: GpuProcess, owner: SystemProcess) -> Holder:
+        name = owner.name
+        # a kernel of another Jupyter server, or what one started
+        notebook = environment(owner.pid).get("JPY_SESSION_NAME")
+        if notebook:
+            name = f"{name}, from {bounded(PurePath(notebook).name)}"
         return Holder(
             kind="program",
-            name=owner.name,
+            name=name,
             used_bytes=process.used_bytes,
             pids=(owner.pid,),
             user=self._hub_user or owner.user,

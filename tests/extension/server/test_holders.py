@@ -194,6 +194,15 @@ class TestUnderAHub:
         assert "bob" not in json.dumps(told)
 
 
+async def test_a_kernel_of_another_server_names_its_notebook(holders, stub) -> None:
+    there = {**os.environ, "JPY_SESSION_NAME": "/home/me/other.ipynb"}
+    with program(env=there) as pid:
+        stub.hold(0, (pid, GIB))
+        (told,) = (await holders())[GPU]["holders"]
+    assert told["kind"] == "program"
+    assert told["name"].endswith(", from other.ipynb")
+
+
 async def test_sizes_that_the_driver_keeps_are_unknown(holders, stub) -> None:
     with program() as ours:
         stub.hold(0, (ours, 2**64 - 1))
@@ -226,17 +235,22 @@ async def test_a_driver_that_hangs_on_one_gpu_hides_only_that(holders, stub) -> 
 
 
 async def test_torchs_count_is_shown_until_the_kernel_is_another(
-    ask, holders, notebook, stub, watch, jp_serverapp
+    ask, connect, holders, notebook, stub, watch, jp_serverapp
 ) -> None:
     kernel_id, pid = await notebook("torch.ipynb")
     stub.hold(0, (pid, 10 * GIB))
     await holders()
     uuid = GPU.removeprefix("gpu:GPU-")  # as CUDA writes it
-    count = Allocator(0, uuid, 6 * GIB, 9 * GIB, 8 * GIB, 0)
+    count = Allocator(0, uuid, 6 * GIB, 16 * GIB, 8 * GIB, 0)
     watch.note_allocators(kernel_id, [count])
     (told,) = (await holders())[GPU]["holders"]
     assert told["allocated_bytes"] == 6 * GIB
-    assert told["reserved_bytes"] == 9 * GIB
+    assert told["reserved_bytes"] == 16 * GIB
+    client = await connect()
+    await client.subscribe()
+    said = ""
+    while "torch keeps 10.0 GiB of it in reserve" not in said:
+        said = (await client.next("outlook"))["devices"][GPU]["sentence"]
     await ask("api", "kernels", kernel_id, "restart", method="POST", body={})
     restarted = jp_serverapp.kernel_manager.get_kernel(kernel_id).provisioner.pid
     assert restarted != pid
