@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from warpbook.kernel.plain_text import aligned, joined
 from warpbook.kernel.report import Table, headline, tables
+from warpbook_monitors.plain_text import aligned, joined
 from warpbook_monitors.trace.cell_profile import CellProfile
 
 _NAME_WIDTH = 52

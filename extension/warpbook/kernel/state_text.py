@@ -8,11 +8,11 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from warpbook.kernel.holder_text import holder_lines, indented
-from warpbook.kernel.plain_text import aligned, joined
 from warpbook.protocol import StateNow
 from warpbook_monitors import units
 from warpbook_monitors.frames import Device, Reading
 from warpbook_monitors.metrics import UTILIZATION_NOTE
+from warpbook_monitors.plain_text import aligned, joined
 
 #: Columns of the table, narrow enough for half a screen.
 _COLUMNS = {

@@ -82,10 +82,15 @@ class _Gpu(Struct):
     shared: int | None = field(name="sharedMemPerMultiprocessor", default=None)
 
 
+class _Distributed(Struct):
+    rank: int | None = None
+
+
 class _File(Struct):
     events: list[_Event] = field(name="traceEvents")
     base_ns: _Base = field(name="baseTimeNanoseconds", default=0)
     gpus: tuple[_Gpu, ...] = field(name="deviceProperties", default=())
+    distributed: _Distributed | None = field(name="distributedInfo", default=None)
 
 
 def read_chrome_trace(path: str) -> tuple[Columns, Run]:
@@ -185,7 +190,7 @@ def _interned(
         place = places.get(text)
         if place is None:
             place = NONE
-            with contextlib.suppress(msgspec.MsgspecError):
+            with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError):
                 parsed.append(parse(text))
                 place = len(parsed) - 1
             places[text] = place
@@ -248,6 +253,7 @@ def _run(columns: Columns, trace: _File) -> Run:
         code_end_ns=code_end_ns,
         end_ns=end_ns,
         gpu_name=", ".join(used) or (names[0] if names else None),
+        rank=trace.distributed.rank if trace.distributed else None,
         gpus=tuple(map(_limits, trace.gpus)),
         cuda_used=bool(names),
     )

@@ -264,7 +264,7 @@ def _occupancy(kernels: Columns, run: Run) -> float | None:
         if ratio is not None:
             weighted += ratio * time_ns
             total += time_ns
-    return weighted / total if total else None
+    return float(weighted / total) if total else None
 
 
 def _copies(copies: Columns) -> tuple[CopyTotal, ...]:

@@ -32,6 +32,8 @@ class Run:
     first_start_ms: float | None = None
     #: the GPUs' names; None where events of a GPU could not have been recorded
     gpu_name: str | None = None
+    #: of a distributed job, where known
+    rank: int | None = None
     #: by the GPU's index, as far as known
     gpus: tuple[GpuLimits, ...] = ()
     #: the code had CUDA set up, so its trace must hold at least one CUDA call

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from warpbook_monitors.trace.analysis import analyse
 from warpbook_monitors.trace.chrome import read_chrome_trace
 from warpbook_monitors.trace.errors import TraceFileError
+from warpbook_monitors.trace.report import report
 
 TRACE = Path(__file__).parents[2] / "data" / "traces" / "matmul_bf16.json.gz"
 KERNEL = {
@@ -104,6 +104,6 @@ def test_a_flipped_byte_gives_figures_or_a_typed_error(
     path = tmp_path / "flipped.json"
     path.write_bytes(content)
     try:
-        analyse(*read_chrome_trace(str(path)))
+        report(*read_chrome_trace(str(path)))
     except TraceFileError:
         pass

@@ -14,6 +14,7 @@ import pytest
 from warpbook_monitors.trace.analysis import analyse
 from warpbook_monitors.trace.cell_profile import CellProfile, CopyRow
 from warpbook_monitors.trace.chrome import read_chrome_trace
+from warpbook_monitors.trace.report import report
 
 TRACES = Path(__file__).parents[2] / "data" / "traces"
 ON_GPU = ("kernel", "gpu_memcpy", "gpu_memset")
@@ -134,3 +135,49 @@ def test_the_profilers_buffer_request_is_nobodys_operator() -> None:
     assert self_ms == pytest.approx(
         operators / 1e6 - sum(e["dur"] for e in overhead) / 1e3
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "words"),
+    [
+        # five 8192 products of bf16 fill the window; nothing waits
+        ("matmul_bf16", "compute-bound", "tensor cores"),
+        # nothing but copies from pinned memory, at the bus's rate
+        ("pinned_h2d", "transfer-bound", "pinned already"),
+        # 800 launches of 1 µs kernels: the host is 10 times slower than the GPU
+        ("tiny_kernels", "launch-bound", "one by one"),
+        # the same in a CUDA graph: no launch is in the way, the kernels are too small
+        ("graph_replay", "launch-bound", "too small"),
+        # FP32 matrix products on FP32 cores, 67 TFLOP/s where bf16 has 989
+        ("train_fp32", "compute-bound", "FP32 cores"),
+        # half of the window computes on tensor cores; a third waits for the all-reduce
+        ("ddp_rank0", "compute-bound", "tensor cores"),
+    ],
+)
+def test_the_verdict_is_an_experts(name: str, kind: str, words: str) -> None:
+    found = report(*read_chrome_trace(str(TRACES / f"{name}.json.gz")))
+    assert found.verdict.kind == kind
+    assert words in found.verdict.sentence
+    assert found.completeness.lost == 0
+    # the profiler's own set-up takes 1.4 to 2.6 ms of each of these windows
+    assert found.completeness.profiler_ns > 1_000_000
+
+
+def test_half_the_time_of_a_distributed_step_is_exposed_communication() -> None:
+    found = report(*read_chrome_trace(str(TRACES / "ddp_rank0.json.gz")))
+    assert found.rank == 0
+    causes = {each.kind: each.share for each in found.findings}
+    assert causes["communication-bound"] == pytest.approx(0.29, abs=0.01)
+
+
+def test_arithmetic_from_shapes_meets_the_measured_rate() -> None:
+    found = report(*read_chrome_trace(str(TRACES / "matmul_bf16.json.gz"))).metrics
+    assert found.flops == 5 * 2 * 8192**3
+    # 770 to 815 TFLOP/s were measured without a profiler
+    assert found.flops / found.compute_ns / 1e3 == pytest.approx(800, rel=0.05)
+
+
+def test_occupancy_where_upstream_says_zero() -> None:
+    found = report(*read_chrome_trace(str(TRACES / "matmul_bf16.json.gz"))).metrics
+    # 384 threads of 2048, one block: 188,636 bytes of shared memory leave no second
+    assert found.occupancy_share == pytest.approx(384 / 2048)

@@ -1,0 +1,149 @@
+"""The whole report of a trace, or of the traces of several ranks of one job."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from warpbook_monitors.trace.analysis import analyse
+from warpbook_monitors.trace.cell_profile import CopyRow, KernelRow, OperatorRow
+from warpbook_monitors.trace.columns import Columns
+from warpbook_monitors.trace.findings import Finding, Verdict, find, judge
+from warpbook_monitors.trace.metrics import Metrics, measure
+from warpbook_monitors.trace.run import Run
+
+
+class Whole(Struct, frozen=True):
+    """How much of what happened is in the trace."""
+
+    launches: int
+    #: launches whose work on the GPU was found, and the others
+    matched: int
+    lost: int
+    #: of the window, the profiler's own time
+    profiler_ns: int
+    #: what a reader must know before believing the figures
+    warnings: tuple[str, ...]
+
+
+class TraceReport(Struct, frozen=True):
+    """Everything told of one trace; names in it are the traced program's."""
+
+    #: rank in a distributed job, where the trace tells it
+    rank: int | None
+    gpu: str | None
+    verdict: Verdict
+    #: every cause, the one that explains most first
+    findings: tuple[Finding, ...]
+    metrics: Metrics
+    completeness: Whole
+    kernels: tuple[KernelRow, ...]
+    copies: tuple[CopyRow, ...]
+    operators: tuple[OperatorRow, ...]
+
+
+class Ranks(Struct, frozen=True):
+    """How the ranks of one job differ."""
+
+    #: by rank, in order; -1 where a trace does not tell it
+    ranks: tuple[int, ...]
+    #: of each rank: communication with nothing computed beside it
+    exposed_communication_ns: tuple[int, ...]
+    #: the rank that the others wait for in collectives: it communicates least
+    straggler: int | None
+    #: how much longer the rank that waits most is in communication
+    waits_ns: int
+    sentence: str
+
+
+class JobReport(Struct, frozen=True):
+    """Several ranks: the report of the slowest, and of each."""
+
+    verdict: Verdict
+    findings: tuple[Finding, ...]
+    metrics: Metrics
+    completeness: Whole
+    communication: Ranks
+    ranks: tuple[TraceReport, ...]
+
+
+#: a difference in communication below this share of the window is nobody's delay
+_STRAGGLING_SHARE = 0.05
+
+
+def report(events: Columns, run: Run) -> TraceReport:
+    """Analyse one trace."""
+    metrics = measure(events, run)
+    tables = analyse(events, run)
+    matched = tables.completeness.matched
+    findings = find(metrics)
+    return TraceReport(
+        rank=run.rank,
+        gpu=run.gpu_name,
+        verdict=judge(metrics, findings, matched),
+        findings=findings,
+        metrics=metrics,
+        completeness=Whole(
+            metrics.launches,
+            matched,
+            metrics.launches - matched,
+            metrics.idle.profiler_ns,
+            tables.completeness.warnings,
+        ),
+        kernels=tables.kernels,
+        copies=tables.copies,
+        operators=tables.operators,
+    )
+
+
+def merge(reports: Sequence[TraceReport]) -> JobReport:
+    """Put the ranks of one job beside one another."""
+    ordered = sorted(reports, key=lambda each: -1 if each.rank is None else each.rank)
+    slowest = max(ordered, key=lambda each: each.metrics.window_ns)
+    return JobReport(
+        slowest.verdict,
+        slowest.findings,
+        slowest.metrics,
+        Whole(
+            sum(each.completeness.launches for each in ordered),
+            sum(each.completeness.matched for each in ordered),
+            sum(each.completeness.lost for each in ordered),
+            max(each.completeness.profiler_ns for each in ordered),
+            tuple(
+                f"Rank {each.rank}: {warning}"
+                for each in ordered
+                for warning in each.completeness.warnings
+            ),
+        ),
+        _ranks(ordered),
+        tuple(ordered),
+    )
+
+
+def _ranks(ordered: Sequence[TraceReport]) -> Ranks:
+    numbers = tuple(-1 if each.rank is None else each.rank for each in ordered)
+    exposed = tuple(each.metrics.exposed_communication_ns for each in ordered)
+    spent = [each.metrics.communication_ns for each in ordered]
+    waits_ns = max(spent) - min(spent)
+    longest_ns = max(each.metrics.window_ns for each in ordered)
+    if not max(spent):
+        return Ranks(numbers, exposed, None, 0, "No rank communicated on its GPU.")
+    if waits_ns < _STRAGGLING_SHARE * longest_ns:
+        return Ranks(
+            numbers,
+            exposed,
+            None,
+            waits_ns,
+            "The ranks communicate about equally long: none holds the others up.",
+        )
+    straggler = numbers[spent.index(min(spent))]
+    waiting = numbers[spent.index(max(spent))]
+    return Ranks(
+        numbers,
+        exposed,
+        straggler,
+        waits_ns,
+        f"Rank {straggler} comes last to the collectives: rank {waiting} spends "
+        f"{waits_ns / 1e6:.1f} ms more in them, waiting.",
+    )

@@ -1,0 +1,103 @@
+"""`warpbook analyze` as a person runs it, on traces of a real H200."""
+
+import gzip
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from warpbook.cli.main import main
+
+TRACES = Path(__file__).parents[2] / "data" / "traces"
+
+
+def trace(name: str) -> str:
+    return str(TRACES / f"{name}.json.gz")
+
+
+def test_the_verdict_comes_first_and_the_figures_follow(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["analyze", trace("tiny_kernels")]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("launch-bound: The GPU idled 89% of the window")
+    assert any(
+        line.split()[-2:] == ["800,", "800"] for line in lines if "matched" in line
+    )
+
+
+def test_json_has_the_keys_that_others_rely_on(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["analyze", "--json", trace("pinned_h2d")]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["verdict"]["kind"] == "transfer-bound"
+    assert told["verdict"]["sentence"]
+    assert told["findings"][0]["kind"] == "transfer-bound"
+    figures = told["metrics"]
+    idle = sum(figures["idle"][f"{kind}_wait_ns"] for kind in ("host", "kernel"))
+    idle += figures["idle"]["other_ns"]
+    assert idle == figures["window_ns"] - figures["gpu_busy_ns"]
+    assert figures["tensor_core_share"] is None  # no kernel ran
+    assert figures["launches"] == 8
+    assert figures["copies"][0]["host_memory"] == "pinned"
+    assert figures["flops"] is None
+    assert (
+        told["completeness"] | {"launches": 8, "matched": 8, "lost": 0}
+        == (told["completeness"])
+    )
+
+
+def test_ranks_are_put_beside_one_another_and_the_late_one_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with gzip.open(trace("ddp_rank0")) as file:
+        late = json.load(file)
+    late["distributedInfo"]["rank"] = 1
+    for event in late["traceEvents"]:
+        # it comes later to the all-reduces, which are over sooner for it
+        if event["name"].startswith("nccl") and event.get("cat") == "kernel":
+            event["ts"] += event["dur"] * 0.8
+            event["dur"] *= 0.2
+    (tmp_path / "rank1.json").write_text(json.dumps(late))
+    traces = [str(tmp_path / "rank1.json"), trace("ddp_rank0")]
+    assert main(["analyze", "--json", *traces]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["communication"]["ranks"] == [0, 1]
+    assert told["communication"]["straggler"] == 1
+    assert [each["rank"] for each in told["ranks"]] == [0, 1]
+    assert main(["analyze", *traces]) == 0
+    assert "Rank 1 comes last to the collectives" in capsys.readouterr().out
+
+
+def test_names_in_a_trace_can_not_steer_the_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with gzip.open(trace("matmul_bf16"), "rt") as file:
+        text = file.read().replace("nvjet", "\\u001b[2Jnvjet")
+    (tmp_path / "t.json").write_text(text)
+    assert main(["analyze", str(tmp_path / "t.json")]) == 0
+    assert "\x1b" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b"[1", b"\x1f\x8b\x08broken"])
+def test_what_is_no_trace_is_told_in_one_line(
+    content: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "bad.json"
+    path.write_bytes(content)
+    assert main(["analyze", str(path)]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith(f"warpbook: {path}: ")
+    assert error.count("\n") == 1
+
+
+def test_a_trace_cut_off_in_the_middle_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "cut.json.gz"
+    shutil.copy(trace("train_fp32"), path)
+    path.write_bytes(path.read_bytes()[:-4000])
+    assert main(["analyze", str(path)]) == 1
+    assert "can't be read" in capsys.readouterr().err
