@@ -203,6 +203,28 @@ async def test_a_kernel_of_another_server_names_its_notebook(holders, stub) -> N
     assert told["name"].endswith(", from other.ipynb")
 
 
+class TestWithMig:
+    @pytest.fixture
+    def stub(self, make_stub_nvml) -> StubNvml:
+        stub = make_stub_nvml("h200")
+        stub.set(0, mig=1)
+        return stub
+
+    async def test_each_instance_has_its_own_holders(self, holders, stub) -> None:
+        with program() as ours:
+            for slot in (0, 1):
+                instance = stub.make_instance(0, slot)
+                instance.memory_used_bytes = (slot + 1) * GIB
+                instance.pid = (NOWHERE, ours)[slot]
+            told = await holders()
+            first, second = (each for id_, each in told.items() if id_[:3] == "mig")
+        assert (first["holders"], first["unattributed_bytes"]) == ([], GIB)
+        assert "a process with 1.00 GiB" in first["notes"][0]
+        assert [each["pids"] for each in second["holders"]] == [[ours]]
+        assert second["unattributed_bytes"] == 0
+        assert "see who holds the memory of each instance" in told[GPU]["notes"][0]
+
+
 async def test_sizes_that_the_driver_keeps_are_unknown(holders, stub) -> None:
     with program() as ours:
         stub.hold(0, (ours, 2**64 - 1))
