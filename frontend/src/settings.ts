@@ -2,8 +2,6 @@
 
 import type { ISettingRegistry } from '@jupyterlab/settingregistry';
 
-const WINDOWS_S: readonly unknown[] = [30, 60, 300, 600];
-
 export class Settings {
   rateHz = 10;
   windowSeconds = 60;
@@ -18,8 +16,7 @@ export class Settings {
       // overrides.json says
       const value = (name: string) => loaded.get(name).composite;
       this.rateHz = bounded(value('rate_hz'), 1, 10, 10);
-      const window = value('window_s');
-      this.windowSeconds = WINDOWS_S.includes(window) ? (window as number) : 60;
+      this.windowSeconds = bounded(value('window_s'), 30, 3600, 60);
       this.panel = value('panel') !== false;
       this.statusBar = value('status_bar') !== false;
       this.listeners.forEach(listener => listener());

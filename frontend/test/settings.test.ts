@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
+import { inspect } from 'node:util';
 import type { ISettingRegistry } from '@jupyterlab/settingregistry';
 import { Settings } from '../src/settings';
 
@@ -8,7 +9,6 @@ interface Property {
   readonly default: unknown;
   readonly minimum?: number;
   readonly maximum?: number;
-  readonly enum?: readonly unknown[];
 }
 
 const { properties } = JSON.parse(
@@ -72,19 +72,18 @@ test('the defaults of the code are those of the schema', () => {
   );
 });
 
-for (const hostile of [NaN, Infinity, -1, 0, 1e9, '5', null, {}, undefined]) {
-  test(`a setting of ${String(hostile)} stays within the schema`, async () => {
+for (const hostile of [NaN, Infinity, -1, 0, 1e9, '5', null, [], undefined]) {
+  test(`a setting of ${inspect(hostile)} stays within the schema`, async () => {
     const all = Object.keys(properties).map(name => [name, hostile]);
     const { settings } = await loadedWith(
       Object.fromEntries(all) as Record<string, unknown>
     );
     for (const [name, value] of Object.entries(read(settings))) {
-      const { minimum, maximum, enum: allowed } = properties[name] as Property;
+      const { minimum, maximum } = properties[name] as Property;
       assert.equal(typeof value, typeof properties[name]?.default, name);
       if (minimum !== undefined && maximum !== undefined) {
         assert.ok(Number(value) >= minimum && Number(value) <= maximum, name);
       }
-      assert.ok(allowed === undefined || allowed.includes(value), name);
     }
   });
 }

@@ -28,10 +28,6 @@ export class Controls {
     private readonly viewport: Viewport,
     private readonly history: History
   ) {
-    const windowSeconds = viewport.windowMs / 1000;
-    const windows = WINDOWS.some(([seconds]) => seconds === windowSeconds)
-      ? WINDOWS
-      : [[windowSeconds, duration(viewport.windowMs)] as const, ...WINDOWS];
     this.select = h(
       'select',
       {
@@ -39,22 +35,20 @@ export class Controls {
         'aria-label': 'Time window',
         change: () => viewport.setWindow(Number(this.select.value) * 1000)
       },
-      ...windows.map(([seconds, label]) =>
+      ...WINDOWS.map(([seconds, label]) =>
         h('option', { value: String(seconds) }, label)
       )
     );
-    this.select.value = String(windowSeconds);
     this.export = h(
       'select',
       {
         class: 'wb-select',
         'aria-label': 'Save all of the history',
+        title: 'Save all of the history; JSONL can be replayed',
         change: () => this.saveAll()
       },
       h('option', { value: '' }, 'Save…'),
-      ...FORMATS.map(([format, label]) =>
-        h('option', { value: format }, `Everything as ${label}`)
-      )
+      ...FORMATS.map(([format, label]) => h('option', { value: format }, label))
     );
     this.node = h(
       'div',
@@ -81,6 +75,7 @@ export class Controls {
   update(): void {
     const { following } = this.viewport;
     const { fromMs, toMs } = this.viewport.span();
+    this.writeWindow();
     setText(this.pause, following ? 'Pause' : 'Resume');
     this.pause.setAttribute('aria-pressed', String(!following));
     this.badge.hidden = following;
@@ -89,6 +84,16 @@ export class Controls {
       following ? '' : `PAUSED ${clock(fromMs)} to ${clock(toMs)}`
     );
     this.tool.setAttribute('aria-pressed', String(this.selecting));
+  }
+
+  /** The settings may ask for a window that has no entry yet. */
+  private writeWindow(): void {
+    const { windowMs } = this.viewport;
+    const seconds = String(windowMs / 1000);
+    if (![...this.select.options].some(({ value }) => value === seconds)) {
+      this.select.prepend(h('option', { value: seconds }, duration(windowMs)));
+    }
+    this.select.value = seconds;
   }
 
   /** Stand still, or go on with now. */

@@ -92,6 +92,11 @@ export class Dashboard extends Widget {
     this.demand();
   }
 
+  /** Show another length of time. */
+  setWindow(seconds: number): void {
+    this.viewport.setWindow(seconds * 1000);
+  }
+
   override dispose(): void {
     if (this.isDisposed) {
       return;

@@ -45,7 +45,15 @@ export const dashboardPlugin: JupyterFrontEndPlugin<void> = {
         return present;
       }
       const content = new Dashboard(stream, bands, settings);
-      const stop = settings.onChange(() => content.setRate(settings.rateHz));
+      let { windowSeconds } = settings;
+      const stop = settings.onChange(() => {
+        content.setRate(settings.rateHz);
+        // another setting that changes leaves the window that a person chose
+        if (settings.windowSeconds !== windowSeconds) {
+          ({ windowSeconds } = settings);
+          content.setWindow(windowSeconds);
+        }
+      });
       content.disposed.connect(stop);
       const widget = new MainAreaWidget({ content });
       widget.id = 'warpbook-dashboard';
