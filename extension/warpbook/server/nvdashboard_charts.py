@@ -15,6 +15,9 @@ from warpbook.protocol import Device, Frame
 #: bytes per second of one lane in one direction, by generation (PCI-SIG, after coding)
 _LANE_BYTES_PER_S = {1: 250e6, 2: 500e6, 3: 985e6, 4: 1969e6, 5: 3938e6, 6: 7563e6}
 
+#: bytes per second of one NVLink in one direction, by compute capability (data sheets)
+_NVLINK_BYTES_PER_S = {"7.0": 25e9, "8.0": 25e9, "9.0": 25e9, "10.0": 50e9}
+
 Values = Mapping[str, float | None]
 Sample = dict[str, Any]
 
@@ -119,15 +122,16 @@ def pci_stats(now: Now) -> Sample:
 
 
 def nvlink_throughput(now: Now) -> Sample:
-    """NVLink in bytes per second, at every rate of asking.
-
-    What the links could do is not told by NVML for all of them: the charts then scale
-    to what there is.
-    """
+    """NVLink in bytes per second, at every rate, beside what the links could do."""
+    most = [
+        _NVLINK_BYTES_PER_S.get(str(device.facts.get("compute_capability")), 0) * count
+        for (device, _), count in zip(now.gpus, now.fact("nvlink_count"), strict=True)
+        if count
+    ]
     return {
         "nvlink_rx": now.each("nvlink_rx_bytes_per_s"),
         "nvlink_tx": now.each("nvlink_tx_bytes_per_s"),
-        "max_rxtx_bw": None,
+        "max_rxtx_bw": max(most, default=0) or None,
     }
 
 

@@ -121,6 +121,8 @@ async def test_links_are_told_in_bytes_per_second_at_every_rate(
     link = await show("nvlink_throughput", period)
     sample = await link.until("nvlink_rx", lambda values: values[0] is not None)
     assert sample["nvlink_rx"][0] == pytest.approx(18 * 2**30, rel=0.01)
+    # 18 links of 25 GB/s in each direction
+    assert sample["max_rxtx_bw"] == 450e9
     pcie = await show("pci_stats", period)
     sample = await pcie.until("pci_tx", lambda values: values[0] is not None)
     assert sample["pci_tx"][0] == pytest.approx(512 * 2**20, rel=0.01)
