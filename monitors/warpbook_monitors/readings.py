@@ -6,6 +6,7 @@ are means over a window that ends with the reading, so that time is theirs.
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -15,14 +16,12 @@ from numpy.typing import NDArray
 
 from warpbook_monitors.frames import Device
 from warpbook_monitors.health import REASON_BITS
+from warpbook_monitors.seconds import REASONS, SECOND_MS, Second
 
 Floats = NDArray[np.float64]
 
-#: a longer span is answered from seconds: five minutes of frames take 0.1 s to read
-LONGEST_OF_FRAMES_MS = 300_000.0
 #: before the second row there is nothing to tell the pace by
 _TICK_MS = 100.0
-_REASONS = "clocks_event_reasons"
 
 
 @dataclass(frozen=True)
@@ -82,7 +81,7 @@ def read_frames(
     told = {}
     for at, device in devices.items():
         table = np.array(rows[at], dtype=np.float64).reshape(-1, len(device.metrics))
-        reasons = reason_shares(device, table)
+        reasons = _reason_shares(device, table)
         told[at] = Readings(starts, ends, table, table, table, reasons)
     return told
 
@@ -98,12 +97,45 @@ def _windows(times_ms: Sequence[float]) -> tuple[Floats, Floats]:
     return ends - np.concatenate(([usual], steps))[: len(ends)], ends
 
 
-def reason_shares(device: Device, values: Floats) -> Floats:
+def read_seconds(
+    seconds: Iterable[Second], devices: Mapping[int, Device]
+) -> dict[int, Readings]:
+    """Turn summaries of seconds into the readings of some devices.
+
+    Args:
+        seconds: summaries, oldest first.
+        devices: those wanted, by their position in the frames.
+    """
+    times: dict[int, list[float]] = {at: [] for at in devices}
+    rows: dict[int, list[NDArray[np.float32]]] = {at: [] for at in devices}
+    for second in seconds:
+        table = np.frombuffer(zlib.decompress(second.packed), dtype=np.float32)
+        begin = 0
+        for position, width in second.widths:
+            end = begin + 3 * width + len(REASON_BITS)
+            if position in devices and width == len(devices[position].metrics):
+                times[position].append(second.at_ms)
+                rows[position].append(table[begin:end])
+            begin = end
+    told = {}
+    for position, device in devices.items():
+        width = len(device.metrics)
+        columns = 3 * width + len(REASON_BITS)
+        whole = np.array(rows[position], dtype=np.float64).reshape(-1, columns)
+        starts = np.array(times[position], dtype=np.float64)
+        least, mean, most, reasons = np.split(whole, (width, 2 * width, 3 * width), 1)
+        told[position] = Readings(
+            starts, starts + SECOND_MS, least, mean, most, reasons
+        )
+    return told
+
+
+def _reason_shares(device: Device, values: Floats) -> Floats:
     """A column for each of `REASON_BITS`: 1.0 where it is set, NaN where unknown."""
     names = [metric.name for metric in device.metrics]
-    if _REASONS not in names:
+    if REASONS not in names:
         return np.full((len(values), len(REASON_BITS)), np.nan)
-    flags = values[:, names.index(_REASONS)]
+    flags = values[:, names.index(REASONS)]
     known = np.isfinite(flags)
     bits = np.where(known, flags, 0).astype(np.int64)[:, None] & np.array(REASON_BITS)
     return np.where(known[:, None], (bits > 0).astype(np.float64), np.nan)

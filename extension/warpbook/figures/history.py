@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-
+import numpy as np
 from bokeh.layouts import column
 from bokeh.models import (
     ColumnDataSource,
@@ -18,8 +16,8 @@ from bokeh.palettes import Category10
 from bokeh.plotting import figure
 
 from warpbook.figures.item import figure_item
-from warpbook_monitors.frames import Device, Frame, Unit
-from warpbook_monitors.history import decode
+from warpbook_monitors.frames import Device, Unit
+from warpbook_monitors.readings import Floats, Readings
 
 #: a figure for each unit that a person compares over time, in this order
 _UNITS: dict[Unit, tuple[str, str]] = {
@@ -38,30 +36,28 @@ _TICKS: dict[Unit, str] = {
     "bytes": "return +(tick / 2 ** 30).toPrecision(3) + ' GiB'",
     "bytes_per_s": "return +(tick / 1e9).toPrecision(3) + ' GB/s'",
 }
-_GAP_MS = 1000.0
+#: a little more than the step between two summaries of seconds
+_GAP_MS = 1500.0
 
 
 def history_item(
-    device: Device,
-    position: int,
-    messages: Sequence[bytes],
-    theme: str,
-    replay_name: str | None,
+    device: Device, readings: Readings, theme: str, replay_name: str | None
 ) -> str:
     """Draw one device, a plot for each unit over one time axis, as a Bokeh item.
 
     Args:
-        device: the description that the readings' values follow.
-        position: of the device in the frames.
-        messages: the encoded stream of the span.
+        device: the description that the readings follow.
+        readings: of the span; where a row sums up a second, its least and most are
+            drawn as a band.
         theme: "dark" or "light".
         replay_name: of the recording, if these are not live values.
     """
-    data = _columns(device, position, messages)
+    data = _columns(device, readings)
     source = ColumnDataSource(data)
-    times = data["time_ms"]
+    times = data["time_ms"].tolist()
     # with no reading in the span there is nothing to zoom; Bokeh wants a range
     shared = Range1d(start=times[0] if times else 0, end=times[-1] if times else 1)
+    is_summed_up = readings.least is not readings.most
     title = (
         device.name if replay_name is None else f"REPLAY {replay_name}: {device.name}"
     )
@@ -83,6 +79,16 @@ def history_item(
         )
         palette = Category10[10]
         for at, metric in enumerate(metrics):
+            if is_summed_up:
+                plot.varea(
+                    "time_ms",
+                    f"{metric.name}:least",
+                    f"{metric.name}:most",
+                    source=source,
+                    legend_label=metric.label,
+                    color=palette[at % len(palette)],
+                    alpha=0.2,
+                )
             line = plot.line(
                 "time_ms",
                 metric.name,
@@ -112,26 +118,16 @@ def history_item(
     return figure_item(column(*plots, sizing_mode="stretch_width"), theme)
 
 
-def _columns(
-    device: Device, position: int, messages: Sequence[bytes]
-) -> dict[str, list[float]]:
-    """Turn the stream into columns; NaN breaks the line where nothing was read."""
-    names = [metric.name for metric in device.metrics]
-    columns: dict[str, list[float]] = {"time_ms": [], **{name: [] for name in names}}
-    for encoded in messages:
-        message = decode(encoded)
-        if not isinstance(message, Frame):
-            continue
-        times = columns["time_ms"]
-        if times and message.time_ms - times[-1] > _GAP_MS:
-            times.append(times[-1] + 1)
-            for name in names:
-                columns[name].append(math.nan)
-        values = next(
-            (each.values for each in message.readings if each.device == position), ()
-        )
-        times.append(message.time_ms)
-        for at, name in enumerate(names):
-            value = values[at] if at < len(values) else None
-            columns[name].append(math.nan if value is None else value)
+def _columns(device: Device, readings: Readings) -> dict[str, Floats]:
+    """Turn the readings into columns; NaN breaks the line where nothing was read."""
+    # one row more after each hole, with nothing in it
+    holes = np.flatnonzero(np.diff(readings.ends_ms) > _GAP_MS) + 1
+    ends = readings.ends_ms
+    columns = {"time_ms": np.insert(ends, holes, ends[holes - 1] + 1)}
+    for at, metric in enumerate(device.metrics):
+        columns[metric.name] = np.insert(readings.mean[:, at], holes, np.nan)
+        if readings.least is not readings.most:
+            for name, table in (("least", readings.least), ("most", readings.most)):
+                column = np.insert(table[:, at], holes, np.nan)
+                columns[f"{metric.name}:{name}"] = column
     return columns

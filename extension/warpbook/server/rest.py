@@ -12,12 +12,13 @@ from jupyter_server.base.handlers import APIHandler
 from tornado import web
 
 from warpbook._version import __version__
-from warpbook.protocol import PROTOCOL_VERSION, Capabilities
+from warpbook.protocol import PROTOCOL_VERSION, Capabilities, Device
 from warpbook.server.bokehjs import bokeh_version
 from warpbook.server.broadcast import Broadcaster
 from warpbook.server.holders import HolderWatch
 from warpbook.server.reports import Reports
 from warpbook.server.selection import MIN_RATE_HZ, encode
+from warpbook_monitors.recording import MAX_TIME_MS
 
 #: one figure at a time: bokeh is slow to import and keeps state of its own
 _drawing = threading.Lock()
@@ -51,6 +52,21 @@ class Handler(APIHandler):
         if not math.isfinite(time_ms):
             raise web.HTTPError(400, f"{name} must be a Unix time in ms.")
         return time_ms
+
+    def span_arguments(self) -> tuple[float, float]:
+        """Read a span of time from the query."""
+        from_ms, to_ms = self.time_argument("from_ms"), self.time_argument("to_ms")
+        if not 0 <= from_ms < to_ms <= MAX_TIME_MS:
+            raise web.HTTPError(400, "from_ms must be a time before to_ms.")
+        return from_ms, to_ms
+
+    def device_argument(self) -> tuple[int, Device]:
+        """Read the id of a device from the query; give its position too."""
+        device_id = self.get_query_argument("device")
+        for position, device in enumerate(self._broadcaster.devices):
+            if device.id == device_id:
+                return position, device
+        raise web.HTTPError(404, f"There is no device {device_id[:80]!r}.")
 
     async def finish_figure(self, draw: Callable[[str], str]) -> None:
         """Draw off the event loop: the first time imports bokeh, almost a second."""
@@ -114,36 +130,6 @@ class HoldersHandler(Handler):
     async def get(self) -> None:
         """Tell who holds the memory of each GPU now."""
         self.finish_json(encode(await self._holders.read()))
-
-
-class HistoryFigureHandler(Handler):
-    """`GET api/v1/history/figure?device=ID&from_ms=&to_ms=`."""
-
-    @web.authenticated
-    @authorized
-    async def get(self) -> None:
-        """Draw one device's history in a span of time."""
-        await self._broadcaster.ready()
-        from_ms, to_ms = self.time_argument("from_ms"), self.time_argument("to_ms")
-        if not from_ms < to_ms:
-            raise web.HTTPError(400, "from_ms must be before to_ms.")
-        device_id = self.get_query_argument("device")
-        positions = {d.id: at for at, d in enumerate(self._broadcaster.devices)}
-        position = positions.get(device_id)
-        if position is None:
-            raise web.HTTPError(404, f"There is no device {device_id[:80]!r}.")
-        device = self._broadcaster.devices[position]
-        replay = self._broadcaster.sampler.replay
-        messages = tuple(self._broadcaster.history.entries(from_ms, to_ms))
-
-        def draw(theme: str) -> str:
-            # bokeh must not be imported on the event loop
-            from warpbook.figures.history import history_item  # noqa: PLC0415
-
-            label = replay.name if replay and device.origin == "replay" else None
-            return history_item(device, position, messages, theme, label)
-
-        await self.finish_figure(draw)
 
 
 class ReportFigureHandler(Handler):
