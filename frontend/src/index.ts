@@ -1,5 +1,6 @@
 /** The plugins of warpbook. */
 
+import { alertsPlugin } from './plugins/alerts';
 import { bandsPlugin } from './plugins/bands';
 import { dashboardPlugin } from './plugins/dashboard';
 import { launcherPlugin } from './plugins/launcher';
@@ -12,6 +13,7 @@ export default [
   bandsPlugin,
   statusBarPlugin,
   panelPlugin,
+  alertsPlugin,
   dashboardPlugin,
   launcherPlugin
 ];

@@ -2,11 +2,18 @@
 
 import type { ISettingRegistry } from '@jupyterlab/settingregistry';
 
+const NOTIFY = ['all', 'faults', 'none'] as const;
+/** Which alerts are told as notifications. */
+export type Notify = (typeof NOTIFY)[number];
+
 export class Settings {
   rateHz = 10;
   windowSeconds = 60;
   panel = true;
   statusBar = true;
+  notify: Notify = 'all';
+  /** From how many seconds on a cell is long; 0 is never. */
+  longCellSeconds = 60;
 
   /** Follow the registry; without one (or without a schema) the defaults hold. */
   async load(registry: ISettingRegistry, id: string): Promise<void> {
@@ -19,6 +26,13 @@ export class Settings {
       this.windowSeconds = bounded(value('window_s'), 30, 3600, 60);
       this.panel = value('panel') !== false;
       this.statusBar = value('status_bar') !== false;
+      this.notify = NOTIFY.find(each => each === value('notify')) ?? 'all';
+      this.longCellSeconds = bounded(
+        value('notify_long_cell_s'),
+        0,
+        86_400,
+        60
+      );
       this.listeners.forEach(listener => listener());
     };
     loaded.changed.connect(read);

@@ -36,7 +36,9 @@ function read(settings: Settings): Record<string, unknown> {
     rate_hz: settings.rateHz,
     window_s: settings.windowSeconds,
     panel: settings.panel,
-    status_bar: settings.statusBar
+    status_bar: settings.statusBar,
+    notify: settings.notify,
+    notify_long_cell_s: settings.longCellSeconds
   };
 }
 

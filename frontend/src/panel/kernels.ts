@@ -7,6 +7,9 @@ import { KernelAPI } from '@jupyterlab/services';
 import { clip, text } from '../format';
 import type { Holder } from '../protocol';
 
+/** What the person is told of the kernel. */
+type Held = Pick<Holder, 'name' | 'used_bytes'>;
+
 export class Kernels {
   constructor(
     private readonly services: ServiceManager.IManager,
@@ -33,7 +36,7 @@ export class Kernels {
   }
 
   /** Restart a kernel if the person says so, who is told what is lost. */
-  async restart(holder: Holder, kernelId: string): Promise<void> {
+  async restart(holder: Held, kernelId: string): Promise<void> {
     const { serverSettings } = this.services;
     try {
       const model = await KernelAPI.getKernelModel(kernelId, serverSettings);
@@ -80,7 +83,7 @@ export class Kernels {
 }
 
 /** Say what a restart frees and what it takes. */
-function loss(holder: Holder, busy: boolean): string {
+function loss(holder: Held, busy: boolean): string {
   const frees =
     holder.used_bytes === null
       ? 'the GPU memory that it holds'
