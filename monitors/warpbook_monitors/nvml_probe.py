@@ -60,6 +60,7 @@ class NvmlProbe:
         if self._no_gpm and self._no_gpm.state in ("not_supported", "no_permission"):
             count = self._facts.get("nvlink_count")
             self._links = Links(count if isinstance(count, int) else None)
+            self._window.close()
             self._window = GpmWindow(CHIP_NAMES)
         self._sheet = gpu_sheet(self._window, self._links)
         self._missing = self._window.missing

@@ -116,7 +116,6 @@ async def test_eight_viewers_cost_no_more_calls_than_one(connect, stub) -> None:
     for _ in range(7):
         await (await connect()).subscribe()
     assert await calls_in_20_frames(first) == pytest.approx(alone, abs=4)
-    assert stub.calls("nvmlDeviceGetPcieThroughput") == 0
     assert stub.shortest_window_ms >= 100
 
 
