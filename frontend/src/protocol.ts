@@ -96,6 +96,9 @@ export interface Capabilities {
 
 /** One run of one cell under the profiler. */
 export interface CellProfile {
+  readonly verdict: CellVerdict | null;
+  readonly findings: Finding[];
+  readonly metrics: Metrics | null;
   readonly wall_ms: number;
   readonly profiler_ms: number;
   readonly first_start_ms: number | null;
@@ -149,6 +152,21 @@ export interface CellRun {
   readonly allocators: Allocator[];
 }
 
+/** The finding in one sentence. */
+export interface CellVerdict {
+  readonly kind:
+    | 'communication-bound'
+    | 'compute-bound'
+    | 'host-bound'
+    | 'launch-bound'
+    | 'memory-bound'
+    | 'mixed'
+    | 'sync-bound'
+    | 'transfer-bound'
+    | 'unknown';
+  readonly sentence: string;
+}
+
 /** How much of what the cell did is in the trace. */
 export interface Completeness {
   readonly launches: number;
@@ -171,6 +189,16 @@ export interface CopyRow {
   readonly calls: number;
   readonly size_bytes: number | null;
   readonly time_ms: number;
+}
+
+/** All copies of one direction between two kinds of memory. */
+export interface CopyTotal {
+  readonly direction: string;
+  readonly host_memory: string;
+  readonly calls: number;
+  readonly time_ns: number;
+  readonly size_bytes: number | null;
+  readonly gb_per_s: number | null;
 }
 
 /**
@@ -255,6 +283,25 @@ export interface Event {
   readonly remedy: string;
 }
 
+/** One cause. */
+export interface Finding {
+  readonly kind:
+    | 'communication-bound'
+    | 'compute-bound'
+    | 'host-bound'
+    | 'launch-bound'
+    | 'memory-bound'
+    | 'mixed'
+    | 'sync-bound'
+    | 'transfer-bound'
+    | 'unknown';
+  readonly explains_ns: number;
+  readonly share: number;
+  readonly evidence: string;
+  readonly change: string;
+  readonly bound_ns: number | null;
+}
+
 /** All devices at one tick of the sampler's clock. */
 export interface Frame {
   readonly type: 'frame';
@@ -317,6 +364,19 @@ export interface Holders {
   readonly devices: Record<string, DeviceHolders>;
 }
 
+/** Why the device was idle; the three sum to window - busy. */
+export interface IdleSplit {
+  readonly host_wait_ns: number;
+  readonly kernel_wait_ns: number;
+  readonly other_ns: number;
+  readonly profiler_ns: number;
+  readonly host_synchronize_ns: number;
+  readonly host_launching_ns: number;
+  readonly host_operator_ns: number;
+  readonly host_api_ns: number;
+  readonly host_python_ns: number;
+}
+
 /** All calls of one GPU kernel. */
 export interface KernelRow {
   readonly name: string;
@@ -325,12 +385,34 @@ export interface KernelRow {
   readonly share_ratio: number;
 }
 
+/** All kernels with the same limit; communication is left out. */
+export interface KernelWork {
+  readonly bound: string;
+  readonly time_ns: number;
+  readonly kernels: number;
+  readonly of_ceiling: number | null;
+}
+
 /** One row of the timeline: a stream of a GPU, or what a host thread called. */
 export interface Lane {
   readonly label: string;
   readonly starts_ms: number[];
   readonly durations_ms: number[];
   readonly names: number[];
+}
+
+/**
+ * Sums over all matched launches, in ns; medians of those that they concern.
+ */
+export interface LaunchTimes {
+  readonly cost_ns: number;
+  readonly cost_median_ns: number | null;
+  readonly latency_ns: number;
+  readonly latency_median_ns: number | null;
+  readonly queue_delay_ns: number;
+  readonly queue_delay_median_ns: number | null;
+  readonly step_ns: number;
+  readonly early: number;
 }
 
 /** The memory of one GPU now, and its trend. */
@@ -357,6 +439,38 @@ export interface MetricSpan {
   readonly least: number | null;
   readonly most: number | null;
   readonly covered_ratio: number;
+}
+
+/** One window of one process. */
+export interface Metrics {
+  readonly window_ns: number;
+  readonly gpu_span_ns: number;
+  readonly gpu_busy_ns: number;
+  readonly compute_ns: number;
+  readonly copy_ns: number;
+  readonly communication_ns: number;
+  readonly communication_compute_overlap_ns: number;
+  readonly copy_compute_overlap_ns: number;
+  readonly exposed_communication_ns: number;
+  readonly exposed_copy_ns: number;
+  readonly idle: IdleSplit;
+  readonly streams: StreamIdle[];
+  readonly launches: number;
+  readonly launch: LaunchTimes;
+  readonly kernels: number;
+  readonly kernel_time_ns: number;
+  readonly tensor_core_ns: number;
+  readonly tensor_core_unknown_ns: number;
+  readonly tensor_core_share: number | null;
+  readonly occupancy_share: number | null;
+  readonly synchronizations: number;
+  readonly synchronization_ns: number;
+  readonly sync_points: SyncTotal[];
+  readonly copies: CopyTotal[];
+  readonly kernel_work: KernelWork[];
+  readonly flops: number | null;
+  readonly modelled_bytes: number | null;
+  readonly modelled_share: number | null;
 }
 
 /** All calls of one operator on the host (torch's `aten::` names). */
@@ -434,6 +548,15 @@ export interface StateNow {
   readonly outlook: Record<string, MemoryOutlook>;
 }
 
+/** One stream between its first and last work, as HTA splits it. */
+export interface StreamIdle {
+  readonly device: number;
+  readonly stream: number;
+  readonly host_wait_ns: number;
+  readonly kernel_wait_ns: number;
+  readonly other_ns: number;
+}
+
 /** Ask for frames; a later one replaces an earlier one. */
 export interface Subscribe {
   readonly type: 'subscribe';
@@ -441,6 +564,14 @@ export interface Subscribe {
   readonly rate_hz?: number;
   readonly devices?: string[] | null;
   readonly since_ms?: number | null;
+}
+
+/** All calls of one function that waits for the GPU. */
+export interface SyncTotal {
+  readonly name: string;
+  readonly calls: number;
+  readonly time_ns: number;
+  readonly stall_ns: number;
 }
 
 /** Stop the frames and keep the connection (a hidden page). */

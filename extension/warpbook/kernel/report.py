@@ -22,6 +22,21 @@ class Table:
     more: int = 0
 
 
+def sentence(profile: CellProfile) -> str:
+    """Give the verdict to read before everything else; empty without a GPU."""
+    if profile.verdict is None:
+        return ""
+    return f"{profile.verdict.kind}: {profile.verdict.sentence}"
+
+
+def causes(profile: CellProfile) -> list[str]:
+    """Give every cause that explains a part of the time, the largest first."""
+    return [
+        f"{units.share(each.share)} {each.kind}: {each.evidence}"
+        for each in profile.findings
+    ]
+
+
 def headline(profile: CellProfile) -> list[tuple[str, str]]:
     """Give the figures to read first, each with its label."""
     figures = [("Time", units.duration(profile.wall_ms)), ("GPU", _gpu(profile))]

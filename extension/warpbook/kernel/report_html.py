@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from warpbook.kernel.report import Table, headline, tables
+from warpbook.kernel.report import Table, causes, headline, sentence, tables
 from warpbook_monitors.trace.cell_profile import CellProfile
 
 # every rule begins with the report's own class, so that no other output changes
@@ -16,6 +16,7 @@ _STYLE = """
 .warpbook-report dd { margin: 0; }
 .warpbook-report .warpbook-warning { border-left: 3px solid #d08700;
   padding-left: 0.6em; margin: 0.3em 0; }
+.warpbook-report .warpbook-verdict { font-weight: 600; margin: 0.3em 0; }
 .warpbook-report table { border-collapse: collapse; margin: 0.6em 0; width: 100%;
   table-layout: fixed; }
 .warpbook-report th, .warpbook-report td { text-align: right; padding: 1px 0.6em;
@@ -40,10 +41,21 @@ def report_html(profile: CellProfile, title: str) -> str:
         f'<p class="warpbook-warning">{escape(warning)}</p>'
         for warning in profile.completeness.warnings
     )
+    verdict = sentence(profile)
+    said = f'<p class="warpbook-verdict">{escape(verdict)}</p>' if verdict else ""
     return (
         f'<div class="warpbook-report" aria-label="Profile of {escape(title)}">'
-        f"<style>{_STYLE}</style><dl>{figures}</dl>{warnings}"
+        f"<style>{_STYLE}</style>{said}<dl>{figures}</dl>{warnings}{_causes(profile)}"
         f"{''.join(map(_table, tables(profile)))}</div>"
+    )
+
+
+def _causes(profile: CellProfile) -> str:
+    rows = "".join(f"<li>{escape(cause)}</li>" for cause in causes(profile))
+    return (
+        f"<details><summary>What explains the time</summary><ul>{rows}</ul></details>"
+        if rows
+        else ""
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from warpbook.kernel.report import Table, headline, tables
+from warpbook.kernel.report import Table, causes, headline, sentence, tables
 from warpbook_monitors.plain_text import aligned, joined
 from warpbook_monitors.trace.cell_profile import CellProfile
 
@@ -17,12 +17,19 @@ def report_text(profile: CellProfile) -> str:
 
 
 def _lines(profile: CellProfile) -> Iterator[str]:
+    if said := sentence(profile):
+        yield said
+        yield ""
     figures = headline(profile)
     width = max(len(label) for label, _ in figures)
     for label, value in figures:
         yield f"{label.ljust(width)}  {value}"
     for warning in profile.completeness.warnings:
         yield f"! {warning}"
+    if found := causes(profile):
+        yield ""
+        yield "What explains the time"
+        yield from found
     for table in tables(profile):
         yield ""
         yield from aligned(

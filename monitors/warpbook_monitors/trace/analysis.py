@@ -25,8 +25,10 @@ from warpbook_monitors.trace.columns import (
     Columns,
     Int64s,
 )
+from warpbook_monitors.trace.findings import CellVerdict, Finding, find, judge
 from warpbook_monitors.trace.intervals import nesting, union_ns
 from warpbook_monitors.trace.lanes import LaneEvents, make_lanes
+from warpbook_monitors.trace.metrics import Metrics, measure
 from warpbook_monitors.trace.run import Run
 
 #: Rows of a table beyond these are added up into one.
@@ -50,12 +52,18 @@ def analyse(events: Columns, run: Run) -> CellProfile:
     blind = _saw_nothing(events, on_gpu, run)
     warnings = _warnings(events, on_gpu, calls, run)
     seen = _gpu_was_recorded(events, on_gpu, launches, run)
+    metrics = measure(events, run) if seen else None
+    findings = find(metrics) if metrics is not None else ()
+    matched = int(calls.matched.sum())
     operators, outermost = _operators(events, run)
     names, lanes, omitted = make_lanes(
         LaneEvents(on_gpu, calls.api.where(calls.launches | calls.waits), outermost),
         run.start_ns,
     )
     return CellProfile(
+        verdict=_verdict(metrics, findings, matched, run),
+        findings=findings,
+        metrics=metrics,
         wall_ms=_ms(run.end_ns - run.start_ns),
         profiler_ms=run.profiler_ms,
         first_start_ms=run.first_start_ms,
@@ -79,11 +87,23 @@ def analyse(events: Columns, run: Run) -> CellProfile:
         lanes=lanes,
         completeness=Completeness(
             launches=launches,
-            matched=int(calls.matched.sum()),
+            matched=matched,
             lanes_omitted=omitted,
             warnings=warnings,
         ),
     )
+
+
+def _verdict(
+    metrics: Metrics | None, findings: tuple[Finding, ...], matched: int, run: Run
+) -> CellVerdict | None:
+    if run.gpu_name is None:
+        return None
+    if metrics is None:
+        return CellVerdict(
+            "unknown", "The profiler recorded nothing of the GPU: no conclusion."
+        )
+    return judge(metrics, findings, matched)
 
 
 def _ms(nanoseconds: int) -> float:

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from warpbook_monitors.trace.findings import CellVerdict, Finding
+from warpbook_monitors.trace.metrics import Metrics
+
 
 class KernelRow(Struct, frozen=True):
     """All calls of one GPU kernel."""
@@ -64,6 +67,12 @@ class Completeness(Struct, frozen=True):
 class CellProfile(Struct, frozen=True):
     """One run of one cell under the profiler."""
 
+    #: what held the cell back; None where no GPU could have been recorded
+    verdict: CellVerdict | None
+    #: every cause, the one that explains most first
+    findings: tuple[Finding, ...]
+    #: the figures behind them; None where the profiler was blind to the GPU
+    metrics: Metrics | None
     #: from the start of the cell's body to its end, without the profiler's own
     #: start and stop, with the launches' work waited for
     wall_ms: float

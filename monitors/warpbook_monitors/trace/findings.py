@@ -53,7 +53,7 @@ class Finding(Struct, frozen=True):
     bound_ns: int | None
 
 
-class Verdict(Struct, frozen=True):
+class CellVerdict(Struct, frozen=True):
     """The finding in one sentence."""
 
     kind: Kind
@@ -80,23 +80,23 @@ def find(metrics: Metrics) -> tuple[Finding, ...]:
     return tuple(sorted(found, key=lambda each: -each.explains_ns))
 
 
-def judge(metrics: Metrics, findings: tuple[Finding, ...], matched: int) -> Verdict:
+def judge(metrics: Metrics, findings: tuple[Finding, ...], matched: int) -> CellVerdict:
     """Say in one sentence what holds the window back."""
     lost = metrics.launches - matched
     if lost > MOST_LOST_SHARE * metrics.launches:
-        return Verdict(
+        return CellVerdict(
             "unknown",
             f"The GPU's side of {lost:,} of {metrics.launches:,} launches was not "
             "recorded, so nothing can be concluded: profile again.",
         )
     if not metrics.gpu_busy_ns:
-        return Verdict("unknown", "Nothing ran on the GPU in this window.")
+        return CellVerdict("unknown", "Nothing ran on the GPU in this window.")
     kinds = _by_kind(findings)
     shares = [share for _, share in kinds]
     clear = bool(shares) and shares[0] >= _CLEAR_SHARE
     if not clear or (len(shares) > 1 and shares[1] > _CLOSE_SHARE * shares[0]):
         named = ", ".join(f"{kind} ({share:.0%})" for kind, share in kinds[:3])
-        return Verdict(
+        return CellVerdict(
             "mixed",
             f"No one cause stands out: {named or 'none was found'}. "
             + " ".join(each.evidence for each in findings[:2]),
@@ -109,7 +109,7 @@ def judge(metrics: Metrics, findings: tuple[Finding, ...], matched: int) -> Verd
             f" At best this window would take {_time(first.bound_ns)} instead of "
             f"{_time(metrics.window_ns - metrics.idle.profiler_ns)}."
         )
-    return Verdict(first.kind, f"{first.evidence} {first.change}{gain}")
+    return CellVerdict(first.kind, f"{first.evidence} {first.change}{gain}")
 
 
 def _by_kind(findings: tuple[Finding, ...]) -> list[tuple[Kind, float]]:

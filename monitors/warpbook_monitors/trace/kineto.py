@@ -24,16 +24,25 @@ from warpbook_monitors.trace.columns import (
     NONE,
     Category,
     Columns,
+    Int32s,
     Int64s,
+    KernelShape,
     make_columns,
 )
 from warpbook_monitors.trace.errors import CaptureFailed, ProfilerBusy
-from warpbook_monitors.trace.run import Run
+from warpbook_monitors.trace.run import GpuLimits, Run
 
 #: The first event of every capture: without it the events are somebody else's.
 _MARK = "warpbook: start of the cell"
 _FIRST_CUDA_WITH_SAFE_TEARDOWN = (12, 6)
 _BYTES = re.compile(r'"bytes": (\d+)')
+_SHAPE = (
+    re.compile(r'"grid": \[\d+, ?\d+, ?\d+\]'),
+    re.compile(r'"block": \[\d+, ?\d+, ?\d+\]'),
+    re.compile(r'"registers per thread": \d+'),
+    re.compile(r'"shared memory": \d+'),
+)
+_NUMBER = re.compile(r"\d+")
 _API_NAME = re.compile(r"(cuda|cu)[A-Z]\w*$")
 _CHATTER = (b"USDT:", b"STAGE:", b"INFO:")
 
@@ -130,6 +139,7 @@ class Capture:
             profiler_ms=self._start_ms + stop_ms,
             first_start_ms=self._first_start_ms,
             gpu_name=_gpu_name(),
+            gpus=_limits(),
             cuda_used=torch.cuda.is_initialized(),
             peak_allocated_bytes=_peak(torch.cuda.max_memory_allocated),
             peak_reserved_bytes=_peak(torch.cuda.max_memory_reserved),
@@ -207,6 +217,26 @@ def _gpu_name() -> str | None:
     return ", ".join(map(torch.cuda.get_device_name, _used_devices()))
 
 
+def _limits() -> tuple[GpuLimits, ...]:
+    """Give what each GPU that this process sees can hold, by CUDA's index."""
+    if not torch.cuda.is_initialized():
+        return ()
+    found = []
+    for device in range(torch.cuda.device_count()):
+        told = torch.cuda.get_device_properties(device)
+        found.append(
+            GpuLimits(
+                told.name,
+                (told.major, told.minor),
+                told.multi_processor_count,
+                getattr(told, "max_threads_per_multi_processor", None),
+                getattr(told, "regs_per_multiprocessor", None),
+                getattr(told, "shared_memory_per_multiprocessor", None),
+            )
+        )
+    return tuple(found)
+
+
 def _peak(of_device: Callable[[int], int]) -> int | None:
     """Give the highest value of one device since `start`."""
     return max(map(of_device, _used_devices()), default=None)
@@ -216,6 +246,12 @@ def _read(events: Sequence[Any]) -> Columns:
     count = len(events)
     kinds = _kinds(events)
     gpu_kinds = {"kernel", "gpu_memcpy", "gpu_memset"}
+    metadata = [
+        event.metadata_json()
+        if kind in gpu_kinds and hasattr(event, "metadata_json")
+        else ""
+        for event, kind in zip(events, kinds, strict=True)
+    ]
 
     def column(values: Iterator[int]) -> Int64s:
         return np.fromiter(values, np.int64, count)
@@ -231,10 +267,13 @@ def _read(events: Sequence[Any]) -> Columns:
         ),
         track=column(event.device_resource_id() for event in events),
         correlation=column(event.correlation_id() for event in events),
-        size_bytes=column(
-            _size_bytes(event) if kind in ("gpu_memcpy", "gpu_memset") else NONE
-            for event, kind in zip(events, kinds, strict=True)
+        size_bytes=column(map(_size_bytes, metadata)),
+        external=column(
+            # an operator has no link: it is what others are linked to
+            event.linked_correlation_id() or event.correlation_id()
+            for event in events
         ),
+        shapes=_shapes(metadata),
     )
     if _MARK not in columns.names:
         raise CaptureFailed(
@@ -251,11 +290,35 @@ def _name(event: Any) -> str:
         return "(a name that is not UTF-8)"
 
 
-def _size_bytes(event: Any) -> int:
-    if not hasattr(event, "metadata_json"):
-        return NONE
-    found = _BYTES.search(event.metadata_json())
+def _size_bytes(metadata: str) -> int:
+    found = _BYTES.search(metadata)
     return int(found[1]) if found else NONE
+
+
+def _shapes(
+    metadata: Sequence[str],
+) -> tuple[tuple[KernelShape, ...], Int32s]:
+    """Read how each kernel was launched, where the profiler says it."""
+    places: dict[tuple[str, ...], int] = {}
+    position = np.full(len(metadata), NONE, np.int32)
+    for index, text in enumerate(metadata):
+        if '"grid"' in text:
+            found = [pattern.search(text) for pattern in _SHAPE]
+            parts = tuple(each[0] for each in found if each)
+            if len(parts) == len(_SHAPE):
+                position[index] = places.setdefault(parts, len(places))
+    return tuple(map(_shape, places)), position
+
+
+def _shape(parts: tuple[str, ...]) -> KernelShape:
+    numbers = [tuple(map(int, _NUMBER.findall(part))) for part in parts]
+    grid, block, registers, shared = numbers
+    return KernelShape(
+        (grid[0], grid[1], grid[2]),
+        (block[0], block[1], block[2]),
+        registers[0],
+        shared[0],
+    )
 
 
 def _kinds(events: Sequence[Any]) -> list[str]:

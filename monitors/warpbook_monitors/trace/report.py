@@ -9,7 +9,7 @@ from msgspec import Struct
 from warpbook_monitors.trace.analysis import analyse
 from warpbook_monitors.trace.cell_profile import CopyRow, KernelRow, OperatorRow
 from warpbook_monitors.trace.columns import Columns
-from warpbook_monitors.trace.findings import Finding, Verdict, find, judge
+from warpbook_monitors.trace.findings import CellVerdict, Finding
 from warpbook_monitors.trace.metrics import Metrics, measure
 from warpbook_monitors.trace.run import Run
 
@@ -33,7 +33,7 @@ class TraceReport(Struct, frozen=True):
     #: rank in a distributed job, where the trace tells it
     rank: int | None
     gpu: str | None
-    verdict: Verdict
+    verdict: CellVerdict
     #: every cause, the one that explains most first
     findings: tuple[Finding, ...]
     metrics: Metrics
@@ -60,7 +60,7 @@ class Ranks(Struct, frozen=True):
 class JobReport(Struct, frozen=True):
     """Several ranks: the report of the slowest, and of each."""
 
-    verdict: Verdict
+    verdict: CellVerdict
     findings: tuple[Finding, ...]
     metrics: Metrics
     completeness: Whole
@@ -74,26 +74,25 @@ _STRAGGLING_SHARE = 0.05
 
 def report(events: Columns, run: Run) -> TraceReport:
     """Analyse one trace."""
-    metrics = measure(events, run)
-    tables = analyse(events, run)
-    matched = tables.completeness.matched
-    findings = find(metrics)
+    cell = analyse(events, run)
+    metrics = cell.metrics or measure(events, run)
+    matched = cell.completeness.matched
     return TraceReport(
         rank=run.rank,
         gpu=run.gpu_name,
-        verdict=judge(metrics, findings, matched),
-        findings=findings,
+        verdict=cell.verdict or CellVerdict("unknown", "The trace names no GPU."),
+        findings=cell.findings,
         metrics=metrics,
         completeness=Whole(
             metrics.launches,
             matched,
             metrics.launches - matched,
             metrics.idle.profiler_ns,
-            tables.completeness.warnings,
+            cell.completeness.warnings,
         ),
-        kernels=tables.kernels,
-        copies=tables.copies,
-        operators=tables.operators,
+        kernels=cell.kernels,
+        copies=cell.copies,
+        operators=cell.operators,
     )
 
 

@@ -37,6 +37,9 @@ def report(report_id: str = "r-1", **changes) -> dict:
 
 #: what a cell without a GPU and without an operator gives
 NOTHING = CellProfile(
+    verdict=None,
+    findings=(),
+    metrics=None,
     wall_ms=1.0,
     profiler_ms=1.0,
     first_start_ms=None,
