@@ -1,0 +1,124 @@
+"""Alerts as notifications, also for a page that is hidden; the end of a long cell."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.e2e.lab import Lab, LabPage
+from tests.programs import wait_for
+from tests.stub_nvml import StubNvml
+
+RULES = """
+[built_in.temperature]
+for_s = 0
+clear_s = 0
+"""
+NOTEBOOK = "alerts.ipynb"
+SETTINGS = "home/.jupyter/lab/user-settings/warpbook/plugin.jupyterlab-settings"
+
+
+@pytest.fixture(scope="module")
+def stub(stub_nvml_library, tmp_path_factory: pytest.TempPathFactory) -> StubNvml:
+    state = tmp_path_factory.mktemp("stub") / "state"
+    return StubNvml(stub_nvml_library, state, "h200")
+
+
+@pytest.fixture(scope="module")
+def alerts_url(
+    stub: StubNvml, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
+    folder: Path = tmp_path_factory.mktemp("alerts")
+    lab = Lab(folder, **stub.env)
+    lab.write_notebook(NOTEBOOK, ["import time; time.sleep(1.5)"])
+    (folder / "home" / ".jupyter" / "warpbook-alerts.toml").write_text(RULES)
+    settings = folder / SETTINGS
+    settings.parent.mkdir(parents=True)
+    settings.write_text(json.dumps({"notify_long_cell_s": 1, "status_bar": False}))
+    with lab.serve() as url:
+        yield url
+
+
+def hide(page: LabPage) -> None:
+    """Make the page believe that its tab is in the background."""
+    page.page.evaluate(
+        """() => {
+            Object.defineProperty(document, "hidden", { get: () => true });
+            document.dispatchEvent(new Event("visibilitychange"));
+        }"""
+    )
+
+
+def test_a_hidden_page_is_notified_and_told_when_it_is_over(
+    page: LabPage, alerts_url: str, stub: StubNvml
+) -> None:
+    page.open(alerts_url, NOTEBOOK)
+    hide(page)
+    # the page gives its frames back after a while
+    frames = -1
+
+    def quiet() -> bool | None:
+        nonlocal frames
+        before, frames = frames, page.frames
+        page.page.wait_for_timeout(2000)
+        return before == frames or None
+
+    wait_for("no more frames", quiet)
+    stub.set(0, temperature_celsius=99)
+    toast = page.page.locator(".jp-toast-message, .Toastify__toast")
+    expect(toast.filter(has_text="GPU 0 is hot").first).to_be_visible()
+    expect(page.page.get_by_role("button", name="Open dashboard")).to_be_visible()
+    assert page.frames == frames
+    stub.set(0, temperature_celsius=40)
+    expect(toast.filter(has_text="Over: GPU 0 is hot").first).to_be_visible()
+
+
+def test_an_alert_that_was_seen_is_not_told_again_after_a_reload(
+    page: LabPage, alerts_url: str, stub: StubNvml
+) -> None:
+    page.open(alerts_url, NOTEBOOK)
+    stub.set(0, temperature_celsius=98)
+    toast = page.page.locator(".Toastify__toast").filter(has_text="GPU 0 is hot")
+    expect(toast.first).to_be_visible()
+    page.page.reload()
+    page.wait_idle()
+    page.page.wait_for_function(
+        "() => window.jupyterapp.commands.hasCommand('warpbook:notify-long-cells')"
+    )
+    page.run(0)
+    expect(page.page.get_by_text("alerts.ipynb [1] is done").first).to_be_visible()
+    expect(toast).to_have_count(0)
+    stub.set(0, temperature_celsius=40)
+
+
+def test_the_browser_itself_tells_the_end_of_a_long_cell_where_nobody_looks(
+    page: LabPage, alerts_url: str
+) -> None:
+    page.page.add_init_script(
+        """
+        window.told = [];
+        window.asked = 0;
+        window.Notification = class {
+            static permission = "default";
+            static async requestPermission() {
+                window.asked += 1;
+                return (window.Notification.permission = "granted");
+            }
+            constructor(title, { body }) { window.told.push(`${title}: ${body}`); }
+        };
+        """
+    )
+    page.open(alerts_url, NOTEBOOK)
+    assert page.page.evaluate("window.asked") == 0
+    page.page.evaluate(
+        "() => window.jupyterapp.commands.execute('warpbook:notify-long-cells')"
+    )
+    page.page.wait_for_function("() => window.asked === 1")
+    hide(page)
+    page.run(0)
+    page.page.wait_for_function("() => window.told.length === 1")
+    assert "alerts.ipynb [1] is done: After 1" in page.page.evaluate("window.told[0]")
