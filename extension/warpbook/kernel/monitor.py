@@ -1,7 +1,8 @@
 """`warpbook.Monitor()`: live charts in a notebook's output.
 
 The browser gets the telemetry from the Jupyter server, so the charts move while a
-cell blocks this kernel. From here it only learns what to show.
+cell blocks this kernel. From here it only learns what to show. Where the page has no
+warpbook server (VS Code, Colab, plain Jupyter), the browser asks this kernel instead.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import anywidget
 from traitlets import Float, Int, List, Unicode
 
 from warpbook.kernel.server_link import LinkError, NoServer, ServerLink
+from warpbook.kernel.view_feed import ViewFeed
 from warpbook_monitors import metrics as known
 
 #: the page keeps ten minutes of the stream
@@ -24,7 +26,9 @@ _METRIC_NAMES = sorted({*known.NVML, *known.GPM, *known.HOST})
 
 
 class Monitor(anywidget.AnyWidget):
-    """Live charts of the GPUs and the host that the Jupyter server reads.
+    """Live charts of the GPUs and the host, as the Jupyter server reads them.
+
+    Without such a server this kernel reads them, and the charts say so.
 
     Args:
         metrics: names of the metrics to show, such as "sm_active_ratio"; by
@@ -64,6 +68,13 @@ class Monitor(anywidget.AnyWidget):
             _esm=_bundled("monitor.js"),
             _css=_bundled("monitor.css"),
         )
+        self._feed = ViewFeed(lambda message: self.send({"telemetry": message}))
+        self.on_msg(self._hear)
+
+    def _hear(self, _widget: object, content: object, _buffers: object) -> None:
+        """Hear from a view of a page without a server that it is there."""
+        if isinstance(content, dict) and content.get("view") == "here":
+            self._feed.keep(greeted=content.get("greeted") is True)
 
     def __repr__(self) -> str:
         """Say what stands here where no widget can be drawn."""

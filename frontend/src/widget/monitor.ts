@@ -2,7 +2,8 @@
  * The notebook widget `warpbook.Monitor()`: live charts in an output.
  *
  * The telemetry comes from the server, not from the kernel, so the charts keep
- * moving while a cell blocks the kernel, and after the kernel has died.
+ * moving while a cell blocks the kernel, and after the kernel has died. Only on a
+ * page that has no warpbook server does it come from the kernel.
  */
 
 import 'uplot/dist/uPlot.min.css';
@@ -13,8 +14,6 @@ import { DrawLoop } from '../chart/loop';
 import { Viewport } from '../chart/viewport';
 import { h, setText } from '../dom';
 import { clip } from '../format';
-import type { Stream } from '../shared';
-import { sharedStream } from '../shared';
 import { onThemeChange } from '../theme';
 import {
   absenceWords,
@@ -23,33 +22,28 @@ import {
   replayWords,
   stateName
 } from '../words';
+import type { Feed } from './feed';
+import { findFeed } from './feed';
 import type { Group } from './groups';
 import { groups } from './groups';
-import { pageEndpoint } from './page';
+import type { Comm } from './kernel';
 
 /** The part of anywidget's model that this widget uses. */
-interface Model {
+interface Model extends Comm {
   get(name: string): unknown;
-  on(event: string, callback: () => void): void;
-  off(event: string, callback: () => void): void;
 }
 
 const RATE_HZ = 10;
 const TRAITS = ['metrics', 'gpu', 'window_s', 'height', 'note'];
-const NO_SERVER =
-  'Live charts come from a Jupyter server with warpbook, and this page is not ' +
-  'served by one (as in VS Code or Colab). Open the notebook in JupyterLab or ' +
-  'Jupyter Notebook, with warpbook installed where the Jupyter server runs ' +
-  '(pip install warpbook). In this notebook %gpu still prints the state.';
 
 class Monitor {
   readonly node: HTMLElement;
 
   constructor(
     private readonly model: Model,
-    private readonly stream: Stream
+    private readonly feed: Feed
   ) {
-    const { store, connection } = stream;
+    const { store, connection } = feed;
     this.viewport = new Viewport(() => store.now(), this.windowMs);
     this.loop = new DrawLoop(store, this.viewport);
     this.node = h(
@@ -74,13 +68,13 @@ class Monitor {
   dispose(): void {
     TRAITS.forEach(name => this.model.off(`change:${name}`, this.rebuild));
     this.stops.forEach(stop => stop());
-    this.stream.connection.demand(this, null);
+    this.feed.connection.demand(this, null);
     this.charts.forEach(chart => chart.dispose());
     this.loop.dispose();
   }
 
   private readonly rebuild = (): void => {
-    const { store, connection } = this.stream;
+    const { store, connection } = this.feed;
     this.described = JSON.stringify(store.devices);
     this.charts.forEach(chart => chart.dispose());
     this.charts = [];
@@ -100,7 +94,8 @@ class Monitor {
     );
     this.body.replaceChildren(...this.groups.map(each => this.group(each)));
     const note = this.model.get('note');
-    setText(this.note, typeof note === 'string' ? clip(note, 600) : '');
+    const told = typeof note === 'string' ? clip(note, 600) : '';
+    setText(this.note, `${this.feed.note} ${told}`.trim());
     this.note.hidden = !this.note.textContent;
     this.writeHead();
   };
@@ -109,7 +104,7 @@ class Monitor {
     const made = charts.map(
       spec =>
         new Chart(spec, {
-          store: this.stream.store,
+          store: this.feed.store,
           syncKey: 'warpbook-widget',
           marks: () => []
         })
@@ -136,7 +131,7 @@ class Monitor {
   }
 
   private refresh(): void {
-    if (JSON.stringify(this.stream.store.devices) !== this.described) {
+    if (JSON.stringify(this.feed.store.devices) !== this.described) {
       this.rebuild();
     }
     this.writeHead();
@@ -144,7 +139,7 @@ class Monitor {
 
   /** Say what is being shown, or why nothing is. */
   private writeHead(): void {
-    const { connection, store } = this.stream;
+    const { connection, store, reader } = this.feed;
     const { phase, why } = connection.status;
     const words: string[] = [];
     if (phase !== 'open') {
@@ -157,8 +152,8 @@ class Monitor {
         const gpu = this.model.get('gpu');
         words.push(
           typeof gpu === 'number'
-            ? `This server has no GPU ${gpu}.`
-            : 'This server sees no GPU.',
+            ? `This ${reader} has no GPU ${gpu}.`
+            : `This ${reader} sees no GPU.`,
           ...store.absences.map(absenceWords)
         );
       }
@@ -192,17 +187,18 @@ class Monitor {
 }
 
 function render({ model, el }: { model: Model; el: HTMLElement }) {
-  const endpoint = pageEndpoint();
-  if (endpoint === null) {
-    el.append(h('p', { class: 'wb-root wb-note' }, NO_SERVER));
-    return () => undefined;
-  }
-  const monitor = new Monitor(
-    model,
-    sharedStream(() => endpoint)
-  );
-  el.append(monitor.node);
-  return () => monitor.dispose();
+  let monitor: Monitor | null = null;
+  let gone = false;
+  void findFeed(model).then(feed => {
+    if (!gone) {
+      monitor = new Monitor(model, feed);
+      el.append(monitor.node);
+    }
+  });
+  return () => {
+    gone = true;
+    monitor?.dispose();
+  };
 }
 
 export default { render };

@@ -6,6 +6,7 @@ interface PageConfig {
   baseUrl?: string;
   wsUrl?: string;
   token?: string;
+  appendToken?: string;
 }
 
 /** Give the page's server; null outside JupyterLab and Notebook. */
@@ -26,16 +27,20 @@ export function pageEndpoint(): Endpoint | null {
   stream.protocol = base.protocol === 'https:' ? 'wss:' : 'ws:';
   stream.pathname = `${root}api/v1/stream`;
   // The page's own server knows it by its cookie. A token in a URL ends in access
-  // logs, and under JupyterHub it is the person's: only another origin needs it.
-  const foreign = base.origin !== location.origin && Boolean(config.token);
-  if (foreign) {
-    stream.searchParams.set('token', config.token ?? '');
+  // logs, and under JupyterHub it is the person's: only another origin needs it, or
+  // a hub that takes no cookie on a WebSocket, where JupyterLab is told to append it.
+  const { token } = config;
+  const foreign = base.origin !== location.origin;
+  const append = foreign || config.appendToken?.toLowerCase() === 'true';
+  if (token && append) {
+    stream.searchParams.set('token', token);
   }
   return {
     socket: () => new WebSocket(stream),
     get: path =>
       fetch(new URL(root + path, base), {
-        ...(foreign && { headers: { Authorization: `token ${config.token}` } })
+        ...(foreign &&
+          token && { headers: { Authorization: `token ${token}` } })
       })
   };
 }

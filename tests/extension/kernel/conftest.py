@@ -144,6 +144,10 @@ class Kernel:
         self.newest = ""
         #: outputs that were changed later, in order: the cell's id, and the text
         self.changes: list[tuple[str, str]] = []
+        #: ids of the widgets that were made
+        self.widgets: list[str] = []
+        #: what widgets said to their views
+        self.telemetry: list[dict[str, Any]] = []
 
     def start(self, code: str) -> str:
         """Have a cell run and don't wait; give its id."""
@@ -170,7 +174,29 @@ class Kernel:
             data = came["content"]["data"]
             change = (came["parent_header"]["msg_id"], data["text/plain"])
             self.changes.append(change)
+        elif came["msg_type"] == "comm_open":
+            if "_esm" in came["content"]["data"]["state"]:
+                self.widgets.append(came["content"]["comm_id"])
+        elif came["msg_type"] == "comm_msg":
+            content = came["content"]["data"].get("content", {})
+            if "telemetry" in content:
+                self.telemetry.append(json.loads(content["telemetry"]))
         return came
+
+    def say(self, widget: str, content: object) -> None:
+        """Speak as a view of a widget."""
+        data = {"method": "custom", "content": content}
+        message = self.client.session.msg("comm_msg", {"comm_id": widget, "data": data})
+        self.client.shell_channel.send(message)
+
+    def told(self, kind: str) -> dict[str, Any]:
+        """Wait for a widget's next message of this kind."""
+        while True:
+            while self.telemetry:
+                message = self.telemetry.pop(0)
+                if message["type"] == kind:
+                    return message
+            self.hear()
 
     def changed(self, cell: str) -> str:
         """Wait until a cell's output was changed; give the text."""

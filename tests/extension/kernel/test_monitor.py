@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -83,3 +84,66 @@ def test_arguments_that_make_no_sense_are_refused_in_words(
 def test_there_is_nothing_else_in_the_package() -> None:
     with pytest.raises(AttributeError, match="no attribute 'Montior'"):
         _ = warpbook.Montior  # type: ignore[attr-defined]
+
+
+HERE = {"view": "here", "greeted": False}
+
+
+def test_without_a_server_the_kernel_feeds_the_page_also_while_a_cell_runs(
+    stub_nvml: Any, kernel: Any
+) -> None:
+    stub_nvml.set(0, power_mw=123_000)
+    kernel.run("import warpbook; monitor = warpbook.Monitor()")
+    kernel.run("import threading; [each.name for each in threading.enumerate()]")
+    (widget,) = kernel.widgets
+    assert kernel.telemetry == [], "nothing is read before a view asks"
+    assert stub_nvml.calls() == 0
+
+    kernel.say(widget, HERE)
+    hello = kernel.told("hello")
+    gpu = hello["devices"][0]
+    assert (gpu["kind"], gpu["origin"], hello["rate_hz"]) == ("gpu", "live", 5.0)
+    power = [metric["name"] for metric in gpu["metrics"]].index("power_watts")
+    while (reading := kernel.told("frame")["readings"][0])["state"] != "ok":
+        pass
+    assert reading["values"][power] == 123.0
+
+    # a view that comes later is greeted too
+    kernel.say(widget, HERE)
+    kernel.told("hello")
+
+    kernel.run(
+        "import time, warpbook.kernel.view_feed as feed\n"
+        "feed.ABANDONED_AFTER_S = 0.4\n"
+        "time.sleep(2)"
+    )
+    # what a view says to a busy kernel waits, so it counts as being there
+    seen = [each["seq"] for each in kernel.telemetry if each["type"] == "frame"]
+    assert max(seen) - min(seen) > 5
+
+    # without a cell and without a view it rests
+    read = -1
+    while read != (read := stub_nvml.calls()):
+        time.sleep(1)
+
+    kernel.say(widget, HERE)
+    assert kernel.told("gap")["reason"] == "not_watched"
+    kernel.told("frame")
+
+
+def test_a_page_that_says_nonsense_starts_nothing(shell: Any) -> None:
+    widget = warpbook.Monitor()
+    for nonsense in (None, "here", {}, {"view": ["here"]}, {"view": "gone"}):
+        widget._handle_custom_msg(nonsense, [])
+    assert widget._feed._feeding is None
+    widget.close()
+
+
+def test_where_there_is_no_gpu_the_kernel_says_that_it_plays_a_recording(
+    kernel: Any,
+) -> None:
+    kernel.run("import warpbook; monitor = warpbook.Monitor()")
+    kernel.say(kernel.widgets[0], HERE)
+    hello = kernel.told("hello")
+    assert hello["replay"] is not None
+    assert "NVML" in {absence["what"] for absence in hello["absences"]}
