@@ -54,8 +54,11 @@ export function isUnread({ state, why }: Latest): boolean {
   return state === 'unavailable' && (why === '' || why === 'Not read yet.');
 }
 
-/** Name a device as people count them: "GPU 0". */
+/** Name a device as people do: "GPU 0", "Host". */
 export function deviceLabel(device: Device): string {
+  if (device.kind === 'host') {
+    return 'Host';
+  }
   return device.kind === 'gpu' && device.index !== null
     ? `GPU ${device.index}`
     : clip(device.name, 60);

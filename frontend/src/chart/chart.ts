@@ -119,12 +119,12 @@ export class Chart implements Drawable {
       return;
     }
     const drawnMs = this.view?.toMs ?? 0;
-    this.view = view;
     const moved = (view.toMs - drawnMs) / (view.toMs - view.fromMs);
     if (this.plot && !view.anew && moved * width < LEAST_MOVE_PX) {
       this.writeLegend(view);
       return;
     }
+    this.view = view;
     this.plot ??= this.makePlot(width);
     const [device] = this.spec.lines;
     const samples = view.samples(
@@ -309,13 +309,15 @@ export class Chart implements Drawable {
     tip.style.right = right ? `${u.over.clientWidth - left + 10}px` : '';
   }
 
-  /** Between what a sample that sums up others lay, in words. */
+  /** Between what a sample that sums up others lay, in words, if it varied. */
   private rangeAt(line: number, index: number | null): string {
     const range = this.envelopes[line]?.range;
-    const unit = this.unit;
-    return range === undefined || index === null
-      ? ''
-      : ` (${text(range.least[index], unit)} to ${text(range.most[index], unit)})`;
+    if (range === undefined || index === null) {
+      return '';
+    }
+    const least = text(range.least[index], this.unit);
+    const most = text(range.most[index], this.unit);
+    return least === most ? '' : ` (${least} to ${most})`;
   }
 
   private get unit(): Unit {

@@ -55,8 +55,12 @@ export function receiptContent(
       ['Wall time', before === null ? wall : `${wall} (before: ${before})`],
       ['GPU time', 'unknown without a trace']
     ]),
-    ...receipt.devices.map(each => deviceReceipt(each, receipt, devices)),
-    ...cell.allocators.map(allocatorFigures)
+    h(
+      'div',
+      { class: 'wb-tables' },
+      ...receipt.devices.map(each => deviceReceipt(each, receipt, devices)),
+      ...cell.allocators.map(allocatorFigures)
+    )
   );
 }
 

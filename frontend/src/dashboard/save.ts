@@ -6,8 +6,8 @@ import type { ExportFormat, History } from '../history';
 
 export const FORMATS: readonly (readonly [ExportFormat, string])[] = [
   ['csv', 'CSV'],
-  ['jsonl', 'JSONL (to be replayed)'],
-  ['chrome', 'Chrome trace (Perfetto)']
+  ['jsonl', 'JSONL'],
+  ['chrome', 'Chrome trace']
 ];
 
 /** Buttons that save a span, and beside them how it went. */

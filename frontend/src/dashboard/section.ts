@@ -125,7 +125,7 @@ export class DeviceSection {
       h(
         'button',
         { class: 'wb-button', click: () => this.options.explore() },
-        `Explore ${deviceLabel(this.device)}`
+        'Explore this time window'
       )
     );
   }

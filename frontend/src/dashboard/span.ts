@@ -46,7 +46,7 @@ export function spanContent(
     ...(statistics.note
       ? [h('p', { class: 'wb-warning' }, clip(statistics.note, 400))]
       : []),
-    ...told
+    h('div', { class: 'wb-tables' }, ...told)
   );
 }
 
@@ -69,25 +69,29 @@ function deviceSpan(device: Device, span: DeviceSpan): HTMLElement {
           ]
         ];
   });
+  const told =
+    rows.length === 0
+      ? [h('p', { class: 'wb-missing' }, 'Nothing was read in this span.')]
+      : [
+          figures(keyFigures(device, span)),
+          conditionList(span),
+          h(
+            'details',
+            {},
+            h('summary', {}, `All ${rows.length} metrics`),
+            table(
+              '',
+              ['Metric', 'Mean', 'Least', 'Peak', 'Covered'],
+              rows,
+              Infinity
+            )
+          )
+        ];
   return h(
     'section',
     { class: 'wb-card', 'aria-label': `Statistics of ${name}` },
     h('h4', {}, name),
-    figures(keyFigures(device, span)),
-    conditionList(span),
-    rows.length === 0
-      ? h('p', { class: 'wb-missing' }, 'Nothing was read in this span.')
-      : h(
-          'details',
-          {},
-          h('summary', {}, `All ${rows.length} metrics`),
-          table(
-            '',
-            ['Metric', 'Mean', 'Least', 'Peak', 'Covered'],
-            rows,
-            Infinity
-          )
-        )
+    ...told
   );
 }
 

@@ -1,0 +1,226 @@
+"""The history on the dashboard: stand still, zoom, an hour, a span's figures, receipts."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Locator, expect
+
+from tests.e2e.lab import TOUR, Lab, LabPage
+from tests.programs import wait_for
+
+CHIP = "What the chip does"
+
+
+def plot_of(page: LabPage, title: str = CHIP) -> Locator:
+    """The plot of the first GPU's chart of this title, with lines on it."""
+    chart = page.dashboard.get_by_label(title, exact=True).first
+    chart.scroll_into_view_if_needed()
+    expect(chart.locator("canvas")).to_be_visible()
+    return chart.locator(".wb-plot")
+
+
+def drag(page: LabPage, plot: Locator, start: float, end: float) -> None:
+    """Drag over the lines, from one share of their width to another."""
+    box = plot.locator(".u-over").bounding_box()
+    assert box is not None
+    y = box["y"] + box["height"] / 2
+    page.page.mouse.move(box["x"] + box["width"] * start, y)
+    page.page.mouse.down()
+    page.page.mouse.move(box["x"] + box["width"] * end, y, steps=5)
+    page.page.mouse.up()
+
+
+def watch(page: LabPage, frames: int) -> None:
+    """Wait for frames, so that there is something to look back at."""
+    before = page.frames
+    wait_for(
+        "frames",
+        lambda: (
+            page.page.wait_for_timeout(100) or page.frames - before > frames or None
+        ),
+    )
+
+
+def picture(plot: Locator) -> str:
+    return str(plot.locator("canvas").evaluate("canvas => canvas.toDataURL()"))
+
+
+def still(page: LabPage, plot: Locator) -> str | None:
+    """The plot's picture, if it is the same some frames later."""
+    before = picture(plot)
+    watch(page, 5)
+    return before if picture(plot) == before else None
+
+
+@pytest.fixture
+def paused(page: LabPage) -> Locator:
+    return page.dashboard.locator(".wb-badge-paused")
+
+
+def test_a_paused_view_stands_still_while_data_goes_on(
+    page: LabPage, lab_url: str, paused: Locator
+) -> None:
+    page.open(lab_url, TOUR)
+    page.wait_moving(page.dashboard)
+    page.dashboard.get_by_role("button", name="Pause").click()
+    expect(paused).to_contain_text("PAUSED")
+    plot = plot_of(page)
+    before = wait_for("a view that stands still", lambda: still(page, plot))
+    watch(page, 20)
+    assert picture(plot) == before
+    page.dashboard.get_by_role("button", name="Resume").click()
+    expect(paused).to_be_hidden()
+    page.wait_moving(page.dashboard)
+    assert picture(plot) != before
+
+
+def test_time_is_zoomed_and_moved_by_hand_and_by_keys(
+    page: LabPage, lab_url: str, paused: Locator
+) -> None:
+    page.open(lab_url, TOUR)
+    page.wait_moving(page.dashboard)
+    plot = plot_of(page)
+    shown: list[str] = []
+
+    def expect_another_span() -> None:
+        if shown:
+            expect(paused).not_to_have_text(shown[-1])
+        else:
+            expect(paused).to_be_visible()
+        shown.append(paused.inner_text())
+
+    drag(page, plot, 0.5, 0.9)
+    expect_another_span()
+    for key in ("-", "+", "Home"):
+        plot.focus()
+        page.page.keyboard.press(key)
+        expect_another_span()
+    page.page.keyboard.press("End")
+    expect(paused).to_be_hidden()
+    plot.hover()
+    page.page.keyboard.down("Control")
+    page.page.mouse.wheel(0, -240)
+    page.page.keyboard.up("Control")
+    expect_another_span()
+    page.dashboard.get_by_role("button", name="Back in time").click()
+    expect_another_span()
+    plot.focus()
+    page.page.keyboard.press("Escape")
+    expect(paused).to_be_hidden()
+
+
+def test_values_are_read_with_pointer_and_keys(page: LabPage, lab_url: str) -> None:
+    page.open(lab_url, TOUR)
+    page.wait_moving(page.dashboard)
+    plot = plot_of(page, "Power")
+    plot.focus()
+    expect(plot).to_have_attribute(
+        "aria-label", re.compile(r"^Power.*now: board \d+.W")
+    )
+    tip = plot.locator(".wb-tip")
+    page.page.keyboard.press("ArrowLeft")
+    expect(tip).to_contain_text("W")
+    page.page.keyboard.press("Escape")
+    plot.blur()
+    expect(tip).to_be_hidden()
+    page.point_at_newest(page.dashboard)
+    expect(page.dashboard.locator(".wb-tip").first).to_contain_text("%")
+
+
+def test_a_span_has_statistics_and_can_be_saved(
+    page: LabPage, lab_url: str, screenshots: Path
+) -> None:
+    page.open(lab_url, TOUR)
+    page.wait_moving(page.dashboard)
+    watch(page, 30)
+    plot = plot_of(page)
+    page.dashboard.get_by_label("Time window").select_option("30")
+    page.page.keyboard.down("Shift")
+    drag(page, plot, 0.7, 0.99)
+    page.page.keyboard.up("Shift")
+    expect(page.drawer).to_contain_text("Statistics of ")
+    card = page.drawer.get_by_label("Statistics of GPU 0")
+    for words in ("Mean power", "Peak memory", "Energy", " J"):
+        expect(card).to_contain_text(words)
+    card.get_by_text("All ", exact=False).click()
+    expect(card.locator("tbody tr", has_text="SM active")).to_contain_text("%")
+    page.page.screenshot(path=screenshots / "span.png")
+
+    for button, start in (
+        ("CSV", "time_ms"),
+        ("JSONL", '{"type":"hello"'),
+        ("Chrome trace", "{"),
+    ):
+        with page.page.expect_download() as saving:
+            page.drawer.get_by_role("button", name=button).click()
+        assert saving.value.path().read_text()[: len(start)] == start
+    with page.page.expect_download() as saving:
+        page.dashboard.get_by_label("Save all of the history").select_option("csv")
+    assert saving.value.suggested_filename.endswith(".csv")
+
+    page.drawer.get_by_role("button", name="Explore GPU 0").click()
+    page.wait_for_figure(page.drawer)
+    page.drawer.get_by_role("button", name="Close").click()
+    expect(page.drawer).to_be_hidden()
+
+    # the same without a pointer
+    plot.focus()
+    for _ in range(12):
+        page.page.keyboard.press("Shift+ArrowLeft")
+    page.page.keyboard.press("Enter")
+    expect(page.drawer.get_by_label("Statistics of GPU 0")).to_be_visible()
+    page.page.keyboard.press("Escape")
+    page.page.keyboard.press("Escape")
+    expect(page.drawer).to_be_hidden()
+
+
+def test_an_hour_is_summed_up_by_the_server(
+    page: LabPage, lab_url: str, screenshots: Path
+) -> None:
+    page.open(lab_url, TOUR)
+    page.wait_moving(page.dashboard)
+    plot = plot_of(page)
+    with page.page.expect_response("**/history/detail?*") as asking:
+        page.dashboard.get_by_label("Time window").select_option("3600")
+    detail = asking.value.json()
+    assert detail["step_ms"] == 6000
+    assert "sm_active_ratio" in detail["columns"]
+    # where the newest step is
+    page.point_at_newest(page.dashboard)
+    expect(page.dashboard.locator(".wb-tip").first).to_contain_text("%")
+    page.page.screenshot(path=screenshots / "hour.png")
+    plot.focus()
+    page.page.keyboard.press("Home")
+    expect(plot).to_have_attribute("data-empty", "false")
+    expect(page.dashboard.locator(".wb-header .wb-warning")).to_be_hidden()
+
+
+def test_a_click_on_a_cells_band_tells_what_it_cost(
+    page: LabPage, lab: Lab, lab_url: str, screenshots: Path
+) -> None:
+    cells = ["import time; time.sleep(2)"]
+    page.open(lab_url, lab.write_notebook("cost.ipynb", cells))
+    plot = plot_of(page)
+    page.dashboard.get_by_label("Time window").select_option("30")
+    page.run(0)
+    page.run(0)
+    row = page.dashboard.locator(".wb-cells .wb-link")
+    expect(row).to_have_count(2)
+    page.dashboard.get_by_role("button", name="Pause").click()
+
+    box = plot.locator(".u-over").bounding_box()
+    assert box is not None
+    # the second run has just ended
+    plot.locator(".u-over").click(
+        position={"x": box["width"] * (1 - 1 / 30), "y": box["height"] / 2}
+    )
+    for words in ("Receipt: import time", "Wall time", "GPU 0", "unknown", "%%gpuprof"):
+        expect(page.drawer).to_contain_text(words)
+    page.page.screenshot(path=screenshots / "receipt.png")
+    page.drawer.get_by_role("button", name="Show this time").click()
+    page.drawer.get_by_role("button", name="Close").click()
+    row.last.click()
+    expect(page.drawer).to_contain_text("Receipt: import time")
