@@ -26,10 +26,13 @@ from warpbook.server.history import (
 )
 from warpbook.server.holders import HolderWatch
 from warpbook.server.ingest import Ingest
+from warpbook.server.kernel_watch import KernelWatch
 from warpbook.server.kernels import running_kernels
 from warpbook.server.nvdashboard import PEER, Nvdashboard
 from warpbook.server.outlook import OutlookWatch
 from warpbook.server.post_mortem import PostMortems
+from warpbook.server.receipt_route import ReceiptHandler
+from warpbook.server.receipts import Receipts
 from warpbook.server.reports import Reports
 from warpbook.server.rest import (
     CapabilitiesHandler,
@@ -155,7 +158,17 @@ class WarpbookApp(ExtensionApp):
         )
         OutlookWatch(self._broadcaster, lambda: self._holders.newest)
         post_mortems = PostMortems(self._broadcaster, self._holders)
-        self._ingest = Ingest(self._broadcaster, self._reports, post_mortems)
+        self._receipts = Receipts(self._past, self._holders)
+        self._kernel_watch = KernelWatch(
+            self._broadcaster, partial(running_kernels, self.serverapp)
+        )
+        self._ingest = Ingest(
+            self._broadcaster,
+            self._reports,
+            post_mortems,
+            self._receipts,
+            self._kernel_watch,
+        )
         self._ingest.start()
         self._alerting = Alerting(
             self._broadcaster,
@@ -200,6 +213,7 @@ class WarpbookApp(ExtensionApp):
             (f"{api}/history/figure", HistoryFigureHandler, past),
             (f"{api}/history/span", SpanHandler, past),
             (f"{api}/history/detail", DetailHandler, past),
+            (f"{api}/receipt", ReceiptHandler, {**shared, "receipts": self._receipts}),
             (f"{api}/history/export", ExportHandler, shared),
             (
                 f"{api}/reports/([A-Za-z0-9-]{{1,64}})/figure",
@@ -241,5 +255,6 @@ class WarpbookApp(ExtensionApp):
             REGISTRY.unregister(self._alerts_collector)
         self._alerting.stop()
         self._ingest.stop()
+        self._kernel_watch.close()
         await self._holders.close()
         await self._broadcaster.close()

@@ -21,10 +21,13 @@ from warpbook.protocol import (
     MAX_REPORT_BYTES,
     PROTOCOL_VERSION,
     CellReport,
+    CellRun,
     OutOfMemory,
 )
 from warpbook.server.broadcast import Broadcaster
+from warpbook.server.kernel_watch import KernelWatch, UnknownKernel
 from warpbook.server.post_mortem import PostMortems
+from warpbook.server.receipts import MAX_CELL_BYTES, Receipts, check_times
 from warpbook.server.reports import Reports
 from warpbook.server.selection import encode
 
@@ -35,7 +38,12 @@ class Ingest:
     """A small HTTP server beside Jupyter's own."""
 
     def __init__(
-        self, broadcaster: Broadcaster, reports: Reports, post_mortems: PostMortems
+        self,
+        broadcaster: Broadcaster,
+        reports: Reports,
+        post_mortems: PostMortems,
+        receipts: Receipts,
+        watch: KernelWatch,
     ) -> None:
         """Prepare it; nothing listens yet."""
         self._secret = secrets.token_urlsafe(32)
@@ -44,6 +52,8 @@ class Ingest:
             "broadcaster": broadcaster,
             "reports": reports,
             "post_mortems": post_mortems,
+            "receipts": receipts,
+            "watch": watch,
         }
         application = web.Application(
             [
@@ -51,6 +61,8 @@ class Ingest:
                 ("/v1/reports", _ReportHandler, shared),
                 ("/v1/state", _StateHandler, shared),
                 ("/v1/out-of-memory", _OutOfMemoryHandler, shared),
+                ("/v1/cells", _CellHandler, shared),
+                ("/v1/watch", _WatchHandler, shared),
             ],
             log_function=_log_nothing,
         )
@@ -83,11 +95,15 @@ class _Handler(web.RequestHandler):
         broadcaster: Broadcaster,
         reports: Reports,
         post_mortems: PostMortems,
+        receipts: Receipts,
+        watch: KernelWatch,
     ) -> None:
         self._secret = secret
         self._broadcaster = broadcaster
         self._reports = reports
         self._post_mortems = post_mortems
+        self._receipts = receipts
+        self._watch = watch
 
     def prepare(self) -> None:
         given = self.request.headers.get("Authorization", "")
@@ -151,6 +167,54 @@ class _OutOfMemoryHandler(_Handler):
         self.finish(encode(await self._post_mortems.write(told)))
 
 
+class _CellHandler(_Handler):
+    """Answers with the receipt of a cell that ran, and tells every open view."""
+
+    async def post(self) -> None:
+        body = self.request.body
+        if len(body) > MAX_CELL_BYTES:
+            self._refuse(413, f"A cell may have {MAX_CELL_BYTES} bytes.")
+            return
+        try:
+            if self._is_refused(body):
+                return
+            run = msgspec.json.decode(body, type=CellRun)
+            check_times(run)
+        except (msgspec.MsgspecError, ValueError) as error:
+            self._refuse(400, f"Not a cell that ran: {error}")
+            return
+        receipt = await self._receipts.take(run)
+        self.set_header("Content-Type", "application/json")
+        self.finish(encode(receipt))
+
+
+class _WatchHandler(_Handler):
+    """Has the GPUs read while `%gpuwatch` is on in a kernel."""
+
+    async def post(self) -> None:
+        body = self.request.body
+        try:
+            if self._is_refused(body):
+                return
+            asked = msgspec.json.decode(body, type=_Watch)
+        except msgspec.MsgspecError as error:
+            self._refuse(400, f"Not a kernel to watch: {error}")
+            return
+        try:
+            if asked.on:
+                await self._watch.turn_on(asked.kernel_id)
+            else:
+                self._watch.turn_off(asked.kernel_id)
+        except UnknownKernel:
+            self._refuse(
+                400,
+                "This server does not run that kernel, and could not tell when it "
+                "ends. Start the kernel from this server.",
+            )
+            return
+        self.set_status(204)
+
+
 class _VersionHandler(_Handler):
     """Answers at once: it opens no GPU."""
 
@@ -168,6 +232,12 @@ class _Versioned(msgspec.Struct):
     """What every version of a report has."""
 
     protocol: int
+
+
+class _Watch(msgspec.Struct, forbid_unknown_fields=True):
+    protocol: int
+    kernel_id: str
+    on: bool
 
 
 def _check(report: CellReport) -> None:

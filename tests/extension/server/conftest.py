@@ -1,10 +1,12 @@
 """A real Jupyter server with authentication on, and a client of its stream."""
 
 import json
+import os
 
 import pytest
+from tornado.httpclient import AsyncHTTPClient, HTTPRequest
 
-from warpbook.protocol import PROTOCOL_VERSION
+from warpbook.protocol import ENV_INGEST_SECRET, ENV_INGEST_URL, PROTOCOL_VERSION
 
 
 @pytest.fixture
@@ -72,3 +74,22 @@ def connect(jp_ws_fetch):
     yield connect
     for client in opened:
         client.socket.close()
+
+
+@pytest.fixture
+def ingest(jp_serverapp):
+    """Ask the ingest, as the kernel does, with what its environment holds."""
+
+    async def ask(path: str, body=None, secret: str | None = None):
+        sent = os.environ[ENV_INGEST_SECRET] if secret is None else secret
+        if body is not None and not isinstance(body, bytes):
+            body = json.dumps(body).encode()
+        request = HTTPRequest(
+            os.environ[ENV_INGEST_URL] + path,
+            method="GET" if body is None else "POST",
+            body=body,
+            headers={"Authorization": f"Bearer {sent}"},
+        )
+        return await AsyncHTTPClient().fetch(request, raise_error=False)
+
+    return ask

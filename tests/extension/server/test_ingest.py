@@ -1,15 +1,11 @@
 """Cell reports from a kernel to every open view."""
 
 import json
-import os
 
 import msgspec
 import pytest
-from tornado.httpclient import AsyncHTTPClient, HTTPRequest
 
 from warpbook.protocol import (
-    ENV_INGEST_SECRET,
-    ENV_INGEST_URL,
     MAX_REPORT_BYTES,
     PROTOCOL_VERSION,
     CellReport,
@@ -62,25 +58,6 @@ NOTHING = CellProfile(
     completeness=Completeness(0, 0, 0),
 )
 LANE = Lane("stream 7", (0.0, 1.0), (0.5, 0.5), (0, 0))
-
-
-@pytest.fixture
-def ingest(jp_serverapp):
-    """Ask the ingest, as the kernel does, with what its environment holds."""
-
-    async def ask(path: str, body=None, secret: str | None = None):
-        sent = os.environ[ENV_INGEST_SECRET] if secret is None else secret
-        if body is not None and not isinstance(body, bytes):
-            body = json.dumps(body).encode()
-        request = HTTPRequest(
-            os.environ[ENV_INGEST_URL] + path,
-            method="GET" if body is None else "POST",
-            body=body,
-            headers={"Authorization": f"Bearer {sent}"},
-        )
-        return await AsyncHTTPClient().fetch(request, raise_error=False)
-
-    return ask
 
 
 async def test_a_report_reaches_open_views_and_later_ones(ingest, connect) -> None:

@@ -1,0 +1,211 @@
+"""What each cell cost, from the history alone: no trace is taken."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Iterable
+
+from msgspec.structs import replace
+
+from warpbook.protocol import (
+    CellRun,
+    Device,
+    DeviceHolders,
+    DeviceReceipt,
+    DeviceSpan,
+    Holders,
+    Receipt,
+)
+from warpbook.server.attribution import is_device
+from warpbook.server.history import Past
+from warpbook.server.holders import HolderWatch
+from warpbook.server.receipt_words import SHORTEST_MS, notes, one_line
+from warpbook.server.selection import encode
+
+#: a cell that ran is refused beyond this size
+MAX_CELL_BYTES = 32_768
+MAX_RECEIPTS = 500
+#: each new view is sent the newest of them
+MAX_GREETING_BYTES = 1_000_000
+#: half a second after the cell NVML's power, a mean over a second, is about it
+_CLOSED_AFTER_MS = 600.0
+_PATIENCE_S = 1.0
+#: two clocks of one machine
+_CLOCK_SLACK_MS = 1000.0
+#: who holds memory now is no news of a cell that ended before
+_HOLDERS_TELL_MS = 10_000.0
+
+#: of the many that a GPU has, those that say what a cell did with it
+_METRICS = frozenset(
+    (
+        "sm_active_ratio",
+        "sm_occupancy_ratio",
+        "tensor_active_ratio",
+        "hmma_active_ratio",
+        "imma_active_ratio",
+        "dfma_active_ratio",
+        "fp16_active_ratio",
+        "fp32_active_ratio",
+        "fp64_active_ratio",
+        "dram_active_ratio",
+        "pcie_rx_bytes_per_s",
+        "pcie_tx_bytes_per_s",
+        "nvlink_rx_bytes_per_s",
+        "nvlink_tx_bytes_per_s",
+        "gpu_utilization_ratio",
+        "memory_utilization_ratio",
+        "memory_used_bytes",
+        "power_watts",
+        "temperature_celsius",
+        "sm_clock_mhz",
+    )
+)
+
+
+def check_times(run: CellRun) -> None:
+    """Refuse a run that can't have been.
+
+    Raises:
+        ValueError: with the reason.
+    """
+    if not 0 <= run.started_ms <= run.ended_ms <= time.time() * 1000 + _CLOCK_SLACK_MS:
+        raise ValueError("It ends before it starts, or has not ended yet.")
+
+
+class Receipts:
+    """Writes receipts and keeps the newest; on the event loop."""
+
+    def __init__(self, past: Past, holders: HolderWatch) -> None:
+        """Take who knows the past, and who knows the holders of memory."""
+        self._past = past
+        self._broadcaster = past.broadcaster
+        self._holders = holders
+        #: by id of the run, without their own "previous"; oldest first
+        self._kept: OrderedDict[str, Receipt] = OrderedDict()
+        self._broadcaster.greet(self._greet)
+
+    async def take(self, run: CellRun) -> Receipt:
+        """Write the receipt of a cell that has just run, keep it and tell everybody."""
+        if run.allocators:
+            self._holders.note_allocators(run.kernel_id, run.allocators)
+        receipt = await self.make(run)
+        self._kept.pop(run.id, None)
+        self._kept[run.id] = replace(receipt, previous=None)
+        while len(self._kept) > MAX_RECEIPTS:
+            self._kept.popitem(last=False)
+        self._broadcaster.send_everyone(encode(receipt))
+        return receipt
+
+    def find(self, run: CellRun) -> Receipt | None:
+        """Find the kept receipt of a run that a view knows only by its times."""
+        for kept in reversed(self._kept.values()):
+            cell = kept.cell
+            both_ms = min(cell.ended_ms, run.ended_ms) - max(
+                cell.started_ms, run.started_ms
+            )
+            if (
+                _is_same_cell(cell, run)
+                and both_ms >= 0.5 * (cell.ended_ms - cell.started_ms)
+                and both_ms >= 0.5 * (run.ended_ms - run.started_ms)
+            ):
+                return replace(kept, previous=self._previous(cell))
+        return None
+
+    async def make(self, run: CellRun) -> Receipt:
+        """Write a receipt, as soon as the history holds all of the cell."""
+        await self._broadcaster.ready()
+        await self._wait_for(run.ended_ms + _CLOSED_AFTER_MS)
+        holders = self._holders.newest
+        if time.time() * 1000 - run.ended_ms > _HOLDERS_TELL_MS:
+            holders = None
+        devices = _used_by(run, self._broadcaster.devices, holders)
+        wall_ms = run.ended_ms - run.started_ms
+        spans: tuple[DeviceSpan, ...]
+        if wall_ms < SHORTEST_MS:
+            unknown = DeviceSpan("", {}, None, None, ())
+            spans = tuple(replace(unknown, device=d.id) for d in devices.values())
+        else:
+            spans = await self._past.spans(run.started_ms, run.ended_ms, devices)
+        receipts = tuple(self._on_device(run, span, holders) for span in spans)
+        previous = self._previous(run)
+        line = one_line(run, receipts, previous)
+        return Receipt(run, wall_ms, receipts, line, previous)
+
+    def _on_device(
+        self, run: CellRun, span: DeviceSpan, holders: Holders | None
+    ) -> DeviceReceipt:
+        held = holders.devices.get(span.device) if holders else None
+        shared = None if held is None else _is_shared(run, held)
+        chosen = {name: told for name, told in span.metrics.items() if name in _METRICS}
+        missing = self._past.missing(run.started_ms, run.ended_ms)
+        return DeviceReceipt(
+            replace(span, metrics=chosen), shared, notes(run, span, shared, missing)
+        )
+
+    def _previous(self, run: CellRun) -> Receipt | None:
+        """The receipt of the same cell's run before."""
+        for kept in reversed(self._kept.values()):
+            if kept.cell.ended_ms <= run.started_ms and _is_same_cell(kept.cell, run):
+                return kept
+        return None
+
+    async def _wait_for(self, time_ms: float) -> None:
+        """Wait until the history reaches a time; not for long, and not for nobody."""
+        deadline_s = time.monotonic() + _PATIENCE_S
+        while (
+            self._past.newest_ms < time_ms
+            and self._broadcaster.watched
+            and time.monotonic() < deadline_s
+        ):
+            await asyncio.sleep(0.05)
+
+    def _greet(self) -> Iterable[bytes]:
+        """Give the newest receipts, oldest first."""
+        greeting: list[bytes] = []
+        size_bytes = 0
+        for kept in reversed(self._kept.values()):
+            greeting.append(encode(kept))
+            size_bytes += len(greeting[-1])
+            if size_bytes > MAX_GREETING_BYTES:
+                break
+        return reversed(greeting)
+
+
+def _is_same_cell(one: CellRun, other: CellRun) -> bool:
+    if one.cell_id is None or one.cell_id != other.cell_id:
+        return False
+    if one.kernel_id == other.kernel_id:
+        return True
+    return one.notebook is not None and one.notebook == other.notebook
+
+
+def _used_by(
+    run: CellRun, devices: Iterable[Device], holders: Holders | None
+) -> dict[int, Device]:
+    """The GPUs that the cell may have used, by position: all, where nobody knows."""
+    gpus = {
+        at: device for at, device in enumerate(devices) if device.kind in ("gpu", "mig")
+    }
+    named = {each.uuid for each in run.allocators}
+    used = {
+        at: device
+        for at, device in gpus.items()
+        if any(uuid is not None and is_device(device, uuid) for uuid in named)
+        or _holds(run, holders.devices.get(device.id) if holders else None)
+    }
+    return gpus if not used or None in named else used
+
+
+def _holds(run: CellRun, held: DeviceHolders | None) -> bool:
+    return held is not None and any(
+        holder.kernel_id == run.kernel_id for holder in held.holders
+    )
+
+
+def _is_shared(run: CellRun, held: DeviceHolders) -> bool | None:
+    """Whether others hold memory; None where the list is not whole."""
+    if any(holder.kernel_id != run.kernel_id for holder in held.holders):
+        return True
+    return None if held.notes or held.unattributed_bytes is None else False
