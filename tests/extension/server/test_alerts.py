@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from tests.stub_nvml import LOST, StubNvml
+from tests.stub_nvml import DOUBLE_BIT_EVENT, LOST, XID_EVENT, StubNvml
 
 
 @pytest.fixture
@@ -97,6 +97,62 @@ async def test_memory_throttling_and_a_lost_gpu_are_told_each_by_its_gpu(
     stub.set(1, rc=LOST)
     lost = await alert(client, "gpu_lost")
     assert (lost["device"], lost["severity"]) == (device(hello, 1), "fault")
+
+
+async def test_an_xid_and_an_uncorrectable_error_are_faults_with_what_to_do(
+    connect, stub
+) -> None:
+    client = await connect()
+    hello = await client.next("hello")
+    # an event is heard once the devices are being read
+    while stub.event_sets == 0:
+        await asyncio.sleep(0.05)
+    stub.ring(1, XID_EVENT, 79)
+    lost = await alert(client, "xid")
+    assert (lost["device"], lost["severity"]) == (device(hello, 1), "fault")
+    assert lost["title"].startswith("GPU 1: XID 79, ")
+    assert "reboot" in lost["text"]
+    stub.ring(0, DOUBLE_BIT_EVENT)
+    memory = await alert(client, "ecc_uncorrected")
+    assert (memory["device"], memory["severity"]) == (device(hello, 0), "fault")
+    assert "checkpoint" in memory["text"]
+
+
+async def test_a_kernel_that_holds_a_gpu_for_nothing_is_named_busy_or_idle(
+    connect, stub, rules, jp_fetch, jp_ws_fetch, jp_serverapp
+) -> None:
+    rules.write_text(
+        "[built_in.held_idle]\nfor_s = 0\nclear_s = 0\nminutes = 0.01\n"
+        "[built_in.idle_while_busy]\nfor_s = 1\nclear_s = 0\n"
+    )
+    wanted = {"path": "train.ipynb", "name": "", "type": "notebook"}
+    wanted |= {"kernel": {"name": "python3"}}
+    answer = await jp_fetch("api", "sessions", method="POST", body=json.dumps(wanted))
+    kernel_id = json.loads(answer.body)["kernel"]["id"]
+    kernel = await jp_ws_fetch("api", "kernels", kernel_id, "channels")
+    pid = jp_serverapp.kernel_manager.get_kernel(kernel_id).provisioner.pid
+    stub.set(0, utilization_percent=0)
+    stub.set_gpm(0, SM_UTIL=0.0)
+    stub.hold(0, (pid, 8 << 30))
+
+    client = await connect()
+    held = await alert(client, "held_idle")
+    assert held["kernel_id"] == kernel_id
+    assert "train.ipynb holds 8.0 GiB" in held["text"]
+    header = {"msg_id": "1", "msg_type": "execute_request", "version": "5.3"}
+    header |= {"username": "", "session": "1", "date": "2026-01-01T00:00:00Z"}
+    content = {"code": "import time; time.sleep(60)", "silent": False}
+    message = {"header": header, "content": content, "channel": "shell"}
+    await kernel.write_message(
+        json.dumps({**message, "parent_header": {}, "metadata": {}})
+    )
+    await alert(client, "held_idle", ended=True)
+    waits = await alert(client, "idle_while_busy")
+    assert waits["kernel_id"] == kernel_id
+    assert waits["title"] == "GPU 0 idle while a cell runs"
+    stub.set_gpm(0, SM_UTIL=50.0)
+    await alert(client, "idle_while_busy", ended=True)
+    kernel.close()
 
 
 async def test_who_comes_later_is_told_what_holds(connect, stub, jp_fetch) -> None:
