@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 import requests
 import websocket
@@ -48,6 +49,29 @@ class Person:
     def get(self, path: str) -> requests.Response:
         """Ask as a page would: with the cookies that belong to the path."""
         return self._session.get(self._url + path, timeout=30)
+
+    def open_notebook(self, path: str) -> int:
+        """Start a notebook's kernel; give its PID."""
+        answer = self._session.post(
+            f"{self._url}/user/{self.name}/api/sessions",
+            json={
+                "path": path,
+                "name": path,
+                "type": "notebook",
+                "kernel": {"name": "python3"},
+            },
+            headers={"Authorization": f"token {self.page_config['token']}"},
+            timeout=60,
+        )
+        answer.raise_for_status()
+        connection_file = f"kernel-{answer.json()['kernel']['id']}.json"
+        return next(
+            process.pid
+            for process in psutil.process_iter(["cmdline"])
+            if any(
+                word.endswith(connection_file) for word in process.info["cmdline"] or ()
+            )
+        )
 
     def connect(self, path: str, **kwargs: str) -> websocket.WebSocket:
         """Open a WebSocket as a page would: by the cookies alone."""

@@ -7,9 +7,12 @@ import json
 import pytest
 import websocket
 
+from tests.stub_nvml import StubNvml
 from warpbook.protocol import PROTOCOL_VERSION
 
 from .conftest import Person
+
+GIB = 2**30
 
 CAPABILITIES = "warpbook/api/v1/capabilities"
 STATE = "warpbook/api/v1/state"
@@ -54,6 +57,31 @@ def test_each_user_reads_the_capabilities_of_their_own_server(people, name) -> N
     assert told["protocol"] == PROTOCOL_VERSION
     assert [it["kind"] for it in told["devices"]].count("gpu") == 1
     assert told["replay"] is None
+
+
+def test_each_user_sees_their_notebook_and_of_others_a_sum(
+    alice: Person, bob: Person, stub_gpus: StubNvml
+) -> None:
+    """Their servers run as one system user: only the hub's name tells them apart."""
+    held = {
+        person.name: person.open_notebook("secret.ipynb") for person in (alice, bob)
+    }
+    stub_gpus.hold(0, (held["alice"], 3 * GIB), (held["bob"], 5 * GIB))
+    for person, own, other in ((alice, 3, 5), (bob, 5, 3)):
+        answer = person.get(f"/user/{person.name}/warpbook/api/v1/holders").json()
+        (told,) = answer["devices"].values()
+        holders = {each["kind"]: each for each in told["holders"]}
+        kernel = holders.pop("kernel")
+        assert (kernel["name"], kernel["user"]) == ("secret.ipynb", person.name)
+        assert (kernel["pids"], kernel["used_bytes"]) == (
+            [held[person.name]],
+            own * GIB,
+        )
+        others = holders.pop("other_users")
+        assert (others["name"], others["pids"]) == ("other users", [])
+        assert others["used_bytes"] == other * GIB
+        assert not holders
+    stub_gpus.hold(0)
 
 
 def test_nobody_reaches_another_ones_server(alice: Person, bob: Person) -> None:
