@@ -122,7 +122,7 @@ class Minute:
         told = {}
         for reading in self._newest.readings if self._newest else ():
             device = devices[reading.device]
-            if device.kind != "gpu" or reading.state != "ok":
+            if device.kind not in ("gpu", "mig") or reading.state != "ok":
                 continue
             shares = _shares(self._counts[reading.device])
             clocks = clocks_conditions(device, shares, f"the last {self._span()}")

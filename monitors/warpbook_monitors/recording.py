@@ -152,11 +152,15 @@ class _Wrong(Exception):
 def _first(line: bytes) -> Hello:
     hello = msgspec.json.decode(line, type=Hello)
     _check_time(hello.time_ms)
-    if len(hello.devices) > MAX_DEVICES:
-        raise _Wrong(f"{len(hello.devices)} devices, and {MAX_DEVICES} are the most.")
-    if any(len(device.metrics) > MAX_METRICS for device in hello.devices):
-        raise _Wrong(f"A device has more than {MAX_METRICS} metrics.")
+    _check_devices(hello.devices)
     return hello
+
+
+def _check_devices(devices: tuple[Device, ...]) -> None:
+    if len(devices) > MAX_DEVICES:
+        raise _Wrong(f"{len(devices)} devices, and {MAX_DEVICES} are the most.")
+    if any(len(device.metrics) > MAX_METRICS for device in devices):
+        raise _Wrong(f"A device has more than {MAX_METRICS} metrics.")
 
 
 def _check_version(hello: Hello) -> None:
@@ -179,8 +183,10 @@ def _check_message(message: Telemetry, hello: Hello, frames: list[Frame]) -> Non
     if isinstance(message, Gap | Event):
         return
     if isinstance(message, Devices):
-        if _columns(message.devices) != _columns(hello.devices):
+        # new ones come last: the places of those before must hold
+        if _columns(message.devices)[: len(hello.devices)] != _columns(hello.devices):
             raise _Wrong("The devices or their metrics became others.")
+        _check_devices(message.devices)
         return
     if len(frames) >= MAX_FRAMES:
         raise _Wrong(f"It has more than {MAX_FRAMES:,} frames; these are the first.")

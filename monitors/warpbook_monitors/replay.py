@@ -45,7 +45,7 @@ class ReplaySource:
         gpus = [
             position
             for position, device in enumerate(recording.hello.devices)
-            if device.kind == "gpu"
+            if device.kind in ("gpu", "mig")
         ]
         if not gpus:
             raise Unavailable(
@@ -98,7 +98,7 @@ class Playing:
 
 
 class ReplayProbe:
-    """Reads one GPU of a recording at the place where the playing stands."""
+    """Reads one device of a recording at the place where the playing stands."""
 
     def __init__(self, playing: Playing, position: int) -> None:
         """Play the device at `position` of the recording."""

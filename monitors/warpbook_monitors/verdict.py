@@ -82,7 +82,7 @@ class Window:
         return {
             device.id: judge(device, rows[position])
             for position, device in enumerate(devices)
-            if device.kind == "gpu" and newest.get(position) == "ok"
+            if device.kind in ("gpu", "mig") and newest.get(position) == "ok"
         }
 
 
@@ -94,6 +94,10 @@ def judge(device: Device, readings: Sequence[Sequence[float | None]]) -> Verdict
         readings: rows of values, None where there is none.
     """
     means = _means(device, readings)
+    if device.facts.get("mig_mode") == "enabled":
+        return Verdict("unknown", "MIG is on: see the instances of this GPU.", "")
+    if device.kind == "mig" and len(readings) >= MIN_READINGS:
+        return _instance(means)
     utilization = means.get("gpu_utilization_ratio")
     if len(readings) < MIN_READINGS or utilization is None:
         return Verdict("unknown", "Too little was read to judge.", "")
@@ -129,6 +133,34 @@ def _without_gpm(utilization: float) -> Verdict:
         "Something runs, but this GPU does not tell with what: it has no GPM. "
         "Profile a cell with %%gpuprof.",
         f"NVML utilization {_percent(utilization)}; no SM active, tensor or DRAM",
+    )
+
+
+def _instance(means: Mapping[str, float]) -> Verdict:
+    """A MIG instance: NVML gives it neither a utilization nor links."""
+    sm_active = means.get("sm_active_ratio")
+    if sm_active is None:
+        return Verdict(
+            "unknown",
+            "NVML tells nothing of this MIG instance's work: that needs GPM, which "
+            "Hopper GPUs and newer have. Profile a cell with %%gpuprof.",
+            "no SM active, tensor or DRAM",
+        )
+    bound = _unit(means)
+    if bound is not None:
+        return bound
+    figures = f"SM active {_percent(sm_active)}"
+    if sm_active < QUIET_RATIO:
+        return Verdict(
+            "idle",
+            "Next to nothing runs on this MIG instance.",
+            f"{figures}, below {_percent(QUIET_RATIO)}",
+        )
+    return Verdict(
+        "unknown",
+        "Something runs, and no unit is near its limit. Of a MIG instance NVML does "
+        "not tell whether it copies or waits. Profile a cell with %%gpuprof.",
+        f"{figures}, no unit above {_percent(BOUND_RATIO)}",
     )
 
 

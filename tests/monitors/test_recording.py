@@ -70,6 +70,16 @@ def test_a_recording_is_never_written_over(tmp_path) -> None:
         RecordingWriter(path, HELLO)
 
 
+def test_a_device_that_came_later_is_read(tmp_path) -> None:
+    new = Device("mig:1", "mig", "An instance", None, "live", METRICS[:1])
+    both = Frame(1, 1100.0, (*frame(1).readings, Reading(1, "ok", (0.25,))))
+    told = (frame(0), Devices(1050, (GPU, new)), both)
+    recording = read_recording(write(tmp_path / "r.gz", *told))
+    assert recording.hello.devices == (GPU, new)
+    assert recording.frames == [told[0], both]
+    assert recording.problem is None
+
+
 def test_a_killed_writer_leaves_what_it_had_flushed(tmp_path) -> None:
     path = tmp_path / "r.gz"
     script = f"""

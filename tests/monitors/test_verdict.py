@@ -70,6 +70,34 @@ def test_without_gpm_only_idle_can_be_told() -> None:
     assert "no GPM" in busy.sentence
 
 
+@pytest.mark.parametrize(
+    ("sm_active", "tensor", "kind"),
+    [
+        (0.001, 0.0, "idle"),
+        (0.9, 0.8, "tensor_bound"),
+        (0.2, 0.1, "unknown"),
+        (None, None, "unknown"),
+    ],
+)
+def test_a_mig_instance_is_judged_by_what_it_has(sm_active, tensor, kind) -> None:
+    metrics = tuple(
+        Metric(name, "ratio", name)
+        for name in ("sm_active_ratio", "tensor_active_ratio")
+    )
+    instance = Device("mig:1", "mig", "H200 MIG 1g.18gb", None, "live", metrics)
+    verdict = judge(instance, [(sm_active, tensor)] * 10)
+    assert (verdict.kind, bool(verdict.sentence)) == (kind, True)
+
+
+def test_a_gpu_in_parts_points_to_its_instances() -> None:
+    metrics = (Metric("power_watts", "watts", "Power"),)
+    facts = {"mig_mode": "enabled"}
+    gpu = Device("gpu:0", "gpu", "NVIDIA H200", 0, "live", metrics, facts)
+    verdict = judge(gpu, [(100.0,)] * 10)
+    assert verdict.kind == "unknown"
+    assert "instances" in verdict.sentence
+
+
 @pytest.mark.parametrize("rows", [[], [(0.5,)] * 4, [(None,)] * 50])
 def test_too_few_readings_are_not_judged(rows) -> None:
     metrics = (Metric("gpu_utilization_ratio", "ratio", "GPU utilization (NVML)"),)
