@@ -144,7 +144,7 @@ _TABLES = ("names", "shapes", "operands")
 def make_columns(
     *,
     names: Iterable[str],
-    categories: Sequence[Category],
+    categories: Sequence[Category] | Int8s,
     start_ns: Int64s,
     duration_ns: Int64s,
     device: Int64s,
@@ -167,15 +167,14 @@ def make_columns(
     if external is None:
         external = unknown.astype(np.int64)
     interned: dict[str, int] = {}
-    name = np.fromiter(
-        (interned.setdefault(text[:MAX_NAME_LENGTH], len(interned)) for text in names),
-        np.int32,
-        len(start_ns),
+    name = np.array(
+        [interned.setdefault(text, len(interned)) for text in names], np.int32
     )
+    cut, place = _cut(interned)
+    name = place[name]
     order = np.lexsort((-duration_ns, start_ns))
     return Columns(
-        # a lone surrogate could not be sent on as JSON
-        names=tuple(text.encode("utf-8", "replace").decode() for text in interned),
+        names=cut,
         name=name[order],
         category=np.array(categories, np.int8)[order],
         start_ns=start_ns[order],
@@ -190,3 +189,29 @@ def make_columns(
         operands=distinct_operands,
         operand=operand[order],
     )
+
+
+def groups(*keys: Int32s | Int64s) -> tuple[Int64s, Int64s]:
+    """Group events that are equal in all keys, which are NONE or more.
+
+    Returns:
+        the position of one event of each group, and each event's group.
+    """
+    packed = np.zeros(len(keys[0]), np.int64)
+    for key in keys:
+        # by its rank among the distinct ones, so that the product stays small
+        distinct, rank = np.unique(key, return_inverse=True)
+        packed = packed * max(len(distinct), 1) + rank
+    _, first, group = np.unique(packed, return_index=True, return_inverse=True)
+    return first.astype(np.int64), group.astype(np.int64)
+
+
+def _cut(names: Iterable[str]) -> tuple[tuple[str, ...], Int32s]:
+    """Bound the names' length; give the distinct ones and where each is among them."""
+    interned: dict[str, int] = {}
+    # a lone surrogate could not be sent on as JSON
+    sent = (
+        text[:MAX_NAME_LENGTH].encode("utf-8", "replace").decode() for text in names
+    )
+    place = [interned.setdefault(text, len(interned)) for text in sent]
+    return tuple(interned), np.array(place, np.int32)

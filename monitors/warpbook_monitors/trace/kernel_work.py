@@ -23,6 +23,7 @@ from warpbook_monitors.trace.columns import (
     Int64s,
     KernelShape,
     Operands,
+    groups,
 )
 from warpbook_monitors.trace.flops import least_bytes, model
 from warpbook_monitors.trace.kernels import is_communication, uses_tensor_cores
@@ -69,16 +70,16 @@ def kernel_work(
     Args:
         compute_ns: the union of these kernels; the groups share it by their time.
     """
-    operand = _operands_of(events, kernels)
-    keys = np.stack(
-        [kernels.name, kernels.shape, kernels.device, *operand], axis=1
-    ).astype(np.int64)
-    distinct, which = np.unique(keys, axis=0, return_inverse=True)
-    which = which.ravel()
-    times = np.bincount(which, kernels.duration_ns, minlength=len(distinct))
-    counts = np.bincount(which, minlength=len(distinct))
-    groups: dict[str, list[float]] = {}
-    for row, (name, shape, device, op, called) in enumerate(distinct):
+    operator, operand = _operands_of(events, kernels)
+    first, group = groups(
+        kernels.name, kernels.shape, kernels.device, operator, operand
+    )
+    times = np.bincount(group, kernels.duration_ns, minlength=len(first))
+    counts = np.bincount(group, minlength=len(first))
+    limits: dict[str, list[float]] = {}
+    for number, row in enumerate(first):
+        name, shape, device = kernels.name[row], kernels.shape[row], kernels.device[row]
+        op, called = operator[row], operand[row]
         if is_communication(kernels.names[name]):
             continue
         gpu = run.gpus[device] if 0 <= device < len(run.gpus) else None
@@ -87,19 +88,19 @@ def kernel_work(
             kernels.shapes[shape] if shape != NONE else None,
             gpu,
             (events.names[op], events.operands[called]) if called != NONE else None,
-            times[row] / counts[row],
+            times[number] / counts[number],
         )
-        time_ns, count, least_ns, known_ns = groups.setdefault(
+        time_ns, count, least_ns, known_ns = limits.setdefault(
             found.bound, [0.0, 0, 0.0, 0.0]
         )
         known = found.least_ns is not None
-        groups[found.bound] = [
-            time_ns + times[row],
-            count + counts[row],
-            least_ns + (found.least_ns or 0.0) * counts[row],
-            known_ns + (times[row] if known else 0.0),
+        limits[found.bound] = [
+            time_ns + times[number],
+            count + counts[number],
+            least_ns + (found.least_ns or 0.0) * counts[number],
+            known_ns + (times[number] if known else 0.0),
         ]
-    total = sum(time_ns for time_ns, *_ in groups.values())
+    total = sum(time_ns for time_ns, *_ in limits.values())
     work = [
         KernelWork(
             bound,
@@ -107,7 +108,7 @@ def kernel_work(
             int(count),
             float(least_ns / known_ns) if known_ns else None,
         )
-        for bound, (time_ns, count, least_ns, known_ns) in groups.items()
+        for bound, (time_ns, count, least_ns, known_ns) in limits.items()
         if total
     ]
     return tuple(sorted(work, key=lambda each: -each.time_ns))

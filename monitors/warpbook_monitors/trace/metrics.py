@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct
 
 from warpbook_monitors.trace.calls import Calls, find_calls, launch_of
-from warpbook_monitors.trace.columns import NONE, Bools, Category, Columns
+from warpbook_monitors.trace.columns import NONE, Bools, Category, Columns, groups
 from warpbook_monitors.trace.flops import model
 from warpbook_monitors.trace.idle import (
     Gaps,
@@ -254,13 +254,13 @@ def _tensor_core_time(kernels: Columns) -> tuple[int, int]:
 def _occupancy(kernels: Columns, run: Run) -> float | None:
     known = kernels.where(kernels.shape != NONE)
     weighted = total = 0.0
-    pairs = np.stack([known.device, known.shape.astype(np.int64)], axis=1)
-    distinct, which = np.unique(pairs, axis=0, return_inverse=True)
-    times = np.bincount(which.ravel(), known.duration_ns, minlength=len(distinct))
-    for (device, shape), time_ns in zip(distinct, times, strict=True):
+    first, group = groups(known.device, known.shape)
+    times = np.bincount(group, known.duration_ns, minlength=len(first))
+    for row, time_ns in zip(first, times, strict=True):
+        device = known.device[row]
         if not 0 <= device < len(run.gpus):
             continue
-        ratio = occupancy_ratio(known.shapes[shape], run.gpus[device])
+        ratio = occupancy_ratio(known.shapes[known.shape[row]], run.gpus[device])
         if ratio is not None:
             weighted += ratio * time_ns
             total += time_ns
@@ -301,18 +301,18 @@ def _modelled(
     if not len(linked):
         return None, None, None
     flops, size_bytes, modelled = 0, 0, []
-    pairs = np.stack([linked.name, linked.operand], axis=1)
-    distinct, which = np.unique(pairs, axis=0, return_inverse=True)
-    calls = np.bincount(which.ravel(), minlength=len(distinct))
-    for row, (name, operand) in enumerate(distinct):
+    first, group = groups(linked.name, linked.operand)
+    calls = np.bincount(group, minlength=len(first))
+    for number, row in enumerate(first):
+        name, operand = linked.name[row], linked.operand[row]
         work = model(linked.names[name], linked.operands[operand])
         if work is None:
             continue
-        flops += int(calls[row]) * work.flops
-        size_bytes += int(calls[row]) * (work.size_bytes or 0)
-        modelled.append(row)
+        flops += int(calls[number]) * work.flops
+        size_bytes += int(calls[number]) * (work.size_bytes or 0)
+        modelled.append(number)
     if not modelled:
         return None, None, None
-    chosen = linked.external[np.isin(which.ravel(), modelled)]
+    chosen = linked.external[np.isin(group, modelled)]
     covered = int(kernels.duration_ns[np.isin(kernels.external, chosen)].sum())
     return flops, size_bytes, covered / max(int(kernels.duration_ns.sum()), 1)
