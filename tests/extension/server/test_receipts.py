@@ -1,0 +1,339 @@
+"""Receipts of cells: from the kernel's two timestamps and the server's history."""
+
+import asyncio
+import json
+import time
+from types import SimpleNamespace
+
+import msgspec
+import pytest
+from tornado.httpclient import HTTPClientError
+
+from warpbook.protocol import (
+    PROTOCOL_VERSION,
+    Allocator,
+    CellRun,
+    Device,
+    DeviceHolders,
+    Frame,
+    Holder,
+    Holders,
+    Receipt,
+)
+from warpbook.server.receipts import MAX_CELL_BYTES
+from warpbook_monitors.frames import Reading
+
+RECEIPT = ("warpbook", "api", "v1", "receipt")
+
+
+class Past:
+    """A history of the recording's two H200s in which one can say what they did."""
+
+    def __init__(self, app, hello: dict, seconds: float = 30.0) -> None:
+        self.app = app
+        self.gpus = [msgspec.convert(each, Device) for each in hello["devices"][:2]]
+        self.now_ms = time.time() * 1000
+        self.begin_ms = self.now_ms - 1000 * seconds
+        app._broadcaster.history._begin_ms = 0.0
+        self._ticks = round(10 * seconds)
+
+    def fill(self, *busy: tuple[float, float, float]) -> None:
+        """Let the SM of both be active in some times: from, to, and how much."""
+        for tick in range(self._ticks):
+            at_ms = self.begin_ms + 100 * tick
+            sm = next((s for a, b, s in busy if a < at_ms <= b), 0.0)
+            values = {
+                "sm_active_ratio": sm,
+                "tensor_active_ratio": sm / 2,
+                "dram_active_ratio": sm / 4,
+                "memory_used_bytes": 8.0 * 2**30,
+                "power_watts": 400.0,
+                "clocks_event_reasons": 4.0 if sm else 0.0,
+            }
+            frame = Frame(
+                tick,
+                at_ms,
+                tuple(
+                    Reading(
+                        at,
+                        "ok",
+                        tuple(values.get(metric.name) for metric in gpu.metrics),
+                    )
+                    for at, gpu in enumerate(self.gpus)
+                ),
+            )
+            self.app._broadcaster._take(frame)
+
+    def run(self, run_id: str, from_s: float, to_s: float, **changes) -> dict:
+        """A cell that ran so long after the history began."""
+        run = CellRun(
+            id=run_id,
+            protocol=PROTOCOL_VERSION,
+            kernel_id="k",
+            notebook="a/b.ipynb",
+            cell_id="c",
+            execution_count=1,
+            title="<img src=x onerror=alert(1)>",
+            started_ms=self.begin_ms + 1000 * from_s,
+            ended_ms=self.begin_ms + 1000 * to_s,
+            status="ok",
+        )
+        return {**json.loads(msgspec.json.encode(run)), **changes}
+
+    def busy(self, from_s: float, to_s: float, sm: float) -> tuple[float, float, float]:
+        return (self.begin_ms + 1000 * from_s, self.begin_ms + 1000 * to_s, sm)
+
+
+@pytest.fixture
+def make_past(connect, jp_serverapp):
+    async def make(**kwargs) -> Past:
+        hello = await (await connect()).next("hello")
+        (app,) = jp_serverapp.extension_manager.extension_apps["warpbook"]
+        return Past(app, hello, **kwargs)
+
+    return make
+
+
+async def hand_in(ingest, run: dict) -> Receipt:
+    response = await ingest("/v1/cells", run)
+    assert response.code == 200, response.body
+    return msgspec.json.decode(response.body, type=Receipt)
+
+
+async def test_a_receipt_says_what_the_cell_took_and_against_the_run_before(
+    ingest, connect, make_past
+) -> None:
+    past = await make_past()
+    past.fill(past.busy(2, 4, 0.5), past.busy(10, 12, 0.75))
+    open_view = await connect()
+    await open_view.next("hello")
+    first = await hand_in(ingest, past.run("r-1", 2, 4))
+    assert first.previous is None
+    assert len(first.devices) == 2
+    sm = first.devices[0].span.metrics["sm_active_ratio"]
+    assert sm.mean == pytest.approx(0.5, abs=0.03)
+    assert first.devices[0].span.energy_joules == pytest.approx(800, rel=0.02)
+    assert first.wall_ms == pytest.approx(2000)
+    told = await open_view.next("receipt")
+    assert told == json.loads(msgspec.json.encode(first))
+
+    second = await hand_in(ingest, past.run("r-2", 10, 12))
+    assert second.previous is not None
+    assert second.previous.cell.id == "r-1"
+    parts = second.line.split(" · ")
+    assert parts[0] == "2.00 s"
+    assert parts[1] == "2 GPUs"
+    assert [part.split()[0] for part in parts[2:5]] == ["SM", "tensor", "DRAM"]
+    assert "16.0 GiB in use" in parts
+    assert "≈ 1,600 J" in parts, "of both, and from the power"
+    assert any(part.startswith("power cap ") for part in parts)
+    assert parts[-1] == "SM +25 points against the run before"
+    notes = " ".join(second.devices[0].notes)
+    assert "GPU time without a trace is unknown" in notes
+    assert "whole device" in notes
+
+    late = await connect()
+    ids = [(await late.next("receipt"))["cell"]["id"] for _ in range(2)]
+    assert ids == ["r-1", "r-2"]
+
+
+async def test_torchs_own_peak_and_gpus_are_told(ingest, make_past) -> None:
+    past = await make_past()
+    past.fill(past.busy(2, 4, 0.5))
+    uuid = past.gpus[1].id.removeprefix("gpu:GPU-")
+    counted = Allocator(0, uuid, 1, 2, 12 * 2**30, 0)
+    receipt = await hand_in(
+        ingest,
+        past.run("r-1", 2, 4, allocators=[msgspec.to_builtins(counted)]),
+    )
+    assert [each.span.device for each in receipt.devices] == [past.gpus[1].id]
+    assert "peak 12.0 GiB" in receipt.line
+    assert "GPUs" not in receipt.line
+
+
+@pytest.mark.parametrize(
+    ("others", "shared"),
+    [
+        ((), False),
+        ((Holder("program", "train.py", 2**30),), True),
+        (None, None),
+    ],
+)
+async def test_figures_of_a_gpu_that_others_use_are_told_as_such(
+    ingest, make_past, others, shared
+) -> None:
+    past = await make_past()
+    past.fill(past.busy(28, 29.5, 0.5))
+    mine = Holder("kernel", "b.ipynb", 2**30, kernel_id="k")
+    if others is not None:
+        held = DeviceHolders((mine, *others), 0)
+        told = Holders(time.time() * 1000, {past.gpus[0].id: held})
+        # the recording that plays here does not tell whose memory it was
+        past.app._receipts._holders = SimpleNamespace(newest=told)
+    receipt = await hand_in(ingest, past.run("r-1", 28, 29.5))
+    device = receipt.devices[0]
+    assert device.shared is shared
+    assert ("shared with others" in receipt.line) is bool(shared)
+    assert any("whole device" in note for note in device.notes) is (shared is not False)
+    # where it is known whose memory it is, only that GPU is told
+    assert len(receipt.devices) == (2 if others is None else 1)
+
+
+async def test_a_short_cell_is_estimated_or_unknown_in_words(ingest, make_past) -> None:
+    past = await make_past()
+    past.fill(past.busy(2, 20, 0.5))
+    flash = await hand_in(ingest, past.run("r-1", 5, 5.05))
+    assert flash.line.endswith("too short for a reading of the GPU")
+    for device in flash.devices:
+        assert device.span.metrics == {}
+        assert device.span.energy_joules is None
+        assert "unknown" in device.notes[0]
+    short = await hand_in(ingest, past.run("r-2", 6, 6.25))
+    assert "SM ≈ 50 %" in short.line
+    assert "estimated" in short.line
+    assert "Estimated" in short.devices[0].notes[0]
+    nothing = await hand_in(ingest, past.run("r-3", 7, 7))
+    assert nothing.wall_ms == 0
+
+
+async def test_a_cell_that_nobody_watched_is_told_so(ingest, make_past) -> None:
+    past = await make_past()
+    receipt = await hand_in(ingest, past.run("r-1", 2, 4))
+    assert "not read meanwhile" in receipt.line
+    assert "%gpuwatch" in receipt.devices[0].notes[0]
+    metrics = receipt.devices[0].span.metrics
+    assert all(metric.mean is None for metric in metrics.values())
+
+
+async def test_a_cell_that_has_just_ended_waits_for_its_readings(
+    ingest, connect, make_past
+) -> None:
+    past = await make_past()
+    client = await connect()
+    await client.subscribe()
+    await client.next("frame")
+    await asyncio.sleep(1)
+    now_s = time.time() - past.begin_ms / 1000
+    receipt = await hand_in(ingest, past.run("r-1", now_s - 0.6, now_s))
+    sm = receipt.devices[0].span.metrics["sm_active_ratio"]
+    assert sm.covered_ratio == pytest.approx(1.0, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "why"),
+    [
+        ({"protocol": 99}, 409, "install the same warpbook"),
+        ({"id": "../../etc"}, 400, "id"),
+        ({"title": "x" * 201}, 400, "title"),
+        ({"started_ms": 9e12}, 400, "ends before it starts"),
+        ({"started_ms": -1e300}, 400, "ends before it starts"),
+        ({"ended_ms": 4e12}, 400, "has not ended"),
+        ({"ended_ms": None}, 400, "ended_ms"),
+        ({"status": "fine"}, 400, "status"),
+        ({"notebook": "n" * MAX_CELL_BYTES}, 413, "bytes"),
+    ],
+)
+async def test_a_wrong_cell_is_refused_in_words(
+    ingest, make_past, change, code, why
+) -> None:
+    past = await make_past()
+    response = await ingest("/v1/cells", past.run("r-1", 2, 4, **change))
+    assert response.code == code
+    assert why in json.loads(response.body)["message"]
+
+
+@pytest.mark.parametrize("path", ["/v1/cells", "/v1/watch"])
+@pytest.mark.parametrize("body", [b"", b"garbage", b"\xff", b"[]", b'{"protocol":1}'])
+async def test_garbage_is_refused(ingest, path, body) -> None:
+    assert (await ingest(path, body)).code == 400
+    assert (await ingest(path, body, secret="wrong")).code == 403
+
+
+async def test_receipts_are_kept_up_to_a_bound(ingest, connect, make_past) -> None:
+    past = await make_past()
+    for number in range(510):
+        await hand_in(ingest, past.run(f"r-{number}", 2, 2.01))
+    assert len(past.app._receipts._kept) == 500
+    for number in range(60):
+        wide = past.run(f"w-{number}", 2, 2.01, notebook="n" * 30_000)
+        await hand_in(ingest, wide)
+    late = await connect()
+    first = await late.next("receipt")
+    assert int(first["cell"]["id"].removeprefix("w-")) > 20, "a megabyte of them"
+
+
+async def test_a_click_on_a_band_gives_a_receipt_without_the_kernel(
+    jp_fetch, ingest, make_past
+) -> None:
+    past = await make_past()
+    past.fill(past.busy(2, 4, 0.5))
+
+    async def ask(from_s: float, to_s: float, **changes: str) -> Receipt:
+        params = {
+            "from_ms": str(past.begin_ms + 1000 * from_s),
+            "to_ms": str(past.begin_ms + 1000 * to_s),
+            "kernel_id": "k",
+            "cell_id": "c",
+            **changes,
+        }
+        body = (await jp_fetch(*RECEIPT, params=params)).body
+        return msgspec.json.decode(body, type=Receipt)
+
+    receipt = await ask(2, 4, title="x" * 300)
+    assert receipt.line.startswith("2.00 s · 2 GPUs · SM 5")
+    assert receipt.cell.title == "x" * 200
+    # the kernel's own is better: it knows what torch counted
+    await hand_in(ingest, past.run("r-1", 2.01, 3.99))
+    assert (await ask(2, 4)).cell.id == "r-1"
+    assert (await ask(2, 4, cell_id="another")).cell.id != "r-1"
+    later = await ask(6, 8)
+    assert later.previous is not None and later.previous.cell.id == "r-1"
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {},
+        {"from_ms": "nan", "to_ms": "1"},
+        {"from_ms": "2", "to_ms": "1"},
+        {"from_ms": "1", "to_ms": "4e12"},
+        {"from_ms": "1", "to_ms": "inf"},
+    ],
+)
+async def test_a_wrong_question_is_refused(jp_fetch, params) -> None:
+    with pytest.raises(HTTPClientError) as refused:
+        await jp_fetch(*RECEIPT, params=params)
+    assert refused.value.code == 400
+    assert json.loads(refused.value.response.body)["message"]
+
+
+async def test_a_kernel_that_is_not_the_servers_is_not_watched(ingest) -> None:
+    asked = {"protocol": PROTOCOL_VERSION, "kernel_id": "nobody", "on": True}
+    response = await ingest("/v1/watch", asked)
+    assert response.code == 400
+    assert "Start the kernel" in json.loads(response.body)["message"]
+    assert (await ingest("/v1/watch", {**asked, "on": False})).code == 204
+
+
+@pytest.mark.parametrize("how", ["off", "dies", "restarts"])
+async def test_the_gpus_are_read_until_the_kernel_is_off_or_gone(
+    ingest, jp_serverapp, monkeypatch, how
+) -> None:
+    monkeypatch.setattr("warpbook.server.kernel_watch._PERIOD_S", 0.1)
+    (app,) = jp_serverapp.extension_manager.extension_apps["warpbook"]
+    kernels = jp_serverapp.kernel_manager
+    kernel_id = await kernels.start_kernel()
+    asked = {"protocol": PROTOCOL_VERSION, "kernel_id": kernel_id, "on": True}
+    assert (await ingest("/v1/watch", asked)).code == 204
+    await asyncio.sleep(0.5)
+    assert app._broadcaster.watched, "while the kernel is on and no view is open"
+    if how == "off":
+        assert (await ingest("/v1/watch", {**asked, "on": False})).code == 204
+    elif how == "dies":
+        await kernels.shutdown_kernel(kernel_id, now=True)
+    else:
+        await kernels.restart_kernel(kernel_id, now=True)
+    while app._broadcaster.watched:
+        await asyncio.sleep(0.1)
+    if how != "dies":
+        await kernels.shutdown_kernel(kernel_id, now=True)
