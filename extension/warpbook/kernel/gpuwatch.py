@@ -126,7 +126,7 @@ class GpuWatch:
         run = CellRun(
             id=str(uuid.uuid4()),
             protocol=PROTOCOL_VERSION,
-            kernel_id=kernel_id(self._shell),
+            kernel_id=handover.kernel_id,
             notebook=notebook_path(),
             cell_id=running.cell_id,
             execution_count=getattr(result, "execution_count", None),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import queue
 import threading
+import time
 from dataclasses import dataclass
 
 from msgspec.structs import replace
@@ -14,6 +15,9 @@ from warpbook.kernel.late_output import LateOutput
 from warpbook.kernel.receipt_line import no_receipt, receipt_line
 from warpbook.kernel.server_link import LinkError, ServerLink
 from warpbook.protocol import CellRun
+
+#: so long after a cell its reply is out, and no thread is in its way
+_AFTER_S = 0.1
 
 
 @dataclass(frozen=True)
@@ -36,8 +40,8 @@ class Handover:
         """
         #: why the newest cell has no receipt; empty if all is well
         self.trouble = ""
+        self.kernel_id = kernel_id
         self._link = link
-        self._kernel_id = kernel_id
         self._pending: queue.SimpleQueue[Pending | None] = queue.SimpleQueue()
         link.watch(kernel_id, on=True)
         self._thread = threading.Thread(
@@ -59,6 +63,8 @@ class Handover:
             if self.trouble and not self._pending.empty():
                 # a server that lets each cell wait: the newest is enough to try
                 continue
+            since_s = time.time() - pending.run.ended_ms / 1e3
+            time.sleep(min(max(_AFTER_S - since_s, 0), _AFTER_S))
             try:
                 receipt = self._link.receipt(_with_uuids(pending.run))
             except LinkError as problem:
@@ -68,7 +74,7 @@ class Handover:
             if pending.output is not None:
                 pending.output.update(receipt_line(receipt))
         with contextlib.suppress(LinkError):
-            self._link.watch(self._kernel_id, on=False)
+            self._link.watch(self.kernel_id, on=False)
 
     def _tell_once(self, pending: Pending, problem: str) -> None:
         if pending.output is not None and not self.trouble:

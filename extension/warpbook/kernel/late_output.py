@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import uuid
 from typing import Any
 
@@ -18,20 +19,38 @@ class LateOutput:
         self._transient = {"display_id": f"warpbook-{uuid.uuid4()}"}
         # another thread, or another cell, has another parent
         self._parent = getattr(self._publisher, "parent_header", None)
-        self._publisher.publish(bundle, transient=self._transient)
+        self._show(bundle, update=False)
 
     def update(self, bundle: Bundle) -> None:
         """Show this in its place."""
-        session = getattr(self._publisher, "session", None)
-        if session is None:
-            # IPython on a terminal has no parents, and prints
-            self._publisher.publish(bundle, transient=self._transient, update=True)
+        self._show(bundle, update=True)
+
+    def _show(self, bundle: Bundle, update: bool) -> None:
+        publisher = self._publisher
+        io_thread = getattr(getattr(publisher, "pub_socket", None), "io_thread", None)
+        if io_thread is None:
+            # no ipykernel: IPython on a terminal prints
+            publisher.publish(bundle, transient=self._transient, update=update)
             return
+        kind = "update_display_data" if update else "display_data"
         content = {"data": bundle, "metadata": {}, "transient": self._transient}
-        session.send(
-            self._publisher.pub_socket,
-            "update_display_data",
-            content,
-            parent=self._parent,
-            ident=self._publisher.topic,
-        )
+
+        def send() -> None:
+            _flush()
+            publisher.session.send(
+                publisher.pub_socket,
+                kind,
+                content,
+                parent=self._parent,
+                ident=publisher.topic,
+            )
+
+        # publish() does the same, but first waits milliseconds for this thread
+        io_thread.schedule(send)
+
+
+def _flush() -> None:
+    """Let what was printed come first; on the kernel's own thread nothing waits."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "pub_thread"):
+            stream.flush()

@@ -31,7 +31,10 @@ def receipt_line(receipt: Receipt) -> Bundle:
     if _left_gpus_alone(receipt):
         return _bundle(f"{units.duration(receipt.wall_ms)} · GPU at rest")
     before = receipt.previous
-    return _bundle(receipt.line + ("" if before is None else f" · {_figures(before)}"))
+    # where a cell is too short for a reading, its time is all noise
+    if before is None or not any(each.span.metrics for each in receipt.devices):
+        return _bundle(receipt.line)
+    return _bundle(f"{receipt.line} · {_figures(before)}")
 
 
 def _left_gpus_alone(receipt: Receipt) -> bool:
