@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
-from warpbook_monitors.frames import Device, Frame, Hello
+from warpbook_monitors.frames import Device, Frame, Hello, Reading
 from warpbook_monitors.history import decode
 
 
@@ -38,7 +38,11 @@ def to_csv(devices: Sequence[Device], messages: Iterable[bytes]) -> Iterator[byt
         frame = decode(encoded)
         if not isinstance(frame, Frame):
             continue
-        values = {each.device: each.values for each in frame.readings}
+        values = {
+            each.device: each.values
+            for each in frame.readings
+            if _is_described(devices, each)
+        }
         row = (_at(values.get(position, ()), column) for position, column, _ in columns)
         writer.writerow([frame.time_ms, frame.label or "", *row])
         yield text.getvalue().encode()
@@ -77,8 +81,10 @@ def to_chrome_trace(
 
 def _counters(devices: Sequence[Device], frame: Frame) -> Iterator[dict[str, object]]:
     for reading in frame.readings:
+        if not _is_described(devices, reading):
+            continue
         metrics = devices[reading.device].metrics
-        for metric, value in zip(metrics, reading.values, strict=False):
+        for metric, value in zip(metrics, reading.values, strict=True):
             if value is not None:
                 yield {
                     "ph": "C",
@@ -87,6 +93,11 @@ def _counters(devices: Sequence[Device], frame: Frame) -> Iterator[dict[str, obj
                     "ts": frame.time_ms * 1000,
                     "args": {metric.unit: value},
                 }
+
+
+def _is_described(devices: Sequence[Device], reading: Reading) -> bool:
+    """Whether the values are those of the description; it may have changed since."""
+    return len(reading.values) == len(devices[reading.device].metrics)
 
 
 def _at(values: Sequence[float | None], column: int) -> float | None | str:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from warpbook_monitors.frames import Device
 from warpbook_monitors.health import REASON_BITS
+from warpbook_monitors.history import is_frame
 from warpbook_monitors.seconds import REASONS, SECOND_MS, Second
 
 Floats = NDArray[np.float64]
@@ -51,7 +52,6 @@ class _Frame(msgspec.Struct, tag="frame"):
     readings: list[_Reading]
 
 
-_FRAME_BEGINS = b'{"type":"frame"'
 _decode_frame = msgspec.json.Decoder(_Frame).decode
 _decode_values = msgspec.json.Decoder(list[float | None]).decode
 
@@ -69,7 +69,7 @@ def read_frames(
     rows: dict[int, list[Sequence[float | None]]] = {at: [] for at in devices}
     nothing = {at: (None,) * len(device.metrics) for at, device in devices.items()}
     for encoded in messages:
-        if not encoded.startswith(_FRAME_BEGINS):
+        if not is_frame(encoded):
             continue
         frame = _decode_frame(encoded)
         times_ms.append(frame.time_ms)

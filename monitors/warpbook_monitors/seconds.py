@@ -90,12 +90,15 @@ def _summary(
         )
         if not columns:
             continue
-        known = [[each for each in column if each is not None] for column in columns]
+        known = [
+            [each for each in column if each is not None] if None in column else column
+            for column in columns
+        ]
         widths.append((position, len(names)))
         table.extend(min(values, default=math.nan) for values in known)
         table.extend(_mean(values) for values in known)
         table.extend(max(values, default=math.nan) for values in known)
-        flags = known[names.index(REASONS)] if REASONS in names else []
+        flags = known[names.index(REASONS)] if REASONS in names else ()
         table.extend(
             _mean([bool(int(each) & bit) for each in flags]) for bit in REASON_BITS
         )

@@ -18,7 +18,7 @@ from warpbook.protocol import (
 from warpbook.server.broadcast import Broadcaster
 from warpbook.server.selection import Pace, Refused, Selection, encode, select
 from warpbook.server.sockets import AuthorizedSocket, text_frame
-from warpbook_monitors.history import Piece, decode
+from warpbook_monitors.history import Piece, is_frame
 
 #: messages that can't be understood, after which the connection is closed
 MAX_GARBAGE = 10
@@ -26,6 +26,16 @@ MAX_GARBAGE = 10
 MAX_WAITING_BYTES = 16_000_000
 
 _decode = msgspec.json.Decoder(ClientMessage).decode
+_decode_frame = msgspec.json.Decoder(Frame).decode
+
+
+class _Numbered(msgspec.Struct, tag="frame"):
+    """A frame whose readings are not looked at."""
+
+    seq: int
+
+
+_decode_numbered = msgspec.json.Decoder(_Numbered).decode
 
 
 class StreamHandler(AuthorizedSocket):
@@ -130,7 +140,7 @@ class StreamHandler(AuthorizedSocket):
                 self.send(encode(gap))
                 gap = None
             # an hour of eight GPUs takes seconds to unpack, the loop has other work
-            frames = await asyncio.to_thread(_pack, piece, number, selection, pace)
+            frames = await asyncio.to_thread(pack, piece, number, selection, pace)
             number, since_ms = piece.end, piece.times_ms[-1]
             if not await self.written(frames):
                 return
@@ -154,15 +164,15 @@ class StreamHandler(AuthorizedSocket):
             self.close(CloseCode.GARBAGE, "too many messages that were refused")
 
 
-def _pack(piece: Piece, number: int, selection: Selection, pace: Pace) -> bytes:
+def pack(piece: Piece, number: int, selection: Selection, pace: Pace) -> bytes:
     """Give the frames of a piece from `number` on, as they go over the wire."""
     packed = bytearray()
     for encoded in piece.messages()[number - piece.first :]:
         wanted = encoded
-        message = decode(encoded)
-        if isinstance(message, Frame):
-            if not pace.takes(message.seq):
+        if is_frame(encoded):
+            if not pace.takes(_decode_numbered(encoded).seq):
                 continue
-            wanted = selection.encode(message, encoded)
+            if selection.devices is not None:
+                wanted = selection.encode(_decode_frame(encoded), encoded)
         packed += text_frame(wanted)
     return bytes(packed)
