@@ -63,4 +63,4 @@ class RulesError(MonitorError):
     def __init__(self, path: Path, message: str) -> None:
         """Name the file; the message names the line or the key."""
         super().__init__(f"{path}: {message}")
-        self.path = path
+        self.reason = message

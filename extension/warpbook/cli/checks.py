@@ -14,13 +14,19 @@ from pathlib import Path
 from typing import Literal
 
 from jupyter_client.kernelspec import KernelSpecManager
-from jupyter_core.paths import jupyter_config_path, jupyter_path
+from jupyter_core.paths import (
+    jupyter_config_dir,
+    jupyter_config_path,
+    jupyter_path,
+)
 from jupyter_server.extension.config import ExtensionConfigManager
 from jupyter_server.extension.manager import ExtensionPackage
 from msgspec import Struct
 
 from warpbook import __version__
 from warpbook.protocol import ENV_INGEST_SECRET, ENV_INGEST_URL, PROTOCOL_VERSION
+from warpbook_monitors.alerts.rules import FILE_NAME, read_rules
+from warpbook_monitors.errors import RulesError
 from warpbook_monitors.frames import Absence, Device
 from warpbook_monitors.open_sources import live_sources
 from warpbook_monitors.sampler import Sampler
@@ -50,6 +56,7 @@ def all_checks() -> Iterator[Check]:
     yield _server_extension()
     yield _labextension()
     yield _bokeh()
+    yield _alert_rules()
     yield _torch()
     yield from _kernels()
     yield _ingest()
@@ -146,6 +153,23 @@ def _bokeh() -> Check:
             f"Run: {_pip()} --force-reinstall bokeh",
         )
     return Check("Bokeh", "ok", metadata.version("bokeh"))
+
+
+def _alert_rules() -> Check:
+    what = "Alert rules"
+    path = Path(jupyter_config_dir(), FILE_NAME)
+    try:
+        rules = read_rules(path)
+    except RulesError as error:
+        return Check(
+            what,
+            "broken",
+            f"{_shown(str(path))} is refused: {error.reason}",
+            "Mend it there; until then the built-in rules hold.",
+        )
+    count = sum(1 for _ in rules.enabled())
+    where = f"with {_shown(str(path))}" if path.exists() else "built in"
+    return Check(what, "ok", f"{count} rules, {where}")
 
 
 def _torch() -> Check:

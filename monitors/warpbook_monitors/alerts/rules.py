@@ -63,14 +63,15 @@ def read_rules(path: Path) -> Rules:
     try:
         written = msgspec.toml.decode(path.read_bytes())
         # one by one: the error of a dictionary's value would not name its key
-        for name, own in dict(written.get("own", {})).items():
+        owns = written.get("own")
+        for name, own in owns.items() if isinstance(owns, dict) else ():
             _check_own(name, own)
         return msgspec.convert(written, Rules)
     except FileNotFoundError:
         return Rules()
     except OSError as error:
         raise RulesError(path, error.strerror or str(error)) from error
-    except (msgspec.MsgspecError, ValueError, TypeError) as error:
+    except (msgspec.MsgspecError, ValueError) as error:
         # each names the place: the line, or the key
         raise RulesError(path, str(error)) from error
 

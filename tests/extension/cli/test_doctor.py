@@ -37,7 +37,20 @@ def test_here_without_a_gpu_it_is_usable(warpbook) -> None:
     assert "ok      Server extension: enabled" in done.stdout
     assert f"ok      JupyterLab extension: {__version__}" in done.stdout
     assert f"ok      Kernel python3: warpbook {__version__}" in done.stdout
+    assert "ok      Alert rules: 11 rules, built in" in done.stdout
     assert done.stdout.endswith("warpbook is usable here.\n")
+
+
+def test_a_file_of_alert_rules_with_a_mistake_is_broken(
+    warpbook, tmp_path: Path
+) -> None:
+    rules = tmp_path / "warpbook-alerts.toml"
+    rules.write_text("[built_in.memory_full]\nabove_ratio = 95\n")
+    done = warpbook("doctor", JUPYTER_CONFIG_DIR=str(tmp_path))
+    assert done.returncode == 1
+    assert "BROKEN  Alert rules: " in done.stdout
+    assert "warpbook-alerts.toml is refused: " in done.stdout
+    assert "`$.built_in.memory_full.above_ratio`" in done.stdout
 
 
 def test_each_gpu_is_told_with_gpm_or_why_not(warpbook, make_stub_nvml) -> None:

@@ -1,0 +1,431 @@
+"""The alert rules on generated seconds and on the shipped recording."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from warpbook_monitors.alerts.alert import Alert
+from warpbook_monitors.alerts.engine import KEPT_MS, Engine
+from warpbook_monitors.alerts.rules import Rules, read_rules
+from warpbook_monitors.alerts.situation import (
+    Counters,
+    Situation,
+    Trouble,
+    look_at,
+)
+from warpbook_monitors.errors import RulesError
+from warpbook_monitors.frames import Device, Event, Frame, Metric, Reading
+from warpbook_monitors.holders import DeviceHolders, Holder
+from warpbook_monitors.recording import read_recording
+from warpbook_monitors.replay import SHIPPED
+
+GIB = 1 << 30
+METRICS = (
+    "temperature_celsius",
+    "clocks_event_reasons",
+    "memory_used_bytes",
+    "sm_active_ratio",
+    "gpu_utilization_ratio",
+    "ecc_corrected_count",
+    "ecc_uncorrected_count",
+    "remapped_rows_pending",
+    "remapped_rows_failed",
+)
+FACTS = {"memory_total_bytes": 100, "temperature_slowdown_celsius": 90}
+
+
+def gpu(index: int = 0, origin="live", **facts) -> Device:
+    metrics = tuple(Metric(name, "count", name) for name in METRICS)
+    name = "NVIDIA H200"
+    known = {**FACTS, **facts}
+    known = {key: value for key, value in known.items() if value is not None}
+    return Device(f"gpu:{index}", "gpu", name, index, origin, metrics, known)
+
+
+class Machine:
+    """One second after the other, as a server would judge them."""
+
+    def __init__(self, *devices: Device, rules: Rules | None = None) -> None:
+        self.devices = devices or (gpu(),)
+        self.rules = rules or Rules()
+        self.engine = Engine()
+        self.counters = Counters()
+        self.now_ms = 1_000_000.0
+        self.changes = 0
+
+    def second(
+        self, *readings: dict | str | None, events=(), holders=None, troubles=()
+    ) -> tuple[Alert, ...]:
+        """Judge a second in which each GPU read these values, or was in this state."""
+        self.now_ms += 1000
+        rows = tuple(
+            Reading(at, each, (), "It does not answer.")
+            if isinstance(each, str)
+            else Reading(at, "ok", tuple(each.get(name) for name in METRICS))
+            for at, each in enumerate(readings)
+            if each is not None
+        )
+        frames = [Frame(0, self.now_ms, rows)] if rows else []
+        seen = look_at(self.devices, frames)
+        self.counters.follow(self.now_ms, seen)
+        situation = Situation(
+            self.now_ms, seen, events, holders or {}, self.counters, troubles
+        )
+        self.changes += self.engine.judge(self.rules, situation)
+        return self.holding
+
+    def seconds(self, count: int, *readings, **more) -> tuple[Alert, ...]:
+        for _ in range(count):
+            self.second(*readings, **more)
+        return self.holding
+
+    @property
+    def holding(self) -> tuple[Alert, ...]:
+        return tuple(a for a in self.engine.alerts if a.until_ms is None)
+
+    @property
+    def ended(self) -> tuple[Alert, ...]:
+        return tuple(a for a in self.engine.alerts if a.until_ms is not None)
+
+
+def hot(celsius: float) -> dict:
+    return {"temperature_celsius": celsius}
+
+
+def test_what_does_not_last_is_no_alert() -> None:
+    machine = Machine()
+    assert machine.seconds(5, hot(95)) == ()
+    machine.second(hot(40))
+    assert machine.seconds(5, hot(95)) == ()
+    assert machine.changes == 0
+
+
+def test_an_alert_keeps_its_id_and_its_beginning_until_it_has_ended() -> None:
+    machine = Machine()
+    begin_ms = machine.now_ms + 1000
+    (alert,) = machine.seconds(6, hot(95))
+    assert (alert.rule, alert.device, alert.since_ms) == (
+        "temperature",
+        "gpu:0",
+        begin_ms,
+    )
+    assert alert.title == "GPU 0 is hot"
+    # hotter is no other alert; between the two thresholds nothing changes
+    assert machine.seconds(20, hot(97)) == (alert,)
+    assert machine.seconds(60, hot(84)) == (alert,)
+    assert machine.changes == 1
+    over_ms = machine.now_ms + 1000
+    assert machine.seconds(15, hot(60)) == (alert,)
+    assert machine.second(hot(60)) == ()
+    (ended,) = machine.ended
+    assert (ended.id, ended.until_ms) == (alert.id, over_ms)
+    # the next time is another alert
+    (again,) = machine.seconds(6, hot(95))
+    assert again.id != alert.id
+    assert machine.engine.alerts == (again, ended)
+
+
+def test_an_ended_alert_is_told_for_a_quarter_of_an_hour() -> None:
+    machine = Machine()
+    machine.seconds(6, hot(95))
+    machine.seconds(16, hot(60))
+    (ended,) = machine.ended
+    machine.now_ms = ended.until_ms + KEPT_MS - 2000
+    machine.second(hot(60))
+    assert machine.ended == (ended,)
+    machine.second(hot(60))
+    assert machine.engine.alerts == ()
+
+
+def test_what_comes_and_goes_within_seconds_is_one_alert() -> None:
+    machine = Machine()
+    (alert,) = machine.seconds(6, hot(95))
+    for _ in range(20):
+        machine.seconds(10, hot(60))
+        assert machine.second(hot(95)) == (alert,)
+    assert machine.changes == 1
+
+
+def test_what_can_not_be_read_neither_begins_nor_ends_an_alert() -> None:
+    machine = Machine()
+    machine.seconds(4, hot(95))
+    assert machine.seconds(9, {}) == ()
+    (alert,) = machine.seconds(2, hot(95))
+    assert machine.seconds(60, None) == (alert,)
+    assert machine.second(hot(60)) == (alert,)
+    # what nobody has seen for long is not said to hold for ever
+    machine.second(hot(95))
+    machine.seconds(901, None)
+    assert machine.holding == ()
+    # and what was pending before a long blindness begins anew
+    machine.seconds(4, hot(95))
+    machine.seconds(30, None)
+    assert machine.seconds(5, hot(95)) == ()
+
+
+def test_a_clock_that_is_put_back_holds_nothing_up() -> None:
+    machine = Machine()
+    machine.seconds(3, hot(95))
+    machine.now_ms -= 3_600_000
+    machine.seconds(6, hot(95))
+    (alert,) = machine.holding
+    machine.now_ms -= 3_600_000
+    machine.seconds(17, hot(50))
+    assert machine.holding == ()
+    assert alert.id == machine.ended[0].id
+
+
+@pytest.mark.parametrize(
+    ("facts", "celsius", "is_hot"),
+    [
+        ({}, 86.9, False),
+        ({}, 87, True),
+        ({"temperature_slowdown_celsius": 80}, 77, True),
+        ({"temperature_slowdown_celsius": None}, 86, False),
+        ({"temperature_slowdown_celsius": None}, 87, True),
+    ],
+)
+def test_hot_is_near_the_slowdown_threshold(facts, celsius, is_hot) -> None:
+    machine = Machine(gpu(**facts))
+    assert bool(machine.seconds(10, hot(celsius))) == is_hot
+
+
+def test_a_power_cap_is_no_alert_and_heat_is() -> None:
+    machine = Machine()
+    assert machine.seconds(60, {"clocks_event_reasons": 0x04 | 0x01 | 0x02}) == ()
+    told = machine.seconds(11, {"clocks_event_reasons": 0x04 | 0x40 | 0x20})
+    assert {(a.title, a.severity) for a in told} == {
+        ("GPU 0: hardware thermal slowdown", "fault"),
+        ("GPU 0: thermal slowdown", "warning"),
+    }
+
+
+def test_memory_is_full_until_there_is_room_again() -> None:
+    machine = Machine(gpu(0), gpu(1))
+    full, most, half = ({"memory_used_bytes": n} for n in (96, 93, 50))
+    (alert,) = machine.seconds(6, full, half)
+    assert (alert.rule, alert.device) == ("memory_full", "gpu:0")
+    assert machine.seconds(30, most, half) == (alert,)
+    assert machine.seconds(16, half, half) == ()
+
+
+def test_each_gpu_that_is_lost_or_silent_is_told() -> None:
+    machine = Machine(gpu(0), gpu(1))
+    (alert,) = machine.seconds(3, "lost", {})
+    assert (alert.title, alert.severity) == ("GPU 0 is lost", "fault")
+    told = machine.seconds(31, "lost", "stale")
+    assert {(a.rule, a.device) for a in told} == {
+        ("gpu_lost", "gpu:0"),
+        ("gpu_stale", "gpu:1"),
+    }
+    assert machine.seconds(16, {}, {}) == ()
+
+
+def xid(code: int, severity="fault", device="gpu:0") -> Event:
+    return Event(1, device, "xid", code, severity, "Bad", "It means this.", "Do that.")
+
+
+def test_an_xid_holds_for_five_minutes_after_the_last_one() -> None:
+    machine = Machine()
+    (alert,) = machine.second({}, events=(xid(79), xid(43, "normal")))
+    assert alert.title == "GPU 0: XID 79, Bad"
+    assert alert.text == "It means this. Do that."
+    assert machine.seconds(200, {}) == (alert,)
+    assert machine.second({}, events=(xid(79),)) == (alert,)
+    assert machine.seconds(300, {}) == (alert,)
+    assert machine.second({}) == ()
+    assert len(machine.second({}, events=(xid(31), xid(48)))) == 2
+
+
+def test_uncorrectable_errors_are_told_when_they_come_not_for_the_past() -> None:
+    machine = Machine()
+    assert machine.seconds(5, {"ecc_uncorrected_count": 3}) == ()
+    (alert,) = machine.second({"ecc_uncorrected_count": 4})
+    assert (alert.rule, alert.severity) == ("ecc_uncorrected", "fault")
+    # a GPU that was reset counts from 0; an hour later it is history
+    machine.second({"ecc_uncorrected_count": 0})
+    assert machine.holding == ()
+    (alert,) = machine.second({"remapped_rows_failed": 1})
+    assert alert.title == "GPU 0: faulty memory can't be replaced"
+
+
+def test_corrected_errors_are_told_when_they_are_a_burst() -> None:
+    machine = Machine()
+    for count in range(0, 490, 1):
+        # less than 50 in ten minutes
+        machine.now_ms += 12_000
+        assert machine.second({"ecc_corrected_count": count}) == ()
+    (alert,) = machine.second({"ecc_corrected_count": 550})
+    assert (alert.rule, alert.severity) == ("ecc_corrected", "warning")
+    told = machine.second({"ecc_corrected_count": 550, "remapped_rows_pending": 1})
+    assert len(told) == 2
+
+
+def held(state: str, idle_s: float | None, used_bytes: int = 10 * GIB) -> DeviceHolders:
+    kernel = Holder("kernel", "a/b.ipynb", used_bytes, (7,), "k1", None, state, idle_s)
+    program = Holder("program", "python", 50 * GIB)
+    return DeviceHolders((program, kernel), 0)
+
+
+IDLE = {"sm_active_ratio": 0.0, "gpu_utilization_ratio": 0.0}
+BUSY = {"sm_active_ratio": 0.0, "gpu_utilization_ratio": 1.0}
+
+
+def test_a_gpu_that_idles_while_a_cell_runs_is_told_after_a_minute() -> None:
+    machine = Machine()
+    holders = {"gpu:0": held("busy", None)}
+    assert machine.seconds(60, IDLE, holders=holders) == ()
+    (alert,) = machine.second(IDLE, holders=holders)
+    assert (alert.rule, alert.kernel_id) == ("idle_while_busy", "k1")
+    assert "a/b.ipynb" in alert.text
+    # copies are work too
+    assert machine.seconds(16, BUSY, holders=holders) == ()
+
+
+def test_a_kernel_that_works_on_one_of_its_gpus_is_not_idle() -> None:
+    machine = Machine(gpu(0), gpu(1))
+    holders = {"gpu:0": held("busy", None), "gpu:1": held("busy", None)}
+    assert machine.seconds(120, IDLE, BUSY, holders=holders) == ()
+    (alert,) = machine.seconds(61, IDLE, IDLE, holders=holders)
+    assert alert.title == "GPU 0 and GPU 1 idle while a cell runs"
+
+
+@pytest.mark.parametrize(
+    ("holder", "row", "is_told"),
+    [
+        (held("idle", 1800), IDLE, True),
+        (held("idle", 1700), IDLE, False),
+        (held("busy", None), IDLE, False),
+        (held("idle", 9000), BUSY, False),
+        (held("idle", 9000), {}, False),
+        (held("idle", 9000, 500 << 20), IDLE, False),
+    ],
+)
+def test_memory_that_a_kernel_holds_for_nothing_is_told(holder, row, is_told) -> None:
+    told = Machine().seconds(12, row, holders={"gpu:0": holder})
+    assert [alert.rule for alert in told] == ["held_idle"] * is_told
+    if is_told:
+        assert "holds 10.0 GiB and has run nothing for 30 min" in told[0].text
+
+
+def test_the_monitors_own_trouble_is_told() -> None:
+    machine = Machine()
+    trouble = Trouble("silence", "The monitor gives no readings", "See the log.")
+    (alert,) = machine.seconds(6, {}, troubles=(trouble,))
+    assert (alert.rule, alert.title, alert.device) == ("monitor", trouble.title, None)
+    machine.seconds(6, {})
+    assert machine.holding == ()
+
+
+def test_names_of_others_are_made_readable_and_short() -> None:
+    machine = Machine()
+    name = "\x1b[31m" + "x" * 5000 + "\n"
+    kernel = Holder("kernel", name, 9 * GIB, (), "k", None, "idle", 1e5)
+    holders = {"gpu:0": DeviceHolders((kernel,), None)}
+    (alert,) = machine.seconds(11, IDLE, holders=holders)
+    assert alert.text.isprintable()
+    assert len(alert.text) <= 600
+
+
+def test_a_recording_raises_no_alert() -> None:
+    machine = Machine(gpu(origin="replay"))
+    assert machine.seconds(20, hot(99)) == ()
+
+
+def test_healthy_work_on_a_real_h200_raises_no_alert() -> None:
+    recording = read_recording(SHIPPED)
+    rules, engine, counters = Rules(), Engine(), Counters()
+    for second in _seconds(recording.frames):
+        seen = look_at(recording.hello.devices, second)
+        assert any(each.readings for each in seen)
+        now_ms = second[-1].time_ms
+        counters.follow(now_ms, seen)
+        engine.judge(rules, Situation(now_ms, seen, counters=counters))
+    assert engine.alerts == ()
+
+
+def _seconds(frames) -> Iterator[list[Frame]]:
+    for start in range(0, len(frames), 10):
+        yield list(frames[start : start + 10])
+
+
+@pytest.fixture
+def rules_file(tmp_path):
+    def write(text: str):
+        path = tmp_path / "rules.toml"
+        path.write_text(text)
+        return path
+
+    return write
+
+
+def test_a_rules_file_tunes_and_switches_off(rules_file) -> None:
+    rules = read_rules(
+        rules_file(
+            "always = true\n[built_in.temperature]\nabove_celsius = 50\nfor_s = 0\n"
+            'severity = "fault"\n[built_in.memory_full]\nenabled = false\n'
+        )
+    )
+    assert rules.always
+    machine = Machine(rules=rules)
+    (alert,) = machine.second({**hot(51), "memory_used_bytes": 99})
+    assert (alert.rule, alert.severity) == ("temperature", "fault")
+    # a rule that is switched off leaves nothing standing
+    machine.rules = read_rules(rules_file("[built_in.temperature]\nenabled = false\n"))
+    assert machine.second(hot(99)) == ()
+
+
+def test_a_rule_of_ones_own_has_thresholds_where_it_begins_and_ends(rules_file) -> None:
+    text = (
+        '[own.lazy]\nmetric = "sm_active_ratio"\nbelow = 0.2\nclear = 0.4\nfor_s = 2\n'
+        'clear_s = 0\ntitle = "Lazy"\ntext = "Wake it."\ndevice = "gpu:1"\n'
+    )
+    machine = Machine(gpu(0), gpu(1), rules=read_rules(rules_file(text)))
+    lazy, more, busy = ({"sm_active_ratio": ratio} for ratio in (0.1, 0.3, 0.5))
+    assert machine.seconds(2, lazy, lazy) == ()
+    (alert,) = machine.second(lazy, lazy)
+    assert (alert.title, alert.device, alert.severity) == (
+        "GPU 1: Lazy",
+        "gpu:1",
+        "warning",
+    )
+    assert machine.seconds(9, lazy, more) == (alert,)
+    assert machine.second(lazy, busy) == ()
+
+
+def test_a_file_that_is_not_there_changes_nothing(tmp_path) -> None:
+    assert read_rules(tmp_path / "none.toml") == Rules()
+
+
+OWN = '[own.x]\nmetric = "power_watts"\ntitle = "x"\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("always = yes", "line 1, column 10"),
+        ("[built_in.temperature]\nfors = 3", "`fors` - at `$.built_in.temperature`"),
+        ("[built_in.temprature]\n", "`temprature` - at `$.built_in`"),
+        ("[built_in.xid]\nfor_s = 'x'", "`$.built_in.xid.for_s`"),
+        ("[built_in.xid]\nfor_s = -1", ">= 0.0 - at `$.built_in.xid.for_s`"),
+        (OWN, "write either `above` or `below` - at `$.own.x`"),
+        (OWN + "above = 1\nclear = 2", "`clear` must not be higher"),
+        (OWN + "above = 'hot'", "`$.own.x.above`"),
+        (OWN.replace("watts", "wats") + "above = 1", "did you mean power_watts"),
+        (OWN.replace("own.x", "own.xid") + "above = 1", "choose another name"),
+        (OWN.replace("own.x", "own.'a b'") + "above = 1", "letters, digits"),
+        ("own = 3", "`$.own`"),
+        ("\xff", "utf"),
+    ],
+)
+def test_a_bad_file_is_refused_with_its_name_and_the_place(
+    rules_file, text, words
+) -> None:
+    path = rules_file("")
+    path.write_bytes(text.encode("latin-1"))
+    with pytest.raises(RulesError) as refused:
+        read_rules(path)
+    assert str(refused.value).startswith(f"{path}: ")
+    assert words in str(refused.value)
