@@ -1,0 +1,39 @@
+"""`%gpuwatch`: the receipt of a cell, from the server's readings, in the notebook."""
+
+from __future__ import annotations
+
+from playwright.sync_api import expect
+
+from tests.e2e.lab import Lab, LabPage
+from tests.programs import wait_for
+
+ON = "%load_ext warpbook\n%gpuwatch on"
+WORK = "import time; time.sleep(1.5)"
+QUICK = 50
+
+
+def test_every_cell_of_a_whole_run_has_its_line_and_the_next_run_compares(
+    page: LabPage, lab: Lab, lab_url: str
+) -> None:
+    cells = [ON, WORK, *(f"x = {n}" for n in range(QUICK))]
+    page.open(lab_url, lab.write_notebook("watched.ipynb", cells))
+    page.run_all()
+
+    def lines() -> list[str] | None:
+        """The lines in the notebook as it would be saved, if all are there."""
+        found = [
+            "".join(output["data"]["text/plain"])
+            for cell in page.cells()[1:]
+            for output in cell["outputs"]
+        ]
+        receipts = [line for line in found if " · " in line]
+        return receipts if len(receipts) == QUICK + 1 else None
+
+    work, *quick = wait_for("all receipts", lines)
+    # the recording's GPU is never at rest for so long
+    assert work.startswith("1.5") and " J" in work
+    assert all("too short for a reading" in line for line in quick)
+
+    expect(page.output(1).locator(".warpbook-receipt")).to_have_text(work)
+    page.run(1)
+    expect(page.output(1).locator(".warpbook-receipt")).to_contain_text("before: 1.5")
