@@ -1,3 +1,4 @@
 import 'uplot/dist/uPlot.min.css';
 import './chart.css';
 import './dashboard.css';
+import './panel.css';

@@ -63,6 +63,7 @@ class Lab:
             *("--port", str(self._port), "--notebooks", str(self.notebooks), "--"),
             f"--ServerApp.base_url={BASE_URL}",
             "--expose-app-in-browser",
+            "--JupyterNotebookApp.expose_app_in_browser=True",
             "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
         ]
         told_before = self._log.stat().st_size if self._log.exists() else 0
@@ -106,6 +107,10 @@ class LabPage:
         self.dashboard = page.locator(".wb-dashboard")
         self.drawer = page.locator(".wb-drawer")
         self.monitor = page.locator(".wb-widget")
+        self.panel = page.locator(".wb-panel")
+        #: what has come over our stream and gone the other way, parsed
+        self.received: list[dict[str, Any]] = []
+        self.sent: list[dict[str, Any]] = []
         page.set_default_timeout(TIMEOUT_MS)
         page.on("console", self._hear)
         page.on(
@@ -119,6 +124,21 @@ class LabPage:
         path = f"{BASE_URL}lab/tree/{quote(notebook)}"
         self.page.goto(f"{url.scheme}://{url.netloc}{path}?reset&{url.query}")
         self.wait_idle()
+
+    def show_panel(self) -> None:
+        """Show the side panel."""
+        self.execute("warpbook:panel")
+        expect(self.panel).to_be_visible()
+
+    def execute(self, command: str, **args: object) -> None:
+        """Run a command of JupyterLab."""
+        self.page.evaluate(
+            """async ([command, args]) => {
+                // what a command gives may be a widget, which can't come over
+                await window.jupyterapp.commands.execute(command, args);
+            }""",
+            [command, args],
+        )
 
     def wait_idle(self) -> None:
         """Wait for the kernel: a cell that is run before is lost without a word."""
@@ -264,7 +284,9 @@ class LabPage:
     def _follow(self, socket: WebSocket) -> None:
         if urlsplit(socket.url).path == f"{BASE_URL}warpbook/api/v1/stream":
             socket.on("framereceived", self._count)
+            socket.on("framesent", lambda sent: self.sent.append(json.loads(sent)))
 
     def _count(self, message: str | bytes) -> None:
-        text = message if isinstance(message, str) else message.decode()
-        self.frames += '"type":"frame"' in text
+        told = json.loads(message)
+        self.received.append(told)
+        self.frames += told["type"] == "frame"

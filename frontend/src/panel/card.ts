@@ -27,7 +27,7 @@ export class Card {
     this.memory = new Figure('Memory', ['used', 'reserved']);
     this.node = h(
       'li',
-      { class: 'wb-card' },
+      { class: 'wb-gpu' },
       h(
         'header',
         {},
@@ -157,12 +157,12 @@ export class Card {
   private readonly sentence = h('span', {});
   private readonly verdict = h(
     'p',
-    { class: 'wb-card-verdict', hidden: '' },
+    { class: 'wb-gpu-verdict', hidden: '' },
     this.pill,
     this.sentence
   );
   private readonly condition = h('p', {
-    class: 'wb-card-condition',
+    class: 'wb-gpu-condition',
     hidden: ''
   });
 }
@@ -183,7 +183,7 @@ class Figure {
     );
     this.node = h(
       'div',
-      { class: 'wb-card-figure' },
+      { class: 'wb-gpu-figure' },
       h('dt', {}, name),
       h('dd', {}, this.value, parts.length > 0 ? meter : null)
     );
@@ -203,7 +203,7 @@ class Figure {
     });
   }
 
-  private readonly value = h('span', { class: 'wb-card-value' });
+  private readonly value = h('span', { class: 'wb-gpu-value' });
   private readonly bars: readonly HTMLElement[];
 }
 

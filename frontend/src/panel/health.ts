@@ -92,7 +92,12 @@ export class HealthList {
       .map(event => ({
         id: `${event.device} ${event.time_ms} ${event.kind} ${event.code}`,
         severity: event.severity,
-        title: clip(event.title, 120),
+        title: clip(
+          event.kind === 'xid'
+            ? `XID ${event.code ?? 'unknown'}: ${event.title}`
+            : event.title,
+          120
+        ),
         text: clip(`${event.meaning} ${event.remedy}`, 500),
         origin: `${this.where(event.device)}${clock(event.time_ms)}`
       }));

@@ -175,7 +175,7 @@ export class Panel extends Widget {
   private readonly retry: HTMLButtonElement;
   private readonly origin = h('p', { class: 'wb-note' });
   private readonly empty = h('p', { class: 'wb-note' });
-  private readonly cardList = h('ul', { class: 'wb-list wb-cards' });
+  private readonly cardList = h('ul', { class: 'wb-list wb-gpus' });
   private readonly holderList = h('ul', { class: 'wb-list wb-holders' });
   private readonly health: HealthList;
   private readonly stops: (() => void)[];

@@ -1,0 +1,105 @@
+"""With a keyboard alone, and with a screen reader."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Locator, expect
+
+from tests.e2e.lab import TOUR, LabPage
+from tests.programs import ROOT
+
+AXE = ROOT / "frontend" / "node_modules" / "axe-core" / "axe.min.js"
+VIEWS = (".wb-dashboard", ".wb-panel", ".wb-status")
+
+#: what Tab should reach in a view
+CONTROLS = """view => [...view.querySelectorAll(
+    "button, select, summary, [tabindex='0']")].filter(
+        each => each.checkVisibility() && !each.disabled).length"""
+
+#: whether a person sees where the focus is, and how it is called
+FOCUSED = """view => {
+    const here = document.activeElement;
+    if (!view.contains(here)) return null;
+    const { outlineStyle, outlineWidth } = getComputedStyle(here);
+    here.dataset.reached = "yes";
+    return {
+        what: here.outerHTML.slice(0, 200),
+        seen: outlineStyle !== "none" && outlineWidth !== "0px",
+    };
+}"""
+
+
+@pytest.fixture
+def opened(page: LabPage, lab_url: str) -> LabPage:
+    """Dashboard, panel and status bar with values in them."""
+    page.open(lab_url, TOUR)
+    page.show_panel()
+    expect(page.panel.locator(".wb-gpu").first).to_contain_text("%")
+    expect(page.dashboard.locator(".wb-pill").first).not_to_be_empty()
+    return page
+
+
+@pytest.mark.parametrize("theme", ["Light", "Dark"])
+def test_axe_finds_nothing_serious(opened: LabPage, theme: str) -> None:
+    opened.set_theme(f"JupyterLab {theme}")
+    opened.page.wait_for_timeout(500)
+    opened.page.add_script_tag(path=AXE)
+    found = opened.page.evaluate(
+        "views => axe.run({ include: views }, { resultTypes: ['violations'] })",
+        [[view] for view in VIEWS],
+    )
+    serious = [
+        (each["id"], each["help"], [node["html"][:200] for node in each["nodes"]])
+        for each in found["violations"]
+        if each["impact"] in ("serious", "critical")
+    ]
+    assert serious == []
+
+
+def test_everything_is_reached_by_tab_and_the_focus_is_seen(opened: LabPage) -> None:
+    for view in (opened.panel, opened.dashboard):
+        wanted = int(view.evaluate(CONTROLS))
+        view.locator("button, select").first.focus()
+        for _ in range(wanted):
+            # by keyboard: a browser shows no focus that a program set
+            told = view.evaluate(FOCUSED)
+            if told is None:
+                break
+            opened.page.keyboard.press("Tab")
+        opened.page.keyboard.press("Shift+Tab")
+        _all_reached(opened, view, wanted)
+    opened.status_item.get_by_role("button").focus()
+    opened.page.keyboard.press("Enter")
+    expect(opened.page.get_by_label("Time window")).to_be_focused()
+
+
+def _all_reached(page: LabPage, view: Locator, wanted: int) -> None:
+    """Go back by Shift-Tab to the first, and look at each focus on the way."""
+    reached = 0
+    while (told := view.evaluate(FOCUSED)) is not None and reached <= wanted:
+        assert told["seen"], told["what"]
+        reached += 1
+        page.page.keyboard.press("Shift+Tab")
+    assert view.locator("[data-reached]").count() >= wanted
+
+
+def test_a_screen_reader_is_not_told_of_each_frame(opened: LabPage) -> None:
+    opened.page.evaluate(
+        """views => {
+            window.announced = [];
+            const live = views.flatMap(view => [...document.querySelectorAll(
+                `${view} :is([role=status], [role=alert], [aria-live])`)]);
+            for (const node of live) {
+                new MutationObserver(() => window.announced.push(node.outerHTML))
+                    .observe(node, {
+                        subtree: true, childList: true, characterData: true
+                    });
+            }
+        }""",
+        list(VIEWS),
+    )
+    before = opened.frames
+    opened.wait_moving(opened.dashboard)
+    while opened.frames - before < 30:
+        opened.page.wait_for_timeout(100)
+    assert opened.page.evaluate("() => window.announced") == []

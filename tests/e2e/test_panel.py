@@ -1,0 +1,180 @@
+"""The side panel: each GPU now, who holds its memory, and its health."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Locator, expect
+
+from tests.e2e.lab import TOUR, Lab, LabPage
+from tests.programs import wait_for
+from tests.stub_nvml import LOST, StubNvml
+
+GIB = 1 << 30
+
+
+@pytest.fixture(scope="module")
+def stub(stub_nvml_library, tmp_path_factory: pytest.TempPathFactory) -> StubNvml:
+    state = tmp_path_factory.mktemp("stub") / "state"
+    stub = StubNvml(stub_nvml_library, state, "h200", "a100", "h200")
+    stub.set(2, mig=1)
+    stub.make_instance(2, 0, 3, SM_UTIL=40.0)
+    return stub
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory, stub: StubNvml) -> Lab:
+    return Lab(tmp_path_factory.mktemp("panel"), **stub.env)
+
+
+@pytest.fixture(scope="module")
+def live_url(lab: Lab) -> Iterator[str]:
+    with lab.serve() as url:
+        yield url
+
+
+def test_an_idle_kernel_that_holds_memory_is_named_opened_and_restarted(
+    page: LabPage, lab: Lab, live_url: str, stub: StubNvml, screenshots: Path
+) -> None:
+    name = "holder.ipynb"
+    cells = ["import os\nkept = os.getpid()\nprint(kept)", "kept"]
+    page.open(live_url, lab.write_notebook(name, cells))
+    page.show_panel()
+    held = page.panel.locator(".wb-holder", has_text=name)
+    restart = held.get_by_role("button", name=f"Restart kernel of {name}")
+    dialog = page.page.get_by_role("dialog")
+
+    def hold() -> None:
+        page.run(0)
+        (shown,) = page.cells()[0]["outputs"]
+        pid = int(shown["text"])
+        stub.hold(0, (pid, 12 * GIB), (os.getpid(), 3 * GIB))
+        expect(held).to_contain_text("12.0 GiB")
+        expect(held).to_contain_text("idle for")
+
+    def variables_are_lost() -> None:
+        stub.hold(0)
+        expect(held).to_have_count(0)
+        page.wait_idle()
+        page.run(1)
+        (shown,) = page.cells()[1]["outputs"]
+        assert shown["output_type"] == "error", shown
+
+    hold()
+    others = page.panel.locator(".wb-holder", has_text="3.00 GiB")
+    expect(others).to_contain_text(f"PID {os.getpid()}")
+    expect(others.get_by_role("button")).to_have_count(0)
+    for theme in ("Light", "Dark"):
+        page.set_theme(f"JupyterLab {theme}")
+        page.page.wait_for_timeout(500)
+        page.page.screenshot(path=screenshots / f"panel-{theme.lower()}.png")
+    restart.click()
+    expect(dialog).to_contain_text("12.0 GiB")
+    expect(dialog).to_contain_text("variables are lost")
+    page.page.screenshot(path=screenshots / "panel-restart.png")
+    dialog.get_by_role("button", name="Cancel").click()
+    page.run(1)
+    assert page.cells()[1]["outputs"][0]["output_type"] == "execute_result"
+    restart.click()
+    dialog.get_by_role("button", name="Restart").click()
+    variables_are_lost()
+
+    # the same of a notebook that is closed, which the row then opens
+    hold()
+    page.execute("docmanager:save")
+    page.execute("application:close")
+    tab = page.page.get_by_role("tab", name=name)
+    expect(tab).to_have_count(0)
+    restart.click()
+    dialog.get_by_role("button", name="Restart").click()
+    expect(dialog).to_have_count(0)
+    held.get_by_role("button", name=name, exact=True).click()
+    expect(tab).to_be_visible()
+    variables_are_lost()
+
+
+def test_each_gpu_and_instance_is_told_in_figures_or_in_words(
+    page: LabPage, live_url: str, stub: StubNvml
+) -> None:
+    stub.set(0, power_mw=456_000, temperature_celsius=61)
+    page.open(live_url, TOUR)
+    page.show_panel()
+    h200, a100, split, instance = (
+        page.panel.locator(".wb-gpu").nth(n) for n in range(4)
+    )
+    expect(h200).to_contain_text("SM active")
+    expect(h200).to_contain_text("456 W of 700 W")
+    expect(h200).to_contain_text("61 °C")
+    expect(a100).to_contain_text("GPU util. (NVML)")
+    expect(split).to_contain_text("GPU 2")
+    expect(instance).to_contain_text("MIG")
+    expect(instance).to_contain_text("40 %")
+    expect(page.panel.locator(".wb-badge").first).to_have_text("LIVE")
+    stub.set(1, rc=LOST)
+    expect(a100.get_by_role("status")).to_contain_text("GPU 1: lost")
+    stub.set(1, rc=0)
+    expect(a100).to_contain_text("GPU util. (NVML)")
+
+
+def test_an_alert_and_an_xid_are_told_with_what_to_do(
+    page: LabPage, live_url: str, stub: StubNvml
+) -> None:
+    page.open(live_url, TOUR)
+    page.show_panel()
+    health = page.panel.locator(".wb-panel-section", has_text="Health")
+    expect(health).to_contain_text("No alert holds now.")
+    stub.ring(0, 8, 79)
+    expect(health.get_by_label("Events")).to_contain_text("79")
+    stub.set(0, memory_used_bytes=139 * GIB)
+    expect(health.get_by_label("Alerts")).to_contain_text("memory is almost full")
+    stub.set(0, memory_used_bytes=GIB)
+
+
+def test_settings_hold_at_once(page: LabPage, live_url: str) -> None:
+    page.open(live_url, TOUR)
+    page.show_panel()
+    page.execute("settingeditor:open", query="Warpbook")
+
+    def field(name: str) -> Locator:
+        return page.page.locator(f".jp-SettingsEditor input[id$='{name}']")
+
+    field("rate_hz").fill("3")
+    wait_for(
+        "a subscription at the new rate",
+        lambda: (
+            page.page.wait_for_timeout(100) or page.sent[-1].get("rate_hz") == 3 or None
+        ),
+    )
+    field("window_s").fill("120")
+    expect(page.dashboard.get_by_label("Time window")).to_have_value("120")
+    field("panel").uncheck()
+    expect(page.panel).to_have_count(0)
+    field("status_bar").uncheck()
+    expect(page.status_item).to_be_hidden()
+    field("panel").check()
+    page.show_panel()
+    field("status_bar").check()
+    expect(page.status_item).to_be_visible()
+
+
+def test_panel_and_launcher_lead_to_everything(
+    page: LabPage, live_url: str, screenshots: Path
+) -> None:
+    page.open(live_url, TOUR)
+    expect(page.dashboard).to_be_visible()
+    page.page.locator(".jp-Notebook").click()
+    page.page.keyboard.press("Control+Alt+Shift+G")
+    expect(page.panel).to_be_visible()
+    page.execute("launcher:create")
+    tiles = page.page.locator(".jp-LauncherCard")
+    expect(tiles.filter(has_text="GPU Tour")).to_be_visible()
+    page.page.screenshot(path=screenshots / "launcher.png")
+    tiles.filter(has_text="GPU Dashboard").click()
+    expect(page.page.get_by_label("Time window")).to_be_focused()
+    # a reload brings the panel back
+    page.page.reload()
+    page.wait_idle()
+    expect(page.panel.locator(".wb-gpu").first).to_contain_text("SM active")

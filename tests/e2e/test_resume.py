@@ -1,0 +1,117 @@
+"""What comes back after a reload, a restart of the server, or a hidden tab."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from playwright.sync_api import CDPSession, expect
+
+from tests.e2e.lab import TOUR, Lab, LabPage
+from tests.programs import wait_for
+
+#: times of the rows that the page holds, and of those that the server has
+ROWS = """() => {
+    const { store } = window[Symbol.for("warpbook.stream.v2")];
+    return [...store.times(...store.range(0, Infinity))];
+}"""
+RING = """async () => {
+    const base = JSON.parse(
+        document.getElementById("jupyter-config-data").textContent).baseUrl;
+    const path = `${base}warpbook/api/v1/history/export?format=jsonl`;
+    const lines = (await (await fetch(path)).text()).trim().split("\\n");
+    return lines.map(line => JSON.parse(line))
+        .filter(({ type }) => type === "frame").map(({ time_ms }) => time_ms);
+}"""
+
+
+def grow(page: LabPage, frames: int = 30) -> None:
+    """Wait until so many more frames have come."""
+    before = page.frames
+    wait_for(
+        f"{frames} more frames",
+        lambda: (
+            page.page.wait_for_timeout(100) or page.frames - before >= frames or None
+        ),
+    )
+
+
+def assert_holds_the_ring(page: LabPage) -> None:
+    """Every frame that the server has and the window reaches is a row of the page."""
+    ring = page.page.evaluate(RING)
+    grow(page, 3)
+    rows = set(page.page.evaluate(ROWS))
+    newest = max(ring)
+    # the dashboard asks for its window, one minute
+    recent = [each for each in ring if each > newest - 50_000]
+    assert len(recent) > 20
+    assert [each for each in recent if each not in rows] == []
+
+
+def test_a_reload_in_the_middle_loses_no_row(page: LabPage, lab_url: str) -> None:
+    page.open(lab_url, TOUR)
+    grow(page)
+    before = page.page.evaluate(ROWS)
+    page.page.reload()
+    page.wait_idle()
+    grow(page)
+    assert page.page.evaluate(ROWS)[0] < before[-1]
+    assert_holds_the_ring(page)
+    page.wait_moving(page.dashboard)
+
+
+def test_a_restart_of_the_server_in_the_middle_keeps_what_was_seen(
+    page: LabPage, tmp_path: Path
+) -> None:
+    lab = Lab(tmp_path)
+    with lab.serve() as url:
+        page.open(url, TOUR)
+        page.show_panel()
+        grow(page)
+        before = page.page.evaluate(ROWS)
+    expect(page.panel.locator(".wb-connection")).to_contain_text("Trying again.")
+    with lab.serve():
+        expect(page.panel.locator(".wb-connection [role=status]")).to_be_empty()
+        grow(page)
+        rows = page.page.evaluate(ROWS)
+        assert [each for each in before if each not in rows] == []
+        assert_holds_the_ring(page)
+        page.wait_moving(page.dashboard)
+        page.shut_down_kernel()
+    # JupyterLab and the browser complain about the time between; we may not
+    page.errors = [
+        each for each in page.errors if "warpbook" in each and "net::ERR_" not in each
+    ]
+
+
+def test_a_hidden_tab_makes_no_traffic_but_alerts(page: LabPage, lab_url: str) -> None:
+    page.open(lab_url, TOUR)
+    page.show_panel()
+    grow(page)
+    browser = page.page.context.new_cdp_session(page.page)
+    show(page, browser, False)
+    wait_for(
+        "a page that takes no more frames",
+        lambda: (
+            page.page.wait_for_timeout(100)
+            or page.sent[-1]["type"] == "unsubscribe"
+            or None
+        ),
+    )
+    page.page.wait_for_timeout(500)
+    page.received.clear()
+    sent = len(page.sent)
+    page.page.wait_for_timeout(6_000)
+    assert {each["type"] for each in page.received} <= {"alerts"}
+    assert len(page.sent) == sent
+    show(page, browser, True)
+    grow(page)
+    assert_holds_the_ring(page)
+    page.wait_moving(page.dashboard)
+
+
+def show(page: LabPage, browser: CDPSession, shown: bool) -> None:
+    """Minimize the browser's window, or bring it back."""
+    window = browser.send("Browser.getWindowForTarget")["windowId"]
+    bounds = {"windowState": "normal" if shown else "minimized"}
+    browser.send("Browser.setWindowBounds", {"windowId": window, "bounds": bounds})
+    page.page.wait_for_function("hidden => document.hidden === hidden", arg=not shown)
