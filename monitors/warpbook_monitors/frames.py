@@ -3,7 +3,7 @@
 A stream is one `Hello`, then `Frame`s, `Gap`s and, when a device's description
 changes, `Devices`. A recording is the same stream, one JSON line each. Values
 are positional: `Reading.values[i]` belongs to `Device.metrics[i]`, so that a
-frame of eight GPUs stays under 5 kB. `None` is "no reading", never zero.
+frame of eight GPUs stays under 3 kB. `None` is "no reading", never zero.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from warpbook_monitors import nvml
@@ -43,6 +43,9 @@ _WANTED = (
     | _RETIREMENT_FAILURE
 )
 
+#: in place of an instance: the event is about the GPU as a whole
+_WHOLE = 0xFFFFFFFF
+
 _OTHERS: dict[int, tuple[Any, Xid]] = {
     _SINGLE_BIT: (
         "ecc_single_bit",
@@ -67,6 +70,8 @@ class Ringer(NamedTuple):
     handle: Handle
     #: the kinds of events that it supports, of those that are wanted
     kinds: int
+    #: its MIG instances that are devices, by NVML's id of the GPU instance
+    instances: Mapping[int, str] = {}
 
 
 def event_kinds(gpu: Handle) -> int:
@@ -146,23 +151,27 @@ class Events:
                 except nvml.TimedOut:
                     self._closed.wait(_PAUSE_S)
                     continue
-                event = _event(data, ids.get(nvml.address(data.device)))
+                gpu = nvml.address(data.device)
+                device = ids.get((gpu, data.gpuInstanceId)) or ids.get((gpu, _WHOLE))
+                event = _event(data, device)
                 if event is not None and self._goes_on() and self._is_new(event):
                     self._tell(event)
         finally:
             call("nvmlEventSetFree", event_set)
 
-    def _register(self, event_set: object) -> dict[int, str]:
-        """Give the devices by the address of their handles."""
-        ids: dict[int, str] = {}
+    def _register(self, event_set: object) -> dict[tuple[int, int], str]:
+        """Give the devices by the address of the GPU's handle and the instance."""
+        ids: dict[tuple[int, int], str] = {}
         refusal = NvmlError("No GPU tells events.")
-        for device, handle, kinds in self._ringers():
+        for device, handle, kinds, instances in self._ringers():
             try:
                 call("nvmlDeviceRegisterEvents", handle, kinds, event_set)
             except MonitorError as error:
                 refusal = NvmlError(str(error))
             else:
-                ids[nvml.address(handle)] = device
+                gpu = nvml.address(handle)
+                ids[gpu, _WHOLE] = device
+                ids.update({(gpu, each): name for each, name in instances.items()})
         if not ids:
             raise refusal
         return ids

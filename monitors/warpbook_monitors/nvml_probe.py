@@ -305,7 +305,14 @@ class NvmlSource:
     def _who_rings(self) -> Iterator[Ringer]:
         for probe in self._probes:
             if isinstance(probe, NvmlProbe) and probe.event_kinds:
-                yield Ringer(probe.device.id, probe.handle, probe.event_kinds)
+                device = probe.device.id
+                instances = {
+                    int(each.device.facts["gpu_instance_id"]): each.device.id
+                    for each in self._probes
+                    if isinstance(each, MigProbe)
+                    and each.device.facts["parent"] == device
+                }
+                yield Ringer(device, probe.handle, probe.event_kinds, instances)
 
 
 def _count() -> int:

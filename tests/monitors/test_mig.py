@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.stub_nvml import NO_PERMISSION, StubNvml
+from tests.stub_nvml import NO_PERMISSION, XID_EVENT, StubNvml
 from warpbook_monitors import mig, nvml_probe
 from warpbook_monitors.errors import DeviceLost
-from warpbook_monitors.frames import Devices, Frame
+from warpbook_monitors.frames import Devices, Event, Frame
 from warpbook_monitors.metrics import MIG
 from warpbook_monitors.mig import MigProbe
 from warpbook_monitors.nvml_probe import NvmlSource
@@ -144,6 +144,22 @@ def test_a_new_instance_comes_last_while_somebody_watches(
             and [each.state for each in message.readings] == ["ok"] * 3
         ):
             pass
+    sampler.close()
+
+
+def test_an_xid_names_the_instance(stub: StubNvml) -> None:
+    sampler = Sampler([NvmlSource()], rate_hz=20)
+    told: queue.Queue[Message] = queue.Queue()
+    sampler.listen(told.put)
+    sampler.open()
+    devices = []
+    with sampler.watch("test"):
+        for number, instance in ((31, 8), (43, 7), (79, -1)):
+            stub.ring(0, XID_EVENT, number, gpu_instance=instance)
+            while not isinstance(message := told.get(timeout=10), Event):
+                pass
+            devices.append(message.device)
+    assert devices == [SECOND, FIRST, sampler.devices[0].id]
     sampler.close()
 
 

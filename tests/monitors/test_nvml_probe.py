@@ -269,7 +269,8 @@ def test_a_frame_of_eight_busy_gpus_is_small(make_stub_nvml: MakeStub) -> None:
         for position, probe in enumerate(probes)
     )
     frame = Frame(123_456, 1_700_000_000_123.456, readings)
-    assert len(msgspec.json.encode(frame)) < 5000
+    # host and monitor come on top
+    assert len(msgspec.json.encode(frame)) < 2800
 
 
 def test_a_gpu_alone_has_no_nvlink(stub_nvml: StubNvml) -> None:

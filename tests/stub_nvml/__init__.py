@@ -55,6 +55,7 @@ class _Instance(ctypes.Structure):
 class _Event(ctypes.Structure):
     _fields_ = [
         ("gpu", ctypes.c_int),
+        ("gpu_instance", ctypes.c_int),
         ("type", ctypes.c_uint64),
         ("data", ctypes.c_uint64),
     ]
@@ -202,7 +203,7 @@ class StubNvml:
             self._state.gpus[gpu].gpm[number] = value
 
     def set_ecc(self, gpu: int, *counts: int) -> None:
-        """Corrected and uncorrected since the driver started, then of the whole life."""
+        """Corrected and uncorrected since the driver started, then ever."""
         self._state.gpus[gpu].ecc[:] = counts
 
     def make_instance(
@@ -222,10 +223,11 @@ class StubNvml:
         """Destroy a MIG instance while a program may be reading it."""
         self._state.gpus[gpu].instances[slot].present = 0
 
-    def ring(self, gpu: int, kind: int, data: int = 0) -> None:
+    def ring(self, gpu: int, kind: int, data: int = 0, gpu_instance: int = -1) -> None:
         """Let a GPU tell an event: NVML's type, and the number of an XID."""
         slot = self._state.events[self._state.event_count % 32]
         slot.gpu, slot.type, slot.data = gpu, kind, data
+        slot.gpu_instance = gpu_instance
         self._state.event_count += 1
 
     @property

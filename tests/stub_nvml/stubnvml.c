@@ -50,7 +50,7 @@ struct instance {
 };
 
 struct event {
-  int gpu;
+  int gpu, gpu_instance; /* an instance of -1: the whole GPU */
   uint64_t type, data;
 };
 
@@ -659,7 +659,7 @@ ret nvmlEventSetWait_v2(struct event_set *set, struct event_data *data, unsigned
     while (state->event_next < state->event_count) {
       struct event *e = &state->events[state->event_next++ % MAX_EVENTS];
       if (!(set->types[e->gpu] & e->type)) continue;
-      *data = (struct event_data){ devices + e->gpu, e->type, e->data, ~0u, ~0u };
+      *data = (struct event_data){ devices + e->gpu, e->type, e->data, e->gpu_instance, ~0u };
       return SUCCESS;
     }
     if ((now_ns() - begun) / 1e6 >= timeout_ms) return TIMEOUT;
