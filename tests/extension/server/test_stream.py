@@ -104,6 +104,40 @@ async def test_what_history_no_longer_holds_is_told_as_a_gap(
     assert (await client.next("frame"))["seq"] == lost + 1
 
 
+async def test_who_catches_up_too_slowly_is_told_what_went_meanwhile(
+    connect, jp_serverapp
+) -> None:
+    # a client that reads: it has the server listen
+    await (await connect()).next("hello")
+    history = _broadcaster(jp_serverapp).history
+    now_ms = time.time() * 1000
+
+    def append(*seqs: int) -> None:
+        for seq in seqs:
+            # so large that a piece of the history does not fit into the socket
+            old = Frame(seq, now_ms - 60e3 + 100 * seq, (), "x" * 20_000)
+            history.append(old.time_ms, msgspec.json.encode(old))
+
+    append(*range(100))
+    slow = await RawClient.connect(jp_serverapp)
+    slow.send_text('{"type":"subscribe","protocol":1,"since_ms":0}')
+    while json.loads(await slow.read_text())["type"] != "frame":
+        pass
+    append(*range(100, 400))
+    last, came = 0, []
+    while last < 399:
+        message = json.loads(await slow.read_text())
+        if message["type"] == "gap":
+            assert message["reason"] == "expired"
+            came.append("gap")
+            last = round((message["to_ms"] - now_ms + 60e3) / 100)
+        elif message["type"] == "frame":
+            assert message["seq"] == last + 1, "lost, and nobody told"
+            last = message["seq"]
+    assert came == ["gap"]
+    slow.close()
+
+
 async def test_coming_back_to_a_server_that_was_started_again_is_a_gap(connect) -> None:
     client = await connect()
     await client.next("hello")
