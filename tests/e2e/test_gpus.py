@@ -28,7 +28,7 @@ def test_a_gpu_without_gpm_says_in_words_what_is_missing(
 ) -> None:
     page.open(live_url, TOUR)
     a100, h200, _ = (page.dashboard.locator(".wb-device").nth(n) for n in range(3))
-    expect(a100.locator("summary")).to_contain_text("A100")
+    expect(a100.locator("summary").first).to_contain_text("A100")
     # said once, and no chart without a line
     expect(a100.locator(".wb-missing li", has_text="GPM")).to_have_count(1)
     expect(a100.get_by_label("What the chip does", exact=True)).to_have_count(0)
@@ -40,7 +40,7 @@ def test_a_gpu_without_gpm_says_in_words_what_is_missing(
     # what nobody sees isn't drawn
     chip.scroll_into_view_if_needed()
     expect(chip).to_contain_text("%")
-    expect(page.dashboard.locator(".wb-badge")).to_have_text(["LIVE"] * 4)
+    expect(page.dashboard.locator(".wb-badge-live")).to_have_text(["LIVE"] * 4)
     expect(page.status_item).to_contain_text("(NVML)")
     for view in (page.status_item, page.dashboard):
         expect(view).not_to_contain_text("replay", ignore_case=True)

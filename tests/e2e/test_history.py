@@ -1,4 +1,4 @@
-"""The history on the dashboard: stand still, zoom, an hour, a span's figures, receipts."""
+"""The history on the dashboard: pause, zoom, an hour, a span's figures, receipts."""
 
 from __future__ import annotations
 

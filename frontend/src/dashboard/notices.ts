@@ -94,13 +94,15 @@ export class Notices {
 
 function eventNotice(event: Event, devices: readonly Device[]): HTMLElement {
   const where = name(event.device, devices);
+  // the number is what people search for
+  const number = event.kind === 'xid' ? `XID ${event.code ?? '?'}: ` : '';
   return h(
     'article',
     { class: 'wb-notice', 'data-severity': event.severity },
     h(
       'strong',
       {},
-      `${clock(event.time_ms)} ${where}: ${clip(event.title, 120)}.`
+      `${clock(event.time_ms)} ${where}: ${number}${clip(event.title, 120)}.`
     ),
     ' ',
     clip(event.meaning, 400),

@@ -12,7 +12,7 @@ import type {
 import { deviceLabel } from '../words';
 import type { Content } from './drawer';
 import { card } from './drawer';
-import { conditionList, keyFigures } from './span';
+import { conditionList, coverage, keyFigures } from './span';
 import { figures, table } from './table';
 
 export interface ReceiptActions {
@@ -120,6 +120,7 @@ function deviceReceipt(
           now.map(([label, value]) => [label, value, then.get(label) ?? '–'])
         ),
     conditionList(span),
+    coverage(span),
     h('p', { class: 'wb-note' }, whose),
     ...notes.map(note => h('p', { class: 'wb-note' }, clip(note, 300)))
   );

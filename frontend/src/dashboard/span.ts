@@ -74,6 +74,7 @@ function deviceSpan(device: Device, span: DeviceSpan): HTMLElement {
       ? [h('p', { class: 'wb-missing' }, 'Nothing was read in this span.')]
       : [
           figures(keyFigures(device, span)),
+          coverage(span),
           conditionList(span),
           h(
             'details',
@@ -95,7 +96,7 @@ function deviceSpan(device: Device, span: DeviceSpan): HTMLElement {
   );
 }
 
-/** The figures of a device that matter most, with what they cover. */
+/** The figures of a device that matter most. */
 export function keyFigures(
   device: Device,
   span: DeviceSpan
@@ -106,17 +107,28 @@ export function keyFigures(
     if (metric === undefined || value === undefined || value[which] === null) {
       return [];
     }
-    const partly =
-      value.covered_ratio < COVERED
-        ? ` (of ${text(value.covered_ratio, 'ratio')} of the time)`
-        : '';
-    const figure: [string, string] = [
-      label,
-      text(value[which], metric.unit) + partly
-    ];
+    const figure: [string, string] = [label, text(value[which], metric.unit)];
     return [figure];
   });
   return device.kind === 'host' ? known : [...known, ['Energy', energy(span)]];
+}
+
+/** Say how much of the span readings cover, if not all; null if they do. */
+export function coverage(span: DeviceSpan): HTMLElement | null {
+  const shares = KEY_FIGURES.flatMap(([name]) => {
+    const metric = span.metrics[name];
+    return metric === undefined || metric.mean === null
+      ? []
+      : [metric.covered_ratio];
+  });
+  const least = Math.min(...shares);
+  return least < COVERED
+    ? h(
+        'p',
+        { class: 'wb-note' },
+        `Readings cover ${text(least, 'ratio')} of the span.`
+      )
+    : null;
 }
 
 /** Energy and what it rests upon: "1.23 kJ, counted". */
