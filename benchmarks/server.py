@@ -18,7 +18,13 @@ _START_TIMEOUT_S = 60
 class Server:
     """Starts `jupyter server` of an environment; ends it with the context."""
 
-    def __init__(self, python: Path, folder: Path, env: dict[str, str]) -> None:
+    def __init__(
+        self,
+        python: Path,
+        folder: Path,
+        env: dict[str, str],
+        options: tuple[str, ...] = (),
+    ) -> None:
         """Start it with a fresh home in `folder`, and wait until it answers."""
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
@@ -36,6 +42,7 @@ class Server:
                 f"--IdentityProvider.token={self.token}",
                 f"--ServerApp.root_dir={home}",
                 "--ServerApp.log_level=ERROR",
+                *options,
             ],
             env={**os.environ, **env, "HOME": str(home)},
             stdout=subprocess.DEVNULL,

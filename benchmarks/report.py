@@ -1,0 +1,30 @@
+"""Puts a benchmark's table into its own section of docs/benchmarks.md."""
+
+from __future__ import annotations
+
+import re
+import statistics
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.machine import describe_machine
+
+
+def spread(values: Sequence[float], digits: int) -> str:
+    """Median and range: "4.1 (3.9 to 4.4)"."""
+    low, middle, high = min(values), statistics.median(values), max(values)
+    return f"{middle:,.{digits}f} ({low:,.{digits}f} to {high:,.{digits}f})"
+
+
+def put_section(file: Path, heading: str, command: str, text: str) -> None:
+    """Replace the section of this heading, or add it; the others stay."""
+    section = f"## {heading}\n\n`{command}`\n\n{describe_machine()}\n\n{text.strip()}\n"
+    old = file.read_text() if file.exists() else "# Benchmarks\n"
+    found = re.search(
+        rf"^## {re.escape(heading)}\n.*?(?=^## |\Z)", old, re.MULTILINE | re.DOTALL
+    )
+    if found is None:
+        file.write_text(f"{old.rstrip()}\n\n{section}")
+        return
+    rest = old[found.end() :]
+    file.write_text(old[: found.start()] + section + ("\n" + rest if rest else ""))
