@@ -29,7 +29,8 @@ def no_receipt(run: CellRun, why: str) -> Bundle:
 def receipt_line(receipt: Receipt) -> Bundle:
     """Say what the cell took, and what it took the time before."""
     if _left_gpus_alone(receipt):
-        return _bundle(f"{units.duration(receipt.wall_ms)} · GPU at rest")
+        gpus = "GPU" if len(receipt.devices) == 1 else "GPUs"
+        return _bundle(f"{units.duration(receipt.wall_ms)} · {gpus} at rest")
     before = receipt.previous
     # where a cell is too short for a reading, its time is all noise
     if before is None or not any(each.span.metrics for each in receipt.devices):
