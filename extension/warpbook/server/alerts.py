@@ -63,18 +63,23 @@ class Alerting:
         #: since when the sampler has been awake without a frame
         self._silent_since_s: float | None = None
         self._heard = False
-        self._task: asyncio.Task[None] | None = None
+        self._tasks: tuple[asyncio.Task[None], ...] = ()
         broadcaster.follow(self._take)
         broadcaster.greet(lambda: [encode(self.told())])
 
     def start(self) -> None:
         """Begin to judge; needs a running event loop."""
-        self._task = asyncio.create_task(self._run())
+        self._apply()
+        # two tasks: a home on a disk that hangs must not hold up the judging
+        self._tasks = (
+            asyncio.create_task(self._keep_judging()),
+            asyncio.create_task(self._keep_rereading()),
+        )
 
     def stop(self) -> None:
         """Judge no more."""
-        if self._task is not None:
-            self._task.cancel()
+        for task in self._tasks:
+            task.cancel()
 
     def told(self) -> Alerts:
         """All alerts, as they were judged last."""
@@ -86,15 +91,18 @@ class Alerting:
             if alert.until_ms is None:
                 yield alert.rule, alert.severity, alert.device or ""
 
-    async def _run(self) -> None:
+    async def _keep_judging(self) -> None:
+        while True:
+            await asyncio.sleep(PERIOD_S)
+            try:
+                self._judge()
+            except Exception:  # noqa: BLE001 - one bad second must not be the last
+                _log.exception("Judging the alert rules failed.")
+
+    async def _keep_rereading(self) -> None:
         while True:
             await self._reread()
-            for _ in range(REREAD_S):
-                try:
-                    self._judge()
-                except Exception:  # noqa: BLE001 - one bad second must not be the last
-                    _log.exception("Judging the alert rules failed.")
-                await asyncio.sleep(PERIOD_S)
+            await asyncio.sleep(REREAD_S)
 
     def _take(self, message: Message) -> None:
         if isinstance(message, Frame):
@@ -160,6 +168,10 @@ class Alerting:
                     f"{error}. Until it is mended, the rules before hold, or those "
                     "built in. It is read again as soon as it is saved.",
                 )
+            self._apply()
+
+    def _apply(self) -> None:
+        """Have the devices read for the sake of the rules in force."""
         wanted = any(True for _ in self._rules.enabled())
         if wanted and (self._watch == "always" or self._rules.always):
             self._broadcaster.watch_slowly("always")

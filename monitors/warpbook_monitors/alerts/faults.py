@@ -181,15 +181,21 @@ class GpuLost(Rule, frozen=True, kw_only=True, forbid_unknown_fields=True):
         """Look at the state of each GPU."""
         for gpu in now.gpus():
             newest = gpu.newest
+            # an instance is mostly destroyed on purpose
+            is_gpu = gpu.device.kind == "gpu"
+            beyond = (
+                "; if it does not come back, the machine must be restarted"
+                if is_gpu
+                else ""
+            )
             yield Finding(
                 gpu.device.id,
                 None if newest is None else newest.state == "lost",
-                "fault",
+                "fault" if is_gpu else "warning",
                 gpu.device.id,
                 f"{gpu.label} is lost",
                 f"{newest.why if newest else ''} Programs on it have failed. Restart "
-                "their kernels; if it does not come back, the machine must be "
-                "restarted.".strip(),
+                f"their kernels{beyond}.".strip(),
             )
 
 

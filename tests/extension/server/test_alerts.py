@@ -231,3 +231,36 @@ async def test_for_a_hidden_page_devices_are_read_once_a_second(connect, stub) -
     assert hidden[1]["seq"] - hidden[0]["seq"] >= 10
     seqs = [(await client.next("frame"))["seq"] for _ in range(20)]
     assert min(b - a for a, b in zip(seqs, seqs[1:], strict=False)) == 1
+
+
+async def calls_grow(stub) -> None:
+    """Wait until NVML is being called over and over."""
+    for _ in range(2):
+        before = stub.calls("nvmlDeviceGetTemperature")
+        while stub.calls("nvmlDeviceGetTemperature") == before:
+            await asyncio.sleep(0.05)
+
+
+async def test_a_rules_file_may_have_the_gpus_watched_without_any_page(
+    stub, rules, jp_fetch, jp_serverapp
+) -> None:
+    rules.write_text(f"always = true\n{QUICK}")
+    stub.set(0, temperature_celsius=99)
+    await asyncio.wait_for(calls_grow(stub), 30)
+    told: list = []
+    while not told:
+        answer = await jp_fetch("warpbook", "api", "v1", "alerts")
+        told = json.loads(answer.body)["alerts"]
+    assert told[0]["rule"] == "temperature"
+
+
+async def test_a_monitor_that_has_gone_silent_says_so(
+    connect, stub, jp_serverapp
+) -> None:
+    client = await connect()
+    stub.set(0, temperature_celsius=99)
+    await alert(client, "temperature")
+    (app,) = jp_serverapp.extension_manager.extension_apps["warpbook"]
+    await asyncio.to_thread(app._broadcaster.sampler.close)
+    told = await alert(client, "monitor")
+    assert told["title"] == "The monitor gives no readings"
