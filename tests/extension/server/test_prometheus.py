@@ -10,7 +10,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.promtool import assert_answered, check_metrics
-from tests.stub_nvml import LOST, StubNvml
+from tests.stub_nvml import LOST, XID_EVENT, StubNvml
 
 BOARD = Path(__file__).parents[3] / "docs" / "grafana" / "warpbook.json"
 #: the expressions of the board that dcgm-exporter ships, with its variables filled in
@@ -169,6 +169,61 @@ class TestDcgmAliases:
         assert labels["device"] == "nvidia0"
         assert labels["modelName"] == "NVIDIA H200"
         assert labels["Hostname"] and labels["DCGM_FI_DRIVER_VERSION"]
+
+
+class TestMig:
+    @pytest.fixture
+    def stub(self, make_stub_nvml) -> StubNvml:
+        stub = make_stub_nvml("h200", "h200")
+        stub.set(1, mig=1)
+        stub.make_instance(1, 0, slices=1, SM_UTIL=25)
+        stub.make_instance(1, 1, slices=2, SM_UTIL=75)
+        return stub
+
+    @pytest.fixture
+    def warpbook_config(self) -> dict:
+        return {"dcgm_aliases": True}
+
+    async def test_instances_have_families_of_their_own(
+        self, scrape, text, stub: StubNvml
+    ) -> None:
+        for _ in range(50):
+            families = await scrape()
+            if len(families.get("warpbook_mig_sm_active_ratio", ())) == 2:
+                break
+            await asyncio.sleep(0.1)
+        active = families["warpbook_mig_sm_active_ratio"]
+        assert sorted(sample.value for sample in active) == [0.25, 0.75]
+        info = {s.labels["index"]: s.labels for s in families["warpbook_gpu_info"]}
+        gpus = {labels["uuid"] for labels in info.values()}
+        for sample in active:
+            assert sample.labels["uuid"].startswith("MIG-")
+            assert sample.labels["gpu_uuid"] == info["1"]["uuid"]
+        whole = {s.labels["uuid"] for s in families["warpbook_gpu_memory_used_bytes"]}
+        assert whole <= gpus, "a sum over GPUs must count nothing twice"
+        page = await text()
+        check_metrics(page.replace("modelName=", "model_name="))
+        ours = [each.replace("$gpu", ".*") for each in board_expressions()]
+        parts = [each for each in ours if "warpbook_mig_" in each]
+        by_part = "count(DCGM_FI_PROF_SM_ACTIVE{GPU_I_ID=~'7|8', gpu='1'}) == 2"
+        profile = "DCGM_FI_PROF_SM_ACTIVE{GPU_I_PROFILE=~'1g.*'}"
+        assert_answered([*parts, by_part, profile], page)
+
+
+async def test_xid_errors_are_counted_by_number(scrape, stub: StubNvml) -> None:
+    await awake(scrape)
+    for _ in range(2):
+        stub.ring(1, XID_EVENT, 94)
+        # the same event in one second is told once
+        await asyncio.sleep(1.2)
+    families = await scrape()
+    counted = [
+        (sample.labels["xid"], sample.value)
+        for sample in families["warpbook_gpu_xid_errors"]
+    ]
+    assert counted == [("94", 2)]
+    uuids = {s.labels["uuid"] for s in families["warpbook_gpu_info"]}
+    assert families["warpbook_gpu_xid_errors"][0].labels["uuid"] in uuids
 
 
 async def test_there_are_no_aliases_unless_asked_for(scrape, text) -> None:
