@@ -175,6 +175,8 @@ class Sampler:
                     self._tick(next_ns, period_ns)
                     self._costs.add_cpu(time.thread_time() - cpu_s)
                     self._back_off.after_tick(time.monotonic(), self._costs)
+                    if self._eased:
+                        self._costs.rate_hz = 1.0
                 # a late tick skips, it does not make the following ones late
                 behind = (time.monotonic_ns() - next_ns) // period_ns
                 periods = max(behind + 1, self._back_off.step)
