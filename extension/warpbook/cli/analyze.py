@@ -12,7 +12,7 @@ import msgspec
 from warpbook_monitors import units
 from warpbook_monitors.plain_text import aligned, joined
 from warpbook_monitors.trace.chrome import read_chrome_trace
-from warpbook_monitors.trace.metrics import Metrics
+from warpbook_monitors.trace.figures import Metrics
 from warpbook_monitors.trace.report import JobReport, TraceReport, merge, report
 
 _ROWS = 10

@@ -25,10 +25,11 @@ from warpbook_monitors.trace.columns import (
     Columns,
     Int64s,
 )
-from warpbook_monitors.trace.findings import CellVerdict, Finding, find, judge
+from warpbook_monitors.trace.figures import CellVerdict, Finding, Metrics
+from warpbook_monitors.trace.findings import find, judge
 from warpbook_monitors.trace.intervals import nesting, union_ns
 from warpbook_monitors.trace.lanes import LaneEvents, make_lanes
-from warpbook_monitors.trace.metrics import Metrics, measure
+from warpbook_monitors.trace.metrics import measure
 from warpbook_monitors.trace.run import Run
 
 #: Rows of a table beyond these are added up into one.

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from warpbook_monitors.trace.findings import CellVerdict, Finding
-from warpbook_monitors.trace.metrics import Metrics
+from warpbook_monitors.trace.figures import CellVerdict, Finding, Metrics
 
 
 class KernelRow(Struct, frozen=True):

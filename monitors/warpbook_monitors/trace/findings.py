@@ -9,24 +9,9 @@ The profiler's own doing belongs to nobody and is taken from the window first.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal
 
-from msgspec import Struct
-
+from warpbook_monitors.trace.figures import CellVerdict, Finding, Kind, Metrics
 from warpbook_monitors.trace.kernel_work import MEMORY, SMALL, TENSOR, UNKNOWN
-from warpbook_monitors.trace.metrics import Metrics
-
-Kind = Literal[
-    "launch-bound",
-    "sync-bound",
-    "host-bound",
-    "transfer-bound",
-    "memory-bound",
-    "compute-bound",
-    "communication-bound",
-    "mixed",
-    "unknown",
-]
 
 #: a cause that explains less than this of the window is not told
 _LEAST_SHARE = 0.02
@@ -36,28 +21,6 @@ _CLEAR_SHARE = 0.4
 _CLOSE_SHARE = 0.8
 #: launches whose work was not recorded, above which nothing is concluded
 MOST_LOST_SHARE = 0.05
-
-
-class Finding(Struct, frozen=True):
-    """One cause."""
-
-    kind: Kind
-    #: of the window without the profiler's own time
-    explains_ns: int
-    share: float
-    #: what shows it, with figures
-    evidence: str
-    #: the one change to try
-    change: str
-    #: what the window would be at best without this cause; None where unknown
-    bound_ns: int | None
-
-
-class CellVerdict(Struct, frozen=True):
-    """The finding in one sentence."""
-
-    kind: Kind
-    sentence: str
 
 
 def find(metrics: Metrics) -> tuple[Finding, ...]:

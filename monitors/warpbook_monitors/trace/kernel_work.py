@@ -13,7 +13,6 @@ import re
 from typing import NamedTuple
 
 import numpy as np
-from msgspec import Struct
 
 from warpbook_monitors.trace.ceilings import Ceilings, ceilings
 from warpbook_monitors.trace.columns import (
@@ -25,6 +24,7 @@ from warpbook_monitors.trace.columns import (
     Operands,
     groups,
 )
+from warpbook_monitors.trace.figures import KernelWork
 from warpbook_monitors.trace.flops import least_bytes, model
 from warpbook_monitors.trace.kernels import is_communication, uses_tensor_cores
 from warpbook_monitors.trace.run import GpuLimits, Run
@@ -44,16 +44,6 @@ _SMALL_BLOCKS_PER_SM = 0.25
 _FP64 = re.compile(r"dgemm|dmma|f64|double", re.I)
 _FP32_GEMM = re.compile(r"ffma|simt|sgemm|f32f32_f32f32", re.I)
 _POINTWISE = re.compile(r"at::native::|triton_(poi|red|per)_|cub::|thrust::")
-
-
-class KernelWork(Struct, frozen=True):
-    """All kernels with the same limit; communication is left out."""
-
-    bound: str
-    time_ns: int
-    kernels: int
-    #: time at the ceiling over time taken, of those whose work is known
-    of_ceiling: float | None
 
 
 class _Modelled(NamedTuple):

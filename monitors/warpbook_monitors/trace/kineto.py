@@ -11,7 +11,7 @@ import re
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -30,11 +30,14 @@ from warpbook_monitors.trace.columns import (
     make_columns,
 )
 from warpbook_monitors.trace.errors import CaptureFailed, ProfilerBusy
+from warpbook_monitors.trace.memory import Counts, highest, memory_use
 from warpbook_monitors.trace.run import GpuLimits, Run
 
 #: The first event of every capture: without it the events are somebody else's.
 _MARK = "warpbook: start of the cell"
 _FIRST_CUDA_WITH_SAFE_TEARDOWN = (12, 6)
+#: how Kineto names an allocation
+_MEMORY = "[memory]"
 _BYTES = re.compile(r'"bytes": (\d+)')
 _SHAPE = (
     re.compile(r'"grid": \[\d+, ?\d+, ?\d+\]'),
@@ -56,8 +59,15 @@ class Capture:
     recording on, without a word.
     """
 
-    def __init__(self) -> None:
-        """Prepare; nothing is recorded yet."""
+    def __init__(self, memory: bool = False) -> None:
+        """Prepare; nothing is recorded yet.
+
+        Args:
+            memory: record each allocation too, which costs some microseconds each.
+        """
+        self._memory = memory
+        #: what the allocator of each GPU had counted before
+        self._before: list[Counts] = []
         self._profiler: Any = None
         self._start_ns = 0
         self._start_ms = 0.0
@@ -85,8 +95,8 @@ class Capture:
                 torch.cuda.init()
             for device in _used_devices():
                 torch.cuda.synchronize(device)
-                torch.cuda.reset_peak_memory_stats(device)
-            self._profiler = _make_profiler()
+            self._before = _counts()
+            self._profiler = _make_profiler(self._memory)
             with _without_chatter():
                 self._profiler.__enter__()
         except RuntimeError as problem:
@@ -130,7 +140,11 @@ class Capture:
             problem = problem or error
         if problem is not None:
             raise CaptureFailed(f"torch's profiler did not finish: {problem}") from None
-        columns = _read(self._profiler.kineto_results.events())
+        events = self._profiler.kineto_results.events()
+        columns = _read(events)
+        memory = memory_use(
+            self._before, _counts(), _allocations(events) if self._memory else None
+        )
         stop_ms = (time.perf_counter() - began) * 1e3
         return columns, Run(
             start_ns=self._start_ns,
@@ -141,16 +155,41 @@ class Capture:
             gpu_name=_gpu_name(),
             gpus=_limits(),
             cuda_used=torch.cuda.is_initialized(),
-            peak_allocated_bytes=_peak(torch.cuda.max_memory_allocated),
-            peak_reserved_bytes=_peak(torch.cuda.max_memory_reserved),
+            peak_allocated_bytes=highest(each.peak_allocated_bytes for each in memory),
+            peak_reserved_bytes=highest(each.peak_reserved_bytes for each in memory),
+            memory=memory if self._memory else (),
         )
+
+    def save(self, path: str) -> None:
+        """Write what was recorded as a Chrome trace, after `stop`.
+
+        Raises:
+            CaptureFailed: torch did not write it.
+        """
+        with _without_chatter():
+            self._profiler.export_chrome_trace(path)
+        if not os.path.isfile(path) or not os.path.getsize(path):
+            raise CaptureFailed(f"torch could not write the trace to {path}.")
 
     def _disable(self) -> None:
         with _without_chatter():
             self._profiler.__exit__(None, None, None)
 
 
-def _make_profiler() -> Any:
+def wait_for_gpu() -> None:
+    """Wait until all work that this process has put on its GPUs is done.
+
+    Raises:
+        CaptureFailed: a GPU is in a state in which it can't be waited for.
+    """
+    try:
+        for device in _used_devices():
+            torch.cuda.synchronize(device)
+    except RuntimeError as problem:
+        raise CaptureFailed(f"The GPU can't be waited for: {problem}") from None
+
+
+def _make_profiler(memory: bool) -> Any:
     # torch.profiler.profile is a coat over this one that imports 820 modules first
     options: dict[str, Any] = {}
     config = torch._C._profiler._ExperimentalConfig
@@ -160,6 +199,7 @@ def _make_profiler() -> Any:
     return profile(
         use_kineto=True,
         use_device="cuda" if torch.cuda.is_available() else None,
+        profile_memory=memory,
         **options,
     )
 
@@ -237,9 +277,30 @@ def _limits() -> tuple[GpuLimits, ...]:
     return tuple(found)
 
 
-def _peak(of_device: Callable[[int], int]) -> int | None:
-    """Give the highest value of one device since `start`."""
-    return max(map(of_device, _used_devices()), default=None)
+def _counts() -> list[Counts]:
+    """Give what torch's allocator counts on each GPU; nothing without CUDA."""
+    if not torch.cuda.is_initialized():
+        return []
+    try:
+        return [
+            torch.cuda.memory_stats(device)
+            for device in range(torch.cuda.device_count())
+        ]
+    except RuntimeError:
+        # an allocator that was plugged in counts nothing
+        return []
+
+
+def _allocations(events: Sequence[Any]) -> list[tuple[int, int]]:
+    """Give each change of allocated memory in order: the GPU and the bytes."""
+    on_gpu = torch.autograd.DeviceType.CUDA
+    found = [
+        (event.start_ns(), event.device_index(), event.nbytes())
+        for event in events
+        if event.nbytes() and event.device_type() == on_gpu and _name(event) == _MEMORY
+    ]
+    found.sort(key=lambda each: each[0])
+    return [(device, size_bytes) for _, device, size_bytes in found]
 
 
 def _read(events: Sequence[Any]) -> Columns:

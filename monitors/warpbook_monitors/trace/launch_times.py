@@ -12,25 +12,10 @@ ended at e:
 from __future__ import annotations
 
 import numpy as np
-from msgspec import Struct
 
 from warpbook_monitors.trace.calls import Calls
 from warpbook_monitors.trace.columns import NONE, Columns, Int64s
-
-
-class LaunchTimes(Struct, frozen=True):
-    """Sums over all matched launches, in ns; medians of those that they concern."""
-
-    cost_ns: int
-    cost_median_ns: float | None
-    latency_ns: int
-    latency_median_ns: float | None
-    queue_delay_ns: int
-    queue_delay_median_ns: float | None
-    #: from the end of the stream's earlier work to the start of queued work
-    step_ns: int
-    #: work that began before its call returned: the clocks differ, or it was quick
-    early: int
+from warpbook_monitors.trace.figures import LaunchTimes
 
 
 def launch_times(on_gpu: Columns, launch: Int64s, calls: Calls) -> LaunchTimes:

@@ -6,10 +6,16 @@ import re
 from collections.abc import Callable
 
 import numpy as np
-from msgspec import Struct
 
 from warpbook_monitors.trace.calls import Calls, find_calls, launch_of
 from warpbook_monitors.trace.columns import NONE, Bools, Category, Columns, groups
+from warpbook_monitors.trace.figures import (
+    CopyTotal,
+    IdleSplit,
+    Metrics,
+    StreamIdle,
+    SyncTotal,
+)
 from warpbook_monitors.trace.flops import model
 from warpbook_monitors.trace.idle import (
     Gaps,
@@ -18,109 +24,16 @@ from warpbook_monitors.trace.idle import (
     stream_gaps,
 )
 from warpbook_monitors.trace.intervals import intersection_ns, union_ns
-from warpbook_monitors.trace.kernel_work import KernelWork, kernel_work
+from warpbook_monitors.trace.kernel_work import kernel_work
 from warpbook_monitors.trace.kernels import (
     is_communication,
     occupancy_ratio,
     uses_tensor_cores,
 )
-from warpbook_monitors.trace.launch_times import LaunchTimes, launch_times
+from warpbook_monitors.trace.launch_times import launch_times
 from warpbook_monitors.trace.run import Run
 
 _COPY = re.compile(r"(?:Memcpy )?(\w+) \((\w+) -> (\w+)\)")
-
-
-class IdleSplit(Struct, frozen=True):
-    """Why the device was idle; the three sum to window - busy."""
-
-    host_wait_ns: int
-    kernel_wait_ns: int
-    other_ns: int
-    #: of `other_ns`: the profiler's own doing
-    profiler_ns: int
-    #: of `host_wait_ns`, by what the host did; see `idle.HostWait`
-    host_synchronize_ns: int
-    host_launching_ns: int
-    host_operator_ns: int
-    host_api_ns: int
-    host_python_ns: int
-
-
-class StreamIdle(Struct, frozen=True):
-    """One stream between its first and last work, as HTA splits it."""
-
-    device: int
-    stream: int
-    host_wait_ns: int
-    kernel_wait_ns: int
-    other_ns: int
-
-
-class CopyTotal(Struct, frozen=True):
-    """All copies of one direction between two kinds of memory."""
-
-    #: "HtoD", "DtoH", "DtoD", "PtoP", ... as CUPTI names it
-    direction: str
-    #: of the host's side: "pinned", "pageable", or "" between GPUs
-    host_memory: str
-    calls: int
-    time_ns: int
-    size_bytes: int | None
-    gb_per_s: float | None
-
-
-class SyncTotal(Struct, frozen=True):
-    """All calls of one function that waits for the GPU."""
-
-    name: str
-    calls: int
-    #: in the calls
-    time_ns: int
-    #: the GPU had run dry when, or before, the call returned
-    stall_ns: int
-
-
-class Metrics(Struct, frozen=True):
-    """One window of one process."""
-
-    window_ns: int
-    #: from the first work on the GPU to the end of the last
-    gpu_span_ns: int
-    #: unions over all streams, not sums
-    gpu_busy_ns: int
-    compute_ns: int
-    copy_ns: int
-    communication_ns: int
-    communication_compute_overlap_ns: int
-    copy_compute_overlap_ns: int
-    #: not hidden behind kernels that compute
-    exposed_communication_ns: int
-    exposed_copy_ns: int
-    idle: IdleSplit
-    streams: tuple[StreamIdle, ...]
-    launches: int
-    launch: LaunchTimes
-    kernels: int
-    #: sum over all kernels
-    kernel_time_ns: int
-    tensor_core_ns: int
-    #: of `kernel_time_ns`; the share below leaves it out of neither side
-    tensor_core_unknown_ns: int
-    tensor_core_share: float | None
-    #: mean over kernel time, of kernels whose launch is known
-    occupancy_share: float | None
-    synchronizations: int
-    synchronization_ns: int
-    sync_points: tuple[SyncTotal, ...]
-    copies: tuple[CopyTotal, ...]
-    #: what limits the kernels, the longest first
-    kernel_work: tuple[KernelWork, ...]
-    #: modelled from shapes; None where none was written down
-    flops: int | None
-    #: at least, of the same operators
-    modelled_bytes: int | None
-    #: share of kernel time that belongs to modelled operators
-    modelled_share: float | None
 
 
 def measure(events: Columns, run: Run) -> Metrics:

@@ -9,8 +9,8 @@ from msgspec import Struct
 from warpbook_monitors.trace.analysis import analyse
 from warpbook_monitors.trace.cell_profile import CopyRow, KernelRow, OperatorRow
 from warpbook_monitors.trace.columns import Columns
-from warpbook_monitors.trace.findings import CellVerdict, Finding
-from warpbook_monitors.trace.metrics import Metrics, measure
+from warpbook_monitors.trace.figures import CellVerdict, Finding, Metrics
+from warpbook_monitors.trace.metrics import measure
 from warpbook_monitors.trace.run import Run
 
 

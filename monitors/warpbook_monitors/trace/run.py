@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from warpbook_monitors.trace.memory import MemoryUse
+
 
 @dataclass(frozen=True)
 class GpuLimits:
@@ -40,3 +42,5 @@ class Run:
     cuda_used: bool = False
     peak_allocated_bytes: int | None = None
     peak_reserved_bytes: int | None = None
+    #: by GPU; empty unless memory was recorded
+    memory: tuple[MemoryUse, ...] = ()

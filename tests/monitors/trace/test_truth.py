@@ -7,8 +7,9 @@ import pytest
 
 from tests.monitors.trace.simulated import Program, covered, merged, stream_idle
 from warpbook_monitors.trace.chrome import read_chrome_trace
+from warpbook_monitors.trace.figures import Metrics
 from warpbook_monitors.trace.findings import find, judge
-from warpbook_monitors.trace.metrics import Metrics, measure
+from warpbook_monitors.trace.metrics import measure
 
 MIXES = [
     {},

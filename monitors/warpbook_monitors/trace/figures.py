@@ -1,0 +1,163 @@
+"""The figures of a trace as they travel to every view; nothing is computed here.
+
+Times are in ns, sizes in bytes; None is "not known". This module needs no NumPy, so
+that the server can pass figures on without loading it.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+Kind = Literal[
+    "launch-bound",
+    "sync-bound",
+    "host-bound",
+    "transfer-bound",
+    "memory-bound",
+    "compute-bound",
+    "communication-bound",
+    "mixed",
+    "unknown",
+]
+
+
+class LaunchTimes(Struct, frozen=True):
+    """Sums over all matched launches, in ns; medians of those that they concern."""
+
+    cost_ns: int
+    cost_median_ns: float | None
+    latency_ns: int
+    latency_median_ns: float | None
+    queue_delay_ns: int
+    queue_delay_median_ns: float | None
+    #: from the end of the stream's earlier work to the start of queued work
+    step_ns: int
+    #: work that began before its call returned: the clocks differ, or it was quick
+    early: int
+
+
+class KernelWork(Struct, frozen=True):
+    """All kernels with the same limit; communication is left out."""
+
+    bound: str
+    time_ns: int
+    kernels: int
+    #: time at the ceiling over time taken, of those whose work is known
+    of_ceiling: float | None
+
+
+class IdleSplit(Struct, frozen=True):
+    """Why the device was idle; the three sum to window - busy."""
+
+    host_wait_ns: int
+    kernel_wait_ns: int
+    other_ns: int
+    #: of `other_ns`: the profiler's own doing
+    profiler_ns: int
+    #: of `host_wait_ns`, by what the host did; see `idle.HostWait`
+    host_synchronize_ns: int
+    host_launching_ns: int
+    host_operator_ns: int
+    host_api_ns: int
+    host_python_ns: int
+
+
+class StreamIdle(Struct, frozen=True):
+    """One stream between its first and last work, as HTA splits it."""
+
+    device: int
+    stream: int
+    host_wait_ns: int
+    kernel_wait_ns: int
+    other_ns: int
+
+
+class CopyTotal(Struct, frozen=True):
+    """All copies of one direction between two kinds of memory."""
+
+    #: "HtoD", "DtoH", "DtoD", "PtoP", ... as CUPTI names it
+    direction: str
+    #: of the host's side: "pinned", "pageable", or "" between GPUs
+    host_memory: str
+    calls: int
+    time_ns: int
+    size_bytes: int | None
+    gb_per_s: float | None
+
+
+class SyncTotal(Struct, frozen=True):
+    """All calls of one function that waits for the GPU."""
+
+    name: str
+    calls: int
+    #: in the calls
+    time_ns: int
+    #: the GPU had run dry when, or before, the call returned
+    stall_ns: int
+
+
+class Metrics(Struct, frozen=True):
+    """One window of one process."""
+
+    window_ns: int
+    #: from the first work on the GPU to the end of the last
+    gpu_span_ns: int
+    #: unions over all streams, not sums
+    gpu_busy_ns: int
+    compute_ns: int
+    copy_ns: int
+    communication_ns: int
+    communication_compute_overlap_ns: int
+    copy_compute_overlap_ns: int
+    #: not hidden behind kernels that compute
+    exposed_communication_ns: int
+    exposed_copy_ns: int
+    idle: IdleSplit
+    streams: tuple[StreamIdle, ...]
+    launches: int
+    launch: LaunchTimes
+    kernels: int
+    #: sum over all kernels
+    kernel_time_ns: int
+    tensor_core_ns: int
+    #: of `kernel_time_ns`; the share below leaves it out of neither side
+    tensor_core_unknown_ns: int
+    tensor_core_share: float | None
+    #: mean over kernel time, of kernels whose launch is known
+    occupancy_share: float | None
+    synchronizations: int
+    synchronization_ns: int
+    sync_points: tuple[SyncTotal, ...]
+    copies: tuple[CopyTotal, ...]
+    #: what limits the kernels, the longest first
+    kernel_work: tuple[KernelWork, ...]
+    #: modelled from shapes; None where none was written down
+    flops: int | None
+    #: at least, of the same operators
+    modelled_bytes: int | None
+    #: share of kernel time that belongs to modelled operators
+    modelled_share: float | None
+
+
+class Finding(Struct, frozen=True):
+    """One cause."""
+
+    kind: Kind
+    #: of the window without the profiler's own time
+    explains_ns: int
+    share: float
+    #: what shows it, with figures
+    evidence: str
+    #: the one change to try
+    change: str
+    #: what the window would be at best without this cause; None where unknown
+    bound_ns: int | None
+
+
+class CellVerdict(Struct, frozen=True):
+    """The finding in one sentence."""
+
+    kind: Kind
+    sentence: str
