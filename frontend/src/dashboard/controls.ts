@@ -53,7 +53,6 @@ export class Controls {
     this.node = h(
       'div',
       { class: 'wb-controls', role: 'toolbar', 'aria-label': 'History' },
-      this.badge,
       this.pause,
       this.select,
       h(
@@ -119,7 +118,8 @@ export class Controls {
     );
   }
 
-  private readonly badge = h('span', {
+  /** That the view stands still; not beside the buttons, which must not move. */
+  readonly badge = h('span', {
     class: 'wb-badge wb-badge-paused',
     role: 'status',
     hidden: ''

@@ -63,7 +63,7 @@ export class Dashboard extends Widget {
     );
     this.loop = new DrawLoop(store, this.viewport, this.details);
     this.controls = new Controls(this.viewport, history);
-    this.header = new Header(stream, bands, this.controls.node);
+    this.header = new Header(stream, bands, this.controls);
     this.drawer = new Drawer(new BokehLoader(connection), () =>
       this.select(null)
     );

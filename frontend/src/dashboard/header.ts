@@ -6,6 +6,7 @@ import { h, setText } from '../dom';
 import { clip } from '../format';
 import type { Stream } from '../shared';
 import { absenceWords, replayWords } from '../words';
+import type { Controls } from './controls';
 import { keyList } from './keys';
 
 /** More notebooks than this share the legend's last words. */
@@ -17,7 +18,7 @@ export class Header {
   constructor(
     private readonly stream: Stream,
     private readonly bands: Bands | null,
-    controls: Node
+    controls: Controls
   ) {
     this.retry = h(
       'button',
@@ -27,11 +28,17 @@ export class Header {
     this.node = h(
       'header',
       { class: 'wb-header' },
-      h('div', { class: 'wb-bar' }, this.origin, controls),
+      h('div', { class: 'wb-bar' }, this.origin, controls.node),
       h('div', { class: 'wb-connection' }, this.connection, this.retry),
       this.problem,
       this.absences,
-      h('div', { class: 'wb-bar' }, this.legend, keyList())
+      h(
+        'div',
+        { class: 'wb-bar wb-bar-below' },
+        controls.badge,
+        this.legend,
+        keyList()
+      )
     );
     this.update();
   }

@@ -32,6 +32,12 @@ export function receiptContent(
   const { cell, previous } = receipt;
   const status = cell.status === 'ok' ? '' : ` · ${cell.status}`;
   const wall = duration(receipt.wall_ms);
+  // what holds for every device is said once, below them
+  const common = new Set(
+    receipt.devices[0]?.notes.filter(note =>
+      receipt.devices.every(({ notes }) => notes.includes(note))
+    )
+  );
   const before = previous === null ? null : duration(previous.wall_ms);
   return card(
     `Receipt: ${clip(cell.title, 80) || '(empty)'}`,
@@ -58,9 +64,12 @@ export function receiptContent(
     h(
       'div',
       { class: 'wb-tables' },
-      ...receipt.devices.map(each => deviceReceipt(each, receipt, devices)),
+      ...receipt.devices.map(each =>
+        deviceReceipt(each, receipt, devices, common)
+      ),
       ...cell.allocators.map(allocatorFigures)
-    )
+    ),
+    ...[...common].map(note => h('p', { class: 'wb-note' }, clip(note, 300)))
   );
 }
 
@@ -88,7 +97,8 @@ function traceOffer(actions: ReceiptActions): Node[] {
 function deviceReceipt(
   { span, shared, notes }: DeviceReceipt,
   { previous }: Receipt,
-  devices: readonly Device[]
+  devices: readonly Device[],
+  common: ReadonlySet<string>
 ): HTMLElement {
   const device = devices.find(({ id }) => id === span.device);
   const name =
@@ -102,12 +112,6 @@ function deviceReceipt(
       ? []
       : keyFigures(device, earlier.span)
   );
-  const whose =
-    shared === null
-      ? 'The whole device’s figures; whether others used it is unknown.'
-      : shared
-        ? 'The whole device’s figures: others held memory on it, too.'
-        : 'The whole device’s figures; nobody else held memory on it.';
   return h(
     'section',
     { class: 'wb-card', 'aria-label': `What it cost on ${name}` },
@@ -121,8 +125,13 @@ function deviceReceipt(
         ),
     conditionList(span),
     coverage(span),
-    h('p', { class: 'wb-note' }, whose),
-    ...notes.map(note => h('p', { class: 'wb-note' }, clip(note, 300)))
+    // the server's notes say it where others did, or may have
+    shared === false
+      ? h('p', { class: 'wb-note' }, 'Nobody else held memory on it.')
+      : null,
+    ...notes
+      .filter(note => !common.has(note))
+      .map(note => h('p', { class: 'wb-note' }, clip(note, 300)))
   );
 }
 
