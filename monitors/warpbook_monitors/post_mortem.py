@@ -171,8 +171,8 @@ def _advice(
         seconds = idle[0].idle_s
         since = "" if seconds is None else f" for {units.duration_about(seconds)}"
         return (
-            f"The kernel of {idle[0].name} holds {_held(idle[0])} and has run "
-            f"nothing{since}: restarting it would free that."
+            f"“{idle[0].name}” holds {_held(idle[0])} and has run nothing{since}: "
+            "restarting its kernel would free that."
         )
     most = max(holders, key=lambda each: each.used_bytes or 0)
     if most.used_bytes is None:
@@ -185,8 +185,8 @@ def _advice(
     if most.kind == "kernel":
         state = "is at work" if most.execution_state == "busy" else "may be at work"
         return (
-            f"The kernel of {most.name} holds {_held(most)} and {state}: wait for it, "
-            "or restart it."
+            f"“{most.name}” holds {_held(most)} and {state}: wait for it, or restart "
+            "its kernel."
         )
     if most.kind == "program":
         pids = ", ".join(map(str, most.pids))

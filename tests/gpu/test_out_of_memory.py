@@ -80,4 +80,4 @@ async def test_a_real_failure_names_who_holds_the_memory(jp_fetch, jp_ws_fetch) 
     own = holders[failing.id]
     assert own["allocated_bytes"] == pytest.approx(1 << 30, rel=0.02)
     assert own["used_bytes"] > own["allocated_bytes"]
-    assert "restarting it would free that" in told["sentence"]
+    assert "restarting its kernel would free that" in told["sentence"]

@@ -86,9 +86,9 @@ def said(failed: FailedAllocation, *holders: Holder) -> str:
 @pytest.mark.parametrize(
     ("holders", "words"),
     [
-        ((PROGRAM, IDLE, OURS), "old.ipynb holds 60.0 GiB and has run nothing for 2 h"),
+        ((PROGRAM, IDLE, OURS), "“old.ipynb” holds 60.0 GiB and has run nothing for 2 h"),
         ((PROGRAM, BUSY, OURS), "python train.py (process 77) holds 80.0 GiB"),
-        ((BUSY, OURS), "old.ipynb holds 60.0 GiB and is at work"),
+        ((BUSY, OURS), "“old.ipynb” holds 60.0 GiB and is at work"),
         ((OTHERS, OURS), "Other users hold 90.0 GiB"),
         ((replace(OURS, used_bytes=120 * GIB),), "This notebook holds most of it"),
         # too little to help
