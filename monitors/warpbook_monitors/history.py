@@ -12,6 +12,7 @@ from array import array
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import inf
 
 import msgspec
 
@@ -42,6 +43,9 @@ class Piece:
     #: number of its first message, counted since the history began
     first: int
     times_ms: Sequence[float]
+    #: the earliest and the latest of them: the clock may have been set
+    from_ms: float
+    to_ms: float
     _content: bytes | tuple[bytes, ...]
 
     @property
@@ -98,7 +102,7 @@ class History:
         if len(self._raw) >= PIECE_MESSAGES:
             self._packed.append(self._packer.flush())
             content = b"".join(self._packed)
-            piece = Piece(self._first, self._times_ms, content)
+            piece = self._piece(self._times_ms, content)
             self._pieces.append(piece)
             self._sizes_bytes.append(len(content))
             self._pieces_bytes += len(content)
@@ -142,9 +146,7 @@ class History:
         pieces = [
             piece
             for piece in (*self._pieces, self._growing())
-            if piece.times_ms
-            and min(piece.times_ms) <= to_ms
-            and max(piece.times_ms) >= from_ms
+            if piece.from_ms <= to_ms and piece.to_ms >= from_ms
         ]
         return (
             encoded
@@ -158,7 +160,13 @@ class History:
         return self._pieces[0].first if self._pieces else self._first
 
     def _growing(self) -> Piece:
-        return Piece(self._first, tuple(self._times_ms), tuple(self._raw))
+        return self._piece(tuple(self._times_ms), tuple(self._raw))
+
+    def _piece(
+        self, times_ms: Sequence[float], content: bytes | tuple[bytes, ...]
+    ) -> Piece:
+        from_ms, to_ms = min(times_ms, default=inf), max(times_ms, default=-inf)
+        return Piece(self._first, times_ms, from_ms, to_ms, content)
 
     def _drop_oldest(self) -> None:
         while self._pieces:
