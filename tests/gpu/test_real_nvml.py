@@ -249,7 +249,7 @@ def test_pcie_without_gpm_agrees_with_gpm(probe: NvmlProbe) -> None:
     by_gpm = median(seen["pcie_rx_bytes_per_s"])
     by_nvml = median(rx for rx, _ in blocking)
     print(f"PCIe in: GPM {by_gpm / 1e9:.2f} GB/s, NVML {by_nvml / 1e9:.2f} GB/s")
-    assert by_nvml == pytest.approx(by_gpm, rel=0.15)
+    assert by_nvml == pytest.approx(by_gpm, rel=0.02)
 
 
 def test_nvlink_without_gpm_agrees_with_gpm(probe: NvmlProbe) -> None:
@@ -265,7 +265,8 @@ def test_nvlink_without_gpm_agrees_with_gpm(probe: NvmlProbe) -> None:
         _, by_nvml = links.nvlink(probe.handle)
     by_gpm = median(seen["nvlink_tx_bytes_per_s"])
     print(f"NVLink out: GPM {by_gpm / 1e9:.2f} GB/s, NVML {by_nvml / 1e9:.2f} GB/s")
-    assert by_nvml == pytest.approx(by_gpm, rel=0.15)
+    # NVML counts the data alone, GPM what the protocol adds as well
+    assert by_nvml == pytest.approx(by_gpm, rel=0.05)
 
 
 def test_an_illegal_access_is_told_as_an_event(probe: NvmlProbe) -> None:

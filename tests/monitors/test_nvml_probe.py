@@ -194,8 +194,8 @@ def test_an_a100_is_useful_and_says_what_is_missing(make_stub_nvml: MakeStub) ->
     assert reading["memory_used_bytes"] == 7
     assert reading["power_watts"] == 61.23
     assert reading["memory_temperature_celsius"] == 38
-    assert reading["pcie_rx_bytes_per_s"] == 3000 * 1024
-    assert reading["pcie_tx_bytes_per_s"] == 2000 * 1024
+    assert reading["pcie_rx_bytes_per_s"] == 3000 * 1000
+    assert reading["pcie_tx_bytes_per_s"] == 2000 * 1000
     # over the time that passed, not over the time between two ticks
     assert reading["nvlink_rx_bytes_per_s"] == pytest.approx(9e6 * 1024, rel=0.02)
     assert reading["nvlink_tx_bytes_per_s"] == pytest.approx(5e6 * 1024, rel=0.02)
@@ -234,7 +234,7 @@ def test_a_t4_counts_pages_and_has_no_nvlink(make_stub_nvml: MakeStub) -> None:
     reading = read(probe)
     assert reading["retired_pages_count"] == 5
     assert reading["retired_pages_pending"] == 1
-    assert reading["pcie_rx_bytes_per_s"] == 718 * 1024
+    assert reading["pcie_rx_bytes_per_s"] == 718 * 1000
     told = whys(probe)
     assert told["nvlink_rx_bytes_per_s"] == "No NVLink of this GPU is up."
     assert "spare rows" in told["remapped_rows_pending"]
