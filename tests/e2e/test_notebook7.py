@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import pytest
 from playwright.sync_api import expect
 
 from tests.e2e.lab import BASE_URL, Lab, LabPage
+
+
+@pytest.fixture
+def page(page: LabPage) -> Iterator[LabPage]:
+    """Notebook 7.6 fails to load a schema of its own, also without warpbook."""
+    yield page
+    page.errors = [each for each in page.errors if "reading 'schema'" not in each]
 
 
 def test_panel_dashboard_and_widget_are_live(

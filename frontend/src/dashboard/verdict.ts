@@ -77,10 +77,7 @@ export class VerdictLine implements Drawable {
   private readonly pill = h('span', { class: 'wb-pill', hidden: '' });
   private readonly sentence = h('span', {});
   private readonly rule = h('small', { class: 'wb-rule' });
-  private readonly outlook = h('p', {
-    class: 'wb-outlook',
-    'aria-label': 'Memory outlook'
-  });
+  private readonly outlook = h('p', { class: 'wb-outlook' });
   private readonly conditions = h('ul', {
     class: 'wb-conditions',
     'aria-label': 'Health'

@@ -42,7 +42,8 @@ export class Card {
     this.figures.append(
       this.activity.node,
       this.memory.node,
-      h('div', { class: 'wb-pair' }, this.power.node, this.temperature.node)
+      this.power.node,
+      this.temperature.node
     );
     this.update();
   }
@@ -183,7 +184,7 @@ class Figure {
     );
     this.node = h(
       'div',
-      { class: 'wb-gpu-figure' },
+      { class: parts.length > 0 ? 'wb-gpu-share' : 'wb-gpu-figure' },
       h('dt', {}, name),
       h('dd', {}, this.value, parts.length > 0 ? meter : null)
     );
