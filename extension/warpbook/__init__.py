@@ -13,16 +13,21 @@ from warpbook._version import __version__
 
 if TYPE_CHECKING:
     from warpbook.kernel.monitor import Monitor
+    from warpbook.kernel.profile_block import profile
 
-__all__ = ["Monitor", "__version__"]
+__all__ = ["Monitor", "__version__", "profile"]
 
 
 def __getattr__(name: str) -> Any:
-    """Give the widget, importing it on first use."""
+    """Give what a notebook uses, importing it on first use."""
     if name == "Monitor":
         from warpbook.kernel.monitor import Monitor
 
         return Monitor
+    if name == "profile":
+        from warpbook.kernel.profile_block import profile
+
+        return profile
     raise AttributeError(f"module 'warpbook' has no attribute {name!r}")
 
 

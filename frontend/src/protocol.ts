@@ -119,6 +119,8 @@ export interface CellProfile {
   readonly names: string[];
   readonly lanes: Lane[];
   readonly completeness: Completeness;
+  readonly memory: MemoryUse[];
+  readonly repeats: Repeats | null;
 }
 
 /** The profile of one cell, from the kernel that ran it to every open view. */
@@ -424,6 +426,20 @@ export interface MemoryOutlook {
   readonly sentence: string;
 }
 
+/** One GPU; of other libraries' memory torch knows nothing. */
+export interface MemoryUse {
+  readonly device: number;
+  readonly peak_allocated_bytes: number | null;
+  readonly peak_reserved_bytes: number | null;
+  readonly allocated_bytes: number;
+  readonly allocated_change_bytes: number;
+  readonly reserved_bytes: number;
+  readonly reserved_change_bytes: number;
+  readonly fragmentation_share: number | null;
+  readonly retries: number;
+  readonly driver_allocations: number;
+}
+
 /** One column of a device's readings. */
 export interface Metric {
   readonly name: string;
@@ -517,6 +533,15 @@ export interface Receipt {
   readonly devices: DeviceReceipt[];
   readonly line: string;
   readonly previous: Receipt | null;
+}
+
+/**
+ * All runs of a code that was run several times; the profile is of the fastest.
+ */
+export interface Repeats {
+  readonly warm_ups: number;
+  readonly bare_ms: number[];
+  readonly profiled_ms: number[];
 }
 
 /** Which recording is being played, so that every view can say so. */

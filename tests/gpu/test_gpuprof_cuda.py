@@ -26,8 +26,8 @@ ROOT = Path(__file__).parents[2]
 MIB = 2**20
 
 
-def profiled(cell: Callable[[], object]) -> CellProfile:
-    capture = Capture()
+def profiled(cell: Callable[[], object], memory: bool = False) -> CellProfile:
+    capture = Capture(memory)
     capture.start()
     cell()
     found = analyse(*capture.stop())
@@ -145,11 +145,15 @@ def test_a_graphs_replay_has_one_launch_and_all_kernels() -> None:
 def test_peak_memory_is_the_cells() -> None:
     large = torch.empty(512 * MIB, dtype=torch.uint8, device="cuda")
     del large
+    of_process = torch.cuda.max_memory_allocated()
 
     def cell() -> None:
         torch.empty(128 * MIB, dtype=torch.uint8, device="cuda").fill_(1)
 
-    found = profiled(cell)
+    # another peak of the process is higher, and stays what it is
+    assert profiled(cell).peak_allocated_bytes is None
+    found = profiled(cell, memory=True)
+    assert torch.cuda.max_memory_allocated() == of_process
     assert found.peak_allocated_bytes is not None
     assert 128 * MIB <= found.peak_allocated_bytes < 512 * MIB
     assert found.peak_reserved_bytes is not None

@@ -3,65 +3,53 @@
 The first line becomes a comment before IPython compiles the cell; the profiler
 starts in `pre_run_cell` and stops in `post_run_cell`. So the last expression is
 shown, line numbers in tracebacks are right, `await` works, and an exception is
-the cell's own. Only inside another magic or another cell does the ordinary cell
-magic below run, which has to start a nested cell.
+the cell's own. Repeats are a loop around a copy of the cell's statements, before
+them. Only inside another magic or another cell does the ordinary cell magic below
+run, which has to start a nested cell.
 """
 
 # IPython's decorators have no types
 # mypy: disallow-untyped-decorators=False
 from __future__ import annotations
 
-import importlib
+import ast
+import builtins
 import re
-import sys
-import uuid
-from collections.abc import Callable
+from collections import OrderedDict
 from dataclasses import dataclass
-from keyword import iskeyword
 from typing import Any
 
 from IPython.core.error import UsageError
 from IPython.core.magic import no_var_expand
-from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
-from IPython.display import display
+from IPython.core.magic_arguments import magic_arguments, parse_argstring
 
 from warpbook.kernel.cell import cell_status, cell_title
-from warpbook.kernel.profile import Notice, Profile
-from warpbook.kernel.server_link import LinkError, NoServer, ServerLink
-from warpbook.kernel.where import kernel_id, notebook_path
-from warpbook.protocol import PROTOCOL_VERSION, CellReport
-from warpbook_monitors.trace.cell_profile import CellProfile
-from warpbook_monitors.trace.errors import CaptureFailed, TraceError
+from warpbook.kernel.delivery import Delivery, Ran
+from warpbook.kernel.gpuprof_options import Options, arguments, checked
+from warpbook.kernel.gpuprof_source import repeated, run_line, split_line
+from warpbook.kernel.profile import Profile
+from warpbook.kernel.runs import Runs
+from warpbook.kernel.server_link import ServerLink
 
 _FIRST_LINE = re.compile(r"%%gpuprof(?=\s|$)(.*)")
+#: by this name the loop around a repeated cell finds its runs, while it runs
+_RUNS_NAME = "__warpbook_runs__"
+#: the newest profiles of so many cells are kept, to compare the next run with
+_MOST_PREVIOUS = 100
 
 
-@dataclass(frozen=True)
-class Options:
-    """What the person asked for on the first line."""
-
-    quiet: bool
-    output: str | None
-
-
-@dataclass(frozen=True)
-class Finished:
-    """One run of a cell, profiled."""
-
-    figures: CellProfile
-    started_ms: float
-    ended_ms: float
-
-
-@dataclass(frozen=True)
+@dataclass
 class Session:
     """A cell that is being profiled."""
 
     options: Options
     title: str
     cell_id: str | None
-    #: ends the capture and adds it up; it raises TraceError
-    finish: Callable[[], Finished]
+    runs: Runs
+    #: the cell is yet to be put in a loop
+    wants_loop: bool
+    #: it was started by a magic within a cell, which ends it too
+    is_nested: bool = False
 
 
 class CellProfiler:
@@ -70,27 +58,30 @@ class CellProfiler:
     def __init__(self, shell: Any, link: ServerLink) -> None:
         """Take the shell; nothing is hooked yet."""
         self._shell = shell
-        self._link = link
+        self._delivery = Delivery(shell, link)
         #: the source of the outermost cell that runs now
         self._running: str | None = None
         self._session: Session | None = None
-        self._is_nested = False
+        #: by cell id
+        self._previous: OrderedDict[str, Profile] = OrderedDict()
 
     def install(self) -> None:
         """Hook into the shell."""
         self._shell.input_transformers_cleanup.append(self.transform)
+        self._shell.ast_transformers.append(self)
         self._shell.events.register("pre_run_cell", self.before_cell)
         self._shell.events.register("post_run_cell", self.after_cell)
 
     def remove(self) -> None:
         """Undo `install`."""
         self._shell.input_transformers_cleanup.remove(self.transform)
+        self._shell.ast_transformers.remove(self)
         self._shell.events.unregister("pre_run_cell", self.before_cell)
         self._shell.events.unregister("post_run_cell", self.after_cell)
 
     def transform(self, lines: list[str]) -> list[str]:
         """Turn the first line into a comment, so that the cell runs as itself."""
-        if self._running is not None or _options_of(lines) is None:
+        if self._running is not None or self._options_of(lines) is None:
             return lines
         for index, line in enumerate(lines[1:], start=1):
             if line.startswith("%%"):
@@ -100,13 +91,22 @@ class CellProfiler:
                 break
         return [f"# {lines[0]}", *lines[1:]]
 
+    def visit(self, tree: ast.Module) -> ast.Module:
+        """Put a cell that is to be repeated in its loop; IPython calls this."""
+        session = self._session
+        if session is None or not session.wants_loop:
+            return tree
+        session.wants_loop = False
+        setattr(builtins, _RUNS_NAME, session.runs)
+        return repeated(tree, f"{_RUNS_NAME}.again()")
+
     def before_cell(self, info: Any) -> None:
         """Start to profile if the cell asks for it."""
         if self._running is not None:
             return
         self._running = info.raw_cell
         lines = info.raw_cell.lstrip().splitlines()
-        options = _options_of(lines)
+        options = self._options_of(lines)
         if options is not None:
             cell_id = getattr(info, "cell_id", None)
             self._session = _begin(options, cell_title(lines[1:]), cell_id)
@@ -117,139 +117,105 @@ class CellProfiler:
         if result is not None and result.info.raw_cell != self._running:
             return
         self._running = None
-        session, self._session = self._session, None
-        if session is not None:
-            self._end(session, result)
+        if self._session is not None and not self._session.is_nested:
+            self._end(self._session, result)
 
     @magic_arguments()
-    @argument("-q", "--quiet", action="store_true", help="Show no report.")
-    @argument(
-        "-o", "--output", metavar="NAME", help="Keep the profile in this variable."
-    )
+    @arguments
     @no_var_expand
-    def gpuprof(self, line: str, cell: str) -> None:
-        """Profile the cell with torch.profiler and show what the GPU did.
+    def gpuprof(self, line: str, cell: str | None = None) -> Any:
+        """Profile with torch.profiler and show what the GPU did.
 
-        It must be the cell's first line. The dashboard gets the report too.
+        `%%gpuprof` as a cell's first line profiles the cell, `%gpuprof f(x)` what
+        follows it. The dashboard gets the report too.
         """
-        options = parse_options(line)
-        if self._session is not None or self._is_nested:
-            raise UsageError("The cell around this %%gpuprof is being profiled.")
-        session = _begin(options, cell_title(cell.splitlines()), None)
+        options_line, code = (line, "") if cell is not None else self._split(line)
+        options = self._parse(options_line)
+        if self._session is not None:
+            raise UsageError("The cell around this %gpuprof is being profiled.")
+        if cell is None:
+            return self._run_line(options, code)
+        session = self._session = _begin(options, cell_title(cell.splitlines()), None)
+        session.is_nested = True
         result = None
-        self._is_nested = True
         try:
             result = self._shell.run_cell(cell, store_history=False)
         finally:
-            self._is_nested = False
             self._end(session, result)
         result.raise_error()
+        return None
+
+    def _run_line(self, options: Options, code: str) -> Any:
+        if not code:
+            raise UsageError("%gpuprof wants code after its options: %gpuprof f(x)")
+        once = run_line(self._shell, code)
+        session = self._session = _begin(options, cell_title([code]), None)
+        session.wants_loop, is_repeated = False, session.wants_loop
+        session.is_nested = True
+        status = cell_status(None)
+        try:
+            if is_repeated:
+                while session.runs.again():
+                    once()
+            value = once()
+            status = "ok"
+        except Exception:
+            status = "error"
+            raise
+        finally:
+            self._session = None
+            ran = Ran(session.title, status)
+            self._delivery.deliver(session.runs, options, ran)
+        return value
 
     def _end(self, session: Session, result: Any) -> None:
-        try:
-            finished = session.finish()
-        except TraceError as problem:
-            # asked to be quiet about figures, not about their absence
-            display(Notice(f"No profile of this cell: {problem}"))
-            self._keep(session, None)
-            return
+        self._session = None
+        builtins.__dict__.pop(_RUNS_NAME, None)
         if result is not None and result.error_before_exec is not None:
             # a cell that did not compile did nothing
+            session.runs.abandon()
             return
-        profile = Profile(finished.figures, session.title)
-        self._keep(session, profile)
-        if not session.options.quiet:
-            display(profile)
-        self._hand_in(
-            CellReport(
-                id=str(uuid.uuid4()),
-                protocol=PROTOCOL_VERSION,
-                kernel_id=kernel_id(self._shell),
-                notebook=notebook_path(),
-                cell_id=session.cell_id,
-                execution_count=getattr(result, "execution_count", None),
-                title=session.title,
-                started_ms=finished.started_ms,
-                ended_ms=finished.ended_ms,
-                status=cell_status(result),
-                profile=finished.figures,
-            )
+        ran = Ran(
+            session.title,
+            cell_status(result),
+            session.cell_id,
+            getattr(result, "execution_count", None),
         )
+        previous = self._previous.get(session.cell_id or "")
+        profile = self._delivery.deliver(session.runs, session.options, ran, previous)
+        if isinstance(profile, Profile) and session.cell_id and ran.status == "ok":
+            self._previous[session.cell_id] = profile
+            self._previous.move_to_end(session.cell_id)
+            while len(self._previous) > _MOST_PREVIOUS:
+                self._previous.popitem(last=False)
 
-    def _keep(self, session: Session, profile: Profile | None) -> None:
-        if session.options.output is not None:
-            self._shell.push({session.options.output: profile})
+    def _parse(self, line: str) -> Options:
+        asked = parse_argstring(CellProfiler.gpuprof, line)
+        return checked(asked, self._shell.user_ns)
 
-    def _hand_in(self, report: CellReport) -> None:
+    @staticmethod
+    def _split(line: str) -> tuple[str, str]:
+        actions = CellProfiler.gpuprof.parser._actions
+        return split_line(line, actions)
+
+    def _options_of(self, lines: list[str]) -> Options | None:
+        """Read the first line; None unless it is ours and makes sense.
+
+        Options that make no sense are left to the ordinary magic, which says so.
+        """
+        first = _FIRST_LINE.match(lines[0]) if lines else None
+        if first is None:
+            return None
         try:
-            self._link.post(report)
-        except NoServer:
-            # no dashboard; the report is in the notebook
-            return
-        except LinkError as problem:
-            display(Notice(f"The dashboard did not get this report. {problem}"))
-
-
-def parse_options(line: str) -> Options:
-    """Read the options.
-
-    Raises:
-        UsageError: they make no sense, in words.
-    """
-    parsed = parse_argstring(CellProfiler.gpuprof, line)
-    name = parsed.output
-    if name is not None and (not name.isidentifier() or iskeyword(name)):
-        raise UsageError(f"%%gpuprof -o wants the name of a variable, not {name!r}.")
-    return Options(parsed.quiet, name)
-
-
-def _options_of(lines: list[str]) -> Options | None:
-    """Read the first line; None unless it is ours and makes sense.
-
-    Options that make no sense are left to the ordinary magic, which says so.
-    """
-    first = _FIRST_LINE.match(lines[0]) if lines else None
-    if first is None:
-        return None
-    try:
-        return parse_options(first[1])
-    except UsageError:
-        return None
+            return self._parse(first[1])
+        except UsageError:
+            return None
 
 
 def _begin(options: Options, title: str, cell_id: str | None) -> Session:
-    """Start to record; if that fails, the cell runs and the report says why."""
-    try:
-        finish = _start_capture()
-    except TraceError as problem:
-        finish = _raising(problem)
-    return Session(options, title, cell_id, finish)
-
-
-def _start_capture() -> Callable[[], Finished]:
-    # both take long to import, and torch may not be there
-    try:
-        kineto = importlib.import_module("warpbook_monitors.trace.kineto")
-    except (ImportError, OSError) as problem:
-        raise CaptureFailed(
-            f"%%gpuprof needs PyTorch in this kernel's environment ({sys.prefix}), "
-            f"and it can't be imported ({problem}). Run %pip install torch, then "
-            "restart the kernel."
-        ) from None
-    analysis = importlib.import_module("warpbook_monitors.trace.analysis")
-    capture = kineto.Capture()
-    capture.start()
-
-    def finish() -> Finished:
-        events, run = capture.stop()
-        figures = analysis.analyse(events, run)
-        return Finished(figures, run.start_ns / 1e6, run.end_ns / 1e6)
-
-    return finish
-
-
-def _raising(problem: TraceError) -> Callable[[], Finished]:
-    def finish() -> Finished:
-        raise problem
-
-    return finish
+    """Start to record; if that fails, the code runs and the report says why."""
+    runs = Runs(options.warm_ups, options.repeats, options.memory)
+    session = Session(options, title, cell_id, runs, wants_loop=runs.count > 1)
+    if not session.wants_loop:
+        runs.again()
+    return session

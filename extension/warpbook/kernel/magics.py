@@ -11,7 +11,12 @@ from warpbook.kernel.gpuwatch import GpuWatch
 from warpbook.kernel.out_of_memory import OutOfMemoryWatch
 from warpbook.kernel.server_link import ServerLink
 
-_MAGICS = (("cell", "gpuprof"), ("line", "gpu"), ("line", "gpuwatch"))
+_MAGICS = (
+    ("cell", "gpuprof"),
+    ("line", "gpuprof"),
+    ("line", "gpu"),
+    ("line", "gpuwatch"),
+)
 #: what each shell has loaded: how to take each hook away again
 _loaded: dict[int, tuple[Callable[[], None], ...]] = {}
 
@@ -22,7 +27,7 @@ def load(shell: Any) -> None:
         return
     link = ServerLink()
     profiler = CellProfiler(shell, link)
-    shell.register_magic_function(profiler.gpuprof, "cell", "gpuprof")
+    shell.register_magic_function(profiler.gpuprof, "line_cell", "gpuprof")
     shell.register_magic_function(Gpu(link).gpu, "line", "gpu")
     watch = GpuWatch(shell, link)
     shell.register_magic_function(watch.gpuwatch, "line", "gpuwatch")

@@ -18,10 +18,16 @@ class Profile:
     `profile.kernels`, `profile.completeness.warnings`, ...
     """
 
-    def __init__(self, figures: CellProfile, title: str) -> None:
-        """Keep the figures and the cell's first line."""
+    def __init__(
+        self,
+        figures: CellProfile,
+        title: str,
+        window_ms: tuple[float, float] = (0.0, 0.0),
+    ) -> None:
+        """Keep the figures, the code's first line, and when it ran (Unix time)."""
         self.figures = figures
         self.title = title
+        self.window_ms = window_ms
 
     def __getattr__(self, name: str) -> Any:
         """Give a figure."""

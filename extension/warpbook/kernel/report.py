@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import statistics
 from dataclasses import dataclass
 
 from warpbook_monitors import units
 from warpbook_monitors.trace.cell_profile import CellProfile
+from warpbook_monitors.trace.memory import MemoryUse
 
 #: A table of the report shows this many rows; the profile itself holds more.
 ROWS_SHOWN = 10
@@ -39,12 +41,39 @@ def causes(profile: CellProfile) -> list[str]:
 
 def headline(profile: CellProfile) -> list[tuple[str, str]]:
     """Give the figures to read first, each with its label."""
-    figures = [("Time", units.duration(profile.wall_ms)), ("GPU", _gpu(profile))]
+    figures = [*_times(profile), ("GPU", _gpu(profile))]
     if profile.gpu_name is not None:
         figures += _gpu_figures(profile)
     if profile.profiler_ms:
         figures.append(("Profiler", _profiler(profile)))
     return figures
+
+
+def _times(profile: CellProfile) -> list[tuple[str, str]]:
+    repeats = profile.repeats
+    if repeats is None:
+        return [("Time", units.duration(profile.wall_ms))]
+    runs = repeats.warm_ups + len(repeats.bare_ms) + len(repeats.profiled_ms)
+    return [
+        ("Time", f"{_fastest(repeats.bare_ms)} without the profiler"),
+        ("Profiled", f"{_fastest(repeats.profiled_ms)}; the figures are of this run"),
+        (
+            "Runs",
+            f"{runs:,}, {repeats.warm_ups:,} of them to warm up, each with the "
+            "code's side effects",
+        ),
+    ]
+
+
+def _fastest(times_ms: tuple[float, ...]) -> str:
+    if not times_ms:
+        return "not known"
+    fastest = units.duration(min(times_ms))
+    if len(times_ms) == 1:
+        return fastest
+    median = units.duration(statistics.median(times_ms))
+    slowest = units.duration(max(times_ms))
+    return f"{fastest} (fastest of {len(times_ms):,}; median {median}, most {slowest})"
 
 
 def _gpu(profile: CellProfile) -> str:
@@ -126,8 +155,38 @@ def tables(profile: CellProfile) -> list[Table]:
         _table("Kernels", ("calls", "time", "share"), kernels),
         _table("Copies and memsets", ("calls", "time", "size", "rate"), copies),
         _table("Operators on the host", ("calls", "own time"), operators),
+        _table("Memory of torch", _MEMORY_HEADER, tuple(map(_memory, profile.memory))),
     ]
     return [table for table in found if table.rows]
+
+
+_MEMORY_HEADER = (
+    "peak allocated",
+    "peak reserved",
+    "change",
+    "fragmented",
+    "retries",
+    "cudaMalloc",
+)
+
+
+def _memory(use: MemoryUse) -> tuple[str, ...]:
+    change = use.allocated_change_bytes
+    return (
+        f"GPU {use.device}",
+        _size(use.peak_allocated_bytes),
+        _size(use.peak_reserved_bytes),
+        f"{'-' if change < 0 else '+'}{units.size(abs(change))}",
+        "not known"
+        if use.fragmentation_share is None
+        else units.share(use.fragmentation_share),
+        f"{use.retries:,}",
+        f"{use.driver_allocations:,}",
+    )
+
+
+def _size(size_bytes: int | None) -> str:
+    return "not known" if size_bytes is None else units.size(size_bytes)
 
 
 def _table(

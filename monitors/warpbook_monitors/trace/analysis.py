@@ -92,6 +92,7 @@ def analyse(events: Columns, run: Run) -> CellProfile:
             lanes_omitted=omitted,
             warnings=warnings,
         ),
+        memory=run.memory,
     )
 
 

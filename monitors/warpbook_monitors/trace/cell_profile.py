@@ -9,6 +9,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from warpbook_monitors.trace.figures import CellVerdict, Finding, Metrics
+from warpbook_monitors.trace.memory import MemoryUse
 
 
 class KernelRow(Struct, frozen=True):
@@ -63,6 +64,17 @@ class Completeness(Struct, frozen=True):
     warnings: tuple[str, ...] = ()
 
 
+class Repeats(Struct, frozen=True):
+    """All runs of a code that was run several times; the profile is of the fastest."""
+
+    #: before all others, and measured by nobody
+    warm_ups: int
+    #: times without the profiler, in order, with the GPU's work waited for
+    bare_ms: tuple[float, ...]
+    #: times with it
+    profiled_ms: tuple[float, ...]
+
+
 class CellProfile(Struct, frozen=True):
     """One run of one cell under the profiler."""
 
@@ -97,7 +109,8 @@ class CellProfile(Struct, frozen=True):
     #: in them
     synchronizations: int | None
     synchronization_ms: float | None
-    #: the highest allocated and reserved memory of torch's allocator in the cell
+    #: the highest allocated and reserved memory of torch's allocator in the cell; None
+    #: where it did not rise above the process's, and allocations were not recorded
     peak_allocated_bytes: int | None
     peak_reserved_bytes: int | None
     kernels: tuple[KernelRow, ...]
@@ -106,3 +119,7 @@ class CellProfile(Struct, frozen=True):
     names: tuple[str, ...]
     lanes: tuple[Lane, ...]
     completeness: Completeness
+    #: by GPU, if it was asked for
+    memory: tuple[MemoryUse, ...] = ()
+    #: None where the code ran once
+    repeats: Repeats | None = None

@@ -1,0 +1,92 @@
+"""Where a finished profile goes: a variable, the notebook, the dashboard."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from IPython.display import display
+
+from warpbook.kernel.gpuprof_options import Options
+from warpbook.kernel.profile import Notice, Profile
+from warpbook.kernel.runs import Runs
+from warpbook.kernel.server_link import LinkError, NoServer, ServerLink
+from warpbook.kernel.where import kernel_id, notebook_path
+from warpbook.protocol import PROTOCOL_VERSION, CellReport
+from warpbook_monitors.trace.errors import TraceError
+
+
+@dataclass(frozen=True)
+class Ran:
+    """How the profiled code ended, and where it stood."""
+
+    title: str
+    status: Literal["ok", "error", "interrupted"]
+    cell_id: str | None = None
+    execution_count: int | None = None
+
+
+class Delivery:
+    """Ends the runs of a code and hands the profile over."""
+
+    def __init__(self, shell: Any, link: ServerLink) -> None:
+        """Take the shell, or None outside of IPython."""
+        self._shell = shell
+        self._link = link
+
+    def deliver(
+        self, runs: Runs, options: Options, ran: Ran, previous: Profile | None = None
+    ) -> Profile | TraceError:
+        """Show the profile, or why there is none; give the one or the other.
+
+        Args:
+            previous: the profile of the same code's run before.
+        """
+        try:
+            finished = runs.finish(failed=ran.status != "ok")
+        except TraceError as problem:
+            # asked to be quiet about figures, not about their absence
+            display(Notice(f"No profile of this code: {problem}"))
+            self._keep(options, None)
+            return problem
+        if options.save is not None:
+            try:
+                finished.recorded.save(options.save)
+            except TraceError as problem:
+                display(Notice(str(problem)))
+        profile = Profile(finished.figures, ran.title, finished.window_ms)
+        self._keep(options, profile)
+        if not options.quiet:
+            display(profile)
+        self._hand_in(profile, ran)
+        return profile
+
+    def _keep(self, options: Options, profile: Profile | None) -> None:
+        if options.output is not None and self._shell is not None:
+            self._shell.push({options.output: profile})
+
+    def _hand_in(self, profile: Profile, ran: Ran) -> None:
+        if self._shell is None:
+            return
+        started_ms, ended_ms = profile.window_ms
+        report = CellReport(
+            id=str(uuid.uuid4()),
+            protocol=PROTOCOL_VERSION,
+            kernel_id=kernel_id(self._shell),
+            notebook=notebook_path(),
+            cell_id=ran.cell_id,
+            execution_count=ran.execution_count,
+            title=ran.title,
+            started_ms=started_ms,
+            ended_ms=ended_ms,
+            status=ran.status,
+            profile=profile.figures,
+        )
+        try:
+            self._link.post(report)
+        except NoServer:
+            # no dashboard; the report is in the notebook
+            return
+        except LinkError as problem:
+            display(Notice(f"The dashboard did not get this report. {problem}"))

@@ -1,0 +1,140 @@
+"""What a person can ask of `%%gpuprof`, and what of it makes no sense."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from keyword import iskeyword
+from pathlib import Path
+from typing import Any
+
+from IPython.core.error import UsageError
+from IPython.core.magic_arguments import argument
+
+from warpbook.kernel.profile import Profile
+
+#: more runs than this are a mistake
+_MOST_RUNS = 1000
+
+
+@dataclass(frozen=True)
+class Options:
+    """What was asked for, checked before anything runs."""
+
+    quiet: bool = False
+    output: str | None = None
+    repeats: int = 1
+    warm_ups: int = 0
+    memory: bool = False
+    #: an absolute path
+    save: str | None = None
+    #: what to compare with
+    versus: Profile | None = None
+
+
+def arguments(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a magic these options; to be put below `@magic_arguments()`."""
+    for each in reversed(
+        (
+            argument("-q", "--quiet", action="store_true", help="Show no report."),
+            argument(
+                "-o",
+                "--output",
+                metavar="NAME",
+                help="Keep the profile in this variable.",
+            ),
+            argument(
+                "-r",
+                "--repeats",
+                metavar="N",
+                type=int,
+                default=1,
+                help="Run the code N times with the profiler and N times without it, "
+                "in turns, and report the fastest. Its side effects happen each time.",
+            ),
+            argument(
+                "-w",
+                "--warm-ups",
+                metavar="N",
+                type=int,
+                default=0,
+                help="Run the code N times more before that. Its side effects happen "
+                "each time.",
+            ),
+            argument(
+                "--memory",
+                action="store_true",
+                help="Record each allocation of torch: peaks, change, fragmentation.",
+            ),
+            argument(
+                "--save",
+                metavar="PATH",
+                help="Write the run's Chrome trace to this .json file.",
+            ),
+            argument(
+                "--vs",
+                metavar="NAME",
+                help="Compare with the profile in this variable.",
+            ),
+        )
+    ):
+        function = each(function)
+    return function
+
+
+def checked(asked: argparse.Namespace, variables: Mapping[str, Any]) -> Options:
+    """Take the options if they make sense.
+
+    Args:
+        asked: as they were parsed.
+        variables: the person's.
+
+    Raises:
+        UsageError: they make no sense, in words.
+    """
+    name = asked.output
+    if name is not None and (not name.isidentifier() or iskeyword(name)):
+        raise UsageError(f"%%gpuprof -o wants the name of a variable, not {name!r}.")
+    if not 1 <= asked.repeats <= _MOST_RUNS:
+        raise UsageError(f"%%gpuprof -r wants a number from 1 to {_MOST_RUNS}.")
+    if not 0 <= asked.warm_ups <= _MOST_RUNS:
+        raise UsageError(f"%%gpuprof -w wants a number from 0 to {_MOST_RUNS}.")
+    return Options(
+        quiet=asked.quiet,
+        output=name,
+        repeats=asked.repeats,
+        warm_ups=asked.warm_ups,
+        memory=asked.memory,
+        save=None if asked.save is None else checked_path(asked.save),
+        versus=None if asked.vs is None else _profile_named(asked.vs, variables),
+    )
+
+
+def checked_path(path: str) -> str:
+    """Give the absolute path of a trace that can be written.
+
+    Raises:
+        UsageError: it can't, in words.
+    """
+    target = Path(path).expanduser().absolute()
+    if target.suffix != ".json":
+        raise UsageError(f"The trace is written as .json, so {path!r} must end in it.")
+    if target.is_dir() or not target.parent.is_dir():
+        raise UsageError(f"The trace can't be written to {path!r}: no such folder.")
+    if not os.access(target if target.exists() else target.parent, os.W_OK):
+        raise UsageError(f"The trace can't be written to {path!r}: not allowed.")
+    return str(target)
+
+
+def _profile_named(name: str, variables: Mapping[str, Any]) -> Profile:
+    found = variables.get(name)
+    # what `with warpbook.profile() as NAME` gives holds one
+    found = getattr(found, "profile", found)
+    if not isinstance(found, Profile):
+        raise UsageError(
+            f"%%gpuprof --vs wants a variable that holds a profile, and {name!r} does "
+            "not: keep one with %%gpuprof -o NAME."
+        )
+    return found

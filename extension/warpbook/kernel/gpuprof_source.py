@@ -1,0 +1,70 @@
+"""What `%%gpuprof` does to source: loops around a cell, and one line of code."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import copy
+from collections.abc import Callable, Sequence
+from typing import Any
+
+
+def repeated(tree: ast.Module, condition: str) -> ast.Module:
+    """Put a copy of a cell's statements in a loop before them.
+
+    The statements themselves stay as they are, so that the last run shows the last
+    expression. Each keeps its line.
+    """
+    first = [each for each in tree.body if _is_future(each)]
+    body = [each for each in tree.body if not _is_future(each)]
+    if not body:
+        return tree
+    loop = ast.parse(f"while {condition}: pass").body[0]
+    for node in ast.walk(loop):
+        ast.copy_location(node, body[0])
+    assert isinstance(loop, ast.While)
+    loop.body = copy.deepcopy(body)
+    tree.body = [*first, loop, *body]
+    return tree
+
+
+def _is_future(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.ImportFrom) and statement.module == "__future__"
+
+
+def split_line(line: str, actions: Sequence[argparse.Action]) -> tuple[str, str]:
+    """Tell the options of a line magic from the code that follows them."""
+    by_name = {name: each for each in actions for name in each.option_strings}
+    options: list[str] = []
+    rest = line.strip()
+    while rest.startswith("-"):
+        word, _, rest = rest.partition(" ")
+        rest = rest.lstrip()
+        if word == "--":
+            break
+        options.append(word)
+        action = by_name.get(word)
+        if action is not None and action.nargs != 0:
+            value, _, rest = rest.partition(" ")
+            options.append(value)
+            rest = rest.lstrip()
+    return " ".join(options), rest
+
+
+def run_line(shell: Any, code: str) -> Callable[[], Any]:
+    """Give what runs code in the person's namespace and gives its value."""
+    tree = shell.compile.ast_parse(shell.transform_cell(code))
+    value = None
+    if tree.body and isinstance(tree.body[-1], ast.Expr):
+        value = ast.Expression(tree.body.pop().value)
+    name = "<%gpuprof>"
+    body = shell.compile(tree, name, "exec")
+    last = shell.compile(value, name, "eval") if value is not None else None
+
+    def once() -> Any:
+        exec(body, shell.user_global_ns, shell.user_ns)
+        if last is not None:
+            return eval(last, shell.user_global_ns, shell.user_ns)
+        return None
+
+    return once

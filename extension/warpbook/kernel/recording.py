@@ -1,0 +1,93 @@
+"""One recording of the code that runs now: started, stopped, then added up."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from warpbook_monitors.trace.cell_profile import CellProfile
+from warpbook_monitors.trace.errors import CaptureFailed
+
+if TYPE_CHECKING:
+    from warpbook_monitors.trace.columns import Columns
+    from warpbook_monitors.trace.run import Run
+
+
+class Recording:
+    """The profiler at work; what it recorded is kept until nobody wants it."""
+
+    def __init__(self, memory: bool) -> None:
+        """Prepare.
+
+        Raises:
+            CaptureFailed: there is no torch.
+        """
+        self._capture: Any = _kineto().Capture(memory)
+
+    def start(self) -> None:
+        """Begin.
+
+        Raises:
+            TraceError: another profiler runs, or torch refused.
+        """
+        self._capture.start()
+
+    def stop(self) -> Recorded:
+        """End it.
+
+        Raises:
+            CaptureFailed: there is nothing that can be believed.
+        """
+        events, run = self._capture.stop()
+        return Recorded(events, run, self._capture)
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What one recording holds."""
+
+    events: Columns
+    run: Run
+    _capture: Any
+
+    @property
+    def wall_ms(self) -> float:
+        """Give how long the code took, with the GPU's work."""
+        return (self.run.end_ns - self.run.start_ns) / 1e6
+
+    def figures(self) -> CellProfile:
+        """Add the events up."""
+        analysis = importlib.import_module("warpbook_monitors.trace.analysis")
+        figures: CellProfile = analysis.analyse(self.events, self.run)
+        return figures
+
+    def save(self, path: str) -> None:
+        """Write the Chrome trace.
+
+        Raises:
+            CaptureFailed: it could not be written.
+        """
+        self._capture.save(path)
+
+
+def wait_for_gpu() -> None:
+    """Wait for all work of this process on its GPUs.
+
+    Raises:
+        CaptureFailed: there is no torch, or the GPU is in no state to be waited for.
+    """
+    _kineto().wait_for_gpu()
+
+
+def _kineto() -> Any:
+    # it takes long to import, and torch may not be there
+    try:
+        return importlib.import_module("warpbook_monitors.trace.kineto")
+    except (ImportError, OSError) as problem:
+        raise CaptureFailed(
+            f"%%gpuprof needs PyTorch in this kernel's environment ({sys.prefix}), "
+            f"and it can't be imported ({problem}). Run %pip install torch, then "
+            "restart the kernel."
+        ) from None

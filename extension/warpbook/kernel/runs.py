@@ -1,0 +1,136 @@
+"""The runs of one piece of code: warm-ups, then pairs of a bare and a profiled run.
+
+Bare and profiled runs alternate, so that a clock that falls meets both alike. The
+caller runs the code:
+
+    while runs.again():
+        <the code>
+    <the code>
+    finished = runs.finish()
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from dataclasses import dataclass
+from typing import Literal
+
+import msgspec
+
+from warpbook.kernel.recording import Recorded, Recording, wait_for_gpu
+from warpbook_monitors.trace.cell_profile import CellProfile, Repeats
+from warpbook_monitors.trace.errors import TraceError
+
+_Kind = Literal["warm-up", "bare", "profiled"]
+
+
+@dataclass(frozen=True)
+class Finished:
+    """The fastest profiled run."""
+
+    figures: CellProfile
+    recorded: Recorded
+
+    @property
+    def window_ms(self) -> tuple[float, float]:
+        """Give when it ran, as Unix time."""
+        return self.recorded.run.start_ns / 1e6, self.recorded.run.end_ns / 1e6
+
+
+class Runs:
+    """Goes through the runs, one after the other."""
+
+    def __init__(self, warm_ups: int = 0, repeats: int = 1, memory: bool = False):
+        """Plan the runs; one without a bare run beside it unless more are asked for."""
+        self._memory = memory
+        self._plan: list[_Kind] = ["profiled"]
+        if warm_ups or repeats > 1:
+            first: tuple[_Kind, ...] = ("warm-up",)
+            pair: tuple[_Kind, ...] = ("bare", "profiled")
+            self._plan = [*(first * warm_ups), *(pair * repeats)]
+        self._warm_ups = warm_ups
+        self._begun = 0
+        self._recording: Recording | None = None
+        self._bare_since_ns: int | None = None
+        self._bare_ms: list[float] = []
+        self._profiled_ms: list[float] = []
+        self._fastest: Recorded | None = None
+        self._problem: TraceError | None = None
+
+    @property
+    def count(self) -> int:
+        """Give how often the code runs in all."""
+        return len(self._plan)
+
+    def again(self) -> bool:
+        """End the run before and begin the next; False if that one is the last.
+
+        What goes wrong with the profiler is told by `finish`; the code then runs once.
+        """
+        try:
+            self._end()
+            kind = self._plan[self._begun]
+            if kind == "profiled":
+                recording = Recording(self._memory)
+                recording.start()
+                self._recording = recording
+            elif kind == "bare":
+                wait_for_gpu()
+                self._bare_since_ns = time.perf_counter_ns()
+        except TraceError as problem:
+            self._problem = problem
+            self._begun = len(self._plan)
+            return False
+        self._begun += 1
+        return self._begun < len(self._plan)
+
+    def finish(self, failed: bool = False) -> Finished:
+        """End the last run and add the fastest up.
+
+        Args:
+            failed: an exception ended it; it is told only if no run was whole.
+
+        Raises:
+            TraceError: there is no profile.
+        """
+        if self._problem is not None:
+            raise self._problem
+        if failed:
+            self._bare_since_ns = None
+        if failed and self._fastest is not None:
+            self.abandon()
+        self._end()
+        fastest = self._fastest
+        if fastest is None:
+            raise NotProfiled("It ended before the first run with the profiler.")
+        figures = fastest.figures()
+        if len(self._plan) > 1:
+            repeats = Repeats(
+                self._warm_ups, tuple(self._bare_ms), tuple(self._profiled_ms)
+            )
+            figures = msgspec.structs.replace(figures, repeats=repeats)
+        return Finished(figures, fastest)
+
+    def abandon(self) -> None:
+        """End the run that is under way, whatever it recorded."""
+        recording, self._recording = self._recording, None
+        if recording is not None:
+            with contextlib.suppress(TraceError):
+                recording.stop()
+
+    def _end(self) -> None:
+        since_ns, self._bare_since_ns = self._bare_since_ns, None
+        if since_ns is not None:
+            wait_for_gpu()
+            self._bare_ms.append((time.perf_counter_ns() - since_ns) / 1e6)
+        recording, self._recording = self._recording, None
+        if recording is not None:
+            recorded = recording.stop()
+            self._profiled_ms.append(recorded.wall_ms)
+            if self._fastest is None or recorded.wall_ms < self._fastest.wall_ms:
+                self._fastest = recorded
+
+
+class NotProfiled(TraceError):
+    """The code ended before it was profiled."""

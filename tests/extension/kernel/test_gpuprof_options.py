@@ -1,0 +1,180 @@
+"""The options of `%%gpuprof`, its line magic, in a real shell with the real torch."""
+
+import json
+import traceback
+from pathlib import Path
+from typing import Any
+
+import pytest
+from IPython.core.error import UsageError
+
+from warpbook.kernel.profile import Profile
+
+
+def shown(shell: Any, mime: str = "text/plain") -> str:
+    return "\n".join(output["data"][mime] for output in shell.display_pub.outputs)
+
+
+def run(shell: Any, *lines: str, **options: Any) -> Any:
+    return shell.run_cell("\n".join(lines), **options)
+
+
+def test_repeats_run_the_cell_bare_and_profiled_and_say_so(
+    shell: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(shell, "ran = 0")
+    result = run(
+        shell,
+        "%%gpuprof -r 3 -w 2 -o p",
+        "from __future__ import annotations",
+        "import torch",
+        "ran += 1",
+        "torch.ones(7) + ran",
+        "ran",
+    )
+    assert result.result == shell.user_ns["ran"] == 8
+    assert capsys.readouterr().out.count("]: 8\n") == 1
+    repeats = shell.user_ns["p"].repeats
+    assert (len(repeats.bare_ms), len(repeats.profiled_ms)) == (3, 3)
+    assert shell.user_ns["p"].wall_ms == min(repeats.profiled_ms)
+    calls = {row.name: row.calls for row in shell.user_ns["p"].operators}
+    assert calls["aten::add"] == 1
+    assert "fastest of 3" in shown(shell) and "without the profiler" in shown(shell)
+    assert "8, 2 of them to warm up, each with the code's side effects" in shown(shell)
+
+
+def test_a_repeated_cell_runs_as_itself(shell: Any) -> None:
+    result = run(
+        shell,
+        "%%gpuprof -q -r 2",
+        "import asyncio",
+        "text = '''a",
+        "  b'''",
+        "await asyncio.sleep(0.001, text)",
+    )
+    assert result.result == "a\n  b"
+    assert not [name for name in shell.user_ns if "warpbook" in name]
+    result = run(shell, "%%gpuprof -q -r 2", "x = 1", "", "1 / 0")
+    frames = traceback.extract_tb(result.error_in_exec.__traceback__)
+    assert frames[-1].lineno == 4
+    run(shell, "y = 2")
+    assert "__warpbook_runs__" not in dir(__import__("builtins"))
+
+
+def test_an_exception_in_a_later_run_is_the_cells_and_earlier_runs_are_told(
+    shell: Any, ingest: Any
+) -> None:
+    run(shell, "import torch; n = 0")
+    result = run(
+        shell,
+        "%%gpuprof -r 3 -o p",
+        "n += 1",
+        "torch.ones(7).cumsum(0)",
+        "if n == 4: raise OSError",
+    )
+    assert isinstance(result.error_in_exec, OSError)
+    assert len(shell.user_ns["p"].repeats.profiled_ms) == 1
+    assert ingest.reports[0].status == "error"
+    # and nothing is left running
+    assert run(shell, "%%gpuprof -o q", "torch.ones(3)").success
+    assert isinstance(shell.user_ns["q"], Profile)
+
+
+def test_an_exception_before_any_profiled_run_says_so(shell: Any) -> None:
+    run(shell, "%%gpuprof -r 3 -o p", "raise OSError")
+    assert "ended before the first run with the profiler" in shown(shell)
+    assert shell.user_ns["p"] is None
+
+
+def test_a_profiler_inside_a_repeated_cell_gives_a_notice(shell: Any) -> None:
+    run(shell, "import torch; n = 0")
+    result = run(
+        shell,
+        "%%gpuprof -r 3",
+        "with torch.profiler.profile():",
+        "    n += 1",
+        "n",
+    )
+    # the bare one, the one with both profilers, and the one that is shown
+    assert result.result == 3
+    assert "a profiler of its own" in shown(shell)
+
+
+def test_a_repeated_cell_inside_another_magic(shell: Any) -> None:
+    run(shell, "ran = 0")
+    run(shell, "%%time", "%%gpuprof -q -r 2 -o p", "ran += 1")
+    assert shell.user_ns["ran"] == 4
+    assert len(shell.user_ns["p"].repeats.profiled_ms) == 2
+    run(shell, "%%gpuprof -q -r 2 -o p", "%%time", "ran += 1")
+    assert shell.user_ns["ran"] == 8
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        *("-r 0", "-r many", "-r 2000", "-w -1", "--vs nothing", "--vs ran"),
+        *("--save", "--save trace.txt", "--save no/such/folder/trace.json"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused_before_anything_runs(
+    shell: Any, options: str
+) -> None:
+    result = run(shell, f"%%gpuprof {options}", "ran = True")
+    error = result.error_before_exec or result.error_in_exec
+    assert isinstance(error, UsageError) and str(error)
+    assert "ran" not in shell.user_ns
+
+
+def test_save_writes_the_run_as_a_chrome_trace_and_nothing_else(
+    shell: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "traces").mkdir()
+    for options in ("-q", "-q -r 2"):
+        run(
+            shell,
+            f"%%gpuprof {options} --save traces/run.json",
+            "import torch",
+            "x = torch.ones(7).cumsum(0)",
+        )
+        trace = json.loads((tmp_path / "traces" / "run.json").read_text())
+        names = [event["name"] for event in trace["traceEvents"]]
+        assert names.count("aten::cumsum") == 1
+    assert [each.name for each in (tmp_path / "traces").iterdir()] == ["run.json"]
+    assert {each.name for each in tmp_path.iterdir()} <= {"traces", "ipython"}
+
+
+def test_memory_is_of_gpus_only(shell: Any) -> None:
+    run(shell, "%%gpuprof --memory -o p", "import torch", "x = torch.ones(1000)")
+    assert shell.user_ns["p"].memory == ()
+    assert "Memory of torch" not in shown(shell)
+    assert "aten::ones" in {row.name for row in shell.user_ns["p"].operators}
+
+
+def test_the_line_magic_profiles_what_follows_its_options(
+    shell: Any, ingest: Any
+) -> None:
+    run(shell, "import torch", "def f(text, x): return torch.ones(x).cumsum(0)")
+    result = run(shell, '%gpuprof -o p -r 2 f("a -q  b", 7)')
+    assert result.result.tolist() == [1, 2, 3, 4, 5, 6, 7]
+    assert len(shell.user_ns["p"].repeats.bare_ms) == 2
+    assert "aten::cumsum" in shown(shell)
+    assert ingest.reports[0].title == 'f("a -q  b", 7)'
+    run(shell, "y = %gpuprof -q f('', 3)")
+    assert shell.user_ns["y"].tolist() == [1, 2, 3]
+    run(shell, "%gpuprof -q z = 5")
+    assert shell.user_ns["z"] == 5
+
+
+def test_the_line_magic_raises_what_the_code_raises(shell: Any, ingest: Any) -> None:
+    result = run(shell, "%gpuprof -q 1 / 0")
+    assert isinstance(result.error_in_exec, ZeroDivisionError)
+    assert ingest.reports[0].status == "error"
+    assert isinstance(run(shell, "%gpuprof -q").error_in_exec, UsageError)
+    result = run(shell, "%%gpuprof -q", "%gpuprof 1 + 1")
+    assert "being profiled" in str(result.error_in_exec)
+
+
+def test_a_vs_profile_has_to_be_one(shell: Any) -> None:
+    run(shell, "%%gpuprof -q -o p", "1")
+    assert run(shell, "%%gpuprof -q --vs p", "1").success
