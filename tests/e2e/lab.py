@@ -222,6 +222,10 @@ class LabPage:
         red, green, blue = (int(part) for part in re.findall(r"\d+", color)[:3])
         return red + green + blue < 3 * 128
 
+    def close_notebook(self) -> None:
+        """Close the notebook without saving it."""
+        self.page.evaluate(f"() => {_PANEL}.dispose()")
+
     def shut_down_kernel(self) -> None:
         """End the notebook's kernel, which would outlive the page."""
         self.page.evaluate(

@@ -73,3 +73,21 @@ def test_cells_of_a_notebook_that_never_loaded_warpbook_are_bands(
     page.interrupt_kernel()
     page.point_at_newest(page.dashboard)
     expect(tip).not_to_contain_text("running")
+
+
+def test_a_notebook_does_not_open_over_a_dashboard_that_was_left_alone(
+    page: LabPage, lab_url: str
+) -> None:
+    page.page.goto(f"{lab_url}&reset")
+    page.wait_idle()
+    page.wait_moving(page.dashboard)
+    page.shut_down_kernel()
+    # JupyterLab saves the layout when it has been still for a while
+    with page.page.expect_response("**/api/workspaces/**"):
+        page.close_notebook()
+    expect(page.page.locator(".jp-Notebook")).to_have_count(0)
+    page.page.goto(lab_url)
+    page.wait_idle()
+    expect(page.page.locator(".jp-Notebook")).to_be_visible()
+    expect(page.dashboard).to_be_visible()
+    page.wait_moving(page.dashboard)

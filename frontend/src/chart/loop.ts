@@ -27,6 +27,8 @@ export interface Drawable {
 const PIXELS = 600;
 const FASTEST_MS = 100;
 const SLOWEST_MS = 1000;
+/** Drawing takes this part of a page's time at most, however many charts there are. */
+const DRAWING_SHARE = 1 / 8;
 /** As much as the store holds at full resolution. */
 export const STORED_MS = 600_000;
 
@@ -113,6 +115,8 @@ export class DrawLoop {
   private timer = 0;
   private request = 0;
   private soon = 0;
+  /** How long drawing took last. */
+  private drawingMs = 0;
   private disposed = false;
 
   private readonly observer = new IntersectionObserver(entries => {
@@ -135,12 +139,17 @@ export class DrawLoop {
       return;
     }
     const { following, windowMs } = this.viewport;
-    const period = following
-      ? Math.min(SLOWEST_MS, Math.max(FASTEST_MS, windowMs / PIXELS))
-      : SLOWEST_MS;
+    const calm = Math.max(
+      FASTEST_MS,
+      windowMs / PIXELS,
+      this.drawingMs / DRAWING_SHARE
+    );
+    const period = following ? Math.min(SLOWEST_MS, calm) : SLOWEST_MS;
     this.timer = window.setTimeout(() => {
       this.request = requestAnimationFrame(() => {
+        const began = performance.now();
         this.drawVisible(false);
+        this.drawingMs = performance.now() - began;
         this.wake();
       });
     }, period);

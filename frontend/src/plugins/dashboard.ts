@@ -11,6 +11,7 @@ import {
   WidgetTracker
 } from '@jupyterlab/apputils';
 import { PageConfig } from '@jupyterlab/coreutils';
+import type { Widget } from '@lumino/widgets';
 import type { Bands } from '../bands';
 import { Dashboard } from '../dashboard/dashboard';
 import { gpuIcon } from '../icon';
@@ -94,13 +95,15 @@ export const dashboardPlugin: JupyterFrontEndPlugin<void> = {
       });
     }
     if (PageConfig.getOption('warpbookOpenDashboard') === 'true') {
-      void app.restored
-        .then(() => firstDocument(labShell))
-        .then(() =>
-          tracker.currentWidget === null
-            ? app.commands.execute(OPEN_DASHBOARD, { beside: true })
-            : undefined
-        );
+      void app.restored.then(async () => {
+        const restored = tracker.currentWidget;
+        if (restored === null) {
+          await firstDocument(labShell);
+          await app.commands.execute(OPEN_DASHBOARD, { beside: true });
+        } else if (restored.isVisible && labShell !== null) {
+          keepInSight(restored, labShell);
+        }
+      });
     }
   }
 };
@@ -119,4 +122,23 @@ function firstDocument(labShell: ILabShell | null): Promise<void> {
     const named = PageConfig.getOption('treePath') !== '';
     window.setTimeout(go, named ? NAMED_DOCUMENT_MS : FIRST_DOCUMENT_MS);
   });
+}
+
+/** The next document may open over a dashboard that was restored: it goes aside. */
+function keepInSight(dashboard: Widget, labShell: ILabShell): void {
+  const next = () => {
+    labShell.currentChanged.disconnect(next);
+    // the dock panel hides and shows after it has told
+    window.setTimeout(() => {
+      if (dashboard.isAttached && !dashboard.isVisible) {
+        labShell.add(dashboard, 'main', {
+          mode: 'split-right',
+          activate: false
+        });
+      }
+    });
+  };
+  if (PageConfig.getOption('treePath') !== '') {
+    labShell.currentChanged.connect(next);
+  }
 }
