@@ -28,7 +28,7 @@ import psutil
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "extension"), str(ROOT / "monitors")]
 
-from benchmarks.machine import describe_machine  # noqa: E402
+from benchmarks.report import put_section, spread  # noqa: E402
 from benchmarks.server import Server  # noqa: E402
 from tests.stub_nvml import StubNvml, build  # noqa: E402
 
@@ -172,12 +172,6 @@ def probe(server: Server, seconds: float) -> list[float]:
     return latencies_ms
 
 
-def spread(values: list[float], digits: int) -> str:
-    """Median and range: "4.1 (3.9 to 4.4)"."""
-    low, middle, high = min(values), statistics.median(values), max(values)
-    return f"{middle:.{digits}f} ({low:.{digits}f} to {high:.{digits}f})"
-
-
 def report(results: dict[tuple[str, int, int], list[Result]]) -> str:
     """The tables: each server's figures, and their ratios run by run."""
     lines = [
@@ -244,13 +238,13 @@ def main() -> None:
     text = report(results)
     print(text)
     if options.write:
-        heading = (
-            "## The stream, beside jupyterlab-nvdashboard\n\n"
-            f"`python benchmarks/stream.py --seconds {options.seconds:g} "
-            f"--repeats {options.repeats}`: median (lowest to highest) of "
-            f"{options.repeats} runs.\n\n{describe_machine()}\n\n"
+        command = (
+            f"python benchmarks/stream.py --seconds {options.seconds:g} "
+            f"--repeats {options.repeats}"
         )
-        options.write.write_text("# Benchmarks\n\n" + heading + text + "\n")
+        runs = f"Median (lowest to highest) of {options.repeats} runs.\n\n"
+        heading = "The stream, beside jupyterlab-nvdashboard"
+        put_section(options.write, heading, command, runs + text)
 
 
 if __name__ == "__main__":
