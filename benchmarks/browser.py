@@ -146,7 +146,6 @@ def measure(view: View, server: Server, warm_up_s: float, seconds: float) -> Res
 
         page.on("websocket", lambda socket: socket.on("framereceived", heard))
         page.goto(f"{server.url}lab?reset&token={server.token}")
-        page.wait_for_function("() => window.jupyterapp?.shell?.isRestored !== false")
         page.wait_for_selector(".jp-Launcher")
         view.open(page)
         page.wait_for_timeout(1000 * warm_up_s)

@@ -139,7 +139,9 @@ def test_settings_hold_at_once(page: LabPage, live_url: str) -> None:
     page.execute("settingeditor:open", query="Warpbook")
 
     def field(name: str) -> Locator:
-        return page.page.locator(f".jp-SettingsEditor input[id$='{name}']")
+        return page.page.locator(f"[id='jp-SettingsEditor-warpbook:plugin_{name}']")
+
+    page.page.locator(".jp-PluginList-entry", has_text="Warpbook").click()
 
     field("rate_hz").fill("3")
     wait_for(
@@ -174,7 +176,8 @@ def test_panel_and_launcher_lead_to_everything(
     page.page.screenshot(path=screenshots / "launcher.png")
     tiles.filter(has_text="GPU Dashboard").click()
     expect(page.page.get_by_label("Time window")).to_be_focused()
-    # a reload brings the panel back
+    # a reload brings the panel back, once JupyterLab has saved its layout
+    page.page.wait_for_timeout(3000)
     page.page.reload()
     page.wait_idle()
     expect(page.panel.locator(".wb-gpu").first).to_contain_text("SM active")
