@@ -1,0 +1,136 @@
+"""What only a busy GPU would tell, said by hand over the real stream."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import WebSocketRoute, expect
+
+from tests.e2e.lab import TOUR, LabPage
+
+GIB = 2**30
+ATTACK = "<img src=x onerror=window.attacked=1>"
+
+
+def say_as_server(page: LabPage) -> list[WebSocketRoute]:
+    """Give the page's stream, which goes on as it is, to say more over it."""
+    routes: list[WebSocketRoute] = []
+
+    def follow(route: WebSocketRoute) -> None:
+        route.connect_to_server()
+        routes.append(route)
+
+    page.page.route_web_socket("**/warpbook/api/v1/stream*", follow)
+    return routes
+
+
+def receipt(device: str, wall_ms: float, watts: float) -> dict[str, Any]:
+    cell = {
+        "id": f"run-{wall_ms:.0f}",
+        "protocol": 1,
+        "kernel_id": "a-kernel-elsewhere",
+        "notebook": "train.ipynb",
+        "cell_id": "c",
+        "execution_count": 7,
+        "title": f"train({ATTACK})",
+        "started_ms": 1_000.0,
+        "ended_ms": 1_000.0 + wall_ms,
+        "status": "ok",
+        "allocators": [
+            {
+                "index": 0,
+                "uuid": None,
+                "allocated_bytes": GIB,
+                "reserved_bytes": 2 * GIB,
+                "peak_allocated_bytes": 3 * GIB,
+                "retries": 0,
+            }
+        ],
+    }
+    power = {"mean": watts, "least": watts, "most": watts, "covered_ratio": 1.0}
+    span = {
+        "device": device,
+        "metrics": {"power_watts": power},
+        "energy_joules": watts * wall_ms / 1000,
+        "energy_basis": "counter",
+        "conditions": [],
+    }
+    return {
+        "type": "receipt",
+        "cell": cell,
+        "wall_ms": wall_ms,
+        "devices": [{"span": span, "shared": False, "notes": []}],
+        "line": f"{wall_ms / 1000:.1f} s",
+        "previous": None,
+    }
+
+
+def test_a_receipt_stands_beside_the_run_before(
+    page: LabPage, lab_url: str, screenshots: Path
+) -> None:
+    routes = say_as_server(page)
+    page.open(lab_url, TOUR)
+    page.wait_moving(page.dashboard)
+    (hello,) = (each for each in page.received if each["type"] == "hello")
+    gpu = hello["devices"][0]["id"]
+    told = receipt(gpu, 5_000, 690)
+    told["previous"] = receipt(gpu, 9_000, 300)
+    routes[-1].send(json.dumps(told))
+    page.dashboard.locator(".wb-cells .wb-link", has_text="train").click()
+    expect(page.drawer).to_contain_text(f"Receipt: train({ATTACK})")
+    expect(page.drawer).to_contain_text("before: 9.00\u00a0s")
+    power = page.drawer.locator("tr", has_text="Mean power")
+    expect(power.locator("td")).to_have_text(["Mean power", "690\u00a0W", "300\u00a0W"])
+    energy = page.drawer.locator("tr", has_text="Energy")
+    expect(energy).to_contain_text("3.45\u00a0kJ, counted by the GPU")
+    expect(page.drawer).to_contain_text("Nobody else held memory on it.")
+    expect(page.drawer).to_contain_text("3.00\u00a0GiB")
+    page.page.screenshot(path=screenshots / "receipt-previous.png")
+    assert page.page.evaluate("() => window.attacked") is None
+
+
+def test_a_cell_out_of_memory_is_told_with_who_held_what(
+    page: LabPage, lab_url: str, screenshots: Path
+) -> None:
+    routes = say_as_server(page)
+    page.open(lab_url, TOUR)
+    page.wait_moving(page.dashboard)
+    (hello,) = (each for each in page.received if each["type"] == "hello")
+    holder = {
+        "kind": "kernel",
+        "name": f"{ATTACK}.ipynb",
+        "used_bytes": 90 * GIB,
+        "pids": [1],
+        "kernel_id": "k",
+        "user": None,
+        "execution_state": "idle",
+        "idle_s": 3600.0,
+        "allocated_bytes": None,
+        "reserved_bytes": None,
+    }
+    death = {
+        "type": "post_mortem",
+        "time_ms": hello["time_ms"],
+        "kernel_id": "k2",
+        "notebook": "train.ipynb",
+        "cell_id": None,
+        "device": hello["devices"][0]["id"],
+        "asked_bytes": 20 * GIB,
+        "holders": {"holders": [holder], "unattributed_bytes": GIB, "notes": []},
+        "sentence": "An idle kernel held most of it: restart it.",
+    }
+    routes[-1].send(json.dumps(death))
+    notice = page.dashboard.locator(".wb-notice")
+    expect(notice).to_contain_text("train.ipynb ran out of memory on GPU 0.")
+    expect(notice).to_contain_text("restart it")
+    notice.get_by_role("button", name="Who held what").click()
+    expect(page.drawer).to_contain_text("Asked for: 20.0\u00a0GiB.")
+    row = page.drawer.locator("tbody tr").first
+    expect(row).to_contain_text(ATTACK)
+    expect(row).to_contain_text("90.0\u00a0GiB")
+    expect(row).to_contain_text("idle")
+    page.set_theme("JupyterLab Dark")
+    page.page.screenshot(path=screenshots / "post-mortem-dark.png")
+    assert page.page.evaluate("() => window.attacked") is None
