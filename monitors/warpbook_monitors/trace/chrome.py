@@ -6,18 +6,18 @@ A file may come from anyone: whatever is wrong with it becomes a TraceFileError.
 from __future__ import annotations
 
 import contextlib
-import gzip
-import zlib
-from collections.abc import Callable
-from itertools import chain
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from itertools import chain, compress
 from operator import attrgetter
-from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 import numpy as np
-from msgspec import Meta, Struct, field
+import numpy.typing as npt
+from msgspec import Meta
 
+from warpbook_monitors.trace.chrome_file import Args, Event, Gpu, Piece, read_pieces
 from warpbook_monitors.trace.columns import (
     KINETO_CATEGORIES,
     NONE,
@@ -25,6 +25,7 @@ from warpbook_monitors.trace.columns import (
     Category,
     Columns,
     Int32s,
+    Int64s,
     KernelShape,
     Operands,
     make_columns,
@@ -32,67 +33,24 @@ from warpbook_monitors.trace.columns import (
 from warpbook_monitors.trace.errors import TraceFileError
 from warpbook_monitors.trace.run import GpuLimits, Run
 
-#: A decompressed trace is refused beyond this size; a million events take 0.4 GB.
-MAX_TRACE_BYTES = 2_000_000_000
+#: More events are refused: they would take some two GB.
+MAX_EVENTS = 10_000_000
+#: An event that begins or lasts beyond these is nonsense, and left out.
+_MOST_US = 4e15
+_LONGEST_US = 1e12
 
-_Int = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
-# bounds within which start + duration in ns fits 64 bits: base and start reach to
-# the year 2096, a duration to 30 years
-_Base = Annotated[int, Meta(ge=0, le=4 * 10**18)]
-_Microseconds = Annotated[float, Meta(ge=-4e15, le=4e15)]
-_Duration = Annotated[float, Meta(ge=0, le=1e15)]
+#: before torch 1.13 the categories were words of another kind
+_CATEGORIES = {name: int(each) for name, each in KINETO_CATEGORIES.items()} | {
+    "Kernel": int(Category.KERNEL),
+    "Memcpy": int(Category.COPY),
+    "Memset": int(Category.MEMSET),
+    "Runtime": int(Category.API),
+    "Operator": int(Category.OPERATOR),
+}
+#: between parts of a text; JSON never holds this byte as it is
+_JOIN = b"\0".join
 _Count = Annotated[int, Meta(ge=0, le=2**40)]
 _Triple = tuple[_Count, _Count, _Count]
-_Dims = tuple[tuple[_Count | tuple[_Count, ...], ...], ...]
-
-
-_NOTHING = msgspec.Raw(b"")
-
-
-class _Args(Struct, gc=False):
-    correlation: _Int = NONE
-    device: _Int = NONE
-    stream: _Int = NONE
-    bytes: _Int = NONE
-    external: _Int = field(name="External id", default=NONE)
-    grid: msgspec.Raw = _NOTHING
-    block: msgspec.Raw = _NOTHING
-    registers: msgspec.Raw = field(name="registers per thread", default=_NOTHING)
-    shared: msgspec.Raw = field(name="shared memory", default=_NOTHING)
-    dims: msgspec.Raw = field(name="Input Dims", default=_NOTHING)
-    dtypes: msgspec.Raw = field(name="Input type", default=_NOTHING)
-    scalars: msgspec.Raw = field(name="Concrete Inputs", default=_NOTHING)
-
-
-class _Event(Struct, gc=False):
-    ph: str = ""
-    name: str = ""
-    cat: str = ""
-    ts: _Microseconds = 0.0
-    dur: _Duration = 0.0
-    tid: _Int | str = 0
-    args: _Args | None = None
-
-
-class _Gpu(Struct):
-    name: str = ""
-    major: int | None = field(name="computeMajor", default=None)
-    minor: int | None = field(name="computeMinor", default=None)
-    sm_count: int | None = field(name="numSms", default=None)
-    threads: int | None = field(name="maxThreadsPerMultiprocessor", default=None)
-    registers: int | None = field(name="regsPerMultiprocessor", default=None)
-    shared: int | None = field(name="sharedMemPerMultiprocessor", default=None)
-
-
-class _Distributed(Struct):
-    rank: int | None = None
-
-
-class _File(Struct):
-    events: list[_Event] = field(name="traceEvents")
-    base_ns: _Base = field(name="baseTimeNanoseconds", default=0)
-    gpus: tuple[_Gpu, ...] = field(name="deviceProperties", default=())
-    distributed: _Distributed | None = field(name="distributedInfo", default=None)
 
 
 def read_chrome_trace(path: str) -> tuple[Columns, Run]:
@@ -101,104 +59,186 @@ def read_chrome_trace(path: str) -> tuple[Columns, Run]:
     Raises:
         TraceFileError: the file is damaged, too large, or no such trace.
     """
-    try:
-        # not strict: older versions wrote some numbers as strings
-        trace = msgspec.json.decode(_read(path), type=_File, strict=False)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as problem:
-        raise TraceFileError(path, f"no trace of torch.profiler: {problem}") from None
-    events = [
-        event
-        for event in trace.events
-        if event.ph == "X" and event.cat in KINETO_CATEGORIES
-    ]
-    if not events:
-        raise TraceFileError(path, "no events of torch.profiler in it.")
-    columns = _columns(events, trace.base_ns)
-    return columns, _run(columns, trace)
+    found = _Gathered()
+    for piece in read_pieces(path):
+        found.add(piece)
+        if found.count > MAX_EVENTS:
+            raise TraceFileError(path, f"more than {MAX_EVENTS:,} events.")
+    if not found.count:
+        raise TraceFileError(
+            path, "no events of torch.profiler in it; another tool wrote it."
+        )
+    columns = found.columns()
+    return columns, _run(columns, found)
 
 
-def _read(path: str) -> bytes:
-    try:
-        with Path(path).open("rb") as plain:
-            is_gzip = plain.read(2) == b"\x1f\x8b"
-        with gzip.open(path) if is_gzip else Path(path).open("rb") as file:
-            content = file.read(MAX_TRACE_BYTES + 1)
-    except (OSError, EOFError, zlib.error) as problem:
-        raise TraceFileError(path, f"can't be read: {problem}") from problem
-    if len(content) > MAX_TRACE_BYTES:
-        raise TraceFileError(path, f"larger than {MAX_TRACE_BYTES:,} bytes.")
-    return content
+class _Places(dict[Any, int]):
+    """Numbers whatever is looked up by order of appearance."""
+
+    def __missing__(self, key: Any) -> int:
+        self[key] = place = len(self)
+        return place
 
 
-#: read in one pass each, in C: a million events have nine million fields
+class _Threads(dict[Any, int]):
+    """A thread's number as it is; a word in its place tells nothing."""
+
+    def __missing__(self, tid: int | str) -> int:
+        self[tid] = number = tid if isinstance(tid, int) else NONE
+        return number
+
+
 _NUMBERS = attrgetter("correlation", "device", "stream", "bytes", "external")
-_TIMES = attrgetter("ts", "dur")
+_NO_ARGS = Args()
 
 
-def _columns(events: list[_Event], base_ns: int) -> Columns:
-    count = len(events)
-    none = _Args()
-    args = [event.args or none for event in events]
-    numbers = np.fromiter(
-        chain.from_iterable(map(_NUMBERS, args)), np.int64, 5 * count
-    ).reshape(count, 5)
-    correlation, device, stream, size_bytes, external = numbers.T
+@dataclass
+class _Gathered:
+    """The pieces so far, each as a few arrays."""
+
+    count: int = 0
+    #: events whose times make no sense
+    senseless: int = 0
+    base_ns: int = 0
+    gpus: tuple[Gpu, ...] = ()
+    rank: int | None = None
+    #: when the profiler says that it recorded: start and duration in µs
+    recorded: list[tuple[float, float]] = field(default_factory=list)
+    names: _Places = field(default_factory=_Places)
+    shapes: _Places = field(default_factory=_Places)
+    operands: _Places = field(default_factory=_Places)
+    threads: _Threads = field(default_factory=_Threads)
+    #: by column, the parts of it
+    parts: list[dict[str, npt.NDArray[Any]]] = field(default_factory=list)
+
+    def add(self, piece: Piece) -> None:
+        """Take what is of use in a piece, and let go of the rest."""
+        self.base_ns = piece.base_ns or self.base_ns
+        self.gpus = piece.gpus or self.gpus
+        if piece.distributed is not None:
+            self.rank = piece.distributed.rank
+        complete = [event for event in piece.events or () if event.ph == "X"]
+        self.recorded += [
+            (event.ts, event.dur)
+            for event in complete
+            if event.cat == "Trace" and _make_sense(event.ts, event.dur)
+        ]
+        events = [event for event in complete if event.cat in _CATEGORIES]
+        if events:
+            self.parts.append(self._part(events))
+            self.count += len(self.parts[-1]["category"])
+
+    def _part(self, events: list[Event]) -> dict[str, npt.NDArray[Any]]:
+        args = [event.args or _NO_ARGS for event in events]
+        numbers = np.fromiter(
+            chain.from_iterable(map(_NUMBERS, args)), np.int64, 5 * len(events)
+        ).reshape(-1, 5)
+        correlation, device, stream, size_bytes, external = numbers.T
+        category = _placed(_CATEGORIES, [event.cat for event in events], np.int8)
+        thread = _placed(self.threads, [event.tid for event in events], np.int64)
+        start_us = np.array([event.ts for event in events])
+        duration_us = np.array([event.dur for event in events])
+        is_kernel = category == Category.KERNEL
+        # what is written down of a launch, and of an operator's call
+        shapes = [
+            _JOIN((each.grid, each.block, each.registers, each.shared))
+            for each in compress(args, is_kernel.tolist())
+        ]
+        is_operator = category == Category.OPERATOR
+        operands = [
+            _JOIN((each.dims, each.dtypes, each.scalars))
+            for each in compress(args, is_operator.tolist())
+        ]
+        part = {
+            "name": _placed(self.names, [event.name for event in events], np.int32),
+            "category": category,
+            "start_us": start_us,
+            "duration_us": duration_us,
+            "device": device,
+            "track": np.where(stream == NONE, thread, stream),
+            "correlation": correlation,
+            "size_bytes": size_bytes,
+            "external": external,
+            "shape": _numbered(self.shapes, shapes, is_kernel),
+            "operand": _numbered(self.operands, operands, is_operator),
+        }
+        sensible = _make_sense(start_us, duration_us)
+        if sensible.all():
+            return part
+        self.senseless += int((~sensible).sum())
+        return {name: values[sensible] for name, values in part.items()}
+
+    def columns(self) -> Columns:
+        """Put the parts together."""
+        whole = {
+            name: np.concatenate([part[name] for part in self.parts])
+            for name in self.parts[0]
+        }
+        self.parts.clear()
+        is_kernel = whole["category"] == Category.KERNEL
+        # only operators that put a kernel on the GPU are ever modelled
+        is_linked = np.isin(whole["external"], whole["external"][is_kernel])
+        operand = np.where(is_linked, whole["operand"], NONE)
+        return make_columns(
+            names=(tuple(self.names), whole["name"]),
+            categories=whole["category"],
+            start_ns=self.base_ns + _nanoseconds(whole["start_us"]),
+            duration_ns=_nanoseconds(whole["duration_us"]),
+            device=whole["device"],
+            track=whole["track"],
+            correlation=whole["correlation"],
+            size_bytes=whole["size_bytes"],
+            external=whole["external"],
+            shapes=_parsed(self.shapes, whole["shape"], _shape),
+            operands=_parsed(self.operands, operand, _operands),
+        )
+
+
+def _make_sense(start_us: Any, duration_us: Any) -> Any:
+    """Tell events that were over before they began, or never; for numbers or arrays."""
+    return (
+        (start_us >= -_LONGEST_US)
+        & (start_us <= _MOST_US)
+        & (duration_us >= 0)
+        & (duration_us <= _LONGEST_US)
+    )
+
+
+def _nanoseconds(us: npt.NDArray[np.float64]) -> Int64s:
     # a file gives microseconds with three decimals
-    times_us = np.fromiter(chain.from_iterable(map(_TIMES, events)), float, 2 * count)
-    times_ns = np.rint(times_us * 1000).astype(np.int64).reshape(count, 2)
-    categories = np.array([KINETO_CATEGORIES[event.cat] for event in events], np.int8)
-    tids = [event.tid for event in events]
-    thread = np.array([tid if isinstance(tid, int) else NONE for tid in tids], np.int64)
-    is_kernel = categories == Category.KERNEL
-    # only operators that put a kernel on the GPU are ever modelled
-    is_linked = (categories == Category.OPERATOR) & np.isin(
-        external, external[is_kernel]
-    )
-    return make_columns(
-        names=[event.name for event in events],
-        categories=categories,
-        start_ns=base_ns + times_ns[:, 0],
-        duration_ns=times_ns[:, 1],
-        device=device,
-        track=np.where(stream == NONE, thread, stream),
-        correlation=correlation,
-        size_bytes=size_bytes,
-        external=external,
-        shapes=_interned(args, is_kernel, _SHAPE, _shape),
-        operands=_interned(args, is_linked, _OPERANDS, _operands),
-    )
+    return np.rint(us * 1000).astype(np.int64)
+
+
+def _placed(places: dict[Any, Any], keys: list[Any], kind: Any) -> Any:
+    return np.fromiter(map(places.__getitem__, keys), kind, len(keys))
+
+
+def _numbered(places: _Places, texts: list[bytes], chosen: Bools) -> Int32s:
+    """Number the distinct texts of the chosen events."""
+    position = np.full(len(chosen), NONE, np.int32)
+    position[chosen] = _placed(places, texts, np.int32)
+    return position
 
 
 _T = TypeVar("_T")
 
 
-#: what is written down of a launch, and of an operator's call
-_SHAPE = attrgetter("grid", "block", "registers", "shared")
-_OPERANDS = attrgetter("dims", "dtypes", "scalars")
-
-
-def _interned(
-    args: list[_Args],
-    chosen: Bools,
-    fields: Callable[[_Args], tuple[msgspec.Raw, ...]],
-    parse: Callable[[list[bytes]], _T],
+def _parsed(
+    texts: Iterable[bytes], position: Int32s, parse: Callable[[list[bytes]], _T]
 ) -> tuple[tuple[_T, ...], Int32s]:
-    """Parse each distinct text once; what can't be parsed is not known."""
-    places: dict[bytes, int] = {}
+    """Parse each text that is in use; what can't be parsed is not known."""
+    used = np.bincount(position[position != NONE])
+    place = np.full(len(used) + 1, NONE, np.int32)  # NONE is the last
     parsed: list[_T] = []
-    position = np.full(len(args), NONE, np.int32)
-    for index in np.flatnonzero(chosen).tolist():
-        # JSON never holds this byte as it is
-        text = b"\0".join(fields(args[index]))
-        place = places.get(text)
-        if place is None:
-            place = NONE
-            with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError):
-                parsed.append(parse(text.split(b"\0")))
-                place = len(parsed) - 1
-            places[text] = place
-        position[index] = place
-    return tuple(parsed), position
+    wanted = [
+        (text, at) for at, text in enumerate(texts) if at < len(used) and used[at]
+    ]
+    # sorted, so that the order of the file's events decides nothing
+    for text, at in sorted(wanted):
+        with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError):
+            parsed.append(parse(text.split(b"\0")))
+            place[at] = len(parsed) - 1
+    return tuple(parsed), place[position]
 
 
 def _shape(text: list[bytes]) -> KernelShape:
@@ -229,44 +269,47 @@ def _operands(text: list[bytes]) -> Operands:
     )
 
 
-def _run(columns: Columns, trace: _File) -> Run:
+def _run(columns: Columns, found: _Gathered) -> Run:
     """Find the window of the profiled code."""
-    work = columns.where(~columns.is_in(Category.OVERHEAD))
-    if len(work) == 0:
-        work = columns
-    start_ns, end_ns = int(work.start_ns[0]), int(work.end_ns.max())
+    end = columns.end_ns
+    work = ~columns.is_in(Category.OVERHEAD)
+    if not work.any():
+        work = ~work
+    start_ns, end_ns = int(columns.start_ns[work][0]), int(end[work].max())
     on_gpu = columns.is_in(Category.KERNEL, Category.COPY, Category.MEMSET)
     code_end_ns = _code_end_ns(columns, end_ns)
-    end_ns = max(code_end_ns, int(columns.end_ns[on_gpu].max(initial=start_ns)))
-    recorded = next((e for e in trace.events if e.cat == "Trace" and e.dur), None)
-    if recorded is not None:
-        recorded_ns = trace.base_ns + round(recorded.ts * 1000)
+    end_ns = max(code_end_ns, int(end[on_gpu].max(initial=start_ns)))
+    if found.recorded:
+        first_us, length_us = min(found.recorded)
+        recorded_ns = found.base_ns + round(first_us * 1000)
         start_ns = min(start_ns, recorded_ns)
-        end_ns = max(end_ns, recorded_ns + round(recorded.dur * 1000))
-    names = [gpu.name for gpu in trace.gpus if gpu.name]
-    used = [names[at] for at in np.unique(columns.device[on_gpu]) if at < len(names)]
+        end_ns = max(end_ns, recorded_ns + round(length_us * 1000))
+    names = [gpu.name for gpu in found.gpus if gpu.name]
+    used = [
+        names[at] for at in np.unique(columns.device[on_gpu]) if 0 <= at < len(names)
+    ]
     return Run(
         start_ns=start_ns,
         code_end_ns=code_end_ns,
         end_ns=end_ns,
         gpu_name=", ".join(used) or (names[0] if names else None),
-        rank=trace.distributed.rank if trace.distributed else None,
-        gpus=tuple(map(_limits, trace.gpus)),
+        rank=found.rank,
+        gpus=tuple(map(_limits, found.gpus)),
         cuda_used=bool(names),
+        senseless_events=found.senseless,
     )
 
 
 def _code_end_ns(columns: Columns, end_ns: int) -> int:
     """Find where the code ended: torch and Kineto each wait for the GPU after it."""
-    api = columns.where(columns.is_in(Category.API))
-    for index in range(len(api) - 1, max(len(api) - 3, -1), -1):
-        if columns.names[api.name[index]] != "cudaDeviceSynchronize":
+    for row in np.flatnonzero(columns.is_in(Category.API))[:-3:-1]:
+        if columns.names[columns.name[row]] != "cudaDeviceSynchronize":
             break
-        end_ns = int(api.start_ns[index])
+        end_ns = int(columns.start_ns[row])
     return end_ns
 
 
-def _limits(gpu: _Gpu) -> GpuLimits:
+def _limits(gpu: Gpu) -> GpuLimits:
     known = gpu.major is not None and gpu.minor is not None
     return GpuLimits(
         gpu.name,

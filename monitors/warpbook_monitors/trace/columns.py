@@ -143,7 +143,7 @@ _TABLES = ("names", "shapes", "operands")
 
 def make_columns(
     *,
-    names: Iterable[str],
+    names: tuple[tuple[str, ...], Int32s],
     categories: Sequence[Category] | Int8s,
     start_ns: Int64s,
     duration_ns: Int64s,
@@ -155,9 +155,10 @@ def make_columns(
     shapes: tuple[tuple[KernelShape, ...], Int32s] | None = None,
     operands: tuple[tuple[Operands, ...], Int32s] | None = None,
 ) -> Columns:
-    """Intern the names and sort the events, a longer one before those within it.
+    """Sort the events, a longer one before those within it.
 
     Args:
+        names: the distinct ones, and for each event its position; see `interned`.
         shapes: the distinct ones, and for each event its position or NONE.
         operands: the same of the operators' operands.
     """
@@ -166,17 +167,14 @@ def make_columns(
     distinct_operands, operand = operands or ((), unknown)
     if external is None:
         external = unknown.astype(np.int64)
-    interned: dict[str, int] = {}
-    name = np.array(
-        [interned.setdefault(text, len(interned)) for text in names], np.int32
-    )
-    cut, place = _cut(interned)
-    name = place[name]
-    order = np.lexsort((-duration_ns, start_ns))
+    category = np.array(categories, np.int8)
+    cut, place = _cut(names[0])
+    name = place[names[1]]
+    order = _order(start_ns, duration_ns, category, track, device, correlation, name)
     return Columns(
         names=cut,
         name=name[order],
-        category=np.array(categories, np.int8)[order],
+        category=category[order],
         start_ns=start_ns[order],
         duration_ns=duration_ns[order],
         device=device[order],
@@ -206,12 +204,34 @@ def groups(*keys: Int32s | Int64s) -> tuple[Int64s, Int64s]:
     return first.astype(np.int64), group.astype(np.int64)
 
 
+def interned(names: Iterable[str]) -> tuple[tuple[str, ...], Int32s]:
+    """Give the distinct names, and for each name its position among them."""
+    places: dict[str, int] = {}
+    position = [places.setdefault(text, len(places)) for text in names]
+    return tuple(places), np.array(position, np.int32)
+
+
+def _order(
+    start_ns: Int64s, duration_ns: Int64s, *others: Int8s | Int32s | Int64s
+) -> Int64s:
+    """Sort by start, the longer first; `others` decide, so the given order does not."""
+    order = np.argsort(start_ns, kind="stable")
+    start_ns = start_ns[order]
+    same = start_ns[1:] == start_ns[:-1]
+    tied = np.zeros(len(order), np.bool_)
+    tied[1:] = same
+    tied[:-1] |= same
+    rows = order[tied]
+    keys = (*(other[rows] for other in others), -duration_ns[rows], start_ns[tied])
+    order[tied] = rows[np.lexsort(keys)]
+    return order
+
+
 def _cut(names: Iterable[str]) -> tuple[tuple[str, ...], Int32s]:
-    """Bound the names' length; give the distinct ones and where each is among them."""
-    interned: dict[str, int] = {}
+    """Bound the names' length; give the distinct ones, sorted, and where each is."""
     # a lone surrogate could not be sent on as JSON
-    sent = (
+    sent = [
         text[:MAX_NAME_LENGTH].encode("utf-8", "replace").decode() for text in names
-    )
-    place = [interned.setdefault(text, len(interned)) for text in sent]
-    return tuple(interned), np.array(place, np.int32)
+    ]
+    place = {text: at for at, text in enumerate(sorted(set(sent)))}
+    return tuple(place), np.array([place[text] for text in sent], np.int32)

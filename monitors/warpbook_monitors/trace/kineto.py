@@ -27,6 +27,7 @@ from warpbook_monitors.trace.columns import (
     Int32s,
     Int64s,
     KernelShape,
+    interned,
     make_columns,
 )
 from warpbook_monitors.trace.errors import CaptureFailed, ProfilerBusy
@@ -318,7 +319,7 @@ def _read(events: Sequence[Any]) -> Columns:
         return np.fromiter(values, np.int64, count)
 
     columns = make_columns(
-        names=map(_name, events),
+        names=interned(map(_name, events)),
         categories=[KINETO_CATEGORIES.get(kind, Category.OTHER) for kind in kinds],
         start_ns=column(event.start_ns() for event in events),
         duration_ns=np.maximum(column(event.duration_ns() for event in events), 0),

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from warpbook_monitors.trace.memory import MemoryUse
+
+if TYPE_CHECKING:
+    from warpbook_monitors.trace.lines import Marks
 
 
 @dataclass(frozen=True)
@@ -42,5 +46,9 @@ class Run:
     cuda_used: bool = False
     peak_allocated_bytes: int | None = None
     peak_reserved_bytes: int | None = None
+    #: left out, because their times make no sense
+    senseless_events: int = 0
     #: by GPU; empty unless memory was recorded
     memory: tuple[MemoryUse, ...] = ()
+    #: when the host came to which line, if it was asked for
+    marks: Marks | None = None

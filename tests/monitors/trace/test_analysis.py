@@ -10,7 +10,7 @@ import pytest
 from warpbook_monitors.trace import lanes
 from warpbook_monitors.trace.analysis import MAX_ROWS, analyse
 from warpbook_monitors.trace.cell_profile import CellProfile
-from warpbook_monitors.trace.columns import Category, Columns, make_columns
+from warpbook_monitors.trace.columns import Category, Columns, interned, make_columns
 from warpbook_monitors.trace.run import Run
 
 GPU = Run(0, 1_000_000, 1_000_000, gpu_name="NVIDIA H200", cuda_used=True)
@@ -35,7 +35,7 @@ def columns(events: Iterable[Event]) -> Columns:
         return np.array([getattr(event, name) for event in listed], np.int64)
 
     return make_columns(
-        names=[event.name for event in listed],
+        names=interned(event.name for event in listed),
         categories=[event.category for event in listed],
         device=np.array([0 if e.category in KINDS_ON_GPU else -1 for e in listed]),
         **{

@@ -40,7 +40,6 @@ def written(path: Path, *events: dict[str, Any], **more: Any) -> str:
         b"{}",
         b'{"traceEvents": 3}',
         b'{"traceEvents": []}',
-        b'{"traceEvents": [{"ph": "X", "cat": "kernel", "name": "\xff"}]}',
         b'{"traceEvents": [' + b"[" * 100_000,
         b"\x1f\x8b",
         b"\x1f\x8b\x08\x00garbage",
@@ -71,9 +70,6 @@ def test_a_missing_file_is_told(tmp_path: Path) -> None:
     "change",
     [
         {"ts": "soon"},
-        {"ts": 1e300},
-        {"dur": -1},
-        {"dur": 1e300},
         {"name": 3},
         {"args": {"stream": "seven"}},
         {"args": {"correlation": 2**70}},

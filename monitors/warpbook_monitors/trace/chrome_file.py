@@ -1,0 +1,178 @@
+"""What torch.profiler writes into a Chrome trace, read piece by piece.
+
+Memory holds one piece of the file, never all of it. A piece ends between two events.
+Whether a "}, {" is such a place, and not within a name or an event's arguments, only
+the decoder can tell: a mark is put in place of the rest, and the cut is right if the
+mark is read as the last event. Otherwise a longer piece is tried.
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta, Struct, field
+
+from warpbook_monitors.trace.columns import NONE
+from warpbook_monitors.trace.errors import TraceFileError
+
+#: A decompressed trace is refused beyond this size: some ten million events.
+MAX_TRACE_BYTES = 4_000_000_000
+#: One event, and what comes before or after all of them, is no longer than this.
+MAX_PIECE_BYTES = 64_000_000
+#: small enough that what is decoded stays in the processor's cache
+PIECE_BYTES = 1_000_000
+#: how far from a piece's end a place to cut is looked for
+_TAIL_BYTES = 100_000
+
+Int = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
+_NOTHING = msgspec.Raw(b"")
+
+
+class Args(Struct, gc=False):
+    """What is known of an event beside its time; of texts, only where they are."""
+
+    correlation: Int = NONE
+    device: Int = NONE
+    stream: Int = NONE
+    bytes: Int = NONE
+    external: Int = field(name="External id", default=NONE)
+    grid: msgspec.Raw = _NOTHING
+    block: msgspec.Raw = _NOTHING
+    registers: msgspec.Raw = field(name="registers per thread", default=_NOTHING)
+    shared: msgspec.Raw = field(name="shared memory", default=_NOTHING)
+    dims: msgspec.Raw = field(name="Input Dims", default=_NOTHING)
+    dtypes: msgspec.Raw = field(name="Input type", default=_NOTHING)
+    scalars: msgspec.Raw = field(name="Concrete Inputs", default=_NOTHING)
+
+
+class Event(Struct, gc=False):
+    """One record; times are in µs."""
+
+    ph: str = ""
+    name: str = ""
+    cat: str = ""
+    ts: float = 0.0
+    dur: float = 0.0
+    tid: Int | str = 0
+    args: Args | None = None
+
+
+class Gpu(Struct):
+    """A device as Kineto describes it."""
+
+    name: str = ""
+    major: int | None = field(name="computeMajor", default=None)
+    minor: int | None = field(name="computeMinor", default=None)
+    sm_count: int | None = field(name="numSms", default=None)
+    threads: int | None = field(name="maxThreadsPerMultiprocessor", default=None)
+    registers: int | None = field(name="regsPerMultiprocessor", default=None)
+    shared: int | None = field(name="sharedMemPerMultiprocessor", default=None)
+
+
+class Distributed(Struct):
+    """Which part of a job wrote the trace."""
+
+    rank: int | None = None
+
+
+class Piece(Struct):
+    """Some events, and what stands beside all events in this part of the file."""
+
+    events: list[Event] | None = field(name="traceEvents", default=None)
+    #: up to the year 2096, so that times in ns fit 64 bits
+    base_ns: Annotated[int, Meta(ge=0, le=4 * 10**18)] = field(
+        name="baseTimeNanoseconds", default=0
+    )
+    gpus: tuple[Gpu, ...] = field(name="deviceProperties", default=())
+    distributed: Distributed | None = field(name="distributedInfo", default=None)
+
+
+# not strict: older versions wrote some numbers as strings
+_DECODER = msgspec.json.Decoder(Piece, strict=False)
+_BETWEEN = re.compile(rb"\}\s*,\s*\{")
+_OPENING = b'{"traceEvents":['
+_CLOSING = b'},{"ph":"rest"}]}'
+_MARK = "rest"
+#: a name may hold them as they are; outside of names they mean as much as a space
+_WITHOUT_CONTROLS = bytes.maketrans(bytes(range(32)), b" " * 32)
+
+
+def read_pieces(path: str) -> Iterator[Piece]:
+    """Decode a file, a piece at a time.
+
+    Raises:
+        TraceFileError: it is damaged, too large, or no such trace.
+    """
+    opening, text, total = b"", b"", 0
+    asked = [PIECE_BYTES]
+    for chunk in _chunks(path, asked):
+        total += len(chunk)
+        if total > MAX_TRACE_BYTES:
+            raise TraceFileError(path, f"larger than {MAX_TRACE_BYTES:,} bytes.")
+        text += chunk
+        cut = _BETWEEN.search(text, max(0, len(text) - _TAIL_BYTES))
+        piece = cut and _until_mark(path, opening + text[: cut.start()] + _CLOSING)
+        if cut and piece:
+            yield piece
+            opening, text, asked[0] = _OPENING, text[cut.end() - 1 :], PIECE_BYTES
+        elif len(text) > MAX_PIECE_BYTES:
+            raise _refused(path, "no end of an event in sight")
+        else:
+            asked[0] = len(text)
+    try:
+        piece = _decode(opening + text)
+    except (msgspec.MsgspecError, RecursionError) as problem:
+        raise _refused(path, problem) from None
+    if piece.events is None:
+        raise _refused(path, "it holds no list of events")
+    yield piece
+
+
+def _until_mark(path: str, text: bytes) -> Piece | None:
+    """Decode a piece that is not the last; None if its end is no end of an event."""
+    try:
+        piece = _decode(text)
+    except msgspec.ValidationError as problem:
+        # JSON, and what it says makes no sense: more of it would not help
+        raise _refused(path, problem) from None
+    except (msgspec.DecodeError, RecursionError):
+        return None
+    if not piece.events or piece.events[-1].ph != _MARK:
+        return None
+    del piece.events[-1]
+    return piece
+
+
+def _decode(text: bytes) -> Piece:
+    try:
+        return _DECODER.decode(text)
+    except msgspec.ValidationError:
+        raise
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        # names come from anywhere, and Kineto writes them as they are
+        plain = text.translate(_WITHOUT_CONTROLS).decode("utf-8", "replace")
+        return _DECODER.decode(plain)
+
+
+def _refused(path: str, problem: object) -> TraceFileError:
+    # a place within a piece tells nobody where it is in the file
+    said = re.sub(r"\[\d+\]| \(byte \d+\)", "", str(problem))
+    return TraceFileError(path, f"no trace of torch.profiler: {said}.")
+
+
+def _chunks(path: str, asked: list[int]) -> Iterator[bytes]:
+    """Read as many bytes at a time as the list says just then."""
+    try:
+        with Path(path).open("rb") as plain:
+            is_gzip = plain.read(2) == b"\x1f\x8b"
+        with gzip.open(path) if is_gzip else Path(path).open("rb") as file:
+            while chunk := file.read(asked[0]):
+                yield chunk
+    except (OSError, EOFError, zlib.error) as problem:
+        raise TraceFileError(path, f"can't be read: {problem}") from problem
