@@ -104,6 +104,9 @@ class Minute:
 
     def append(self, frame: Frame, devices: Sequence[Device]) -> None:
         """Take the newest frame; what is older than the window goes."""
+        if self._newest and frame.time_ms < self._newest.time_ms:
+            self._flags.clear()  # the clock was set back
+            self._counts.clear()
         self._newest = frame
         flags = []
         for reading in frame.readings:

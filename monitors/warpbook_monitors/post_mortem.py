@@ -20,7 +20,10 @@ _UNITS = {
     "gib": 2**30,
     "tib": 2**40,
 }
-_SIZE = r"([\d,]+(?:\.\d+)?) ?([KMGT]iB|bytes?|B)\b"
+#: digits are bounded: a person's message may hold any number of them
+_SIZE = r"\b(\d[\d,]{0,20}(?:\.\d{1,6})?) ?([KMGT]iB|bytes?|B)\b"
+#: no memory is larger
+_MOST_BYTES = 2**60
 
 #: in the words of torch since 2.1, torch before, CuPy and JAX
 _ASKED = (rf"[Tt]ried to allocate {_SIZE}", rf"[Oo]ut of memory.*allocat\w+ {_SIZE}")
@@ -209,5 +212,5 @@ def _find(patterns: tuple[str, ...], message: str) -> int | None:
         found = re.search(pattern, message)
         if found:
             size = float(found[1].replace(",", "")) * _UNITS[found[2].lower()]
-            return round(size)
+            return round(size) if size < _MOST_BYTES else None
     return None

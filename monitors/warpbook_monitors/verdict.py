@@ -66,6 +66,8 @@ class Window:
 
     def append(self, frame: Frame) -> None:
         """Take the newest frame; what is older than the window goes."""
+        if self._frames and frame.time_ms < self._frames[-1].time_ms:
+            self._frames.clear()  # the clock was set back
         self._frames.append(frame)
         while self._frames[0].time_ms < frame.time_ms - self.seconds * 1000:
             self._frames.popleft()

@@ -165,6 +165,21 @@ def test_what_can_not_be_read_neither_begins_nor_ends_an_alert() -> None:
     assert machine.seconds(5, hot(95)) == ()
 
 
+def test_what_lasted_before_nobody_watched_begins_anew() -> None:
+    machine = Machine()
+    machine.second(hot(95))
+    machine.now_ms += 3_600_000
+    assert machine.seconds(5, hot(95)) == ()
+    (alert,) = machine.second(hot(95))
+    assert alert.since_ms == machine.now_ms - 5000
+    # nor is it said of an alert that it held all night
+    machine.now_ms += 8 * 3_600_000
+    machine.seconds(6, hot(95))
+    (again,) = machine.holding
+    assert again.id != alert.id
+    assert again.since_ms == machine.now_ms - 5000
+
+
 def test_a_clock_that_is_put_back_holds_nothing_up() -> None:
     machine = Machine()
     machine.seconds(3, hot(95))
@@ -245,10 +260,20 @@ def test_uncorrectable_errors_are_told_when_they_come_not_for_the_past() -> None
     (alert,) = machine.second({"ecc_uncorrected_count": 4})
     assert (alert.rule, alert.severity) == ("ecc_uncorrected", "fault")
     # a GPU that was reset counts from 0; an hour later it is history
-    machine.second({"ecc_uncorrected_count": 0})
-    assert machine.holding == ()
+    assert machine.seconds(16, {"ecc_uncorrected_count": 0}) == ()
     (alert,) = machine.second({"remapped_rows_failed": 1})
     assert alert.title == "GPU 0: faulty memory can't be replaced"
+
+
+def test_an_error_that_is_told_and_then_counted_is_one_alert() -> None:
+    machine = Machine()
+    machine.seconds(5, {"ecc_uncorrected_count": 3})
+    told = Event(1, "gpu:0", "ecc_double_bit", None, "fault", "Bad", "", "")
+    (alert,) = machine.second({"ecc_uncorrected_count": 3}, events=(told,))
+    # NVML's counters are read every ten seconds
+    machine.seconds(9, {"ecc_uncorrected_count": 3})
+    assert machine.seconds(60, {"ecc_uncorrected_count": 4}) == (alert,)
+    assert machine.changes == 1
 
 
 def test_corrected_errors_are_told_when_they_are_a_burst() -> None:

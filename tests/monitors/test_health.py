@@ -71,6 +71,13 @@ def test_only_the_last_minute_counts() -> None:
     assert after(*[(8.0, 1.0)] * 100, *[(0.0, 1.0)] * 700) == ()
 
 
+def test_a_clock_that_is_set_back_begins_a_new_minute() -> None:
+    minute = Minute()
+    for at_ms, bits in (7_200_000.0, 4.0), (3_600_000.0, 0.0), (3_600_100.0, 0.0):
+        minute.append(Frame(0, at_ms, (Reading(0, "ok", (bits, 1.0)),)), [GPU])
+    assert minute.conditions([GPU]) == {"gpu:1": ()}
+
+
 def test_what_is_not_known_is_no_condition() -> None:
     assert after(*[(None, None)] * 10) == ()
     minute = Minute()

@@ -57,7 +57,16 @@ def test_the_messages_of_others_are_understood() -> None:
 
 
 @pytest.mark.parametrize(
-    "message", ["", "CUDA error: out of memory", "Tried to allocate ∞ GiB", "9" * 10**6]
+    "message",
+    [
+        "",
+        "CUDA error: out of memory",
+        "Tried to allocate ∞ GiB",
+        "Tried to allocate , GiB",
+        f"Tried to allocate {'9' * 400} GiB",
+        "Tried to allocate 99,999,999,999 TiB",
+        "9" * 10**6,
+    ],
 )
 def test_what_a_message_does_not_tell_is_unknown(message: str) -> None:
     assert parse(message) == FailedAllocation()
@@ -86,7 +95,10 @@ def said(failed: FailedAllocation, *holders: Holder) -> str:
 @pytest.mark.parametrize(
     ("holders", "words"),
     [
-        ((PROGRAM, IDLE, OURS), "“old.ipynb” holds 60.0 GiB and has run nothing for 2 h"),
+        (
+            (PROGRAM, IDLE, OURS),
+            "“old.ipynb” holds 60.0 GiB and has run nothing for 2 h",
+        ),
         ((PROGRAM, BUSY, OURS), "python train.py (process 77) holds 80.0 GiB"),
         ((BUSY, OURS), "“old.ipynb” holds 60.0 GiB and is at work"),
         ((OTHERS, OURS), "Other users hold 90.0 GiB"),

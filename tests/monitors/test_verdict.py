@@ -3,10 +3,10 @@
 import msgspec
 import pytest
 
-from warpbook_monitors.frames import Device, Metric
+from warpbook_monitors.frames import Device, Frame, Metric, Reading
 from warpbook_monitors.recording import read_recording
 from warpbook_monitors.replay import SHIPPED
-from warpbook_monitors.verdict import Verdict, judge
+from warpbook_monitors.verdict import Verdict, Window, judge
 
 RECORDING = read_recording(SHIPPED)
 
@@ -96,6 +96,17 @@ def test_a_gpu_in_parts_points_to_its_instances() -> None:
     verdict = judge(gpu, [(100.0,)] * 10)
     assert verdict.kind == "unknown"
     assert "instances" in verdict.sentence
+
+
+def test_a_clock_that_is_set_back_begins_a_new_window() -> None:
+    metrics = (Metric("gpu_utilization_ratio", "ratio", "GPU utilization (NVML)"),)
+    gpu = Device("gpu:0", "gpu", "A GPU", 0, "live", metrics)
+    window = Window()
+    for begin_ms, used in (7_200_000.0, 1.0), (3_600_000.0, 0.0):
+        for tick in range(10):
+            reading = Reading(0, "ok", (used,))
+            window.append(Frame(tick, begin_ms + 100 * tick, (reading,)))
+    assert window.judge([gpu])["gpu:0"].kind == "idle"
 
 
 @pytest.mark.parametrize("rows", [[], [(0.5,)] * 4, [(None,)] * 50])

@@ -14,7 +14,7 @@ from warpbook_monitors.alerts.situation import Situation
 
 #: how long an alert that ended is still told
 KEPT_MS = 15 * 60_000.0
-#: what lasts is forgotten if nobody could see it for so long before it was an alert
+#: what lasts begins anew if nobody could see it for so long before it was an alert
 _BLIND_MS = 10_000.0
 #: more would be a flood that nobody reads; those that hold are always told
 _MOST_ENDED = 100
@@ -80,6 +80,10 @@ class Engine:
         if finding.holds is None:
             self._grow_old(key, now_ms)
             return
+        before = self._standing.get(key)
+        if before is not None and before.over_ms is None:
+            # nobody looked for a while: that it lasted meanwhile is not known
+            self._grow_old(key, now_ms)
         standing = self._standing.setdefault(key, _Standing(now_ms, now_ms))
         standing.over_ms = None
         standing.seen_ms = now_ms

@@ -39,7 +39,6 @@ class UncorrectedEcc(Rule, frozen=True, kw_only=True, forbid_unknown_fields=True
     """Memory held something wrong that ECC could not correct, or can't be repaired."""
 
     for_s: Seconds = 0.0
-    clear_s: Seconds = 0.0
     #: how long an error is told as something that holds
     window_s: Seconds = 3600.0
 
