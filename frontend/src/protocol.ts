@@ -121,6 +121,9 @@ export interface CellProfile {
   readonly completeness: Completeness;
   readonly memory: MemoryUse[];
   readonly repeats: Repeats | null;
+  readonly paths: PathRow[];
+  readonly lines: LineRow[];
+  readonly lines_cost_ms: number | null;
 }
 
 /** The profile of one cell, from the kernel that ran it to every open view. */
@@ -417,6 +420,21 @@ export interface LaunchTimes {
   readonly early: number;
 }
 
+/**
+ * One line of the cell's source; of the GPU, None where it was not recorded.
+ */
+export interface LineRow {
+  readonly line: number;
+  readonly code: string;
+  readonly times: number;
+  readonly host_ms: number;
+  readonly kernels: number | null;
+  readonly kernel_ms: number | null;
+  readonly copy_ms: number | null;
+  readonly wait_ms: number | null;
+  readonly idle_ms: number | null;
+}
+
 /** The memory of one GPU now, and its trend. */
 export interface MemoryOutlook {
   readonly used_bytes: number;
@@ -502,6 +520,13 @@ export interface Outlook {
   readonly time_ms: number;
   readonly window_s: number;
   readonly devices: Record<string, MemoryOutlook>;
+}
+
+/** All GPU work that was launched within the same operators. */
+export interface PathRow {
+  readonly path: string;
+  readonly calls: number;
+  readonly time_ms: number;
 }
 
 /** A cell ran out of GPU memory: who held what at that moment. */
@@ -591,9 +616,11 @@ export interface Subscribe {
   readonly since_ms?: number | null;
 }
 
-/** All calls of one function that waits for the GPU. */
+/** All calls of one function that waits for the GPU, from one place. */
 export interface SyncTotal {
   readonly name: string;
+  readonly operator: string | null;
+  readonly line: number | null;
   readonly calls: number;
   readonly time_ns: number;
   readonly stall_ns: number;

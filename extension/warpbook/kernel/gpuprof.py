@@ -26,7 +26,7 @@ from IPython.core.magic_arguments import magic_arguments, parse_argstring
 from warpbook.kernel.cell import cell_status, cell_title
 from warpbook.kernel.delivery import Delivery, Ran
 from warpbook.kernel.gpuprof_options import Options, arguments, checked
-from warpbook.kernel.gpuprof_source import repeated, run_line, split_line
+from warpbook.kernel.gpuprof_source import marked, repeated, run_line, split_line
 from warpbook.kernel.profile import Profile
 from warpbook.kernel.runs import Runs
 from warpbook.kernel.server_link import ServerLink
@@ -46,8 +46,8 @@ class Session:
     title: str
     cell_id: str | None
     runs: Runs
-    #: the cell is yet to be put in a loop
-    wants_loop: bool
+    #: the cell's statements are yet to be marked, or to be put in a loop
+    is_unprepared: bool
     #: it was started by a magic within a cell, which ends it too
     is_nested: bool = False
 
@@ -94,11 +94,15 @@ class CellProfiler:
     def visit(self, tree: ast.Module) -> ast.Module:
         """Put a cell that is to be repeated in its loop; IPython calls this."""
         session = self._session
-        if session is None or not session.wants_loop:
+        if session is None or not session.is_unprepared:
             return tree
-        session.wants_loop = False
+        session.is_unprepared = False
         setattr(builtins, _RUNS_NAME, session.runs)
-        return repeated(tree, f"{_RUNS_NAME}.again()")
+        if session.options.lines:
+            tree = marked(tree, f"{_RUNS_NAME}.at")
+        if session.runs.count > 1:
+            tree = repeated(tree, f"{_RUNS_NAME}.again()")
+        return tree
 
     def before_cell(self, info: Any) -> None:
         """Start to profile if the cell asks for it."""
@@ -109,7 +113,7 @@ class CellProfiler:
         options = self._options_of(lines)
         if options is not None:
             cell_id = getattr(info, "cell_id", None)
-            self._session = _begin(options, cell_title(lines[1:]), cell_id)
+            self._session = _begin(options, lines, cell_title(lines[1:]), cell_id)
 
     def after_cell(self, result: Any) -> None:
         """Stop, show the report and hand it to the server."""
@@ -135,7 +139,8 @@ class CellProfiler:
             raise UsageError("The cell around this %gpuprof is being profiled.")
         if cell is None:
             return self._run_line(options, code)
-        session = self._session = _begin(options, cell_title(cell.splitlines()), None)
+        lines = cell.splitlines()
+        session = self._session = _begin(options, lines, cell_title(lines))
         session.is_nested = True
         result = None
         try:
@@ -149,14 +154,13 @@ class CellProfiler:
         if not code:
             raise UsageError("%gpuprof wants code after its options: %gpuprof f(x)")
         once = run_line(self._shell, code)
-        session = self._session = _begin(options, cell_title([code]), None)
-        session.wants_loop, is_repeated = False, session.wants_loop
+        session = self._session = _begin(options, [code], cell_title([code]))
+        session.is_unprepared = False
         session.is_nested = True
         status = cell_status(None)
         try:
-            if is_repeated:
-                while session.runs.again():
-                    once()
+            while session.runs.count > 1 and session.runs.again():
+                once()
             value = once()
             status = "ok"
         except Exception:
@@ -212,10 +216,11 @@ class CellProfiler:
             return None
 
 
-def _begin(options: Options, title: str, cell_id: str | None) -> Session:
+def _begin(
+    options: Options, source: list[str], title: str, cell_id: str | None = None
+) -> Session:
     """Start to record; if that fails, the code runs and the report says why."""
-    runs = Runs(options.warm_ups, options.repeats, options.memory)
-    session = Session(options, title, cell_id, runs, wants_loop=runs.count > 1)
-    if not session.wants_loop:
+    runs = Runs(options.warm_ups, options.repeats, options.memory, source)
+    if runs.count == 1:
         runs.again()
-    return session
+    return Session(options, title, cell_id, runs, is_unprepared=True)

@@ -28,6 +28,7 @@ class Options:
     repeats: int = 1
     warm_ups: int = 0
     memory: bool = False
+    lines: bool = False
     #: an absolute path
     save: str | None = None
     #: what to compare with
@@ -69,6 +70,12 @@ def arguments(function: Callable[..., Any]) -> Callable[..., Any]:
                 help="Record each allocation of torch: peaks, change, fragmentation.",
             ),
             argument(
+                "--lines",
+                action="store_true",
+                help="Tell what each line of the cell took; a fraction of a "
+                "microsecond for each statement that runs.",
+            ),
+            argument(
                 "--save",
                 metavar="PATH",
                 help="Write the run's Chrome trace to this .json file.",
@@ -107,6 +114,7 @@ def checked(asked: argparse.Namespace, variables: Mapping[str, Any]) -> Options:
         repeats=asked.repeats,
         warm_ups=asked.warm_ups,
         memory=asked.memory,
+        lines=asked.lines,
         save=None if asked.save is None else checked_path(asked.save),
         versus=None if asked.vs is None else _profile_named(asked.vs, variables),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import ast
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 
@@ -26,6 +26,60 @@ def repeated(tree: ast.Module, condition: str) -> ast.Module:
     loop.body = copy.deepcopy(body)
     tree.body = [*first, loop, *body]
     return tree
+
+
+def marked(tree: ast.Module, mark: str) -> ast.Module:
+    """Have a cell say which line it comes to, before each of its statements.
+
+    Bodies of functions and classes stay as they are: what they take is their caller's,
+    and a compiler that reads them (torch.compile, numba, Triton) finds what was typed.
+
+    Args:
+        tree: the cell.
+        mark: the name of what is called with each line's number.
+    """
+    tree.body = _marked(tree.body, mark, None)
+    return tree
+
+
+def _marked(
+    statements: Sequence[ast.stmt], mark: str, loop: ast.stmt | None
+) -> list[ast.stmt]:
+    found: list[ast.stmt] = []
+    for each in statements:
+        if isinstance(each, ast.Continue) and loop is not None:
+            # what follows is the loop's own line: the next item, the condition
+            found.append(_mark(loop, mark))
+        elif not _is_future(each):
+            found.append(_mark(each, mark))
+        if isinstance(each, (ast.For, ast.AsyncFor, ast.While)):
+            each.body = [*_marked(each.body, mark, each), _mark(each, mark)]
+            each.orelse = _marked(each.orelse, mark, loop)
+        elif not isinstance(each, _KEPT):
+            for block in _blocks(each):
+                block[:] = _marked(block, mark, loop)
+        found.append(each)
+    return found
+
+
+_KEPT = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
+
+def _blocks(statement: ast.stmt) -> Iterator[list[ast.stmt]]:
+    """Give the blocks of statements in an `if`, a `with`, a `try`, a `match`."""
+    for name in ("body", "orelse", "finalbody"):
+        if block := getattr(statement, name, None):
+            yield block
+    for name in ("handlers", "cases"):
+        for part in getattr(statement, name, ()):
+            yield part.body
+
+
+def _mark(statement: ast.stmt, mark: str) -> ast.stmt:
+    call = ast.parse(f"{mark}({statement.lineno})").body[0]
+    for node in ast.walk(call):
+        ast.copy_location(node, statement)
+    return call
 
 
 def _is_future(statement: ast.stmt) -> bool:

@@ -44,6 +44,9 @@ def headline(profile: CellProfile) -> list[tuple[str, str]]:
     figures = [*_times(profile), ("GPU", _gpu(profile))]
     if profile.gpu_name is not None:
         figures += _gpu_figures(profile)
+    if profile.lines_cost_ms is not None:
+        cost = units.duration(profile.lines_cost_ms)
+        figures.append(("Lines", f"about {cost} of the time was to note them"))
     if profile.profiler_ms:
         figures.append(("Profiler", _profiler(profile)))
     return figures
@@ -155,9 +158,32 @@ def tables(profile: CellProfile) -> list[Table]:
         _table("Kernels", ("calls", "time", "share"), kernels),
         _table("Copies and memsets", ("calls", "time", "size", "rate"), copies),
         _table("Operators on the host", ("calls", "own time"), operators),
+        _lines(profile),
         _table("Memory of torch", _MEMORY_HEADER, tuple(map(_memory, profile.memory))),
     ]
     return [table for table in found if table.rows]
+
+
+def _lines(profile: CellProfile) -> Table:
+    rows = tuple(
+        (
+            f"{row.line:3}  {row.code}",
+            f"{row.times:,}",
+            units.duration(row.host_ms),
+            _time(row.kernel_ms),
+            _time(row.copy_ms),
+            _time(row.wait_ms),
+            _time(row.idle_ms),
+        )
+        for row in profile.lines
+    )
+    header = ("times", "host", "kernels", "copies", "waits", "GPU idle")
+    # as code is read: all of it, in its order
+    return Table("Line", header, rows)
+
+
+def _time(milliseconds: float | None) -> str:
+    return "not known" if milliseconds is None else units.duration(milliseconds)
 
 
 _MEMORY_HEADER = (

@@ -22,7 +22,7 @@ _STYLE = """
 .warpbook-report th, .warpbook-report td { text-align: right; padding: 1px 0.6em;
   width: 6.5em; }
 .warpbook-report tr > :first-child { text-align: left; width: auto;
-  overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
+  overflow: hidden; text-overflow: ellipsis; white-space: pre; }
 .warpbook-report td:first-child { font-family: monospace; }
 .warpbook-report table, .warpbook-report caption { font-size: inherit;
   color: inherit; }

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -41,9 +42,23 @@ class Finished:
 class Runs:
     """Goes through the runs, one after the other."""
 
-    def __init__(self, warm_ups: int = 0, repeats: int = 1, memory: bool = False):
-        """Plan the runs; one without a bare run beside it unless more are asked for."""
+    def __init__(
+        self,
+        warm_ups: int = 0,
+        repeats: int = 1,
+        memory: bool = False,
+        source: Sequence[str] = (),
+    ) -> None:
+        """Plan the runs; one without a bare run beside it unless more are asked for.
+
+        Args:
+            warm_ups: runs before all others.
+            repeats: profiled runs.
+            memory: record each allocation.
+            source: the lines of the code, to be shown beside what each took.
+        """
         self._memory = memory
+        self._source = source
         self._plan: list[_Kind] = ["profiled"]
         if warm_ups or repeats > 1:
             first: tuple[_Kind, ...] = ("warm-up",)
@@ -85,6 +100,11 @@ class Runs:
         self._begun += 1
         return self._begun < len(self._plan)
 
+    def at(self, line: int) -> None:
+        """Note that the code comes to this line now."""
+        if self._recording is not None:
+            self._recording.notes.at(line)
+
     def finish(self, failed: bool = False) -> Finished:
         """End the last run and add the fastest up.
 
@@ -104,7 +124,7 @@ class Runs:
         fastest = self._fastest
         if fastest is None:
             raise NotProfiled("It ended before the first run with the profiler.")
-        figures = fastest.figures()
+        figures = fastest.figures(self._source)
         if len(self._plan) > 1:
             repeats = Repeats(
                 self._warm_ups, tuple(self._bare_ms), tuple(self._profiled_ms)

@@ -17,6 +17,7 @@ from warpbook_monitors.trace.cell_profile import (
     CopyRow,
     KernelRow,
     OperatorRow,
+    PathRow,
 )
 from warpbook_monitors.trace.columns import (
     NONE,
@@ -30,10 +31,14 @@ from warpbook_monitors.trace.findings import find, judge
 from warpbook_monitors.trace.intervals import nesting, union_ns
 from warpbook_monitors.trace.lanes import LaneEvents, make_lanes
 from warpbook_monitors.trace.metrics import measure
+from warpbook_monitors.trace.paths import Paths
 from warpbook_monitors.trace.run import Run
 
 #: Rows of a table beyond these are added up into one.
 MAX_ROWS = 50
+_PATH_STEP = " > "
+#: deep recursion is cut
+_MAX_PATH_LENGTH = 600
 
 #: The clocks of GPU and host agree to a few microseconds; a kernel that starts
 #: earlier than this before the call that launched it has a wrong time.
@@ -53,7 +58,8 @@ def analyse(events: Columns, run: Run) -> CellProfile:
     blind = _saw_nothing(events, on_gpu, run)
     warnings = _warnings(events, on_gpu, calls, run)
     seen = _gpu_was_recorded(events, on_gpu, launches, run)
-    metrics = measure(events, run) if seen else None
+    paths = Paths(events)
+    metrics = measure(events, run, paths) if seen else None
     findings = find(metrics) if metrics is not None else ()
     matched = int(calls.matched.sum())
     operators, outermost = _operators(events, run)
@@ -93,6 +99,7 @@ def analyse(events: Columns, run: Run) -> CellProfile:
             warnings=warnings,
         ),
         memory=run.memory,
+        paths=_path_rows(paths, on_gpu, calls),
     )
 
 
@@ -154,6 +161,11 @@ def _warnings(
             "The profiler recorded no CUDA call at all, not even its own: it sees "
             "nothing of the GPU in this kernel. Another profiler may hold it; "
             "restart the kernel and profile again."
+        )
+    if run.senseless_events:
+        found.append(
+            f"{run.senseless_events:,} events of the file end before they begin, or "
+            "never: they are left out."
         )
     early = _kernels_before_launch(on_gpu, calls)
     if early:
@@ -244,6 +256,31 @@ def _copy_rows(copies: Columns) -> tuple[CopyRow, ...]:
         )
         for group in _groups(copies, copies.duration_ns)
     )
+
+
+def _path_rows(paths: Paths, on_gpu: Columns, calls: Calls) -> tuple[PathRow, ...]:
+    launch = launch_of(on_gpu, calls)
+    known = np.flatnonzero(launch != NONE)
+    row = launch[known]
+    path = paths.at(calls.api.track[row], calls.api.start_ns[row])
+    found, group = np.unique(path, return_inverse=True)
+    count = np.bincount(group, minlength=len(found))
+    time_ms = np.bincount(group, on_gpu.duration_ns[known], minlength=len(found)) / 1e6
+    order = np.argsort(-time_ms, kind="stable")
+    rows = [
+        PathRow(
+            _PATH_STEP.join(paths.names(int(found[at])))[:_MAX_PATH_LENGTH]
+            or "(no operator)",
+            int(count[at]),
+            float(time_ms[at]),
+        )
+        for at in order[: MAX_ROWS - 1]
+    ]
+    rest = order[MAX_ROWS - 1 :]
+    if len(rest):
+        name = f"({len(rest):,} others)"
+        rows.append(PathRow(name, int(count[rest].sum()), float(time_ms[rest].sum())))
+    return tuple(rows)
 
 
 def _operators(events: Columns, run: Run) -> tuple[tuple[OperatorRow, ...], Columns]:

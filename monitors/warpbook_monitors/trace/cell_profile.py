@@ -64,6 +64,33 @@ class Completeness(Struct, frozen=True):
     warnings: tuple[str, ...] = ()
 
 
+class PathRow(Struct, frozen=True):
+    """All GPU work that was launched within the same operators."""
+
+    #: from the outermost operator to the innermost, "aten::linear > aten::addmm"
+    path: str
+    calls: int
+    time_ms: float
+
+
+class LineRow(Struct, frozen=True):
+    """One line of the cell's source; of the GPU, None where it was not recorded."""
+
+    line: int
+    code: str
+    #: how often the host came to it
+    times: int
+    host_ms: float
+    #: work launched at this line, whenever it ran
+    kernels: int | None
+    kernel_ms: float | None
+    copy_ms: float | None
+    #: in calls that wait for the GPU
+    wait_ms: float | None
+    #: the GPU idled while the host was at this line
+    idle_ms: float | None
+
+
 class Repeats(Struct, frozen=True):
     """All runs of a code that was run several times; the profile is of the fastest."""
 
@@ -123,3 +150,9 @@ class CellProfile(Struct, frozen=True):
     memory: tuple[MemoryUse, ...] = ()
     #: None where the code ran once
     repeats: Repeats | None = None
+    #: GPU work by the operators that launched it, the longest first
+    paths: tuple[PathRow, ...] = ()
+    #: in the order of the source, if it was asked for
+    lines: tuple[LineRow, ...] = ()
+    #: what asking for lines took of the run
+    lines_cost_ms: float | None = None

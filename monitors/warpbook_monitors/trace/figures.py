@@ -88,9 +88,13 @@ class CopyTotal(Struct, frozen=True):
 
 
 class SyncTotal(Struct, frozen=True):
-    """All calls of one function that waits for the GPU."""
+    """All calls of one function that waits for the GPU, from one place."""
 
     name: str
+    #: the outermost operator around the call, "aten::item", where there is one
+    operator: str | None
+    #: of the cell's source, where lines were asked for
+    line: int | None
     calls: int
     #: in the calls
     time_ns: int

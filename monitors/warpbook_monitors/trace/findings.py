@@ -10,7 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from warpbook_monitors.trace.figures import CellVerdict, Finding, Kind, Metrics
+from warpbook_monitors.trace.figures import (
+    CellVerdict,
+    Finding,
+    Kind,
+    Metrics,
+    SyncTotal,
+)
 from warpbook_monitors.trace.kernel_work import MEMORY, SMALL, TENSOR, UNKNOWN
 
 #: a cause that explains less than this of the window is not told
@@ -111,8 +117,8 @@ def _host_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
             idle.host_synchronize_ns,
             idle.host_synchronize_ns,
             f"The GPU idled {share.format(idle.host_synchronize_ns / window_ns)} "
-            f"because the host had waited for it, mostly in {sync.name} "
-            f"({sync.calls:,} calls), and had nothing queued.",
+            f"because the host had waited for it, mostly in {_place(sync)}, and had "
+            "nothing queued.",
             "Wait less often: keep results on the GPU and read them once at the end.",
         )
     yield (
@@ -140,6 +146,14 @@ def _host_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
         "Move that work off the path: load data in workers, prepare the next batch "
         "while the GPU works, or warm up what is compiled or set up once.",
     )
+
+
+def _place(sync: SyncTotal) -> str:
+    calls = f"{sync.calls:,} calls" if sync.calls != 1 else "1 call"
+    line = "" if sync.line is None else f" on line {sync.line}"
+    if sync.operator is None:
+        return f"{sync.name}{line} ({calls})"
+    return f"{sync.operator}{line} ({calls} of {sync.name})"
 
 
 def _traffic_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:

@@ -8,7 +8,14 @@ from collections.abc import Callable
 import numpy as np
 
 from warpbook_monitors.trace.calls import Calls, find_calls, launch_of
-from warpbook_monitors.trace.columns import NONE, Bools, Category, Columns, groups
+from warpbook_monitors.trace.columns import (
+    NONE,
+    Bools,
+    Category,
+    Columns,
+    Int64s,
+    groups,
+)
 from warpbook_monitors.trace.figures import (
     CopyTotal,
     IdleSplit,
@@ -31,13 +38,18 @@ from warpbook_monitors.trace.kernels import (
     uses_tensor_cores,
 )
 from warpbook_monitors.trace.launch_times import launch_times
+from warpbook_monitors.trace.paths import Paths
 from warpbook_monitors.trace.run import Run
 
 _COPY = re.compile(r"(?:Memcpy )?(\w+) \((\w+) -> (\w+)\)")
 
 
-def measure(events: Columns, run: Run) -> Metrics:
-    """Compute every figure of a trace."""
+def measure(events: Columns, run: Run, paths: Paths | None = None) -> Metrics:
+    """Compute every figure of a trace.
+
+    Args:
+        paths: those of these events, if they are known already.
+    """
     on_gpu = events.where(events.is_in(Category.KERNEL, Category.COPY, Category.MEMSET))
     calls = find_calls(events, on_gpu, run)
     launch = launch_of(on_gpu, calls)
@@ -56,7 +68,7 @@ def measure(events: Columns, run: Run) -> Metrics:
     communication_ns = union_ns(communication.start_ns, communication.end_ns)
     copy_ns = union_ns(copies.start_ns, copies.end_ns)
     gaps = device_gaps(events, on_gpu, launch, calls, run)
-    idle, syncs = _idle(events, gaps, calls, run)
+    idle, syncs = _idle(events, gaps, calls, run, paths or Paths(events))
     tensor_ns, unknown_ns = _tensor_core_time(kernels)
     kernel_time_ns = int(kernels.duration_ns.sum())
     plain_waits = calls.waits & ~calls.blocking_copies
@@ -112,7 +124,7 @@ def _by_name(events: Columns, tell: Callable[[str], bool]) -> Bools:
 
 
 def _idle(
-    events: Columns, gaps: Gaps, calls: Calls, run: Run
+    events: Columns, gaps: Gaps, calls: Calls, run: Run, paths: Paths
 ) -> tuple[IdleSplit, tuple[SyncTotal, ...]]:
     causes, sync_of = host_wait_causes(events, gaps, calls, run)
     waits = gaps.host_wait_ns()
@@ -135,20 +147,38 @@ def _idle(
     stall = np.zeros(len(api), np.int64)
     known = sync_of != NONE
     np.add.at(stall, sync_of[known], waits[known])
+    return split, _sync_points(api, stall, calls, run, paths)
+
+
+def _sync_points(
+    api: Columns, stall_ns: Int64s, calls: Calls, run: Run, paths: Paths
+) -> tuple[SyncTotal, ...]:
     rows = np.flatnonzero(calls.waits)
+    path = paths.at(api.track[rows], api.start_ns[rows])
+    line = np.full(len(rows), NONE, np.int64)
+    if run.marks is not None:
+        line = run.marks.line_at(api.start_ns[rows])
+    first, group = groups(api.name[rows], path, line)
     totals = []
-    for name in np.unique(api.name[rows]):
-        mine = rows[api.name[rows] == name]
+    for number, one in enumerate(first):
+        mine = rows[group == number]
         totals.append(
             SyncTotal(
-                api.names[name],
+                api.names[api.name[rows[one]]],
+                _operator(paths.names(int(path[one]))),
+                None if line[one] == NONE else int(line[one]),
                 len(mine),
                 int(api.duration_ns[mine].sum()),
-                int(stall[mine].sum()),
+                int(stall_ns[mine].sum()),
             )
         )
     totals.sort(key=lambda each: (-each.stall_ns, -each.time_ns))
-    return split, tuple(totals)
+    return tuple(totals)
+
+
+def _operator(path: tuple[str, ...]) -> str | None:
+    """Give the outermost operator; a person's own annotations have no namespace."""
+    return next((name for name in path if "::" in name), None)
 
 
 def _tensor_core_time(kernels: Columns) -> tuple[int, int]:

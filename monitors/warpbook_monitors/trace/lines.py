@@ -1,0 +1,104 @@
+"""What each line of a cell took: on the host, on the GPU, and in waiting.
+
+The cell says when it comes to which line. Work on the GPU is charged to the line at
+which the host launched it, whichever thread did; idle time of the GPU to the line at
+which the host was meanwhile, without the profiler's own time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from warpbook_monitors.trace.calls import find_calls, launch_of
+from warpbook_monitors.trace.cell_profile import LineRow
+from warpbook_monitors.trace.columns import NONE, Bools, Category, Columns, Int64s
+from warpbook_monitors.trace.idle import Gaps, device_gaps
+from warpbook_monitors.trace.intervals import Coverage
+from warpbook_monitors.trace.run import Run
+
+#: longer lines of source are cut
+_CODE_LENGTH = 120
+
+
+@dataclass(frozen=True)
+class Marks:
+    """When the host came to which line, in order; Unix time."""
+
+    line: Int64s
+    start_ns: Int64s
+
+    def line_at(self, at_ns: Int64s) -> Int64s:
+        """Give the line at which the host was; NONE before the first."""
+        place = np.searchsorted(self.start_ns, at_ns, side="right") - 1
+        found: Int64s = np.append(self.line, NONE)[place]
+        return found
+
+
+def make_marks(lines: Sequence[int], start_ns: Sequence[int]) -> Marks:
+    """Take what the code noted as it ran."""
+    return Marks(np.array(lines, np.int64), np.array(start_ns, np.int64))
+
+
+def by_line(events: Columns, run: Run, source: Sequence[str]) -> tuple[LineRow, ...]:
+    """Add up by line, in the order of the source; nothing without marks."""
+    marks = run.marks
+    if marks is None or not len(marks.line):
+        return ()
+    on_gpu = events.where(events.is_in(Category.KERNEL, Category.COPY, Category.MEMSET))
+    calls = find_calls(events, on_gpu, run)
+    launch = launch_of(on_gpu, calls)
+    gaps = device_gaps(events, on_gpu, launch, calls, run)
+    count = int(marks.line.max()) + 1
+    launched_ns = np.append(calls.api.start_ns, np.iinfo(np.int64).min)[launch]
+    worker = marks.line_at(launched_ns)
+    waiter = marks.line_at(calls.api.start_ns)
+    ends_ns = np.append(marks.start_ns[1:], run.code_end_ns)
+    is_kernel = on_gpu.is_in(Category.KERNEL)
+
+    def total(line: Int64s, chosen: Bools, weight: Int64s) -> list[float]:
+        known = chosen & (line != NONE)
+        sums_ns = np.bincount(line[known], weight[known], minlength=count)
+        return [float(sum_ns) / 1e6 for sum_ns in sums_ns]
+
+    every = np.ones(len(marks.line), np.bool_)
+    host_ms = total(marks.line, every, ends_ns - marks.start_ns)
+    idle_ns = _idle_ns(events, gaps, marks.start_ns, ends_ns)
+    idle_ms = total(marks.line, every, idle_ns)
+    kernel_ms = total(worker, is_kernel, on_gpu.duration_ns)
+    copy_ms = total(worker, ~is_kernel, on_gpu.duration_ns)
+    wait_ms = total(waiter, calls.waits, calls.api.duration_ns)
+    kernels = np.bincount(worker[is_kernel & (worker != NONE)], minlength=count)
+    times = np.bincount(marks.line, minlength=count)
+    seen = run.gpu_name is not None
+    return tuple(
+        LineRow(
+            line=line,
+            code=_code(source, line),
+            times=int(times[line]),
+            host_ms=host_ms[line],
+            kernels=int(kernels[line]) if seen else None,
+            kernel_ms=kernel_ms[line] if seen else None,
+            copy_ms=copy_ms[line] if seen else None,
+            wait_ms=wait_ms[line] if seen else None,
+            idle_ms=idle_ms[line] if seen else None,
+        )
+        for line in np.flatnonzero(times).tolist()
+    )
+
+
+def _idle_ns(events: Columns, gaps: Gaps, from_ns: Int64s, to_ns: Int64s) -> Int64s:
+    """Measure the idle time of the GPU in each span, less the profiler's part."""
+    overhead = events.where(events.is_in(Category.OVERHEAD))
+    start_ns = np.concatenate([gaps.start_ns, overhead.start_ns])
+    end_ns = np.concatenate([gaps.end_ns, overhead.end_ns])
+    order = np.argsort(start_ns, kind="stable")
+    either = Coverage(start_ns[order], end_ns[order])
+    profiler = Coverage(overhead.start_ns, overhead.end_ns)
+    return either.within_ns(from_ns, to_ns) - profiler.within_ns(from_ns, to_ns)
+
+
+def _code(source: Sequence[str], line: int) -> str:
+    return source[line - 1].rstrip()[:_CODE_LENGTH] if 0 < line <= len(source) else ""

@@ -1,0 +1,106 @@
+"""Which operators enclose a moment on a thread, from the outermost to the innermost."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from warpbook_monitors.trace.columns import NONE, Category, Columns, Int32s, Int64s
+
+
+class Paths:
+    """The operators of every thread as trees; equal chains of names are one path."""
+
+    def __init__(self, events: Columns) -> None:
+        """Find who encloses whom."""
+        self._event_names = events.names
+        #: by path: the path without its last operator, and the name of that one
+        self._parents: list[int] = []
+        self._names: list[int] = []
+        self._threads: dict[int, _Thread] = {}
+        operators = events.where(events.is_in(Category.OPERATOR))
+        interned: dict[tuple[int, int], int] = {}
+        for thread in np.unique(operators.track):
+            mine = operators.where(operators.track == thread)
+            self._threads[int(thread)] = self._thread(mine, interned)
+
+    def at(self, thread: Int64s, at_ns: Int64s) -> Int64s:
+        """Give the path that encloses each moment on its thread, or NONE."""
+        found = np.full(len(at_ns), NONE, np.int64)
+        for one in np.unique(thread):
+            tree = self._threads.get(int(one))
+            if tree is not None:
+                mine = np.flatnonzero(thread == one)
+                found[mine] = tree.at(at_ns[mine])
+        return found
+
+    def names(self, path: int) -> tuple[str, ...]:
+        """Give the operators of a path, the outermost first."""
+        names: list[str] = []
+        while path != NONE:
+            names.append(self._event_names[self._names[path]])
+            path = self._parents[path]
+        return tuple(reversed(names))
+
+    def _thread(
+        self, operators: Columns, interned: dict[tuple[int, int], int]
+    ) -> _Thread:
+        start_ns, end_ns = operators.start_ns, operators.end_ns
+        parent = np.full(len(operators), NONE, np.int64)
+        path = np.full(len(operators), NONE, np.int64)
+        left = np.arange(len(operators))
+        above: Int64s | None = None
+        # one turn per level of nesting: what is outermost among the rest
+        while len(left):
+            is_top = np.ones(len(left), np.bool_)
+            is_top[1:] = start_ns[left[1:]] >= np.maximum.accumulate(end_ns[left])[:-1]
+            top = left[is_top]
+            if above is not None:
+                parent[top] = above[np.searchsorted(above, top) - 1]
+                outer = path[parent[top]]
+            else:
+                outer = np.full(len(top), NONE, np.int64)
+            path[top] = self._interned(outer, operators.name[top], interned)
+            above = top
+            left = left[~is_top]
+        return _Thread(start_ns, end_ns, parent, path)
+
+    def _interned(
+        self, outer: Int64s, name: Int32s, interned: dict[tuple[int, int], int]
+    ) -> Int64s:
+        packed = (outer + 1) * len(self._event_names) + name
+        distinct, first, back = np.unique(
+            packed, return_index=True, return_inverse=True
+        )
+        numbers = np.empty(len(distinct), np.int64)
+        for at, row in enumerate(first):
+            key = (int(outer[row]), int(name[row]))
+            number = interned.setdefault(key, len(self._names))
+            if number == len(self._names):
+                self._parents.append(key[0])
+                self._names.append(key[1])
+            numbers[at] = number
+        found: Int64s = numbers[back]
+        return found
+
+
+class _Thread:
+    """The operators of one thread, in order, each with its parent and its path."""
+
+    def __init__(
+        self, start_ns: Int64s, end_ns: Int64s, parent: Int64s, path: Int64s
+    ) -> None:
+        self._start_ns = start_ns
+        # of "none", which is the last
+        self._end_ns = np.append(end_ns, np.iinfo(np.int64).max)
+        self._parent = np.append(parent, NONE)
+        self._path = np.append(path, NONE)
+
+    def at(self, at_ns: Int64s) -> Int64s:
+        # whoever encloses the moment encloses the last operator begun before it
+        row = np.searchsorted(self._start_ns, at_ns, side="right") - 1
+        over = self._end_ns[row] < at_ns
+        while over.any():
+            row[over] = self._parent[row[over]]
+            over = self._end_ns[row] < at_ns
+        found: Int64s = self._path[row]
+        return found

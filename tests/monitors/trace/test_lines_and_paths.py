@@ -1,0 +1,146 @@
+"""Which operator and which line of the cell each figure belongs to."""
+
+import dataclasses
+
+import pytest
+
+from tests.monitors.trace.test_analysis import GPU, Event, columns, kernel, launch
+from warpbook_monitors.trace.analysis import MAX_ROWS, analyse
+from warpbook_monitors.trace.columns import Category
+from warpbook_monitors.trace.lines import by_line, make_marks
+from warpbook_monitors.trace.memory import highest, memory_use
+
+MARKED = dataclasses.replace(GPU, marks=make_marks([2, 3, 2], [0, 1000, 500_000]))
+#: two steps that launch on line 2, a wait in .item() on line 3, work on another thread
+STEPS = (
+    Event("my step", Category.OPERATOR, 90, 400),
+    Event("aten::linear", Category.OPERATOR, 100, 300),
+    Event("aten::mm", Category.OPERATOR, 150, 200),
+    launch(1, 200),
+    kernel(1, 2000),
+    Event("aten::item", Category.OPERATOR, 1500, 98_500),
+    Event("aten::_local_scalar_dense", Category.OPERATOR, 1600, 98_000),
+    Event("cudaStreamSynchronize", Category.API, 2000, 90_000, 2),
+    launch(4, 550_000),
+    kernel(4, 560_000),
+    # autograd's thread works while the main thread is on line 2 again
+    Event("AddBackward0", Category.OPERATOR, 600_000, 900, track=9),
+    Event("cudaLaunchKernel", Category.API, 600_100, 10, 3, track=9),
+    kernel(3, 600_200),
+)
+
+
+def test_gpu_work_is_told_by_the_path_of_its_operators() -> None:
+    found = analyse(columns(STEPS), GPU)
+    assert {(row.path, row.calls) for row in found.paths} == {
+        ("my step > aten::linear > aten::mm", 1),
+        ("AddBackward0", 1),
+        ("(no operator)", 1),
+    }
+    assert sum(row.time_ms for row in found.paths) == found.kernel_time_ms
+
+
+def test_a_launch_after_an_inner_operator_is_the_outer_ones() -> None:
+    found = analyse(
+        columns([*STEPS[1:3], launch(1, 360), kernel(1, 900), launch(2, 500)]), GPU
+    )
+    assert [row.path for row in found.paths] == ["aten::linear"]
+    alone = analyse(columns([*STEPS[1:3], launch(1, 500), kernel(1, 900)]), GPU)
+    assert [row.path for row in alone.paths] == ["(no operator)"]
+
+
+def test_many_paths_keep_their_sum() -> None:
+    events = [
+        each
+        for n in range(80)
+        for each in (
+            Event(f"op {n}", Category.OPERATOR, n * 1000, 100),
+            launch(n, n * 1000 + 10),
+            kernel(n, n * 1000 + 50),
+        )
+    ]
+    found = analyse(columns(events), GPU)
+    assert len(found.paths) == MAX_ROWS
+    assert sum(row.calls for row in found.paths) == 80
+
+
+def test_a_wait_is_told_with_its_operator_and_line() -> None:
+    found = analyse(columns(STEPS), MARKED)
+    assert found.metrics is not None
+    (sync,) = found.metrics.sync_points
+    assert (sync.operator, sync.line) == ("aten::item", 3)
+    evidence = next(f.evidence for f in found.findings if f.kind == "sync-bound")
+    assert "in aten::item on line 3 (1 call of cudaStreamSynchronize)" in evidence
+    unmarked = analyse(columns(STEPS), GPU).metrics
+    assert unmarked is not None and unmarked.sync_points[0].line is None
+
+
+def test_the_lines_share_out_the_window() -> None:
+    rows = by_line(columns(STEPS), MARKED, ["%%gpuprof", "step()", "x" * 999])
+    assert [(row.line, row.times) for row in rows] == [(2, 2), (3, 1)]
+    assert rows[0].code == "step()" and len(rows[1].code) == 120
+    assert [row.host_ms for row in rows] == [0.501, 0.499]
+    # the kernel that ran during line 3 was launched on line 2
+    assert [(row.kernels, row.kernel_ms) for row in rows] == [(3, 0.0003), (0, 0.0)]
+    assert [row.wait_ms for row in rows] == [0.0, 0.09]
+    idle_ms = sum(row.idle_ms or 0.0 for row in rows)
+    assert idle_ms == pytest.approx(1.0 - 0.0003)
+
+
+def test_the_profilers_own_time_is_no_lines_idle_time() -> None:
+    overhead = Event("Activity Buffer Request", Category.OVERHEAD, 200_000, 100_000)
+    rows = by_line(columns([*STEPS, overhead]), MARKED, [])
+    assert sum(row.idle_ms or 0.0 for row in rows) == pytest.approx(0.9 - 0.0003)
+
+
+def test_without_a_gpu_a_line_has_only_its_time() -> None:
+    run = dataclasses.replace(MARKED, gpu_name=None, cuda_used=False)
+    row = by_line(columns(STEPS[:3]), run, [])[0]
+    assert row.host_ms == 0.501 and row.code == ""
+    assert row.kernels is row.kernel_ms is row.wait_ms is row.idle_ms is None
+
+
+def counts(allocated: int, peak: int, reserved: int, **more: int) -> dict[str, int]:
+    return {
+        "allocated_bytes.all.current": allocated,
+        "allocated_bytes.all.peak": peak,
+        "reserved_bytes.all.current": reserved,
+        "reserved_bytes.all.peak": reserved,
+        "inactive_split_bytes.all.current": 0,
+        "num_alloc_retries": 0,
+        "num_device_alloc": 1,
+        "num_device_free": 0,
+        **more,
+    }
+
+
+def test_a_peak_below_the_processs_is_known_from_allocations_only() -> None:
+    before, after = [counts(100, 900, 1000)], [counts(150, 900, 1000)]
+    (blind,) = memory_use(before, after, None)
+    assert blind.peak_allocated_bytes is None
+    # nothing was given back to the driver, so what is reserved only grew
+    assert blind.peak_reserved_bytes == 1000
+    (known,) = memory_use(before, after, [(0, 300), (0, -250)])
+    assert known.peak_allocated_bytes == 400
+    assert known.allocated_change_bytes == 50
+    (risen,) = memory_use(before, [counts(150, 950, 1000)], None)
+    assert risen.peak_allocated_bytes == 950
+
+
+def test_memory_of_each_gpu_with_fragmentation_and_retries() -> None:
+    idle = counts(0, 0, 0)
+    after = counts(
+        100,
+        500,
+        1000,
+        **{"inactive_split_bytes.all.current": 250},
+        num_alloc_retries=2,
+        num_device_alloc=4,
+        num_device_free=1,
+    )
+    (only,) = memory_use([idle, idle], [idle, after], None)
+    assert (only.device, only.fragmentation_share, only.retries) == (1, 0.25, 2)
+    assert only.driver_allocations == 3
+    # CUDA was set up by the run itself
+    assert memory_use([], [after], None)[0].allocated_change_bytes == 100
+    assert (highest([3, 5]), highest([3, None]), highest([])) == (5, None, None)
