@@ -56,7 +56,8 @@ def end_cell(before: Retries) -> tuple[Allocator, ...]:
 def gpu_uuid(index: int) -> str | None:
     """Give the UUID of a GPU as NVML writes it; asking takes longer than counting."""
     cuda = _cuda_in_use()
-    if cuda is None:
+    # the index may come from a message, which may say anything
+    if cuda is None or index >= cuda.device_count():
         return None
     # torch tells it since 2.5
     uuid = getattr(cuda.get_device_properties(index), "uuid", None)

@@ -28,6 +28,8 @@ from warpbook.protocol import PROTOCOL_VERSION, CellRun
 
 #: a kernel that ends waits so long for the receipts that are still on their way
 _AT_EXIT_S = 0.5
+#: one that was turned off and is turned on again, for the same
+_ENDING_S = 10.0
 
 _ON = (
     "On: from the next cell on, one line under each says what it took on the GPU. "
@@ -54,6 +56,8 @@ class GpuWatch:
         self._shell = shell
         self._link = link
         self._handover: Handover | None = None
+        #: turned off, and it may not have told the server yet
+        self._ending: Handover | None = None
         self._running: Running | None = None
 
     @magic_arguments()
@@ -80,6 +84,9 @@ class GpuWatch:
     def turn_on(self) -> str:
         """Watch the cells from the next on; give what to tell the person."""
         if self._handover is None:
+            if self._ending is not None:
+                # its "off" must not come after the "on" of the new one
+                self._ending.wait(_ENDING_S)
             try:
                 self._handover = Handover(self._link, kernel_id(self._shell))
             except LinkError as problem:
@@ -98,6 +105,7 @@ class GpuWatch:
             self._shell.events.unregister("post_run_cell", self.after_cell)
             atexit.unregister(self._at_exit)
             handover.stop()
+            self._ending = handover
 
     def before_cell(self, info: Any) -> None:
         """Note when the cell begins, and let torch's peaks begin there."""
@@ -143,7 +151,8 @@ class GpuWatch:
 
     def _at_exit(self) -> None:
         if self._handover is not None:
-            self._handover.stop(_AT_EXIT_S)
+            self._handover.stop()
+            self._handover.wait(_AT_EXIT_S)
 
     @staticmethod
     def _tell(text: str) -> None:

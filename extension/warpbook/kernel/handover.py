@@ -53,10 +53,13 @@ class Handover:
         """Have the receipt asked for; returns at once."""
         self._pending.put(pending)
 
-    def stop(self, wait_s: float = 0.0) -> None:
+    def stop(self) -> None:
         """End when the receipts that are still wanted have come."""
         self._pending.put(None)
-        self._thread.join(wait_s)
+
+    def wait(self, most_s: float) -> None:
+        """Wait for that end: the server has been told that this kernel is off."""
+        self._thread.join(most_s)
 
     def _work(self) -> None:
         while (pending := self._pending.get()) is not None:

@@ -88,7 +88,10 @@ class OutOfMemoryWatch:
 def _message(error: BaseException | None) -> str | None:
     """Give the message if memory of a GPU ran out, there or in what caused it."""
     for each in _causes(error):
-        message = str(each)
+        try:
+            message = str(each)
+        except Exception:  # noqa: BLE001 - an exception of the person's own making
+            continue
         named = any(
             kind.__name__ == "OutOfMemoryError"
             and kind.__module__.partition(".")[0] in _LIBRARIES

@@ -85,6 +85,16 @@ def test_the_line_comes_under_its_cell_also_when_the_next_one_runs(
     assert len(ingest.runs) == handed_in
 
 
+def test_turned_off_and_on_again_it_is_on(kernel: Any, ingest: Any) -> None:
+    kernel.run("%gpuwatch on")
+    # a receipt takes longer than it takes to change one's mind
+    kernel.run("1 + 1")
+    kernel.run("%gpuwatch off\n%gpuwatch on")
+    kernel.run("1 + 1")
+    assert kernel.changed(kernel.newest) == "the receipt"
+    assert ingest.watching == {"0a1b-2c": True}
+
+
 def test_each_of_fifty_quick_cells_gets_its_own_line(kernel: Any, ingest: Any) -> None:
     kernel.run("%gpuwatch on")
     cells = [kernel.start(f"# cell {n}") for n in range(50)]

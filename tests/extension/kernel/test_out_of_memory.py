@@ -56,6 +56,22 @@ def test_what_is_something_else_is_left_alone(shell: Any, code: str) -> None:
     assert shown(shell) == []
 
 
+UNREADABLE = """
+class Broken(RuntimeError):
+    def __str__(self):
+        raise RuntimeError("CUDA out of memory")
+raise Broken
+"""
+
+
+def test_an_error_that_can_not_be_read_is_left_alone(
+    shell: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shell.run_cell(UNREADABLE)
+    assert shown(shell) == []
+    assert "post_run_cell" not in capsys.readouterr().out
+
+
 def test_a_refusal_of_the_server_does_not_hide_what_is_known(
     shell: Any, ingest: Any
 ) -> None:
