@@ -157,9 +157,14 @@ def test_settings_hold_at_once(page: LabPage, live_url: str) -> None:
     field("status_bar").uncheck()
     expect(page.status_item).to_be_hidden()
     field("panel").check()
+    expect(page.panel).to_be_attached()
     page.show_panel()
     field("status_bar").check()
     expect(page.status_item).to_be_visible()
+    # for the tests that come after
+    field("rate_hz").fill("10")
+    field("window_s").fill("60")
+    expect(page.dashboard.get_by_label("Time window")).to_have_value("60")
 
 
 def test_panel_and_launcher_lead_to_everything(
