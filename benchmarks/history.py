@@ -95,9 +95,9 @@ def fill(keep: Callable[[Frame, bytes], None]) -> dict[str, float]:
     costs_us = []
     for frame in frames():
         encoded = encode(frame)
-        begun_ns = time.perf_counter_ns()
+        begun_ns = time.thread_time_ns()
         keep(frame, encoded)
-        costs_us.append((time.perf_counter_ns() - begun_ns) / 1000)
+        costs_us.append((time.thread_time_ns() - begun_ns) / 1000)
     gc.collect()
     costs_us.sort()
     return {
@@ -219,7 +219,7 @@ def report(
 ) -> str:
     """The two tables."""
     lines = [
-        "| kept as | memory MiB | of a frame: mean µs | 99.9 % below µs |",
+        "| kept as | memory MiB | processor µs a frame: mean | 99.9 % below |",
         "|---|---|---|---|",
     ]
     for name, told in (("a deque of encoded frames", plain), ("warpbook", ours)):
