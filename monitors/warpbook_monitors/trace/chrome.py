@@ -117,38 +117,39 @@ class _Gathered:
         self.gpus = piece.gpus or self.gpus
         if piece.distributed is not None:
             self.rank = piece.distributed.rank
-        complete = [event for event in piece.events or () if event.ph == "X"]
+        records = piece.events or ()
         self.recorded += [
-            (event.ts, event.dur)
-            for event in complete
-            if event.cat == "Trace" and _make_sense(event.ts, event.dur)
+            (each.ts, each.dur)
+            for each in records
+            if each.cat == "Trace" and each.dur and _make_sense(each.ts, each.dur)
         ]
-        events = [event for event in complete if event.cat in _CATEGORIES]
+        events = [
+            each for each in records if each.cat in _CATEGORIES and each.ph == "X"
+        ]
         if events:
             self.parts.append(self._part(events))
             self.count += len(self.parts[-1]["category"])
 
     def _part(self, events: list[Event]) -> dict[str, npt.NDArray[Any]]:
         args = [event.args or _NO_ARGS for event in events]
-        numbers = np.fromiter(
-            chain.from_iterable(map(_NUMBERS, args)), np.int64, 5 * len(events)
-        ).reshape(-1, 5)
-        correlation, device, stream, size_bytes, external = numbers.T
         category = _placed(_CATEGORIES, [event.cat for event in events], np.int8)
         thread = _placed(self.threads, [event.tid for event in events], np.int64)
         start_us = np.array([event.ts for event in events])
         duration_us = np.array([event.dur for event in events])
         is_kernel = category == Category.KERNEL
-        # what is written down of a launch, and of an operator's call
-        shapes = [
-            _JOIN((each.grid, each.block, each.registers, each.shared))
-            for each in compress(args, is_kernel.tolist())
-        ]
         is_operator = category == Category.OPERATOR
-        operands = [
-            _JOIN((each.dims, each.dtypes, each.scalars))
-            for each in compress(args, is_operator.tolist())
-        ]
+        of_kernels = list(compress(args, is_kernel.tolist()))
+        of_operators = list(compress(args, is_operator.tolist()))
+        # what is written down of a launch, and of an operator's call
+        shapes = [_JOIN((a.grid, a.block, a.registers, a.shared)) for a in of_kernels]
+        operands = [_JOIN((a.dims, a.dtypes, a.scalars)) for a in of_operators]
+        numbers = np.full((len(events), 5), NONE, np.int64)
+        numbers[is_operator, 4] = [each.external for each in of_operators]
+        others = list(compress(args, (~is_operator).tolist()))
+        numbers[~is_operator] = np.fromiter(
+            chain.from_iterable(map(_NUMBERS, others)), np.int64, 5 * len(others)
+        ).reshape(-1, 5)
+        correlation, device, stream, size_bytes, external = numbers.T
         part = {
             "name": _placed(self.names, [event.name for event in events], np.int32),
             "category": category,

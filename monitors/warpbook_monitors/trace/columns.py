@@ -124,8 +124,9 @@ class Columns:
 
     def where(self, chosen: Bools) -> Columns:
         """Keep the chosen events."""
+        rows = np.flatnonzero(chosen)
         kept = {
-            field.name: getattr(self, field.name)[chosen]
+            field.name: getattr(self, field.name).take(rows)
             for field in fields(self)
             if field.name not in _TABLES
         }
