@@ -78,7 +78,10 @@ class SamplerCollector(Collector):
         """Give every family that has a sample now."""
         self._on_scrape()
         frame = self._sampler.newest
-        is_fresh = frame is not None and time.time() * 1000 - frame.time_ms < FRESH_MS
+        # absolute, because the clock may be set back
+        is_fresh = (
+            frame is not None and abs(time.time() * 1000 - frame.time_ms) < FRESH_MS
+        )
         yield GaugeMetricFamily(
             "warpbook_last_collect_success",
             "Whether a fresh frame was there: 0 on the scrape that wakes the sampler.",

@@ -74,7 +74,8 @@ class HolderWatch:
     @property
     def newest(self) -> Holders | None:
         """What was told last; None if that is too long ago to be true."""
-        age_ms = time.time() * 1000 - self._told.time_ms
+        # absolute, because the clock may be set back
+        age_ms = abs(time.time() * 1000 - self._told.time_ms)
         return self._told if age_ms < _FRESH_MS else None
 
     async def read(self) -> Holders:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 
 from warpbook.server.broadcast import Broadcaster
 from warpbook.server.kernels import RunningKernel
+
+_log = logging.getLogger(__name__)
 
 _PERIOD_S = 3.0
 _WHO = "receipts"
@@ -59,7 +62,11 @@ class KernelWatch:
     async def _check(self) -> None:
         while self._watching:
             await asyncio.sleep(_PERIOD_S)
-            running = await self._running()
+            try:
+                running = await self._running()
+            except Exception:  # noqa: BLE001 - else the GPUs would be read for ever
+                _log.exception("Asking after the kernels failed; asked again.")
+                continue
             for kernel_id, pid in tuple(self._watching.items()):
                 if kernel_id not in running or running[kernel_id] != pid:
                     self.turn_off(kernel_id)

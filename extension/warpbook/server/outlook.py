@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable
 
 from msgspec.structs import replace
@@ -22,6 +23,8 @@ from warpbook_monitors.outlook import WINDOW_S, MemoryTrends
 from warpbook_monitors.sampler import Message
 
 PERIOD_MS = 2000.0
+#: what is older says how things were
+_FRESH_MS = 3 * PERIOD_MS
 #: less kept in reserve by torch is not worth a word
 _RESERVE_RATIO = 0.05
 
@@ -70,7 +73,9 @@ class OutlookWatch:
         return replace(state, outlook=self._told.devices)
 
     def _greet(self) -> Iterable[bytes]:
-        return (encode(self._told),) if self._told.devices else ()
+        # what nobody watched may have become anything
+        is_fresh = abs(time.time() * 1000 - self._told.time_ms) < _FRESH_MS
+        return (encode(self._told),) if self._told.devices and is_fresh else ()
 
 
 def _with_reserve(told: MemoryOutlook, held: DeviceHolders | None) -> MemoryOutlook:

@@ -111,6 +111,8 @@ class StreamHandler(AuthorizedSocket):
             if self._waiting_bytes > MAX_WAITING_BYTES:
                 self.close(1013, "The connection is too slow.")
                 return
+        else:
+            self._waiting_bytes = 0
         self.write_text(encoded)
 
     def _subscribe(self, asked: Subscribe) -> None:

@@ -8,7 +8,9 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from types import SimpleNamespace
 
 import psutil
 import pytest
@@ -279,6 +281,25 @@ async def test_torchs_count_is_shown_until_the_kernel_is_another(
     stub.hold(0, (restarted, 10 * GIB))
     (told,) = (await holders())[GPU]["holders"]
     assert (told["name"], told["allocated_bytes"]) == ("torch.ipynb", None)
+
+
+@pytest.mark.parametrize("step_s", [-3600, 3600])
+async def test_what_nobody_watched_for_long_is_not_told_to_a_new_view(
+    connect, watch, monkeypatch, step_s
+) -> None:
+    client = await connect()
+    await client.subscribe()
+    await client.next("outlook")
+    await client.next("holders")
+    await client.send({"type": "unsubscribe"})
+    client.socket.close()
+    while watch._broadcaster.watched:
+        await asyncio.sleep(0.1)
+    later = SimpleNamespace(time=lambda: time.time() + step_s)
+    monkeypatch.setattr("warpbook.server.holders.time", later)
+    monkeypatch.setattr("warpbook.server.outlook.time", later)
+    kinds = [json.loads(each)["type"] for each in watch._broadcaster.greetings()]
+    assert kinds == ["alerts"]
 
 
 async def test_the_state_tells_holders_and_outlook(ask, connect, stub) -> None:

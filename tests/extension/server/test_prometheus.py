@@ -3,8 +3,10 @@
 import asyncio
 import json
 import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -97,6 +99,17 @@ async def test_values_come_in_base_units_by_uuid(scrape, stub) -> None:
     assert value("warpbook_gpu_sm_active_ratio", second) is None, "no GPM, no zero"
     assert value("warpbook_gpu_power_watts", second) > 0
     assert families["warpbook_host_memory_used_bytes"][0].value > 0
+
+
+async def test_a_frame_from_before_the_clock_was_set_back_is_not_fresh(
+    scrape, monkeypatch
+) -> None:
+    await awake(scrape)
+    an_hour_before = SimpleNamespace(time=lambda: time.time() - 3600)
+    monkeypatch.setattr("warpbook_monitors.exposition.time", an_hour_before)
+    families = await scrape()
+    assert families["warpbook_last_collect_success"][0].value == 0
+    assert "warpbook_gpu_power_watts" not in families
 
 
 async def test_a_lost_gpu_has_no_series_any_more(scrape, stub) -> None:

@@ -315,6 +315,31 @@ async def test_a_kernel_that_is_not_the_servers_is_not_watched(ingest) -> None:
     assert (await ingest("/v1/watch", {**asked, "on": False})).code == 204
 
 
+async def test_a_failed_question_after_the_kernels_is_asked_again(
+    ingest, jp_serverapp, monkeypatch
+) -> None:
+    monkeypatch.setattr("warpbook.server.kernel_watch._PERIOD_S", 0.1)
+    (app,) = jp_serverapp.extension_manager.extension_apps["warpbook"]
+    watch = app._kernel_watch
+    kernel_id = await jp_serverapp.kernel_manager.start_kernel()
+    asked = {"protocol": PROTOCOL_VERSION, "kernel_id": kernel_id, "on": True}
+    assert (await ingest("/v1/watch", asked)).code == 204
+    asking, failures = watch._kernels, []
+
+    async def fail_once() -> list:
+        if not failures:
+            failures.append("once")
+            raise OSError("the database of sessions is locked")
+        return await asking()
+
+    monkeypatch.setattr(watch, "_kernels", fail_once)
+    while not failures:
+        await asyncio.sleep(0.1)
+    await jp_serverapp.kernel_manager.shutdown_kernel(kernel_id, now=True)
+    while app._broadcaster.watched:
+        await asyncio.sleep(0.1)
+
+
 @pytest.mark.parametrize("how", ["off", "dies", "restarts"])
 async def test_the_gpus_are_read_until_the_kernel_is_off_or_gone(
     ingest, jp_serverapp, monkeypatch, how

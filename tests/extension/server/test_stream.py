@@ -345,6 +345,20 @@ async def test_a_client_that_does_not_read_misses_frames_and_holds_up_nobody(
     slow.close()
 
 
+async def test_a_page_without_frames_is_not_closed_for_what_it_has_read(
+    connect, jp_serverapp
+) -> None:
+    client = await connect()
+    await client.next("alerts")
+    broadcaster = _broadcaster(jp_serverapp)
+    large = json.dumps({"type": "large", "text": "x" * 9_000_000}).encode()
+    for _ in range(3):
+        broadcaster.send_everyone(large)
+        broadcaster.send_everyone(large)
+        await client.next("large")
+        await client.next("large")
+
+
 async def test_a_frame_is_encoded_once_for_all_its_viewers(
     connect, monkeypatch
 ) -> None:
