@@ -265,7 +265,6 @@ def _labels(device: Device, by_id: Mapping[str, Device]) -> dict[str, str] | Non
     return {
         "gpu": str(device.index),
         "UUID": str(device.facts.get("uuid", "")),
-        "pci_bus_id": str(device.facts.get("pci_bus_id", "")),
         "device": f"nvidia{device.index}",
         "modelName": device.name,
         "Hostname": socket.gethostname(),

@@ -45,6 +45,8 @@ class MemoryTrends:
     def __init__(self) -> None:
         """Nothing was seen yet."""
         self._points: dict[str, deque[tuple[float, float]]] = {}
+        #: by device: what programs can fill, which the driver's own part is no part of
+        self._usable: dict[str, float] = {}
         self._taken_ms = 0.0
 
     def take(self, frame: Frame, devices: Sequence[Device]) -> None:
@@ -57,8 +59,11 @@ class MemoryTrends:
         self._taken_ms = frame.time_ms
         for reading in frame.readings:
             device = devices[reading.device]
-            used = _used(device, reading)
+            used = _value(device, reading, "memory_used_bytes")
             if used is not None:
+                free = _value(device, reading, "memory_free_bytes")
+                if free is not None:
+                    self._usable[device.id] = used + free
                 points = self._points.setdefault(device.id, deque())
                 points.append((frame.time_ms, used))
                 while frame.time_ms - points[0][0] > WINDOW_S * 1000:
@@ -80,17 +85,16 @@ class MemoryTrends:
                 continue
             if now_ms - points[-1][0] > 3 * _POINT_PERIOD_MS:
                 continue  # lost or stale: how it was says nothing
-            reserved = device.facts.get("memory_reserved_bytes", 0)
-            usable = total - (reserved if isinstance(reserved, (int, float)) else 0)
+            usable = self._usable.get(device.id, total)
             told[device.id] = outlook(list(points), int(total), usable)
         return told
 
 
-def _used(device: Device, reading: Reading) -> float | None:
+def _value(device: Device, reading: Reading, name: str) -> float | None:
     if device.kind not in ("gpu", "mig") or reading.state != "ok":
         return None
     for metric, value in zip(device.metrics, reading.values, strict=False):
-        if metric.name == "memory_used_bytes":
+        if metric.name == name:
             return value
     return None
 

@@ -110,8 +110,8 @@ class Reader:
         except NoReading as nothing:
             return Reading(self._position, nothing.state, why=str(nothing))
         except Exception as error:  # noqa: BLE001 - a probe's defect must not end its thread
-            if self._reading.state != "unavailable":
+            why = f"warpbook failed to read it: {error!r}"[:300]
+            if self._reading.why != why:
                 _log.exception("Reading %s failed.", self._probe.device.id)
-            why = f"warpbook failed to read it: {error!r}"
-            return Reading(self._position, "unavailable", why=why[:300])
+            return Reading(self._position, "unavailable", why=why)
         return Reading(self._position, "ok", values)

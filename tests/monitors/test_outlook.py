@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import msgspec
 import pytest
 
 from warpbook_monitors import metrics
@@ -116,6 +117,25 @@ def test_frames_become_an_outlook() -> None:
         told = watched.see(1, Reading(0, "ok", (float((40 + step) * GIB),)))
     assert told is not None
     assert told.slope_bytes_per_s == pytest.approx(GIB, rel=0.01)
+
+
+def test_what_the_driver_keeps_for_itself_is_never_filled() -> None:
+    gpu = msgspec.structs.replace(
+        GPU,
+        metrics=tuple(
+            metrics.NVML[name].on_device()
+            for name in ("memory_used_bytes", "memory_free_bytes")
+        ),
+    )
+    trends = MemoryTrends()
+    usable = TOTAL - 40 * GIB
+    for second in range(60):
+        used = second * GIB
+        reading = Reading(0, "ok", (float(used), float(usable - used)))
+        trends.take(Frame(0, 1e12 + 1000 * second, (reading,)), [gpu])
+    told = trends.outlooks([gpu], 1e12 + 59_000)["gpu:1"]
+    # the last point is of second 58
+    assert told.full_in_s == pytest.approx(100 - 58)
 
 
 @pytest.mark.parametrize(

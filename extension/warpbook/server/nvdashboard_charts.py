@@ -95,14 +95,20 @@ def gpu_resource(now: Now) -> Sample:
     utilization = now.each("gpu_utilization_ratio", 100)
     used = now.each("memory_used_bytes")
     known = [each for each in utilization if each is not None]
-    total_bytes = _sum(now.fact("memory_total_bytes"))
-    used_bytes = _sum(used)
+    # a GPU that tells only one of the two would bend the share of all
+    both = [
+        (part, whole)
+        for part, whole in zip(used, now.fact("memory_total_bytes"), strict=True)
+        if part is not None and whole
+    ]
     return {
         "time": now.time_ms,
         "gpu_utilization_total": sum(known) / len(known) if known else None,
-        "gpu_memory_total": None
-        if used_bytes is None or not total_bytes
-        else round(100 * used_bytes / total_bytes, 2),
+        "gpu_memory_total": round(
+            100 * sum(part for part, _ in both) / sum(whole for _, whole in both), 2
+        )
+        if both
+        else None,
         "rx_total": _sum(now.each("pcie_rx_bytes_per_s")),
         "tx_total": _sum(now.each("pcie_tx_bytes_per_s")),
         "gpu_memory_individual": used,

@@ -12,7 +12,7 @@ import pytest
 from tornado.httpclient import HTTPClientError
 
 from tests.programs import ROOT, environment, free_port, running, wait_for
-from tests.stub_nvml import LOST, NOT_SUPPORTED, StubNvml
+from tests.stub_nvml import LOST, NO_PERMISSION, NOT_SUPPORTED, StubNvml
 
 CHARTS = {
     "gpu_utilization": {"gpu_utilization"},
@@ -110,6 +110,20 @@ async def test_the_values_are_those_of_the_gpus(show, stub: StubNvml) -> None:
     )
     assert resource["gpu_utilization_total"] == 30
     share = 100 * (4 << 30) / sum(used["total_memory"])
+    assert resource["gpu_memory_total"] == pytest.approx(share, abs=0.01)
+
+
+async def test_a_gpu_that_hides_its_memory_bends_no_share(show, stub: StubNvml) -> None:
+    stub.set(0, memory_used_bytes=70 << 30)
+    chart = await show("gpu_resource")
+    await chart.receive()
+    for name in ("nvmlDeviceGetMemoryInfo", "nvmlDeviceGetMemoryInfo_v2"):
+        stub.fault(name, rc=NO_PERMISSION, gpu=1)
+    resource = await chart.until(
+        "gpu_memory_individual", lambda values: values == [70 << 30, None]
+    )
+    total = (await (await show("gpu_usage")).receive())["total_memory"][0]
+    share = 100 * (70 << 30) / total
     assert resource["gpu_memory_total"] == pytest.approx(share, abs=0.01)
 
 
