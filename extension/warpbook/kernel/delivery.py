@@ -8,12 +8,14 @@ from typing import Any, Literal
 
 from IPython.display import display
 
+from warpbook.kernel.allocator import gpu_uuid
 from warpbook.kernel.gpuprof_options import Options
 from warpbook.kernel.profile import Notice, Profile
-from warpbook.kernel.runs import Runs
+from warpbook.kernel.runs import Finished, Runs
 from warpbook.kernel.server_link import LinkError, NoServer, ServerLink
 from warpbook.kernel.where import kernel_id, notebook_path
 from warpbook.protocol import PROTOCOL_VERSION, CellReport
+from warpbook_monitors.trace.compare import compare
 from warpbook_monitors.trace.errors import TraceError
 
 
@@ -55,10 +57,16 @@ class Delivery:
                 finished.recorded.save(options.save)
             except TraceError as problem:
                 display(Notice(str(problem)))
-        profile = Profile(finished.figures, ran.title, finished.window_ms)
+        profile = Profile(
+            finished.figures, ran.title, finished.window_ms, _gpus(finished)
+        )
+        if previous is not None and ran.status == "ok" and not options.quiet:
+            profile.notes = (f"Against its run before: {_against(previous, profile)}",)
         self._keep(options, profile)
         if not options.quiet:
             display(profile)
+        if options.versus is not None:
+            display(options.versus.diff(profile))
         self._hand_in(profile, ran)
         return profile
 
@@ -90,3 +98,19 @@ class Delivery:
             return
         except LinkError as problem:
             display(Notice(f"The dashboard did not get this report. {problem}"))
+
+
+def _gpus(finished: Finished) -> tuple[str, ...]:
+    """Give the UUIDs of the GPUs that worked."""
+    devices = {device for device in finished.recorded.events.device.tolist()}
+    uuids = [gpu_uuid(device) for device in sorted(devices) if device >= 0]
+    return tuple(uuid for uuid in uuids if uuid is not None)
+
+
+def _against(previous: Profile, profile: Profile) -> str:
+    """Compare in one line; the caution that comes last, if the GPU ran differently."""
+    found = compare(previous.figures, profile.figures)
+    if not found.is_same:
+        # only now the server is worth asking for clocks
+        found = previous.diff(profile).figures
+    return " ".join((found.sentence, *found.cautions))

@@ -6,9 +6,12 @@ from typing import Any
 
 import msgspec
 
+from warpbook.kernel.comparison import Difference
 from warpbook.kernel.report_html import notice_html, report_html
 from warpbook.kernel.report_text import report_text
+from warpbook.kernel.server_link import LinkError, ServerLink
 from warpbook_monitors.trace.cell_profile import CellProfile
+from warpbook_monitors.trace.compare import Clocks, clocks_of, compare
 
 
 class Profile:
@@ -23,11 +26,22 @@ class Profile:
         figures: CellProfile,
         title: str,
         window_ms: tuple[float, float] = (0.0, 0.0),
+        gpus: tuple[str, ...] = (),
     ) -> None:
-        """Keep the figures, the code's first line, and when it ran (Unix time)."""
+        """Keep the figures and what the run is known by.
+
+        Args:
+            figures: what the run adds up to.
+            title: the code's first line.
+            window_ms: when it ran, as Unix time.
+            gpus: UUIDs of the GPUs that worked.
+        """
         self.figures = figures
         self.title = title
         self.window_ms = window_ms
+        self.gpus = gpus
+        #: how it differs from the same cell's run before, in one line
+        self.notes: tuple[str, ...] = ()
 
     def __getattr__(self, name: str) -> Any:
         """Give a figure."""
@@ -44,15 +58,36 @@ class Profile:
         plain = msgspec.json.decode(msgspec.json.encode(self.figures))
         return {"title": self.title, **plain}
 
+    def diff(self, other: Profile) -> Difference:
+        """Compare with another profile of the same code; this one is the earlier.
+
+        The server is asked for clocks and temperature of both runs.
+        """
+        link = ServerLink()
+        clocks = (_clocks(self, link), _clocks(other, link))
+        return Difference(compare(self.figures, other.figures, clocks), other.title)
+
     def __repr__(self) -> str:
         """Write the report as text."""
-        return report_text(self.figures)
+        return report_text(self.figures, self.notes)
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         return {
-            "text/plain": report_text(self.figures),
-            "text/html": report_html(self.figures, self.title),
+            "text/plain": report_text(self.figures, self.notes),
+            "text/html": report_html(self.figures, self.title, self.notes),
         }
+
+
+def _clocks(profile: Profile, link: ServerLink) -> Clocks | None:
+    """Ask how the GPUs ran meanwhile; None where nobody knows."""
+    if not profile.gpus:
+        return None
+    try:
+        told = link.span(*profile.window_ms)
+    except LinkError:
+        return None
+    # as the server calls them
+    return clocks_of(told.devices, [f"gpu:{uuid}" for uuid in profile.gpus])
 
 
 class Notice:

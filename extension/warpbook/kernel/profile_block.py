@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeVar
 from IPython.core.error import UsageError
 from IPython.core.getipython import get_ipython
 
+from warpbook.kernel.comparison import Difference
 from warpbook.kernel.delivery import Delivery, Ran
 from warpbook.kernel.gpuprof_options import Options, checked_path
 from warpbook.kernel.profile import Notice, Profile
@@ -81,7 +82,7 @@ class ProfiledBlock:
             raise self._outcome
         return self._outcome
 
-    def diff(self, other: Profile | ProfiledBlock) -> Any:
+    def diff(self, other: Profile | ProfiledBlock) -> Difference:
         """Compare with another profile; this one is the earlier."""
         return self.profile.diff(
             other.profile if isinstance(other, ProfiledBlock) else other

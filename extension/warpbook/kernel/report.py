@@ -155,13 +155,13 @@ def tables(profile: CellProfile) -> list[Table]:
         for row in profile.operators
     )
     found = [
-        _table("Kernels", ("calls", "time", "share"), kernels),
-        _table("Copies and memsets", ("calls", "time", "size", "rate"), copies),
-        _table("Operators on the host", ("calls", "own time"), operators),
         _lines(profile),
-        _table("Memory of torch", _MEMORY_HEADER, tuple(map(_memory, profile.memory))),
+        table("Kernels", ("calls", "time", "share"), kernels),
+        table("Copies and memsets", ("calls", "time", "size", "rate"), copies),
+        table("Operators on the host", ("calls", "own time"), operators),
+        table("Memory of torch", _MEMORY_HEADER, tuple(map(_memory, profile.memory))),
     ]
-    return [table for table in found if table.rows]
+    return [each for each in found if each.rows]
 
 
 def _lines(profile: CellProfile) -> Table:
@@ -215,9 +215,10 @@ def _size(size_bytes: int | None) -> str:
     return "not known" if size_bytes is None else units.size(size_bytes)
 
 
-def _table(
+def table(
     title: str, header: tuple[str, ...], rows: tuple[tuple[str, ...], ...]
 ) -> Table:
+    """Cut the rows to what a report shows."""
     return Table(title, header, rows[:ROWS_SHOWN], max(len(rows) - ROWS_SHOWN, 0))
 
 

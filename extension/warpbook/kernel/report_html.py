@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 
 from warpbook.kernel.report import Table, causes, headline, sentence, tables
@@ -17,6 +18,7 @@ _STYLE = """
 .warpbook-report .warpbook-warning { border-left: 3px solid #d08700;
   padding-left: 0.6em; margin: 0.3em 0; }
 .warpbook-report .warpbook-verdict { font-weight: 600; margin: 0.3em 0; }
+.warpbook-report p { margin: 0.3em 0; }
 .warpbook-report table { border-collapse: collapse; margin: 0.6em 0; width: 100%;
   table-layout: fixed; }
 .warpbook-report th, .warpbook-report td { text-align: right; padding: 1px 0.6em;
@@ -31,8 +33,8 @@ _STYLE = """
 """
 
 
-def report_html(profile: CellProfile, title: str) -> str:
-    """Write the whole report."""
+def report_html(profile: CellProfile, title: str, notes: Sequence[str] = ()) -> str:
+    """Write the whole report; the notes follow the figures."""
     figures = "".join(
         f"<dt>{escape(label)}</dt><dd>{escape(value)}</dd>"
         for label, value in headline(profile)
@@ -45,9 +47,24 @@ def report_html(profile: CellProfile, title: str) -> str:
     said = f'<p class="warpbook-verdict">{escape(verdict)}</p>' if verdict else ""
     return (
         f'<div class="warpbook-report" aria-label="Profile of {escape(title)}">'
-        f"<style>{_STYLE}</style>{said}<dl>{figures}</dl>{warnings}{_causes(profile)}"
-        f"{''.join(map(_table, tables(profile)))}</div>"
+        f"<style>{_STYLE}</style>{said}<dl>{figures}</dl>{_notes(notes)}{warnings}"
+        f"{_causes(profile)}{''.join(map(_table, tables(profile)))}</div>"
     )
+
+
+def document_html(
+    said: str, notes: Sequence[str], tables: Sequence[Table], label: str
+) -> str:
+    """Write a sentence, notes and tables."""
+    return (
+        f'<div class="warpbook-report" aria-label="{escape(label)}">'
+        f'<style>{_STYLE}</style><p class="warpbook-verdict">{escape(said)}</p>'
+        f"{_notes(notes)}{''.join(map(_table, tables))}</div>"
+    )
+
+
+def _notes(notes: Sequence[str]) -> str:
+    return "".join(f"<p>{escape(note)}</p>" for note in notes)
 
 
 def _causes(profile: CellProfile) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from warpbook.kernel.report import Table, causes, headline, sentence, tables
 from warpbook_monitors.plain_text import aligned, joined
@@ -11,12 +11,25 @@ from warpbook_monitors.trace.cell_profile import CellProfile
 _NAME_WIDTH = 52
 
 
-def report_text(profile: CellProfile) -> str:
-    """Write the whole report."""
-    return joined(_lines(profile))
+def report_text(profile: CellProfile, notes: Sequence[str] = ()) -> str:
+    """Write the whole report; the notes follow the figures."""
+    return joined(_lines(profile, notes))
 
 
-def _lines(profile: CellProfile) -> Iterator[str]:
+def document_text(said: str, notes: Sequence[str], tables: Sequence[Table]) -> str:
+    """Write a sentence, notes and tables."""
+    return joined(_document(said, notes, tables))
+
+
+def _document(
+    said: str, notes: Sequence[str], tables: Sequence[Table]
+) -> Iterator[str]:
+    yield said
+    yield from notes
+    yield from _tables(tables)
+
+
+def _lines(profile: CellProfile, notes: Sequence[str]) -> Iterator[str]:
     if said := sentence(profile):
         yield said
         yield ""
@@ -24,13 +37,18 @@ def _lines(profile: CellProfile) -> Iterator[str]:
     width = max(len(label) for label, _ in figures)
     for label, value in figures:
         yield f"{label.ljust(width)}  {value}"
+    yield from notes
     for warning in profile.completeness.warnings:
         yield f"! {warning}"
     if found := causes(profile):
         yield ""
         yield "What explains the time"
         yield from found
-    for table in tables(profile):
+    yield from _tables(tables(profile))
+
+
+def _tables(tables: Sequence[Table]) -> Iterator[str]:
+    for table in tables:
         yield ""
         yield from aligned(
             [(table.title, *table.header)]

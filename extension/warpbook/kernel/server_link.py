@@ -26,6 +26,7 @@ from warpbook.protocol import (
     OutOfMemory,
     PostMortem,
     Receipt,
+    SpanStatistics,
     StateNow,
 )
 
@@ -128,6 +129,17 @@ class ServerLink:
         self.check_version()
         status, body = self._request("GET", "/v1/state", timeout_s=_STATE_TIMEOUT_S)
         return _read(status, body, StateNow)
+
+    def span(self, from_ms: float, to_ms: float) -> SpanStatistics:
+        """Ask what each device did in a span of time.
+
+        Raises:
+            NoServer: there is nobody to ask.
+            LinkError: the server's answer can't be used.
+        """
+        path = f"/v1/span?from_ms={from_ms}&to_ms={to_ms}"
+        status, body = self._request("GET", path)
+        return _read(status, body, SpanStatistics)
 
     def check_version(self) -> None:
         """See whether the server speaks this kernel's protocol.

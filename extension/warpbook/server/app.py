@@ -168,6 +168,7 @@ class WarpbookApp(ExtensionApp):
             post_mortems,
             self._receipts,
             self._kernel_watch,
+            self._past,
         )
         self._ingest.start()
         self._alerting = Alerting(

@@ -7,6 +7,7 @@ starts. A kernel started elsewhere has neither, and says so to its user.
 from __future__ import annotations
 
 import hmac
+import math
 import os
 import secrets
 from typing import Any
@@ -23,13 +24,16 @@ from warpbook.protocol import (
     CellReport,
     CellRun,
     OutOfMemory,
+    SpanStatistics,
 )
 from warpbook.server.broadcast import Broadcaster
+from warpbook.server.history import Past
 from warpbook.server.kernel_watch import KernelWatch, UnknownKernel
 from warpbook.server.post_mortem import PostMortems
 from warpbook.server.receipts import MAX_CELL_BYTES, Receipts, check_times
 from warpbook.server.reports import Reports
 from warpbook.server.selection import encode
+from warpbook_monitors.recording import MAX_TIME_MS
 
 _decode = msgspec.json.Decoder(CellReport).decode
 
@@ -44,6 +48,7 @@ class Ingest:
         post_mortems: PostMortems,
         receipts: Receipts,
         watch: KernelWatch,
+        past: Past,
     ) -> None:
         """Prepare it; nothing listens yet."""
         self._secret = secrets.token_urlsafe(32)
@@ -60,6 +65,7 @@ class Ingest:
                 ("/v1/version", _VersionHandler, shared),
                 ("/v1/reports", _ReportHandler, shared),
                 ("/v1/state", _StateHandler, shared),
+                ("/v1/span", _SpanHandler, {**shared, "past": past}),
                 ("/v1/out-of-memory", _OutOfMemoryHandler, shared),
                 ("/v1/cells", _CellHandler, shared),
                 ("/v1/watch", _WatchHandler, shared),
@@ -226,6 +232,32 @@ class _StateHandler(_Handler):
     async def get(self) -> None:
         self.set_header("Content-Type", "application/json")
         self.finish(encode(await self._broadcaster.state()))
+
+
+class _SpanHandler(_Handler):
+    """What each device did in a span: `GET /v1/span?from_ms=&to_ms=`."""
+
+    def initialize(  # type: ignore[override]
+        self, past: Past, **shared: Any
+    ) -> None:
+        super().initialize(**shared)
+        self._past = past
+
+    async def get(self) -> None:
+        try:
+            from_ms = float(self.get_query_argument("from_ms"))
+            to_ms = float(self.get_query_argument("to_ms"))
+        except ValueError:
+            from_ms = to_ms = math.nan
+        if not 0 <= from_ms < to_ms <= MAX_TIME_MS:
+            self._refuse(400, "from_ms must be a time before to_ms.")
+            return
+        # no GPU is opened for it: what nobody read is not in the history either
+        devices = dict(enumerate(self._broadcaster.devices))
+        spans = await self._past.spans(from_ms, to_ms, devices)
+        note = self._past.missing(from_ms, to_ms)
+        self.set_header("Content-Type", "application/json")
+        self.finish(encode(SpanStatistics(from_ms, to_ms, spans, note)))
 
 
 class _Versioned(msgspec.Struct):

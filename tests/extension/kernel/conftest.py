@@ -70,6 +70,8 @@ class Ingest:
     status: int = 204
     message: str = ""
     state: bytes = b"{}"
+    #: gives the body for a request about a span
+    answer_span: Callable[[str], bytes] | None = None
     url: str = ""
 
     def answer_state(self, state: StateNow) -> None:
@@ -111,7 +113,10 @@ def ingest(monkeypatch: pytest.MonkeyPatch, shell: Any) -> Iterator[Ingest]:
                 self.answer(204, b"")
 
         def do_GET(self) -> None:
-            self.answer(200, remembered.state)
+            if self.path.startswith("/v1/span") and remembered.answer_span:
+                self.answer(200, remembered.answer_span(self.path))
+            else:
+                self.answer(200, remembered.state)
 
         def answer(self, status: int, body: bytes) -> None:
             self.send_response(status)

@@ -142,3 +142,23 @@ async def test_only_the_newest_reports_are_kept(ingest, connect) -> None:
     client = await connect()
     ids = [(await client.next("cell_report"))["id"] for _ in range(50)]
     assert ids == [f"r-{number}" for number in range(5, 55)]
+
+
+async def test_a_kernel_asks_what_the_devices_did_in_a_span(ingest, connect) -> None:
+    query = "/v1/span?from_ms={}&to_ms={}"
+    early = json.loads((await ingest(query.format(1, 2))).body)
+    assert early["devices"] == [] and early["note"]
+    client = await connect()
+    await client.next("hello")
+    await client.subscribe()
+    first = await client.next("frame")
+    last = [await client.next("frame") for _ in range(3)][-1]
+    answer = await ingest(query.format(first["time_ms"], last["time_ms"]))
+    told = json.loads(answer.body)
+    assert answer.code == 200
+    host = next(each for each in told["devices"] if each["device"] == "host")
+    assert host["metrics"]["memory_used_bytes"]["mean"] > 0
+    for wrong in (query.format(2, 1), query.format("x", 2), query.format("nan", 2)):
+        assert (await ingest(wrong)).code == 400
+    assert (await ingest("/v1/span")).code == 400
+    assert (await ingest(query.format(1, 2), secret="wrong")).code == 403

@@ -1,0 +1,89 @@
+"""What `a.diff(b)` shows: two profiles of the same code beside one another."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from warpbook.kernel.report import Table, table
+from warpbook.kernel.report_html import document_html
+from warpbook.kernel.report_text import document_text
+from warpbook_monitors import units
+from warpbook_monitors.trace.compare import Change, Comparison, signed
+
+
+class Difference:
+    """The comparison of two profiles.
+
+    Every part of `Comparison` is an attribute: `difference.wall`, `difference.chance`,
+    `difference.kernels`, ... each row with `change_ms`.
+    """
+
+    def __init__(self, figures: Comparison, title: str) -> None:
+        """Keep the comparison and what it is called."""
+        self.figures = figures
+        self.title = title
+
+    def __getattr__(self, name: str) -> Any:
+        """Give a part of the comparison."""
+        if name in Comparison.__struct_fields__:
+            return getattr(self.figures, name)
+        raise AttributeError(f"A comparison has no {name!r}.")
+
+    def __dir__(self) -> list[str]:
+        """List the parts too, so that they complete."""
+        return [*super().__dir__(), *Comparison.__struct_fields__]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give plain dictionaries, lists and numbers, as JSON would hold them."""
+        plain = msgspec.json.decode(msgspec.json.encode(self.figures))
+        return {"title": self.title, **plain}
+
+    def __repr__(self) -> str:
+        """Write the comparison as text."""
+        figures = self.figures
+        notes = (*figures.cautions, *figures.notes)
+        return document_text(figures.sentence, notes, _tables(figures))
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        figures = self.figures
+        html = document_html(
+            figures.sentence,
+            (*figures.cautions, *figures.notes),
+            _tables(figures),
+            f"Comparison of {self.title}",
+        )
+        return {"text/plain": repr(self), "text/html": html}
+
+
+def _tables(figures: Comparison) -> list[Table]:
+    found = [
+        _table("Whole", (figures.wall, *figures.causes)),
+        _table("GPU work by operators", figures.paths),
+        _table("Kernels", figures.kernels),
+        _table("Operators on the host, own time", figures.operators),
+    ]
+    return [each for each in found if each.rows]
+
+
+def _table(title: str, changes: tuple[Change, ...]) -> Table:
+    has_calls = any(
+        (each.before_calls, each.after_calls) != (None, None) for each in changes
+    )
+    header = ("before", "now", "change")
+    rows: list[tuple[str, ...]] = []
+    for each in changes:
+        times = _time(each.before_ms), _time(each.after_ms), signed(each.change_ms)
+        calls = (_calls(each),) if has_calls else ()
+        rows.append((each.name, *times, *calls))
+    return table(title, (*header, "calls") if has_calls else header, tuple(rows))
+
+
+def _time(milliseconds: float | None) -> str:
+    return "none" if milliseconds is None else units.duration(milliseconds)
+
+
+def _calls(change: Change) -> str:
+    was, now = change.before_calls or 0, change.after_calls or 0
+    return f"{now:,}" if was == now else f"{was:,} → {now:,}"

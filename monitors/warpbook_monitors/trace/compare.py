@@ -1,0 +1,297 @@
+"""What changed between two profiles of the same code, the largest change first.
+
+Kernels and operators are aligned by name, and GPU work also by the path of operators
+that launched it. Where both were repeated, times without the profiler are compared, and
+a permutation test of their ranks says how often chance alone would give as much.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from msgspec import Struct
+
+from warpbook_monitors import units
+from warpbook_monitors.span import DeviceSpan
+from warpbook_monitors.trace.cell_profile import CellProfile
+
+#: fewer runs of each can't show that a change is more than chance
+LEAST_RUNS = 4
+#: a change that chance gives more often than this is not believed
+_CHANCE = 0.05
+#: single runs that differ by less are called the same
+_SAME_SHARE = 0.05
+#: a clock that differs by more is told
+_CLOCK_SHARE = 0.03
+_PERMUTATIONS = 4000
+
+
+class Change(Struct, frozen=True):
+    """One figure of both profiles; None where one does not have it."""
+
+    name: str
+    before_ms: float | None
+    after_ms: float | None
+    before_calls: int | None = None
+    after_calls: int | None = None
+
+    @property
+    def change_ms(self) -> float:
+        """Give how much more it takes now; what is not there takes nothing."""
+        return (self.after_ms or 0.0) - (self.before_ms or 0.0)
+
+
+class Clocks(Struct, frozen=True):
+    """What the server's history says of a GPU while a code ran."""
+
+    sm_clock_mhz: float | None
+    temperature_celsius: float | None
+    #: what slowed its clocks
+    slowed_by: tuple[str, ...]
+    #: by heat or the power supply; the power limit is no fault
+    is_throttled: bool
+
+
+class Comparison(Struct, frozen=True):
+    """Two profiles of the same code, the earlier one first."""
+
+    sentence: str
+    #: nothing that is more than chance
+    is_same: bool
+    #: is it chance, in words; clocks and temperature
+    notes: tuple[str, ...]
+    #: the GPU itself ran faster or slower, so the code need not have changed
+    cautions: tuple[str, ...]
+    #: how often chance alone gives as large a difference; None without repeats
+    chance: float | None
+    #: with the GPU's work; without the profiler, where both were repeated
+    wall: Change
+    #: busy time and the causes of idle time
+    causes: tuple[Change, ...]
+    paths: tuple[Change, ...]
+    kernels: tuple[Change, ...]
+    operators: tuple[Change, ...]
+    clocks: tuple[Clocks | None, Clocks | None]
+
+
+def compare(
+    before: CellProfile,
+    after: CellProfile,
+    clocks: tuple[Clocks | None, Clocks | None] = (None, None),
+) -> Comparison:
+    """Compare two profiles.
+
+    Args:
+        before: the earlier one.
+        after: the later one.
+        clocks: of the time of each, where they are known.
+    """
+    earlier, later = _bare(before), _bare(after)
+    both = bool(earlier) and bool(later)
+    wall = (
+        Change("Time", statistics.median(earlier), statistics.median(later))
+        if both
+        else Change("Time with the profiler", before.wall_ms, after.wall_ms)
+    )
+    chance = None
+    if both and min(len(earlier), len(later)) >= LEAST_RUNS:
+        chance = _chance(earlier, later)
+    causes = _sorted(_causes(before, after))
+    idle = [each for each in causes if each.name != _BUSY]
+    paths = _aligned(
+        {row.path: (row.time_ms, row.calls) for row in before.paths},
+        {row.path: (row.time_ms, row.calls) for row in after.paths},
+    )
+    operators = _aligned(
+        {row.name: (row.self_ms, row.calls) for row in before.operators},
+        {row.name: (row.self_ms, row.calls) for row in after.operators},
+    )
+    # without a GPU the operators did the work
+    parts = (*idle, *paths) if causes else operators
+    is_same = _is_same(wall, chance)
+    return Comparison(
+        sentence=_sentence(wall, is_same, parts),
+        is_same=is_same,
+        notes=tuple(_notes(chance, (len(earlier), len(later)), clocks)),
+        cautions=tuple(_cautions(wall, clocks)),
+        chance=chance,
+        wall=wall,
+        causes=causes,
+        paths=paths,
+        kernels=_aligned(
+            {row.name: (row.time_ms, row.calls) for row in before.kernels},
+            {row.name: (row.time_ms, row.calls) for row in after.kernels},
+        ),
+        operators=operators,
+        clocks=clocks,
+    )
+
+
+def clocks_of(spans: Iterable[DeviceSpan], devices: Sequence[str]) -> Clocks | None:
+    """Find the slowest of some GPUs in a span; None where nothing was read of them."""
+    found = [each for each in spans if each.device in devices]
+    mhz = _means(found, "sm_clock_mhz")
+    celsius = _means(found, "temperature_celsius")
+    if not mhz and not celsius:
+        return None
+    reasons = [each for span in found for each in span.conditions]
+    return Clocks(
+        min(mhz, default=None),
+        max(celsius, default=None),
+        tuple(sorted({each.name for each in reasons})),
+        any(each.severity != "normal" for each in reasons),
+    )
+
+
+def _means(spans: Iterable[DeviceSpan], metric: str) -> list[float]:
+    told = [span.metrics[metric].mean for span in spans if metric in span.metrics]
+    return [mean for mean in told if mean is not None]
+
+
+def _bare(profile: CellProfile) -> tuple[float, ...]:
+    return profile.repeats.bare_ms if profile.repeats else ()
+
+
+def _chance(before: Sequence[float], after: Sequence[float]) -> float:
+    """Shuffle who is who, and count how often the mean ranks are as far apart."""
+    # the magics need the records above, and must not wait for NumPy
+    import numpy as np  # noqa: PLC0415
+
+    times = np.array([*before, *after])
+    _, group, counts = np.unique(times, return_inverse=True, return_counts=True)
+    # equal times share the mean of their ranks
+    ranks = (np.cumsum(counts) - (counts - 1) / 2)[group].astype(np.float32)
+    cut = len(before)
+
+    # the same two profiles always give the same answer
+    generator = np.random.default_rng(0)
+    orders = generator.permuted(np.tile(ranks, (_PERMUTATIONS, 1)), axis=1)
+    # the first row is what was seen
+    orders = np.concatenate([ranks[None], orders])
+    apart = np.abs(orders[:, :cut].mean(1) - orders[:, cut:].mean(1))
+    as_far = int((apart[1:] >= apart[0] - 1e-3).sum())
+    return (as_far + 1) / (_PERMUTATIONS + 1)
+
+
+_BUSY = "GPU busy"
+_IDLE = {
+    "GPU idle: after a wait of the host": "host_synchronize_ns",
+    "GPU idle: the host launched": "host_launching_ns",
+    "GPU idle: the host was in operators": "host_operator_ns",
+    "GPU idle: the host was in CUDA calls": "host_api_ns",
+    "GPU idle: the host was in Python": "host_python_ns",
+    "GPU idle: between kernels": "kernel_wait_ns",
+    "GPU idle: other": "other_ns",
+}
+
+
+def _causes(before: CellProfile, after: CellProfile) -> Iterator[Change]:
+    was, now = before.metrics, after.metrics
+    if was is None or now is None:
+        return
+    yield Change(_BUSY, was.gpu_busy_ns / 1e6, now.gpu_busy_ns / 1e6)
+    for name, field in _IDLE.items():
+        was_ns, now_ns = getattr(was.idle, field), getattr(now.idle, field)
+        if was_ns or now_ns:
+            yield Change(name, was_ns / 1e6, now_ns / 1e6)
+
+
+_Rows = Mapping[str, tuple[float, int]]
+
+
+def _aligned(before: _Rows, after: _Rows) -> tuple[Change, ...]:
+    nothing = (None, None)
+    changes = []
+    for name in {**before, **after}:
+        was, now = before.get(name, nothing), after.get(name, nothing)
+        changes.append(Change(name, was[0], now[0], was[1], now[1]))
+    return _sorted(changes)
+
+
+def _sorted(changes: Iterable[Change]) -> tuple[Change, ...]:
+    return tuple(sorted(changes, key=lambda each: -abs(each.change_ms)))
+
+
+def _is_same(wall: Change, chance: float | None) -> bool:
+    if chance is not None:
+        return chance >= _CHANCE
+    return abs(wall.change_ms) <= _SAME_SHARE * (wall.before_ms or 0.0)
+
+
+def _sentence(wall: Change, is_same: bool, parts: Sequence[Change]) -> str:
+    was, now = wall.before_ms or 0.0, wall.after_ms or 0.0
+    times = f"{units.duration(now)} instead of {units.duration(was)}"
+    if is_same:
+        return f"About the same: {times}."
+    share = f"{units.share(abs(now - was) / was)} " if was else ""
+    word = "more" if now > was else "less"
+    alike = [each for each in parts if each.change_ms * wall.change_ms > 0]
+    most = max(alike, key=lambda each: abs(each.change_ms), default=None)
+    where = f" Most of it: {most.name} ({signed(most.change_ms)})." if most else ""
+    return f"{share}{word} time: {times}.{where}"
+
+
+def signed(milliseconds: float) -> str:
+    """Write a change of time."""
+    sign = "-" if milliseconds < 0 else "+"
+    return f"{sign}{units.duration(abs(milliseconds))}"
+
+
+def _notes(
+    chance: float | None,
+    runs: tuple[int, int],
+    clocks: tuple[Clocks | None, Clocks | None],
+) -> Iterator[str]:
+    if chance is not None:
+        verdict = "is more than chance" if chance < _CHANCE else "may be chance"
+        yield (
+            f"{runs[0]:,} runs against {runs[1]:,}: the difference {verdict} (chance "
+            f"alone gives as much in {units.share(chance)} of cases)."
+        )
+    else:
+        yield (
+            "Too few runs to tell a change from chance: repeat both with -r "
+            f"{LEAST_RUNS + 1}."
+        )
+    was, now = clocks
+    if was is None or now is None:
+        yield (
+            "Clocks and temperature of both runs are not known: the server read the "
+            "GPUs in neither, or in one only."
+        )
+        return
+    parts = []
+    if was.temperature_celsius is not None and now.temperature_celsius is not None:
+        parts.append(f"{now.temperature_celsius:.0f} °C, {was.temperature_celsius:.0f}")
+    if was.sm_clock_mhz and now.sm_clock_mhz:
+        parts.append(f"SM clock {now.sm_clock_mhz:,.0f} MHz, {was.sm_clock_mhz:,.0f}")
+    slowed = ", ".join(now.slowed_by) or "nothing"
+    slowed_before = ", ".join(was.slowed_by) or "nothing"
+    yield (
+        f"Now and before: {'; '.join(parts)}; slowed by {slowed}, by {slowed_before}."
+    )
+
+
+def _cautions(
+    wall: Change, clocks: tuple[Clocks | None, Clocks | None]
+) -> Iterator[str]:
+    was, now = clocks
+    if was is None or now is None:
+        return
+    share = 0.0
+    if was.sm_clock_mhz and now.sm_clock_mhz:
+        share = now.sm_clock_mhz / was.sm_clock_mhz - 1
+    fell = share < -_CLOCK_SHARE or now.is_throttled > was.is_throttled
+    rose = share > _CLOCK_SHARE or was.is_throttled > now.is_throttled
+    if wall.change_ms > 0 and fell:
+        yield f"The GPU itself ran slower ({_clock(was, now)}): the code need not have."
+    elif wall.change_ms < 0 and rose:
+        yield f"The GPU itself ran faster ({_clock(was, now)}): the code need not have."
+
+
+def _clock(was: Clocks, now: Clocks) -> str:
+    if now.is_throttled != was.is_throttled:
+        slow = now if now.is_throttled else was
+        return ", ".join(slow.slowed_by)
+    return f"SM clock {now.sm_clock_mhz:,.0f} instead of {was.sm_clock_mhz:,.0f} MHz"

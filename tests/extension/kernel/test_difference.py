@@ -1,0 +1,111 @@
+"""Comparing profiles in a notebook: `a.diff(b)`, `--vs`, and the cell's run before."""
+
+import json
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import msgspec
+import pytest
+
+import warpbook
+from warpbook.kernel.profile import Profile
+from warpbook.protocol import SpanStatistics
+from warpbook_monitors.span import DeviceSpan, MetricSpan
+from warpbook_monitors.trace.analysis import analyse
+from warpbook_monitors.trace.cell_profile import KernelRow
+from warpbook_monitors.trace.chrome import read_chrome_trace
+
+TRACES = Path(__file__).parents[2] / "data" / "traces"
+HOSTILE = "</td><script>alert('1')</script>\"&\x1b[31m"
+
+
+def profile(trace: str, window_ms: tuple[float, float], **changes: Any) -> Profile:
+    figures = analyse(*read_chrome_trace(str(TRACES / f"{trace}.json.gz")))
+    figures = msgspec.structs.replace(figures, **changes)
+    return Profile(figures, "step()", window_ms, gpus=("GPU-1",))
+
+
+def shown(shell: Any, mime: str = "text/plain") -> str:
+    return "\n".join(output["data"][mime] for output in shell.display_pub.outputs)
+
+
+def run(shell: Any, *lines: str, **options: Any) -> Any:
+    return shell.run_cell("\n".join(lines), **options)
+
+
+class Tags(HTMLParser):
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.found: list[str] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append(tag)
+
+
+def test_a_difference_reads_as_text_html_and_plain_data(shell: Any) -> None:
+    found = profile("tiny_kernels", (1, 2)).diff(profile("graph_replay", (3, 4)))
+    text = repr(found)
+    assert text.startswith("66 % less time: 3.71 ms instead of 11.1 ms.")
+    assert "GPU work by operators" in text and "400 → 0" in text
+    html = found._repr_mimebundle_()["text/html"]
+    assert "66 % less time" in html and "GPU idle: the host launched" in html
+    plain = found.to_dict()
+    assert json.loads(json.dumps(plain)) == plain and plain["title"] == "step()"
+    assert found.kernels[0].change_ms > 0 and "kernels" in dir(found)
+    with pytest.raises(AttributeError, match="no 'fps'"):
+        _ = found.fps
+
+
+def test_hostile_names_are_escaped() -> None:
+    rows = (KernelRow(HOSTILE, 1, 1.0, 1.0),)
+    changed = profile("tiny_kernels", (1, 2), kernels=rows)
+    found = profile("tiny_kernels", (1, 2)).diff(changed)
+    assert "script" not in Tags(found._repr_mimebundle_()["text/html"]).found
+    assert "\x1b" not in repr(found)
+
+
+def test_the_server_tells_the_clocks_of_both_runs(shell: Any, ingest: Any) -> None:
+    def answer(path: str) -> bytes:
+        asked = {name: float(told[0]) for name, told in parse_qs(path).items()}
+        mhz = 1980.0 if asked["from_ms"] == 1000.0 else 1200.0
+        metric = MetricSpan(mhz, mhz, mhz, 1.0)
+        span = DeviceSpan("gpu:GPU-1", {"sm_clock_mhz": metric}, None, None, ())
+        return msgspec.json.encode(SpanStatistics(1.0, 2.0, (span,), ""))
+
+    ingest.answer_span = lambda path: answer(urlsplit(path).query)
+    before = profile("graph_replay", (1000.0, 2000.0))
+    found = before.diff(profile("tiny_kernels", (3000.0, 4000.0)))
+    assert [each and each.sm_clock_mhz for each in found.clocks] == [1980.0, 1200.0]
+    assert "SM clock 1,200 instead of 1,980 MHz" in repr(found)
+    assert "the code need not have" in repr(found)
+
+
+def test_vs_shows_the_comparison_below_the_report(shell: Any) -> None:
+    run(shell, "%%gpuprof -q -o a", "import torch", "x = torch.ones(9).cumsum(0)")
+    run(shell, "%%gpuprof -q -o a --vs a", "x = torch.ones(9).cumprod(0)")
+    assert "aten::cumsum" in shown(shell) and "1 → 0" in shown(shell)
+    assert "aten::cumsum" not in {row.name for row in shell.user_ns["a"].operators}
+    with warpbook.profile(quiet=True, vs=shell.user_ns["a"]) as b:
+        pass
+    assert "aten::cumprod" in shown(shell)
+    run(shell, "with __import__('warpbook').profile(quiet=True) as c: pass")
+    assert run(shell, "%%gpuprof -q --vs c", "1").success
+    assert repr(b.diff(b)).startswith("About the same")
+
+
+def test_a_cell_is_compared_with_its_run_before(shell: Any) -> None:
+    run(shell, "import time")
+    for seconds in (0.3, 0.001):
+        shell.display_pub.outputs.clear()
+        run(shell, "%%gpuprof", f"time.sleep({seconds})", cell_id="cell-1")
+    assert "Against its run before: " in shown(shell)
+    assert "less time" in shown(shell, "text/html")
+    shell.display_pub.outputs.clear()
+    run(shell, "%%gpuprof", "time.sleep(0.001)", cell_id="cell-2")
+    assert "Against its run before" not in shown(shell)
+    shell.display_pub.outputs.clear()
+    run(shell, "%%gpuprof", "1 / 0", cell_id="cell-1")
+    assert "Against its run before" not in shown(shell)

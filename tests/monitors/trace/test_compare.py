@@ -1,0 +1,116 @@
+"""What a comparison of two profiles says, on traces recorded on a real H200."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from warpbook_monitors.health import Condition
+from warpbook_monitors.span import DeviceSpan, MetricSpan
+from warpbook_monitors.trace.analysis import analyse
+from warpbook_monitors.trace.cell_profile import CellProfile, KernelRow, Repeats
+from warpbook_monitors.trace.chrome import read_chrome_trace
+from warpbook_monitors.trace.compare import Clocks, clocks_of, compare
+
+TRACES = Path(__file__).parents[2] / "data" / "traces"
+COOL = Clocks(1980.0, 45.0, (), is_throttled=False)
+HOT = Clocks(1200.0, 88.0, ("thermal slowdown",), is_throttled=True)
+
+
+def profile(trace: str, *bare_ms: float) -> CellProfile:
+    figures = analyse(*read_chrome_trace(str(TRACES / f"{trace}.json.gz")))
+    repeats = Repeats(0, bare_ms, bare_ms) if bare_ms else None
+    return msgspec.structs.replace(figures, repeats=repeats)
+
+
+def test_the_same_work_in_a_graph_took_less_idle_time() -> None:
+    found = compare(profile("tiny_kernels"), profile("graph_replay"))
+    assert found.sentence.startswith("66 % less time: 3.71 ms instead of 11.1 ms.")
+    assert "Most of it: GPU idle: the host launched (-7.68 ms)" in found.sentence
+    assert found.causes[0].change_ms == pytest.approx(-7.68, abs=0.01)
+    # both kernels are in both, 400 times each
+    assert [(row.before_calls, row.after_calls) for row in found.kernels] == [
+        (400, 400),
+        (400, 400),
+    ]
+    only_before = {row.name: row for row in found.paths}["aten::add"]
+    assert (only_before.before_calls, only_before.after_calls) == (400, None)
+    total = sum(row.change_ms for row in found.causes)
+    assert total == pytest.approx(found.wall.change_ms)
+
+
+def test_the_largest_change_comes_first() -> None:
+    a = msgspec.structs.replace(
+        profile("tiny_kernels"),
+        kernels=(KernelRow("x", 1, 5.0, 0.5), KernelRow("y", 1, 5.0, 0.5)),
+    )
+    b = msgspec.structs.replace(
+        a, kernels=(KernelRow("z", 3, 1.0, 0.1), KernelRow("y", 1, 9.0, 0.9))
+    )
+    changes = [(row.name, row.change_ms) for row in compare(a, b).kernels]
+    assert changes == [("x", -5.0), ("y", 4.0), ("z", 1.0)]
+
+
+def test_a_profile_against_itself_is_the_same() -> None:
+    found = compare(profile("train_fp32"), profile("train_fp32"))
+    assert found.is_same and found.sentence.startswith("About the same")
+    assert "Too few runs" in found.notes[0]
+    assert {row.change_ms for row in found.kernels} == {0.0}
+
+
+def test_repeats_tell_a_change_from_chance() -> None:
+    slow = profile("tiny_kernels", 2.0, 2.1, 2.2, 2.3, 2.15)
+    fast = profile("tiny_kernels", 1.0, 1.1, 1.2, 1.3, 1.15)
+    found = compare(slow, fast)
+    assert found.chance is not None and found.chance < 0.02
+    assert found.sentence.startswith("47 % less time: 1.15 ms instead of 2.15 ms")
+    assert "the difference is more than chance" in found.notes[0]
+    # the exact two-sided value for five against five that do not overlap is 2 of 252
+    assert found.chance == pytest.approx(2 / 252, abs=0.005)
+    noisy = profile("tiny_kernels", 1.0, 9.0, 2.0, 2.4, 2.2)
+    alike = compare(slow, noisy)
+    assert alike.is_same and "may be chance" in alike.notes[0]
+
+
+def test_three_runs_of_each_are_too_few() -> None:
+    found = compare(
+        profile("tiny_kernels", 1.0, 1.1, 1.2), profile("tiny_kernels", 2.0, 2.1, 2.2)
+    )
+    assert found.chance is None and "repeat both with -r 5" in found.notes[0]
+
+
+def test_a_throttled_run_is_no_regression() -> None:
+    a, b = profile("tiny_kernels", *[1.0, 1.1] * 3), profile("tiny_kernels", *[2.0] * 6)
+    found = compare(a, b, (COOL, HOT))
+    assert found.cautions == (
+        "The GPU itself ran slower (thermal slowdown): the code need not have.",
+    )
+    assert "88 °C, 45; SM clock 1,200 MHz, 1,980" in found.notes[1]
+    lower = Clocks(1500.0, 50.0, ("power cap",), is_throttled=False)
+    (caution,) = compare(a, b, (COOL, lower)).cautions
+    assert "SM clock 1,500 instead of 1,980 MHz" in caution
+    assert compare(a, b, (COOL, COOL)).cautions == ()
+    assert compare(b, a, (COOL, HOT)).cautions == ()
+    (caution,) = compare(b, a, (HOT, COOL)).cautions
+    assert "ran faster" in caution
+
+
+def test_unknown_clocks_are_said() -> None:
+    found = compare(profile("tiny_kernels"), profile("graph_replay"), (COOL, None))
+    assert "are not known" in found.notes[1] and found.cautions == ()
+    half = Clocks(None, 40.0, (), is_throttled=False)
+    found = compare(profile("tiny_kernels"), profile("graph_replay"), (COOL, half))
+    assert "40 °C, 45;" in found.notes[1] and "MHz" not in found.notes[1]
+
+
+def test_clocks_are_those_of_the_gpus_that_worked() -> None:
+    def span(device: str, mhz: float | None, *conditions: Condition) -> DeviceSpan:
+        metric = MetricSpan(mhz, mhz, mhz, 1.0)
+        return DeviceSpan(device, {"sm_clock_mhz": metric}, None, None, conditions)
+
+    hot = Condition("thermal slowdown", "warning", 0.5, "hot")
+    spans = [span("gpu:a", 1900.0), span("gpu:b", 1200.0, hot), span("gpu:c", None)]
+    assert clocks_of(spans, ["gpu:a"]) == Clocks(1900.0, None, (), is_throttled=False)
+    both = clocks_of(spans, ["gpu:a", "gpu:b"])
+    assert both == Clocks(1200.0, None, ("thermal slowdown",), is_throttled=True)
+    assert clocks_of(spans, ["gpu:c"]) is clocks_of(spans, []) is None
