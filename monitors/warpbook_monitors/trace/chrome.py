@@ -149,7 +149,8 @@ class _Gathered:
         numbers[~is_operator] = np.fromiter(
             chain.from_iterable(map(_NUMBERS, others)), np.int64, 5 * len(others)
         ).reshape(-1, 5)
-        correlation, device, stream, size_bytes, external = numbers.T
+        # there is no less than none
+        correlation, device, stream, size_bytes, external = np.maximum(numbers, NONE).T
         part = {
             "name": _placed(self.names, [event.name for event in events], np.int32),
             "category": category,

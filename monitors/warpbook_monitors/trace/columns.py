@@ -136,7 +136,9 @@ class Columns:
 
     def is_in(self, *categories: Category) -> Bools:
         """Choose the events of these categories."""
-        return np.isin(self.category, categories)
+        chosen = np.zeros(len(Category), np.bool_)
+        chosen[list(categories)] = True
+        return chosen[self.category]
 
 
 _TABLES = ("names", "shapes", "operands")
@@ -196,13 +198,31 @@ def groups(*keys: Int32s | Int64s) -> tuple[Int64s, Int64s]:
     Returns:
         the position of one event of each group, and each event's group.
     """
-    packed = np.zeros(len(keys[0]), np.int64)
+    packed, size = np.zeros(len(keys[0]), np.int64), 1
     for key in keys:
-        # by its rank among the distinct ones, so that the product stays small
-        distinct, rank = np.unique(key, return_inverse=True)
-        packed = packed * max(len(distinct), 1) + rank
-    _, first, group = np.unique(packed, return_index=True, return_inverse=True)
-    return first.astype(np.int64), group.astype(np.int64)
+        span = int(key.max(initial=NONE)) + 2
+        if size * span > _LARGEST_TABLE:
+            first, packed = _ranked(packed, size)
+            size = max(len(first), 1)
+            distinct, key = np.unique(key, return_inverse=True)
+            span = len(distinct) + 1
+        packed, size = packed * span + key + 1, size * span
+    return _ranked(packed, size)
+
+
+#: of groups that could be, within which a table finds those that are
+_LARGEST_TABLE = 1_000_000
+
+
+def _ranked(values: Int64s, size: int) -> tuple[Int64s, Int64s]:
+    """Give the first place of each distinct value below `size`, and all their ranks."""
+    if size > _LARGEST_TABLE:
+        _, first, rank = np.unique(values, return_index=True, return_inverse=True)
+        return first.astype(np.int64), rank.astype(np.int64)
+    first = np.full(size, NONE, np.int64)
+    first[values[::-1]] = np.arange(len(values))[::-1]
+    is_used = first != NONE
+    return first[is_used], (np.cumsum(is_used) - 1)[values]
 
 
 def interned(names: Iterable[str]) -> tuple[tuple[str, ...], Int32s]:
