@@ -26,6 +26,10 @@ class Attempt(Generic[T]):
         """Whether the call has not come back."""
         return self._thread.is_alive()
 
+    def wait(self, seconds: float) -> None:
+        """Wait for the call to come back, no longer than this."""
+        self._thread.join(seconds)
+
     def outcome(self, deadline_s: float) -> T:
         """Give what the call gave, or raise what it raised.
 

@@ -35,6 +35,8 @@ _log = logging.getLogger(__name__)
 BASE_RATE_HZ = 10.0
 #: a source that has not opened by then is told as absent
 OPEN_TIMEOUT_S = 30.0
+#: how soon `open` sees that it is abandoned
+_LOOK_S = 0.1
 #: a read that has not come back by then hangs
 CLOSE_TIMEOUT_S = 1.0
 #: GPUs tell few events; of a storm, the rest comes with the next ticks
@@ -88,7 +90,11 @@ class Sampler:
         ]
         deadline_s = time.monotonic() + OPEN_TIMEOUT_S
         for source, attempt in self._openings:
-            opened = _opened(source, attempt, deadline_s)
+            while attempt.is_running and time.monotonic() < deadline_s:
+                if self._closed:
+                    break
+                attempt.wait(_LOOK_S)
+            opened = _opened(source, attempt)
             self._opened.append(opened)
             self.replay = self.replay or opened.replay
             self._label_at = self._label_at or opened.label_at
@@ -98,11 +104,15 @@ class Sampler:
         )
         self._clock.start()
 
-    def close(self) -> None:
-        """Stop the clock and the readers, and close the sources."""
+    def abandon(self) -> None:
+        """Let `open` on another thread end soon, with what is open by then."""
         with self._change:
             self._closed = True
             self._change.notify_all()
+
+    def close(self) -> None:
+        """Stop the clock and the readers, and close the sources."""
+        self.abandon()
         if self._clock is not None:
             self._clock.join(timeout=2)
         deadline_s = time.monotonic() + CLOSE_TIMEOUT_S
@@ -262,11 +272,11 @@ class Sampler:
                 _log.exception("A listener of the sampler failed.")
 
 
-def _opened(source: Source, attempt: Attempt[Opened], deadline_s: float) -> Opened:
+def _opened(source: Source, attempt: Attempt[Opened]) -> Opened:
     """Give what was found, or in words why nothing was."""
     remedy = "See the server's log, and run `warpbook doctor`."
     try:
-        return attempt.outcome(deadline_s)
+        return attempt.outcome(time.monotonic())
     except Unavailable as error:
         return Opened([], (error.absence,))
     except TimeoutError:

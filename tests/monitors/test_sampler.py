@@ -262,6 +262,26 @@ def test_a_source_that_hangs_is_told_and_never_closed(run, monkeypatch) -> None:
     let_go.set()
 
 
+def test_opening_ends_when_it_is_abandoned_though_a_source_hangs() -> None:
+    let_go = threading.Event()
+
+    class Hanging(Nothing):
+        def open(self) -> Opened:
+            let_go.wait(60)
+            return Opened([])
+
+    sampler = Sampler([Hanging()])
+    opening = threading.Thread(target=sampler.open)
+    opening.start()
+    sampler.abandon()
+    opening.join(15)
+    is_waiting = opening.is_alive()
+    let_go.set()
+    opening.join()
+    assert not is_waiting
+    sampler.close()
+
+
 def test_a_listener_with_a_defect_does_not_stop_the_stream(run, caplog) -> None:
     sampler, stream = run(Thing("gpu:0"))
     sampler.listen(lambda _: 1 / 0)

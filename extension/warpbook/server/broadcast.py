@@ -92,12 +92,13 @@ class Broadcaster:
         await asyncio.shield(self._begin_opening())
 
     async def close(self) -> None:
-        """Stop the sampler; it takes as long as opening if a driver hangs."""
+        """Stop the sampler; a driver that hangs is not waited for."""
         self._closed = True
         self._watch.close()
         if self._scraped is not None:
             self._scraped.cancel()
         if self._opening is not None:
+            self.sampler.abandon()
             await self._opening
             await asyncio.to_thread(self.sampler.close)
 

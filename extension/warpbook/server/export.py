@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import math
 from collections.abc import Iterator
 
 from jupyter_server.auth.decorator import authorized
 from tornado import web
+from tornado.iostream import StreamClosedError
 
 from warpbook.server.rest import Handler
 from warpbook_monitors.export import to_chrome_trace, to_csv, to_jsonl
@@ -40,9 +42,11 @@ class ExportHandler(Handler):
         self.set_header(
             "Content-Disposition", f'attachment; filename="warpbook-history.{ending}"'
         )
-        while piece := await asyncio.to_thread(_gather, pieces):
-            self.write(piece)
-            await self.flush()
+        # whoever asked may have gone
+        with contextlib.suppress(StreamClosedError):
+            while piece := await asyncio.to_thread(_gather, pieces):
+                self.write(piece)
+                await self.flush()
 
     def _pieces(self, asked: str, from_ms: float, to_ms: float) -> Iterator[bytes]:
         # unpacked piece by piece: an hour of eight GPUs is more than 100 MB of text

@@ -1,5 +1,6 @@
 """History as files, each read again by what it is for."""
 
+import asyncio
 import csv
 import io
 import json
@@ -38,6 +39,23 @@ async def test_csv_has_a_row_for_each_frame(jp_fetch, connect) -> None:
     assert float(rows[-1]["host cpu_ratio"]) >= 0
     times = [float(row["time_ms"]) for row in rows]
     assert times == sorted(times)
+
+
+async def test_who_goes_away_meanwhile_is_no_error(
+    jp_fetch, jp_serverapp, connect, caplog
+) -> None:
+    await watched(connect)
+    _, writer = await asyncio.open_connection("127.0.0.1", jp_serverapp.port)
+    path = f"{jp_serverapp.base_url}{'/'.join(EXPORT)}?format=chrome"
+    writer.write(
+        f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+        f"Authorization: token {jp_serverapp.identity_provider.token}\r\n\r\n".encode()
+    )
+    await writer.drain()
+    # abort: the server is told at once, and not when it has sent everything
+    writer.transport.abort()
+    await export(jp_fetch, format="chrome")
+    assert "Uncaught exception" not in caplog.text
 
 
 async def test_jsonl_is_a_recording(jp_fetch, connect, tmp_path: Path) -> None:
