@@ -6,10 +6,9 @@ A file may come from anyone: whatever is wrong with it becomes a TraceFileError.
 from __future__ import annotations
 
 import contextlib
+from array import array
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from itertools import chain, compress
-from operator import attrgetter
 from typing import Annotated, Any, TypeVar
 
 import msgspec
@@ -21,7 +20,6 @@ from warpbook_monitors.trace.chrome_file import Args, Event, Gpu, Piece, read_pi
 from warpbook_monitors.trace.columns import (
     KINETO_CATEGORIES,
     NONE,
-    Bools,
     Category,
     Columns,
     Int32s,
@@ -47,8 +45,8 @@ _CATEGORIES = {name: int(each) for name, each in KINETO_CATEGORIES.items()} | {
     "Runtime": int(Category.API),
     "Operator": int(Category.OPERATOR),
 }
-#: between parts of a text; JSON never holds this byte as it is
-_JOIN = b"\0".join
+_OPERATORS = {name for name, at in _CATEGORIES.items() if at == Category.OPERATOR}
+_CALLS = _CATEGORIES.keys() - _OPERATORS
 _Count = Annotated[int, Meta(ge=0, le=2**40)]
 _Triple = tuple[_Count, _Count, _Count]
 
@@ -62,13 +60,13 @@ def read_chrome_trace(path: str) -> tuple[Columns, Run]:
     found = _Gathered()
     for piece in read_pieces(path):
         found.add(piece)
-        if found.count > MAX_EVENTS:
+        if len(found.operators) + len(found.calls) > MAX_EVENTS:
             raise TraceFileError(path, f"more than {MAX_EVENTS:,} events.")
-    if not found.count:
+    columns = found.columns()
+    if not len(columns):
         raise TraceFileError(
             path, "no events of torch.profiler in it; another tool wrote it."
         )
-    columns = found.columns()
     return columns, _run(columns, found)
 
 
@@ -88,28 +86,57 @@ class _Threads(dict[Any, int]):
         return number
 
 
-_NUMBERS = attrgetter("correlation", "device", "stream", "bytes", "external")
 _NO_ARGS = Args()
+#: between parts of a text; JSON never holds this byte as it is
+_JOIN = b"\0".join
+
+
+class _Events:
+    """Columns that grow: events of any kind, with what they have of times and names."""
+
+    def __init__(self) -> None:
+        self.name, self.category = array("i"), array("b")
+        self.start_us, self.duration_us = array("d"), array("d")
+        self.thread, self.external = array("q"), array("q")
+        #: of an operator what it was called with, of a kernel how it was launched
+        self.text = array("i")
+
+    def __len__(self) -> int:
+        return len(self.name)
+
+    def whole(self) -> dict[str, npt.NDArray[Any]]:
+        return {
+            name: np.frombuffer(values, values.typecode)
+            for name, values in vars(self).items()
+        }
+
+
+class _Calls(_Events):
+    """CUDA calls and what they put on the GPU."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.device, self.stream = array("q"), array("q")
+        self.correlation, self.size_bytes = array("q"), array("q")
 
 
 @dataclass
 class _Gathered:
-    """The pieces so far, each as a few arrays."""
+    """What the pieces so far hold, without Python's objects."""
 
-    count: int = 0
-    #: events whose times make no sense
-    senseless: int = 0
     base_ns: int = 0
     gpus: tuple[Gpu, ...] = ()
     rank: int | None = None
     #: when the profiler says that it recorded: start and duration in µs
     recorded: list[tuple[float, float]] = field(default_factory=list)
+    #: events whose times make no sense
+    senseless: int = 0
+    operators: _Events = field(default_factory=_Events)
+    calls: _Calls = field(default_factory=_Calls)
     names: _Places = field(default_factory=_Places)
     shapes: _Places = field(default_factory=_Places)
     operands: _Places = field(default_factory=_Places)
     threads: _Threads = field(default_factory=_Threads)
-    #: by column, the parts of it
-    parts: list[dict[str, npt.NDArray[Any]]] = field(default_factory=list)
 
     def add(self, piece: Piece) -> None:
         """Take what is of use in a piece, and let go of the rest."""
@@ -117,82 +144,87 @@ class _Gathered:
         self.gpus = piece.gpus or self.gpus
         if piece.distributed is not None:
             self.rank = piece.distributed.rank
-        records = piece.events or ()
+        records = piece.events or []
         self.recorded += [
             (each.ts, each.dur)
             for each in records
             if each.cat == "Trace" and each.dur and _make_sense(each.ts, each.dur)
         ]
-        events = [
-            each for each in records if each.cat in _CATEGORIES and each.ph == "X"
-        ]
-        if events:
-            self.parts.append(self._part(events))
-            self.count += len(self.parts[-1]["category"])
+        self._add_operators(
+            [each for each in records if each.cat in _OPERATORS and each.ph == "X"]
+        )
+        self._add_calls(
+            [each for each in records if each.cat in _CALLS and each.ph == "X"]
+        )
 
-    def _part(self, events: list[Event]) -> dict[str, npt.NDArray[Any]]:
-        args = [event.args or _NO_ARGS for event in events]
-        category = _placed(_CATEGORIES, [event.cat for event in events], np.int8)
-        thread = _placed(self.threads, [event.tid for event in events], np.int64)
-        start_us = np.array([event.ts for event in events])
-        duration_us = np.array([event.dur for event in events])
-        is_kernel = category == Category.KERNEL
-        is_operator = category == Category.OPERATOR
-        of_kernels = list(compress(args, is_kernel.tolist()))
-        of_operators = list(compress(args, is_operator.tolist()))
-        # what is written down of a launch, and of an operator's call
-        shapes = [_JOIN((a.grid, a.block, a.registers, a.shared)) for a in of_kernels]
-        operands = [_JOIN((a.dims, a.dtypes, a.scalars)) for a in of_operators]
-        numbers = np.full((len(events), 5), NONE, np.int64)
-        numbers[is_operator, 4] = [each.external for each in of_operators]
-        others = list(compress(args, (~is_operator).tolist()))
-        numbers[~is_operator] = np.fromiter(
-            chain.from_iterable(map(_NUMBERS, others)), np.int64, 5 * len(others)
-        ).reshape(-1, 5)
-        # there is no less than none
-        correlation, device, stream, size_bytes, external = np.maximum(numbers, NONE).T
-        part = {
-            "name": _placed(self.names, [event.name for event in events], np.int32),
-            "category": category,
-            "start_us": start_us,
-            "duration_us": duration_us,
-            "device": device,
-            "track": np.where(stream == NONE, thread, stream),
-            "correlation": correlation,
-            "size_bytes": size_bytes,
-            "external": external,
-            "shape": _numbered(self.shapes, shapes, is_kernel),
-            "operand": _numbered(self.operands, operands, is_operator),
-        }
-        sensible = _make_sense(start_us, duration_us)
-        if sensible.all():
-            return part
-        self.senseless += int((~sensible).sum())
-        return {name: values[sensible] for name, values in part.items()}
+    def _add_operators(self, events: list[Event]) -> None:
+        args, places = self._add_common(self.operators, events), self.operands
+        texts = [_JOIN((a.dims, a.dtypes, a.scalars)) for a in args]
+        self.operators.text.fromlist([places[text] for text in texts])
+
+    def _add_calls(self, events: list[Event]) -> None:
+        args, places = self._add_common(self.calls, events), self.shapes
+        calls = self.calls
+        calls.device.fromlist([a.device for a in args])
+        calls.stream.fromlist([a.stream for a in args])
+        calls.correlation.fromlist([a.correlation for a in args])
+        calls.size_bytes.fromlist([a.bytes for a in args])
+        texts = [_JOIN((a.grid, a.block, a.registers, a.shared)) for a in args]
+        calls.text.fromlist([places[text] for text in texts])
+
+    def _add_common(self, to: _Events, events: list[Event]) -> list[Args]:
+        names, threads = self.names, self.threads
+        args = [each.args or _NO_ARGS for each in events]
+        to.name.fromlist([names[each.name] for each in events])
+        to.category.fromlist([_CATEGORIES[each.cat] for each in events])
+        to.start_us.fromlist([each.ts for each in events])
+        to.duration_us.fromlist([each.dur for each in events])
+        to.thread.fromlist([threads[each.tid] for each in events])
+        to.external.fromlist([a.external for a in args])
+        return args
 
     def columns(self) -> Columns:
-        """Put the parts together."""
-        whole = {
-            name: np.concatenate([part[name] for part in self.parts])
-            for name in self.parts[0]
-        }
-        self.parts.clear()
-        is_kernel = whole["category"] == Category.KERNEL
+        """Put operators and calls together."""
+        operators, calls = self.operators.whole(), self.calls.whole()
+
+        def both(name: str) -> Any:
+            return np.concatenate([operators[name], calls[name]])
+
+        nothing = np.full(len(self.operators), NONE, np.int64)
+
+        def of_calls(name: str) -> Int64s:
+            # there is no less than none
+            return np.concatenate([nothing, np.maximum(calls[name], NONE)])
+
+        start_us, duration_us = both("start_us"), both("duration_us")
+        sensible = _make_sense(start_us, duration_us)
+        self.senseless = int((~sensible).sum())
+        external, stream = both("external"), of_calls("stream")
+        is_kernel = calls["category"] == Category.KERNEL
         # only operators that put a kernel on the GPU are ever modelled
-        is_linked = np.isin(whole["external"], whole["external"][is_kernel])
-        operand = np.where(is_linked, whole["operand"], NONE)
+        is_linked = np.isin(operators["external"], calls["external"][is_kernel])
+        no_shape = np.full(len(self.operators), NONE, np.int32)
+        no_operand = np.full(len(self.calls), NONE, np.int32)
+        shape = np.where(is_kernel, calls["text"], NONE)
+        operand = np.where(is_linked, operators["text"], NONE)
+        shapes, shape = _parsed(
+            self.shapes, np.concatenate([no_shape, shape])[sensible], _shape
+        )
+        operands, operand = _parsed(
+            self.operands, np.concatenate([operand, no_operand])[sensible], _operands
+        )
         return make_columns(
-            names=(tuple(self.names), whole["name"]),
-            categories=whole["category"],
-            start_ns=self.base_ns + _nanoseconds(whole["start_us"]),
-            duration_ns=_nanoseconds(whole["duration_us"]),
-            device=whole["device"],
-            track=whole["track"],
-            correlation=whole["correlation"],
-            size_bytes=whole["size_bytes"],
-            external=whole["external"],
-            shapes=_parsed(self.shapes, whole["shape"], _shape),
-            operands=_parsed(self.operands, operand, _operands),
+            names=(tuple(self.names), both("name")[sensible]),
+            categories=both("category")[sensible],
+            start_ns=self.base_ns + _nanoseconds(start_us[sensible]),
+            duration_ns=_nanoseconds(duration_us[sensible]),
+            device=of_calls("device")[sensible],
+            track=np.where(stream == NONE, both("thread"), stream)[sensible],
+            correlation=of_calls("correlation")[sensible],
+            size_bytes=of_calls("size_bytes")[sensible],
+            external=np.maximum(external, NONE)[sensible],
+            shapes=(shapes, shape),
+            operands=(operands, operand),
         )
 
 
@@ -209,17 +241,6 @@ def _make_sense(start_us: Any, duration_us: Any) -> Any:
 def _nanoseconds(us: npt.NDArray[np.float64]) -> Int64s:
     # a file gives microseconds with three decimals
     return np.rint(us * 1000).astype(np.int64)
-
-
-def _placed(places: dict[Any, Any], keys: list[Any], kind: Any) -> Any:
-    return np.fromiter(map(places.__getitem__, keys), kind, len(keys))
-
-
-def _numbered(places: _Places, texts: list[bytes], chosen: Bools) -> Int32s:
-    """Number the distinct texts of the chosen events."""
-    position = np.full(len(chosen), NONE, np.int32)
-    position[chosen] = _placed(places, texts, np.int32)
-    return position
 
 
 _T = TypeVar("_T")

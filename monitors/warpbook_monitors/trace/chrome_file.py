@@ -26,7 +26,7 @@ MAX_TRACE_BYTES = 4_000_000_000
 #: One event, and what comes before or after all of them, is no longer than this.
 MAX_PIECE_BYTES = 64_000_000
 #: small enough that what is decoded stays in the processor's cache
-PIECE_BYTES = 200_000
+PIECE_BYTES = 150_000
 #: how far from a piece's end a place to cut is looked for
 _TAIL_BYTES = 20_000
 

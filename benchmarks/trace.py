@@ -1,0 +1,127 @@
+"""A trace file's whole report, beside HolisticTraceAnalysis and torch-tb-profiler.
+
+    python benchmarks/trace.py [--repeats 5] [--write docs/benchmarks.md]
+
+The three take turns on the same files (`trace_file.py` writes them), each time in a
+fresh process of its own environment. Time is from the file to the finished report or
+tables, without imports and charts; memory is the peak of the whole process. A ratio
+compares neighbours in time, which had the same machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "extension"), str(ROOT / "monitors")]
+
+from benchmarks.report import put_section, spread  # noqa: E402
+from benchmarks.trace_file import write_trace  # noqa: E402
+
+#: the packages of each peer's environment; HTA fails with a newer pandas
+PEERS = {
+    "hta": ("HolisticTraceAnalysis==0.5.0", "pandas<3"),
+    "tb": ("torch-tb-profiler==0.4.3",),
+}
+NAMES = {
+    "warpbook": "warpbook analyze",
+    "hta": "HolisticTraceAnalysis 0.5.0, 7 analyses",
+    "tb": "torch-tb-profiler 0.4.3",
+}
+_PATIENCE_S = 1200
+
+Result = dict[str, float]
+
+
+def python(contender: str) -> Path:
+    """Give its interpreter; the first time, set its environment up."""
+    if contender == "warpbook":
+        return Path(sys.executable)
+    folder = ROOT / ".cache" / f"bench-{contender}"
+    if not (folder / "bin" / "python").exists():
+        subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+        pip = [folder / "bin" / "python", "-m", "pip", "install", "--quiet"]
+        subprocess.run([*pip, *PEERS[contender]], check=True)
+    return folder / "bin" / "python"
+
+
+def measure(contender: str, trace: Path) -> Result:
+    """Read the file once, in a process of its own."""
+    child = Path(__file__).with_name("trace_child.py")
+    done = subprocess.run(
+        [python(contender), child, contender, trace],
+        check=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        timeout=_PATIENCE_S,
+        cwd=trace.parent,
+    )
+    found: Result = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def table(runs: dict[str, list[Result]]) -> str:
+    """Time and memory of each, and how many times warpbook's."""
+    lines = [
+        "| | seconds | times warpbook's | processor s | times warpbook's | "
+        "peak MiB | warpbook's of it |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    ours = runs["warpbook"]
+    for contender, found in runs.items():
+        cells = [NAMES[contender]]
+        for key in ("seconds", "cpu_seconds"):
+            values = [each[key] for each in found]
+            ratios = [each / our[key] for each, our in zip(values, ours, strict=True)]
+            cells += [spread(values, 2), spread(ratios, 0)]
+        peaks = [each["peak_mib"] for each in found]
+        parts = [our["peak_mib"] / each for each, our in zip(peaks, ours, strict=True)]
+        cells += [spread(peaks, 0), spread(parts, 2)]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Measure in turn, and print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repeats", type=int, default=5, help="at 100,000 events")
+    parser.add_argument(
+        "--large-repeats", type=int, default=3, help="at 1,000,000 events"
+    )
+    parser.add_argument("--write", type=Path, help="put the report into this file")
+    options = parser.parse_args()
+    parts = []
+    for events, repeats in (
+        (100_000, options.repeats),
+        (1_000_000, options.large_repeats),
+    ):
+        runs: dict[str, list[Result]] = {contender: [] for contender in NAMES}
+        with tempfile.TemporaryDirectory() as folder:
+            trace = Path(folder) / "trace.json"
+            write_trace(trace, events)
+            size_mb = trace.stat().st_size / 1e6
+            for _ in range(repeats):
+                for contender, found in runs.items():
+                    found.append(measure(contender, trace))
+                    print(f"{events:,} events, {contender}: {found[-1]}", flush=True)
+        parts.append(
+            f"{events:,} events, {size_mb:.0f} MB; median (lowest to highest) of "
+            f"{repeats} runs:\n\n{table(runs)}"
+        )
+    text = "\n\n".join(parts)
+    print(text)
+    if options.write:
+        command = (
+            f"python benchmarks/trace.py --repeats {options.repeats} "
+            f"--large-repeats {options.large_repeats}"
+        )
+        put_section(options.write, "From a trace file to its report", command, text)
+
+
+if __name__ == "__main__":
+    main()
