@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import contextlib
 import re
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -75,7 +76,9 @@ class CellProfiler:
     def remove(self) -> None:
         """Undo `install`."""
         self._shell.input_transformers_cleanup.remove(self.transform)
-        self._shell.ast_transformers.remove(self)
+        with contextlib.suppress(ValueError):
+            # IPython itself drops one that raised
+            self._shell.ast_transformers.remove(self)
         self._shell.events.unregister("pre_run_cell", self.before_cell)
         self._shell.events.unregister("post_run_cell", self.after_cell)
 

@@ -149,12 +149,14 @@ def host_wait_causes(
     causes = HostWait()
     chosen = np.flatnonzero(waits > 0)
     launch = gaps.launch[chosen]
-    api_track = np.append(calls.api.track, _main_thread(calls, events))
+    main = _main_thread(calls, events)
+    api_track = np.append(calls.api.track, main)
     thread = api_track[launch]  # NONE is the last: the main thread
     for one in np.unique(thread):
         _add_causes(
             causes,
-            _Host(events, calls, int(one), run),
+            # a worker such as autograd's goes on where the main thread left off
+            _Host(events, calls, [int(one), main], run),
             gaps,
             chosen[thread == one],
             sync_of,
@@ -163,11 +165,13 @@ def host_wait_causes(
 
 
 class _Host:
-    """What one thread of the host did, as far as it was recorded."""
+    """What some threads of the host did, as far as it was recorded."""
 
-    def __init__(self, events: Columns, calls: Calls, thread: int, run: Run) -> None:
+    def __init__(
+        self, events: Columns, calls: Calls, threads: list[int], run: Run
+    ) -> None:
         api = calls.api
-        mine = np.flatnonzero(api.track == thread)
+        mine = np.flatnonzero(np.isin(api.track, threads))
         self.start_ns = run.start_ns
         self.syncs = mine[calls.waits[mine]]
         self.sync_start_ns = api.start_ns[self.syncs]
@@ -178,7 +182,7 @@ class _Host:
         self.launching = Coverage(self.launch_start_ns, self.launch_end_ns)
         self.api = Coverage(api.start_ns[mine], api.end_ns[mine])
         operators = events.where(
-            events.is_in(Category.OPERATOR) & (events.track == thread)
+            events.is_in(Category.OPERATOR) & np.isin(events.track, threads)
         )
         self.operators = Coverage(operators.start_ns, operators.end_ns)
 

@@ -145,3 +145,10 @@ def test_memory_of_each_gpu_with_fragmentation_and_retries() -> None:
     # CUDA was set up by the run itself
     assert memory_use([], [after], None)[0].allocated_change_bytes == 100
     assert (highest([3, 5]), highest([3, None]), highest([])) == (5, None, None)
+
+
+def test_a_wait_before_a_backward_pass_is_still_a_wait() -> None:
+    """Autograd launches on a thread of its own, which did not wait."""
+    found = analyse(columns([*STEPS[:8], *STEPS[-3:]]), MARKED)
+    assert found.verdict is not None and found.verdict.kind == "sync-bound"
+    assert "in aten::item on line 3" in found.verdict.sentence
