@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import statistics
+import uuid
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -83,7 +84,9 @@ class Kernel:
 
     async def begin(self, code: str) -> None:
         """Start a cell."""
-        header = {"msg_id": "m", "msg_type": "execute_request", "session": "s"}
+        # a kernel takes no message twice
+        header = {"msg_id": uuid.uuid4().hex, "msg_type": "execute_request"}
+        header |= {"session": "s"}
         header |= {"username": "", "version": "5.3", "date": "2026-01-01T00:00:00Z"}
         content = {"code": code, "silent": False, "store_history": False}
         content |= {"user_expressions": {}, "allow_stdin": False}

@@ -48,11 +48,6 @@ print(json.dumps({
 MIB = 2**20
 
 
-@pytest.fixture
-def jp_server_config() -> dict:
-    return {"ServerApp": {"jpserver_extensions": {"warpbook": True}}}
-
-
 async def output(*command: str) -> str:
     process = await asyncio.create_subprocess_exec(
         *command, stdout=asyncio.subprocess.PIPE

@@ -55,7 +55,8 @@ def item_in_a_loop() -> Cell:
 
 
 def a_wait_after_each_product() -> Cell:
-    x = torch.randn(256, 256, device="cuda")
+    # long enough that it still runs when the host comes to wait for it
+    x = torch.randn(512, 512, device="cuda")
 
     def cell() -> None:
         for _ in range(500):

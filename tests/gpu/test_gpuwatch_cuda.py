@@ -55,11 +55,6 @@ print(*(statistics.median(spent_us[name]) for name in ("before_cell", "after_cel
 QUICK = 100
 
 
-@pytest.fixture
-def jp_server_config() -> dict:
-    return {"ServerApp": {"jpserver_extensions": {"warpbook": True}}}
-
-
 async def receipt_of(title: str, seen: Frames) -> dict[str, Any]:
     """Wait for the receipt of the cell with this first line."""
     for _ in range(100):

@@ -69,11 +69,6 @@ COMPARED = {
 SECONDS = 5
 
 
-@pytest.fixture
-def jp_server_config() -> dict:
-    return {"ServerApp": {"jpserver_extensions": {"warpbook": True}}}
-
-
 async def dmon() -> dict[int, float]:
     """Mean of what nvidia-smi reads of GPU 0 in the next seconds, by metric id."""
     ids = sorted(number for number, _ in COMPARED.values())

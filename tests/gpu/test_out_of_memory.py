@@ -31,11 +31,6 @@ asked = torch.empty(int(0.8 * total), device="cuda", dtype=torch.uint8)
 """
 
 
-@pytest.fixture
-def jp_server_config() -> dict:
-    return {"ServerApp": {"jpserver_extensions": {"warpbook": True}}}
-
-
 async def fail(busy: Kernel, code: str) -> dict[str, Any]:
     """Run a cell that fails; give all that it showed, by the message's type."""
     await busy.begin(code)

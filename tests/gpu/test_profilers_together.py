@@ -31,8 +31,8 @@ with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as prof:
         launched += 20
         torch.cuda.synchronize()
         time.sleep(0.01)
-kernels = sum(e.count for e in prof.key_averages() if e.device_type.name == "CUDA"
-              and e.self_device_time_total > 0 and "sync" not in e.key.lower())
+kernels = sum(e.count for e in prof.key_averages()
+              if "gemm" in e.key or "nvjet" in e.key)
 print(launched, kernels)
 """
 MEASURED_BY_NCU = """
@@ -45,15 +45,11 @@ torch.cuda.synchronize()
 METRIC = "sm__throughput.avg.pct_of_peak_sustained_elapsed"
 
 
-@pytest.fixture
-def jp_server_config() -> dict:
-    return {"ServerApp": {"jpserver_extensions": {"warpbook": True}}}
-
-
 async def test_ncu_and_torch_profiler_and_gpm_at_once(jp_fetch, jp_ws_fetch) -> None:
     async with frames(jp_ws_fetch) as seen, kernel(jp_fetch, jp_ws_fetch) as busy:
         await busy.begin(PROFILED)
-        await asyncio.sleep(7)
+        while not seen.values("sm_active_ratio", slice(-3, None))[-1:] > [0.05]:
+            await asyncio.sleep(0.2)  # torch and the profiler are being loaded
         before = len(seen.frames)
         await asyncio.sleep(2)
         start = len(seen.frames)

@@ -40,11 +40,6 @@ RX, TX = 60, 61
 SECONDS = 5
 
 
-@pytest.fixture
-def jp_server_config() -> dict:
-    return {"ServerApp": {"jpserver_extensions": {"warpbook": True}}}
-
-
 async def dmon() -> dict[int, tuple[float, float]]:
     """Mean rx and tx in bytes/s of both GPUs over the next seconds."""
     process = await asyncio.create_subprocess_exec(
