@@ -22,6 +22,8 @@ class Table:
     rows: tuple[tuple[str, ...], ...]
     #: rows that the profile holds beyond these
     more: int = 0
+    #: the names are source code, which wants room
+    is_code: bool = False
 
 
 def sentence(profile: CellProfile) -> str:
@@ -179,7 +181,7 @@ def _lines(profile: CellProfile) -> Table:
     )
     header = ("times", "host", "kernels", "copies", "waits", "GPU idle")
     # as code is read: all of it, in its order
-    return Table("Line", header, rows)
+    return Table("Line", header, rows, is_code=True)
 
 
 def _time(milliseconds: float | None) -> str:

@@ -25,6 +25,9 @@ _STYLE = """
   width: 6.5em; }
 .warpbook-report tr > :first-child { text-align: left; width: auto;
   overflow: hidden; text-overflow: ellipsis; white-space: pre; }
+.warpbook-report .warpbook-code th, .warpbook-report .warpbook-code td {
+  width: 4.2em; padding: 1px 0.3em; }
+.warpbook-report .warpbook-code tr > :first-child { width: auto; }
 .warpbook-report td:first-child { font-family: monospace; }
 .warpbook-report table, .warpbook-report caption { font-size: inherit;
   color: inherit; }
@@ -88,8 +91,9 @@ def _table(table: Table) -> str:
     header = "".join(f"<th>{escape(name)}</th>" for name in table.header)
     rows = "".join(map(_row, table.rows))
     more = f"<caption>{table.more:,} more</caption>" if table.more else ""
+    kind = ' class="warpbook-code"' if table.is_code else ""
     return (
-        f"<table>{more}<thead><tr><th>{escape(table.title)}</th>{header}</tr></thead>"
+        f"<table{kind}>{more}<thead><tr><th>{escape(table.title)}</th>{header}</tr></thead>"
         f"<tbody>{rows}</tbody></table>"
     )
 

@@ -7,8 +7,9 @@ a permutation test of their ranks says how often chance alone would give as much
 
 from __future__ import annotations
 
+import re
 import statistics
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
@@ -25,6 +26,7 @@ _SAME_SHARE = 0.05
 #: a clock that differs by more is told
 _CLOCK_SHARE = 0.03
 _PERMUTATIONS = 4000
+_REST = re.compile(r"^\([\d,]+ others\)$")
 
 
 class Change(Struct, frozen=True):
@@ -88,24 +90,22 @@ def compare(
         clocks: of the time of each, where they are known.
     """
     earlier, later = _bare(before), _bare(after)
-    both = bool(earlier) and bool(later)
-    wall = (
-        Change("Time", statistics.median(earlier), statistics.median(later))
-        if both
-        else Change("Time with the profiler", before.wall_ms, after.wall_ms)
-    )
+    wall = _profiled(before, after)
+    if earlier and later:
+        medians = statistics.median(earlier), statistics.median(later)
+        wall = Change("Time without the profiler", *medians)
     chance = None
-    if both and min(len(earlier), len(later)) >= LEAST_RUNS:
+    if min(len(earlier), len(later)) >= LEAST_RUNS:
         chance = _chance(earlier, later)
     causes = _sorted(_causes(before, after))
     idle = [each for each in causes if each.name != _BUSY]
     paths = _aligned(
-        {row.path: (row.time_ms, row.calls) for row in before.paths},
-        {row.path: (row.time_ms, row.calls) for row in after.paths},
+        ((row.path, row.time_ms, row.calls) for row in before.paths),
+        ((row.path, row.time_ms, row.calls) for row in after.paths),
     )
     operators = _aligned(
-        {row.name: (row.self_ms, row.calls) for row in before.operators},
-        {row.name: (row.self_ms, row.calls) for row in after.operators},
+        ((row.name, row.self_ms, row.calls) for row in before.operators),
+        ((row.name, row.self_ms, row.calls) for row in after.operators),
     )
     # without a GPU the operators did the work
     parts = (*idle, *paths) if causes else operators
@@ -120,8 +120,8 @@ def compare(
         causes=causes,
         paths=paths,
         kernels=_aligned(
-            {row.name: (row.time_ms, row.calls) for row in before.kernels},
-            {row.name: (row.time_ms, row.calls) for row in after.kernels},
+            ((row.name, row.time_ms, row.calls) for row in before.kernels),
+            ((row.name, row.time_ms, row.calls) for row in after.kernels),
         ),
         operators=operators,
         clocks=clocks,
@@ -153,6 +153,18 @@ def _bare(profile: CellProfile) -> tuple[float, ...]:
     return profile.repeats.bare_ms if profile.repeats else ()
 
 
+def _profiled(before: CellProfile, after: CellProfile) -> Change:
+    """Compare the profiled runs; what the profiler took of them is nobody's change."""
+    was, now = before.metrics, after.metrics
+    if was is None or now is None:
+        return Change("Time with the profiler", before.wall_ms, after.wall_ms)
+    return Change(
+        "Time, less the profiler's own",
+        (was.window_ns - was.idle.profiler_ns) / 1e6,
+        (now.window_ns - now.idle.profiler_ns) / 1e6,
+    )
+
+
 def _chance(before: Sequence[float], after: Sequence[float]) -> float:
     """Shuffle who is who, and count how often the mean ranks are as far apart."""
     # the magics need the records above, and must not wait for NumPy
@@ -182,7 +194,6 @@ _IDLE = {
     "GPU idle: the host was in CUDA calls": "host_api_ns",
     "GPU idle: the host was in Python": "host_python_ns",
     "GPU idle: between kernels": "kernel_wait_ns",
-    "GPU idle: other": "other_ns",
 }
 
 
@@ -195,18 +206,28 @@ def _causes(before: CellProfile, after: CellProfile) -> Iterator[Change]:
         was_ns, now_ns = getattr(was.idle, field), getattr(now.idle, field)
         if was_ns or now_ns:
             yield Change(name, was_ns / 1e6, now_ns / 1e6)
+    was_ns = was.idle.other_ns - was.idle.profiler_ns
+    now_ns = now.idle.other_ns - now.idle.profiler_ns
+    if was_ns or now_ns:
+        yield Change("GPU idle: other", was_ns / 1e6, now_ns / 1e6)
 
 
-_Rows = Mapping[str, tuple[float, int]]
+_Rows = Iterable[tuple[str, float, int]]
 
 
-def _aligned(before: _Rows, after: _Rows) -> tuple[Change, ...]:
+def _aligned(before_rows: _Rows, after_rows: _Rows) -> tuple[Change, ...]:
     nothing = (None, None)
+    before, after = _by_name(before_rows), _by_name(after_rows)
     changes = []
     for name in {**before, **after}:
         was, now = before.get(name, nothing), after.get(name, nothing)
         changes.append(Change(name, was[0], now[0], was[1], now[1]))
     return _sorted(changes)
+
+
+def _by_name(rows: _Rows) -> dict[str, tuple[float, int]]:
+    # the rest that a profile adds up is so many in one and so many in the other
+    return {_REST.sub("(others)", name): (ms, calls) for name, ms, calls in rows}
 
 
 def _sorted(changes: Iterable[Change]) -> tuple[Change, ...]:
