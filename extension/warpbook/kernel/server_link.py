@@ -203,6 +203,8 @@ def _other_version(server: _Spoken) -> str:
     )
 
 
+#: understood, and refused for a reason that says itself what to do
+_NOT_SERVED = 422
 _SAME = "Install the same warpbook for the server and for this kernel."
 
 
@@ -226,6 +228,8 @@ def _spoken(body: bytes) -> _Spoken:
 
 def _refused(status: int, body: bytes) -> str:
     message = _spoken(body).message or http.client.responses.get(status, "")
+    if status == _NOT_SERVED:
+        return f"The Jupyter server refused: {message}"
     return f"The Jupyter server refused ({status}: {message}). {_SAME}"
 
 

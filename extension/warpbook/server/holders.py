@@ -139,10 +139,10 @@ class HolderWatch:
         """Give torch's figures, and forget those of kernels that are gone."""
         for kernel_id, (pid, allocators) in tuple(self._allocators.items()):
             now = self._pids.get(kernel_id)
-            if pid is None and now is not None:
-                self._allocators[kernel_id] = (now, allocators)
-            elif pid != now:
+            if kernel_id not in self._pids or pid not in (None, now):
                 del self._allocators[kernel_id]
+            else:
+                self._allocators[kernel_id] = (now, allocators)
         return {each: counted for each, (_, counted) in self._allocators.items()}
 
     def _ask(

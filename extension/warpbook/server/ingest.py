@@ -185,9 +185,13 @@ class _CellHandler(_Handler):
             if self._is_refused(body):
                 return
             run = msgspec.json.decode(body, type=CellRun)
-            check_times(run)
-        except (msgspec.MsgspecError, ValueError) as error:
+        except msgspec.MsgspecError as error:
             self._refuse(400, f"Not a cell that ran: {error}")
+            return
+        try:
+            check_times(run)
+        except ValueError as error:
+            self._refuse(422, str(error))
             return
         receipt = await self._receipts.take(run)
         self.set_header("Content-Type", "application/json")
@@ -213,7 +217,7 @@ class _WatchHandler(_Handler):
                 self._watch.turn_off(asked.kernel_id)
         except UnknownKernel:
             self._refuse(
-                400,
+                422,
                 "This server does not run that kernel, and could not tell when it "
                 "ends. Start the kernel from this server.",
             )

@@ -71,7 +71,10 @@ def check_times(run: CellRun) -> None:
         ValueError: with the reason.
     """
     if not 0 <= run.started_ms <= run.ended_ms <= time.time() * 1000 + _CLOCK_SLACK_MS:
-        raise ValueError("It ends before it starts, or has not ended yet.")
+        raise ValueError(
+            "The cell ends before it starts, or has not ended yet; if the machine's "
+            "clock was set, the next cell is right."
+        )
 
 
 class Receipts:
@@ -130,7 +133,8 @@ class Receipts:
             spans = await self._past.spans(run.started_ms, run.ended_ms, devices)
         receipts = tuple(self._on_device(run, span, holders) for span in spans)
         previous = self._previous(run)
-        line = one_line(run, receipts, previous)
+        replayed = any(device.origin == "replay" for device in devices.values())
+        line = one_line(run, receipts, previous, replayed)
         return Receipt(run, wall_ms, receipts, line, previous)
 
     def _on_device(

@@ -150,6 +150,17 @@ def test_a_server_without_receipts_is_told(shell: Any, ingest: Any) -> None:
     assert "Install the same warpbook" in told["data"]["text/plain"]
 
 
+def test_a_refusal_with_a_reason_of_its_own_gets_no_other(
+    shell: Any, ingest: Any
+) -> None:
+    ingest.status, ingest.message = 422, "This server does not run that kernel."
+    shell.run_cell("%gpuwatch on")
+    (told,) = shell.display_pub.outputs
+    assert told["data"]["text/plain"].endswith(
+        "The Jupyter server refused: This server does not run that kernel."
+    )
+
+
 def test_an_unloaded_extension_leaves_nothing_behind(shell: Any, ingest: Any) -> None:
     shell.run_cell("%gpuwatch on")
     shell.extension_manager.unload_extension("warpbook")

@@ -283,6 +283,12 @@ async def test_torchs_count_is_shown_until_the_kernel_is_another(
     assert (told["name"], told["allocated_bytes"]) == ("torch.ipynb", None)
 
 
+async def test_torchs_count_of_a_kernel_that_is_gone_is_not_kept(watch) -> None:
+    watch.note_allocators("gone before anybody looked", ())
+    await watch.read()
+    assert watch._counted() == {}
+
+
 @pytest.mark.parametrize("step_s", [-3600, 3600])
 async def test_what_nobody_watched_for_long_is_not_told_to_a_new_view(
     connect, watch, monkeypatch, step_s

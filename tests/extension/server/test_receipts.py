@@ -122,7 +122,7 @@ async def test_a_receipt_says_what_the_cell_took_and_against_the_run_before(
     assert second.previous.cell.id == "r-1"
     parts = second.line.split(" · ")
     assert parts[0] == "2.00 s"
-    assert parts[1] == "2 GPUs"
+    assert parts[1] == "2 GPUs of a REPLAY"
     assert [part.split()[0] for part in parts[2:5]] == ["SM", "tensor", "DRAM"]
     assert "16.0 GiB in use" in parts
     assert "≈ 1,600 J" in parts, "of both, and from the power"
@@ -149,6 +149,7 @@ async def test_torchs_own_peak_and_gpus_are_told(ingest, make_past) -> None:
     assert [each.span.device for each in receipt.devices] == [past.gpus[1].id]
     assert "peak 12.0 GiB" in receipt.line
     assert "GPUs" not in receipt.line
+    assert "GPU of a REPLAY" in receipt.line
 
 
 @pytest.mark.parametrize(
@@ -225,9 +226,9 @@ async def test_a_cell_that_has_just_ended_waits_for_its_readings(
         ({"protocol": 99}, 409, "install the same warpbook"),
         ({"id": "../../etc"}, 400, "id"),
         ({"title": "x" * 201}, 400, "title"),
-        ({"started_ms": 9e12}, 400, "ends before it starts"),
-        ({"started_ms": -1e300}, 400, "ends before it starts"),
-        ({"ended_ms": 4e12}, 400, "has not ended"),
+        ({"started_ms": 9e12}, 422, "ends before it starts"),
+        ({"started_ms": -1e300}, 422, "ends before it starts"),
+        ({"ended_ms": 4e12}, 422, "has not ended"),
         ({"ended_ms": None}, 400, "ended_ms"),
         ({"status": "fine"}, 400, "status"),
         ({"notebook": "n" * MAX_CELL_BYTES}, 413, "bytes"),
@@ -280,7 +281,7 @@ async def test_a_click_on_a_band_gives_a_receipt_without_the_kernel(
         return msgspec.json.decode(body, type=Receipt)
 
     receipt = await ask(2, 4, title="x" * 300)
-    assert receipt.line.startswith("2.00 s · 2 GPUs · SM 5")
+    assert receipt.line.startswith("2.00 s · 2 GPUs of a REPLAY · SM 5")
     assert receipt.cell.title == "x" * 200
     # the kernel's own is better: it knows what torch counted
     await hand_in(ingest, past.run("r-1", 2.01, 3.99))
@@ -310,7 +311,7 @@ async def test_a_wrong_question_is_refused(jp_fetch, params) -> None:
 async def test_a_kernel_that_is_not_the_servers_is_not_watched(ingest) -> None:
     asked = {"protocol": PROTOCOL_VERSION, "kernel_id": "nobody", "on": True}
     response = await ingest("/v1/watch", asked)
-    assert response.code == 400
+    assert response.code == 422
     assert "Start the kernel" in json.loads(response.body)["message"]
     assert (await ingest("/v1/watch", {**asked, "on": False})).code == 204
 
