@@ -1,24 +1,25 @@
 """What being watched costs the work on a GPU: nobody, one viewer, 64 viewers.
 
-    python benchmarks/disturbance.py [--rounds 24] [--seconds 1.5]
+    python benchmarks/disturbance.py [--pairs 45]
 
-Needs a GPU and torch. One server and one process with the work run throughout. In
-each round the work is timed under the three in random order, so that drifts of clock
-and temperature meet all of them alike. Told is the change of speed against nobody in
-the same round: the median, and the interval that holds it with 95 % (bootstrap).
+Needs a GPU and torch. One server and one process with the work run throughout. The
+viewers stay connected and take turns at taking frames and not, in random order within
+each pair, so that drifts of clock and temperature meet both alike; without a taker the
+server reads nothing. Told is the change of speed: the median over the pairs, and the
+interval that holds it with 95 % (bootstrap).
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
+import json
 import random
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -28,9 +29,11 @@ from benchmarks.machine import describe_machine  # noqa: E402
 from benchmarks.server import Server  # noqa: E402
 from benchmarks.stream import WARPBOOK, viewing  # noqa: E402
 
-VIEWERS = (0, 1, 64)
+VIEWERS = (1, 64)
+UNSUBSCRIBE = json.dumps({"type": "unsubscribe"})
 WORK = {"matmul": "bf16 matmul, 8192", "launches": "launch-bound loop"}
-SETTLE_S = 0.7
+SECONDS = 0.4
+SETTLE_S = 0.25
 
 
 class Work:
@@ -66,37 +69,37 @@ class Work:
         self._process.wait()
 
 
-@contextlib.contextmanager
-def watched(server: Server, viewers: int) -> Iterator[None]:
-    """Have so many viewers, and see that they really get frames."""
-    if not viewers:
-        # the sampler stops with its last viewer
-        time.sleep(SETTLE_S)
-        yield
-        return
-    with viewing(WARPBOOK, viewers, server) as messages:
-        time.sleep(SETTLE_S)
-        before, _ = messages()
-        yield
-        after, _ = messages()
-        if after <= before:
-            raise RuntimeError("The viewers got no frames: nothing was measured.")
-
-
-def measure(rounds: int, seconds: float) -> dict[tuple[str, int], list[float]]:
-    """Times of each work under each number of viewers, round by round."""
-    rates: dict[tuple[str, int], list[float]] = {}
+def measure(pairs: int) -> dict[tuple[str, int], list[tuple[float, float]]]:
+    """Rates of each work by number of viewers: (nobody takes frames, they do)."""
+    rates: dict[tuple[str, int], list[tuple[float, float]]] = {}
     work = Work()
     with tempfile.TemporaryDirectory() as folder:
-        with Server(Path(sys.executable), Path(folder), {}) as server:
-            for _ in range(rounds):
-                for viewers in random.sample(VIEWERS, len(VIEWERS)):
-                    with watched(server, viewers):
-                        for kind in WORK:
-                            rate = work.rate(kind, seconds)
-                            rates.setdefault((kind, viewers), []).append(rate)
+        # a connected page alone has the devices read, once a second, for the alerts
+        quiet = ("--WarpbookApp.alerts=watched",)
+        with Server(Path(sys.executable), Path(folder), {}, quiet) as server:
+            for viewers in VIEWERS:
+                with viewing(WARPBOOK, viewers, server) as say:
+                    for _ in range(pairs):
+                        for kind, pair in measured(work, say).items():
+                            rates.setdefault((kind, viewers), []).append(pair)
     work.close()
     return rates
+
+
+def measured(
+    work: Work, say: Callable[..., tuple[int, float]]
+) -> dict[str, tuple[float, float]]:
+    """One pair of each work."""
+    found: dict[str, list[float]] = {kind: [0.0, 0.0] for kind in WORK}
+    for taken in random.sample((False, True), 2):
+        before, _ = say(WARPBOOK.hello if taken else UNSUBSCRIBE)
+        time.sleep(SETTLE_S)
+        for kind in WORK:
+            found[kind][taken] = work.rate(kind, SECONDS)
+        after, _ = say()
+        if taken and after <= before:
+            raise RuntimeError("The viewers got no frames: nothing was measured.")
+    return {kind: (alone, seen) for kind, (alone, seen) in found.items()}
 
 
 def interval(changes: list[float]) -> tuple[float, float]:
@@ -107,20 +110,20 @@ def interval(changes: list[float]) -> tuple[float, float]:
     return medians[100], medians[-101]
 
 
-def report(rates: dict[tuple[str, int], list[float]]) -> str:
+def report(rates: dict[tuple[str, int], list[tuple[float, float]]]) -> str:
     """The table."""
     lines = [
         "| work | per second, nobody watching | viewers | change % (95 % interval) |",
         "|---|---|---|---|",
     ]
     for kind, name in WORK.items():
-        alone = rates[kind, 0]
-        for viewers in VIEWERS[1:]:
-            pairs = zip(rates[kind, viewers], alone, strict=True)
-            changes = [100 * (seen / unseen - 1) for seen, unseen in pairs]
+        for viewers in VIEWERS:
+            pairs = rates[kind, viewers]
+            changes = [100 * (seen / alone - 1) for alone, seen in pairs]
             low, high = interval(changes)
             lines.append(
-                f"| {name} | {statistics.median(alone):,.0f} | {viewers} "
+                f"| {name} | {statistics.median(alone for alone, _ in pairs):,.0f} "
+                f"| {viewers} "
                 f"| {statistics.median(changes):+.2f} ({low:+.2f} to {high:+.2f}) |"
             )
     return "\n".join(lines)
@@ -129,11 +132,10 @@ def report(rates: dict[tuple[str, int], list[float]]) -> str:
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=24)
-    parser.add_argument("--seconds", type=float, default=1.5)
+    parser.add_argument("--pairs", type=int, default=45)
     options = parser.parse_args()
-    rates = measure(options.rounds, options.seconds)
-    print(describe_machine(), f"{options.rounds} rounds.\n")
+    rates = measure(options.pairs)
+    print(describe_machine(), f"{options.pairs} pairs.\n")
     print(report(rates))
 
 

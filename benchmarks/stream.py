@@ -123,8 +123,11 @@ def measure(contender: Contender, viewers: int, gpus: int, seconds: float) -> Re
 @contextlib.contextmanager
 def viewing(
     contender: Contender, viewers: int, server: Server
-) -> Iterator[Callable[[], tuple[int, float]]]:
-    """Viewers in a process of their own; gives a way to ask for count and time."""
+) -> Iterator[Callable[..., tuple[int, float]]]:
+    """Viewers in a process of their own; gives a way to ask for count and time.
+
+    What it is called with is first sent to the server by every viewer.
+    """
     address = server.url.replace("http", "ws", 1)
     urls = [f"{address}{path}?token={server.token}" for path in contender.sockets]
     order = {
@@ -141,9 +144,9 @@ def viewing(
     assert load.stdin is not None and load.stdout is not None
     load.stdout.readline()
 
-    def messages() -> tuple[int, float]:
+    def messages(said: str = "") -> tuple[int, float]:
         assert load.stdin is not None and load.stdout is not None
-        load.stdin.write("\n")
+        load.stdin.write(f"{said}\n")
         load.stdin.flush()
         return int(load.stdout.readline()), time.monotonic()
 
