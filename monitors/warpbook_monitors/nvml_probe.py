@@ -7,6 +7,7 @@ costly ones once a second, what never changes once.
 
 from __future__ import annotations
 
+import logging
 import queue
 import time
 from collections.abc import Iterator
@@ -28,6 +29,8 @@ from warpbook_monitors.nvml_links import Links
 from warpbook_monitors.nvml_questions import METRICS, RETRY_NS
 from warpbook_monitors.nvml_ways import gpu_sheet
 from warpbook_monitors.source import Opened
+
+_log = logging.getLogger(__name__)
 
 Handle = Any
 
@@ -286,6 +289,12 @@ class NvmlSource:
             self._absences.append(_absence(f"GPU {index}", error.state, str(error)))
         except DeviceLost as error:
             self._absences.append(_absence(f"GPU {index}", "lost", str(error)))
+        except TimeoutError:
+            raise
+        except Exception as error:  # noqa: BLE001 - a defect here must hide no other GPU
+            _log.exception("Opening GPU %d failed.", index)
+            why = f"warpbook failed to open it: {error!r}"[:300]
+            self._absences.append(Absence(f"GPU {index}", "unknown", why))
         else:
             self._probes.append(probe)
             self._absences += probe.absences()

@@ -302,6 +302,25 @@ def test_mig_is_named_as_the_reason(stub_nvml: StubNvml) -> None:
     assert probe.device.facts["mig_mode"] == "enabled"
 
 
+def test_a_defect_in_opening_one_gpu_hides_no_other(
+    make_stub_nvml: MakeStub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_stub_nvml("h200", "h200")
+
+    class Defective(NvmlProbe):
+        def __init__(self, index: int) -> None:
+            if index == 0:
+                raise ZeroDivisionError
+            super().__init__(index)
+
+    monkeypatch.setattr("warpbook_monitors.nvml_probe.NvmlProbe", Defective)
+    opened = NvmlSource().open()
+    assert [probe.device.index for probe in opened.probes] == [1]
+    (absence,) = opened.absences
+    assert (absence.what, absence.reason) == ("GPU 0", "unknown")
+    assert "ZeroDivisionError" in absence.message
+
+
 def test_a_gpu_that_hangs_when_opened_hides_no_other(
     make_stub_nvml: MakeStub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
