@@ -255,7 +255,7 @@ def _ingest() -> Check:
         return Check(
             what,
             "absent",
-            "This shell is no kernel's; kernels get theirs from the server.",
+            "Only a notebook's kernel has it: its reports reach the dashboard that way.",
         )
     request = urllib.request.Request(
         f"{url}/v1/state", headers={"Authorization": f"Bearer {secret}"}

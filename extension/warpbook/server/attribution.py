@@ -208,8 +208,8 @@ def _notes(unknown: Sequence[GpuProcess]) -> Iterable[str]:
         )
     elif absent:
         yield (
-            f"The driver lists {_amount(absent)} whose PIDs are not here: they have "
-            "just ended, or run in a virtual machine or a container."
+            f"The driver lists {_amount(absent)} that can't be found here: just "
+            "ended, or in a virtual machine or a container."
         )
 
 

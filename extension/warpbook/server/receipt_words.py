@@ -24,15 +24,21 @@ _FIGURES = (
 
 
 def one_line(
-    run: CellRun, devices: Sequence[DeviceReceipt], previous: Receipt | None
+    run: CellRun,
+    devices: Sequence[DeviceReceipt],
+    previous: Receipt | None,
+    replayed: bool = False,
 ) -> str:
     """Say what a cell took, figures and units."""
     wall_ms = run.ended_ms - run.started_ms
     said = [units.duration(wall_ms)]
     if not devices:
         return " · ".join((*said, "no GPU is read here"))
-    if len(devices) > 1:
-        said.append(f"{len(devices)} GPUs")
+    gpus = "GPU" if len(devices) == 1 else f"{len(devices)} GPUs"
+    if replayed:
+        said.append(f"{gpus} of a REPLAY")
+    elif len(devices) > 1:
+        said.append(gpus)
     if wall_ms < SHORTEST_MS:
         said.append("too short for a reading of the GPU")
     elif not any(map(_is_read, devices)):
@@ -94,7 +100,8 @@ def _shares(devices: Sequence[DeviceReceipt], about: str) -> Iterable[str]:
         for name, label in choices:
             mean = _mean(devices, name)
             if mean is not None:
-                yield f"{label} {about}{units.share(mean)}"
+                share = units.share(mean)
+                yield f"{label} {'' if share.startswith('<') else about}{share}"
                 break
 
 
