@@ -255,7 +255,7 @@ def _ingest() -> Check:
         return Check(
             what,
             "absent",
-            "Only a notebook's kernel has it: its reports reach the dashboard that way.",
+            "Only a notebook's kernel has it, to hand its reports to the dashboard.",
         )
     request = urllib.request.Request(
         f"{url}/v1/state", headers={"Authorization": f"Bearer {secret}"}
