@@ -369,6 +369,14 @@ export interface Holders {
   readonly devices: Record<string, DeviceHolders>;
 }
 
+/** Where the host was while the GPU waited for it, and it for nothing. */
+export interface IdlePlace {
+  readonly cause: 'launching' | 'other';
+  readonly operator: string | null;
+  readonly line: number | null;
+  readonly time_ns: number;
+}
+
 /** Why the device was idle; the three sum to window - busy. */
 export interface IdleSplit {
   readonly host_wait_ns: number;
@@ -500,6 +508,7 @@ export interface Metrics {
   readonly synchronizations: number;
   readonly synchronization_ns: number;
   readonly sync_points: SyncTotal[];
+  readonly idle_places: IdlePlace[];
   readonly copies: CopyTotal[];
   readonly kernel_work: KernelWork[];
   readonly flops: number | null;

@@ -102,6 +102,18 @@ class SyncTotal(Struct, frozen=True):
     stall_ns: int
 
 
+class IdlePlace(Struct, frozen=True):
+    """Where the host was while the GPU waited for it, and it for nothing."""
+
+    #: it launched one thing after another, or did other work
+    cause: Literal["launching", "other"]
+    #: the outermost operator; None is Python or other code
+    operator: str | None
+    #: of the cell's source, where lines were asked for
+    line: int | None
+    time_ns: int
+
+
 class Metrics(Struct, frozen=True):
     """One window of one process."""
 
@@ -134,6 +146,8 @@ class Metrics(Struct, frozen=True):
     synchronizations: int
     synchronization_ns: int
     sync_points: tuple[SyncTotal, ...]
+    #: the longest of each cause
+    idle_places: tuple[IdlePlace, ...]
     copies: tuple[CopyTotal, ...]
     #: what limits the kernels, the longest first
     kernel_work: tuple[KernelWork, ...]

@@ -127,7 +127,8 @@ def _host_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
         idle.host_launching_ns,
         f"The GPU idled {share.format(idle.host_launching_ns / window_ns)} while the "
         f"host launched {metrics.launches:,} pieces of work one by one, "
-        f"{_time(round(metrics.launch.cost_median_ns or 0))} a launch.",
+        f"{_time(round(metrics.launch.cost_median_ns or 0))} a launch"
+        f"{_mostly(metrics, 'launching')}.",
         "Launch less: torch.compile, a CUDA graph, or larger batches.",
     )
     other = idle.host_operator_ns + idle.host_api_ns + idle.host_python_ns
@@ -142,10 +143,24 @@ def _host_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
         other,
         other,
         f"The GPU idled {share.format(other / window_ns)} while the host did other "
-        f"work, most of it {where} ({_time(parts[where])}).",
+        f"work, most of it {where} ({_time(parts[where])})"
+        f"{_mostly(metrics, 'other')}.",
         "Move that work off the path: load data in workers, prepare the next batch "
         "while the GPU works, or warm up what is compiled or set up once.",
     )
+
+
+def _mostly(metrics: Metrics, cause: str) -> str:
+    """Name the place where most of it was, if there is one."""
+    places = [each for each in metrics.idle_places if each.cause == cause]
+    if not places:
+        return ""
+    first = places[0]
+    if first.time_ns < _CLEAR_SHARE * sum(each.time_ns for each in places):
+        return ""
+    operator = "" if first.operator is None else f" in {first.operator}"
+    line = "" if first.line is None else f" on line {first.line}"
+    return f", mostly{operator}{line}" if operator or line else ""
 
 
 def _place(sync: SyncTotal) -> str:

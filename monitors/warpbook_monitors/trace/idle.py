@@ -140,28 +140,37 @@ class HostWait:
     python_ns: int = 0
 
 
-def host_wait_causes(
-    events: Columns, gaps: Gaps, calls: Calls, run: Run
-) -> tuple[HostWait, Int64s]:
-    """Give the causes, and for each gap the wait call that it began in, or NONE."""
+@dataclass(frozen=True)
+class GapCauses:
+    """What the host did in each gap."""
+
+    total: HostWait
+    #: the thread that launched what ended the gap
+    thread: Int64s
+    #: position in `Calls.api` of the wait that the gap began in, or NONE
+    sync: Int64s
+    #: the host launched one thing after another
+    launching: Bools
+
+
+def host_wait_causes(events: Columns, gaps: Gaps, calls: Calls, run: Run) -> GapCauses:
+    """Say what the host did while the GPU waited for it."""
     waits = gaps.host_wait_ns()
-    sync_of = np.full(len(waits), NONE, np.int64)
-    causes = HostWait()
-    chosen = np.flatnonzero(waits > 0)
-    launch = gaps.launch[chosen]
     main = _main_thread(calls, events)
-    api_track = np.append(calls.api.track, main)
-    thread = api_track[launch]  # NONE is the last: the main thread
-    for one in np.unique(thread):
-        _add_causes(
-            causes,
-            # a worker such as autograd's goes on where the main thread left off
-            _Host(events, calls, [int(one), main], run),
-            gaps,
-            chosen[thread == one],
-            sync_of,
-        )
-    return causes, sync_of
+    # of NONE, which is the last, the main thread
+    thread = np.append(calls.api.track, main)[gaps.launch]
+    causes = GapCauses(
+        HostWait(),
+        thread,
+        np.full(len(waits), NONE, np.int64),
+        np.zeros(len(waits), np.bool_),
+    )
+    chosen = np.flatnonzero(waits > 0)
+    for one in np.unique(thread[chosen]):
+        # a worker such as autograd's goes on where the main thread left off
+        host = _Host(events, calls, [int(one), main], run)
+        _add_causes(causes, host, gaps, chosen[thread[chosen] == one])
+    return causes
 
 
 class _Host:
@@ -194,22 +203,22 @@ class _Host:
         return launch_ns - earlier
 
 
-def _add_causes(
-    causes: HostWait, host: _Host, gaps: Gaps, mine: Int64s, sync_of: Int64s
-) -> None:
+def _add_causes(causes: GapCauses, host: _Host, gaps: Gaps, mine: Int64s) -> None:
+    total = causes.total
     start, end = gaps.start_ns[mine], gaps.end_ns[mine]
     waits = gaps.host_wait_ns()[mine]
     begun_in = _covering(host.sync_start_ns, host.sync_end_ns, start)
     is_sync = begun_in != NONE
-    sync_of[mine[is_sync]] = host.syncs[begun_in[is_sync]]
+    causes.sync[mine[is_sync]] = host.syncs[begun_in[is_sync]]
     # the launch that ends a gap is the first to begin in it; none ends the last gap
     place = np.searchsorted(host.launch_start_ns, start)
     launch_ns = np.append(host.launch_start_ns, np.iinfo(np.int64).max)[place]
     launched = launch_ns <= end
     pause = host.idle_before_ns(np.minimum(launch_ns, end))
     is_launching = ~is_sync & launched & (pause < LAUNCHING_NS)
-    causes.synchronize_ns += int(waits[is_sync].sum())
-    causes.launching_ns += int(waits[is_launching].sum())
+    causes.launching[mine[is_launching]] = True
+    total.synchronize_ns += int(waits[is_sync].sum())
+    total.launching_ns += int(waits[is_launching].sum())
     rest = ~is_sync & ~is_launching
     span = start[rest], end[rest]
     left = waits[rest]
@@ -217,10 +226,10 @@ def _add_causes(
     api = np.minimum(host.api.within_ns(*span), left) - launching
     in_either = np.maximum(host.operators.within_ns(*span), launching + api)
     operator = np.minimum(in_either, left) - launching - api
-    causes.launching_ns += int(launching.sum())
-    causes.api_ns += int(api.sum())
-    causes.operator_ns += int(operator.sum())
-    causes.python_ns += int((left - launching - api - operator).sum())
+    total.launching_ns += int(launching.sum())
+    total.api_ns += int(api.sum())
+    total.operator_ns += int(operator.sum())
+    total.python_ns += int((left - launching - api - operator).sum())
 
 
 def _covering(start_ns: Int64s, end_ns: Int64s, at_ns: Int64s) -> Int64s:

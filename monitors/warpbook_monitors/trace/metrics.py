@@ -7,13 +7,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-from warpbook_monitors.trace.calls import Calls, find_calls, launch_of
+from warpbook_monitors.trace.calls import find_calls, launch_of
 from warpbook_monitors.trace.columns import (
     NONE,
     Bools,
     Category,
     Columns,
-    Int64s,
     groups,
 )
 from warpbook_monitors.trace.figures import (
@@ -21,11 +20,11 @@ from warpbook_monitors.trace.figures import (
     IdleSplit,
     Metrics,
     StreamIdle,
-    SyncTotal,
 )
 from warpbook_monitors.trace.flops import model
 from warpbook_monitors.trace.idle import (
     Gaps,
+    HostWait,
     device_gaps,
     host_wait_causes,
     stream_gaps,
@@ -39,6 +38,7 @@ from warpbook_monitors.trace.kernels import (
 )
 from warpbook_monitors.trace.launch_times import launch_times
 from warpbook_monitors.trace.paths import Paths
+from warpbook_monitors.trace.places import Places
 from warpbook_monitors.trace.run import Run
 
 _COPY = re.compile(r"(?:Memcpy )?(\w+) \((\w+) -> (\w+)\)")
@@ -68,7 +68,8 @@ def measure(events: Columns, run: Run, paths: Paths | None = None) -> Metrics:
     communication_ns = union_ns(communication.start_ns, communication.end_ns)
     copy_ns = union_ns(copies.start_ns, copies.end_ns)
     gaps = device_gaps(events, on_gpu, launch, calls, run)
-    idle, syncs = _idle(events, gaps, calls, run, paths or Paths(events))
+    causes = host_wait_causes(events, gaps, calls, run)
+    places = Places(gaps, causes, calls, run.marks, paths or Paths(events))
     tensor_ns, unknown_ns = _tensor_core_time(kernels)
     kernel_time_ns = int(kernels.duration_ns.sum())
     plain_waits = calls.waits & ~calls.blocking_copies
@@ -84,7 +85,7 @@ def measure(events: Columns, run: Run, paths: Paths | None = None) -> Metrics:
         copy_compute_overlap_ns=both_copy,
         exposed_communication_ns=communication_ns - both_comm,
         exposed_copy_ns=copy_ns - both_copy,
-        idle=idle,
+        idle=_idle(gaps, causes.total),
         streams=tuple(
             StreamIdle(
                 each.device,
@@ -105,7 +106,8 @@ def measure(events: Columns, run: Run, paths: Paths | None = None) -> Metrics:
         occupancy_share=_occupancy(kernels, run),
         synchronizations=int(plain_waits.sum()),
         synchronization_ns=int(calls.api.duration_ns[plain_waits].sum()),
-        sync_points=syncs,
+        sync_points=places.sync_points(),
+        idle_places=places.idle_places(),
         copies=_copies(copies),
         kernel_work=kernel_work(events, kernels, run, union_ns(*in_compute)),
         flops=flops,
@@ -123,16 +125,13 @@ def _by_name(events: Columns, tell: Callable[[str], bool]) -> Bools:
     return told[events.name] if len(events.names) else np.zeros(0, np.bool_)
 
 
-def _idle(
-    events: Columns, gaps: Gaps, calls: Calls, run: Run, paths: Paths
-) -> tuple[IdleSplit, tuple[SyncTotal, ...]]:
-    causes, sync_of = host_wait_causes(events, gaps, calls, run)
+def _idle(gaps: Gaps, causes: HostWait) -> IdleSplit:
     waits = gaps.host_wait_ns()
     length = gaps.length_ns
     # the profiler's part of a gap is nobody's wait, whichever kind the gap is
     kernel_wait = np.where(gaps.kernel_wait, length - gaps.profiler_ns, 0)
     host_wait_ns, kernel_wait_ns = int(waits.sum()), int(kernel_wait.sum())
-    split = IdleSplit(
+    return IdleSplit(
         host_wait_ns=host_wait_ns,
         kernel_wait_ns=kernel_wait_ns,
         other_ns=int(length.sum()) - host_wait_ns - kernel_wait_ns,
@@ -143,42 +142,6 @@ def _idle(
         host_api_ns=causes.api_ns,
         host_python_ns=causes.python_ns,
     )
-    api = calls.api
-    stall = np.zeros(len(api), np.int64)
-    known = sync_of != NONE
-    np.add.at(stall, sync_of[known], waits[known])
-    return split, _sync_points(api, stall, calls, run, paths)
-
-
-def _sync_points(
-    api: Columns, stall_ns: Int64s, calls: Calls, run: Run, paths: Paths
-) -> tuple[SyncTotal, ...]:
-    rows = np.flatnonzero(calls.waits)
-    path = paths.at(api.track[rows], api.start_ns[rows])
-    line = np.full(len(rows), NONE, np.int64)
-    if run.marks is not None:
-        line = run.marks.line_at(api.start_ns[rows])
-    first, group = groups(api.name[rows], path, line)
-    totals = []
-    for number, one in enumerate(first):
-        mine = rows[group == number]
-        totals.append(
-            SyncTotal(
-                api.names[api.name[rows[one]]],
-                _operator(paths.names(int(path[one]))),
-                None if line[one] == NONE else int(line[one]),
-                len(mine),
-                int(api.duration_ns[mine].sum()),
-                int(stall_ns[mine].sum()),
-            )
-        )
-    totals.sort(key=lambda each: (-each.stall_ns, -each.time_ns))
-    return tuple(totals)
-
-
-def _operator(path: tuple[str, ...]) -> str | None:
-    """Give the outermost operator; a person's own annotations have no namespace."""
-    return next((name for name in path if "::" in name), None)
 
 
 def _tensor_core_time(kernels: Columns) -> tuple[int, int]:

@@ -152,3 +152,33 @@ def test_a_wait_before_a_backward_pass_is_still_a_wait() -> None:
     found = analyse(columns([*STEPS[:8], *STEPS[-3:]]), MARKED)
     assert found.verdict is not None and found.verdict.kind == "sync-bound"
     assert "in aten::item on line 3" in found.verdict.sentence
+
+
+def test_slow_launches_are_told_with_their_operator_and_line() -> None:
+    marks = make_marks([2, 3], [0, 100])
+    steps = [
+        each
+        for n in range(10)
+        for each in (
+            Event("aten::add", Category.OPERATOR, 1000 + n * 90_000, 80_000),
+            launch(n, 2000 + n * 90_000),
+            kernel(n, 3000 + n * 90_000),
+        )
+    ]
+    run = dataclasses.replace(GPU, marks=marks)
+    found = analyse(columns(steps), run)
+    assert found.verdict is not None and found.verdict.kind == "launch-bound"
+    assert "a launch, mostly in aten::add on line 3." in found.verdict.sentence
+    assert found.metrics is not None
+    (place, *_) = found.metrics.idle_places
+    assert (place.cause, place.operator, place.line) == ("launching", "aten::add", 3)
+
+
+def test_python_that_holds_the_gpu_up_is_told_with_its_line() -> None:
+    marks = make_marks([2, 3], [0, 3000])
+    events = [launch(1, 1000), kernel(1, 2000), launch(2, 900_000), kernel(2, 901_000)]
+    found = analyse(columns(events), dataclasses.replace(GPU, marks=marks))
+    assert found.verdict is not None and found.verdict.kind == "host-bound"
+    assert "in Python or other code (998 µs), mostly on line 3." in (
+        found.verdict.sentence
+    )
