@@ -68,6 +68,7 @@ export class HoldersOfDevice {
 function rest(held: {
   readonly holders: readonly Holder[];
   readonly unattributed_bytes: number | null;
+  readonly notes: readonly string[];
 }): string {
   const words: string[] = [];
   const more = held.holders.length - MOST_HOLDERS;
@@ -75,11 +76,12 @@ function rest(held: {
     words.push(`And ${more} more.`);
   }
   if (held.unattributed_bytes === null) {
-    words.push('Whether others hold more is not known.');
+    const known = held.holders.length > 0;
+    words.push(known ? 'Whether others hold more is not known.' : 'Not known.');
   } else if (held.unattributed_bytes > 0) {
     const bytes = text(held.unattributed_bytes, 'bytes');
     words.push(`${bytes} held by nobody that is listed.`);
-  } else if (held.holders.length === 0) {
+  } else if (held.holders.length === 0 && held.notes.length === 0) {
     words.push('Nobody holds memory.');
   }
   return words.join(' ');
