@@ -36,7 +36,7 @@ _FIRST_LINE = re.compile(r"%%gpuprof(?=\s|$)(.*)")
 #: by this name the loop around a repeated cell finds its runs, while it runs
 _RUNS_NAME = "__warpbook_runs__"
 #: the newest profiles of so many cells are kept, to compare the next run with
-_MOST_PREVIOUS = 100
+_MOST_PREVIOUS = 20
 
 
 @dataclass
@@ -46,6 +46,8 @@ class Session:
     options: Options
     title: str
     cell_id: str | None
+    #: tells the cell's next run; a frontend that gives no ids runs the same source
+    key: str
     runs: Runs
     #: the cell's statements are yet to be marked, or to be put in a loop
     is_unprepared: bool
@@ -63,7 +65,7 @@ class CellProfiler:
         #: the source of the outermost cell that runs now
         self._running: str | None = None
         self._session: Session | None = None
-        #: by cell id
+        #: by the cell's key
         self._previous: OrderedDict[str, Profile] = OrderedDict()
 
     def install(self) -> None:
@@ -188,11 +190,11 @@ class CellProfiler:
             session.cell_id,
             getattr(result, "execution_count", None),
         )
-        previous = self._previous.get(session.cell_id or "")
+        previous = self._previous.get(session.key)
         profile = self._delivery.deliver(session.runs, session.options, ran, previous)
-        if isinstance(profile, Profile) and session.cell_id and ran.status == "ok":
-            self._previous[session.cell_id] = profile
-            self._previous.move_to_end(session.cell_id)
+        if isinstance(profile, Profile) and ran.status == "ok":
+            self._previous[session.key] = profile
+            self._previous.move_to_end(session.key)
             while len(self._previous) > _MOST_PREVIOUS:
                 self._previous.popitem(last=False)
 
@@ -226,4 +228,5 @@ def _begin(
     runs = Runs(options.warm_ups, options.repeats, options.memory, source)
     if runs.count == 1:
         runs.again()
-    return Session(options, title, cell_id, runs, is_unprepared=True)
+    key = cell_id or "\n".join(source[1:])
+    return Session(options, title, cell_id, key, runs, is_unprepared=True)

@@ -57,7 +57,8 @@ def headline(profile: CellProfile) -> list[tuple[str, str]]:
 def _times(profile: CellProfile) -> list[tuple[str, str]]:
     repeats = profile.repeats
     if repeats is None:
-        return [("Time", units.duration(profile.wall_ms))]
+        said = f"{units.duration(profile.wall_ms)} with the profiler at work"
+        return [("Time", said)]
     runs = repeats.warm_ups + len(repeats.bare_ms) + len(repeats.profiled_ms)
     return [
         ("Time", f"{_fastest(repeats.bare_ms)} without the profiler"),

@@ -77,7 +77,7 @@ def _of_one(device: int, was: Counts, now: Counts, rise: int | None) -> MemoryUs
     if rise is not None:
         peak = max(peak or 0, was.get(allocated, 0) + rise)
     peak_reserved = _risen(was, now, _RESERVED)
-    if peak_reserved is None and not change("num_device_free"):
+    if peak_reserved is None and not change(_driver_count("free", now)):
         # nothing was given back, so it only grew
         peak_reserved = now[reserved]
     return MemoryUse(
@@ -93,8 +93,18 @@ def _of_one(device: int, was: Counts, now: Counts, rise: int | None) -> MemoryUs
         ),
         # the run may have had torch count from zero
         retries=max(change("num_alloc_retries"), 0),
-        driver_allocations=max(change("num_device_alloc"), 0),
+        driver_allocations=max(change(_driver_count("alloc", now)), 0),
     )
+
+
+def _driver_count(what: str, counts: Counts) -> str:
+    """Name the count of requests to the driver; before torch 2.5 segments stand for it.
+
+    Segments that expand are only in the newer one.
+    """
+    newer = f"num_device_{what}"
+    older = {"alloc": "segment.all.allocated", "free": "segment.all.freed"}
+    return newer if newer in counts else older[what]
 
 
 def _risen(was: Counts, now: Counts, name: str) -> int | None:

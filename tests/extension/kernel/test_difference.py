@@ -109,3 +109,9 @@ def test_a_cell_is_compared_with_its_run_before(shell: Any) -> None:
     shell.display_pub.outputs.clear()
     run(shell, "%%gpuprof", "1 / 0", cell_id="cell-1")
     assert "Against its run before" not in shown(shell)
+    # a frontend that gives no ids
+    run(shell, "%%gpuprof -q", "x = 1")
+    run(shell, "%%gpuprof", "x = 2")
+    assert "Against its run before" not in shown(shell)
+    run(shell, "%%gpuprof", "x = 1")
+    assert "Against its run before" in shown(shell)

@@ -142,6 +142,11 @@ def test_memory_of_each_gpu_with_fragmentation_and_retries() -> None:
     (only,) = memory_use([idle, idle], [idle, after], None)
     assert (only.device, only.fragmentation_share, only.retries) == (1, 0.25, 2)
     assert only.driver_allocations == 3
+    older = {
+        name: value for name, value in after.items() if "num_device" not in name
+    } | {"segment.all.allocated": 6, "segment.all.freed": 2}
+    (only,) = memory_use([idle], [older], None)
+    assert only.driver_allocations == 6
     # CUDA was set up by the run itself
     assert memory_use([], [after], None)[0].allocated_change_bytes == 100
     assert (highest([3, 5]), highest([3, None]), highest([])) == (5, None, None)
