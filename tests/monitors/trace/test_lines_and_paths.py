@@ -1,7 +1,9 @@
 """Which operator and which line of the cell each figure belongs to."""
 
 import dataclasses
+import random
 
+import numpy as np
 import pytest
 
 from tests.monitors.trace.test_analysis import GPU, Event, columns, kernel, launch
@@ -9,7 +11,9 @@ from warpbook_monitors.trace.analysis import MAX_ROWS, analyse
 from warpbook_monitors.trace.columns import Category
 from warpbook_monitors.trace.lines import by_line, make_marks
 from warpbook_monitors.trace.memory import highest, memory_use
+from warpbook_monitors.trace.paths import Paths
 
+THREAD = 5
 MARKED = dataclasses.replace(GPU, marks=make_marks([2, 3, 2], [0, 1000, 500_000]))
 #: two steps that launch on line 2, a wait in .item() on line 3, work on another thread
 STEPS = (
@@ -187,3 +191,33 @@ def test_python_that_holds_the_gpu_up_is_told_with_its_line() -> None:
     assert "in Python or other code (998 µs), mostly on line 3." in (
         found.verdict.sentence
     )
+
+
+def nested(draw: random.Random, start: int, end: int, depth: int) -> list[Event]:
+    """Operators within a span that enclose one another, with gaps between."""
+    found, at = [], start
+    while depth and at < end - 10:
+        begin = draw.randint(at, end - 5)
+        stop = draw.randint(begin + 1, end)
+        name = draw.choice("abc")
+        found.append(Event(name, Category.OPERATOR, begin, stop - begin, track=THREAD))
+        found += nested(draw, begin, stop, depth - 1)
+        at = stop + draw.randint(0, 20)
+    return found
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_paths_agree_with_a_search_through_all_operators(seed: int) -> None:
+    draw = random.Random(seed)
+    events = columns(nested(draw, 0, 3000, 4))
+    paths = Paths(events)
+    moments = np.array(sorted(draw.sample(range(3100), 400)), np.int64)
+    found = paths.at(np.full(len(moments), THREAD), moments)
+    for moment, path in zip(moments, found, strict=True):
+        # by start, a longer one before those within it
+        over = (events.start_ns <= moment) & (events.end_ns > moment)
+        names = tuple(events.names[at] for at in events.name[over])
+        if moment not in set(events.end_ns.tolist()):
+            assert paths.names(int(path)) == names
+    other = paths.at(np.array([99]), np.array([10]))
+    assert other.tolist() == [-1]
