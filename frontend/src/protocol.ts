@@ -404,6 +404,7 @@ export interface KernelWork {
   readonly time_ns: number;
   readonly kernels: number;
   readonly of_ceiling: number | null;
+  readonly of_measured: number | null;
 }
 
 /** One row of the timeline: a stream of a GPU, or what a host thread called. */

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from warpbook import __version__
-from warpbook.cli import agent, analyze, doctor, record, up
+from warpbook.cli import agent, analyze, doctor, limits, record, up
 from warpbook.cli.errors import CommandError
 from warpbook_monitors.errors import MonitorError
 
@@ -20,7 +20,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(metavar="command", required=True)
-    for command in (up, doctor, record, agent, analyze):
+    for command in (up, doctor, record, agent, analyze, limits):
         command.add_command(commands)
     return parser
 

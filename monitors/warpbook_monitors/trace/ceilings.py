@@ -13,7 +13,7 @@ class Ceilings(NamedTuple):
     """Of one GPU, per second."""
 
     memory_bytes_per_s: float
-    #: by torch's dtype name; FP32 without TF32
+    #: by torch's dtype name, and "tf32", which is "float" on the tensor cores
     flops_per_s: dict[str, float]
 
 
@@ -24,6 +24,7 @@ def _sheet(
     flops = {
         "double": fp64 * 1e12,
         "float": fp32 * 1e12,
+        "tf32": half / 2 * 1e12,
         "c10::Half": half * 1e12,
         "c10::BFloat16": half * 1e12,
     }

@@ -29,6 +29,7 @@ from warpbook_monitors.trace.columns import (
     make_columns,
 )
 from warpbook_monitors.trace.errors import TraceFileError
+from warpbook_monitors.trace.limits import measured_ceilings
 from warpbook_monitors.trace.run import GpuLimits, Run
 
 #: More events are refused: they would take some two GB.
@@ -341,4 +342,5 @@ def _limits(gpu: Gpu) -> GpuLimits:
         gpu.threads,
         gpu.registers,
         gpu.shared,
+        measured_ceilings(gpu.name),
     )

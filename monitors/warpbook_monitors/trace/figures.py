@@ -44,8 +44,10 @@ class KernelWork(Struct, frozen=True):
     bound: str
     time_ns: int
     kernels: int
-    #: time at the ceiling over time taken, of those whose work is known
+    #: time at the datasheet's ceiling over time taken, of those whose work is known
     of_ceiling: float | None
+    #: the same at the ceiling that `warpbook limits` measured here
+    of_measured: float | None = None
 
 
 class IdleSplit(Struct, frozen=True):

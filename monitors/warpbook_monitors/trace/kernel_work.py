@@ -8,7 +8,6 @@ what the launch and torch's own kernels tell is used; a kernel of somebody's own
 
 from __future__ import annotations
 
-import math
 import re
 from typing import NamedTuple
 
@@ -48,8 +47,34 @@ _POINTWISE = re.compile(r"at::native::|triton_(poi|red|per)_|cub::|thrust::")
 
 class _Modelled(NamedTuple):
     bound: str
-    #: at the ceiling
+    #: at the datasheet's ceiling, and at the one that was measured here
     least_ns: float | None
+    measured_ns: float | None = None
+
+
+class _Sums:
+    """All kernels with the same limit."""
+
+    def __init__(self) -> None:
+        self.time_ns, self.kernels = 0.0, 0
+        self._least = [0.0, 0.0]
+        self._known = [0.0, 0.0]
+
+    def add(self, found: _Modelled, time_ns: float, kernels: int) -> None:
+        """Add kernels that are alike."""
+        self.time_ns += time_ns
+        self.kernels += kernels
+        for at, least_ns in enumerate((found.least_ns, found.measured_ns)):
+            if least_ns is not None:
+                self._least[at] += least_ns * kernels
+                self._known[at] += time_ns
+
+    def ratios(self) -> list[float | None]:
+        """Time at the ceiling over time taken: the datasheet's, and the measured."""
+        return [
+            least / known if known else None
+            for least, known in zip(self._least, self._known, strict=True)
+        ]
 
 
 def kernel_work(
@@ -66,7 +91,7 @@ def kernel_work(
     )
     times = np.bincount(group, kernels.duration_ns, minlength=len(first))
     counts = np.bincount(group, minlength=len(first))
-    limits: dict[str, list[float]] = {}
+    limits: dict[str, _Sums] = {}
     for number, row in enumerate(first):
         name, shape, device = kernels.name[row], kernels.shape[row], kernels.device[row]
         op, called = operator[row], operand[row]
@@ -78,27 +103,20 @@ def kernel_work(
             kernels.shapes[shape] if shape != NONE else None,
             gpu,
             (events.names[op], events.operands[called]) if called != NONE else None,
-            times[number] / counts[number],
+            float(times[number] / counts[number]),
         )
-        time_ns, count, least_ns, known_ns = limits.setdefault(
-            found.bound, [0.0, 0, 0.0, 0.0]
+        limits.setdefault(found.bound, _Sums()).add(
+            found, float(times[number]), int(counts[number])
         )
-        known = found.least_ns is not None
-        limits[found.bound] = [
-            time_ns + times[number],
-            count + counts[number],
-            least_ns + (found.least_ns or 0.0) * counts[number],
-            known_ns + (times[number] if known else 0.0),
-        ]
-    total = sum(time_ns for time_ns, *_ in limits.values())
+    total = sum(sums.time_ns for sums in limits.values())
     work = [
         KernelWork(
             bound,
-            round(time_ns * compute_ns / total),
-            int(count),
-            float(least_ns / known_ns) if known_ns else None,
+            round(sums.time_ns * compute_ns / total),
+            sums.kernels,
+            *sums.ratios(),
         )
-        for bound, (time_ns, count, least_ns, known_ns) in limits.items()
+        for bound, sums in limits.items()
         if total
     ]
     return tuple(sorted(work, key=lambda each: -each.time_ns))
@@ -125,6 +143,25 @@ def _operands_of(events: Columns, kernels: Columns) -> tuple[Int64s, Int64s]:
     )
 
 
+class _Need(NamedTuple):
+    """What a kernel's operator has to do at least."""
+
+    size_bytes: int
+    flops: int = 0
+    #: in `Ceilings.flops_per_s`, and the unit's name
+    peak: str = ""
+    unit: str = ""
+
+    def memory_ns(self, best: Ceilings) -> float:
+        """Time that its traffic takes at the ceiling."""
+        return self.size_bytes / best.memory_bytes_per_s * 1e9
+
+    def compute_ns(self, best: Ceilings) -> float | None:
+        """Time that its arithmetic takes; None where the ceiling is not known."""
+        peak = best.flops_per_s.get(self.peak)
+        return None if peak is None else self.flops / peak * 1e9
+
+
 def _limit(
     name: str,
     shape: KernelShape | None,
@@ -132,9 +169,8 @@ def _limit(
     called: tuple[str, Operands] | None,
     time_ns: float,
 ) -> _Modelled:
-    sheet = ceilings(gpu.name) if gpu is not None else None
-    if called is not None and sheet is not None:
-        found = _by_roofline(name, called, sheet, time_ns)
+    if called is not None and gpu is not None:
+        found = _by_roofline(name, called, gpu, time_ns)
         if found is not None:
             return found
     if shape is not None and gpu is not None and gpu.sm_count:
@@ -144,28 +180,43 @@ def _limit(
 
 
 def _by_roofline(
-    name: str, called: tuple[str, Operands], sheet: Ceilings, time_ns: float
+    name: str, called: tuple[str, Operands], gpu: GpuLimits, time_ns: float
 ) -> _Modelled | None:
+    sheet, measured = ceilings(gpu.name), gpu.measured
+    # a chip that no datasheet here is of may have been measured
+    best = sheet or measured
+    need = _need(name, called)
+    if best is None or need is None:
+        return None
+    in_memory_ns = need.memory_ns(best)
+    if not need.unit and (
+        in_memory_ns < _MOVING_SHARE * time_ns or uses_tensor_cores(name)
+    ):
+        return None
+    moves = in_memory_ns > (need.compute_ns(best) or 0.0)
+    least = [
+        None if of is None else need.memory_ns(of) if moves else need.compute_ns(of)
+        for of in (sheet, measured)
+    ]
+    return _Modelled(
+        MEMORY if moves else need.unit,
+        *(None if each is None else min(each, time_ns) for each in least),
+    )
+
+
+def _need(name: str, called: tuple[str, Operands]) -> _Need | None:
     operator, operands = called
     work = model(operator, operands)
     if work is None:
         moved = least_bytes(operands)
-        at_least_ns = moved / sheet.memory_bytes_per_s * 1e9 if moved else 0.0
-        if at_least_ns >= _MOVING_SHARE * time_ns and not uses_tensor_cores(name):
-            return _Modelled(MEMORY, min(at_least_ns, time_ns))
-        return None
+        return _Need(moved) if moved else None
     on_tensor = bool(uses_tensor_cores(name))
-    dtype = work.dtype
-    peak = sheet.flops_per_s.get(dtype, math.inf)
-    if dtype == "float" and on_tensor:
-        # TF32 does half of what bf16 does
-        peak = sheet.flops_per_s["c10::BFloat16"] / 2
-    compute_ns = work.flops / peak * 1e9
-    memory_ns = (work.size_bytes or 0) / sheet.memory_bytes_per_s * 1e9
-    if memory_ns > compute_ns:
-        return _Modelled(MEMORY, min(memory_ns, time_ns))
-    unit = TENSOR if on_tensor else FP64 if dtype == "double" else FP32
-    return _Modelled(unit, min(compute_ns, time_ns))
+    return _Need(
+        work.size_bytes or 0,
+        work.flops,
+        "tf32" if work.dtype == "float" and on_tensor else work.dtype,
+        TENSOR if on_tensor else FP64 if work.dtype == "double" else FP32,
+    )
 
 
 def _by_name(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Records what a cell does, with torch's own profiler; the only importer of torch.
+"""Records what a cell does, with torch's own profiler.
 
 The raw events are read from the profiler's memory. torch's `events()` and
 `key_averages()` are never called: they take 40-70 µs per event.
@@ -31,6 +31,7 @@ from warpbook_monitors.trace.columns import (
     make_columns,
 )
 from warpbook_monitors.trace.errors import CaptureFailed, ProfilerBusy
+from warpbook_monitors.trace.limits import measured_ceilings
 from warpbook_monitors.trace.memory import Counts, highest, memory_use
 from warpbook_monitors.trace.run import GpuLimits, Run
 
@@ -273,6 +274,7 @@ def _limits() -> tuple[GpuLimits, ...]:
                 getattr(told, "max_threads_per_multi_processor", None),
                 getattr(told, "regs_per_multiprocessor", None),
                 getattr(told, "shared_memory_per_multiprocessor", None),
+                measured_ceilings(told.name),
             )
         )
     return tuple(found)

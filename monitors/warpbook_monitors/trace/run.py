@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from warpbook_monitors.trace.ceilings import Ceilings
 from warpbook_monitors.trace.memory import MemoryUse
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ class GpuLimits:
     threads_per_sm: int | None = None
     registers_per_sm: int | None = None
     shared_memory_per_sm_bytes: int | None = None
+    #: what a GPU of this name was measured to reach here, by `warpbook limits`
+    measured: Ceilings | None = None
 
 
 @dataclass(frozen=True)

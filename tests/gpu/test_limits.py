@@ -1,0 +1,76 @@
+"""`warpbook limits` on a real GPU, against its datasheet; prints what it found.
+
+pytest -m gpu -s tests/gpu/test_limits.py
+"""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from warpbook_monitors.trace.ceilings import ceilings
+from warpbook_monitors.trace.limits import measured_ceilings
+
+pytestmark = pytest.mark.gpu
+
+
+@pytest.fixture(autouse=True)
+def data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+
+
+def limits(*options: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "warpbook.cli.main", "limits", *options],
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    return done.stdout
+
+
+def measured(*options: str) -> list[dict[str, Any]]:
+    told: list[dict[str, Any]] = json.loads(limits("--json", *options))["limits"]
+    return told
+
+
+def test_what_is_measured_is_near_the_datasheet_and_kept() -> None:
+    first = measured()
+    print("\n" + limits())
+    assert len(first) == torch.cuda.device_count()
+    for found in first:
+        assert found["gpu"] == torch.cuda.get_device_name(0)
+        sheet = ceilings(found["gpu"])
+        assert sheet is not None, "a GPU whose datasheet is not in ceilings.py"
+        assert 0.6 < found["memory_bytes_per_s"] / sheet.memory_bytes_per_s < 1.05
+        for name, rate in found["flops_per_s"].items():
+            assert 0.3 < rate / sheet.flops_per_s[name] < 1.1, name
+        assert found["flops_per_s"]["c10::Half"] > found["flops_per_s"]["float"]
+        assert 1e9 < found["host_to_device_bytes_per_s"] < 1e12
+        assert 1e9 < found["device_to_host_bytes_per_s"] < 1e12
+        assert 500 < found["launch_ns"] < found["round_trip_ns"] < 1e6
+    assert measured() == first
+    again = measured("--again")
+    assert again[0]["measured_ms"] > first[0]["measured_ms"]
+    reached = measured_ceilings(first[0]["gpu"])
+    assert reached is not None
+    assert reached.memory_bytes_per_s == pytest.approx(
+        first[0]["memory_bytes_per_s"], rel=0.1
+    )
+
+
+def test_the_uuid_is_the_drivers() -> None:
+    listed = subprocess.run(
+        ["nvidia-smi", "--query-gpu=uuid,driver_version", "--format=csv,noheader"],
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+    ).stdout.splitlines()
+    uuids, drivers = zip(*(line.split(", ") for line in listed), strict=True)
+    for found in measured():
+        assert found["uuid"] in uuids
+        assert found["driver"] in drivers
