@@ -14,6 +14,7 @@ from typing import Literal
 from msgspec import Struct
 
 from warpbook_monitors.frames import Device, Frame
+from warpbook_monitors.link_speeds import nvlink_bytes_per_s, pcie_bytes_per_s
 
 Kind = Literal[
     "idle",
@@ -38,12 +39,6 @@ LINK_BOUND_RATIO = 0.4
 WAITING_RATIO = 0.3
 #: NVML counts a moment with any kernel; so often there always was one
 ALWAYS_RATIO = 0.9
-
-#: bytes per second and lane, one direction, after line coding (PCI-SIG base spec)
-_PCIE_LANE_BYTES_PER_S = {3: 0.985e9, 4: 1.969e9, 5: 3.938e9, 6: 7.563e9}
-#: bytes per second and link, one direction, by compute capability: NVLink 3 and 4
-#: have 25e9, NVLink 5 has 50e9 (NVIDIA's architecture papers)
-_NVLINK_BYTES_PER_S = {"8": 25e9, "9": 25e9, "10": 50e9}
 
 
 class Verdict(Struct, frozen=True):
@@ -169,22 +164,20 @@ def _instance(means: Mapping[str, float]) -> Verdict:
 def _communication(
     device: Device, means: Mapping[str, float], sm_active: float
 ) -> Verdict | None:
-    links = device.facts.get("nvlink_count")
-    generation = str(device.facts.get("compute_capability", "")).split(".")[0]
-    per_link = _NVLINK_BYTES_PER_S.get(generation)
-    if not isinstance(links, int) or links == 0 or per_link is None:
+    most = nvlink_bytes_per_s(device)
+    if most is None:
         return None
     rate = max(
         means.get("nvlink_rx_bytes_per_s", 0.0), means.get("nvlink_tx_bytes_per_s", 0.0)
     )
-    share = rate / (links * per_link)
+    share = rate / most
     if share < LINK_BOUND_RATIO or sm_active > BOUND_RATIO:
         return None
     return Verdict(
         "communication_bound",
         "The GPUs spend the time exchanging data. Overlap it with computing, send "
         "less (bf16 gradients, larger buckets), or use fewer GPUs.",
-        f"NVLink at {_percent(share)} of {links} links, above "
+        f"NVLink at {_percent(share)} of {device.facts['nvlink_count']} links, above "
         f"{_percent(LINK_BOUND_RATIO)}, with SM active {_percent(sm_active)}",
     )
 
@@ -238,13 +231,12 @@ def _unit(means: Mapping[str, float]) -> Verdict | None:
 def _copy(
     device: Device, means: Mapping[str, float], sm_active: float
 ) -> Verdict | None:
-    lane = _PCIE_LANE_BYTES_PER_S.get(_whole(device.facts.get("pcie_generation")))
-    width = _whole(device.facts.get("pcie_width"))
-    if lane is None or width == 0 or sm_active > WAITING_RATIO:
+    most = pcie_bytes_per_s(device)
+    if most is None or sm_active > WAITING_RATIO:
         return None
     into = means.get("pcie_rx_bytes_per_s", 0.0)
     out = means.get("pcie_tx_bytes_per_s", 0.0)
-    share = max(into, out) / (lane * width)
+    share = max(into, out) / most
     if share < LINK_BOUND_RATIO:
         return None
     direction = "to the GPU" if into >= out else "to the host"
@@ -253,7 +245,7 @@ def _copy(
         f"Copies {direction} over PCIe take the time. Overlap them with computing "
         "(pinned memory, non_blocking, a stream of their own), or copy less.",
         f"PCIe at {_percent(share)} of generation "
-        f"{device.facts.get('pcie_generation')} x{width}, above "
+        f"{device.facts['pcie_generation']} x{device.facts['pcie_width']}, above "
         f"{_percent(LINK_BOUND_RATIO)}, with SM active {_percent(sm_active)}",
     )
 
@@ -303,10 +295,6 @@ def _means(
         if values and metric.state == "ok":
             means[metric.name] = sum(values) / len(values)
     return means
-
-
-def _whole(fact: str | float | int | None) -> int:
-    return fact if isinstance(fact, int) else 0
 
 
 def _percent(ratio: float) -> str:

@@ -116,7 +116,11 @@ def test_too_few_readings_are_not_judged(rows) -> None:
     assert judge(gpu, rows).kind == "unknown"
 
 
-def test_a_link_of_unknown_speed_is_not_judged_by_it() -> None:
-    device = msgspec.structs.replace(RECORDING.hello.devices[0], facts={})
+@pytest.mark.parametrize("capability", [None, "8.6"])
+def test_a_link_of_unknown_speed_is_not_judged_by_it(capability) -> None:
+    # NVLinks of workstation cards are slower than an A100's
+    known = RECORDING.hello.devices[0]
+    facts = {**known.facts, "compute_capability": capability} if capability else {}
+    device = msgspec.structs.replace(known, facts=facts)
     rows = [f.readings[0].values for f in RECORDING.frames if f.label == "all-reduce"]
     assert judge(device, rows).kind == "unknown"

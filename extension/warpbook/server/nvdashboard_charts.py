@@ -11,12 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from warpbook.protocol import Device, Frame
-
-#: bytes per second of one lane in one direction, by generation (PCI-SIG, after coding)
-_LANE_BYTES_PER_S = {1: 250e6, 2: 500e6, 3: 985e6, 4: 1969e6, 5: 3938e6, 6: 7563e6}
-
-#: bytes per second of one NVLink in one direction, by compute capability (data sheets)
-_NVLINK_BYTES_PER_S = {"7.0": 25e9, "8.0": 25e9, "9.0": 25e9, "10.0": 50e9}
+from warpbook_monitors.link_speeds import nvlink_bytes_per_s, pcie_bytes_per_s
 
 Values = Mapping[str, float | None]
 Sample = dict[str, Any]
@@ -118,22 +113,16 @@ def gpu_resource(now: Now) -> Sample:
 
 def pci_stats(now: Now) -> Sample:
     """PCIe in bytes per second, beside what the first GPU's link could do."""
-    generation, width = now.fact("pcie_generation"), now.fact("pcie_width")
-    lane = _LANE_BYTES_PER_S.get(int(generation[0] or 0)) if generation else None
     return {
         "pci_tx": now.each("pcie_tx_bytes_per_s"),
         "pci_rx": now.each("pcie_rx_bytes_per_s"),
-        "max_rxtx_tp": _times(lane, width[0]) if width and width[0] else None,
+        "max_rxtx_tp": pcie_bytes_per_s(now.gpus[0][0]) if now.gpus else None,
     }
 
 
 def nvlink_throughput(now: Now) -> Sample:
     """NVLink in bytes per second, at every rate, beside what the links could do."""
-    most = [
-        _NVLINK_BYTES_PER_S.get(str(device.facts.get("compute_capability")), 0) * count
-        for (device, _), count in zip(now.gpus, now.fact("nvlink_count"), strict=True)
-        if count
-    ]
+    most = [nvlink_bytes_per_s(device) or 0 for device, _ in now.gpus]
     return {
         "nvlink_rx": now.each("nvlink_rx_bytes_per_s"),
         "nvlink_tx": now.each("nvlink_tx_bytes_per_s"),
