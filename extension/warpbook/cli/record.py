@@ -16,6 +16,7 @@ from warpbook import __version__
 from warpbook.cli.errors import CommandError
 from warpbook_monitors.frames import PROTOCOL_VERSION, Hello
 from warpbook_monitors.open_sources import live_sources
+from warpbook_monitors.plain_text import joined
 from warpbook_monitors.recording import RecordingWriter
 from warpbook_monitors.sampler import BASE_RATE_HZ, Message, Sampler
 
@@ -85,7 +86,7 @@ def run(asked: argparse.Namespace) -> int:
         sampler.close()
     what = ", ".join(f"GPU {gpu.index} {gpu.name}" for gpu in gpus) or "the host alone"
     size_kb = asked.file.stat().st_size / 1000
-    print(f"Recorded {frames} frames in {seconds:.1f} s of {what}.")
+    print(joined([f"Recorded {frames} frames in {seconds:.1f} s of {what}."]))
     print(f"{asked.file}: {size_kb:.0f} kB")
     if gpus:
         print(f"Play it: warpbook up --replay {asked.file}")

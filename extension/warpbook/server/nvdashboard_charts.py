@@ -13,6 +13,9 @@ from typing import Any
 from warpbook.protocol import Device, Frame
 from warpbook_monitors.link_speeds import nvlink_bytes_per_s, pcie_bytes_per_s
 
+#: the slowest that a chart may be fed is once in ten seconds
+_HOLE_S = 15.0
+
 Values = Mapping[str, float | None]
 Sample = dict[str, Any]
 
@@ -68,8 +71,10 @@ class HostBytes:
         """Count what went since the frame before."""
         elapsed_s = (now.time_ms - (self._last_ms or now.time_ms)) / 1000
         self._last_ms = now.time_ms
+        if not 0 <= elapsed_s <= _HOLE_S:
+            return  # nobody watched, or the clock was set
         for name, rate in self._RATES.items():
-            self.total[name] += round((now.host.get(rate) or 0) * max(elapsed_s, 0))
+            self.total[name] += round((now.host.get(rate) or 0) * elapsed_s)
 
 
 def gpu_utilization(now: Now) -> Sample:

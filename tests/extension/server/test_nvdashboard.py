@@ -13,6 +13,8 @@ from tornado.httpclient import HTTPClientError
 
 from tests.programs import ROOT, environment, free_port, running, wait_for
 from tests.stub_nvml import LOST, NO_PERMISSION, NOT_SUPPORTED, StubNvml
+from warpbook.server.nvdashboard_charts import HostBytes, Now
+from warpbook_monitors.frames import Device, Frame, Metric, Reading
 
 CHARTS = {
     "gpu_utilization": {"gpu_utilization"},
@@ -125,6 +127,16 @@ async def test_a_gpu_that_hides_its_memory_bends_no_share(show, stub: StubNvml) 
     total = (await (await show("gpu_usage")).receive())["total_memory"][0]
     share = 100 * (70 << 30) / total
     assert resource["gpu_memory_total"] == pytest.approx(share, abs=0.01)
+
+
+def test_traffic_is_not_made_up_for_a_time_that_nobody_watched() -> None:
+    metric = Metric("disk_read_bytes_per_s", "bytes_per_s", "Disk read")
+    host = Device("host", "host", "host", None, "live", (metric,))
+    counted = HostBytes()
+    for time_ms in (1e12, 1e12 + 1000, 1e12 + 3.6e6, 1e12 + 3.601e6, 1e12):
+        frame = Frame(0, time_ms, (Reading(0, "ok", (500.0,)),))
+        counted.add(Now(frame, [host]))
+    assert counted.total["disk_read"] == 1000
 
 
 @pytest.mark.parametrize("period", [100, 1000])
