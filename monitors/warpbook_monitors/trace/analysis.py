@@ -266,20 +266,21 @@ def _path_rows(paths: Paths, on_gpu: Columns, calls: Calls) -> tuple[PathRow, ..
     found, group = np.unique(path, return_inverse=True)
     count = np.bincount(group, minlength=len(found))
     time_ms = np.bincount(group, on_gpu.duration_ns[known], minlength=len(found)) / 1e6
-    order = np.argsort(-time_ms, kind="stable")
+    names = [_PATH_STEP.join(paths.names(int(each))) for each in found]
     rows = [
-        PathRow(
-            _PATH_STEP.join(paths.names(int(found[at])))[:_MAX_PATH_LENGTH]
-            or "(no operator)",
-            int(count[at]),
-            float(time_ms[at]),
-        )
-        for at in order[: MAX_ROWS - 1]
+        PathRow(name[:_MAX_PATH_LENGTH] or "(no operator)", int(calls), float(time))
+        for name, calls, time in zip(names, count, time_ms, strict=True)
     ]
-    rest = order[MAX_ROWS - 1 :]
-    if len(rest):
-        name = f"({len(rest):,} others)"
-        rows.append(PathRow(name, int(count[rest].sum()), float(time_ms[rest].sum())))
+    rows.sort(key=lambda each: (-each.time_ms, each.path))
+    if len(rows) > MAX_ROWS:
+        rest = rows[MAX_ROWS - 1 :]
+        rows[MAX_ROWS - 1 :] = [
+            PathRow(
+                f"({len(rest):,} others)",
+                sum(each.calls for each in rest),
+                sum(each.time_ms for each in rest),
+            )
+        ]
     return tuple(rows)
 
 

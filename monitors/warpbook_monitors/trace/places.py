@@ -59,7 +59,15 @@ class Places:
                     int(stall_ns[mine].sum()),
                 )
             )
-        totals.sort(key=lambda each: (-each.stall_ns, -each.time_ns))
+        totals.sort(
+            key=lambda each: (
+                -each.stall_ns,
+                -each.time_ns,
+                each.name,
+                each.operator or "",
+                each.line or 0,
+            )
+        )
         return tuple(totals)
 
     def idle_places(self) -> tuple[IdlePlace, ...]:
@@ -87,9 +95,11 @@ class Places:
         for one, sum_ns in zip(first, sums_ns, strict=True):
             place = self._operator(int(path[one])), _known(line[one])
             totals[place] = totals.get(place, 0) + int(sum_ns)
-        most = sorted(totals.items(), key=lambda each: -each[1])[:_MOST_PLACES]
-        for (operator, at_line), time_ns in most:
-            yield IdlePlace(cause, operator, at_line, time_ns)
+        found = [IdlePlace(cause, *place, time_ns) for place, time_ns in totals.items()]
+        found.sort(
+            key=lambda each: (-each.time_ns, each.operator or "", each.line or 0)
+        )
+        yield from found[:_MOST_PLACES]
 
     def _line(self, at_ns: Int64s) -> Int64s:
         if self._marks is None:
