@@ -211,6 +211,10 @@ class AlertsCollector(Collector):
         """Read from `alerting` at each scrape."""
         self._alerting = alerting
 
+    def describe(self) -> Iterable[GaugeMetricFamily]:
+        """Nothing: several servers of one process register beside one another."""
+        return []
+
     def collect(self) -> Iterable[GaugeMetricFamily]:
         """Give 1 for each rule and device of which an alert holds."""
         family = GaugeMetricFamily(
