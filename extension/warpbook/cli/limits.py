@@ -70,9 +70,9 @@ def _limits(again: bool) -> tuple[Limits, ...]:
     except msgspec.MsgspecError:
         said = done.stderr.decode(errors="replace").strip().splitlines()
         last = said[-1] if said else f"it ended with status {done.returncode}"
-        raise CommandError(f"the limits could not be measured: {last}") from None
+        raise CommandError(f"no limits were measured: {last}") from None
     if answer.problem is not None:
-        raise CommandError(f"there is nothing to measure: {answer.problem}")
+        raise CommandError(f"no limits were measured: {answer.problem}")
     return answer.limits
 
 

@@ -20,6 +20,9 @@ from warpbook_monitors.trace.limits import Answer, Limits, load, save
 
 _MIB = 2**20
 _COPY_BYTES = 1024 * _MIB
+#: less would stay in the chip's cache
+_LEAST_COPY_BYTES = 256 * _MIB
+_IDLE_PERCENT = 5
 _LARGEST_SIDE = 8192
 #: a product should take no longer, so that a small GPU is done in time
 _PRODUCT_S = 0.05
@@ -28,6 +31,10 @@ _TURN_S = 0.03
 _LAUNCHES = 2000
 
 Product = Callable[[], object]
+
+
+class _NotNow(Exception):
+    """A GPU that can't be measured as things are; the message says what to do."""
 
 
 def main(again: bool) -> Answer:
@@ -44,12 +51,11 @@ def main(again: bool) -> Answer:
         if limits is None:
             try:
                 limits = _measure(index, uuid, driver)
-            except torch.OutOfMemoryError:
-                return Answer(
-                    problem=f"GPU {index} has no memory left to measure with. Stop "
-                    "what uses it, then ask again."
-                )
-            save(limits)
+                save(limits)
+            except _NotNow as reason:
+                return Answer(problem=f"GPU {index} {reason}")
+            except OSError as problem:
+                return Answer(problem=f"they can't be kept: {problem}.")
         found.append(limits)
     return Answer(tuple(found))
 
@@ -62,7 +68,11 @@ def _driver() -> str | None:
 
 
 def _measure(index: int, uuid: str, driver: str | None) -> Limits:
+    if _is_busy(uuid):
+        raise _NotNow("is in use. Let that end first: it would count as the limit.")
     with torch.cuda.device(index), torch.inference_mode():
+        if torch.cuda.mem_get_info()[0] < 8 * _LEAST_COPY_BYTES:
+            raise _NotNow("has too little free memory. Stop what holds it.")
         memory, to_device, to_host = _copies()
         return Limits(
             uuid=uuid,
@@ -77,6 +87,14 @@ def _measure(index: int, uuid: str, driver: str | None) -> Limits:
             launch_ns=_launch_ns(),
             round_trip_ns=_round_trip_ns(),
         )
+
+
+def _is_busy(uuid: str) -> bool:
+    try:
+        gpu = call("nvmlDeviceGetHandleByUUID", uuid)
+        return int(call("nvmlDeviceGetUtilizationRates", gpu).gpu) > _IDLE_PERCENT
+    except MonitorError:
+        return False  # it does not tell
 
 
 def _copies() -> tuple[float, float, float]:
@@ -111,8 +129,8 @@ def _products() -> dict[str, float]:
         torch.set_float32_matmul_precision("high" if name == "tf32" else "highest")
         try:
             found[name] = _flops_per_s(make)
-        except torch.OutOfMemoryError:
-            raise
+        except torch.cuda.OutOfMemoryError:
+            raise _NotNow("ran out of memory. Stop what holds it.") from None
         except RuntimeError:
             continue  # this torch has no such product for this chip
     torch.set_float32_matmul_precision(before)
