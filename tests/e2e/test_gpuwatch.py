@@ -32,7 +32,10 @@ def test_every_cell_of_a_whole_run_has_its_line_and_the_next_run_compares(
     work, *quick = wait_for("all receipts", lines)
     # the recording's GPU is never at rest for so long
     assert work.startswith("1.5") and " J" in work
-    assert all("too short for a reading" in line for line in quick)
+    others = [line for line in quick if "too short for a reading" not in line]
+    # on a busy machine some take long enough for a reading
+    assert len(others) < QUICK, others
+    assert not any("No receipts" in line for line in others)
 
     expect(page.output(1).locator(".warpbook-receipt")).to_have_text(work)
     page.run(1)
