@@ -27,7 +27,13 @@ from IPython.core.magic_arguments import magic_arguments, parse_argstring
 from warpbook.kernel.cell import cell_status, cell_title
 from warpbook.kernel.delivery import Delivery, Ran
 from warpbook.kernel.gpuprof_options import Options, arguments, checked
-from warpbook.kernel.gpuprof_source import marked, repeated, run_line, split_line
+from warpbook.kernel.gpuprof_source import (
+    joined,
+    marked,
+    repeated,
+    run_line,
+    split_line,
+)
 from warpbook.kernel.profile import Profile
 from warpbook.kernel.runs import Runs
 from warpbook.kernel.server_link import ServerLink
@@ -97,17 +103,23 @@ class CellProfiler:
         return [f"# {lines[0]}", *lines[1:]]
 
     def visit(self, tree: ast.Module) -> ast.Module:
-        """Put a cell that is to be repeated in its loop; IPython calls this."""
+        """Mark a cell's lines, and put a cell in its loop; IPython calls this."""
         session = self._session
         if session is None or not session.is_unprepared:
             return tree
         session.is_unprepared = False
-        setattr(builtins, _RUNS_NAME, session.runs)
-        if session.options.lines:
+        runs, options = session.runs, session.options
+        if runs.count == 1 and not options.lines:
+            return tree
+        setattr(builtins, _RUNS_NAME, runs)
+        if options.lines:
             tree = marked(tree, f"{_RUNS_NAME}.at")
-        if session.runs.count > 1:
-            tree = repeated(tree, f"{_RUNS_NAME}.again()")
-        return tree
+        if self._shell.ast_node_interactivity != "all":
+            tree = joined(tree)
+        if runs.count == 1:
+            runs.again()
+            return tree
+        return repeated(tree, f"{_RUNS_NAME}.again()")
 
     def before_cell(self, info: Any) -> None:
         """Start to profile if the cell asks for it."""
@@ -159,6 +171,8 @@ class CellProfiler:
         if not code:
             raise UsageError("%gpuprof wants code after its options: %gpuprof f(x)")
         once = run_line(self._shell, code)
+        if options.lines:
+            raise UsageError("--lines is for the lines of a cell: use %%gpuprof.")
         session = self._session = _begin(options, [code], cell_title([code]))
         session.is_unprepared = False
         session.is_nested = True
@@ -226,7 +240,8 @@ def _begin(
 ) -> Session:
     """Start to record; if that fails, the code runs and the report says why."""
     runs = Runs(options.warm_ups, options.repeats, options.memory, source)
-    if runs.count == 1:
+    # else it starts later: to prepare the source is no part of what it takes
+    if runs.count == 1 and not options.lines:
         runs.again()
     key = cell_id or "\n".join(source[1:])
     return Session(options, title, cell_id, key, runs, is_unprepared=True)

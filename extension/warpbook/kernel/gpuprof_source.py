@@ -28,6 +28,23 @@ def repeated(tree: ast.Module, condition: str) -> ast.Module:
     return tree
 
 
+def joined(tree: ast.Module) -> ast.Module:
+    """Make one statement of all but the last, whose value IPython shows.
+
+    IPython compiles each statement of a cell by itself as it comes to it. That takes
+    longer than many a statement, is no part of a run in a loop, and would be charged to
+    the line before.
+    """
+    first = [each for each in tree.body[:-1] if _is_future(each)]
+    middle = [each for each in tree.body[:-1] if not _is_future(each)]
+    if middle:
+        whole = ast.If(ast.Constant(True), middle, [])
+        ast.copy_location(whole.test, middle[0])
+        first.append(ast.copy_location(whole, middle[0]))
+    tree.body = [*first, *tree.body[-1:]]
+    return tree
+
+
 def marked(tree: ast.Module, mark: str) -> ast.Module:
     """Have a cell say which line it comes to, before each of its statements.
 
@@ -36,7 +53,7 @@ def marked(tree: ast.Module, mark: str) -> ast.Module:
 
     Args:
         tree: the cell.
-        mark: the name of what is called with each line's number.
+        mark: "name.method" of what is called with each line's number.
     """
     tree.body = _marked(tree.body, mark, None)
     return tree
@@ -76,10 +93,10 @@ def _blocks(statement: ast.stmt) -> Iterator[list[ast.stmt]]:
 
 
 def _mark(statement: ast.stmt, mark: str) -> ast.stmt:
-    call = ast.parse(f"{mark}({statement.lineno})").body[0]
-    for node in ast.walk(call):
-        ast.copy_location(node, statement)
-    return call
+    runs, _, at = mark.partition(".")
+    function = ast.Attribute(ast.Name(runs, ast.Load()), at, ast.Load())
+    call = ast.Call(function, [ast.Constant(statement.lineno)], [])
+    return ast.fix_missing_locations(ast.copy_location(ast.Expr(call), statement))
 
 
 def _is_future(statement: ast.stmt) -> bool:

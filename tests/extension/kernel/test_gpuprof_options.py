@@ -171,6 +171,8 @@ def test_the_line_magic_raises_what_the_code_raises(shell: Any, ingest: Any) -> 
     assert isinstance(result.error_in_exec, ZeroDivisionError)
     assert ingest.reports[0].status == "error"
     assert isinstance(run(shell, "%gpuprof -q").error_in_exec, UsageError)
+    result = run(shell, "%gpuprof --lines 1 + 1")
+    assert "use %%gpuprof" in str(result.error_in_exec)
     result = run(shell, "%%gpuprof -q", "%gpuprof 1 + 1")
     assert "being profiled" in str(result.error_in_exec)
 
@@ -229,3 +231,22 @@ def test_lines_of_an_exception_and_of_await_are_right(shell: Any) -> None:
     )
     assert result.result == 1
     assert {row.line: row.times for row in shell.user_ns["p"].lines}[4] == 2
+
+
+def test_lines_leave_what_is_shown_as_it_is(
+    shell: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cell = ("%%gpuprof -q --lines -o p", "from __future__ import annotations", "1", "2")
+    run(shell, *cell)
+    assert capsys.readouterr().out.endswith("]: 2\n")
+    assert {row.line for row in shell.user_ns["p"].lines} == {3, 4}
+    shell.ast_node_interactivity = "all"
+    run(shell, *cell)
+    assert [line[-3:] for line in capsys.readouterr().out.split("\n") if line] == [
+        ": 1",
+        ": 2",
+    ]
+    shell.ast_node_interactivity = "last_expr_or_assign"
+    run(shell, "%%gpuprof -q --lines", "a = 1", "b = 7")
+    assert capsys.readouterr().out.endswith("]: 7\n")
+    run(shell, "%%gpuprof -q --lines", "# nothing")
