@@ -5,7 +5,8 @@
 The three take turns on the same files (`trace_file.py` writes them), each time in a
 fresh process of its own environment. Time is from the file to the finished report or
 tables, without imports and charts; memory is the peak of the whole process. A ratio
-compares neighbours in time, which had the same machine.
+compares neighbours in time, which had the same machine; the processor's time is the
+surer one where others use the machine too.
 """
 
 from __future__ import annotations
