@@ -71,18 +71,17 @@ export function text(value: number | null | undefined, unit: Unit): string {
   return name ? `${digits}\u00a0${name}` : digits;
 }
 
-/** Give used and total in one unit: "12.3/140 GiB". */
+/** Give used and total in the total's unit: "12.3/140 GiB". */
 export function usedOfTotal(
   used: number | null | undefined,
   total: number
 ): string {
-  const whole = quantity(total, 'bytes');
-  const step = total / Number(whole.digits);
+  const { digits, unit } = quantity(total, 'bytes');
   const part =
     used === null || used === undefined || !Number.isFinite(used)
       ? NONE
-      : (used / step).toFixed(1);
-  return `${part}/${whole.digits}\u00a0${whole.unit}`;
+      : threeFigures(used / 1024 ** BINARY.indexOf(unit));
+  return `${part}/${digits}\u00a0${unit}`;
 }
 
 /** Give a duration in the unit that suits it. */

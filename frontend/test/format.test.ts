@@ -16,6 +16,11 @@ test('values have the units that people expect', () => {
     seen(usedOfTotal(12.34 * 2 ** 30, 140.4 * 2 ** 30)),
     '12.3/140 GiB'
   );
+  // the same as where it stands alone, though the total is rounded
+  assert.equal(
+    seen(usedOfTotal(79.8 * 2 ** 30, 140.4 * 2 ** 30)),
+    '79.8/140 GiB'
+  );
 });
 
 test('nothing known is a dash, not a zero', () => {
