@@ -4,6 +4,7 @@ import { Widget } from '@lumino/widgets';
 import { activityOf, hasGpm } from './activity';
 import { h } from './dom';
 import { clip, text, usedOfTotal } from './format';
+import { gpusAndInstances, instancesOf } from './instances';
 import type { Device } from './protocol';
 import type { Stream } from './shared';
 import { deviceLabel, replayWords, stateName } from './words';
@@ -88,22 +89,26 @@ export class StatusItem extends Widget {
     if (phase !== 'open') {
       return [[{ text: 'GPU: disconnected' }], why];
     }
-    const gpus = store.devices.filter(({ kind }) => kind === 'gpu');
+    const gpus = gpusAndInstances(store.devices);
     if (gpus.length === 0) {
       const reason = store.absences[0]?.message ?? 'This server sees no GPU.';
       return [[{ text: 'No GPU' }], clip(reason)];
     }
     const compact = gpus.length >= COMPACT_FROM;
-    const pieces = gpus.flatMap((gpu, index) => [
+    // of a GPU that is split, its instances tell what runs
+    const shown = gpus.filter(gpu => instancesOf(gpu, gpus).length === 0);
+    const pieces = shown.flatMap((gpu, index) => [
       { text: index === 0 ? '' : compact ? ' · ' : '  |  ' },
+      { text: gpu.kind === 'mig' ? `${deviceLabel(gpu, gpus)} ` : '' },
       ...(compact ? this.shortLine(gpu) : this.line(gpu))
     ]);
     if (compact) {
-      pieces.unshift({ text: `${gpus.length} GPUs, SM: ` });
+      const count = gpus.filter(({ kind }) => kind === 'gpu').length;
+      pieces.unshift({ text: `${count} GPU${count === 1 ? '' : 's'}, SM: ` });
     }
     const details = gpus.map(gpu => {
       const words = this.line(gpu).map(piece => piece.text);
-      return `${deviceLabel(gpu)}: ${words.join('')}`;
+      return `${deviceLabel(gpu, gpus)}: ${words.join('')}`;
     });
     if (store.replay !== null) {
       pieces.unshift({ text: 'Replay: ' });
@@ -117,7 +122,8 @@ export class StatusItem extends Widget {
     const { state, why } = store.latest(gpu);
     if (state !== 'ok') {
       const reason = why ? `: ${clip(why, 60)}` : '';
-      return [{ text: `${deviceLabel(gpu)} ${stateName(state)}${reason}` }];
+      const label = deviceLabel(gpu, store.devices);
+      return [{ text: `${label} ${stateName(state)}${reason}` }];
     }
     const total = gpu.facts['memory_total_bytes'];
     const used = store.value(gpu, 'memory_used_bytes');
@@ -125,27 +131,33 @@ export class StatusItem extends Widget {
       typeof total === 'number' && total > 0
         ? usedOfTotal(used, total)
         : text(used, 'bytes');
-    return [
-      { text: `${activityOf(gpu).short} ` },
-      this.activity(gpu),
-      { text: ' · ' },
-      { text: memory, width: 10.5 },
-      { text: ' · ' },
-      { text: text(store.value(gpu, 'power_watts'), 'watts'), width: 5 }
-    ];
+    const line: Piece[] = [{ text: memory, width: 10.5 }];
+    // an instance has no power of its own, and maybe nothing that tells activity
+    if (gpu.kind === 'gpu' || hasGpm(gpu)) {
+      const name = { text: `${activityOf(gpu).short} ` };
+      line.unshift(name, this.activity(gpu), { text: ' · ' });
+    }
+    if (gpu.kind === 'gpu') {
+      const watts = text(store.value(gpu, 'power_watts'), 'watts');
+      line.push({ text: ' · ' }, { text: watts, width: 5 });
+    }
+    return line;
   }
 
   private shortLine(gpu: Device): Piece[] {
+    const { devices } = this.stream.store;
+    const { state } = this.stream.store.latest(gpu);
+    if (state !== 'ok') {
+      // an instance is named before
+      const label = gpu.kind === 'mig' ? '' : `${deviceLabel(gpu, devices)} `;
+      return [{ text: `${label}${stateName(state)}` }];
+    }
     const activity = this.activity(gpu);
-    return hasGpm(gpu) ? [activity] : [{ text: 'NVML ' }, activity];
+    return hasGpm(gpu) ? [activity] : [{ text: 'GPU util. ' }, activity];
   }
 
   private activity(gpu: Device): Piece {
     const { store } = this.stream;
-    const { state } = store.latest(gpu);
-    if (state !== 'ok') {
-      return { text: stateName(state) };
-    }
     const value = store.value(gpu, activityOf(gpu).metric);
     return { text: text(value, 'ratio'), width: 4.5 };
   }

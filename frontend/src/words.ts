@@ -54,14 +54,42 @@ export function isUnread({ state, why }: Latest): boolean {
   return state === 'unavailable' && (why === '' || why === 'Not read yet.');
 }
 
-/** Name a device as people do: "GPU 0", "Host". */
-export function deviceLabel(device: Device): string {
-  if (device.kind === 'host') {
+/**
+ * Name a device as people do: "GPU 0", "Host", and as `%gpu` does "MIG 3:7", the
+ * instance 7 of GPU 3, which is looked for among all devices.
+ */
+export function deviceLabel(
+  device: Device,
+  devices: readonly Device[]
+): string {
+  const { kind, index, name, facts } = device;
+  const instance = facts['gpu_instance_id'];
+  if (kind === 'host') {
     return 'Host';
   }
-  return device.kind === 'gpu' && device.index !== null
-    ? `GPU ${device.index}`
-    : clip(device.name, 60);
+  if (kind === 'gpu' && index !== null) {
+    return `GPU ${index}`;
+  }
+  if (kind === 'mig' && instance !== undefined) {
+    const parent = devices.find(({ id }) => id === facts['parent']);
+    return `MIG ${parent?.index ?? '?'}:${instance}`;
+  }
+  return clip(name, 60);
+}
+
+/** Name a device with what it is: "GPU 0 · NVIDIA H200", "MIG 3:7 · 1g.18gb". */
+export function deviceHeading(
+  device: Device,
+  devices: readonly Device[]
+): string {
+  const label = deviceLabel(device, devices);
+  const name = clip(
+    device.kind === 'mig' ? device.name.replace(/^.* MIG /, '') : device.name,
+    60
+  );
+  return device.kind === 'host' || label === name
+    ? label
+    : `${label} · ${name}`;
 }
 
 /** Say which recording is being played. */

@@ -1,6 +1,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { isUnread, verdictName } from '../src/words';
+import { gpusAndInstances } from '../src/instances';
+import type { Device } from '../src/protocol';
+import {
+  deviceHeading,
+  deviceLabel,
+  isUnread,
+  verdictName
+} from '../src/words';
+import { GPU } from './fixtures';
 
 test('only a device that nobody has read yet is passed over in silence', () => {
   const values: number[] = [];
@@ -16,4 +24,25 @@ test('a kind of verdict has a name, also one of a newer server', () => {
   assert.equal(verdictName('host_wait'), 'Waiting for the host');
   assert.equal(verdictName('thermally_bound'), 'thermally_bound');
   assert.equal(verdictName('constructor'), 'constructor');
+});
+
+test('an instance of a GPU is named as %gpu names it', () => {
+  const gpu = { ...GPU, index: 3 };
+  const instance: Device = {
+    ...GPU,
+    id: 'mig:a',
+    kind: 'mig',
+    name: 'NVIDIA H200 MIG 1g.18gb',
+    index: null,
+    facts: { parent: gpu.id, gpu_instance_id: 7 }
+  };
+  const devices = [instance, { ...GPU, id: 'gpu:b', index: 4 }, gpu];
+  assert.equal(deviceLabel(gpu, devices), 'GPU 3');
+  assert.equal(deviceLabel(instance, devices), 'MIG 3:7');
+  assert.equal(deviceHeading(instance, devices), 'MIG 3:7 · 1g.18gb');
+  assert.equal(deviceLabel(instance, [instance]), 'MIG ?:7');
+  assert.deepEqual(
+    gpusAndInstances(devices).map(({ id }) => id),
+    ['gpu:b', 'gpu:a', 'mig:a']
+  );
 });

@@ -43,7 +43,7 @@ def test_only_what_is_unfolded_is_drawn_and_instances_are_in_their_gpu(
     split.locator("summary").first.click()
     for at, share in enumerate(("25 %", "75 %")):
         instance = split.locator(".wb-device").nth(at)
-        expect(instance.locator("summary").first).to_contain_text("MIG")
+        expect(instance.locator("summary").first).to_contain_text("MIG 7:")
         if instance.get_attribute("open") is None:
             instance.locator("summary").first.click()
         chip = instance.get_by_label("What the chip does", exact=True)

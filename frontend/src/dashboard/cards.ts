@@ -33,8 +33,9 @@ export class Cards implements CellActions {
           'div',
           { class: 'wb-controls' },
           button('Zoom to it', () => this.viewport.show(span)),
-          button(`Explore ${deviceLabel(device)}`, () =>
-            this.explore(device, span)
+          button(
+            `Explore ${deviceLabel(device, this.stream.store.devices)}`,
+            () => this.explore(device, span)
           )
         ),
         saveButtons(this.history, span)
@@ -50,7 +51,7 @@ export class Cards implements CellActions {
       to_ms: toMs.toFixed(0)
     });
     this.drawer.show({
-      title: `${deviceLabel(device)}, ${clock(fromMs)} to ${clock(toMs)}`,
+      title: `${deviceLabel(device, this.stream.store.devices)}, ${clock(fromMs)} to ${clock(toMs)}`,
       above: [],
       below: [],
       figure: `api/v1/history/figure?${query.toString()}`

@@ -11,6 +11,7 @@ import type { Span } from '../chart/viewport';
 import { Viewport } from '../chart/viewport';
 import { h } from '../dom';
 import { History } from '../history';
+import { instancesOf } from '../instances';
 import type { Device } from '../protocol';
 import type { Stream } from '../shared';
 import { onThemeChange } from '../theme';
@@ -217,7 +218,7 @@ export class Dashboard extends Widget {
       this.section(
         device,
         folded.get(device.id) ?? (index === 0 || gpus.length <= UNFOLDED_GPUS),
-        devices.filter(({ facts }) => facts['parent'] === device.id).map(make)
+        instancesOf(device, devices).map(make)
       );
     const orphans = of('mig').filter(
       ({ facts }) => !gpus.some(({ id }) => id === facts['parent'])

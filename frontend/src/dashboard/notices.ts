@@ -160,5 +160,7 @@ function holderTable({
 
 function name(device: string | null, devices: readonly Device[]): string {
   const found = devices.find(({ id }) => id === device);
-  return found === undefined ? clip(device ?? 'a GPU', 60) : deviceLabel(found);
+  return found === undefined
+    ? clip(device ?? 'a GPU', 60)
+    : deviceLabel(found, devices);
 }

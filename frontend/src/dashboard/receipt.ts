@@ -102,7 +102,7 @@ function deviceReceipt(
 ): HTMLElement {
   const device = devices.find(({ id }) => id === span.device);
   const name =
-    device === undefined ? clip(span.device, 60) : deviceLabel(device);
+    device === undefined ? clip(span.device, 60) : deviceLabel(device, devices);
   const earlier = previous?.devices.find(
     each => each.span.device === span.device
   );

@@ -4,10 +4,16 @@ import type { ChartOptions, ChartSpec } from '../chart/chart';
 import { Chart } from '../chart/chart';
 import type { DrawLoop } from '../chart/loop';
 import { h, setText } from '../dom';
-import { clip, text } from '../format';
+import { text } from '../format';
 import type { Device } from '../protocol';
 import type { Stream } from '../shared';
-import { deviceLabel, isUnread, stateName, UTILIZATION_NOTE } from '../words';
+import {
+  deviceHeading,
+  deviceLabel,
+  isUnread,
+  stateName,
+  UTILIZATION_NOTE
+} from '../words';
 import { FiguresNow } from './now';
 import type { Layout } from './tiles';
 import { layout } from './tiles';
@@ -47,8 +53,8 @@ export class DeviceSection {
       return fact === undefined ? [] : [write(fact)];
     }).filter(Boolean);
     const judged = device.kind === 'gpu' || device.kind === 'mig';
-    const name = heading(device);
-    this.verdict = judged ? new VerdictLine(device, stream.statements) : null;
+    const name = deviceHeading(device, stream.store.devices);
+    this.verdict = judged ? new VerdictLine(device, stream) : null;
     this.node = h(
       'details',
       { class: 'wb-device', 'aria-label': name },
@@ -78,7 +84,7 @@ export class DeviceSection {
     this.state.hidden = unread || (!wrong && !why);
     setText(
       this.state,
-      `${deviceLabel(this.device)}: ${stateName(state)}. ${why}`
+      `${deviceLabel(this.device, this.stream.store.devices)}: ${stateName(state)}. ${why}`
     );
     setText(this.short, wrong ? stateName(state) : '');
     this.node.classList.toggle('wb-device-wrong', wrong);
@@ -164,18 +170,6 @@ export class DeviceSection {
   });
   /** The state beside the name, for a section that is folded. */
   private readonly short = h('span', { class: 'wb-device-short' });
-}
-
-function heading(device: Device): string {
-  const label = deviceLabel(device);
-  switch (device.kind) {
-    case 'gpu':
-      return `${label} · ${clip(device.name, 60)}`;
-    case 'mig':
-      return label;
-    default:
-      return 'Host';
-  }
 }
 
 /** Say once what a device does not tell, for one reason after the other. */

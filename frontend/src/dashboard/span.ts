@@ -4,7 +4,7 @@ import type { Span } from '../chart/viewport';
 import { h } from '../dom';
 import { clip, clock, duration, NONE, quantity, text } from '../format';
 import type { Device, DeviceSpan, SpanStatistics } from '../protocol';
-import { deviceLabel } from '../words';
+import { deviceHeading } from '../words';
 import type { Content } from './drawer';
 import { card } from './drawer';
 import { figures, table } from './table';
@@ -38,7 +38,7 @@ export function spanContent(
     const device = devices.find(({ id }) => id === each.device);
     return device === undefined || device.kind === 'monitor'
       ? []
-      : [deviceSpan(device, each)];
+      : [deviceSpan(device, devices, each)];
   });
   return card(
     `Statistics of ${spanTitle(span)}`,
@@ -50,11 +50,12 @@ export function spanContent(
   );
 }
 
-function deviceSpan(device: Device, span: DeviceSpan): HTMLElement {
-  const name =
-    device.kind === 'gpu'
-      ? `${deviceLabel(device)} · ${clip(device.name, 60)}`
-      : deviceLabel(device);
+function deviceSpan(
+  device: Device,
+  devices: readonly Device[],
+  span: DeviceSpan
+): HTMLElement {
+  const name = deviceHeading(device, devices);
   const rows = device.metrics.flatMap(({ name, label, unit }) => {
     const metric = span.metrics[name];
     return metric === undefined || metric.mean === null

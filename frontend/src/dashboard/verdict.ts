@@ -4,7 +4,7 @@ import type { Drawable } from '../chart/loop';
 import { h, setText } from '../dom';
 import { clip } from '../format';
 import type { Device } from '../protocol';
-import type { Statements } from '../statements';
+import type { Stream } from '../shared';
 import { deviceLabel, verdictName } from '../words';
 
 const PERIOD_MS = 500;
@@ -19,14 +19,14 @@ export class VerdictLine implements Drawable {
 
   constructor(
     private readonly device: Device,
-    private readonly statements: Statements
+    private readonly stream: Stream
   ) {
     this.node = h(
       'div',
       {
         class: 'wb-verdict',
         role: 'group',
-        'aria-label': `What holds ${deviceLabel(device)} back`
+        'aria-label': `What holds ${deviceLabel(device, stream.store.devices)} back`
       },
       this.pill,
       ' ',
@@ -45,13 +45,14 @@ export class VerdictLine implements Drawable {
       return;
     }
     this.drawnAt = now;
-    const verdict = this.statements.verdict(this.device);
+    const { statements } = this.stream;
+    const verdict = statements.verdict(this.device);
     this.pill.hidden = verdict === null;
     this.pill.dataset['kind'] = verdict?.kind ?? '';
     setText(this.pill, verdict === null ? '' : verdictName(verdict.kind));
     setText(this.sentence, clip(verdict?.sentence ?? '', 300));
     setText(this.rule, clip(verdict?.rule ?? '', 300));
-    const outlook = this.statements.outlook(this.device);
+    const outlook = statements.outlook(this.device);
     const soon = outlook?.full_in_s ?? Infinity;
     setText(this.outlook, clip(outlook?.sentence ?? '', 300));
     this.outlook.dataset['severity'] = soon < SOON_S ? 'warning' : 'normal';
@@ -59,7 +60,7 @@ export class VerdictLine implements Drawable {
   }
 
   private drawConditions(): void {
-    const conditions = this.statements
+    const conditions = this.stream.statements
       .health(this.device)
       .slice(0, MOST_CONDITIONS);
     while (this.conditions.children.length > conditions.length) {

@@ -8,6 +8,7 @@ import type { Device } from '../protocol';
 import type { Stream } from '../shared';
 import {
   because,
+  deviceHeading,
   deviceLabel,
   isUnread,
   stateName,
@@ -21,29 +22,28 @@ export class Card {
     readonly device: Device,
     private readonly stream: Stream
   ) {
-    const label = deviceLabel(device);
-    const name = clip(device.name, 60);
+    const { devices } = stream.store;
+    const name = deviceHeading(device, devices);
+    this.label = deviceLabel(device, devices);
     this.activity = new Figure(activityOf(device).label, ['used']);
     this.memory = new Figure('Memory', ['used', 'reserved']);
     this.node = h(
       'li',
-      { class: 'wb-gpu' },
-      h(
-        'header',
-        {},
-        h('h4', { title: name }, label === name ? label : `${label} · ${name}`),
-        originBadge(device)
-      ),
+      { class: device.kind === 'mig' ? 'wb-gpu wb-instance' : 'wb-gpu' },
+      h('header', {}, h('h4', { title: name }, name), originBadge(device)),
       this.state,
       this.figures,
       this.verdict,
       this.condition
     );
+    // an instance has no power and no temperature of its own
+    const has = (name: string) =>
+      device.metrics.some(metric => metric.name === name);
     this.figures.append(
-      this.activity.node,
+      ...(has(activityOf(device).metric) ? [this.activity.node] : []),
       this.memory.node,
-      this.power.node,
-      this.temperature.node
+      ...(has('power_watts') ? [this.power.node] : []),
+      ...(has('temperature_celsius') ? [this.temperature.node] : [])
     );
     this.update();
   }
@@ -58,7 +58,7 @@ export class Card {
     setText(
       this.state,
       wrong
-        ? `${deviceLabel(device)}: ${stateName(latest.state)}. ${clip(latest.why, 200)}`
+        ? `${this.label}: ${stateName(latest.state)}. ${clip(latest.why, 200)}`
         : ''
     );
     this.state.hidden = !wrong;
@@ -144,6 +144,7 @@ export class Card {
       : stateName(metric.state) || because(metric.state, metric.why);
   }
 
+  private readonly label: string;
   private readonly state = h('p', {
     class: 'wb-warning',
     role: 'status',

@@ -80,7 +80,7 @@ export class HealthList {
         severity,
         title: '',
         text: clip(sentence, 300),
-        origin: deviceLabel(device)
+        origin: deviceLabel(device, this.stream.store.devices)
       }))
     );
   }
@@ -105,7 +105,9 @@ export class HealthList {
 
   private where(id: string | null): string {
     const device = this.stream.store.devices.find(each => each.id === id);
-    return device === undefined ? '' : `${deviceLabel(device)}, `;
+    return device === undefined
+      ? ''
+      : `${deviceLabel(device, this.stream.store.devices)}, `;
   }
 
   /** Changes only when their number does, so it can be read out. */

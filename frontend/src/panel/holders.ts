@@ -31,7 +31,7 @@ export class HoldersOfDevice {
     this.node = h(
       'li',
       {},
-      h('h4', {}, deviceLabel(device)),
+      h('h4', {}, deviceLabel(device, stream.store.devices)),
       list,
       this.rest,
       this.notes

@@ -4,7 +4,7 @@ import type { Message } from '@lumino/messaging';
 import { Widget } from '@lumino/widgets';
 import type { ActiveAlerts } from '../alerts';
 import { h, setText } from '../dom';
-import type { Device } from '../protocol';
+import { gpusAndInstances } from '../instances';
 import type { Stream } from '../shared';
 import { absenceWords, replayWords } from '../words';
 import { Card } from './card';
@@ -146,7 +146,7 @@ export class Panel extends Widget {
 
   /** Make the cards of the devices that there are now. */
   private rebuild(): void {
-    const devices = this.stream.store.devices.filter(isGpu);
+    const devices = gpusAndInstances(this.stream.store.devices);
     const described = JSON.stringify(devices);
     if (described === this.described) {
       return;
@@ -184,11 +184,6 @@ export class Panel extends Widget {
   private described = '';
   private rateHz = MOST_HZ;
   private timer = 0;
-}
-
-/** GPUs and their instances. */
-function isGpu({ kind }: Device): boolean {
-  return kind === 'gpu' || kind === 'mig';
 }
 
 /** A part that folds, by keyboard too. */

@@ -54,21 +54,28 @@ export function groups(
         kind === 'gpu' && own.some(metric => metric.name === name)
     );
   const ofHost = names.filter(name => !ofGpus(name));
-  const shown = gpus.map(device => group(device, names.filter(ofGpus), height));
+  const shown = gpus.map(device =>
+    group(device, devices, names.filter(ofGpus), height)
+  );
   const host = devices.find(({ kind }) => kind === 'host');
   if (metrics !== null && host !== undefined && ofHost.length > 0) {
-    shown.push(group(host, ofHost, height));
+    shown.push(group(host, devices, ofHost, height));
   }
   return shown;
 }
 
-function group(device: Device, names: string[], height: number): Group {
+function group(
+  device: Device,
+  devices: readonly Device[],
+  names: string[],
+  height: number
+): Group {
   const byUnit = new Map<Unit, Metric[]>();
   const missing: string[] = [];
   for (const name of new Set(names)) {
     const metric = device.metrics.find(each => each.name === name);
     if (metric === undefined) {
-      missing.push(`${deviceLabel(device)} has no metric “${name}”.`);
+      missing.push(`${deviceLabel(device, devices)} has no metric “${name}”.`);
     } else if (metric.state !== 'ok') {
       missing.push(`${metric.label}: ${because(metric.state, metric.why)}`);
     } else {

@@ -17,6 +17,7 @@ import { clip } from '../format';
 import { onThemeChange } from '../theme';
 import {
   absenceWords,
+  deviceHeading,
   deviceLabel,
   isUnread,
   replayWords,
@@ -111,8 +112,7 @@ class Monitor {
     );
     this.charts.push(...made);
     made.forEach(chart => this.loop.add(chart));
-    const label = deviceLabel(device);
-    const name = device.kind === 'gpu' ? `${label} · ${device.name}` : 'Host';
+    const name = deviceHeading(device, this.feed.store.devices);
     const replay = device.origin === 'replay';
     return h(
       'div',
@@ -161,7 +161,7 @@ class Monitor {
         const latest = store.latest(device);
         if (latest.state !== 'ok' && !isUnread(latest)) {
           words.push(
-            `${deviceLabel(device)} is ${stateName(latest.state)}. ${latest.why}`
+            `${deviceLabel(device, store.devices)} is ${stateName(latest.state)}. ${latest.why}`
           );
         }
       }
