@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Literal
 
 from warpbook.protocol import CellRun, DeviceReceipt, DeviceSpan, Receipt
 from warpbook_monitors import units
+
+#: how the GPUs of a receipt are known: the cell's kernel uses them, it uses none of
+#: the machine's, or nobody can tell, and they are all the machine's
+Whose = Literal["kernel", "nobody", "unknown"]
 
 #: a GPM window is that long: what is shorter leaves no mark of its own
 SHORTEST_MS = 100.0
@@ -27,17 +32,25 @@ def one_line(
     run: CellRun,
     devices: Sequence[DeviceReceipt],
     previous: Receipt | None,
-    replayed: bool = False,
+    whose: Whose,
+    replayed: bool,
 ) -> str:
     """Say what a cell took, figures and units."""
     wall_ms = run.ended_ms - run.started_ms
     said = [units.duration(wall_ms)]
+    if whose == "nobody":
+        # what programs that it started did, and that are over, is not known
+        return " · ".join((*said, "no GPU was used by this kernel itself"))
     if not devices:
         return " · ".join((*said, "no GPU is read here"))
-    gpus = "GPU" if len(devices) == 1 else f"{len(devices)} GPUs"
+    count = len(devices)
+    gpus = "GPU" if count == 1 else f"{count} GPUs"
     if replayed:
         said.append(f"{gpus} of a REPLAY")
-    elif len(devices) > 1:
+    elif whose == "unknown":
+        whole = "this machine's GPU" if count == 1 else f"all {gpus} of this machine"
+        said.append(f"of {whole}")
+    elif count > 1:
         said.append(gpus)
     if wall_ms < SHORTEST_MS:
         said.append("too short for a reading of the GPU")

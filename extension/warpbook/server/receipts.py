@@ -21,7 +21,7 @@ from warpbook.protocol import (
 from warpbook.server.attribution import is_device
 from warpbook.server.history import Past
 from warpbook.server.holders import HolderWatch
-from warpbook.server.receipt_words import SHORTEST_MS, notes, one_line
+from warpbook.server.receipt_words import SHORTEST_MS, Whose, notes, one_line
 from warpbook.server.selection import encode
 
 #: a cell that ran is refused beyond this size
@@ -36,6 +36,8 @@ _PATIENCE_S = 1.0
 _CLOCK_SLACK_MS = 1000.0
 #: who holds memory now is no news of a cell that ended before
 _HOLDERS_TELL_MS = 10_000.0
+#: less than any CUDA context takes: whoever holds that much is in the list
+_NO_CONTEXT_BYTES = 64 * 2**20
 
 #: of the many that a GPU has, those that say what a cell did with it
 _METRICS = frozenset(
@@ -120,11 +122,9 @@ class Receipts:
         """Write a receipt, as soon as the history holds all of the cell."""
         await self._broadcaster.ready()
         await self._wait_for(run.ended_ms + _CLOSED_AFTER_MS)
-        holders = self._holders.newest
-        if time.time() * 1000 - run.ended_ms > _HOLDERS_TELL_MS:
-            holders = None
-        devices = _used_by(run, self._broadcaster.devices, holders)
         wall_ms = run.ended_ms - run.started_ms
+        holders = await self._holders_after(run)
+        devices, whose = _used_by(run, self._broadcaster.devices, holders)
         spans: tuple[DeviceSpan, ...]
         if wall_ms < SHORTEST_MS:
             unknown = DeviceSpan("", {}, None, None, ())
@@ -134,8 +134,22 @@ class Receipts:
         receipts = tuple(self._on_device(run, span, holders) for span in spans)
         previous = self._previous(run)
         replayed = any(device.origin == "replay" for device in devices.values())
-        line = one_line(run, receipts, previous, replayed)
+        line = one_line(run, receipts, previous, whose, replayed)
         return Receipt(run, wall_ms, receipts, line, previous)
+
+    async def _holders_after(self, run: CellRun) -> Holders | None:
+        """Who holds memory since the cell ended; None if that was long ago."""
+        if time.time() * 1000 - run.ended_ms > _HOLDERS_TELL_MS:
+            return None
+        newest = self._holders.newest
+        if newest is not None and newest.time_ms >= run.ended_ms:
+            return newest
+        if run.ended_ms - run.started_ms < SHORTEST_MS:
+            return newest
+        try:
+            return await asyncio.wait_for(self._holders.read(), _PATIENCE_S)
+        except asyncio.TimeoutError:
+            return newest
 
     def _on_device(
         self, run: CellRun, span: DeviceSpan, holders: Holders | None
@@ -187,19 +201,45 @@ def _is_same_cell(one: CellRun, other: CellRun) -> bool:
 
 def _used_by(
     run: CellRun, devices: Iterable[Device], holders: Holders | None
-) -> dict[int, Device]:
-    """The GPUs that the cell may have used, by position: all, where nobody knows."""
-    gpus = {
-        at: device for at, device in enumerate(devices) if device.kind in ("gpu", "mig")
-    }
+) -> tuple[dict[int, Device], Whose]:
+    """The GPUs that the cell may have used, by position, and how that is known."""
+    gpus = _apart(devices)
+    held = {} if holders is None else holders.devices
     named = {each.uuid for each in run.allocators}
     used = {
         at: device
         for at, device in gpus.items()
         if any(uuid is not None and is_device(device, uuid) for uuid in named)
-        or _holds(run, holders.devices.get(device.id) if holders else None)
+        or _holds(run, held.get(device.id))
     }
-    return gpus if not used or None in named else used
+    if used and None not in named:
+        return used, "kernel"
+    if (
+        gpus
+        and not named
+        and holders is not None
+        and holders.time_ms >= run.ended_ms
+        and all(_is_whole(held.get(device.id)) for device in gpus.values())
+    ):
+        return {}, "nobody"
+    return gpus, "unknown"
+
+
+def _apart(devices: Iterable[Device]) -> dict[int, Device]:
+    """The GPUs by position; one that is split is its instances, and not itself."""
+    gpus = {
+        at: device for at, device in enumerate(devices) if device.kind in ("gpu", "mig")
+    }
+    split = {device.facts.get("parent") for device in gpus.values()}
+    return {at: device for at, device in gpus.items() if device.id not in split}
+
+
+def _is_whole(held: DeviceHolders | None) -> bool:
+    """Whether a list of holders leaves nobody out."""
+    if held is None or held.notes or held.unattributed_bytes is None:
+        return False
+    # a container may be shown an empty list, whoever holds the memory
+    return held.unattributed_bytes < _NO_CONTEXT_BYTES
 
 
 def _holds(run: CellRun, held: DeviceHolders | None) -> bool:

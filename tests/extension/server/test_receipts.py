@@ -180,6 +180,63 @@ async def test_figures_of_a_gpu_that_others_use_are_told_as_such(
     assert len(receipt.devices) == (2 if others is None else 1)
 
 
+class Known:
+    """Holders that were read just now."""
+
+    def __init__(self, devices: dict[str, DeviceHolders]) -> None:
+        self.devices = devices
+        self.newest = None
+
+    async def read(self) -> Holders:
+        return Holders(time.time() * 1000, self.devices)
+
+
+def two_and_a_split_one(past: Past, monkeypatch) -> list[Device]:
+    """Let the machine have three live GPUs, and the last be split in two."""
+    first, second = (msgspec.structs.replace(g, origin="live") for g in past.gpus)
+    split = msgspec.structs.replace(first, id="gpu:GPU-3", index=2)
+    parts = [
+        msgspec.structs.replace(
+            first, id=f"mig:MIG-{n}", kind="mig", facts={"parent": split.id}
+        )
+        for n in range(2)
+    ]
+    devices = [first, second, split, *parts]
+    monkeypatch.setattr(type(past.app._broadcaster), "devices", tuple(devices))
+    return devices
+
+
+@pytest.mark.parametrize(
+    ("held", "told", "count"),
+    [
+        # nobody is left out of the lists, and the kernel is in none
+        (DeviceHolders((), 2**20), "no GPU was used by this kernel itself", 0),
+        (
+            DeviceHolders((Holder("program", "train.py", 2**30),), 0),
+            "no GPU was used by this kernel itself",
+            0,
+        ),
+        # some who hold memory may not be in the list
+        (DeviceHolders((), 2**30), "of all 4 GPUs of this machine", 4),
+        (DeviceHolders((), None), "of all 4 GPUs of this machine", 4),
+        (DeviceHolders((), 0, ("Hidden.",)), "of all 4 GPUs of this machine", 4),
+    ],
+)
+async def test_figures_are_never_the_cells_own_where_nobody_knows(
+    ingest, make_past, monkeypatch, held, told, count
+) -> None:
+    past = await make_past()
+    past.fill(past.busy(0, 30, 0.14))
+    devices = two_and_a_split_one(past, monkeypatch)
+    past.app._receipts._holders = Known({each.id: held for each in devices})
+    receipt = await hand_in(ingest, past.run("r-1", 28, 29.5))
+    assert receipt.line.split(" · ")[1] == told
+    assert [each.span.device for each in receipt.devices] == [
+        each.id for each in devices if each.id != "gpu:GPU-3"
+    ][:count]
+    assert ("SM" in receipt.line) is (count > 0)
+
+
 async def test_a_short_cell_is_estimated_or_unknown_in_words(ingest, make_past) -> None:
     past = await make_past()
     past.fill(past.busy(2, 20, 0.5))
