@@ -245,7 +245,7 @@ def xid(code: int, severity="fault", device="gpu:0") -> Event:
 def test_an_xid_holds_for_five_minutes_after_the_last_one() -> None:
     machine = Machine()
     (alert,) = machine.second({}, events=(xid(79), xid(43, "normal")))
-    assert alert.title == "GPU 0: XID 79, Bad"
+    assert alert.title == "GPU 0, XID 79: Bad"
     assert alert.text == "It means this. Do that."
     assert machine.seconds(200, {}) == (alert,)
     assert machine.second({}, events=(xid(79),)) == (alert,)

@@ -3,7 +3,7 @@
 import type { ActiveAlerts } from '../alerts';
 import { h, setText } from '../dom';
 import { clip, clock } from '../format';
-import type { Severity } from '../protocol';
+import type { Alert, Event, Severity } from '../protocol';
 import type { Stream } from '../shared';
 import { deviceLabel } from '../words';
 import type { Row } from './keyed';
@@ -68,7 +68,7 @@ export class HealthList {
       severity: alert.severity,
       title: clip(alert.title, 120),
       text: clip(alert.text, 400),
-      origin: `${this.where(alert.device)}since ${clock(alert.since_ms)}`
+      origin: `${this.where(alert.device, alert.title)}since ${clock(alert.since_ms)}`
     }));
   }
 
@@ -78,16 +78,18 @@ export class HealthList {
       statements.health(device).map(({ name, severity, sentence }) => ({
         id: `${device.id} ${name}`,
         severity,
-        title: '',
+        title: deviceLabel(device, store.devices),
         text: clip(sentence, 300),
-        origin: deviceLabel(device, this.stream.store.devices)
+        origin: ''
       }))
     );
   }
 
   private findEvents(): Finding[] {
+    const alerts = this.alerts.list();
     return this.stream.statements
       .events()
+      .filter(event => !alerts.some(alert => tells(alert, event)))
       .slice(0, MOST_EVENTS)
       .map(event => ({
         id: `${event.device} ${event.time_ms} ${event.kind} ${event.code}`,
@@ -99,15 +101,16 @@ export class HealthList {
           120
         ),
         text: clip(`${event.meaning} ${event.remedy}`, 500),
-        origin: `${this.where(event.device)}${clock(event.time_ms)}`
+        origin: `${this.where(event.device, '')}${clock(event.time_ms)}`
       }));
   }
 
-  private where(id: string | null): string {
-    const device = this.stream.store.devices.find(each => each.id === id);
-    return device === undefined
-      ? ''
-      : `${deviceLabel(device, this.stream.store.devices)}, `;
+  /** Name the device, unless the title does. */
+  private where(id: string | null, title: string): string {
+    const { devices } = this.stream.store;
+    const device = devices.find(each => each.id === id);
+    const label = device === undefined ? '' : deviceLabel(device, devices);
+    return label === '' || title.startsWith(label) ? '' : `${label}, `;
   }
 
   /** Changes only when their number does, so it can be read out. */
@@ -125,11 +128,16 @@ function findings(label: string): KeyedList<Finding> {
   );
 }
 
+/** Whether an alert says all of an event: then it is told once. */
+function tells(alert: Alert, event: Event): boolean {
+  return alert.id.startsWith(`${event.kind}/${event.device}/${event.code}/`);
+}
+
 /** A severity is told in words too: colour alone tells not everybody. */
 const SEVERITIES: Record<Severity, string> = {
   fault: 'Fault',
   warning: 'Warning',
-  normal: 'Normal'
+  normal: ''
 };
 
 class FindingRow implements Row<Finding> {

@@ -21,12 +21,13 @@ const FULL_CARDS = 2;
 export class Panel extends Widget {
   constructor(
     private readonly stream: Stream,
-    alerts: ActiveAlerts,
+    private readonly alerts: ActiveAlerts,
     private readonly kernels: Kernels,
     openDashboard: () => void
   ) {
     super({ node: h('div', { class: 'wb-root wb-panel' }) });
     this.health = new HealthList(stream, alerts);
+    this.healthSection = section('Health', this.health.node);
     this.retry = h(
       'button',
       { class: 'wb-button', click: () => stream.connection.retry() },
@@ -45,9 +46,9 @@ export class Panel extends Widget {
       ),
       h('div', { class: 'wb-connection' }, this.connection, this.retry),
       this.origin,
-      section('My GPUs now', this.empty, this.cardList),
+      this.gpuSection,
       section('Who holds memory', this.holderList),
-      section('Health', this.health.node)
+      this.healthSection
     );
     this.stops = [
       stream.store.onChange(() => this.refresh()),
@@ -142,6 +143,19 @@ export class Panel extends Widget {
     this.cards.forEach(card => card.update());
     this.holders.forEach(each => each.update());
     this.health.update();
+    this.placeHealth();
+  }
+
+  /** What is wrong comes first; a section that has the focus stays where it is. */
+  private placeHealth(): void {
+    const next = this.alerts.list().length > 0 ? this.gpuSection : null;
+    const { healthSection } = this;
+    if (
+      healthSection.nextElementSibling !== next &&
+      !healthSection.contains(document.activeElement)
+    ) {
+      this.node.insertBefore(healthSection, next);
+    }
   }
 
   /** Make the cards of the devices that there are now. */
@@ -176,8 +190,14 @@ export class Panel extends Widget {
   private readonly origin = h('p', { class: 'wb-note' });
   private readonly empty = h('p', { class: 'wb-note' });
   private readonly cardList = h('ul', { class: 'wb-list wb-gpus' });
+  private readonly gpuSection = section(
+    'My GPUs now',
+    this.empty,
+    this.cardList
+  );
   private readonly holderList = h('ul', { class: 'wb-list wb-holders' });
   private readonly health: HealthList;
+  private readonly healthSection: HTMLElement;
   private readonly stops: (() => void)[];
   private cards: Card[] = [];
   private holders: HoldersOfDevice[] = [];

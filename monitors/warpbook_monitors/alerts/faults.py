@@ -30,7 +30,7 @@ class Xid(Rule, frozen=True, kw_only=True, forbid_unknown_fields=True):
                     True,
                     event.severity,
                     event.device,
-                    f"{now.label(event.device)}: XID {event.code}, {event.title}",
+                    f"{now.label(event.device)}, XID {event.code}: {event.title}",
                     f"{event.meaning} {event.remedy}".strip(),
                 )
 
