@@ -99,7 +99,7 @@ export class StatusItem extends Widget {
     const shown = gpus.filter(gpu => instancesOf(gpu, gpus).length === 0);
     const pieces = shown.flatMap((gpu, index) => [
       { text: index === 0 ? '' : compact ? ' · ' : '  |  ' },
-      { text: gpu.kind === 'mig' ? `${deviceLabel(gpu, gpus)} ` : '' },
+      { text: this.isNamed(gpu) ? `${deviceLabel(gpu, gpus)} ` : '' },
       ...(compact ? this.shortLine(gpu) : this.line(gpu))
     ]);
     if (compact) {
@@ -117,13 +117,17 @@ export class StatusItem extends Widget {
     return [pieces, details.join('\n')];
   }
 
+  /** Whether its place in the line does not tell which it is, or it is in trouble. */
+  private isNamed(gpu: Device): boolean {
+    return gpu.kind === 'mig' || this.stream.store.latest(gpu).state !== 'ok';
+  }
+
   private line(gpu: Device): Piece[] {
     const { store } = this.stream;
     const { state, why } = store.latest(gpu);
     if (state !== 'ok') {
       const reason = why ? `: ${clip(why, 60)}` : '';
-      const label = deviceLabel(gpu, store.devices);
-      return [{ text: `${label} ${stateName(state)}${reason}` }];
+      return [{ text: `${stateName(state)}${reason}` }];
     }
     const total = gpu.facts['memory_total_bytes'];
     const used = store.value(gpu, 'memory_used_bytes');
@@ -145,12 +149,9 @@ export class StatusItem extends Widget {
   }
 
   private shortLine(gpu: Device): Piece[] {
-    const { devices } = this.stream.store;
     const { state } = this.stream.store.latest(gpu);
     if (state !== 'ok') {
-      // an instance is named before
-      const label = gpu.kind === 'mig' ? '' : `${deviceLabel(gpu, devices)} `;
-      return [{ text: `${label}${stateName(state)}` }];
+      return [{ text: stateName(state) }];
     }
     const activity = this.activity(gpu);
     return hasGpm(gpu) ? [activity] : [{ text: 'GPU util. ' }, activity];

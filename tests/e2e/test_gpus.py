@@ -56,6 +56,7 @@ def test_a_lost_gpu_says_so_and_the_others_go_on(
     expect(lost).to_be_hidden()
     stub.set(1, rc=LOST)
     expect(lost).to_contain_text("GPU 1: lost")
+    expect(h200.locator("summary .wb-badge").first).to_have_text("LOST")
     expect(page.status_item).to_contain_text("GPU 1 lost")
     expect(a100.locator(".wb-device-state")).to_be_hidden()
     expect(host.locator(".wb-device-state")).to_be_hidden()

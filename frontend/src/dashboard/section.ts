@@ -14,6 +14,8 @@ import {
   stateName,
   UTILIZATION_NOTE
 } from '../words';
+import { Badge } from './badge';
+import { FoldedFigures } from './folded';
 import { FiguresNow } from './now';
 import type { Layout } from './tiles';
 import { layout } from './tiles';
@@ -52,9 +54,11 @@ export class DeviceSection {
       const fact = device.facts[name];
       return fact === undefined ? [] : [write(fact)];
     }).filter(Boolean);
+    this.badge = new Badge(device);
     const judged = device.kind === 'gpu' || device.kind === 'mig';
     const name = deviceHeading(device, stream.store.devices);
     this.verdict = judged ? new VerdictLine(device, stream) : null;
+    this.folded = judged ? new FoldedFigures(device, stream.store) : null;
     this.node = h(
       'details',
       { class: 'wb-device', 'aria-label': name },
@@ -62,8 +66,8 @@ export class DeviceSection {
         'summary',
         {},
         h('h3', {}, name),
-        originBadge(device),
-        this.short,
+        this.badge.node,
+        this.folded?.node ?? '',
         h('span', { class: 'wb-facts' }, facts.join(' · '))
       ),
       this.state,
@@ -86,13 +90,13 @@ export class DeviceSection {
       this.state,
       `${deviceLabel(this.device, this.stream.store.devices)}: ${stateName(state)}. ${why}`
     );
-    setText(this.short, wrong ? stateName(state) : '');
     this.node.classList.toggle('wb-device-wrong', wrong);
+    this.badge.update(latest);
     this.instances.forEach(instance => instance.update());
   }
 
   addTo(loop: DrawLoop): void {
-    [...this.charts, this.verdict, this.figures].forEach(
+    [...this.charts, this.verdict, this.figures, this.folded].forEach(
       each => each && loop.add(each)
     );
     this.instances.forEach(instance => instance.addTo(loop));
@@ -162,14 +166,14 @@ export class DeviceSection {
 
   private readonly charts: Chart[] = [];
   private figures: FiguresNow | null = null;
+  private readonly badge: Badge;
+  private readonly folded: FoldedFigures | null;
   private readonly verdict: VerdictLine | null;
   private readonly state = h('p', {
     class: 'wb-device-state',
     role: 'status',
     hidden: ''
   });
-  /** The state beside the name, for a section that is folded. */
-  private readonly short = h('span', { class: 'wb-device-short' });
 }
 
 /** Say once what a device does not tell, for one reason after the other. */
@@ -192,14 +196,4 @@ function missingList({ missing }: Layout, open: boolean): HTMLElement | null {
   );
   list.open = open;
   return list;
-}
-
-/** Whether a device is measured now or played back, for every place that names it. */
-export function originBadge(device: Device): HTMLElement {
-  const replay = device.origin === 'replay';
-  return h(
-    'span',
-    { class: `wb-badge ${replay ? 'wb-badge-replay' : 'wb-badge-live'}` },
-    replay ? 'REPLAY' : 'LIVE'
-  );
 }

@@ -1,7 +1,7 @@
 /** One GPU, or one instance of a GPU, in a few lines. */
 
 import { activityOf } from '../activity';
-import { originBadge } from '../dashboard/section';
+import { Badge } from '../dashboard/badge';
 import { h, setText } from '../dom';
 import { clip, text, usedOfTotal } from '../format';
 import type { Device } from '../protocol';
@@ -25,12 +25,13 @@ export class Card {
     const { devices } = stream.store;
     const name = deviceHeading(device, devices);
     this.label = deviceLabel(device, devices);
+    this.badge = new Badge(device);
     this.activity = new Figure(activityOf(device).label, ['used']);
     this.memory = new Figure('Memory', ['used', 'reserved']);
     this.node = h(
       'li',
       { class: device.kind === 'mig' ? 'wb-gpu wb-instance' : 'wb-gpu' },
-      h('header', {}, h('h4', { title: name }, name), originBadge(device)),
+      h('header', {}, h('h4', { title: name }, name), this.badge.node),
       this.state,
       this.figures,
       this.verdict,
@@ -53,6 +54,7 @@ export class Card {
     const { device } = this;
     const latest = this.stream.store.latest(device);
     const unread = isUnread(latest);
+    this.badge.update(latest);
     const wrong = latest.state !== 'ok' && !unread;
     // read out when it changes: it is empty as long as all is well
     setText(
@@ -145,6 +147,7 @@ export class Card {
   }
 
   private readonly label: string;
+  private readonly badge: Badge;
   private readonly state = h('p', {
     class: 'wb-warning',
     role: 'status',
