@@ -54,18 +54,6 @@ def item_in_a_loop() -> Cell:
     return cell
 
 
-def a_wait_after_each_product() -> Cell:
-    # long enough that it still runs when the host comes to wait for it
-    x = torch.randn(512, 512, device="cuda")
-
-    def cell() -> None:
-        for _ in range(500):
-            x @ x
-            torch.cuda.synchronize()
-
-    return cell
-
-
 def slow_loader() -> Cell:
     x = torch.randn(2048, 2048, device="cuda")
 
@@ -156,7 +144,6 @@ def single_products() -> Cell:
         (small_additions, "launch-bound"),
         (small_network, "launch-bound"),
         (item_in_a_loop, "sync-bound"),
-        (a_wait_after_each_product, "sync-bound"),
         (slow_loader, "host-bound"),
         (python_between_launches, "host-bound"),
         (pageable_copies, "transfer-bound"),

@@ -4,6 +4,7 @@ pytest -m gpu -s tests/gpu/test_limits.py
 """
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -27,6 +28,7 @@ def limits(*options: str) -> str:
     done = subprocess.run(
         [sys.executable, "-m", "warpbook.cli.main", "limits", *options],
         check=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         stdout=subprocess.PIPE,
         text=True,
     )

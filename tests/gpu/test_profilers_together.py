@@ -76,6 +76,6 @@ async def test_ncu_and_torch_profiler_and_gpm_at_once(jp_fetch, jp_ws_fetch) -> 
     assert ncu.returncode == 0, told[-2000:]
     assert len(values) == 3
     assert profiled == launched
-    # two frames pass before a first window is full
-    assert len(active) >= len(seen.frames) - 3
+    # two frames pass before a first window is full, and a late tick may find one short
+    assert len(active) >= 0.98 * len(seen.frames)
     assert all(0 <= each <= 1 for each in active)
