@@ -10,11 +10,11 @@ from msgspec.structs import replace
 from warpbook.kernel.holder_text import holder_lines, indented
 from warpbook.protocol import StateNow
 from warpbook_monitors import units
-from warpbook_monitors.frames import Device, Reading
+from warpbook_monitors.frames import Absence, Device, Reading
 from warpbook_monitors.metrics import UTILIZATION_NOTE
 from warpbook_monitors.plain_text import aligned, joined
 
-#: Columns of the table, narrow enough for half a screen.
+#: Columns of the table: with them it has 60 letters, which half a screen shows.
 _COLUMNS = {
     "sm_active_ratio": "SM",
     "tensor_active_ratio": "tensor",
@@ -67,14 +67,11 @@ def _lines(state: StateNow) -> Iterator[str]:
     yield from told
     for device, _ in gpus:
         yield from _holders(state, device)
-    notes = [note for gpu in gpus for note in _notes(*gpu)]
-    notes += [
-        f"{absence.what}: {absence.message} {absence.remedy}".rstrip()
-        for absence in state.absences
-    ]
+    notes = list(_notes(gpus))
+    notes += _absences(state.absences, "\n".join(notes))
     if notes:
         yield ""
-    yield from dict.fromkeys(notes)
+    yield from notes
     yield from _host(state, readings)
     if gpus:
         yield ""
@@ -106,10 +103,23 @@ def _legend(devices: Sequence[Device], short: dict[str, str]) -> Iterator[str]:
     """Say once what each is: names are long, and often all the same."""
     alike: dict[str, list[str]] = {}
     for device in devices:
+        total = device.facts.get("memory_total_bytes")
+        size = f", {units.size(total)}" if isinstance(total, (int, float)) else ""
         replay = " (REPLAY)" if device.origin == "replay" else ""
-        alike.setdefault(device.name + replay, []).append(short[device.id])
+        alike.setdefault(device.name + size + replay, []).append(short[device.id])
     for name, those in alike.items():
-        yield f"{', '.join(those)}: {name}"
+        yield f"{_enumerated(those)}: {name}"
+
+
+def _enumerated(names: Sequence[str]) -> str:
+    """Write names of devices as "GPU 0, 1, MIG 2:3, 2:4"."""
+    said: list[str] = []
+    before = ""
+    for name in names:
+        kind = name.partition(" ")[0]
+        said.append(name.removeprefix(f"{kind} ") if kind == before else name)
+        before = kind
+    return ", ".join(said)
 
 
 def _told(state: StateNow, device: Device) -> Iterator[str]:
@@ -148,34 +158,57 @@ def _cell(device: Device, reading: Reading | None, name: str) -> str:
     if value is None:
         return _NO_FIGURE
     if name == "memory_used_bytes":
-        total = device.facts.get("memory_total_bytes")
-        return units.size(value, total if isinstance(total, (int, float)) else None)
+        return units.size(value)
     if name == "power_watts":
         return f"{value:.0f} W"
     if name == "temperature_celsius":
-        return f"{value:.0f} °C"
-    return units.share(value)
+        return f"{value:.0f}°C"
+    return units.share(value).replace(" ", "")
 
 
-def _notes(device: Device, reading: Reading | None) -> Iterator[str]:
-    """Say why figures are missing."""
+def _notes(gpus: Sequence[tuple[Device, Reading | None]]) -> Iterator[str]:
+    """Say why figures are missing, each reason once."""
+    #: by reason and what it hides
+    devices: dict[tuple[str, str], list[str]] = {}
+    for device, reading in gpus:
+        labels: dict[str, list[str]] = {}
+        for label, why in _missing(device, reading):
+            labels.setdefault(why, []).append(label)
+        for why, those in labels.items():
+            hidden = f"{', '.join(those)} on " if all(those) else ""
+            devices.setdefault((hidden, why), []).append(device.name)
+    for (hidden, why), names in devices.items():
+        yield f"{hidden}{_enumerated(names)}: {why}"
+
+
+def _missing(device: Device, reading: Reading | None) -> Iterator[tuple[str, str]]:
+    """Give the columns without a figure, and why; no column is all of them."""
     if reading is None:
-        yield f"{device.name}: not read yet."
+        yield "", "not read yet."
         return
     if reading.state != "ok":
-        state = reading.state.replace("_", " ")
-        yield f"{device.name}: {state}. {reading.why}".rstrip()
+        yield "", f"{reading.state.replace('_', ' ')}. {reading.why}".rstrip()
         return
     described = {metric.name: metric for metric in device.metrics}
     for name, label in _COLUMNS.items():
         metric = described.get(name)
         if metric is None:
-            yield f"{device.name}, {label}: not read on this GPU."
+            yield label, "not read on this GPU."
         elif metric.state != "ok":
-            state = metric.state.replace("_", " ")
-            yield f"{device.name}, {label}: {state}. {metric.why}".rstrip()
+            yield label, f"{metric.state.replace('_', ' ')}. {metric.why}".rstrip()
         elif _value(device, reading, name) is None:
-            yield f"{device.name}, {label}: no reading just now."
+            yield label, "no reading just now."
+
+
+def _absences(absences: Sequence[Absence], told: str) -> Iterator[str]:
+    """Say what is not there, unless its reason was told; each reason once."""
+    whats: dict[str, list[str]] = {}
+    for absence in absences:
+        if absence.message not in told:
+            why = f"{absence.message} {absence.remedy}".rstrip()
+            whats.setdefault(why, []).append(absence.what)
+    for why, those in whats.items():
+        yield f"{', '.join(those)}: {why}"
 
 
 def _host(state: StateNow, readings: dict[int, Reading]) -> Iterator[str]:
@@ -185,8 +218,10 @@ def _host(state: StateNow, readings: dict[int, Reading]) -> Iterator[str]:
         reading = readings.get(position)
         cpu = _value(device, reading, "cpu_ratio")
         said = "CPU not known" if cpu is None else f"CPU {units.share(cpu)}"
-        memory = _cell(device, reading, "memory_used_bytes")
-        if memory != _NO_FIGURE:
-            said += f", memory {memory}"
+        memory = _value(device, reading, "memory_used_bytes")
+        total = device.facts.get("memory_total_bytes")
+        if memory is not None:
+            whole = total if isinstance(total, (int, float)) else None
+            said += f", memory {units.size(memory, whole)}"
         yield ""
         yield f"Host: {said}"

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.stub_nvml import StubNvml
+from tests.stub_nvml import NOT_SUPPORTED, StubNvml
 from warpbook.protocol import (
     PROTOCOL_VERSION,
     DeviceHolders,
@@ -49,14 +49,10 @@ def test_with_a_server_its_figures_are_printed(shell: Any, ingest: Any) -> None:
     ingest.answer_state(state(Reading(0, "ok", (0.003, 1.0, 12 * 2**30))))
     text = printed(shell)
     lines = text.splitlines()
-    assert lines[0] == "GPU 0: NVIDIA H200"
-    header, row = lines[2:4]
-    assert row.split() == [
-        *("GPU", "0", "0.3", "%", "—", "—", "100", "%", "12.0", "/", "150", "GiB"),
-        *("—", "—"),
-    ]
-    assert len(header) < 72 > len(row), "too wide for half a screen"
-    assert "GPU 0, tensor: not read on this GPU." in text
+    assert lines[0] == "GPU 0: NVIDIA H200, 150 GiB"
+    row = lines[3].split()
+    assert row == ["GPU", "0", "0.3%", "—", "—", "100%", "12.0", "GiB", "—", "—"]
+    assert "\ntensor, DRAM, power, temp on GPU 0: not read on this GPU.\n" in text
     assert metrics.UTILIZATION_NOTE in text
     assert text.endswith("Read by the Jupyter server.")
 
@@ -125,7 +121,7 @@ def test_alike_gpus_and_their_instances_are_told_apart(shell: Any, ingest: Any) 
     ingest.answer_state(msgspec.structs.replace(one, devices=(gpu, second, instance)))
     lines = printed(shell).splitlines()
     assert lines[:2] == [
-        "GPU 0, GPU 1: NVIDIA H200",
+        "GPU 0, 1: NVIDIA H200, 150 GiB",
         "MIG 1:7: NVIDIA H200 MIG 1g.18gb",
     ]
     assert any(line.startswith("MIG 1:7  ") for line in lines)
@@ -137,7 +133,7 @@ def test_a_replay_says_so(shell: Any, ingest: Any) -> None:
     first, *rest = printed(shell).splitlines()
     assert first.startswith("REPLAY of h200")
     assert "not this machine's GPU" in first
-    assert "GPU 0: NVIDIA H200 (REPLAY)" in rest
+    assert "GPU 0: NVIDIA H200, 150 GiB (REPLAY)" in rest
 
 
 @pytest.mark.parametrize(
@@ -146,7 +142,7 @@ def test_a_replay_says_so(shell: Any, ingest: Any) -> None:
         ((), "not read yet"),
         ((Reading(0, "lost", why="It fell off the bus."),), "lost. It fell off"),
         ((Reading(0, "stale", why="No answer for 3 s."),), "stale. No answer"),
-        ((Reading(0, "ok", (None, 1.0, 1.0)),), "SM: no reading just now"),
+        ((Reading(0, "ok", (None, 1.0, 1.0)),), "SM on GPU 0: no reading just now"),
     ],
 )
 def test_what_is_not_known_is_said_and_never_zero(
@@ -172,8 +168,30 @@ def test_without_a_server_the_kernel_reads_the_gpu(
     names, rows = text.splitlines()[:2], text.splitlines()[4:6]
     assert "H200" in names[0] and "—" not in rows[0]
     assert "A100" in names[1] and rows[1].count("—") == 3
-    assert "SM: not supported" in text
+    assert "SM, tensor, DRAM on GPU 1: not supported" in text
     assert "Read here, in the kernel. No Jupyter server with warpbook" in text
+
+
+def test_on_a_big_node_each_reason_is_told_once_and_no_line_is_too_wide(
+    shell: Any, make_stub_nvml: Callable[..., StubNvml]
+) -> None:
+    stub = make_stub_nvml("h200", "h200", "a100", "a100")
+    for split in (0, 1):
+        stub.set(split, mig=1)
+        stub.fault("nvmlGpmSampleGet", rc=NOT_SUPPORTED, gpu=split)
+        stub.make_instance(split, 0)
+        stub.make_instance(split, 1)
+    lines = printed(shell).splitlines()
+    begin = lines.index("") + 1
+    assert max(len(line) for line in lines[begin : begin + 9]) <= 60
+    missing = [line for line in lines if " on GPU" in line or " on MIG" in line]
+    assert [line.partition(":")[0] for line in missing] == [
+        "SM, tensor, DRAM, util on GPU 0, 1",
+        "SM, tensor, DRAM on GPU 2, 3",
+        "util, power, temp on MIG 0",
+    ]
+    assert "MIG is on: NVML gives this for the MIG instances" in missing[0]
+    assert "nvmlGpm" not in "".join(lines)
 
 
 def test_without_a_gpu_the_reason_is_printed(
