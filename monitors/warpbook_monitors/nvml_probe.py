@@ -37,6 +37,10 @@ Handle = Any
 #: what is not told of a GPU whose MIG instances have it
 MIG_HIDES = {*MIG, "gpu_utilization_ratio", "memory_utilization_ratio"}
 
+_MIG_IS_ON = (
+    "MIG is on: NVML gives this for the MIG instances, not for the GPU as a whole."
+)
+
 #: a GPU without persistence mode takes some seconds to wake
 GPU_OPEN_TIMEOUT_S = 15.0
 
@@ -117,8 +121,10 @@ class NvmlProbe:
         """What a person may expect of this GPU, and it can't give."""
         told = []
         if self._no_gpm is not None:
-            what = f"GPM on GPU {self._index}"
-            told.append(_absence(what, self._no_gpm.state, str(self._no_gpm)))
+            state, why = self._no_gpm.state, str(self._no_gpm)
+            if state == "not_supported" and self._has_mig:
+                why = _MIG_IS_ON
+            told.append(_absence(f"GPM on GPU {self._index}", state, why))
         if self._no_events is not None:
             what = f"Errors told by GPU {self._index} itself (XID, ECC)"
             told.append(_absence(what, self._no_events.state, str(self._no_events)))
@@ -167,11 +173,7 @@ class NvmlProbe:
         kind = METRICS[name]
         state, why = self._sheet.state(name)
         if state == "not_supported" and self._has_mig and name in MIG_HIDES:
-            return kind.on_device(
-                "not_supported",
-                "MIG is on: NVML gives this for the MIG instances, not for the GPU "
-                f"as a whole. ({why})",
-            )
+            return kind.on_device("not_supported", _MIG_IS_ON)
         if state != "ok" or name not in self._window.missing:
             return kind.on_device(state, why)
         if name.startswith("nvlink_"):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.stub_nvml import NO_PERMISSION, XID_EVENT, StubNvml
+from tests.stub_nvml import NO_PERMISSION, NOT_SUPPORTED, XID_EVENT, StubNvml
 from warpbook_monitors import mig, nvml_probe
 from warpbook_monitors.errors import DeviceLost
 from warpbook_monitors.frames import Devices, Event, Frame
@@ -120,6 +120,13 @@ def test_an_instance_that_this_user_may_not_open_is_told(stub: StubNvml) -> None
     assert {(each.what, each.reason) for each in told} == {
         ("A MIG instance of GPU 0", "no_permission")
     }
+
+
+def test_a_gpu_whose_instances_have_gpm_says_so(stub: StubNvml) -> None:
+    stub.fault("nvmlGpmSampleGet", rc=NOT_SUPPORTED)
+    (told,) = NvmlSource().open().absences
+    assert told.what == "GPM on GPU 0"
+    assert told.message.startswith("MIG is on: NVML gives this for the MIG instances")
 
 
 def test_a_new_instance_comes_last_while_somebody_watches(

@@ -66,11 +66,13 @@ def _gpus() -> Iterator[Check]:
     sampler = Sampler(live_sources())
     sampler.open()
     sampler.close()
+    gpus = [_gpu(device) for device in sampler.devices if device.kind == "gpu"]
+    told = "\n".join(gpu.message for gpu in gpus)
     for absence in sampler.absences:
-        yield _absence(absence)
-    for device in sampler.devices:
-        if device.kind == "gpu":
-            yield _gpu(device)
+        # a GPU without GPM says so itself
+        if not (absence.what.startswith("GPM on ") and absence.message in told):
+            yield _absence(absence)
+    yield from gpus
 
 
 def _absence(absence: Absence) -> Check:

@@ -58,6 +58,7 @@ def test_each_gpu_is_told_with_gpm_or_why_not(warpbook, make_stub_nvml) -> None:
     assert done.returncode == 0, done.stdout
     assert re.search("ok      GPU 0: NVIDIA H200.*, with GPM", done.stdout)
     assert re.search("ok      GPU 1: NVIDIA A100.*, without GPM: .+", done.stdout)
+    assert done.stdout.count("GPM") == 3, "with its name in the reason, and once a GPU"
     assert "absent  NVML" not in done.stdout
 
 
