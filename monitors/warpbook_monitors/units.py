@@ -36,6 +36,13 @@ def size(size_bytes: float, of_bytes: float | None = None) -> str:
     return f"{_digits(size_bytes / 1024)} TiB"
 
 
+def energy(joules: float) -> str:
+    """Write an energy; a small one with a digit more, so that it is not "0 J"."""
+    if 0 < joules < 0.05:
+        return "< 0.1 J"
+    return f"{joules:.1f} J" if 0 < joules < 9.95 else f"{joules:,.0f} J"
+
+
 def share(ratio: float) -> str:
     """Write a ratio as a percentage."""
     percent = 100 * ratio

@@ -26,14 +26,13 @@ def test_every_cell_of_a_whole_run_has_its_line_and_the_next_run_compares(
             for cell in page.cells()[1:]
             for output in cell["outputs"]
         ]
-        receipts = [line for line in found if " · " in line]
-        return receipts if len(receipts) == QUICK + 1 else None
+        return found if len(found) == QUICK + 1 and " · " in found[0] else None
 
     work, *quick = wait_for("all receipts", lines)
     # the recording's GPU is never at rest for so long
     assert work.startswith("1.5") and " J" in work
-    others = [line for line in quick if "too short for a reading" not in line]
-    # on a busy machine some take long enough for a reading
+    # on a busy machine some take long enough for more than their time
+    others = [line for line in quick if " · " in line]
     assert len(others) < QUICK, others
     assert not any("No receipts" in line for line in others)
 

@@ -30,6 +30,8 @@ def receipt_line(receipt: Receipt) -> Bundle:
     """Say what the cell took, and what it took the time before."""
     if _left_gpus_alone(receipt):
         gpus = "GPU" if len(receipt.devices) == 1 else "GPUs"
+        # only the server's line tells what is no machine's
+        gpus += " of a REPLAY" if "REPLAY" in receipt.line else ""
         return _bundle(f"{units.duration(receipt.wall_ms)} · {gpus} at rest")
     before = receipt.previous
     # where a cell is too short for a reading, its time is all noise
@@ -63,7 +65,7 @@ def _figures(before: Receipt) -> str:
     energies = [device.span.energy_joules for device in before.devices]
     known = [energy for energy in energies if energy is not None]
     if known and len(known) == len(energies):
-        said.append(f"{sum(known):,.0f} J")
+        said.append(units.energy(sum(known)))
     return f"before: {', '.join(said)}"
 
 

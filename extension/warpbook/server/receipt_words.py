@@ -16,6 +16,8 @@ Whose = Literal["kernel", "nobody", "unknown"]
 SHORTEST_MS = 100.0
 #: below three readings the edges weigh as much as the cell
 _ESTIMATED_MS = 300.0
+#: a shorter cell that had torch do nothing has nothing to tell but its time
+_TRIVIAL_MS = 50.0
 #: conditions that held for less are not worth a place in the line
 _WORTH_TELLING_RATIO = 0.05
 _COVERED_RATIO = 0.9
@@ -38,6 +40,8 @@ def one_line(
     """Say what a cell took, figures and units."""
     wall_ms = run.ended_ms - run.started_ms
     said = [units.duration(wall_ms)]
+    if wall_ms < _TRIVIAL_MS and not run.allocators:
+        return said[0]
     if whose == "nobody":
         # what programs that it started did, and that are over, is not known
         return " · ".join((*said, "no GPU was used by this kernel itself"))
@@ -137,7 +141,7 @@ def _energy(devices: Sequence[DeviceReceipt]) -> Iterable[str]:
         yield "energy unknown"
         return
     counted = all(each.energy_basis == "counter" for each in known)
-    yield f"{'' if counted else '≈ '}{sum(joules):,.0f} J"
+    yield f"{'' if counted else '≈ '}{units.energy(sum(joules))}"
 
 
 def _conditions(devices: Sequence[DeviceReceipt]) -> Iterable[str]:

@@ -240,7 +240,9 @@ async def test_figures_are_never_the_cells_own_where_nobody_knows(
 async def test_a_short_cell_is_estimated_or_unknown_in_words(ingest, make_past) -> None:
     past = await make_past()
     past.fill(past.busy(2, 20, 0.5))
-    flash = await hand_in(ingest, past.run("r-1", 5, 5.05))
+    trivial = await hand_in(ingest, past.run("r-0", 4, 4.0123))
+    assert trivial.line == "12.3 ms"
+    flash = await hand_in(ingest, past.run("r-1", 5, 5.08))
     assert flash.line.endswith("too short for a reading of the GPU")
     for device in flash.devices:
         assert device.span.metrics == {}
