@@ -298,4 +298,7 @@ def _means(
 
 
 def _percent(ratio: float) -> str:
-    return f"{100 * ratio:.3g} %" if ratio < 0.01 else f"{100 * ratio:.0f} %"
+    # three figures of next to nothing would only look exact
+    if 0 < ratio < 0.001:
+        return "<0.1 %"
+    return f"{100 * ratio:.1f} %" if 0 < ratio < 0.01 else f"{100 * ratio:.0f} %"

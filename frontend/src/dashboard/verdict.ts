@@ -28,13 +28,16 @@ export class VerdictLine implements Drawable {
         role: 'group',
         'aria-label': `What holds ${deviceLabel(device, stream.store.devices)} back`
       },
-      this.pill,
-      ' ',
-      this.sentence,
-      ' ',
-      this.rule,
-      this.outlook,
-      this.conditions
+      h(
+        'p',
+        { class: 'wb-verdict-words' },
+        this.pill,
+        ' ',
+        this.sentence,
+        ' ',
+        this.rule
+      ),
+      h('div', { class: 'wb-verdict-below' }, this.conditions, this.outlook)
     );
   }
 
@@ -51,12 +54,23 @@ export class VerdictLine implements Drawable {
     this.pill.dataset['kind'] = verdict?.kind ?? '';
     setText(this.pill, verdict === null ? '' : verdictName(verdict.kind));
     setText(this.sentence, clip(verdict?.sentence ?? '', 300));
-    setText(this.rule, clip(verdict?.rule ?? '', 300));
+    setText(
+      this.rule,
+      ruleWords(verdict?.rule ?? '', statements.verdictSeconds)
+    );
     const outlook = statements.outlook(this.device);
     const soon = outlook?.full_in_s ?? Infinity;
     setText(this.outlook, clip(outlook?.sentence ?? '', 300));
     this.outlook.dataset['severity'] = soon < SOON_S ? 'warning' : 'normal';
     this.drawConditions();
+    // what the room cuts off
+    const title = [this.sentence, this.rule, this.conditions, this.outlook]
+      .map(({ textContent }) => textContent)
+      .filter(Boolean)
+      .join('\n');
+    if (this.node.title !== title) {
+      this.node.title = title;
+    }
   }
 
   private drawConditions(): void {
@@ -78,10 +92,17 @@ export class VerdictLine implements Drawable {
   private readonly pill = h('span', { class: 'wb-pill', hidden: '' });
   private readonly sentence = h('span', {});
   private readonly rule = h('small', { class: 'wb-rule' });
-  private readonly outlook = h('p', { class: 'wb-outlook' });
+  private readonly outlook = h('span', { class: 'wb-outlook' });
   private readonly conditions = h('ul', {
     class: 'wb-conditions',
     'aria-label': 'Health'
   });
   private drawnAt = -Infinity;
+}
+
+/** The comparison that decided, and over how long: the charts show this moment. */
+function ruleWords(rule: string, seconds: number | null): string {
+  return rule === '' || seconds === null
+    ? clip(rule, 300)
+    : `Over the last ${seconds}\u00a0s: ${clip(rule, 300)}`;
 }
