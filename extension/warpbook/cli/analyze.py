@@ -44,22 +44,28 @@ def run(asked: argparse.Namespace) -> int:
     if asked.json:
         sys.stdout.buffer.write(msgspec.json.encode(whole) + b"\n")
     else:
-        print(joined(_text(whole)))
+        files = [path.name for path in asked.traces]
+        names = {id(each): name for each, name in zip(reports, files, strict=True)}
+        print(joined(_text(whole, names)))
     return 0
 
 
-def _text(whole: TraceReport | JobReport) -> Iterator[str]:
+def _text(whole: TraceReport | JobReport, files: dict[int, str]) -> Iterator[str]:
+    """Write a report; the files are the traces', by the identity of their reports."""
     if isinstance(whole, TraceReport):
         yield from _one(whole)
         return
-    communication = whole.communication
-    yield f"{len(whole.ranks)} ranks. {communication.sentence}"
-    rows = [("rank", "window", "computing", "communicating", "exposed")]
-    for each in whole.ranks:
+    numbers = {each.rank for each in whole.ranks}
+    are_ranks = None not in numbers and len(numbers) == len(whole.ranks)
+    names = [str(each.rank) if are_ranks else files[id(each)] for each in whole.ranks]
+    kind = "rank" if are_ranks else "trace"
+    yield f"{len(names)} {kind}s. {whole.communication.sentence}"
+    rows = [(kind, "window", "computing", "communicating", "exposed")]
+    for name, each in zip(names, whole.ranks, strict=True):
         figures = each.metrics
         rows.append(
             (
-                "?" if each.rank is None else str(each.rank),
+                name,
                 _ms(figures.window_ns),
                 _ms(figures.compute_ns),
                 _ms(figures.communication_ns),
@@ -67,9 +73,9 @@ def _text(whole: TraceReport | JobReport) -> Iterator[str]:
             )
         )
     yield from aligned(rows)
-    for each in whole.ranks:
+    for name, each in zip(names, whole.ranks, strict=True):
         yield ""
-        yield f"Rank {'?' if each.rank is None else each.rank}"
+        yield f"Rank {name}" if are_ranks else name
         yield from _one(each)
 
 

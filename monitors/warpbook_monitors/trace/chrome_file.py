@@ -178,4 +178,6 @@ def _chunks(path: str, asked: list[int]) -> Iterator[bytes]:
             while chunk := file.read(asked[0]):
                 yield chunk
     except (OSError, EOFError, zlib.error) as problem:
-        raise TraceFileError(path, f"can't be read: {problem}") from problem
+        # the system's own words name a number and the path once more
+        why = getattr(problem, "strerror", None) or problem
+        raise TraceFileError(path, f"can't be read: {why}") from problem

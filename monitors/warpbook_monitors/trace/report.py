@@ -68,6 +68,7 @@ class JobReport(Struct, frozen=True):
     ranks: tuple[TraceReport, ...]
 
 
+_NO_RANKS = "Each stands for itself: these traces are no ranks of one job"
 #: a difference in communication below this share of the window is nobody's delay
 _STRAGGLING_SHARE = 0.05
 
@@ -110,7 +111,7 @@ def merge(reports: Sequence[TraceReport]) -> JobReport:
             sum(each.completeness.lost for each in ordered),
             max(each.completeness.profiler_ns for each in ordered),
             tuple(
-                f"Rank {each.rank}: {warning}"
+                f"Rank {'?' if each.rank is None else each.rank}: {warning}"
                 for each in ordered
                 for warning in each.completeness.warnings
             ),
@@ -124,6 +125,10 @@ def _ranks(ordered: Sequence[TraceReport]) -> Ranks:
     numbers = tuple(-1 if each.rank is None else each.rank for each in ordered)
     exposed = tuple(each.metrics.exposed_communication_ns for each in ordered)
     spent = [each.metrics.communication_ns for each in ordered]
+    if -1 in numbers or len(set(numbers)) < len(numbers):
+        return Ranks(numbers, exposed, None, 0, f"{_NO_RANKS} whose numbers they tell.")
+    if max(spent) and not min(spent):
+        return Ranks(numbers, exposed, None, 0, f"{_NO_RANKS} that communicate.")
     waits_ns = max(spent) - min(spent)
     longest_ns = max(each.metrics.window_ns for each in ordered)
     if not max(spent):

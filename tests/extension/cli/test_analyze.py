@@ -71,6 +71,51 @@ def test_ranks_are_put_beside_one_another_and_the_late_one_is_named(
     assert "Rank 1 comes last to the collectives" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("traces", "told"),
+    [
+        # of no distributed job; of one that says it is the same rank twice
+        (("pinned_h2d", "tiny_kernels"), "2 traces. Each stands for itself: "),
+        (("ddp_rank0", "tiny_kernels"), "2 traces. Each stands for itself: "),
+        (("ddp_rank0", "ddp_rank0"), "2 traces. Each stands for itself: "),
+    ],
+)
+def test_traces_that_are_no_ranks_are_told_by_their_files(
+    traces: tuple[str, str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    paths = [trace(name) for name in traces]
+    assert main(["analyze", *paths]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith(told)
+    assert "Rank" not in text and "-1" not in text
+    titles = text.splitlines()
+    assert all(f"{name}.json.gz" in titles for name in traces)
+    assert main(["analyze", "--json", *paths]) == 0
+    assert json.loads(capsys.readouterr().out)["communication"]["straggler"] is None
+
+
+def test_a_rank_without_collectives_holds_nobody_up(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with gzip.open(trace("tiny_kernels")) as file:
+        alone = json.load(file)
+    alone["distributedInfo"] = {"rank": 1}
+    (tmp_path / "rank1.json").write_text(json.dumps(alone))
+    traces = [trace("ddp_rank0"), str(tmp_path / "rank1.json")]
+    assert main(["analyze", *traces]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("2 ranks. Each stands for itself: ")
+    assert "comes last" not in text
+
+
+def test_a_file_that_is_not_there_is_told_in_plain_words(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["analyze", "nofile"]) == 1
+    error = capsys.readouterr().err
+    assert error == "warpbook: nofile: can't be read: No such file or directory\n"
+
+
 def test_names_in_a_trace_can_not_steer_the_terminal(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
