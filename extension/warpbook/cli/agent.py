@@ -7,6 +7,8 @@ import contextlib
 import signal
 import threading
 import time
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry, start_http_server
 
@@ -15,6 +17,9 @@ from warpbook_monitors.exposition import SCRAPE_WATCH_S, SamplerCollector
 from warpbook_monitors.open_sources import live_sources
 from warpbook_monitors.own_cost import Costs, OwnCostSource
 from warpbook_monitors.sampler import Sampler
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
 
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -55,6 +60,7 @@ def run(asked: argparse.Namespace) -> int:
         raise CommandError(
             f"{asked.host}:{asked.port}: {error}. Choose another --port or --host."
         ) from error
+    server.set_app(_at_metrics(server.get_app()))
     sampler.open()
     for absence in sampler.absences:
         print(
@@ -73,6 +79,20 @@ def run(asked: argparse.Namespace) -> int:
     watch.close()
     sampler.close()
     return 0
+
+
+def _at_metrics(metrics: WSGIApplication | None) -> WSGIApplication:
+    """Serve the metrics at /metrics: by itself the library does at every path."""
+
+    def serve(environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
+        path = environ["PATH_INFO"]
+        if path == "/metrics" and metrics is not None:
+            return metrics(environ, start)
+        status = "200 OK" if path == "/" else "404 Not Found"
+        start(status, [("Content-Type", "text/plain; charset=utf-8")])
+        return [b"warpbook agent: the metrics are at /metrics.\n"]
+
+    return serve
 
 
 class _ScrapeWatch:

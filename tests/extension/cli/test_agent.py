@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 
@@ -67,6 +68,20 @@ def test_it_serves_the_gpus_and_ends_when_asked(agent, stub_nvml: StubNvml) -> N
     check_metrics(page(url).replace("modelName=", "model_name="))
     process.send_signal(signal.SIGTERM)
     assert process.wait(timeout=20) == 0
+
+
+def test_metrics_are_at_one_path(agent, stub_nvml: StubNvml) -> None:
+    _, url = agent
+    root = url.removesuffix("metrics")
+    opened = stub_nvml.calls()
+    assert page(root) == "warpbook agent: the metrics are at /metrics.\n"
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        page(f"{root}metricsx")
+    refused.value.close()
+    assert refused.value.code == 404
+    time.sleep(0.5)
+    assert stub_nvml.calls() == opened, "that was no scrape"
+    assert "warpbook_last_collect_success" in page(f"{url}?a=b")
 
 
 def test_a_port_that_is_taken_is_told_in_a_line() -> None:
