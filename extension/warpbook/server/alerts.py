@@ -165,8 +165,10 @@ class Alerting:
                 self._troubles["rules_file"] = Trouble(
                     "rules_file",
                     "The alert rules are refused",
-                    f"{error}. Until it is mended, the rules before hold, or those "
-                    "built in. It is read again as soon as it is saved.",
+                    # what is wrong comes first: a notification is cut off
+                    f"{error.reason}, in {self._rules_file}. Until it is mended, the "
+                    "rules before hold, or those built in. It is read again as soon "
+                    "as it is saved.",
                 )
             self._apply()
 
