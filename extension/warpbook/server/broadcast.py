@@ -124,6 +124,11 @@ class Broadcaster:
         """Whether the devices are being read."""
         return self._woken_s is not None
 
+    @property
+    def attended(self) -> bool:
+        """Whether a page is there, or the alert rules always hold: not for scrapes."""
+        return bool(self._everyone) or self._watch_slowly == "always"
+
     async def state(self) -> StateNow:
         """Give the newest frame, waking the sampler if it rests."""
         await self.ready()

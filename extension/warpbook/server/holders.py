@@ -98,6 +98,9 @@ class HolderWatch:
     def _follow(self, message: Message) -> None:
         if not isinstance(message, Frame) or self._closed:
             return
+        if not self._broadcaster.attended:
+            # what is asked for once is read once
+            return
         # absolute, because the clock may be set back
         if abs(message.time_ms - self._asked_ms) >= PERIOD_MS:
             self._asked_ms = message.time_ms

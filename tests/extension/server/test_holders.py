@@ -308,6 +308,18 @@ async def test_what_nobody_watched_for_long_is_not_told_to_a_new_view(
     assert kinds == ["alerts"]
 
 
+async def test_for_scrapes_alone_nobody_lists_processes(connect, watch) -> None:
+    watch._broadcaster.keep_watching(150)
+    frames: list[object] = []
+    watch._broadcaster.follow(lambda told: frames.append(told))
+    while len(frames) < 5:
+        await asyncio.sleep(0.1)
+    assert watch._reading is None
+    client = await connect()
+    await client.subscribe()
+    await client.next("holders")
+
+
 async def test_the_state_tells_holders_and_outlook(ask, connect, stub) -> None:
     client = await connect()
     await client.subscribe()
