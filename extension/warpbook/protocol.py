@@ -215,14 +215,14 @@ class Allocator(Struct, frozen=True):
     """What torch's caching allocator counted in a kernel, over one cell."""
 
     #: CUDA's index in that kernel, and the UUID of the GPU where torch tells it
-    index: int
+    index: Annotated[int, Meta(ge=0)]
     uuid: str | None
-    allocated_bytes: int
-    reserved_bytes: int
+    allocated_bytes: Annotated[int, Meta(ge=0)]
+    reserved_bytes: Annotated[int, Meta(ge=0)]
     #: the most within the cell
-    peak_allocated_bytes: int
+    peak_allocated_bytes: Annotated[int, Meta(ge=0)]
     #: how often memory had to be freed and asked for again within the cell
-    retries: int
+    retries: Annotated[int, Meta(ge=0)]
 
 
 class CellRun(Struct, frozen=True):

@@ -290,6 +290,22 @@ async def test_a_cell_that_has_just_ended_waits_for_its_readings(
         ({"ended_ms": 4e12}, 422, "has not ended"),
         ({"ended_ms": None}, 400, "ended_ms"),
         ({"status": "fine"}, 400, "status"),
+        (
+            {
+                "allocators": [
+                    {
+                        "index": 0,
+                        "uuid": None,
+                        "allocated_bytes": 0,
+                        "reserved_bytes": 0,
+                        "peak_allocated_bytes": -1,
+                        "retries": 0,
+                    }
+                ]
+            },
+            400,
+            "peak_allocated_bytes",
+        ),
         ({"notebook": "n" * MAX_CELL_BYTES}, 413, "bytes"),
     ],
 )
