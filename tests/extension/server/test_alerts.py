@@ -110,7 +110,7 @@ async def test_an_xid_and_an_uncorrectable_error_are_faults_with_what_to_do(
     stub.ring(1, XID_EVENT, 79)
     lost = await alert(client, "xid")
     assert (lost["device"], lost["severity"]) == (device(hello, 1), "fault")
-    assert lost["title"].startswith("GPU 1: XID 79, ")
+    assert lost["title"].startswith("GPU 1, XID 79: ")
     assert "reboot" in lost["text"]
     stub.ring(0, DOUBLE_BIT_EVENT)
     memory = await alert(client, "ecc_uncorrected")
