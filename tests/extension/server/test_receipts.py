@@ -355,6 +355,8 @@ async def test_a_click_on_a_band_gives_a_receipt_without_the_kernel(
         body = (await jp_fetch(*RECEIPT, params=params)).body
         return msgspec.json.decode(body, type=Receipt)
 
+    just_now = await ask(27, 29, kernel_id="another")
+    assert just_now.line.startswith("2.00 s · 2 GPUs of a REPLAY · SM")
     receipt = await ask(2, 4, title="x" * 300)
     assert receipt.line.startswith("2.00 s · 2 GPUs of a REPLAY · SM 5")
     assert receipt.cell.title == "x" * 200
