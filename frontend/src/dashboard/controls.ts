@@ -6,6 +6,7 @@ import type { Viewport } from '../chart/viewport';
 import { h, setText } from '../dom';
 import { clock, duration } from '../format';
 import type { ExportFormat, History } from '../history';
+import { keyList } from './keys';
 import { FORMATS, save } from './save';
 
 const WINDOWS: readonly (readonly [number, string])[] = [
@@ -65,6 +66,7 @@ export class Controls {
       ),
       this.tool,
       this.export,
+      ...keyList(),
       this.words
     );
     this.update();
@@ -85,12 +87,17 @@ export class Controls {
     this.tool.setAttribute('aria-pressed', String(this.selecting));
   }
 
-  /** The settings may ask for a window that has no entry yet. */
+  /** What was zoomed to, or the settings ask for, may have no entry of its own. */
   private writeWindow(): void {
-    const { windowMs } = this.viewport;
-    const seconds = String(windowMs / 1000);
+    const { following, windowMs } = this.viewport;
+    const { fromMs, toMs } = this.viewport.span();
+    const shownMs = following ? windowMs : Math.round(toMs - fromMs);
+    const seconds = String(shownMs / 1000);
+    this.other.remove();
     if (![...this.select.options].some(({ value }) => value === seconds)) {
-      this.select.prepend(h('option', { value: seconds }, duration(windowMs)));
+      this.other.value = seconds;
+      setText(this.other, duration(shownMs));
+      this.select.prepend(this.other);
     }
     this.select.value = seconds;
   }
@@ -125,7 +132,7 @@ export class Controls {
     hidden: ''
   });
   private readonly pause = h('button', {
-    class: 'wb-button',
+    class: 'wb-button wb-pause',
     click: () => this.togglePause()
   });
   private readonly tool = h(
@@ -138,9 +145,12 @@ export class Controls {
         this.update();
       }
     },
-    'Select a span'
+    'Select',
+    h('span', { class: 'wb-wide' }, ' a span')
   );
   private readonly words = h('span', { role: 'status' });
   private readonly select: HTMLSelectElement;
+  /** The length of time that is none of those to choose from. */
+  private readonly other = h('option', {});
   private readonly export: HTMLSelectElement;
 }

@@ -145,6 +145,9 @@ export class Dashboard extends Widget {
     }
     const onChart =
       target instanceof HTMLElement && target.classList.contains('wb-plot');
+    if (key === 'Escape' && this.node.querySelector(':popover-open') !== null) {
+      return; // the browser closes it
+    }
     if (key === 'Escape') {
       this.escape();
     } else if (key === ' ' && onChart) {

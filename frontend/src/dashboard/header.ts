@@ -7,7 +7,6 @@ import { clip } from '../format';
 import type { Stream } from '../shared';
 import { absenceWords, replayWords } from '../words';
 import type { Controls } from './controls';
-import { keyList } from './keys';
 
 /** More notebooks than this share the legend's last words. */
 const LEGEND_MOST = 8;
@@ -18,7 +17,7 @@ export class Header {
   constructor(
     private readonly stream: Stream,
     private readonly bands: Bands | null,
-    controls: Controls
+    private readonly controls: Controls
   ) {
     this.retry = h(
       'button',
@@ -32,13 +31,7 @@ export class Header {
       h('div', { class: 'wb-connection' }, this.connection, this.retry),
       this.problem,
       this.absences,
-      h(
-        'div',
-        { class: 'wb-bar wb-bar-below' },
-        controls.badge,
-        this.legend,
-        keyList()
-      )
+      this.legend
     );
     this.update();
   }
@@ -97,7 +90,8 @@ export class Header {
     this.origin.replaceChildren(
       h('h2', {}, 'GPU dashboard'),
       badge ? h('span', { class: `wb-badge ${kind}` }, badge) : '',
-      h('span', { class: 'wb-origin-words' }, words),
+      this.controls.badge,
+      h('span', { class: 'wb-origin-words', title: words }, words),
       this.during
     );
     this.origin.title = replay?.description ?? '';

@@ -48,18 +48,26 @@ export function moveByKey(key: string, viewport: Viewport): boolean {
   }
 }
 
-/** What hands can do, to be unfolded. */
-export function keyList(): HTMLElement {
-  return h(
-    'details',
-    { class: 'wb-keys' },
-    h('summary', {}, 'Mouse and keys'),
-    h(
-      'dl',
-      {},
-      ...LIST.map(([keys, what]) =>
-        h('div', {}, h('dt', {}, keys), h('dd', {}, what))
-      )
+const KEYS_ID = 'warpbook-dashboard-keys';
+
+/** What hands can do: a button, and the list that the browser shows over the page. */
+export function keyList(): [HTMLElement, HTMLElement] {
+  const list = h(
+    'dl',
+    { class: 'wb-keys', id: KEYS_ID, popover: 'auto' },
+    ...LIST.map(([keys, what]) =>
+      h('div', {}, h('dt', {}, keys), h('dd', {}, what))
     )
   );
+  const button = h(
+    'button',
+    {
+      class: 'wb-button',
+      'aria-label': 'Mouse and keys',
+      title: 'Mouse and keys',
+      popovertarget: KEYS_ID
+    },
+    '?'
+  );
+  return [button, list];
 }
