@@ -27,6 +27,8 @@ export const IBands = new Token<Bands>(
 /** The commands, and what the palette and the launcher call them together. */
 export const CATEGORY = 'GPU';
 export const NOTIFY_LONG_CELLS = 'warpbook:notify-long-cells';
+/** The one dashboard of a page. */
+export const DASHBOARD_ID = 'warpbook-dashboard';
 export const OPEN_DASHBOARD = 'warpbook:dashboard';
 export const OPEN_PANEL = 'warpbook:panel';
 export const OPEN_TOUR = 'warpbook:tour';

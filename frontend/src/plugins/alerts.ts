@@ -16,6 +16,7 @@ import type { Alert, Alerts } from '../protocol';
 import type { Settings } from '../settings';
 import {
   CATEGORY,
+  DASHBOARD_ID,
   IBands,
   IWarpbook,
   NOTIFY_LONG_CELLS,
@@ -90,6 +91,12 @@ class AlertNotices {
       });
     }
   }
+}
+
+/** Whether it is on the page, and not behind another tab. */
+function isDashboardSeen(): boolean {
+  const dashboard = document.getElementById(DASHBOARD_ID);
+  return dashboard !== null && dashboard.offsetParent !== null;
 }
 
 function words({ title, text }: Alert): string {
@@ -187,8 +194,9 @@ export const alertsPlugin: JupyterFrontEndPlugin<void> = {
         label: 'Open dashboard',
         callback: () => void commands.execute(OPEN_DASHBOARD)
       };
+      const actions = isDashboardSeen() ? [] : [open];
       if (rule !== 'held_idle' || kernel_id === null) {
-        return [open];
+        return actions;
       }
       const name = kernels.path(kernel_id) ?? 'a kernel that is idle';
       const restart: Notification.IAction = {
@@ -197,7 +205,7 @@ export const alertsPlugin: JupyterFrontEndPlugin<void> = {
         callback: () =>
           void kernels.restart({ name, used_bytes: null }, kernel_id)
       };
-      return [open, restart];
+      return [...actions, restart];
     });
     const tell = () => {
       if (alerts.newest !== null) {

@@ -15,7 +15,13 @@ import type { Widget } from '@lumino/widgets';
 import type { Bands } from '../bands';
 import { Dashboard } from '../dashboard/dashboard';
 import { gpuIcon } from '../icon';
-import { CATEGORY, IBands, IWarpbook, OPEN_DASHBOARD } from '../tokens';
+import {
+  CATEGORY,
+  DASHBOARD_ID,
+  IBands,
+  IWarpbook,
+  OPEN_DASHBOARD
+} from '../tokens';
 
 /** How long a first document may take; one named in the URL is sure to come. */
 const FIRST_DOCUMENT_MS = 5_000;
@@ -57,7 +63,7 @@ export const dashboardPlugin: JupyterFrontEndPlugin<void> = {
       });
       content.disposed.connect(stop);
       const widget = new MainAreaWidget({ content });
-      widget.id = 'warpbook-dashboard';
+      widget.id = DASHBOARD_ID;
       widget.toolbar.hide();
       widget.title.label = 'GPU dashboard';
       widget.title.icon = gpuIcon;
