@@ -36,6 +36,9 @@ _TICKS: dict[Unit, str] = {
     "bytes": "return +(tick / 2 ** 30).toPrecision(3) + ' GiB'",
     "bytes_per_s": "return +(tick / 1e9).toPrecision(3) + ' GB/s'",
 }
+#: a narrow part of a window has room for no more
+_LEGEND_COLUMNS = 2
+_LEGEND_ROW = 16
 #: a little more than the step between two summaries of seconds
 _GAP_MS = 1500.0
 
@@ -68,7 +71,7 @@ def history_item(
             continue
         plot = figure(
             title=None if plots else title,
-            height=240 if len(metrics) <= 4 else 280,
+            height=190 + _LEGEND_ROW * -(-len(metrics) // _LEGEND_COLUMNS),
             sizing_mode="stretch_width",
             x_axis_type="datetime",
             x_range=shared,
@@ -105,11 +108,13 @@ def history_item(
             )
         if unit in _TICKS:
             plot.yaxis.formatter = CustomJSTickFormatter(code=_TICKS[unit])
-        plot.xaxis.ticker = DatetimeTicker(desired_num_ticks=4)
+        plot.xaxis.ticker = DatetimeTicker(desired_num_ticks=3)
         plot.toolbar.logo = None
+        if plot.title is not None:
+            plot.title.text_font_size = "11px"
         # below the lines: what is explored must not lie under its legend
         plot.add_layout(plot.legend[0], "below")
-        plot.legend.ncols = 4
+        plot.legend.ncols = _LEGEND_COLUMNS
         plot.legend.label_height = plot.legend.glyph_height = 12
         plot.legend.spacing = 2
         plot.legend.click_policy = "hide"
