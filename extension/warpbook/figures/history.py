@@ -11,6 +11,7 @@ from bokeh.models import (
     DatetimeTicker,
     HoverTool,
     Range1d,
+    Title,
 )
 from bokeh.palettes import Category10
 from bokeh.plotting import figure
@@ -110,7 +111,7 @@ def history_item(
             plot.yaxis.formatter = CustomJSTickFormatter(code=_TICKS[unit])
         plot.xaxis.ticker = DatetimeTicker(desired_num_ticks=3)
         plot.toolbar.logo = None
-        if plot.title is not None:
+        if isinstance(plot.title, Title):
             plot.title.text_font_size = "11px"
         # below the lines: what is explored must not lie under its legend
         plot.add_layout(plot.legend[0], "below")
