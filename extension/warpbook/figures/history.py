@@ -11,8 +11,8 @@ from bokeh.models import (
     DatetimeTicker,
     HoverTool,
     Range1d,
-    Title,
 )
+from bokeh.models.annotations import Title
 from bokeh.palettes import Category10
 from bokeh.plotting import figure
 
