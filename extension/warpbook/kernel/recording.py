@@ -63,8 +63,8 @@ class Recording:
         """
         events, run = self._capture.stop()
         if self.notes.lines:
-            lines = importlib.import_module("warpbook_monitors.trace.lines")
-            marks = lines.make_marks(self.notes.lines, self.notes.times_ns)
+            marking = importlib.import_module("warpbook_monitors.trace.marks")
+            marks = marking.make_marks(self.notes.lines, self.notes.times_ns)
             run = replace(run, marks=marks)
         return Recorded(events, run, self._capture)
 

@@ -8,7 +8,6 @@ which the host was meanwhile, without the profiler's own time.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -21,25 +20,6 @@ from warpbook_monitors.trace.run import Run
 
 #: longer lines of source are cut
 _CODE_LENGTH = 120
-
-
-@dataclass(frozen=True)
-class Marks:
-    """When the host came to which line, in order; Unix time."""
-
-    line: Int64s
-    start_ns: Int64s
-
-    def line_at(self, at_ns: Int64s) -> Int64s:
-        """Give the line at which the host was; NONE before the first."""
-        place = np.searchsorted(self.start_ns, at_ns, side="right") - 1
-        found: Int64s = np.append(self.line, NONE)[place]
-        return found
-
-
-def make_marks(lines: Sequence[int], start_ns: Sequence[int]) -> Marks:
-    """Take what the code noted as it ran."""
-    return Marks(np.array(lines, np.int64), np.array(start_ns, np.int64))
 
 
 def by_line(events: Columns, run: Run, source: Sequence[str]) -> tuple[LineRow, ...]:

@@ -11,7 +11,7 @@ from warpbook_monitors.trace.calls import Calls
 from warpbook_monitors.trace.columns import NONE, Bools, Int64s, groups
 from warpbook_monitors.trace.figures import IdlePlace, SyncTotal
 from warpbook_monitors.trace.idle import GapCauses, Gaps
-from warpbook_monitors.trace.lines import Marks
+from warpbook_monitors.trace.marks import Marks
 from warpbook_monitors.trace.paths import Paths
 
 #: of each cause, the places that are told

@@ -9,7 +9,7 @@ from warpbook_monitors.trace.ceilings import Ceilings
 from warpbook_monitors.trace.memory import MemoryUse
 
 if TYPE_CHECKING:
-    from warpbook_monitors.trace.lines import Marks
+    from warpbook_monitors.trace.marks import Marks
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,8 @@ import pytest
 from tests.monitors.trace.test_analysis import GPU, Event, columns, kernel, launch
 from warpbook_monitors.trace.analysis import MAX_ROWS, analyse
 from warpbook_monitors.trace.columns import Category
-from warpbook_monitors.trace.lines import by_line, make_marks
+from warpbook_monitors.trace.lines import by_line
+from warpbook_monitors.trace.marks import make_marks
 from warpbook_monitors.trace.memory import highest, memory_use
 from warpbook_monitors.trace.paths import Paths
 
