@@ -38,8 +38,9 @@ def test_the_tour_runs_from_top_to_bottom(page: LabPage, lab_url: str) -> None:
     for n in profiled:
         expect(page.output(n).locator(".warpbook-report")).to_contain_text("aten::")
 
-    reports = page.dashboard.locator(".wb-reports .wb-link")
-    expect(reports.first).to_be_visible()
+    listed = page.dashboard.get_by_role("region", name="Cell reports", exact=True)
+    reports = listed.locator(".wb-link")
+    expect(reports).to_have_count(len(profiled))
     reports.first.click()
     expect(page.drawer).to_contain_text("Duration")
     page.wait_for_figure(page.drawer)

@@ -38,6 +38,9 @@ def test_only_what_is_unfolded_is_drawn_and_instances_are_in_their_gpu(
     expect(gpus.first.locator("canvas").first).to_be_visible()
     expect(page.dashboard.locator(".wb-device .wb-device")).to_have_count(2)
     assert gpus.nth(3).locator("canvas").count() == 0
+    # what is out of sight is not drawn
+    gpus.nth(3).scroll_into_view_if_needed()
+    expect(gpus.nth(3).locator("summary").first).to_contain_text("SM 0")
 
     split = gpus.last
     split.locator("summary").first.click()
