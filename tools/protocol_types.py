@@ -37,6 +37,7 @@ ANSWERS = (
     protocol.StateNow,
     protocol.SpanStatistics,
     protocol.Detail,
+    protocol.Comparison,
 )
 
 Schema = dict[str, Any]
@@ -53,6 +54,8 @@ def type_script(schema: Schema) -> str:
         alias = LITERALS.get(frozenset(schema["enum"]))
         return alias or " | ".join(f"'{value}'" for value in schema["enum"])
     match schema.get("type"):
+        case "array" if "prefixItems" in schema:
+            return f"[{', '.join(map(type_script, schema['prefixItems']))}]"
         case "array":
             inner = type_script(schema["items"])
             return f"({inner})[]" if "|" in inner else f"{inner}[]"

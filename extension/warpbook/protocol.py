@@ -33,6 +33,7 @@ from warpbook_monitors.outlook import MemoryOutlook
 from warpbook_monitors.post_mortem import FailedAllocation
 from warpbook_monitors.span import DeviceSpan, MetricSpan
 from warpbook_monitors.trace.cell_profile import CellProfile
+from warpbook_monitors.trace.compare import Comparison
 from warpbook_monitors.verdict import Verdict
 
 __all__ = [
@@ -47,6 +48,7 @@ __all__ = [
     "CellRun",
     "ClientMessage",
     "CloseCode",
+    "Comparison",
     "Condition",
     "Detail",
     "DetailColumn",
@@ -145,6 +147,12 @@ class CellReport(Struct, frozen=True, tag="cell_report"):
     ended_ms: float
     status: Literal["ok", "error", "interrupted"]
     profile: CellProfile
+    #: UUIDs of the GPUs that worked
+    gpus: tuple[str, ...] = ()
+    #: how it differs from the same cell's run before, in words
+    notes: tuple[str, ...] = ()
+    #: the whole comparison with that run; None where there was none
+    difference: Comparison | None = None
 
 
 class Verdicts(Struct, frozen=True, tag="verdicts"):

@@ -140,6 +140,9 @@ export interface CellReport {
   readonly ended_ms: number;
   readonly status: 'error' | 'interrupted' | 'ok';
   readonly profile: CellProfile;
+  readonly gpus: string[];
+  readonly notes: string[];
+  readonly difference: Comparison | null;
 }
 
 /** A cell that ran, as its kernel saw it: `POST /v1/cells` of the ingest. */
@@ -170,6 +173,38 @@ export interface CellVerdict {
     | 'transfer-bound'
     | 'unknown';
   readonly sentence: string;
+}
+
+/** One figure of both profiles; None where one does not have it. */
+export interface Change {
+  readonly name: string;
+  readonly before_ms: number | null;
+  readonly after_ms: number | null;
+  readonly before_calls: number | null;
+  readonly after_calls: number | null;
+}
+
+/** What the server's history says of a GPU while a code ran. */
+export interface Clocks {
+  readonly sm_clock_mhz: number | null;
+  readonly temperature_celsius: number | null;
+  readonly slowed_by: string[];
+  readonly is_throttled: boolean;
+}
+
+/** Two profiles of the same code, the earlier one first. */
+export interface Comparison {
+  readonly sentence: string;
+  readonly is_same: boolean;
+  readonly notes: string[];
+  readonly cautions: string[];
+  readonly chance: number | null;
+  readonly wall: Change;
+  readonly causes: Change[];
+  readonly paths: Change[];
+  readonly kernels: Change[];
+  readonly operators: Change[];
+  readonly clocks: [Clocks | null, Clocks | null];
 }
 
 /** How much of what the cell did is in the trace. */
@@ -305,6 +340,7 @@ export interface Finding {
   readonly evidence: string;
   readonly change: string;
   readonly bound_ns: number | null;
+  readonly lab: string | null;
 }
 
 /** All devices at one tick of the sampler's clock. */

@@ -174,6 +174,8 @@ class Finding(Struct, frozen=True):
     change: str
     #: what the window would be at best without this cause; None where unknown
     bound_ns: int | None
+    #: id of the lab that teaches the change; the reference lists them
+    lab: str | None = None
 
 
 class CellVerdict(Struct, frozen=True):

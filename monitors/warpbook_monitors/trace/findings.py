@@ -42,8 +42,11 @@ def find(metrics: Metrics) -> tuple[Finding, ...]:
             evidence,
             change,
             None if gain_ns is None else max(window_ns - gain_ns, 0),
+            lab,
         )
-        for kind, explains_ns, gain_ns, evidence, change in _causes(metrics, window_ns)
+        for kind, lab, explains_ns, gain_ns, evidence, change in _causes(
+            metrics, window_ns
+        )
         if explains_ns >= _LEAST_SHARE * window_ns
     ]
     return tuple(sorted(found, key=lambda each: -each.explains_ns))
@@ -97,8 +100,8 @@ def _time(nanoseconds: int) -> str:
     return f"{nanoseconds} ns"
 
 
-#: kind, explained, what could be gained (None: not known), evidence, change
-Cause = tuple[Kind, int, int | None, str, str]
+#: kind, lab, explained, what could be gained (None: not known), evidence, change
+Cause = tuple[Kind, str, int, int | None, str, str]
 
 
 def _causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
@@ -114,6 +117,7 @@ def _host_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
     if sync is not None and idle.host_synchronize_ns:
         yield (
             "sync-bound",
+            "overlap-pipeline",
             idle.host_synchronize_ns,
             idle.host_synchronize_ns,
             f"The GPU idled {share.format(idle.host_synchronize_ns / window_ns)} "
@@ -123,6 +127,7 @@ def _host_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
         )
     yield (
         "launch-bound",
+        "cuda-graphs",
         idle.host_launching_ns,
         idle.host_launching_ns,
         f"The GPU idled {share.format(idle.host_launching_ns / window_ns)} while the "
@@ -140,6 +145,7 @@ def _host_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
     where = max(parts, key=lambda name: parts[name])
     yield (
         "host-bound",
+        "read-the-trace",
         other,
         other,
         f"The GPU idled {share.format(other / window_ns)} while the host did other "
@@ -182,6 +188,9 @@ def _traffic_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
         rate = f" at {slow.gb_per_s:.1f} GB/s" if slow.gb_per_s else ""
         yield (
             "transfer-bound",
+            "overlap-pipeline"
+            if slow.host_memory == "pinned"
+            else "host-device-copies",
             exposed_ns,
             exposed_ns,
             f"Copies between host and GPU took {exposed_ns / window_ns:.0%} of the "
@@ -198,6 +207,7 @@ def _traffic_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
     )
     yield (
         "memory-bound",
+        "fused-operation",
         device_ns,
         device_ns,
         f"Copies within device memory took {device_ns / window_ns:.0%} of the window.",
@@ -205,6 +215,7 @@ def _traffic_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
     )
     yield (
         "communication-bound",
+        "parallel-training",
         metrics.exposed_communication_ns,
         metrics.exposed_communication_ns,
         f"Communication between GPUs took "
@@ -234,6 +245,7 @@ def _kernel_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
         if each.bound == SMALL:
             yield (
                 "launch-bound",
+                "fused-operation",
                 each.time_ns,
                 each.time_ns,
                 f"{each.kernels:,} kernels too small to fill the GPU took {share}.",
@@ -242,6 +254,7 @@ def _kernel_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
         elif each.bound == MEMORY:
             yield (
                 "memory-bound",
+                "fused-operation",
                 each.time_ns,
                 gain_ns,
                 f"Kernels limited by device memory took {share}{rate}.",
@@ -251,6 +264,7 @@ def _kernel_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
         elif each.bound != UNKNOWN:
             yield (
                 "compute-bound",
+                "int8-linear" if each.bound == TENSOR else "dtypes-and-amp",
                 each.time_ns,
                 gain_ns,
                 f"Kernels that compute on the {each.bound} took {share}{rate}.",
