@@ -28,7 +28,7 @@ class DeviceSpan(Struct, frozen=True):
     #: None where neither the counter nor the power was read
     energy_joules: float | None
     #: "counter" is NVML's, with at most a quarter of the span filled in from the
-    #: power; "power" is the mean power times the span, an estimate
+    #: power; "power" is reckoned from the power that was read, an estimate
     energy_basis: Literal["counter", "power"] | None
     #: clocks-event reasons that held in the span, with their share of it
     conditions: tuple[Condition, ...]

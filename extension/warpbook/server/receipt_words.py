@@ -100,7 +100,7 @@ def notes(
     elif covered < _COVERED_RATIO:
         said.append(f"Readings cover {units.share(covered)} of the cell. {missing}")
     if span.energy_basis == "power":
-        said.append("The energy is estimated: mean power times the time.")
+        said.append("The energy is estimated from the power that was read.")
     if shared:
         said.append(
             "Others hold memory on this GPU: the figures are the whole device's, "
