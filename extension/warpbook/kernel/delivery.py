@@ -52,11 +52,8 @@ class Delivery:
             display(Notice(f"No profile of this code: {problem}"))
             self._keep(options, None)
             return problem
-        if options.save is not None:
-            try:
-                finished.recorded.save(options.save)
-            except TraceError as problem:
-                display(Notice(str(problem)))
+        if runs.not_saved is not None:
+            display(Notice(runs.not_saved))
         profile = Profile(
             finished.figures, ran.title, finished.window_ms, _gpus(finished)
         )

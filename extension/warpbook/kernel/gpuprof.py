@@ -239,7 +239,7 @@ def _begin(
     options: Options, source: list[str], title: str, cell_id: str | None = None
 ) -> Session:
     """Start to record; if that fails, the code runs and the report says why."""
-    runs = Runs(options.warm_ups, options.repeats, options.memory, source)
+    runs = Runs(options.warm_ups, options.repeats, options.memory, source, options.save)
     # else it starts later: to prepare the source is no part of what it takes
     if runs.count == 1 and not options.lines:
         runs.again()

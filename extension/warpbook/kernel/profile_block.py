@@ -92,7 +92,7 @@ class ProfiledBlock:
         """Begin to record."""
         if self._runs is not None:
             raise RuntimeError("This profile() runs already: make another.")
-        self._runs = Runs(memory=self._options.memory)
+        self._runs = Runs(memory=self._options.memory, save=self._options.save)
         self._runs.again()
         return self
 

@@ -96,7 +96,7 @@ class Recorded:
         )
 
     def save(self, path: str) -> None:
-        """Write the Chrome trace.
+        """Write the Chrome trace, before any other recording starts.
 
         Raises:
             CaptureFailed: it could not be written.

@@ -48,6 +48,7 @@ class Runs:
         repeats: int = 1,
         memory: bool = False,
         source: Sequence[str] = (),
+        save: str | None = None,
     ) -> None:
         """Plan the runs; one without a bare run beside it unless more are asked for.
 
@@ -56,9 +57,13 @@ class Runs:
             repeats: profiled runs.
             memory: record each allocation.
             source: the lines of the code, to be shown beside what each took.
+            save: the file for the Chrome trace of the run that is reported.
         """
         self._memory = memory
         self._source = source
+        self._save = save
+        #: what went wrong with the file, in words
+        self.not_saved: str | None = None
         self._plan: list[_Kind] = ["profiled"]
         if warm_ups or repeats > 1:
             first: tuple[_Kind, ...] = ("warm-up",)
@@ -150,6 +155,17 @@ class Runs:
             self._profiled_ms.append(recorded.wall_ms)
             if self._fastest is None or recorded.wall_ms < self._fastest.wall_ms:
                 self._fastest = recorded
+                self._write(recorded)
+
+    def _write(self, recorded: Recorded) -> None:
+        # at once: when the next recording starts, the GPU's times in this one are lost
+        if self._save is None:
+            return
+        try:
+            recorded.save(self._save)
+            self.not_saved = None
+        except TraceError as problem:
+            self.not_saved = str(problem)
 
 
 class NotProfiled(TraceError):
