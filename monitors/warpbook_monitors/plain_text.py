@@ -26,3 +26,17 @@ def aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
         ).rstrip()
         for row in rows
     ]
+
+
+def labelled(figures: Sequence[tuple[str, str]]) -> list[str]:
+    """Set figures below one another, each behind its label."""
+    width = max(len(label) for label, _ in figures)
+    return [f"{label.ljust(width)}  {value}" for label, value in figures]
+
+
+def shortened(name: str, most: int) -> str:
+    """Cut a name in its middle: a path, or a kernel, is known by both its ends."""
+    if len(name) <= most:
+        return name
+    tail = most // 2
+    return f"{name[: most - tail - 1]}…{name[-tail:]}"

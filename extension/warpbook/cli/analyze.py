@@ -10,13 +10,11 @@ from pathlib import Path
 import msgspec
 
 from warpbook_monitors import units
-from warpbook_monitors.plain_text import aligned, joined
+from warpbook_monitors.plain_text import aligned, joined, labelled
+from warpbook_monitors.trace import tables
 from warpbook_monitors.trace.chrome import read_chrome_trace
-from warpbook_monitors.trace.figures import Metrics
+from warpbook_monitors.trace.figure_groups import advice, groups
 from warpbook_monitors.trace.report import JobReport, TraceReport, merge, report
-
-_ROWS = 10
-_NAME_WIDTH = 60
 
 
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -85,65 +83,26 @@ def _one(found: TraceReport) -> Iterator[str]:
         yield f"! {warning}"
     yield ""
     for each in found.findings:
-        best = "" if each.bound_ns is None else f" At best {_ms(each.bound_ns)}."
-        yield f"{each.share:4.0%}  {each.kind}: {each.evidence}{best}"
+        yield f"{units.share(each.share)} {each.kind}: {each.evidence}"
+        yield f"    {advice(each)}"
     yield ""
-    yield from _figures(found)
-    kernels = [
-        (_cut(row.name), f"{row.calls:,}", units.duration(row.time_ms))
-        for row in found.kernels[:_ROWS]
-    ]
-    copies = [
-        (_cut(row.kind), f"{row.calls:,}", units.duration(row.time_ms))
-        for row in found.copies[:_ROWS]
-    ]
-    for title, rows in (("Kernels", kernels), ("Copies", copies)):
-        if rows:
-            yield ""
-            yield from aligned([(title, "calls", "time"), *rows])
-
-
-def _figures(found: TraceReport) -> Iterator[str]:
-    figures, idle = found.metrics, found.metrics.idle
-    whole = found.completeness
-    rows = [
-        ("GPU", found.gpu or "not known"),
-        ("Window", _ms(figures.window_ns)),
-        ("  of it the profiler's own", _ms(whole.profiler_ns)),
-        ("GPU busy", _ms(figures.gpu_busy_ns)),
-        ("GPU idle: waiting for the host", _ms(idle.host_wait_ns)),
-        ("GPU idle: between kernels", _ms(idle.kernel_wait_ns)),
-        ("GPU idle: other", _ms(idle.other_ns)),
-        ("Launches, matched", f"{whole.launches:,}, {whole.matched:,}"),
-        ("Tensor cores, of kernel time", _tensor(figures)),
-        ("Occupancy, estimated", _share(figures.occupancy_share)),
-        ("FLOPs, modelled", _flops(figures)),
-        ("Synchronizations", f"{figures.synchronizations:,}"),
-    ]
-    yield from aligned(rows)
-
-
-def _tensor(figures: Metrics) -> str:
-    told = _share(figures.tensor_core_share)
-    if figures.tensor_core_unknown_ns and figures.kernel_time_ns:
-        unknown = figures.tensor_core_unknown_ns / figures.kernel_time_ns
-        told += f" ({unknown:.0%} not known)"
-    return told
-
-
-def _flops(figures: Metrics) -> str:
-    if figures.flops is None:
-        return "not known (record_shapes was off)"
-    return f"{figures.flops:.3g} in {_share(figures.modelled_share)} of kernel time"
-
-
-def _share(ratio: float | None) -> str:
-    return "not known" if ratio is None else units.share(ratio)
+    yield f"GPU: {found.gpu or 'not known'}"
+    metrics = found.metrics
+    for group in groups(metrics, found.completeness.matched):
+        yield ""
+        yield group.title
+        yield from labelled(group.figures)
+    told = (
+        tables.kernels(found.kernels),
+        tables.kernel_work(metrics),
+        tables.copies(found.copies),
+        tables.sync_points(metrics),
+        tables.idle_places(metrics),
+        tables.operators(found.operators),
+        tables.streams(metrics),
+    )
+    yield from tables.as_lines(each for each in told if each.rows)
 
 
 def _ms(nanoseconds: int) -> str:
     return units.duration(nanoseconds / 1e6)
-
-
-def _cut(name: str) -> str:
-    return name if len(name) <= _NAME_WIDTH else name[: _NAME_WIDTH - 1] + "…"

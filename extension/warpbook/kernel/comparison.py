@@ -6,11 +6,11 @@ from typing import Any
 
 import msgspec
 
-from warpbook.kernel.report import Table, table
 from warpbook.kernel.report_html import document_html
 from warpbook.kernel.report_text import document_text
 from warpbook_monitors import units
 from warpbook_monitors.trace.compare import Change, Comparison, signed
+from warpbook_monitors.trace.tables import Table, cut
 
 
 class Difference:
@@ -77,7 +77,7 @@ def _table(title: str, changes: tuple[Change, ...]) -> Table:
         times = _time(each.before_ms), _time(each.after_ms), signed(each.change_ms)
         calls = (_calls(each),) if has_calls else ()
         rows.append((each.name, *times, *calls))
-    return table(title, (*header, "calls") if has_calls else header, tuple(rows))
+    return cut(title, (*header, "calls") if has_calls else header, tuple(rows))
 
 
 def _time(milliseconds: float | None) -> str:

@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import statistics
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from warpbook_monitors import units
+from warpbook_monitors.trace import figure_groups, tables
 from warpbook_monitors.trace.cell_profile import CellProfile
-from warpbook_monitors.trace.memory import MemoryUse
-
-#: A table of the report shows this many rows; the profile itself holds more.
-ROWS_SHOWN = 10
+from warpbook_monitors.trace.figure_groups import Figures, Group
+from warpbook_monitors.trace.tables import Table
 
 
-@dataclass(frozen=True)
-class Table:
-    """Rows of text; the first column is a name, the others are figures."""
+class Cause(NamedTuple):
+    """One finding in words."""
 
+    #: "84 % launch-bound"
     title: str
-    header: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    #: rows that the profile holds beyond these
-    more: int = 0
-    #: the names are source code, which wants room
-    is_code: bool = False
+    evidence: str
+    #: the change to try, what it could gain, the lab that teaches it
+    advice: str
 
 
 def sentence(profile: CellProfile) -> str:
@@ -33,15 +29,26 @@ def sentence(profile: CellProfile) -> str:
     return f"{profile.verdict.kind}: {profile.verdict.sentence}"
 
 
-def causes(profile: CellProfile) -> list[str]:
+def causes(profile: CellProfile) -> list[Cause]:
     """Give every cause that explains a part of the time, the largest first."""
     return [
-        f"{units.share(each.share)} {each.kind}: {each.evidence}"
+        Cause(
+            f"{units.share(each.share)} {each.kind}",
+            each.evidence,
+            figure_groups.advice(each),
+        )
         for each in profile.findings
     ]
 
 
-def headline(profile: CellProfile) -> list[tuple[str, str]]:
+def groups(profile: CellProfile) -> tuple[Group, ...]:
+    """Give the figures behind the verdict."""
+    if profile.metrics is None:
+        return ()
+    return figure_groups.groups(profile.metrics, profile.completeness.matched)
+
+
+def headline(profile: CellProfile) -> Figures:
     """Give the figures to read first, each with its label."""
     figures = [*_times(profile), ("GPU", _gpu(profile))]
     if profile.gpu_name is not None:
@@ -51,7 +58,7 @@ def headline(profile: CellProfile) -> list[tuple[str, str]]:
         figures.append(("Lines", f"about {cost} of the time was to note them"))
     if profile.profiler_ms:
         figures.append(("Profiler", _profiler(profile)))
-    return figures
+    return tuple(figures)
 
 
 def _times(profile: CellProfile) -> list[tuple[str, str]]:
@@ -133,103 +140,22 @@ def _profiler(profile: CellProfile) -> str:
     return said
 
 
-def tables(profile: CellProfile) -> list[Table]:
-    """Give the tables that have rows."""
-    kernels = tuple(
-        (
-            row.name,
-            f"{row.calls:,}",
-            units.duration(row.time_ms),
-            units.share(row.share_ratio),
-        )
-        for row in profile.kernels
-    )
-    copies = tuple(
-        (
-            row.kind,
-            f"{row.calls:,}",
-            units.duration(row.time_ms),
-            *_size_and_rate(row.size_bytes, row.time_ms),
-        )
-        for row in profile.copies
-    )
-    operators = tuple(
-        (row.name, f"{row.calls:,}", units.duration(row.self_ms))
-        for row in profile.operators
-    )
+def all_tables(profile: CellProfile) -> list[Table]:
+    """Give the tables that have rows, those that were asked for first."""
+    metrics = profile.metrics
     found = [
-        _lines(profile),
-        table("Kernels", ("calls", "time", "share"), kernels),
-        table("Copies and memsets", ("calls", "time", "size", "rate"), copies),
-        table("Operators on the host", ("calls", "own time"), operators),
-        table("Memory of torch", _MEMORY_HEADER, tuple(map(_memory, profile.memory))),
+        tables.lines(profile.lines),
+        tables.kernels(profile.kernels),
+        tables.copies(profile.copies),
+        tables.operators(profile.operators),
+        tables.paths(profile.paths),
+        tables.memory(profile.memory),
     ]
+    if metrics is not None:
+        found += [
+            tables.sync_points(metrics),
+            tables.idle_places(metrics),
+            tables.kernel_work(metrics),
+            tables.streams(metrics),
+        ]
     return [each for each in found if each.rows]
-
-
-def _lines(profile: CellProfile) -> Table:
-    rows = tuple(
-        (
-            f"{row.line:3}  {row.code}",
-            f"{row.times:,}",
-            units.duration(row.host_ms),
-            _time(row.kernel_ms),
-            _time(row.copy_ms),
-            _time(row.wait_ms),
-            _time(row.idle_ms),
-        )
-        for row in profile.lines
-    )
-    header = ("times", "host", "kernels", "copies", "waits", "GPU idle")
-    # as code is read: all of it, in its order
-    return Table("Line", header, rows, is_code=True)
-
-
-def _time(milliseconds: float | None) -> str:
-    return "not known" if milliseconds is None else units.duration(milliseconds)
-
-
-_MEMORY_HEADER = (
-    "peak allocated",
-    "peak reserved",
-    "change",
-    "fragmented",
-    "retries",
-    "cudaMalloc",
-)
-
-
-def _memory(use: MemoryUse) -> tuple[str, ...]:
-    change = use.allocated_change_bytes
-    return (
-        f"GPU {use.device}",
-        _size(use.peak_allocated_bytes),
-        _size(use.peak_reserved_bytes),
-        f"{'-' if change < 0 else '+'}{units.size(abs(change))}",
-        "not known"
-        if use.fragmentation_share is None
-        else units.share(use.fragmentation_share),
-        f"{use.retries:,}",
-        f"{use.driver_allocations:,}",
-    )
-
-
-def _size(size_bytes: int | None) -> str:
-    return "not known" if size_bytes is None else units.size(size_bytes)
-
-
-def table(
-    title: str, header: tuple[str, ...], rows: tuple[tuple[str, ...], ...]
-) -> Table:
-    """Cut the rows to what a report shows."""
-    return Table(title, header, rows[:ROWS_SHOWN], max(len(rows) - ROWS_SHOWN, 0))
-
-
-def _size_and_rate(size_bytes: int | None, time_ms: float) -> tuple[str, str]:
-    if size_bytes is None:
-        return "not known", "not known"
-    if not time_ms:
-        return units.size(size_bytes), "not known"
-    rate = size_bytes / time_ms / 1e6
-    said = f"{rate:,.1f} GB/s" if rate >= 0.1 else "< 0.1 GB/s"
-    return units.size(size_bytes), said

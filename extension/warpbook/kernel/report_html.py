@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from warpbook.kernel.report import Table, causes, headline, sentence, tables
+from warpbook.kernel.report import all_tables, causes, groups, headline, sentence
+from warpbook_monitors.plain_text import shortened
 from warpbook_monitors.trace.cell_profile import CellProfile
+from warpbook_monitors.trace.figure_groups import Figures
+from warpbook_monitors.trace.tables import Table
 
+#: a whole name is told when the pointer rests on it
+_NAME_WIDTH = 100
 # every rule begins with the report's own class, so that no other output changes
 _STYLE = """
 .warpbook-report { font-size: 13px; line-height: 1.4; max-width: 60em; }
@@ -19,6 +24,12 @@ _STYLE = """
   padding-left: 0.6em; margin: 0.3em 0; }
 .warpbook-report .warpbook-verdict { font-weight: 600; margin: 0.3em 0; }
 .warpbook-report p { margin: 0.3em 0; }
+.warpbook-report ol { margin: 0.3em 0; padding-left: 1.5em; }
+.warpbook-report summary { cursor: pointer; }
+.warpbook-report .warpbook-groups { display: grid; gap: 0.3em 2em;
+  grid-template-columns: repeat(auto-fit, minmax(20em, 1fr)); }
+.warpbook-report .warpbook-groups dl { grid-template-columns: 1fr max-content; }
+.warpbook-report .warpbook-groups h4 { font-size: inherit; margin: 0.3em 0 0; }
 .warpbook-report table { border-collapse: collapse; margin: 0.6em 0; width: 100%;
   table-layout: fixed; }
 .warpbook-report th, .warpbook-report td { text-align: right; padding: 1px 0.6em;
@@ -28,6 +39,8 @@ _STYLE = """
 .warpbook-report .warpbook-code th, .warpbook-report .warpbook-code td {
   width: 4.2em; padding: 1px 0.3em; }
 .warpbook-report .warpbook-code tr > :first-child { width: auto; }
+.warpbook-report .warpbook-bar { border-bottom: 2px solid #4c8dbe;
+  float: right; }
 .warpbook-report td:first-child { font-family: monospace; }
 .warpbook-report table, .warpbook-report caption { font-size: inherit;
   color: inherit; }
@@ -38,20 +51,21 @@ _STYLE = """
 
 def report_html(profile: CellProfile, title: str, notes: Sequence[str] = ()) -> str:
     """Write the whole report; the notes follow the figures."""
-    figures = "".join(
-        f"<dt>{escape(label)}</dt><dd>{escape(value)}</dd>"
-        for label, value in headline(profile)
-    )
     warnings = "".join(
         f'<p class="warpbook-warning">{escape(warning)}</p>'
         for warning in profile.completeness.warnings
     )
     verdict = sentence(profile)
     said = f'<p class="warpbook-verdict">{escape(verdict)}</p>' if verdict else ""
+    tables = "".join(
+        # what was asked for is open
+        _table(table) if table.is_code else _folded(table.title, _table(table))
+        for table in all_tables(profile)
+    )
     return (
         f'<div class="warpbook-report" aria-label="Profile of {escape(title)}">'
-        f"<style>{_STYLE}</style>{said}<dl>{figures}</dl>{_notes(notes)}{warnings}"
-        f"{_causes(profile)}{''.join(map(_table, tables(profile)))}</div>"
+        f"<style>{_STYLE}</style>{said}{_figures(headline(profile))}{_notes(notes)}"
+        f"{warnings}{_causes(profile)}{_groups(profile)}{tables}</div>"
     )
 
 
@@ -66,19 +80,6 @@ def document_html(
     )
 
 
-def _notes(notes: Sequence[str]) -> str:
-    return "".join(f"<p>{escape(note)}</p>" for note in notes)
-
-
-def _causes(profile: CellProfile) -> str:
-    rows = "".join(f"<li>{escape(cause)}</li>" for cause in causes(profile))
-    return (
-        f"<details><summary>What explains the time</summary><ul>{rows}</ul></details>"
-        if rows
-        else ""
-    )
-
-
 def notice_html(message: str) -> str:
     """Write why there is no report."""
     return (
@@ -87,9 +88,43 @@ def notice_html(message: str) -> str:
     )
 
 
+def _notes(notes: Sequence[str]) -> str:
+    return "".join(f"<p>{escape(note)}</p>" for note in notes)
+
+
+def _figures(figures: Figures) -> str:
+    rows = "".join(
+        f"<dt>{escape(label)}</dt><dd>{escape(value)}</dd>" for label, value in figures
+    )
+    return f"<dl>{rows}</dl>"
+
+
+def _causes(profile: CellProfile) -> str:
+    rows = "".join(
+        f"<li>{escape(each.title)}: {escape(each.evidence)} "
+        f"<em>{escape(each.advice)}</em></li>"
+        for each in causes(profile)
+    )
+    return _folded("What explains the time", f"<ol>{rows}</ol>") if rows else ""
+
+
+def _groups(profile: CellProfile) -> str:
+    found = "".join(
+        f"<section><h4>{escape(group.title)}</h4>{_figures(group.figures)}</section>"
+        for group in groups(profile)
+    )
+    inner = f'<div class="warpbook-groups">{found}</div>'
+    return _folded("Figures", inner) if found else ""
+
+
+def _folded(title: str, inner: str) -> str:
+    return f"<details><summary>{escape(title)}</summary>{inner}</details>"
+
+
 def _table(table: Table) -> str:
     header = "".join(f"<th>{escape(name)}</th>" for name in table.header)
-    rows = "".join(map(_row, table.rows))
+    bars = table.bars or ((),) * len(table.rows)
+    rows = "".join(_row(*each) for each in zip(table.rows, bars, strict=True))
     more = f"<caption>{table.more:,} more</caption>" if table.more else ""
     kind = ' class="warpbook-code"' if table.is_code else ""
     return (
@@ -98,7 +133,17 @@ def _table(table: Table) -> str:
     )
 
 
-def _row(row: tuple[str, ...]) -> str:
-    name = escape(row[0])
-    figures = "".join(f"<td>{escape(cell)}</td>" for cell in row[1:])
-    return f'<tr><td title="{name}">{name}</td>{figures}</tr>'
+def _row(row: tuple[str, ...], bars: tuple[float, ...]) -> str:
+    name = escape(shortened(row[0], _NAME_WIDTH))
+    figures = "".join(
+        f"<td>{escape(cell)}{_bar(length)}</td>"
+        for cell, length in zip(row[1:], bars[1:] or (0.0,) * len(row[1:]), strict=True)
+    )
+    return f'<tr><td title="{escape(row[0])}">{name}</td>{figures}</tr>'
+
+
+def _bar(length: float) -> str:
+    """Draw a bar below a figure; what can't be seen is left out."""
+    if length < 0.01:
+        return ""
+    return f'<div class="warpbook-bar" style="width:{length:.0%}"></div>'
