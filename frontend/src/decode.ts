@@ -5,7 +5,11 @@
  * not ours. What does not have the shape becomes null, and the page goes on.
  */
 
+import type { Check } from './checks';
+import { list, number, optional, record, string, whole } from './checks';
+import { comparison, profile } from './decode_report';
 import type {
+  Comparison,
   Detail,
   Receipt,
   ServerMessage,
@@ -19,28 +23,6 @@ export interface OtherProtocol {
   readonly protocol: number;
 }
 
-type Check = (value: unknown) => boolean;
-
-const string: Check = value => typeof value === 'string';
-const number: Check = value =>
-  typeof value === 'number' && Number.isFinite(value);
-const whole: Check = value => Number.isInteger(value);
-const optional =
-  (check: Check): Check =>
-  value =>
-    value === null || check(value);
-const list =
-  (check: Check, most = 100_000): Check =>
-  value =>
-    Array.isArray(value) && value.length <= most && value.every(check);
-const record =
-  (fields: Record<string, Check>): Check =>
-  value =>
-    typeof value === 'object' &&
-    value !== null &&
-    Object.entries(fields).every(([name, check]) =>
-      check((value as Record<string, unknown>)[name])
-    );
 const facts: Check = value =>
   typeof value === 'object' &&
   value !== null &&
@@ -81,41 +63,6 @@ const reading = record({
   values: list(optional(number), 200),
   why: string
 });
-const profile = record({
-  wall_ms: number,
-  profiler_ms: number,
-  first_start_ms: optional(number),
-  gpu_name: optional(string),
-  gpu_busy_ms: optional(number),
-  kernel_calls: optional(number),
-  kernel_time_ms: optional(number),
-  copy_time_ms: optional(number),
-  launches: optional(number),
-  launch_api_ms: optional(number),
-  synchronizations: optional(number),
-  synchronization_ms: optional(number),
-  peak_allocated_bytes: optional(number),
-  peak_reserved_bytes: optional(number),
-  kernels: list(
-    record({
-      name: string,
-      calls: number,
-      time_ms: number,
-      share_ratio: number
-    })
-  ),
-  copies: list(
-    record({
-      kind: string,
-      calls: number,
-      size_bytes: optional(number),
-      time_ms: number
-    })
-  ),
-  operators: list(record({ name: string, calls: number, self_ms: number })),
-  completeness: record({ warnings: list(string, 1000) })
-});
-
 const verdict = record({ kind: string, sentence: string, rule: string });
 const condition = record({
   name: string,
@@ -239,6 +186,10 @@ export function isSpanStatistics(value: unknown): value is SpanStatistics {
   return spanStatistics(value);
 }
 
+export function isComparison(value: unknown): value is Comparison {
+  return comparison(value);
+}
+
 export function isDetail(value: unknown): value is Detail {
   return detail(value);
 }
@@ -276,7 +227,9 @@ const MESSAGES: Record<ServerMessage['type'], Check> = {
     started_ms: number,
     ended_ms: number,
     status: string,
-    profile
+    profile,
+    notes: list(string, 20),
+    difference: optional(comparison)
   }),
   verdicts: record({
     time_ms: number,

@@ -15,7 +15,7 @@ from warpbook.kernel.runs import Finished, Runs
 from warpbook.kernel.server_link import LinkError, NoServer, ServerLink
 from warpbook.kernel.where import kernel_id, notebook_path
 from warpbook.protocol import PROTOCOL_VERSION, CellReport
-from warpbook_monitors.trace.compare import compare
+from warpbook_monitors.trace.compare import Comparison, compare, shortened
 from warpbook_monitors.trace.errors import TraceError
 
 
@@ -57,21 +57,26 @@ class Delivery:
         profile = Profile(
             finished.figures, ran.title, finished.window_ms, _gpus(finished)
         )
-        if previous is not None and ran.status == "ok" and not options.quiet:
-            profile.notes = (f"Against its run before: {_against(previous, profile)}",)
+        difference = None
+        if previous is not None and ran.status == "ok":
+            difference = _against(previous, profile)
+            told = (difference.sentence, *difference.cautions)
+            profile.notes = (f"Against its run before: {' '.join(told)}",)
         self._keep(options, profile)
         if not options.quiet:
             display(profile)
         if options.versus is not None:
             display(options.versus.diff(profile))
-        self._hand_in(profile, ran)
+        self._hand_in(profile, ran, difference)
         return profile
 
     def _keep(self, options: Options, profile: Profile | None) -> None:
         if options.output is not None and self._shell is not None:
             self._shell.push({options.output: profile})
 
-    def _hand_in(self, profile: Profile, ran: Ran) -> None:
+    def _hand_in(
+        self, profile: Profile, ran: Ran, difference: Comparison | None
+    ) -> None:
         if self._shell is None:
             return
         started_ms, ended_ms = profile.window_ms
@@ -87,6 +92,9 @@ class Delivery:
             ended_ms=ended_ms,
             status=ran.status,
             profile=profile.figures,
+            gpus=profile.gpus,
+            notes=profile.notes,
+            difference=None if difference is None else shortened(difference),
         )
         try:
             self._link.post(report)
@@ -104,10 +112,8 @@ def _gpus(finished: Finished) -> tuple[str, ...]:
     return tuple(uuid for uuid in uuids if uuid is not None)
 
 
-def _against(previous: Profile, profile: Profile) -> str:
-    """Compare in one line; the caution that comes last, if the GPU ran differently."""
+def _against(previous: Profile, profile: Profile) -> Comparison:
+    """Compare; a caution comes with it if the GPU ran differently."""
     found = compare(previous.figures, profile.figures)
-    if not found.is_same:
-        # only now the server is worth asking for clocks
-        found = previous.diff(profile).figures
-    return " ".join((found.sentence, *found.cautions))
+    # only of a change the server is worth asking for clocks
+    return found if found.is_same else previous.diff(profile).figures

@@ -13,15 +13,17 @@ from jupyter_server.extension.application import ExtensionApp
 from prometheus_client import REGISTRY
 from traitlets import Bool, Enum, Float, Int, Unicode
 
-from warpbook.server.alerts import Alerting, AlertsCollector, AlertsHandler
+from warpbook.server.alerts import Alerting
+from warpbook.server.alerts_route import AlertsCollector, AlertsHandler
 from warpbook.server.attribution import Attribution
 from warpbook.server.bokehjs import bokehjs_folder
 from warpbook.server.broadcast import Broadcaster
+from warpbook.server.difference_route import DifferenceHandler
 from warpbook.server.export import ExportHandler
-from warpbook.server.history import (
+from warpbook.server.history import Past
+from warpbook.server.history_route import (
     DetailHandler,
     HistoryFigureHandler,
-    Past,
     SpanHandler,
 )
 from warpbook.server.holders import HolderWatch
@@ -220,6 +222,11 @@ class WarpbookApp(ExtensionApp):
                 f"{api}/reports/([A-Za-z0-9-]{{1,64}})/figure",
                 ReportFigureHandler,
                 shared,
+            ),
+            (
+                f"{api}/reports/([A-Za-z0-9-]{{1,64}})/difference",
+                DifferenceHandler,
+                past,
             ),
         ]
         if self.nvdashboard_routes and not self._nvdashboard_is_enabled():

@@ -12,7 +12,7 @@ from jupyter_server.base.handlers import APIHandler
 from tornado import web
 
 from warpbook._version import __version__
-from warpbook.protocol import PROTOCOL_VERSION, Capabilities, Device
+from warpbook.protocol import PROTOCOL_VERSION, Capabilities, CellReport, Device
 from warpbook.server.bokehjs import bokeh_version
 from warpbook.server.broadcast import Broadcaster
 from warpbook.server.holders import HolderWatch
@@ -67,6 +67,15 @@ class Handler(APIHandler):
             if device.id == device_id:
                 return position, device
         raise web.HTTPError(404, f"There is no device {device_id[:80]!r}.")
+
+    def kept_report(self, report_id: str) -> CellReport:
+        """Find a report that the server still keeps."""
+        report = self._reports.get(report_id)
+        if report is None:
+            raise web.HTTPError(
+                404, "This server keeps no such report; run the cell again."
+            )
+        return report
 
     async def finish_figure(self, draw: Callable[[str], str]) -> None:
         """Draw off the event loop: the first time imports bokeh, almost a second."""
@@ -139,11 +148,7 @@ class ReportFigureHandler(Handler):
     @authorized
     async def get(self, report_id: str) -> None:
         """Draw the timeline of a cell."""
-        report = self._reports.get(report_id)
-        if report is None:
-            raise web.HTTPError(
-                404, "This server keeps no such report; run the cell again."
-            )
+        report = self.kept_report(report_id)
 
         def draw(theme: str) -> str:
             # bokeh must not be imported on the event loop

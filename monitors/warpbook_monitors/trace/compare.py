@@ -11,6 +11,7 @@ import re
 import statistics
 from collections.abc import Iterable, Iterator, Sequence
 
+import msgspec
 from msgspec import Struct
 
 from warpbook_monitors import units
@@ -26,6 +27,8 @@ _SAME_SHARE = 0.05
 #: a clock that differs by more is told
 _CLOCK_SHARE = 0.03
 _PERMUTATIONS = 4000
+#: of each table in a comparison that goes with a report
+_MOST_ROWS = 20
 _REST = re.compile(r"^\([\d,]+ others\)$")
 
 
@@ -125,6 +128,16 @@ def compare(
         ),
         operators=operators,
         clocks=clocks,
+    )
+
+
+def shortened(comparison: Comparison) -> Comparison:
+    """Keep what a report can carry: the largest changes."""
+    return msgspec.structs.replace(
+        comparison,
+        paths=comparison.paths[:_MOST_ROWS],
+        kernels=comparison.kernels[:_MOST_ROWS],
+        operators=comparison.operators[:_MOST_ROWS],
     )
 
 

@@ -85,7 +85,11 @@ def test_hostile_names_are_escaped() -> None:
 
 def test_unknown_is_said_and_not_zero() -> None:
     unknown = profile(
-        gpu_busy_ms=None, kernel_calls=None, kernel_time_ms=None, copy_time_ms=None
+        metrics=None,
+        gpu_busy_ms=None,
+        kernel_calls=None,
+        kernel_time_ms=None,
+        copy_time_ms=None,
     )
     text = bundle(unknown)["text/plain"]
     assert "NVIDIA H200: not recorded" in text
@@ -93,7 +97,8 @@ def test_unknown_is_said_and_not_zero() -> None:
 
 
 def test_without_a_gpu_the_report_is_of_operators() -> None:
-    text = bundle(profile(gpu_name=None, gpu_busy_ms=None))["text/plain"]
+    blind = profile(gpu_name=None, gpu_busy_ms=None, metrics=None, findings=())
+    text = bundle(blind)["text/plain"]
     assert "none that PyTorch can use" in text
     assert "Launches" not in text and "aten::add" in text
 

@@ -1,0 +1,56 @@
+"""`GET api/v1/reports/<id>/difference?with=OTHER`: two reports that a person picks."""
+
+from __future__ import annotations
+
+import asyncio
+
+from jupyter_server.auth.decorator import authorized
+from tornado import web
+
+from warpbook.protocol import CellReport, Comparison
+from warpbook.server.broadcast import Broadcaster
+from warpbook.server.history import Past
+from warpbook.server.reports import Reports
+from warpbook.server.rest import Handler
+from warpbook.server.selection import encode
+from warpbook_monitors.trace.compare import Clocks, clocks_of, compare
+
+
+class DifferenceHandler(Handler):
+    """Compares, with the clocks that the history holds of both runs."""
+
+    def initialize(  # type: ignore[override]
+        self, broadcaster: Broadcaster, reports: Reports, past: Past
+    ) -> None:
+        """Take what was read."""
+        super().initialize(broadcaster, reports)
+        self._past = past
+
+    @web.authenticated
+    @authorized
+    async def get(self, report_id: str) -> None:
+        """Compare with the other one, the earlier first."""
+        named = (report_id, self.get_query_argument("with"))
+        before, after = sorted(
+            map(self.kept_report, named), key=lambda each: each.started_ms
+        )
+        clocks = (await self._clocks(before), await self._clocks(after))
+
+        def compared() -> Comparison:
+            # with repeats it needs numpy, which must not be imported on the event loop
+            return compare(before.profile, after.profile, clocks)
+
+        self.finish_json(encode(await asyncio.to_thread(compared)))
+
+    async def _clocks(self, report: CellReport) -> Clocks | None:
+        """Ask how the GPUs ran meanwhile; None where nobody read them."""
+        wanted = [f"gpu:{uuid}" for uuid in report.gpus]
+        devices = {
+            at: device
+            for at, device in enumerate(self._broadcaster.devices)
+            if device.id in wanted
+        }
+        if not devices or not report.started_ms < report.ended_ms:
+            return None
+        spans = await self._past.spans(report.started_ms, report.ended_ms, devices)
+        return clocks_of(spans, wanted)
