@@ -1,16 +1,24 @@
-"""Lines for a terminal: columns that align, and nothing that steers it."""
+"""Names and lines fit to show: columns align, and nothing steers a terminal."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
 
+def printable(text: str) -> str:
+    """Make a text one line; an escape sequence or a line break becomes "?"."""
+    return "".join(letter if letter.isprintable() else "?" for letter in text)
+
+
+def bounded(name: str, most: int = 100) -> str:
+    """Make a name of somebody else's choice fit to show: one line, not long."""
+    shown = printable(name)
+    return shown if len(shown) <= most else f"{shown[: most - 1]}…"
+
+
 def joined(lines: Iterable[str]) -> str:
-    """Join lines; an escape sequence or a line break in a name becomes "?"."""
-    return "\n".join(
-        "".join(letter if letter.isprintable() else "?" for letter in line)
-        for line in lines
-    )
+    """Join lines, each of them printable."""
+    return "\n".join(map(printable, lines))
 
 
 def aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:

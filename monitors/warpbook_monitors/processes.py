@@ -17,6 +17,7 @@ import psutil
 from warpbook_monitors import nvml
 from warpbook_monitors.frames import Device
 from warpbook_monitors.nvml import FunctionMissing, NotSupported, NvmlError, call
+from warpbook_monitors.plain_text import bounded
 
 Handle = Any
 
@@ -26,7 +27,6 @@ _NO_NUMBER = (None, 0, 2**32 - 1, 2**64 - 1)
 _HOST_NAMESPACE = "pid:[4026531836]"
 #: a start time is read from ticks of the system's clock
 _CLOCK_TOLERANCE_S = 2.0
-_MAX_NAME_LENGTH = 100
 _MAX_KNOWN = 4096
 
 #: by kind: compute and graphics contexts, and clients of CUDA's multi-process service
@@ -160,12 +160,6 @@ def has_own_pids() -> bool:
         return os.readlink("/proc/self/ns/pid") != _HOST_NAMESPACE
     except OSError:
         return False
-
-
-def bounded(name: str) -> str:
-    """Make a name of somebody else's choice fit to show: one line, not long."""
-    shown = "".join(letter if letter.isprintable() else "?" for letter in name)
-    return shown if len(shown) <= _MAX_NAME_LENGTH else shown[:99] + "…"
 
 
 def _handle(device: Device) -> Handle:

@@ -8,6 +8,7 @@ import sys
 import msgspec
 
 from warpbook.cli.checks import Check, all_checks
+from warpbook_monitors.plain_text import printable
 
 _MARKS = {"ok": "ok     ", "absent": "absent ", "broken": "BROKEN "}
 
@@ -46,13 +47,6 @@ def run(asked: argparse.Namespace) -> int:
 
 
 def _print(check: Check) -> None:
-    print(
-        f"{_MARKS[check.state]} {check.what}: {_printable(check.message)}", flush=True
-    )
+    print(f"{_MARKS[check.state]} {check.what}: {printable(check.message)}", flush=True)
     if check.remedy:
-        print(f"         -> {_printable(check.remedy)}", flush=True)
-
-
-def _printable(text: str) -> str:
-    """Keep control characters of names that others chose off the terminal."""
-    return "".join(each if each.isprintable() else "?" for each in text)
+        print(f"         -> {printable(check.remedy)}", flush=True)

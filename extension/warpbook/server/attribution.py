@@ -11,12 +11,12 @@ from warpbook.protocol import Allocator, DeviceHolders, Holder
 from warpbook.server.kernels import RunningKernel
 from warpbook_monitors import units
 from warpbook_monitors.frames import Device
+from warpbook_monitors.plain_text import bounded
 from warpbook_monitors.processes import (
     DeviceProcesses,
     GpuProcess,
     ProcessTable,
     SystemProcess,
-    bounded,
     environment,
     has_own_pids,
 )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
 
-from warpbook_monitors.processes import bounded
+from warpbook_monitors.plain_text import bounded
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from warpbook.server.attribution import is_device
 from warpbook.server.broadcast import Broadcaster
 from warpbook.server.holders import HolderWatch
 from warpbook.server.selection import encode
+from warpbook_monitors.plain_text import bounded
 from warpbook_monitors.post_mortem import explain, with_counted
-from warpbook_monitors.processes import bounded
 
 MAX_POST_MORTEMS = 5
 

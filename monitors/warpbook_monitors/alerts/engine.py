@@ -11,6 +11,7 @@ from warpbook_monitors.alerts.alert import Alert
 from warpbook_monitors.alerts.rule import Finding, Rule
 from warpbook_monitors.alerts.rules import Rules
 from warpbook_monitors.alerts.situation import Situation
+from warpbook_monitors.plain_text import bounded
 
 #: how long an alert that ended is still told
 KEPT_MS = 15 * 60_000.0
@@ -148,10 +149,11 @@ def _bounded(findings: Iterable[Finding]) -> Iterable[Finding]:
     """Names come from other programs: keep what is told readable and short."""
     for each in findings:
         yield each._replace(
-            title=_printable(each.title, 120), text=_printable(each.text, 600)
+            title=bounded(_in_one_line(each.title), 120),
+            text=bounded(_in_one_line(each.text), 600),
         )
 
 
-def _printable(text: str, most: int) -> str:
-    shown = "".join(each if each.isprintable() else " " for each in text)
-    return shown if len(shown) <= most else f"{shown[: most - 1]}…"
+def _in_one_line(text: str) -> str:
+    # a rule of one's own may be written over several lines
+    return " ".join(text.split())
