@@ -5,17 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-
-from jupyter_server.auth.decorator import authorized
-from prometheus_client.core import GaugeMetricFamily
-from prometheus_client.registry import Collector
-from tornado import web
 
 from warpbook.protocol import Alerts, Event, Frame, Holders
 from warpbook.server.broadcast import Broadcaster
-from warpbook.server.rest import Handler
 from warpbook.server.selection import encode
 from warpbook_monitors.alerts.engine import Engine
 from warpbook_monitors.alerts.rules import Rules, read_rules
@@ -190,40 +184,3 @@ def _file_state(path: Path) -> object:
     except OSError as error:
         return error.errno
     return (stat.st_mtime_ns, stat.st_size, stat.st_ino)
-
-
-class AlertsHandler(Handler):
-    """`GET api/v1/alerts`."""
-
-    def initialize(self, alerting: Alerting) -> None:  # type: ignore[override]
-        """Take what the application shares."""
-        self._alerting = alerting
-
-    @web.authenticated
-    @authorized
-    async def get(self) -> None:
-        """Tell the alerts as they were judged last; nothing is read for it."""
-        self.finish_json(encode(self._alerting.told()))
-
-
-class AlertsCollector(Collector):
-    """Gives the alerts that hold to Prometheus."""
-
-    def __init__(self, alerting: Alerting) -> None:
-        """Read from `alerting` at each scrape."""
-        self._alerting = alerting
-
-    def describe(self) -> Iterable[GaugeMetricFamily]:
-        """Nothing: several servers of one process register beside one another."""
-        return []
-
-    def collect(self) -> Iterable[GaugeMetricFamily]:
-        """Give 1 for each rule and device of which an alert holds."""
-        family = GaugeMetricFamily(
-            "warpbook_alert_active",
-            "An alert of this rule holds.",
-            labels=("rule", "severity", "uuid"),
-        )
-        for rule, severity, device in sorted(set(self._alerting.severities())):
-            family.add_metric((rule, severity, device.partition(":")[2]), 1)
-        yield family
