@@ -1,175 +1,224 @@
-"""Cells whose bottleneck is known, on a real GPU: the verdict names it.
+"""Cells whose bottleneck is known, profiled as a person does: the verdict names it.
 
     pytest -m gpu -s tests/gpu/test_gpuprof_verdicts.py
 
-prints the sentence of each.
+prints the findings of each, and at the end the table that docs/evidence/ keeps. Cells
+that need two GPUs are in test_two_gpus_verdicts.py.
 """
 
-import time
-from collections.abc import Callable
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
 
 import pytest
-import torch
 
-from warpbook_monitors.trace.analysis import analyse
-from warpbook_monitors.trace.kineto import Capture
+from tests.gpu.bottleneck import HEADER, Bottleneck, judge
+from tests.gpu.notebook import Notebook
 
 pytestmark = pytest.mark.gpu
 
+#: how many products take as long as half of a step
+_CALIBRATED = """
+a = torch.randn(4096, 4096, device="cuda", dtype=torch.bfloat16)
+a @ a
+products = max(round(0.005 / (fastest_s(lambda: [a @ a for _ in range(20)]) / 20)), 1)
+"""
 
-Cell = Callable[[], None]
+KNOWN = [
+    Bottleneck(
+        "3,000 additions to 64 numbers",
+        "launch-bound",
+        "a kernel takes the GPU 1 µs and the host several to launch",
+        'x = torch.zeros(64, device="cuda")',
+        "for _ in range(3000):\n    x.add_(1)",
+        "launched",
+    ),
+    Bottleneck(
+        "20 passes of 40 layers of 64 x 64",
+        "launch-bound",
+        "the same with a real network: 1,600 kernels of microseconds",
+        'layers = [torch.nn.Linear(64, 64, device="cuda") for _ in range(40)]\n'
+        'x = torch.randn(8, 64, device="cuda")',
+        "with torch.no_grad():\n"
+        "    for _ in range(20):\n"
+        "        out = x\n"
+        "        for layer in layers:\n"
+        "            out = torch.relu(layer(out))",
+        "launched",
+    ),
+    Bottleneck(
+        "500 sums, each with `.item()`",
+        "sync-bound",
+        "each number is waited for, and only then is the next sum launched",
+        'x = torch.randn(1 << 18, device="cuda")',
+        "for _ in range(500):\n    x.sum().item()",
+        "aten::item",
+    ),
+    Bottleneck(
+        "300 sums of 64 MiB, each timed with `synchronize()`",
+        "sync-bound",
+        "a sum takes 16 µs, so the host comes to wait before it ends; then the GPU "
+        "waits until the host has noted the time and launches the next",
+        'x = torch.randn(1 << 24, device="cuda")',
+        "log, began = [], time.perf_counter()\n"
+        "for step in range(300):\n"
+        "    y = x.sum()\n"
+        "    torch.cuda.synchronize()\n"
+        '    log.append(f"step {step}: {time.perf_counter() - began:.6f} s")',
+        "cudaDeviceSynchronize",
+    ),
+    Bottleneck(
+        "20 steps, each after 5 ms of sleep",
+        "host-bound",
+        "a loader that is too slow: nothing is queued while the host sleeps",
+        'x = torch.randn(2048, 2048, device="cuda")',
+        "for _ in range(20):\n    time.sleep(0.005)\n    x @ x",
+        "Python",
+    ),
+    Bottleneck(
+        "20 steps, each after a sum in Python",
+        "host-bound",
+        "the host computes for milliseconds between two launches",
+        'x = torch.randn(2048, 2048, device="cuda")',
+        "for _ in range(20):\n"
+        "    sum(number * number for number in range(50_000))\n"
+        "    x @ x",
+        "Python",
+    ),
+    Bottleneck(
+        '`.to("cuda")` of 128 MiB, 10 times',
+        "transfer-bound",
+        "copies from pageable memory, and no kernel at all",
+        "host = torch.randn(1 << 25)",
+        'for _ in range(10):\n    host.to("cuda")',
+        "HtoD .*pageable",
+    ),
+    Bottleneck(
+        "the same from pinned memory",
+        "transfer-bound",
+        "as fast as the bus can be, and still only copies",
+        "host = torch.randn(1 << 25).pin_memory()\n"
+        'there = torch.empty(1 << 25, device="cuda")',
+        "for _ in range(20):\n    there.copy_(host, non_blocking=True)",
+        "HtoD .*pinned",
+    ),
+    Bottleneck(
+        "`.cpu()` of 128 MiB, 10 times",
+        "transfer-bound",
+        "results are read back to pageable memory, one after the other",
+        'there = torch.randn(1 << 25, device="cuda")',
+        "for _ in range(10):\n    there.cpu()",
+        "DtoH .*pageable",
+    ),
+    Bottleneck(
+        "`x * 1.01 + 0.5` of 1 GiB",
+        "memory-bound",
+        "two operations for every eight bytes that are moved",
+        'x = torch.randn(1 << 28, device="cuda")',
+        "for _ in range(20):\n    x * 1.01 + 0.5",
+        "device memory",
+    ),
+    Bottleneck(
+        "`y.copy_(x)` of 1 GiB",
+        "memory-bound",
+        "copies within the GPU's memory compute nothing",
+        'x = torch.randn(1 << 28, device="cuda")\ny = torch.empty_like(x)',
+        "for _ in range(40):\n    y.copy_(x)",
+        "device memory",
+    ),
+    Bottleneck(
+        "bf16 products of 8192",
+        "compute-bound",
+        "5,461 operations for each byte: tensor cores",
+        'x = torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16)',
+        "for _ in range(30):\n    x @ x",
+        "tensor cores",
+    ),
+    Bottleneck(
+        "attention of 4096 tokens, bf16",
+        "compute-bound",
+        "a flash kernel never writes the scores to memory: tensor cores",
+        'q = torch.randn(4, 16, 4096, 128, device="cuda", dtype=torch.bfloat16)',
+        "for _ in range(20):\n"
+        "    torch.nn.functional.scaled_dot_product_attention(q, q, q)",
+        "tensor cores",
+    ),
+    Bottleneck(
+        "fp32 products of 8192",
+        "compute-bound",
+        "TF32 is off, so FP32 cores have to do it",
+        'x = torch.randn(8192, 8192, device="cuda")',
+        "for _ in range(10):\n    x @ x",
+        "FP32 cores",
+    ),
+    Bottleneck(
+        "the same in TF32",
+        "compute-bound",
+        "the same product on tensor cores",
+        'torch.set_float32_matmul_precision("high")\n'
+        'x = torch.randn(8192, 8192, device="cuda")',
+        "for _ in range(20):\n    x @ x",
+        "tensor cores",
+    ),
+    Bottleneck(
+        "fp64 products of 8192",
+        "compute-bound",
+        "a Hopper multiplies doubles on its tensor cores too (DMMA)",
+        'x = torch.randn(8192, 8192, device="cuda", dtype=torch.float64)',
+        "for _ in range(5):\n    x @ x",
+        "tensor cores|FP64 units",
+    ),
+    Bottleneck(
+        "products for 5 ms, then sleep until 5 ms after them, 20 times",
+        "mixed",
+        "half of the time the tensor cores work, half of it the host sleeps",
+        _CALIBRATED,
+        "for _ in range(20):\n"
+        "    for _ in range(products):\n"
+        "        a @ a\n"
+        "    time.sleep(0.010)",
+        "host-bound.*compute-bound|compute-bound.*host-bound",
+    ),
+    Bottleneck(
+        "a pinned copy, then pointwise work that takes as long",
+        "mixed",
+        "half of the time the bus works, half of it the GPU's memory",
+        "host = torch.randn(1 << 26).pin_memory()\n"
+        'there = torch.empty(1 << 26, device="cuda")\n'
+        'x = torch.randn(1 << 28, device="cuda")\n'
+        "copy_s = fastest_s(lambda: there.copy_(host, non_blocking=True))\n"
+        "x.mul_(1.0)\n"
+        "steps = round(copy_s / (fastest_s(lambda: [x.mul_(1.0) for _ in range(10)])"
+        " / 10))",
+        "for _ in range(10):\n"
+        "    there.copy_(host, non_blocking=True)\n"
+        "    for _ in range(steps):\n"
+        "        x.mul_(1.0)",
+        "transfer-bound.*memory-bound|memory-bound.*transfer-bound",
+    ),
+    Bottleneck(
+        "a sum in Python alone",
+        "unknown",
+        "nothing ran on the GPU",
+        "",
+        "sum(range(1_000_000))",
+        "Nothing ran on the GPU",
+    ),
+]
 
 
-def small_additions() -> Cell:
-    x = torch.zeros(64, device="cuda")
-
-    def cell() -> None:
-        for _ in range(3000):
-            x.add_(1)
-
-    return cell
+@pytest.fixture(scope="module")
+def table() -> Iterator[list[str]]:
+    rows: list[str] = []
+    yield rows
+    print("\n", HEADER, *rows, sep="\n")
 
 
-def small_network() -> Cell:
-    layers = [torch.nn.Linear(64, 64, device="cuda") for _ in range(40)]
-    x = torch.randn(8, 64, device="cuda")
-
-    def cell() -> None:
-        out = x
-        with torch.no_grad():
-            for _ in range(20):
-                for layer in layers:
-                    out = torch.relu(layer(out))
-
-    return cell
-
-
-def item_in_a_loop() -> Cell:
-    x = torch.randn(1 << 18, device="cuda")
-
-    def cell() -> None:
-        for _ in range(500):
-            x.sum().item()
-
-    return cell
-
-
-def slow_loader() -> Cell:
-    x = torch.randn(2048, 2048, device="cuda")
-
-    def cell() -> None:
-        for _ in range(20):
-            time.sleep(0.005)
-            x @ x
-
-    return cell
-
-
-def python_between_launches() -> Cell:
-    x = torch.randn(2048, 2048, device="cuda")
-
-    def cell() -> None:
-        for _ in range(20):
-            sum(number * number for number in range(50_000))
-            x @ x
-
-    return cell
-
-
-def pageable_copies() -> Cell:
-    host = torch.randn(1 << 25)
-
-    def cell() -> None:
-        for _ in range(10):
-            host.to("cuda")
-
-    return cell
-
-
-def pinned_copies() -> Cell:
-    host = torch.randn(1 << 25).pin_memory()
-    there = torch.empty(1 << 25, device="cuda")
-
-    def cell() -> None:
-        for _ in range(20):
-            there.copy_(host, non_blocking=True)
-
-    return cell
-
-
-def pointwise_chain() -> Cell:
-    x = torch.randn(1 << 28, device="cuda")
-
-    def cell() -> None:
-        for _ in range(20):
-            x * 1.01 + 0.5
-
-    return cell
-
-
-def copies_within_the_gpu() -> Cell:
-    x = torch.randn(1 << 28, device="cuda")
-    y = torch.empty_like(x)
-
-    def cell() -> None:
-        for _ in range(40):
-            y.copy_(x)
-
-    return cell
-
-
-def half_products() -> Cell:
-    x = torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16)
-
-    def cell() -> None:
-        for _ in range(30):
-            x @ x
-
-    return cell
-
-
-def single_products() -> Cell:
-    x = torch.randn(8192, 8192, device="cuda")
-
-    def cell() -> None:
-        for _ in range(10):
-            x @ x
-
-    return cell
-
-
-@pytest.mark.parametrize(
-    ("make", "kind"),
-    [
-        (small_additions, "launch-bound"),
-        (small_network, "launch-bound"),
-        (item_in_a_loop, "sync-bound"),
-        (slow_loader, "host-bound"),
-        (python_between_launches, "host-bound"),
-        (pageable_copies, "transfer-bound"),
-        (pinned_copies, "transfer-bound"),
-        (pointwise_chain, "memory-bound"),
-        (copies_within_the_gpu, "memory-bound"),
-        (half_products, "compute-bound"),
-        (single_products, "compute-bound"),
-    ],
-    ids=lambda value: getattr(value, "__name__", value),
-)
+@pytest.mark.parametrize("known", KNOWN, ids=lambda known: known.name)
 def test_the_verdict_is_the_known_bottleneck(
-    make: Callable[[], Cell], kind: str
+    known: Bottleneck, shared_notebook: Callable[[], Notebook], table: list[str]
 ) -> None:
-    cell = make()
-    cell()  # libraries are loaded and memory is taken once
-    torch.cuda.synchronize()
-    capture = Capture()
-    capture.start()
-    cell()
-    found = analyse(*capture.stop())
-    assert found.verdict is not None
-    print(f"\n{make.__name__}: {found.verdict.kind}: {found.verdict.sentence}")
-    for each in found.findings:
-        print(f"    {each.share:4.0%} {each.kind}: {each.evidence}")
-    assert found.metrics is not None
-    print(f"    occupancy {found.metrics.occupancy_share}, {found.metrics.launch}")
-    assert found.completeness.matched == found.completeness.launches
-    assert found.verdict.kind == kind
+    row, wrong = judge(shared_notebook(), known)
+    table.append(row)
+    print(row)
+    assert not wrong

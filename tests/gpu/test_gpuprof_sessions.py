@@ -1,0 +1,114 @@
+"""Profile after profile, from one kernel to a million: nothing is lost unsaid.
+
+    pytest -m gpu -s tests/gpu/test_gpuprof_sessions.py
+
+Kineto is known to lose the first kernels of its k-th recording where the GPU idled in
+between (pytorch issue 192021); what was seen here is printed.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+
+import pytest
+
+from tests.gpu.notebook import Notebook
+
+pytestmark = [pytest.mark.gpu, pytest.mark.timeout(600)]
+
+SESSIONS = 20
+SHORTEST_S, LONGEST_S = 0.1, 10.0
+SETUP = """
+import torch
+x = torch.zeros(8, device="cuda")
+x.add_(1)
+torch.cuda.synchronize()
+"""
+
+
+def test_twenty_sessions_with_idle_between_lose_nothing(notebook: Notebook) -> None:
+    notebook.run(SETUP)
+    step = (LONGEST_S / SHORTEST_S) ** (1 / (SESSIONS - 1))
+    rows, wrong = [], []
+    for session in range(1, SESSIONS + 1):
+        idle_s = SHORTEST_S * step ** (session - 1)
+        time.sleep(idle_s)
+        found = notebook.profile("for _ in range(50): x.add_(1)")
+        complete = found["completeness"]
+        rows.append(
+            f"| {session} | {idle_s:.1f} | {complete['matched']} of "
+            f"{complete['launches']} | {found['kernel_calls']} | "
+            f"{found['profiler_ms']:.1f} |"
+        )
+        if (complete["matched"], found["kernel_calls"]) != (50, 50):
+            wrong.append((session, complete, found["kernel_calls"]))
+    print("\n| session | idle before s | launches matched | kernels | profiler ms |")
+    print("|---|---|---|---|---|", *rows, sep="\n")
+    assert notebook.value("x.tolist()") == [50.0 * SESSIONS + 1] * 8
+    assert not wrong
+
+
+def test_one_kernel_is_a_profile(notebook: Notebook) -> None:
+    notebook.run(SETUP)
+    notebook.profile("x.add_(1)")
+    found = notebook.profile("x.add_(1)")
+    assert found["kernel_calls"] == found["completeness"]["matched"] == 1
+    assert 0 < found["gpu_busy_ms"] < 0.1
+
+
+def test_kernels_of_a_microsecond_are_not_rounded_away(notebook: Notebook) -> None:
+    """Replayed from a graph, so that the GPU's own clock says how long they may be."""
+    notebook.run(
+        SETUP
+        + """
+graph = torch.cuda.CUDAGraph()
+with torch.cuda.graph(graph):
+    for _ in range(2000): x.add_(1)
+graph.replay()
+begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+"""
+    )
+    found = notebook.profile("begin.record(); graph.replay(); end.record()")
+    elapsed_ms = notebook.value(
+        "(torch.cuda.synchronize(), begin.elapsed_time(end))[1]"
+    )
+    mean_us = found["kernel_time_ms"] / 2000 * 1000
+    print(f"2,000 kernels of {mean_us:.3f} µs; {elapsed_ms:.3f} ms by CUDA's events")
+    assert found["kernel_calls"] == 2000
+    assert 0.3 < mean_us < 5
+    assert found["gpu_busy_ms"] == pytest.approx(found["kernel_time_ms"], rel=0.01)
+    assert 0.3 * elapsed_ms < found["gpu_busy_ms"] <= 1.02 * elapsed_ms
+
+
+def test_a_million_kernels_are_whole_or_said_to_be_not(notebook: Notebook) -> None:
+    """Of a hundred replays of a graph: the buffers hold 128 MB, some 600,000 events."""
+    notebook.run(
+        SETUP
+        + """
+graph = torch.cuda.CUDAGraph()
+with torch.cuda.graph(graph):
+    for _ in range(10_000): x.add_(1)
+graph.replay()
+torch.cuda.synchronize()
+"""
+    )
+    before = notebook.value("x[0].item()")
+    found = notebook.profile("for _ in range(100): graph.replay()", timeout_s=400)
+    assert notebook.value("x[0].item()") == before + 1_000_000
+    complete = found["completeness"]
+    is_whole = found["kernel_calls"] == 1_000_000
+    print(f"{found['kernel_calls']:,} of 1,000,000 kernels; {complete}")
+    if not is_whole:
+        assert complete["warnings"] or found["verdict"]["kind"] == "unknown"
+    assert math.isfinite(found["profiler_ms"])
+
+
+def test_a_million_launches_are_whole_or_said_to_be_not(notebook: Notebook) -> None:
+    notebook.run(SETUP)
+    found = notebook.profile("for _ in range(1_000_000): x.add_(1)", timeout_s=540)
+    complete = found["completeness"]
+    missing = complete["launches"] - complete["matched"]
+    print(f"{missing:,} of {complete['launches']:,} launches are missing")
+    if missing or found["kernel_calls"] != 1_000_000:
+        assert complete["warnings"] or found["verdict"]["kind"] == "unknown"
