@@ -44,7 +44,7 @@ class Recording:
         Raises:
             CaptureFailed: there is no torch.
         """
-        self._capture: Any = _kineto().Capture(memory)
+        self._capture: Any = _with_torch("kineto").Capture(memory)
         self.notes = LineNotes()
 
     def start(self) -> None:
@@ -119,13 +119,13 @@ def wait_for_gpu() -> None:
     Raises:
         CaptureFailed: there is no torch, or the GPU is in no state to be waited for.
     """
-    _kineto().wait_for_gpu()
+    _with_torch("torch_gpus").wait_for_gpu()
 
 
-def _kineto() -> Any:
-    # it takes long to import, and torch may not be there
+def _with_torch(module: str) -> Any:
+    # torch takes long to import, and may not be there
     try:
-        return importlib.import_module("warpbook_monitors.trace.kineto")
+        return importlib.import_module(f"warpbook_monitors.trace.{module}")
     except (ImportError, OSError) as problem:
         raise CaptureFailed(
             f"%%gpuprof needs PyTorch in this kernel's environment ({sys.prefix}), "

@@ -8,11 +8,11 @@ import torch
 from torch.profiler import ProfilerActivity
 from torch.profiler import profile as torch_profile
 
-from warpbook_monitors.trace import kineto
 from warpbook_monitors.trace.analysis import analyse
 from warpbook_monitors.trace.cell_profile import CellProfile
 from warpbook_monitors.trace.errors import CaptureFailed, ProfilerBusy
 from warpbook_monitors.trace.kineto import Capture
+from warpbook_monitors.trace.kineto_events import inferred_kind
 
 
 def captured() -> CellProfile:
@@ -104,7 +104,7 @@ def test_what_older_torch_does_not_tell_is_inferred() -> None:
             (torch.ones(4, 4, requires_grad=True) @ torch.ones(4, 4)).sum().backward()
     events = raw_events(profiler)
     assert {event.activity_type() for event in events} == {"cpu_op", "user_annotation"}
-    assert {kineto._inferred_kind(event) for event in events} == {"cpu_op"}
+    assert {inferred_kind(event) for event in events} == {"cpu_op"}
 
 
 def test_another_threads_operators_do_not_disturb() -> None:

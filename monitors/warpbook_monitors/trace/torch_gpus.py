@@ -1,0 +1,82 @@
+"""What torch knows of the GPUs that this process works on, once CUDA is set up."""
+
+from __future__ import annotations
+
+import torch
+
+from warpbook_monitors.trace.errors import CaptureFailed
+from warpbook_monitors.trace.limits import measured_ceilings
+from warpbook_monitors.trace.memory import Counts
+from warpbook_monitors.trace.run import GpuLimits
+
+
+def used_devices() -> list[int]:
+    """Give the GPUs that hold this process's work; none without CUDA."""
+    if not torch.cuda.is_initialized():
+        return []
+    current = torch.cuda.current_device()
+    return [
+        device
+        for device in range(torch.cuda.device_count())
+        if device == current or torch.cuda.memory_reserved(device)
+    ]
+
+
+def wait_for_gpu() -> None:
+    """Wait until all work that this process has put on its GPUs is done.
+
+    Raises:
+        CaptureFailed: a GPU is in a state in which it can't be waited for.
+    """
+    try:
+        for device in used_devices():
+            torch.cuda.synchronize(device)
+    except RuntimeError as problem:
+        # torch adds lines about debugging
+        said = str(problem).partition("\n")[0]
+        raise CaptureFailed(
+            f"The GPU can't be waited for ({said}). After an error on the GPU itself, "
+            "such as a failed assertion, only a restart of the kernel helps."
+        ) from None
+
+
+def gpu_name() -> str | None:
+    """Name the GPUs that hold this process's work; None without CUDA."""
+    if not torch.cuda.is_initialized():
+        return None
+    return ", ".join(map(torch.cuda.get_device_name, used_devices()))
+
+
+def limits() -> tuple[GpuLimits, ...]:
+    """Give what each GPU that this process sees can hold, by CUDA's index."""
+    if not torch.cuda.is_initialized():
+        return ()
+    found = []
+    for device in range(torch.cuda.device_count()):
+        told = torch.cuda.get_device_properties(device)
+        found.append(
+            GpuLimits(
+                told.name,
+                (told.major, told.minor),
+                told.multi_processor_count,
+                getattr(told, "max_threads_per_multi_processor", None),
+                getattr(told, "regs_per_multiprocessor", None),
+                getattr(told, "shared_memory_per_multiprocessor", None),
+                measured_ceilings(told.name),
+            )
+        )
+    return tuple(found)
+
+
+def allocator_counts() -> list[Counts]:
+    """Give what torch's allocator counts on each GPU; nothing without CUDA."""
+    if not torch.cuda.is_initialized():
+        return []
+    try:
+        return [
+            torch.cuda.memory_stats(device)
+            for device in range(torch.cuda.device_count())
+        ]
+    except RuntimeError:
+        # an allocator that was plugged in counts nothing
+        return []
