@@ -71,11 +71,7 @@ class ServerLink:
             NoServer: there is nobody to hand it to.
             LinkError: the server did not take it.
         """
-        status, body = self._request("POST", "/v1/reports", _encode(report))
-        if status == 409:
-            self.check_version()
-        if status != 204:
-            raise LinkError(_refused(status, body))
+        self._hand_in("/v1/reports", _encode(report))
 
     def watch(self, kernel_id: str, on: bool) -> None:
         """Say whether this kernel's cells want receipts from now on.
@@ -85,11 +81,7 @@ class ServerLink:
             LinkError: the server can't give any.
         """
         asked = {"protocol": PROTOCOL_VERSION, "kernel_id": kernel_id, "on": on}
-        status, body = self._request("POST", "/v1/watch", msgspec.json.encode(asked))
-        if status == 409:
-            self.check_version()
-        if status != 204:
-            raise LinkError(_refused(status, body))
+        self._hand_in("/v1/watch", msgspec.json.encode(asked))
 
     def receipt(self, run: CellRun) -> Receipt:
         """Ask what a cell took.
@@ -98,12 +90,7 @@ class ServerLink:
             NoServer: there is nobody to ask.
             LinkError: the server's answer can't be used.
         """
-        status, body = self._request(
-            "POST", "/v1/cells", msgspec.json.encode(run), _RECEIPT_TIMEOUT_S
-        )
-        if status == 409:
-            self.check_version()
-        return _read(status, body, Receipt)
+        return self._ask("/v1/cells", run, Receipt, _RECEIPT_TIMEOUT_S)
 
     def post_mortem(self, told: OutOfMemory) -> PostMortem:
         """Tell that memory ran out, and ask who held what.
@@ -112,12 +99,7 @@ class ServerLink:
             NoServer: there is nobody to ask.
             LinkError: the server's answer can't be used.
         """
-        status, body = self._request(
-            "POST", "/v1/out-of-memory", msgspec.json.encode(told), _HOLDERS_TIMEOUT_S
-        )
-        if status == 409:
-            self.check_version()
-        return _read(status, body, PostMortem)
+        return self._ask("/v1/out-of-memory", told, PostMortem, _HOLDERS_TIMEOUT_S)
 
     def state(self) -> StateNow:
         """Ask for the newest frame.
@@ -153,6 +135,23 @@ class ServerLink:
             raise LinkError(_refused(status, body))
         if _spoken(body).protocol != PROTOCOL_VERSION:
             raise LinkError(_other_version(_spoken(body)))
+
+    def _hand_in(self, path: str, body: bytes) -> None:
+        status, answer = self._post(path, body, _TIMEOUT_S)
+        if status != 204:
+            raise LinkError(_refused(status, answer))
+
+    def _ask(
+        self, path: str, told: msgspec.Struct, kind: type[_T], timeout_s: float
+    ) -> _T:
+        status, answer = self._post(path, msgspec.json.encode(told), timeout_s)
+        return _read(status, answer, kind)
+
+    def _post(self, path: str, body: bytes, timeout_s: float) -> tuple[int, bytes]:
+        status, answer = self._request("POST", path, body, timeout_s)
+        if status == 409:
+            self.check_version()
+        return status, answer
 
     def _request(
         self,
