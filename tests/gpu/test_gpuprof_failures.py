@@ -102,7 +102,7 @@ def test_an_interrupt_while_the_host_waits_for_the_gpu(notebook: Notebook) -> No
 
 
 def test_graphs_from_before_a_profile_replay_after_it(notebook: Notebook) -> None:
-    """The profiler lets CUPTI go each time, which has broken replays in other versions."""
+    """The profiler lets CUPTI go each time, which broke replays before CUDA 12.6."""
     notebook.run(
         SETUP
         + """
