@@ -68,6 +68,10 @@ class Recording:
             run = replace(run, marks=marks)
         return Recorded(events, run, self._capture)
 
+    def discard(self) -> None:
+        """End it, whatever it holds."""
+        self._capture.discard()
+
 
 @dataclass(frozen=True)
 class Recorded:

@@ -135,6 +135,11 @@ class Capture:
             memory=memory if self._memory else (),
         )
 
+    def discard(self) -> None:
+        """End the recording, whatever it holds, and read nothing of it."""
+        with suppress(RuntimeError):
+            _disable(self._profiler)
+
     def save(self, path: str) -> None:
         """Write what was recorded as a Chrome trace, after `stop`.
 
