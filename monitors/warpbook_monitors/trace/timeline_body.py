@@ -1,0 +1,261 @@
+"""All events of a run in one binary message, from the kernel to the server.
+
+Msgpack around little-endian columns: a million events are 22 MB, and neither side
+touches them one by one. What comes in is not believed: lengths, ranges and sums are
+checked before anything is made of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from warpbook_monitors.trace.columns import (
+    MAX_NAME_LENGTH,
+    Bools,
+    Category,
+    Columns,
+    Int32s,
+    Int64s,
+    groups,
+)
+from warpbook_monitors.trace.run import Run
+from warpbook_monitors.trace.timeline_answers import TrackKind
+
+#: Version of this message; another one is refused.
+FORM = 1
+MAX_EVENTS = 2_000_000
+MAX_BODY_BYTES = 64_000_000
+MAX_NAMES = 100_000
+#: streams and threads; a kernel leaves the quieter ones out
+MAX_TRACKS = 200
+MAX_LABEL_LENGTH = 80
+#: a hundred days, so that sums of times stay exact in a browser too
+_MAX_TIME_NS = 2**53 - 1
+
+_KINDS: dict[Category, TrackKind] = {
+    Category.KERNEL: "gpu",
+    Category.COPY: "gpu",
+    Category.MEMSET: "gpu",
+    Category.API: "call",
+    Category.OPERATOR: "operator",
+    Category.OVERHEAD: "profiler",
+}
+_ORDER: tuple[TrackKind, ...] = ("gpu", "call", "operator", "profiler")
+_LABELS = {"call": "CUDA calls", "operator": "Operators", "profiler": "Profiler"}
+
+
+class Track(msgspec.Struct, frozen=True):
+    """A stream of a GPU, or what one thread of the host did of one kind."""
+
+    label: str
+    kind: TrackKind
+    #: the GPU's index
+    gpu: int | None
+
+
+class Body(msgspec.Struct, frozen=True):
+    """The message; positions and times are little-endian columns of equal length."""
+
+    form: int
+    #: Unix time of the run's start
+    started_ns: int
+    names: tuple[str, ...]
+    tracks: tuple[Track, ...]
+    #: events of tracks that are left out
+    omitted: int
+    #: int64, from the run's start, ascending
+    starts_ns: memoryview
+    #: int64
+    durations_ns: memoryview
+    #: int32, positions in `names`
+    name: memoryview
+    #: uint16, positions in `tracks`
+    track: memoryview
+
+
+class NotATimeline(ValueError):
+    """The message can't be used, and why."""
+
+
+@dataclass(frozen=True)
+class RunEvents:
+    """The checked message."""
+
+    started_ns: int
+    names: tuple[str, ...]
+    tracks: tuple[Track, ...]
+    omitted: int
+    start_ns: Int64s
+    duration_ns: Int64s
+    name: Int32s
+    track: npt.NDArray[np.uint16]
+
+
+def drawn(events: Columns, run: Run) -> Bools:
+    """Choose what a timeline shows: not what the host did after the code ended."""
+    on_gpu = events.is_in(Category.KERNEL, Category.COPY, Category.MEMSET)
+    in_code = events.start_ns < run.code_end_ns
+    return on_gpu | (in_code & events.is_in(*_KINDS))
+
+
+def pack(events: Columns, run: Run) -> bytes:
+    """Write the message.
+
+    Raises:
+        NotATimeline: there are more events or names than a server takes.
+    """
+    events = events.where(drawn(events, run))
+    if len(events) > MAX_EVENTS or len(events.names) > MAX_NAMES:
+        raise NotATimeline(
+            f"It has {len(events):,} events with {len(events.names):,} names; the "
+            f"whole timeline is kept of {MAX_EVENTS:,} and {MAX_NAMES:,}."
+        )
+    tracks, track = _tracks(events)
+    kept = track < MAX_TRACKS
+    rows = slice(None) if kept.all() else kept
+    return msgspec.msgpack.encode(
+        Body(
+            FORM,
+            run.start_ns,
+            events.names,
+            tracks[:MAX_TRACKS],
+            int((~kept).sum()),
+            _bytes(events.start_ns[rows] - run.start_ns, "<i8"),
+            _bytes(events.duration_ns[rows], "<i8"),
+            _bytes(events.name[rows], "<i4"),
+            _bytes(track[rows], "<u2"),
+        )
+    )
+
+
+def unpack(body: bytes) -> RunEvents:
+    """Read the message.
+
+    Raises:
+        NotATimeline: it is damaged, lies, or is too large.
+    """
+    if len(body) > MAX_BODY_BYTES:
+        raise NotATimeline(f"A timeline may have {MAX_BODY_BYTES:,} bytes.")
+    try:
+        told = msgspec.msgpack.decode(body, type=Body)
+    except msgspec.MsgspecError as problem:
+        raise NotATimeline(str(problem)) from None
+    if told.form != FORM:
+        raise NotATimeline(f"It has form {told.form}, and this server reads {FORM}.")
+    if len(told.names) > MAX_NAMES or len(told.tracks) > MAX_TRACKS:
+        raise NotATimeline("It has too many names or tracks.")
+    if any(len(name) > MAX_NAME_LENGTH for name in told.names):
+        raise NotATimeline("A name is too long.")
+    if any(len(track.label) > MAX_LABEL_LENGTH for track in told.tracks):
+        raise NotATimeline("A label is too long.")
+    if not 0 <= told.omitted <= _MAX_TIME_NS or not 0 <= told.started_ns < 2**63:
+        raise NotATimeline("A count or a time is out of range.")
+    read = RunEvents(
+        told.started_ns,
+        told.names,
+        told.tracks,
+        told.omitted,
+        _column(told.starts_ns, "<i8"),
+        _column(told.durations_ns, "<i8"),
+        _column(told.name, "<i4"),
+        _column(told.track, "<u2"),
+    )
+    _check(read)
+    return read
+
+
+def _check(read: RunEvents) -> None:
+    count = len(read.start_ns)
+    if not count == len(read.duration_ns) == len(read.name) == len(read.track):
+        raise NotATimeline("Its columns differ in length.")
+    if count > MAX_EVENTS:
+        raise NotATimeline(f"A timeline may have {MAX_EVENTS:,} events.")
+    if count == 0:
+        return
+    if (
+        read.start_ns[0] < -_MAX_TIME_NS
+        or (read.start_ns[1:] < read.start_ns[:-1]).any()
+    ):
+        raise NotATimeline("Its events are not in order.")
+    longest, latest = int(read.duration_ns.max()), int(read.start_ns[-1])
+    # each alone first: a sum could pass the largest number
+    if read.duration_ns.min() < 0 or max(longest, latest, longest + latest) > (
+        _MAX_TIME_NS
+    ):
+        raise NotATimeline("An event's time is out of range.")
+    if read.name.min() < 0 or read.name.max() >= len(read.names):
+        raise NotATimeline("An event has a name that there is not.")
+    if read.track.max() >= len(read.tracks):
+        raise NotATimeline("An event is on a track that there is not.")
+
+
+def _tracks(events: Columns) -> tuple[tuple[Track, ...], Int64s]:
+    """Give the tracks as they are drawn, and for each event its position there.
+
+    The streams come first, then the threads, the busiest first.
+    """
+    number = np.array([_number(category) for category in Category], np.int64)
+    kind = number[events.category]
+    # the streams of one GPU stand together, the kinds of one thread too
+    first, group = groups(kind, events.device, _from_zero(events.track))
+    counts = np.bincount(group, minlength=len(first))
+    keys: list[tuple[int, ...]] = []
+    threads = events.track[first]
+    busy = {
+        int(thread): int(counts[(threads == thread) & (kind[first] != 0)].sum())
+        for thread in np.unique(threads)
+    }
+    for at, row in enumerate(first):
+        thread = int(events.track[row])
+        if kind[row] == 0:
+            keys.append((0, int(events.device[row]), thread, 0, at))
+        else:
+            keys.append((1, -busy[thread], thread, int(kind[row]), at))
+    order = [key[-1] for key in sorted(keys)]
+    place = np.empty(len(first), np.int64)
+    place[order] = np.arange(len(first))
+    gpus = len(np.unique(events.device[kind == 0]))
+    labels = _labels(events, [int(first[at]) for at in order], gpus)
+    return labels, place[group]
+
+
+def _labels(events: Columns, rows: list[int], gpus: int) -> tuple[Track, ...]:
+    tracks = []
+    main: int | None = None
+    for row in rows:
+        kind = _KINDS[Category(events.category[row])]
+        device, track = int(events.device[row]), int(events.track[row])
+        if kind == "gpu":
+            label = f"GPU {device} stream {track}" if gpus > 1 else f"Stream {track}"
+            tracks.append(Track(label, kind, device))
+            continue
+        main = track if main is None else main
+        label = _LABELS[kind] if track == main else f"{_LABELS[kind]}, thread {track}"
+        tracks.append(Track(label, kind, None))
+    return tuple(tracks)
+
+
+def _from_zero(numbers: Int64s) -> Int64s:
+    """Count from the least: a system may number threads as it likes."""
+    return numbers - numbers.min(initial=0)
+
+
+def _number(category: Category) -> int:
+    kind = _KINDS.get(category)
+    return _ORDER.index(kind) if kind is not None else 0
+
+
+def _bytes(column: npt.NDArray[np.int64], kind: str) -> memoryview:
+    return memoryview(np.ascontiguousarray(column, kind)).cast("B")
+
+
+def _column(data: memoryview, kind: str) -> npt.NDArray[np.int64]:
+    size = np.dtype(kind).itemsize
+    if len(data) % size:
+        raise NotATimeline("A column is cut off.")
+    column: npt.NDArray[np.int64] = np.frombuffer(data, kind)
+    return column
