@@ -17,6 +17,7 @@ from warpbook import protocol
 from warpbook.cli.main import make_parser
 from warpbook.server.app import WarpbookApp
 from warpbook_monitors import metrics
+from warpbook_monitors.trace.figures import Kind, Lab
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -134,3 +135,15 @@ def test_python_floor_is_the_same_everywhere() -> None:
     floor = re.search(r"python_requires = >=(\S+)", (ROOT / "setup.cfg").read_text())
     assert floor
     assert f"Python {floor[1]}" in (ROOT / "README.md").read_text()
+
+
+@pytest.mark.parametrize("kind", get_args(Kind))
+def test_every_verdict_has_its_rule_an_example_and_a_lab(kind: str) -> None:
+    text = section(REFERENCE, "## Verdicts of a trace")
+    (row,) = re.findall(rf"^\| `{kind}` \|(.*)\|$", text, re.MULTILINE)
+    assert len([cell for cell in row.split(" | ") if cell.strip()]) == 3
+
+
+@pytest.mark.parametrize("lab", get_args(Lab))
+def test_every_lab_that_a_finding_names_is_told(lab: str) -> None:
+    assert f"`{lab}`" in section(REFERENCE, "## Verdicts of a trace")

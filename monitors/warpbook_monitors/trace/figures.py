@@ -21,6 +21,17 @@ Kind = Literal[
     "mixed",
     "unknown",
 ]
+#: ids of the labs that teach a fix; the reference says which teaches what
+Lab = Literal[
+    "cuda-graphs",
+    "dtypes-and-amp",
+    "fused-operation",
+    "host-device-copies",
+    "int8-linear",
+    "overlap-pipeline",
+    "parallel-training",
+    "read-the-trace",
+]
 
 
 class LaunchTimes(Struct, frozen=True):
@@ -174,8 +185,8 @@ class Finding(Struct, frozen=True):
     change: str
     #: what the window would be at best without this cause; None where unknown
     bound_ns: int | None
-    #: id of the lab that teaches the change; the reference lists them
-    lab: str | None = None
+    #: the lab that teaches the change
+    lab: Lab | None = None
 
 
 class CellVerdict(Struct, frozen=True):

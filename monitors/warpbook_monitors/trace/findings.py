@@ -14,6 +14,7 @@ from warpbook_monitors.trace.figures import (
     CellVerdict,
     Finding,
     Kind,
+    Lab,
     Metrics,
     SyncTotal,
 )
@@ -22,11 +23,9 @@ from warpbook_monitors.trace.kernel_work import MEMORY, SMALL, TENSOR, UNKNOWN
 #: a cause that explains less than this of the window is not told
 _LEAST_SHARE = 0.02
 #: the first cause is the verdict if it explains so much of the window ...
-_CLEAR_SHARE = 0.4
+CLEAR_SHARE = 0.4
 #: ... and the second explains no more than this part of it; else both are named
-_CLOSE_SHARE = 0.8
-#: launches whose work was not recorded, above which nothing is concluded
-MOST_LOST_SHARE = 0.05
+CLOSE_SHARE = 0.8
 
 
 def find(metrics: Metrics) -> tuple[Finding, ...]:
@@ -52,21 +51,14 @@ def find(metrics: Metrics) -> tuple[Finding, ...]:
     return tuple(sorted(found, key=lambda each: -each.explains_ns))
 
 
-def judge(metrics: Metrics, findings: tuple[Finding, ...], matched: int) -> CellVerdict:
+def judge(metrics: Metrics, findings: tuple[Finding, ...]) -> CellVerdict:
     """Say in one sentence what holds the window back."""
-    lost = metrics.launches - matched
-    if lost > MOST_LOST_SHARE * metrics.launches:
-        return CellVerdict(
-            "unknown",
-            f"The GPU's side of {lost:,} of {metrics.launches:,} launches was not "
-            "recorded, so nothing can be concluded: profile again.",
-        )
     if not metrics.gpu_busy_ns:
         return CellVerdict("unknown", "Nothing ran on the GPU in this window.")
     kinds = _by_kind(findings)
     shares = [share for _, share in kinds]
-    clear = bool(shares) and shares[0] >= _CLEAR_SHARE
-    if not clear or (len(shares) > 1 and shares[1] > _CLOSE_SHARE * shares[0]):
+    clear = bool(shares) and shares[0] >= CLEAR_SHARE
+    if not clear or (len(shares) > 1 and shares[1] > CLOSE_SHARE * shares[0]):
         named = ", ".join(f"{kind} ({share:.0%})" for kind, share in kinds[:3])
         return CellVerdict(
             "mixed",
@@ -101,7 +93,7 @@ def _time(nanoseconds: int) -> str:
 
 
 #: kind, lab, explained, what could be gained (None: not known), evidence, change
-Cause = tuple[Kind, str, int, int | None, str, str]
+Cause = tuple[Kind, Lab, int, int | None, str, str]
 
 
 def _causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
@@ -162,7 +154,7 @@ def _mostly(metrics: Metrics, cause: str) -> str:
     if not places:
         return ""
     first = places[0]
-    if first.time_ns < _CLEAR_SHARE * sum(each.time_ns for each in places):
+    if first.time_ns < CLEAR_SHARE * sum(each.time_ns for each in places):
         return ""
     operator = "" if first.operator is None else f" in {first.operator}"
     line = "" if first.line is None else f" on line {first.line}"
