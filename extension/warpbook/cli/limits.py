@@ -13,18 +13,8 @@ import msgspec
 
 from warpbook.cli.errors import CommandError
 from warpbook_monitors.plain_text import aligned, joined
-from warpbook_monitors.trace.ceilings import ceilings
+from warpbook_monitors.trace.ceilings import DTYPE_LABELS, ceilings
 from warpbook_monitors.trace.limits import Answer, Limits
-
-_PRODUCTS = {
-    "double": "FP64",
-    "float": "FP32",
-    "tf32": "TF32",
-    "c10::Half": "FP16",
-    "c10::BFloat16": "BF16",
-    "c10::Float8_e4m3fn": "FP8",
-    "signed char": "INT8",
-}
 
 
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -97,7 +87,7 @@ def _text(found: Limits) -> Iterator[str]:
         ("Device to host, pinned", found.device_to_host_bytes_per_s),
     ):
         rows.append(_row(what, rate, None, "B/s"))
-    for name, label in _PRODUCTS.items():
+    for name, label in DTYPE_LABELS.items():
         if name in found.flops_per_s:
             peak = sheet and sheet.flops_per_s.get(name)
             what = f"Matrix product, {label}"

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from warpbook_monitors.trace.figures import CellVerdict, Finding, Metrics
 from warpbook_monitors.trace.memory import MemoryUse
+from warpbook_monitors.trace.pictures import MemoryCurve, Roof, RooflinePoint
 
 
 class KernelRow(Struct, frozen=True):
@@ -62,6 +63,12 @@ class Completeness(Struct, frozen=True):
     lanes_omitted: int
     #: what a reader must know before believing the figures, in words
     warnings: tuple[str, ...] = ()
+    #: events with times that can't be
+    corrupt: int = 0
+    #: of the window, the profiler's own work
+    profiler_ms: float = 0.0
+    #: why nothing is concluded from it; empty where the verdict stands
+    refusal: str = ""
 
 
 class PathRow(Struct, frozen=True):
@@ -156,3 +163,9 @@ class CellProfile(Struct, frozen=True):
     lines: tuple[LineRow, ...] = ()
     #: what asking for lines took of the run
     lines_cost_ms: float | None = None
+    #: operators whose work could be modelled, the longest first; empty without shapes
+    roofline: tuple[RooflinePoint, ...] = ()
+    #: of the GPUs that computed; empty where no ceiling of them is known
+    roofs: tuple[Roof, ...] = ()
+    #: by GPU, if memory was asked for
+    memory_curves: tuple[MemoryCurve, ...] = ()

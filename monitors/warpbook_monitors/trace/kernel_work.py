@@ -24,9 +24,10 @@ from warpbook_monitors.trace.columns import (
     groups,
 )
 from warpbook_monitors.trace.figures import KernelWork
-from warpbook_monitors.trace.flops import least_bytes, model
+from warpbook_monitors.trace.flops import model
 from warpbook_monitors.trace.kernels import is_communication, uses_tensor_cores
 from warpbook_monitors.trace.run import GpuLimits, Run
+from warpbook_monitors.trace.traffic import least_bytes
 
 MEMORY, TENSOR, FP32, FP64, SMALL, UNKNOWN = (
     "memory",
@@ -208,7 +209,7 @@ def _need(name: str, called: tuple[str, Operands]) -> _Need | None:
     operator, operands = called
     work = model(operator, operands)
     if work is None:
-        moved = least_bytes(operands)
+        moved = least_bytes(operator, operands)
         return _Need(moved) if moved else None
     on_tensor = bool(uses_tensor_cores(name))
     return _Need(

@@ -10,6 +10,7 @@ from warpbook_monitors.trace.memory import MemoryUse
 
 if TYPE_CHECKING:
     from warpbook_monitors.trace.marks import Marks
+    from warpbook_monitors.trace.memory_curves import Allocations
 
 
 @dataclass(frozen=True)
@@ -55,3 +56,5 @@ class Run:
     memory: tuple[MemoryUse, ...] = ()
     #: when the host came to which line, if it was asked for
     marks: Marks | None = None
+    #: by GPU; empty unless memory was recorded
+    allocations: tuple[Allocations, ...] = ()

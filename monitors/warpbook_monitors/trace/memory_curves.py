@@ -1,0 +1,139 @@
+"""How much torch's allocator held over time, from its recorded allocations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from warpbook_monitors.trace.columns import NONE, Bools, Int64s
+from warpbook_monitors.trace.pictures import MemoryCurve
+from warpbook_monitors.trace.run import Run
+
+#: of all GPUs' curves together
+MAX_POINTS = 2000
+#: kept of each bucket: the least, the most, and the most reserved
+_KEPT = 3
+_PATH_STEP = " > "
+_MAX_PATH_LENGTH = 600
+
+
+@dataclass(frozen=True)
+class Allocations:
+    """Each change of one GPU's memory in order; times are Unix time in ns."""
+
+    device: int
+    at_ns: Int64s
+    #: negative where it was freed
+    change_bytes: Int64s
+    #: after the change
+    allocated_bytes: Int64s
+    reserved_bytes: Int64s
+    #: around the change that led to the most, the outermost operator first
+    peak_path: tuple[str, ...] = ()
+
+    @property
+    def peak(self) -> int:
+        """Give the row with the most allocated."""
+        return int(self.allocated_bytes.argmax())
+
+
+def read_allocations(tree: Iterable[Any]) -> tuple[Allocations, ...]:
+    """Find the GPUs' allocations in the profiler's tree of events.
+
+    Only there torch tells how much was allocated and reserved in all.
+    """
+    found: dict[int, list[Any]] = {}
+    left = list(tree)
+    while left:
+        event = left.pop()
+        left += event.children
+        if event.tag.name == "Allocation":
+            device = event.typed[1].device
+            if device.type == "cuda":
+                found.setdefault(device.index, []).append(event)
+    return tuple(_of_one(device, found[device]) for device in sorted(found))
+
+
+def _of_one(device: int, events: list[Any]) -> Allocations:
+    events.sort(key=lambda each: each.start_time_ns)
+    told = [event.typed[1] for event in events]
+
+    def column(values: Iterable[int]) -> Int64s:
+        return np.fromiter(values, np.int64, len(events))
+
+    allocated = column(each.total_allocated for each in told)
+    return Allocations(
+        device,
+        column(event.start_time_ns for event in events),
+        column(each.alloc_size for each in told),
+        allocated,
+        column(each.total_reserved for each in told),
+        _path(events[int(allocated.argmax())]),
+    )
+
+
+def _path(event: Any) -> tuple[str, ...]:
+    names: list[str] = []
+    while (event := event.parent) is not None:
+        names.append(event.name)
+    return tuple(reversed(names))
+
+
+def memory_curves(run: Run) -> tuple[MemoryCurve, ...]:
+    """Draw each GPU's curve in few points, which hold its peak."""
+    found = [each for each in run.allocations if len(each.at_ns)]
+    return tuple(_curve(each, run, MAX_POINTS // len(found)) for each in found)
+
+
+def _curve(all_of: Allocations, run: Run, most_points: int) -> MemoryCurve:
+    times_ms = (all_of.at_ns - run.start_ns) / 1e6
+    rows = np.flatnonzero(_extremes(all_of, most_points - 2))
+    # before the first change, and after the last
+    before = int(all_of.allocated_bytes[0] - all_of.change_bytes[0])
+    last_ms = max((run.end_ns - run.start_ns) / 1e6, float(times_ms[-1]))
+    peak = all_of.peak
+    line = NONE
+    if run.marks is not None:
+        line = int(run.marks.line_at(all_of.at_ns[[peak]])[0])
+    return MemoryCurve(
+        device=all_of.device,
+        times_ms=(min(0.0, float(times_ms[0])), *times_ms[rows].tolist(), last_ms),
+        allocated_bytes=(
+            before,
+            *all_of.allocated_bytes[rows].tolist(),
+            int(all_of.allocated_bytes[-1]),
+        ),
+        reserved_bytes=(
+            int(all_of.reserved_bytes[0]),
+            *all_of.reserved_bytes[rows].tolist(),
+            int(all_of.reserved_bytes[-1]),
+        ),
+        changes=len(all_of.at_ns),
+        peak_allocated_bytes=int(all_of.allocated_bytes[peak]),
+        peak_ms=float(times_ms[peak]),
+        peak_path=_PATH_STEP.join(all_of.peak_path)[:_MAX_PATH_LENGTH],
+        peak_line=None if line == NONE else line,
+    )
+
+
+def _extremes(all_of: Allocations, most: int) -> Bools:
+    """Choose at most so many rows: all, or of equal spans of time the extremes."""
+    count = len(all_of.at_ns)
+    if count <= most:
+        return np.ones(count, np.bool_)
+    buckets = most // _KEPT
+    since = all_of.at_ns - all_of.at_ns[0]
+    bucket = since * buckets // (int(since[-1]) + 1)
+    chosen = np.zeros(count, np.bool_)
+    for values in (
+        all_of.allocated_bytes,
+        -all_of.allocated_bytes,
+        all_of.reserved_bytes,
+    ):
+        order = np.lexsort((values, bucket))
+        # the last of each bucket is its largest
+        chosen[order[np.append(np.diff(bucket[order]) > 0, True)]] = True
+    return chosen
