@@ -115,3 +115,21 @@ def test_a_cell_is_compared_with_its_run_before(shell: Any) -> None:
     assert "Against its run before" not in shown(shell)
     run(shell, "%%gpuprof", "x = 1")
     assert "Against its run before" in shown(shell)
+
+
+def test_the_dashboard_gets_the_comparison_also_of_a_quiet_cell(
+    shell: Any, ingest: Any
+) -> None:
+    for seconds in (0.3, 0.001):
+        run(
+            shell,
+            "%%gpuprof -q",
+            "import time",
+            f"time.sleep({seconds})",
+            cell_id="cell-1",
+        )
+    first, second = ingest.reports
+    assert first.difference is None and first.notes == ()
+    assert "less time" in second.difference.sentence
+    assert second.difference.wall.before_ms > 300 > second.difference.wall.after_ms
+    assert second.notes == (f"Against its run before: {second.difference.sentence}",)

@@ -12,8 +12,14 @@ import pytest
 from warpbook.kernel.profile import Notice, Profile
 from warpbook_monitors import units
 from warpbook_monitors.trace.analysis import analyse
-from warpbook_monitors.trace.cell_profile import CellProfile, KernelRow
+from warpbook_monitors.trace.cell_profile import (
+    CellProfile,
+    Completeness,
+    KernelRow,
+    LineRow,
+)
 from warpbook_monitors.trace.chrome import read_chrome_trace
+from warpbook_monitors.trace.figures import CellVerdict
 
 TRACES = Path(__file__).parents[2] / "data" / "traces"
 HOSTILE = "</td><script>alert('1')</script>\"&\x1b[31m\n<img src=http://x>"
@@ -71,6 +77,52 @@ def test_the_html_says_the_same_and_is_scoped() -> None:
     assert "NVIDIA H200 busy" in html
     assert "url(" not in html and "http" not in html and "@import" not in html
     Tags(html)
+
+
+@pytest.mark.parametrize("form", ["text/plain", "text/html"])
+def test_every_group_of_figures_is_there(form: str) -> None:
+    train = bundle(profile("train_fp32"))[form]
+    for title in (
+        *("What explains the time", "Time of the GPU", "Launches and waits"),
+        *("Copies and communication", "GPU work by operators"),
+        *("Kernels by their limit", "Idle time of a stream"),
+    ):
+        assert title in train
+    # the one change, what it could gain, and who teaches it
+    assert "At best the window takes 12.9 ms. Lab: dtypes-and-amp." in train
+    assert "48.4 TFLOP/s" in train and "FP32 cores" in train
+    ddp = bundle(profile("ddp_rank0"))[form]
+    assert "Communication" in ddp and "3.14 ms" in ddp, "exposed"
+    assert "not known (no shapes were recorded)" in ddp
+    assert "cudaEventSynchronize" in ddp
+
+
+def test_lines_stand_beside_the_code_with_bars_for_their_times() -> None:
+    rows = (
+        LineRow(1, "x = f(x)  # <b>", 9, 8.0, 9, 4.0, 0.0, 0.0, None),
+        LineRow(2, "y = x.item()", 1, 2.0, 0, 0.0, 0.0, 2.0, 1.0),
+    )
+    shown = bundle(profile(lines=rows, lines_cost_ms=0.5))
+    assert re.search(r"1  x = f\(x\) .* 9  8.00 ms .*not known", shown["text/plain"])
+    widths = re.findall(
+        r'class="warpbook-bar" style="width:(\d+)%"', shown["text/html"]
+    )
+    assert widths == ["100", "50", "25", "25", "12"]
+    assert "about 500 µs of the time was to note them" in shown["text/plain"]
+    assert Tags(shown["text/html"]).found.count("details") > 5
+
+
+def test_a_verdict_that_is_refused_says_why_and_lists_nothing() -> None:
+    why = "The GPU's side of 720 of 800 launches was not recorded"
+    shown = profile(
+        verdict=CellVerdict("unknown", why),
+        findings=(),
+        completeness=Completeness(800, 80, 0, ("Times are lower bounds.",)),
+    )
+    for text in bundle(shown).values():
+        assert "unknown: The GPU" in text and "720 of 800 launches" in text
+        assert "What explains the time" not in text
+        assert "720 (90 %)" in text and "Times are lower bounds." in text
 
 
 def test_hostile_names_are_escaped() -> None:

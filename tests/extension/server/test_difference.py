@@ -1,0 +1,75 @@
+"""`GET api/v1/reports/ID/difference`: any two reports that the server keeps."""
+
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+from tornado.httpclient import HTTPClientError
+
+from tests.extension.server.test_ingest import report
+from warpbook_monitors.trace.analysis import analyse
+from warpbook_monitors.trace.chrome import read_chrome_trace
+
+TRACES = Path(__file__).parents[2] / "data" / "traces"
+
+
+def profiled(report_id: str, trace: str, started_ms: float, **changes) -> dict:
+    figures = analyse(*read_chrome_trace(str(TRACES / f"{trace}.json.gz")))
+    profile = json.loads(msgspec.json.encode(figures))
+    times = {"started_ms": started_ms, "ended_ms": started_ms + 500}
+    return report(report_id, profile=profile, **times, **changes)
+
+
+@pytest.fixture
+def difference(jp_fetch):
+    """Ask for what two reports differ in."""
+
+    async def difference(one: str, other: str) -> dict:
+        path = ("warpbook", "api", "v1", "reports", one, "difference")
+        return json.loads((await jp_fetch(*path, params={"with": other})).body)
+
+    return difference
+
+
+async def test_the_earlier_run_comes_first_whichever_is_asked(
+    ingest, difference
+) -> None:
+    await ingest("/v1/reports", profiled("eager", "tiny_kernels", 1_000.0))
+    await ingest("/v1/reports", profiled("graph", "graph_replay", 9_000.0))
+    told = await difference("graph", "eager")
+    assert told == await difference("eager", "graph")
+    assert told["sentence"].startswith("78 % less time: 2.06 ms instead of 9.56 ms.")
+    assert told["paths"] and told["kernels"] and told["operators"]
+    assert told["clocks"] == [None, None], "nobody read the GPUs then"
+    assert (await difference("eager", "eager"))["is_same"]
+
+
+async def test_the_clocks_of_both_runs_come_from_the_history(
+    ingest, difference, connect
+) -> None:
+    client = await connect()
+    hello = await client.next("hello")
+    (gpu, *_) = (each for each in hello["devices"] if each["kind"] == "gpu")
+    await client.subscribe()
+    first = await client.next("frame")
+    while (frame := await client.next("frame"))["time_ms"] < first["time_ms"] + 1_100:
+        pass
+    gpus = [gpu["id"].removeprefix("gpu:")]
+    for report_id, at_ms in (
+        ("one", first["time_ms"]),
+        ("two", frame["time_ms"] - 500),
+    ):
+        await ingest(
+            "/v1/reports", profiled(report_id, "tiny_kernels", at_ms, gpus=gpus)
+        )
+    told = await difference("one", "two")
+    assert all(each["sm_clock_mhz"] > 0 for each in told["clocks"])
+    assert any("SM clock" in note for note in told["notes"])
+
+
+async def test_a_report_that_is_not_kept_is_told(ingest, difference) -> None:
+    await ingest("/v1/reports", report())
+    for pair in (("r-1", "gone"), ("gone", "r-1")):
+        with pytest.raises(HTTPClientError, match="404"):
+            await difference(*pair)
