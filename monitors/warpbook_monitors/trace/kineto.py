@@ -17,8 +17,9 @@ from torch.autograd.profiler import profile, record_function
 from warpbook_monitors.trace import torch_gpus
 from warpbook_monitors.trace.columns import Columns
 from warpbook_monitors.trace.errors import CaptureFailed, ProfilerBusy
-from warpbook_monitors.trace.kineto_events import allocations, read_events
+from warpbook_monitors.trace.kineto_events import read_events
 from warpbook_monitors.trace.memory import Counts, highest, memory_use
+from warpbook_monitors.trace.memory_curves import Allocations, read_allocations
 from warpbook_monitors.trace.run import Run
 
 #: The first event of every capture: without it the events are somebody else's.
@@ -36,13 +37,15 @@ class Capture:
     recording on, without a word.
     """
 
-    def __init__(self, memory: bool = False) -> None:
+    def __init__(self, memory: bool = False, shapes: bool = True) -> None:
         """Prepare; nothing is recorded yet.
 
         Args:
             memory: record each allocation too, which costs some microseconds each.
+            shapes: record what each operator is called with, which costs less than one.
         """
         self._memory = memory
+        self._shapes = shapes
         #: what the allocator of each GPU had counted before
         self._before: list[Counts] = []
         self._profiler: Any = None
@@ -72,7 +75,7 @@ class Capture:
                 torch.cuda.init()
             torch_gpus.wait_for_gpu()
             self._before = torch_gpus.allocator_counts()
-            self._profiler = _make_profiler(self._memory)
+            self._profiler = _make_profiler(self._memory, self._shapes)
             with _without_chatter():
                 self._profiler.__enter__()
             with record_function(_MARK):
@@ -113,12 +116,17 @@ class Capture:
             _disable(self._profiler)
         except RuntimeError as problem:
             raise CaptureFailed(f"torch's profiler did not finish: {problem}") from None
-        events = self._profiler.kineto_results.events()
-        columns = _without_mark(read_events(events))
+        results = self._profiler.kineto_results
+        columns = _without_mark(read_events(results.events(), self._shapes))
+        allocations: tuple[Allocations, ...] = ()
+        if self._memory:
+            allocations = read_allocations(results.experimental_event_tree())
         memory = memory_use(
             self._before,
             torch_gpus.allocator_counts(),
-            allocations(events) if self._memory else None,
+            {each.device: each.most_bytes for each in allocations}
+            if self._memory
+            else None,
         )
         stop_ms = (time.perf_counter() - began) * 1e3
         return columns, Run(
@@ -133,6 +141,7 @@ class Capture:
             peak_allocated_bytes=highest(each.peak_allocated_bytes for each in memory),
             peak_reserved_bytes=highest(each.peak_reserved_bytes for each in memory),
             memory=memory if self._memory else (),
+            allocations=allocations,
         )
 
     def discard(self) -> None:
@@ -169,7 +178,7 @@ class _Profiler(profile):  # type: ignore[misc]
         return []
 
 
-def _make_profiler(memory: bool) -> Any:
+def _make_profiler(memory: bool, shapes: bool) -> Any:
     # torch.profiler.profile is a coat over this one that imports 820 modules first
     options: dict[str, Any] = {}
     config = torch._C._profiler._ExperimentalConfig
@@ -180,6 +189,7 @@ def _make_profiler(memory: bool) -> Any:
         use_kineto=True,
         use_device="cuda" if torch.cuda.is_available() else None,
         profile_memory=memory,
+        record_shapes=shapes,
         **options,
     )
 

@@ -25,9 +25,8 @@ from warpbook_monitors.trace.columns import (
     interned,
     make_columns,
 )
+from warpbook_monitors.trace.kineto_operands import read_operands
 
-#: how Kineto names an allocation
-_MEMORY = "[memory]"
 _BYTES = re.compile(r'"bytes": (\d+)')
 _SHAPE = re.compile(
     r'"registers per thread": (\d+).*?"shared memory": (\d+)'
@@ -39,8 +38,13 @@ _SHAPE_BEGIN, _SHAPE_END = '"registers per thread"', '"est. achieved'
 _API_NAME = re.compile(r"(cuda|cu)[A-Z]\w*$")
 
 
-def read_events(events: Sequence[Any]) -> Columns:
-    """Take all that is of use from torch's events."""
+def read_events(events: Sequence[Any], shapes: bool = False) -> Columns:
+    """Take all that is of use from torch's events.
+
+    Args:
+        events: as torch gives them.
+        shapes: it recorded what operators were called with.
+    """
     numbers = _Numbers(events)
     correlation = numbers.of("correlation_id")
     linked = numbers.of("linked_correlation_id")
@@ -49,7 +53,11 @@ def read_events(events: Sequence[Any]) -> Columns:
     track = numbers.of("device_resource_id")
     category = _categories(events, numbers, names[1], index, track, np.sign(linked))
     on_gpu = np.isin(category, (Category.KERNEL, Category.COPY, Category.MEMSET))
-    size_bytes, shapes = _metadata(events, category)
+    size_bytes, launches = _metadata(events, category)
+    # only operators that put a kernel on the GPU are ever modelled
+    is_linked = np.isin(correlation, linked[category == Category.KERNEL])
+    is_linked &= category == Category.OPERATOR
+    rows = np.flatnonzero(is_linked).tolist() if shapes else ()
     return make_columns(
         names=names,
         categories=category,
@@ -61,23 +69,9 @@ def read_events(events: Sequence[Any]) -> Columns:
         size_bytes=size_bytes,
         # an operator has no link: it is what others are linked to
         external=np.where(linked == 0, correlation, linked),
-        shapes=shapes,
+        shapes=launches,
+        operands=read_operands(events, rows, names),
     )
-
-
-def allocations(events: Sequence[Any]) -> list[tuple[int, int]]:
-    """Give each change of allocated memory in order: the GPU and the bytes."""
-    numbers = _Numbers(events)
-    found = [
-        (event.start_ns(), event.device_index(), event.nbytes())
-        for event in map(
-            events.__getitem__, np.flatnonzero(numbers.of("nbytes")).tolist()
-        )
-        if event.device_type() == torch.autograd.DeviceType.CUDA
-        and _name(event) == _MEMORY
-    ]
-    found.sort(key=lambda each: each[0])
-    return [(device, size_bytes) for _, device, size_bytes in found]
 
 
 class _Numbers:

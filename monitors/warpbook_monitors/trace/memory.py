@@ -43,19 +43,20 @@ class MemoryUse(Struct, frozen=True):
 def memory_use(
     before: Sequence[Counts],
     after: Sequence[Counts],
-    allocations: Sequence[tuple[int, int]] | None,
+    peaks: Mapping[int, int] | None,
 ) -> tuple[MemoryUse, ...]:
     """Compare the counts of each GPU on which torch had memory.
 
     Args:
-        allocations: the GPU and the size of each allocation, negative where it was
-            freed, in their order; None if they were not recorded.
+        before: the run.
+        after: it.
+        peaks: the most that was seen allocated on each GPU that allocated; None if
+            allocations were not recorded.
     """
     # CUDA may have been set up by the run itself
     earlier = [*before, *({} for _ in after[len(before) :])]
-    rises = None if allocations is None else _rises(allocations)
     return tuple(
-        _of_one(device, was, now, None if rises is None else rises.get(device, 0))
+        _of_one(device, was, now, None if peaks is None else peaks.get(device, 0))
         for device, (was, now) in enumerate(zip(earlier, after, strict=True))
         if now.get(f"{_RESERVED}.peak", 0)
     )
@@ -68,14 +69,14 @@ def highest(peaks: Iterable[int | None]) -> int | None:
     return max(known) if known and len(known) == len(found) else None
 
 
-def _of_one(device: int, was: Counts, now: Counts, rise: int | None) -> MemoryUse:
+def _of_one(device: int, was: Counts, now: Counts, seen: int | None) -> MemoryUse:
     def change(name: str) -> int:
         return now.get(name, 0) - was.get(name, 0)
 
     allocated, reserved = f"{_ALLOCATED}.current", f"{_RESERVED}.current"
     peak = _risen(was, now, _ALLOCATED)
-    if rise is not None:
-        peak = max(peak or 0, was.get(allocated, 0) + rise)
+    if seen is not None:
+        peak = max(peak or 0, was.get(allocated, 0), seen)
     peak_reserved = _risen(was, now, _RESERVED)
     if peak_reserved is None and not change(_driver_count("free", now)):
         # nothing was given back, so it only grew
@@ -111,13 +112,3 @@ def _risen(was: Counts, now: Counts, name: str) -> int | None:
     """Give the process's peak if it is this run's: it is above the one before."""
     peak = now[f"{name}.peak"]
     return peak if peak > was.get(f"{name}.peak", 0) else None
-
-
-def _rises(allocations: Sequence[tuple[int, int]]) -> dict[int, int]:
-    """Add up, and give how far each GPU's sum rose above its start."""
-    sums: dict[int, int] = {}
-    rises: dict[int, int] = {}
-    for device, size_bytes in allocations:
-        total = sums[device] = sums.get(device, 0) + size_bytes
-        rises[device] = max(rises.get(device, 0), total)
-    return rises

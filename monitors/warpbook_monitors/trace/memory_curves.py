@@ -39,6 +39,11 @@ class Allocations:
         """Give the row with the most allocated."""
         return int(self.allocated_bytes.argmax())
 
+    @property
+    def most_bytes(self) -> int:
+        """Give what was allocated at the peak."""
+        return int(self.allocated_bytes[self.peak])
+
 
 def read_allocations(tree: Iterable[Any]) -> tuple[Allocations, ...]:
     """Find the GPUs' allocations in the profiler's tree of events.
@@ -112,7 +117,7 @@ def _curve(all_of: Allocations, run: Run, most_points: int) -> MemoryCurve:
             int(all_of.reserved_bytes[-1]),
         ),
         changes=len(all_of.at_ns),
-        peak_allocated_bytes=int(all_of.allocated_bytes[peak]),
+        peak_allocated_bytes=all_of.most_bytes,
         peak_ms=float(times_ms[peak]),
         peak_path=_PATH_STEP.join(all_of.peak_path)[:_MAX_PATH_LENGTH],
         peak_line=None if line == NONE else line,
