@@ -37,6 +37,9 @@ ANSWERS = (
     protocol.StateNow,
     protocol.SpanStatistics,
     protocol.Detail,
+    protocol.TimelineWindow,
+    protocol.TimelineStatistics,
+    protocol.TimelineMatches,
     protocol.Comparison,
 )
 

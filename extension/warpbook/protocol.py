@@ -33,7 +33,13 @@ from warpbook_monitors.outlook import MemoryOutlook
 from warpbook_monitors.post_mortem import FailedAllocation
 from warpbook_monitors.span import DeviceSpan, MetricSpan
 from warpbook_monitors.trace.cell_profile import CellProfile
+from warpbook_monitors.trace.live import Live
 from warpbook_monitors.trace.compare import Comparison
+from warpbook_monitors.trace.timeline_answers import (
+    TimelineMatches,
+    TimelineStatistics,
+    TimelineWindow,
+)
 from warpbook_monitors.verdict import Verdict
 
 __all__ = [
@@ -66,6 +72,7 @@ __all__ = [
     "Hello",
     "Holder",
     "Holders",
+    "Live",
     "MemoryOutlook",
     "MetricSpan",
     "OutOfMemory",
@@ -77,6 +84,9 @@ __all__ = [
     "SpanStatistics",
     "StateNow",
     "Subscribe",
+    "TimelineMatches",
+    "TimelineStatistics",
+    "TimelineWindow",
     "Unsubscribe",
     "Verdict",
     "Verdicts",
@@ -144,8 +154,11 @@ class CellReport(Struct, frozen=True, tag="cell_report"):
     #: first line of the cell
     title: Annotated[str, Meta(max_length=200)]
     started_ms: float
+    #: of a code that is running: when this was told
     ended_ms: float
-    status: Literal["ok", "error", "interrupted"]
+    status: Literal["running", "ok", "error", "interrupted"]
+    #: of a long cell: its newest window, and at its end the one that shows best what
+    #: held it back
     profile: CellProfile
     #: UUIDs of the GPUs that worked
     gpus: tuple[str, ...] = ()
@@ -153,6 +166,10 @@ class CellReport(Struct, frozen=True, tag="cell_report"):
     notes: tuple[str, ...] = ()
     #: the whole comparison with that run; None where there was none
     difference: Comparison | None = None
+    #: how many events come after the report, for its timeline; None if none do
+    timeline_events: int | None = None
+    #: of a long cell that is profiled in windows; None for any other
+    live: Live | None = None
 
 
 class Verdicts(Struct, frozen=True, tag="verdicts"):

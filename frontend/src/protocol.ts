@@ -124,6 +124,9 @@ export interface CellProfile {
   readonly paths: PathRow[];
   readonly lines: LineRow[];
   readonly lines_cost_ms: number | null;
+  readonly roofline: RooflinePoint[];
+  readonly roofs: Roof[];
+  readonly memory_curves: MemoryCurve[];
 }
 
 /** The profile of one cell, from the kernel that ran it to every open view. */
@@ -143,6 +146,7 @@ export interface CellReport {
   readonly gpus: string[];
   readonly notes: string[];
   readonly difference: Comparison | null;
+  readonly timeline_events: number | null;
 }
 
 /** A cell that ran, as its kernel saw it: `POST /v1/cells` of the ingest. */
@@ -213,6 +217,9 @@ export interface Completeness {
   readonly matched: number;
   readonly lanes_omitted: number;
   readonly warnings: string[];
+  readonly corrupt: number;
+  readonly profiler_ms: number;
+  readonly refusal: string;
 }
 
 /** Something about a GPU that held for a part of the last minute. */
@@ -340,7 +347,16 @@ export interface Finding {
   readonly evidence: string;
   readonly change: string;
   readonly bound_ns: number | null;
-  readonly lab: string | null;
+  readonly lab:
+    | 'cuda-graphs'
+    | 'dtypes-and-amp'
+    | 'fused-operation'
+    | 'host-device-copies'
+    | 'int8-linear'
+    | 'overlap-pipeline'
+    | 'parallel-training'
+    | 'read-the-trace'
+    | null;
 }
 
 /** All devices at one tick of the sampler's clock. */
@@ -478,6 +494,19 @@ export interface LineRow {
   readonly copy_ms: number | null;
   readonly wait_ms: number | null;
   readonly idle_ms: number | null;
+}
+
+/** What torch's allocator held on one GPU while the code ran. */
+export interface MemoryCurve {
+  readonly device: number;
+  readonly times_ms: number[];
+  readonly allocated_bytes: number[];
+  readonly reserved_bytes: number[];
+  readonly changes: number;
+  readonly peak_allocated_bytes: number;
+  readonly peak_ms: number;
+  readonly peak_path: string;
+  readonly peak_line: number | null;
 }
 
 /** The memory of one GPU now, and its trend. */
@@ -623,6 +652,31 @@ export interface Replay {
   readonly description: string;
 }
 
+/** The most that one kind of GPU can do, per second. */
+export interface Roof {
+  readonly gpu: string;
+  readonly basis: 'datasheet' | 'measured';
+  readonly memory_bytes_per_s: number;
+  readonly flops_per_s: Record<string, number>;
+}
+
+/**
+ * All calls of one operator with the same operands, or all copies within a GPU.
+ */
+export interface RooflinePoint {
+  readonly name: string;
+  readonly operands: string;
+  readonly gpu: string;
+  readonly dtype: string | null;
+  readonly calls: number;
+  readonly time_ms: number;
+  readonly share_ratio: number;
+  readonly flops: number | null;
+  readonly size_bytes: number | null;
+  readonly of_datasheet: number | null;
+  readonly of_measured: number | null;
+}
+
 /** Answer of `GET .../api/v1/history/span?from_ms=&to_ms=`: all devices. */
 export interface SpanStatistics {
   readonly from_ms: number;
@@ -670,6 +724,94 @@ export interface SyncTotal {
   readonly calls: number;
   readonly time_ns: number;
   readonly stall_ns: number;
+}
+
+/**
+ * A row between two moments: its events, or (merged) how busy each step was.
+ */
+export interface TimelineBars {
+  readonly is_merged: boolean;
+  readonly starts_ns: number[];
+  readonly durations_ns: number[];
+  readonly names: number[];
+  readonly counts: number[];
+  readonly busy_ratios: number[];
+  readonly found: number[];
+}
+
+/** One event. */
+export interface TimelineEvent {
+  readonly row: number;
+  readonly name: string;
+  readonly start_ns: number;
+  readonly duration_ns: number;
+}
+
+/** All matches of one kind. */
+export interface TimelineFound {
+  readonly kind: 'call' | 'gpu' | 'operator' | 'profiler';
+  readonly events: number;
+  readonly time_ns: number;
+}
+
+/** Answer of `GET .../timeline/search`: what has a text in its name. */
+export interface TimelineMatches {
+  readonly text: string;
+  readonly found: TimelineFound[];
+  readonly previous: TimelineEvent | null;
+  readonly next: TimelineEvent | null;
+}
+
+/** All events of one name that reach into a selection. */
+export interface TimelineName {
+  readonly name: string;
+  readonly kind: 'call' | 'gpu' | 'operator' | 'profiler';
+  readonly events: number;
+  readonly time_ns: number;
+}
+
+/** One row: events that don't overlap. */
+export interface TimelineRow {
+  readonly label: string;
+  readonly kind: 'call' | 'gpu' | 'operator' | 'profiler';
+  readonly level: number;
+  readonly events: number;
+}
+
+/** Answer of `GET .../timeline/statistics`: a selection in figures. */
+export interface TimelineStatistics {
+  readonly from_ns: number;
+  readonly to_ns: number;
+  readonly gpus: TimelineUse[];
+  readonly rows: TimelineUse[];
+  readonly names: TimelineName[];
+}
+
+/** How much of a selection is covered, and the gaps between what covers it. */
+export interface TimelineUse {
+  readonly label: string;
+  readonly kind: 'call' | 'gpu' | 'operator' | 'profiler';
+  readonly level: number;
+  readonly events: number;
+  readonly busy_ns: number;
+  readonly gaps: number;
+  readonly longest_gap_ns: number;
+  readonly longest_gap_from_ns: number | null;
+}
+
+/**
+ * Answer of `GET .../timeline`: each row in about as many bars as asked for.
+ */
+export interface TimelineWindow {
+  readonly from_ns: number;
+  readonly to_ns: number;
+  readonly step_ns: number;
+  readonly first_ns: number;
+  readonly last_ns: number;
+  readonly rows: TimelineRow[];
+  readonly bars: TimelineBars[];
+  readonly names: Record<string, string>;
+  readonly omitted: number;
 }
 
 /** Stop the frames and keep the connection (a hidden page). */

@@ -2,16 +2,34 @@
 
 from __future__ import annotations
 
-from bokeh.models import ColumnDataSource, FactorRange, HoverTool, Range1d
+from collections.abc import Sequence
+
+from bokeh.models import (
+    BoxAnnotation,
+    BoxSelectTool,
+    ColumnDataSource,
+    FactorRange,
+    FixedTicker,
+    HoverTool,
+    LinearColorMapper,
+    Range1d,
+)
 from bokeh.models.annotations import Title
 from bokeh.palettes import Category20
 from bokeh.plotting import figure
+from bokeh.transform import transform
 
 from warpbook_monitors.trace.cell_profile import CellProfile
+from warpbook_monitors.trace.timeline_answers import TimelineRow
 
 _LANE_HEIGHT = 34
 _AROUND_HEIGHT = 110
 _PALETTE = Category20[20]
+#: of the timeline with all events: there may be dozens of rows
+_ROW_HEIGHT = 20
+_FOUND_COLOUR = "#d6006c"
+#: nothing is shorter, and a pixel must not become a division by nothing
+_LEAST_MS = 2e-5
 
 
 def timeline(profile: CellProfile, title: str) -> figure:
@@ -66,6 +84,81 @@ def timeline(profile: CellProfile, title: str) -> figure:
         )
     )
     return plot
+
+
+def explorer(rows: Sequence[TimelineRow], wall_ms: float) -> figure:
+    """Draw the frame of a timeline that the page fills as a person moves.
+
+    The page finds by name: the sources "bars" and "found", the annotation "selection".
+
+    Args:
+        rows: from above to below.
+        wall_ms: what is seen at first, from the start of the run.
+    """
+    end_ms = max(wall_ms, _LEAST_MS)
+    plot = figure(
+        x_range=Range1d(start=0, end=end_ms, min_interval=_LEAST_MS),
+        y_range=Range1d(start=max(len(rows), 1), end=0),
+        height=_AROUND_HEIGHT - 40 + _ROW_HEIGHT * max(len(rows), 2),
+        sizing_mode="stretch_width",
+        x_axis_label="ms since the start of the cell",
+        tools="xpan,xwheel_zoom,xbox_zoom,reset,save",
+        active_scroll="xwheel_zoom",
+        output_backend="canvas",
+        lod_threshold=None,
+    )
+    plot.toolbar.logo = None
+    plot.add_tools(
+        BoxSelectTool(dimensions="width", description="Statistics of a part")
+    )
+    plot.ygrid.grid_line_color = None
+    plot.yaxis.ticker = FixedTicker(ticks=[at + 0.5 for at in range(len(rows))])
+    # what is nested stands below its track without words
+    plot.yaxis.major_label_overrides = {
+        at + 0.5: "" if row.level else _without_math(row.label)
+        for at, row in enumerate(rows)
+    }
+    plot.yaxis.major_tick_line_color = None
+    bars = plot.quad(
+        left="left",
+        right="right",
+        top="top",
+        bottom="bottom",
+        fill_color=transform(
+            "colour", LinearColorMapper(palette=_PALETTE, low=0, high=len(_PALETTE))
+        ),
+        line_color=None,
+        source=_empty("bars", "left", "right", "top", "bottom", "colour", *_WORDS),
+    )
+    plot.quad(
+        left="left",
+        right="right",
+        top="top",
+        bottom="bottom",
+        fill_color=_FOUND_COLOUR,
+        line_color=_FOUND_COLOUR,
+        source=_empty("found", "left", "right", "top", "bottom"),
+    )
+    plot.add_layout(
+        BoxAnnotation(
+            name="selection", visible=False, fill_alpha=0.15, line_dash="dashed"
+        )
+    )
+    plot.add_tools(
+        HoverTool(
+            renderers=[bars],
+            tooltips=[("", "@name"), ("", "@row, from @start"), ("", "@what")],
+        )
+    )
+    return plot
+
+
+#: of a bar's tool tip
+_WORDS = ("name", "row", "start", "what")
+
+
+def _empty(name: str, *columns: str) -> ColumnDataSource:
+    return ColumnDataSource({column: [] for column in columns}, name=name)
 
 
 def _columns(profile: CellProfile) -> dict[str, list[str] | list[float]]:

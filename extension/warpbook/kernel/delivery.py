@@ -13,6 +13,7 @@ from warpbook.kernel.gpuprof_options import Options
 from warpbook.kernel.profile import Notice, Profile
 from warpbook.kernel.runs import Finished, Runs
 from warpbook.kernel.server_link import LinkError, NoServer, ServerLink
+from warpbook.kernel.timeline_handover import timelines
 from warpbook.kernel.where import kernel_id, notebook_path
 from warpbook.protocol import PROTOCOL_VERSION, CellReport
 from warpbook_monitors.trace.compare import Comparison, compare, shortened
@@ -45,13 +46,17 @@ class Delivery:
         Args:
             previous: the profile of the same code's run before.
         """
+        # whatever happens now, an older profile is not taken for this one
+        self._keep(options, None)
         try:
             finished = runs.finish(failed=ran.status != "ok")
         except TraceError as problem:
             # asked to be quiet about figures, not about their absence
             display(Notice(f"No profile of this code: {problem}"))
-            self._keep(options, None)
             return problem
+        except KeyboardInterrupt:
+            display(Notice("No profile of this code: the reading was interrupted."))
+            raise
         if runs.not_saved is not None:
             display(Notice(runs.not_saved))
         profile = Profile(
@@ -67,7 +72,7 @@ class Delivery:
             display(profile)
         if options.versus is not None:
             display(options.versus.diff(profile))
-        self._hand_in(profile, ran, difference)
+        self._hand_in(finished, profile, ran, difference)
         return profile
 
     def _keep(self, options: Options, profile: Profile | None) -> None:
@@ -75,11 +80,17 @@ class Delivery:
             self._shell.push({options.output: profile})
 
     def _hand_in(
-        self, profile: Profile, ran: Ran, difference: Comparison | None
+        self,
+        finished: Finished,
+        profile: Profile,
+        ran: Ran,
+        difference: Comparison | None,
     ) -> None:
         if self._shell is None:
             return
         started_ms, ended_ms = profile.window_ms
+        events, run = finished.recorded.events, finished.recorded.run
+        timeline_events = timelines.count(events, run)
         report = CellReport(
             id=str(uuid.uuid4()),
             protocol=PROTOCOL_VERSION,
@@ -95,6 +106,7 @@ class Delivery:
             gpus=profile.gpus,
             notes=profile.notes,
             difference=None if difference is None else shortened(difference),
+            timeline_events=timeline_events,
         )
         try:
             self._link.post(report)
@@ -103,6 +115,9 @@ class Delivery:
             return
         except LinkError as problem:
             display(Notice(f"The dashboard did not get this report. {problem}"))
+            return
+        if timeline_events is not None:
+            timelines.hand_over(self._link, report.id, events, run)
 
 
 def _gpus(finished: Finished) -> tuple[str, ...]:

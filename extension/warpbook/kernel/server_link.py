@@ -39,6 +39,8 @@ _STATE_TIMEOUT_S = 40.0
 _RECEIPT_TIMEOUT_S = 5.0
 #: a driver that hangs is given up earlier
 _HOLDERS_TIMEOUT_S = 10.0
+#: all events are sent on a thread that nobody waits for
+_TIMELINE_TIMEOUT_S = 60.0
 
 
 class LinkError(Exception):
@@ -72,6 +74,20 @@ class ServerLink:
             LinkError: the server did not take it.
         """
         self._hand_in("/v1/reports", _encode(report))
+
+    def post_timeline(self, report_id: str, packed: bytes) -> None:
+        """Hand in all events of a report, as `timeline_body` packs them.
+
+        Raises:
+            NoServer: there is nobody to hand it to.
+            LinkError: the server did not take it.
+        """
+        path = f"/v1/reports/{report_id}/timeline"
+        status, body = self._request(
+            "POST", path, packed, _TIMELINE_TIMEOUT_S, "application/msgpack"
+        )
+        if status != 204:
+            raise LinkError(_refused(status, body))
 
     def watch(self, kernel_id: str, on: bool) -> None:
         """Say whether this kernel's cells want receipts from now on.
@@ -159,6 +175,7 @@ class ServerLink:
         path: str,
         body: bytes | None = None,
         timeout_s: float = _TIMEOUT_S,
+        content: str = "application/json",
     ) -> tuple[int, bytes]:
         url = self._environ.get(ENV_INGEST_URL)
         if not url:
@@ -169,7 +186,7 @@ class ServerLink:
             )
         headers = {
             "Authorization": f"Bearer {self._environ.get(ENV_INGEST_SECRET, '')}",
-            "Content-Type": "application/json",
+            "Content-Type": content,
         }
         try:
             address = urlsplit(url)

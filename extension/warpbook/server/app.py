@@ -43,6 +43,14 @@ from warpbook.server.rest import (
     StateHandler,
 )
 from warpbook.server.stream import StreamHandler
+from warpbook.server.timeline_routes import (
+    FigureHandler,
+    SearchHandler,
+    StatisticsHandler,
+    TraceHandler,
+    WindowHandler,
+)
+from warpbook.server.timelines import MAX_MEGABYTES, Timelines
 from warpbook_monitors.alerts.rules import FILE_NAME
 from warpbook_monitors.backoff import MOST_CPU_RATIO
 from warpbook_monitors.exposition import SCRAPE_WATCH_S, SamplerCollector
@@ -85,6 +93,13 @@ class WarpbookApp(ExtensionApp):
         max=16_384,
         help="Where the stream takes more (an hour of eight GPUs takes about 25), less "
         "time of it is kept.",
+    ).tag(config=True)
+    timelines_megabytes = Int(
+        MAX_MEGABYTES,
+        min=1,
+        max=65_536,
+        help="For all events of the newest cell reports, to zoom into; the oldest are "
+        "dropped first. A million events take about 30.",
     ).tag(config=True)
     max_viewers = Int(
         256, min=1, max=10_000, help="Connections to the stream at a time."
@@ -149,6 +164,7 @@ class WarpbookApp(ExtensionApp):
             self.history_seconds, self.rate_hz, self.history_megabytes << 20
         )
         self._reports = Reports()
+        self._timelines = Timelines(self._reports, self.timelines_megabytes << 20)
         self._broadcaster = Broadcaster(sampler, history, costs)
         self._broadcaster.greet(self._reports.encoded)
         self._past = Past(self._broadcaster)
@@ -171,6 +187,7 @@ class WarpbookApp(ExtensionApp):
             self._receipts,
             self._kernel_watch,
             self._past,
+            self._timelines,
         )
         self._ingest.start()
         self._alerting = Alerting(
@@ -202,7 +219,9 @@ class WarpbookApp(ExtensionApp):
             "reports": self._reports,
         }
         past = {**shared, "past": self._past}
+        timelines = {**shared, "timelines": self._timelines}
         api = "/warpbook/api/v1"
+        report = f"{api}/reports/([A-Za-z0-9-]{{1,64}})"
         self.handlers += [
             (
                 f"{api}/stream",
@@ -218,11 +237,12 @@ class WarpbookApp(ExtensionApp):
             (f"{api}/history/detail", DetailHandler, past),
             (f"{api}/receipt", ReceiptHandler, {**shared, "receipts": self._receipts}),
             (f"{api}/history/export", ExportHandler, shared),
-            (
-                f"{api}/reports/([A-Za-z0-9-]{{1,64}})/figure",
-                ReportFigureHandler,
-                shared,
-            ),
+            (f"{report}/figure", ReportFigureHandler, shared),
+            (f"{report}/timeline", WindowHandler, timelines),
+            (f"{report}/timeline/figure", FigureHandler, timelines),
+            (f"{report}/timeline/statistics", StatisticsHandler, timelines),
+            (f"{report}/timeline/search", SearchHandler, timelines),
+            (f"{report}/timeline/export", TraceHandler, timelines),
             (
                 f"{api}/reports/([A-Za-z0-9-]{{1,64}})/difference",
                 DifferenceHandler,

@@ -44,7 +44,7 @@ class ExportHandler(Handler):
         )
         # whoever asked may have gone
         with contextlib.suppress(StreamClosedError):
-            while piece := await asyncio.to_thread(_gather, pieces):
+            while piece := await asyncio.to_thread(gather, pieces):
                 self.write(piece)
                 await self.flush()
 
@@ -58,7 +58,7 @@ class ExportHandler(Handler):
         return to_jsonl(self._broadcaster.hello(), messages)
 
 
-def _gather(pieces: Iterator[bytes]) -> bytes:
+def gather(pieces: Iterator[bytes]) -> bytes:
     """Take pieces until there is enough to send."""
     gathered = bytearray()
     for piece in pieces:

@@ -6,7 +6,6 @@ starts. A kernel started elsewhere has neither, and says so to its user.
 
 from __future__ import annotations
 
-import hmac
 import math
 import os
 import secrets
@@ -28,11 +27,14 @@ from warpbook.protocol import (
 )
 from warpbook.server.broadcast import Broadcaster
 from warpbook.server.history import Past
+from warpbook.server.ingest_handler import IngestHandler
 from warpbook.server.kernel_watch import KernelWatch, UnknownKernel
 from warpbook.server.post_mortem import PostMortems
 from warpbook.server.receipts import MAX_CELL_BYTES, Receipts, check_times
 from warpbook.server.reports import Reports
 from warpbook.server.selection import encode
+from warpbook.server.timeline_ingest import TimelineHandler
+from warpbook.server.timelines import Timelines
 from warpbook_monitors.recording import MAX_TIME_MS
 
 _decode = msgspec.json.Decoder(CellReport).decode
@@ -49,6 +51,7 @@ class Ingest:
         receipts: Receipts,
         watch: KernelWatch,
         past: Past,
+        timelines: Timelines,
     ) -> None:
         """Prepare it; nothing listens yet."""
         self._secret = secrets.token_urlsafe(32)
@@ -63,7 +66,12 @@ class Ingest:
         application = web.Application(
             [
                 ("/v1/version", _VersionHandler, shared),
-                ("/v1/reports", _ReportHandler, shared),
+                ("/v1/reports", _ReportHandler, {**shared, "timelines": timelines}),
+                (
+                    "/v1/reports/([A-Za-z0-9-]{1,64})/timeline",
+                    TimelineHandler,
+                    {**shared, "timelines": timelines},
+                ),
                 ("/v1/state", _StateHandler, shared),
                 ("/v1/span", _SpanHandler, {**shared, "past": past}),
                 ("/v1/out-of-memory", _OutOfMemoryHandler, shared),
@@ -92,123 +100,83 @@ class Ingest:
         os.environ.pop(ENV_INGEST_SECRET, None)
 
 
-class _Handler(web.RequestHandler):
-    """Answers only to those who know the secret."""
-
-    def initialize(
-        self,
-        secret: str,
-        broadcaster: Broadcaster,
-        reports: Reports,
-        post_mortems: PostMortems,
-        receipts: Receipts,
-        watch: KernelWatch,
+class _ReportHandler(IngestHandler):
+    def initialize(  # type: ignore[override]
+        self, timelines: Timelines, **shared: Any
     ) -> None:
-        self._secret = secret
-        self._broadcaster = broadcaster
-        self._reports = reports
-        self._post_mortems = post_mortems
-        self._receipts = receipts
-        self._watch = watch
+        super().initialize(**shared)
+        self._timelines = timelines
 
-    def prepare(self) -> None:
-        given = self.request.headers.get("Authorization", "")
-        if not hmac.compare_digest(given.encode(), f"Bearer {self._secret}".encode()):
-            raise web.HTTPError(403, reason="The secret of the ingest is wrong.")
-
-    def write_error(self, status_code: int, **kwargs: Any) -> None:
-        self.finish({"message": self._reason})
-
-    def _is_refused(self, body: bytes) -> bool:
-        """Refuse what speaks another version of the protocol.
-
-        Raises:
-            MsgspecError: it names no version.
-        """
-        protocol = msgspec.json.decode(body, type=_Versioned).protocol
-        if protocol == PROTOCOL_VERSION:
-            return False
-        self._refuse(
-            409,
-            f"The server speaks protocol {PROTOCOL_VERSION}, the kernel {protocol}: "
-            "install the same warpbook in both environments.",
-        )
-        return True
-
-    def _refuse(self, status: int, message: str) -> None:
-        self.set_status(status)
-        self.finish({"message": message})
-
-
-class _ReportHandler(_Handler):
     def post(self) -> None:
         body = self.request.body
         if len(body) > MAX_REPORT_BYTES:
-            self._refuse(413, f"A report may have {MAX_REPORT_BYTES} bytes.")
+            self.refuse(413, f"A report may have {MAX_REPORT_BYTES} bytes.")
             return
         try:
-            if self._is_refused(body):
+            if self.is_refused(body):
                 return
             report = _decode(body)
             _check(report)
         except (msgspec.MsgspecError, ValueError) as error:
-            self._refuse(400, f"Not a cell report: {error}")
+            self.refuse(400, f"Not a cell report: {error}")
             return
+        if report.timeline_events is not None:
+            self._timelines.expect(report.id)
         self._broadcaster.send_everyone(self._reports.add(report))
         self.set_status(204)
 
 
-class _OutOfMemoryHandler(_Handler):
+class _OutOfMemoryHandler(IngestHandler):
     """Answers with who held what, and tells every open view."""
 
     async def post(self) -> None:
         try:
-            if self._is_refused(self.request.body):
+            if self.is_refused(self.request.body):
                 return
             told = msgspec.json.decode(self.request.body, type=OutOfMemory)
         except msgspec.MsgspecError as error:
-            self._refuse(400, f"Not a failed allocation: {error}")
+            self.refuse(400, f"Not a failed allocation: {error}")
             return
         self.set_header("Content-Type", "application/json")
         self.finish(encode(await self._post_mortems.write(told)))
 
 
-class _CellHandler(_Handler):
+class _CellHandler(IngestHandler):
     """Answers with the receipt of a cell that ran, and tells every open view."""
 
     async def post(self) -> None:
         body = self.request.body
         if len(body) > MAX_CELL_BYTES:
-            self._refuse(413, f"A cell may have {MAX_CELL_BYTES} bytes.")
+            self.refuse(413, f"A cell may have {MAX_CELL_BYTES} bytes.")
             return
         try:
-            if self._is_refused(body):
+            if self.is_refused(body):
                 return
             run = msgspec.json.decode(body, type=CellRun)
         except msgspec.MsgspecError as error:
-            self._refuse(400, f"Not a cell that ran: {error}")
+            self.refuse(400, f"Not a cell that ran: {error}")
             return
         try:
             check_times(run)
         except ValueError as error:
-            self._refuse(422, str(error))
+            self.refuse(422, str(error))
             return
         receipt = await self._receipts.take(run)
         self.set_header("Content-Type", "application/json")
         self.finish(encode(receipt))
 
 
-class _WatchHandler(_Handler):
+class _WatchHandler(IngestHandler):
     """Has the GPUs read while `%gpuwatch` is on in a kernel."""
 
     async def post(self) -> None:
         body = self.request.body
         try:
-            if self._is_refused(body):
+            if self.is_refused(body):
                 return
             asked = msgspec.json.decode(body, type=_Watch)
         except msgspec.MsgspecError as error:
-            self._refuse(400, f"Not a kernel to watch: {error}")
+            self.refuse(400, f"Not a kernel to watch: {error}")
             return
         try:
             if asked.on:
@@ -216,7 +184,7 @@ class _WatchHandler(_Handler):
             else:
                 self._watch.turn_off(asked.kernel_id)
         except UnknownKernel:
-            self._refuse(
+            self.refuse(
                 422,
                 "This server does not run that kernel, and could not tell when it "
                 "ends. Start the kernel from this server.",
@@ -225,20 +193,20 @@ class _WatchHandler(_Handler):
         self.set_status(204)
 
 
-class _VersionHandler(_Handler):
+class _VersionHandler(IngestHandler):
     """Answers at once: it opens no GPU."""
 
     def get(self) -> None:
         self.finish({"protocol": PROTOCOL_VERSION, "version": __version__})
 
 
-class _StateHandler(_Handler):
+class _StateHandler(IngestHandler):
     async def get(self) -> None:
         self.set_header("Content-Type", "application/json")
         self.finish(encode(await self._broadcaster.state()))
 
 
-class _SpanHandler(_Handler):
+class _SpanHandler(IngestHandler):
     """What each device did in a span: `GET /v1/span?from_ms=&to_ms=`."""
 
     def initialize(  # type: ignore[override]
@@ -254,7 +222,7 @@ class _SpanHandler(_Handler):
         except ValueError:
             from_ms = to_ms = math.nan
         if not 0 <= from_ms < to_ms <= MAX_TIME_MS:
-            self._refuse(400, "from_ms must be a time before to_ms.")
+            self.refuse(400, "from_ms must be a time before to_ms.")
             return
         # no GPU is opened for it: what nobody read is not in the history either
         devices = dict(enumerate(self._broadcaster.devices))
@@ -262,12 +230,6 @@ class _SpanHandler(_Handler):
         note = self._past.missing(from_ms, to_ms)
         self.set_header("Content-Type", "application/json")
         self.finish(encode(SpanStatistics(from_ms, to_ms, spans, note)))
-
-
-class _Versioned(msgspec.Struct):
-    """What every version of a report has."""
-
-    protocol: int
 
 
 class _Watch(msgspec.Struct, forbid_unknown_fields=True):

@@ -13,6 +13,10 @@ from msgspec import Struct
 #: work on a GPU; the host's calls of CUDA; operators; the profiler's own work
 TrackKind = Literal["gpu", "call", "operator", "profiler"]
 
+#: The message with all events of a run is refused beyond these.
+MAX_EVENTS = 2_000_000
+MAX_BODY_BYTES = 64_000_000
+
 
 class TimelineRow(Struct, frozen=True):
     """One row: events that don't overlap."""

@@ -23,12 +23,14 @@ from warpbook_monitors.trace.columns import (
     groups,
 )
 from warpbook_monitors.trace.run import Run
-from warpbook_monitors.trace.timeline_answers import TrackKind
+from warpbook_monitors.trace.timeline_answers import (
+    MAX_BODY_BYTES,
+    MAX_EVENTS,
+    TrackKind,
+)
 
 #: Version of this message; another one is refused.
 FORM = 1
-MAX_EVENTS = 2_000_000
-MAX_BODY_BYTES = 64_000_000
 MAX_NAMES = 100_000
 #: streams and threads; a kernel leaves the quieter ones out
 MAX_TRACKS = 200
