@@ -26,6 +26,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "extension"), str(ROOT / "monitors")]
 
 from benchmarks.machine import describe_machine  # noqa: E402
+from benchmarks.report import interval  # noqa: E402
 from benchmarks.server import Server  # noqa: E402
 from benchmarks.stream import WARPBOOK, viewing  # noqa: E402
 
@@ -100,14 +101,6 @@ def measured(
         if taken and after <= before:
             raise RuntimeError("The viewers got no frames: nothing was measured.")
     return {kind: (alone, seen) for kind, (alone, seen) in found.items()}
-
-
-def interval(changes: list[float]) -> tuple[float, float]:
-    """Bounds that hold the median with 95 % (bootstrap)."""
-    medians = sorted(
-        statistics.median(random.choices(changes, k=len(changes))) for _ in range(4000)
-    )
-    return medians[100], medians[-101]
 
 
 def report(rates: dict[tuple[str, int], list[tuple[float, float]]]) -> str:

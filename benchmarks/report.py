@@ -1,7 +1,8 @@
-"""Puts a benchmark's table into its own section of docs/benchmarks.md."""
+"""Spreads of measured values, and a table's own section of docs/benchmarks.md."""
 
 from __future__ import annotations
 
+import random
 import re
 import statistics
 from collections.abc import Sequence
@@ -14,6 +15,14 @@ def spread(values: Sequence[float], digits: int) -> str:
     """Median and range: "4.1 (3.9 to 4.4)"."""
     low, middle, high = min(values), statistics.median(values), max(values)
     return f"{middle:,.{digits}f} ({low:,.{digits}f} to {high:,.{digits}f})"
+
+
+def interval(values: Sequence[float]) -> tuple[float, float]:
+    """Bounds that hold the median with 95 % (bootstrap)."""
+    medians = sorted(
+        statistics.median(random.choices(values, k=len(values))) for _ in range(4000)
+    )
+    return medians[100], medians[-101]
 
 
 def put_section(file: Path, heading: str, command: str, text: str) -> None:

@@ -1,0 +1,220 @@
+"""What `%%gpuprof` costs in a notebook, beside torch.profiler in the same run.
+
+    python benchmarks/notebook_gpu.py [--quick] [--write docs/benchmarks.md]
+
+Four questions: from the end of a cell's body to the report on screen, against
+`key_averages()` (`profile_stop.py` says what its parts take); the body under the
+profiler; the speed of a launch-bound loop after the process's first profile; and what
+that first profile sets up. Contenders take turns in one process, or have processes of
+their own in turn. Needs a GPU for the figures that count; without one, operators on the
+CPU are measured, and it says so. Takes 5 minutes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+ROOTS = [str(ROOT), *(str(ROOT / each) for each in ("extension", "labs", "monitors"))]
+sys.path[:0] = ROOTS
+
+from benchmarks.report import interval, put_section, spread  # noqa: E402
+
+_PATIENCE_S = 240
+SPEED = {
+    "warpbook": "`%%gpuprof`",
+    "torch.profiler": "torch.profiler",
+    "nothing": "no profile",
+}
+
+
+class Failed(Exception):
+    """A process told nothing; the message says why."""
+
+
+def child(*arguments: object) -> dict[str, Any]:
+    """Ask one process."""
+    paths = [*ROOTS, os.environ.get("PYTHONPATH", "")]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    # whoever wants CUPTI to go away has to say so
+    env.pop("TEARDOWN_CUPTI", None)
+    env.pop("WARPBOOK_INGEST_URL", None)
+    script = Path(__file__).with_name("notebook_child.py")
+    command = [sys.executable, str(script), *map(str, arguments)]
+    began = time.monotonic()
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            done = subprocess.run(
+                command,
+                capture_output=True,
+                text=True,
+                timeout=_PATIENCE_S,
+                env=env,
+                cwd=folder,
+            )
+    except subprocess.TimeoutExpired:
+        raise Failed(f"{arguments}: no end within {_PATIENCE_S} s") from None
+    print(f"{arguments}: {time.monotonic() - began:.0f} s", flush=True)
+    if done.returncode:
+        raise Failed(f"{arguments}: {done.stderr[-3000:]}")
+    told: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return told
+
+
+def report_table(runs: Sequence[list[dict[str, Any]]]) -> str:
+    """From the end of the body to the report."""
+    lines = [
+        "| events | `%%gpuprof`: to its report on screen, s | of it torch's own stop | "
+        "`key_averages()` alone, s | over our time to the report | over it without "
+        "torch's own stop | full collections of garbage (s): ours, theirs | files "
+        "written |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for found in runs:
+        ours, theirs = ([each[side] for each in found] for side in ("ours", "theirs"))
+        shown = [each["to_report_s"] for each in found]
+        own = [all_s - each["stop_s"] for all_s, each in zip(shown, ours, strict=True)]
+        ratios = [
+            spread([each["peer_s"] / s for s, each in zip(of, theirs, strict=True)], 1)
+            for of in (shown, own)
+        ]
+        garbage = ", ".join(
+            f"{statistics.median(each['collections'] for each in side):.0f} "
+            f"({statistics.median(each['collected_s'] for each in side):.2f})"
+            for side in (ours, theirs)
+        )
+        files = {name for each in found for name in each["written"]}
+        cells = [
+            f"{found[0]['events']:,}",
+            spread(shown, 2),
+            spread([each["stop_s"] for each in ours], 2),
+            spread([each["peer_s"] for each in theirs], 2),
+            *ratios,
+            garbage,
+            ", ".join(sorted(files)) or "none",
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def body_table(found: list[dict[str, float]]) -> str:
+    """A body under each profiler."""
+    lines = [
+        "| under | body, ms | over torch.profiler, paired (95 % interval) |",
+        "|---|---|---|",
+    ]
+    for name in found[0]:
+        ratios = [each[name] / each["torch.profiler"] for each in found]
+        low, high = interval(ratios)
+        lines.append(
+            f"| {name} | {spread([each[name] for each in found], 1)} "
+            f"| {statistics.median(ratios):.3f} ({low:.3f} to {high:.3f}) |"
+        )
+    return "\n".join(lines)
+
+
+def speed_table(found: dict[str, list[dict[str, Any]]]) -> str:
+    """The rate after a profile."""
+    lines = [
+        "| after one | launches a second before | rate after over before (95 % "
+        "interval) | lowest to highest |",
+        "|---|---|---|---|",
+    ]
+    for contender, runs in found.items():
+        ratios = [each["after"] / each["before"] for each in runs]
+        low, high = interval(ratios)
+        lines.append(
+            f"| {SPEED[contender]} "
+            f"| {statistics.median(each['before'] for each in runs):,.0f} "
+            f"| {statistics.median(ratios):.3f} ({low:.3f} to {high:.3f}) "
+            f"| {min(ratios):.3f} to {max(ratios):.3f} |"
+        )
+    return "\n".join(lines)
+
+
+def first_table(found: dict[str, list[dict[str, Any]]]) -> str:
+    """What a process's first profile takes, beside a later one."""
+    lines = [
+        "| | before the body, ms: first | later | after it, ms: first | later | of the "
+        "first: setting the profiler up, ms | modules imported |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for contender in ("warpbook", "torch.profiler"):
+        runs = found[contender]
+        after = "after_ms" if contender == "warpbook" else "stop_ms"
+        cells = [
+            spread([each[run][name] for each in runs], 0)
+            for name in ("before_ms", after)
+            for run in ("first", "later")
+        ]
+        starts = [each["first"].get("first_start_ms") for each in runs]
+        cells.append(spread(starts, 0) if None not in starts else "-")
+        cells.append(spread([each["modules"] for each in runs], 0))
+        lines.append(f"| {SPEED[contender]} | {' | '.join(cells)} |")
+    loads = [each["load_ms"] for each in found["warpbook"]]
+    return "\n".join(lines) + f"\n\n`%load_ext warpbook` took {spread(loads, 0)} ms."
+
+
+def measure(quick: bool) -> str:
+    """Ask all processes, and say what they found; one that fails is named."""
+    parts = []
+    sizes = ((40_000, 2 if quick else 5), (400_000, 1 if quick else 2))
+    reports, told, gpu = [], [], None
+    for events, pairs in sizes:
+        try:
+            answer = child("report", events, pairs)
+            reports.append(answer["found"])
+            gpu = f"{answer['gpu'] or 'no GPU'}, torch {answer['torch']}"
+        except Failed as problem:
+            told.append(f"{events:,} events: {problem}")
+    if reports:
+        parts.append(f"### To the report on screen\n\n{report_table(reports)}")
+    rounds = 4 if quick else 20
+    try:
+        bodies = child("body", rounds)["found"]
+        parts.append(f"### The body of a cell\n\n{body_table(bodies)}")
+    except Failed as problem:
+        told.append(f"body: {problem}")
+    speeds: dict[str, list[dict[str, Any]]] = {name: [] for name in SPEED}
+    try:
+        for _ in range(2 if quick else 7):
+            for contender, runs in speeds.items():
+                runs.append(child("speed", contender)["found"])
+    except Failed as problem:
+        told.append(f"speed: {problem}")
+    if all(speeds.values()):
+        parts.append(f"### The kernel after a profile\n\n{speed_table(speeds)}")
+        parts.append(f"### The first profiled cell\n\n{first_table(speeds)}")
+    if gpu is not None:
+        where = f"On {gpu}."
+        if gpu.startswith("no GPU"):
+            where += " No GPU: only operators on the CPU were measured."
+        parts.insert(0, where)
+    return "\n\n".join([*parts, *(f"Failed: {each}" for each in told)])
+
+
+def main() -> None:
+    """Measure, print, and keep it if asked to."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="fewer repeats")
+    parser.add_argument("--write", type=Path, help="put the report into this file")
+    options = parser.parse_args()
+    text = measure(options.quick)
+    print(f"\n{text}")
+    if options.write:
+        command = "python benchmarks/notebook_gpu.py" + " --quick" * options.quick
+        put_section(options.write, "A profiled cell in a notebook", command, text)
+
+
+if __name__ == "__main__":
+    main()
