@@ -26,6 +26,13 @@ def jp_server_config(warpbook_config) -> dict:
     }
 
 
+@pytest.fixture
+def broadcaster(jp_serverapp):
+    """What the stream's views have in common, inside the server."""
+    (app,) = jp_serverapp.extension_manager.extension_apps["warpbook"]
+    return app._broadcaster
+
+
 class Client:
     """One viewer, as the browser is one."""
 

@@ -1,0 +1,65 @@
+"""Kernels that ask for the GPUs to be read, until they are off or gone."""
+
+import asyncio
+import json
+
+import pytest
+
+from warpbook.protocol import PROTOCOL_VERSION
+
+
+async def test_a_kernel_that_is_not_the_servers_is_not_watched(ingest) -> None:
+    asked = {"protocol": PROTOCOL_VERSION, "kernel_id": "nobody", "on": True}
+    response = await ingest("/v1/watch", asked)
+    assert response.code == 422
+    assert "Start the kernel" in json.loads(response.body)["message"]
+    assert (await ingest("/v1/watch", {**asked, "on": False})).code == 204
+
+
+async def test_a_failed_question_after_the_kernels_is_asked_again(
+    ingest, jp_serverapp, monkeypatch
+) -> None:
+    monkeypatch.setattr("warpbook.server.kernel_watch._PERIOD_S", 0.1)
+    (app,) = jp_serverapp.extension_manager.extension_apps["warpbook"]
+    watch = app._kernel_watch
+    kernel_id = await jp_serverapp.kernel_manager.start_kernel()
+    asked = {"protocol": PROTOCOL_VERSION, "kernel_id": kernel_id, "on": True}
+    assert (await ingest("/v1/watch", asked)).code == 204
+    asking, failures = watch._kernels, []
+
+    async def fail_once() -> list:
+        if not failures:
+            failures.append("once")
+            raise OSError("the database of sessions is locked")
+        return await asking()
+
+    monkeypatch.setattr(watch, "_kernels", fail_once)
+    while not failures:
+        await asyncio.sleep(0.1)
+    await jp_serverapp.kernel_manager.shutdown_kernel(kernel_id, now=True)
+    while app._broadcaster.watched:
+        await asyncio.sleep(0.1)
+
+
+@pytest.mark.parametrize("how", ["off", "dies", "restarts"])
+async def test_the_gpus_are_read_until_the_kernel_is_off_or_gone(
+    ingest, jp_serverapp, monkeypatch, how
+) -> None:
+    monkeypatch.setattr("warpbook.server.kernel_watch._PERIOD_S", 0.1)
+    (app,) = jp_serverapp.extension_manager.extension_apps["warpbook"]
+    kernels = jp_serverapp.kernel_manager
+    kernel_id = await kernels.start_kernel()
+    asked = {"protocol": PROTOCOL_VERSION, "kernel_id": kernel_id, "on": True}
+    assert (await ingest("/v1/watch", asked)).code == 204
+    await asyncio.sleep(0.5)
+    assert app._broadcaster.watched, "while the kernel is on and no view is open"
+    if how == "off":
+        assert (await ingest("/v1/watch", {**asked, "on": False})).code == 204
+    elif how == "dies":
+        await kernels.shutdown_kernel(kernel_id, now=True)
+    else:
+        await kernels.restart_kernel(kernel_id, now=True)
+    while app._broadcaster.watched:
+        await asyncio.sleep(0.1)
+    if how != "dies":
+        await kernels.shutdown_kernel(kernel_id, now=True)
