@@ -72,7 +72,15 @@ export function deviceLabel(
   }
   if (kind === 'mig' && instance !== undefined) {
     const parent = devices.find(({ id }) => id === facts['parent']);
-    return `MIG ${parent?.index ?? '?'}:${instance}`;
+    const label = `MIG ${parent?.index ?? '?'}:${instance}`;
+    // compute instances may share a GPU instance
+    const beside = devices.some(
+      other =>
+        other.id !== device.id &&
+        other.facts['parent'] === facts['parent'] &&
+        other.facts['gpu_instance_id'] === instance
+    );
+    return beside ? `${label}/${facts['compute_instance_id'] ?? '?'}` : label;
   }
   return clip(name, 60);
 }

@@ -41,6 +41,13 @@ test('an instance of a GPU is named as %gpu names it', () => {
   assert.equal(deviceLabel(instance, devices), 'MIG 3:7');
   assert.equal(deviceHeading(instance, devices), 'MIG 3:7 · 1g.18gb');
   assert.equal(deviceLabel(instance, [instance]), 'MIG ?:7');
+  const [one, two] = [0, 1].map(id => ({
+    ...instance,
+    id: `mig:${id}`,
+    facts: { ...instance.facts, compute_instance_id: id }
+  }));
+  assert.equal(deviceLabel(one, [gpu, one, two]), 'MIG 3:7/0');
+  assert.equal(deviceLabel(two, [gpu, one, two]), 'MIG 3:7/1');
   assert.deepEqual(
     gpusAndInstances(devices).map(({ id }) => id),
     ['gpu:b', 'gpu:a', 'mig:a']

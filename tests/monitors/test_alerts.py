@@ -4,94 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
 import pytest
 
-from warpbook_monitors.alerts.alert import Alert
+from tests.monitors.alert_machine import FACTS, Machine, gpu, hot
 from warpbook_monitors.alerts.engine import KEPT_MS, Engine
-from warpbook_monitors.alerts.rules import Rules, read_rules
+from warpbook_monitors.alerts.rules import Rules
 from warpbook_monitors.alerts.situation import (
     Counters,
     Situation,
     Trouble,
     look_at,
 )
-from warpbook_monitors.errors import RulesError
-from warpbook_monitors.frames import Device, Event, Frame, Metric, Reading
+from warpbook_monitors.frames import Event, Frame
 from warpbook_monitors.holders import DeviceHolders, Holder
 from warpbook_monitors.recording import read_recording
 from warpbook_monitors.replay import SHIPPED
 
 GIB = 1 << 30
-METRICS = (
-    "temperature_celsius",
-    "clocks_event_reasons",
-    "memory_used_bytes",
-    "sm_active_ratio",
-    "gpu_utilization_ratio",
-    "ecc_corrected_count",
-    "ecc_uncorrected_count",
-    "remapped_rows_pending",
-    "remapped_rows_failed",
-)
-FACTS = {"memory_total_bytes": 100, "temperature_slowdown_celsius": 90}
-
-
-def gpu(index: int = 0, origin="live", **facts) -> Device:
-    metrics = tuple(Metric(name, "count", name) for name in METRICS)
-    name = "NVIDIA H200"
-    known = {**FACTS, **facts}
-    known = {key: value for key, value in known.items() if value is not None}
-    return Device(f"gpu:{index}", "gpu", name, index, origin, metrics, known)
-
-
-class Machine:
-    """One second after the other, as a server would judge them."""
-
-    def __init__(self, *devices: Device, rules: Rules | None = None) -> None:
-        self.devices = devices or (gpu(),)
-        self.rules = rules or Rules()
-        self.engine = Engine()
-        self.counters = Counters()
-        self.now_ms = 1_000_000.0
-        self.changes = 0
-
-    def second(
-        self, *readings: dict | str | None, events=(), holders=None, troubles=()
-    ) -> tuple[Alert, ...]:
-        """Judge a second in which each GPU read these values, or was in this state."""
-        self.now_ms += 1000
-        rows = tuple(
-            Reading(at, each, (), "It does not answer.")
-            if isinstance(each, str)
-            else Reading(at, "ok", tuple(each.get(name) for name in METRICS))
-            for at, each in enumerate(readings)
-            if each is not None
-        )
-        frames = [Frame(0, self.now_ms, rows)] if rows else []
-        seen = look_at(self.devices, frames)
-        self.counters.follow(self.now_ms, seen)
-        situation = Situation(
-            self.now_ms, seen, events, holders or {}, self.counters, troubles
-        )
-        self.changes += self.engine.judge(self.rules, situation)
-        return self.holding
-
-    def seconds(self, count: int, *readings, **more) -> tuple[Alert, ...]:
-        for _ in range(count):
-            self.second(*readings, **more)
-        return self.holding
-
-    @property
-    def holding(self) -> tuple[Alert, ...]:
-        return tuple(a for a in self.engine.alerts if a.until_ms is None)
-
-    @property
-    def ended(self) -> tuple[Alert, ...]:
-        return tuple(a for a in self.engine.alerts if a.until_ms is not None)
-
-
-def hot(celsius: float) -> dict:
-    return {"temperature_celsius": celsius}
 
 
 def test_what_does_not_last_is_no_alert() -> None:
@@ -224,6 +154,27 @@ def test_memory_is_full_until_there_is_room_again() -> None:
     assert (alert.rule, alert.device) == ("memory_full", "gpu:0")
     assert machine.seconds(30, most, half) == (alert,)
     assert machine.seconds(16, half, half) == ()
+
+
+def test_two_equal_instances_of_a_gpu_are_told_apart() -> None:
+    split = gpu(3)
+    parts = [
+        msgspec.structs.replace(
+            split,
+            id=f"mig:{number}",
+            kind="mig",
+            name="NVIDIA H200 MIG 1g.18gb",
+            index=None,
+            facts={**FACTS, "parent": split.id, "gpu_instance_id": number},
+        )
+        for number in (7, 8)
+    ]
+    full = {"memory_used_bytes": 99}
+    told = Machine(split, *parts).seconds(6, {}, full, full)
+    assert {alert.title for alert in told} == {
+        "MIG 3:7: memory is almost full",
+        "MIG 3:8: memory is almost full",
+    }
 
 
 def test_each_gpu_that_is_lost_or_silent_is_told() -> None:
@@ -374,83 +325,3 @@ def test_healthy_work_on_a_real_h200_raises_no_alert() -> None:
 def _seconds(frames) -> Iterator[list[Frame]]:
     for start in range(0, len(frames), 10):
         yield list(frames[start : start + 10])
-
-
-@pytest.fixture
-def rules_file(tmp_path):
-    def write(text: str):
-        path = tmp_path / "rules.toml"
-        path.write_text(text)
-        return path
-
-    return write
-
-
-def test_a_rules_file_tunes_and_switches_off(rules_file) -> None:
-    rules = read_rules(
-        rules_file(
-            "always = true\n[built_in.temperature]\nabove_celsius = 50\nfor_s = 0\n"
-            'severity = "fault"\n[built_in.memory_full]\nenabled = false\n'
-        )
-    )
-    assert rules.always
-    machine = Machine(rules=rules)
-    (alert,) = machine.second({**hot(51), "memory_used_bytes": 99})
-    assert (alert.rule, alert.severity) == ("temperature", "fault")
-    # a rule that is switched off leaves nothing standing
-    machine.rules = read_rules(rules_file("[built_in.temperature]\nenabled = false\n"))
-    assert machine.second(hot(99)) == ()
-
-
-def test_a_rule_of_ones_own_has_thresholds_where_it_begins_and_ends(rules_file) -> None:
-    text = (
-        '[own.lazy]\nmetric = "sm_active_ratio"\nbelow = 0.2\nclear = 0.4\nfor_s = 2\n'
-        'clear_s = 0\ntitle = "Lazy"\ntext = "Wake it."\ndevice = "gpu:1"\n'
-    )
-    machine = Machine(gpu(0), gpu(1), rules=read_rules(rules_file(text)))
-    lazy, more, busy = ({"sm_active_ratio": ratio} for ratio in (0.1, 0.3, 0.5))
-    assert machine.seconds(2, lazy, lazy) == ()
-    (alert,) = machine.second(lazy, lazy)
-    assert (alert.title, alert.device, alert.severity) == (
-        "GPU 1: Lazy",
-        "gpu:1",
-        "warning",
-    )
-    assert machine.seconds(9, lazy, more) == (alert,)
-    assert machine.second(lazy, busy) == ()
-
-
-def test_a_file_that_is_not_there_changes_nothing(tmp_path) -> None:
-    assert read_rules(tmp_path / "none.toml") == Rules()
-
-
-OWN = '[own.x]\nmetric = "power_watts"\ntitle = "x"\n'
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("always = yes", "line 1, column 10"),
-        ("[built_in.temperature]\nfors = 3", "`fors` - at `$.built_in.temperature`"),
-        ("[built_in.temprature]\n", "`temprature` - at `$.built_in`"),
-        ("[built_in.xid]\nfor_s = 'x'", "`$.built_in.xid.for_s`"),
-        ("[built_in.xid]\nfor_s = -1", ">= 0.0 - at `$.built_in.xid.for_s`"),
-        (OWN, "write either `above` or `below` - at `$.own.x`"),
-        (OWN + "above = 1\nclear = 2", "`clear` must not be higher"),
-        (OWN + "above = 'hot'", "`$.own.x.above`"),
-        (OWN.replace("watts", "wats") + "above = 1", "did you mean power_watts"),
-        (OWN.replace("own.x", "own.xid") + "above = 1", "choose another name"),
-        (OWN.replace("own.x", "own.'a b'") + "above = 1", "letters, digits"),
-        ("own = 3", "`$.own`"),
-        ("\xff", "utf"),
-    ],
-)
-def test_a_bad_file_is_refused_with_its_name_and_the_place(
-    rules_file, text, words
-) -> None:
-    path = rules_file("")
-    path.write_bytes(text.encode("latin-1"))
-    with pytest.raises(RulesError) as refused:
-        read_rules(path)
-    assert str(refused.value).startswith(f"{path}: ")
-    assert words in str(refused.value)

@@ -11,6 +11,7 @@ from warpbook.kernel.holder_text import holder_lines, indented
 from warpbook.protocol import StateNow
 from warpbook_monitors import units
 from warpbook_monitors.frames import Absence, Device, Reading
+from warpbook_monitors.labels import device_label
 from warpbook_monitors.metrics import UTILIZATION_NOTE
 from warpbook_monitors.plain_text import aligned, joined
 
@@ -50,7 +51,7 @@ def _lines(state: StateNow) -> Iterator[str]:
     ]
     if gpus:
         devices = [device for device, _ in gpus]
-        short = _named_short(devices)
+        short = {each.id: device_label(each, state.devices) for each in devices}
         yield from _legend(devices, short)
         gpus = [
             (replace(device, name=short[device.id]), reading)
@@ -83,20 +84,6 @@ def _row(device: Device, reading: Reading | None) -> tuple[str, ...]:
         device.name,
         *(_cell(device, reading, name) for name in _COLUMNS),
     )
-
-
-def _named_short(devices: Sequence[Device]) -> dict[str, str]:
-    """Give each GPU a name that a table has room for."""
-    indexes = {device.id: device.index for device in devices}
-    names = {}
-    for device in devices:
-        if device.kind == "mig":
-            parent = indexes.get(str(device.facts.get("parent")), "?")
-            instance = device.facts.get("gpu_instance_id", "?")
-            names[device.id] = f"MIG {parent}:{instance}"
-        else:
-            names[device.id] = f"GPU {device.index}"
-    return names
 
 
 def _legend(devices: Sequence[Device], short: dict[str, str]) -> Iterator[str]:

@@ -11,6 +11,7 @@ from warpbook.server.attribution import is_device
 from warpbook.server.broadcast import Broadcaster
 from warpbook.server.holders import HolderWatch
 from warpbook.server.selection import encode
+from warpbook_monitors.labels import device_label
 from warpbook_monitors.plain_text import bounded
 from warpbook_monitors.post_mortem import explain, with_counted
 
@@ -35,9 +36,10 @@ class PostMortems:
         if device is not None and device.id in now.devices:
             held = now.devices[device.id]
             holders = with_counted(held, told.failed, told.kernel_id)
-        name = None if device is None else f"GPU {device.index} ({device.name})"
-        if device is not None and device.kind == "mig":
-            name = device.name
+        name = None
+        if device is not None:
+            label = device_label(device, self._broadcaster.devices)
+            name = f"{label} ({device.name})"
         report = PostMortem(
             time_ms=time.time() * 1000,
             kernel_id=bounded(told.kernel_id),

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from warpbook_monitors.alerts.rule import Finding, Rule, Seconds
+from warpbook_monitors.alerts.rule import Finding, Rule, Seconds, is_above
 from warpbook_monitors.alerts.situation import Seen, Situation
 from warpbook_monitors.health import REASONS
 
@@ -133,14 +133,9 @@ class Temperature(Rule, frozen=True, kw_only=True, forbid_unknown_fields=True):
             if limit is None:
                 limit = 87.0 if slowdown is None else slowdown - self.margin_celsius
             why = "" if slowdown is None else f" It slows down at {slowdown:.0f} °C."
-            holds = None
-            if hottest is not None and hottest >= limit:
-                holds = True
-            elif hottest is not None and hottest < limit - self.clear_celsius:
-                holds = False
             yield Finding(
                 gpu.device.id,
-                holds,
+                is_above(hottest, limit, limit - self.clear_celsius),
                 "warning",
                 gpu.device.id,
                 f"{gpu.label} is hot",

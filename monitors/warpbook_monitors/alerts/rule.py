@@ -27,6 +27,13 @@ class Finding(NamedTuple):
     kernel_id: str | None = None
 
 
+def is_above(value: float | None, begin: float, end: float) -> bool | None:
+    """Whether a value is too high; None if it is unknown, or between begin and end."""
+    if value is None or end <= value < begin:
+        return None
+    return value >= begin
+
+
 class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What may be set of every rule."""
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from warpbook_monitors.frames import Device, Event, Frame, Reading
 from warpbook_monitors.holders import DeviceHolders
+from warpbook_monitors.labels import device_label
 
 #: metrics that only grow, and whose growth is news
 COUNTED = ("ecc_corrected_count", "ecc_uncorrected_count")
@@ -17,6 +18,8 @@ class Seen:
     """One device over the last second."""
 
     device: Device
+    #: its name for a person
+    label: str
     #: oldest first; empty if no frame came
     readings: tuple[Reading, ...]
 
@@ -24,13 +27,6 @@ class Seen:
     def newest(self) -> Reading | None:
         """The last reading, if there is one."""
         return self.readings[-1] if self.readings else None
-
-    @property
-    def label(self) -> str:
-        """The device's name for a person."""
-        if self.device.kind == "gpu" and self.device.index is not None:
-            return f"GPU {self.device.index}"
-        return self.device.name[:60]
 
     def values(self, metric: str) -> list[float]:
         """Every value of a metric that was read; none is invented."""
@@ -109,7 +105,7 @@ def look_at(devices: Sequence[Device], frames: Sequence[Frame]) -> tuple[Seen, .
         for reading in frame.readings:
             readings.setdefault(reading.device, []).append(reading)
     return tuple(
-        Seen(device, tuple(readings.get(position, ())))
+        Seen(device, device_label(device, devices), tuple(readings.get(position, ())))
         for position, device in enumerate(devices)
         if device.origin == "live"
     )

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from warpbook_monitors.alerts.rule import Finding, Rule, Seconds
+from warpbook_monitors.alerts.rule import Finding, Rule, Seconds, is_above
 from warpbook_monitors.alerts.situation import Seen, Situation
 from warpbook_monitors.holders import Holder
 
@@ -28,15 +28,10 @@ class MemoryFull(Rule, frozen=True, kw_only=True, forbid_unknown_fields=True):
         """Hold the used memory of each GPU against all that it has."""
         for gpu in now.gpus():
             used, total = gpu.most("memory_used_bytes"), gpu.fact("memory_total_bytes")
-            holds = None
             share = used / total if used is not None and total else None
-            if share is not None and share >= self.above_ratio:
-                holds = True
-            elif share is not None and share < self.above_ratio - self.clear_ratio:
-                holds = False
             yield Finding(
                 gpu.device.id,
-                holds,
+                is_above(share, self.above_ratio, self.above_ratio - self.clear_ratio),
                 "warning",
                 gpu.device.id,
                 f"{gpu.label}: memory is almost full",
