@@ -58,11 +58,16 @@ class Window:
         """Judge over `seconds`."""
         self.seconds = seconds
         self._frames: deque[Frame] = deque()
+        #: between frames: one long step is a rest, and no pace
+        self._steps_ms: deque[float] = deque(maxlen=2)
 
     def append(self, frame: Frame) -> None:
         """Take the newest frame; what is older than the window goes."""
         if self._frames and frame.time_ms < self._frames[-1].time_ms:
             self._frames.clear()  # the clock was set back
+            self._steps_ms.clear()
+        if self._frames:
+            self._steps_ms.append(frame.time_ms - self._frames[-1].time_ms)
         self._frames.append(frame)
         while self._frames[0].time_ms < frame.time_ms - self.seconds * 1000:
             self._frames.popleft()
@@ -77,10 +82,23 @@ class Window:
                 if reading.state == "ok":
                     rows.setdefault(reading.device, []).append(reading.values)
         return {
-            device.id: judge(device, rows[position])
+            device.id: self._seldom(len(rows[position]))
+            or judge(device, rows[position])
             for position, device in enumerate(devices)
             if device.kind in ("gpu", "mig") and newest.get(position) == "ok"
         }
+
+    def _seldom(self, readings: int) -> Verdict | None:
+        """Say that the pace is too slow to judge, if it is."""
+        pace_ms = min(self._steps_ms, default=0.0)
+        if readings >= MIN_READINGS or pace_ms * MIN_READINGS <= self.seconds * 1000:
+            return None
+        return Verdict(
+            "unknown",
+            "Sampled too seldom to judge.",
+            f"a reading every {pace_ms / 1000:.1f} s; {MIN_READINGS} in "
+            f"{self.seconds:.0f} s are needed",
+        )
 
 
 def judge(device: Device, readings: Sequence[Sequence[float | None]]) -> Verdict:

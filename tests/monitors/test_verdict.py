@@ -133,6 +133,28 @@ def test_too_few_readings_are_not_judged(rows) -> None:
     assert judge(gpu, rows).kind == "unknown"
 
 
+@pytest.mark.parametrize("step_ms", [1000, 5000])
+def test_a_gpu_that_is_read_too_seldom_is_not_judged_and_told_so(step_ms) -> None:
+    metrics = (Metric("gpu_utilization_ratio", "ratio", "GPU utilization (NVML)"),)
+    gpu = Device("gpu:0", "gpu", "A GPU", 0, "live", metrics)
+    window = Window()
+
+    def told(time_ms: float) -> Verdict:
+        window.append(Frame(0, time_ms, (Reading(0, "ok", (0.0,)),)))
+        return window.judge([gpu])["gpu:0"]
+
+    assert told(0.0).sentence == "Too little was read to judge."
+    for number in range(1, 10):
+        seldom = told(step_ms * number)
+    assert (seldom.kind, seldom.sentence) == ("unknown", "Sampled too seldom to judge.")
+    assert f"every {step_ms / 1000:.1f} s" in seldom.rule
+    # a rest is no slow pace, and at a good pace it is judged again
+    begin_ms = step_ms * 9 + 3_600_000
+    paced = [told(begin_ms + 100 * tick) for tick in range(5)]
+    assert [each.kind for each in paced] == ["unknown"] * 4 + ["idle"]
+    assert paced[2].sentence == "Too little was read to judge."
+
+
 @pytest.mark.parametrize("capability", [None, "8.6"])
 def test_a_link_of_unknown_speed_is_not_judged_by_it(capability) -> None:
     # NVLinks of workstation cards are slower than an A100's
