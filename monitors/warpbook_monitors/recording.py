@@ -9,7 +9,7 @@ from __future__ import annotations
 import gzip
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -119,6 +119,7 @@ def read_recording(path: Path) -> Recording:
     hello: Hello | None = None
     frames: list[Frame] = []
     problem: RecordingError | None = None
+    clock = _Clock()
     number = 0
     for number, line in enumerate(reader.lines(), start=1):
         try:
@@ -131,7 +132,7 @@ def read_recording(path: Path) -> Recording:
             if isinstance(message, Devices):
                 hello = msgspec.structs.replace(hello, devices=message.devices)
             elif isinstance(message, Frame):
-                frames.append(message)
+                frames.append(clock.put_right(message, frames))
         except (msgspec.MsgspecError, _Wrong) as error:
             problem = problem or RecordingError(str(path), number, str(error))
             if hello is None or len(frames) >= MAX_FRAMES:
@@ -191,8 +192,6 @@ def _check_message(message: Telemetry, hello: Hello, frames: list[Frame]) -> Non
     if len(frames) >= MAX_FRAMES:
         raise _Wrong(f"It has more than {MAX_FRAMES:,} frames; these are the first.")
     _check_time(message.time_ms)
-    if frames and message.time_ms < frames[-1].time_ms:
-        raise _Wrong("The time runs backwards.")
     for reading in message.readings:
         if not 0 <= reading.device < len(hello.devices):
             raise _Wrong(f"A reading of device {reading.device}, which there is not.")
@@ -203,6 +202,33 @@ def _check_message(message: Telemetry, hello: Hello, frames: list[Frame]) -> Non
 
 def _columns(devices: tuple[Device, ...]) -> list[tuple[str, list[str]]]:
     return [(each.id, [metric.name for metric in each.metrics]) for each in devices]
+
+
+class _Clock:
+    """Puts the times of frames in a row where the clock was set back meanwhile."""
+
+    def __init__(self) -> None:
+        #: what is added since then
+        self._shift_ms = 0.0
+
+    def put_right(self, frame: Frame, before: Sequence[Frame]) -> Frame:
+        """Give the frame with a time that is not before the last one's.
+
+        Raises:
+            _Wrong: it can't come after them.
+        """
+        if not before or frame.time_ms >= before[-1].time_ms:
+            self._shift_ms = 0.0  # never set back, or right again
+            return frame
+        last = before[-1]
+        if frame.seq <= last.seq:
+            raise _Wrong("The time runs backwards.")
+        if frame.time_ms + self._shift_ms < last.time_ms:
+            step_ms = last.time_ms - before[-2].time_ms if len(before) > 1 else 0.0
+            self._shift_ms = last.time_ms + step_ms - frame.time_ms
+        time_ms = frame.time_ms + self._shift_ms
+        _check_time(time_ms)
+        return msgspec.structs.replace(frame, time_ms=time_ms)
 
 
 class _LineReader:

@@ -127,6 +127,19 @@ def test_a_damaged_line_is_named_and_the_rest_plays(tmp_path) -> None:
     assert str(path) in str(recording.problem)
 
 
+def test_a_clock_that_was_set_back_and_right_again_loses_no_frame(tmp_path) -> None:
+    def at(seq: int, off_ms: float) -> Frame:
+        right = frame(seq, seq / 100, 1.0)
+        return msgspec.structs.replace(right, time_ms=right.time_ms + 1e9 + off_ms)
+
+    off = [0.0] * 5 + [-3_600_000.0] * 5 + [-3_600_500.0] * 5 + [0.0] * 5
+    path = write(tmp_path / "r.gz", *(at(seq, off[seq]) for seq in range(20)))
+    recording = read_recording(path)
+    assert recording.problem is None
+    assert recording.frames == [at(seq, 0.0) for seq in range(20)]
+    assert recording.duration_ms == 1900
+
+
 def test_damage_inside_gzip_plays_up_to_it(tmp_path) -> None:
     path = write(tmp_path / "r.gz", *(frame(n, n / 7, n * 1.7) for n in range(3000)))
     packed = bytearray(path.read_bytes())

@@ -49,6 +49,19 @@ def test_only_the_gpus_are_played_and_they_say_they_are_a_replay(path) -> None:
     assert opened.replay.recorded_ms == 5000.0
 
 
+def test_what_was_recorded_while_the_clock_was_set_back_is_played(tmp_path) -> None:
+    path = tmp_path / "r.jsonl.gz"
+    with RecordingWriter(path, HELLO) as writer:
+        for seq in range(6):
+            set_back_ms = 60_000.0 if seq > 2 else 0.0
+            reading = Reading(1, "ok", (seq / 10,))
+            writer.write(Frame(seq, 90_000.0 + 100 * seq - set_back_ms, (reading,)))
+    (probe,) = ReplaySource(path).open().probes
+    begin_ns = probe._playing._begin_ns
+    played = [probe.read(begin_ns + (100 * seq + 50) * MS) for seq in range(6)]
+    assert played == [(seq / 10,) for seq in range(6)]
+
+
 def test_it_plays_in_time_and_begins_again(path) -> None:
     opened = ReplaySource(path).open()
     (probe,) = opened.probes
