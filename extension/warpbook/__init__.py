@@ -14,8 +14,9 @@ from warpbook._version import __version__
 if TYPE_CHECKING:
     from warpbook.kernel.monitor import Monitor
     from warpbook.kernel.profile_block import profile
+    from warpbook.kernel.step import step
 
-__all__ = ["Monitor", "__version__", "profile"]
+__all__ = ["Monitor", "__version__", "profile", "step"]
 
 
 def __getattr__(name: str) -> Any:
@@ -28,6 +29,12 @@ def __getattr__(name: str) -> Any:
         from warpbook.kernel.profile_block import profile
 
         return profile
+    if name == "step":
+        from warpbook.kernel.step import step
+
+        # once for each step of a training: it is looked up here only once
+        globals()["step"] = step
+        return step
     raise AttributeError(f"module 'warpbook' has no attribute {name!r}")
 
 

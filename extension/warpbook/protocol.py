@@ -33,8 +33,8 @@ from warpbook_monitors.outlook import MemoryOutlook
 from warpbook_monitors.post_mortem import FailedAllocation
 from warpbook_monitors.span import DeviceSpan, MetricSpan
 from warpbook_monitors.trace.cell_profile import CellProfile
-from warpbook_monitors.trace.live import Live
 from warpbook_monitors.trace.compare import Comparison
+from warpbook_monitors.trace.live import Live
 from warpbook_monitors.trace.timeline_answers import (
     TimelineMatches,
     TimelineStatistics,

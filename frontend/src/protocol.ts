@@ -141,12 +141,13 @@ export interface CellReport {
   readonly title: string;
   readonly started_ms: number;
   readonly ended_ms: number;
-  readonly status: 'error' | 'interrupted' | 'ok';
+  readonly status: 'error' | 'interrupted' | 'ok' | 'running';
   readonly profile: CellProfile;
   readonly gpus: string[];
   readonly notes: string[];
   readonly difference: Comparison | null;
   readonly timeline_events: number | null;
+  readonly live: Live | null;
 }
 
 /** A cell that ran, as its kernel saw it: `POST /v1/cells` of the ingest. */
@@ -496,6 +497,49 @@ export interface LineRow {
   readonly idle_ms: number | null;
 }
 
+/** A long cell so far. */
+export interface Live {
+  readonly elapsed_ms: number;
+  readonly steps: number;
+  readonly steps_by: 'optimizer' | 'warpbook.step()' | null;
+  readonly bare: StepTimes | null;
+  readonly profiled: StepTimes | null;
+  readonly slow_steps: SlowStep[];
+  readonly slow_ms: number;
+  readonly windows: LiveWindow[];
+  readonly verdict: CellVerdict | null;
+  readonly overhead_ms: number;
+  readonly aim_share: number;
+  readonly setup_ms: number | null;
+  readonly notes: string[];
+}
+
+/** Some steps that ran under the profiler. */
+export interface LiveWindow {
+  readonly start_ms: number;
+  readonly end_ms: number;
+  readonly steps: number;
+  readonly recorded_ms: number;
+  readonly bare_step_ms: number | null;
+  readonly gpu_busy_ms: number | null;
+  readonly kind:
+    | 'communication-bound'
+    | 'compute-bound'
+    | 'host-bound'
+    | 'launch-bound'
+    | 'memory-bound'
+    | 'mixed'
+    | 'sync-bound'
+    | 'transfer-bound'
+    | 'unknown'
+    | null;
+  readonly sentence: string;
+  readonly launches: number;
+  readonly matched: number;
+  readonly overhead_ms: number;
+  readonly merged: number;
+}
+
 /** What torch's allocator held on one GPU while the code ran. */
 export interface MemoryCurve {
   readonly device: number;
@@ -677,6 +721,13 @@ export interface RooflinePoint {
   readonly of_measured: number | null;
 }
 
+/** A step that took several times as long as most. */
+export interface SlowStep {
+  readonly step: number;
+  readonly start_ms: number;
+  readonly duration_ms: number;
+}
+
 /** Answer of `GET .../api/v1/history/span?from_ms=&to_ms=`: all devices. */
 export interface SpanStatistics {
   readonly from_ms: number;
@@ -696,6 +747,15 @@ export interface StateNow {
   readonly verdicts: Record<string, Verdict>;
   readonly holders: Record<string, DeviceHolders>;
   readonly outlook: Record<string, MemoryOutlook>;
+}
+
+/** How long the steps of a loop took, by the host's clock. */
+export interface StepTimes {
+  readonly steps: number;
+  readonly median_ms: number;
+  readonly p95_ms: number;
+  readonly slowest_ms: number;
+  readonly mean_ms: number | null;
 }
 
 /** One stream between its first and last work, as HTA splits it. */

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import uuid
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from IPython.display import display
 
@@ -18,6 +19,9 @@ from warpbook.kernel.where import kernel_id, notebook_path
 from warpbook.protocol import PROTOCOL_VERSION, CellReport
 from warpbook_monitors.trace.compare import Comparison, compare, shortened
 from warpbook_monitors.trace.errors import TraceError
+
+if TYPE_CHECKING:
+    from warpbook.kernel.live_cell import LiveCell
 
 
 @dataclass(frozen=True)
@@ -39,7 +43,11 @@ class Delivery:
         self._link = link
 
     def deliver(
-        self, runs: Runs, options: Options, ran: Ran, previous: Profile | None = None
+        self,
+        runs: Runs | LiveCell,
+        options: Options,
+        ran: Ran,
+        previous: Profile | None = None,
     ) -> Profile | TraceError:
         """Show the profile, or why there is none; give the one or the other.
 
@@ -48,6 +56,11 @@ class Delivery:
         """
         # whatever happens now, an older profile is not taken for this one
         self._keep(options, None)
+        if not isinstance(runs, Runs):
+            outcome = runs.deliver(ran.status)
+            if isinstance(outcome, Profile):
+                self._keep(options, outcome)
+            return outcome
         try:
             finished = runs.finish(failed=ran.status != "ok")
         except TraceError as problem:
@@ -74,6 +87,22 @@ class Delivery:
             display(options.versus.diff(profile))
         self._hand_in(finished, profile, ran, difference)
         return profile
+
+    def begin_live(self, options: Options, title: str, cell_id: str | None) -> LiveCell:
+        """Begin to profile a code that runs for minutes."""
+        # it needs NumPy, which takes long to import
+        live_cell = importlib.import_module("warpbook.kernel.live_cell")
+        live: LiveCell = live_cell.LiveCell(
+            self._shell,
+            self._link,
+            options.share,
+            title=title,
+            cell_id=cell_id,
+            execution_count=getattr(self._shell, "execution_count", None),
+            quiet=options.quiet,
+        )
+        live.again()
+        return live
 
     def _keep(self, options: Options, profile: Profile | None) -> None:
         if options.output is not None and self._shell is not None:

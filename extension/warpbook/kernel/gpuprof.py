@@ -18,9 +18,9 @@ import contextlib
 import re
 from collections import OrderedDict
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from IPython.core.error import UsageError
+from IPython.core.error import InputRejected, UsageError
 from IPython.core.magic import no_var_expand
 from IPython.core.magic_arguments import magic_arguments, parse_argstring
 
@@ -38,6 +38,9 @@ from warpbook.kernel.profile import Profile
 from warpbook.kernel.runs import Runs
 from warpbook.kernel.server_link import ServerLink
 
+if TYPE_CHECKING:
+    from warpbook.kernel.live_cell import LiveCell
+
 _FIRST_LINE = re.compile(r"%%gpuprof(?=\s|$)(.*)")
 #: by this name the loop around a repeated cell finds its runs, while it runs
 _RUNS_NAME = "__warpbook_runs__"
@@ -54,7 +57,7 @@ class Session:
     cell_id: str | None
     #: tells the cell's next run; a frontend that gives no ids runs the same source
     key: str
-    runs: Runs
+    runs: Runs | LiveCell
     #: the cell's statements are yet to be marked, or to be put in a loop
     is_unprepared: bool
     #: it was started by a magic within a cell, which ends it too
@@ -71,6 +74,8 @@ class CellProfiler:
         #: the source of the outermost cell that runs now
         self._running: str | None = None
         self._session: Session | None = None
+        #: while it was about to begin
+        self._is_interrupted = False
         #: by the cell's key
         self._previous: OrderedDict[str, Profile] = OrderedDict()
 
@@ -104,6 +109,8 @@ class CellProfiler:
 
     def visit(self, tree: ast.Module) -> ast.Module:
         """Mark a cell's lines, and put a cell in its loop; IPython calls this."""
+        if self._is_interrupted:
+            raise InputRejected("Interrupted before the cell began.")
         session = self._session
         if session is None or not session.is_unprepared:
             return tree
@@ -130,7 +137,13 @@ class CellProfiler:
         options = self._options_of(lines)
         if options is not None:
             cell_id = getattr(info, "cell_id", None)
-            self._session = _begin(options, lines, cell_title(lines[1:]), cell_id)
+            try:
+                self._session = self._begin(
+                    options, lines, cell_title(lines[1:]), cell_id
+                )
+            except KeyboardInterrupt:
+                # IPython would run the cell all the same
+                self._is_interrupted = True
 
     def after_cell(self, result: Any) -> None:
         """Stop, show the report and hand it to the server."""
@@ -138,8 +151,11 @@ class CellProfiler:
         if result is not None and result.info.raw_cell != self._running:
             return
         self._running = None
+        self._is_interrupted = False
         if self._session is not None and not self._session.is_nested:
-            self._end(self._session, result)
+            # it has been told; of a hook's interrupt IPython shows the traceback
+            with contextlib.suppress(KeyboardInterrupt):
+                self._end(self._session, result)
 
     @magic_arguments()
     @arguments
@@ -157,7 +173,7 @@ class CellProfiler:
         if cell is None:
             return self._run_line(options, code)
         lines = cell.splitlines()
-        session = self._session = _begin(options, lines, cell_title(lines))
+        session = self._session = self._begin(options, lines, cell_title(lines))
         session.is_nested = True
         result = None
         try:
@@ -173,7 +189,7 @@ class CellProfiler:
         once = run_line(self._shell, code)
         if options.lines:
             raise UsageError("--lines is for the lines of a cell: use %%gpuprof.")
-        session = self._session = _begin(options, [code], cell_title([code]))
+        session = self._session = self._begin(options, [code], cell_title([code]))
         session.is_unprepared = False
         session.is_nested = True
         status = cell_status(None)
@@ -206,11 +222,32 @@ class CellProfiler:
         )
         previous = self._previous.get(session.key)
         profile = self._delivery.deliver(session.runs, session.options, ran, previous)
-        if isinstance(profile, Profile) and ran.status == "ok":
+        is_whole = isinstance(session.runs, Runs)
+        if isinstance(profile, Profile) and ran.status == "ok" and is_whole:
             self._previous[session.key] = profile
             self._previous.move_to_end(session.key)
             while len(self._previous) > _MOST_PREVIOUS:
                 self._previous.popitem(last=False)
+
+    def _begin(
+        self,
+        options: Options,
+        source: list[str],
+        title: str,
+        cell_id: str | None = None,
+    ) -> Session:
+        """Start to record; if that fails, the code runs and the report says why."""
+        key = cell_id or "\n".join(source[1:])
+        if options.live:
+            live = self._delivery.begin_live(options, title, cell_id)
+            return Session(options, title, cell_id, key, live, is_unprepared=False)
+        runs = Runs(
+            options.warm_ups, options.repeats, options.memory, source, options.save
+        )
+        # else it starts later: to prepare the source is no part of what it takes
+        if runs.count == 1 and not options.lines:
+            runs.again()
+        return Session(options, title, cell_id, key, runs, is_unprepared=True)
 
     def _parse(self, line: str) -> Options:
         asked = parse_argstring(CellProfiler.gpuprof, line)
@@ -233,15 +270,3 @@ class CellProfiler:
             return self._parse(first[1])
         except UsageError:
             return None
-
-
-def _begin(
-    options: Options, source: list[str], title: str, cell_id: str | None = None
-) -> Session:
-    """Start to record; if that fails, the code runs and the report says why."""
-    runs = Runs(options.warm_ups, options.repeats, options.memory, source, options.save)
-    # else it starts later: to prepare the source is no part of what it takes
-    if runs.count == 1 and not options.lines:
-        runs.again()
-    key = cell_id or "\n".join(source[1:])
-    return Session(options, title, cell_id, key, runs, is_unprepared=True)

@@ -17,6 +17,9 @@ from warpbook.kernel.profile import Profile
 
 #: more runs than this are a mistake
 _MOST_RUNS = 1000
+#: of the time of a long cell
+DEFAULT_SHARE = 0.05
+_MOST_SHARE = 0.5
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,10 @@ class Options:
     save: str | None = None
     #: what to compare with
     versus: Profile | None = None
+    #: in windows, while it runs
+    live: bool = False
+    #: of the time, what the windows may take
+    share: float = DEFAULT_SHARE
 
 
 def arguments(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -85,6 +92,20 @@ def arguments(function: Callable[..., Any]) -> Callable[..., Any]:
                 metavar="NAME",
                 help="Compare with the profile in this variable.",
             ),
+            argument(
+                "--live",
+                action="store_true",
+                help="For code that runs for minutes: profile windows of some steps, "
+                "and show how it stands while it runs.",
+            ),
+            argument(
+                "--share",
+                metavar="RATIO",
+                type=float,
+                default=DEFAULT_SHARE,
+                help="What the windows of --live may take of the time; 0.05 if left "
+                "out.",
+            ),
         )
     ):
         function = each(function)
@@ -108,6 +129,19 @@ def checked(asked: argparse.Namespace, variables: Mapping[str, Any]) -> Options:
         raise UsageError(f"%%gpuprof -r wants a number from 1 to {_MOST_RUNS}.")
     if not 0 <= asked.warm_ups <= _MOST_RUNS:
         raise UsageError(f"%%gpuprof -w wants a number from 0 to {_MOST_RUNS}.")
+    check_share(asked.share)
+    if asked.live and (
+        asked.repeats > 1
+        or asked.warm_ups
+        or asked.memory
+        or asked.lines
+        or asked.save is not None
+        or asked.vs is not None
+    ):
+        raise UsageError(
+            "%%gpuprof --live profiles parts of one run: it goes with -q, -o and "
+            "--share only."
+        )
     return Options(
         quiet=asked.quiet,
         output=name,
@@ -117,7 +151,21 @@ def checked(asked: argparse.Namespace, variables: Mapping[str, Any]) -> Options:
         lines=asked.lines,
         save=None if asked.save is None else checked_path(asked.save),
         versus=None if asked.vs is None else _profile_named(asked.vs, variables),
+        live=asked.live,
+        share=asked.share,
     )
+
+
+def check_share(share: float) -> None:
+    """Refuse a share of the time that windows can't keep to.
+
+    Raises:
+        UsageError: in words.
+    """
+    if not 0 < share <= _MOST_SHARE:
+        raise UsageError(
+            f"The share of the time is above 0 and at most {_MOST_SHARE}; 0.05 is 5 %."
+        )
 
 
 def checked_path(path: str) -> str:

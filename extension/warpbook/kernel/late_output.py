@@ -4,10 +4,23 @@ from __future__ import annotations
 
 import sys
 import uuid
+from html import escape
 from typing import Any
+
+from warpbook_monitors.plain_text import joined
 
 #: what is shown, by MIME type
 Bundle = dict[str, str]
+
+_LONGEST_LINE = 600
+_STYLE = "font-size: 85%; opacity: 0.7"
+
+
+def one_line(words: str) -> Bundle:
+    """Write one small line."""
+    text = joined([words[:_LONGEST_LINE]])
+    html = f'<div class="warpbook-receipt" style="{_STYLE}">{escape(text)}</div>'
+    return {"text/plain": text, "text/html": html}
 
 
 class LateOutput:

@@ -12,6 +12,7 @@ from warpbook.kernel.report_text import report_text
 from warpbook.kernel.server_link import LinkError, ServerLink
 from warpbook_monitors.trace.cell_profile import CellProfile
 from warpbook_monitors.trace.compare import Clocks, clocks_of, compare
+from warpbook_monitors.trace.live import Live
 
 
 class Profile:
@@ -42,6 +43,8 @@ class Profile:
         self.gpus = gpus
         #: how it differs from the same cell's run before, in one line
         self.notes: tuple[str, ...] = ()
+        #: of a long cell, all its windows; these figures are of one
+        self.live: Live | None = None
 
     def __getattr__(self, name: str) -> Any:
         """Give a figure."""

@@ -10,19 +10,27 @@ import functools
 import inspect
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from IPython.core.error import UsageError
 from IPython.core.getipython import get_ipython
 
 from warpbook.kernel.comparison import Difference
 from warpbook.kernel.delivery import Delivery, Ran
-from warpbook.kernel.gpuprof_options import Options, checked_path
+from warpbook.kernel.gpuprof_options import (
+    DEFAULT_SHARE,
+    Options,
+    check_share,
+    checked_path,
+)
 from warpbook.kernel.profile import Notice, Profile
 from warpbook.kernel.runs import NotProfiled, Runs
 from warpbook.kernel.server_link import ServerLink
 from warpbook_monitors.trace.cell_profile import CellProfile
 from warpbook_monitors.trace.errors import TraceError
+
+if TYPE_CHECKING:
+    from warpbook.kernel.live_cell import LiveCell
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -34,6 +42,8 @@ def profile(
     memory: bool = False,
     save: str | None = None,
     vs: Profile | ProfiledBlock | None = None,
+    live: bool = False,
+    share: float = DEFAULT_SHARE,
 ) -> ProfiledBlock:
     """Profile a `with` block, or each call of a function that this decorates.
 
@@ -43,18 +53,31 @@ def profile(
         memory: record each allocation of torch.
         save: the .json file for the Chrome trace.
         vs: a profile to compare with.
+        live: for code that runs for minutes: profile windows of some steps, and show
+            how it stands while it runs; `memory`, `save` and `vs` don't go with it.
+        share: what these windows may take of the time.
 
     Raises:
-        ValueError: the trace can't be written there.
+        ValueError: the trace can't be written there, or options don't go together.
     """
     if not isinstance(title, str):
         raise TypeError("Write @warpbook.profile() with the parentheses.")
     try:
         path = None if save is None else checked_path(save)
+        check_share(share)
     except UsageError as problem:
         raise ValueError(str(problem)) from None
+    if live and (memory or save is not None or vs is not None):
+        raise ValueError("live=True goes with quiet and share only.")
     versus = vs.profile if isinstance(vs, ProfiledBlock) else vs
-    options = Options(quiet=quiet, memory=memory, save=path, versus=versus)
+    options = Options(
+        quiet=quiet,
+        memory=memory,
+        save=path,
+        versus=versus,
+        live=live,
+        share=share,
+    )
     return ProfiledBlock(title, options)
 
 
@@ -68,7 +91,7 @@ class ProfiledBlock:
         """Keep what was asked for."""
         self._title = title
         self._options = options
-        self._runs: Runs | None = None
+        self._runs: Runs | LiveCell | None = None
         self._outcome: Profile | TraceError = NotProfiled("It has not ended yet.")
 
     @property
@@ -92,6 +115,10 @@ class ProfiledBlock:
         """Begin to record."""
         if self._runs is not None:
             raise RuntimeError("This profile() runs already: make another.")
+        self._outcome = NotProfiled("It has not ended yet.")
+        if self._options.live:
+            self._runs = self._delivery().begin_live(self._options, self._name, None)
+            return self
         self._runs = Runs(memory=self._options.memory, save=self._options.save)
         self._runs.again()
         return self
@@ -109,9 +136,16 @@ class ProfiledBlock:
         status: Literal["ok", "error", "interrupted"] = "ok"
         if kind is not None:
             status = "error" if issubclass(kind, Exception) else "interrupted"
-        delivery = Delivery(get_ipython(), ServerLink())
-        ran = Ran(self._title or "profile()", status)
-        self._outcome = delivery.deliver(runs, self._options, ran)
+        ran = Ran(self._name, status)
+        self._outcome = self._delivery().deliver(runs, self._options, ran)
+
+    @property
+    def _name(self) -> str:
+        return self._title or "profile()"
+
+    @staticmethod
+    def _delivery() -> Delivery:
+        return Delivery(get_ipython(), ServerLink())
 
     def __call__(self, function: _Function) -> _Function:
         """Profile each call of a function; `function.profiled` has the newest."""

@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-from html import escape
-
-from warpbook.kernel.late_output import Bundle
+from warpbook.kernel.late_output import Bundle, one_line
 from warpbook.protocol import CellRun, DeviceReceipt, Receipt
 from warpbook_monitors import units
-from warpbook_monitors.plain_text import joined
 
 #: below this share of the time a GPU is at rest: clocks and displays tick on it
 _AT_REST_RATIO = 0.01
-_LONGEST_LINE = 600
-_STYLE = "font-size: 85%; opacity: 0.7"
 
 
 def wall_line(run: CellRun) -> Bundle:
     """Say what the kernel knows by itself, until the receipt comes."""
-    return _bundle(units.duration(run.ended_ms - run.started_ms))
+    return one_line(units.duration(run.ended_ms - run.started_ms))
 
 
 def no_receipt(run: CellRun, why: str) -> Bundle:
     """Say why there will be none; the cells after this one have no line."""
     wall = units.duration(run.ended_ms - run.started_ms)
-    return _bundle(f"{wall} · No receipts for now. {why}")
+    return one_line(f"{wall} · No receipts for now. {why}")
 
 
 def receipt_line(receipt: Receipt) -> Bundle:
@@ -32,12 +27,12 @@ def receipt_line(receipt: Receipt) -> Bundle:
         gpus = "GPU" if len(receipt.devices) == 1 else "GPUs"
         # only the server's line tells what is no machine's
         gpus += " of a REPLAY" if "REPLAY" in receipt.line else ""
-        return _bundle(f"{units.duration(receipt.wall_ms)} · {gpus} at rest")
+        return one_line(f"{units.duration(receipt.wall_ms)} · {gpus} at rest")
     before = receipt.previous
     # where a cell is too short for a reading, its time is all noise
     if before is None or not any(each.span.metrics for each in receipt.devices):
-        return _bundle(receipt.line)
-    return _bundle(f"{receipt.line} · {_figures(before)}")
+        return one_line(receipt.line)
+    return one_line(f"{receipt.line} · {_figures(before)}")
 
 
 def _left_gpus_alone(receipt: Receipt) -> bool:
@@ -67,9 +62,3 @@ def _figures(before: Receipt) -> str:
     if known and len(known) == len(energies):
         said.append(units.energy(sum(known)))
     return f"before: {', '.join(said)}"
-
-
-def _bundle(line: str) -> Bundle:
-    text = joined([line[:_LONGEST_LINE]])
-    html = f'<div class="warpbook-receipt" style="{_STYLE}">{escape(text)}</div>'
-    return {"text/plain": text, "text/html": html}

@@ -21,7 +21,13 @@ class Reports:
         self._kept: OrderedDict[str, tuple[CellReport, bytes]] = OrderedDict()
 
     def add(self, report: CellReport) -> bytes:
-        """Keep a report, in the place of one with the same id; give its bytes."""
+        """Keep a report, in the place of one with the same id; give its bytes.
+
+        What a kernel told before the end and comes after it is told no more.
+        """
+        kept = self._kept.get(report.id)
+        if kept and report.status == "running" and kept[0].status != "running":
+            return kept[1]
         encoded = encode(report)
         self._kept.pop(report.id, None)
         self._kept[report.id] = (report, encoded)

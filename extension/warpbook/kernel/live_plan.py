@@ -1,0 +1,56 @@
+"""When a live profile may open its next window, and how long that may be.
+
+All that profiling takes is added up. The next window waits until this, and what the
+window itself will take, is below the share of the run that it may take.
+"""
+
+from __future__ import annotations
+
+_LONGEST_NS = 1_000_000_000
+#: reading takes some 8 µs an event, on the cell's own thread
+_MOST_EVENTS = 40_000
+#: nobody reads reports that come more often
+_PAUSE_NS = 2_000_000_000
+#: after a window that went wrong
+_LONG_PAUSE_NS = 10_000_000_000
+#: before anything is known: 100 ms hold fewer than 50,000 events of any program
+_FIRST_NS = 100_000_000
+_FIXED_COST_NS = 20_000_000
+_FIRST_COST_RATE = 0.3
+
+
+class Plan:
+    """Bounds what the windows of one cell take; times are in ns of one clock."""
+
+    def __init__(self, share: float, start_ns: int) -> None:
+        """Bound it to this share of the time since the start."""
+        self.share = share
+        #: of the next window
+        self.length_ns = _FIRST_NS
+        self.overhead_ns = 0
+        self._start_ns = start_ns
+        self._cost_rate = _FIRST_COST_RATE
+        self._not_before_ns = start_ns
+
+    def may_open(self, now_ns: int, step_ns: float) -> bool:
+        """Whether a window may open now; a step is no shorter than told."""
+        if now_ns < self._not_before_ns:
+            return False
+        cost_ns = _FIXED_COST_NS + self._cost_rate * max(self.length_ns, step_ns)
+        return self.overhead_ns + cost_ns <= self.share * (now_ns - self._start_ns)
+
+    def took(
+        self, now_ns: int, recorded_ns: int, overhead_ns: int, events: int
+    ) -> None:
+        """Take what a window was like, and plan the next."""
+        self.overhead_ns += overhead_ns
+        self._not_before_ns = now_ns + _PAUSE_NS
+        if recorded_ns > 0:
+            self._cost_rate = overhead_ns / recorded_ns
+            within = round(_MOST_EVENTS * recorded_ns / max(events, 1))
+            self.length_ns = min(within, _LONGEST_NS)
+
+    def failed(self, now_ns: int, overhead_ns: int) -> None:
+        """Take that a window gave nothing."""
+        self.overhead_ns += overhead_ns
+        self._not_before_ns = now_ns + _LONG_PAUSE_NS

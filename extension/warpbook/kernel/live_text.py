@@ -1,0 +1,93 @@
+"""A long cell in words: one line while it runs, and what the report says of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from warpbook.kernel.late_output import Bundle, one_line
+from warpbook_monitors import units
+from warpbook_monitors.trace.live import Live, StepTimes
+
+
+def line(live: Live, trouble: str = "") -> Bundle:
+    """Say in one line how a cell stands."""
+    return one_line(" · ".join(_line(live, trouble)))
+
+
+def words(live: Live) -> tuple[str, ...]:
+    """Say what the windows of a cell add up to."""
+    return tuple(_words(live))
+
+
+def cost(live: Live) -> str:
+    """Say what profiling has taken."""
+    share = live.overhead_ms / live.elapsed_ms if live.elapsed_ms > 0 else 0.0
+    set_up = ""
+    if live.setup_ms is not None:
+        set_up = f", and {units.duration(live.setup_ms)} once to set the profiler up"
+    return (
+        f"profiling took {units.duration(live.overhead_ms)}, {units.share(share)} of "
+        f"the time (aim: below {units.share(live.aim_share)}){set_up}"
+    )
+
+
+def _line(live: Live, trouble: str) -> Iterator[str]:
+    yield f"Live: {_count(live.steps, 'step')}"
+    if live.bare is not None:
+        yield f"{units.duration(live.bare.median_ms)} a step"
+    yield _count(sum(each.merged for each in live.windows), "window")
+    if live.windows:
+        newest = live.windows[-1]
+        if newest.gpu_busy_ms is not None and newest.recorded_ms > 0:
+            yield f"GPU busy {units.share(newest.gpu_busy_ms / newest.recorded_ms)}"
+        if newest.kind is not None:
+            yield newest.kind
+        yield cost(live)
+    yield from live.notes[:1]
+    if trouble:
+        yield f"the dashboard does not get it: {trouble}"
+
+
+def _words(live: Live) -> Iterator[str]:
+    if live.verdict is not None:
+        yield live.verdict.sentence
+    told = f", told by {_teller(live)}" if live.steps else ""
+    recorded = sum(each.steps for each in live.windows)
+    yield (
+        f"{_count(live.steps, 'step')} in {units.duration(live.elapsed_ms)}{told}; "
+        f"{_count(recorded, 'step')} in "
+        f"{_count(sum(each.merged for each in live.windows), 'window')} were recorded."
+    )
+    if live.bare is not None:
+        yield f"Without the profiler a step took {_times(live.bare)}."
+    if live.profiled is not None:
+        yield f"In windows a step took {_times(live.profiled)}."
+    if live.slow_steps:
+        slowest = max(live.slow_steps, key=lambda each: each.duration_ms)
+        yield (
+            "Slow steps, three times as long as most or longer, took "
+            f"{units.duration(live.slow_ms)} more than the others; the slowest is "
+            f"step {slowest.step:,}, {units.duration(slowest.duration_ms)}."
+        )
+    said = cost(live)
+    yield f"{said[0].upper()}{said[1:]}."
+    yield from live.notes
+
+
+def _teller(live: Live) -> str:
+    return "an optimizer" if live.steps_by == "optimizer" else "warpbook.step()"
+
+
+def _times(told: StepTimes) -> str:
+    mean = ""
+    if told.mean_ms is not None:
+        mean = f" ({units.duration(told.mean_ms)} on average with the GPU's work)"
+    return (
+        f"{units.duration(told.median_ms)}{mean}, 95 % of them "
+        f"{units.duration(told.p95_ms)} at most, the slowest "
+        f"{units.duration(told.slowest_ms)}"
+    )
+
+
+def _count(number: int, name: str) -> str:
+    return f"{number:,} {name}{'' if number == 1 else 's'}"

@@ -1,0 +1,137 @@
+"""The windows of a long cell: the list that is told, and the verdict over all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from warpbook.kernel.recording import Recorded
+from warpbook_monitors import units
+from warpbook_monitors.trace.cell_profile import CellProfile
+from warpbook_monitors.trace.figures import CellVerdict, Finding, Kind
+from warpbook_monitors.trace.findings import CLEAR_SHARE, CLOSE_SHARE
+from warpbook_monitors.trace.live import LiveWindow
+
+#: a list beyond this has its older half merged in pairs
+_MOST_WINDOWS = 60
+
+
+@dataclass(frozen=True)
+class Profiled:
+    """What one window gave."""
+
+    figures: CellProfile
+    recorded: Recorded
+
+
+@dataclass
+class _Cause:
+    """One kind over all windows."""
+
+    explains_ns: int
+    #: the window that shows it best
+    finding: Finding
+    at_ms: float
+
+
+class Windows:
+    """Takes the windows one by one; what is told may be read by any thread."""
+
+    def __init__(self) -> None:
+        """Start with none."""
+        self.told: tuple[LiveWindow, ...] = ()
+        self.newest: Profiled | None = None
+        self.verdict: CellVerdict | None = None
+        self._by_verdict: dict[Kind, Profiled] = {}
+        self._causes: dict[Kind, _Cause] = {}
+        self._judged = 0
+        self._judged_ns = 0
+
+    def add(self, window: LiveWindow, profiled: Profiled) -> None:
+        """Take one more."""
+        self.newest = profiled
+        self.told = _bounded((*self.told, window))
+        verdict, metrics = profiled.figures.verdict, profiled.figures.metrics
+        if verdict is None:
+            return
+        self._by_verdict[verdict.kind] = profiled
+        if verdict.kind != "unknown" and metrics is not None:
+            self._judged += 1
+            self._judged_ns += metrics.window_ns - metrics.idle.profiler_ns
+            for finding in profiled.figures.findings:
+                self._weigh(finding, window.start_ms)
+        self.verdict = self._judge(verdict)
+
+    @property
+    def typical(self) -> Profiled | None:
+        """Give the newest window whose verdict is that over all; else the newest."""
+        if self.verdict is None:
+            return self.newest
+        return self._by_verdict.get(self.verdict.kind, self.newest)
+
+    def _weigh(self, finding: Finding, at_ms: float) -> None:
+        cause = self._causes.setdefault(finding.kind, _Cause(0, finding, at_ms))
+        cause.explains_ns += finding.explains_ns
+        if finding.share > cause.finding.share:
+            cause.finding, cause.at_ms = finding, at_ms
+
+    def _judge(self, newest: CellVerdict) -> CellVerdict:
+        """As one window is judged, with the time that each cause took in all."""
+        if not self._judged_ns:
+            return newest
+        shares = sorted(
+            (
+                (cause.explains_ns / self._judged_ns, kind)
+                for kind, cause in self._causes.items()
+            ),
+            reverse=True,
+        )
+        over = f"Over {self._judged} window{'s' if self._judged > 1 else ''}"
+        clear = bool(shares) and shares[0][0] >= CLEAR_SHARE
+        if not clear or (len(shares) > 1 and shares[1][0] > CLOSE_SHARE * shares[0][0]):
+            named = ", ".join(f"{kind} ({share:.0%})" for share, kind in shares[:3])
+            return CellVerdict(
+                "mixed", f"{over} no one cause stands out: {named or 'none was found'}."
+            )
+        share, kind = shares[0]
+        cause = self._causes[kind]
+        return CellVerdict(
+            kind,
+            f"{over} {share:.0%} of the time is {kind}, the most in the one after "
+            f"{units.duration(cause.at_ms)}: {cause.finding.evidence} "
+            f"{cause.finding.change}",
+        )
+
+
+def _bounded(windows: Sequence[LiveWindow]) -> tuple[LiveWindow, ...]:
+    if len(windows) <= _MOST_WINDOWS:
+        return tuple(windows)
+    half = _MOST_WINDOWS // 2
+    pairs = zip(windows[:half:2], windows[1:half:2], strict=True)
+    return (*(_merged(*pair) for pair in pairs), *windows[half:])
+
+
+def _merged(one: LiveWindow, other: LiveWindow) -> LiveWindow:
+    """Add two neighbours up; what is in words is that of the longer."""
+    longer = max(one, other, key=lambda each: each.recorded_ms)
+    known = [
+        each.bare_step_ms for each in (one, other) if each.bare_step_ms is not None
+    ]
+    busy_ms = None
+    if one.gpu_busy_ms is not None and other.gpu_busy_ms is not None:
+        busy_ms = one.gpu_busy_ms + other.gpu_busy_ms
+    return msgspec.structs.replace(
+        longer,
+        start_ms=one.start_ms,
+        end_ms=other.end_ms,
+        steps=one.steps + other.steps,
+        recorded_ms=one.recorded_ms + other.recorded_ms,
+        bare_step_ms=sum(known) / len(known) if known else None,
+        gpu_busy_ms=busy_ms,
+        launches=one.launches + other.launches,
+        matched=one.matched + other.matched,
+        overhead_ms=one.overhead_ms + other.overhead_ms,
+        merged=one.merged + other.merged,
+    )

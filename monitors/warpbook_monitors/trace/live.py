@@ -1,0 +1,87 @@
+"""What is told of a cell that runs for minutes, while it runs and when it has ended.
+
+The cell runs without the profiler but for windows, which begin and end with a step of
+its loop. Times are in milliseconds; those named `start` or `end` count from the
+beginning of the cell. This module needs no NumPy.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+from warpbook_monitors.trace.figures import CellVerdict, Kind
+
+
+class StepTimes(Struct, frozen=True):
+    """How long the steps of a loop took, by the host's clock."""
+
+    steps: int
+    #: to within 1 %
+    median_ms: float
+    p95_ms: float
+    slowest_ms: float
+    #: with the GPU's work waited for: what a step really costs; None while no stretch
+    #: of steps has been waited for
+    mean_ms: float | None
+
+
+class SlowStep(Struct, frozen=True):
+    """A step that took several times as long as most."""
+
+    #: from 1
+    step: int
+    start_ms: float
+    duration_ms: float
+
+
+class LiveWindow(Struct, frozen=True):
+    """Some steps that ran under the profiler."""
+
+    start_ms: float
+    end_ms: float
+    steps: int
+    #: with the GPU's work waited for; less than from start to end where windows were
+    #: merged
+    recorded_ms: float
+    #: mean of a step since the window before, without the profiler; None where there
+    #: was none
+    bare_step_ms: float | None
+    #: None where the profiler saw nothing of a GPU
+    gpu_busy_ms: float | None
+    kind: Kind | None
+    sentence: str
+    launches: int
+    matched: int
+    #: start, stop, reading and adding up; and what the steps took longer
+    overhead_ms: float
+    #: how many were merged into this one, to keep the list short
+    merged: int = 1
+
+
+class Live(Struct, frozen=True):
+    """A long cell so far."""
+
+    elapsed_ms: float
+    steps: int
+    #: who tells the steps; None while nobody does
+    steps_by: Literal["warpbook.step()", "optimizer"] | None
+    #: steps without and with the profiler; the first of all is in neither
+    bare: StepTimes | None
+    profiled: StepTimes | None
+    #: the slowest of those without the profiler, in their order
+    slow_steps: tuple[SlowStep, ...]
+    #: how much longer than most all such steps took, those that are not listed too
+    slow_ms: float
+    #: in their order; the older ones are merged
+    windows: tuple[LiveWindow, ...]
+    #: over all windows; None where no GPU was seen
+    verdict: CellVerdict | None
+    #: what profiling has taken so far, of `elapsed_ms`, and what it shall stay below
+    overhead_ms: float
+    aim_share: float
+    #: once for each kernel: the profiler's libraries were set up; not in `overhead_ms`
+    setup_ms: float | None
+    #: what a person must know, in words
+    notes: tuple[str, ...] = ()
