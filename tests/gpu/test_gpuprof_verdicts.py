@@ -214,7 +214,7 @@ def table() -> Iterator[list[str]]:
     print("\n", HEADER, *rows, sep="\n")
 
 
-@pytest.mark.parametrize("known", KNOWN, ids=lambda known: known.name)
+@pytest.mark.parametrize("known", KNOWN, ids=lambda known: known.kind)
 def test_the_verdict_is_the_known_bottleneck(
     known: Bottleneck, shared_notebook: Callable[[], Notebook], table: list[str]
 ) -> None:

@@ -68,7 +68,7 @@ KNOWN = [
 ]
 
 
-@pytest.mark.parametrize("known", KNOWN, ids=lambda known: known.name)
+@pytest.mark.parametrize("known", KNOWN, ids=lambda known: known.kind)
 def test_the_verdict_is_the_known_bottleneck(
     known: Bottleneck, notebook: Notebook
 ) -> None:
