@@ -36,6 +36,14 @@ def size(size_bytes: float, of_bytes: float | None = None) -> str:
     return f"{_digits(size_bytes / 1024)} TiB"
 
 
+def rate(per_second: float, unit: str) -> str:
+    """Write a rate of what comes in billions: "815 TFLOP/s", "55.5 GB/s"."""
+    for size, prefix in ((1e12, "T"), (1e9, "G"), (1e6, "M")):
+        if per_second >= size:
+            return f"{_digits(per_second / size)} {prefix}{unit}/s"
+    return f"< 1 M{unit}/s"
+
+
 def energy(joules: float) -> str:
     """Write an energy; a small one with a digit more, so that it is not "0 J"."""
     if 0 < joules < 0.05:

@@ -35,11 +35,11 @@ from warpbook.server.outlook import OutlookWatch
 from warpbook.server.post_mortem import PostMortems
 from warpbook.server.receipt_route import ReceiptHandler
 from warpbook.server.receipts import Receipts
+from warpbook.server.report_figures import ReportFigureHandler
 from warpbook.server.reports import Reports
 from warpbook.server.rest import (
     CapabilitiesHandler,
     HoldersHandler,
-    ReportFigureHandler,
     StateHandler,
 )
 from warpbook.server.stream import StreamHandler
@@ -237,7 +237,7 @@ class WarpbookApp(ExtensionApp):
             (f"{api}/history/detail", DetailHandler, past),
             (f"{api}/receipt", ReceiptHandler, {**shared, "receipts": self._receipts}),
             (f"{api}/history/export", ExportHandler, shared),
-            (f"{report}/figure", ReportFigureHandler, shared),
+            (f"{report}/figure", ReportFigureHandler, past),
             (f"{report}/timeline", WindowHandler, timelines),
             (f"{report}/timeline/figure", FigureHandler, timelines),
             (f"{report}/timeline/statistics", StatisticsHandler, timelines),

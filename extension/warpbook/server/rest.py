@@ -139,22 +139,3 @@ class HoldersHandler(Handler):
     async def get(self) -> None:
         """Tell who holds the memory of each GPU now."""
         self.finish_json(encode(await self._holders.read()))
-
-
-class ReportFigureHandler(Handler):
-    """`GET api/v1/reports/<id>/figure`."""
-
-    @web.authenticated
-    @authorized
-    async def get(self, report_id: str) -> None:
-        """Draw the timeline of a cell."""
-        report = self.kept_report(report_id)
-
-        def draw(theme: str) -> str:
-            # bokeh must not be imported on the event loop
-            from warpbook.figures.item import figure_item  # noqa: PLC0415
-            from warpbook.figures.timeline import timeline  # noqa: PLC0415
-
-            return figure_item(timeline(report.profile, report.title), theme)
-
-        await self.finish_figure(draw)

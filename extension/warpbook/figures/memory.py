@@ -1,0 +1,111 @@
+"""Memory over time: what torch's allocator held on each GPU while the code ran."""
+
+from __future__ import annotations
+
+from bokeh.layouts import column
+from bokeh.model import Model
+from bokeh.models import (
+    ColumnDataSource,
+    CustomJSTickFormatter,
+    DataRange1d,
+    HoverTool,
+    Range1d,
+)
+from bokeh.models.annotations import Title
+from bokeh.plotting import figure
+
+from warpbook.figures.item import without_math, words
+from warpbook_monitors import units
+from warpbook_monitors.plain_text import shortened
+from warpbook_monitors.trace.cell_profile import CellProfile
+from warpbook_monitors.trace.memory import MemoryUse
+from warpbook_monitors.trace.picture_words import allocator_words, peak_words
+from warpbook_monitors.trace.pictures import MemoryCurve
+
+_TICKS = "return +(tick / 2 ** 30).toPrecision(3) + ' GiB'"
+_TITLE_WIDTH = 140
+_ALLOCATED, _RESERVED, _PEAK = "#1f77b4", "#888888", "#d62728"
+
+
+def memory_figure(profile: CellProfile) -> Model:
+    """Draw a plot for each GPU over one time axis; names may be hostile."""
+    if not profile.memory_curves:
+        return words(
+            "No memory over time: nothing was allocated on a GPU while it was "
+            "recorded, which %%gpuprof --memory does."
+        )
+    shared = Range1d(start=0, end=max(profile.wall_ms, 1e-6))
+    uses = {use.device: use for use in profile.memory}
+    return column(
+        *(
+            _plot(curve, uses.get(curve.device), shared)
+            for curve in profile.memory_curves
+        ),
+        sizing_mode="stretch_width",
+    )
+
+
+def _plot(curve: MemoryCurve, use: MemoryUse | None, shared: Range1d) -> figure:
+    plot = figure(
+        height=220,
+        sizing_mode="stretch_width",
+        x_range=shared,
+        y_range=DataRange1d(start=0),
+        x_axis_label="ms since the start of the cell",
+        tools="xpan,xwheel_zoom,xbox_zoom,reset,save",
+        active_scroll="xwheel_zoom",
+        output_backend="canvas",
+    )
+    plot.toolbar.logo = None
+    plot.yaxis.formatter = CustomJSTickFormatter(code=_TICKS)
+    for text, style in (
+        (shortened(peak_words(curve), _TITLE_WIDTH), "bold"),
+        (allocator_words(curve, use), "normal"),
+    ):
+        said = Title(text=without_math(text), text_font_style=style)
+        said.text_font_size = "11px"
+        # what is added last stands on top
+        plot.add_layout(said, "above")
+    plot.above.reverse()
+    source = ColumnDataSource(
+        {
+            "time_ms": list(curve.times_ms),
+            "allocated": list(curve.allocated_bytes),
+            "reserved": list(curve.reserved_bytes),
+            "allocated_text": [units.size(each) for each in curve.allocated_bytes],
+            "reserved_text": [units.size(each) for each in curve.reserved_bytes],
+        }
+    )
+    # a value holds until the next
+    for name, colour in (("reserved", _RESERVED), ("allocated", _ALLOCATED)):
+        line = plot.step(
+            "time_ms",
+            name,
+            mode="after",
+            source=source,
+            color=colour,
+            legend_label=f"{name} by PyTorch",
+        )
+    plot.add_tools(
+        HoverTool(
+            renderers=[line],
+            mode="vline",
+            tooltips=[
+                ("at", "@time_ms{0,0.000} ms"),
+                ("allocated", "@allocated_text"),
+                ("reserved", "@reserved_text"),
+            ],
+        )
+    )
+    plot.scatter(
+        [curve.peak_ms],
+        [curve.peak_allocated_bytes],
+        marker="inverted_triangle",
+        size=10,
+        color=_PEAK,
+        legend_label="peak",
+    )
+    plot.add_layout(plot.legend[0], "below")
+    plot.legend.ncols = 3
+    plot.legend.label_text_font_size = "10px"
+    return plot
