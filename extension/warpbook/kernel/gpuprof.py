@@ -242,7 +242,12 @@ class CellProfiler:
             live = self._delivery.begin_live(options, title, cell_id)
             return Session(options, title, cell_id, key, live, is_unprepared=False)
         runs = Runs(
-            options.warm_ups, options.repeats, options.memory, source, options.save
+            options.warm_ups,
+            options.repeats,
+            options.memory,
+            source,
+            options.save,
+            options.shapes,
         )
         # else it starts later: to prepare the source is no part of what it takes
         if runs.count == 1 and not options.lines:

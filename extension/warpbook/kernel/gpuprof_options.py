@@ -32,6 +32,7 @@ class Options:
     warm_ups: int = 0
     memory: bool = False
     lines: bool = False
+    shapes: bool = True
     #: an absolute path
     save: str | None = None
     #: what to compare with
@@ -81,6 +82,12 @@ def arguments(function: Callable[..., Any]) -> Callable[..., Any]:
                 action="store_true",
                 help="Tell what each line of the cell took; a fraction of a "
                 "microsecond for each statement that runs.",
+            ),
+            argument(
+                "--no-shapes",
+                action="store_true",
+                help="Don't note what each operator is called with, which takes less "
+                "than a microsecond each: no FLOPs and no roofline then.",
             ),
             argument(
                 "--save",
@@ -149,6 +156,7 @@ def checked(asked: argparse.Namespace, variables: Mapping[str, Any]) -> Options:
         warm_ups=asked.warm_ups,
         memory=asked.memory,
         lines=asked.lines,
+        shapes=not asked.no_shapes,
         save=None if asked.save is None else checked_path(asked.save),
         versus=None if asked.vs is None else _profile_named(asked.vs, variables),
         live=asked.live,

@@ -40,6 +40,7 @@ def profile(
     *,
     quiet: bool = False,
     memory: bool = False,
+    shapes: bool = True,
     save: str | None = None,
     vs: Profile | ProfiledBlock | None = None,
     live: bool = False,
@@ -51,6 +52,7 @@ def profile(
         title: what the report is called; for a function its name.
         quiet: show no report.
         memory: record each allocation of torch.
+        shapes: note what each operator is called with, for FLOPs and the roofline.
         save: the .json file for the Chrome trace.
         vs: a profile to compare with.
         live: for code that runs for minutes: profile windows of some steps, and show
@@ -73,6 +75,7 @@ def profile(
     options = Options(
         quiet=quiet,
         memory=memory,
+        shapes=shapes,
         save=path,
         versus=versus,
         live=live,
@@ -119,7 +122,8 @@ class ProfiledBlock:
         if self._options.live:
             self._runs = self._delivery().begin_live(self._options, self._name, None)
             return self
-        self._runs = Runs(memory=self._options.memory, save=self._options.save)
+        asked = self._options
+        self._runs = Runs(memory=asked.memory, save=asked.save, shapes=asked.shapes)
         self._runs.again()
         return self
 

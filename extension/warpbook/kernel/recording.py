@@ -38,13 +38,17 @@ class LineNotes:
 class Recording:
     """The profiler at work; what it recorded is kept until nobody wants it."""
 
-    def __init__(self, memory: bool) -> None:
+    def __init__(self, memory: bool, shapes: bool = True) -> None:
         """Prepare.
+
+        Args:
+            memory: record each allocation.
+            shapes: record what each operator is called with.
 
         Raises:
             CaptureFailed: there is no torch.
         """
-        self._capture: Any = _with_torch("kineto").Capture(memory)
+        self._capture: Any = _with_torch("kineto").Capture(memory, shapes)
         self.notes = LineNotes()
 
     def start(self) -> None:

@@ -49,6 +49,7 @@ class Runs:
         memory: bool = False,
         source: Sequence[str] = (),
         save: str | None = None,
+        shapes: bool = True,
     ) -> None:
         """Plan the runs; one without a bare run beside it unless more are asked for.
 
@@ -58,7 +59,9 @@ class Runs:
             memory: record each allocation.
             source: the lines of the code, to be shown beside what each took.
             save: the file for the Chrome trace of the run that is reported.
+            shapes: record what each operator is called with.
         """
+        self._shapes = shapes
         self._memory = memory
         self._source = source
         self._save = save
@@ -92,7 +95,7 @@ class Runs:
             self._end()
             kind = self._plan[self._begun]
             if kind == "profiled":
-                recording = Recording(self._memory)
+                recording = Recording(self._memory, self._shapes)
                 recording.start()
                 self._recording = recording
             elif kind == "bare":
