@@ -89,8 +89,8 @@ export function duration(ms: number | null | undefined): string {
   if (ms === null || ms === undefined || !Number.isFinite(ms)) {
     return NONE;
   }
-  if (ms < 1) {
-    return `${(ms * 1000).toFixed(0)}\u00a0µs`;
+  if (ms !== 0 && Math.abs(ms) < 1) {
+    return `${threeFigures(ms * 1000)}\u00a0µs`;
   }
   if (ms < 999.5) {
     return `${threeFigures(ms)}\u00a0ms`;
@@ -101,6 +101,24 @@ export function duration(ms: number | null | undefined): string {
   const seconds = Math.round(ms / 1000);
   const rest = String(seconds % 60).padStart(2, '0');
   return `${Math.floor(seconds / 60)}\u00a0min\u00a0${rest}\u00a0s`;
+}
+
+/** Give a share; a little is not nothing. */
+export function share(ratio: number | null | undefined): string {
+  if (ratio === null || ratio === undefined || !Number.isFinite(ratio)) {
+    return NONE;
+  }
+  const percent = ratio * 100;
+  if (percent > 0 && percent < 0.1) {
+    return '<\u00a00.1\u00a0%';
+  }
+  const digits = percent > 0 && percent < 9.95 ? 1 : 0;
+  return `${percent.toFixed(digits)}\u00a0%`;
+}
+
+/** Give a number of things. */
+export function count(value: number): string {
+  return value.toLocaleString('en');
 }
 
 /** Give the time of day, 24 hours, in the browser's zone. */

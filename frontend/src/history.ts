@@ -1,8 +1,8 @@
 /** What the server's history answers: one method for each of its requests. */
 
 import type { Connection } from './connection';
-import { isDetail, isReceipt, isSpanStatistics } from './decode';
-import type { Detail, Receipt, SpanStatistics } from './protocol';
+import { isComparison, isDetail, isReceipt, isSpanStatistics } from './decode';
+import type { Comparison, Detail, Receipt, SpanStatistics } from './protocol';
 import type { Span } from './chart/viewport';
 
 export type ExportFormat = 'csv' | 'jsonl' | 'chrome';
@@ -45,6 +45,12 @@ export class History {
       ...(run.cellId === null ? {} : { cell_id: run.cellId }),
       title: run.title
     });
+  }
+
+  /** What differs between two cell reports, by their ids; the earlier is first. */
+  difference(report: string, other: string): Promise<Comparison> {
+    const route = `reports/${encodeURIComponent(report)}/difference`;
+    return this.read(route, isComparison, { with: other });
   }
 
   /** The history as a file, of a span or (null) all of it. */

@@ -2,3 +2,4 @@ import 'uplot/dist/uPlot.min.css';
 import './chart.css';
 import './dashboard.css';
 import './panel.css';
+import './report.css';

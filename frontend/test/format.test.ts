@@ -32,7 +32,7 @@ test('nothing known is a dash, not a zero', () => {
 });
 
 test('durations change their unit with their size', () => {
-  assert.equal(seen(duration(0.0123)), '12 µs');
+  assert.equal(seen(duration(0.0123)), '12.3 µs');
   assert.equal(seen(duration(3.2)), '3.20 ms');
   assert.equal(seen(duration(3200)), '3.20 s');
   assert.equal(seen(duration(64_000)), '1 min 04 s');

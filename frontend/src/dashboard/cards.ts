@@ -4,13 +4,13 @@ import type { Span, Viewport } from '../chart/viewport';
 import { h } from '../dom';
 import { clip, clock } from '../format';
 import type { History, RunOfCell } from '../history';
-import type { Device, Receipt } from '../protocol';
+import type { CellReport, Device, Receipt } from '../protocol';
 import type { Stream } from '../shared';
 import { deviceLabel } from '../words';
 import type { CellActions } from './cells';
 import type { Drawer } from './drawer';
 import { receiptContent } from './receipt';
-import { reportContent } from './reports';
+import { reportContent } from './report';
 import { saveButtons } from './save';
 import { spanContent, spanTitle } from './span';
 
@@ -52,10 +52,20 @@ export class Cards implements CellActions {
     });
     this.drawer.show({
       title: `${deviceLabel(device, this.stream.store.devices)}, ${clock(fromMs)} to ${clock(toMs)}`,
-      above: [],
-      below: [],
-      figure: `api/v1/history/figure?${query.toString()}`
+      parts: [
+        { path: `api/v1/history/figure?${query.toString()}`, folded: null }
+      ]
     });
+  }
+
+  report(report: CellReport): void {
+    const { reports } = this.stream.statements;
+    this.drawer.show(
+      reportContent(report, {
+        others: [...reports.values()].filter(({ id }) => id !== report.id),
+        compare: other => this.history.difference(report.id, other.id)
+      })
+    );
   }
 
   receipt(receipt: Receipt): void {
@@ -84,7 +94,7 @@ export class Cards implements CellActions {
           toMs: cell.ended_ms + margin
         }),
       report: report ?? null,
-      openReport: each => this.drawer.show(reportContent(each))
+      openReport: each => this.report(each)
     });
   }
 }

@@ -1,16 +1,13 @@
-/** The lower part of the dashboard: one card, with a Bokeh figure where it has one. */
+/** The lower part of the dashboard: one card, with Bokeh figures where it has some. */
 
-import type { BokehLoader, Figure } from '../bokeh';
+import type { BokehLoader } from '../bokeh';
 import { h } from '../dom';
-import { isDark } from '../theme';
+import type { Drawing } from './picture';
+import { Picture } from './picture';
 
 export interface Content {
   readonly title: string;
-  /** What stands above the figure, and below it. */
-  readonly above: readonly Node[];
-  readonly below: readonly Node[];
-  /** Path of the figure below `<base_url>/warpbook/`; null is none. */
-  readonly figure: string | null;
+  readonly parts: readonly (Node | Drawing)[];
 }
 
 export class Drawer {
@@ -64,21 +61,13 @@ export class Drawer {
       { class: 'wb-button', click: () => this.leave() },
       'Close'
     );
-    const place = h('div', { class: 'wb-figure' });
+    this.clear();
     this.node.replaceChildren(
       h('header', {}, h('h3', {}, content.title), close),
-      ...content.above,
-      place,
-      ...content.below
+      ...content.parts.map(part => this.nodeOf(part))
     );
     this.node.hidden = false;
     this.node.scrollTop = 0;
-    this.figure?.clear();
-    this.figure = null;
-    place.hidden = content.figure === null;
-    if (content.figure !== null) {
-      void this.draw(content.figure, place);
-    }
   }
 
   /** Close it as a person does. */
@@ -89,42 +78,35 @@ export class Drawer {
 
   close(): void {
     this.content = null;
-    this.figure?.clear();
-    this.figure = null;
+    this.clear();
     this.node.replaceChildren();
     this.node.hidden = true;
   }
 
-  /** Fetch the figure again, in the colours of the theme that holds now. */
+  /** Draw the figures again, in the colours of the theme that holds now. */
   restyle(): void {
-    if (this.content?.figure) {
-      this.show(this.content);
-    }
+    this.pictures.forEach(picture => picture.restyle());
   }
 
-  private async draw(asked: string, place: HTMLElement): Promise<void> {
-    const words = h('p', { role: 'status' }, 'Drawing…');
-    place.append(words);
-    const joint = asked.includes('?') ? '&' : '?';
-    const path = `${asked}${joint}theme=${isDark() ? 'dark' : 'light'}`;
-    try {
-      const figure = await this.bokeh.show(path, place);
-      words.remove();
-      if (place.isConnected) {
-        this.figure = figure;
-      } else {
-        figure.clear();
-      }
-    } catch (error) {
-      words.textContent = `The figure can't be drawn. ${(error as Error).message}`;
+  private nodeOf(part: Node | Drawing): Node {
+    if (part instanceof Node) {
+      return part;
     }
+    const picture = new Picture(this.bokeh, part);
+    this.pictures.push(picture);
+    return picture.node;
+  }
+
+  private clear(): void {
+    this.pictures.forEach(picture => picture.clear());
+    this.pictures = [];
   }
 
   private content: Content | null = null;
-  private figure: Figure | null = null;
+  private pictures: Picture[] = [];
 }
 
 /** A card without a figure. */
-export function card(title: string, ...above: Node[]): Content {
-  return { title, above, below: [], figure: null };
+export function card(title: string, ...parts: Node[]): Content {
+  return { title, parts };
 }

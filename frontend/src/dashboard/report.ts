@@ -1,0 +1,51 @@
+/** One cell's report in the drawer: the verdict first, then what it rests upon. */
+
+import { notebookName } from '../bands';
+import { h } from '../dom';
+import { clip, clock } from '../format';
+import type { CellReport } from '../protocol';
+import type { Content } from './drawer';
+import type { ReportActions } from './report_difference';
+import { differencePart } from './report_difference';
+import { figureGroups, headline } from './report_figures';
+import { findingNodes } from './report_findings';
+import { lineTable, profileTables } from './report_tables';
+
+/** The card of a report. */
+export function reportContent(
+  report: CellReport,
+  actions: ReportActions
+): Content {
+  const { profile } = report;
+  const status = report.status === 'ok' ? '' : ` · ${report.status}`;
+  const parts = [
+    h(
+      'p',
+      { class: 'wb-note' },
+      `${clip(profile.gpu_name ?? 'No GPU in this profile', 80)} · ` +
+        `${clock(report.started_ms)}${status}`
+    ),
+    ...findingNodes(profile),
+    ...report.notes.map(words => h('p', {}, clip(words, 1000))),
+    headline(profile),
+    lineTable(profile),
+    {
+      path: `api/v1/reports/${encodeURIComponent(report.id)}/figure`,
+      folded: null
+    },
+    figureGroups(profile),
+    profileTables(profile),
+    differencePart(report, actions)
+  ];
+  return {
+    title: `${whose(report)}: ${clip(report.title, 80)}`,
+    parts: parts.filter(part => part !== null)
+  };
+}
+
+/** Name the cell of a report: "train.ipynb [7]". */
+export function whose(report: CellReport): string {
+  const { notebook, execution_count: count } = report;
+  const name = notebook === null ? 'a kernel' : notebookName(notebook);
+  return count === null ? name : `${name} [${count}]`;
+}

@@ -1,0 +1,102 @@
+/** What held a cell back: the verdict, every cause, and how far to believe them. */
+
+import { h } from '../dom';
+import { clip, count, duration, share } from '../format';
+import type { CellProfile, Finding } from '../protocol';
+import { bar } from './sortable';
+
+/** More would push the figures out of sight. */
+const MOST_WARNINGS = 20;
+const MOST_WORDS = 800;
+
+/** The verdict, the warnings, and the causes that were found. */
+export function findingNodes(profile: CellProfile): Node[] {
+  const { verdict, findings, completeness } = profile;
+  return [
+    ...(verdict === null
+      ? []
+      : [
+          h(
+            'p',
+            { class: 'wb-cell-verdict' },
+            pill(verdict.kind),
+            ' ',
+            h('strong', {}, clip(verdict.sentence, MOST_WORDS))
+          )
+        ]),
+    ...completeness.warnings
+      .slice(0, MOST_WARNINGS)
+      .map(words => h('p', { class: 'wb-warning' }, clip(words, 400))),
+    ...(profile.gpu_name === null
+      ? []
+      : [h('p', { class: 'wb-note' }, completenessWords(profile))]),
+    ...(findings.length === 0 ? [] : [findingList(findings)])
+  ];
+}
+
+/** Say how much of what the cell launched is in the figures. */
+export function completenessWords({
+  completeness: { launches, matched },
+  profiler_ms: profilerMs,
+  metrics
+}: CellProfile): string {
+  const lost = launches - matched;
+  const seen =
+    launches === 0
+      ? 'No launches.'
+      : lost === 0
+        ? `All ${count(launches)} launches were seen on the GPU.`
+        : `${count(matched)} of ${count(launches)} launches were seen on the GPU; ` +
+          `${count(lost)} are lost.`;
+  const within =
+    metrics === null
+      ? ''
+      : ` and ${duration(metrics.idle.profiler_ns / 1e6)} within it, which is ` +
+        'taken off the window';
+  return `${seen} The profiler took ${duration(profilerMs)} beside the cell${within}.`;
+}
+
+function findingList(findings: readonly Finding[]): HTMLElement {
+  return h(
+    'ol',
+    { class: 'wb-findings', 'aria-label': 'What explains the time' },
+    ...findings.map(each =>
+      h(
+        'li',
+        {},
+        h(
+          'div',
+          { class: 'wb-finding-share' },
+          h('span', {}, share(each.share)),
+          bar(each.share)
+        ),
+        h(
+          'div',
+          {},
+          pill(each.kind),
+          ' ',
+          clip(each.evidence, MOST_WORDS),
+          ' ',
+          h('em', {}, advice(each))
+        )
+      )
+    )
+  );
+}
+
+/** The one change to try, what it could gain, and who teaches it. */
+export function advice({ change, bound_ns: boundNs, lab }: Finding): string {
+  return [
+    clip(change, MOST_WORDS),
+    boundNs === null
+      ? ''
+      : `At best the window takes ${duration(boundNs / 1e6)}.`,
+    lab === null ? '' : `Lab: ${clip(lab, 80)}.`
+  ]
+    .filter(words => words !== '')
+    .join(' ');
+}
+
+function pill(kind: string): HTMLElement {
+  return h('span', { class: 'wb-pill', 'data-kind': kind }, clip(kind, 40));
+}

@@ -1,0 +1,211 @@
+/** The tables of a cell's profile. */
+
+import { h } from '../dom';
+import { clip, NONE } from '../format';
+import type { CellProfile, LineRow, Metrics } from '../protocol';
+import type { Cell, Sortable } from './sortable';
+import {
+  name,
+  number,
+  ratio,
+  size,
+  sortableTable,
+  time,
+  timeNs,
+  words
+} from './sortable';
+
+/** What each line of the cell took, beside its code; null if nobody asked. */
+export function lineTable({ lines }: CellProfile): HTMLElement | null {
+  if (lines.length === 0) {
+    return null;
+  }
+  const times = (row: LineRow) => [
+    row.host_ms,
+    row.kernel_ms,
+    row.copy_ms,
+    row.wait_ms,
+    row.idle_ms
+  ];
+  const longest = Math.max(...lines.flatMap(times).map(ms => ms ?? 0));
+  const barred = (ms: number | null): Cell => ({
+    ...time(ms),
+    bar: longest > 0 ? (ms ?? 0) / longest : 0
+  });
+  return sortableTable({
+    caption: 'Lines of the cell',
+    heads: ['Line', 'Times', 'Host', 'Kernels', 'Copies', 'Waits', 'GPU idle'],
+    rows: lines.map(row => [
+      {
+        text: `${String(row.line).padStart(3)}  ${clip(row.code, 200)}`,
+        value: row.line,
+        whole: clip(row.code, 2000)
+      },
+      number(row.times),
+      ...times(row).map(barred)
+    ]),
+    isCode: true
+  });
+}
+
+/** All other tables that have rows. */
+export function profileTables(profile: CellProfile): HTMLElement {
+  const { metrics } = profile;
+  const tables = [
+    kernels(profile),
+    ...(metrics === null
+      ? []
+      : [kernelWork(metrics), syncPoints(metrics), idlePlaces(metrics)]),
+    copies(profile),
+    paths(profile),
+    operators(profile),
+    memory(profile),
+    ...(metrics === null ? [] : [streams(metrics)])
+  ];
+  return h(
+    'div',
+    { class: 'wb-tables' },
+    ...tables.filter(({ rows }) => rows.length > 0).map(sortableTable)
+  );
+}
+
+function kernels(profile: CellProfile): Sortable {
+  return {
+    caption: 'Kernels by time',
+    heads: ['Kernel', 'Calls', 'Time', 'Share'],
+    rows: profile.kernels.map(row => [
+      name(row.name),
+      number(row.calls),
+      time(row.time_ms),
+      ratio(row.share_ratio)
+    ])
+  };
+}
+
+function kernelWork({ kernel_work: rows }: Metrics): Sortable {
+  return {
+    caption: 'Kernels by what limits them, and how near they come to it',
+    heads: ['Limit', 'Kernels', 'Time', 'Of datasheet', 'Of measured'],
+    rows: rows.map(row => [
+      name(row.bound),
+      number(row.kernels),
+      timeNs(row.time_ns),
+      ratio(row.of_ceiling),
+      ratio(row.of_measured)
+    ])
+  };
+}
+
+function syncPoints({ sync_points: rows }: Metrics): Sortable {
+  return {
+    caption: 'Waits for the GPU',
+    heads: ['Where', 'Line', 'Calls', 'Time', 'GPU ran dry'],
+    rows: rows.map(row => [
+      name(row.operator === null ? row.name : `${row.operator} (${row.name})`),
+      number(row.line),
+      number(row.calls),
+      timeNs(row.time_ns),
+      timeNs(row.stall_ns)
+    ])
+  };
+}
+
+function idlePlaces({ idle_places: rows }: Metrics): Sortable {
+  return {
+    caption: 'Where the host was while the GPU waited for it',
+    heads: ['Where', 'Line', 'And', 'GPU idle'],
+    rows: rows.map(row => [
+      name(row.operator ?? 'Python or other code'),
+      number(row.line),
+      words(row.cause === 'launching' ? 'launched' : 'other work'),
+      timeNs(row.time_ns)
+    ])
+  };
+}
+
+function copies(profile: CellProfile): Sortable {
+  return {
+    caption: 'Copies and memsets',
+    heads: ['Kind', 'Calls', 'Size', 'Time', 'Rate'],
+    rows: profile.copies.map(row => [
+      name(row.kind),
+      number(row.calls),
+      size(row.size_bytes),
+      time(row.time_ms),
+      rate(row.size_bytes, row.time_ms)
+    ])
+  };
+}
+
+function paths(profile: CellProfile): Sortable {
+  return {
+    caption: 'GPU work by the operators that launched it',
+    heads: ['Operators', 'Pieces', 'Time'],
+    rows: profile.paths.map(row => [
+      name(row.path),
+      number(row.calls),
+      time(row.time_ms)
+    ])
+  };
+}
+
+function operators(profile: CellProfile): Sortable {
+  return {
+    caption: 'Operators by time on the host',
+    heads: ['Operator', 'Calls', 'Self'],
+    rows: profile.operators.map(row => [
+      name(row.name),
+      number(row.calls),
+      time(row.self_ms)
+    ])
+  };
+}
+
+function memory(profile: CellProfile): Sortable {
+  return {
+    caption: 'Memory of torch',
+    heads: [
+      'GPU',
+      'Peak',
+      'Reserved',
+      'Change',
+      'Fragmented',
+      'Retries',
+      'cudaMalloc'
+    ],
+    rows: profile.memory.map(row => [
+      name(`GPU ${row.device}`),
+      size(row.peak_allocated_bytes),
+      size(row.peak_reserved_bytes),
+      size(row.allocated_change_bytes),
+      ratio(row.fragmentation_share),
+      number(row.retries),
+      number(row.driver_allocations)
+    ])
+  };
+}
+
+function streams({ streams: rows }: Metrics): Sortable {
+  return {
+    caption: 'Idle time of each stream, as HTA splits it',
+    heads: ['Stream', 'Host wait', 'Kernel wait', 'Other'],
+    rows: rows.map(row => [
+      name(`GPU ${row.device}, stream ${row.stream}`),
+      timeNs(row.host_wait_ns),
+      timeNs(row.kernel_wait_ns),
+      timeNs(row.other_ns)
+    ])
+  };
+}
+
+function rate(bytes: number | null, ms: number): Cell {
+  if (bytes === null || !(ms > 0)) {
+    return { text: NONE, value: null };
+  }
+  const value = bytes / ms / 1e6;
+  return {
+    text:
+      value >= 0.1 ? `${value.toFixed(1)}\u00a0GB/s` : '<\u00a00.1\u00a0GB/s',
+    value
+  };
+}

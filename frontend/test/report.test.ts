@@ -1,0 +1,50 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { advice, completenessWords } from '../src/dashboard/report_findings';
+import { count, duration, share } from '../src/format';
+import type { CellProfile } from '../src/protocol';
+
+/** No-break spaces as people see them. */
+const seen = (value: string) => value.replaceAll('\u00a0', ' ');
+
+test('a little is not nothing', () => {
+  const words = [0, 1e-6, 0.003, 0.5, 1.39, null].map(each =>
+    seen(share(each))
+  );
+  assert.deepEqual(words, ['0 %', '< 0.1 %', '0.3 %', '50 %', '139 %', '–']);
+  assert.equal(seen(duration(0.00093)), '0.93 µs');
+  assert.equal(seen(duration(0)), '0.00 ms');
+  assert.equal(count(1234567), '1,234,567');
+});
+
+test('a finding says what to try, what it gives and who teaches it', () => {
+  const finding = {
+    kind: 'launch-bound',
+    explains_ns: 1,
+    share: 0.9,
+    evidence: '',
+    change: 'Launch less.',
+    bound_ns: 1_500_000,
+    lab: 'cuda-graphs'
+  } as const;
+  assert.equal(
+    seen(advice(finding)),
+    'Launch less. At best the window takes 1.50 ms. Lab: cuda-graphs.'
+  );
+  const unknown = { ...finding, bound_ns: null, lab: null };
+  assert.equal(advice(unknown), 'Launch less.');
+});
+
+test('what is missing from a profile is told in numbers', () => {
+  const told = (launches: number, matched: number) =>
+    seen(
+      completenessWords({
+        completeness: { launches, matched },
+        profiler_ms: 30,
+        metrics: null
+      } as unknown as CellProfile)
+    );
+  assert.match(told(0, 0), /^No launches\. The profiler took 30\.0 ms beside/);
+  assert.match(told(1000, 1000), /^All 1,000 launches were seen on the GPU\./);
+  assert.match(told(100, 90), /^90 of 100 launches .*; 10 are lost\./);
+});

@@ -1,0 +1,159 @@
+"""A cell's report in the drawer: verdict, causes, lines, tables, comparisons."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from playwright.sync_api import Locator, expect
+
+from tests.e2e.lab import Lab, LabPage
+from tests.programs import ROOT
+
+ATTACK = "<img src=x onerror=window.attacked=1>"
+#: what a kernel with an H200 would hand in, from traces of one
+HAND_IN = f"""\
+import msgspec, time
+from warpbook.kernel.server_link import ServerLink
+from warpbook.protocol import PROTOCOL_VERSION, CellReport
+from warpbook_monitors.trace.analysis import analyse
+from warpbook_monitors.trace.cell_profile import LineRow
+from warpbook_monitors.trace.chrome import read_chrome_trace
+from warpbook_monitors.trace.compare import compare
+traces = {str(ROOT / "tests" / "data" / "traces")!r}
+
+def profile(name, **changes):
+    figures = analyse(*read_chrome_trace(f"{{traces}}/{{name}}.json.gz"))
+    return msgspec.structs.replace(figures, **changes)
+
+def hand_in(name, title, seconds_ago, profile, previous=None):
+    ended = time.time() * 1000 - seconds_ago * 1000
+    found = None if previous is None else compare(previous, profile)
+    ServerLink().post(CellReport(
+        id=name, protocol=PROTOCOL_VERSION, kernel_id="k", notebook="train.ipynb",
+        cell_id="c", execution_count=7, title=title, started_ms=ended - 20,
+        ended_ms=ended, status="ok", profile=profile, difference=found,
+        notes=() if found is None else ("Against its run before: " + found.sentence,)))
+"""
+TRAIN = f"""\
+lines = (
+    LineRow(1, "for x, y in loader:  # {ATTACK}", 3, 0.9, 0, 0.0, 0.0, 0.0, 0.6),
+    LineRow(2, "    loss = model(x)", 2, 5.5, 20, 8.25, 0.0, 0.0, 0.25),
+    LineRow(3, "    loss.backward()", 2, 2.5, 39, 6.25, 0.07, 1.5, None))
+hand_in("train", "train({ATTACK})", 9, profile("train_fp32", lines=lines))
+eager = profile("tiny_kernels")
+hand_in("eager", "eager()", 6, eager)
+hand_in("graph", "graph()", 3, profile("graph_replay"), previous=eager)
+"""
+
+
+def show(page: LabPage, title: str) -> None:
+    page.dashboard.locator(".wb-reports .wb-link", has_text=title).first.click()
+    page.wait_for_figure(page.drawer)
+
+
+def table(page: LabPage, caption: str) -> Locator:
+    caption_node = page.page.locator("caption", has_text=caption)
+    return page.drawer.locator("table", has=caption_node)
+
+
+def test_a_report_says_what_held_the_cell_back(
+    page: LabPage, lab: Lab, lab_url: str, screenshots: Path
+) -> None:
+    page.open(lab_url, lab.write_notebook("reports.ipynb", [HAND_IN, TRAIN]))
+    page.run(0)
+    page.run(1)
+    listed = page.dashboard.get_by_role("region", name="Cell reports", exact=True)
+    expect(listed.locator("tr", has_text="train(")).to_contain_text("compute-bound")
+    show(page, "train(")
+
+    verdict = page.drawer.locator(".wb-cell-verdict")
+    expect(verdict.locator(".wb-pill")).to_have_text("compute-bound")
+    expect(verdict).to_contain_text("FP32 cores took 71% of the window")
+    expect(page.drawer).to_contain_text("All 71 launches were seen on the GPU.")
+    causes = page.drawer.get_by_role("list", name="What explains the time")
+    expect(causes.get_by_role("listitem")).to_have_count(5)
+    first = causes.get_by_role("listitem").first
+    expect(first).to_contain_text("71\u00a0%")
+    expect(first).to_contain_text("Use the tensor cores")
+    expect(first).to_contain_text("At best the window takes 12.9\u00a0ms.")
+    expect(first).to_contain_text("Lab: dtypes-and-amp.")
+
+    time = page.drawer.get_by_role("region", name="Time of the GPU")
+    expect(time).to_contain_text("– the host was in operators")
+    kernels = page.drawer.get_by_role("region", name="Kernels")
+    expect(kernels).to_contain_text("48.4\u00a0TFLOP/s")
+
+    lines = table(page, "Lines of the cell")
+    expect(lines.locator("tbody tr")).to_have_count(3)
+    expect(lines.locator("tbody tr").first).to_contain_text(ATTACK)
+    expect(lines.locator("tbody tr").last.locator("td").last).to_have_text("–")
+    assert lines.locator(".wb-length").count() == 9
+    lines.get_by_role("button", name="Kernels").focus()
+    page.page.keyboard.press("Enter")
+    expect(lines.locator("[aria-sort=descending]")).to_have_text("Kernels")
+    expect(lines.locator("tbody tr").first).to_contain_text("loss = model(x)")
+    page.page.keyboard.press("Enter")
+    expect(lines.locator("tbody tr").first).to_contain_text("for x, y in loader")
+    lines.get_by_role("button", name="GPU idle").click()
+    expect(lines.locator("tbody tr").last).to_contain_text("loss.backward()")
+
+    by_time = table(page, "Kernels by time")
+    expect(by_time.locator("tbody tr")).to_have_count(10)
+    by_time.get_by_role("button", name="all 27").click()
+    expect(by_time.locator("tbody tr")).to_have_count(27)
+    for each in (
+        *("Kernels by what limits them", "Where the host was", "Copies and memsets"),
+        *("GPU work by the operators", "Operators by time", "Idle time of each"),
+    ):
+        expect(table(page, each)).to_be_visible()
+    page.page.screenshot(path=screenshots / "report.png")
+    assert page.page.evaluate("() => window.attacked") is None
+
+
+def test_runs_are_compared_with_the_one_before_and_with_any_other(
+    page: LabPage, lab: Lab, lab_url: str, screenshots: Path
+) -> None:
+    page.open(lab_url, lab.write_notebook("compare.ipynb", [HAND_IN, TRAIN]))
+    page.run(0)
+    page.run(1)
+    show(page, "graph()")
+    expect(page.drawer).to_contain_text("Against its run before: 78 % less time")
+    comparison = page.drawer.get_by_role("region", name="Comparison")
+    expect(comparison).to_contain_text("Too few runs to tell a change from chance")
+    whole = table(page, "Whole")
+    launched = whole.locator("tr", has_text="GPU idle: the host launched")
+    expect(launched).to_contain_text("−8.")
+    expect(table(page, "GPU work by operators").last).to_contain_text("800 → 0")
+
+    comparison.get_by_label("Compare with").select_option("train")
+    expect(comparison).to_contain_text("less time: 2.06 ms instead of 15.6 ms")
+    comparison.scroll_into_view_if_needed()
+    page.set_theme("JupyterLab Dark")
+    page.page.screenshot(path=screenshots / "comparison-dark.png")
+    # the same two from the other side: the earlier one still comes first
+    show(page, "train(")
+    comparison.get_by_label("Compare with").select_option("graph")
+    expect(comparison).to_contain_text("less time: 2.06 ms instead of 15.6 ms")
+
+
+def test_a_real_cell_without_a_gpu_is_reported_with_its_lines(
+    page: LabPage, lab: Lab, lab_url: str
+) -> None:
+    cell = """\
+%%gpuprof --lines
+import torch
+for n in range(5):
+    a = torch.ones(64, 64) @ torch.ones(64, 64)"""
+    notebook = lab.write_notebook("lines.ipynb", ["%load_ext warpbook", cell])
+    page.open(lab_url, notebook)
+    page.run(0)
+    page.run(1)
+    page.run(1)
+    show(page, "import torch")
+    expect(page.drawer).to_contain_text("No GPU in this profile")
+    expect(page.drawer).to_contain_text("Against its run before")
+    row = table(page, "Lines of the cell").locator("tr", has_text="torch.ones(64, 64)")
+    expect(row.locator("td").nth(1)).to_have_text("5")
+    expect(row.locator("td").last).to_have_text("–")
+    expect(table(page, "Operators by time")).to_contain_text("aten::mm")
+    expect(page.output(1)).to_contain_text("torch.ones(64, 64)")
