@@ -6,7 +6,7 @@ A file may come from anyone: whatever is wrong with it becomes a TraceFileError.
 from __future__ import annotations
 
 import contextlib
-from array import array
+import struct
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Annotated, Any, TypeVar
@@ -16,7 +16,14 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Meta
 
-from warpbook_monitors.trace.chrome_file import Args, Event, Gpu, Piece, read_pieces
+from warpbook_monitors.trace.chrome_file import (
+    NOTHING,
+    Args,
+    Event,
+    Gpu,
+    Piece,
+    read_pieces,
+)
 from warpbook_monitors.trace.columns import (
     KINETO_CATEGORIES,
     NONE,
@@ -39,12 +46,12 @@ _MOST_US = 4e15
 _LONGEST_US = 1e12
 
 #: before torch 1.13 the categories were words of another kind
-_CATEGORIES = {name: int(each) for name, each in KINETO_CATEGORIES.items()} | {
-    "Kernel": int(Category.KERNEL),
-    "Memcpy": int(Category.COPY),
-    "Memset": int(Category.MEMSET),
-    "Runtime": int(Category.API),
-    "Operator": int(Category.OPERATOR),
+_CATEGORIES = KINETO_CATEGORIES | {
+    "Kernel": Category.KERNEL,
+    "Memcpy": Category.COPY,
+    "Memset": Category.MEMSET,
+    "Runtime": Category.API,
+    "Operator": Category.OPERATOR,
 }
 _OPERATORS = {name for name, at in _CATEGORIES.items() if at == Category.OPERATOR}
 _CALLS = _CATEGORIES.keys() - _OPERATORS
@@ -80,50 +87,60 @@ class _Places(dict[Any, int]):
 
 
 class _Threads(dict[Any, int]):
-    """A thread's number as it is; a word in its place tells nothing."""
+    """A thread's number as it is, and numbers below NONE for words in its place."""
 
     def __missing__(self, tid: int | str) -> int:
-        self[tid] = number = tid if isinstance(tid, int) else NONE
+        self[tid] = number = tid if isinstance(tid, int) else NONE - 1 - len(self)
         return number
+
+
+class _Table:
+    """Columns that grow, without Python's objects."""
+
+    def __init__(self, **letters: str) -> None:
+        """Take for each column the letter of its type, as `struct` and NumPy do."""
+        self._letters = letters
+        self._values = {name: bytearray() for name in letters}
+
+    def __len__(self) -> int:
+        return len(self._values["text"]) // 4
+
+    def add(self, **columns: list[Any]) -> None:
+        for name, values in columns.items():
+            form = f"{len(values)}{self._letters[name]}"
+            self._values[name] += struct.pack(form, *values)
+
+    def whole(self) -> dict[str, npt.NDArray[Any]]:
+        return {
+            name: np.frombuffer(values, self._letters[name])
+            for name, values in self._values.items()
+        }
 
 
 _NO_ARGS = Args()
 #: between parts of a text; JSON never holds this byte as it is
 _JOIN = b"\0".join
-
-
-class _Events:
-    """Columns that grow: events of any kind, with what they have of times and names."""
-
-    def __init__(self) -> None:
-        self.name, self.category = array("i"), array("b")
-        self.start_us, self.duration_us = array("d"), array("d")
-        self.thread, self.external = array("q"), array("q")
-        #: of an operator what it was called with, of a kernel how it was launched
-        self.text = array("i")
-
-    def __len__(self) -> int:
-        return len(self.name)
-
-    def whole(self) -> dict[str, npt.NDArray[Any]]:
-        return {
-            name: np.frombuffer(values, values.typecode)
-            for name, values in vars(self).items()
-        }
-
-
-class _Calls(_Events):
-    """CUDA calls and what they put on the GPU."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.device, self.stream = array("q"), array("q")
-        self.correlation, self.size_bytes = array("q"), array("q")
+_COMMON = {
+    "name": "i",
+    "start_us": "d",
+    "duration_us": "d",
+    "thread": "q",
+    "external": "q",
+    # of an operator what it was called with, of a kernel how it was launched
+    "text": "i",
+}
+_OF_CALLS = {
+    "category": "b",
+    "device": "q",
+    "stream": "q",
+    "correlation": "q",
+    "size_bytes": "q",
+}
 
 
 @dataclass
 class _Gathered:
-    """What the pieces so far hold, without Python's objects."""
+    """What the pieces so far hold."""
 
     base_ns: int = 0
     gpus: tuple[Gpu, ...] = ()
@@ -132,8 +149,9 @@ class _Gathered:
     recorded: list[tuple[float, float]] = field(default_factory=list)
     #: events whose times make no sense
     senseless: int = 0
-    operators: _Events = field(default_factory=_Events)
-    calls: _Calls = field(default_factory=_Calls)
+    operators: _Table = field(default_factory=lambda: _Table(**_COMMON))
+    #: CUDA calls and what they put on the GPU
+    calls: _Table = field(default_factory=lambda: _Table(**_COMMON, **_OF_CALLS))
     names: _Places = field(default_factory=_Places)
     shapes: _Places = field(default_factory=_Places)
     operands: _Places = field(default_factory=_Places)
@@ -160,28 +178,41 @@ class _Gathered:
 
     def _add_operators(self, events: list[Event]) -> None:
         args, places = self._add_common(self.operators, events), self.operands
-        texts = [_JOIN((a.dims, a.dtypes, a.scalars)) for a in args]
-        self.operators.text.fromlist([places[text] for text in texts])
+        self.operators.add(
+            text=[
+                NONE
+                if a.dims is NOTHING
+                else places[_JOIN((a.dims, a.dtypes, a.scalars))]
+                for a in args
+            ]
+        )
 
     def _add_calls(self, events: list[Event]) -> None:
         args, places = self._add_common(self.calls, events), self.shapes
-        calls = self.calls
-        calls.device.fromlist([a.device for a in args])
-        calls.stream.fromlist([a.stream for a in args])
-        calls.correlation.fromlist([a.correlation for a in args])
-        calls.size_bytes.fromlist([a.bytes for a in args])
-        texts = [_JOIN((a.grid, a.block, a.registers, a.shared)) for a in args]
-        calls.text.fromlist([places[text] for text in texts])
+        self.calls.add(
+            category=[_CATEGORIES[each.cat] for each in events],
+            device=[a.device for a in args],
+            stream=[a.stream for a in args],
+            correlation=[a.correlation for a in args],
+            size_bytes=[a.bytes for a in args],
+            text=[
+                NONE
+                if a.grid is NOTHING
+                else places[_JOIN((a.grid, a.block, a.registers, a.shared))]
+                for a in args
+            ],
+        )
 
-    def _add_common(self, to: _Events, events: list[Event]) -> list[Args]:
+    def _add_common(self, to: _Table, events: list[Event]) -> list[Args]:
         names, threads = self.names, self.threads
         args = [each.args or _NO_ARGS for each in events]
-        to.name.fromlist([names[each.name] for each in events])
-        to.category.fromlist([_CATEGORIES[each.cat] for each in events])
-        to.start_us.fromlist([each.ts for each in events])
-        to.duration_us.fromlist([each.dur for each in events])
-        to.thread.fromlist([threads[each.tid] for each in events])
-        to.external.fromlist([a.external for a in args])
+        to.add(
+            name=[names[each.name] for each in events],
+            start_us=[each.ts for each in events],
+            duration_us=[each.dur for each in events],
+            thread=[threads[each.tid] for each in events],
+            external=[a.external for a in args],
+        )
         return args
 
     def columns(self) -> Columns:
@@ -192,6 +223,7 @@ class _Gathered:
             return np.concatenate([operators[name], calls[name]])
 
         nothing = np.full(len(self.operators), NONE, np.int64)
+        all_operators = np.full(len(self.operators), Category.OPERATOR, np.int8)
 
         def of_calls(name: str) -> Int64s:
             # there is no less than none
@@ -199,8 +231,9 @@ class _Gathered:
 
         start_us, duration_us = both("start_us"), both("duration_us")
         sensible = _make_sense(start_us, duration_us)
-        self.senseless = int((~sensible).sum())
-        external, stream = both("external"), of_calls("stream")
+        self.senseless = len(sensible) - int(np.count_nonzero(sensible))
+        kept = sensible if self.senseless else slice(None)
+        stream = of_calls("stream")
         is_kernel = calls["category"] == Category.KERNEL
         # only operators that put a kernel on the GPU are ever modelled
         is_linked = np.isin(operators["external"], calls["external"][is_kernel])
@@ -208,24 +241,22 @@ class _Gathered:
         no_operand = np.full(len(self.calls), NONE, np.int32)
         shape = np.where(is_kernel, calls["text"], NONE)
         operand = np.where(is_linked, operators["text"], NONE)
-        shapes, shape = _parsed(
-            self.shapes, np.concatenate([no_shape, shape])[sensible], _shape
-        )
-        operands, operand = _parsed(
-            self.operands, np.concatenate([operand, no_operand])[sensible], _operands
-        )
         return make_columns(
-            names=(tuple(self.names), both("name")[sensible]),
-            categories=both("category")[sensible],
-            start_ns=self.base_ns + _nanoseconds(start_us[sensible]),
-            duration_ns=_nanoseconds(duration_us[sensible]),
-            device=of_calls("device")[sensible],
-            track=np.where(stream == NONE, both("thread"), stream)[sensible],
-            correlation=of_calls("correlation")[sensible],
-            size_bytes=of_calls("size_bytes")[sensible],
-            external=np.maximum(external, NONE)[sensible],
-            shapes=(shapes, shape),
-            operands=(operands, operand),
+            names=(tuple(self.names), both("name")[kept]),
+            categories=np.concatenate([all_operators, calls["category"]])[kept],
+            start_ns=self.base_ns + _nanoseconds(start_us[kept]),
+            duration_ns=_nanoseconds(duration_us[kept]),
+            device=of_calls("device")[kept],
+            track=np.where(stream == NONE, both("thread"), stream)[kept],
+            correlation=of_calls("correlation")[kept],
+            size_bytes=of_calls("size_bytes")[kept],
+            external=np.maximum(both("external"), NONE)[kept],
+            shapes=_parsed(
+                self.shapes, np.concatenate([no_shape, shape])[kept], _shape
+            ),
+            operands=_parsed(
+                self.operands, np.concatenate([operand, no_operand])[kept], _operands
+            ),
         )
 
 

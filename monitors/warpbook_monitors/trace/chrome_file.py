@@ -25,13 +25,14 @@ from warpbook_monitors.trace.errors import TraceFileError
 MAX_TRACE_BYTES = 4_000_000_000
 #: One event, and what comes before or after all of them, is no longer than this.
 MAX_PIECE_BYTES = 64_000_000
-#: small enough that what is decoded stays in the processor's cache
-PIECE_BYTES = 150_000
+#: small enough for the processor's cache, and for memory that needs no fresh pages
+PIECE_BYTES = 80_000
 #: how far from a piece's end a place to cut is looked for
 _TAIL_BYTES = 20_000
 
 Int = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
-_NOTHING = msgspec.Raw(b"")
+#: of what the file does not tell
+NOTHING = msgspec.Raw(b"")
 
 
 # fields are in the file's order, in which the decoder finds them at once
@@ -41,17 +42,17 @@ class Args(Struct, gc=False):
     """What is known of an event beside its time; of texts, only where they are."""
 
     external: Int = field(name="External id", default=NONE)
-    scalars: msgspec.Raw = field(name="Concrete Inputs", default=_NOTHING)
-    dtypes: msgspec.Raw = field(name="Input type", default=_NOTHING)
-    dims: msgspec.Raw = field(name="Input Dims", default=_NOTHING)
+    scalars: msgspec.Raw = field(name="Concrete Inputs", default=NOTHING)
+    dtypes: msgspec.Raw = field(name="Input type", default=NOTHING)
+    dims: msgspec.Raw = field(name="Input Dims", default=NOTHING)
     device: Int = NONE
     stream: Int = NONE
     correlation: Int = NONE
     bytes: Int = NONE
-    registers: msgspec.Raw = field(name="registers per thread", default=_NOTHING)
-    shared: msgspec.Raw = field(name="shared memory", default=_NOTHING)
-    grid: msgspec.Raw = _NOTHING
-    block: msgspec.Raw = _NOTHING
+    registers: msgspec.Raw = field(name="registers per thread", default=NOTHING)
+    shared: msgspec.Raw = field(name="shared memory", default=NOTHING)
+    grid: msgspec.Raw = NOTHING
+    block: msgspec.Raw = NOTHING
 
 
 class Event(Struct, gc=False):
