@@ -17,7 +17,7 @@ up: setup  ## set up, then start JupyterLab with the dashboard and the tour
 
 test: setup-test check  ## set up for tests, then run every check and every test
 	$(JLPM) test
-	PATH="$(BIN):$$PATH" $(BIN)/python -m pytest
+	PATH="$(BIN):$$PATH" $(BIN)/python -m pytest -n 2 --dist loadgroup
 
 setup:  ## what `make up` sets up, without starting anything
 	@$(PYTHON) tools/setup_env.py up --torch $(TORCH)
