@@ -33,8 +33,8 @@ class Calls:
 
 def find_calls(events: Columns, on_gpu: Columns, run: Run) -> Calls:
     """Tell launches and waits from other calls."""
-    in_code = events.start_ns < run.code_end_ns
-    api = events.where(events.is_in(Category.API) & in_code)
+    api = events.only(Category.API)
+    api = api.where(api.start_ns < run.code_end_ns)
     launches = named(api, _LAUNCH) & ~_while_capturing(api)
     to_pageable = on_gpu.correlation[named(on_gpu, _BLOCKING_COPY)]
     blocking = np.isin(api.correlation, to_pageable)

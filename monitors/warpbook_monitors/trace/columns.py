@@ -7,7 +7,7 @@ only this. Names are interned, because a million launches share a few dozen.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from enum import IntEnum
 
 import numpy as np
@@ -112,6 +112,9 @@ class Columns:
     shape: Int32s
     #: of operators: positions in `operands`, or NONE
     operand: Int32s
+    _only: dict[tuple[Category, ...], Columns] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     def __len__(self) -> int:
         """Count the events."""
@@ -125,14 +128,16 @@ class Columns:
     def where(self, chosen: Bools) -> Columns:
         """Keep the chosen events."""
         rows = np.flatnonzero(chosen)
-        kept = {
-            field.name: getattr(self, field.name).take(rows)
-            for field in fields(self)
-            if field.name not in _TABLES
-        }
+        kept = {name: getattr(self, name).take(rows) for name in _COLUMNS}
         return Columns(
             names=self.names, shapes=self.shapes, operands=self.operands, **kept
         )
+
+    def only(self, *categories: Category) -> Columns:
+        """Keep the events of these categories; asked again, gives the same ones."""
+        if categories not in self._only:
+            self._only[categories] = self.where(self.is_in(*categories))
+        return self._only[categories]
 
     def is_in(self, *categories: Category) -> Bools:
         """Choose the events of these categories."""
@@ -141,7 +146,13 @@ class Columns:
         return chosen[self.category]
 
 
-_TABLES = ("names", "shapes", "operands")
+_COLUMNS = [
+    each.name
+    for each in fields(Columns)
+    if each.init and each.name not in ("names", "shapes", "operands")
+]
+#: what is done on a GPU
+ON_GPU = (Category.KERNEL, Category.COPY, Category.MEMSET)
 
 
 def make_columns(

@@ -70,7 +70,7 @@ def device_gaps(
         else np.zeros(len(start), np.int64)
     )
     host_wait = (launch_ns > start) | (is_last & (start < run.code_end_ns))
-    overhead = events.where(events.is_in(Category.OVERHEAD))
+    overhead = events.only(Category.OVERHEAD)
     profiler = Coverage(overhead.start_ns, overhead.end_ns).within_ns(start, end)
     after_code = np.where(is_last, end - np.maximum(start, run.code_end_ns), 0)
     profiler = np.minimum(
@@ -190,10 +190,9 @@ class _Host:
         self.launch_end_ns = api.end_ns[launches]
         self.launching = Coverage(self.launch_start_ns, self.launch_end_ns)
         self.api = Coverage(api.start_ns[mine], api.end_ns[mine])
-        operators = events.where(
-            events.is_in(Category.OPERATOR) & np.isin(events.track, threads)
-        )
-        self.operators = Coverage(operators.start_ns, operators.end_ns)
+        operators = events.only(Category.OPERATOR)
+        theirs = np.flatnonzero(np.isin(operators.track, threads))
+        self.operators = Coverage(operators.start_ns[theirs], operators.end_ns[theirs])
 
     def idle_before_ns(self, launch_ns: Int64s) -> Int64s:
         """Measure from the end of the launch before to each of these launches."""

@@ -125,10 +125,9 @@ def kernel_work(
 
 def _operands_of(events: Columns, kernels: Columns) -> tuple[Int64s, Int64s]:
     """Give for each kernel the name and the operands of its operator, or NONE."""
-    operators = events.where(
-        events.is_in(Category.OPERATOR)
-        & (events.operand != NONE)
-        & (events.external != NONE)
+    operators = events.only(Category.OPERATOR)
+    operators = operators.where(
+        (operators.operand != NONE) & (operators.external != NONE)
     )
     nothing = np.full(len(kernels), NONE, np.int64)
     if not len(operators):

@@ -10,6 +10,7 @@ import numpy as np
 from warpbook_monitors.trace.calls import find_calls, launch_of
 from warpbook_monitors.trace.columns import (
     NONE,
+    ON_GPU,
     Bools,
     Category,
     Columns,
@@ -50,7 +51,7 @@ def measure(events: Columns, run: Run, paths: Paths | None = None) -> Metrics:
     Args:
         paths: those of these events, if they are known already.
     """
-    on_gpu = events.where(events.is_in(Category.KERNEL, Category.COPY, Category.MEMSET))
+    on_gpu = events.only(*ON_GPU)
     calls = find_calls(events, on_gpu, run)
     launch = launch_of(on_gpu, calls)
     is_kernel = on_gpu.is_in(Category.KERNEL)
@@ -202,8 +203,10 @@ def _modelled(
     events: Columns, kernels: Columns
 ) -> tuple[int | None, int | None, float | None]:
     """Add up the operators that put kernels on the GPU: FLOPs, bytes, their share."""
-    operators = events.where(events.is_in(Category.OPERATOR) & (events.operand != NONE))
-    linked = operators.where(np.isin(operators.external, kernels.external))
+    operators = events.only(Category.OPERATOR)
+    linked = operators.where(
+        (operators.operand != NONE) & np.isin(operators.external, kernels.external)
+    )
     if not len(linked):
         return None, None, None
     flops, size_bytes, modelled = 0, 0, []

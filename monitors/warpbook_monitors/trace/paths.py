@@ -17,11 +17,16 @@ class Paths:
         self._parents: list[int] = []
         self._names: list[int] = []
         self._threads: dict[int, _Thread] = {}
-        operators = events.where(events.is_in(Category.OPERATOR))
+        operators = events.only(Category.OPERATOR)
         interned: dict[tuple[int, int], int] = {}
         for thread in np.unique(operators.track):
-            mine = operators.where(operators.track == thread)
-            self._threads[int(thread)] = self._thread(mine, interned)
+            mine = np.flatnonzero(operators.track == thread)
+            self._threads[int(thread)] = self._thread(
+                operators.start_ns[mine],
+                operators.end_ns[mine],
+                operators.name[mine],
+                interned,
+            )
 
     def at(self, thread: Int64s, at_ns: Int64s) -> Int64s:
         """Give the path that encloses each moment on its thread, or NONE."""
@@ -42,12 +47,15 @@ class Paths:
         return tuple(reversed(names))
 
     def _thread(
-        self, operators: Columns, interned: dict[tuple[int, int], int]
+        self,
+        start_ns: Int64s,
+        end_ns: Int64s,
+        name: Int32s,
+        interned: dict[tuple[int, int], int],
     ) -> _Thread:
-        start_ns, end_ns = operators.start_ns, operators.end_ns
-        parent = np.full(len(operators), NONE, np.int64)
-        path = np.full(len(operators), NONE, np.int64)
-        left = np.arange(len(operators))
+        parent = np.full(len(name), NONE, np.int64)
+        path = np.full(len(name), NONE, np.int64)
+        left = np.arange(len(name))
         above: Int64s | None = None
         # one turn per level of nesting: what is outermost among the rest
         while len(left):
@@ -59,7 +67,7 @@ class Paths:
                 outer = path[parent[top]]
             else:
                 outer = np.full(len(top), NONE, np.int64)
-            path[top] = self._interned(outer, operators.name[top], interned)
+            path[top] = self._interned(outer, name[top], interned)
             above = top
             left = left[~is_top]
         return _Thread(start_ns, end_ns, parent, path)
