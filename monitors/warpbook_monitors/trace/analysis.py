@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from msgspec import structs
 
 from warpbook_monitors.trace.calls import Calls, find_calls, launch_of
 from warpbook_monitors.trace.cell_profile import (
     CellProfile,
-    Completeness,
     CopyRow,
     KernelRow,
     OperatorRow,
@@ -26,12 +26,15 @@ from warpbook_monitors.trace.columns import (
     Columns,
     Int64s,
 )
+from warpbook_monitors.trace.completeness import examine, saw_nothing
 from warpbook_monitors.trace.figures import CellVerdict, Finding, Metrics
 from warpbook_monitors.trace.findings import find, judge
 from warpbook_monitors.trace.intervals import nesting, union_ns
 from warpbook_monitors.trace.lanes import LaneEvents, make_lanes
+from warpbook_monitors.trace.memory_curves import memory_curves
 from warpbook_monitors.trace.metrics import measure
 from warpbook_monitors.trace.paths import Paths
+from warpbook_monitors.trace.roofline import roofline, roofs
 from warpbook_monitors.trace.run import Run
 
 #: Rows of a table beyond these are added up into one.
@@ -39,13 +42,6 @@ MAX_ROWS = 50
 _PATH_STEP = " > "
 #: deep recursion is cut
 _MAX_PATH_LENGTH = 600
-
-#: The clocks of GPU and host agree to a few microseconds; a kernel that starts
-#: earlier than this before the call that launched it has a wrong time.
-_CLOCK_TOLERANCE_NS = 20_000
-#: Below these shares nobody would draw another conclusion.
-_TOLERATED_UNMATCHED_RATIO = 0.01
-_TOLERATED_OVERHEAD_RATIO = 0.05
 
 
 def analyse(events: Columns, run: Run) -> CellProfile:
@@ -55,25 +51,25 @@ def analyse(events: Columns, run: Run) -> CellProfile:
     copies = on_gpu.where(~on_gpu.is_in(Category.KERNEL))
     calls = find_calls(events, on_gpu, run)
     launches = int(calls.launches.sum())
-    blind = _saw_nothing(events, on_gpu, run)
-    warnings = _warnings(events, on_gpu, calls, run)
+    blind = saw_nothing(events, on_gpu, run)
+    whole = examine(events, on_gpu, calls, run)
     seen = _gpu_was_recorded(events, on_gpu, launches, run)
     paths = Paths(events)
     metrics = measure(events, run, paths) if seen else None
-    findings = find(metrics) if metrics is not None else ()
-    matched = int(calls.matched.sum())
+    findings = find(metrics) if metrics is not None and not whole.refusal else ()
     operators, outermost = _operators(events, run)
     names, lanes, omitted = make_lanes(
         LaneEvents(on_gpu, calls.api.where(calls.launches | calls.waits), outermost),
         run.start_ns,
     )
     return CellProfile(
-        verdict=_verdict(metrics, findings, matched, run),
+        verdict=_verdict(metrics, findings, whole.refusal, run),
         findings=findings,
         metrics=metrics,
         wall_ms=_ms(run.end_ns - run.start_ns),
         profiler_ms=run.profiler_ms,
-        first_start_ms=run.first_start_ms,
+        first_start_ms=run.set_up and run.set_up.cuda_ms + run.set_up.profiler_ms,
+        set_up=run.set_up,
         gpu_name=run.gpu_name,
         gpu_busy_ms=_ms(union_ns(on_gpu.start_ns, on_gpu.end_ns)) if seen else None,
         kernel_calls=len(kernels) if seen else None,
@@ -92,19 +88,17 @@ def analyse(events: Columns, run: Run) -> CellProfile:
         operators=operators,
         names=names,
         lanes=lanes,
-        completeness=Completeness(
-            launches=launches,
-            matched=matched,
-            lanes_omitted=omitted,
-            warnings=warnings,
-        ),
+        completeness=structs.replace(whole, lanes_omitted=omitted),
         memory=run.memory,
         paths=_path_rows(paths, on_gpu, calls),
+        roofline=roofline(events, run),
+        roofs=roofs(events, run),
+        memory_curves=memory_curves(run),
     )
 
 
 def _verdict(
-    metrics: Metrics | None, findings: tuple[Finding, ...], matched: int, run: Run
+    metrics: Metrics | None, findings: tuple[Finding, ...], refusal: str, run: Run
 ) -> CellVerdict | None:
     if run.gpu_name is None:
         return None
@@ -112,7 +106,7 @@ def _verdict(
         return CellVerdict(
             "unknown", "The profiler recorded nothing of the GPU: no conclusion."
         )
-    return judge(metrics, findings, matched)
+    return CellVerdict("unknown", refusal) if refusal else judge(metrics, findings)
 
 
 def _ms(nanoseconds: int) -> float:
@@ -133,67 +127,6 @@ def _gpu_was_recorded(
         return True
     traced = bool(events.is_in(Category.API).any())
     return launches == 0 and (traced or not run.cuda_used)
-
-
-def _saw_nothing(events: Columns, on_gpu: Columns, run: Run) -> bool:
-    """CUDA is set up, and not even the profiler's own calls were recorded."""
-    return run.cuda_used and not len(on_gpu) and not events.is_in(Category.API).any()
-
-
-def _warnings(
-    events: Columns, on_gpu: Columns, calls: Calls, run: Run
-) -> tuple[str, ...]:
-    found = []
-    launches, matched = int(calls.launches.sum()), int(calls.matched.sum())
-    if launches and not len(on_gpu):
-        found.append(
-            f"The cell made {launches:,} launches, but the profiler recorded no work "
-            "on the GPU: this trace is incomplete and does not mean that the GPU was "
-            "idle. Restart the kernel and profile again."
-        )
-    elif launches - matched > _TOLERATED_UNMATCHED_RATIO * launches:
-        found.append(
-            f"The GPU's side of {launches - matched:,} of {launches:,} launches is "
-            "missing: times on the GPU are lower bounds."
-        )
-    if _saw_nothing(events, on_gpu, run):
-        found.append(
-            "The profiler recorded no CUDA call at all, not even its own: it sees "
-            "nothing of the GPU in this kernel. Another profiler may hold it; "
-            "restart the kernel and profile again."
-        )
-    if run.senseless_events:
-        found.append(
-            f"{run.senseless_events:,} events of the file end before they begin, or "
-            "never: they are left out."
-        )
-    early = _kernels_before_launch(on_gpu, calls)
-    if early:
-        found.append(
-            f"{early:,} kernels or copies start before the call that launched them: "
-            "their times are wrong."
-        )
-    overhead_ns = int(
-        np.clip(
-            np.minimum(events.end_ns, run.end_ns)
-            - np.maximum(events.start_ns, run.start_ns),
-            0,
-            None,
-        )[events.is_in(Category.OVERHEAD)].sum()
-    )
-    if overhead_ns > _TOLERATED_OVERHEAD_RATIO * (run.end_ns - run.start_ns):
-        found.append(
-            f"{_ms(overhead_ns):.1f} ms of the cell was the profiler's own work: "
-            "without it the cell is faster."
-        )
-    return tuple(found)
-
-
-def _kernels_before_launch(on_gpu: Columns, calls: Calls) -> int:
-    row = launch_of(on_gpu, calls)
-    known = row != NONE
-    launch_ns = calls.api.start_ns[row[known]]
-    return int((on_gpu.start_ns[known] < launch_ns - _CLOCK_TOLERANCE_NS).sum())
 
 
 @dataclass(frozen=True)

@@ -80,6 +80,17 @@ class PathRow(Struct, frozen=True):
     time_ms: float
 
 
+class SetUp(Struct, frozen=True):
+    """What the first profile of a process did once, before the cell began."""
+
+    #: importing torch, as far as the kernel had not, and what reads its events
+    imports_ms: float
+    #: setting CUDA up, as far as the kernel had not
+    cuda_ms: float
+    #: torch's profiler, which sets CUPTI up
+    profiler_ms: float
+
+
 class LineRow(Struct, frozen=True):
     """One line of the cell's source; of the GPU, None where it was not recorded."""
 
@@ -163,6 +174,8 @@ class CellProfile(Struct, frozen=True):
     lines: tuple[LineRow, ...] = ()
     #: what asking for lines took of the run
     lines_cost_ms: float | None = None
+    #: the parts of `first_start_ms`, and the imports before it; None for later profiles
+    set_up: SetUp | None = None
     #: operators whose work could be modelled, the longest first; empty without shapes
     roofline: tuple[RooflinePoint, ...] = ()
     #: of the GPUs that computed; empty where no ceiling of them is known

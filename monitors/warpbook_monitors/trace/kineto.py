@@ -15,6 +15,7 @@ import torch
 from torch.autograd.profiler import profile, record_function
 
 from warpbook_monitors.trace import torch_gpus
+from warpbook_monitors.trace.cell_profile import SetUp
 from warpbook_monitors.trace.columns import Columns
 from warpbook_monitors.trace.errors import CaptureFailed, ProfilerBusy
 from warpbook_monitors.trace.kineto_events import read_events
@@ -51,7 +52,7 @@ class Capture:
         self._profiler: Any = None
         self._start_ns = 0
         self._start_ms = 0.0
-        self._first_start_ms: float | None = None
+        self._set_up: SetUp | None = None
 
     def start(self) -> None:
         """Begin to record; the calling thread's work is waited for first.
@@ -73,6 +74,7 @@ class Capture:
                 # or Kineto, set up before CUDA is, sees no kernel of any later cell
                 # and hangs the process at its end (an H200 with torch 2.11)
                 torch.cuda.init()
+            with_cuda = time.perf_counter()
             torch_gpus.wait_for_gpu()
             self._before = torch_gpus.allocator_counts()
             self._profiler = _make_profiler(self._memory, self._shapes)
@@ -86,9 +88,14 @@ class Capture:
         except (CaptureFailed, KeyboardInterrupt):
             _disable(self._profiler)
             raise
-        self._start_ms = (time.perf_counter() - began) * 1e3
+        started = time.perf_counter()
+        self._start_ms = (started - began) * 1e3
         if not _has_started_before:
-            self._first_start_ms = self._start_ms
+            self._set_up = SetUp(
+                imports_ms=0.0,
+                cuda_ms=(with_cuda - began) * 1e3,
+                profiler_ms=(started - with_cuda) * 1e3,
+            )
             _has_started_before = True
         self._start_ns = time.time_ns()
 
@@ -101,21 +108,19 @@ class Capture:
         code_end_ns = time.time_ns()
         try:
             torch_gpus.wait_for_gpu()
-        except (CaptureFailed, KeyboardInterrupt):
-            with suppress(RuntimeError):
-                _disable(self._profiler)
-            raise
-        end_ns = time.time_ns()
-        began = time.perf_counter()
-        if not torch.autograd._profiler_enabled():
-            raise CaptureFailed(
-                "The cell ran a profiler of its own, which ended this one. Profile "
-                "with one of the two."
-            )
-        try:
+            end_ns = time.time_ns()
+            began = time.perf_counter()
+            if not torch.autograd._profiler_enabled():
+                raise CaptureFailed(
+                    "The cell ran a profiler of its own, which ended this one. Profile "
+                    "with one of the two."
+                )
             _disable(self._profiler)
         except RuntimeError as problem:
             raise CaptureFailed(f"torch's profiler did not finish: {problem}") from None
+        except (CaptureFailed, KeyboardInterrupt):
+            self.discard()
+            raise
         results = self._profiler.kineto_results
         columns = _without_mark(read_events(results.events(), self._shapes))
         allocations: tuple[Allocations, ...] = ()
@@ -134,7 +139,7 @@ class Capture:
             code_end_ns=code_end_ns,
             end_ns=end_ns,
             profiler_ms=self._start_ms + stop_ms,
-            first_start_ms=self._first_start_ms,
+            set_up=self._set_up,
             gpu_name=torch_gpus.gpu_name(),
             gpus=torch_gpus.limits(),
             cuda_used=torch.cuda.is_initialized(),

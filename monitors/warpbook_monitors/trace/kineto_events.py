@@ -35,7 +35,8 @@ _SHAPE = re.compile(
 )
 #: what a launch's shape decides is between the two; before it are what differ
 _SHAPE_BEGIN, _SHAPE_END = '"registers per thread"', '"est. achieved'
-_API_NAME = re.compile(r"(cuda|cu)[A-Z]\w*$")
+#: "INVALID" is a call that Kineto has no name for
+_API_NAME = re.compile(r"(cuda|cu)[A-Z]\w*$|INVALID$")
 
 
 def read_events(events: Sequence[Any], shapes: bool = False) -> Columns:
@@ -52,7 +53,14 @@ def read_events(events: Sequence[Any], shapes: bool = False) -> Columns:
     names = interned(_names(events))
     track = numbers.of("device_resource_id")
     category = _categories(events, numbers, names[1], index, track, np.sign(linked))
+    if events and not hasattr(events[0], "is_user_annotation"):
+        # torch 2.4: on the GPU they have the name of the code's part
+        parts = np.unique(names[1][category == Category.OPERATOR])
+        is_part = np.isin(names[1], parts) & (category == Category.KERNEL)
+        category[is_part] = Category.OTHER
     on_gpu = np.isin(category, (Category.KERNEL, Category.COPY, Category.MEMSET))
+    # an operator has no link: it is what others are linked to
+    own_link = np.where(category == Category.OPERATOR, correlation, NONE)
     size_bytes, launches = _metadata(events, category)
     # only operators that put a kernel on the GPU are ever modelled
     is_linked = np.isin(correlation, linked[category == Category.KERNEL])
@@ -67,8 +75,7 @@ def read_events(events: Sequence[Any], shapes: bool = False) -> Columns:
         track=track,
         correlation=correlation,
         size_bytes=size_bytes,
-        # an operator has no link: it is what others are linked to
-        external=np.where(linked == 0, correlation, linked),
+        external=np.where(linked == 0, own_link, linked),
         shapes=launches,
         operands=read_operands(events, rows, names),
     )
@@ -132,7 +139,6 @@ def inferred_kind(event: Any) -> str:
         # an operator is linked to no operator
         is_api = event.linked_correlation_id() > 0 or _API_NAME.match(name)
         return "cuda_runtime" if is_api else "cpu_op"
-    # torch 2.4 does not tell annotations
     if getattr(event, "is_user_annotation", bool)():
         return "gpu_user_annotation"
     if name.startswith("Memcpy"):

@@ -25,6 +25,8 @@ class Whole(Struct, frozen=True):
     profiler_ns: int
     #: what a reader must know before believing the figures
     warnings: tuple[str, ...]
+    #: events with times that can't be
+    corrupt: int = 0
 
 
 class TraceReport(Struct, frozen=True):
@@ -90,6 +92,7 @@ def report(events: Columns, run: Run) -> TraceReport:
             metrics.launches - matched,
             metrics.idle.profiler_ns,
             cell.completeness.warnings,
+            cell.completeness.corrupt,
         ),
         kernels=cell.kernels,
         copies=cell.copies,
@@ -115,6 +118,7 @@ def merge(reports: Sequence[TraceReport]) -> JobReport:
                 for each in ordered
                 for warning in each.completeness.warnings
             ),
+            sum(each.completeness.corrupt for each in ordered),
         ),
         _ranks(ordered),
         tuple(ordered),

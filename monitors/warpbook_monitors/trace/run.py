@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from warpbook_monitors.trace.ceilings import Ceilings
+from warpbook_monitors.trace.cell_profile import SetUp
 from warpbook_monitors.trace.memory import MemoryUse
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class Run:
     #: 0 for a trace from a file, which does not tell
     profiler_ms: float = 0.0
     #: None unless this was the first profile of the process
-    first_start_ms: float | None = None
+    set_up: SetUp | None = None
     #: the GPUs' names; None where events of a GPU could not have been recorded
     gpu_name: str | None = None
     #: of a distributed job, where known

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from warpbook_monitors import units
 from warpbook_monitors.plain_text import aligned, shortened
+from warpbook_monitors.trace.ceilings import DTYPE_LABELS
 from warpbook_monitors.trace.cell_profile import (
     CopyRow,
     KernelRow,
@@ -16,6 +17,7 @@ from warpbook_monitors.trace.cell_profile import (
 )
 from warpbook_monitors.trace.figures import Metrics, SyncTotal
 from warpbook_monitors.trace.memory import MemoryUse
+from warpbook_monitors.trace.pictures import MemoryCurve, RooflinePoint
 
 UNKNOWN = "not known"
 #: a table shows this many rows; the profile itself holds more
@@ -192,6 +194,44 @@ def kernel_work(metrics: Metrics) -> Table:
     )
 
 
+def roofline(points: Sequence[RooflinePoint]) -> Table:
+    """List the operators whose work is known by their rates under the roofs."""
+    return cut(
+        "Operators under the roofline",
+        ("type", "time", "rate", "at least", "of datasheet", "of measured"),
+        (
+            (
+                f"{each.name} {each.operands}".rstrip(),
+                DTYPE_LABELS.get(each.dtype or "", ""),
+                units.duration(each.time_ms),
+                "" if each.flops is None else _per_s(each.flops_per_s, "FLOP"),
+                _per_s(each.bytes_per_s, "B"),
+                share(each.of_datasheet),
+                share(each.of_measured),
+            )
+            for each in points
+        ),
+    )
+
+
+def memory_peaks(curves: Sequence[MemoryCurve]) -> Table:
+    """List where in the code each GPU's memory was at its most."""
+    return cut(
+        "Peak of torch's memory",
+        ("size", "at", "line", "allocations and frees"),
+        (
+            (
+                f"GPU {each.device}: {each.peak_path or '(no operator)'}",
+                units.size(each.peak_allocated_bytes),
+                units.duration(max(each.peak_ms, 0.0)),
+                "" if each.peak_line is None else str(each.peak_line),
+                f"{each.changes:,}",
+            )
+            for each in curves
+        ),
+    )
+
+
 def streams(metrics: Metrics) -> Table:
     """List the idle time of each stream, as HTA splits it."""
     return cut(
@@ -240,6 +280,10 @@ def _rate(size_bytes: int | None, time_ms: float) -> str:
         return UNKNOWN
     rate = size_bytes / time_ms / 1e6
     return f"{rate:,.1f} GB/s" if rate >= 0.1 else "< 0.1 GB/s"
+
+
+def _per_s(rate: float | None, unit: str) -> str:
+    return UNKNOWN if rate is None else units.rate(rate, unit)
 
 
 def _time(milliseconds: float | None) -> str:
