@@ -12,10 +12,7 @@ import type { Connection } from './connection';
 interface BokehRoot {
   Bokeh?: {
     embed: {
-      embed_item(
-        item: unknown,
-        target: HTMLElement
-      ): Promise<{ clear(): void }>;
+      embed_item(item: unknown, target: HTMLElement): Promise<Figure>;
     };
   };
 }
@@ -24,18 +21,33 @@ interface BokehRoot {
 export interface Figure {
   /** Take it off the page and stop its listeners. */
   clear(): void;
+  /** BokehJS's own views of what was drawn. */
+  readonly roots: readonly { readonly model: unknown }[];
 }
 
 export class BokehLoader {
-  constructor(private readonly connection: Connection) {}
+  constructor(readonly connection: Connection) {}
 
   /** Fetch a figure's description and draw it into an element. */
   async show(path: string, target: HTMLElement): Promise<Figure> {
-    const [bokeh, item] = await Promise.all([this.load(), this.item(path)]);
+    const [, item] = await Promise.all([this.load(), this.item(path)]);
+    return this.draw(item, target);
+  }
+
+  /** Draw a description into an element. */
+  async draw(item: unknown, target: HTMLElement): Promise<Figure> {
+    const bokeh = await this.load();
     return bokeh.embed.embed_item(item, target);
   }
 
-  private load(): Promise<NonNullable<BokehRoot['Bokeh']>> {
+  /** Fetch a figure's description. */
+  async item(path: string): Promise<unknown> {
+    const answer = await this.connection.read(path);
+    return answer.json();
+  }
+
+  /** Load BokehJS, once. */
+  load(): Promise<NonNullable<BokehRoot['Bokeh']>> {
     this.loading ??= this.fetchBundle().catch((error: unknown) => {
       this.loading = null;
       throw error;
@@ -53,11 +65,6 @@ export class BokehLoader {
       throw new Error("The server's BokehJS has an unknown form.");
     }
     return root.Bokeh;
-  }
-
-  private async item(path: string): Promise<unknown> {
-    const answer = await this.connection.read(path);
-    return answer.json();
   }
 
   private loading: Promise<NonNullable<BokehRoot['Bokeh']>> | null = null;

@@ -1,0 +1,79 @@
+/** A window of a timeline as the columns that Bokeh draws. */
+
+import { clip } from '../format';
+import type { TimelineWindow } from '../protocol';
+
+const NS_PER_MS = 1e6;
+/** Of a row's height, above and below what it holds. */
+const AIR = 0.1;
+/** A step with little in it is still seen. */
+const LEAST_BUSY = 0.15;
+/** Of the server's palette. */
+const COLOURS = 20;
+/** C++ templates would cover the page. */
+const LONGEST_NAME = 160;
+
+export type Columns = Record<string, Float64Array | string[]>;
+
+/** The bars of a window; one that is narrower than a pixel gets that pixel. */
+export function barColumns(told: TimelineWindow, pixelMs: number): Columns {
+  const count = told.bars.reduce((sum, row) => sum + row.names.length, 0);
+  const numbers = () => new Float64Array(count);
+  const columns = {
+    left: numbers(),
+    right: numbers(),
+    top: numbers(),
+    bottom: numbers(),
+    colour: numbers(),
+    start_ms: numbers(),
+    length_ms: numbers(),
+    events: numbers(),
+    busy_ratio: numbers(),
+    name: new Array<string>(count)
+  };
+  const names = new Map(
+    Object.entries(told.names).map(([at, name]) => [
+      Number(at),
+      clip(name, LONGEST_NAME)
+    ])
+  );
+  let at = 0;
+  told.bars.forEach((row, y) => {
+    row.names.forEach((name, index) => {
+      const startMs = (row.starts_ns[index] ?? 0) / NS_PER_MS;
+      const lengthMs = (row.durations_ns[index] ?? 0) / NS_PER_MS;
+      const busy = row.is_merged ? (row.busy_ratios[index] ?? 0) : 1;
+      columns.left[at] = startMs;
+      columns.right[at] = startMs + Math.max(lengthMs, pixelMs);
+      columns.bottom[at] = y + 1 - AIR;
+      columns.top[at] =
+        y + 1 - AIR - (1 - 2 * AIR) * Math.max(busy, LEAST_BUSY);
+      columns.colour[at] = name % COLOURS;
+      columns.start_ms[at] = startMs;
+      columns.length_ms[at] = lengthMs;
+      columns.events[at] = row.is_merged ? (row.counts[index] ?? 0) : 1;
+      columns.busy_ratio[at] = busy;
+      const words = names.get(name) ?? '';
+      columns.name[at] = row.is_merged ? `mostly ${words}` : words;
+      at += 1;
+    });
+  });
+  return columns;
+}
+
+/** Marks on the bars that hold what was searched for. */
+export function foundColumns(told: TimelineWindow, pixelMs: number): Columns {
+  const marks = told.bars.flatMap((row, y) =>
+    row.found.map(index => {
+      const startMs = (row.starts_ns[index] ?? 0) / NS_PER_MS;
+      const lengthMs = (row.durations_ns[index] ?? 0) / NS_PER_MS;
+      return [startMs, startMs + Math.max(lengthMs, pixelMs), y] as const;
+    })
+  );
+  return {
+    left: Float64Array.from(marks, ([left]) => left),
+    right: Float64Array.from(marks, ([, right]) => right),
+    top: Float64Array.from(marks, ([, , y]) => y),
+    bottom: Float64Array.from(marks, ([, , y]) => y + 2 * AIR)
+  };
+}

@@ -1,0 +1,179 @@
+/** The search field of a timeline: how much a name takes, and a step to each match. */
+
+import { h, setText } from '../dom';
+import { clip, count } from '../format';
+import type { TimelineEvent, TimelineMatches } from '../protocol';
+import { length } from './selection';
+import type { TimelineSource } from './source';
+
+/** A person types on. */
+const TYPING_MS = 250;
+const LONGEST_TEXT = 200;
+const KINDS: Readonly<Record<string, string>> = {
+  gpu: 'on the GPU',
+  call: 'calls',
+  operator: 'operators',
+  profiler: "of the profiler's"
+};
+
+export interface SearchEvents {
+  /** Mark the matches of another text; none is the empty one. */
+  changed(text: string): void;
+  /** Show a match. */
+  show(event: TimelineEvent): void;
+  /** Where the first step begins. */
+  beginNs(): number;
+}
+
+export class Search {
+  readonly node: HTMLElement;
+
+  constructor(
+    private readonly source: TimelineSource,
+    private readonly events: SearchEvents
+  ) {
+    this.node = h(
+      'span',
+      { class: 'wb-timeline-search', role: 'search' },
+      this.input,
+      this.previous,
+      this.next,
+      this.words
+    );
+    this.update();
+  }
+
+  get text(): string {
+    return this.asked;
+  }
+
+  dispose(): void {
+    window.clearTimeout(this.timer);
+  }
+
+  private typed(): void {
+    window.clearTimeout(this.timer);
+    this.timer = window.setTimeout(() => this.begin(), TYPING_MS);
+  }
+
+  private begin(): void {
+    window.clearTimeout(this.timer);
+    const text = this.input.value.trim();
+    if (text === this.asked) {
+      return;
+    }
+    this.asked = text;
+    this.at = null;
+    this.matches = null;
+    this.update();
+    this.events.changed(text);
+    void this.ask();
+  }
+
+  /** Ask what there is around the match that is shown. */
+  private async ask(): Promise<void> {
+    const { asked, at } = this;
+    if (asked === '') {
+      setText(this.words, '');
+      return;
+    }
+    try {
+      const told = await this.source.search(
+        asked,
+        at?.start_ns ?? this.events.beginNs(),
+        at?.row ?? -1
+      );
+      if (asked === this.asked && at === this.at) {
+        this.matches = told;
+        this.update();
+        setText(this.words, sentence(told, at));
+      }
+    } catch (error) {
+      if (asked === this.asked) {
+        setText(this.words, (error as Error).message);
+      }
+    }
+  }
+
+  private step(event: TimelineEvent | null | undefined): void {
+    if (event === null || event === undefined) {
+      return;
+    }
+    this.at = event;
+    this.events.show(event);
+    void this.ask();
+  }
+
+  private key(event: KeyboardEvent): void {
+    if (event.key === 'Enter') {
+      if (this.input.value.trim() === this.asked) {
+        this.step(event.shiftKey ? this.matches?.previous : this.matches?.next);
+      } else {
+        this.begin();
+      }
+    } else if (event.key === 'Escape' && this.input.value !== '') {
+      this.input.value = '';
+      this.begin();
+    } else {
+      return;
+    }
+    event.preventDefault();
+    event.stopPropagation();
+  }
+
+  private update(): void {
+    this.previous.disabled = !this.matches?.previous;
+    this.next.disabled = !this.matches?.next;
+  }
+
+  private readonly input = h('input', {
+    class: 'wb-select',
+    type: 'search',
+    placeholder: 'Search names',
+    'aria-label': 'Search names in the timeline',
+    maxlength: String(LONGEST_TEXT),
+    input: () => this.typed(),
+    keydown: event => this.key(event as KeyboardEvent)
+  });
+  private readonly previous = h(
+    'button',
+    {
+      class: 'wb-button',
+      'aria-label': 'Previous match',
+      title: 'Previous match (Shift+Enter)',
+      click: () => this.step(this.matches?.previous)
+    },
+    '↑'
+  );
+  private readonly next = h(
+    'button',
+    {
+      class: 'wb-button',
+      'aria-label': 'Next match',
+      title: 'Next match (Enter)',
+      click: () => this.step(this.matches?.next)
+    },
+    '↓'
+  );
+  private readonly words = h('span', { role: 'status' });
+  private asked = '';
+  private matches: TimelineMatches | null = null;
+  /** The match that is shown. */
+  private at: TimelineEvent | null = null;
+  private timer = 0;
+}
+
+function sentence(told: TimelineMatches, at: TimelineEvent | null): string {
+  if (told.found.length === 0) {
+    return 'Nothing has that in its name.';
+  }
+  const all = told.found
+    .map(
+      ({ kind, events, time_ns: timeNs }) =>
+        `${count(events)} ${KINDS[kind] ?? clip(kind, 40)} (${length(timeNs)})`
+    )
+    .join(', ');
+  return at === null
+    ? all
+    : `${all}. Shown: ${clip(at.name, 60)}, ${length(at.duration_ns)}`;
+}

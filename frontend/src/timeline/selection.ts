@@ -1,0 +1,106 @@
+/** A selected part of a timeline in figures. */
+
+import { figures, table } from '../dashboard/table';
+import { h } from '../dom';
+import { clip, count, duration, NONE, text } from '../format';
+import type { TimelineStatistics, TimelineUse } from '../protocol';
+import type { Part } from './reach';
+
+const NS_PER_MS = 1e6;
+const KINDS: Readonly<Record<string, string>> = {
+  gpu: 'On the GPU',
+  call: 'CUDA calls',
+  operator: 'Operators (those within others count too)',
+  profiler: 'The profiler itself'
+};
+
+/** Give a length of time. */
+export function length(ns: number): string {
+  return duration(ns / NS_PER_MS);
+}
+
+/** Name a part: "1.2345 ms to 2.3456 ms (1.11 ms)". */
+export function partWords({ fromNs, toNs }: Part): string {
+  // as many digits as tell its ends apart
+  const digits = Math.min(
+    Math.max(2 - Math.floor(Math.log10((toNs - fromNs) / NS_PER_MS)), 0),
+    6
+  );
+  const at = (ns: number) => `${(ns / NS_PER_MS).toFixed(digits)}\u00a0ms`;
+  return `${at(fromNs)} to ${at(toNs)} (${length(toNs - fromNs)})`;
+}
+
+/** The figures of a selection; `show` goes to a part of the timeline. */
+export function selectionNodes(
+  told: TimelineStatistics,
+  show: (part: Part) => void
+): HTMLElement[] {
+  const part = { fromNs: told.from_ns, toNs: told.to_ns };
+  const whole = part.toNs - part.fromNs;
+  const kinds = [...new Set(told.names.map(({ kind }) => kind))];
+  return [
+    h('h4', {}, `Selected: ${partWords(part)}`),
+    figures(
+      told.gpus.flatMap(gpu => [
+        [
+          `${clip(gpu.label, 40)} busy`,
+          `${length(gpu.busy_ns)} (${text(gpu.busy_ns / whole, 'ratio')})`
+        ],
+        [`${clip(gpu.label, 40)} idle`, `${count(gpu.gaps)} gaps`],
+        ['Longest gap', gpu.gaps === 0 ? NONE : length(gpu.longest_gap_ns)]
+      ])
+    ),
+    h(
+      'div',
+      { class: 'wb-tables' },
+      table(
+        'Rows',
+        ['Row', 'Events', 'Busy', 'Share', 'Gaps', 'Longest gap'],
+        told.rows
+          .filter(row => row.events > 0)
+          .map(row => [
+            `${clip(row.label, 80)}${row.level === 0 ? '' : `, within ${row.level}`}`,
+            count(row.events),
+            length(row.busy_ns),
+            text(row.busy_ns / whole, 'ratio'),
+            count(row.gaps),
+            longestGap(row, show)
+          ])
+      ),
+      ...kinds.map(kind =>
+        table(
+          KINDS[kind] ?? clip(kind, 40),
+          ['Name', 'Events', 'Time'],
+          told.names
+            .filter(name => name.kind === kind)
+            .map(name => [
+              h('span', { title: clip(name.name, 2000) }, clip(name.name, 90)),
+              count(name.events),
+              length(name.time_ns)
+            ])
+        )
+      )
+    )
+  ];
+}
+
+function longestGap(
+  row: TimelineUse,
+  show: (part: Part) => void
+): string | HTMLElement {
+  const { longest_gap_from_ns: fromNs, longest_gap_ns: gapNs } = row;
+  if (fromNs === null) {
+    return NONE;
+  }
+  const around = Math.max(gapNs, 1);
+  return h(
+    'button',
+    {
+      class: 'wb-link',
+      title: 'Show this gap',
+      click: () =>
+        show({ fromNs: fromNs - around, toNs: fromNs + gapNs + around })
+    },
+    length(gapNs)
+  );
+}
