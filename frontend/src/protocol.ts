@@ -124,6 +124,7 @@ export interface CellProfile {
   readonly paths: PathRow[];
   readonly lines: LineRow[];
   readonly lines_cost_ms: number | null;
+  readonly set_up: SetUp | null;
   readonly roofline: RooflinePoint[];
   readonly roofs: Roof[];
   readonly memory_curves: MemoryCurve[];
@@ -719,6 +720,13 @@ export interface RooflinePoint {
   readonly size_bytes: number | null;
   readonly of_datasheet: number | null;
   readonly of_measured: number | null;
+}
+
+/** What the first profile of a process did once, before the cell began. */
+export interface SetUp {
+  readonly imports_ms: number;
+  readonly cuda_ms: number;
+  readonly profiler_ms: number;
 }
 
 /** A step that took several times as long as most. */

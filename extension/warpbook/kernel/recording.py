@@ -48,7 +48,9 @@ class Recording:
         Raises:
             CaptureFailed: there is no torch.
         """
+        began = time.perf_counter()
         self._capture: Any = _with_torch("kineto").Capture(memory, shapes)
+        self._import_ms = (time.perf_counter() - began) * 1e3
         self.notes = LineNotes()
 
     def start(self) -> None:
@@ -66,6 +68,9 @@ class Recording:
             CaptureFailed: there is nothing that can be believed.
         """
         events, run = self._capture.stop()
+        if run.set_up is not None:
+            set_up = msgspec.structs.replace(run.set_up, imports_ms=self._import_ms)
+            run = replace(run, set_up=set_up)
         if self.notes.lines:
             marking = importlib.import_module("warpbook_monitors.trace.marks")
             marks = marking.make_marks(self.notes.lines, self.notes.times_ns)

@@ -137,6 +137,14 @@ def _profiler(profile: CellProfile) -> str:
     if profile.first_start_ms is not None:
         first = units.duration(profile.first_start_ms)
         said += f", {first} of it to start for the first time in this kernel"
+    if profile.set_up is not None:
+        parts = {
+            "CUDA": profile.set_up.cuda_ms,
+            "torch's profiler": profile.set_up.profiler_ms,
+            "the imports before": profile.set_up.imports_ms,
+        }
+        told = (f"{name} {units.duration(took)}" for name, took in parts.items())
+        said += f" ({', '.join(told)})"
     return said
 
 
@@ -150,6 +158,8 @@ def all_tables(profile: CellProfile) -> list[Table]:
         tables.operators(profile.operators),
         tables.paths(profile.paths),
         tables.memory(profile.memory),
+        tables.memory_peaks(profile.memory_curves),
+        tables.roofline(profile.roofline),
     ]
     if metrics is not None:
         found += [

@@ -4,6 +4,7 @@ import atexit
 import json
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -107,6 +108,9 @@ def ingest(monkeypatch: pytest.MonkeyPatch, shell: Any) -> Iterator[Ingest]:
                     remembered.previous,
                 )
                 self.answer(200, msgspec.json.encode(receipt))
+            elif self.path.endswith("/timeline"):
+                # it may be of a report of the test before
+                self.answer(204, b"")
             else:
                 report = msgspec.json.decode(body, type=CellReport)
                 remembered.reports.append(report)
@@ -242,15 +246,26 @@ class Kernel:
 @pytest.fixture
 def kernel(ingest: Any, tmp_path: Path) -> Iterator[Kernel]:
     # as a Jupyter server names the file
-    connection_file = tmp_path / "kernel-0a1b-2c.json"
+    with started(tmp_path / "kernel-0a1b-2c.json") as mine:
+        yield mine
+
+
+@pytest.fixture
+def other_kernel(ingest: Any, tmp_path: Path) -> Iterator[Kernel]:
+    with started(tmp_path / "kernel-3d4e-5f.json") as mine:
+        yield mine
+
+
+@contextmanager
+def started(connection_file: Path) -> Iterator[Kernel]:
     manager = KernelManager(kernel_name="python3", connection_file=str(connection_file))
     manager.start_kernel()
     client = manager.client()
     client.start_channels()
     client.wait_for_ready(timeout=TIMEOUT_S)
-    started = Kernel(manager, client)
-    started.run("%load_ext warpbook")
-    yield started
+    mine = Kernel(manager, client)
+    mine.run("%load_ext warpbook")
+    yield mine
     client.stop_channels()
     manager.shutdown_kernel(now=True)
     manager.cleanup_resources()

@@ -1,5 +1,6 @@
 """`%%gpuprof` in a real ipykernel: interrupts, `await`, and who it says it is."""
 
+from pathlib import Path
 from typing import Any
 
 
@@ -53,3 +54,47 @@ def test_a_repeated_cell_in_a_real_kernel(kernel: Any, ingest: Any) -> None:
     reply, outputs = kernel.run("y = %gpuprof torch.ones(3).cumsum(0)")
     assert reply["status"] == "ok"
     assert "aten::cumsum" in outputs[0]["data"]["text/plain"]
+
+
+def heard(kernel: Any, words: str) -> None:
+    """Wait until a cell printed this."""
+    while True:
+        came = kernel.hear()
+        if came["msg_type"] == "stream" and words in came["content"]["text"]:
+            return
+
+
+def test_a_kernel_that_dies_or_is_restarted_in_a_profile_profiles_again(
+    kernel: Any, ingest: Any
+) -> None:
+    for last_words in ("import os; os._exit(1)", "import time; time.sleep(600)"):
+        kernel.start(f"%%gpuprof\nimport torch\nprint('go', flush=True)\n{last_words}")
+        heard(kernel, "go")
+        kernel.manager.restart_kernel(now=True)
+        kernel.client.wait_for_ready(timeout=120)
+        kernel.run("%load_ext warpbook")
+        reply, outputs = kernel.run("%%gpuprof\nimport torch\nx = torch.ones(3)")
+        assert reply["status"] == "ok"
+        assert "aten::ones" in outputs[0]["data"]["text/plain"]
+    # nothing came of the cells that never ended
+    assert [report.status for report in ingest.reports] == ["ok", "ok"]
+
+
+def test_two_notebooks_profile_at_once(
+    kernel: Any, other_kernel: Any, ingest: Any, tmp_path: Path
+) -> None:
+    may_end = tmp_path / "may_end"
+    kernel.start(
+        "%%gpuprof\nimport pathlib, time, torch\nprint('go', flush=True)\n"
+        f"while not pathlib.Path({str(may_end)!r}).exists(): time.sleep(0.01)\n"
+        "x = torch.ones(3).cumsum(0)"
+    )
+    heard(kernel, "go")
+    other_kernel.run("%%gpuprof\nimport torch\nx = torch.ones(3).prod()")
+    may_end.touch()
+    while len(ingest.reports) < 2:
+        kernel.hear()
+    assert [each.kernel_id for each in ingest.reports] == ["3d4e-5f", "0a1b-2c"]
+    names = [{row.name for row in each.profile.operators} for each in ingest.reports]
+    assert "aten::prod" in names[0] and "aten::prod" not in names[1]
+    assert "aten::cumsum" in names[1] and "aten::cumsum" not in names[0]

@@ -193,3 +193,36 @@ def test_the_order_of_recording_changes_nothing() -> None:
         *(Event("op", Category.OPERATOR, i * 50, 40) for i in range(20)),
     ]
     assert figures(*events) == figures(*reversed(events))
+
+
+def test_a_million_kernels_are_counted_exactly_in_a_small_report() -> None:
+    """Of a thousand launches of a graph, as recorded on one stream."""
+    graphs, each = 1000, 1000
+    count = graphs * each
+    at = np.arange(count) * 1500
+    begin = at[::each] - 5000
+    start_ns = np.concatenate([begin, at])
+    is_launch = np.arange(graphs + count) < graphs
+    graph = np.arange(graphs)
+    events = make_columns(
+        names=(("cudaGraphLaunch", "k"), np.where(is_launch, 0, 1).astype(np.int32)),
+        categories=np.where(is_launch, Category.API, Category.KERNEL).astype(np.int8),
+        start_ns=start_ns,
+        duration_ns=np.where(is_launch, 4000, 1000),
+        device=np.where(is_launch, -1, 0),
+        track=np.where(is_launch, 1, 7),
+        correlation=np.concatenate([graph, np.repeat(graph, each)]),
+        size_bytes=np.full(graphs + count, -1),
+    )
+    end_ns = int(events.end_ns.max())
+    run = dataclasses.replace(GPU, start_ns=-5000, code_end_ns=end_ns, end_ns=end_ns)
+    found = analyse(events, run)
+    assert found.kernel_calls == count
+    assert (found.completeness.launches, found.completeness.matched) == (graphs, graphs)
+    assert found.metrics is not None
+    assert found.metrics.gpu_busy_ns == 1000 * count
+    idle = found.metrics.idle
+    assert idle.host_wait_ns + idle.kernel_wait_ns + idle.other_ns == (
+        found.metrics.window_ns - found.metrics.gpu_busy_ns
+    )
+    assert len(msgspec.json.encode(found)) < 1_000_000

@@ -121,11 +121,4 @@ def test_the_verdict_names_the_cause(
 ) -> None:
     program = Program(seed=1, **{"copy_bytes": 4096, "communication": 0.0, **mix})
     found = measure(*read_chrome_trace(program.write(tmp_path / "t.json")))
-    assert judge(found, find(found), found.launches).kind == kind
-
-
-def test_too_many_lost_launches_conclude_nothing(tmp_path: Path) -> None:
-    found = measure(*read_chrome_trace(Program(seed=2).write(tmp_path / "t.json")))
-    verdict = judge(found, find(found), matched=found.launches * 9 // 10)
-    assert verdict.kind == "unknown"
-    assert "was not recorded" in verdict.sentence
+    assert judge(found, find(found)).kind == kind

@@ -1,0 +1,142 @@
+"""How far a trace can be believed, and when nothing can be concluded from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from warpbook_monitors.trace.calls import Calls, launch_of
+from warpbook_monitors.trace.cell_profile import Completeness
+from warpbook_monitors.trace.columns import NONE, Category, Columns
+from warpbook_monitors.trace.intervals import union_ns
+from warpbook_monitors.trace.run import Run
+
+#: The clocks of GPU and host agree to a few microseconds; work that starts earlier
+#: than this before the call that launched it has a wrong time.
+_CLOCK_TOLERANCE_NS = 20_000
+#: Below these shares nobody would draw another conclusion ...
+_TOLERATED_LOST_SHARE = 0.01
+_TOLERATED_PROFILER_SHARE = 0.05
+#: ... and above these nobody should draw any: of launches, of the GPU's events, and
+#: of the window.
+_MOST_LOST_SHARE = 0.05
+_MOST_CORRUPT_SHARE = 0.05
+_MOST_PROFILER_SHARE = 0.5
+
+_BUFFER = (
+    " They are the last ones: most likely the profiler's buffer was full. Profile a "
+    "shorter run."
+)
+_HEAD = (
+    " They are the first ones: some drivers lose them after the GPU was idle. Profile "
+    "again."
+)
+
+
+def examine(events: Columns, on_gpu: Columns, calls: Calls, run: Run) -> Completeness:
+    """Count what is missing, what is wrong and what the profiler did itself."""
+    launches, matched = int(calls.launches.sum()), int(calls.matched.sum())
+    early = _before_launch(on_gpu, calls)
+    corrupt = early + run.senseless_events
+    profiler_ns = _profiler_ns(events, run)
+    window_ns = max(run.end_ns - run.start_ns, 1)
+    hint = _where_lost(calls)
+    refusal = ""
+    if launches - matched > _MOST_LOST_SHARE * launches:
+        refusal = (
+            f"The GPU's side of {launches - matched:,} of {launches:,} launches was "
+            f"not recorded, so nothing can be concluded.{hint or ' Profile again.'}"
+        )
+    elif corrupt > _MOST_CORRUPT_SHARE * (len(on_gpu) + run.senseless_events):
+        refusal = (
+            f"The times of {corrupt:,} events are wrong, of {len(on_gpu):,} on the "
+            "GPU, so nothing can be concluded. Profile again."
+        )
+    elif profiler_ns > _MOST_PROFILER_SHARE * window_ns:
+        refusal = (
+            f"{profiler_ns / window_ns:.0%} of the window was the profiler's own work, "
+            "so nothing can be concluded. Profile again, or a longer run."
+        )
+    return Completeness(
+        launches=launches,
+        matched=matched,
+        lanes_omitted=0,
+        warnings=tuple(_missing(launches, matched, on_gpu, hint))
+        + tuple(_wrong(events, on_gpu, run, early, profiler_ns)),
+        corrupt=corrupt,
+        profiler_ms=profiler_ns / 1e6,
+        refusal=refusal,
+    )
+
+
+def saw_nothing(events: Columns, on_gpu: Columns, run: Run) -> bool:
+    """CUDA is set up, and not even the profiler's own calls were recorded."""
+    return run.cuda_used and not len(on_gpu) and not events.is_in(Category.API).any()
+
+
+def _missing(launches: int, matched: int, on_gpu: Columns, hint: str) -> Iterator[str]:
+    lost = launches - matched
+    if launches and not len(on_gpu):
+        yield (
+            f"The cell made {launches:,} launches, but the profiler recorded no work "
+            "on the GPU: this trace is incomplete and does not mean that the GPU was "
+            "idle. Restart the kernel and profile again."
+        )
+    elif lost > _TOLERATED_LOST_SHARE * launches:
+        yield (
+            f"The GPU's side of {lost:,} of {launches:,} launches is missing: times on "
+            f"the GPU are lower bounds.{hint}"
+        )
+
+
+def _wrong(
+    events: Columns, on_gpu: Columns, run: Run, early: int, profiler_ns: int
+) -> Iterator[str]:
+    if saw_nothing(events, on_gpu, run):
+        yield (
+            "The profiler recorded no CUDA call at all, not even its own: it sees "
+            "nothing of the GPU in this kernel. Another profiler may hold it; "
+            "restart the kernel and profile again."
+        )
+    if run.senseless_events:
+        yield (
+            f"{run.senseless_events:,} events of the file end before they begin, or "
+            "never: they are left out."
+        )
+    if early:
+        yield (
+            f"{early:,} kernels or copies start before the call that launched them: "
+            "their times are wrong."
+        )
+    if profiler_ns > _TOLERATED_PROFILER_SHARE * (run.end_ns - run.start_ns):
+        yield (
+            f"{profiler_ns / 1e6:.1f} ms of the cell was the profiler's own work: "
+            "without it the cell is faster."
+        )
+
+
+def _before_launch(on_gpu: Columns, calls: Calls) -> int:
+    row = launch_of(on_gpu, calls)
+    known = row != NONE
+    launch_ns = calls.api.start_ns[row[known]]
+    return int((on_gpu.start_ns[known] < launch_ns - _CLOCK_TOLERANCE_NS).sum())
+
+
+def _profiler_ns(events: Columns, run: Run) -> int:
+    own = events.where(events.is_in(Category.OVERHEAD))
+    return union_ns(
+        np.clip(own.start_ns, run.start_ns, run.end_ns),
+        np.clip(own.end_ns, run.start_ns, run.end_ns),
+    )
+
+
+def _where_lost(calls: Calls) -> str:
+    """Say what is likely where the lost launches are the last ones, or the first."""
+    seen = np.flatnonzero(calls.matched[calls.launches])
+    lost = np.flatnonzero(~calls.matched[calls.launches])
+    if not len(seen) or not len(lost):
+        return ""
+    if lost[0] > seen[-1]:
+        return _BUFFER
+    return _HEAD if lost[-1] < seen[0] else ""

@@ -1,0 +1,162 @@
+"""How far a trace is believed: simulated programs whose trace was damaged afterwards.
+
+The profiler's own doing (its buffer requests, its last wait for the GPU, the slow first
+launch) is in every trace, and is never what held a program back.
+"""
+
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.monitors.trace.simulated import THREAD, Program
+from warpbook_monitors.trace.analysis import analyse
+from warpbook_monitors.trace.chrome import read_chrome_trace
+from warpbook_monitors.trace.report import report
+
+Event = dict[str, Any]
+ON_GPU = ("kernel", "gpu_memcpy", "gpu_memset")
+#: nothing waits and nothing is copied: an expert would call it compute-bound
+CLEAR = {"sync_every": 0, "communication": 0.0, "copy_bytes": 4096}
+
+
+def damaged(tmp_path: Path, change: Callable[[list[Event]], None]) -> str:
+    program = Program(seed=3, **CLEAR)
+    change(program.events)
+    return program.write(tmp_path / "t.json")
+
+
+def on_gpu(events: list[Event]) -> list[Event]:
+    found = [each for each in events if each["cat"] in ON_GPU]
+    return sorted(found, key=lambda each: each["ts"])
+
+
+def drop(events: list[Event], lost: list[Event]) -> None:
+    gone = {id(each) for each in lost}
+    events[:] = [each for each in events if id(each) not in gone]
+
+
+def overhead(
+    at_us: float, dur_us: float, name: str = "Activity Buffer Request"
+) -> Event:
+    return {
+        **{"ph": "X", "cat": "overhead", "name": name, "pid": -1, "tid": 0},
+        **{"ts": at_us, "dur": dur_us},
+    }
+
+
+@pytest.mark.parametrize("of", [0.0, 0.01, 0.04])
+def test_a_few_lost_launches_change_no_verdict(of: float, tmp_path: Path) -> None:
+    whole = report(*read_chrome_trace(damaged(tmp_path, lambda _: None)))
+    rng = random.Random(1)
+
+    def lose(events: list[Event]) -> None:
+        mine = on_gpu(events)
+        drop(events, rng.sample(mine, int(of * len(mine))))
+
+    found = report(*read_chrome_trace(damaged(tmp_path, lose)))
+    assert found.verdict.kind == whole.verdict.kind == "compute-bound"
+    lost = found.completeness.lost
+    assert lost == int(of * whole.completeness.launches)
+    told = [each for each in found.completeness.warnings if "is missing" in each]
+    assert bool(told) == (of > 0.01)
+
+
+@pytest.mark.parametrize(
+    ("which", "said"),
+    [
+        (slice(None, None, 10), "Profile again"),
+        (slice(0, 40), "after the GPU was idle"),
+        (slice(-40, None), "buffer was full"),
+    ],
+)
+def test_lost_launches_conclude_nothing_and_say_why(
+    which: slice, said: str, tmp_path: Path
+) -> None:
+    path = damaged(tmp_path, lambda events: drop(events, on_gpu(events)[which]))
+    found = report(*read_chrome_trace(path))
+    assert found.verdict.kind == "unknown"
+    assert "nothing can be concluded" in found.verdict.sentence
+    assert said in found.verdict.sentence
+    assert found.findings == ()
+    assert found.completeness.lost == len(range(400)[which]) or found.completeness.lost
+    # the same in the notebook and in the dashboard
+    cell = analyse(*read_chrome_trace(path))
+    assert cell.verdict == found.verdict
+    assert cell.completeness.refusal == found.verdict.sentence
+
+
+@pytest.mark.parametrize(("wrong", "kind"), [(5, "compute-bound"), (60, "unknown")])
+def test_times_that_cannot_be_conclude_nothing(
+    wrong: int, kind: str, tmp_path: Path
+) -> None:
+    """What Kineto's clock does to a recording that is older than the newest one."""
+
+    def spoil(events: list[Event]) -> None:
+        calls = {
+            each["args"]["correlation"]: each
+            for each in events
+            if each["cat"] == "cuda_runtime"
+        }
+        for each in on_gpu(events)[100 : 100 + wrong]:
+            each["ts"] = calls[each["args"]["correlation"]]["ts"] - 50.0
+
+    found = report(*read_chrome_trace(damaged(tmp_path, spoil)))
+    assert found.completeness.corrupt == wrong
+    assert found.verdict.kind == kind
+    assert any("their times are wrong" in each for each in found.completeness.warnings)
+
+
+def test_a_window_that_is_mostly_the_profilers_concludes_nothing(
+    tmp_path: Path,
+) -> None:
+    def slow_down(events: list[Event]) -> None:
+        last = max(each["ts"] + each["dur"] for each in events)
+        for each in events:
+            if each["cat"] != "Trace" and each["ts"] > 1000:
+                each["ts"] += 2 * last
+            if each["cat"] == "Trace":
+                each["dur"] += 2 * last
+        events.append(overhead(1000, 2 * last))
+
+    found = report(*read_chrome_trace(damaged(tmp_path, slow_down)))
+    assert found.verdict.kind == "unknown"
+    assert "was the profiler's own work" in found.verdict.sentence
+
+
+def test_the_profilers_own_doing_is_never_the_verdict(tmp_path: Path) -> None:
+    """Together a third of the window."""
+    program = Program(seed=3, **CLEAR)
+    share_us = program.window_ns / 1000 / 6
+    for each in program.events:
+        if each["cat"] != "Trace":
+            # it begins with a slow launch: the profiler asks for its first buffer
+            each["ts"] += share_us
+    end = max(each["ts"] + each["dur"] for each in program.events)
+    program.events += [
+        overhead(60.0, share_us - 20),
+        # and ends with a wait: it asks the GPU for what it has recorded
+        {
+            **{"ph": "X", "cat": "cuda_runtime", "name": "cudaDeviceSynchronize"},
+            **{"pid": 1, "tid": THREAD, "ts": end + 10, "dur": share_us - 20},
+            "args": {"correlation": 9_999_999},
+        },
+    ]
+    (trace,) = [each for each in program.events if each["cat"] == "Trace"]
+    trace["dur"] += 2 * share_us
+    found = report(*read_chrome_trace(program.write(tmp_path / "t.json")))
+    assert found.verdict.kind == "compute-bound"
+    assert found.metrics.idle.profiler_ns > 0.9 * 2 * share_us * 1000
+    assert sum(each.share for each in found.findings if each.kind == "sync-bound") == 0
+    assert any("profiler's own work" in each for each in found.completeness.warnings)
+
+
+def test_counts_are_told_of_every_rank(tmp_path: Path) -> None:
+    path = damaged(tmp_path, lambda events: drop(events, on_gpu(events)[:7]))
+    found = report(*read_chrome_trace(path)).completeness
+    assert found.launches == found.matched + found.lost
+    assert found.lost == 7
+    assert json.loads(Path(path).read_text())["traceEvents"]
