@@ -37,7 +37,9 @@ def columns(events: Iterable[Event]) -> Columns:
     return make_columns(
         names=interned(event.name for event in listed),
         categories=[event.category for event in listed],
-        device=np.array([0 if e.category in KINDS_ON_GPU else -1 for e in listed]),
+        device=np.array(
+            [0 if e.category in KINDS_ON_GPU else -1 for e in listed], np.int64
+        ),
         **{
             name: numbers(name)
             for name in (
