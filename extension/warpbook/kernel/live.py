@@ -18,7 +18,7 @@ from warpbook.kernel.main_thread import call_on_main_thread
 from warpbook.kernel.recording import Recorded, Recording, wait_for_gpu
 from warpbook.kernel.step import Steps
 from warpbook_monitors import units
-from warpbook_monitors.trace.errors import TraceError
+from warpbook_monitors.trace.errors import ProfilerBusy, TraceError
 from warpbook_monitors.trace.live import Live, LiveWindow, SlowStep, StepTimes
 
 #: the first steps compile, load and take memory
@@ -124,11 +124,10 @@ class LiveRuns:
     @property
     def is_stale(self) -> bool:
         """Whether the window that is open should have ended long ago."""
-        opened = self._open
-        if opened is None or self._is_busy:
+        if self._open is None or self._is_busy:
             return False
         longest_ns = max(_STALE_NS, _STALE_STEPS * self._typical_ns)
-        return time.perf_counter_ns() - opened.start_ns > longest_ns
+        return time.perf_counter_ns() - self._boundary_ns > longest_ns
 
     def give_up_stale(self) -> None:
         """Have the cell's thread discard a window that is stale; from another thread.
@@ -207,6 +206,11 @@ class LiveRuns:
         self._is_busy = True
         try:
             self._take(now_ns, now_ns - self._boundary_ns)
+        except ProfilerBusy as problem:
+            # the person's own goes first, however long
+            self._say(str(problem))
+            self._plan.failed(time.perf_counter_ns(), 0)
+            self._discard()
         except TraceError as problem:
             self._went_wrong(str(problem), now_ns)
         except Exception as problem:  # noqa: BLE001 - a training must not end by it

@@ -1,0 +1,344 @@
+"""`%%gpuprof --live`: a long cell is profiled in windows, and tells while it runs."""
+
+import subprocess
+import sys
+import threading
+from typing import Any
+
+import pytest
+import torch
+from IPython.core.error import UsageError
+
+from warpbook.kernel.profile import Profile
+from warpbook_monitors.trace.errors import TraceError
+
+#: a step that takes some milliseconds, told by the optimizer
+TRAINING = """
+import threading, time, torch, warpbook
+model = torch.nn.Linear(64, 64)
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+def train():
+    optimizer.zero_grad()
+    model(torch.ones(8, 64)).sum().backward()
+    optimizer.step()
+    time.sleep(0.002)
+def until(done, step=train):
+    end = time.monotonic() + 60
+    while not done():
+        assert time.monotonic() < end, "nothing came"
+        step()
+"""
+
+
+@pytest.fixture
+def live(shell: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A shell whose live profiles open windows soon."""
+    monkeypatch.setattr("warpbook.kernel.live_plan._PAUSE_NS", 20_000_000)
+    monkeypatch.setattr("warpbook.kernel.live_plan._LONG_PAUSE_NS", 50_000_000)
+    monkeypatch.setattr("warpbook.kernel.live._STALE_NS", 200_000_000)
+    shell.run_cell(TRAINING)
+    # what a cell can ask for: how many windows there are so far
+    shell.user_ns["windows"] = lambda: len(running(shell).told().windows)
+    return shell
+
+
+def running(shell: Any) -> Any:
+    (profiler,) = [
+        each.__self__
+        for each in shell.events.callbacks["pre_run_cell"]
+        if type(getattr(each, "__self__", None)).__name__ == "CellProfiler"
+    ]
+    return profiler._session.runs._runs
+
+
+def run(shell: Any, *lines: str) -> Any:
+    return shell.run_cell("\n".join(lines))
+
+
+def shown(shell: Any) -> str:
+    return "\n".join(
+        output["data"]["text/plain"] for output in shell.display_pub.outputs
+    )
+
+
+LIVE = "%%gpuprof --live --share 0.5 -o p"
+
+
+def test_the_report_grows_while_the_cell_runs(kernel: Any, ingest: Any) -> None:
+    kernel.run(TRAINING)
+    reply, outputs = kernel.run(
+        "%%gpuprof --live --share 0.5 -o p\n"
+        "end = time.monotonic() + 6\n"
+        "steps = 0\n"
+        "while time.monotonic() < end:\n    train(); steps += 1\n"
+        "steps"
+    )
+    assert reply["status"] == "ok"
+    steps = int(outputs[1]["data"]["text/plain"])
+    *while_it_ran, last = ingest.reports
+    assert {report.status for report in while_it_ran} == {"running"}
+    assert len({report.id for report in ingest.reports}) == 1
+    assert (last.status, last.cell_id) == ("ok", "cell-1")
+    assert last.title == "end = time.monotonic() + 6"
+    assert len(while_it_ran[-1].live.windows) >= 1
+    assert len(last.live.windows) >= 2
+    assert (last.live.steps, last.live.steps_by) == (steps, "optimizer")
+    for earlier, later in zip(ingest.reports, ingest.reports[1:], strict=False):
+        assert earlier.live.steps <= later.live.steps
+        told = earlier.live.windows
+        assert later.live.windows[: len(told)] == told
+        assert earlier.started_ms == later.started_ms
+    # the line was changed in place, and stays as it was at the end
+    lines = [text for cell, text in kernel.changes if cell == kernel.newest]
+    assert len(lines) >= 3 and f"Live: {steps:,} steps" in lines[-1]
+    assert "profiling took" in lines[-1]
+    text = outputs[-1]["data"]["text/plain"]
+    assert "told by an optimizer" in text and "aim: below 50 %" in text
+
+
+def test_what_profiling_takes_is_told_and_steps_are_counted_apart(live: Any) -> None:
+    run(live, LIVE, "until(lambda: windows() >= 3)")
+    p = live.user_ns["p"]
+    told = p.live
+    assert told.overhead_ms == pytest.approx(
+        sum(each.overhead_ms for each in told.windows), abs=0.2 * told.elapsed_ms
+    )
+    recorded = sum(each.steps for each in told.windows)
+    assert told.profiled.steps == recorded
+    # the first step is in neither
+    assert told.bare.steps == told.steps - recorded - 1
+    assert told.bare.median_ms <= told.bare.p95_ms <= told.bare.slowest_ms
+    assert told.windows[0].start_ms < told.windows[1].start_ms
+    assert "aten::addmm" in {row.name for row in p.operators}
+    optimizer = "Optimizer.step#SGD.step"
+    (row,) = [row for row in p.operators if row.name == optimizer]
+    # each window holds whole steps
+    assert row.calls in {each.steps for each in told.windows}
+
+
+def test_a_step_that_is_called_goes_before_the_optimizers(live: Any) -> None:
+    run(live, LIVE, "for _ in range(40): train(); train(); warpbook.step()")
+    assert live.user_ns["p"].live.steps == 40
+    assert live.user_ns["p"].live.steps_by == "warpbook.step()"
+
+
+def test_of_two_optimizers_the_first_counts(live: Any) -> None:
+    run(
+        live,
+        LIVE,
+        "other = torch.optim.Adam(model.parameters())",
+        "for _ in range(60): train(); other.step(); other.step()",
+    )
+    assert live.user_ns["p"].live.steps == 60
+
+
+def test_an_optimizer_that_is_used_no_more_is_forgotten(live: Any) -> None:
+    run(
+        live,
+        LIVE,
+        "for _ in range(10): train()",
+        "second = torch.optim.SGD(model.parameters(), 0.1)",
+        "for _ in range(300): second.step()",
+    )
+    assert live.user_ns["p"] is None or live.user_ns["p"].live.steps > 150
+
+
+def test_steps_of_other_threads_do_not_count(live: Any) -> None:
+    run(
+        live,
+        LIVE,
+        "thread = threading.Thread(target=lambda: [train() for _ in range(20)])",
+        "thread.start(); thread.join()",
+        "for _ in range(40): train()",
+    )
+    told = live.user_ns["p"].live
+    assert told.steps == 40
+    assert any("other threads" in note for note in told.notes)
+
+
+def test_without_a_step_the_person_is_told_what_to_do(live: Any, ingest: Any) -> None:
+    result = run(live, LIVE, "y = model(torch.ones(1, 64)).shape", "y[1]")
+    assert result.result == 64
+    assert "call warpbook.step()" in shown(live)
+    assert live.user_ns["p"] is None
+    (report,) = ingest.reports
+    assert (report.status, report.live.steps) == ("ok", 0)
+    assert report.profile.operators == ()
+
+
+def test_a_cell_that_is_too_short_is_told_so(live: Any) -> None:
+    run(live, LIVE, "train(); train()")
+    assert "profile it without --live" in shown(live)
+
+
+@pytest.mark.parametrize("within", [True, False])
+def test_an_exception_is_the_cells_own(live: Any, ingest: Any, within: bool) -> None:
+    run(
+        live,
+        LIVE,
+        "until(lambda: windows() >= 1)",
+        # a window is open, or is not
+        "from warpbook.kernel import live as it",
+        f"until(lambda: torch.autograd._profiler_enabled() == {within})",
+        "1 / 0",
+    )
+    assert ingest.reports[-1].status == "error"
+    assert len(live.user_ns["p"].live.windows) >= 1
+    assert not torch.autograd._profiler_enabled()
+    assert run(live, "%%gpuprof -o q", "train()").success
+    assert "aten::addmm" in {row.name for row in live.user_ns["q"].operators}
+
+
+def test_an_interrupt_within_a_window_ends_the_cell(kernel: Any, ingest: Any) -> None:
+    kernel.run(TRAINING)
+    reply, outputs = kernel.run(
+        "%%gpuprof --live --share 0.5\n"
+        "until(torch.autograd._profiler_enabled)\n"
+        "print('go', flush=True)\n"
+        "while True: time.sleep(0.01)",
+        on_output=kernel.interrupt,
+    )
+    assert (reply["status"], reply["ename"]) == ("error", "KeyboardInterrupt")
+    assert ingest.reports, outputs
+    assert ingest.reports[-1].status == "interrupted"
+    _, outputs = kernel.run("%%gpuprof\ntrain()")
+    assert "aten::addmm" in outputs[-1]["data"]["text/plain"]
+
+
+def test_a_window_that_no_step_ends_is_given_up(live: Any) -> None:
+    """A validation, or what comes after the loop, is not recorded without bounds."""
+    run(
+        live,
+        LIVE,
+        "until(lambda: windows() >= 1)",
+        "until(torch.autograd._profiler_enabled)",
+        "until(lambda: not torch.autograd._profiler_enabled(), lambda: None)",
+        "before = windows()",
+        "until(lambda: windows() > before)",
+    )
+    told = live.user_ns["p"].live
+    assert any("1 windows were given up" in note for note in told.notes)
+
+
+def test_a_profiler_of_the_cells_own_keeps_its_events(live: Any) -> None:
+    run(
+        live,
+        LIVE,
+        "until(lambda: windows() >= 1)",
+        "until(lambda: not torch.autograd._profiler_enabled())",
+        "with torch.profiler.profile() as users:",
+        "    for _ in range(50): train()",
+        "count = len(users.profiler.kineto_results.events())",
+        "before = windows()",
+        "until(lambda: windows() > before)",
+    )
+    assert live.user_ns["count"] > 500
+    told = live.user_ns["p"].live
+    assert any("already running" in note for note in told.notes)
+
+
+def test_workers_of_a_loader_do_not_disturb(live: Any) -> None:
+    run(
+        live,
+        LIVE,
+        "class Data(torch.utils.data.Dataset):",
+        "    def __len__(self): return 64",
+        "    def __getitem__(self, index):",
+        "        warpbook.step()",
+        "        return torch.ones(64)",
+        "loader = torch.utils.data.DataLoader(Data(), 4, num_workers=2)",
+        "seen = 0",
+        "for batch in loader: train(); seen += len(batch)",
+        "until(lambda: windows() >= 1)",
+    )
+    assert live.user_ns["seen"] == 64
+    assert live.user_ns["p"].live.steps_by == "optimizer"
+
+
+def test_a_loop_in_a_generator_and_with_await(live: Any) -> None:
+    run(
+        live,
+        LIVE,
+        "import asyncio",
+        "def losses():",
+        "    while windows() < 2:",
+        "        train()",
+        "        yield 1",
+        "for _ in losses(): await asyncio.sleep(0)",
+    )
+    assert len(live.user_ns["p"].live.windows) >= 2
+
+
+def test_a_block_and_a_function_can_be_live(live: Any) -> None:
+    run(
+        live,
+        "with warpbook.profile('my loop', live=True, share=0.5, quiet=True) as p:",
+        "    until(lambda: len(p._runs._runs.told().windows) >= 2)",
+        "fit = warpbook.profile(live=True, share=0.5, quiet=True)(until)",
+        "fit(lambda: len(fit.profiled._runs._runs.told().windows) >= 1)",
+    )
+    assert live.user_ns["p"].profile.title == "my loop"
+    assert len(live.user_ns["p"].profile.live.windows) >= 2
+    assert isinstance(live.user_ns["fit"].profiled.profile, Profile)
+
+
+def test_one_within_another_is_told_and_the_outer_goes_on(live: Any) -> None:
+    run(
+        live,
+        LIVE,
+        "with warpbook.profile(live=True) as inner: train()",
+        "until(lambda: windows() >= 1)",
+        "get_ipython().run_cell('%gpuprof --live train()')",
+    )
+    with pytest.raises(TraceError, match="to one only"):
+        _ = live.user_ns["inner"].profile
+    assert live.user_ns["p"].live.windows
+
+
+def test_a_line_magic_can_be_live(live: Any) -> None:
+    run(live, "%gpuprof --live --share 0.5 -o p until(lambda: windows() >= 1)")
+    assert live.user_ns["p"].live.windows
+
+
+def test_a_server_that_refuses_is_told_and_the_cell_goes_on(
+    live: Any, ingest: Any
+) -> None:
+    ingest.status, ingest.message = 503, "not now"
+    run(live, LIVE, "until(lambda: windows() >= 2)")
+    assert live.user_ns["p"].live.windows
+    assert "not now" in shown(live)
+
+
+@pytest.mark.parametrize(
+    "options", ["-r 2", "-w 1", "--memory", "--lines", "--share 0", "--share 0.6"]
+)
+def test_options_that_do_not_go_with_it_are_refused(shell: Any, options: str) -> None:
+    result = run(shell, f"%%gpuprof --live {options}", "ran = True")
+    error = result.error_before_exec or result.error_in_exec
+    assert isinstance(error, UsageError) and str(error)
+    assert "ran" not in shell.user_ns
+
+
+def test_the_next_ordinary_profile_is_not_compared_with_a_window(live: Any) -> None:
+    cell = "until(lambda: True)"
+    live.run_cell(f"{LIVE}\n{cell}", cell_id="c")
+    run(live, LIVE, "until(lambda: windows() >= 1)")
+    live.display_pub.outputs.clear()
+    live.run_cell("%%gpuprof\nuntil(lambda: True)", cell_id="c")
+    assert "run before" not in shown(live)
+
+
+def test_threads_and_hooks_are_gone_afterwards(live: Any) -> None:
+    run(live, LIVE, "until(lambda: windows() >= 1)")
+    hooks = sys.modules["torch.optim.optimizer"]._global_optimizer_post_hooks
+    assert not hooks
+    assert "warpbook-live" not in {thread.name for thread in threading.enumerate()}
+
+
+def test_a_step_without_a_live_profile_loads_nothing() -> None:
+    code = (
+        "import sys, warpbook\n"
+        "assert warpbook.step() is None and 'step' in vars(warpbook)\n"
+        "assert not {'torch', 'numpy', 'IPython'} & set(sys.modules)\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,142 @@
+"""The arithmetic of a long cell: its budget, its windows, its step times."""
+
+import functools
+import random
+from pathlib import Path
+
+import pytest
+
+from warpbook.kernel.durations import Durations
+from warpbook.kernel.live_plan import Plan
+from warpbook.kernel.live_text import line, words
+from warpbook.kernel.live_windows import Profiled, Windows
+from warpbook_monitors.trace.analysis import analyse
+from warpbook_monitors.trace.cell_profile import CellProfile
+from warpbook_monitors.trace.chrome import read_chrome_trace
+from warpbook_monitors.trace.live import Live, LiveWindow, SlowStep, StepTimes
+
+TRACES = Path(__file__).parents[2] / "data" / "traces"
+MS = 1_000_000
+
+
+@pytest.mark.parametrize("share", [0.01, 0.05, 0.3])
+@pytest.mark.parametrize("cost_rate", [0.02, 0.5, 3.0])
+@pytest.mark.parametrize("step_ms", [0.2, 30, 4000])
+def test_windows_keep_to_their_share_of_the_time(
+    share: float, cost_rate: float, step_ms: float
+) -> None:
+    plan = Plan(share, 0)
+    now_ns, ends = 0, []
+    while now_ns < 3_600_000 * MS and len(ends) < 30:
+        now_ns += round(step_ms * MS)
+        if not plan.may_open(now_ns, step_ms * MS):
+            # on to when anything can change
+            now_ns += 20 * MS
+            continue
+        recorded_ns = round(max(plan.length_ns, step_ms * MS))
+        overhead_ns = round(recorded_ns * cost_rate)
+        now_ns += recorded_ns + overhead_ns
+        plan.took(now_ns, recorded_ns, overhead_ns, events=recorded_ns // 10_000)
+        ends.append(plan.overhead_ns / now_ns)
+    assert len(ends) > 1
+    # before the first nobody knows what one takes; from then on it is known
+    assert all(share_now <= share for share_now in ends[1:])
+    assert plan.length_ns <= 1000 * MS
+
+
+def test_a_program_of_many_events_gets_short_windows() -> None:
+    plan = Plan(0.05, 0)
+    plan.took(1000 * MS, 100 * MS, 60 * MS, events=50_000)
+    assert plan.length_ns == 80 * MS
+
+
+def test_quantiles_are_within_one_percent() -> None:
+    drawn = random.Random(1)
+    times = sorted(round(drawn.lognormvariate(15, 2)) for _ in range(20_000))
+    counted = Durations()
+    for each in times:
+        counted.add(each)
+    assert counted.quantile(0.5) == pytest.approx(times[9_999], rel=0.011)
+    assert counted.quantile(0.95) == pytest.approx(times[18_999], rel=0.011)
+    assert counted.longest_ns == times[-1] >= counted.quantile(1.0)
+    assert Durations().quantile(0.5) == 0
+
+
+def add(windows: Windows, trace: str, at_ms: float) -> CellProfile:
+    """Add a window of a second that held what a trace of an H200 holds."""
+    figures = figures_of(trace)
+    window = LiveWindow(
+        at_ms, at_ms + 1000, 10, 1000.0, 90.0, 500.0, None, "", 5, 5, 20.0
+    )
+    windows.add(window, Profiled(figures, None))  # type: ignore[arg-type]
+    return figures
+
+
+@functools.cache
+def figures_of(trace: str) -> CellProfile:
+    return analyse(*read_chrome_trace(str(TRACES / f"{trace}.json.gz")))
+
+
+def test_a_long_list_is_merged_and_adds_up_to_the_same() -> None:
+    windows = Windows()
+    for number in range(1000):
+        add(windows, "tiny_kernels", 2000.0 * number)
+    told = windows.told
+    assert len(told) <= 60
+    assert sum(each.merged for each in told) == 1000
+    assert sum(each.steps for each in told) == 10_000
+    assert sum(each.recorded_ms for each in told) == 1_000_000
+    assert sum(each.launches for each in told) == 5000
+    starts = [each.start_ms for each in told]
+    assert starts == sorted(starts)
+    assert told[0].start_ms == 0 and told[-1].end_ms == 1_999_000
+    # the newest are as they came
+    assert told[-1].merged == 1
+
+
+def test_the_verdict_is_of_all_windows_by_their_time() -> None:
+    windows = Windows()
+    assert windows.verdict is None and windows.typical is None
+    launch_bound = add(windows, "tiny_kernels", 0.0)
+    assert windows.verdict is not None
+    assert windows.verdict.kind == "launch-bound"
+    assert "Over 1 window 97% of the time is launch-bound" in windows.verdict.sentence
+    # the trace of copies is longer
+    copies = add(windows, "pinned_h2d", 5000.0)
+    assert windows.verdict.kind == "transfer-bound"
+    assert "in the one after 5.00 s" in windows.verdict.sentence
+    assert windows.typical is not None and windows.typical.figures is copies
+    assert windows.newest is not None
+    add(windows, "pinned_h2d", 7000.0)
+    newest = add(windows, "tiny_kernels", 9000.0)
+    # what is shown at the end is what the verdict is about
+    assert windows.newest.figures is newest is launch_bound
+    assert windows.typical.figures is copies
+
+
+def test_words_tell_steps_cost_and_what_is_slow() -> None:
+    windows = Windows()
+    add(windows, "tiny_kernels", 1000.0)
+    told = Live(
+        elapsed_ms=60_000.0,
+        steps=1234,
+        steps_by="optimizer",
+        bare=StepTimes(1200, 21.3, 25.0, 3000.0, 22.0),
+        profiled=StepTimes(10, 29.0, 31.0, 33.0, 30.0),
+        slow_steps=(SlowStep(500, 30_000.0, 3000.0),),
+        slow_ms=2978.7,
+        windows=windows.told,
+        verdict=windows.verdict,
+        overhead_ms=1200.0,
+        aim_share=0.05,
+        setup_ms=2700.0,
+    )
+    text = "\n".join(words(told))
+    assert "1,234 steps in 60.0 s, told by an optimizer" in text
+    assert "Without the profiler a step took 21.3 ms (22.0 ms on average" in text
+    assert "In windows a step took 29.0 ms" in text
+    assert "the slowest is step 500, 3.00 s" in text
+    assert "took 1.20 s, 2.0 % of the time (aim: below 5.0 %)" in text
+    assert "2.70 s once to set the profiler up" in text
+    short = line(told)["text/plain"]
+    assert "Live: 1,234 steps · 21.3 ms a step · 1 window · GPU busy 50 %" in short
