@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from html import escape
 
 from warpbook.kernel.report import all_tables, causes, groups, headline, sentence
+from warpbook.kernel.report_svg import memory_svg, roofline_svg
 from warpbook_monitors.plain_text import shortened
 from warpbook_monitors.trace.cell_profile import CellProfile
 from warpbook_monitors.trace.figure_groups import Figures
@@ -41,6 +42,9 @@ _STYLE = """
 .warpbook-report .warpbook-code tr > :first-child { width: auto; }
 .warpbook-report .warpbook-bar { border-bottom: 2px solid #4c8dbe;
   float: right; }
+.warpbook-report .warpbook-picture { margin: 0.6em 0; }
+.warpbook-report .warpbook-picture svg { width: 100%; max-width: 46em; }
+.warpbook-report .warpbook-picture figcaption { opacity: 0.7; }
 .warpbook-report td:first-child { font-family: monospace; }
 .warpbook-report table, .warpbook-report caption { font-size: inherit;
   color: inherit; }
@@ -65,7 +69,8 @@ def report_html(profile: CellProfile, title: str, notes: Sequence[str] = ()) -> 
     return (
         f'<div class="warpbook-report" aria-label="Profile of {escape(title)}">'
         f"<style>{_STYLE}</style>{said}{_figures(headline(profile))}{_notes(notes)}"
-        f"{warnings}{_causes(profile)}{_groups(profile)}{tables}</div>"
+        f"{warnings}{_causes(profile)}{_groups(profile)}{_pictures(profile)}"
+        f"{tables}</div>"
     )
 
 
@@ -115,6 +120,12 @@ def _groups(profile: CellProfile) -> str:
     )
     inner = f'<div class="warpbook-groups">{found}</div>'
     return _folded("Figures", inner) if found else ""
+
+
+def _pictures(profile: CellProfile) -> str:
+    # memory over time was asked for
+    roofline = roofline_svg(profile)
+    return memory_svg(profile) + (_folded("Roofline", roofline) if roofline else "")
 
 
 def _folded(title: str, inner: str) -> str:
