@@ -5,6 +5,7 @@ from __future__ import annotations
 from bokeh.layouts import column
 from bokeh.model import Model
 from bokeh.models import (
+    AdaptiveTicker,
     ColumnDataSource,
     CustomJSTickFormatter,
     DataRange1d,
@@ -47,7 +48,7 @@ def memory_figure(profile: CellProfile) -> Model:
 
 def _plot(curve: MemoryCurve, use: MemoryUse | None, shared: Range1d) -> figure:
     plot = figure(
-        height=220,
+        height=260,
         sizing_mode="stretch_width",
         x_range=shared,
         y_range=DataRange1d(start=0),
@@ -57,16 +58,16 @@ def _plot(curve: MemoryCurve, use: MemoryUse | None, shared: Range1d) -> figure:
         output_backend="canvas",
     )
     plot.toolbar.logo = None
+    plot.yaxis.ticker = AdaptiveTicker(base=2, mantissas=[1], desired_num_ticks=4)
     plot.yaxis.formatter = CustomJSTickFormatter(code=_TICKS)
     for text, style in (
-        (shortened(peak_words(curve), _TITLE_WIDTH), "bold"),
         (allocator_words(curve, use), "normal"),
+        (shortened(peak_words(curve), _TITLE_WIDTH), "bold"),
     ):
         said = Title(text=without_math(text), text_font_style=style)
         said.text_font_size = "11px"
         # what is added last stands on top
         plot.add_layout(said, "above")
-    plot.above.reverse()
     source = ColumnDataSource(
         {
             "time_ms": list(curve.times_ms),

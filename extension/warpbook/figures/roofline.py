@@ -62,7 +62,7 @@ def _plot(profile: CellProfile, gpu: str) -> figure | None:
     rates = [(point.flops_per_s or 1.0) / _TERA for point in points]
     peaks = [peak for _, peak in lines]
     plot = figure(
-        height=340,
+        height=380,
         sizing_mode="stretch_width",
         x_axis_type="log",
         y_axis_type="log",
@@ -77,11 +77,11 @@ def _plot(profile: CellProfile, gpu: str) -> figure | None:
     plot.toolbar.logo = None
     for axis in plot.select(LogAxis):
         axis.ticker.desired_num_ticks = 4
-    plot.add_layout(Title(text=without_math(f"Roofline, {gpu}")), "above")
-    plot.add_layout(
-        Title(text=basis_words(roofs), text_font_style="normal", text_font_size="11px"),
-        "above",
-    )
+    # what is added last stands on top
+    for text, style in ((basis_words(roofs), "normal"), (f"Roofline, {gpu}", "bold")):
+        said = Title(text=without_math(text), text_font_style=style)
+        said.text_font_size = "11px"
+        plot.add_layout(said, "above")
     for roof in roofs:
         for dtype in dtypes:
             if dtype in roof.flops_per_s:
