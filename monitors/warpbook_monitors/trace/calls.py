@@ -10,12 +10,17 @@ import numpy as np
 from warpbook_monitors.trace.columns import NONE, Bools, Category, Columns, Int64s
 from warpbook_monitors.trace.run import Run
 
-_LAUNCH = re.compile(r"(cuda|cu)(Launch(?!HostFunc)|GraphLaunch|Memcpy|Memset)")
-_WAIT = re.compile(r"(cuda|cu)\w*Synchronize|(cuda|cu)Memcpy(?!.*(Async|Batch))")
+# torch on AMD's GPUs writes HIP's calls as if they were CUDA's
+_LAUNCH = re.compile(
+    r"(cuda|cu|hip)((Ext|Module|ExtModule)?Launch(?!HostFunc)|GraphLaunch|Memcpy|Memset)"
+)
+_WAIT = re.compile(
+    r"(cuda|cu|hip)\w*Synchronize|(cuda|cu|hip)Memcpy(?!.*(Async|Batch))"
+)
 # copies to ordinary memory hold the host until they are done
 _BLOCKING_COPY = re.compile(r"Memcpy DtoH .*Pageable")
-_CAPTURE_BEGIN = re.compile(r"(cuda|cu)StreamBeginCapture")
-_CAPTURE_END = re.compile(r"(cuda|cu)StreamEndCapture")
+_CAPTURE_BEGIN = re.compile(r"(cuda|cu|hip)StreamBeginCapture")
+_CAPTURE_END = re.compile(r"(cuda|cu|hip)StreamEndCapture")
 
 
 @dataclass(frozen=True)
@@ -36,10 +41,11 @@ def find_calls(events: Columns, on_gpu: Columns, run: Run) -> Calls:
     api = events.only(Category.API)
     api = api.where(api.start_ns < run.code_end_ns)
     launches = named(api, _LAUNCH) & ~_while_capturing(api)
+    known = api.correlation != NONE
     to_pageable = on_gpu.correlation[named(on_gpu, _BLOCKING_COPY)]
-    blocking = np.isin(api.correlation, to_pageable)
+    blocking = known & np.isin(api.correlation, to_pageable)
     waits = named(api, _WAIT) | blocking
-    matched = launches & np.isin(api.correlation, on_gpu.correlation)
+    matched = launches & known & np.isin(api.correlation, on_gpu.correlation)
     return Calls(api, launches, waits, blocking & launches, matched)
 
 

@@ -6,6 +6,7 @@ A file may come from anyone: whatever is wrong with it becomes a TraceFileError.
 from __future__ import annotations
 
 import contextlib
+import re
 import struct
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Meta
 
+from warpbook_monitors.trace.calls import named
 from warpbook_monitors.trace.chrome_file import (
     NOTHING,
     Args,
@@ -55,6 +57,7 @@ _CATEGORIES = KINETO_CATEGORIES | {
 }
 _OPERATORS = {name for name, at in _CATEGORIES.items() if at == Category.OPERATOR}
 _CALLS = _CATEGORIES.keys() - _OPERATORS
+_DEVICE_WAIT = re.compile(r"(cuda|hip)DeviceSynchronize")
 _Count = Annotated[int, Meta(ge=0, le=2**40)]
 _Triple = tuple[_Count, _Count, _Count]
 
@@ -78,6 +81,9 @@ def read_chrome_trace(path: str) -> tuple[Columns, Run]:
     return columns, _run(columns, found)
 
 
+_WORDS = 1 << 62
+
+
 class _Places(dict[Any, int]):
     """Numbers whatever is looked up by order of appearance."""
 
@@ -87,10 +93,10 @@ class _Places(dict[Any, int]):
 
 
 class _Threads(dict[Any, int]):
-    """A thread's number as it is, and numbers below NONE for words in its place."""
+    """A thread's number as it is, and one that no thread has for words in its place."""
 
     def __missing__(self, tid: int | str) -> int:
-        self[tid] = number = tid if isinstance(tid, int) else NONE - 1 - len(self)
+        self[tid] = number = tid if isinstance(tid, int) else _WORDS + len(self)
         return number
 
 
@@ -206,12 +212,15 @@ class _Gathered:
     def _add_common(self, to: _Table, events: list[Event]) -> list[Args]:
         names, threads = self.names, self.threads
         args = [each.args or _NO_ARGS for each in events]
+        external = [a.external for a in args]
+        if external.count(NONE) == len(external):
+            external = [a.old_external for a in args]
         to.add(
             name=[names[each.name] for each in events],
             start_us=[each.ts for each in events],
             duration_us=[each.dur for each in events],
             thread=[threads[each.tid] for each in events],
-            external=[a.external for a in args],
+            external=external,
         )
         return args
 
@@ -271,8 +280,11 @@ def _make_sense(start_us: Any, duration_us: Any) -> Any:
 
 
 def _nanoseconds(us: npt.NDArray[np.float64]) -> Int64s:
-    # a file gives microseconds with three decimals
-    return np.rint(us * 1000).astype(np.int64)
+    # a file gives microseconds with three decimals; where they count from 1970, as
+    # many nanoseconds would not fit a float
+    whole = np.floor(us)
+    part = np.rint((us - whole) * 1000)
+    return whole.astype(np.int64) * 1000 + part.astype(np.int64)
 
 
 _T = TypeVar("_T")
@@ -357,10 +369,16 @@ def _run(columns: Columns, found: _Gathered) -> Run:
 
 def _code_end_ns(columns: Columns, end_ns: int) -> int:
     """Find where the code ended: torch and Kineto each wait for the GPU after it."""
-    for row in np.flatnonzero(columns.is_in(Category.API))[:-3:-1]:
-        if columns.names[columns.name[row]] != "cudaDeviceSynchronize":
+    api = columns.only(Category.API)
+    waits = named(api, _DEVICE_WAIT)
+    if not waits.any():
+        return end_ns
+    # other threads, such as NCCL's, may call on
+    thread = api.track[np.flatnonzero(waits)[-1]]
+    for row in np.flatnonzero(api.track == thread)[:-3:-1]:
+        if not waits[row]:
             break
-        end_ns = int(columns.start_ns[row])
+        end_ns = int(api.start_ns[row])
     return end_ns
 
 

@@ -204,21 +204,32 @@ def make_columns(
 
 
 def groups(*keys: Int32s | Int64s) -> tuple[Int64s, Int64s]:
-    """Group events that are equal in all keys, which are NONE or more.
+    """Group events that are equal in all keys.
 
     Returns:
-        the position of one event of each group, and each event's group.
+        the position of one event of each group, and each event's group; groups are
+        in ascending order of their keys.
     """
     packed, size = np.zeros(len(keys[0]), np.int64), 1
     for key in keys:
-        span = int(key.max(initial=NONE)) + 2
+        least = int(key.min(initial=0))
+        span = int(key.max(initial=0)) - least + 1
         if size * span > _LARGEST_TABLE:
             first, packed = _ranked(packed, size)
             size = max(len(first), 1)
             distinct, key = np.unique(key, return_inverse=True)
-            span = len(distinct) + 1
-        packed, size = packed * span + key + 1, size * span
+            least, span = 0, max(len(distinct), 1)
+        packed, size = packed * span + (key - least), size * span
     return _ranked(packed, size)
+
+
+def rows_by(*keys: Int32s | Int64s) -> list[Int64s]:
+    """Give the rows of each group of events that are equal in all keys."""
+    if not len(keys[0]):
+        return []
+    _, group = groups(*keys)
+    order = np.argsort(group, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(group[order])) + 1)
 
 
 #: of groups that could be, within which a table finds those that are

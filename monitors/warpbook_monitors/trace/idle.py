@@ -12,12 +12,20 @@ code ended. What the profiler did meanwhile, and after the code, is *other*.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
 
-from warpbook_monitors.trace.calls import Calls
-from warpbook_monitors.trace.columns import NONE, Bools, Category, Columns, Int64s
+from warpbook_monitors.trace.calls import Calls, named
+from warpbook_monitors.trace.columns import (
+    NONE,
+    Bools,
+    Category,
+    Columns,
+    Int64s,
+    rows_by,
+)
 from warpbook_monitors.trace.intervals import Coverage
 from warpbook_monitors.trace.run import Run
 
@@ -25,6 +33,8 @@ from warpbook_monitors.trace.run import Run
 KERNEL_WAIT_NS = 30_000
 #: a host that launches again within this is busy launching; later, it did other work
 LAUNCHING_NS = 100_000
+#: every operator has a namespace
+_OPERATOR = re.compile(r".*::", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -103,10 +113,7 @@ def stream_gaps(on_gpu: Columns, launch: Int64s, calls: Calls) -> list[StreamGap
     known = launch != NONE
     launched_ns[known] = calls.api.start_ns[launch[known]]
     found = []
-    for device, stream in sorted(
-        set(zip(on_gpu.device.tolist(), on_gpu.track.tolist(), strict=True))
-    ):
-        rows = (on_gpu.device == device) & (on_gpu.track == stream)
+    for rows in rows_by(on_gpu.device, on_gpu.track):
         start, end = on_gpu.start_ns[rows], on_gpu.end_ns[rows]
         gap = start[1:] - end[:-1]
         waited = launched_ns[rows][1:] > end[:-1]
@@ -114,8 +121,8 @@ def stream_gaps(on_gpu: Columns, launch: Int64s, calls: Calls) -> list[StreamGap
         gap = np.maximum(gap, 0)
         found.append(
             StreamGaps(
-                device,
-                stream,
+                int(on_gpu.device[rows[0]]),
+                int(on_gpu.track[rows[0]]),
                 int(gap[waited].sum()),
                 int(gap[short].sum()),
                 int(gap[~waited & ~short].sum()),
@@ -191,7 +198,10 @@ class _Host:
         self.launching = Coverage(self.launch_start_ns, self.launch_end_ns)
         self.api = Coverage(api.start_ns[mine], api.end_ns[mine])
         operators = events.only(Category.OPERATOR)
-        theirs = np.flatnonzero(np.isin(operators.track, threads))
+        # all but annotations, which a profiler or a person puts around Python too
+        theirs = np.flatnonzero(
+            np.isin(operators.track, threads) & named(operators, _OPERATOR)
+        )
         self.operators = Coverage(operators.start_ns[theirs], operators.end_ns[theirs])
 
     def idle_before_ns(self, launch_ns: Int64s) -> Int64s:

@@ -13,7 +13,11 @@ import re
 from warpbook_monitors.trace.columns import KernelShape
 from warpbook_monitors.trace.run import GpuLimits
 
-_COMMUNICATION = re.compile(r"ncclDev|nccl[A-Z_]|ncclKernel|nvshmem|mscclpp|rccl", re.A)
+_COMMUNICATION = re.compile(
+    r"nccl|nvshmem|mscclpp|rccl|multimem_|cross_device_reduce"
+    r"|(?<!warp)(?<!block)(all_?reduce|all_?gather|reduce_?scatter|all_?to_?all)",
+    re.I,
+)
 # single-precision and other plain arithmetic, whatever library it is from
 _PLAIN = re.compile(
     r"ffma|simt|[sdcz]gemm|[sdcz]gemv|gemv|f32f32_f32f32|hgemm_(?!.*(tensorop|884|1688|16816))"
@@ -21,6 +25,10 @@ _PLAIN = re.compile(
     r"|triton_(poi|red|per)_|cub::|thrust::|Memcpy|Memset|^dot_kernel|^scal_kernel"
     r"|splitKreduce|cast_kernel|fill_kernel|index|scatter|gather|sort",
     re.I,
+)
+# what attention does beside its products
+_BESIDE_ATTENTION = re.compile(
+    r"flash_bwd_(dot|convert|clear|preprocess|postprocess)|splitkv_combine|flash_fwd_combine"
 )
 _TENSOR = re.compile(
     r"nvjet|wgmma|gmma|hmma|imma|qmma|dmma|tensorop|tensor_op|(?<!\d)(16816|16832|1688|884)"
@@ -47,7 +55,7 @@ def uses_tensor_cores(name: str) -> bool | None:
 
     A kernel of somebody's own, in CUDA C++ or Triton, may use them or not.
     """
-    if _COMMUNICATION.search(name):
+    if _COMMUNICATION.search(name) or _BESIDE_ATTENTION.search(name):
         return False
     if _TENSOR.search(name):
         # "sm80_xmma_gemm_f32f32_f32f32_..._ffma" is arithmetic of plain FP32 cores

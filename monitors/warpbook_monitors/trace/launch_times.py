@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from warpbook_monitors.trace.calls import Calls
-from warpbook_monitors.trace.columns import NONE, Columns, Int64s
+from warpbook_monitors.trace.columns import NONE, Columns, Int64s, rows_by
 from warpbook_monitors.trace.figures import LaunchTimes
 
 
@@ -47,9 +47,7 @@ def _end_of_earlier_work(on_gpu: Columns) -> Int64s:
     """Give for each event the end of what its stream did before; least if nothing."""
     least = np.iinfo(np.int64).min
     before = np.full(len(on_gpu), least)
-    key = on_gpu.device * (1 << 32) + on_gpu.track
-    for one in np.unique(key):
-        rows = np.flatnonzero(key == one)
+    for rows in rows_by(on_gpu.device, on_gpu.track):
         before[rows[1:]] = np.maximum.accumulate(on_gpu.end_ns[rows])[:-1]
     return before
 

@@ -15,6 +15,7 @@ from warpbook_monitors.trace.columns import (
     Category,
     Columns,
     groups,
+    rows_by,
 )
 from warpbook_monitors.trace.figures import (
     CopyTotal,
@@ -176,20 +177,20 @@ def _occupancy(kernels: Columns, run: Run) -> float | None:
 
 def _copies(copies: Columns) -> tuple[CopyTotal, ...]:
     found = []
-    for name in np.unique(copies.name):
-        mine = copies.where(copies.name == name)
-        parts = _COPY.match(copies.names[name])
-        direction = parts[1] if parts else copies.names[name]
+    for rows in rows_by(copies.name):
+        name = copies.names[copies.name[rows[0]]]
+        parts = _COPY.match(name)
+        direction = parts[1] if parts else name
         sides = {parts[2].lower(), parts[3].lower()} if parts else set()
         memory = next((kind for kind in ("pinned", "pageable") if kind in sides), "")
-        time_ns = int(mine.duration_ns.sum())
-        sized = bool((mine.size_bytes != NONE).all())
-        size_bytes = int(mine.size_bytes.sum()) if sized else None
+        time_ns = int(copies.duration_ns[rows].sum())
+        sizes = copies.size_bytes[rows]
+        size_bytes = int(sizes.sum()) if (sizes != NONE).all() else None
         found.append(
             CopyTotal(
                 direction,
                 memory,
-                len(mine),
+                len(rows),
                 time_ns,
                 size_bytes,
                 size_bytes / time_ns if size_bytes is not None and time_ns else None,

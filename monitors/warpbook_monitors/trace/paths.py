@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from warpbook_monitors.trace.columns import NONE, Category, Columns, Int32s, Int64s
+from warpbook_monitors.trace.columns import (
+    NONE,
+    Category,
+    Columns,
+    Int32s,
+    Int64s,
+    rows_by,
+)
 
 
 class Paths:
@@ -19,9 +26,8 @@ class Paths:
         self._threads: dict[int, _Thread] = {}
         operators = events.only(Category.OPERATOR)
         interned: dict[tuple[int, int], int] = {}
-        for thread in np.unique(operators.track):
-            mine = np.flatnonzero(operators.track == thread)
-            self._threads[int(thread)] = self._thread(
+        for mine in rows_by(operators.track):
+            self._threads[int(operators.track[mine[0]])] = self._thread(
                 operators.start_ns[mine],
                 operators.end_ns[mine],
                 operators.name[mine],
@@ -31,10 +37,9 @@ class Paths:
     def at(self, thread: Int64s, at_ns: Int64s) -> Int64s:
         """Give the path that encloses each moment on its thread, or NONE."""
         found = np.full(len(at_ns), NONE, np.int64)
-        for one in np.unique(thread):
-            tree = self._threads.get(int(one))
+        for mine in rows_by(thread):
+            tree = self._threads.get(int(thread[mine[0]]))
             if tree is not None:
-                mine = np.flatnonzero(thread == one)
                 found[mine] = tree.at(at_ns[mine])
         return found
 
