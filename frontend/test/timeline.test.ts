@@ -1,0 +1,98 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { TimelineWindow } from '../src/protocol';
+import { barColumns, foundColumns } from '../src/timeline/bars';
+import type { AtHand } from '../src/timeline/reach';
+import { wanted } from '../src/timeline/reach';
+import { partWords } from '../src/timeline/selection';
+
+const seen = { fromNs: 1000, toNs: 2000 };
+const atHand = (change: Partial<AtHand>): AtHand => ({
+  fromNs: 0,
+  toNs: 3000,
+  stepNs: 0,
+  ...change
+});
+
+test('what is seen is asked for with a screen on either side', () => {
+  const asked = wanted(seen, 300, null);
+  assert.deepEqual(asked, { fromNs: 0, toNs: 3000, steps: 600 });
+});
+
+test('moving within what is at hand asks for nothing', () => {
+  assert.equal(wanted(seen, 300, atHand({})), null);
+  const moved = { fromNs: 1600, toNs: 2600 };
+  assert.equal(wanted(moved, 300, atHand({})), null);
+  assert.notEqual(
+    wanted({ fromNs: 1800, toNs: 2800 }, 300, atHand({})),
+    null
+  );
+});
+
+test('where all is at hand only coarse bars are asked for again', () => {
+  const all = { fromNs: -Infinity, toNs: Infinity };
+  assert.equal(wanted(seen, 300, atHand(all)), null);
+  assert.equal(wanted(seen, 300, atHand({ ...all, stepNs: 8 })), null);
+  assert.notEqual(wanted(seen, 300, atHand({ ...all, stepNs: 16 })), null);
+});
+
+const told: TimelineWindow = {
+  from_ns: 0,
+  to_ns: 100,
+  step_ns: 16,
+  first_ns: 0,
+  last_ns: 100,
+  omitted: 0,
+  rows: [
+    { label: 'Stream 7', kind: 'gpu', level: 0, events: 2 },
+    { label: 'Operators', kind: 'operator', level: 0, events: 90 }
+  ],
+  bars: [
+    {
+      is_merged: false,
+      starts_ns: [1_000_000, 3_000_000],
+      durations_ns: [0, 2_000_000],
+      names: [0, 21],
+      counts: [],
+      busy_ratios: [],
+      found: [1]
+    },
+    {
+      is_merged: true,
+      starts_ns: [0],
+      durations_ns: [16_000_000],
+      names: [0],
+      counts: [90],
+      busy_ratios: [0.5],
+      found: []
+    }
+  ],
+  names: { 0: 'gemm', 21: 'x'.repeat(500) }
+};
+
+test('events and merged bars become columns of one length', () => {
+  const bars = barColumns(told, 0.25);
+  assert.deepEqual([...(bars['left'] ?? [])], [1, 3, 0]);
+  assert.deepEqual([...(bars['right'] ?? [])], [1.25, 5, 16]);
+  assert.deepEqual([...(bars['colour'] ?? [])], [0, 1, 0]);
+  assert.deepEqual([...(bars['events'] ?? [])], [1, 1, 90]);
+  assert.equal(bars['name']?.[0], 'gemm');
+  assert.equal(bars['name']?.[2], 'mostly gemm');
+  assert.equal(String(bars['name']?.[1]).length, 160);
+  const [top, bottom] = [bars['top'], bars['bottom']] as Float64Array[];
+  assert.ok((bottom?.[2] ?? 0) - (top?.[2] ?? 0) < 0.5);
+  assert.ok(Math.abs((bottom?.[1] ?? 0) - (top?.[1] ?? 0) - 0.8) < 1e-9);
+});
+
+test('what was found is marked on its row', () => {
+  const marks = foundColumns(told, 0.25);
+  assert.deepEqual([...(marks['left'] ?? [])], [3]);
+  assert.deepEqual([...(marks['top'] ?? [])], [0]);
+});
+
+test('a part is named with digits that tell its ends apart', () => {
+  const words = (fromNs: number, toNs: number) =>
+    partWords({ fromNs, toNs }).replaceAll('\u00a0', ' ');
+  assert.equal(words(0, 2e9), '0 ms to 2000 ms (2.00 s)');
+  assert.equal(words(1_000_000, 1_000_500), '1.000000 ms to 1.000500 ms (0.50 µs)');
+});

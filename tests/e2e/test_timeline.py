@@ -1,0 +1,196 @@
+"""A million events in the browser: seen, zoomed into, selected and searched."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from playwright.sync_api import Locator, expect
+
+from tests.e2e.lab import Lab, LabPage
+from tests.many_events import RARE
+from tests.programs import ROOT
+
+AXE = ROOT / "frontend" / "node_modules" / "axe-core" / "axe.min.js"
+
+
+def handed_in(events: int, title: str, whole: bool = True) -> str:
+    """A cell that hands in a report, and with it or not its events."""
+    return f"""\
+import sys
+sys.path.insert(0, {str(ROOT)!r})
+from tests.many_events import hand_in
+hand_in({events}, {title!r}, {whole})"""
+
+
+def open_report(page: LabPage, title: str) -> Locator:
+    link = page.dashboard.locator(".wb-reports .wb-link", has_text=title)
+    link.click()
+    return page.drawer.locator(".wb-timeline")
+
+
+def seen_ms(timeline: Locator) -> tuple[float, float]:
+    """What the words below the figure say is seen."""
+    said = timeline.locator("> .wb-note")
+    expect(said).to_contain_text(" to ")
+    found = re.search(r"(-?[\d.]+)\xa0ms to (-?[\d.]+)\xa0ms", said.inner_text())
+    assert found, said.inner_text()
+    return float(found[1]), float(found[2])
+
+
+def shown(page: LabPage, lab: Lab, lab_url: str, events: int) -> Locator:
+    """The timeline of so many events, drawn."""
+    title = f"{events:,} simulated"
+    cell = handed_in(events, title)
+    page.open(lab_url, lab.write_notebook(f"simulated-{events}.ipynb", [cell]))
+    page.run(0)
+    timeline = open_report(page, title)
+    page.wait_for_figure(timeline)
+    expect(timeline).to_contain_text(f"of {events:,} events")
+    return timeline
+
+
+def test_a_million_events_are_zoomed_searched_and_added_up(
+    page: LabPage, lab: Lab, lab_url: str
+) -> None:
+    timeline = shown(page, lab, lab_url, 1_000_000)
+    expect(timeline).to_contain_text("Close events are one bar")
+    begin, end = seen_ms(timeline)
+    assert begin == 0 and end > 1000
+
+    # closer and closer by button, until every event stands by itself
+    for _ in range(12):
+        timeline.get_by_role("button", name="Zoom in").click()
+    expect(timeline).not_to_contain_text("Close events are one bar")
+    near = seen_ms(timeline)
+    assert near[1] - near[0] < (end - begin) / 1000
+    page.wait_for_figure(timeline)
+
+    # the keys move what is seen, and not the dashboard's charts
+    timeline.get_by_role("group").focus()
+    page.page.keyboard.press("ArrowRight")
+    later = seen_ms(timeline)
+    assert later[0] > near[0]
+    expect(page.dashboard).not_to_have_class(re.compile("wb-held"))
+
+    # what is seen in figures
+    page.page.keyboard.press("s")
+    selection = timeline.get_by_role("region", name="Selected part")
+    expect(selection).to_contain_text("GPU 0 busy")
+    expect(selection.get_by_role("table").first).to_contain_text("Stream 7")
+    expect(selection).to_contain_text("cudaLaunchKernel")
+
+    page.page.keyboard.press("0")
+    assert seen_ms(timeline)[1] == pytest.approx(end, rel=1e-3)
+
+    # the one event among a million
+    search = timeline.get_by_role("searchbox")
+    search.fill("SEARCHED_FOR")
+    expect(timeline.get_by_role("search")).to_contain_text("1 on the GPU")
+    search.press("Enter")
+    expect(timeline.get_by_role("search")).to_contain_text(f"Shown: {RARE}")
+    match = seen_ms(timeline)
+    assert match[1] - match[0] < (end - begin) / 1000
+    expect(timeline.get_by_role("button", name="Next match")).to_be_disabled()
+    page.wait_for_figure(timeline)
+
+
+def test_a_box_drawn_with_the_mouse_is_added_up(
+    page: LabPage, lab: Lab, lab_url: str
+) -> None:
+    timeline = shown(page, lab, lab_url, 40_000)
+    timeline.locator("[title='Select a part']").or_(
+        timeline.locator(".bk-tool-icon-box-select")
+    ).first.click()
+    canvas = timeline.locator(".bk-Figure canvas").first.bounding_box()
+    assert canvas is not None
+    middle = canvas["y"] + canvas["height"] / 2
+    page.page.mouse.move(canvas["x"] + canvas["width"] * 0.4, middle)
+    page.page.mouse.down()
+    page.page.mouse.move(canvas["x"] + canvas["width"] * 0.6, middle, steps=5)
+    page.page.mouse.up()
+    selection = timeline.get_by_role("region", name="Selected part")
+    expect(selection).to_contain_text("GPU 0 busy")
+    expect(selection.get_by_role("heading")).to_contain_text("Selected: ")
+
+
+def test_dragging_and_the_wheel_show_other_parts(
+    page: LabPage, lab: Lab, lab_url: str
+) -> None:
+    timeline = shown(page, lab, lab_url, 40_004)
+    canvas = timeline.locator(".bk-Figure canvas").first.bounding_box()
+    assert canvas is not None
+    x, y = canvas["x"] + canvas["width"] / 2, canvas["y"] + canvas["height"] / 2
+    whole = seen_ms(timeline)
+    page.page.mouse.move(x, y)
+    for _ in range(10):
+        page.page.mouse.wheel(0, -200)
+    page.page.wait_for_timeout(300)
+    zoomed = seen_ms(timeline)
+    assert zoomed[1] - zoomed[0] < (whole[1] - whole[0]) / 2
+    page.page.mouse.down()
+    page.page.mouse.move(x - 200, y, steps=10)
+    page.page.mouse.up()
+    page.page.wait_for_timeout(300)
+    moved = seen_ms(timeline)
+    assert moved[0] > zoomed[0]
+    page.wait_for_figure(timeline)
+
+
+def test_the_timeline_is_saved_as_a_chrome_trace(
+    page: LabPage, lab: Lab, lab_url: str
+) -> None:
+    cell = handed_in(4000, "saved")
+    page.open(lab_url, lab.write_notebook("saved.ipynb", [cell]))
+    page.run(0)
+    timeline = open_report(page, "saved")
+    page.wait_for_figure(timeline)
+    with page.page.expect_download() as download:
+        timeline.get_by_role("button", name="Save as Chrome trace").click()
+    trace = json.loads(download.value.path().read_text())
+    assert sum(each["ph"] == "X" for each in trace["traceEvents"]) == 4000
+
+
+def test_without_its_events_a_report_shows_the_longest_and_says_so(
+    page: LabPage, lab: Lab, lab_url: str
+) -> None:
+    cell = handed_in(4000, "without", whole=False)
+    page.open(lab_url, lab.write_notebook("without.ipynb", [cell]))
+    page.run(0)
+    timeline = open_report(page, "without")
+    expect(timeline).to_contain_text("Only the longest events are drawn")
+    page.wait_for_figure(timeline)
+
+
+def test_a_cell_hands_its_events_over(page: LabPage, lab: Lab, lab_url: str) -> None:
+    cells = [
+        "%load_ext warpbook",
+        "%%gpuprof\nimport torch\nfor _ in range(50): torch.ones(9).sum()",
+    ]
+    page.open(lab_url, lab.write_notebook("hands-over.ipynb", cells))
+    page.run(0)
+    page.run(1)
+    timeline = open_report(page, "import torch")
+    page.wait_for_figure(timeline)
+    expect(timeline).to_contain_text(re.compile(r"of \d+ events"))
+    timeline.get_by_role("button", name="Statistics").click()
+    selection = timeline.get_by_role("region", name="Selected part")
+    expect(selection).to_contain_text("aten::sum")
+
+
+def test_axe_finds_nothing_serious(page: LabPage, lab: Lab, lab_url: str) -> None:
+    timeline = shown(page, lab, lab_url, 4008)
+    timeline.get_by_role("button", name="Statistics").click()
+    expect(timeline.get_by_role("region", name="Selected part")).to_contain_text("GPU")
+    page.page.add_script_tag(path=AXE)
+    found = page.page.evaluate(
+        "() => axe.run({ include: [['.wb-timeline']] }, "
+        "{ resultTypes: ['violations'] })"
+    )
+    serious = [
+        (each["id"], each["help"], [node["html"][:200] for node in each["nodes"]])
+        for each in found["violations"]
+        if each["impact"] in ("serious", "critical")
+    ]
+    assert serious == []
