@@ -3,3 +3,4 @@ import './chart.css';
 import './dashboard.css';
 import './panel.css';
 import './report.css';
+import './timeline.css';

@@ -7,8 +7,17 @@ import { Picture } from './picture';
 
 export interface Content {
   readonly title: string;
-  readonly parts: readonly (Node | Drawing)[];
+  readonly parts: readonly Part[];
 }
+
+/** Something that is drawn, and drawn again in another theme. */
+export interface Drawn {
+  readonly node: HTMLElement;
+  restyle(): void;
+  clear(): void;
+}
+
+export type Part = Node | Drawing | ((bokeh: BokehLoader) => Drawn);
 
 export class Drawer {
   readonly node = h('aside', {
@@ -88,11 +97,14 @@ export class Drawer {
     this.pictures.forEach(picture => picture.restyle());
   }
 
-  private nodeOf(part: Node | Drawing): Node {
+  private nodeOf(part: Part): Node {
     if (part instanceof Node) {
       return part;
     }
-    const picture = new Picture(this.bokeh, part);
+    const picture =
+      typeof part === 'function'
+        ? part(this.bokeh)
+        : new Picture(this.bokeh, part);
     this.pictures.push(picture);
     return picture.node;
   }
@@ -103,7 +115,7 @@ export class Drawer {
   }
 
   private content: Content | null = null;
-  private pictures: Picture[] = [];
+  private pictures: Drawn[] = [];
 }
 
 /** A card without a figure. */

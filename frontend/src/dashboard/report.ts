@@ -1,9 +1,11 @@
 /** One cell's report in the drawer: the verdict first, then what it rests upon. */
 
 import { notebookName } from '../bands';
+import type { BokehLoader } from '../bokeh';
 import { h } from '../dom';
 import { clip, clock } from '../format';
 import type { CellReport } from '../protocol';
+import { TimelineView } from '../timeline/view';
 import type { Content } from './drawer';
 import type { ReportActions } from './report_difference';
 import { differencePart } from './report_difference';
@@ -29,10 +31,7 @@ export function reportContent(
     ...report.notes.map(words => h('p', {}, clip(words, 1000))),
     headline(profile),
     lineTable(profile),
-    {
-      path: `api/v1/reports/${encodeURIComponent(report.id)}/figure`,
-      folded: null
-    },
+    (bokeh: BokehLoader) => new TimelineView(bokeh, report),
     figureGroups(profile),
     profileTables(profile),
     differencePart(report, actions)
