@@ -99,10 +99,12 @@ def _curve(all_of: Allocations, run: Run, most_points: int) -> MemoryCurve:
     # before the first change, and after the last
     before = int(all_of.allocated_bytes[0] - all_of.change_bytes[0])
     last_ms = max((run.end_ns - run.start_ns) / 1e6, float(times_ms[-1]))
-    peak = all_of.peak
-    line = NONE
-    if run.marks is not None:
-        line = int(run.marks.line_at(all_of.at_ns[[peak]])[0])
+    peak_ms, path, line = 0.0, "", NONE
+    # else the most was there before, and the code only freed
+    if all_of.most_bytes >= before:
+        peak_ms, path = float(times_ms[all_of.peak]), _PATH_STEP.join(all_of.peak_path)
+        if run.marks is not None:
+            line = int(run.marks.line_at(all_of.at_ns[[all_of.peak]])[0])
     return MemoryCurve(
         device=all_of.device,
         times_ms=(min(0.0, float(times_ms[0])), *times_ms[rows].tolist(), last_ms),
@@ -117,9 +119,9 @@ def _curve(all_of: Allocations, run: Run, most_points: int) -> MemoryCurve:
             int(all_of.reserved_bytes[-1]),
         ),
         changes=len(all_of.at_ns),
-        peak_allocated_bytes=all_of.most_bytes,
-        peak_ms=float(times_ms[peak]),
-        peak_path=_PATH_STEP.join(all_of.peak_path)[:_MAX_PATH_LENGTH],
+        peak_allocated_bytes=max(all_of.most_bytes, before),
+        peak_ms=peak_ms,
+        peak_path=path[:_MAX_PATH_LENGTH],
         peak_line=None if line == NONE else line,
     )
 

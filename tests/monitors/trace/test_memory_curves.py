@@ -1,0 +1,157 @@
+"""Memory over time: small enough to travel, and with every extreme that matters."""
+
+from __future__ import annotations
+
+import dataclasses
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from warpbook_monitors.trace.kineto import Capture
+from warpbook_monitors.trace.marks import make_marks
+from warpbook_monitors.trace.memory_curves import (
+    MAX_POINTS,
+    Allocations,
+    memory_curves,
+    read_allocations,
+)
+from warpbook_monitors.trace.run import Run
+
+SECOND = 10**9
+
+
+def node(name: str, *children: Any) -> SimpleNamespace:
+    """An operator in the profiler's tree."""
+    found = SimpleNamespace(
+        name=name,
+        tag=SimpleNamespace(name="TorchOp"),
+        children=list(children),
+        parent=None,
+    )
+    for child in children:
+        child.parent = found
+    return found
+
+
+def change(
+    at_ns: int, by: int, total: int, reserved: int, device: str = "cuda:0"
+) -> SimpleNamespace:
+    """An allocation, or a free."""
+    of = torch.device(device)
+    fields = SimpleNamespace(
+        device=of, alloc_size=by, total_allocated=total, total_reserved=reserved
+    )
+    found = node("[memory]")
+    found.tag = SimpleNamespace(name="Allocation")
+    found.start_time_ns, found.typed = at_ns, ("Allocation", fields)
+    return found
+
+
+def run(*allocations: Allocations, **more: Any) -> Run:
+    return Run(0, SECOND, SECOND, allocations=allocations, **more)
+
+
+def test_the_peak_is_told_with_its_time_operators_and_line() -> None:
+    tree = [
+        # roots of other threads come in any order
+        node("AddmmBackward0", change(700, -50, 200, 1000)),
+        node("aten::linear", node("aten::addmm", change(300, 150, 250, 1000))),
+        change(100, 50, 100, 900),
+        change(150, 5, 5, 64, device="cuda:1"),
+        node("aten::ones", change(90, 4000, 0, 0, device="cpu")),
+    ]
+    found = read_allocations(tree)
+    assert [each.device for each in found] == [0, 1]
+    marks = make_marks([3, 4], [0, 250])
+    first, second = memory_curves(run(*found, marks=marks))
+    assert first.times_ms == (0.0, 0.0001, 0.0003, 0.0007, 1000.0)
+    # 50 bytes were there before, and what is there at the end stays
+    assert first.allocated_bytes == (50, 100, 250, 200, 200)
+    assert first.reserved_bytes == (900, 900, 1000, 1000, 1000)
+    assert (first.peak_allocated_bytes, first.peak_ms) == (250, 0.0003)
+    assert first.peak_path == "aten::linear > aten::addmm"
+    assert (first.peak_line, first.changes) == (4, 3)
+    assert (second.device, second.peak_path, second.peak_line) == (1, "", 3)
+
+
+def test_torchs_own_tree_is_read_and_memory_of_the_host_is_not_a_gpus() -> None:
+    capture = Capture(memory=True)
+    capture.start()
+    torch.ones(1000).sum()
+    tree = capture.stop()[1].allocations
+    assert tree == ()
+
+
+def allocations(times: list[int], changes: list[int], device: int = 0) -> Allocations:
+    at_ns, by = np.sort(np.array(times)), np.array(changes)
+    total = 10**9 + np.cumsum(by)
+    reserved = np.maximum.accumulate(total) + 10**6
+    return Allocations(device, at_ns, by, total, reserved)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(1, 30_000), st.integers(0, 2**31), st.integers(1, 3))
+def test_few_points_keep_every_extreme(count: int, seed: int, gpus: int) -> None:
+    random = np.random.default_rng(seed)
+    found = [
+        allocations(
+            random.integers(0, SECOND, count).tolist(),
+            random.integers(-(10**6), 10**6, count).tolist(),
+            device,
+        )
+        for device in range(gpus)
+    ]
+    curves = memory_curves(run(*found))
+    assert sum(len(curve.times_ms) for curve in curves) <= MAX_POINTS
+    for all_of, curve in zip(found, curves, strict=True):
+        assert max(curve.allocated_bytes) == max(
+            curve.allocated_bytes[0], int(all_of.allocated_bytes.max())
+        )
+        assert min(curve.allocated_bytes) == min(
+            curve.allocated_bytes[0], int(all_of.allocated_bytes.min())
+        )
+        assert max(curve.reserved_bytes) == int(all_of.reserved_bytes.max())
+        assert curve.peak_allocated_bytes == max(curve.allocated_bytes)
+        assert list(curve.times_ms) == sorted(curve.times_ms)
+        assert len(curve.allocated_bytes) == len(curve.times_ms)
+        # every point is one that was
+        true = set(
+            zip(
+                (all_of.at_ns / 1e6).tolist(),
+                all_of.allocated_bytes.tolist(),
+                strict=True,
+            )
+        )
+        inner = zip(curve.times_ms[1:-1], curve.allocated_bytes[1:-1], strict=True)
+        assert set(inner) <= true
+
+
+def test_a_spike_of_a_moment_in_a_long_run_is_kept() -> None:
+    """Also one between two points that are drawn, which are 0.5 ms apart."""
+    times = list(range(0, SECOND, 10_000))
+    changes = [1, -1] * (len(times) // 2)
+    changes[70_001], changes[70_002] = 10**9, -(10**9)
+    (curve,) = memory_curves(run(allocations(times, changes)))
+    assert curve.changes == 100_000
+    assert curve.peak_allocated_bytes > 2 * 10**9 - 5
+    assert curve.peak_allocated_bytes in curve.allocated_bytes
+    assert curve.peak_ms == 700.01
+
+
+def test_code_that_only_frees_had_its_peak_before() -> None:
+    tree = [node("aten::set_", change(100, -50, 250, 400))]
+    (curve,) = memory_curves(run(*read_allocations(tree)))
+    assert (curve.peak_allocated_bytes, curve.peak_ms) == (300, 0.0)
+    assert (curve.peak_path, curve.peak_line) == ("", None)
+
+
+def test_nothing_allocated_is_no_curve() -> None:
+    assert memory_curves(run()) == ()
+    nothing = np.zeros(0, np.int64)
+    empty = Allocations(0, nothing, nothing, nothing, nothing)
+    assert memory_curves(run(empty)) == ()
+    assert dataclasses.replace(run()).allocations == ()
