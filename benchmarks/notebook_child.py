@@ -63,11 +63,11 @@ class Shell:
 
         return Publisher(parent=self.shell)
 
-    def profile(self, steps: int) -> dict[str, float]:
-        """Profile a cell; give the times around its body, and how long that took."""
+    def profile(self, steps: int, options: str = "") -> dict[str, Any]:
+        """Profile a cell; give the times of its body and around it."""
         began = time.perf_counter()
         result = self.shell.run_cell(
-            "%%gpuprof -o profiled\n"
+            f"%%gpuprof -o profiled {options}\n"
             "begin_s = time.perf_counter()\n"
             f"step({steps})\n"
             "wait()\n"
@@ -79,14 +79,14 @@ class Shell:
             "before_ms": 1e3 * (told["begin_s"] - began),
             "body_ms": 1e3 * (told["end_s"] - told["begin_s"]),
             "after_ms": 1e3 * (self.shown_s - told["end_s"]),
-            "first_start_ms": told["profiled"].first_start_ms,
+            "set_up": told["profiled"].to_dict()["set_up"],
         }
 
 
 def step(count: int) -> None:
     """Launch so many tiny kernels, or call so many tiny operators."""
     for _ in range(count):
-        SMALL.add_(1)
+        SMALL.neg_()
 
 
 def wait() -> None:
@@ -95,8 +95,8 @@ def wait() -> None:
         torch.cuda.synchronize()
 
 
-def bare_profile(steps: int, shapes: bool = False) -> tuple[profile, dict[str, float]]:
-    """Do the same with torch.profiler alone; its report is yet to be made."""
+def bare_profile(steps: int, shapes: bool = False) -> dict[str, float]:
+    """Do the same with torch.profiler alone, without a report."""
     began = time.perf_counter()
     profiler = profile(activities=ACTIVITIES, record_shapes=shapes)
     profiler.__enter__()
@@ -105,7 +105,7 @@ def bare_profile(steps: int, shapes: bool = False) -> tuple[profile, dict[str, f
     wait()
     end = time.perf_counter()
     profiler.__exit__(None, None, None)
-    return profiler, {
+    return {
         "before_ms": 1e3 * (begin - began),
         "body_ms": 1e3 * (end - begin),
         "stop_ms": 1e3 * (time.perf_counter() - end),
@@ -120,9 +120,9 @@ def _opened(event: str, arguments: tuple[Any, ...]) -> None:
     if event != "open" or _written is None:
         return
     path, _, flags = arguments
-    # /dev/null is no file, and what O_TMPFILE opens never has a name
-    unnamed = path == os.devnull or flags & getattr(os, "O_TMPFILE", 0)
-    if flags & (os.O_WRONLY | os.O_RDWR) and isinstance(path, str) and not unnamed:
+    writes = flags & (os.O_WRONLY | os.O_RDWR) and isinstance(path, str)
+    # a temporary file that never has a name is opened by its folder's
+    if writes and path != os.devnull and not os.path.isdir(path):
         _written.append(path)
 
 
@@ -143,7 +143,7 @@ def report(events: int, pairs: int) -> list[dict[str, Any]]:
         theirs = key_averages(lambda: step(steps))
         found.append(
             {
-                "events": theirs.events or events,
+                "events": events,
                 "to_report_s": times["after_ms"] / 1e3,
                 "written": written,
                 "ours": asdict(ours),
@@ -159,10 +159,14 @@ def body(rounds: int) -> list[dict[str, float]]:
     shell = Shell()
     ways: dict[str, Callable[[], float]] = {
         "no profiler": _bare_body_ms,
-        "torch.profiler": lambda: bare_profile(BODY_STEPS)[1]["body_ms"],
-        "torch.profiler, shapes": lambda: bare_profile(BODY_STEPS, True)[1]["body_ms"],
+        "torch.profiler": lambda: bare_profile(BODY_STEPS)["body_ms"],
+        "torch.profiler, record_shapes": lambda: bare_profile(BODY_STEPS, True)[
+            "body_ms"
+        ],
         "%%gpuprof": lambda: shell.profile(BODY_STEPS)["body_ms"],
-        "%%gpuprof again": lambda: shell.profile(BODY_STEPS)["body_ms"],
+        "%%gpuprof --no-shapes": lambda: shell.profile(BODY_STEPS, "--no-shapes")[
+            "body_ms"
+        ],
     }
     for way in ways.values():
         way()
@@ -194,9 +198,9 @@ def speed(contender: str) -> dict[str, Any]:
         told["modules"] = len(sys.modules) - modules
         told["later"] = shell.profile(1)
     elif contender == "torch.profiler":
-        told["first"] = bare_profile(1)[1]
+        told["first"] = bare_profile(1)
         told["modules"] = len(sys.modules) - modules
-        told["later"] = bare_profile(1)[1]
+        told["later"] = bare_profile(1)
     return told | {"before": before, "after": _rate()}
 
 

@@ -1,6 +1,6 @@
 """What `%%gpuprof` costs in a notebook, beside torch.profiler in the same run.
 
-    python benchmarks/notebook_gpu.py [--quick] [--write docs/benchmarks.md]
+    python benchmarks/notebook_gpu.py [--write docs/benchmarks.md]
 
 Four questions: from the end of a cell's body to the report on screen, against
 `key_averages()` (`profile_stop.py` says what its parts take); the body under the
@@ -12,7 +12,6 @@ CPU are measured, and it says so. Takes 5 minutes.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import statistics
@@ -28,9 +27,17 @@ ROOT = Path(__file__).resolve().parent.parent
 ROOTS = [str(ROOT), *(str(ROOT / each) for each in ("extension", "labs", "monitors"))]
 sys.path[:0] = ROOTS
 
-from benchmarks.report import interval, put_section, spread  # noqa: E402
+from benchmarks.report import ask, interval, spread, tell  # noqa: E402
 
 _PATIENCE_S = 240
+#: the peer with the same activities
+BODIES = {
+    "no profiler": "torch.profiler",
+    "torch.profiler": "torch.profiler",
+    "%%gpuprof --no-shapes": "torch.profiler",
+    "torch.profiler, record_shapes": "torch.profiler, record_shapes",
+    "%%gpuprof": "torch.profiler, record_shapes",
+}
 SPEED = {
     "warpbook": "`%%gpuprof`",
     "torch.profiler": "torch.profiler",
@@ -74,7 +81,7 @@ def child(*arguments: object) -> dict[str, Any]:
 def report_table(runs: Sequence[list[dict[str, Any]]]) -> str:
     """From the end of the body to the report."""
     lines = [
-        "| events | `%%gpuprof`: to its report on screen, s | of it torch's own stop | "
+        "| events | `%%gpuprof`: to its report on screen, s | of it torch's own stop; the peer's | "
         "`key_averages()` alone, s | over our time to the report | over it without "
         "torch's own stop | full collections of garbage (s): ours, theirs | files "
         "written |",
@@ -97,7 +104,9 @@ def report_table(runs: Sequence[list[dict[str, Any]]]) -> str:
         cells = [
             f"{found[0]['events']:,}",
             spread(shown, 2),
-            spread([each["stop_s"] for each in ours], 2),
+            "; ".join(
+                spread([each["stop_s"] for each in side], 2) for side in (ours, theirs)
+            ),
             spread([each["peer_s"] for each in theirs], 2),
             *ratios,
             garbage,
@@ -110,14 +119,14 @@ def report_table(runs: Sequence[list[dict[str, Any]]]) -> str:
 def body_table(found: list[dict[str, float]]) -> str:
     """A body under each profiler."""
     lines = [
-        "| under | body, ms | over torch.profiler, paired (95 % interval) |",
-        "|---|---|---|",
+        "| under | body, ms | over | in pairs (95 % interval) |",
+        "|---|---|---|---|",
     ]
-    for name in found[0]:
-        ratios = [each[name] / each["torch.profiler"] for each in found]
+    for name, peer in BODIES.items():
+        ratios = [each[name] / each[peer] for each in found]
         low, high = interval(ratios)
         lines.append(
-            f"| {name} | {spread([each[name] for each in found], 1)} "
+            f"| {name} | {spread([each[name] for each in found], 1)} | {peer} "
             f"| {statistics.median(ratios):.3f} ({low:.3f} to {high:.3f}) |"
         )
     return "\n".join(lines)
@@ -146,7 +155,7 @@ def first_table(found: dict[str, list[dict[str, Any]]]) -> str:
     """What a process's first profile takes, beside a later one."""
     lines = [
         "| | before the body, ms: first | later | after it, ms: first | later | of the "
-        "first: setting the profiler up, ms | modules imported |",
+        "first: imports, CUDA, profiler, ms | modules imported |",
         "|---|---|---|---|---|---|---|",
     ]
     for contender in ("warpbook", "torch.profiler"):
@@ -157,29 +166,34 @@ def first_table(found: dict[str, list[dict[str, Any]]]) -> str:
             for name in ("before_ms", after)
             for run in ("first", "later")
         ]
-        starts = [each["first"].get("first_start_ms") for each in runs]
-        cells.append(spread(starts, 0) if None not in starts else "-")
+        parts = [each["first"].get("set_up") for each in runs]
+        cells.append(
+            ", ".join(
+                f"{statistics.median(each[name] for each in parts):,.0f}"
+                for name in ("imports_ms", "cuda_ms", "profiler_ms")
+            )
+            if all(parts)
+            else "-"
+        )
         cells.append(spread([each["modules"] for each in runs], 0))
         lines.append(f"| {SPEED[contender]} | {' | '.join(cells)} |")
     loads = [each["load_ms"] for each in found["warpbook"]]
     return "\n".join(lines) + f"\n\n`%load_ext warpbook` took {spread(loads, 0)} ms."
 
 
-def measure(quick: bool) -> str:
+def measure(pairs: int, large_pairs: int, rounds: int, processes: int) -> str:
     """Ask all processes, and say what they found; one that fails is named."""
     parts = []
-    sizes = ((40_000, 2 if quick else 5), (400_000, 1 if quick else 2))
     reports, told, gpu = [], [], None
-    for events, pairs in sizes:
+    for events, count in ((40_000, pairs), (400_000, large_pairs)):
         try:
-            answer = child("report", events, pairs)
+            answer = child("report", events, count)
             reports.append(answer["found"])
             gpu = f"{answer['gpu'] or 'no GPU'}, torch {answer['torch']}"
         except Failed as problem:
             told.append(f"{events:,} events: {problem}")
     if reports:
         parts.append(f"### To the report on screen\n\n{report_table(reports)}")
-    rounds = 4 if quick else 20
     try:
         bodies = child("body", rounds)["found"]
         parts.append(f"### The body of a cell\n\n{body_table(bodies)}")
@@ -187,7 +201,7 @@ def measure(quick: bool) -> str:
         told.append(f"body: {problem}")
     speeds: dict[str, list[dict[str, Any]]] = {name: [] for name in SPEED}
     try:
-        for _ in range(2 if quick else 7):
+        for _ in range(processes):
             for contender, runs in speeds.items():
                 runs.append(child("speed", contender)["found"])
     except Failed as problem:
@@ -205,15 +219,9 @@ def measure(quick: bool) -> str:
 
 def main() -> None:
     """Measure, print, and keep it if asked to."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="fewer repeats")
-    parser.add_argument("--write", type=Path, help="put the report into this file")
-    options = parser.parse_args()
-    text = measure(options.quick)
-    print(f"\n{text}")
-    if options.write:
-        command = "python benchmarks/notebook_gpu.py" + " --quick" * options.quick
-        put_section(options.write, "A profiled cell in a notebook", command, text)
+    asked = ask(__doc__, pairs=5, large_pairs=2, rounds=20, processes=7)
+    text = measure(asked.pairs, asked.large_pairs, asked.rounds, asked.processes)
+    tell(asked, "A profiled cell in a notebook", text)
 
 
 if __name__ == "__main__":
