@@ -16,10 +16,10 @@ from bokeh.models import (
     LinearAxis,
     Range1d,
 )
-from bokeh.models.annotations import Title
+from bokeh.models.renderers import GlyphRenderer
 from bokeh.plotting import figure
 
-from warpbook.figures.item import without_math, words
+from warpbook.figures.item import add_title, words
 from warpbook_monitors.frames import Device
 from warpbook_monitors.readings import Floats, Readings
 
@@ -105,10 +105,7 @@ def _of_one(
     )
     plot.toolbar.logo = None
     plot.yaxis.formatter = CustomJSTickFormatter(code=_PERCENT)
-    plot.add_layout(
-        Title(text=without_math(f"{name}: {samples:,} samples"), text_font_size="11px"),
-        "above",
-    )
+    add_title(plot, name, f"{samples:,} samples")
     ends = readings.ends_ms[touches] - window.start_ms
     starts = readings.starts_ms[touches] - window.start_ms
     columns = {metric.name: readings.mean[touches, at] for metric, at in drawn}
@@ -120,7 +117,8 @@ def _of_one(
             )
             _hover(plot, line, label, f"@{metric}{{0 %}}")
     if _POWER in columns:
-        plot.extra_y_ranges = {"watts": DataRange1d(start=0)}
+        watts = DataRange1d(start=0)
+        plot.extra_y_ranges = {"watts": watts}
         plot.add_layout(LinearAxis(y_range_name="watts", axis_label="W"), "right")
         line = plot.line(
             "time_ms",
@@ -131,7 +129,7 @@ def _of_one(
             legend_label="power, mean of 1 s (right)",
             y_range_name="watts",
         )
-        plot.extra_y_ranges["watts"].renderers = [line]
+        watts.renderers = [line]
         _hover(plot, line, "power", f"@{_POWER}{{0}} W")
     plot.add_layout(plot.legend[0], "below")
     plot.legend.ncols = 3
@@ -140,7 +138,7 @@ def _of_one(
     return plot
 
 
-def _hover(plot: figure, line: Model, label: str, text: str) -> None:
+def _hover(plot: figure, line: GlyphRenderer, label: str, text: str) -> None:
     plot.add_tools(HoverTool(renderers=[line], mode="vline", tooltips=[(label, text)]))
 
 

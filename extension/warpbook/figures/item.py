@@ -3,11 +3,28 @@
 from __future__ import annotations
 
 import json
+from typing import Literal
 
 from bokeh.embed import json_item
 from bokeh.model import Model
-from bokeh.models import Div
+from bokeh.models.annotations import Title
+from bokeh.models.widgets import Div
+from bokeh.plotting import figure as Figure
 from bokeh.themes import built_in_themes
+
+
+def add_title(plot: Figure, title: str, below: str = "") -> None:
+    """Put a title above a plot, and a line of explanation below the title."""
+    # what is added last stands on top
+    if below:
+        plot.add_layout(_title(below, "normal"), "above")
+    plot.add_layout(_title(title, "bold"), "above")
+
+
+def _title(text: str, style: Literal["normal", "bold"]) -> Title:
+    found = Title(text=without_math(text), text_font_style=style)
+    found.text_font_size = "11px"
+    return found
 
 
 def figure_item(figure: Model, theme: str) -> str:

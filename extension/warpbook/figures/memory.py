@@ -12,10 +12,9 @@ from bokeh.models import (
     HoverTool,
     Range1d,
 )
-from bokeh.models.annotations import Title
 from bokeh.plotting import figure
 
-from warpbook.figures.item import without_math, words
+from warpbook.figures.item import add_title, words
 from warpbook_monitors import units
 from warpbook_monitors.plain_text import shortened
 from warpbook_monitors.trace.cell_profile import CellProfile
@@ -60,14 +59,9 @@ def _plot(curve: MemoryCurve, use: MemoryUse | None, shared: Range1d) -> figure:
     plot.toolbar.logo = None
     plot.yaxis.ticker = AdaptiveTicker(base=2, mantissas=[1], desired_num_ticks=4)
     plot.yaxis.formatter = CustomJSTickFormatter(code=_TICKS)
-    for text, style in (
-        (allocator_words(curve, use), "normal"),
-        (shortened(peak_words(curve), _TITLE_WIDTH), "bold"),
-    ):
-        said = Title(text=without_math(text), text_font_style=style)
-        said.text_font_size = "11px"
-        # what is added last stands on top
-        plot.add_layout(said, "above")
+    add_title(
+        plot, shortened(peak_words(curve), _TITLE_WIDTH), allocator_words(curve, use)
+    )
     source = ColumnDataSource(
         {
             "time_ms": list(curve.times_ms),

@@ -7,12 +7,11 @@ from itertools import chain
 
 from bokeh.layouts import column
 from bokeh.model import Model
-from bokeh.models import ColumnDataSource, HoverTool, LogAxis, Range1d
-from bokeh.models.annotations import Title
+from bokeh.models import ColumnDataSource, HoverTool, Range1d
 from bokeh.palettes import Category10
 from bokeh.plotting import figure
 
-from warpbook.figures.item import without_math, words
+from warpbook.figures.item import add_title, words
 from warpbook_monitors import units
 from warpbook_monitors.trace.ceilings import DTYPE_LABELS
 from warpbook_monitors.trace.cell_profile import CellProfile
@@ -75,21 +74,15 @@ def _plot(profile: CellProfile, gpu: str) -> figure | None:
         output_backend="canvas",
     )
     plot.toolbar.logo = None
-    for axis in plot.select(LogAxis):
-        axis.ticker.desired_num_ticks = 4
-    # what is added last stands on top
-    for text, style in ((basis_words(roofs), "normal"), (f"Roofline, {gpu}", "bold")):
-        said = Title(text=without_math(text), text_font_style=style)
-        said.text_font_size = "11px"
-        plot.add_layout(said, "above")
+    add_title(plot, f"Roofline, {gpu}", basis_words(roofs))
     for roof in roofs:
         for dtype in dtypes:
             if dtype in roof.flops_per_s:
                 _draw_roof(plot, roof, dtype, (least_x, most_x))
-    for dtype in [*dtypes, None]:
-        mine = [point for point in points if point.dtype == dtype]
+    for of in (*dtypes, None):
+        mine = [point for point in points if point.dtype == of]
         if mine:
-            _draw_points(plot, mine, dtype)
+            _draw_points(plot, mine, of)
     plot.add_layout(plot.legend[0], "below")
     plot.legend.ncols = 3
     plot.legend.click_policy = "hide"

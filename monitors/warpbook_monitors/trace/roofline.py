@@ -7,6 +7,7 @@ An operator's time is that of its own kernels, so what it is called within has n
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Literal
 
 import numpy as np
 
@@ -40,12 +41,16 @@ def roofs(events: Columns, run: Run) -> tuple[Roof, ...]:
     return tuple(
         Roof(name, basis, of.memory_bytes_per_s, dict(of.flops_per_s))
         for name, gpu in kinds.items()
-        for basis, of in (
-            ("datasheet", ceilings(name)),
-            ("measured", gpu.measured),
-        )
+        for basis, of in _bases(gpu)
         if of is not None
     )
+
+
+def _bases(
+    gpu: GpuLimits,
+) -> Iterator[tuple[Literal["datasheet", "measured"], Ceilings | None]]:
+    yield "datasheet", ceilings(gpu.name)
+    yield "measured", gpu.measured
 
 
 def roofline(events: Columns, run: Run) -> tuple[RooflinePoint, ...]:
@@ -139,8 +144,10 @@ def _needs(
 
 def _within_gpu(events: Columns) -> Bools:
     named = [name.startswith(_WITHIN) for name in events.names]
-    is_within = np.array(named or [False], np.bool_)[events.name]
-    return is_within & events.is_in(Category.COPY) & (events.size_bytes != NONE)
+    is_within: Bools = np.array(named or [False], np.bool_)[events.name]
+    is_within &= events.is_in(Category.COPY)
+    is_within &= events.size_bytes != NONE
+    return is_within
 
 
 def _of_copies(copies: Columns, run: Run, total_ns: int) -> Iterator[RooflinePoint]:

@@ -64,7 +64,7 @@ def agrees(run: Callable[[], object]) -> None:
     assert mine == torchs > 0
 
 
-class Attention(nn.Module):
+class Attention(nn.Module):  # type: ignore[misc]
     """Attention in plain products, with a masked and scaled sum."""
 
     def __init__(self) -> None:
@@ -198,7 +198,7 @@ def operands(operator: str, **given: Any) -> Operands:
     """As the profiler writes a call down."""
     names = argument_names(operator)
     assert set(given) <= set(names)
-    values = [given.get(name) for name in names]
+    values: list[Any] = [given.get(name) for name in names]
     tensors = [isinstance(value, torch.Tensor) for value in values]
     return Operands(
         tuple(
