@@ -81,9 +81,9 @@ def child(*arguments: object) -> dict[str, Any]:
 def report_table(runs: Sequence[list[dict[str, Any]]]) -> str:
     """From the end of the body to the report."""
     lines = [
-        "| events | `%%gpuprof`: to its report on screen, s | of it torch's own stop; the peer's | "
-        "`key_averages()` alone, s | over our time to the report | over it without "
-        "torch's own stop | full collections of garbage (s): ours, theirs | files "
+        "| events | `%%gpuprof`: to its report on screen, s | of it torch's own stop; "
+        "the peer's | `key_averages()` alone, s | over our time to the report | over it "
+        "without torch's own stop | full collections of garbage (s): ours, theirs | files "
         "written |",
         "|---|---|---|---|---|---|---|---|",
     ]
