@@ -82,9 +82,9 @@ def report_table(runs: Sequence[list[dict[str, Any]]]) -> str:
     """From the end of the body to the report."""
     lines = [
         "| events | `%%gpuprof`: to its report on screen, s | of it torch's own stop; "
-        "the peer's | `key_averages()` alone, s | over our time to the report | over it "
-        "without torch's own stop | full collections of garbage (s): ours, theirs | files "
-        "written |",
+        "the peer's | `key_averages()` alone, s | over our time to the report | over "
+        "that without torch's stop | full collections of garbage (s): ours, theirs | "
+        "files written |",
         "|---|---|---|---|---|---|---|---|",
     ]
     for found in runs:
