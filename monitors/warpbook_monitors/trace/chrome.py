@@ -57,6 +57,8 @@ _CATEGORIES = KINETO_CATEGORIES | {
 }
 _OPERATORS = {name for name, at in _CATEGORIES.items() if at == Category.OPERATOR}
 _CALLS = _CATEGORIES.keys() - _OPERATORS
+#: a GPU that did work, in a file without the properties of any
+_UNNAMED = "unnamed GPU"
 _DEVICE_WAIT = re.compile(r"(cuda|hip)DeviceSynchronize")
 _Count = Annotated[int, Meta(ge=0, le=2**40)]
 _Triple = tuple[_Count, _Count, _Count]
@@ -351,18 +353,22 @@ def _run(columns: Columns, found: _Gathered) -> Run:
         recorded_ns = found.base_ns + round(first_us * 1000)
         start_ns = min(start_ns, recorded_ns)
         end_ns = max(end_ns, recorded_ns + round(length_us * 1000))
-    names = [gpu.name for gpu in found.gpus if gpu.name]
+    gpus = _by_index(found.gpus)
+    names = [gpu.name for gpu in gpus]
     used = [
-        names[at] for at in np.unique(columns.device[on_gpu]) if 0 <= at < len(names)
+        names[at]
+        for at in np.unique(columns.device[on_gpu])
+        if 0 <= at < len(names) and names[at]
     ]
+    first = next(filter(None, names), _UNNAMED if on_gpu.any() else None)
     return Run(
         start_ns=start_ns,
         code_end_ns=code_end_ns,
         end_ns=end_ns,
-        gpu_name=", ".join(used) or (names[0] if names else None),
+        gpu_name=", ".join(used) or first,
         rank=found.rank,
-        gpus=tuple(map(_limits, found.gpus)),
-        cuda_used=bool(names),
+        gpus=tuple(map(_limits, gpus)),
+        cuda_used=any(names),
         senseless_events=found.senseless,
     )
 
@@ -382,8 +388,17 @@ def _code_end_ns(columns: Columns, end_ns: int) -> int:
     return end_ns
 
 
+def _by_index(gpus: tuple[Gpu, ...]) -> list[Gpu]:
+    """Put each at the place that its events name; one that is not told is blank."""
+    placed = {at if gpu.id is None else gpu.id: gpu for at, gpu in enumerate(gpus)}
+    return [placed.get(at, Gpu()) for at in range(max(placed, default=-1) + 1)]
+
+
 def _limits(gpu: Gpu) -> GpuLimits:
     known = gpu.major is not None and gpu.minor is not None
+    if gpu.warp_size not in (None, 32):
+        # of AMD: its multiprocessors are filled by other rules
+        return GpuLimits(gpu.name)
     return GpuLimits(
         gpu.name,
         (gpu.major or 0, gpu.minor or 0) if known else None,

@@ -72,6 +72,7 @@ class Event(Struct, gc=False):
 class Gpu(Struct):
     """A device as Kineto describes it."""
 
+    id: Annotated[int, Meta(ge=0, le=1023)] | None = None
     name: str = ""
     major: int | None = field(name="computeMajor", default=None)
     minor: int | None = field(name="computeMinor", default=None)
@@ -79,6 +80,7 @@ class Gpu(Struct):
     threads: int | None = field(name="maxThreadsPerMultiprocessor", default=None)
     registers: int | None = field(name="regsPerMultiprocessor", default=None)
     shared: int | None = field(name="sharedMemPerMultiprocessor", default=None)
+    warp_size: int | None = field(name="warpSize", default=None)
 
 
 class Distributed(Struct):
@@ -105,6 +107,8 @@ _BETWEEN = re.compile(rb"\}\s*,\s*\{")
 _OPENING = b'{"traceEvents":['
 _CLOSING = b'},{"ph":"rest"}]}'
 _MARK = "rest"
+#: what Kineto and others write for a number that is none
+_NO_NUMBER = re.compile(r"(:\s*)-?(?:NaN|nan|Infinity|inf)(?=\s*[,}])")
 #: a name may hold them as they are; outside of names they mean as much as a space
 _WITHOUT_CONTROLS = bytes.maketrans(bytes(range(32)), b" " * 32)
 
@@ -163,7 +167,7 @@ def _decode(text: bytes) -> Piece:
     except (msgspec.DecodeError, UnicodeDecodeError):
         # names come from anywhere, and Kineto writes them as they are
         plain = text.translate(_WITHOUT_CONTROLS).decode("utf-8", "replace")
-        return _DECODER.decode(plain)
+        return _DECODER.decode(_NO_NUMBER.sub(r"\1null", plain))
 
 
 def _refused(path: str, problem: object) -> TraceFileError:

@@ -58,6 +58,11 @@ def examine(events: Columns, on_gpu: Columns, calls: Calls, run: Run) -> Complet
             f"{profiler_ns / window_ns:.0%} of the window was the profiler's own work, "
             "so nothing can be concluded. Profile again, or a longer run."
         )
+    elif len(on_gpu) and not launches and _busy_ns(on_gpu) < window_ns / 2:
+        refusal = (
+            "The trace holds work of the GPU and no call that put it there, so nobody "
+            "can say why the GPU idled. Record CUDA's calls too."
+        )
     return Completeness(
         launches=launches,
         matched=matched,
@@ -104,6 +109,12 @@ def _wrong(
             f"{run.senseless_events:,} events of the file end before they begin, or "
             "never: they are left out."
         )
+    gpus = len(np.unique(on_gpu.device))
+    if gpus > 1:
+        yield (
+            f"Work of {gpus} GPUs is in this trace: what is said of the GPU is said of "
+            "all of them together, busy while any is."
+        )
     if early:
         yield (
             f"{early:,} kernels or copies start before the call that launched them: "
@@ -114,6 +125,10 @@ def _wrong(
             f"{profiler_ns / 1e6:.1f} ms of the cell was the profiler's own work: "
             "without it the cell is faster."
         )
+
+
+def _busy_ns(on_gpu: Columns) -> int:
+    return union_ns(on_gpu.start_ns, on_gpu.end_ns)
 
 
 def _before_launch(on_gpu: Columns, calls: Calls) -> int:

@@ -173,9 +173,12 @@ def host_wait_causes(events: Columns, gaps: Gaps, calls: Calls, run: Run) -> Gap
         np.zeros(len(waits), np.bool_),
     )
     chosen = np.flatnonzero(waits > 0)
+    # not annotations, which a profiler or a person puts around Python too
+    operators = events.only(Category.OPERATOR)
+    operators = operators.where(named(operators, _OPERATOR))
     for one in np.unique(thread[chosen]):
         # a worker such as autograd's goes on where the main thread left off
-        host = _Host(events, calls, [int(one), main], run)
+        host = _Host(operators, calls, [int(one), main], run)
         _add_causes(causes, host, gaps, chosen[thread[chosen] == one])
     return causes
 
@@ -184,7 +187,7 @@ class _Host:
     """What some threads of the host did, as far as it was recorded."""
 
     def __init__(
-        self, events: Columns, calls: Calls, threads: list[int], run: Run
+        self, operators: Columns, calls: Calls, threads: list[int], run: Run
     ) -> None:
         api = calls.api
         mine = np.flatnonzero(np.isin(api.track, threads))
@@ -197,12 +200,11 @@ class _Host:
         self.launch_end_ns = api.end_ns[launches]
         self.launching = Coverage(self.launch_start_ns, self.launch_end_ns)
         self.api = Coverage(api.start_ns[mine], api.end_ns[mine])
-        operators = events.only(Category.OPERATOR)
-        # all but annotations, which a profiler or a person puts around Python too
-        theirs = np.flatnonzero(
-            np.isin(operators.track, threads) & named(operators, _OPERATOR)
-        )
-        self.operators = Coverage(operators.start_ns[theirs], operators.end_ns[theirs])
+        theirs = np.flatnonzero(np.isin(operators.track, threads))
+        start_ns = np.concatenate([api.start_ns[mine], operators.start_ns[theirs]])
+        end_ns = np.concatenate([api.end_ns[mine], operators.end_ns[theirs]])
+        order = np.argsort(start_ns, kind="stable")
+        self.api_or_operators = Coverage(start_ns[order], end_ns[order])
 
     def idle_before_ns(self, launch_ns: Int64s) -> Int64s:
         """Measure from the end of the launch before to each of these launches."""
@@ -233,8 +235,8 @@ def _add_causes(causes: GapCauses, host: _Host, gaps: Gaps, mine: Int64s) -> Non
     left = waits[rest]
     launching = np.minimum(host.launching.within_ns(*span), left)
     api = np.minimum(host.api.within_ns(*span), left) - launching
-    in_either = np.maximum(host.operators.within_ns(*span), launching + api)
-    operator = np.minimum(in_either, left) - launching - api
+    in_either = np.minimum(host.api_or_operators.within_ns(*span), left)
+    operator = in_either - launching - api
     total.launching_ns += int(launching.sum())
     total.api_ns += int(api.sum())
     total.operator_ns += int(operator.sum())

@@ -44,6 +44,7 @@ from warpbook_monitors.trace.places import Places
 from warpbook_monitors.trace.run import Run
 
 _COPY = re.compile(r"(?:Memcpy )?(\w+) \((\w+) -> (\w+)\)")
+_HIP_COPY = re.compile(r"Copy(Host|Device)To(Host|Device)$")
 
 
 def measure(events: Columns, run: Run, paths: Paths | None = None) -> Metrics:
@@ -180,7 +181,11 @@ def _copies(copies: Columns) -> tuple[CopyTotal, ...]:
     for rows in rows_by(copies.name):
         name = copies.names[copies.name[rows[0]]]
         parts = _COPY.match(name)
-        direction = parts[1] if parts else name
+        of_hip = _HIP_COPY.match(name)
+        if of_hip:
+            direction = f"{of_hip[1][0]}to{of_hip[2][0]}"
+        else:
+            direction = parts[1] if parts else name
         sides = {parts[2].lower(), parts[3].lower()} if parts else set()
         memory = next((kind for kind in ("pinned", "pageable") if kind in sides), "")
         time_ns = int(copies.duration_ns[rows].sum())

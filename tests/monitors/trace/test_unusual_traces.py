@@ -183,6 +183,21 @@ def test_one_kernel_makes_a_report(tmp_path: Path) -> None:
     assert found.verdict.kind in ("host-bound", "launch-bound", "mixed")
 
 
+def test_kernels_of_somebodys_own_that_fill_the_gpu_are_not_judged(
+    tmp_path: Path,
+) -> None:
+    """Full grids back to back, in CUDA C++ or Triton: their limit is in no trace."""
+    launch = {"grid": [4096, 1, 1], "block": [256, 1, 1], "registers per thread": 32}
+    launch["shared memory"] = 0
+    events = []
+    for at in range(10):
+        events.append(call(at, 10.0 * at))
+        events.append(kernel(at, 10.0 + 500 * at, dur=499.0, args=launch))
+    found = told(tmp_path, trace(*events))
+    assert found.verdict.kind == "unknown"
+    assert "what limits them" in found.verdict.sentence
+
+
 @pytest.mark.parametrize(
     "events",
     [
@@ -288,6 +303,178 @@ def test_what_a_newer_version_adds_is_passed_over(tmp_path: Path) -> None:
     sync = call(9, 0.0, cat="cuda_sync", name="Stream Sync")
     found = told(tmp_path, trace(call(1, 0.0), work, sync, schemaVersion=9))
     assert found.metrics.kernels == 1
+
+
+def program(**more: Any) -> list[dict[str, Any]]:
+    """Launches of 49 kernels of 2 µs, one each 20 µs."""
+    events = []
+    for at in range(1, 50):
+        events += [call(at, 20.0 * at, **more), kernel(at, 20.0 * at + 6)]
+    return events
+
+
+def test_times_since_1970_are_exact_to_the_nanosecond(tmp_path: Path) -> None:
+    """Before torch 2.3 a file had no base, and whole microseconds."""
+    begin = 1_790_857_026_000_001
+    events = [
+        {**each, "ts": begin + int(each["ts"]), "dur": int(each["dur"])}
+        for each in program()
+    ]
+    path = tmp_path / "t.json"
+    path.write_bytes(trace(*events, baseTimeNanoseconds=0))
+    columns, _ = read_chrome_trace(str(path))
+    assert columns.start_ns.tolist() == [int(each["ts"]) * 1000 for each in events]
+    since = told(tmp_path, trace(*program())).metrics
+    assert report(*read_chrome_trace(str(path))).metrics == since
+
+
+def test_an_older_link_from_a_kernel_to_its_operator_is_followed(
+    tmp_path: Path,
+) -> None:
+    shapes = {
+        "External id": 5,
+        "Input Dims": [[64, 64], [64, 64]],
+        "Input type": ["float", "float"],
+    }
+    operator = call(0, 0.0, cat="cpu_op", name="aten::mm", dur=9.0, args=shapes)
+    launch = call(1, 1.0, args={"correlation": 1, "external id": 5})
+    work = kernel(1, 6.0, args={"external id": 5})
+    assert told(tmp_path, trace(operator, launch, work)).metrics.flops == 2 * 64**3
+
+
+def test_threads_named_by_words_stay_apart(tmp_path: Path) -> None:
+    """An operator that encloses another's launch in time, on another thread."""
+    events = [
+        call(0, 0.0, cat="cpu_op", name="aten::mm", tid="main", dur=100.0),
+        call(0, 10.0, cat="cpu_op", name="aten::item", tid="autograd", dur=50.0),
+        call(1, 20.0, tid="main"),
+        kernel(1, 30.0),
+    ]
+    path = tmp_path / "t.json"
+    path.write_bytes(trace(*events))
+    (row,) = analyse(*read_chrome_trace(str(path))).paths
+    assert row.path == "aten::mm"
+
+
+def test_calls_of_hip_are_understood(tmp_path: Path) -> None:
+    """torch writes them on AMD's GPUs, whose occupancy goes by other rules."""
+    gpu = {**GPU, "name": "AMD Instinct MI300X", "warpSize": 64}
+    launches = {"name": "hipExtModuleLaunchKernel"}
+    shape = {"grid": [304, 1, 1], "block": [256, 1, 1], "registers per thread": 32}
+    copy = kernel(99, 1210.0, cat="gpu_memcpy", name="CopyDeviceToHost")
+    found = told(
+        tmp_path,
+        trace(
+            *program(**launches),
+            call(50, 1000.0, **launches),
+            kernel(50, 1006.0, args=shape),
+            call(99, 1200.0, name="hipMemcpyWithStream", dur=20.0),
+            copy,
+            call(100, 1300.0, name="hipDeviceSynchronize", dur=9.0),
+            deviceProperties=[gpu],
+        ),
+    )
+    assert found.verdict.kind == "launch-bound"
+    assert (found.completeness.launches, found.completeness.lost) == (51, 0)
+    # the last wait is the profiler's own
+    assert found.metrics.synchronizations == 1
+    assert [each.direction for each in found.metrics.copies] == ["DtoH"]
+    assert found.metrics.occupancy_share is None
+
+
+def test_python_within_an_annotation_is_python(tmp_path: Path) -> None:
+    """A profiler's schedule puts one around everything, and operators none."""
+    step = {"cat": "user_annotation", "name": "ProfilerStep#3", "args": {}}
+    events = [
+        call(0, 0.0, **step, dur=11_000.0),
+        call(1, 5.0),
+        kernel(1, 12.0),
+        call(0, 4000.0, cat="cpu_op", name="aten::sort", dur=1000.0),
+        call(2, 10_000.0),
+        kernel(2, 10_006.0),
+    ]
+    idle = told(tmp_path, trace(*events)).metrics.idle
+    assert idle.host_operator_ns == 1_000_000
+    assert idle.host_python_ns > 8_000_000
+
+
+def test_calls_of_another_thread_after_the_end_hide_no_wait_of_the_profiler(
+    tmp_path: Path,
+) -> None:
+    events = [
+        *program(),
+        call(200, 1100.0, name="cudaDeviceSynchronize", dur=5.0),
+        call(201, 1110.0, name="cudaDeviceSynchronize", dur=5.0),
+        # NCCL's watchdog goes on
+        call(202, 1120.0, name="cudaEventQuery", tid=2),
+    ]
+    assert told(tmp_path, trace(*events)).metrics.synchronizations == 0
+
+
+def test_work_without_any_call_leaves_the_idle_time_unexplained(
+    tmp_path: Path,
+) -> None:
+    """Other vendors' calls are of categories of their own."""
+    found = told(tmp_path, trace(*program(cat="xpu_runtime", name="urEnqueue")))
+    assert found.verdict.kind == "unknown"
+    assert "no call that put it there" in found.verdict.sentence
+    assert found.metrics.gpu_busy_ns == 49 * 2000
+
+
+def test_calls_and_work_without_correlation_are_not_taken_for_each_other(
+    tmp_path: Path,
+) -> None:
+    events = [
+        {**each, "args": {"device": 0, "stream": 7} if each["cat"] == "kernel" else {}}
+        for each in program()
+    ]
+    copy = {**kernel(0, 2000.0), "cat": "gpu_memcpy", "args": {"stream": 7}}
+    copy["name"] = "Memcpy DtoH (Device -> Pageable)"
+    found = told(tmp_path, trace(*events, copy))
+    assert (found.completeness.launches, found.completeness.matched) == (49, 0)
+    assert found.metrics.synchronizations == 0
+
+
+def test_a_gpu_is_found_by_its_number(tmp_path: Path) -> None:
+    shape = {"grid": [1, 1, 1], "block": [1024, 1, 1], "registers per thread": 16}
+    events = [call(1, 0.0), kernel(1, 9.0, args={"device": 3, **shape})]
+    third = {**GPU, "id": 3, "name": "NVIDIA L4", "numSms": 1}
+    found = told(tmp_path, trace(*events, deviceProperties=[GPU, third]))
+    assert found.gpu == "NVIDIA L4"
+    # one block of 1,024 threads on its one multiprocessor, which holds 2,048
+    assert found.metrics.occupancy_share == 0.5
+
+
+def test_a_gpu_without_properties_is_judged_by_its_work(tmp_path: Path) -> None:
+    found = told(tmp_path, trace(*program(), deviceProperties=[]))
+    assert found.gpu == "unnamed GPU"
+    assert found.verdict.kind == "launch-bound"
+
+
+def test_work_of_several_gpus_is_told_to_be_added_up(tmp_path: Path) -> None:
+    events = [*program(), call(60, 3000.0), kernel(60, 3006.0, args={"device": 1})]
+    found = told(tmp_path, trace(*events, deviceProperties=[GPU, GPU | {"id": 1}]))
+    assert any("Work of 2 GPUs" in text for text in found.completeness.warnings)
+
+
+def test_numbers_that_json_does_not_know_are_passed_over(tmp_path: Path) -> None:
+    rate = {"memory bandwidth (GB/s)": 1, "name": ": inf, "}
+    events = [*program(), kernel(60, 2000.0, args=rate)]
+    plain = trace(*events)
+    for word in (b"NaN", b"-nan", b"inf", b"-Infinity"):
+        odd = plain.replace(b'(GB/s)": 1', b'(GB/s)": ' + word)
+        assert odd != plain
+        assert told(tmp_path, odd) == told(tmp_path, plain)
+
+
+def test_many_streams_and_copies_take_no_longer_than_few(tmp_path: Path) -> None:
+    events = []
+    for at in range(3000):
+        events.append(call(at, 10.0 * at))
+        events.append(kernel(at, 10.0 * at + 6, args={"stream": at}))
+        events[-1] |= {"cat": "gpu_memcpy", "name": f"copy {at}"}
+    found = told(tmp_path, trace(*events))
+    assert len(found.metrics.streams) == len(found.metrics.copies) == 3000
 
 
 @pytest.mark.parametrize(
