@@ -27,6 +27,18 @@ from warpbook_monitors.trace.columns import (
 )
 from warpbook_monitors.trace.kineto_operands import read_operands
 
+#: torch's names of what is asked of every event
+_NUMBERS = (
+    "start_ns",
+    "duration_ns",
+    "correlation_id",
+    "linked_correlation_id",
+    "device_index",
+    "device_resource_id",
+    "is_user_annotation",
+)
+#: events at a time
+_BLOCK = 500
 _BYTES = re.compile(r'"bytes": (\d+)')
 _SHAPE = re.compile(
     r'"registers per thread": (\d+).*?"shared memory": (\d+)'
@@ -46,13 +58,14 @@ def read_events(events: Sequence[Any], shapes: bool = False) -> Columns:
         events: as torch gives them.
         shapes: it recorded what operators were called with.
     """
-    numbers = _Numbers(events)
-    correlation = numbers.of("correlation_id")
-    linked = numbers.of("linked_correlation_id")
-    index = numbers.of("device_index")
-    names = interned(_names(events))
-    track = numbers.of("device_resource_id")
-    category = _categories(events, numbers, names[1], index, track, np.sign(linked))
+    numbers, names = _go_through(events)
+    correlation = numbers["correlation_id"]
+    linked = numbers["linked_correlation_id"]
+    index = numbers["device_index"]
+    track = numbers["device_resource_id"]
+    # a user may name a part of the code as one of its kernels is named
+    annotates = numbers["is_user_annotation"]
+    category = _categories(events, names[1], index, track, np.sign(linked), annotates)
     if events and not hasattr(events[0], "is_user_annotation"):
         # torch 2.4: on the GPU they have the name of the code's part
         parts = np.unique(names[1][category == Category.OPERATOR])
@@ -69,8 +82,8 @@ def read_events(events: Sequence[Any], shapes: bool = False) -> Columns:
     return make_columns(
         names=names,
         categories=category,
-        start_ns=numbers.of("start_ns"),
-        duration_ns=np.maximum(numbers.of("duration_ns"), 0),
+        start_ns=numbers["start_ns"],
+        duration_ns=np.maximum(numbers["duration_ns"], 0),
         device=np.where(on_gpu, index, NONE),
         track=track,
         correlation=correlation,
@@ -81,19 +94,30 @@ def read_events(events: Sequence[Any], shapes: bool = False) -> Columns:
     )
 
 
-class _Numbers:
-    """Calls a method of every event, without a step in Python for each."""
+def _go_through(
+    events: Sequence[Any],
+) -> tuple[dict[str, Int64s], tuple[tuple[str, ...], Int32s]]:
+    """Ask every event for its numbers (zeros where torch has none) and its name.
 
-    def __init__(self, events: Sequence[Any]) -> None:
-        self._events = events
-
-    def of(self, method: str) -> Int64s:
-        """Give what it says; zeros where this version of torch has no such method."""
-        count = len(self._events)
-        call = getattr(type(self._events[0]), method, None) if count else None
-        if call is None:
-            return np.zeros(count, np.int64)
-        return np.fromiter(map(call, self._events), np.int64, count)
+    Block by block: what an event is made of lies all over memory, and a block of them
+    stays in the processor's cache from the first question to the last.
+    """
+    count = len(events)
+    numbers = {method: np.zeros(count, np.int64) for method in _NUMBERS}
+    calls = {
+        method: getattr(type(events[0]), method)
+        for method in _NUMBERS
+        if count and hasattr(events[0], method)
+    }
+    places: dict[str, int] = {}
+    name = np.zeros(count, np.int32)
+    for begin in range(0, count, _BLOCK):
+        block = events[begin : begin + _BLOCK]
+        rows = slice(begin, begin + len(block))
+        for method, call in calls.items():
+            numbers[method][rows] = np.fromiter(map(call, block), np.int64)
+        name[rows] = [places.setdefault(each, len(places)) for each in _names(block)]
+    return numbers, (tuple(places), name)
 
 
 def _names(events: Sequence[Any]) -> Iterable[str]:
@@ -110,13 +134,9 @@ def _name(event: Any) -> str:
         return "(a name that is not UTF-8)"
 
 
-def _categories(
-    events: Sequence[Any], numbers: _Numbers, *keys: Int32s | Int64s
-) -> Int8s:
+def _categories(events: Sequence[Any], *keys: Int32s | Int64s) -> Int8s:
     """Tell each event's category, from one of those that are alike in all keys."""
-    # a user may name a part of the code as one of its kernels is named
-    annotates = numbers.of("is_user_annotation")
-    first, group = groups(annotates, *(np.maximum(key, NONE) for key in keys))
+    first, group = groups(*(np.maximum(key, NONE) for key in keys))
     found = [
         KINETO_CATEGORIES.get(kind_of(events[row]), Category.OTHER)
         for row in first.tolist()
