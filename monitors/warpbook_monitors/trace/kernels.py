@@ -23,6 +23,7 @@ _PLAIN = re.compile(
     r"ffma|simt|[sdcz]gemm|[sdcz]gemv|gemv|f32f32_f32f32|hgemm_(?!.*(tensorop|884|1688|16816))"
     r"|^void at::|^at::native|at::native::|elementwise|reduce_kernel|softmax|layer_norm"
     r"|triton_(poi|red|per)_|cub::|thrust::|Memcpy|Memset|^dot_kernel|^scal_kernel"
+    r"|scudnn|nchwToNhwc|nhwcToNchw|cudnn::bn_(fw|bw)|fft[12]d_|rms_?norm"
     r"|splitKreduce|cast_kernel|fill_kernel|index|scatter|gather|sort",
     re.I,
 )
@@ -32,7 +33,7 @@ _BESIDE_ATTENTION = re.compile(
 )
 _TENSOR = re.compile(
     r"nvjet|wgmma|gmma|hmma|imma|qmma|dmma|tensorop|tensor_op|(?<!\d)(16816|16832|1688|884)"
-    r"|s1688|h1688|s884|h884|i8816|i16832|triton_tem_fused|flash_(fwd|bwd)|fmha|mha_(fwd|bwd)"
+    r"|s1688|h1688|s884|h884|i8816|i16832|triton_tem_fused|flash_?(attn)?_?(fwd|bwd)|fmha|mha_(fwd|bwd)"
     r"|sdpa|tcgen05|warpgroup|sm90_xmma|sm80_xmma|sm100_",
     re.I,
 )
