@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from bokeh.layouts import column
@@ -138,7 +139,7 @@ def _of_one(
     return plot
 
 
-def _hover(plot: figure, line: GlyphRenderer, label: str, text: str) -> None:
+def _hover(plot: figure, line: GlyphRenderer[Any], label: str, text: str) -> None:
     plot.add_tools(HoverTool(renderers=[line], mode="vline", tooltips=[(label, text)]))
 
 

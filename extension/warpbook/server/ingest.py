@@ -246,6 +246,10 @@ def _check(report: CellReport) -> None:
             raise ValueError("A lane's columns differ in length.")
         if any(not 0 <= name < names for name in lane.names):
             raise ValueError("A lane names an event that there is not.")
+    for curve in report.profile.memory_curves:
+        columns = (curve.times_ms, curve.allocated_bytes, curve.reserved_bytes)
+        if not len(columns[0]) == len(columns[1]) == len(columns[2]) > 0:
+            raise ValueError("A memory curve's columns differ in length.")
 
 
 def _log_nothing(handler: web.RequestHandler) -> None:

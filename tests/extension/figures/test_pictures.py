@@ -1,0 +1,253 @@
+"""The roofline, memory over time and telemetry, as Bokeh figures and as SVG."""
+
+import json
+import re
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from bokeh.models import ColumnDataSource, Div, HoverTool, Line, Plot, Scatter
+
+from warpbook.figures.axis import Window, axis_figure
+from warpbook.figures.item import figure_item
+from warpbook.figures.memory import memory_figure
+from warpbook.figures.roofline import roofline_figure
+from warpbook.kernel.report_html import report_html
+from warpbook.kernel.report_svg import memory_svg, roofline_svg
+from warpbook_monitors.frames import Device, Metric
+from warpbook_monitors.readings import Readings
+from warpbook_monitors.trace.analysis import analyse
+from warpbook_monitors.trace.cell_profile import CellProfile
+from warpbook_monitors.trace.chrome import read_chrome_trace
+from warpbook_monitors.trace.memory import MemoryUse
+from warpbook_monitors.trace.pictures import MemoryCurve, Roof
+
+TRACES = Path(__file__).parents[2] / "data" / "traces"
+HOSTILE = "<img src=x onerror=alert(1)>$$\\alpha$$ \"'&"
+GIB = 2**30
+CURVE = MemoryCurve(
+    device=0,
+    times_ms=(0.0, 2.0, 5.0, 10.0),
+    allocated_bytes=(0, 3 * GIB, GIB, GIB),
+    reserved_bytes=(4 * GIB, 4 * GIB, 4 * GIB, 4 * GIB),
+    changes=2,
+    peak_allocated_bytes=3 * GIB,
+    peak_ms=2.0,
+    peak_path=f"aten::linear > {HOSTILE}",
+    peak_line=7,
+)
+USE = MemoryUse(0, 3 * GIB, 4 * GIB, GIB, GIB, 4 * GIB, 4 * GIB, 0.25, 1, 6)
+
+
+def profile(name: str, **changes: Any) -> CellProfile:
+    found = analyse(*read_chrome_trace(str(TRACES / f"{name}.json.gz")))
+    return msgspec.structs.replace(found, **changes)
+
+
+def with_both_roofs(name: str) -> CellProfile:
+    found = profile(name)
+    (sheet,) = found.roofs
+    measured = Roof(sheet.gpu, "measured", 4.3e12, {"float": 52e12, "tf32": 400e12})
+    return msgspec.structs.replace(found, roofs=(sheet, measured))
+
+
+def every(figure: Any, kind: type) -> list[Any]:
+    return list(figure.select({"type": kind}))
+
+
+def drawn(figure: Any, glyph: type) -> list[dict[str, Any]]:
+    """The columns of every glyph of a kind."""
+    return [
+        renderer.data_source.data
+        for plot in every(figure, Plot)
+        for renderer in plot.renderers
+        if isinstance(renderer.glyph, glyph)
+    ]
+
+
+def test_operators_are_points_by_dtype_under_both_roofs() -> None:
+    found = with_both_roofs("train_fp32")
+    figure = roofline_figure(found)
+    points = [point for point in found.roofline if point.flops is not None]
+    columns = drawn(figure, Scatter)
+    assert sum(len(each["name"]) for each in columns) == len(points)
+    fp32, _ = columns
+    # in TFLOP/s: what an expert reads off the axis
+    assert 40 < min(fp32["rate"]) and max(fp32["rate"]) < 67
+    lines = every(figure, Plot)[0].renderers
+    dashes = [each.glyph.line_dash for each in lines if isinstance(each.glyph, Line)]
+    # dashed is the datasheet, solid what was measured; FP32 and TF32 each
+    assert dashes == [[6], [6], [], []]
+    for roof in drawn(figure, Line):
+        (_, bend, end), (_, peak, flat) = roof["x"], roof["y"]
+        assert bend < end and peak == flat
+    assert json.loads(figure_item(figure, "dark"))["root_id"]
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("graph_replay", "no operator with known operands"),
+        # copies within the GPU alone
+        ("ddp_rank0", "no operator whose arithmetic is modelled"),
+    ],
+)
+def test_without_points_the_figure_says_why(name: str, why: str) -> None:
+    said = roofline_figure(profile(name))
+    assert isinstance(said, Div)
+    assert why in said.text
+    assert roofline_svg(profile(name)) == ""
+
+
+def test_memory_is_drawn_in_steps_with_its_peak_and_the_allocators_doings() -> None:
+    figure = memory_figure(profile("train_fp32", memory_curves=(CURVE,), memory=(USE,)))
+    (plot,) = every(figure, Plot)
+    assert plot.x_range.end == profile("train_fp32").wall_ms
+    (data,) = {id(each): each for each in drawn(plot, object)[:2]}.values()
+    assert data["allocated"] == [0, 3 * GIB, GIB, GIB]
+    (peak,) = drawn(plot, Scatter)
+    assert (peak["x"], peak["y"]) == ([2.0], [3 * GIB])
+    below, title = (each.text for each in plot.above)
+    assert title.startswith("GPU 0: peak 3.00 GiB at 2.00 ms, line 7, in aten::linear")
+    assert below == (
+        "2 allocations and frees, 25 % fragmented at the end, 1 retries, 6 cudaMalloc"
+    )
+    assert isinstance(memory_figure(profile("train_fp32")), Div)
+
+
+METRICS = (
+    Metric("sm_active_ratio", "ratio", "SM active"),
+    Metric("tensor_active_ratio", "ratio", "Tensor"),
+    Metric("power_watts", "watts", "Power"),
+    Metric("xid", "count", "not drawn"),
+)
+
+
+def gpu(origin: Any = "live") -> Device:
+    return Device("gpu:A", "gpu", HOSTILE, 0, origin, METRICS)
+
+
+def readings(count: int, first_ms: float = 1000.0) -> Readings:
+    ends = first_ms + 100.0 * np.arange(1, count + 1)
+    table = np.tile([0.9, 0.5, 600.0, 1.0], (count, 1))
+    return Readings(ends - 100, ends, table, table, table, np.zeros((count, 1)))
+
+
+def test_telemetry_is_on_the_cells_axis() -> None:
+    window = Window(1050.0, 2050.0)
+    figure = axis_figure([gpu()], {"gpu:A": readings(15)}, window, None)
+    (plot,) = every(figure, Plot)
+    assert (plot.x_range.start, plot.x_range.end) == (0, 1000)
+    data = every(plot, ColumnDataSource)[0].data
+    assert set(data) == {
+        "time_ms",
+        "sm_active_ratio",
+        "tensor_active_ratio",
+        "power_watts",
+    }
+    # the first reading began before the cell, the last one ended after it
+    assert (data["time_ms"][0], data["time_ms"][-1]) == (-50.0, 1050.0)
+    below, title = (each.text for each in plot.above)
+    assert title.startswith("GPU 0 ") and below == "11 samples"
+    assert json.loads(figure_item(figure, "light"))["root_id"]
+
+
+def test_a_hole_in_the_readings_is_a_hole_in_the_lines() -> None:
+    whole = readings(10)
+    kept = np.array([0, 1, 2, 6, 7, 8])
+    some = Readings(*(getattr(whole, name)[kept] for name in Readings.__annotations__))
+    figure = axis_figure([gpu()], {"gpu:A": some}, Window(1000.0, 2000.0), None)
+    data = every(figure, ColumnDataSource)
+    (source,) = data
+    broken = np.isnan(source.data["power_watts"]).tolist()
+    assert broken == [False] * 6 + [True] * 2 + [False] * 6
+
+
+def test_a_cell_that_is_too_short_says_so() -> None:
+    window = Window(1000.0, 1150.0)
+    figure = axis_figure([gpu()], {"gpu:A": readings(15)}, window, None)
+    (said,) = every(figure, Div)
+    assert "too short for telemetry: 2 samples" in said.text
+    # nothing was kept, or never read
+    figure = axis_figure([gpu()], {"gpu:A": readings(0)}, window, None)
+    assert "0 samples" in every(figure, Div)[0].text
+
+
+def test_replayed_telemetry_is_labelled() -> None:
+    figure = axis_figure(
+        [gpu("replay")], {"gpu:A": readings(15)}, Window(1000.0, 2000.0), "h200"
+    )
+    assert every(figure, Plot)[0].above[-1].text.startswith("REPLAY h200: GPU 0")
+    assert isinstance(axis_figure([], {}, Window(0.0, 1.0), None), Div)
+
+
+def test_hostile_names_are_no_markup_and_fetch_nothing() -> None:
+    found = profile("train_fp32", memory_curves=(CURVE,))
+    points = tuple(
+        msgspec.structs.replace(each, name=HOSTILE, gpu=HOSTILE)
+        for each in found.roofline
+    )
+    found = msgspec.structs.replace(found, roofline=points)
+    figures = [
+        roofline_figure(found),
+        memory_figure(found),
+        axis_figure([gpu()], {"gpu:A": readings(15)}, Window(1000.0, 2000.0), None),
+    ]
+    for figure in figures:
+        for plot in every(figure, Plot):
+            assert not any("$$" in title.text for title in plot.above)
+            for hover in every(plot, HoverTool):
+                assert not any("safe" in value for _, value in hover.tooltips)
+    short = axis_figure([gpu()], {"gpu:A": readings(0)}, Window(0.0, 1.0), None)
+    (said,) = every(short, Div)
+    assert said.render_as_text and said.disable_math
+
+
+def test_a_saved_notebook_has_both_pictures_without_a_script() -> None:
+    found = with_both_roofs("train_fp32")
+    points = tuple(
+        msgspec.structs.replace(each, name=HOSTILE) for each in found.roofline
+    )
+    found = msgspec.structs.replace(
+        found, memory_curves=(CURVE,), memory=(USE,), roofline=points
+    )
+    for svg in (roofline_svg(found), memory_svg(found)):
+        tree = ET.fromstring(svg)
+        tags = {each.tag for each in tree.iter()}
+        assert tags <= {
+            "figure",
+            "svg",
+            "figcaption",
+            "path",
+            "text",
+            "circle",
+            "title",
+        }
+        numbers = re.findall(r' (?:cx|cy|x|y)="([^"]+)"', svg)
+        assert numbers and all(0 <= float(each) <= 640 for each in numbers)
+    roofline = ET.fromstring(roofline_svg(found))
+    arithmetic = [point for point in points if point.flops is not None]
+    assert len(roofline.findall(".//circle")) == len(arithmetic)
+    assert HOSTILE in (roofline.findall(".//circle/title")[0].text or "")
+    said = ET.fromstring(memory_svg(found)).find("figcaption")
+    assert said is not None and said.text is not None
+    assert "peak 3.00 GiB at 2.00 ms, line 7" in said.text
+    html = report_html(found, "cell")
+    assert roofline_svg(found) in html and memory_svg(found) in html
+    assert "<img" not in html and "<script" not in html
+
+
+def test_a_long_curve_stays_small_in_a_saved_notebook() -> None:
+    times = tuple(float(each) for each in range(2000))
+    curve = msgspec.structs.replace(
+        CURVE,
+        times_ms=times,
+        allocated_bytes=tuple(each % 7 * GIB for each in range(2000)),
+        reserved_bytes=(9 * GIB,) * 2000,
+        peak_ms=6.0,
+        peak_allocated_bytes=6 * GIB,
+    )
+    assert len(memory_svg(profile("tiny_kernels", memory_curves=(curve,)))) < 10_000

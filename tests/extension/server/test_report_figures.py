@@ -1,0 +1,73 @@
+"""`GET api/v1/reports/ID/figure?kind=`: the pictures of a report in the dashboard."""
+
+import json
+
+import pytest
+from tornado.httpclient import HTTPClientError
+
+from tests.extension.server.test_difference import profiled
+from tests.extension.server.test_ingest import report
+
+
+@pytest.fixture
+def figure(jp_fetch):
+    """Ask for a figure of the report r-1."""
+
+    async def figure(kind: str) -> str:
+        path = ("warpbook", "api", "v1", "reports", "r-1", "figure")
+        item = (await jp_fetch(*path, params={"kind": kind, "theme": "dark"})).body
+        assert json.loads(item)["root_id"]
+        return item.decode()
+
+    return figure
+
+
+async def test_each_kind_is_a_bokeh_figure(ingest, figure) -> None:
+    await ingest("/v1/reports", profiled("r-1", "train_fp32", 1_000.0))
+    assert "aten::addmm" in await figure("roofline")
+    assert "nothing was allocated on a GPU" in await figure("memory")
+    assert "Stream 7" in await figure("timeline")
+    with pytest.raises(HTTPClientError, match="400"):
+        await figure("portrait")
+
+
+async def test_telemetry_comes_from_the_history_of_that_time(
+    ingest, figure, connect
+) -> None:
+    client = await connect()
+    hello = await client.next("hello")
+    gpus = [each for each in hello["devices"] if each["kind"] == "gpu"]
+    await client.subscribe()
+    first = await client.next("frame")
+    while (await client.next("frame"))["time_ms"] < first["time_ms"] + 900:
+        pass
+    cell = profiled("r-1", "train_fp32", first["time_ms"], gpus=["GPU-elsewhere"])
+    await ingest("/v1/reports", cell)
+    told = await figure("telemetry")
+    # a recording stands in for whatever GPU worked, and says so
+    assert "REPLAY h200.jsonl.gz: GPU 0" in told and "sm_active_ratio" in told
+    assert told.count("REPLAY") == len(gpus)
+
+
+async def test_a_cell_that_nothing_was_read_of_says_so(ingest, figure) -> None:
+    await ingest("/v1/reports", profiled("r-1", "train_fp32", 1_000.0))
+    assert "too short for telemetry: 0 samples" in await figure("telemetry")
+
+
+async def test_memory_curves_that_lie_are_refused(ingest) -> None:
+    lying = report()
+    curve = {
+        "device": 0,
+        "times_ms": [0.0, 1.0],
+        "allocated_bytes": [1],
+        "reserved_bytes": [1, 2],
+        "changes": 1,
+        "peak_allocated_bytes": 1,
+        "peak_ms": 0.0,
+        "peak_path": "",
+        "peak_line": None,
+    }
+    lying["profile"]["memory_curves"] = [curve]
+    response = await ingest("/v1/reports", lying)
+    assert response.code == 400
+    assert b"memory curve" in response.body
