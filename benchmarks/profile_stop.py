@@ -3,10 +3,11 @@
     python benchmarks/profile_stop.py [--events 40000 400000] [--repeats 3]
 
 Both profile the same loop in the same process, with the same activities: operators,
-and on a GPU its kernels and calls too. torch's own stop is the same work for both and
-is told apart. warpbook then reads the events, adds them up and writes the report as
-text and HTML, as the notebook gets it; the peer runs `key_averages()` alone. Told too
-are the garbage collector's full runs in that time, and files left behind.
+and on a GPU its kernels and calls too. warpbook records what operators are called
+with besides, as `%%gpuprof` does; the peer does not. torch's own stop is told apart.
+warpbook then reads the events, adds them up and writes the report as text and HTML, as
+the notebook gets it; the peer runs `key_averages()` alone. Told too are the garbage
+collector's full runs in that time, and files left behind.
 """
 
 from __future__ import annotations
@@ -33,29 +34,37 @@ from warpbook_monitors.trace.analysis import analyse  # noqa: E402
 from warpbook_monitors.trace.kineto import Capture  # noqa: E402
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
-#: the operator, and on a GPU the call, the kernel and the link between them
-EVENTS_PER_LAUNCH = 4 if DEVICE == "cuda" else 1
+STOP = "torch's own stop"
 
 
 @dataclass
 class Took:
-    """What one way from stop to result took."""
+    """What one way from stop to result took: parts by name, wall and processor s."""
 
-    #: torch's own stop, which waits, collects and converts
-    stop_s: float = 0.0
-    read_s: float = 0.0
-    add_up_s: float = 0.0
-    write_s: float = 0.0
-    peer_s: float = 0.0
+    parts: dict[str, tuple[float, float]] = field(default_factory=dict)
     events: int = 0
-    #: runs of the garbage collector over everything, and what they took
+    #: runs of the garbage collector over everything, and what all its runs took
     collections: int = 0
     collected_s: float = 0.0
 
-    @property
-    def own_s(self) -> float:
-        """All that is warpbook's."""
-        return self.read_s + self.add_up_s + self.write_s
+    @contextmanager
+    def part(self, name: str) -> Iterator[None]:
+        """Measure one."""
+        began, processor = time.perf_counter(), time.thread_time()
+        try:
+            yield
+        finally:
+            self.parts[name] = (
+                time.perf_counter() - began,
+                time.thread_time() - processor,
+            )
+
+    def own(self, clock: int) -> float:
+        """All but torch's own stop, which is within the first part."""
+        return (
+            sum(each[clock] for each in self.parts.values())
+            - 2 * (self.parts[STOP][clock])
+        )
 
 
 @dataclass
@@ -95,11 +104,8 @@ def torchs_stop(took: Took) -> Iterator[None]:
     disable = module._disable_profiler
 
     def timed() -> Any:
-        began = time.perf_counter()
-        try:
+        with took.part(STOP):
             return disable()
-        finally:
-            took.stop_s += time.perf_counter() - began
 
     module._disable_profiler = timed
     try:
@@ -114,8 +120,8 @@ def cell(launches: int) -> Callable[[], None]:
 
     def run() -> None:
         for _ in range(launches // 2):
-            x.add_(1)
-            x.mul_(1)
+            x.neg_()
+            x.abs_()
 
     return run
 
@@ -127,15 +133,12 @@ def warpbook(code: Callable[[], None]) -> Took:
     capture.start()
     code()
     with counted(took), torchs_stop(took):
-        began = time.perf_counter()
-        events, run = capture.stop()
-        took.read_s = time.perf_counter() - began - took.stop_s
-        began = time.perf_counter()
-        figures = analyse(events, run)
-        took.add_up_s = time.perf_counter() - began
-        began = time.perf_counter()
-        shown = Profile(figures, "cell")._repr_mimebundle_()
-        took.write_s = time.perf_counter() - began
+        with took.part("stop and read"):
+            events, run = capture.stop()
+        with took.part("add up"):
+            figures = analyse(events, run)
+        with took.part("write"):
+            shown = Profile(figures, "cell")._repr_mimebundle_()
     assert shown["text/html"]
     took.events = len(events)
     return took
@@ -153,33 +156,56 @@ def key_averages(code: Callable[[], None]) -> Took:
     if DEVICE == "cuda":
         torch.cuda.synchronize()
     with counted(took), torchs_stop(took):
-        profiler.stop()
-        began = time.perf_counter()
-        assert profiler.key_averages()
-        took.peer_s = time.perf_counter() - began
+        with took.part("stop and read"):
+            profiler.stop()
+        with took.part("add up"):
+            assert profiler.key_averages()
     return took
 
 
 def rows(ours: list[Took], peers: list[Took]) -> Iterator[str]:
     """Write the table of one size."""
+    both = (ours, peers)
 
-    def row(name: str, value: Callable[[Took], float], digits: int = 3) -> str:
-        cells = (spread([value(each) for each in found], digits) for found in both)
+    def row(name: str, value: Callable[[Took, int], float]) -> str:
+        cells = (
+            spread([value(each, clock) for each in found], 2)
+            for found in both
+            for clock in (0, 1)
+        )
         return f"| {name} | {' | '.join(cells)} |"
 
-    both = (ours, peers)
-    yield "| seconds | warpbook | key_averages() |"
-    yield "|---|---|---|"
-    yield row("torch's own stop", lambda each: each.stop_s)
-    yield row("read the events", lambda each: each.read_s)
-    yield row("add them up", lambda each: each.add_up_s)
-    yield row("write text and HTML", lambda each: each.write_s)
-    yield row("**from stop to result**", lambda each: each.own_s + each.peer_s)
-    yield row("full garbage collections", lambda each: float(each.collections), 0)
-    yield row("in the garbage collector", lambda each: each.collected_s)
-    ratios = [peer.peer_s / our.own_s for our, peer in zip(ours, peers, strict=True)]
+    def of(name: str) -> Callable[[Took, int], float]:
+        return lambda took, clock: took.parts.get(name, (0.0, 0.0))[clock]
+
+    def read(took: Took, clock: int) -> float:
+        return took.parts["stop and read"][clock] - took.parts[STOP][clock]
+
+    yield "| | warpbook, s | processor s | key_averages(), s | processor s |"
+    yield "|---|---|---|---|---|"
+    yield row("torch's own stop", of(STOP))
+    yield row("read the events", read)
+    yield row("add them up", of("add up"))
+    yield row("write text and HTML", of("write"))
+    yield row("**from stop to result**", Took.own)
+    full = [f"{min(found)} to {max(found)}" for found in counts(both)]
+    spent = [spread([each.collected_s for each in found], 2) for found in both]
     yield ""
-    yield f"warpbook is {spread(ratios, 1)} times as fast, in pairs."
+    for clock, unit in enumerate(("time", "processor time")):
+        ratios = [
+            peer.own(clock) / our.own(clock)
+            for our, peer in zip(ours, peers, strict=True)
+        ]
+        yield f"{spread(ratios, 1)} times less {unit} than key_averages(), in pairs."
+    yield (
+        f"Full garbage collections: {full[0]} beside {full[1]}; all collections took "
+        f"{spent[0]} s beside {spent[1]} s."
+    )
+
+
+def counts(both: tuple[list[Took], list[Took]]) -> list[list[int]]:
+    """Give the full garbage collections of each."""
+    return [[each.collections for each in found] for found in both]
 
 
 def main() -> None:
@@ -191,23 +217,25 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         tempfile.tempdir = folder
-        warpbook(cell(100))
         key_averages(cell(100))
+        # the operator, and on a GPU the call and the kernel
+        events_per_launch = warpbook(cell(1000)).events / 1000
         parts = []
         for count in options.events:
-            code = cell(count // EVENTS_PER_LAUNCH)
+            code = cell(round(count / events_per_launch))
             ours, peers = [], []
+            before = set(Path(folder).iterdir())
             for _ in range(options.repeats):
                 ours.append(warpbook(code))
                 print(ours[-1], flush=True)
                 peers.append(key_averages(code))
                 print(peers[-1], flush=True)
             table = "\n".join(rows(ours, peers))
-            left = [path.name for path in Path(folder).iterdir()]
+            left = sorted(each.name for each in set(Path(folder).iterdir()) - before)
             parts.append(
                 f"{ours[0].events:,} events on the {DEVICE.upper()}; median (lowest to "
-                f"highest) of {options.repeats} pairs; files left: {left or 'none'}."
-                f"\n\n{table}"
+                f"highest) of {options.repeats} pairs; files written: "
+                f"{', '.join(left) or 'none'}.\n\n{table}"
             )
     text = "\n\n".join(parts)
     print(text)
