@@ -57,6 +57,13 @@ def judge(metrics: Metrics, findings: tuple[Finding, ...]) -> CellVerdict:
         return CellVerdict("unknown", "Nothing ran on the GPU in this window.")
     kinds = _by_kind(findings)
     shares = [share for _, share in kinds]
+    untold = _untold_share(metrics)
+    if untold >= CLEAR_SHARE and untold > max(shares, default=0.0):
+        return CellVerdict(
+            "unknown",
+            f"Kernels took {untold:.0%} of the window of which neither operator nor "
+            "launch tells what limits them: look at the longest with Nsight Compute.",
+        )
     clear = bool(shares) and shares[0] >= CLEAR_SHARE
     if not clear or (len(shares) > 1 and shares[1] > CLOSE_SHARE * shares[0]):
         named = ", ".join(f"{kind} ({share:.0%})" for kind, share in kinds[:3])
@@ -74,6 +81,13 @@ def judge(metrics: Metrics, findings: tuple[Finding, ...]) -> CellVerdict:
             f"{_time(metrics.window_ns - metrics.idle.profiler_ns)}."
         )
     return CellVerdict(first.kind, f"{first.evidence} {first.change}{gain}")
+
+
+def _untold_share(metrics: Metrics) -> float:
+    """Give the part of the window in kernels whose limit is not known."""
+    window_ns = metrics.window_ns - metrics.idle.profiler_ns
+    untold_ns = sum(w.time_ns for w in metrics.kernel_work if w.bound == UNKNOWN)
+    return untold_ns / window_ns if window_ns > 0 else 0.0
 
 
 def _by_kind(findings: tuple[Finding, ...]) -> list[tuple[Kind, float]]:
