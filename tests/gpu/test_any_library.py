@@ -261,7 +261,7 @@ def problems_of_a_full_gpu(found: dict[str, Any]) -> list[str]:
     if not complete["matched"] == complete["launches"] >= 60:
         wrong.append(f"large: launches {complete}")
     verdict = found["verdict"]
-    # a kernel of somebody's own tells nobody what limits it
-    if verdict is None or verdict["kind"] in NOT_OF_A_FULL_GPU:
+    # a kernel of somebody's own tells nobody what limits it: "unknown" is right too
+    if verdict is None or verdict["kind"] in NOT_OF_A_FULL_GPU | {"mixed"}:
         wrong.append(f"large: the verdict {verdict}")
     return wrong
