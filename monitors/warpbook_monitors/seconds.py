@@ -23,6 +23,8 @@ LONGEST_OF_FRAMES_MS = 300_000.0
 
 #: the energy counter is read once a second: the nearest reading is not farther away
 COUNTER_REACH_MS = 1500.0
+#: and to add up the power from there, the seconds before it are looked at
+POWER_REACH_MS = COUNTER_REACH_MS + 4000.0
 
 Rows = list[Sequence[float | None]]
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from warpbook_monitors.energy import POWER_MEAN_MS, energy, power_is_mean
+from warpbook_monitors.energy import POWER_MEAN_MS, Power, energy, power_is_mean
 from warpbook_monitors.frames import Device, Metric
 from warpbook_monitors.health import clocks_conditions
 from warpbook_monitors.readings import Floats, Readings
@@ -53,13 +53,28 @@ def device_span(
         mean = min(max(float(total[column] / seen_ms[column]), least), most)
         covered = min(float(seen_ms[column]) / (to_ms - from_ms), 1.0)
         metrics[metric.name] = MetricSpan(mean, least, most, round(covered, 4))
-    joules, basis = energy(device, readings, counter or readings, from_ms, to_ms)
+    power = Power(device, readings)
+    _make_good(metrics, power.joules(from_ms, to_ms), (to_ms - from_ms) / 1000)
+    joules, basis = energy(device, power, counter or readings, from_ms, to_ms)
     return DeviceSpan(
         device.id,
         metrics,
         joules,
         basis,
         clocks_conditions(device, _reason_shares(readings, from_ms, to_ms), "the span"),
+    )
+
+
+def _make_good(
+    metrics: dict[str, MetricSpan], joules: float | None, seconds: float
+) -> None:
+    """Let the mean power be that of the joules: readings of it may be means too."""
+    told = metrics.get("power_watts")
+    if joules is None or told is None or told.least is None or told.most is None:
+        return
+    watts = joules / seconds
+    metrics["power_watts"] = MetricSpan(
+        watts, min(told.least, watts), max(told.most, watts), told.covered_ratio
     )
 
 

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from warpbook_monitors.energy import energy
+from warpbook_monitors.energy import Power, energy
 from warpbook_monitors.frames import Device, Metric
 from warpbook_monitors.readings import Readings, read_frames
 from warpbook_monitors.recording import read_recording
@@ -46,7 +46,7 @@ def cell(begin_ms, end_ms):
 
 
 def joules(readings, from_ms, to_ms, device=H200):
-    told, basis = energy(device, readings, readings, from_ms, to_ms)
+    told, basis = energy(device, Power(device, readings), readings, from_ms, to_ms)
     assert basis == (None if told is None else "power")
     return told
 
@@ -86,8 +86,25 @@ def test_two_cells_in_a_row_share_the_energy_of_both() -> None:
     readings = read(steps, ticks())
     first, second = joules(readings, 3000, 4000), joules(readings, 4000, 5500)
     assert first == pytest.approx(720.0)
-    # the half second before it was as powerful as the second before it: exact again
     assert second == pytest.approx(600.0)
+
+
+@pytest.mark.parametrize("wall_ms", [100, 400, 1300])
+@pytest.mark.parametrize("after_ms", [0, 300, 900, 1500])
+def test_what_ran_shortly_before_a_span_is_not_the_spans(after_ms, wall_ms) -> None:
+    begin_ms = 5000.0 + after_ms
+    end_ms = begin_ms + wall_ms
+    steps = [(0.0, IDLE), (4300.0, BUSY), (5000.0, IDLE), (begin_ms, 400.0)]
+    readings = read([*steps, (end_ms, IDLE)], ticks())
+    told = joules(readings, begin_ms, end_ms)
+    assert told == pytest.approx(400.0 * wall_ms / 1000)
+
+
+@pytest.mark.parametrize("begin_ms", [2900.0, 2400.0, 1900.0])
+def test_where_less_was_read_before_a_span_it_is_still_told(begin_ms) -> None:
+    # of an idle GPU nothing is missing, however little was read of it
+    readings = read(cell(3000.0, 3700.0), ticks(begin_ms=begin_ms))
+    assert joules(readings, 3000.0, 3700.0) == pytest.approx(BUSY * 0.7)
 
 
 def test_a_span_that_runs_into_what_is_not_read_yet_falls_back_on_the_average() -> None:

@@ -151,6 +151,19 @@ def test_power_that_is_a_mean_over_a_second_is_of_the_time_before() -> None:
     assert span.energy_joules == pytest.approx(600.0, rel=0.05)
 
 
+def test_mean_power_is_that_of_the_joules_and_no_peak_is_below_it() -> None:
+    # half a second of 500 W in 100 W, as a mean over the last second tells it
+    rows = steady(
+        power_watts=lambda tick: 100 + 400 * max(min(tick - 20, 5, 35 - tick), 0) / 10,
+        energy_joules=lambda tick: None,
+    )
+    span = device_span(H200, read(rows, H200), 12_000.0, 12_500.0)
+    power = span.metrics["power_watts"]
+    assert power.mean == pytest.approx(500.0)
+    assert span.energy_joules == pytest.approx(250.0)
+    assert power.least <= power.mean <= power.most
+
+
 def test_conditions_have_their_share_of_the_span() -> None:
     rows = steady(clocks_event_reasons=lambda tick: 4.0 if tick <= 15 else 1.0)
     span = device_span(A100, read(rows), 11_000.0, 12_000.0)

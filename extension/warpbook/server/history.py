@@ -13,6 +13,7 @@ from warpbook_monitors.sampler import Message
 from warpbook_monitors.seconds import (
     COUNTER_REACH_MS,
     LONGEST_OF_FRAMES_MS,
+    POWER_REACH_MS,
     SECOND_MS,
     Seconds,
 )
@@ -62,7 +63,7 @@ class Past:
         self, from_ms: float, to_ms: float, devices: Mapping[int, Device]
     ) -> tuple[DeviceSpan, ...]:
         """Tell what some devices, by position, did in a span."""
-        before_ms, after_ms = from_ms - COUNTER_REACH_MS, to_ms + COUNTER_REACH_MS
+        before_ms, after_ms = from_ms - POWER_REACH_MS, to_ms + COUNTER_REACH_MS
         read = self.reader(before_ms, after_ms, devices)
         history = self.broadcaster.history
         ends = itertools.chain(
