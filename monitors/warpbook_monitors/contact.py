@@ -15,10 +15,13 @@ Handle = Any
 class Contact:
     """Keeps the handle; a lost device is looked for every 10 s, and not between."""
 
-    def __init__(self, handle: Handle, find: Callable[[], Handle]) -> None:
-        """Take the handle, and how to get another one."""
+    def __init__(
+        self, handle: Handle, find: Callable[[], Handle], forget: Callable[[], None]
+    ) -> None:
+        """Take the handle, how to get another one, and what no loss may span."""
         self.handle = handle
         self._find = find
+        self._forget = forget
         self._lost = ""
         self._retry_ns = 0
 
@@ -37,6 +40,7 @@ class Contact:
         except (DeviceLost, Unavailable, NvmlError) as error:
             self._lost = str(error)
             self._retry_ns = now_ns + RETRY_NS
+            self._forget()
             raise DeviceLost(self._lost) from None
         self._lost = ""
 

@@ -176,7 +176,8 @@ class Power:
         near = (after > 0) & (steps_ms[after - 1] <= _MOST_APART_MS)
         if not (exact | near).all():
             return None
-        return np.interp(times_ms, self._read_ms, self._watts)
+        watts: Floats = np.interp(times_ms, self._read_ms, self._watts)
+        return watts
 
     def _by_average(self, from_ms: float, to_ms: float) -> float | None:
         """The average of what was read, each reading weighted by its time."""

@@ -77,8 +77,9 @@ class GpmWindow:
             gpu_instance: NVML's id of the MIG instance that is read, if it is one.
         """
         self.names = tuple(names)
-        #: metrics that GPM does not give on this GPU; a new object on each change
+        #: metrics that GPM does not give on this GPU
         self.missing: Collection[str] = frozenset(without)
+        self._changed = False
         self._instance = gpu_instance
         self._supported = False
         self._kept: deque[_Sample] = deque()
@@ -115,6 +116,11 @@ class GpmWindow:
         if oldest is None or begun_ns - oldest.taken_ns > LONGEST_WINDOW_NS:
             return (None,) * len(self.names)
         return self._difference(oldest.memory, memory)
+
+    def take_change(self) -> bool:
+        """Whether `missing` has changed since this was asked last."""
+        changed, self._changed = self._changed, False
+        return changed
 
     def rest(self) -> None:
         """Forget the samples, so that no window spans the rest."""
@@ -187,5 +193,6 @@ class GpmWindow:
                 values[position] = round(value / 100, 5)
         if refused:
             self.missing = frozenset((*self.missing, *refused))
+            self._changed = True
             self._prepare()
         return tuple(values)

@@ -40,13 +40,12 @@ class MigProbe:
             DeviceLost: the GPU is gone.
         """
         self._uuid = str(call("nvmlDeviceGetUUID", instance))
-        self._contact = Contact(instance, lambda: handle_of(self._uuid))
+        self._contact = Contact(instance, lambda: handle_of(self._uuid), self.rest)
         self._name = str(call("nvmlDeviceGetName", instance))
         self._facts: dict[str, Fact] = {"parent": parent_id, **_facts(instance)}
         self._window = GpmWindow(
             CHIP_NAMES, gpu_instance=int(self._facts["gpu_instance_id"])
         )
-        self._missing = self._window.missing
         self._sheet = Sheet(
             MIG, [*memory_questions(), mig_question(self._window, lambda: gpu.handle)]
         )
@@ -61,11 +60,7 @@ class MigProbe:
         Raises:
             DeviceLost: the instance was destroyed, or its GPU is gone.
         """
-        try:
-            self._contact.read(now_ns, self._ask)
-        except DeviceLost:
-            self._window.rest()
-            raise
+        self._contact.read(now_ns, self._ask)
         if self._changed:
             self.device = self._describe()
         return tuple(self._sheet.values)
@@ -83,9 +78,7 @@ class MigProbe:
             self._check_identity(instance)
             self._check_ns = now_ns + SLOW_PERIOD_NS
         self._changed |= self._sheet.ask(instance, now_ns)
-        if self._missing is not self._window.missing:
-            self._missing = self._window.missing
-            self._changed = True
+        self._changed |= self._window.take_change()
 
     def _check_identity(self, instance: Handle) -> None:
         """NVML hands out the handles of destroyed instances again."""

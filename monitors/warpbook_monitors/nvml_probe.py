@@ -59,7 +59,7 @@ class NvmlProbe:
         gpu = call("nvmlDeviceGetHandleByIndex", index)
         self._name = _name(gpu, index)
         self._facts = read_facts(gpu)
-        self._contact = Contact(gpu, self._find)
+        self._contact = Contact(gpu, self._find, self.rest)
         self._id = f"gpu:{self._facts.get('uuid', index)}"
         self._window = GpmWindow(without=self._silent_gpm_metrics())
         self._no_gpm = _refusal(self._window, gpu)
@@ -70,7 +70,6 @@ class NvmlProbe:
             self._window.close()
             self._window = GpmWindow(CHIP_NAMES)
         self._sheet = gpu_sheet(self._window, self._links)
-        self._missing = self._window.missing
         #: whether the description no longer holds
         self._changed = False
         self._instances = Instances() if self._has_mig else None
@@ -98,11 +97,7 @@ class NvmlProbe:
         Raises:
             DeviceLost: the GPU is gone; it is asked again every 10 s.
         """
-        try:
-            self._contact.read(now_ns, self._ask)
-        except DeviceLost:
-            self._window.rest()
-            raise
+        self._contact.read(now_ns, self._ask)
         if self._changed:
             self.device = self._describe()
         return tuple(self._sheet.values)
@@ -133,9 +128,7 @@ class NvmlProbe:
     def _ask(self, gpu: Handle, now_ns: int) -> None:
         """Ask what is due, and notice what is answered differently from now on."""
         self._changed |= self._sheet.ask(gpu, now_ns)
-        if self._missing is not self._window.missing:
-            self._missing = self._window.missing
-            self._changed = True
+        self._changed |= self._window.take_change()
         limit = self._sheet.value("power_limit_watts")
         if limit is not None and limit != self._facts.get("power_limit_watts"):
             self._facts = {**self._facts, "power_limit_watts": limit}
@@ -231,6 +224,9 @@ class NvmlSource:
                 self._take(index, attempt, deadline_s)
             except TimeoutError:
                 self._absences.append(_silent(index))
+        if not self._probes and self._attempts:
+            # they are there, and shown when they answer
+            return self._opened(())
         if not self._probes and not self._absences:
             raise Unavailable(
                 "NVML",

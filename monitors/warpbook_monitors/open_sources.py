@@ -29,7 +29,7 @@ def default_sources() -> Sequence[Source]:
 
 
 class GpusOrRecording:
-    """Plays a recording where there is no GPU, and says why."""
+    """Plays a recording where no GPU can be read, and says why; not while one hangs."""
 
     def __init__(self, gpus: Source, recording: Source) -> None:
         """Try `gpus` first."""

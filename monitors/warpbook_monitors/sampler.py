@@ -12,6 +12,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 from warpbook_monitors.attempt import Attempt
 from warpbook_monitors.backoff import MOST_CPU_RATIO, BackOff
@@ -246,10 +247,13 @@ class Sampler:
         has_new = False
         for number, opened in enumerate(self._opened):
             later = opened.later() if opened.later else None
-            if later is not None:
-                self._opened[number] = later
-                self._add_readers(later)
-                has_new = True
+            if later is None:
+                continue
+            self._opened[number] = later
+            self._add_readers(later)
+            if later.events and not opened.events:
+                later.events.start(self._events.put)
+            has_new = True
         return has_new
 
     def _feeds(self) -> list[EventFeed]:
@@ -275,16 +279,28 @@ class Sampler:
 def _opened(source: Source, attempt: Attempt[Opened]) -> Opened:
     """Give what was found, or in words why nothing was."""
     remedy = "See the server's log, and run `warpbook doctor`."
+    later = None
     try:
         return attempt.outcome(time.monotonic())
     except Unavailable as error:
         return Opened([], (error.absence,))
     except TimeoutError:
         why = f"It did not open within {OPEN_TIMEOUT_S:.0f} s."
+        remedy = f"It is shown when it does. {remedy}"
+        later = partial(_late, source, attempt)
     except Exception as error:  # noqa: BLE001 - a source's defect must not hide the others
         _log.exception("Opening %s failed.", source.what)
         why = f"warpbook failed to open it: {error!r}"[:300]
-    return Opened([], (Absence(source.what, "unknown", why, remedy),))
+    return Opened([], (Absence(source.what, "unknown", why, remedy),), later=later)
+
+
+def _late(source: Source, attempt: Attempt[Opened]) -> Opened | None:
+    """Give what a source that hung has found, as soon as it answers."""
+    if attempt.is_running:
+        return None
+    opened = _opened(source, attempt)
+    # every view was told by then that nothing is played
+    return Opened([], opened.absences) if opened.replay else opened
 
 
 def _unix_ms() -> float:

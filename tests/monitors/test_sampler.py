@@ -25,7 +25,7 @@ class Thing:
     hang: threading.Event = field(default_factory=threading.Event)
     reads: int = 0
     rests: int = 0
-    device: Device = None  # type: ignore[assignment]  # set below
+    device: Device = field(init=False)
 
     def __post_init__(self) -> None:
         metric = Metric("sm_active_ratio", "ratio", "SM active")
@@ -260,6 +260,42 @@ def test_a_source_that_hangs_is_told_and_never_closed(run, monkeypatch) -> None:
     sampler.close()
     assert closed == []
     let_go.set()
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_source_that_opens_late_is_taken_then(run, monkeypatch, is_there) -> None:
+    monkeypatch.setattr("warpbook_monitors.sampler.OPEN_TIMEOUT_S", 0.3)
+    let_go = threading.Event()
+    started: list[str] = []
+
+    class Feed:
+        def start(self, tell) -> None:
+            started.append("heard")
+
+        def stop(self) -> None:
+            pass
+
+    class Late(Nothing):
+        def open(self) -> Opened:
+            let_go.wait(20)
+            if not is_there:
+                return super().open()
+            return Opened([Thing("gpu:1")], events=Feed())
+
+    sampler, stream = run(Late(), Thing("gpu:0"))
+    assert sampler.absences[0].remedy.startswith("It is shown when it does.")
+    with sampler.watch("test"):
+        stream.wait(state(0, "ok"))
+        assert started == []
+        let_go.set()
+        told = stream.wait(lambda message: isinstance(message, Devices))
+        expected = ["gpu:0", "gpu:1"][: 1 + is_there]
+        assert [device.id for device in told.devices] == expected
+        if is_there:
+            stream.wait(state(1, "ok"))
+    assert started == ["heard"] * is_there
+    # what it says of itself at last is told in the place of its silence
+    assert [each.reason for each in sampler.absences] == ["no_library"] * (not is_there)
 
 
 def test_opening_ends_when_it_is_abandoned_though_a_source_hangs() -> None:
