@@ -47,7 +47,7 @@ def gpu(stub: StubNvml) -> Device:
 
 @contextmanager
 def process(*command: str | Path, **kwargs: object) -> Iterator[int]:
-    child = subprocess.Popen(command, **kwargs)  # type: ignore[call-overload]
+    child = subprocess.Popen(command, **kwargs)
     try:
         yield child.pid
     finally:

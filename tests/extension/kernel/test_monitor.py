@@ -83,7 +83,7 @@ def test_arguments_that_make_no_sense_are_refused_in_words(
 
 def test_there_is_nothing_else_in_the_package() -> None:
     with pytest.raises(AttributeError, match="no attribute 'Montior'"):
-        _ = warpbook.Montior  # type: ignore[attr-defined]
+        _ = warpbook.Montior
 
 
 HERE = {"view": "here", "greeted": False}

@@ -78,7 +78,7 @@ def test_a_decorated_function_is_profiled_at_each_call(shell: Any, ingest: Any) 
         return down(n - 1) if n else 0
 
     assert down(3) == 0 and down.__doc__ == "Count."
-    calls = {row.name: row.calls for row in down.profiled.operators}  # type: ignore[attr-defined]
+    calls = {row.name: row.calls for row in down.profiled.operators}
     assert calls["aten::ones"] == 4
     down(1)
     assert [each.title.rpartition(".")[2] for each in ingest.reports] == ["down()"] * 2
@@ -92,13 +92,13 @@ def test_a_coroutine_function_can_be_decorated(shell: Any) -> None:
         return "done"
 
     assert asyncio.run(wait()) == "done"
-    profiled = wait.profiled  # type: ignore[attr-defined]
+    profiled = wait.profiled
     assert "aten::cumsum" in {row.name for row in profiled.operators}
 
 
 def test_wrong_uses_are_told(shell: Any, tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="parentheses"):
-        warpbook.profile(print)  # type: ignore[arg-type]
+        warpbook.profile(print)
     with pytest.raises(ValueError, match="no such folder"):
         warpbook.profile(save=str(tmp_path / "no" / "t.json"))
     with pytest.raises(TypeError, match="generator"):

@@ -65,7 +65,7 @@ def test_a_running_profiler_is_left_alone() -> None:
 
 
 def raw_events(profiler: torch_profile) -> list[Any]:
-    return profiler.profiler.kineto_results.events()  # type: ignore[union-attr]
+    return profiler.profiler.kineto_results.events()
 
 
 def test_a_profiler_inside_the_cell_wins_and_the_next_capture_works() -> None:
