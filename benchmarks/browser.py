@@ -13,7 +13,6 @@ and processor time of all of the browser's processes.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import json
 import math
@@ -32,10 +31,9 @@ from playwright.sync_api import Page, sync_playwright
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "extension"), str(ROOT / "monitors")]
 
-from benchmarks.machine import describe_machine  # noqa: E402
+from benchmarks.report import ask, spread, tell  # noqa: E402
 from benchmarks.server import Server  # noqa: E402
 from benchmarks.stream import contenders as servers  # noqa: E402
-from benchmarks.stream import spread  # noqa: E402
 from tests.programs import program  # noqa: E402
 from tests.stub_nvml import StubNvml, build  # noqa: E402
 
@@ -294,23 +292,11 @@ def report(results: dict[str, list[Result]]) -> str:
 
 def main() -> None:
     """Measure, print, and write the report where asked."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--warm-up", type=float, default=60.0)
-    parser.add_argument("--seconds", type=float, default=10.0)
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--write", type=Path, help="add the report to this file")
-    options = parser.parse_args()
-    text = report(run(options.warm_up, options.seconds, options.repeats))
-    print(text)
-    if options.write:
-        heading = (
-            "\n## The browser's main thread, beside jupyterlab-nvdashboard\n\n"
-            f"`python benchmarks/browser.py --warm-up {options.warm_up:g} --seconds "
-            f"{options.seconds:g} --repeats {options.repeats}`: median (lowest to "
-            f"highest) of {options.repeats} runs.\n\n{describe_machine()}\n\n"
-        )
-        with options.write.open("a") as file:
-            file.write(heading + text + "\n")
+    options = ask(__doc__, warm_up=60.0, seconds=10.0, repeats=5)
+    results = run(options.warm_up, options.seconds, options.repeats)
+    runs = f"Median (lowest to highest) of {options.repeats} runs.\n\n"
+    heading = "The browser's main thread, beside jupyterlab-nvdashboard"
+    tell(options, heading, runs + report(results))
 
 
 if __name__ == "__main__":

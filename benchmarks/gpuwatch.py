@@ -11,7 +11,6 @@ thread runs meanwhile, so what that takes from the cells is in the pairs.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import json
 import statistics
@@ -29,7 +28,7 @@ from jupyter_client.blocking import BlockingKernelClient
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "extension"), str(ROOT / "monitors")]
 
-from benchmarks.report import put_section, spread  # noqa: E402
+from benchmarks.report import ask, spread, tell  # noqa: E402
 from benchmarks.server import Server  # noqa: E402
 from tests.stub_nvml import StubNvml, build  # noqa: E402
 
@@ -197,11 +196,7 @@ def report(results: dict[str, list[Result]]) -> str:
 
 def main() -> None:
     """Measure every case that this machine has."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--cells", type=int, default=200)
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--write", type=Path, help="put the table into this file")
-    options = parser.parse_args()
+    options = ask(__doc__, cells=200, repeats=3)
     import torch  # noqa: PLC0415
 
     cases = dict(CASES)
@@ -219,16 +214,7 @@ def main() -> None:
                     result = measure(server, folder, prepare, options.cells)
                     print(case, result, flush=True)
                     results.setdefault(case, []).append(result)
-    text = report(results)
-    print(text)
-    if options.write:
-        command = (
-            f"python benchmarks/gpuwatch.py --cells {options.cells} "
-            f"--repeats {options.repeats}"
-        )
-        put_section(
-            options.write, "What `%gpuwatch` costs a cell", command, NOTE + text
-        )
+    tell(options, "What `%gpuwatch` costs a cell", NOTE + report(results))
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ import psutil
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "extension"), str(ROOT / "monitors")]
 
-from benchmarks.machine import describe_machine  # noqa: E402
+from benchmarks.report import put_section  # noqa: E402
 from warpbook.server.selection import Pace, Selection, encode  # noqa: E402
 from warpbook.server.stream import pack  # noqa: E402
 from warpbook_monitors.detail import in_steps  # noqa: E402
@@ -49,7 +49,7 @@ RATE_HZ = 10
 BEGIN_MS = 1.8e12
 END_MS = BEGIN_MS + 1000 * HOUR_S
 _TIMER_S = 0.01
-HEADING = "## An hour of history"
+HEADING = "An hour of history"
 
 
 def devices() -> tuple[Device, ...]:
@@ -262,14 +262,9 @@ def main() -> None:
     text = report(run("plain"), run("warpbook"))
     print(text)
     if options.write:
-        head, _, rest = options.write.read_text().partition(f"{HEADING}\n")
-        tail = rest.partition("\n## ")
-        after = f"\n\n## {tail[2]}" if tail[1] else "\n"
-        section = (
-            f"{HEADING}\n\n`python benchmarks/history.py`: eight GPUs with {METRICS} "
-            f"metrics each at {RATE_HZ} Hz.\n\n{describe_machine()}\n\n{text}"
-        )
-        options.write.write_text(f"{head.rstrip()}\n\n{section}{after}")
+        read = f"Eight GPUs with {METRICS} metrics each at {RATE_HZ} Hz.\n\n"
+        command = "python benchmarks/history.py"
+        put_section(options.write, HEADING, command, read + text)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ so the figures of 1 and 64 viewers must be equal; while nobody watches there is 
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import sys
 import tempfile
@@ -18,7 +17,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "extension"), str(ROOT / "monitors")]
 
-from benchmarks.report import put_section, spread  # noqa: E402
+from benchmarks.report import ask, spread, tell  # noqa: E402
 from benchmarks.server import Server  # noqa: E402
 from benchmarks.stream import WARPBOOK, viewing  # noqa: E402
 from tests.stub_nvml import StubNvml, build  # noqa: E402
@@ -49,11 +48,7 @@ def measure(viewers: int, seconds: float) -> float:
 
 def main() -> None:
     """Measure in turn, `repeats` times."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=10.0)
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--write", type=Path, help="put the report into this file")
-    options = parser.parse_args()
+    options = ask(__doc__, seconds=10.0, repeats=3)
     rates: dict[int, list[float]] = {viewers: [] for viewers in VIEWERS}
     for _ in range(options.repeats):
         for viewers, found in rates.items():
@@ -68,13 +63,7 @@ def main() -> None:
         f"{GPUS} stub H200s at 10 Hz: median (lowest to highest) of {options.repeats} "
         "runs.\n\n" + "\n".join(lines)
     )
-    print(text)
-    if options.write:
-        command = (
-            f"python benchmarks/nvml_calls.py --seconds {options.seconds:g} "
-            f"--repeats {options.repeats}"
-        )
-        put_section(options.write, "NVML calls per second", command, text)
+    tell(options, "NVML calls per second", text)
 
 
 if __name__ == "__main__":

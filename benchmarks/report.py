@@ -1,14 +1,40 @@
-"""Spreads of measured values, and a table's own section of docs/benchmarks.md."""
+"""What a benchmark is asked, spreads of what it measures, and its report's section."""
 
 from __future__ import annotations
 
+import argparse
 import random
 import re
 import statistics
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.machine import describe_machine
+
+
+def ask(description: str | None, **defaults: float) -> argparse.Namespace:
+    """Read the options: numbers by name with what they are else, and `--write`."""
+    parser = argparse.ArgumentParser(description=description)
+    for name, value in defaults.items():
+        option = f"--{name.replace('_', '-')}"
+        parser.add_argument(option, type=type(value), default=value)
+    parser.add_argument("--write", type=Path, help="put the report into this file")
+    return parser.parse_args()
+
+
+def tell(asked: argparse.Namespace, heading: str, text: str) -> None:
+    """Print the report; where asked, write it below the command that made it."""
+    print(text)
+    if asked.write is None:
+        return
+    options = [
+        f" --{name.replace('_', '-')} {value:g}"
+        for name, value in vars(asked).items()
+        if name != "write"
+    ]
+    command = f"python benchmarks/{Path(sys.argv[0]).name}{''.join(options)}"
+    put_section(asked.write, heading, command, text)
 
 
 def spread(values: Sequence[float], digits: int) -> str:

@@ -12,7 +12,6 @@ figures, the peers' the processes.
 
 from __future__ import annotations
 
-import argparse
 import json
 import subprocess
 import sys
@@ -23,7 +22,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "extension"), str(ROOT / "monitors")]
 
-from benchmarks.report import put_section, spread  # noqa: E402
+from benchmarks.report import ask, spread, tell  # noqa: E402
 from tests.stub_nvml import StubNvml, build  # noqa: E402
 
 GPUS = 8
@@ -139,11 +138,7 @@ def measure(reader: Reader, samples: int) -> tuple[Cost, float]:
 
 def main() -> None:
     """Measure in turn, `repeats` times."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--samples", type=int, default=20)
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--write", type=Path, help="put the report into this file")
-    options = parser.parse_args()
+    options = ask(__doc__, samples=20, repeats=3)
     everybody = readers()
     results: dict[str, list[tuple[Cost, float]]] = {each.name: [] for each in everybody}
     for _ in range(options.repeats):
@@ -169,13 +164,7 @@ def main() -> None:
         f"{options.repeats} runs. {', '.join(PEERS)}. gpustat waits 0.1 s for each GPU "
         "on which a process runs.\n\n" + "\n".join(lines)
     )
-    print(text)
-    if options.write:
-        command = (
-            f"python benchmarks/sample_cost.py --samples {options.samples} "
-            f"--repeats {options.repeats}"
-        )
-        put_section(options.write, "What one sample costs", command, text)
+    tell(options, "What one sample costs", text)
 
 
 if __name__ == "__main__":

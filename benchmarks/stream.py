@@ -11,15 +11,14 @@ at random times whatever the earlier ones do, and processor time of the server.
 
 from __future__ import annotations
 
-import argparse
-import contextlib
 import json
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,7 +27,8 @@ import psutil
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "extension"), str(ROOT / "monitors")]
 
-from benchmarks.report import put_section, spread  # noqa: E402
+from benchmarks.counting import counting  # noqa: E402
+from benchmarks.report import ask, spread, tell  # noqa: E402
 from benchmarks.server import Server  # noqa: E402
 from tests.stub_nvml import StubNvml, build  # noqa: E402
 
@@ -120,14 +120,10 @@ def measure(contender: Contender, viewers: int, gpus: int, seconds: float) -> Re
     )
 
 
-@contextlib.contextmanager
 def viewing(
     contender: Contender, viewers: int, server: Server
-) -> Iterator[Callable[..., tuple[int, float]]]:
-    """Viewers in a process of their own; gives a way to ask for count and time.
-
-    What it is called with is first sent to the server by every viewer.
-    """
+) -> AbstractContextManager[Callable[..., tuple[int, float]]]:
+    """So many viewers, each of whom first sends what one asks with to the server."""
     address = server.url.replace("http", "ws", 1)
     urls = [f"{address}{path}?token={server.token}" for path in contender.sockets]
     order = {
@@ -135,26 +131,7 @@ def viewing(
         "hello": contender.hello,
         "counted": contender.counted,
     }
-    load = subprocess.Popen(
-        [sys.executable, str(ROOT / "benchmarks" / "load.py"), json.dumps(order)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert load.stdin is not None and load.stdout is not None
-    load.stdout.readline()
-
-    def messages(said: str = "") -> tuple[int, float]:
-        assert load.stdin is not None and load.stdout is not None
-        load.stdin.write(f"{said}\n")
-        load.stdin.flush()
-        return int(load.stdout.readline()), time.monotonic()
-
-    try:
-        yield messages
-    finally:
-        load.kill()
-        load.communicate()
+    return counting("load.py", order)
 
 
 def probe(server: Server, seconds: float) -> list[float]:
@@ -223,11 +200,7 @@ def report(results: dict[tuple[str, int, int], list[Result]]) -> str:
 
 def main() -> None:
     """Run the whole matrix, one contender after the other, `repeats` times."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=8.0)
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--write", type=Path, help="put the report into this file")
-    options = parser.parse_args()
+    options = ask(__doc__, seconds=8.0, repeats=3)
     results: dict[tuple[str, int, int], list[Result]] = {}
     all_contenders = contenders()
     for _ in range(options.repeats):
@@ -238,16 +211,9 @@ def main() -> None:
                     print(contender.name, gpus, viewers, result, flush=True)
                     key = (contender.name, gpus, viewers)
                     results.setdefault(key, []).append(result)
-    text = report(results)
-    print(text)
-    if options.write:
-        command = (
-            f"python benchmarks/stream.py --seconds {options.seconds:g} "
-            f"--repeats {options.repeats}"
-        )
-        runs = f"Median (lowest to highest) of {options.repeats} runs.\n\n"
-        heading = "The stream, beside jupyterlab-nvdashboard"
-        put_section(options.write, heading, command, runs + text)
+    runs = f"Median (lowest to highest) of {options.repeats} runs.\n\n"
+    heading = "The stream, beside jupyterlab-nvdashboard"
+    tell(options, heading, runs + report(results))
 
 
 if __name__ == "__main__":

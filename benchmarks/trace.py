@@ -11,7 +11,6 @@ surer one where others use the machine too.
 
 from __future__ import annotations
 
-import argparse
 import json
 import subprocess
 import sys
@@ -21,7 +20,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "extension"), str(ROOT / "monitors")]
 
-from benchmarks.report import put_section, spread  # noqa: E402
+from benchmarks.report import ask, spread, tell  # noqa: E402
 from benchmarks.trace_file import write_trace  # noqa: E402
 
 #: the packages of each peer's environment; HTA fails with a newer pandas
@@ -89,13 +88,8 @@ def table(runs: dict[str, list[Result]]) -> str:
 
 def main() -> None:
     """Measure in turn, and print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--repeats", type=int, default=5, help="at 100,000 events")
-    parser.add_argument(
-        "--large-repeats", type=int, default=3, help="at 1,000,000 events"
-    )
-    parser.add_argument("--write", type=Path, help="put the report into this file")
-    options = parser.parse_args()
+    # the large ones are those of 1,000,000 events
+    options = ask(__doc__, repeats=5, large_repeats=3)
     parts = []
     for events, repeats in (
         (100_000, options.repeats),
@@ -114,14 +108,7 @@ def main() -> None:
             f"{events:,} events, {size_mb:.0f} MB; median (lowest to highest) of "
             f"{repeats} runs:\n\n{table(runs)}"
         )
-    text = "\n\n".join(parts)
-    print(text)
-    if options.write:
-        command = (
-            f"python benchmarks/trace.py --repeats {options.repeats} "
-            f"--large-repeats {options.large_repeats}"
-        )
-        put_section(options.write, "From a trace file to its report", command, text)
+    tell(options, "From a trace file to its report", "\n\n".join(parts))
 
 
 if __name__ == "__main__":

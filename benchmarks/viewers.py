@@ -9,17 +9,16 @@ backs off: the rate that the server told at the end is in the table.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import json
 import resource
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,7 +27,8 @@ import psutil
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "extension"), str(ROOT / "monitors")]
 
-from benchmarks.report import put_section, spread  # noqa: E402
+from benchmarks.counting import counting  # noqa: E402
+from benchmarks.report import ask, spread, tell  # noqa: E402
 from benchmarks.server import Server  # noqa: E402
 from benchmarks.stream import RATE_HZ, WARPBOOK, probe  # noqa: E402
 from tests.stub_nvml import StubNvml, build  # noqa: E402
@@ -81,9 +81,10 @@ def measure(viewers: int, seconds: float) -> Result:
     )
 
 
-@contextlib.contextmanager
-def crowd(viewers: int, server: Server) -> Iterator[Callable[[], tuple[int, float]]]:
-    """Viewers in a process of their own; gives a way to ask for count and time."""
+def crowd(
+    viewers: int, server: Server
+) -> AbstractContextManager[Callable[..., tuple[int, float]]]:
+    """So many viewers that only count frames."""
     order = {
         "port": server.port,
         "path": f"/bench/{WARPBOOK.sockets[0]}?token={server.token}",
@@ -91,27 +92,7 @@ def crowd(viewers: int, server: Server) -> Iterator[Callable[[], tuple[int, floa
         "hello": WARPBOOK.hello,
         "counted": WARPBOOK.counted,
     }
-    load = subprocess.Popen(
-        [sys.executable, str(ROOT / "benchmarks" / "crowd.py"), json.dumps(order)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert load.stdin is not None and load.stdout is not None
-    if load.stdout.readline() != "0\n":
-        raise RuntimeError("The viewers did not connect; see their error above.")
-
-    def frames() -> tuple[int, float]:
-        assert load.stdin is not None and load.stdout is not None
-        load.stdin.write("\n")
-        load.stdin.flush()
-        return int(load.stdout.readline()), time.monotonic()
-
-    try:
-        yield frames
-    finally:
-        load.kill()
-        load.communicate()
+    return counting("crowd.py", order)
 
 
 def told_rate_hz(server: Server) -> float:
@@ -132,11 +113,7 @@ def told_rate_hz(server: Server) -> float:
 
 def main() -> None:
     """Measure in turn, `repeats` times."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=10.0)
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--write", type=Path, help="put the report into this file")
-    options = parser.parse_args()
+    options = ask(__doc__, seconds=10.0, repeats=3)
     # a socket each, in the server and in the viewers' process
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(8192, most), most))
@@ -163,13 +140,7 @@ def main() -> None:
         f"{GPUS} stub H200s: median (lowest to highest) of {options.repeats} runs. "
         "Viewers, prober and server share the machine.\n\n" + "\n".join(lines)
     )
-    print(text)
-    if options.write:
-        command = (
-            f"python benchmarks/viewers.py --seconds {options.seconds:g} "
-            f"--repeats {options.repeats}"
-        )
-        put_section(options.write, "Hundreds of viewers", command, text)
+    tell(options, "Hundreds of viewers", text)
 
 
 if __name__ == "__main__":
