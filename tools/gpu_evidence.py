@@ -63,7 +63,7 @@ def tables(output: str) -> list[str]:
             rows.append(row)
         elif rows:
             # a lone row is no table: its test prints it again in one
-            if len(rows) > 1:
+            if len(rows) > 2:
                 found.append("\n".join(rows))
             rows = []
     return found

@@ -86,7 +86,9 @@ class Notebook:
     def run(self, code: str, timeout_s: float = 120) -> str:
         """Run a cell that must not fail; give what it printed and showed."""
         ran = self.try_run(code, timeout_s)
-        assert ran.error is None, f"{ran.text}\nin the cell\n{code}"
+        # a summary of failures shows the first line alone
+        last = ran.text.strip().rpartition("\n")[2]
+        assert ran.error is None, f"{last}\n{ran.text}\nin the cell\n{code}"
         return ran.text
 
     def value(self, expression: str) -> Any:
