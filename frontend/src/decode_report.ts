@@ -153,7 +153,8 @@ export const profile = record({
   completeness: record({
     launches: number,
     matched: number,
-    lanes_omitted: number,
+    corrupt: number,
+    profiler_ms: number,
     warnings: list(string, 1000)
   }),
   memory: list(
@@ -188,5 +189,19 @@ export const profile = record({
       idle_ms: optional(number)
     })
   ),
-  lines_cost_ms: optional(number)
+  lines_cost_ms: optional(number),
+  roofline: list(
+    record({
+      name: string,
+      operands: string,
+      dtype: optional(string),
+      calls: number,
+      time_ms: number,
+      flops: optional(number),
+      size_bytes: optional(number),
+      of_datasheet: optional(number),
+      of_measured: optional(number)
+    })
+  ),
+  memory_curves: list(record({ device: whole }), 200)
 });

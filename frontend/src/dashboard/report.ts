@@ -11,6 +11,7 @@ import type { ReportActions } from './report_difference';
 import { differencePart } from './report_difference';
 import { figureGroups, headline } from './report_figures';
 import { findingNodes } from './report_findings';
+import { pictureParts, telemetryPart } from './report_pictures';
 import { lineTable, profileTables } from './report_tables';
 
 /** The card of a report. */
@@ -32,6 +33,8 @@ export function reportContent(
     headline(profile),
     lineTable(profile),
     (bokeh: BokehLoader) => new TimelineView(bokeh, report),
+    telemetryPart(report),
+    ...pictureParts(report),
     figureGroups(profile),
     profileTables(profile),
     differencePart(report, actions)
