@@ -43,6 +43,8 @@ from warpbook_monitors.trace.run import GpuLimits, Run
 
 #: More events are refused: they would take some two GB.
 MAX_EVENTS = 10_000_000
+#: and so are more different names, launches and operands, in letters.
+MAX_TEXT = 500_000_000
 #: An event that begins or lasts beyond these is nonsense, and left out.
 _MOST_US = 4e15
 _LONGEST_US = 1e12
@@ -75,6 +77,8 @@ def read_chrome_trace(path: str) -> tuple[Columns, Run]:
         found.add(piece)
         if len(found.operators) + len(found.calls) > MAX_EVENTS:
             raise TraceFileError(path, f"more than {MAX_EVENTS:,} events.")
+        if found.text_size > MAX_TEXT:
+            raise TraceFileError(path, f"more than {MAX_TEXT:,} letters of names.")
     columns = found.columns()
     if not len(columns):
         raise TraceFileError(
@@ -84,12 +88,18 @@ def read_chrome_trace(path: str) -> tuple[Columns, Run]:
 
 
 _WORDS = 1 << 62
+#: no program has more; they would take memory
+_MOST_THREADS = 1_000_000
 
 
 class _Places(dict[Any, int]):
-    """Numbers whatever is looked up by order of appearance."""
+    """Numbers whatever text is looked up by order of appearance."""
+
+    #: of all texts together
+    size = 0
 
     def __missing__(self, key: Any) -> int:
+        self.size += len(key)
         self[key] = place = len(self)
         return place
 
@@ -97,8 +107,14 @@ class _Places(dict[Any, int]):
 class _Threads(dict[Any, int]):
     """A thread's number as it is, and one that no thread has for words in its place."""
 
+    #: of all words together
+    size = 0
+
     def __missing__(self, tid: int | str) -> int:
-        self[tid] = number = tid if isinstance(tid, int) else _WORDS + len(self)
+        number = tid if isinstance(tid, int) else _WORDS + len(self)
+        if len(self) < _MOST_THREADS:
+            self.size += len(str(tid))
+            self[tid] = number
         return number
 
 
@@ -153,7 +169,7 @@ class _Gathered:
     base_ns: int = 0
     gpus: tuple[Gpu, ...] = ()
     rank: int | None = None
-    #: when the profiler says that it recorded: start and duration in µs
+    #: when the profiler says that it first recorded: start and duration in µs
     recorded: list[tuple[float, float]] = field(default_factory=list)
     #: events whose times make no sense
     senseless: int = 0
@@ -165,6 +181,12 @@ class _Gathered:
     operands: _Places = field(default_factory=_Places)
     threads: _Threads = field(default_factory=_Threads)
 
+    @property
+    def text_size(self) -> int:
+        """Count the letters of all different names, launches, operands, threads."""
+        texts = (self.names, self.shapes, self.operands, self.threads)
+        return sum(each.size for each in texts)
+
     def add(self, piece: Piece) -> None:
         """Take what is of use in a piece, and let go of the rest."""
         self.base_ns = piece.base_ns or self.base_ns
@@ -172,11 +194,12 @@ class _Gathered:
         if piece.distributed is not None:
             self.rank = piece.distributed.rank
         records = piece.events or []
-        self.recorded += [
+        recorded = [
             (each.ts, each.dur)
             for each in records
             if each.cat == "Trace" and each.dur and _make_sense(each.ts, each.dur)
         ]
+        self.recorded = sorted(self.recorded + recorded)[:1]
         self._add_operators(
             [each for each in records if each.cat in _OPERATORS and each.ph == "X"]
         )
@@ -214,15 +237,12 @@ class _Gathered:
     def _add_common(self, to: _Table, events: list[Event]) -> list[Args]:
         names, threads = self.names, self.threads
         args = [each.args or _NO_ARGS for each in events]
-        external = [a.external for a in args]
-        if external.count(NONE) == len(external):
-            external = [a.old_external for a in args]
         to.add(
             name=[names[each.name] for each in events],
             start_us=[each.ts for each in events],
             duration_us=[each.dur for each in events],
             thread=[threads[each.tid] for each in events],
-            external=external,
+            external=[a.external for a in args],
         )
         return args
 

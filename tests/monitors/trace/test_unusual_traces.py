@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.monitors.trace.simulated import BASE_NS, GPU, Program
-from warpbook_monitors.trace import chrome_file
+from warpbook_monitors.trace import chrome, chrome_file
 from warpbook_monitors.trace.analysis import analyse
 from warpbook_monitors.trace.chrome import read_chrome_trace
 from warpbook_monitors.trace.errors import TraceFileError
@@ -328,20 +328,6 @@ def test_times_since_1970_are_exact_to_the_nanosecond(tmp_path: Path) -> None:
     assert report(*read_chrome_trace(str(path))).metrics == since
 
 
-def test_an_older_link_from_a_kernel_to_its_operator_is_followed(
-    tmp_path: Path,
-) -> None:
-    shapes = {
-        "External id": 5,
-        "Input Dims": [[64, 64], [64, 64]],
-        "Input type": ["float", "float"],
-    }
-    operator = call(0, 0.0, cat="cpu_op", name="aten::mm", dur=9.0, args=shapes)
-    launch = call(1, 1.0, args={"correlation": 1, "external id": 5})
-    work = kernel(1, 6.0, args={"external id": 5})
-    assert told(tmp_path, trace(operator, launch, work)).metrics.flops == 2 * 64**3
-
-
 def test_threads_named_by_words_stay_apart(tmp_path: Path) -> None:
     """An operator that encloses another's launch in time, on another thread."""
     events = [
@@ -551,6 +537,51 @@ def test_too_many_events_are_refused(
     events = [kernel(at, 1.0 * at) for at in range(2000)]
     with pytest.raises(TraceFileError, match="more than 1,000 events"):
         told(tmp_path, trace(*events))
+    monkeypatch.setattr("warpbook_monitors.trace.chrome.MAX_EVENTS", 10_000)
+    monkeypatch.setattr("warpbook_monitors.trace.chrome.MAX_TEXT", 100_000)
+    events = [kernel(at, 1.0 * at, name=f"{at:0200}") for at in range(2000)]
+    with pytest.raises(TraceFileError, match="more than 100,000 letters"):
+        told(tmp_path, trace(*events))
     monkeypatch.setattr(chrome_file, "MAX_TRACE_BYTES", 10_000)
     with pytest.raises(TraceFileError, match="larger than 10,000 bytes"):
         told(tmp_path, trace(*events))
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        # of another tool, of the profiler itself, of a program with endless names
+        {"ph": "X", "cat": "FEE", "name": "f", "ts": 0, "dur": 1},
+        {"ph": "X", "cat": "Trace", "name": "PyTorch Profiler", "ts": 0, "dur": 1},
+        kernel(1, 0.0, name="%09d"),
+        kernel(1, 0.0, tid="%09d"),
+    ],
+)
+def test_events_without_end_are_refused_in_bounded_memory(
+    event: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a bomb of 3 GB that a file of 3 MB holds, with all limits a hundredth."""
+    for module, name in (
+        (chrome_file, "MAX_TRACE_BYTES"),
+        (chrome_file, "MAX_PIECE_BYTES"),
+        (chrome, "MAX_EVENTS"),
+        (chrome, "MAX_TEXT"),
+    ):
+        monkeypatch.setattr(module, name, getattr(module, name) // 100)
+    path = tmp_path / "bomb.json.gz"
+    text = json.dumps(event) + ",\n"
+    with gzip.open(path, "wb", compresslevel=1) as file:
+        file.write(b'{"traceEvents": [')
+        for block in range(40_000_000 // len(text) // 1000 + 1):
+            lines = (
+                text % (1000 * block + at) if "%" in text else text
+                for at in range(1000)
+            )
+            file.write("".join(lines).encode())
+    tracemalloc.start()
+    with pytest.raises(TraceFileError):
+        read_chrome_trace(str(path))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    # some 2 GB at the real limits
+    assert peak < 30_000_000
