@@ -100,7 +100,9 @@ class Notebook:
         self, code: str, options: str = "", timeout_s: float = 120
     ) -> dict[str, Any]:
         """Profile a cell; give the figures, without the timeline."""
-        self.run(f"%%gpuprof -q -o p {options}\n{code}", timeout_s)
+        said = self.run(f"%%gpuprof -q -o p {options}\n{code}", timeout_s)
+        if said:
+            print(f"\nbeside the profile: {said}")
         return self.profiled()
 
     def profiled(self, name: str = "p") -> dict[str, Any]:
