@@ -100,9 +100,7 @@ def test_a_box_drawn_with_the_mouse_is_added_up(
     page: LabPage, lab: Lab, lab_url: str
 ) -> None:
     timeline = shown(page, lab, lab_url, 40_000)
-    timeline.locator("[title='Select a part']").or_(
-        timeline.locator(".bk-tool-icon-box-select")
-    ).first.click()
+    timeline.locator("[title='Statistics of a part']").click()
     canvas = timeline.locator(".bk-Figure canvas").first.bounding_box()
     assert canvas is not None
     middle = canvas["y"] + canvas["height"] / 2

@@ -99,18 +99,21 @@ def explorer(rows: Sequence[TimelineRow], wall_ms: float) -> figure:
     plot = figure(
         x_range=Range1d(start=0, end=end_ms, min_interval=_LEAST_MS),
         y_range=Range1d(start=max(len(rows), 1), end=0),
-        height=_AROUND_HEIGHT - 40 + _ROW_HEIGHT * max(len(rows), 2),
+        height=_AROUND_HEIGHT - 20 + _ROW_HEIGHT * max(len(rows), 2),
         sizing_mode="stretch_width",
         x_axis_label="ms since the start of the cell",
         tools="xpan,xwheel_zoom,xbox_zoom,reset,save",
         active_scroll="xwheel_zoom",
         output_backend="canvas",
+        # the server has made it coarse enough
         lod_threshold=None,
+        toolbar_location="above",
     )
     plot.toolbar.logo = None
     plot.add_tools(
         BoxSelectTool(dimensions="width", description="Statistics of a part")
     )
+    plot.xaxis.axis_label_text_font_size = "11px"
     plot.ygrid.grid_line_color = None
     plot.yaxis.ticker = FixedTicker(ticks=[at + 0.5 for at in range(len(rows))])
     # what is nested stands below its track without words
@@ -128,7 +131,7 @@ def explorer(rows: Sequence[TimelineRow], wall_ms: float) -> figure:
             "colour", LinearColorMapper(palette=_PALETTE, low=0, high=len(_PALETTE))
         ),
         line_color=None,
-        source=_empty("bars", "left", "right", "top", "bottom", "colour", *_WORDS),
+        source=_empty("bars", *_PLACE, "colour", *_TOLD),
     )
     plot.quad(
         left="left",
@@ -137,24 +140,35 @@ def explorer(rows: Sequence[TimelineRow], wall_ms: float) -> figure:
         bottom="bottom",
         fill_color=_FOUND_COLOUR,
         line_color=_FOUND_COLOUR,
-        source=_empty("found", "left", "right", "top", "bottom"),
+        source=_empty("found", *_PLACE),
     )
     plot.add_layout(
         BoxAnnotation(
-            name="selection", visible=False, fill_alpha=0.15, line_dash="dashed"
+            name="selection",
+            visible=False,
+            fill_color="gray",
+            fill_alpha=0.15,
+            line_dash="dashed",
         )
     )
     plot.add_tools(
         HoverTool(
             renderers=[bars],
-            tooltips=[("", "@name"), ("", "@row, from @start"), ("", "@what")],
+            tooltips=[
+                ("", "@name"),
+                ("start", "@start_ms{0,0.0000} ms"),
+                ("length", "@length_ms{0,0.0000} ms"),
+                ("events", "@events{0,0}"),
+                ("busy", "@busy_ratio{0 %}"),
+            ],
         )
     )
     return plot
 
 
+_PLACE = ("left", "right", "top", "bottom")
 #: of a bar's tool tip
-_WORDS = ("name", "row", "start", "what")
+_TOLD = ("name", "start_ms", "length_ms", "events", "busy_ratio")
 
 
 def _empty(name: str, *columns: str) -> ColumnDataSource:

@@ -59,7 +59,7 @@ export function selectionNodes(
         told.rows
           .filter(row => row.events > 0)
           .map(row => [
-            `${clip(row.label, 80)}${row.level === 0 ? '' : `, within ${row.level}`}`,
+            `${clip(row.label, 80)}${row.level === 0 ? '' : `, level ${row.level + 1}`}`,
             count(row.events),
             length(row.busy_ns),
             text(row.busy_ns / whole, 'ratio'),

@@ -59,7 +59,7 @@ def _metadata(timeline: Timeline) -> Iterator[dict[str, object]]:
         yield {"ph": "M", "name": "process_name", "pid": pid, "args": {"name": pid}}
     for number, row in enumerate(timeline.rows):
         about = {"ph": "M", "pid": _PROCESSES[row.kind], "tid": number}
-        nested = f", within {row.level}" if row.level else ""
+        nested = f", level {row.level + 1}" if row.level else ""
         name = {"name": f"{row.label}{nested}"}
         yield {**about, "name": "thread_name", "args": name}
         yield {**about, "name": "thread_sort_index", "args": {"sort_index": number}}

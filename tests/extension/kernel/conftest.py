@@ -58,6 +58,8 @@ class Ingest:
     """Stands for the server's ingest: answers as told, remembers what came."""
 
     reports: list[CellReport] = field(default_factory=list)
+    #: all events of reports, by id
+    timelines: dict[str, bytes] = field(default_factory=dict)
     runs: list[CellRun] = field(default_factory=list)
     #: whether each kernel wanted receipts when it last said so
     watching: dict[str, bool] = field(default_factory=dict)
@@ -65,7 +67,7 @@ class Ingest:
     line: str = "the receipt"
     devices: tuple[DeviceReceipt, ...] = ()
     previous: Receipt | None = None
-    #: receipts wait for it
+    #: receipts and timelines wait for it
     may_answer: threading.Event = field(default_factory=threading.Event)
     authorization: list[str | None] = field(default_factory=list)
     status: int = 204
@@ -110,6 +112,8 @@ def ingest(monkeypatch: pytest.MonkeyPatch, shell: Any) -> Iterator[Ingest]:
                 self.answer(200, msgspec.json.encode(receipt))
             elif self.path.endswith("/timeline"):
                 # it may be of a report of the test before
+                remembered.may_answer.wait(TIMEOUT_S)
+                remembered.timelines[self.path.split("/")[3]] = body
                 self.answer(204, b"")
             else:
                 report = msgspec.json.decode(body, type=CellReport)
