@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from msgspec import structs
 
-from warpbook_monitors.trace.calls import Calls, find_calls, launch_of
+from warpbook_monitors.trace.calls import Calls, find_calls
 from warpbook_monitors.trace.cell_profile import (
     CellProfile,
     CopyRow,
@@ -21,10 +21,12 @@ from warpbook_monitors.trace.cell_profile import (
 )
 from warpbook_monitors.trace.columns import (
     NONE,
+    ON_GPU,
     Bools,
     Category,
     Columns,
     Int64s,
+    rows_by,
 )
 from warpbook_monitors.trace.completeness import examine, saw_nothing
 from warpbook_monitors.trace.figures import CellVerdict, Finding, Metrics
@@ -46,16 +48,16 @@ _MAX_PATH_LENGTH = 600
 
 def analyse(events: Columns, run: Run) -> CellProfile:
     """Add up the events of one run of a cell."""
-    on_gpu = events.where(events.is_in(Category.KERNEL, Category.COPY, Category.MEMSET))
-    kernels = on_gpu.where(on_gpu.is_in(Category.KERNEL))
-    copies = on_gpu.where(~on_gpu.is_in(Category.KERNEL))
+    on_gpu = events.only(*ON_GPU)
+    kernels = events.only(Category.KERNEL)
+    copies = events.only(Category.COPY, Category.MEMSET)
     calls = find_calls(events, on_gpu, run)
     launches = int(calls.launches.sum())
     blind = saw_nothing(events, on_gpu, run)
     whole = examine(events, on_gpu, calls, run)
     seen = _gpu_was_recorded(events, on_gpu, launches, run)
     paths = Paths(events)
-    metrics = measure(events, run, paths) if seen else None
+    metrics = measure(events, run, calls, paths) if seen else None
     findings = find(metrics) if metrics is not None and not whole.refusal else ()
     operators, outermost = _operators(events, run)
     names, lanes, omitted = make_lanes(
@@ -192,9 +194,8 @@ def _copy_rows(copies: Columns) -> tuple[CopyRow, ...]:
 
 
 def _path_rows(paths: Paths, on_gpu: Columns, calls: Calls) -> tuple[PathRow, ...]:
-    launch = launch_of(on_gpu, calls)
-    known = np.flatnonzero(launch != NONE)
-    row = launch[known]
+    known = np.flatnonzero(calls.launch != NONE)
+    row = calls.launch[known]
     path = paths.at(calls.api.track[row], calls.api.start_ns[row])
     found, group = np.unique(path, return_inverse=True)
     count = np.bincount(group, minlength=len(found))
@@ -219,31 +220,33 @@ def _path_rows(paths: Paths, on_gpu: Columns, calls: Calls) -> tuple[PathRow, ..
 
 def _operators(events: Columns, run: Run) -> tuple[tuple[OperatorRow, ...], Columns]:
     """Give the operators' rows, and those operators that no other encloses."""
-    in_code = events.start_ns < run.code_end_ns
-    host = events.where(events.is_in(Category.OPERATOR, Category.OVERHEAD) & in_code)
-    is_operator = host.is_in(Category.OPERATOR)
-    thread = np.where(is_operator, host.track, _threads_of_overhead(events, host))
-    self_ns = np.zeros(len(host), np.int64)
-    outermost = np.zeros(len(host), np.bool_)
-    for one in np.unique(thread):
-        on_thread = thread == one
-        self_ns[on_thread], outermost[on_thread] = nesting(
-            host.start_ns[on_thread], host.end_ns[on_thread]
-        )
-    rows = tuple(
+    is_operator = events.is_in(Category.OPERATOR)
+    is_host = is_operator | events.is_in(Category.OVERHEAD)
+    rows = np.flatnonzero(is_host & (events.start_ns < run.code_end_ns))
+    start_ns, end_ns = events.start_ns[rows], events.end_ns[rows]
+    is_operator = is_operator[rows]
+    thread = events.track[rows]
+    thread[~is_operator] = _threads_calling_at(events, end_ns[~is_operator])
+    self_ns = np.zeros(len(rows), np.int64)
+    outermost = np.zeros(len(rows), np.bool_)
+    for mine in rows_by(thread):
+        self_ns[mine], outermost[mine] = nesting(start_ns[mine], end_ns[mine])
+    operators = events.only(Category.OPERATOR)
+    operators = operators.where(operators.start_ns < run.code_end_ns)
+    found = tuple(
         OperatorRow(group.name, group.calls, group.time_ms)
-        for group in _groups(host.where(is_operator), self_ns[is_operator])
+        for group in _groups(operators, self_ns[is_operator])
     )
-    return rows, host.where(is_operator & outermost)
+    return found, operators.where(outermost[is_operator])
 
 
-def _threads_of_overhead(events: Columns, host: Columns) -> Int64s:
+def _threads_calling_at(events: Columns, at_ns: Int64s) -> Int64s | int:
     """Say whose time the profiler took: the thread that makes the next CUDA call.
 
     The profiler works inside that call's callback and doesn't name the thread.
     """
-    api = events.where(events.is_in(Category.API))
+    api = events.only(Category.API)
     if not len(api):
-        return host.track
-    following = np.searchsorted(api.start_ns, host.end_ns)
+        return NONE
+    following = np.searchsorted(api.start_ns, at_ns)
     return api.track[np.minimum(following, len(api) - 1)]

@@ -34,6 +34,9 @@ class Calls:
     blocking_copies: Bools
     #: launches whose work on the GPU was recorded
     matched: Bools
+    #: for each event on the GPU the position of its launch in `api`; NONE where it
+    #: was not recorded. All work of a CUDA graph has one launch.
+    launch: Int64s
 
 
 def find_calls(events: Columns, on_gpu: Columns, run: Run) -> Calls:
@@ -46,22 +49,18 @@ def find_calls(events: Columns, on_gpu: Columns, run: Run) -> Calls:
     blocking = known & np.isin(api.correlation, to_pageable)
     waits = named(api, _WAIT) | blocking
     matched = launches & known & np.isin(api.correlation, on_gpu.correlation)
-    return Calls(api, launches, waits, blocking & launches, matched)
+    launch = _launch_of(on_gpu, api, np.flatnonzero(launches & known))
+    return Calls(api, launches, waits, blocking & launches, matched, launch)
 
 
-def launch_of(on_gpu: Columns, calls: Calls) -> Int64s:
-    """Give for each event on the GPU the position of its launch in `calls.api`.
-
-    NONE where it was not recorded. All work of a CUDA graph has one launch.
-    """
-    rows = np.flatnonzero(calls.launches & (calls.api.correlation != NONE))
-    if not len(rows) or not len(on_gpu):
+def _launch_of(on_gpu: Columns, api: Columns, rows: Int64s) -> Int64s:
+    if not len(rows):
         return np.full(len(on_gpu), NONE, np.int64)
-    known = calls.api.correlation[rows]
+    known = api.correlation[rows]
     order = np.argsort(known, kind="stable")
     place = np.searchsorted(known[order], on_gpu.correlation)
     row = rows[order[np.minimum(place, len(rows) - 1)]]
-    same = calls.api.correlation[row] == on_gpu.correlation
+    same = api.correlation[row] == on_gpu.correlation
     return np.where(same, row, NONE)
 
 

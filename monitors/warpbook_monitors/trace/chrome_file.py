@@ -53,8 +53,6 @@ class Args(Struct, gc=False):
     shared: msgspec.Raw = field(name="shared memory", default=NOTHING)
     grid: msgspec.Raw = NOTHING
     block: msgspec.Raw = NOTHING
-    #: of calls and kernels, before torch 2
-    old_external: Int = field(name="external id", default=NONE)
 
 
 class Event(Struct, gc=False):

@@ -128,6 +128,8 @@ class Columns:
     def where(self, chosen: Bools) -> Columns:
         """Keep the chosen events."""
         rows = np.flatnonzero(chosen)
+        if len(rows) == len(self):
+            return self
         kept = {name: getattr(self, name).take(rows) for name in _COLUMNS}
         return Columns(
             names=self.names, shapes=self.shapes, operands=self.operands, **kept

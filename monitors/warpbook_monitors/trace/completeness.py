@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from warpbook_monitors.trace.calls import Calls, launch_of
+from warpbook_monitors.trace.calls import Calls
 from warpbook_monitors.trace.cell_profile import Completeness
 from warpbook_monitors.trace.columns import NONE, Category, Columns
 from warpbook_monitors.trace.intervals import union_ns
@@ -132,14 +132,14 @@ def _busy_ns(on_gpu: Columns) -> int:
 
 
 def _before_launch(on_gpu: Columns, calls: Calls) -> int:
-    row = launch_of(on_gpu, calls)
+    row = calls.launch
     known = row != NONE
     launch_ns = calls.api.start_ns[row[known]]
     return int((on_gpu.start_ns[known] < launch_ns - _CLOCK_TOLERANCE_NS).sum())
 
 
 def _profiler_ns(events: Columns, run: Run) -> int:
-    own = events.where(events.is_in(Category.OVERHEAD))
+    own = events.only(Category.OVERHEAD)
     return union_ns(
         np.clip(own.start_ns, run.start_ns, run.end_ns),
         np.clip(own.end_ns, run.start_ns, run.end_ns),

@@ -89,6 +89,10 @@ def _rows(drawn: LaneEvents) -> list[tuple[str, Columns]]:
 def _longest(events: Columns, count: int) -> Columns:
     if len(events) <= count:
         return events
-    chosen = np.zeros(len(events), np.bool_)
-    chosen[np.argsort(-events.duration_ns, kind="stable")[:count]] = True
+    times = events.duration_ns
+    least = np.partition(times, -count)[-count]
+    chosen = times > least
+    # of those that are equally long, the first
+    equal = np.flatnonzero(times == least)
+    chosen[equal[: count - np.count_nonzero(chosen)]] = True
     return events.where(chosen)

@@ -11,9 +11,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from warpbook_monitors.trace.calls import find_calls, launch_of
+from warpbook_monitors.trace.calls import find_calls
 from warpbook_monitors.trace.cell_profile import LineRow
-from warpbook_monitors.trace.columns import NONE, Bools, Category, Columns, Int64s
+from warpbook_monitors.trace.columns import (
+    NONE,
+    ON_GPU,
+    Bools,
+    Category,
+    Columns,
+    Int64s,
+)
 from warpbook_monitors.trace.idle import Gaps, device_gaps
 from warpbook_monitors.trace.intervals import Coverage
 from warpbook_monitors.trace.run import Run
@@ -27,9 +34,9 @@ def by_line(events: Columns, run: Run, source: Sequence[str]) -> tuple[LineRow, 
     marks = run.marks
     if marks is None or not len(marks.line):
         return ()
-    on_gpu = events.where(events.is_in(Category.KERNEL, Category.COPY, Category.MEMSET))
+    on_gpu = events.only(*ON_GPU)
     calls = find_calls(events, on_gpu, run)
-    launch = launch_of(on_gpu, calls)
+    launch = calls.launch
     gaps = device_gaps(events, on_gpu, launch, calls, run)
     count = int(marks.line.max()) + 1
     launched_ns = np.append(calls.api.start_ns, np.iinfo(np.int64).min)[launch]
@@ -71,7 +78,7 @@ def by_line(events: Columns, run: Run, source: Sequence[str]) -> tuple[LineRow, 
 
 def _idle_ns(events: Columns, gaps: Gaps, from_ns: Int64s, to_ns: Int64s) -> Int64s:
     """Measure the idle time of the GPU in each span, less the profiler's part."""
-    overhead = events.where(events.is_in(Category.OVERHEAD))
+    overhead = events.only(Category.OVERHEAD)
     start_ns = np.concatenate([gaps.start_ns, overhead.start_ns])
     end_ns = np.concatenate([gaps.end_ns, overhead.end_ns])
     order = np.argsort(start_ns, kind="stable")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from warpbook_monitors.trace.calls import find_calls, launch_of
+from warpbook_monitors.trace.calls import Calls, find_calls
 from warpbook_monitors.trace.columns import (
     NONE,
     ON_GPU,
@@ -47,21 +47,24 @@ _COPY = re.compile(r"(?:Memcpy )?(\w+) \((\w+) -> (\w+)\)")
 _HIP_COPY = re.compile(r"Copy(Host|Device)To(Host|Device)$")
 
 
-def measure(events: Columns, run: Run, paths: Paths | None = None) -> Metrics:
+def measure(
+    events: Columns, run: Run, calls: Calls | None = None, paths: Paths | None = None
+) -> Metrics:
     """Compute every figure of a trace.
 
     Args:
-        paths: those of these events, if they are known already.
+        calls: those of these events, if they are known already.
+        paths: the same.
     """
     on_gpu = events.only(*ON_GPU)
-    calls = find_calls(events, on_gpu, run)
-    launch = launch_of(on_gpu, calls)
+    calls = calls or find_calls(events, on_gpu, run)
+    launch = calls.launch
     is_kernel = on_gpu.is_in(Category.KERNEL)
     communicates = _by_name(on_gpu, is_communication) & is_kernel
     compute = on_gpu.where(is_kernel & ~communicates)
     communication = on_gpu.where(communicates)
-    copies = on_gpu.where(on_gpu.is_in(Category.COPY))
-    kernels = on_gpu.where(is_kernel)
+    copies = events.only(Category.COPY)
+    kernels = events.only(Category.KERNEL)
     window_ns = run.end_ns - run.start_ns
     in_compute = (compute.start_ns, compute.end_ns)
     both_comm = intersection_ns(

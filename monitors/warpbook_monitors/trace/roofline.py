@@ -55,7 +55,7 @@ def _bases(
 
 def roofline(events: Columns, run: Run) -> tuple[RooflinePoint, ...]:
     """Give a point for each operator and its operands, the longest first."""
-    kernels = events.where(events.is_in(Category.KERNEL))
+    kernels = events.only(Category.KERNEL)
     copies = events.where(_within_gpu(events))
     total_ns = int(kernels.duration_ns.sum()) + int(copies.duration_ns.sum())
     points = [
