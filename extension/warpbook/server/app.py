@@ -29,7 +29,7 @@ from warpbook.server.history_route import (
 from warpbook.server.holders import HolderWatch
 from warpbook.server.ingest import Ingest
 from warpbook.server.kernel_watch import KernelWatch
-from warpbook.server.kernels import running_kernels
+from warpbook.server.kernels import running_kernels, runs_code
 from warpbook.server.nvdashboard import PEER, Nvdashboard
 from warpbook.server.outlook import OutlookWatch
 from warpbook.server.post_mortem import PostMortems
@@ -178,7 +178,9 @@ class WarpbookApp(ExtensionApp):
         post_mortems = PostMortems(self._broadcaster, self._holders)
         self._receipts = Receipts(self._past, self._holders)
         self._kernel_watch = KernelWatch(
-            self._broadcaster, partial(running_kernels, self.serverapp)
+            self._broadcaster,
+            partial(running_kernels, self.serverapp),
+            partial(runs_code, self.serverapp),
         )
         self._ingest = Ingest(
             self._broadcaster,

@@ -1,9 +1,14 @@
-"""Which kernels have `%gpuwatch` on: for them the GPUs are read without a view."""
+"""Which kernels have `%gpuwatch` on: for their cells the GPUs are read without a view.
+
+They are read while a cell runs and for some time after, in which a person reads,
+changes a line and runs the next. Then they rest until one runs again.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable, Sequence
 
 from warpbook.server.broadcast import Broadcaster
@@ -12,6 +17,9 @@ from warpbook.server.kernels import RunningKernel
 _log = logging.getLogger(__name__)
 
 _PERIOD_S = 3.0
+#: a cell is noticed so long after it began
+_LOOK_S = 0.25
+_REST_AFTER_S = 30.0
 _WHO = "receipts"
 
 
@@ -20,18 +28,28 @@ class UnknownKernel(Exception):
 
 
 class KernelWatch:
-    """Has the GPUs read until the last of these kernels is off, dead or restarted."""
+    """Has the GPUs read for these kernels until each is off, dead or restarted."""
 
     def __init__(
         self,
         broadcaster: Broadcaster,
         kernels: Callable[[], Awaitable[Sequence[RunningKernel]]],
+        runs_code: Callable[[str], bool],
     ) -> None:
-        """Take who reads the GPUs, and who knows the kernels that run."""
+        """Prepare.
+
+        Args:
+            broadcaster: reads the GPUs.
+            kernels: lists all kernels, which takes long.
+            runs_code: tells whether the kernel with this id is at work, at once.
+        """
         self._broadcaster = broadcaster
         self._kernels = kernels
+        self._runs_code = runs_code
         #: by id, the process: one that was restarted has another, and no magic on
         self._watching: dict[str, int | None] = {}
+        #: when a cell of one of them was last seen to run
+        self._active_s = 0.0
         self._checking: asyncio.Task[None] | None = None
 
     async def turn_on(self, kernel_id: str) -> None:
@@ -44,6 +62,7 @@ class KernelWatch:
         if kernel_id not in running:
             raise UnknownKernel(kernel_id)
         self._watching[kernel_id] = running[kernel_id]
+        self._active_s = time.monotonic()
         self._broadcaster.hold(_WHO)
         if self._checking is None or self._checking.done():
             self._checking = asyncio.create_task(self._check())
@@ -61,8 +80,11 @@ class KernelWatch:
 
     async def _check(self) -> None:
         while self._watching:
-            await asyncio.sleep(_PERIOD_S)
+            until_s = time.monotonic() + _PERIOD_S
             try:
+                while self._watching and time.monotonic() < until_s:
+                    await asyncio.sleep(_LOOK_S)
+                    self._look()
                 running = await self._running()
             except Exception:  # noqa: BLE001 - else the GPUs would be read for ever
                 _log.exception("Asking after the kernels failed; asked again.")
@@ -70,6 +92,14 @@ class KernelWatch:
             for kernel_id, pid in tuple(self._watching.items()):
                 if kernel_id not in running or running[kernel_id] != pid:
                     self.turn_off(kernel_id)
+
+    def _look(self) -> None:
+        now_s = time.monotonic()
+        if any(map(self._runs_code, self._watching)):
+            self._active_s = now_s
+            self._broadcaster.hold(_WHO)
+        elif now_s - self._active_s > _REST_AFTER_S:
+            self._broadcaster.release(_WHO)
 
     async def _running(self) -> dict[str, int | None]:
         return {kernel.id: kernel.pid for kernel in await self._kernels()}

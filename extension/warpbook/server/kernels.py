@@ -51,6 +51,18 @@ async def running_kernels(serverapp: Any) -> list[RunningKernel]:
     return kernels
 
 
+def runs_code(serverapp: Any, kernel_id: str) -> bool:
+    """Whether a kernel is at work, which costs next to nothing to ask.
+
+    One of which the server knows no state is taken to be.
+    """
+    manager = serverapp.kernel_manager
+    if kernel_id not in manager:
+        return False
+    kernel = manager.get_kernel(kernel_id)
+    return getattr(kernel, "execution_state", None) != "idle"
+
+
 def _idle_s(kernel: Any) -> float | None:
     last = getattr(kernel, "last_activity", None)
     if not isinstance(last, datetime):

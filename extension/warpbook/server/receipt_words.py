@@ -90,7 +90,8 @@ def notes(
     elif covered == 0:
         said.append(
             f"{missing} The GPU was not read while the cell ran; it is read while a "
-            "dashboard is open or %gpuwatch is on.".strip()
+            "dashboard is open and, with %gpuwatch on, from shortly after a cell "
+            "begins until half a minute after it.".strip()
         )
     elif wall_ms < _ESTIMATED_MS:
         said.append(

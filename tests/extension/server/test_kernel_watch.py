@@ -63,3 +63,36 @@ async def test_the_gpus_are_read_until_the_kernel_is_off_or_gone(
         await asyncio.sleep(0.1)
     if how != "dies":
         await kernels.shutdown_kernel(kernel_id, now=True)
+
+
+async def test_the_gpus_rest_between_cells_of_a_kernel_that_is_on(
+    ingest, jp_serverapp, jp_ws_fetch, monkeypatch
+) -> None:
+    monkeypatch.setattr("warpbook.server.kernel_watch._REST_AFTER_S", 0.5)
+    (app,) = jp_serverapp.extension_manager.extension_apps["warpbook"]
+    kernels = jp_serverapp.kernel_manager
+    kernel_id = await kernels.start_kernel()
+    socket = await jp_ws_fetch("api", "kernels", kernel_id, "channels")
+    asked = {"protocol": PROTOCOL_VERSION, "kernel_id": kernel_id, "on": True}
+    assert (await ingest("/v1/watch", asked)).code == 204
+    assert app._broadcaster.watched
+    while app._broadcaster.watched:
+        await asyncio.sleep(0.1)
+    assert kernels.get_kernel(kernel_id).execution_state == "idle"
+
+    for number in range(2):
+        header = {"msg_id": f"m{number}", "msg_type": "execute_request"}
+        header |= {"session": "s", "username": "", "version": "5.3"}
+        message = {"header": header, "parent_header": {}, "metadata": {}}
+        message |= {"channel": "shell", "buffers": [], "content": {"silent": False}}
+        message["content"] |= {"code": "import time; time.sleep(1.5)"}
+        await socket.write_message(json.dumps(message))
+        while not app._broadcaster.watched:
+            await asyncio.sleep(0.1)
+        # on to the end of the cell, and a while after it
+        assert kernels.get_kernel(kernel_id).execution_state == "busy"
+        while app._broadcaster.watched:
+            await asyncio.sleep(0.1)
+        assert kernels.get_kernel(kernel_id).execution_state == "idle"
+    socket.close()
+    await kernels.shutdown_kernel(kernel_id, now=True)
