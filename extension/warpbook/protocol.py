@@ -277,6 +277,8 @@ class DeviceReceipt(Struct, frozen=True):
     shared: bool | None
     #: what a short cell, or a missing reading, makes unsure, in words
     notes: tuple[str, ...] = ()
+    #: what held the GPU back; None where too little was read of it
+    verdict: Verdict | None = None
 
 
 class Receipt(Struct, frozen=True, tag="receipt"):

@@ -291,6 +291,7 @@ export interface DeviceReceipt {
   readonly span: DeviceSpan;
   readonly shared: boolean | null;
   readonly notes: string[];
+  readonly verdict: Verdict | null;
 }
 
 /** One device over a span. */

@@ -108,13 +108,19 @@ def judge(device: Device, readings: Sequence[Sequence[float | None]]) -> Verdict
         device: whose metrics the readings follow.
         readings: rows of values, None where there is none.
     """
-    means = _means(device, readings)
+    if len(readings) < MIN_READINGS and device.facts.get("mig_mode") != "enabled":
+        return Verdict("unknown", "Too little was read to judge.", "")
+    return judge_means(device, _means(device, readings))
+
+
+def judge_means(device: Device, means: Mapping[str, float]) -> Verdict:
+    """Judge a time by the mean of each metric; those that were not read are absent."""
     if device.facts.get("mig_mode") == "enabled":
         return Verdict("unknown", "MIG is on: see the instances of this GPU.", "")
-    if device.kind == "mig" and len(readings) >= MIN_READINGS:
+    if device.kind == "mig":
         return _instance(means)
     utilization = means.get("gpu_utilization_ratio")
-    if len(readings) < MIN_READINGS or utilization is None:
+    if utilization is None:
         return Verdict("unknown", "Too little was read to judge.", "")
     sm_active = means.get("sm_active_ratio")
     if sm_active is None:

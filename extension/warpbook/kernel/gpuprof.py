@@ -76,8 +76,14 @@ class CellProfiler:
         self._session: Session | None = None
         #: while it was about to begin
         self._is_interrupted = False
+        #: id and source of a cell whose next run is profiled
+        self._wanted: tuple[str | None, str] | None = None
         #: by the cell's key
         self._previous: OrderedDict[str, Profile] = OrderedDict()
+
+    def profile_next(self, cell_id: str | None, source: str) -> None:
+        """Profile the next run of a cell as if `%%gpuprof` were on its first line."""
+        self._wanted = (cell_id, source)
 
     def install(self) -> None:
         """Hook into the shell."""
@@ -135,8 +141,12 @@ class CellProfiler:
         self._running = info.raw_cell
         lines = info.raw_cell.lstrip().splitlines()
         options = self._options_of(lines)
+        cell_id = getattr(info, "cell_id", None)
+        if options is None and self._is_wanted(cell_id, info.raw_cell):
+            self._wanted = None
+            # the line that it would have
+            options, lines = Options(), ["%%gpuprof", *lines]
         if options is not None:
-            cell_id = getattr(info, "cell_id", None)
             try:
                 self._session = self._begin(
                     options, lines, cell_title(lines[1:]), cell_id
@@ -144,6 +154,14 @@ class CellProfiler:
             except KeyboardInterrupt:
                 # IPython would run the cell all the same
                 self._is_interrupted = True
+
+    def _is_wanted(self, cell_id: str | None, source: str) -> bool:
+        if self._wanted is None:
+            return False
+        wanted_id, wanted_source = self._wanted
+        if cell_id is not None and wanted_id is not None:
+            return cell_id == wanted_id
+        return source == wanted_source
 
     def after_cell(self, result: Any) -> None:
         """Stop, show the report and hand it to the server."""

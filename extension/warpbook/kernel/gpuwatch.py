@@ -11,6 +11,7 @@ from __future__ import annotations
 import atexit
 import time
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,10 +52,24 @@ class Running:
 class GpuWatch:
     """Watches the cells of one IPython shell while it is on."""
 
-    def __init__(self, shell: Any, link: ServerLink) -> None:
-        """Take the shell; nothing is hooked yet."""
+    def __init__(
+        self,
+        shell: Any,
+        link: ServerLink,
+        profile_next: Callable[[str | None, str], None],
+    ) -> None:
+        """Prepare; nothing is hooked yet.
+
+        Args:
+            shell: whose cells are watched.
+            link: the way to the server.
+            profile_next: has the next run of a cell profiled, by its id and source.
+        """
         self._shell = shell
         self._link = link
+        self._profile_next = profile_next
+        #: the newest cell that ran
+        self._newest: Pending | None = None
         self._handover: Handover | None = None
         #: turned off, and it may not have told the server yet
         self._ending: Handover | None = None
@@ -64,9 +79,10 @@ class GpuWatch:
     @argument(
         "state",
         nargs="?",
-        choices=("on", "off", "status"),
+        choices=("on", "off", "status", "trace"),
         default="status",
-        help="on, off, or what is the case now.",
+        help="on, off, what is the case now, or a full trace of the next run of the "
+        "cell that something held back, else of the newest cell.",
     )
     def gpuwatch(self, line: str) -> None:
         """Show one line under each cell: what it took on the GPU."""
@@ -76,6 +92,8 @@ class GpuWatch:
         elif state == "off":
             self.turn_off()
             self._tell("Off: cells get no line.")
+        elif state == "trace":
+            self._tell(self.trace())
         elif self._handover is None:
             self._tell("Off. %gpuwatch on shows one line under each cell.")
         else:
@@ -106,6 +124,18 @@ class GpuWatch:
             atexit.unregister(self._at_exit)
             handover.stop()
             self._ending = handover
+
+    def trace(self) -> str:
+        """Have the next run of a cell profiled; give what to tell the person."""
+        suspect = None if self._handover is None else self._handover.suspect
+        cell = suspect or self._newest
+        if cell is None:
+            return (
+                "No cell has run since %gpuwatch on. Or put %%gpuprof on the first "
+                "line of one."
+            )
+        self._profile_next(cell.run.cell_id, cell.source)
+        return f"Run it again for a full trace: {cell.run.title or '(empty)'}"
 
     def before_cell(self, info: Any) -> None:
         """Note when the cell begins, and let torch's peaks begin there."""
@@ -147,7 +177,10 @@ class GpuWatch:
         output = None
         if not handover.trouble:
             output = LateOutput(self._shell, wall_line(run))
-        handover.hand_in(Pending(run, output))
+        pending = Pending(run, output, running.source)
+        handover.hand_in(pending)
+        if not running.source.lstrip().startswith("%gpuwatch"):
+            self._newest = pending
 
     def _at_exit(self) -> None:
         if self._handover is not None:

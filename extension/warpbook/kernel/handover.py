@@ -14,6 +14,7 @@ from warpbook.kernel.allocator import gpu_uuid
 from warpbook.kernel.late_output import LateOutput
 from warpbook.kernel.receipt_line import no_receipt, receipt_line
 from warpbook.kernel.server_link import LinkError, ServerLink
+from warpbook.kernel.trace_offer import offer
 from warpbook.protocol import CellRun
 
 #: so long after a cell its reply is out, and no thread is in its way
@@ -27,6 +28,7 @@ class Pending:
     run: CellRun
     #: where the receipt goes; None while the server does not answer
     output: LateOutput | None
+    source: str = ""
 
 
 class Handover:
@@ -40,6 +42,8 @@ class Handover:
         """
         #: why the newest cell has no receipt; empty if all is well
         self.trouble = ""
+        #: the newest cell that something held back, by its receipt
+        self.suspect: Pending | None = None
         self.kernel_id = kernel_id
         self._link = link
         self._pending: queue.SimpleQueue[Pending | None] = queue.SimpleQueue()
@@ -74,6 +78,8 @@ class Handover:
                 self._tell_once(pending, str(problem))
                 continue
             self.trouble = ""
+            if offer(receipt):
+                self.suspect = pending
             if pending.output is not None:
                 pending.output.update(receipt_line(receipt))
         with contextlib.suppress(LinkError):

@@ -29,7 +29,7 @@ def load(shell: Any) -> None:
     profiler = CellProfiler(shell, link)
     shell.register_magic_function(profiler.gpuprof, "line_cell", "gpuprof")
     shell.register_magic_function(Gpu(link).gpu, "line", "gpu")
-    watch = GpuWatch(shell, link)
+    watch = GpuWatch(shell, link, profiler.profile_next)
     shell.register_magic_function(watch.gpuwatch, "line", "gpuwatch")
     profiler.install()
     out_of_memory = OutOfMemoryWatch(shell, link)

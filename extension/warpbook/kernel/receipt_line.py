@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from warpbook.kernel.late_output import Bundle, one_line
+from warpbook.kernel.trace_offer import offer
 from warpbook.protocol import CellRun, DeviceReceipt, Receipt
 from warpbook_monitors import units
 
@@ -28,11 +29,14 @@ def receipt_line(receipt: Receipt) -> Bundle:
         # only the server's line tells what is no machine's
         gpus += " of a REPLAY" if "REPLAY" in receipt.line else ""
         return one_line(f"{units.duration(receipt.wall_ms)} · {gpus} at rest")
+    offered = offer(receipt)
     before = receipt.previous
     # where a cell is too short for a reading, its time is all noise
     if before is None or not any(each.span.metrics for each in receipt.devices):
-        return one_line(receipt.line)
-    return one_line(f"{receipt.line} · {_figures(before)}")
+        said = [receipt.line]
+    else:
+        said = [receipt.line, _figures(before)]
+    return one_line(" · ".join((*said, offered) if offered else said))
 
 
 def _left_gpus_alone(receipt: Receipt) -> bool:

@@ -17,12 +17,14 @@ from warpbook.protocol import (
     DeviceSpan,
     Holders,
     Receipt,
+    Verdict,
 )
 from warpbook.server.attribution import is_device
 from warpbook.server.history import Past
 from warpbook.server.holders import HolderWatch
 from warpbook.server.receipt_words import SHORTEST_MS, Whose, notes, one_line
 from warpbook.server.selection import encode
+from warpbook_monitors.verdict import judge_means
 
 #: a cell that ran is refused beyond this size
 MAX_CELL_BYTES = 32_768
@@ -32,6 +34,9 @@ MAX_GREETING_BYTES = 1_000_000
 #: half a second after the cell NVML's power, a mean over a second, is about it
 _CLOSED_AFTER_MS = 600.0
 _PATIENCE_S = 1.0
+#: a shorter cell, or one that was read for less of its time, is not judged
+_JUDGED_MS = 1000.0
+_JUDGED_RATIO = 0.5
 #: two clocks of one machine
 _CLOCK_SLACK_MS = 1000.0
 #: who holds memory now is no news of a cell that ended before
@@ -159,8 +164,23 @@ class Receipts:
         chosen = {name: told for name, told in span.metrics.items() if name in _METRICS}
         missing = self._past.missing(run.started_ms, run.ended_ms)
         return DeviceReceipt(
-            replace(span, metrics=chosen), shared, notes(run, span, shared, missing)
+            replace(span, metrics=chosen),
+            shared,
+            notes(run, span, shared, missing),
+            self._verdict(run, span),
         )
+
+    def _verdict(self, run: CellRun, span: DeviceSpan) -> Verdict | None:
+        """Judge a cell that ran long enough and was read most of the time."""
+        if run.ended_ms - run.started_ms < _JUDGED_MS:
+            return None
+        means = {
+            name: told.mean
+            for name, told in span.metrics.items()
+            if told.mean is not None and told.covered_ratio >= _JUDGED_RATIO
+        }
+        of_span = [each for each in self._broadcaster.devices if each.id == span.device]
+        return judge_means(of_span[0], means) if of_span and means else None
 
     def _previous(self, run: CellRun) -> Receipt | None:
         """The receipt of the same cell's run before."""

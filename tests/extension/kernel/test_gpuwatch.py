@@ -17,9 +17,20 @@ from warpbook.protocol import (
     DeviceSpan,
     MetricSpan,
     Receipt,
+    Verdict,
 )
+from warpbook_monitors.verdict import Kind
 
 RUN = CellRun("r-1", PROTOCOL_VERSION, "k", None, "c", 1, "x = 1", 0.0, 1500.0, "ok")
+
+
+def judged(kind: Kind, wall_ms: float = 3000.0, **changes: Any) -> Receipt:
+    """The receipt of a cell that held memory on a GPU that was judged so."""
+    allocator = Allocator(0, None, 1, 1, 1, 0)
+    run = replace(RUN, ended_ms=wall_ms, allocators=(allocator,))
+    verdict = Verdict(kind, "in words", "the rule")
+    device = replace(span(0.2), verdict=verdict, **changes)
+    return Receipt(run, wall_ms, (device,), "the line")
 
 
 def span(sm_most: float | None, joules: float | None = 410.0) -> DeviceReceipt:
@@ -230,3 +241,51 @@ def test_a_line_escapes_and_bounds_what_it_is_given() -> None:
     assert "\x1b" not in shown["text/plain"]
     assert len(shown["text/plain"]) < 1000
     assert "<b>" not in shown["text/html"] and "&lt;b&gt;" in shown["text/html"]
+
+
+def test_where_something_held_the_cell_back_a_trace_is_offered() -> None:
+    line = receipt_line(judged("host_wait"))["text/plain"]
+    assert line.startswith("the line · the GPU waited for the host: to see why, put ")
+    assert "%%gpuprof on its first line" in line and "%gpuwatch trace" in line
+    assert "took the time" in receipt_line(judged("copy_bound"))["text/plain"]
+    assert "GPU idled" in receipt_line(judged("idle", 11_000.0))["text/plain"]
+    utilization = {"gpu_utilization_ratio": MetricSpan(0.3, 0.0, 1.0, 1.0)}
+    told = judged("unknown", span=replace(span(0.2).span, metrics=utilization))
+    assert "at work for 30 % of the time" in receipt_line(told)["text/plain"]
+
+
+def test_where_nothing_looks_wrong_nothing_is_offered() -> None:
+    for kind in ("tensor_bound", "memory_bound", "unknown", "idle"):
+        assert "gpuprof" not in receipt_line(judged(kind))["text/plain"]
+    # it may be what others do
+    told = judged("host_wait")
+    others = replace(told, cell=RUN)
+    assert "gpuprof" not in receipt_line(others)["text/plain"]
+
+
+def test_one_command_profiles_the_next_run_of_the_cell(
+    kernel: Any, ingest: Any
+) -> None:
+    kernel.run("import torch")
+    kernel.run("%gpuwatch on")
+    assert (
+        "No cell has run" in kernel.run("%gpuwatch trace")[1][0]["data"]["text/plain"]
+    )
+    ingest.devices = judged("host_wait").devices
+    ingest.devices = (replace(ingest.devices[0], shared=False),)
+    cell = "# the slow one\nx = torch.ones(3).cumsum(0)\nx[2].item()"
+    kernel.run(cell)
+    assert "%gpuwatch trace" in kernel.changed(kernel.newest)
+    # others may run in between
+    ingest.devices = ()
+    kernel.run("1 + 1")
+    kernel.changed(kernel.newest)
+    _, outputs = kernel.run("%gpuwatch trace")
+    assert "# the slow one" in outputs[0]["data"]["text/plain"]
+    # all cells of this frontend have one id, as one that is edited keeps its own
+    _, outputs = kernel.run(cell)
+    assert outputs[0]["data"]["text/plain"] == "3.0"
+    assert "aten::cumsum" in outputs[1]["data"]["text/plain"]
+    assert ingest.reports[0].title == "# the slow one"
+    _, outputs = kernel.run(cell)
+    assert len(outputs) == 2, "the value and the receipt: it is profiled once"

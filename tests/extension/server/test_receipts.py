@@ -43,6 +43,7 @@ class Past:
             at_ms = self.begin_ms + 100 * tick
             sm = next((s for a, b, s in busy if a < at_ms <= b), 0.0)
             values = {
+                "gpu_utilization_ratio": sm,
                 "sm_active_ratio": sm,
                 "tensor_active_ratio": sm / 2,
                 "dram_active_ratio": sm / 4,
@@ -383,3 +384,16 @@ async def test_a_wrong_question_is_refused(jp_fetch, params) -> None:
         await jp_fetch(*RECEIPT, params=params)
     assert refused.value.code == 400
     assert json.loads(refused.value.response.body)["message"]
+
+
+async def test_a_cell_is_judged_by_its_readings(ingest, make_past) -> None:
+    past = await make_past()
+    past.fill(past.busy(2, 4, 0.2), past.busy(8, 10, 0.9))
+    waiting = await hand_in(ingest, past.run("r-1", 2, 4))
+    working = await hand_in(ingest, past.run("r-2", 8, 10))
+    short = await hand_in(ingest, past.run("r-3", 2, 2.5))
+    kinds = [
+        each.devices[0].verdict and each.devices[0].verdict.kind
+        for each in (waiting, working, short)
+    ]
+    assert kinds == ["host_wait", "unknown", None]
