@@ -4,6 +4,7 @@ import { alertsPlugin } from './plugins/alerts';
 import { bandsPlugin } from './plugins/bands';
 import { dashboardPlugin } from './plugins/dashboard';
 import { launcherPlugin } from './plugins/launcher';
+import { outputPlugin } from './plugins/output';
 import { panelPlugin } from './plugins/panel';
 import { statusBarPlugin } from './plugins/statusbar';
 import { streamPlugin } from './plugins/stream';
@@ -15,5 +16,6 @@ export default [
   panelPlugin,
   alertsPlugin,
   dashboardPlugin,
+  outputPlugin,
   launcherPlugin
 ];

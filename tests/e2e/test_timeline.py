@@ -192,3 +192,56 @@ def test_axe_finds_nothing_serious(page: LabPage, lab: Lab, lab_url: str) -> Non
         if each["impact"] in ("serious", "critical")
     ]
     assert serious == []
+
+
+def test_the_timeline_is_in_the_notebook_too(
+    page: LabPage, lab: Lab, lab_url: str
+) -> None:
+    cells = [
+        "%load_ext warpbook",
+        "%%gpuprof\nimport torch\nfor _ in range(50): torch.ones(9).sum()",
+    ]
+    page.open(lab_url, lab.write_notebook("in-notebook.ipynb", cells))
+    page.run(0)
+    page.run(1)
+    output = page.output(1)
+    expect(output.locator(".warpbook-report")).to_contain_text("aten::sum")
+    output.get_by_text("Timeline and figures").click()
+    timeline = output.locator(".wb-timeline")
+    page.wait_for_figure(timeline)
+    before = seen_ms(timeline)
+    timeline.get_by_role("group").focus()
+    page.page.keyboard.press("+")
+    after = seen_ms(timeline)
+    assert after[1] - after[0] < before[1] - before[0]
+    # the notebook's own keys: s would save, b would add a cell
+    page.page.keyboard.press("s")
+    page.page.keyboard.press("b")
+    expect(timeline).to_contain_text("Selected:")
+    assert len(page.cells()) == 2
+    (saved,) = page.cells()[1]["outputs"]
+    assert "aten::sum" in "".join(saved["data"]["text/html"])
+    assert len(json.dumps(saved["data"])) < 100_000
+
+
+def test_a_saved_report_is_shown_where_the_server_has_it_no_more(
+    page: LabPage, lab: Lab, lab_url: str
+) -> None:
+    name = lab.write_notebook("saved-report.ipynb", ["%%gpuprof"])
+    notebook = json.loads((lab.notebooks / name).read_text())
+    notebook["cells"][0]["outputs"] = [
+        {
+            "output_type": "display_data",
+            "metadata": {},
+            "data": {
+                "text/html": "<p>what was <b>measured</b></p><script>attack()</script>",
+                "text/plain": "what was measured",
+                "application/vnd.warpbook.report+json": {"id": "gone"},
+            },
+        }
+    ]
+    (lab.notebooks / name).write_text(json.dumps(notebook))
+    page.open(lab_url, name)
+    output = page.output(0)
+    expect(output.locator("b")).to_have_text("measured")
+    expect(output.get_by_text("Timeline and figures")).to_have_count(0)

@@ -75,6 +75,8 @@ class Delivery:
         profile = Profile(
             finished.figures, ran.title, finished.window_ms, _gpus(finished)
         )
+        if self._shell is not None:
+            profile.report_id = str(uuid.uuid4())
         difference = None
         if previous is not None and ran.status == "ok":
             difference = _against(previous, profile)
@@ -115,13 +117,13 @@ class Delivery:
         ran: Ran,
         difference: Comparison | None,
     ) -> None:
-        if self._shell is None:
+        if profile.report_id is None:
             return
         started_ms, ended_ms = profile.window_ms
         events, run = finished.recorded.events, finished.recorded.run
         timeline_events = timelines.count(events, run)
         report = CellReport(
-            id=str(uuid.uuid4()),
+            id=profile.report_id,
             protocol=PROTOCOL_VERSION,
             kernel_id=kernel_id(self._shell),
             notebook=notebook_path(),

@@ -14,6 +14,9 @@ from warpbook_monitors.trace.cell_profile import CellProfile
 from warpbook_monitors.trace.compare import Clocks, clocks_of, compare
 from warpbook_monitors.trace.live import Live
 
+#: names a report to warpbook's JupyterLab extension; others show the HTML beside it
+_REPORT_MIME = "application/vnd.warpbook.report+json"
+
 
 class Profile:
     """The profile of one run of a cell.
@@ -43,6 +46,8 @@ class Profile:
         self.gpus = gpus
         #: how it differs from the same cell's run before, in one line
         self.notes: tuple[str, ...] = ()
+        #: of its report on the server, whose figures a page can show below this one
+        self.report_id: str | None = None
         #: of a long cell, all its windows; these figures are of one
         self.live: Live | None = None
 
@@ -74,11 +79,14 @@ class Profile:
         """Write the report as text."""
         return report_text(self.figures, self.notes)
 
-    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        return {
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
+        told: dict[str, Any] = {
             "text/plain": report_text(self.figures, self.notes),
             "text/html": report_html(self.figures, self.title, self.notes),
         }
+        if self.report_id is not None:
+            told[_REPORT_MIME] = {"id": self.report_id}
+        return told
 
 
 def _clocks(profile: Profile, link: ServerLink) -> Clocks | None:

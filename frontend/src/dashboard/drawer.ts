@@ -17,7 +17,15 @@ export interface Drawn {
   clear(): void;
 }
 
-export type Part = Node | Drawing | ((bokeh: BokehLoader) => Drawn);
+export type Figure = Drawing | ((bokeh: BokehLoader) => Drawn);
+export type Part = Node | Figure;
+
+/** Begin to draw a figure. */
+export function drawn(figure: Figure, bokeh: BokehLoader): Drawn {
+  return typeof figure === 'function'
+    ? figure(bokeh)
+    : new Picture(bokeh, figure);
+}
 
 export class Drawer {
   readonly node = h('aside', {
@@ -101,10 +109,7 @@ export class Drawer {
     if (part instanceof Node) {
       return part;
     }
-    const picture =
-      typeof part === 'function'
-        ? part(this.bokeh)
-        : new Picture(this.bokeh, part);
+    const picture = drawn(part, this.bokeh);
     this.pictures.push(picture);
     return picture.node;
   }

@@ -6,7 +6,8 @@ import { h } from '../dom';
 import { clip, clock } from '../format';
 import type { CellReport } from '../protocol';
 import { TimelineView } from '../timeline/view';
-import type { Content } from './drawer';
+import type { Content, Drawn, Part } from './drawer';
+import { drawn } from './drawer';
 import type { ReportActions } from './report_difference';
 import { differencePart } from './report_difference';
 import { figureGroups, headline } from './report_figures';
@@ -32,9 +33,7 @@ export function reportContent(
     ...report.notes.map(words => h('p', {}, clip(words, 1000))),
     headline(profile),
     lineTable(profile),
-    (bokeh: BokehLoader) => new TimelineView(bokeh, report),
-    telemetryPart(report),
-    ...pictureParts(report),
+    ...figureParts(report),
     figureGroups(profile),
     profileTables(profile),
     differencePart(report, actions)
@@ -43,6 +42,23 @@ export function reportContent(
     title: `${whose(report)}: ${clip(report.title, 80)}`,
     parts: parts.filter(part => part !== null)
   };
+}
+
+/** What of a report is drawn, and what belongs to it. */
+function figureParts(report: CellReport): Part[] {
+  const parts = [
+    (bokeh: BokehLoader) => new TimelineView(bokeh, report),
+    telemetryPart(report),
+    ...pictureParts(report)
+  ];
+  return parts.filter(part => part !== null);
+}
+
+/** The figures of a report without its card. */
+export function reportFigures(report: CellReport, bokeh: BokehLoader): Drawn[] {
+  return figureParts(report).flatMap(part =>
+    part instanceof Node ? [] : [drawn(part, bokeh)]
+  );
 }
 
 /** Name the cell of a report: "train.ipynb [7]". */
