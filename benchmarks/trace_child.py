@@ -18,7 +18,12 @@ import warnings
 
 def warpbook(path):
     """`warpbook analyze`, text included."""
+    # as the command does before it imports the rest
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    import warpbook.cli.analyze
     from warpbook.cli.main import main
+
+    assert warpbook.cli.analyze
 
     def work():
         with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere):

@@ -6,28 +6,37 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 
 from warpbook import __version__
-from warpbook.cli import agent, analyze, doctor, limits, record, up
 from warpbook.cli.errors import CommandError
 from warpbook_monitors.errors import MonitorError
 
+#: each a module of this package
+_COMMANDS = ("up", "doctor", "record", "agent", "analyze", "limits")
 
-def make_parser() -> argparse.ArgumentParser:
+
+def make_parser(names: Sequence[str] = _COMMANDS) -> argparse.ArgumentParser:
     """Describe every command and option; the docs are tested against this."""
     parser = argparse.ArgumentParser(
         prog="warpbook", description="A GPU lab inside JupyterLab."
     )
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(metavar="command", required=True)
-    for command in (up, doctor, record, agent, analyze, limits):
-        command.add_command(commands)
+    for name in names:
+        import_module(f"warpbook.cli.{name}").add_command(commands)
     return parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; 0 is success, 1 a failure, 2 a wrong command line."""
-    asked = make_parser().parse_args(arguments)
+    given = sys.argv[1:] if arguments is None else arguments
+    # what only other commands import takes half a second
+    named = [name for name in _COMMANDS if name in given[:1]]
+    if arguments is None and named == ["analyze"]:
+        # it multiplies no matrices: NumPy's threads for that would only spin at first
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    asked = make_parser(named or _COMMANDS).parse_args(given)
     try:
         status: int = asked.run(asked)
     except (CommandError, MonitorError) as error:
