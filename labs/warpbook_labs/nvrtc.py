@@ -1,0 +1,102 @@
+"""Compiles CUDA C++ to PTX with NVIDIA's own compiler, which needs no driver.
+
+It reads any file that the source includes, and shows lines of it in its messages:
+somebody else's source is compiled only in a process that sees no file worth reading.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+#: the name of the learner's file in messages
+SOURCE_NAME = "kernel.cu"
+#: more than any exercise needs
+MAX_SOURCE_CHARACTERS = 200_000
+_MAX_LOG_CHARACTERS = 20_000
+
+
+class CompileError(Exception):
+    """The source is no CUDA C++; the message is the compiler's, with line numbers."""
+
+
+class NoCompiler(Exception):
+    """NVRTC is not installed; the message says how to install it."""
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """What became of a source."""
+
+    ptx: str
+    #: warnings; empty if there are none
+    log: str
+
+
+def compile_to_ptx(
+    source: str, architecture: str = "compute_90", options: Sequence[str] = ()
+) -> Compiled:
+    """Compile CUDA C++, with line numbers kept.
+
+    Args:
+        source: the text; kernels that are `extern "C"` keep their names.
+        architecture: virtual architecture, such as "compute_75".
+        options: more of NVRTC's options.
+
+    Raises:
+        CompileError: it does not compile.
+        NoCompiler: NVRTC is not there.
+    """
+    if len(source) > MAX_SOURCE_CHARACTERS:
+        raise CompileError(
+            f"The source has {len(source):,} characters; {MAX_SOURCE_CHARACTERS:,} are "
+            "allowed."
+        )
+    if "\0" in source:
+        raise CompileError("The source has a NUL character in it.")
+    nvrtc = _nvrtc()
+    error, program = nvrtc.nvrtcCreateProgram(
+        source.encode(), SOURCE_NAME.encode(), 0, [], []
+    )
+    _check(nvrtc, error)
+    try:
+        asked = [f"--gpu-architecture={architecture}", "--generate-line-info", *options]
+        (failed,) = nvrtc.nvrtcCompileProgram(
+            program, len(asked), [each.encode() for each in asked]
+        )
+        log = _text(nvrtc, program, "ProgramLog")
+        if failed:
+            raise CompileError(log or f"NVRTC failed: {failed}")
+        ptx = _text(nvrtc, program, "PTX")
+        return Compiled(ptx, log[:_MAX_LOG_CHARACTERS])
+    finally:
+        nvrtc.nvrtcDestroyProgram(program)
+
+
+def _nvrtc() -> Any:
+    try:
+        # it is large, and may not be there
+        nvrtc = importlib.import_module("cuda.bindings.nvrtc")
+        _check(nvrtc, nvrtc.nvrtcVersion()[0])
+    except (ImportError, OSError, RuntimeError) as problem:
+        raise NoCompiler(
+            "NVIDIA's compiler NVRTC can't be loaded "
+            f"({problem}). Install it: pip install 'warpbook[labs]'"
+        ) from None
+    return nvrtc
+
+
+def _check(nvrtc: Any, error: Any) -> None:
+    if error:
+        raise CompileError(nvrtc.nvrtcGetErrorString(error)[1].decode())
+
+
+def _text(nvrtc: Any, program: Any, what: str) -> str:
+    error, size = getattr(nvrtc, f"nvrtcGet{what}Size")(program)
+    _check(nvrtc, error)
+    held = b" " * size
+    (error,) = getattr(nvrtc, f"nvrtcGet{what}")(program, held)
+    _check(nvrtc, error)
+    return str(held.rstrip(b"\0"), errors="replace")

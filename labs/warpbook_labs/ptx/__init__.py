@@ -1,0 +1,1 @@
+"""Runs compiled CUDA kernels (PTX) without a GPU, and says what is wrong with them."""

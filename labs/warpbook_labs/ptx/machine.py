@@ -1,0 +1,292 @@
+"""A GPU for one program: its memory, and launches of its kernels."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from warpbook_labs.ptx.errors import BadLaunch, Fault, TooLong, Unsupported
+from warpbook_labs.ptx.findings import Counts, Finding, Report
+from warpbook_labs.ptx.lanes import Dim, Lanes
+from warpbook_labs.ptx.link import Linked, link
+from warpbook_labs.ptx.parse import parse
+from warpbook_labs.ptx.program import (
+    Address,
+    Instruction,
+    Operand,
+    Register,
+    Symbol,
+    Variable,
+    Vector,
+)
+from warpbook_labs.ptx.races import Tracker
+from warpbook_labs.ptx.schedule import Budget, Schedule
+from warpbook_labs.ptx.spaces import EMPTY, Buffer, Memory, Space
+from warpbook_labs.ptx.state import State
+from warpbook_labs.ptx.steps import make_code
+from warpbook_labs.ptx.values import DTYPES
+
+#: threads that run at once, if there are so many: each instruction costs some
+#: microseconds, however few threads it is for
+_LANES = 8192
+_MAX_THREADS_OF_BLOCK = 1024
+_MAX_THREADS = 1 << 26
+#: of each block, as on the largest GPUs
+MAX_SHARED_BYTES = 227 * 1024
+_MAX_LOCAL_BYTES = 1 << 16
+#: instructions, each for many threads
+MAX_STEPS = 2_000_000
+
+Argument = Buffer | np.generic | int | float
+
+
+class Machine:
+    """Runs the kernels of one PTX text on the processor."""
+
+    def __init__(self, ptx: str) -> None:
+        """Read the program.
+
+        Raises:
+            NotPtx: the text can't be read.
+        """
+        self._module = parse(ptx)
+        self._memory = Memory()
+        self._variables: dict[str, int] = {}
+        for variable in self._module.variables.values():
+            if variable.space in ("global", "const"):
+                self._variables[variable.name] = self._place(variable)
+
+    @property
+    def kernels(self) -> list[str]:
+        """Name the kernels of the program."""
+        return [name for name, each in self._module.functions.items() if each.is_entry]
+
+    def put(self, name: str, values: NDArray[Any]) -> Buffer:
+        """Add a buffer of global memory that holds these values."""
+        return self._memory.put(name, values)
+
+    def empty(self, name: str, size_bytes: int) -> Buffer:
+        """Add a buffer that nobody has written."""
+        return self._memory.empty(name, size_bytes)
+
+    def read(self, buffer: Buffer, dtype: Any) -> NDArray[Any]:
+        """Give what a buffer holds now."""
+        return self._memory.read(buffer, dtype)
+
+    def run(
+        self,
+        kernel: str,
+        grid: Dim,
+        block: Dim,
+        arguments: Sequence[Argument],
+        dynamic_shared_bytes: int = 0,
+        max_steps: int = MAX_STEPS,
+    ) -> Report:
+        """Launch a kernel and wait for it.
+
+        Args:
+            kernel: its name in the program.
+            grid: blocks in x, y and z.
+            block: threads of a block in x, y and z.
+            arguments: buffers and numbers, in the kernel's order.
+            dynamic_shared_bytes: for its `extern __shared__` array.
+            max_steps: instructions that may be run, each for many threads.
+
+        Raises:
+            BadLaunch: grid, block or arguments do not fit.
+            Unsupported: the kernel has an instruction that is not known here.
+        """
+        linked = link(self._module, kernel)
+        parameters = _packed(linked, arguments)
+        threads, blocks = _checked(grid, block)
+        shared = linked.shared_bytes + dynamic_shared_bytes + 16
+        if linked.shared_bytes + dynamic_shared_bytes > MAX_SHARED_BYTES:
+            raise BadLaunch(
+                f"A block asks for {shared - 16:,} bytes of shared memory; there are "
+                f"{MAX_SHARED_BYTES:,}."
+            )
+        if linked.local_bytes > _MAX_LOCAL_BYTES:
+            raise Unsupported(f"{linked.local_bytes:,} bytes of a thread's own memory")
+        state = self._state(
+            linked,
+            grid,
+            block,
+            parameters,
+            min(blocks, max(1, _LANES // threads)),
+            shared,
+        )
+        if not dynamic_shared_bytes and not linked.shared_bytes:
+            state.shared.state[:] = 0
+        return _run(state, blocks, max_steps)
+
+    def _place(self, variable: Variable) -> int:
+        held = variable.initial.ljust(variable.size_bytes, b"\0")
+        name = variable.name
+        return self._memory.put(name, np.frombuffer(held, np.uint8).copy()).address
+
+    def _state(
+        self,
+        linked: Linked,
+        grid: Dim,
+        block: Dim,
+        parameters: dict[str, bytes],
+        slots: int,
+        shared_bytes: int,
+    ) -> State:
+        def address_of(symbol: Symbol) -> int:
+            for places in (linked.shared, linked.local):
+                if symbol.name in places:
+                    return places[symbol.name].offset + symbol.offset
+            address = self._variables.get(symbol.name)
+            if address is None:
+                raise Unsupported(f"the address of {symbol.name.split('/')[0]}")
+            return address + symbol.offset
+
+        lanes = Lanes(grid, block, slots, linked.registers, address_of)
+        shared_stride = -(-shared_bytes // 16) * 16
+        local_stride = -(-max(linked.local_bytes, 1) // 16) * 16
+        widths = {name: _smallest(linked, name) for name in ("global", "shared")}
+        memory, blocks = self._memory.space, grid[0] * grid[1] * grid[2]
+        return State(
+            linked=linked,
+            lanes=lanes,
+            memory=self._memory,
+            shared=Space(shared_stride * slots, EMPTY),
+            local=Space(local_stride * lanes.count, EMPTY),
+            shared_stride=shared_stride,
+            local_stride=local_stride,
+            report=Report(),
+            global_cell_bytes=widths["global"],
+            shared_cell_bytes=widths["shared"],
+            global_tracker=Tracker(
+                len(memory.data) // widths["global"] + 1, lanes.per_block, blocks
+            ),
+            shared_tracker=Tracker(
+                shared_stride * slots // widths["shared"] + 1, lanes.per_block, blocks
+            ),
+            parameters=parameters,
+            variables=self._variables,
+            read_registers=_read(linked.code),
+        )
+
+
+def _run(state: State, blocks: int, max_steps: int) -> Report:
+    report, lanes = state.report, state.lanes
+    code, budget = make_code(state), Budget(max_steps)
+    try:
+        with np.errstate(all="ignore"):
+            for first in range(0, blocks, lanes.slots):
+                works = lanes.begin(first)
+                state.block_epoch[:] = 0
+                state.warp_epoch[:] = 0
+                if first:
+                    _clear(state)
+                Schedule(code, state, budget, works).run()
+    except Fault as fault:
+        report.add(Finding(fault.kind, str(fault), fault.line))  # type: ignore[arg-type]
+    except TooLong as problem:
+        report.add(Finding("too long", str(problem)))
+    for (begin, end), (warps, threads) in budget.stretches.items():
+        for instruction in code.instructions[begin:end]:
+            counts = Counts(warp_instructions=warps, thread_instructions=threads)
+            report.counts.add(counts)
+            if instruction.line is not None:
+                report.lines.setdefault(instruction.line, Counts()).add(counts)
+    return report
+
+
+def _clear(state: State) -> None:
+    """Give other blocks memory that nobody has written."""
+    for space in (state.shared, state.local):
+        space.state[space.state != 0] = EMPTY
+    state.shared_tracker.forget()
+
+
+def _smallest(linked: Linked, space: str) -> int:
+    """Give the bytes of the smallest access to a space, at most a word."""
+    smallest = 4
+    for instruction in linked.code:
+        if instruction.name not in ("ld", "st", "atom", "red", "ldu"):
+            continue
+        spaces = [m.split("::")[0] for m in instruction.modifiers]
+        other = {"global", "shared", "local", "param", "const"} - {space}
+        if not other & set(spaces):
+            smallest = min(smallest, DTYPES[instruction.modifiers[-1]].itemsize)
+    return smallest
+
+
+def _read(code: list[Instruction]) -> frozenset[str]:
+    """Name the registers that instructions read."""
+    found: set[str] = set()
+
+    def note(operand: Operand, is_result: bool) -> None:
+        if isinstance(operand, Address):
+            if isinstance(operand.base, Register):
+                found.add(operand.base.name)
+        elif isinstance(operand, Vector):
+            for part in operand.parts:
+                note(part, is_result)
+        elif isinstance(operand, Register) and not is_result:
+            found.add(operand.name)
+
+    for instruction in code:
+        for place, operand in enumerate(instruction.operands):
+            note(operand, place == 0 and instruction.name not in ("st", "red", "brx"))
+    return frozenset(found)
+
+
+def _checked(grid: Dim, block: Dim) -> tuple[int, int]:
+    if min(*grid, *block) < 1:
+        raise BadLaunch(
+            f"Every side of grid {grid} and block {block} must be at least 1."
+        )
+    threads, blocks = (side[0] * side[1] * side[2] for side in (block, grid))
+    if threads > _MAX_THREADS_OF_BLOCK:
+        raise BadLaunch(
+            f"A block of {block} has {threads:,} threads; there may be "
+            f"{_MAX_THREADS_OF_BLOCK:,}."
+        )
+    if threads * blocks > _MAX_THREADS:
+        raise BadLaunch(
+            f"{threads * blocks:,} threads are too many to run without a GPU."
+        )
+    return threads, blocks
+
+
+def _packed(linked: Linked, arguments: Sequence[Argument]) -> dict[str, bytes]:
+    if len(arguments) != len(linked.parameters):
+        raise BadLaunch(
+            f"`{linked.name}` takes {len(linked.parameters)} arguments; "
+            f"{len(arguments)} were given."
+        )
+    packed = {}
+    for variable, argument in zip(linked.parameters, arguments, strict=True):
+        packed[variable.name] = _bytes(variable, argument)
+    return packed
+
+
+def _bytes(variable: Variable, argument: Argument) -> bytes:
+    size = variable.size_bytes
+    if isinstance(argument, Buffer):
+        held = struct.pack("<Q", argument.address)
+    elif isinstance(argument, np.generic):
+        held = argument.tobytes()
+    elif variable.type in ("f32", "f64"):
+        held = struct.pack("<f" if variable.type == "f32" else "<d", argument)
+    elif isinstance(argument, int):
+        try:
+            held = argument.to_bytes(size, "little", signed=argument < 0)
+        except OverflowError:
+            raise BadLaunch(f"{argument} does not fit into {size} bytes.") from None
+    else:
+        held = b""
+    if len(held) != size:
+        raise BadLaunch(
+            f"The argument {argument!r} does not fit a parameter of {size} bytes, "
+            f".{variable.type}."
+        )
+    return held

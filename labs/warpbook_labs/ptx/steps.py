@@ -1,0 +1,201 @@
+"""Turns a kernel's instructions into what is done for all threads at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from warpbook_labs.ptx.access import access
+from warpbook_labs.ptx.carry import Carry
+from warpbook_labs.ptx.choices import choice
+from warpbook_labs.ptx.driver import driver_call
+from warpbook_labs.ptx.errors import Fault, NotPtx, Unsupported
+from warpbook_labs.ptx.floats import floating
+from warpbook_labs.ptx.integers import integer
+from warpbook_labs.ptx.lanes import Step, put
+from warpbook_labs.ptx.program import Instruction, Symbol
+from warpbook_labs.ptx.state import State
+from warpbook_labs.ptx.values import Bools
+from warpbook_labs.ptx.warp import is_warp_wide, warp_wide
+
+#: they give no value, and order nothing that is not in order here
+_IDLE = frozenset({"nanosleep", "prefetch", "prefetchu", "pmevent", "griddepcontrol"})
+_ENDS = frozenset({"bra", "brx", "ret", "exit", "bar", "barrier"})
+
+
+@dataclass(frozen=True)
+class Code:
+    """A kernel as the schedule runs it."""
+
+    instructions: list[Instruction]
+    steps: list[Step]
+    #: of each beginning of a stretch, the instruction at which it ends
+    ends: list[int]
+    #: where a branch goes: one place, or one for each lane
+    jumps: dict[int, int | Callable[[], Any]]
+    #: for which lanes an instruction that ends a stretch holds
+    guards: dict[int, Callable[[], Bools]]
+
+
+def make_code(state: State) -> Code:
+    """Prepare all instructions.
+
+    Raises:
+        Unsupported: one of them is not known here.
+    """
+    instructions = state.linked.code
+    carry = Carry(state.lanes)
+    steps: list[Step] = []
+    guards: dict[int, Callable[[], Bools]] = {}
+    jumps: dict[int, int | Callable[[], Any]] = {}
+    for pc, instruction in enumerate(instructions):
+        try:
+            step = _step(instruction, pc, state, carry)
+            if instruction.name in ("bra", "brx"):
+                jumps[pc] = _jump(instruction, state)
+        except Unsupported as problem:
+            if instruction.line is None or "line" in str(problem):
+                raise
+            raise Unsupported(instruction.text, instruction.line) from None
+        except (KeyError, ValueError, IndexError, TypeError):
+            raise Unsupported(instruction.text, instruction.line) from None
+        if instruction.guard is not None:
+            holds = state.lanes.condition(instruction.guard)
+            if instruction.name in _ENDS or is_warp_wide(instruction):
+                guards[pc] = holds
+            else:
+                step = _guarded(step, holds)
+        steps.append(step)
+    return Code(instructions, steps, _ends(instructions, state), jumps, guards)
+
+
+def _ends(instructions: list[Instruction], state: State) -> list[int]:
+    """Give for each instruction where the stretch that begins with it ends."""
+    joins = set(state.linked.labels.values())
+    ends = [0] * len(instructions)
+    end = len(instructions)
+    for pc in range(len(instructions) - 1, -1, -1):
+        if instructions[pc].name in _ENDS or is_warp_wide(instructions[pc]):
+            end = pc
+        ends[pc] = end
+        if pc in joins or is_warp_wide(instructions[pc]):
+            end = pc
+    return ends
+
+
+def _guarded(step: Step, holds: Callable[[], Bools]) -> Step:
+    def run(mask: Bools | None) -> None:
+        wanted = holds() if mask is None else holds() & mask
+        if wanted.any():
+            step(wanted.copy())
+
+    return run
+
+
+def _step(instruction: Instruction, pc: int, state: State, carry: Carry) -> Step:
+    lanes, name = state.lanes, instruction.name
+    waits = name in ("bar", "barrier")
+    if waits and not is_warp_wide(instruction):
+        return _barrier(instruction, state)
+    if (name in _ENDS and not waits) or name in _IDLE:
+        return _nothing
+    if name in ("membar", "fence"):
+        return _fence(state)
+    if name == "trap":
+        return _trap(instruction)
+    if name == "call":
+        return driver_call(instruction, state)
+    step = (
+        access(instruction, pc, state)
+        or warp_wide(instruction, state)
+        or choice(instruction, lanes)
+        or carry.step(instruction)
+        or floating(instruction, lanes)
+        or integer(instruction, lanes)
+    )
+    if step is None:
+        raise Unsupported(instruction.text, instruction.line)
+    return step
+
+
+def _nothing(mask: Bools | None) -> None:
+    """Do nothing."""
+
+
+def _trap(instruction: Instruction) -> Step:
+    def run(mask: Bools | None) -> None:
+        raise Fault("assertion", "The kernel gave up (trap).", instruction.line)
+
+    return run
+
+
+def _fence(state: State) -> Step:
+    def run(mask: Bools | None) -> None:
+        threads = state.lanes.thread[state.chosen(mask)]
+        blocks = np.unique(threads // state.lanes.per_block)
+        state.global_tracker.fences[blocks] += 1
+
+    return run
+
+
+def _jump(instruction: Instruction, state: State) -> int | Callable[[], Any]:
+    labels = state.linked.labels
+    if instruction.name == "bra":
+        return labels[_name(instruction.operands[0])]
+    index = state.lanes.source(instruction.operands[0], "u32")
+    targets = state.linked.targets[_name(instruction.operands[1])]
+    places = np.array([labels[target] for target in targets], np.int32)
+
+    def where() -> Any:
+        return places[np.minimum(index, np.uint32(len(places) - 1))]
+
+    return where
+
+
+def _name(operand: object) -> str:
+    if not isinstance(operand, Symbol):
+        raise NotPtx(f"A branch goes to {operand}.")
+    return operand.name
+
+
+def _barrier(instruction: Instruction, state: State) -> Step:
+    """What is done when all have come to a block's barrier."""
+    lanes = state.lanes
+    reduces = "red" in instruction.modifiers
+    numbers = instruction.operands[1:] if reduces else instruction.operands
+    barrier = lanes.source(numbers[0], "u32")
+    if np.ndim(barrier) or int(barrier) or (not reduces and len(numbers) > 1):
+        raise Unsupported(
+            f"{instruction.text} for a part of the block", instruction.line
+        )
+    if "arrive" in instruction.modifiers:
+        raise Unsupported(instruction.text, instruction.line)
+    if not reduces:
+        return _nothing
+    last = instruction.operands[-1]
+    votes = _step_condition(last, state)
+    how, type_ = instruction.modifiers[-2:]
+    target = lanes.target(instruction.operands[0], type_)
+
+    def run(mask: Bools | None) -> None:
+        active = state.active(mask).reshape(-1, lanes.per_block)
+        yes = np.broadcast_to(votes(), (lanes.count,)).reshape(active.shape) & active
+        count = yes.sum(axis=1)
+        told = {
+            "popc": count,
+            "and": count == active.sum(axis=1),
+            "or": count > 0,
+        }[how]
+        put(target, np.repeat(told, lanes.per_block).astype(target.dtype), mask)
+
+    return run
+
+
+def _step_condition(operand: Any, state: State) -> Callable[[], Any]:
+    if hasattr(operand, "register"):
+        return state.lanes.condition(operand)
+    values = state.lanes.source(operand, "pred")
+    return lambda: values

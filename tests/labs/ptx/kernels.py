@@ -1,0 +1,18 @@
+"""Kernels for the tests of the PTX interpreter, compiled by NVRTC."""
+
+from __future__ import annotations
+
+import functools
+
+from warpbook_labs.nvrtc import compile_to_ptx
+from warpbook_labs.ptx.machine import Machine
+
+
+@functools.cache
+def ptx_of(source: str) -> str:
+    return compile_to_ptx(source).ptx
+
+
+def machine(source: str) -> Machine:
+    """A machine with this CUDA C++ on it; kernels need `extern "C"`."""
+    return Machine(ptx_of(source))

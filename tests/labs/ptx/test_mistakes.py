@@ -1,0 +1,212 @@
+"""What the interpreter finds wrong with kernels, right though their results may be."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.labs.ptx.kernels import machine
+from warpbook_labs.ptx.findings import Report
+
+
+def kinds(report: Report) -> list[str]:
+    return [each.kind for each in report.findings]
+
+
+def tree_sum(first_barrier: str, barrier: str) -> tuple[Report, float]:
+    """Sum 64 numbers in shared memory."""
+    m = machine(f"""
+extern "C" __global__ void tree(const float* x, float* out) {{
+    __shared__ float part[64];
+    int t = threadIdx.x;
+    part[t] = x[t];
+    {first_barrier}
+    for (int step = 32; step > 0; step /= 2) {{
+        if (t < step)
+            part[t] += part[t + step];
+        {barrier}
+    }}
+    if (t == 0) out[0] = part[0];
+}}""")
+    x, out = m.put("x", np.arange(64, dtype=np.float32)), m.empty("out", 4)
+    report = m.run("tree", (1, 1, 1), (64, 1, 1), [x, out])
+    return report, float(m.read(out, np.float32)[0])
+
+
+def test_a_kernel_without_mistakes_is_told_none() -> None:
+    report, total = tree_sum("__syncthreads();", "__syncthreads();")
+    assert (report.findings, total) == ([], 2016.0)
+
+
+@pytest.mark.parametrize(
+    ("first", "later"), [("", "__syncthreads();"), ("__syncthreads();", "")]
+)
+def test_a_missing_barrier_is_a_race_with_its_lines(first: str, later: str) -> None:
+    report, _ = tree_sum(first, later)
+    races = [each for each in report.findings if each.kind == "race"]
+    assert races
+    assert "shared" in races[0].message and "part" in races[0].message
+    assert "on line 9" in races[0].message
+    assert all(each.line in (5, 9, 12) for each in races)
+
+
+def test_a_barrier_of_the_warp_is_enough_within_a_warp() -> None:
+    source = """
+extern "C" __global__ void swap(int* x) {
+    __shared__ int held[32];
+    held[threadIdx.x] = x[threadIdx.x];
+    BARRIER
+    x[threadIdx.x] = held[31 - threadIdx.x];
+}"""
+    for barrier, found in (("__syncwarp();", []), ("", ["race"])):
+        m = machine(source.replace("BARRIER", barrier))
+        x = m.put("x", np.arange(32, dtype=np.int32))
+        report = m.run("swap", (1, 1, 1), (32, 1, 1), [x])
+        assert kinds(report)[:1] == found
+    # two warps need the block's
+    m = machine(
+        source.replace("BARRIER", "__syncwarp();")
+        .replace("31 -", "63 -")
+        .replace("[32]", "[64]")
+    )
+    x = m.put("x", np.arange(64, dtype=np.int32))
+    assert kinds(m.run("swap", (1, 1, 1), (64, 1, 1), [x]))[0] == "race"
+
+
+def test_blocks_that_write_the_same_cell_race_unless_they_do_it_atomically() -> None:
+    m = machine("""
+extern "C" __global__ void plain(int* x) { x[threadIdx.x] += 1; }
+extern "C" __global__ void atomic(int* x) { atomicAdd(x + threadIdx.x, 1); }
+extern "C" __global__ void same(int* x) { x[0] = 7; }""")
+    x = m.put("x", np.zeros(32, np.int32))
+    report = m.run("plain", (2, 1, 1), (32, 1, 1), [x])
+    assert "race" in kinds(report)
+    assert "byte 0 of `x`" in report.findings[0].message
+    assert m.run("atomic", (3, 1, 1), (32, 1, 1), [x]).findings == []
+    assert m.run("same", (3, 1, 1), (32, 1, 1), [x]).findings == []
+
+
+def test_the_last_block_may_read_what_others_have_told_all() -> None:
+    source = """
+extern "C" __global__ void total(const int* x, int* parts, unsigned* done, int* out) {
+    __shared__ bool last;
+    parts[blockIdx.x] = x[blockIdx.x];
+    FENCE
+    if (threadIdx.x == 0)
+        last = atomicAdd(done, 1u) == gridDim.x - 1;
+    __syncthreads();
+    if (last) {
+        int sum = 0;
+        for (int i = 0; i < gridDim.x; i++) sum += ((volatile int*)parts)[i];
+        *out = sum;
+    }
+}"""
+    for fence, found in (("__threadfence();", []), ("", ["race"])):
+        m = machine(source.replace("FENCE", fence))
+        x = m.put("x", np.arange(5, dtype=np.int32))
+        parts, done = m.empty("parts", 20), m.put("done", np.zeros(1, np.uint32))
+        out = m.empty("out", 4)
+        report = m.run("total", (5, 1, 1), (1, 1, 1), [x, parts, done, out])
+        assert kinds(report)[:1] == found
+        assert m.read(out, np.int32)[0] == 10
+
+
+def test_threads_at_different_barriers_and_threads_that_left_are_told() -> None:
+    m = machine("""
+extern "C" __global__ void apart(int* x) {
+    if (threadIdx.x < 32) { x[threadIdx.x] = 1; __syncthreads(); }
+    else { x[threadIdx.x] = 2; __syncthreads(); x[threadIdx.x] = 3; }
+}
+extern "C" __global__ void left(int* x, int n) {
+    if (threadIdx.x >= n) return;
+    x[threadIdx.x] = 1;
+    __syncthreads();
+    x[threadIdx.x] += x[(threadIdx.x + 1) % n];
+}""")
+    x = m.put("x", np.zeros(64, np.int32))
+    apart = m.run("apart", (1, 1, 1), (64, 1, 1), [x])
+    assert kinds(apart) == ["divergent barrier"]
+    assert "line 3" in apart.findings[0].message
+    assert "line 4" in apart.findings[0].message
+    left = m.run("left", (1, 1, 1), (64, 1, 1), [x, 40])
+    assert (
+        "24 of the 64 threads of block (0, 0, 0) have ended" in left.findings[0].message
+    )
+
+
+def test_an_access_beyond_a_buffer_names_thread_buffer_and_line() -> None:
+    m = machine("""
+extern "C" __global__ void copy(const float* from, float* to) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    to[i] = from[i];
+}""")
+    source = m.put("from", np.ones(100, np.float32))
+    target = m.empty("to", 400)
+    report = m.run("copy", (1, 1, 1), (128, 1, 1), [source, target])
+    (found,) = report.findings
+    assert (found.kind, found.line) == ("out of bounds", 4)
+    assert "thread (100, 0, 0)" in found.message
+    assert "0 bytes past the end of `from` (400 bytes)" in found.message
+    assert "27 more threads" in found.message
+
+
+def test_an_access_beyond_shared_memory_and_an_odd_address_are_told() -> None:
+    m = machine("""
+extern "C" __global__ void beyond(int* x, int at) {
+    __shared__ int held[8];
+    held[threadIdx.x] = 1; __syncthreads();
+    x[threadIdx.x] = held[at];
+}
+extern "C" __global__ void odd(const char* x, int* y) {
+    y[0] = *(const int*)(x + 2);
+}""")
+    x = m.put("x", np.zeros(8, np.int32))
+    beyond = m.run("beyond", (1, 1, 1), (8, 1, 1), [x, 1000])
+    assert kinds(beyond) == ["out of bounds"]
+    odd = m.run("odd", (1, 1, 1), (1, 1, 1), [x, x])
+    assert kinds(odd) == ["misaligned"]
+    assert "byte 2 of `x`, which is no multiple of 4" in odd.findings[0].message
+
+
+def test_reading_what_nobody_has_written_is_told() -> None:
+    m = machine("""
+extern "C" __global__ void half(int* out) {
+    __shared__ int held[64];
+    if (threadIdx.x < 32) held[threadIdx.x] = 1;
+    __syncthreads();
+    out[threadIdx.x] = held[threadIdx.x] + out[threadIdx.x];
+}""")
+    out = m.empty("out", 256)
+    report = m.run("half", (1, 1, 1), (64, 1, 1), [out])
+    assert set(kinds(report)) == {"uninitialised read"}
+    told = " ".join(each.message for each in report.findings)
+    assert "byte 128 of shared memory" in told and "byte 0 of `out`" in told
+
+
+def test_a_warp_that_waits_for_threads_that_never_come_is_told() -> None:
+    m = machine("""
+extern "C" __global__ void stuck(int* x) {
+    if (threadIdx.x < 16) x[0] = __shfl_sync(0xffffffff, x[1], 0);
+    else { while (((volatile int*)x)[2] == 0) __nanosleep(10); }
+}
+extern "C" __global__ void wrong(int* x) {
+    if (threadIdx.x < 16) x[0] = __shfl_sync(0xffffffff, x[1], 0);
+    __syncthreads();
+}""")
+    x = m.put("x", np.zeros(4, np.int32))
+    forever = m.run("stuck", (1, 1, 1), (32, 1, 1), [x], max_steps=20_000)
+    assert "too long" in kinds(forever)
+    wrong = m.run("wrong", (1, 1, 1), (32, 1, 1), [x])
+    assert "deadlock" in kinds(wrong)
+
+
+def test_an_assertion_that_does_not_hold_names_it() -> None:
+    m = machine("""
+#define assert(e) ((e) ? (void)0 : __assertfail(#e, "kernel.cu", __LINE__, "f", 1))
+extern "C" __device__ void __assertfail(
+    const char*, const char*, unsigned, const char*, size_t);
+extern "C" __global__ void check(int* x) { assert(x[threadIdx.x] < 5); }""")
+    x = m.put("x", np.array([1, 2, 9, 3], np.int32))
+    (found,) = m.run("check", (1, 1, 1), (4, 1, 1), [x]).findings
+    assert found.kind == "assertion"
+    assert "thread (2, 0, 0)" in found.message and "x[threadIdx.x] < 5" in found.message
