@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bokeh.models import (
-    BoxAnnotation,
     BoxSelectTool,
     ColumnDataSource,
     FactorRange,
@@ -14,7 +13,7 @@ from bokeh.models import (
     LinearColorMapper,
     Range1d,
 )
-from bokeh.models.annotations import Title
+from bokeh.models.annotations import BoxAnnotation, Title
 from bokeh.palettes import Category20
 from bokeh.plotting import figure
 from bokeh.transform import transform

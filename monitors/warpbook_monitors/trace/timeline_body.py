@@ -8,6 +8,7 @@ checked before anything is made of it.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -243,7 +244,8 @@ def _labels(events: Columns, rows: list[int], gpus: int) -> tuple[Track, ...]:
 
 def _from_zero(numbers: Int64s) -> Int64s:
     """Count from the least: a system may number threads as it likes."""
-    return numbers - numbers.min(initial=0)
+    counted: Int64s = numbers - numbers.min(initial=0)
+    return counted
 
 
 def _number(category: Category) -> int:
@@ -251,13 +253,11 @@ def _number(category: Category) -> int:
     return _ORDER.index(kind) if kind is not None else 0
 
 
-def _bytes(column: npt.NDArray[np.int64], kind: str) -> memoryview:
-    return memoryview(np.ascontiguousarray(column, kind)).cast("B")
+def _bytes(column: npt.NDArray[Any], kind: str) -> memoryview:
+    return memoryview(column.astype(kind, copy=False).tobytes())
 
 
-def _column(data: memoryview, kind: str) -> npt.NDArray[np.int64]:
-    size = np.dtype(kind).itemsize
-    if len(data) % size:
+def _column(data: memoryview, kind: str) -> npt.NDArray[Any]:
+    if len(data) % np.dtype(kind).itemsize:
         raise NotATimeline("A column is cut off.")
-    column: npt.NDArray[np.int64] = np.frombuffer(data, kind)
-    return column
+    return np.frombuffer(data, kind)

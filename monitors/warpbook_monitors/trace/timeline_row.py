@@ -63,6 +63,12 @@ class _Steps:
     #: events that begin there
     count: Int64s
 
+    @property
+    def size_bytes(self) -> int:
+        """What it takes in memory."""
+        numbers = self.step.nbytes + self.time_ns.nbytes + self.count.nbytes
+        return numbers + self.name.nbytes
+
 
 class Row:
     """One row of a timeline, never changed once made."""
@@ -80,10 +86,8 @@ class Row:
     @property
     def size_bytes(self) -> int:
         """What it takes in memory."""
-        columns = [self.spans.start_ns, self.spans.end_ns, self.name]
-        for level in self._levels:
-            columns += [level.step, level.name, level.time_ns, level.count]
-        return sum(column.nbytes for column in columns)
+        spans = self.spans.start_ns.nbytes + self.spans.end_ns.nbytes
+        return spans + self.name.nbytes + sum(each.size_bytes for each in self._levels)
 
     def bars(
         self, from_ns: int, to_ns: int, shift: int, most_events: int, found: Bools

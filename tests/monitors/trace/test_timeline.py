@@ -321,7 +321,8 @@ def test_a_real_trace_becomes_streams_calls_and_operators(tmp_path) -> None:
 
 
 def test_nothing_recorded_is_an_empty_timeline() -> None:
-    line = Timeline(unpack(msgspec.msgpack.encode(changed(starts_ns=b"", rows=0))))
+    nothing = columns([(Category.OTHER, -1, 1, 0, 0, 1)])
+    line = Timeline(unpack(pack(nothing, run_of(10))))
     assert line.window(0, 10, 5).bars == ()
     assert line.statistics(0, 10).rows == ()
     assert line.search("x", 0, -1).next is None
@@ -355,10 +356,7 @@ def whole_body() -> Body:
     )
 
 
-def changed(rows: int | None = None, **changes) -> Body:
-    if rows == 0:
-        empty = memoryview(b"")
-        changes = dict.fromkeys(("starts_ns", "durations_ns", "name", "track"), empty)
+def changed(**changes) -> Body:
     return msgspec.structs.replace(whole_body(), **changes)
 
 
