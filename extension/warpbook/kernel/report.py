@@ -151,21 +151,25 @@ def _profiler(profile: CellProfile) -> str:
 def all_tables(profile: CellProfile) -> list[Table]:
     """Give the tables that have rows, those that were asked for first."""
     metrics = profile.metrics
-    found = [
-        tables.lines(profile.lines),
-        tables.kernels(profile.kernels),
-        tables.copies(profile.copies),
-        tables.operators(profile.operators),
-        tables.paths(profile.paths),
-        tables.memory(profile.memory),
-        tables.memory_peaks(profile.memory_curves),
-        tables.roofline(profile.roofline),
-    ]
-    if metrics is not None:
-        found += [
+    behind = (
+        ()
+        if metrics is None
+        else (
+            tables.kernel_work(metrics),
             tables.sync_points(metrics),
             tables.idle_places(metrics),
-            tables.kernel_work(metrics),
             tables.streams(metrics),
-        ]
+        )
+    )
+    found = (
+        tables.lines(profile.lines),
+        tables.kernels(profile.kernels),
+        *behind,
+        tables.copies(profile.copies),
+        tables.paths(profile.paths),
+        tables.operators(profile.operators),
+        tables.roofline(profile.roofline),
+        tables.memory(profile.memory),
+        tables.memory_peaks(profile.memory_curves),
+    )
     return [each for each in found if each.rows]

@@ -29,16 +29,17 @@ _STYLE = """
 .warpbook-report summary { cursor: pointer; }
 .warpbook-report .warpbook-groups { display: grid; gap: 0.3em 2em;
   grid-template-columns: repeat(auto-fit, minmax(20em, 1fr)); }
-.warpbook-report .warpbook-groups dl { grid-template-columns: 1fr max-content; }
+.warpbook-report .warpbook-groups dl { grid-template-columns: fit-content(60%) 1fr; }
+.warpbook-report .warpbook-groups dd { text-align: right; }
 .warpbook-report .warpbook-groups h4 { font-size: inherit; margin: 0.3em 0 0; }
 .warpbook-report table { border-collapse: collapse; margin: 0.6em 0; width: 100%;
   table-layout: fixed; }
 .warpbook-report th, .warpbook-report td { text-align: right; padding: 1px 0.6em;
-  width: 6.5em; }
+  width: 5.8em; }
 .warpbook-report tr > :first-child { text-align: left; width: auto;
   overflow: hidden; text-overflow: ellipsis; white-space: pre; }
 .warpbook-report .warpbook-code th, .warpbook-report .warpbook-code td {
-  width: 4.2em; padding: 1px 0.3em; }
+  width: 4.8em; padding: 1px 0.3em; white-space: nowrap; }
 .warpbook-report .warpbook-code tr > :first-child { width: auto; }
 .warpbook-report .warpbook-bar { border-bottom: 2px solid #4c8dbe;
   float: right; }

@@ -36,24 +36,30 @@ export function findingNodes(profile: CellProfile): Node[] {
 
 /** Say how much of what the cell launched is in the figures. */
 export function completenessWords({
-  completeness: { launches, matched },
-  profiler_ms: profilerMs,
-  metrics
+  completeness: { launches, matched, corrupt, profiler_ms: within },
+  profiler_ms: profilerMs
 }: CellProfile): string {
   const lost = launches - matched;
+  const all =
+    launches === 1 ? 'The launch was' : `All ${count(launches)} launches were`;
   const seen =
     launches === 0
       ? 'No launches.'
       : lost === 0
-        ? `All ${count(launches)} launches were seen on the GPU.`
+        ? `${all} seen on the GPU.`
         : `${count(matched)} of ${count(launches)} launches were seen on the GPU; ` +
-          `${count(lost)} are lost.`;
-  const within =
-    metrics === null
-      ? ''
-      : ` and ${duration(metrics.idle.profiler_ns / 1e6)} within it, which is ` +
-        'taken off the window';
-  return `${seen} The profiler took ${duration(profilerMs)} beside the cell${within}.`;
+          `${count(lost)} ${lost === 1 ? 'is' : 'are'} lost.`;
+  const wrong =
+    corrupt > 0 ? ` ${count(corrupt)} events have wrong times.` : '';
+  const took = [
+    ...(profilerMs > 0 ? [`${duration(profilerMs)} beside the cell`] : []),
+    ...(within > 0
+      ? [`${duration(within)} within it, which is taken off the window`]
+      : [])
+  ];
+  const profiler =
+    took.length > 0 ? ` The profiler took ${took.join(' and ')}.` : '';
+  return seen + wrong + profiler;
 }
 
 function findingList(findings: readonly Finding[]): HTMLElement {
@@ -97,6 +103,7 @@ export function advice({ change, bound_ns: boundNs, lab }: Finding): string {
     .join(' ');
 }
 
-function pill(kind: string): HTMLElement {
+/** A verdict's kind, coloured. */
+export function pill(kind: string): HTMLElement {
   return h('span', { class: 'wb-pill', 'data-kind': kind }, clip(kind, 40));
 }

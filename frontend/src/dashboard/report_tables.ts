@@ -32,7 +32,7 @@ export function lineTable({ lines }: CellProfile): HTMLElement | null {
     ...time(ms),
     bar: longest > 0 ? (ms ?? 0) / longest : 0
   });
-  return sortableTable({
+  const lineRows = sortableTable({
     caption: 'Lines of the cell',
     heads: ['Line', 'Times', 'Host', 'Kernels', 'Copies', 'Waits', 'GPU idle'],
     rows: lines.map(row => [
@@ -46,6 +46,7 @@ export function lineTable({ lines }: CellProfile): HTMLElement | null {
     ]),
     isCode: true
   });
+  return h('div', { class: 'wb-scroll' }, lineRows);
 }
 
 /** All other tables that have rows. */
@@ -60,6 +61,7 @@ export function profileTables(profile: CellProfile): HTMLElement {
     paths(profile),
     operators(profile),
     memory(profile),
+    memoryPeaks(profile),
     ...(metrics === null ? [] : [streams(metrics)])
   ];
   return h(
@@ -99,10 +101,10 @@ function kernelWork({ kernel_work: rows }: Metrics): Sortable {
 function syncPoints({ sync_points: rows }: Metrics): Sortable {
   return {
     caption: 'Waits for the GPU',
-    heads: ['Where', 'Line', 'Calls', 'Time', 'GPU ran dry'],
+    heads: ['Where', ...lineHead(rows), 'Calls', 'Time', 'GPU ran dry'],
     rows: rows.map(row => [
       name(row.operator === null ? row.name : `${row.operator} (${row.name})`),
-      number(row.line),
+      ...lineCell(row, rows),
       number(row.calls),
       timeNs(row.time_ns),
       timeNs(row.stall_ns)
@@ -113,10 +115,10 @@ function syncPoints({ sync_points: rows }: Metrics): Sortable {
 function idlePlaces({ idle_places: rows }: Metrics): Sortable {
   return {
     caption: 'Where the host was while the GPU waited for it',
-    heads: ['Where', 'Line', 'And', 'GPU idle'],
+    heads: ['Where', ...lineHead(rows), 'And', 'GPU idle'],
     rows: rows.map(row => [
       name(row.operator ?? 'Python or other code'),
-      number(row.line),
+      ...lineCell(row, rows),
       words(row.cause === 'launching' ? 'launched' : 'other work'),
       timeNs(row.time_ns)
     ])
@@ -185,6 +187,20 @@ function memory(profile: CellProfile): Sortable {
   };
 }
 
+function memoryPeaks({ memory_curves: rows }: CellProfile): Sortable {
+  return {
+    caption: "Peak of torch's memory",
+    heads: ['Where', 'Line', 'Size', 'At', 'Allocations and frees'],
+    rows: rows.map(row => [
+      name(`GPU ${row.device}: ${row.peak_path || '(no operator)'}`),
+      number(row.peak_line),
+      size(row.peak_allocated_bytes),
+      time(row.peak_ms),
+      number(row.changes)
+    ])
+  };
+}
+
 function streams({ streams: rows }: Metrics): Sortable {
   return {
     caption: 'Idle time of each stream, as HTA splits it',
@@ -196,6 +212,19 @@ function streams({ streams: rows }: Metrics): Sortable {
       timeNs(row.other_ns)
     ])
   };
+}
+
+interface AtLine {
+  readonly line: number | null;
+}
+
+/** Lines have a column where somebody asked for them. */
+function lineHead(rows: readonly AtLine[]): string[] {
+  return rows.some(({ line }) => line !== null) ? ['Line'] : [];
+}
+
+function lineCell({ line }: AtLine, rows: readonly AtLine[]): Cell[] {
+  return lineHead(rows).map(() => number(line));
 }
 
 function rate(bytes: number | null, ms: number): Cell {

@@ -5,7 +5,7 @@ import { clip, count, duration, NONE, share, text } from '../format';
 
 /** More rows than these are shown when they are asked for. */
 const MOST_ROWS = 10;
-const MOST_NAME = 90;
+const MOST_NAME = 64;
 
 export interface Cell {
   readonly text: string;
