@@ -11,6 +11,7 @@ import contextlib
 import json
 import logging
 import os
+import resource
 import sys
 import time
 import warnings
@@ -69,20 +70,42 @@ def tb(path):
 
 
 def _peak_mib():
-    """Highest resident memory; getrusage's would begin with the parent's."""
+    """Highest resident memory; getrusage's would begin with the parent's.
+
+    Each process that was started is taken to have needed the most of any of them.
+    """
     with open("/proc/self/status") as status:
         line = next(line for line in status if line.startswith("VmHWM"))
-    return int(line.split()[1]) / 1024
+    children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    return (int(line.split()[1]) + _started * children) / 1024
+
+
+_started = 0
+
+
+def _count_processes():
+    def count(event, _arguments):
+        global _started
+        _started += event == "subprocess.Popen"
+
+    sys.addaudithook(count)
+
+
+def _cpu_seconds():
+    """Of this process and of those that it started and has awaited."""
+    others = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + others.ru_utime + others.ru_stime
 
 
 def main():
     """Import, work, tell."""
     warnings.simplefilter("ignore")
     work = globals()[sys.argv[1]](sys.argv[2])
-    begun, begun_cpu = time.perf_counter(), time.process_time()
+    _count_processes()
+    begun, begun_cpu = time.perf_counter(), _cpu_seconds()
     work()
     seconds = time.perf_counter() - begun
-    cpu_seconds = time.process_time() - begun_cpu
+    cpu_seconds = _cpu_seconds() - begun_cpu
     told = {"seconds": seconds, "cpu_seconds": cpu_seconds, "peak_mib": _peak_mib()}
     print(json.dumps(told))
 

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import gzip
 import re
+import sys
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import msgspec
 from msgspec import Meta, Struct, field
@@ -101,7 +102,8 @@ class Piece(Struct):
 
 # not strict: older versions wrote some numbers as strings
 _DECODER = msgspec.json.Decoder(Piece, strict=False)
-_BETWEEN = re.compile(rb"\}\s*,\s*\{")
+#: two events, or what looks so
+BETWEEN = re.compile(rb"\}\s*,\s*\{")
 _OPENING = b'{"traceEvents":['
 _CLOSING = b'},{"ph":"rest"}]}'
 _MARK = "rest"
@@ -111,20 +113,37 @@ _NO_NUMBER = re.compile(r"(:\s*)-?(?:NaN|nan|Infinity|inf)(?=\s*[,}])")
 _WITHOUT_CONTROLS = bytes.maketrans(bytes(range(32)), b" " * 32)
 
 
-def read_pieces(path: str) -> Iterator[Piece]:
-    """Decode a file, a piece at a time.
+class Part(NamedTuple):
+    """Bytes of a file, with whole events but for the brace that ends the last one."""
+
+    begin: int = 0
+    #: 0 for the file's end, of which no brace is missing
+    end: int = 0
+
+
+WHOLE = Part()
+
+
+def is_gzip(path: str) -> bool:
+    """Tell whether a file is compressed."""
+    with Path(path).open("rb") as file:
+        return file.read(2) == b"\x1f\x8b"
+
+
+def read_pieces(path: str, part: Part = WHOLE) -> Iterator[Piece]:
+    """Decode a file or a part of it, a piece at a time.
 
     Raises:
         TraceFileError: it is damaged, too large, or no such trace.
     """
-    opening, text, total = b"", b"", 0
+    opening, text, total = _OPENING if part.begin else b"", b"", 0
     asked = [PIECE_BYTES]
-    for chunk in _chunks(path, asked):
+    for chunk in _chunks(path, part, asked):
         total += len(chunk)
         if total > MAX_TRACE_BYTES:
             raise TraceFileError(path, f"larger than {MAX_TRACE_BYTES:,} bytes.")
         text += chunk
-        cut = _BETWEEN.search(text, max(0, len(text) - _TAIL_BYTES))
+        cut = BETWEEN.search(text, max(0, len(text) - _TAIL_BYTES))
         piece = cut and _until_mark(path, opening + text[: cut.start()] + _CLOSING)
         if cut and piece:
             yield piece
@@ -133,6 +152,12 @@ def read_pieces(path: str) -> Iterator[Piece]:
             raise _refused(path, "no end of an event in sight")
         else:
             asked[0] = len(text)
+    if part.end:
+        last = _until_mark(path, opening + text + _CLOSING)
+        if last is None:
+            raise _refused(path, "no event ends where a part of it does")
+        yield last
+        return
     try:
         piece = _decode(opening + text)
     except (msgspec.MsgspecError, RecursionError) as problem:
@@ -174,13 +199,14 @@ def _refused(path: str, problem: object) -> TraceFileError:
     return TraceFileError(path, f"no trace of torch.profiler: {said}.")
 
 
-def _chunks(path: str, asked: list[int]) -> Iterator[bytes]:
+def _chunks(path: str, part: Part, asked: list[int]) -> Iterator[bytes]:
     """Read as many bytes at a time as the list says just then."""
+    left = (part.end or sys.maxsize) - part.begin
     try:
-        with Path(path).open("rb") as plain:
-            is_gzip = plain.read(2) == b"\x1f\x8b"
-        with gzip.open(path) if is_gzip else Path(path).open("rb") as file:
-            while chunk := file.read(asked[0]):
+        with gzip.open(path) if is_gzip(path) else Path(path).open("rb") as file:
+            file.seek(part.begin)
+            while chunk := file.read(min(asked[0], left)):
+                left -= len(chunk)
                 yield chunk
     except (OSError, EOFError, zlib.error) as problem:
         # the system's own words name a number and the path once more

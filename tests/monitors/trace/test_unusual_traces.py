@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.monitors.trace.simulated import BASE_NS, GPU, Program
-from warpbook_monitors.trace import chrome, chrome_file
+from warpbook_monitors.trace import chrome_events, chrome_file
 from warpbook_monitors.trace.analysis import analyse
 from warpbook_monitors.trace.chrome import read_chrome_trace
 from warpbook_monitors.trace.errors import TraceFileError
@@ -533,12 +533,12 @@ def test_a_bomb_is_refused_before_it_fills_memory(
 def test_too_many_events_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("warpbook_monitors.trace.chrome.MAX_EVENTS", 1000)
+    monkeypatch.setattr("warpbook_monitors.trace.chrome_events.MAX_EVENTS", 1000)
     events = [kernel(at, 1.0 * at) for at in range(2000)]
     with pytest.raises(TraceFileError, match="more than 1,000 events"):
         told(tmp_path, trace(*events))
-    monkeypatch.setattr("warpbook_monitors.trace.chrome.MAX_EVENTS", 10_000)
-    monkeypatch.setattr("warpbook_monitors.trace.chrome.MAX_TEXT", 100_000)
+    monkeypatch.setattr("warpbook_monitors.trace.chrome_events.MAX_EVENTS", 10_000)
+    monkeypatch.setattr("warpbook_monitors.trace.chrome_events.MAX_TEXT", 100_000)
     events = [kernel(at, 1.0 * at, name=f"{at:0200}") for at in range(2000)]
     with pytest.raises(TraceFileError, match="more than 100,000 letters"):
         told(tmp_path, trace(*events))
@@ -564,8 +564,8 @@ def test_events_without_end_are_refused_in_bounded_memory(
     for module, name in (
         (chrome_file, "MAX_TRACE_BYTES"),
         (chrome_file, "MAX_PIECE_BYTES"),
-        (chrome, "MAX_EVENTS"),
-        (chrome, "MAX_TEXT"),
+        (chrome_events, "MAX_EVENTS"),
+        (chrome_events, "MAX_TEXT"),
     ):
         monkeypatch.setattr(module, name, getattr(module, name) // 100)
     path = tmp_path / "bomb.json.gz"
