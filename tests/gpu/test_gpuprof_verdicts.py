@@ -113,7 +113,7 @@ KNOWN = [
     Bottleneck(
         "`x * 1.01 + 0.5` of 1 GiB",
         "memory-bound",
-        "two operations for every eight bytes that are moved",
+        "one operation for every eight bytes that are moved",
         'x = torch.randn(1 << 28, device="cuda")',
         "for _ in range(20):\n    x * 1.01 + 0.5",
         "device memory",
@@ -129,7 +129,7 @@ KNOWN = [
     Bottleneck(
         "bf16 products of 8192",
         "compute-bound",
-        "5,461 operations for each byte: tensor cores",
+        "2,731 operations for each byte that must be moved: tensor cores",
         'x = torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16)',
         "for _ in range(30):\n    x @ x",
         "tensor cores",
