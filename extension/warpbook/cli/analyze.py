@@ -95,6 +95,7 @@ def _one(found: TraceReport) -> Iterator[str]:
     told = (
         tables.kernels(found.kernels),
         tables.kernel_work(metrics),
+        tables.roofline(found.roofline),
         tables.copies(found.copies),
         tables.sync_points(metrics),
         tables.idle_places(metrics),

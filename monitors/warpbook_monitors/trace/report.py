@@ -11,6 +11,7 @@ from warpbook_monitors.trace.cell_profile import CopyRow, KernelRow, OperatorRow
 from warpbook_monitors.trace.columns import Columns
 from warpbook_monitors.trace.figures import CellVerdict, Finding, Metrics
 from warpbook_monitors.trace.metrics import measure
+from warpbook_monitors.trace.pictures import Roof, RooflinePoint
 from warpbook_monitors.trace.run import Run
 
 
@@ -43,6 +44,9 @@ class TraceReport(Struct, frozen=True):
     kernels: tuple[KernelRow, ...]
     copies: tuple[CopyRow, ...]
     operators: tuple[OperatorRow, ...]
+    #: where the trace has what operators were called with
+    roofline: tuple[RooflinePoint, ...] = ()
+    roofs: tuple[Roof, ...] = ()
 
 
 class Ranks(Struct, frozen=True):
@@ -97,6 +101,8 @@ def report(events: Columns, run: Run) -> TraceReport:
         kernels=cell.kernels,
         copies=cell.copies,
         operators=cell.operators,
+        roofline=cell.roofline,
+        roofs=cell.roofs,
     )
 
 
