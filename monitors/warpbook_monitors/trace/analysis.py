@@ -70,7 +70,7 @@ def analyse(events: Columns, run: Run) -> CellProfile:
         metrics=metrics,
         wall_ms=_ms(run.end_ns - run.start_ns),
         profiler_ms=run.profiler_ms,
-        first_start_ms=run.set_up and run.set_up.cuda_ms + run.set_up.profiler_ms,
+        first_start_ms=None if run.set_up is None else run.set_up.start_ms,
         set_up=run.set_up,
         gpu_name=run.gpu_name,
         gpu_busy_ms=_ms(union_ns(on_gpu.start_ns, on_gpu.end_ns)) if seen else None,

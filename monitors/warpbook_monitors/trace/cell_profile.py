@@ -90,6 +90,11 @@ class SetUp(Struct, frozen=True):
     #: torch's profiler, which sets CUPTI up
     profiler_ms: float
 
+    @property
+    def start_ms(self) -> float:
+        """Give what the profiler's start took, after the imports."""
+        return self.cuda_ms + self.profiler_ms
+
 
 class LineRow(Struct, frozen=True):
     """One line of the cell's source; of the GPU, None where it was not recorded."""
