@@ -270,6 +270,48 @@ export function isDetail(value: unknown): value is Detail {
   return detail(value);
 }
 
+const stepTimes = record({
+  steps: number,
+  median_ms: number,
+  p95_ms: number,
+  slowest_ms: number,
+  mean_ms: optional(number)
+});
+const live = record({
+  elapsed_ms: number,
+  steps: number,
+  steps_by: optional(string),
+  bare: optional(stepTimes),
+  profiled: optional(stepTimes),
+  slow_steps: list(
+    record({ step: number, start_ms: number, duration_ms: number }),
+    100
+  ),
+  slow_ms: number,
+  windows: list(
+    record({
+      start_ms: number,
+      end_ms: number,
+      steps: number,
+      recorded_ms: number,
+      bare_step_ms: optional(number),
+      gpu_busy_ms: optional(number),
+      kind: optional(string),
+      sentence: string,
+      launches: number,
+      matched: number,
+      overhead_ms: number,
+      merged: number
+    }),
+    1000
+  ),
+  verdict: optional(record({ kind: string, sentence: string })),
+  overhead_ms: number,
+  aim_share: number,
+  setup_ms: optional(number),
+  notes: list(string, 100)
+});
+
 const MESSAGES: Record<ServerMessage['type'], Check> = {
   hello: record({
     protocol: whole,
@@ -305,7 +347,8 @@ const MESSAGES: Record<ServerMessage['type'], Check> = {
     status: string,
     profile,
     notes: list(string, 20),
-    difference: optional(comparison)
+    difference: optional(comparison),
+    live: optional(live)
   }),
   verdicts: record({
     time_ms: number,

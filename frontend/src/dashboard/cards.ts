@@ -63,7 +63,12 @@ export class Cards implements CellActions {
     this.drawer.show(
       reportContent(report, {
         others: [...reports.values()].filter(({ id }) => id !== report.id),
-        compare: other => this.history.difference(report.id, other.id)
+        compare: other => this.history.difference(report.id, other.id),
+        live: {
+          statements: this.stream.statements,
+          now: () => this.stream.store.now(),
+          open: each => this.report(each)
+        }
       })
     );
   }

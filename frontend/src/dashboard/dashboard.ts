@@ -69,8 +69,10 @@ export class Dashboard extends Widget {
       this.select(null)
     );
     this.cards = new Cards(stream, history, this.drawer, this.viewport);
-    this.reports = new ReportList(statements, report =>
-      this.cards.report(report)
+    this.reports = new ReportList(
+      statements,
+      () => store.now(),
+      report => this.cards.report(report)
     );
     this.cells = new CellList(stream, bands, this.cards);
     this.notices = new Notices(stream, content => this.drawer.show(content));

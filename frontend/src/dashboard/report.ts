@@ -8,12 +8,18 @@ import type { CellReport } from '../protocol';
 import { TimelineView } from '../timeline/view';
 import type { Content, Drawn, Part } from './drawer';
 import { drawn } from './drawer';
-import type { ReportActions } from './report_difference';
+import type { LiveActions } from './live';
+import { LiveView } from './live';
+import type { DifferenceActions } from './report_difference';
 import { differencePart } from './report_difference';
 import { figureGroups, headline } from './report_figures';
 import { findingNodes } from './report_findings';
 import { pictureParts, telemetryPart } from './report_pictures';
 import { lineTable, profileTables } from './report_tables';
+
+export interface ReportActions extends DifferenceActions {
+  readonly live: LiveActions;
+}
 
 /** The card of a report. */
 export function reportContent(
@@ -22,6 +28,8 @@ export function reportContent(
 ): Content {
   const { profile } = report;
   const status = report.status === 'ok' ? '' : ` · ${report.status}`;
+  const live =
+    report.live === null ? null : () => new LiveView(report, actions.live);
   const parts = [
     h(
       'p',
@@ -29,8 +37,27 @@ export function reportContent(
       `${clip(profile.gpu_name ?? 'No GPU in this profile', 80)} · ` +
         `${clock(report.started_ms)}${status}`
     ),
+    live,
+    // while it runs there is only what grows
+    ...(report.status === 'running' ? [] : profileParts(report, actions))
+  ];
+  return {
+    title: `${whose(report)}: ${clip(report.title, 80)}`,
+    parts: parts.filter(part => part !== null)
+  };
+}
+
+/** What the profile says, and what it is compared with. */
+function profileParts(
+  report: CellReport,
+  actions: ReportActions
+): (Part | null)[] {
+  const { profile } = report;
+  // what the windows of a long cell add up to stands above
+  const notes = report.live === null ? report.notes : report.notes.slice(-1);
+  return [
     ...findingNodes(profile),
-    ...report.notes.map(words => h('p', {}, clip(words, 1000))),
+    ...notes.map(words => h('p', {}, clip(words, 1000))),
     headline(profile),
     lineTable(profile),
     ...figureParts(report),
@@ -38,10 +65,6 @@ export function reportContent(
     profileTables(profile),
     differencePart(report, actions)
   ];
-  return {
-    title: `${whose(report)}: ${clip(report.title, 80)}`,
-    parts: parts.filter(part => part !== null)
-  };
 }
 
 /** What of a report is drawn, and what belongs to it. */

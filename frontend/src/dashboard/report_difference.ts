@@ -6,7 +6,7 @@ import type { CellReport, Change, Comparison } from '../protocol';
 import type { Cell } from './sortable';
 import { name, sortableTable, time } from './sortable';
 
-export interface ReportActions {
+export interface DifferenceActions {
   /** The other reports of the list. */
   readonly others: readonly CellReport[];
   /** Ask the server what differs between this report and another. */
@@ -16,7 +16,7 @@ export interface ReportActions {
 /** The comparison with the run before, if there was one, and a way to others. */
 export function differencePart(
   report: CellReport,
-  { others, compare }: ReportActions
+  { others, compare }: DifferenceActions
 ): HTMLElement | null {
   const { difference } = report;
   if (difference === null && others.length === 0) {

@@ -37,7 +37,8 @@ export function findingNodes(profile: CellProfile): Node[] {
 /** Say how much of what the cell launched is in the figures. */
 export function completenessWords({
   completeness: { launches, matched, corrupt, profiler_ms: within },
-  profiler_ms: profilerMs
+  profiler_ms: profilerMs,
+  first_start_ms: firstMs
 }: CellProfile): string {
   const lost = launches - matched;
   const all =
@@ -51,8 +52,14 @@ export function completenessWords({
           `${count(lost)} ${lost === 1 ? 'is' : 'are'} lost.`;
   const wrong =
     corrupt > 0 ? ` ${count(corrupt)} events have wrong times.` : '';
+  const first =
+    firstMs === null
+      ? ''
+      : ` (${duration(firstMs)} to start for the first time)`;
   const took = [
-    ...(profilerMs > 0 ? [`${duration(profilerMs)} beside the cell`] : []),
+    ...(profilerMs > 0
+      ? [`${duration(profilerMs)} beside the cell${first}`]
+      : []),
     ...(within > 0
       ? [`${duration(within)} within it, which is taken off the window`]
       : [])

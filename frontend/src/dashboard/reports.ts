@@ -4,6 +4,7 @@ import { h } from '../dom';
 import { clip, clock, duration, NONE } from '../format';
 import type { CellReport } from '../protocol';
 import type { Statements } from '../statements';
+import { statusWords, wallMs } from './live';
 import { whose } from './report';
 import { busyShare } from './report_figures';
 import { table } from './table';
@@ -16,6 +17,7 @@ export class ReportList {
 
   constructor(
     private readonly statements: Statements,
+    private readonly now: () => number,
     private readonly open: (report: CellReport) => void
   ) {
     this.update();
@@ -27,7 +29,7 @@ export class ReportList {
     );
     // a report may come again, with more in it
     const state = JSON.stringify(
-      reports.map(({ id, status, ended_ms: endedMs }) => [id, status, endedMs])
+      reports.map(each => [each.id, this.status(each), each.ended_ms])
     );
     if (this.shown === state) {
       return;
@@ -48,19 +50,52 @@ export class ReportList {
             `Profiled cells: ${reports.length}`,
             ['Cell', 'Notebook', 'Verdict', 'Started', 'GPU busy', 'Duration'],
             reports.map(report => [
-              h(
-                'button',
-                { class: 'wb-link', click: () => this.open(report) },
-                clip(report.title, 80) || '(empty)'
-              ),
+              this.opener(report),
               whose(report),
-              clip(report.profile.verdict?.kind ?? NONE, 40),
+              clip((report.live ?? report.profile).verdict?.kind ?? NONE, 40),
               clock(report.started_ms),
               busyShare(report.profile),
-              duration(report.profile.wall_ms)
+              duration(wallMs(report))
             ])
           );
+    const focused = this.node.contains(document.activeElement)
+      ? (document.activeElement as HTMLElement).dataset['report']
+      : undefined;
     this.node.replaceChildren(h('h3', {}, 'Cell reports'), body);
+    if (focused !== undefined) {
+      this.node
+        .querySelector<HTMLElement>(`[data-report="${CSS.escape(focused)}"]`)
+        ?.focus();
+    }
+  }
+
+  /** The button that opens a report, with how its cell stands if it runs. */
+  private opener(report: CellReport): HTMLElement {
+    const title = clip(report.title, 80) || '(empty)';
+    return h(
+      'span',
+      {},
+      h(
+        'button',
+        {
+          class: 'wb-link',
+          'data-report': report.id,
+          click: () =>
+            this.open(this.statements.reports.get(report.id) ?? report)
+        },
+        title
+      ),
+      ...(report.status === 'running'
+        ? [
+            ' ',
+            h('span', { class: 'wb-badge wb-badge-live' }, this.status(report))
+          ]
+        : [])
+    );
+  }
+
+  private status(report: CellReport): string {
+    return statusWords(report, this.now());
   }
 
   private shown: string | null = null;

@@ -1,0 +1,103 @@
+/** Windows of a long cell over its time: how long a step took, and how busy the GPU. */
+
+import { h } from '../dom';
+import { duration } from '../format';
+import type { Live, LiveWindow } from '../protocol';
+
+const NAMESPACE = 'http://www.w3.org/2000/svg';
+/** In units of the drawing; it stretches to the width that there is. */
+const WIDTH = 600;
+const STEP_HEIGHT = 64;
+const GAP = 8;
+const BUSY_HEIGHT = 32;
+const LEAST_WIDTH = 2;
+
+/** Draw the windows; a table beside it has the values. */
+export function liveChart({ windows, elapsed_ms: elapsedMs }: Live): Node[] {
+  const most = Math.max(
+    ...windows.flatMap(each => [stepMs(each), each.bare_step_ms ?? 0]),
+    1e-6
+  );
+  const x = (ms: number) => (WIDTH * ms) / Math.max(elapsedMs, 1);
+  const y = (ms: number) => STEP_HEIGHT * (1 - ms / most);
+  const bare = windows.filter(each => each.bare_step_ms !== null);
+  const points = bare.map(
+    each =>
+      `${x(each.start_ms).toFixed(1)},${y(each.bare_step_ms ?? 0).toFixed(1)}`
+  );
+  const bottom = STEP_HEIGHT + GAP + BUSY_HEIGHT;
+  const chart = svg(
+    'svg',
+    {
+      class: 'wb-live-chart',
+      viewBox: `0 0 ${WIDTH} ${bottom}`,
+      preserveAspectRatio: 'none',
+      role: 'img',
+      'aria-label':
+        `Step time and GPU busy share in ${windows.length} windows over ` +
+        `${duration(elapsedMs)}; the table of windows has the values`
+    },
+    ...windows.flatMap(each => {
+      const busy = busyRatio(each);
+      const place = {
+        x: x(each.start_ms).toFixed(1),
+        width: Math.max(x(each.end_ms - each.start_ms), LEAST_WIDTH).toFixed(1)
+      };
+      const step = svg('rect', {
+        ...place,
+        class: 'wb-live-profiled',
+        y: y(stepMs(each)).toFixed(1),
+        height: (STEP_HEIGHT - y(stepMs(each))).toFixed(1)
+      });
+      return busy === null
+        ? [step]
+        : [
+            step,
+            svg('rect', {
+              ...place,
+              class: 'wb-live-busy',
+              y: (bottom - BUSY_HEIGHT * busy).toFixed(1),
+              height: (BUSY_HEIGHT * busy).toFixed(1)
+            })
+          ];
+    }),
+    svg('polyline', { class: 'wb-live-bare', points: points.join(' ') })
+  );
+  return [
+    chart,
+    h(
+      'p',
+      { class: 'wb-note wb-live-legend', 'aria-hidden': 'true' },
+      h('span', { class: 'wb-live-key wb-live-key-bare' }),
+      'a step without the profiler ',
+      h('span', { class: 'wb-live-key wb-live-key-profiled' }),
+      `in a window, up to ${duration(most)} `,
+      h('span', { class: 'wb-live-key wb-live-key-busy' }),
+      'GPU busy, up to 100 %'
+    )
+  ];
+}
+
+/** Mean of a step in a window. */
+export function stepMs(window: LiveWindow): number {
+  return window.steps > 0 ? window.recorded_ms / window.steps : 0;
+}
+
+/** How much of a window the GPU worked; null where nobody knows. */
+export function busyRatio(window: LiveWindow): number | null {
+  const { gpu_busy_ms: busy, recorded_ms: recorded } = window;
+  return busy === null || !(recorded > 0) ? null : Math.min(busy / recorded, 1);
+}
+
+function svg(
+  tag: string,
+  attributes: Record<string, string>,
+  ...children: Node[]
+): SVGElement {
+  const element = document.createElementNS(NAMESPACE, tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    element.setAttribute(name, value);
+  }
+  element.append(...children);
+  return element;
+}
