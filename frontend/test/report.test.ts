@@ -40,12 +40,13 @@ test('what is missing from a profile is told in numbers', () => {
     seen(
       completenessWords({
         completeness: { launches, matched, corrupt: 0, profiler_ms: 2 },
-        profiler_ms: 30
+        profiler_ms: 30,
+        first_start_ms: 20
       } as unknown as CellProfile)
     );
   assert.match(
     told(0, 0),
-    /^No launches\. The profiler took 30\.0 ms beside .* 2\.00 ms within/
+    /^No launches\. The profiler took 30\.0 ms beside the cell \(20\.0 ms to start .* 2\.00 ms within/
   );
   assert.match(told(1000, 1000), /^All 1,000 launches were seen on the GPU\./);
   assert.match(told(100, 90), /^90 of 100 launches .*; 10 are lost\./);

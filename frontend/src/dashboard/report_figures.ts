@@ -118,7 +118,7 @@ function launches(metrics: Metrics): Figures {
           ['Launches', count(metrics.launches)],
           ['Cost on the host', sum(launch.cost_ns, launch.cost_median_ns)],
           [
-            'Latency, call to start',
+            'Latency of an empty stream',
             sum(launch.latency_ns, launch.latency_median_ns)
           ],
           [

@@ -79,7 +79,7 @@ def _launches(metrics: Metrics, matched: int) -> Iterator[tuple[str, str]]:
     times = metrics.launch
     yield "Cost on the host", _sum_and_median(times.cost_ns, times.cost_median_ns)
     yield (
-        "Latency, call to start",
+        "Latency of an empty stream",
         _sum_and_median(times.latency_ns, times.latency_median_ns),
     )
     yield (
