@@ -44,9 +44,10 @@ function picker(
   compare: (other: CellReport) => Promise<Comparison>,
   place: HTMLElement
 ): HTMLElement {
-  const newestFirst = [...others].sort(
-    (one, other) => other.started_ms - one.started_ms
-  );
+  // of a cell that runs there is no profile yet
+  const newestFirst = others
+    .filter(({ status }) => status !== 'running')
+    .sort((one, other) => other.started_ms - one.started_ms);
   const select = h(
     'select',
     { class: 'wb-select', change: () => void show() },
