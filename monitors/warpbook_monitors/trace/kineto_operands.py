@@ -9,37 +9,47 @@ import numpy as np
 
 from warpbook_monitors.trace.columns import NONE, Int32s, Operands
 from warpbook_monitors.trace.flops import is_modelled
+from warpbook_monitors.trace.traffic import only_passes
 
 
 def read_operands(
     events: Sequence[Any], rows: Iterable[int], names: tuple[tuple[str, ...], Int32s]
 ) -> tuple[tuple[Operands, ...], Int32s]:
-    """Read some operators' operands; a microsecond or two for each.
+    """Read the operands of those operators whose work can be told from them.
 
     Args:
         events: all of them.
-        rows: the operators that matter.
+        rows: the operators that matter; a microsecond or two for each.
         names: the distinct ones, and each event's position among them.
 
     Returns:
         the distinct operands, and for each event its position among them or NONE.
     """
-    places: dict[Operands, int] = {}
+    has_scalars = [is_modelled(name) for name in names[0]]
+    is_told = [is_modelled(name) or only_passes(name) for name in names[0]]
+    places: dict[tuple[Any, ...], int] = {}
     position = np.full(len(events), NONE, np.int32)
+    named = names[1].tolist()
     for row in rows:
-        found = operands_of(events[row], names[0][names[1][row]])
-        if found.dims:
+        name = named[row]
+        if is_told[name]:
+            found = _key(events[row], has_scalars[name])
             position[row] = places.setdefault(found, len(places))
-    return tuple(places), position
+    return tuple(map(_operands, places)), position
 
 
 def operands_of(event: Any, name: str) -> Operands:
     """Give what one operator was called with, as a trace file has it."""
-    scalars: tuple[str, ...] = ()
-    if is_modelled(name):
-        scalars = tuple(map(_text, event.concrete_inputs()))
-    return Operands(tuple(map(tuple, event.shapes())), tuple(event.dtypes()), scalars)
+    return _operands(_key(event, is_modelled(name)))
 
 
-def _text(value: Any) -> str:
-    return "" if value is None else str(value)
+def _key(event: Any, has_scalars: bool) -> tuple[Any, ...]:
+    scalars = map(str, event.concrete_inputs()) if has_scalars else ()
+    return tuple(map(tuple, event.shapes())), tuple(event.dtypes()), tuple(scalars)
+
+
+def _operands(key: tuple[Any, ...]) -> Operands:
+    dims, dtypes, scalars = key
+    return Operands(
+        dims, dtypes, tuple("" if each == "None" else each for each in scalars)
+    )

@@ -44,6 +44,15 @@ _PASSES = frozenset(
 )
 
 
+def only_passes(name: str) -> bool:
+    """Tell whether an operator only passes over its operands."""
+    return _base(name) in _WRITES | _REDUCES | _PASSES
+
+
+def _base(name: str) -> str:
+    return name.removeprefix("aten::").rstrip("_")
+
+
 def tensor_sizes(operands: Operands) -> list[int] | None:
     """Give the bytes of each tensor; None where a type is not known."""
     sizes = []
@@ -64,7 +73,7 @@ def least_bytes(name: str, operands: Operands) -> int | None:
     sizes = tensor_sizes(operands)
     if not sizes:
         return None
-    name = name.removeprefix("aten::").rstrip("_")
+    name = _base(name)
     if name in _WRITES or name in _REDUCES:
         return sum(sizes)
     # the result is as large as the largest operand
