@@ -186,7 +186,8 @@ def _place(sync: SyncTotal) -> str:
 def _traffic_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
     host = [each for each in metrics.copies if each.direction in ("HtoD", "DtoH")]
     time_ns = sum(each.time_ns for each in host)
-    all_ns = sum(each.time_ns for each in metrics.copies)
+    # what goes from one GPU to another is communication
+    all_ns = sum(each.time_ns for each in metrics.copies if each.direction != "PtoP")
     if time_ns:
         # the part that no kernel hides, shared out by time
         exposed_ns = round(metrics.exposed_copy_ns * time_ns / all_ns)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from warpbook_monitors.trace.calls import Calls, find_calls
+from warpbook_monitors.trace.calls import Calls, find_calls, named
 from warpbook_monitors.trace.columns import (
     NONE,
     ON_GPU,
@@ -44,6 +44,8 @@ from warpbook_monitors.trace.places import Places
 from warpbook_monitors.trace.run import Run
 
 _COPY = re.compile(r"(?:Memcpy )?(\w+) \((\w+) -> (\w+)\)")
+#: a copy that is communication: from one GPU to another
+_BETWEEN_GPUS = re.compile(r"Memcpy PtoP")
 _HIP_COPY = re.compile(r"Copy(Host|Device)To(Host|Device)$")
 
 
@@ -60,10 +62,11 @@ def measure(
     calls = calls or find_calls(events, on_gpu, run)
     launch = calls.launch
     is_kernel = on_gpu.is_in(Category.KERNEL)
-    communicates = _by_name(on_gpu, is_communication) & is_kernel
+    between = named(on_gpu, _BETWEEN_GPUS)
+    communicates = (_by_name(on_gpu, is_communication) & is_kernel) | between
     compute = on_gpu.where(is_kernel & ~communicates)
     communication = on_gpu.where(communicates)
-    copies = events.only(Category.COPY)
+    copies = on_gpu.where(on_gpu.is_in(Category.COPY) & ~between)
     kernels = events.only(Category.KERNEL)
     window_ns = run.end_ns - run.start_ns
     in_compute = (compute.start_ns, compute.end_ns)
@@ -114,7 +117,7 @@ def measure(
         synchronization_ns=int(calls.api.duration_ns[plain_waits].sum()),
         sync_points=places.sync_points(),
         idle_places=places.idle_places(),
-        copies=_copies(copies),
+        copies=_copies(events.only(Category.COPY)),
         kernel_work=kernel_work(events, kernels, run, union_ns(*in_compute)),
         flops=flops,
         modelled_bytes=modelled_bytes,

@@ -443,6 +443,28 @@ def test_work_of_several_gpus_is_told_to_be_added_up(tmp_path: Path) -> None:
     assert any("Work of 2 GPUs" in text for text in found.completeness.warnings)
 
 
+def test_copies_between_gpus_are_communication(tmp_path: Path) -> None:
+    """As of a model whose layers are on two GPUs."""
+    peer = {"cat": "gpu_memcpy", "name": "Memcpy PtoP (Device -> Device)", "dur": 900.0}
+    host = {"cat": "gpu_memcpy", "name": "Memcpy HtoD (Pinned -> Device)"}
+    events = []
+    for at in range(1, 20):
+        begin = 1000.0 * at
+        events += [
+            call(3 * at, begin),
+            kernel(3 * at, begin + 6, **host),
+            call(3 * at + 1, begin + 10),
+            kernel(3 * at + 1, begin + 20, **peer),
+        ]
+    found = told(tmp_path, trace(*events))
+    assert found.verdict.kind == "communication-bound"
+    assert found.metrics.exposed_communication_ns == 19 * 900_000
+    assert found.metrics.copy_ns == found.metrics.exposed_copy_ns == 19 * 2000
+    assert {each.direction for each in found.metrics.copies} == {"PtoP", "HtoD"}
+    explained = {each.kind: each.explains_ns for each in found.findings}
+    assert "memory-bound" not in explained
+
+
 def test_numbers_that_json_does_not_know_are_passed_over(tmp_path: Path) -> None:
     rate = {"memory bandwidth (GB/s)": 1, "name": ": inf, "}
     events = [*program(), kernel(60, 2000.0, args=rate)]
