@@ -67,6 +67,8 @@ class Report:
     lines: dict[int, Counts] = field(default_factory=dict)
     #: what the kernel printed
     printed: str = ""
+    #: it did what ends a kernel, or took too long: the buffers hold what it had done
+    stopped: bool = False
 
     def add(self, finding: Finding) -> None:
         """List a finding, once."""

@@ -187,8 +187,10 @@ def _run(state: State, blocks: int, max_steps: int) -> Report:
                     _clear(state)
                 Schedule(code, state, budget, works).run()
     except Fault as fault:
+        report.stopped = True
         report.add(Finding(fault.kind, str(fault), fault.line))  # type: ignore[arg-type]
     except TooLong as problem:
+        report.stopped = True
         report.add(Finding("too long", str(problem)))
     for (begin, end), (warps, threads) in budget.stretches.items():
         for instruction in code.instructions[begin:end]:

@@ -1,0 +1,1 @@
+"""Work on what a learner wrote, in a process that can do no harm."""

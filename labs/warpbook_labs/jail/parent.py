@@ -1,0 +1,170 @@
+"""Has a job done in the jail, and says in words how that ended."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from typing import IO, Literal
+
+import msgspec
+
+from warpbook_labs.jail.jobs import Job, Result
+from warpbook_labs.jail.limits import Limits, Tier
+from warpbook_labs.jail.worker import NO_COMPILER, OUT_OF_MEMORY, Answer
+from warpbook_labs.nvrtc import NoCompiler
+
+Status = Literal["done", "timeout", "out of memory", "crashed", "too much output"]
+
+_WORDS: dict[Status, str] = {
+    "done": "It was done.",
+    "timeout": "It took longer than {wall_s:g} s, and was stopped.",
+    "out of memory": "It wanted more than {memory_mib:,} MiB of memory.",
+    "crashed": "The process that did it crashed ({how}).",
+    "too much output": "Its result is larger than {output_mib:,} MiB.",
+}
+_READ_BYTES = 1 << 16
+_MOST_STDERR_BYTES = 4096
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """How a job ended."""
+
+    status: Status
+    #: for the learner, in words
+    message: str
+    #: None unless it is done
+    result: Result | None
+    #: None if it ended before it told
+    tier: Tier | None
+    wall_s: float
+
+
+def run(job: Job, limits: Limits | None = None) -> Outcome:
+    """Do a job in a process of its own, which ends with it.
+
+    Raises:
+        NoCompiler: NVRTC is not installed.
+    """
+    limits = limits or Limits()
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="warpbook-jail-") as empty:
+        command = [sys.executable, "-m", "warpbook_labs.jail.worker"]
+        with subprocess.Popen(
+            [*command, msgspec.json.encode(limits), empty],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=_environment(),
+            start_new_session=True,
+        ) as child:
+            try:
+                return _watched(child, msgspec.msgpack.encode(job), limits, began)
+            finally:
+                _kill(child)
+
+
+def _environment() -> dict[str, str]:
+    """Give the child what Python needs to start, and no secret of this process."""
+    kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
+    # where this package was found, which need not be installed
+    path = os.pathsep.join(each for each in sys.path if each)
+    # threads would want memory of their own, and none may be started in the jail
+    return {**kept, "PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1"}
+
+
+def _watched(
+    child: subprocess.Popen[bytes], job: bytes, limits: Limits, began: float
+) -> Outcome:
+    output = _Bounded(child.stdout, limits.output_bytes)
+    errors = _Bounded(child.stderr, _MOST_STDERR_BYTES)
+    pumps = [
+        threading.Thread(target=_feed, args=(child.stdin, job)),
+        threading.Thread(target=output.read),
+        threading.Thread(target=errors.read),
+    ]
+    for pump in pumps:
+        pump.start()
+    try:
+        code: int | None = child.wait(max(began + limits.wall_s - time.monotonic(), 0))
+    except subprocess.TimeoutExpired:
+        code = None
+        _kill(child)
+    for pump in pumps:
+        pump.join()
+    return _outcome(code, output.held, errors.held, limits, began)
+
+
+def _feed(pipe: IO[bytes] | None, job: bytes) -> None:
+    # a child that ends before it has read all says why by its exit code
+    with contextlib.suppress(BrokenPipeError), pipe or contextlib.nullcontext():
+        if pipe is not None:
+            pipe.write(job)
+
+
+class _Bounded:
+    """What comes out of a pipe, up to a bound and a byte more."""
+
+    def __init__(self, pipe: IO[bytes] | None, most_bytes: int) -> None:
+        self._pipe, self._most_bytes = pipe, most_bytes
+        self._held = bytearray()
+
+    @property
+    def held(self) -> bytes:
+        return bytes(self._held)
+
+    def read(self) -> None:
+        """Read to the end, so that the child is never held up by a full pipe."""
+        while self._pipe is not None and (part := self._pipe.read(_READ_BYTES)):
+            self._held += part[: self._most_bytes + 1 - len(self._held)]
+
+
+def _outcome(
+    code: int | None, output: bytes, errors: bytes, limits: Limits, began: float
+) -> Outcome:
+    status: Status = "crashed"
+    how = errors.decode(errors="replace").strip().splitlines()[-1:] or ["no word"]
+    answer: Answer | None = None
+    if code == NO_COMPILER:
+        raise NoCompiler(errors.decode(errors="replace"))
+    if len(output) > limits.output_bytes:
+        status = "too much output"
+    elif code is None or code == -signal.SIGXCPU:
+        status = "timeout"
+    elif code == OUT_OF_MEMORY:
+        status = "out of memory"
+    elif code == 0:
+        try:
+            answer = msgspec.msgpack.decode(output, type=Answer)
+            status = "done"
+        except msgspec.DecodeError:
+            how = ["its answer makes no sense"]
+    elif code < 0:
+        how = [signal.Signals(-code).name]
+    words = _WORDS[status].format(
+        wall_s=limits.wall_s,
+        memory_mib=limits.memory_bytes >> 20,
+        output_mib=limits.output_bytes >> 20,
+        how=how[0][:200],
+    )
+    return Outcome(
+        status,
+        words,
+        answer.result if answer else None,
+        answer.tier if answer else None,
+        time.monotonic() - began,
+    )
+
+
+def _kill(child: subprocess.Popen[bytes]) -> None:
+    try:
+        os.killpg(child.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return
+    finally:
+        child.wait()
