@@ -20,7 +20,7 @@ from bokeh.models import (
 from bokeh.models.renderers import GlyphRenderer
 from bokeh.plotting import figure
 
-from warpbook.figures.item import add_title, words
+from warpbook.figures.item import add_title, fit_narrow_place, words
 from warpbook_monitors.frames import Device
 from warpbook_monitors.readings import Floats, Readings
 
@@ -95,7 +95,7 @@ def _of_one(
     if samples < LEAST_SAMPLES:
         return words(f"{name}: too short for telemetry: {samples} samples.")
     plot = figure(
-        height=200,
+        height=220,
         sizing_mode="stretch_width",
         x_range=shared,
         y_range=Range1d(start=0, end=1.05),
@@ -104,7 +104,6 @@ def _of_one(
         active_scroll="xwheel_zoom",
         output_backend="canvas",
     )
-    plot.toolbar.logo = None
     plot.yaxis.formatter = CustomJSTickFormatter(code=_PERCENT)
     add_title(plot, name, f"{samples:,} samples")
     ends = readings.ends_ms[touches] - window.start_ms
@@ -132,10 +131,7 @@ def _of_one(
         )
         watts.renderers = [line]
         _hover(plot, line, "power", f"@{_POWER}{{0}} W")
-    plot.add_layout(plot.legend[0], "below")
-    plot.legend.ncols = 3
-    plot.legend.click_policy = "hide"
-    plot.legend.label_text_font_size = "10px"
+    fit_narrow_place(plot)
     return plot
 
 

@@ -12,6 +12,25 @@ from bokeh.models.widgets import Div
 from bokeh.plotting import figure as Figure
 from bokeh.themes import built_in_themes
 
+#: a narrow part of a window has room for no more
+_LEGEND_COLUMNS = 3
+
+
+def fit_narrow_place(plot: Figure) -> None:
+    """Make words small and put the legend below: the drawer is narrow."""
+    plot.toolbar.logo = None
+    plot.axis.axis_label_text_font_size = "11px"
+    plot.axis.axis_label_standoff = 4
+    plot.axis.major_label_text_font_size = "10px"
+    # what is explored must not lie under its legend
+    plot.add_layout(plot.legend[0], "below")
+    plot.legend.ncols = _LEGEND_COLUMNS
+    plot.legend.click_policy = "hide"
+    plot.legend.label_text_font_size = "10px"
+    plot.legend.label_height = plot.legend.glyph_height = 12
+    plot.legend.spacing = 6
+    plot.legend.margin = 2
+
 
 def add_title(plot: Figure, title: str, below: str = "") -> None:
     """Put a title above a plot, and a line of explanation below the title."""

@@ -14,7 +14,7 @@ from bokeh.models import (
 )
 from bokeh.plotting import figure
 
-from warpbook.figures.item import add_title, words
+from warpbook.figures.item import add_title, fit_narrow_place, words
 from warpbook_monitors import units
 from warpbook_monitors.plain_text import shortened
 from warpbook_monitors.trace.cell_profile import CellProfile
@@ -23,7 +23,7 @@ from warpbook_monitors.trace.picture_words import allocator_words, peak_words
 from warpbook_monitors.trace.pictures import MemoryCurve
 
 _TICKS = "return +(tick / 2 ** 30).toPrecision(3) + ' GiB'"
-_TITLE_WIDTH = 140
+_TITLE_WIDTH = 76
 _ALLOCATED, _RESERVED, _PEAK = "#1f77b4", "#888888", "#d62728"
 
 
@@ -56,7 +56,6 @@ def _plot(curve: MemoryCurve, use: MemoryUse | None, shared: Range1d) -> figure:
         active_scroll="xwheel_zoom",
         output_backend="canvas",
     )
-    plot.toolbar.logo = None
     plot.yaxis.ticker = AdaptiveTicker(base=2, mantissas=[1], desired_num_ticks=4)
     plot.yaxis.formatter = CustomJSTickFormatter(code=_TICKS)
     add_title(
@@ -100,7 +99,5 @@ def _plot(curve: MemoryCurve, use: MemoryUse | None, shared: Range1d) -> figure:
         color=_PEAK,
         legend_label="peak",
     )
-    plot.add_layout(plot.legend[0], "below")
-    plot.legend.ncols = 3
-    plot.legend.label_text_font_size = "10px"
+    fit_narrow_place(plot)
     return plot

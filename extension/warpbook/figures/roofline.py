@@ -11,7 +11,7 @@ from bokeh.models import ColumnDataSource, HoverTool, Range1d
 from bokeh.palettes import Category10
 from bokeh.plotting import figure
 
-from warpbook.figures.item import add_title, words
+from warpbook.figures.item import add_title, fit_narrow_place, words
 from warpbook_monitors import units
 from warpbook_monitors.trace.ceilings import DTYPE_LABELS
 from warpbook_monitors.trace.cell_profile import CellProfile
@@ -61,7 +61,7 @@ def _plot(profile: CellProfile, gpu: str) -> figure | None:
     rates = [(point.flops_per_s or 1.0) / _TERA for point in points]
     peaks = [peak for _, peak in lines]
     plot = figure(
-        height=380,
+        height=400,
         sizing_mode="stretch_width",
         x_axis_type="log",
         y_axis_type="log",
@@ -73,7 +73,6 @@ def _plot(profile: CellProfile, gpu: str) -> figure | None:
         active_scroll="wheel_zoom",
         output_backend="canvas",
     )
-    plot.toolbar.logo = None
     add_title(plot, f"Roofline, {gpu}", basis_words(roofs))
     for roof in roofs:
         for dtype in dtypes:
@@ -83,10 +82,7 @@ def _plot(profile: CellProfile, gpu: str) -> figure | None:
         mine = [point for point in points if point.dtype == of]
         if mine:
             _draw_points(plot, mine, of)
-    plot.add_layout(plot.legend[0], "below")
-    plot.legend.ncols = 3
-    plot.legend.click_policy = "hide"
-    plot.legend.label_text_font_size = "10px"
+    fit_narrow_place(plot)
     return plot
 
 
