@@ -1,4 +1,4 @@
-"""Cells that fail, and graphs that were there before: the kernel works on afterwards.
+"""Cells that fail, others at work, graphs from before: the kernel works on afterwards.
 
     pytest -m gpu -s tests/gpu/test_gpuprof_failures.py
 
@@ -7,9 +7,11 @@ Each test has a kernel of its own and a time after which a hang is told as one.
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
-from tests.gpu.notebook import Notebook, summary
+from tests.gpu.notebook import Notebook, open_notebook, summary
 
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(600)]
 
@@ -167,3 +169,24 @@ def test_a_profiler_of_the_cells_own_is_told(notebook: Notebook) -> None:
     assert "No profile of this code" in ran.text or ran.error is not None
     notebook.run(TEN)
     assert notebook.profiled()["kernel_calls"] == 10
+
+
+def test_two_notebooks_profile_one_gpu_at_once(notebook: Notebook) -> None:
+    cell = (
+        "end = time.monotonic() + 3\n"
+        "n = 0\n"
+        "while time.monotonic() < end:\n"
+        "    x.add_(1)\n"
+        "    n += 1"
+    )
+    with open_notebook() as other, ThreadPoolExecutor(1) as pool:
+        for each in (notebook, other):
+            each.run("import time\n" + SETUP)
+        # once alone: what is set up once takes longer than the cell
+        other.run(TEN)
+        notebook.run(TEN)
+        of_other = pool.submit(other.profile, cell)
+        mine, theirs = notebook.profile(cell), of_other.result()
+        for found, each in ((mine, notebook), (theirs, other)):
+            launched = each.value("n")
+            assert found["kernel_calls"] == found["completeness"]["matched"] == launched
