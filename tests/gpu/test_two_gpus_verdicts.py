@@ -49,6 +49,15 @@ KNOWN = [
         "Communication between GPUs",
     ),
     Bottleneck(
+        "`there.copy_(here)` of 1 GiB from one GPU to the other, 20 times",
+        "communication-bound",
+        "the copy engines and NVLink work, and nothing is computed",
+        'here = torch.ones(1 << 28, device="cuda:0")\n'
+        'there = torch.empty(1 << 28, device="cuda:1")',
+        "for _ in range(20):\n    there.copy_(here)",
+        "Communication between GPUs",
+    ),
+    Bottleneck(
         "a DDP step with a GiB of gradients and a batch of 16",
         "communication-bound",
         "each gradient takes longer to be summed than to be computed, and little of it "
