@@ -13,6 +13,13 @@ def stub(make_stub_nvml) -> StubNvml:
     return make_stub_nvml("h200", "a100")
 
 
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch) -> None:
+    """Look at the rules file, and give the sampler up, sooner than in earnest."""
+    monkeypatch.setattr("warpbook.server.alerts.REREAD_S", 0.5)
+    monkeypatch.setattr("warpbook.server.alerts.SILENCE_S", 2.0)
+
+
 @pytest.fixture
 def rules(tmp_path):
     """The rules file of this server; short waits, so that tests need not wait."""
