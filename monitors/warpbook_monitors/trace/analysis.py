@@ -35,7 +35,7 @@ from warpbook_monitors.trace.intervals import nesting, union_ns
 from warpbook_monitors.trace.lanes import LaneEvents, make_lanes
 from warpbook_monitors.trace.memory_curves import memory_curves
 from warpbook_monitors.trace.metrics import measure
-from warpbook_monitors.trace.paths import Paths
+from warpbook_monitors.trace.paths import Paths, steps_as_one
 from warpbook_monitors.trace.roofline import roofline, roofs
 from warpbook_monitors.trace.run import Run
 
@@ -233,9 +233,10 @@ def _operators(events: Columns, run: Run) -> tuple[tuple[OperatorRow, ...], Colu
         self_ns[mine], outermost[mine] = nesting(start_ns[mine], end_ns[mine])
     operators = events.only(Category.OPERATOR)
     operators = operators.where(operators.start_ns < run.code_end_ns)
+    named = steps_as_one(operators)
     found = tuple(
         OperatorRow(group.name, group.calls, group.time_ms)
-        for group in _groups(operators, self_ns[is_operator])
+        for group in _groups(named, self_ns[is_operator])
     )
     return found, operators.where(outermost[is_operator])
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+
 import numpy as np
 
 from warpbook_monitors.trace.columns import (
@@ -10,8 +13,17 @@ from warpbook_monitors.trace.columns import (
     Columns,
     Int32s,
     Int64s,
+    interned,
     rows_by,
 )
+
+_STEP = re.compile(r"(ProfilerStep#)\d+$")
+
+
+def steps_as_one(operators: Columns) -> Columns:
+    """Give all steps of the profiler's schedule, which it numbers, the same name."""
+    names, place = interned(_STEP.sub(r"\1", name) for name in operators.names)
+    return replace(operators, names=names, name=place[operators.name])
 
 
 class Paths:
@@ -19,19 +31,19 @@ class Paths:
 
     def __init__(self, events: Columns) -> None:
         """Find who encloses whom."""
-        self._event_names = events.names
         #: by path: the path without its last operator, and the name of that one
         self._parents: list[int] = []
         self._names: list[int] = []
         self._threads: dict[int, _Thread] = {}
-        operators = events.only(Category.OPERATOR)
-        interned: dict[tuple[int, int], int] = {}
+        operators = steps_as_one(events.only(Category.OPERATOR))
+        self._event_names = operators.names
+        known: dict[tuple[int, int], int] = {}
         for mine in rows_by(operators.track):
             self._threads[int(operators.track[mine[0]])] = self._thread(
                 operators.start_ns[mine],
                 operators.end_ns[mine],
                 operators.name[mine],
-                interned,
+                known,
             )
 
     def at(self, thread: Int64s, at_ns: Int64s) -> Int64s:
@@ -56,7 +68,7 @@ class Paths:
         start_ns: Int64s,
         end_ns: Int64s,
         name: Int32s,
-        interned: dict[tuple[int, int], int],
+        known: dict[tuple[int, int], int],
     ) -> _Thread:
         parent = np.full(len(name), NONE, np.int64)
         path = np.full(len(name), NONE, np.int64)
@@ -72,13 +84,13 @@ class Paths:
                 outer = path[parent[top]]
             else:
                 outer = np.full(len(top), NONE, np.int64)
-            path[top] = self._interned(outer, name[top], interned)
+            path[top] = self._interned(outer, name[top], known)
             above = top
             left = left[~is_top]
         return _Thread(start_ns, end_ns, parent, path)
 
     def _interned(
-        self, outer: Int64s, name: Int32s, interned: dict[tuple[int, int], int]
+        self, outer: Int64s, name: Int32s, known: dict[tuple[int, int], int]
     ) -> Int64s:
         packed = (outer + 1) * len(self._event_names) + name
         distinct, first, back = np.unique(
@@ -87,7 +99,7 @@ class Paths:
         numbers = np.empty(len(distinct), np.int64)
         for at, row in enumerate(first):
             key = (int(outer[row]), int(name[row]))
-            number = interned.setdefault(key, len(self._names))
+            number = known.setdefault(key, len(self._names))
             if number == len(self._names):
                 self._parents.append(key[0])
                 self._names.append(key[1])

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from warpbook_monitors.trace.calls import Calls
-from warpbook_monitors.trace.columns import NONE, Bools, Int64s, groups
+from warpbook_monitors.trace.columns import NONE, Bools, Int64s, groups, interned
 from warpbook_monitors.trace.figures import IdlePlace, SyncTotal
 from warpbook_monitors.trace.idle import GapCauses, Gaps
 from warpbook_monitors.trace.marks import Marks
@@ -45,14 +45,17 @@ class Places:
         rows = np.flatnonzero(self._calls.waits)
         path = self._paths.at(api.track[rows], api.start_ns[rows])
         line = self._line(api.start_ns[rows])
-        first, group = groups(api.name[rows], path, line)
+        # paths that differ within one operator are one place
+        paths, place = np.unique(path, return_inverse=True)
+        names, operator = interned(self._operator(int(each)) or "" for each in paths)
+        first, group = groups(api.name[rows], operator[place], line)
         totals = []
         for number, one in enumerate(first):
             mine = rows[group == number]
             totals.append(
                 SyncTotal(
                     api.names[api.name[rows[one]]],
-                    self._operator(int(path[one])),
+                    names[operator[place[one]]] or None,
                     _known(line[one]),
                     len(mine),
                     int(api.duration_ns[mine].sum()),

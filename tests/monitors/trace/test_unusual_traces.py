@@ -443,6 +443,33 @@ def test_work_of_several_gpus_is_told_to_be_added_up(tmp_path: Path) -> None:
     assert any("Work of 2 GPUs" in text for text in found.completeness.warnings)
 
 
+def test_steps_of_a_schedule_are_added_up(tmp_path: Path) -> None:
+    """The profiler numbers its annotations, so each step has another name."""
+    events: list[dict[str, Any]] = []
+    for step in range(60):
+        begin = 200.0 * step
+        around = {"cat": "user_annotation", "name": f"ProfilerStep#{step}"}
+        within = {"cat": "cpu_op", "name": "aten::item"}
+        events += [
+            call(0, begin, **around, dur=190.0, args={}),
+            call(step, begin + 1),
+            kernel(step, begin + 8, dur=50.0),
+            call(0, begin + 20, **within, dur=60.0, args={}),
+            call(1000 + step, begin + 21, name="cudaStreamSynchronize", dur=40.0),
+        ]
+    path = tmp_path / "t.json"
+    path.write_bytes(trace(*events))
+    found = analyse(*read_chrome_trace(str(path)))
+    assert found.metrics is not None
+    (sync,) = found.metrics.sync_points
+    assert (sync.operator, sync.calls) == ("aten::item", 60)
+    assert [(row.path, row.calls) for row in found.paths] == [("ProfilerStep#", 60)]
+    assert {row.name: row.calls for row in found.operators} == {
+        "ProfilerStep#": 60,
+        "aten::item": 60,
+    }
+
+
 def test_copies_between_gpus_are_communication(tmp_path: Path) -> None:
     """As of a model whose layers are on two GPUs."""
     peer = {"cat": "gpu_memcpy", "name": "Memcpy PtoP (Device -> Device)", "dur": 900.0}
