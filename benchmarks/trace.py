@@ -4,7 +4,8 @@
 
 The three take turns on the same files (`trace_file.py` writes them), each time in a
 fresh process of its own environment. Time is from the file to the finished report or
-tables, without imports and charts; memory is the peak of the whole process. A ratio
+tables, without imports and charts; memory is the peak of the whole process. Time of the
+processor and memory of processes that it starts are counted too. A ratio
 compares neighbours in time, which had the same machine; the processor's time is the
 surer one where others use the machine too.
 """
@@ -12,6 +13,8 @@ surer one where others use the machine too.
 from __future__ import annotations
 
 import json
+import os
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -34,6 +37,10 @@ NAMES = {
     "tb": "torch-tb-profiler 0.4.3",
 }
 _PATIENCE_S = 1200
+#: by events: how many times faster than each peer warpbook is to be, in time
+AIMS = {100_000: 20, 1_000_000: 40}
+#: and how much of their memory it may take
+MEMORY_AIM = 0.5
 
 Result = dict[str, float]
 
@@ -86,6 +93,29 @@ def table(runs: dict[str, list[Result]]) -> str:
     return "\n".join(lines)
 
 
+def aims(events: int, runs: dict[str, list[Result]]) -> str:
+    """Say which aims were met, by the medians."""
+    ours = runs["warpbook"]
+    told = []
+    for contender, found in runs.items():
+        if contender == "warpbook":
+            continue
+        times, cpu, memory = (
+            statistics.median(
+                each[key] / our[key] for each, our in zip(found, ours, strict=True)
+            )
+            for key in ("seconds", "cpu_seconds", "peak_mib")
+        )
+        met = "met" if times >= AIMS[events] else "missed"
+        small = "met" if memory >= 1 / MEMORY_AIM else "missed"
+        told.append(
+            f"Against {NAMES[contender].split(',')[0]}: {times:.0f} times faster "
+            f"({cpu:.0f} in processor time), the aim of {AIMS[events]} is {met}; "
+            f"{1 / memory:.2f} of its memory, the aim of {MEMORY_AIM} is {small}."
+        )
+    return "\n".join(told)
+
+
 def main() -> None:
     """Measure in turn, and print the tables."""
     # the large ones are those of 1,000,000 events
@@ -106,8 +136,12 @@ def main() -> None:
                     print(f"{events:,} events, {contender}: {found[-1]}", flush=True)
         parts.append(
             f"{events:,} events, {size_mb:.0f} MB; median (lowest to highest) of "
-            f"{repeats} runs:\n\n{table(runs)}"
+            f"{repeats} runs:\n\n{table(runs)}\n\n{aims(events, runs)}"
         )
+    parts.append(
+        "Tasks that wanted a core of the machine, mean of its last 15 minutes, this "
+        f"benchmark being one: {os.getloadavg()[2]:.1f}."
+    )
     tell(options, "From a trace file to its report", "\n\n".join(parts))
 
 
