@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from warpbook_monitors.trace.artefacts import profilers_spans
 from warpbook_monitors.trace.calls import Calls
 from warpbook_monitors.trace.cell_profile import Completeness
 from warpbook_monitors.trace.columns import NONE, Category, Columns
@@ -22,7 +23,7 @@ _TOLERATED_PROFILER_SHARE = 0.05
 #: of the window.
 _MOST_LOST_SHARE = 0.05
 _MOST_CORRUPT_SHARE = 0.05
-_MOST_PROFILER_SHARE = 0.5
+_MOST_PROFILER_SHARE = 0.8
 
 _BUFFER = (
     " They are the last ones: most likely the profiler's buffer was full. Profile a "
@@ -39,7 +40,7 @@ def examine(events: Columns, on_gpu: Columns, calls: Calls, run: Run) -> Complet
     launches, matched = int(calls.launches.sum()), int(calls.matched.sum())
     early = _before_launch(on_gpu, calls)
     corrupt = early + run.senseless_events
-    profiler_ns = _profiler_ns(events, run)
+    profiler_ns = _profiler_ns(events, calls, run)
     window_ns = max(run.end_ns - run.start_ns, 1)
     hint = _where_lost(calls)
     refusal = ""
@@ -138,11 +139,11 @@ def _before_launch(on_gpu: Columns, calls: Calls) -> int:
     return int((on_gpu.start_ns[known] < launch_ns - _CLOCK_TOLERANCE_NS).sum())
 
 
-def _profiler_ns(events: Columns, run: Run) -> int:
-    own = events.only(Category.OVERHEAD)
+def _profiler_ns(events: Columns, calls: Calls, run: Run) -> int:
+    start_ns, end_ns = profilers_spans(events, calls)
     return union_ns(
-        np.clip(own.start_ns, run.start_ns, run.end_ns),
-        np.clip(own.end_ns, run.start_ns, run.end_ns),
+        np.clip(start_ns, run.start_ns, run.end_ns),
+        np.clip(end_ns, run.start_ns, run.end_ns),
     )
 
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from warpbook_monitors.trace.artefacts import profilers_spans
 from warpbook_monitors.trace.calls import Calls, named
 from warpbook_monitors.trace.columns import (
     NONE,
@@ -80,8 +81,7 @@ def device_gaps(
         else np.zeros(len(start), np.int64)
     )
     host_wait = (launch_ns > start) | (is_last & (start < run.code_end_ns))
-    overhead = events.only(Category.OVERHEAD)
-    profiler = Coverage(overhead.start_ns, overhead.end_ns).within_ns(start, end)
+    profiler = Coverage(*profilers_spans(events, calls)).within_ns(start, end)
     after_code = np.where(is_last, end - np.maximum(start, run.code_end_ns), 0)
     profiler = np.minimum(
         np.where(is_last, np.maximum(profiler, after_code), profiler), end - start

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from warpbook_monitors.trace.artefacts import profilers_spans
 from warpbook_monitors.trace.calls import find_calls
 from warpbook_monitors.trace.cell_profile import LineRow
 from warpbook_monitors.trace.columns import (
@@ -52,7 +53,8 @@ def by_line(events: Columns, run: Run, source: Sequence[str]) -> tuple[LineRow, 
 
     every = np.ones(len(marks.line), np.bool_)
     host_ms = total(marks.line, every, ends_ns - marks.start_ns)
-    idle_ns = _idle_ns(events, gaps, marks.start_ns, ends_ns)
+    own = profilers_spans(events, calls)
+    idle_ns = _idle_ns(own, gaps, marks.start_ns, ends_ns)
     idle_ms = total(marks.line, every, idle_ns)
     kernel_ms = total(worker, is_kernel, on_gpu.duration_ns)
     copy_ms = total(worker, ~is_kernel, on_gpu.duration_ns)
@@ -76,14 +78,16 @@ def by_line(events: Columns, run: Run, source: Sequence[str]) -> tuple[LineRow, 
     )
 
 
-def _idle_ns(events: Columns, gaps: Gaps, from_ns: Int64s, to_ns: Int64s) -> Int64s:
+def _idle_ns(
+    own: tuple[Int64s, Int64s], gaps: Gaps, from_ns: Int64s, to_ns: Int64s
+) -> Int64s:
     """Measure the idle time of the GPU in each span, less the profiler's part."""
-    overhead = events.only(Category.OVERHEAD)
-    start_ns = np.concatenate([gaps.start_ns, overhead.start_ns])
-    end_ns = np.concatenate([gaps.end_ns, overhead.end_ns])
+    own_start_ns, own_end_ns = own
+    start_ns = np.concatenate([gaps.start_ns, own_start_ns])
+    end_ns = np.concatenate([gaps.end_ns, own_end_ns])
     order = np.argsort(start_ns, kind="stable")
     either = Coverage(start_ns[order], end_ns[order])
-    profiler = Coverage(overhead.start_ns, overhead.end_ns)
+    profiler = Coverage(own_start_ns, own_end_ns)
     return either.within_ns(from_ns, to_ns) - profiler.within_ns(from_ns, to_ns)
 
 

@@ -21,7 +21,7 @@ def test_the_verdict_comes_first_and_the_figures_follow(
 ) -> None:
     assert main(["analyze", trace("tiny_kernels")]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("launch-bound: The GPU idled 89% of the window")
+    assert lines[0].startswith("launch-bound: The GPU idled 91% of the window")
     assert any(
         line.split()[-2:] == ["800,", "800"] for line in lines if "matched" in line
     )

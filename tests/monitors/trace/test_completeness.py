@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.monitors.trace.simulated import THREAD, Program
+from tests.monitors.trace.simulated import GPU, THREAD, Program
 from warpbook_monitors.trace.analysis import analyse
 from warpbook_monitors.trace.chrome import read_chrome_trace
 from warpbook_monitors.trace.report import report
@@ -117,10 +117,10 @@ def test_a_window_that_is_mostly_the_profilers_concludes_nothing(
         last = max(each["ts"] + each["dur"] for each in events)
         for each in events:
             if each["cat"] != "Trace" and each["ts"] > 1000:
-                each["ts"] += 2 * last
+                each["ts"] += 5 * last
             if each["cat"] == "Trace":
-                each["dur"] += 2 * last
-        events.append(overhead(1000, 2 * last))
+                each["dur"] += 5 * last
+        events.append(overhead(1000, 5 * last))
 
     found = report(*read_chrome_trace(damaged(tmp_path, slow_down)))
     assert found.verdict.kind == "unknown"
@@ -160,3 +160,35 @@ def test_counts_are_told_of_every_rank(tmp_path: Path) -> None:
     assert found.launches == found.matched + found.lost
     assert found.lost == 7
     assert json.loads(Path(path).read_text())["traceEvents"]
+
+
+def test_the_first_launch_under_the_profiler_is_no_fault_of_the_code(
+    tmp_path: Path,
+) -> None:
+    """A kernel of 250 µs, and CUPTI sets itself up in its launch, as on an H200."""
+
+    def event(category: str, name: str, at: float, dur: float, **args: int) -> Event:
+        told = {"ph": "X", "cat": category, "name": name, "ts": at, "dur": dur}
+        return {**told, "pid": 1, "tid": THREAD, "args": args}
+
+    def told(first_launch_us: float) -> tuple[int, int]:
+        end = 1510 + first_launch_us
+        call, gpu = "cudaLaunchKernel", {"device": 0, "stream": 7}
+        events = [
+            event("cpu_op", "aten::add", 0.0, end),
+            overhead(0.0, 1500.0),
+            event("cuda_runtime", call, 1510, first_launch_us, correlation=1),
+            event("kernel", "k", end, 250, correlation=1, **gpu),
+            event("cuda_runtime", call, end + 10, 5, correlation=2),
+            event("kernel", "k", end + 250, 250, correlation=2, **gpu),
+        ]
+        path = tmp_path / "t.json"
+        trace = {"deviceProperties": [GPU], "traceEvents": events}
+        path.write_text(json.dumps(trace))
+        found = report(*read_chrome_trace(str(path)))
+        return found.metrics.idle.profiler_ns, found.metrics.idle.host_wait_ns
+
+    # what is left is a launch's usual time, and the way there
+    assert told(first_launch_us=330.0) == (1500_000 + 325_000, 15_000)
+    # no more than CUPTI is known to take; the rest is the code's, as loading a kernel
+    assert told(first_launch_us=5000.0) == (1500_000 + 400_000, 4_610_000)
