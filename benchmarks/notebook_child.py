@@ -16,7 +16,6 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import asdict
 from typing import Any
 
 import torch
@@ -25,16 +24,12 @@ from IPython.core.interactiveshell import InteractiveShell
 from torch.profiler import ProfilerActivity, profile
 from traitlets.config import Config
 
-from benchmarks.profile_stop import (
-    EVENTS_PER_LAUNCH,
-    Took,
-    counted,
-    key_averages,
-    torchs_stop,
-)
+from benchmarks.profile_stop import STOP, Took, counted, key_averages, torchs_stop
 
 HAS_GPU = torch.cuda.is_available()
 ACTIVITIES = [ProfilerActivity.CPU] + [ProfilerActivity.CUDA] * HAS_GPU
+#: an operator, and on a GPU its call, its kernel, and the link between them
+EVENTS_PER_STEP = 4 if HAS_GPU else 1
 BODY_STEPS = 10_000
 SPEED_STEPS, SPEED_TURNS = 20_000, 9
 
@@ -131,7 +126,7 @@ def report(events: int, pairs: int) -> list[dict[str, Any]]:
     global _written
     sys.addaudithook(_opened)
     shell = Shell()
-    steps = events // EVENTS_PER_LAUNCH
+    steps = events // EVENTS_PER_STEP
     shell.profile(100)
     found = []
     for _ in range(pairs):
@@ -145,9 +140,12 @@ def report(events: int, pairs: int) -> list[dict[str, Any]]:
             {
                 "events": events,
                 "to_report_s": times["after_ms"] / 1e3,
+                "stop_s": ours.parts[STOP][0],
+                "their_stop_s": theirs.parts[STOP][0],
+                "their_report_s": theirs.parts["add up"][0],
+                "collections": (ours.collections, theirs.collections),
+                "collected_s": (ours.collected_s, theirs.collected_s),
                 "written": written,
-                "ours": asdict(ours),
-                "theirs": asdict(theirs),
             }
         )
         print(found[-1], file=sys.stderr, flush=True)

@@ -88,27 +88,27 @@ def report_table(runs: Sequence[list[dict[str, Any]]]) -> str:
         "|---|---|---|---|---|---|---|---|",
     ]
     for found in runs:
-        ours, theirs = ([each[side] for each in found] for side in ("ours", "theirs"))
         shown = [each["to_report_s"] for each in found]
-        own = [all_s - each["stop_s"] for all_s, each in zip(shown, ours, strict=True)]
-        ratios = [
-            spread([each["peer_s"] / s for s, each in zip(of, theirs, strict=True)], 1)
-            for of in (shown, own)
-        ]
+        own = [each["to_report_s"] - each["stop_s"] for each in found]
+        theirs = [each["their_report_s"] for each in found]
         garbage = ", ".join(
-            f"{statistics.median(each['collections'] for each in side):.0f} "
-            f"({statistics.median(each['collected_s'] for each in side):.2f})"
-            for side in (ours, theirs)
+            f"{statistics.median(each['collections'][side] for each in found):.0f} "
+            f"({statistics.median(each['collected_s'][side] for each in found):.2f})"
+            for side in (0, 1)
         )
         files = {name for each in found for name in each["written"]}
         cells = [
             f"{found[0]['events']:,}",
             spread(shown, 2),
             "; ".join(
-                spread([each["stop_s"] for each in side], 2) for side in (ours, theirs)
+                spread([each[name] for each in found], 2)
+                for name in ("stop_s", "their_stop_s")
             ),
-            spread([each["peer_s"] for each in theirs], 2),
-            *ratios,
+            spread(theirs, 2),
+            *(
+                spread([peer / our for peer, our in zip(theirs, of, strict=True)], 1)
+                for of in (shown, own)
+            ),
             garbage,
             ", ".join(sorted(files)) or "none",
         ]
