@@ -8,6 +8,7 @@
  */
 
 import type { Connection } from './connection';
+import { LinkedRanges } from './linked';
 
 interface BokehRoot {
   Bokeh?: {
@@ -37,7 +38,17 @@ export class BokehLoader {
   /** Draw a description into an element. */
   async draw(item: unknown, target: HTMLElement): Promise<Figure> {
     const bokeh = await this.load();
-    return bokeh.embed.embed_item(item, target);
+    const figure = await bokeh.embed.embed_item(item, target);
+    const { roots } = figure;
+    const drawn = {
+      roots,
+      clear: () => {
+        this.linked.leave(drawn);
+        figure.clear();
+      }
+    };
+    this.linked.join(drawn);
+    return drawn;
   }
 
   /** Fetch a figure's description. */
@@ -67,5 +78,6 @@ export class BokehLoader {
     return root.Bokeh;
   }
 
+  private readonly linked = new LinkedRanges();
   private loading: Promise<NonNullable<BokehRoot['Bokeh']>> | null = null;
 }

@@ -44,6 +44,14 @@ def test_a_reports_pictures_are_drawn(
         page.wait_for_figure(figure)
     page.page.screenshot(path=screenshots / "report-memory.png")
 
+    # they move together: the wheel over memory zooms into the telemetry too
+    telemetry, memory = figures.nth(1), figures.nth(2)
+    before = telemetry.screenshot()
+    memory.hover()
+    page.page.mouse.wheel(0, -400)
+    page.page.wait_for_timeout(500)
+    assert telemetry.screenshot() != before
+
     fold = page.drawer.locator("summary", has_text="Roofline")
     fold.click()
     roofline = page.drawer.locator(".wb-folded .wb-figure")

@@ -7,6 +7,7 @@ from typing import Literal
 
 from bokeh.embed import json_item
 from bokeh.model import Model
+from bokeh.models import Plot
 from bokeh.models.annotations import Title
 from bokeh.models.widgets import Div
 from bokeh.plotting import figure as Figure
@@ -44,6 +45,13 @@ def _title(text: str, style: Literal["normal", "bold"]) -> Title:
     found = Title(text=without_math(text), text_font_style=style)
     found.text_font_size = "11px"
     return found
+
+
+def link_time(figure: Model, report_id: str) -> None:
+    """Let the page move all figures over this report's time together."""
+    for plot in figure.select({"type": Plot}):
+        assert isinstance(plot, Plot)
+        plot.x_range.name = f"cell {report_id}"
 
 
 def figure_item(figure: Model, theme: str) -> str:

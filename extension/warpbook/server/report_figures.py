@@ -38,9 +38,12 @@ class ReportFigureHandler(PastHandler):
 
         def draw(theme: str) -> str:
             # bokeh must not be imported on the event loop
-            from warpbook.figures.item import figure_item  # noqa: PLC0415
+            from warpbook.figures.item import figure_item, link_time  # noqa: PLC0415
 
-            return figure_item(make(), theme)
+            figure = make()
+            if kind != "roofline":
+                link_time(figure, report.id)
+            return figure_item(figure, theme)
 
         await self.finish_figure(draw)
 

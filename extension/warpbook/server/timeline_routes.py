@@ -154,11 +154,12 @@ class FigureHandler(TimelineHandler):
 
         def draw(theme: str) -> str:
             # bokeh must not be imported on the event loop
-            from warpbook.figures.item import figure_item  # noqa: PLC0415
+            from warpbook.figures.item import figure_item, link_time  # noqa: PLC0415
             from warpbook.figures.timeline import explorer  # noqa: PLC0415
 
-            wall_ms = report.profile.wall_ms
-            return figure_item(explorer(tuple(timeline.rows), wall_ms), theme)
+            figure = explorer(tuple(timeline.rows), report.profile.wall_ms)
+            link_time(figure, report.id)
+            return figure_item(figure, theme)
 
         await self.finish_figure(draw)
 

@@ -1,0 +1,69 @@
+/** Bokeh figures over the same time that move and zoom together. */
+
+import type { Figure } from './bokeh';
+
+/** The little of BokehJS's ranges that is used here. */
+interface Range {
+  readonly name: string | null;
+  readonly start: number;
+  readonly end: number;
+  readonly properties: Readonly<Record<string, unknown>>;
+  setv(values: Readonly<Record<string, unknown>>): void;
+  on_change(properties: readonly unknown[], listener: () => void): void;
+}
+
+interface Layout {
+  readonly x_range?: Range;
+  readonly children?: readonly Layout[];
+}
+
+/** The server gives such a name, and the same one, to ranges that belong together. */
+const PREFIX = 'cell ';
+
+export class LinkedRanges {
+  /** Let a figure move with those whose ranges have the same name. */
+  join(figure: Figure): void {
+    const ranges = new Set(
+      figure.roots.flatMap(({ model }) => rangesOf(model as Layout))
+    );
+    this.joined.set(figure, ranges);
+    for (const range of ranges) {
+      const { start, end } = range.properties;
+      range.on_change([start, end], () => this.follow(range));
+    }
+    // what comes later, or is drawn again in another theme, shows the same part
+    const [range] = ranges;
+    const other = range && this.others(range).find(each => !ranges.has(each));
+    if (range !== undefined && other !== undefined) {
+      range.setv({ start: other.start, end: other.end });
+    }
+  }
+
+  leave(figure: Figure): void {
+    this.joined.delete(figure);
+  }
+
+  private follow(moved: Range): void {
+    if (this.isFollowing) {
+      return;
+    }
+    this.isFollowing = true;
+    const { start, end } = moved;
+    this.others(moved).forEach(each => each.setv({ start, end }));
+    this.isFollowing = false;
+  }
+
+  private others(range: Range): Range[] {
+    return [...this.joined.values()]
+      .flatMap(ranges => [...ranges])
+      .filter(each => each !== range && each.name === range.name);
+  }
+
+  private readonly joined = new Map<Figure, ReadonlySet<Range>>();
+  private isFollowing = false;
+}
+
+function rangesOf({ x_range: range, children = [] }: Layout): Range[] {
+  const own = range?.name?.startsWith(PREFIX) === true ? [range] : [];
+  return [...own, ...children.flatMap(rangesOf)];
+}
