@@ -102,6 +102,7 @@ class Delivery:
             cell_id=cell_id,
             execution_count=getattr(self._shell, "execution_count", None),
             quiet=options.quiet,
+            shapes=options.shapes,
         )
         live.again()
         return live

@@ -62,13 +62,15 @@ class _Stretch:
 class LiveRuns:
     """One run of a code, in windows."""
 
-    def __init__(self, share: float) -> None:
+    def __init__(self, share: float, shapes: bool = True) -> None:
         """Prepare.
 
         Args:
             share: of the time, what profiling may take.
+            shapes: record what each operator is called with.
         """
         self._share = share
+        self._shapes = shapes
         self._is_main = threading.current_thread() is threading.main_thread()
         self._steps = Steps(self._step_ended)
         self._windows = Windows()
@@ -268,7 +270,7 @@ class LiveRuns:
             return False
         wait_for_gpu()
         bare_step_ns = self._end_stretch()
-        recording = Recording(memory=False)
+        recording = Recording(memory=False, shapes=self._shapes)
         # at once: an interrupt may come while it starts
         self._recording = recording
         recording.start()

@@ -43,6 +43,7 @@ class LiveCell:
         cell_id: str | None = None,
         execution_count: int | None = None,
         quiet: bool = False,
+        shapes: bool = True,
     ) -> None:
         """Prepare.
 
@@ -54,6 +55,7 @@ class LiveCell:
             cell_id: of the cell, where the frontend tells it.
             execution_count: of the cell.
             quiet: show nothing but what went wrong.
+            shapes: record what each operator is called with.
         """
         self._shell = shell
         self._link = link
@@ -62,6 +64,7 @@ class LiveCell:
         self._cell_id = cell_id
         self._execution_count = execution_count
         self._quiet = quiet
+        self._shapes = shapes
         self._id = str(uuid.uuid4())
         self._runs: LiveRuns | None = None
         self._view: LiveView | None = None
@@ -69,7 +72,7 @@ class LiveCell:
 
     def again(self) -> bool:
         """Begin; what goes wrong is told at the end, and the code just runs."""
-        runs = LiveRuns(self._share)
+        runs = LiveRuns(self._share, self._shapes)
         try:
             runs.again()
         except TraceError as problem:
