@@ -9,7 +9,8 @@ speedscope (from npm), a viewer of traces that draws with WebGL, given the Chrom
 that warpbook exports. First paint is from the click on the report, or from opening the
 page, until the events are drawn. Then the view is zoomed to about a sixteenth of the
 run and dragged with the mouse: frames are counted as the page's own animation frames.
-Chromium draws by software here, canvas and WebGL alike.
+Chromium has no GPU here: it draws canvases by Skia, and for speedscope WebGL by
+SwiftShader, which is slow; with a GPU speedscope's frames would come faster.
 """
 
 from __future__ import annotations
@@ -46,6 +47,9 @@ from warpbook_monitors.trace.timeline import Timeline  # noqa: E402
 from warpbook_monitors.trace.timeline_body import pack, unpack  # noqa: E402
 from warpbook_monitors.trace.timeline_export import to_chrome_trace  # noqa: E402
 
+#: how Chromium draws without a GPU
+CANVAS = ("--disable-gpu",)
+WEBGL = ("--use-angle=swiftshader", "--enable-unsafe-swiftshader")
 WINDOW = {"width": 1500, "height": 1000}
 DRAG_S = 4.0
 SPEEDSCOPE = "speedscope@1.25.0"
@@ -243,25 +247,21 @@ def run(events: int, repeats: int, names: list[str]) -> dict[str, list[Result | 
         lab.write_notebook("timeline.ipynb", [cell])
         with lab.serve() as lab_url, _served(folder) as url:
 
-            def opened() -> Page:
+            def opened(*drawing: str) -> Page:
                 browser = playwright.chromium.launch(
                     executable_path=program("chromium"),
-                    args=[
-                        *("--no-sandbox", "--no-proxy-server"),
-                        # WebGL by software, which speedscope needs
-                        *("--use-angle=swiftshader", "--enable-unsafe-swiftshader"),
-                    ],
+                    args=["--no-sandbox", "--no-proxy-server", *drawing],
                 )
                 return browser.new_context(viewport=WINDOW).new_page()
 
-            first = opened()
+            first = opened(*CANVAS)
             page = LabPage(first)
             page.open(lab_url, "timeline.ipynb")
             page.run(0)
             first.context.browser.close()  # type: ignore[union-attr]
             for _ in range(repeats):
                 for each in names:
-                    fresh = opened()
+                    fresh = opened(*(WEBGL if each == "speedscope" else CANVAS))
                     where = lab_url if each == "warpbook" else url
                     try:
                         result = CONTENDERS[each](fresh, folder, where, title)

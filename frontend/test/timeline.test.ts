@@ -16,7 +16,7 @@ const atHand = (change: Partial<AtHand>): AtHand => ({
 
 test('what is seen is asked for with a screen on either side', () => {
   const asked = wanted(seen, 300, null);
-  assert.deepEqual(asked, { fromNs: 0, toNs: 3000, steps: 600 });
+  assert.deepEqual(asked, { fromNs: 0, toNs: 3000, steps: 450 });
 });
 
 test('moving within what is at hand asks for nothing', () => {

@@ -21,7 +21,7 @@ const MARGIN = 1;
 /** Closer than this to the edge of what is at hand more is asked for, in screens. */
 const NEAR = 0.3;
 /** Narrower bars are not told apart. */
-const PIXELS_A_STEP = 1.5;
+const PIXELS_A_STEP = 2;
 
 /** What has to be asked for to show a part well; null where nothing has to be. */
 export function wanted(

@@ -80,11 +80,13 @@ export class TimelineView {
   }
 
   private async begin(): Promise<void> {
-    const { profile, timeline_events: events } = this.report;
+    const { profile, timeline_events: events, live } = this.report;
     if (typeof events !== 'number') {
       this.fallBack(
-        'The kernel handed over no others: it has an older warpbook, or there are ' +
-          'too many.'
+        live
+          ? 'Those of a long cell stay in its kernel.'
+          : 'The kernel handed over no others: it has an older warpbook, or there ' +
+              'are too many.'
       );
       return;
     }
