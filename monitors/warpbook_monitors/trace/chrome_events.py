@@ -73,8 +73,9 @@ class _Threads(dict[Any, int]):
     size = 0
 
     def __missing__(self, tid: int | str) -> int:
-        if isinstance(tid, int):
-            number = tid
+        # some versions wrote all numbers of threads as texts
+        if isinstance(tid, int) or (tid.isascii() and tid.isdigit() and len(tid) < 19):
+            number = int(tid)
         else:
             number = _WORDS + zlib.crc32(tid.encode("utf-8", "replace"))
         if len(self) < _MOST_THREADS:

@@ -342,6 +342,16 @@ def test_threads_named_by_words_stay_apart(tmp_path: Path) -> None:
     assert row.path == "aten::mm"
 
 
+def test_a_threads_number_may_be_a_text(tmp_path: Path) -> None:
+    """In torch 1.9 it was for operators and calls."""
+    operator = call(0, 0.0, cat="Operator", name="aten::mm", tid="24572", dur=100.0)
+    launch = call(1, 20.0, cat="Runtime", tid=24572)
+    path = tmp_path / "t.json"
+    path.write_bytes(trace(operator, launch, kernel(1, 30.0, tid="stream 7")))
+    (row,) = analyse(*read_chrome_trace(str(path))).paths
+    assert row.path == "aten::mm"
+
+
 def test_calls_of_hip_are_understood(tmp_path: Path) -> None:
     """torch writes them on AMD's GPUs, whose occupancy goes by other rules."""
     gpu = {**GPU, "name": "AMD Instinct MI300X", "warpSize": 64}
