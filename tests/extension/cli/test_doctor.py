@@ -18,6 +18,19 @@ def other_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return prefix
 
 
+@pytest.fixture
+def quick_torch(tmp_path: Path) -> dict[str, str]:
+    """A torch that is there at once, for what has nothing to do with the real one."""
+    folder = tmp_path / "quick"
+    (folder / "torch").mkdir(parents=True)
+    (folder / "torch" / "__init__.py").write_text(
+        "from types import SimpleNamespace as _Names\n"
+        "__version__, version = '0', _Names(cuda=None)\n"
+        "cuda = _Names(is_available=lambda: False)\n"
+    )
+    return {"PYTHONPATH": str(folder)}
+
+
 def add_kernel(jupyter_path: Path, name: str, interpreter: Path | str) -> None:
     folder = jupyter_path / "kernels" / name
     folder.mkdir(parents=True)
@@ -42,19 +55,21 @@ def test_here_without_a_gpu_it_is_usable(warpbook) -> None:
 
 
 def test_a_file_of_alert_rules_with_a_mistake_is_broken(
-    warpbook, tmp_path: Path
+    warpbook, tmp_path: Path, quick_torch
 ) -> None:
     rules = tmp_path / "warpbook-alerts.toml"
     rules.write_text("[built_in.memory_full]\nabove_ratio = 95\n")
-    done = warpbook("doctor", JUPYTER_CONFIG_DIR=str(tmp_path))
+    done = warpbook("doctor", JUPYTER_CONFIG_DIR=str(tmp_path), **quick_torch)
     assert done.returncode == 1
     assert "BROKEN  Alert rules: " in done.stdout
     assert "warpbook-alerts.toml is refused: " in done.stdout
     assert "`$.built_in.memory_full.above_ratio`" in done.stdout
 
 
-def test_each_gpu_is_told_with_gpm_or_why_not(warpbook, make_stub_nvml) -> None:
-    done = warpbook("doctor", **make_stub_nvml("h200", "a100").env)
+def test_each_gpu_is_told_with_gpm_or_why_not(
+    warpbook, make_stub_nvml, quick_torch
+) -> None:
+    done = warpbook("doctor", **make_stub_nvml("h200", "a100").env, **quick_torch)
     assert done.returncode == 0, done.stdout
     assert re.search("ok      GPU 0: NVIDIA H200.*, with GPM", done.stdout)
     assert re.search("ok      GPU 1: NVIDIA A100.*, without GPM: .+", done.stdout)
@@ -62,22 +77,25 @@ def test_each_gpu_is_told_with_gpm_or_why_not(warpbook, make_stub_nvml) -> None:
     assert "absent  NVML" not in done.stdout
 
 
-def test_a_driver_that_is_not_loaded_is_broken(warpbook, stub_nvml) -> None:
+def test_a_driver_that_is_not_loaded_is_broken(
+    warpbook, stub_nvml, quick_torch
+) -> None:
     stub_nvml.fault("nvmlInitWithFlags", rc=DRIVER_NOT_LOADED)
-    done = warpbook("doctor", **stub_nvml.env)
+    done = warpbook("doctor", **stub_nvml.env, **quick_torch)
     assert done.returncode == 1
     assert "BROKEN  NVML: " in done.stdout
 
 
 def test_kernels_of_other_environments_are_asked(
-    warpbook, tmp_path: Path, other_python: Path
+    warpbook, tmp_path: Path, other_python: Path, quick_torch
 ) -> None:
     jupyter_path = tmp_path / "share"
     add_kernel(jupyter_path, "bare", other_python / "bin" / "python")
     add_kernel(jupyter_path, "gone", tmp_path / "deleted" / "bin" / "python")
     add_kernel(jupyter_path, "wrapped", "conda")
     [packages] = other_python.glob("lib/python3*/site-packages")
-    done = warpbook("doctor", "--json", JUPYTER_PATH=str(jupyter_path))
+    asked = {"JUPYTER_PATH": str(jupyter_path), **quick_torch}
+    done = warpbook("doctor", "--json", **asked)
     assert done.returncode == 1
     told = json.loads(done.stdout)
     assert told["usable"] is False
@@ -97,7 +115,7 @@ def test_kernels_of_other_environments_are_asked(
 
 
 def test_a_kernel_of_another_protocol_and_an_old_labextension_are_broken(
-    warpbook, tmp_path: Path, other_python: Path
+    warpbook, tmp_path: Path, other_python: Path, quick_torch
 ) -> None:
     jupyter_path = tmp_path / "share"
     add_kernel(jupyter_path, "older", other_python / "bin" / "python")
@@ -108,7 +126,7 @@ def test_a_kernel_of_another_protocol_and_an_old_labextension_are_broken(
     labextension = jupyter_path / "labextensions" / "warpbook"
     labextension.mkdir(parents=True)
     (labextension / "package.json").write_text('{"version": "0.0.1"}')
-    done = warpbook("doctor", JUPYTER_PATH=str(jupyter_path))
+    done = warpbook("doctor", JUPYTER_PATH=str(jupyter_path), **quick_torch)
     assert done.returncode == 1
     assert (
         f"BROKEN  Kernel older: Its warpbook 0.0.1 speaks protocol 0, "
@@ -118,12 +136,14 @@ def test_a_kernel_of_another_protocol_and_an_old_labextension_are_broken(
     assert "Traceback" not in done.stdout + done.stderr
 
 
-def test_an_extension_that_is_switched_off_is_broken(warpbook, tmp_path: Path) -> None:
+def test_an_extension_that_is_switched_off_is_broken(
+    warpbook, tmp_path: Path, quick_torch
+) -> None:
     config = tmp_path / "etc" / "jupyter_server_config.d"
     config.mkdir(parents=True)
     switched_off = {"ServerApp": {"jpserver_extensions": {"warpbook": False}}}
     (config / "warpbook.json").write_text(json.dumps(switched_off))
-    done = warpbook("doctor", JUPYTER_CONFIG_PATH=str(config.parent))
+    done = warpbook("doctor", JUPYTER_CONFIG_PATH=str(config.parent), **quick_torch)
     assert done.returncode == 1
     assert "BROKEN  Server extension: It is switched off." in done.stdout
     assert "server extension enable warpbook" in done.stdout
