@@ -6,7 +6,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -50,6 +50,9 @@ class Capture:
         #: what the allocator of each GPU had counted before
         self._before: list[Counts] = []
         self._profiler: Any = None
+        #: torch's objects, let go of with this one: that takes as long as reading a
+        #: third of them, and the report need not wait for it
+        self._events: Sequence[Any] = ()
         self._start_ns = 0
         self._start_ms = 0.0
         self._set_up: SetUp | None = None
@@ -122,7 +125,8 @@ class Capture:
             self.discard()
             raise
         results = self._profiler.kineto_results
-        columns = _without_mark(read_events(results.events(), self._shapes))
+        self._events = results.events()
+        columns = _without_mark(read_events(self._events, self._shapes))
         allocations: tuple[Allocations, ...] = ()
         if self._memory:
             allocations = read_allocations(results.experimental_event_tree())
