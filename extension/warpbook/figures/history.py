@@ -12,11 +12,10 @@ from bokeh.models import (
     HoverTool,
     Range1d,
 )
-from bokeh.models.annotations import Title
 from bokeh.palettes import Category10
 from bokeh.plotting import figure
 
-from warpbook.figures.item import figure_item
+from warpbook.figures.item import add_title, figure_item, fit_narrow_place
 from warpbook_monitors.frames import Device, Unit
 from warpbook_monitors.readings import Floats, Readings
 
@@ -71,7 +70,6 @@ def history_item(
         if not metrics:
             continue
         plot = figure(
-            title=None if plots else title,
             height=190 + _LEGEND_ROW * -(-len(metrics) // _LEGEND_COLUMNS),
             sizing_mode="stretch_width",
             x_axis_type="datetime",
@@ -110,16 +108,12 @@ def history_item(
         if unit in _TICKS:
             plot.yaxis.formatter = CustomJSTickFormatter(code=_TICKS[unit])
         plot.xaxis.ticker = DatetimeTicker(desired_num_ticks=3)
-        plot.toolbar.logo = None
-        if isinstance(plot.title, Title):
-            plot.title.text_font_size = "11px"
-        # below the lines: what is explored must not lie under its legend
-        plot.add_layout(plot.legend[0], "below")
+        fit_narrow_place(plot)
+        # names of metrics are longer than those of a report
         plot.legend.ncols = _LEGEND_COLUMNS
-        plot.legend.label_height = plot.legend.glyph_height = 12
         plot.legend.spacing = 2
-        plot.legend.click_policy = "hide"
-        plot.legend.label_text_font_size = "9px"
+        if not plots:
+            add_title(plot, title)
         plots.append(plot)
     return figure_item(column(*plots, sizing_mode="stretch_width"), theme)
 
