@@ -118,6 +118,8 @@ class LiveCell:
             window_ms = (run.start_ns / 1e6, run.end_ns / 1e6)
             outcome = Profile(typical.figures, self._title, window_ms, _gpus(typical))
             outcome.live = live
+            if self._shell is not None:
+                outcome.report_id = self._id
             outcome.notes = (
                 *words(live),
                 "The figures are those of the window after "

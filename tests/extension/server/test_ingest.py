@@ -136,6 +136,35 @@ async def test_large_reports_are_kept_up_to_a_bound(ingest, connect) -> None:
     assert ids == [f"r-{number}" for number in range(4, 12)]
 
 
+async def test_a_report_grows_in_its_place_and_its_end_stays(ingest, connect) -> None:
+    live = {
+        "elapsed_ms": 1.0,
+        "steps": 1,
+        "steps_by": "optimizer",
+        "bare": None,
+        "profiled": None,
+        "slow_steps": [],
+        "slow_ms": 0.0,
+        "windows": [],
+        "verdict": None,
+        "overhead_ms": 0.0,
+        "aim_share": 0.05,
+        "setup_ms": None,
+    }
+    viewer = await connect()
+    for steps in (1, 2):
+        grown = report(status="running", live={**live, "steps": steps})
+        assert (await ingest("/v1/reports", grown)).code == 204
+        told = await viewer.next("cell_report")
+        assert (told["status"], told["live"]["steps"]) == ("running", steps)
+    assert (await ingest("/v1/reports", report(live=live))).code == 204
+    assert (await viewer.next("cell_report"))["status"] == "ok"
+    # one that was on its way for long
+    assert (await ingest("/v1/reports", grown)).code == 204
+    late = await connect()
+    assert (await late.next("cell_report"))["status"] == "ok"
+
+
 async def test_only_the_newest_reports_are_kept(ingest, connect) -> None:
     for number in range(55):
         await ingest("/v1/reports", report(f"r-{number}"))
