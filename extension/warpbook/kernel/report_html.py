@@ -19,8 +19,9 @@ _STYLE = """
 .warpbook-report { font-size: 13px; line-height: 1.4; max-width: 60em; }
 .warpbook-report dl { display: grid; grid-template-columns: max-content 1fr;
   gap: 0 1em; margin: 0.3em 0; }
-.warpbook-report dt { opacity: 0.7; margin: 0; }
-.warpbook-report dd { margin: 0; }
+.warpbook-report dt, .warpbook-report dd { float: none; font-weight: normal;
+  margin: 0; padding: 0; width: auto; }
+.warpbook-report dt { opacity: 0.7; }
 .warpbook-report .warpbook-warning { border-left: 3px solid #d08700;
   padding-left: 0.6em; margin: 0.3em 0; }
 .warpbook-report .warpbook-verdict { font-weight: 600; margin: 0.3em 0; }
@@ -35,12 +36,12 @@ _STYLE = """
 .warpbook-report table { border-collapse: collapse; margin: 0.6em 0; width: 100%;
   table-layout: fixed; }
 .warpbook-report th, .warpbook-report td { text-align: right; padding: 1px 0.6em;
-  width: 5.8em; }
+  width: 6.4em; white-space: nowrap; }
 .warpbook-report tr > :first-child { text-align: left; width: auto;
   overflow: hidden; text-overflow: ellipsis; white-space: pre; }
 .warpbook-report .warpbook-code th, .warpbook-report .warpbook-code td {
-  width: 4.8em; padding: 1px 0.3em; white-space: nowrap; }
-.warpbook-report .warpbook-code tr > :first-child { width: auto; }
+  width: 4.8em; padding: 1px 0.3em; }
+.warpbook-report .warpbook-code tr > :first-child { width: auto; white-space: pre; }
 .warpbook-report .warpbook-bar { border-bottom: 2px solid #4c8dbe;
   float: right; }
 .warpbook-report .warpbook-picture { margin: 0.6em 0; }
