@@ -30,6 +30,8 @@ class Memory(Struct, frozen=True):
     size_bytes: int
     #: None: nobody has written it
     data: bytes | None = None
+    #: of a result: the first byte that nobody has written
+    first_unwritten: int | None = None
 
 
 class BufferArgument(Struct, frozen=True, tag="buffer"):
@@ -44,22 +46,38 @@ class NumberArgument(Struct, frozen=True, tag="number"):
     data: bytes
 
 
+class IntegerArgument(Struct, frozen=True, tag="integer"):
+    """A whole number, as wide as the kernel's parameter."""
+
+    value: int
+
+
+Argument = BufferArgument | NumberArgument | IntegerArgument
+
+
 class Launch(Struct, frozen=True):
     """One launch of a kernel."""
 
     kernel: str
     grid: Dim
     block: Dim
-    arguments: tuple[BufferArgument | NumberArgument, ...]
+    arguments: tuple[Argument, ...]
     dynamic_shared_bytes: int = 0
 
 
-class Interpret(Struct, frozen=True, tag="interpret"):
-    """Run kernels on the processor, one launch after the other."""
+class Run(Struct, frozen=True):
+    """Memory, and launches one after the other."""
 
-    ptx: str
     memory: tuple[Memory, ...]
     launches: tuple[Launch, ...]
+
+
+class Interpret(Struct, frozen=True, tag="interpret"):
+    """Run kernels on the processor, each run with memory of its own."""
+
+    ptx: str
+    runs: tuple[Run, ...]
+    #: of each launch
     max_steps: int = MAX_STEPS
 
 
@@ -73,11 +91,19 @@ class Compiled(Struct, frozen=True, tag="compiled"):
     log: str
 
 
-class Interpreted(Struct, frozen=True, tag="interpreted"):
-    """What each launch told, and what the buffers hold in the end."""
+class Ran(Struct, frozen=True):
+    """What each launch of a run told, and what its buffers hold in the end."""
 
     reports: tuple[Report, ...]
     memory: tuple[Memory, ...]
+    #: why it could not be run, or not to its end
+    refused: str = ""
+
+
+class Interpreted(Struct, frozen=True, tag="interpreted"):
+    """Every run."""
+
+    runs: tuple[Ran, ...]
 
 
 class Refused(Struct, frozen=True, tag="refused"):
@@ -102,22 +128,29 @@ def do(job: Job) -> Result:
         if isinstance(job, Compile):
             compiled = compile_to_ptx(job.source, job.architecture, job.options)
             return Compiled(compiled.ptx, compiled.log)
-        return _interpret(job)
+        return Interpreted(tuple(_run(job, each) for each in job.runs))
     except (CompileError, PtxError) as problem:
         return Refused(str(problem))
 
 
-def _interpret(job: Interpret) -> Interpreted:
+def _run(job: Interpret, run: Run) -> Ran:
+    try:
+        return _launched(job, run)
+    except PtxError as problem:
+        return Ran((), (), str(problem))
+
+
+def _launched(job: Interpret, run: Run) -> Ran:
     machine = Machine(job.ptx)
     buffers: dict[str, Buffer] = {}
-    for each in job.memory:
+    for each in run.memory:
         if each.data is None:
             buffers[each.name] = machine.empty(each.name, each.size_bytes)
         else:
             values = np.frombuffer(each.data, np.uint8)
             buffers[each.name] = machine.put(each.name, values)
     reports = []
-    for launch in job.launches:
+    for launch in run.launches:
         report = machine.run(
             launch.kernel,
             launch.grid,
@@ -130,17 +163,22 @@ def _interpret(job: Interpret) -> Interpreted:
         if report.stopped:
             break
     held = tuple(
-        Memory(each.name, each.size_bytes, machine.read(each, np.uint8).tobytes())
+        Memory(
+            each.name,
+            each.size_bytes,
+            machine.read(each, np.uint8).tobytes(),
+            machine.first_unwritten(each),
+        )
         for each in buffers.values()
     )
-    return Interpreted(tuple(reports), held)
+    return Ran(tuple(reports), held)
 
 
-def _argument(
-    argument: BufferArgument | NumberArgument, buffers: dict[str, Buffer]
-) -> Any:
+def _argument(argument: Argument, buffers: dict[str, Buffer]) -> Any:
     if isinstance(argument, BufferArgument):
         if argument.name not in buffers:
             raise BadLaunch(f"There is no buffer `{argument.name}` to launch with.")
         return buffers[argument.name]
+    if isinstance(argument, IntegerArgument):
+        return argument.value
     return np.void(argument.data)

@@ -77,6 +77,10 @@ class Machine:
         """Give what a buffer holds now."""
         return self._memory.read(buffer, dtype)
 
+    def first_unwritten(self, buffer: Buffer) -> int | None:
+        """Give the first byte of a buffer that nobody has written."""
+        return self._memory.first_unwritten(buffer)
+
     def run(
         self,
         kernel: str,

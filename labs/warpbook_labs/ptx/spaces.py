@@ -137,6 +137,12 @@ class Memory:
         begin = buffer.address - GLOBAL_BASE
         return self.space.data[begin : begin + buffer.size_bytes].view(dtype).copy()
 
+    def first_unwritten(self, buffer: Buffer) -> int | None:
+        """Give the first byte of a buffer that nobody has written."""
+        begin = buffer.address - GLOBAL_BASE
+        empty = self.space.state[begin : begin + buffer.size_bytes] != WRITTEN
+        return int(np.argmax(empty)) if empty.any() else None
+
     def place(self, address: int) -> str:
         """Say in words where an address is."""
         nearest: tuple[int, str] | None = None

@@ -23,6 +23,7 @@ from warpbook_labs.jail.jobs import (
     Memory,
     NumberArgument,
     Refused,
+    Run,
 )
 from warpbook_labs.jail.limits import Limits
 from warpbook_labs.jail.parent import run
@@ -54,10 +55,8 @@ def launch(ptx: str, values: np.ndarray, limits: Limits | None = None, **how: in
     """Launch `add` with a buffer and its length."""
     arguments = (BufferArgument("x"), NumberArgument(np.int32(len(values)).tobytes()))
     memory = Memory("x", values.nbytes, values.tobytes())
-    job = Interpret(
-        ptx, (memory,), (Launch("add", (1, 1, 1), (32, 1, 1), arguments),), **how
-    )
-    return run(job, limits)
+    launches = (Launch("add", (1, 1, 1), (32, 1, 1), arguments),)
+    return run(Interpret(ptx, (Run((memory,), launches),), **how), limits)
 
 
 def test_a_kernel_is_compiled_and_run_and_the_card_can_say_where() -> None:
@@ -65,9 +64,9 @@ def test_a_kernel_is_compiled_and_run_and_the_card_can_say_where() -> None:
     outcome = launch(compiled(ADD), values)
     assert (outcome.status, outcome.tier) == ("done", "namespaces")
     assert isinstance(outcome.result, Interpreted)
-    got = np.frombuffer(outcome.result.memory[0].data or b"", np.float32)
+    got = np.frombuffer(outcome.result.runs[0].memory[0].data or b"", np.float32)
     np.testing.assert_array_equal(got, values + 1)
-    assert outcome.result.reports[0].findings == []
+    assert outcome.result.runs[0].reports[0].findings == []
 
 
 def test_the_compiler_can_read_no_file(tmp_path: Path) -> None:
@@ -143,15 +142,17 @@ extern "C" __global__ void add(volatile float* x, int n) {
     assert by_processor.status == "timeout"
     by_steps = launch(ptx, values, max_steps=10_000)
     assert isinstance(by_steps.result, Interpreted)
-    assert by_steps.result.reports[0].stopped
+    assert by_steps.result.runs[0].reports[0].stopped
 
 
 def test_a_source_that_explodes_and_a_kernel_that_wants_too_much_end_clearly() -> None:
     bomb = "#define A(x) x x x x x x x x\n" + "A(" * 10 + "int a;" + ")" * 10
     exploded = run(Compile(bomb), Limits(wall_s=5, memory_bytes=1 << 30))
     assert exploded.status != "done" or isinstance(exploded.result, Refused)
-    huge = Interpret(compiled(ADD), (Memory("x", 1 << 40),), ())
-    assert isinstance(run(huge).result, Refused)
+    huge = Interpret(compiled(ADD), (Run((Memory("x", 1 << 40),), ()),))
+    result = run(huge).result
+    assert isinstance(result, Interpreted)
+    assert "too much to run without a GPU" in result.runs[0].refused
     tight = Limits(output_bytes=1000)
     assert launch(compiled(ADD), np.zeros(4096, np.float32), tight).status == (
         "too much output"

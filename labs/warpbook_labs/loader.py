@@ -1,0 +1,185 @@
+"""Reads labs from their folders, and refuses a bad one with file and key."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from warpbook_labs.expressions import BadExpression, value
+from warpbook_labs.launch_rule import BadRule, read_rule
+from warpbook_labs.spec import Lab
+
+CATALOGUE = Path(__file__).with_name("catalogue")
+_TEXTS = ("text.md", "starter.cu", "reference.cu", "hints.md")
+#: what `cases.py` has to offer
+_FUNCTIONS = ("inputs", "expected", "tolerance")
+_HINT = "\n---\n"
+
+
+class BadLab(Exception):
+    """A lab can't be used; the message names its file and what is wrong there."""
+
+
+@dataclass(frozen=True)
+class Cases:
+    """A lab's own Python: how values are drawn, and what is right."""
+
+    #: (sizes, kind of values, random generator) -> arrays and numbers by parameter
+    inputs: Callable[..., dict[str, Any]]
+    #: (inputs, sizes) -> outputs by parameter, exact or in float64
+    expected: Callable[..., dict[str, Any]]
+    #: (inputs, sizes, expected) -> how far each output may be off, by parameter
+    tolerance: Callable[..., dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class LoadedLab:
+    """A lab with all that belongs to it."""
+
+    folder: Path
+    lab: Lab
+    cases: Cases
+    text: str
+    starter: str
+    reference: str
+    hints: tuple[str, ...]
+    #: by file name
+    correct: dict[str, str]
+    wrong: dict[str, str]
+
+
+def load_all(catalogue: Path = CATALOGUE) -> dict[str, LoadedLab]:
+    """Load every lab, by id, in the order of their numbers.
+
+    Raises:
+        BadLab: one can't be used, or two have the same id or number.
+    """
+    found: dict[str, LoadedLab] = {}
+    numbers: dict[int, str] = {}
+    for file in sorted(catalogue.glob("*/*/lab.toml")):
+        loaded = load(file.parent)
+        lab = loaded.lab
+        if lab.id in found or lab.number in numbers:
+            other = lab.id if lab.id in found else numbers[lab.number]
+            raise BadLab(f"{file}: id and number must be its own; `{other}` has them.")
+        found[lab.id], numbers[lab.number] = loaded, lab.id
+    return dict(sorted(found.items(), key=lambda pair: pair[1].lab.number))
+
+
+def load(folder: Path) -> LoadedLab:
+    """Load one lab.
+
+    Raises:
+        BadLab: it can't be used.
+    """
+    lab = _lab(folder / "lab.toml")
+    texts = {name: _text(folder / name) for name in _TEXTS}
+    solutions = {
+        kind: {
+            file.name: _text(file)
+            for file in sorted((folder / "solutions" / kind).glob("*.cu"))
+        }
+        for kind in ("correct", "wrong")
+    }
+    loaded = LoadedLab(
+        folder,
+        lab,
+        _cases(folder / "cases.py"),
+        texts["text.md"],
+        texts["starter.cu"],
+        texts["reference.cu"],
+        tuple(part.strip() for part in texts["hints.md"].split(_HINT)),
+        **solutions,
+    )
+    _check(loaded)
+    return loaded
+
+
+def _text(file: Path) -> str:
+    try:
+        text = file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise BadLab(f"{file}: this file is missing.") from None
+    except UnicodeDecodeError:
+        raise BadLab(f"{file}: this is no text in UTF-8.") from None
+    if not text.strip():
+        raise BadLab(f"{file}: this file is empty.")
+    return text
+
+
+def _lab(file: Path) -> Lab:
+    try:
+        return msgspec.toml.decode(_text(file), type=Lab)
+    except msgspec.DecodeError as problem:
+        # it names the key: "... - at `$.public[0].sizes`"
+        raise BadLab(f"{file}: {problem}") from None
+
+
+def _cases(file: Path) -> Cases:
+    _text(file)
+    spec = importlib.util.spec_from_file_location(
+        f"warpbook_lab_{file.parent.name}", file
+    )
+    if spec is None or spec.loader is None:
+        raise BadLab(f"{file}: Python can't load it.")
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as problem:  # noqa: BLE001 - whatever it is, the lab is bad
+        raise BadLab(f"{file}: {type(problem).__name__}: {problem}") from None
+    for name in _FUNCTIONS:
+        if not callable(getattr(module, name, None)):
+            raise BadLab(f"{file}: it has no function {name}().")
+    return Cases(*(getattr(module, name) for name in _FUNCTIONS))
+
+
+def _check(loaded: LoadedLab) -> None:
+    """Refuse what no type tells."""
+    lab, file = loaded.lab, loaded.folder / "lab.toml"
+    sizes = {each.name for each in lab.parameters if each.kind == "size"}
+    names = [each.name for each in lab.parameters]
+    if len(set(names)) < len(names):
+        raise BadLab(f"{file}: parameters: two have the same name.")
+    if not any(each.kind in ("output", "inout") for each in lab.parameters):
+        raise BadLab(f"{file}: parameters: none is an output.")
+    if lab.folder_name != loaded.folder.name:
+        raise BadLab(f"{file}: id: the folder must be called {lab.folder_name}.")
+    ones = dict.fromkeys(sizes, 1)
+    for key, expression in _expressions(lab):
+        try:
+            value(expression, ones)
+        except BadExpression as problem:
+            raise BadLab(f"{file}: {key}: {problem}") from None
+    for number, case in enumerate(lab.public):
+        if set(case.sizes) != sizes:
+            wanted = ", ".join(sorted(sizes))
+            raise BadLab(f"{file}: public[{number}].sizes: it needs {wanted}.")
+        if case.values not in lab.hidden.values:
+            raise BadLab(f"{file}: public[{number}].values: not in hidden.values.")
+    if set(lab.hidden.sizes) != sizes:
+        raise BadLab(f"{file}: hidden.sizes: it needs {', '.join(sorted(sizes))}.")
+    for kind in ("correct", "wrong"):
+        if not getattr(loaded, kind):
+            raise BadLab(f"{loaded.folder}/solutions/{kind}: there is none.")
+    for name, source in {
+        "starter.cu": loaded.starter,
+        "reference.cu": loaded.reference,
+        **loaded.correct,
+        **loaded.wrong,
+    }.items():
+        try:
+            read_rule(source)
+        except BadRule as problem:
+            raise BadLab(f"{loaded.folder}/{name}: {problem}") from None
+
+
+def _expressions(lab: Lab) -> list[tuple[str, str]]:
+    found = [("work.bytes", lab.work.bytes), ("work.flops", lab.work.flops)]
+    for each in lab.parameters:
+        found += [(f"parameters.{each.name}.shape", side) for side in each.shape]
+    return [*found, *((f"counted.{each.count}", each.most) for each in lab.counted)]

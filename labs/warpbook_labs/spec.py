@@ -1,0 +1,127 @@
+"""What a lab is, as its `lab.toml` says it.
+
+A lab is a folder: `lab.toml`, `text.md` (with figures beside it), `starter.cu`,
+`reference.cu`, `cases.py`, `hints.md`, and `solutions/correct/*.cu` and
+`solutions/wrong/*.cu`.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+Name = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9_]{0,31}$")]
+Text = Annotated[str, Meta(min_length=1, max_length=2000)]
+DType = Literal[
+    "float32", "float64", "float16", "int32", "int64", "uint32", "uint8", "int8"
+]
+
+
+class Parameter(Struct, frozen=True, forbid_unknown_fields=True):
+    """One argument that the learner's kernels may be given, by its name."""
+
+    name: Name
+    #: "input" is read, "output" is written whole, "inout" is both; "size" is a number
+    #: of the case and "scalar" a number that `cases.py` gives
+    kind: Literal["input", "output", "inout", "size", "scalar"]
+    dtype: DType = "int32"
+    #: of a buffer: an expression of the sizes for each side, such as ["n"]
+    shape: tuple[str, ...] = ()
+    about: str = ""
+
+
+class Sizes(Struct, frozen=True, forbid_unknown_fields=True):
+    """Of one size: where it is drawn from for hidden cases."""
+
+    #: tried in every submission, such as 1, 255, 256 and 257
+    always: tuple[int, ...]
+    #: the others are drawn between these
+    least: int = 1
+    most: int = 4096
+
+
+class Case(Struct, frozen=True, forbid_unknown_fields=True):
+    """A case that the learner sees."""
+
+    #: in words: "a prime length", "an empty tail"
+    about: Text
+    sizes: dict[Name, Annotated[int, Meta(ge=1, le=1 << 24)]]
+    #: the kind of values, one of the lab's
+    values: Name = "random"
+    seed: int = 0
+
+
+class Hidden(Struct, frozen=True, forbid_unknown_fields=True):
+    """How hidden cases are drawn for each submission."""
+
+    sizes: dict[Name, Sizes]
+    values: tuple[Name, ...]
+    #: besides one for each combination that must be tried
+    drawn: Annotated[int, Meta(ge=0, le=32)] = 4
+
+
+class Work(Struct, frozen=True, forbid_unknown_fields=True):
+    """What a case costs at least: expressions of its sizes."""
+
+    bytes: str
+    flops: str
+
+
+class Speed(Struct, frozen=True, forbid_unknown_fields=True):
+    """What full marks for speed want; graded on a GPU only."""
+
+    #: sizes that are timed
+    sizes: dict[Name, int]
+    #: time at the limit that was measured over time taken
+    of_limit: Annotated[float, Meta(gt=0, le=1)] | None = None
+    #: time of the baseline over time taken
+    of_baseline: Annotated[float, Meta(gt=0)] | None = None
+    #: a file in the lab's folder, or "" for the starter
+    baseline: str = ""
+
+
+class Counted(Struct, frozen=True, forbid_unknown_fields=True):
+    """What the kernel may ask of the machine at most; graded without a GPU too."""
+
+    #: one of `ptx.findings.Counts`
+    count: Literal[
+        "bank_conflicts",
+        "global_sectors",
+        "divergent_branches",
+        "shared_requests",
+        "global_requests",
+    ]
+    #: an expression of the case's sizes
+    most: str
+    about: Text
+
+
+class Lab(Struct, frozen=True, forbid_unknown_fields=True):
+    """One exercise."""
+
+    id: Annotated[str, Meta(pattern=r"^[a-z][a-z0-9-]{2,40}$")]
+    number: Annotated[int, Meta(ge=1, le=999)]
+    title: Text
+    track: Literal["kernels", "memory", "precision", "streams", "training", "profile"]
+    goal: Text
+    #: what the learner writes
+    asks: Text
+    language: Literal["cuda"]
+    parameters: Annotated[tuple[Parameter, ...], Meta(min_length=1, max_length=16)]
+    public: Annotated[tuple[Case, ...], Meta(min_length=2, max_length=16)]
+    hidden: Hidden
+    work: Work
+    #: what is asked of wrong results, in words; the bound itself is in `cases.py`
+    tolerance: Text
+    #: what is asked of the kernel beside its results
+    counted: tuple[Counted, ...] = ()
+    speed: Speed | None = None
+    minutes: Annotated[int, Meta(ge=5, le=240)] = 30
+    #: ids of labs to have done before
+    after: tuple[str, ...] = ()
+
+    @property
+    def folder_name(self) -> str:
+        """Name the folder that it lives in, which Python could import."""
+        return self.id.replace("-", "_")
