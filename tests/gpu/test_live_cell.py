@@ -48,7 +48,8 @@ SIZES = {"launch-bound": (64, 64), "GPU-bound": (2048, 8192)}
 @pytest.fixture
 def shell() -> Iterator[Any]:
     InteractiveShell.clear_instance()
-    shell = InteractiveShell.instance(config=Config(HistoryManager={"enabled": False}))
+    config = Config(HistoryManager={"enabled": False})
+    shell: Any = InteractiveShell.instance(config=config)
     shell.display_pub = CapturingDisplayPublisher(parent=shell)
     shell.extension_manager.load_extension("warpbook")
     yield shell
@@ -93,7 +94,7 @@ def test_each_window_is_whole_and_the_time_between_is_bare(
     per_step = {round(each.launches / each.steps) for each in told.windows}
     assert max(per_step) - min(per_step) <= 1
 
-    assert told.overhead_ms < 0.1 * told.elapsed_ms * 1.05
+    assert told.overhead_ms < 0.1 * told.elapsed_ms
     # steps without the profiler run as if there were none
     assert told.bare is not None and told.bare.mean_ms is not None
     assert told.bare.mean_ms == pytest.approx(bare_ms, rel=0.08)

@@ -255,7 +255,7 @@ class LiveRuns:
     def _open_if_due(self, now_ns: int) -> bool:
         if self._steps.count < _WARM_UP_STEPS or self._failures >= _MOST_FAILURES:
             return False
-        if not self._plan.may_open(now_ns, self._typical_ns):
+        if not self._may_open(now_ns):
             return False
         # it takes long to ask for, so only when there is no other reason to wait
         self._typical_ns = self._bare.quantile(0.5)
@@ -266,7 +266,7 @@ class LiveRuns:
                 "each batch."
             )
             return False
-        if not self._plan.may_open(now_ns, self._typical_ns):
+        if not self._may_open(now_ns):
             return False
         wait_for_gpu()
         bare_step_ns = self._end_stretch()
@@ -276,6 +276,9 @@ class LiveRuns:
         recording.start()
         self._open = _Open(time.perf_counter_ns(), bare_step_ns)
         return True
+
+    def _may_open(self, now_ns: int) -> bool:
+        return self._plan.may_open(now_ns, self._typical_ns, self.telling_ns)
 
     def _end_stretch(self) -> float | None:
         """Add up the steps before a window; give what one of them takes."""

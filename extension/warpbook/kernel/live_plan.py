@@ -17,6 +17,8 @@ _LONG_PAUSE_NS = 10_000_000_000
 _FIRST_NS = 100_000_000
 _FIXED_COST_NS = 20_000_000
 _FIRST_COST_RATE = 0.3
+#: a window may cost more than the one before
+_CAUTION = 1.5
 
 
 class Plan:
@@ -32,12 +34,19 @@ class Plan:
         self._cost_rate = _FIRST_COST_RATE
         self._not_before_ns = start_ns
 
-    def may_open(self, now_ns: int, step_ns: float) -> bool:
-        """Whether a window may open now; a step is no shorter than told."""
+    def may_open(self, now_ns: int, step_ns: float, beside_ns: int = 0) -> bool:
+        """Whether a window may open now.
+
+        Args:
+            now_ns: now.
+            step_ns: of a step, which is never cut.
+            beside_ns: what was taken elsewhere, and counts too.
+        """
         if now_ns < self._not_before_ns:
             return False
         cost_ns = _FIXED_COST_NS + self._cost_rate * max(self.length_ns, step_ns)
-        return self.overhead_ns + cost_ns <= self.share * (now_ns - self._start_ns)
+        taken_ns = self.overhead_ns + beside_ns + _CAUTION * cost_ns
+        return taken_ns <= self.share * (now_ns - self._start_ns)
 
     def took(
         self, now_ns: int, recorded_ns: int, overhead_ns: int, events: int
