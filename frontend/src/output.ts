@@ -91,13 +91,19 @@ export class ReportOutput extends Panel implements IRenderMime.IRenderer {
     this.place.replaceChildren(details);
   }
 
-  // keys in here are not the notebook's: 0 0 would restart the kernel
   private readonly place = h('div', {
     class: 'wb-root wb-output',
-    'data-lm-suppress-shortcuts': 'true'
+    focusin: event => keepKeys(event)
   });
   private readonly stops: (() => void)[];
   private drawn: Drawn[] = [];
   private reportId: string | null = null;
   private shown: string | null = null;
+}
+
+/** What has the focus in here keeps its keys: in a notebook 0 0 restarts the kernel. */
+function keepKeys({ target }: Event): void {
+  if (target instanceof HTMLElement) {
+    target.dataset['lmSuppressShortcuts'] = 'true';
+  }
 }
