@@ -231,6 +231,27 @@ def test_a_window_that_no_step_ends_is_given_up(live: Any) -> None:
     assert any("1 windows were given up" in note for note in told.notes)
 
 
+def test_an_interrupt_that_comes_while_something_is_called_is_not_lost() -> None:
+    """What is called on the main thread is called by C, which takes no exception."""
+    code = """
+import time, _thread
+from warpbook.kernel.main_thread import call_on_main_thread
+def at_a_bad_time():
+    _thread.interrupt_main()
+    for _ in range(1000): pass
+call_on_main_thread(at_a_bad_time)
+call_on_main_thread(at_a_bad_time)
+try:
+    time.sleep(0.01); time.sleep(60)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert (done.stdout, done.stderr) == ("interrupted\n", "")
+
+
 def test_a_profiler_of_the_cells_own_keeps_its_events(live: Any) -> None:
     run(
         live,
