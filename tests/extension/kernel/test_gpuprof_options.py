@@ -144,6 +144,19 @@ def test_save_writes_the_run_as_a_chrome_trace_and_nothing_else(
     assert {each.name for each in tmp_path.iterdir()} <= {"traces", "ipython"}
 
 
+@pytest.mark.parametrize("option", ["", "--no-shapes"])
+def test_what_operators_are_called_with_is_noted_unless_told_not_to(
+    shell: Any, tmp_path: Path, option: str
+) -> None:
+    path = tmp_path / "run.json"
+    code = ("import torch", "x = torch.ones(3, 5) @ torch.ones(5, 2)")
+    run(shell, f"%%gpuprof -q {option} --save {path}", *code)
+    events = json.loads(path.read_text())["traceEvents"]
+    (product,) = (event for event in events if event["name"] == "aten::mm")
+    noted = product["args"].get("Input Dims")
+    assert noted == (None if option else [[3, 5], [5, 2]])
+
+
 def test_memory_is_of_gpus_only(shell: Any) -> None:
     run(shell, "%%gpuprof --memory -o p", "import torch", "x = torch.ones(1000)")
     assert shell.user_ns["p"].memory == ()
