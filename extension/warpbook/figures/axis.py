@@ -93,7 +93,12 @@ def _of_one(
     ]
     samples = int(touches.sum()) if drawn else 0
     if samples < LEAST_SAMPLES:
-        return words(f"{name}: too short for telemetry: {samples} samples.")
+        why = (
+            "The GPU was not read meanwhile, or it is no longer kept."
+            if samples == 0
+            else "A longer run, or more repeats in the cell, would show more."
+        )
+        return words(f"{name}: too short for telemetry: {samples} samples. {why}")
     plot = figure(
         height=220,
         sizing_mode="stretch_width",
