@@ -43,7 +43,7 @@ def test_a_report_grows_while_its_cell_runs(
     expect(row).to_contain_text("running")
     row.get_by_role("button").focus()
     page.page.keyboard.press("Enter")
-    live = page.drawer.get_by_role("region", name="While it runs")
+    live = page.drawer.get_by_role("region", name="Live profile")
     expect(live.get_by_role("status")).to_have_text("Running.")
 
     table = live.locator("table", has=page.page.locator("caption", has_text="Windows"))

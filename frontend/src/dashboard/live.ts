@@ -44,7 +44,7 @@ export function wallMs(report: CellReport): number {
 export class LiveView implements Drawn {
   readonly node = h('section', {
     class: 'wb-live',
-    'aria-label': 'While it runs'
+    'aria-label': 'Live profile'
   });
 
   constructor(
