@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal
 
+import msgspec
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
@@ -19,13 +20,18 @@ from warpbook_labs.expressions import BadExpression, value
 from warpbook_labs.jail import jobs, parent
 from warpbook_labs.jail.limits import TIER_WORDS, Limits, Tier
 from warpbook_labs.launch_rule import BadRule, Launch, Rule, read_rule
-from warpbook_labs.loader import LoadedLab
+from warpbook_labs.loader import BadLab, LoadedLab
 from warpbook_labs.ptx.findings import Counts, Finding
+from warpbook_labs.sources import BadSource, refuse_unfit
 from warpbook_labs.spec import Parameter
 
 Status = Literal["passed", "failed", "compile error", "bad launch rule", "stopped"]
 #: what a submission may have as scratch memory, in all
 _MOST_SCRATCH_BYTES = 256 << 20
+#: of one case, so that a result stays small enough to be kept
+_MOST_LINES = 200
+_MOST_FINDINGS = 20
+_MOST_PRINTED = 4_000
 
 
 class CaseResult(Struct, frozen=True):
@@ -53,6 +59,9 @@ class CheckResult(Struct, frozen=True):
     #: in one sentence
     message: str
     cases: tuple[CaseResult, ...] = ()
+    #: cases that are right, of how many; not all of them are told above
+    right: int = 0
+    of: int = 0
     #: what the compiler said
     log: str = ""
     #: where it was done, in words
@@ -64,26 +73,44 @@ class CheckResult(Struct, frozen=True):
 def check(
     loaded: LoadedLab, source: str, cases: Sequence[DrawnCase], limits: Limits
 ) -> CheckResult:
-    """Check a submission against cases.
+    """Check a submission against cases, and tell what a learner may know.
 
     Raises:
         NoCompiler: NVRTC is not installed.
+        BadLab: the lab's own Python fails.
     """
+    result = check_all(loaded, source, cases, limits)
+    return msgspec.structs.replace(result, cases=_shown(result.cases))
+
+
+def check_all(
+    loaded: LoadedLab, source: str, cases: Sequence[DrawnCase], limits: Limits
+) -> CheckResult:
+    """Check a submission, and tell every case in their order, for a lab's author."""
     lab = loaded.lab
+
+    def ended(status: Status, message: str, log: str = "") -> CheckResult:
+        return CheckResult(lab.id, status, message, of=len(cases), log=log)
+
     try:
+        refuse_unfit(source)
         rule = read_rule(source)
         prepared = [_Prepared(loaded, rule, case) for case in cases]
+    except BadSource as problem:
+        return ended("compile error", str(problem))
     except BadRule as problem:
-        return CheckResult(lab.id, "bad launch rule", str(problem))
+        return ended("bad launch rule", str(problem))
     built = parent.run(jobs.Compile(source), limits)
     if not isinstance(built.result, jobs.Compiled):
         log = built.result.message if isinstance(built.result, jobs.Refused) else ""
         words = "It does not compile." if log else f"The compiler: {built.message}"
-        return CheckResult(lab.id, "compile error", words, log=log)
+        return ended("compile error", words, log)
     job = jobs.Interpret(built.result.ptx, tuple(each.run for each in prepared))
     outcome = parent.run(job, limits)
     if not isinstance(outcome.result, jobs.Interpreted):
-        return CheckResult(lab.id, "stopped", outcome.message, log=built.result.log)
+        told = outcome.result
+        words = told.message if isinstance(told, jobs.Refused) else outcome.message
+        return ended("stopped", words, built.result.log)
     done = tuple(
         one.told(ran) for one, ran in zip(prepared, outcome.result.runs, strict=True)
     )
@@ -95,7 +122,9 @@ def check(
         f"All {right:,} cases are right."
         if passed
         else f"{right:,} of {len(done):,} cases are right.",
-        _shown(done),
+        done,
+        right,
+        len(done),
         built.result.log,
         _isolation(outcome.tier),
         _not_graded(loaded),
@@ -124,12 +153,23 @@ class _Prepared:
     def __init__(self, loaded: LoadedLab, rule: Rule, case: DrawnCase) -> None:
         self.case, self._loaded, self._rule = case, loaded, rule
         generator = np.random.default_rng(case.seed)
-        self._given = loaded.cases.inputs(dict(case.sizes), case.values, generator)
+        self._given = self._ask("inputs", dict(case.sizes), case.values, generator)
         self._memory = [
             self._buffer(each) for each in loaded.lab.parameters if _is_buffer(each)
         ]
         self._memory += self._scratch()
         self._launches = tuple(self._launch(each) for each in rule.launches)
+
+    def _ask(self, function: str, *given: Any) -> dict[str, Any]:
+        """Have the lab's own Python compute something."""
+        try:
+            found: dict[str, Any] = getattr(self._loaded.cases, function)(*given)
+        except Exception as problem:  # noqa: BLE001 - whatever it is, the lab is bad
+            raise BadLab(
+                f"{self._loaded.folder / 'cases.py'}: {function}: "
+                f"{type(problem).__name__}: {problem}"
+            ) from None
+        return found
 
     def _shape(self, parameter: Parameter) -> tuple[int, ...]:
         return tuple(value(side, self.case.sizes) for side in parameter.shape)
@@ -197,14 +237,15 @@ class _Prepared:
         if not reports[-1].stopped:
             wrong = self._wrong({each.name: each for each in ran.memory})
         message = self._judge(wrong, findings, counts)
+        slowest = sorted(lines, key=lambda each: -lines[each].warp_instructions)
         return self._told(
             not message,
             message,
             wrong=wrong,
-            findings=findings,
+            findings=findings[:_MOST_FINDINGS],
             counts=counts,
-            lines=lines,
-            printed="".join(report.printed for report in reports),
+            lines={each: lines[each] for each in sorted(slowest[:_MOST_LINES])},
+            printed="".join(report.printed for report in reports)[:_MOST_PRINTED],
         )
 
     def _told(self, passed: bool, message: str, **more: Any) -> CaseResult:
@@ -215,9 +256,9 @@ class _Prepared:
         return CaseResult(self.case.about, hidden, passed, message, sizes, **more)
 
     def _wrong(self, memory: dict[str, jobs.Memory]) -> WrongElement | None:
-        cases, sizes = self._loaded.cases, dict(self.case.sizes)
-        expected = cases.expected(self._given, sizes)
-        tolerance = cases.tolerance(self._given, sizes, expected)
+        sizes = dict(self.case.sizes)
+        expected = self._ask("expected", self._given, sizes)
+        tolerance = self._ask("tolerance", self._given, sizes, expected)
         for each in self._loaded.lab.parameters:
             if each.kind not in ("output", "inout"):
                 continue

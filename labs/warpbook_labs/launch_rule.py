@@ -21,7 +21,10 @@ from warpbook_labs.expressions import BadExpression, value
 from warpbook_labs.spec import DType
 
 MOST_LAUNCHES = 64
-_LINE = re.compile(r"^\s*//\s*(launch|scratch)\s*:\s*(.*?)\s*$", re.M)
+_MOST_SCRATCH = 16
+_MOST_CHARACTERS = 1000
+# no `\s` and no lazy part: hostile text would have them try every pair of places
+_LINE = re.compile(r"^[ \t]*//[ \t]*(launch|scratch)[ \t]*:(.*)$", re.M)
 _LAUNCH = re.compile(r"([A-Za-z_]\w*)\s*<<<(.*)>>>\s*\((.*)\)\s*;?$")
 _SCRATCH = re.compile(r"([a-z][a-z0-9_]{0,31})\s+(\w+)\s*\[(.*)\]\s*;?$")
 
@@ -60,13 +63,13 @@ class Launch:
             BadRule: an expression can't be computed.
         """
         try:
-            return (
-                _dim(self.grid, sizes),
-                _dim(self.block, sizes),
-                value(self.shared_bytes, sizes),
-            )
+            grid, block = _dim(self.grid, sizes), _dim(self.block, sizes)
+            shared_bytes = value(self.shared_bytes, sizes)
         except BadExpression as problem:
             raise BadRule(f"Line {self.line}: {problem}") from None
+        if shared_bytes < 0:
+            raise BadRule(f"Line {self.line}: {shared_bytes:,} bytes can't be shared.")
+        return grid, block, shared_bytes
 
 
 @dataclass(frozen=True)
@@ -87,17 +90,22 @@ def read_rule(source: str) -> Rule:
     scratch: list[Scratch] = []
     for found in _LINE.finditer(source):
         line = source.count("\n", 0, found.start(1)) + 1
+        text = found[2].strip()
+        if len(text) > _MOST_CHARACTERS:
+            raise BadRule(f"Line {line}: it has more than {_MOST_CHARACTERS:,} signs.")
         if found[1] == "launch":
-            launches.append(_launch(found[2], line))
+            launches.append(_launch(text, line))
         else:
-            scratch.append(_scratch(found[2], line))
+            scratch.append(_scratch(text, line))
+        if len(launches) > MOST_LAUNCHES:
+            raise BadRule(f"Line {line}: {MOST_LAUNCHES} launches may be, no more.")
+        if len(scratch) > _MOST_SCRATCH:
+            raise BadRule(f"Line {line}: {_MOST_SCRATCH} scratch buffers may be.")
     if not launches:
         raise BadRule(
             "The source does not say how its kernel is launched. Add a comment such as "
             "// launch: my_kernel<<<ceil_div(n, 256), 256>>>(x, out, n)"
         )
-    if len(launches) > MOST_LAUNCHES:
-        raise BadRule(f"There are {len(launches)} launches; {MOST_LAUNCHES} may be.")
     return Rule(tuple(launches), tuple(scratch))
 
 
@@ -111,9 +119,10 @@ def _launch(text: str, line: int) -> Launch:
     if not 2 <= len(numbers) <= 3:
         raise BadRule(f"Line {line}: between <<< and >>> are grid, block, and bytes.")
     shared = numbers[2] if len(numbers) == 3 else "0"
-    return Launch(
-        found[1], _sides(numbers[0]), _sides(numbers[1]), shared, split(found[3]), line
-    )
+    grid, block = _sides(numbers[0]), _sides(numbers[1])
+    if max(len(grid), len(block)) > 3:
+        raise BadRule(f"Line {line}: grid and block have three sides at most.")
+    return Launch(found[1], grid, block, shared, split(found[3]), line)
 
 
 def _scratch(text: str, line: int) -> Scratch:

@@ -68,7 +68,7 @@ def compile_to_ptx(
         )
         log = _text(nvrtc, program, "ProgramLog")
         if failed:
-            raise CompileError(log or f"NVRTC failed: {failed}")
+            raise CompileError(log[:_MAX_LOG_CHARACTERS] or f"NVRTC failed: {failed}")
         ptx = _text(nvrtc, program, "PTX")
         return Compiled(ptx, log[:_MAX_LOG_CHARACTERS])
     finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -111,9 +112,17 @@ class State:
         for name, placed in self.linked.shared.items():
             size = placed.variable.size_bytes or self.shared_stride - placed.offset
             if placed.offset <= inside < placed.offset + size:
-                plain = name.split("/")[0]
+                plain = plain_name(name)
                 return f"byte {inside - placed.offset:,} of the shared `{plain}`"
         return f"byte {inside:,} of shared memory"
+
+
+def plain_name(name: str) -> str:
+    """Give the name that a variable has in the source, of one within a function."""
+    mangled = re.search(r"^_ZZ.*E(\d+)(.*?)(?:_\d+)?$", name.split("/")[0])
+    if mangled is None:
+        return name.split("/")[0]
+    return mangled[2][: int(mangled[1])]
 
 
 def _on(line: int | None) -> str:

@@ -45,7 +45,7 @@ def test_a_missing_barrier_is_a_race_with_its_lines(first: str, later: str) -> N
     report, _ = tree_sum(first, later)
     races = [each for each in report.findings if each.kind == "race"]
     assert races
-    assert "shared" in races[0].message and "part" in races[0].message
+    assert "of the shared `part`" in races[0].message
     assert "on line 9" in races[0].message
     assert all(each.line in (5, 9, 12) for each in races)
 
