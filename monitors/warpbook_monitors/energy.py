@@ -137,7 +137,7 @@ class Power:
         """What the seconds that cover the time took, less what they have before it."""
         count = math.ceil((to_ms - from_ms) / POWER_MEAN_MS)
         before_ms = count * POWER_MEAN_MS - (to_ms - from_ms)
-        seconds = self._at(to_ms - POWER_MEAN_MS * np.arange(count))
+        seconds = self._at(_seconds_to(to_ms, count))
         if seconds is None:
             return None
         joules = seconds.sum() * POWER_MEAN_MS / 1000
@@ -150,7 +150,7 @@ class Power:
 
     def _before(self, time_ms: float, before_ms: float) -> float | None:
         """What the time before a moment took; less than a second."""
-        moments_ms = time_ms - POWER_MEAN_MS * np.arange(_MOST_BACK + 1)
+        moments_ms = _seconds_to(time_ms, _MOST_BACK + 1)
         back = int(np.argmin([self._unrest(each) for each in moments_ms]))
         moments_ms = moments_ms[: back + 1]
         watts = self._at(np.append(moments_ms, moments_ms[:-1] - before_ms))
@@ -192,3 +192,8 @@ class Power:
             return None
         watts = float(weights_ms @ self._watts) / seen_ms
         return watts * (to_ms - from_ms) / 1000
+
+
+def _seconds_to(time_ms: float, count: int) -> Floats:
+    """The ends of so many seconds in a row, the latest first."""
+    return time_ms - POWER_MEAN_MS * np.arange(count, dtype=np.float64)
