@@ -165,11 +165,30 @@ class _Prepared:
         try:
             found: dict[str, Any] = getattr(self._loaded.cases, function)(*given)
         except Exception as problem:  # noqa: BLE001 - whatever it is, the lab is bad
-            raise BadLab(
-                f"{self._loaded.folder / 'cases.py'}: {function}: "
-                f"{type(problem).__name__}: {problem}"
-            ) from None
+            raise self._bad(function, f"{type(problem).__name__}: {problem}") from None
+        kinds = {
+            "inputs": ("input", "inout", "scalar"),
+            "expected": ("output", "inout"),
+            "tolerance": ("output", "inout"),
+        }[function]
+        for each in self._loaded.lab.parameters:
+            if each.kind in kinds and each.name not in found:
+                raise self._bad(function, f"it gives no `{each.name}`.")
         return found
+
+    def _bad(self, function: str, message: str) -> BadLab:
+        return BadLab(f"{self._loaded.folder / 'cases.py'}: {function}: {message}")
+
+    def _shaped(
+        self, function: str, found: dict[str, Any], parameter: Parameter
+    ) -> NDArray[Any]:
+        """Give an array of the lab's own Python in the shape that it must have."""
+        held, shape = np.asarray(found[parameter.name]), self._shape(parameter)
+        if held.size != np.prod(shape, dtype=np.int64):
+            raise self._bad(
+                function, f"`{parameter.name}` is {held.shape}, and must be {shape}."
+            )
+        return held.reshape(shape)
 
     def _shape(self, parameter: Parameter) -> tuple[int, ...]:
         return tuple(value(side, self.case.sizes) for side in parameter.shape)
@@ -179,8 +198,9 @@ class _Prepared:
         size_bytes = size * np.dtype(parameter.dtype).itemsize
         if parameter.kind == "output":
             return jobs.Memory(parameter.name, size_bytes)
-        held = np.ascontiguousarray(self._given[parameter.name], parameter.dtype)
-        return jobs.Memory(parameter.name, size_bytes, held.tobytes())
+        held = self._shaped("inputs", self._given, parameter)
+        exact = np.ascontiguousarray(held, parameter.dtype)
+        return jobs.Memory(parameter.name, size_bytes, exact.tobytes())
 
     def _scratch(self) -> list[jobs.Memory]:
         found, total = [], 0
@@ -267,7 +287,7 @@ class _Prepared:
             wrong = first_wrong(
                 each.name,
                 got.reshape(self._shape(each)),
-                np.asarray(expected[each.name]).reshape(self._shape(each)),
+                self._shaped("expected", expected, each),
                 tolerance[each.name],
                 held.first_unwritten,
             )

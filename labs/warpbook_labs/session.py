@@ -1,0 +1,101 @@
+"""What a learner does with a lab: open it, check, submit, ask for hints."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import shutil
+from pathlib import Path
+from typing import Literal
+
+from msgspec import Struct
+
+from warpbook_labs.checking import CheckResult, check
+from warpbook_labs.drawing import hidden_cases, public_cases
+from warpbook_labs.jail.limits import Limits
+from warpbook_labs.loader import CATALOGUE, BadLab, LoadedLab, load
+from warpbook_labs.nvrtc import SOURCE_NAME
+from warpbook_labs.store import Store
+from warpbook_labs.texts import figures
+
+#: SQLite keeps whole numbers of 64 bits with a sign
+_SEED_BITS = 62
+
+
+class Card(Struct, frozen=True):
+    """What a learner is told of a check or a submission."""
+
+    result: CheckResult
+    passed: bool
+    #: "practice" is kept nowhere; "self-graded": on the learner's own machine, where
+    #: nothing keeps them from reading or changing the grader
+    grading: Literal["practice", "self-graded"]
+    #: its number in the store
+    submission: int | None = None
+
+
+def find(name: str, catalogue: Path = CATALOGUE) -> LoadedLab:
+    """Load a lab by its id or its folder.
+
+    Raises:
+        BadLab: there is none, or it can't be used.
+    """
+    if (Path(name) / "lab.toml").is_file():
+        return load(Path(name).resolve())
+    folder_name = name.replace("-", "_")
+    for file in catalogue.glob("*/*/lab.toml"):
+        if file.parent.name == folder_name:
+            return load(file.parent)
+    raise BadLab(f"There is no lab `{name}`: `warpbook labs list` names them.")
+
+
+def open_lab(loaded: LoadedLab, folder: Path) -> Path:
+    """Put starter, text and figures into a folder of the lab's; give the source.
+
+    What is there already stays as it is.
+    """
+    place = folder / loaded.lab.id
+    place.mkdir(parents=True, exist_ok=True)
+    names = {"starter.cu": SOURCE_NAME, "text.md": "text.md"}
+    names |= {name: name for name in figures(loaded.text)}
+    for name, kept_as in names.items():
+        with (
+            contextlib.suppress(FileExistsError),
+            (loaded.folder / name).open("rb") as given,
+            (place / kept_as).open("xb") as kept,
+        ):
+            shutil.copyfileobj(given, kept)
+    return place / SOURCE_NAME
+
+
+def check_public(loaded: LoadedLab, source: str, limits: Limits | None = None) -> Card:
+    """Check against the cases that the lab shows; nothing is kept."""
+    result = check(loaded, source, public_cases(loaded.lab), limits or Limits())
+    return Card(result, result.status == "passed", "practice")
+
+
+def submit(
+    store: Store, loaded: LoadedLab, source: str, limits: Limits | None = None
+) -> Card:
+    """Keep a submission, then grade it with cases drawn for it alone.
+
+    Raises:
+        BadSource: it is no source that could be checked; it is not kept.
+        StoreError: it could not be kept.
+        NoCompiler: it is kept, and can be graded once NVRTC is installed.
+    """
+    number = store.add_submission(loaded.lab.id, source, secrets.randbits(_SEED_BITS))
+    return grade(store, loaded, number, limits)
+
+
+def grade(
+    store: Store, loaded: LoadedLab, number: int, limits: Limits | None = None
+) -> Card:
+    """Grade a submission that is kept, once more or for the first time."""
+    kept = store.submission(number)
+    if kept is None or kept.lab != loaded.lab.id:
+        raise LookupError(f"There is no submission {number} of {loaded.lab.id}.")
+    cases = public_cases(loaded.lab) + hidden_cases(loaded.lab, kept.seed)
+    result = check(loaded, kept.source, cases, limits or Limits())
+    store.add_result(number, result)
+    return Card(result, result.status == "passed", "self-graded", number)

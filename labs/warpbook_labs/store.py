@@ -1,0 +1,280 @@
+"""What a person handed in, and how it went: one SQLite file in their data folder.
+
+A submission is on the disk before its number is given out, and is never changed. Each
+grading adds a result of its own.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Connection,
+    ForeignKey,
+    Integer,
+    MetaData,
+    Table,
+    Text,
+    create_engine,
+    event,
+    func,
+    select,
+)
+from sqlalchemy.dialects.sqlite import insert
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.pool import NullPool
+
+from warpbook_labs.checking import CheckResult
+from warpbook_labs.sources import refuse_unfit
+from warpbook_monitors.data_folder import data_folder
+
+#: of the tables below; another program's file is refused
+_VERSION = 1
+_WAIT_S = 10.0
+
+_TABLES = MetaData()
+_SUBMISSIONS = Table(
+    "submissions",
+    _TABLES,
+    Column("id", Integer, primary_key=True),
+    Column("lab", Text, nullable=False, index=True),
+    Column("source", Text, nullable=False),
+    Column("seed", BigInteger, nullable=False),
+    Column("submitted_ms", BigInteger, nullable=False),
+    sqlite_autoincrement=True,
+)
+_RESULTS = Table(
+    "results",
+    _TABLES,
+    Column("id", Integer, primary_key=True),
+    Column("submission", ForeignKey("submissions.id"), nullable=False, index=True),
+    Column("graded_ms", BigInteger, nullable=False),
+    Column("passed", Integer, nullable=False),
+    Column("right", Integer, nullable=False),
+    Column("of", Integer, nullable=False),
+    # a CheckResult as JSON
+    Column("result", Text, nullable=False),
+    sqlite_autoincrement=True,
+)
+_HINTS = Table(
+    "hints",
+    _TABLES,
+    Column("lab", Text, primary_key=True),
+    Column("opened", Integer, nullable=False),
+)
+
+
+class StoreError(Exception):
+    """The file can't be used; the message says why and what to do."""
+
+
+class Submission(Struct, frozen=True):
+    """What was handed in."""
+
+    id: int
+    lab: str
+    source: str
+    #: hidden cases are drawn with it; for graders only, never shown
+    seed: int
+    submitted_ms: int
+
+
+class Grading(Struct, frozen=True):
+    """One result of a submission."""
+
+    id: int
+    submission: int
+    graded_ms: int
+    result: CheckResult
+
+
+class Mark(Struct, frozen=True):
+    """How a submission went, in short."""
+
+    submission: int
+    passed: bool
+    right: int
+    of: int
+
+
+class Progress(Struct, frozen=True):
+    """How far a person is with a lab."""
+
+    #: submissions, graded or not
+    attempts: int = 0
+    hints: int = 0
+    best: Mark | None = None
+    last: Mark | None = None
+
+
+class Store:
+    """All submissions of a person."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        """Open the file, or begin it.
+
+        Raises:
+            StoreError: it can't be used.
+        """
+        self.path = path or data_folder() / "labs.db"
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as problem:
+            raise StoreError(f"{self.path}: {problem.strerror}.") from None
+        # a connection for each use: none is left open in a child or a thread
+        self._engine = create_engine(
+            f"sqlite:///{self.path}",
+            poolclass=NullPool,
+            connect_args={"timeout": _WAIT_S},
+        )
+        event.listen(self._engine, "connect", _set_up)
+        with self._transaction() as connection:
+            found = connection.exec_driver_sql("PRAGMA user_version").scalar()
+            if found not in (0, _VERSION):
+                raise StoreError(
+                    f"{self.path}: it was written by another version of warpbook "
+                    f"(format {found}; this one reads {_VERSION}). Update warpbook."
+                )
+            _TABLES.create_all(connection)
+            connection.exec_driver_sql(f"PRAGMA user_version = {_VERSION}")
+
+    def add_submission(self, lab: str, source: str, seed: int) -> int:
+        """Keep a submission; once its number is returned, nothing loses it.
+
+        Raises:
+            BadSource: it is no source that could be checked.
+        """
+        refuse_unfit(source)
+        row = {"lab": lab, "source": source, "seed": seed, "submitted_ms": _now_ms()}
+        return self._insert(_SUBMISSIONS, row)
+
+    def add_result(self, submission: int, result: CheckResult) -> int:
+        """Keep how a grading went, beside those before it."""
+        return self._insert(
+            _RESULTS,
+            {
+                "submission": submission,
+                "graded_ms": _now_ms(),
+                "passed": int(result.status == "passed"),
+                "right": result.right,
+                "of": result.of,
+                "result": msgspec.json.encode(result).decode(),
+            },
+        )
+
+    def submission(self, number: int) -> Submission | None:
+        """Give what was handed in."""
+        asked = select(_SUBMISSIONS).where(_SUBMISSIONS.c.id == number)
+        with self._transaction() as connection:
+            row = connection.execute(asked).mappings().first()
+        return None if row is None else Submission(**row)
+
+    def gradings(self, submission: int) -> list[Grading]:
+        """Give all results of a submission, the first first."""
+        asked = (
+            select(_RESULTS)
+            .where(_RESULTS.c.submission == submission)
+            .order_by(_RESULTS.c.id)
+        )
+        with self._transaction() as connection:
+            rows = connection.execute(asked).mappings().all()
+        return [
+            Grading(
+                row["id"],
+                row["submission"],
+                row["graded_ms"],
+                msgspec.json.decode(row["result"], type=CheckResult),
+            )
+            for row in rows
+        ]
+
+    def open_hint(self, lab: str, of: int) -> int:
+        """Open one more hint of a lab, if there is one; tell how many are open."""
+        now = insert(_HINTS).values(lab=lab, opened=min(1, of))
+        more = now.on_conflict_do_update(
+            index_elements=["lab"],
+            set_={"opened": func.min(_HINTS.c.opened + 1, of)},
+        )
+        with self._transaction() as connection:
+            connection.execute(more)
+            asked = select(_HINTS.c.opened).where(_HINTS.c.lab == lab)
+            return int(connection.execute(asked).scalar_one())
+
+    def progress(self) -> dict[str, Progress]:
+        """Tell how far the person is, by the labs that they began."""
+        counted = select(_SUBMISSIONS.c.lab, func.count()).group_by(_SUBMISSIONS.c.lab)
+        marks = (
+            select(
+                _SUBMISSIONS.c.lab,
+                *(_RESULTS.c[name] for name in ("submission", "passed", "right", "of")),
+            )
+            .join(_SUBMISSIONS)
+            .order_by(_RESULTS.c.submission, _RESULTS.c.id)
+        )
+        with self._transaction() as connection:
+            attempts = {lab: count for lab, count in connection.execute(counted)}
+            hints = {lab: opened for lab, opened in connection.execute(select(_HINTS))}
+            by_lab: dict[str, dict[int, Mark]] = {}
+            for lab, number, passed, right, of in connection.execute(marks):
+                # of several gradings of a submission the last counts
+                mark = Mark(number, bool(passed), right, of)
+                by_lab.setdefault(lab, {})[number] = mark
+        return {
+            lab: Progress(
+                attempts.get(lab, 0), hints.get(lab, 0), *_best_and_last(by_lab, lab)
+            )
+            for lab in sorted(attempts.keys() | hints.keys())
+        }
+
+    def _insert(self, table: Table, row: dict[str, Any]) -> int:
+        with self._transaction() as connection:
+            done = connection.execute(table.insert().values(row))
+            return int(done.inserted_primary_key[0])
+
+    @contextmanager
+    def _transaction(self) -> Iterator[Connection]:
+        try:
+            with self._engine.begin() as connection:
+                yield connection
+        except (DBAPIError, sqlite3.Error) as problem:
+            raise StoreError(self._words(problem)) from None
+
+    def _words(self, problem: Exception) -> str:
+        said = str(getattr(problem, "orig", problem))
+        if "locked" in said or "busy" in said:
+            return f"{self.path}: another program holds it: end that, and try again."
+        if "malformed" in said or "not a database" in said or "no such" in said:
+            return (
+                f"{self.path}: the file is damaged ({said}). Move it away, with those "
+                "of its name that end in -wal and -shm; a new one is begun then."
+            )
+        return f"{self.path}: {said}."
+
+
+def _set_up(connection: Any, _record: object) -> None:
+    # a commit is on the disk before it is acknowledged, and readers hold up nobody
+    for setting in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
+        connection.execute(f"PRAGMA {setting}")
+
+
+def _best_and_last(
+    by_lab: dict[str, dict[int, Mark]], lab: str
+) -> tuple[Mark | None, Mark | None]:
+    marks = list(by_lab.get(lab, {}).values())
+    if not marks:
+        return None, None
+    best = max(marks, key=lambda each: (each.passed, each.right / max(each.of, 1)))
+    return best, marks[-1]
+
+
+def _now_ms() -> int:
+    return int(time.time() * 1000)
