@@ -54,6 +54,7 @@ const absence = record({
   message: string,
   remedy: string
 });
+const absences = list(absence, 200);
 const replay = record({
   name: string,
   recorded_ms: number,
@@ -319,10 +320,10 @@ const MESSAGES: Record<ServerMessage['type'], Check> = {
     time_ms: number,
     rate_hz: number,
     devices,
-    absences: list(absence, 200),
+    absences,
     replay: optional(replay)
   }),
-  devices: record({ time_ms: number, devices }),
+  devices: record({ time_ms: number, devices, absences }),
   frame: record({
     seq: whole,
     time_ms: number,

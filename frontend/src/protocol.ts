@@ -310,6 +310,7 @@ export interface Devices {
   readonly type: 'devices';
   readonly time_ms: number;
   readonly devices: Device[];
+  readonly absences: Absence[];
 }
 
 /** The last client message was refused; the stream goes on. */

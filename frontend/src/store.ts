@@ -125,6 +125,7 @@ export class Store implements Listener {
         this.describe(message.devices);
         break;
       case 'devices':
+        this.absences = message.absences;
         this.describe(message.devices);
         break;
       case 'frame':

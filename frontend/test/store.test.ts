@@ -74,10 +74,30 @@ test('values follow their metric when the descriptions change', () => {
   const store = greeted();
   store.message(frame(100, [1, 0.5]));
   const turned = { ...GPU, metrics: [...GPU.metrics].reverse() };
-  store.message({ type: 'devices', time_ms: 150, devices: [turned] });
+  const told = { type: 'devices', time_ms: 150, devices: [turned] } as const;
+  store.message({ ...told, absences: [] });
   store.message(frame(200, [0.25, 2]));
   assert.deepEqual(column(store, 'power_watts'), [1, 2]);
   assert.equal(store.value(turned, 'power_watts'), 2);
+});
+
+test('what is not there is over when it comes', () => {
+  const store = new Store();
+  const silent = {
+    what: 'GPU 0',
+    reason: 'unknown' as const,
+    message: 'It hangs.',
+    remedy: ''
+  };
+  store.message({ ...HELLO, devices: [], absences: [silent] });
+  assert.deepEqual(store.absences, [silent]);
+  store.message({
+    type: 'devices',
+    time_ms: 150,
+    devices: [GPU],
+    absences: []
+  });
+  assert.deepEqual(store.absences, []);
 });
 
 test('a reading of a device that was never described is ignored', () => {

@@ -125,6 +125,8 @@ class Devices(Struct, frozen=True, tag="devices"):
 
     time_ms: float
     devices: tuple[Device, ...]
+    #: what may be expected and is not there from now on
+    absences: tuple[Absence, ...] = ()
 
 
 class Frame(Struct, frozen=True, tag="frame"):

@@ -226,7 +226,7 @@ class Sampler:
             )
         has_new = self._take_newcomers()
         if any([reader.take_change() for reader in self._readers]) or has_new:
-            self._publish(Devices(time_ms, self.devices))
+            self._publish(Devices(time_ms, self.devices, self.absences))
         self._publish_events()
         self._newest = Frame(
             seq=self._seq,

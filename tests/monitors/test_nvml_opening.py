@@ -71,6 +71,7 @@ def test_a_gpu_that_answers_late_is_taken_then(
         while not isinstance(message := told.get(timeout=10), Devices):
             pass
         assert [device.index for device in message.devices] == [0, 1]
+        assert message.absences == ()
         while not (
             isinstance(message := told.get(timeout=10), Frame)
             and [each.state for each in message.readings] == ["ok", "ok"]
