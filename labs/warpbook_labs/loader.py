@@ -13,6 +13,7 @@ import msgspec
 from warpbook_labs.expressions import BadExpression, value
 from warpbook_labs.launch_rule import BadRule, read_rule
 from warpbook_labs.spec import Lab
+from warpbook_labs.texts import figures
 
 CATALOGUE = Path(__file__).with_name("catalogue")
 _TEXTS = ("text.md", "starter.cu", "reference.cu", "hints.md")
@@ -163,6 +164,9 @@ def _check(loaded: LoadedLab) -> None:
             raise BadLab(f"{file}: public[{number}].values: not in hidden.values.")
     if set(lab.hidden.sizes) != sizes:
         raise BadLab(f"{file}: hidden.sizes: it needs {', '.join(sorted(sizes))}.")
+    for name in figures(loaded.text):
+        if "/" in name or not (loaded.folder / name).is_file():
+            raise BadLab(f"{loaded.folder}/text.md: `{name}` is not in the folder.")
     for kind in ("correct", "wrong"):
         if not getattr(loaded, kind):
             raise BadLab(f"{loaded.folder}/solutions/{kind}: there is none.")

@@ -144,8 +144,11 @@ class Store:
                     f"{self.path}: it was written by another version of warpbook "
                     f"(format {found}; this one reads {_VERSION}). Update warpbook."
                 )
-            _TABLES.create_all(connection)
-            connection.exec_driver_sql(f"PRAGMA user_version = {_VERSION}")
+            if not found:
+                # whoever else begins it at this moment waits
+                connection.exec_driver_sql("BEGIN IMMEDIATE")
+                _TABLES.create_all(connection)
+                connection.exec_driver_sql(f"PRAGMA user_version = {_VERSION}")
 
     def add_submission(self, lab: str, source: str, seed: int) -> int:
         """Keep a submission; once its number is returned, nothing loses it.

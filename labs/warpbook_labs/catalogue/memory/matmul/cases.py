@@ -1,0 +1,41 @@
+"""Values of the lab, and what is right."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+Arrays = dict[str, Any]
+_EPSILON = 2.0**-24
+_EXACT = 2**24
+
+
+def inputs(sizes: dict[str, int], values: str, chance: np.random.Generator) -> Arrays:
+    """Draw both matrices."""
+    m, n, k = sizes["m"], sizes["n"], sizes["k"]
+    a = chance.integers(-9, 10, (m, k)).astype(np.float32)
+    b = chance.integers(-9, 10, (k, n)).astype(np.float32)
+    if values == "random":
+        a = chance.standard_normal((m, k)).astype(np.float32)
+        b = chance.standard_normal((k, n)).astype(np.float32)
+    elif values == "cancelling":
+        # what FP16 or TF32 would lose: 2049 needs 12 bits
+        a = chance.choice(np.array([2049, -2049, 1], np.float32), (m, k))
+        b = chance.choice(np.array([1, -1, 0], np.float32), (k, n))
+    return {"a": a, "b": b}
+
+
+def expected(given: Arrays, sizes: dict[str, int]) -> Arrays:
+    """Give the product in float64."""
+    return {"c": given["a"].astype(np.float64) @ given["b"].astype(np.float64)}
+
+
+def tolerance(given: Arrays, sizes: dict[str, int], right: Arrays) -> Arrays:
+    """Bound each element by its products' sizes; whole numbers are exact."""
+    a, b = (given[name].astype(np.float64) for name in "ab")
+    size = np.abs(a) @ np.abs(b)
+    whole = bool((a == np.rint(a)).all() and (b == np.rint(b)).all())
+    if whole and size.max(initial=0) < _EXACT:
+        return {"c": 0.0}
+    return {"c": sizes["k"] * _EPSILON * size}

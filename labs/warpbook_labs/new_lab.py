@@ -1,0 +1,36 @@
+"""Begins a lab: a small one that is complete, to be changed piece by piece."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+from warpbook_labs.loader import BadLab
+
+_TEMPLATE = Path(__file__).with_name("template")
+_ID = re.compile(r"[a-z][a-z0-9-]{2,40}")
+
+
+def new_lab(name: str, folder: Path) -> Path:
+    """Write a lab that `validate` accepts; give its folder.
+
+    Raises:
+        BadLab: the id is none, or the folder is there.
+    """
+    if not _ID.fullmatch(name):
+        raise BadLab(
+            f"`{name}` is no id: small letters, digits and hyphens, a letter first, 3 "
+            "to 41 of them."
+        )
+    place = folder / name.replace("-", "_")
+    try:
+        shutil.copytree(
+            _TEMPLATE, place, ignore=shutil.ignore_patterns("__pycache__")
+        )
+    except FileExistsError:
+        raise BadLab(f"{place} is there already, and stays as it is.") from None
+    specification = place / "lab.toml"
+    text = specification.read_text(encoding="utf-8")
+    specification.write_text(text.replace("LAB-ID", name), encoding="utf-8")
+    return place

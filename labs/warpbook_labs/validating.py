@@ -1,0 +1,87 @@
+"""Whether a lab grades fairly: who should pass passes, and who should fail fails."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+from msgspec import Struct
+
+from warpbook_labs.checking import CaseResult, CheckResult, check_all
+from warpbook_labs.drawing import hidden_cases, public_cases
+from warpbook_labs.jail.limits import Limits
+from warpbook_labs.loader import LoadedLab
+
+#: hidden cases are drawn once for each; any would do
+SEEDS = (11, 22, 33)
+#: of all draws together
+_LIMITS = Limits(wall_s=120.0, processor_s=100)
+
+
+class Verdict(Struct, frozen=True):
+    """What became of one source of a lab."""
+
+    file: str
+    should: Literal["pass", "fail"]
+    #: it did what it should, with every draw
+    ok: bool
+    #: why it failed, or that it did not
+    reason: str
+
+
+def validate(loaded: LoadedLab, seeds: Sequence[int] = SEEDS) -> Iterator[Verdict]:
+    """Check every source of a lab with several draws of hidden cases.
+
+    Raises:
+        NoCompiler: NVRTC is not installed.
+        BadLab: the lab's own Python fails.
+    """
+    yield _passes(loaded, "reference.cu", loaded.reference, seeds)
+    for name, source in loaded.correct.items():
+        yield _passes(loaded, f"solutions/correct/{name}", source, seeds)
+    yield _fails(loaded, "starter.cu", loaded.starter, seeds)
+    for name, source in loaded.wrong.items():
+        yield _fails(loaded, f"solutions/wrong/{name}", source, seeds)
+
+
+def _passes(
+    loaded: LoadedLab, file: str, source: str, seeds: Sequence[int]
+) -> Verdict:
+    result, _ = _checked(loaded, source, seeds)
+    if result.status == "passed":
+        return Verdict(file, "pass", True, result.message)
+    return Verdict(file, "pass", False, _reason(result, result.cases))
+
+
+def _fails(loaded: LoadedLab, file: str, source: str, seeds: Sequence[int]) -> Verdict:
+    result, by_draw = _checked(loaded, source, seeds)
+    for seed, cases in by_draw.items():
+        # a result without cases failed before any was run
+        if result.cases and all(each.passed for each in cases):
+            words = f"with the hidden cases of seed {seed} it passes"
+            return Verdict(file, "fail", False, words)
+    return Verdict(file, "fail", True, _reason(result, result.cases))
+
+
+def _checked(
+    loaded: LoadedLab, source: str, seeds: Sequence[int]
+) -> tuple[CheckResult, dict[int, list[CaseResult]]]:
+    """Check all draws at once; give each draw's cases, the public ones among them."""
+    public = public_cases(loaded.lab)
+    drawn = {seed: hidden_cases(loaded.lab, seed) for seed in seeds}
+    cases = [*public, *(case for each in drawn.values() for case in each)]
+    result = check_all(loaded, source, cases, _LIMITS)
+    by_draw, begin = {}, len(public)
+    for seed, hidden in drawn.items():
+        end = begin + len(hidden)
+        by_draw[seed] = [*result.cases[: len(public)], *result.cases[begin:end]]
+        begin = end
+    return result, by_draw
+
+
+def _reason(result: CheckResult, cases: Sequence[CaseResult]) -> str:
+    for each in cases:
+        if not each.passed:
+            return f"{each.about}: {each.message}"
+    log = result.log.strip().splitlines()
+    return f"{result.status}: {log[0] if log else result.message}"
