@@ -25,9 +25,7 @@ def new_lab(name: str, folder: Path) -> Path:
         )
     place = folder / name.replace("-", "_")
     try:
-        shutil.copytree(
-            _TEMPLATE, place, ignore=shutil.ignore_patterns("__pycache__")
-        )
+        shutil.copytree(_TEMPLATE, place, ignore=shutil.ignore_patterns("__pycache__"))
     except FileExistsError:
         raise BadLab(f"{place} is there already, and stays as it is.") from None
     specification = place / "lab.toml"

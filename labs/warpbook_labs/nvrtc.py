@@ -75,6 +75,16 @@ def compile_to_ptx(
         nvrtc.nvrtcDestroyProgram(program)
 
 
+def version() -> str:
+    """Name NVRTC's version, such as "13.0".
+
+    Raises:
+        NoCompiler: NVRTC is not there.
+    """
+    _, major, minor = _nvrtc().nvrtcVersion()
+    return f"{major}.{minor}"
+
+
 def _nvrtc() -> Any:
     try:
         # it is large, and may not be there

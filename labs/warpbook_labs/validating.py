@@ -44,9 +44,7 @@ def validate(loaded: LoadedLab, seeds: Sequence[int] = SEEDS) -> Iterator[Verdic
         yield _fails(loaded, f"solutions/wrong/{name}", source, seeds)
 
 
-def _passes(
-    loaded: LoadedLab, file: str, source: str, seeds: Sequence[int]
-) -> Verdict:
+def _passes(loaded: LoadedLab, file: str, source: str, seeds: Sequence[int]) -> Verdict:
     result, _ = _checked(loaded, source, seeds)
     if result.status == "passed":
         return Verdict(file, "pass", True, result.message)

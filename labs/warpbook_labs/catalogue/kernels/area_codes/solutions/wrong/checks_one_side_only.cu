@@ -1,0 +1,11 @@
+// launch: number<<<(ceil_div(w, 32), ceil_div(h, 4), ceil_div(d, 2)), (32, 4, 2)>>>(code, visits, d, h, w)
+
+extern "C" __global__ void number(int* code, int* visits, int d, int h, int w) {
+    int x = blockIdx.x * blockDim.x + threadIdx.x;
+    int y = blockIdx.y * blockDim.y + threadIdx.y;
+    int z = blockIdx.z * blockDim.z + threadIdx.z;
+    if (x >= w) return;
+    int i = (z * h + y) * w + x;
+    code[i] = 1000000 * z + 1000 * y + x;
+    visits[i] += 1;
+}
