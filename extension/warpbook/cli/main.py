@@ -13,7 +13,7 @@ from warpbook.cli.errors import CommandError
 from warpbook_monitors.errors import MonitorError
 
 #: each a module of this package
-_COMMANDS = ("up", "doctor", "record", "agent", "analyze", "limits")
+_COMMANDS = ("up", "doctor", "record", "agent", "analyze", "limits", "labs")
 
 
 def make_parser(names: Sequence[str] = _COMMANDS) -> argparse.ArgumentParser:

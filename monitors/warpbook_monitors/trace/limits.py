@@ -15,6 +15,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta, Struct
 
+from warpbook_monitors.data_folder import data_folder
 from warpbook_monitors.trace.ceilings import Ceilings
 
 _Positive = Annotated[float, Meta(gt=0, lt=1e20)]
@@ -108,5 +109,4 @@ def _path(uuid: str, driver: str | None) -> Path:
 
 
 def _folder() -> Path:
-    data = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
-    return Path(data, "warpbook", "limits")
+    return data_folder() / "limits"

@@ -1,0 +1,93 @@
+"""`warpbook labs`: exercises, opened, checked and handed in on a terminal."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import msgspec
+
+
+def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Describe the command and its parts."""
+    parser = commands.add_parser(
+        "labs",
+        help="learn to write kernels: open, check and submit exercises",
+        description="Exercises in CUDA C++, checked with or without a GPU. The exit "
+        "status is 0 if all went well, of `check` and `submit` only if it passed; 1 if "
+        "it did not; 2 if there was nothing to check, or nothing to check it with.",
+    )
+    parser.set_defaults(run=run, action="list", json=False)
+    actions = parser.add_subparsers(metavar="action")
+
+    def action(name: str, help_text: str) -> argparse.ArgumentParser:
+        found = actions.add_parser(name, help=help_text, description=help_text)
+        found.add_argument("--json", action="store_true", help="print one JSON object")
+        found.set_defaults(action=name)
+        return found
+
+    action("list", "tell the labs, and how far you are")
+    for name, help_text in (
+        ("open", "put a lab's text and its starter into your folder"),
+        ("check", "check your source against the cases that the lab shows"),
+        ("submit", "hand your source in; hidden cases are drawn for it"),
+        ("hint", "open one more hint"),
+    ):
+        found = action(name, help_text)
+        found.add_argument("lab", metavar="LAB", help="its id, or its folder")
+        if name == "open":
+            found.add_argument(
+                "--folder",
+                type=Path,
+                metavar="DIR",
+                default=Path(),
+                help="where the lab's folder is made (default: here)",
+            )
+        if name in ("check", "submit"):
+            found.add_argument(
+                "file",
+                nargs="?",
+                type=Path,
+                metavar="FILE",
+                help="your source (default: LAB/kernel.cu)",
+            )
+    found = action("new", "begin a lab of your own from a small one that is complete")
+    found.add_argument("lab", metavar="ID", help="such as my-first-lab")
+    found.add_argument(
+        "--folder",
+        type=Path,
+        metavar="DIR",
+        default=Path(),
+        help="where its folder is made (default: here)",
+    )
+    found = action("validate", "check that labs grade fairly")
+    found.add_argument(
+        "labs", nargs="*", metavar="LAB", help="id or folder (default: every lab)"
+    )
+
+
+def run(asked: argparse.Namespace) -> int:
+    """Do what was asked; what it takes may not be installed."""
+    try:
+        commands = import_module("warpbook.cli.labs_commands")
+    except ImportError as problem:
+        return _failed(
+            asked,
+            f"labs need more than is installed here ({problem}): "
+            "pip install 'warpbook[labs]'",
+        )
+    try:
+        status: int = commands.ACTIONS[asked.action](asked)
+    except commands.PROBLEMS as problem:
+        return _failed(asked, str(problem))
+    return status
+
+
+def _failed(asked: argparse.Namespace, message: str) -> int:
+    if asked.json:
+        sys.stdout.buffer.write(msgspec.json.encode({"error": message}) + b"\n")
+    else:
+        print(f"warpbook: {message}", file=sys.stderr)
+    return 2

@@ -1,0 +1,125 @@
+"""The card of a check or a submission, as lines of text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from warpbook_labs.checking import CaseResult
+from warpbook_labs.session import Card
+from warpbook_monitors.plain_text import aligned, labelled, shortened
+
+#: lines of the source whose work is told
+_MOST_LINES = 5
+_MOST_FINDINGS = 3
+_MOST_LOG_LINES = 40
+_MOST_PRINTED_LINES = 10
+_WIDTH = 76
+
+
+def card_lines(card: Card, source: str) -> Iterator[str]:
+    """Write a card; the source is quoted where a line of it is named."""
+    result = card.result
+    code = source.splitlines()
+    yield f"{result.lab}: {result.status}. {result.message}"
+    if card.submission is not None:
+        yield f"Submission {card.submission}, {card.grading}."
+    found = re.match(r"Line (\d+):", result.message)
+    if found:
+        yield from _quoted(code, int(found[1]))
+    log = result.log.splitlines()
+    if log:
+        yield ""
+        yield from log[:_MOST_LOG_LINES]
+    if len(log) > _MOST_LOG_LINES:
+        yield f"and {len(log) - _MOST_LOG_LINES:,} more lines"
+    if result.cases:
+        yield ""
+    for case in result.cases:
+        mark = "ok" if case.passed else "FAILED"
+        kind = "hidden" if case.is_hidden else "shown"
+        yield f"  {mark:7} {kind:7} {case.about}"
+    left_out = result.of - len(result.cases)
+    if result.cases and left_out:
+        yield f"  {left_out:,} more hidden cases fail; they are not told."
+    failed = next((each for each in result.cases if not each.passed), None)
+    if failed is not None:
+        yield ""
+        yield from _failure(failed, code)
+    shown = failed or max(result.cases, key=_instructions, default=None)
+    if shown is not None and shown.lines:
+        yield ""
+        yield from _work(shown, code)
+    printed = next((each for each in result.cases if each.printed), None)
+    if printed is not None:
+        yield ""
+        yield f"Printed ({printed.about})"
+        yield from _indented(printed.printed.splitlines()[:_MOST_PRINTED_LINES])
+    yield ""
+    if result.isolation:
+        yield f"It was run {result.isolation}."
+    yield from result.not_graded
+
+
+def _failure(case: CaseResult, code: Sequence[str]) -> Iterator[str]:
+    yield f"The first that fails: {case.about}"
+    if case.sizes:
+        sizes = ", ".join(f"{name} = {size:,}" for name, size in case.sizes.items())
+        yield f"  {sizes}"
+    for finding in case.findings[:_MOST_FINDINGS]:
+        yield f"  {finding.kind}: {finding.message}"
+        if finding.line is not None:
+            yield from _indented(_quoted(code, finding.line))
+    more = len(case.findings) - _MOST_FINDINGS
+    if more > 0:
+        yield f"  and {more} more findings"
+    wrong = case.wrong
+    if wrong is not None:
+        place = ", ".join(map(str, wrong.index))
+        yield from _indented(
+            labelled(
+                [
+                    ("first wrong", f"{wrong.output}[{place}]"),
+                    ("got", wrong.got),
+                    ("expected", wrong.expected),
+                    ("allowed", wrong.allowed),
+                    ("wrong", f"{wrong.wrong:,} of {wrong.elements:,} elements"),
+                ]
+            )
+        )
+    elif not case.findings:
+        yield f"  {case.message}"
+
+
+def _work(case: CaseResult, code: Sequence[str]) -> Iterator[str]:
+    yield f"Most work by line ({case.about})"
+    rows = [
+        ("line", "warp instructions", "sectors", "at least", "bank conflicts"),
+    ]
+    slowest = sorted(case.lines.items(), key=lambda pair: -pair[1].warp_instructions)
+    for line, counts in slowest[:_MOST_LINES]:
+        text = code[line - 1].expandtabs(4).strip() if line <= len(code) else ""
+        rows.append(
+            (
+                shortened(f"{line:>4}  {text}", 40),
+                f"{counts.warp_instructions:,}",
+                f"{counts.global_sectors:,}",
+                f"{counts.least_global_sectors:,}",
+                f"{counts.bank_conflicts:,}",
+            )
+        )
+    yield from _indented(aligned(rows))
+
+
+def _instructions(case: CaseResult) -> int:
+    return case.counts.warp_instructions if case.counts else 0
+
+
+def _quoted(code: Sequence[str], line: int) -> Iterator[str]:
+    if 1 <= line <= len(code):
+        yield f"  {line:>4} | {code[line - 1].expandtabs(4)[:_WIDTH]}"
+
+
+def _indented(lines: Sequence[str] | Iterator[str]) -> Iterator[str]:
+    for line in lines:
+        yield f"  {line}"

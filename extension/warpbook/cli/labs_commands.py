@@ -1,0 +1,237 @@
+"""What each part of `warpbook labs` does."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from warpbook.cli.labs_card import card_lines
+from warpbook_labs import nvrtc
+from warpbook_labs.loader import CATALOGUE, BadLab, LoadedLab, load, load_all
+from warpbook_labs.new_lab import new_lab
+from warpbook_labs.nvrtc import SOURCE_NAME, NoCompiler
+from warpbook_labs.session import Card, check_public, find, open_lab, submit
+from warpbook_labs.sources import BadSource, read_source
+from warpbook_labs.store import Progress, Store, StoreError
+from warpbook_labs.validating import Verdict, validate
+from warpbook_monitors.errors import MonitorError
+from warpbook_monitors.nvml import call
+from warpbook_monitors.plain_text import joined
+
+#: what is told in one line, with exit status 2
+PROBLEMS = (BadLab, BadSource, NoCompiler, StoreError, OSError)
+
+
+def _list(asked: argparse.Namespace) -> int:
+    labs, progress = load_all(), Store().progress()
+    compiler, remedy = _compiler()
+    gpus = _gpus()
+    if asked.json:
+        _print_json(
+            {
+                "labs": [
+                    _row(each, progress.get(name, Progress()))
+                    for name, each in labs.items()
+                ],
+                "compiler": compiler,
+                "gpus": gpus,
+                "remedy": remedy,
+            }
+        )
+        return 0
+    rows = [("", "lab", "track", "title", "minutes", "you")]
+    for name, each in labs.items():
+        lab = each.lab
+        rows.append(
+            (
+                str(lab.number),
+                name,
+                lab.track,
+                lab.title,
+                str(lab.minutes),
+                _so_far(progress.get(name, Progress())),
+            )
+        )
+    lines = [*_left(rows), ""]
+    if compiler is None:
+        lines.append(f"They can be read here, but not checked: {remedy}")
+    else:
+        lines.append(f"Results are checked here: NVRTC {compiler} and an interpreter.")
+    lines.append(f"Speed is not graded yet, with or without a GPU (here: {gpus}).")
+    print(joined(lines))
+    return 0
+
+
+def _open(asked: argparse.Namespace) -> int:
+    loaded = find(asked.lab)
+    source = open_lab(loaded, asked.folder)
+    if asked.json:
+        _print_json({"lab": loaded.lab.id, "file": str(source)})
+        return 0
+    lab = loaded.lab
+    text = source.with_name("text.md")
+    lines = [f"{lab.number} {lab.title}", "", *lab.asks.strip().splitlines(), ""]
+    lines += [f"Read   {text}", f"Write  {source}"]
+    named = "" if asked.folder == Path() else f" {source}"
+    lines.append(f"Then   warpbook labs check {asked.lab}{named}")
+    print(joined(lines))
+    return 0
+
+
+def _check(asked: argparse.Namespace) -> int:
+    loaded, source = _given(asked)
+    return _tell(asked, check_public(loaded, source), source)
+
+
+def _submit(asked: argparse.Namespace) -> int:
+    loaded, source = _given(asked)
+    return _tell(asked, submit(Store(), loaded, source), source)
+
+
+def _hint(asked: argparse.Namespace) -> int:
+    loaded = find(asked.lab)
+    store, lab, of = Store(), loaded.lab, len(loaded.hints)
+    before = store.progress().get(lab.id, Progress()).hints
+    opened = store.open_hint(lab.id, of)
+    # once all are open, they are told again
+    new = loaded.hints[before:opened] or loaded.hints
+    if asked.json:
+        _print_json({"lab": lab.id, "opened": opened, "of": of, "hints": new})
+        return 0
+    lines = []
+    for number, hint in enumerate(new, opened - len(new) + 1):
+        lines += [f"Hint {number} of {of}", *hint.splitlines(), ""]
+    print(joined(lines[:-1]))
+    return 0
+
+
+def _new(asked: argparse.Namespace) -> int:
+    place = new_lab(asked.lab, asked.folder)
+    if asked.json:
+        _print_json({"lab": asked.lab, "folder": str(place)})
+    else:
+        print(joined([f"{place}", f"Then: warpbook labs validate {place}"]))
+    return 0
+
+
+def _validate(asked: argparse.Namespace) -> int:
+    nvrtc.version()
+    worst, told = 0, []
+    if not asked.labs:
+        # two with the same id or number are told here
+        load_all()
+    for name in asked.labs or [str(each) for each in _folders()]:
+        problem, verdicts = "", []
+        try:
+            loaded = load(Path(name).resolve()) if Path(name).is_dir() else find(name)
+            for verdict in validate(loaded):
+                verdicts.append(verdict)
+                if not asked.json:
+                    print(joined(_verdict(loaded, verdict)), flush=True)
+                worst = max(worst, int(not verdict.ok))
+        except BadLab as bad:
+            problem, worst = str(bad), 2
+            if not asked.json:
+                print(joined([f"BAD     {problem}"]), flush=True)
+        told.append({"lab": name, "problem": problem, "verdicts": verdicts})
+    if asked.json:
+        _print_json({"ok": not worst, "labs": told})
+    return worst
+
+
+ACTIONS = {
+    "list": _list,
+    "open": _open,
+    "check": _check,
+    "submit": _submit,
+    "hint": _hint,
+    "new": _new,
+    "validate": _validate,
+}
+
+
+def _given(asked: argparse.Namespace) -> tuple[LoadedLab, str]:
+    """Load the lab and read the source; whether there is a compiler is asked first."""
+    nvrtc.version()
+    loaded = find(asked.lab)
+    name = loaded.lab.id
+    file = asked.file or Path(name, SOURCE_NAME)
+    if asked.file is None and not file.exists():
+        raise BadSource(
+            f"There is no {file} here: `warpbook labs open {name}` puts it there, or "
+            "name your file."
+        )
+    return loaded, read_source(file)
+
+
+def _tell(asked: argparse.Namespace, card: Card, source: str) -> int:
+    if asked.json:
+        _print_json(card)
+    else:
+        print(joined(card_lines(card, source)))
+    return 0 if card.passed else 1
+
+
+def _folders() -> list[Path]:
+    return sorted(file.parent for file in CATALOGUE.glob("*/*/lab.toml"))
+
+
+def _verdict(loaded: LoadedLab, verdict: Verdict) -> Iterator[str]:
+    yield f"{'ok' if verdict.ok else 'WRONG':7} {loaded.lab.id}  {verdict.file}"
+    did = "passes" if (verdict.should == "pass") == verdict.ok else "fails"
+    yield f"        {did}: {verdict.reason}"
+
+
+def _row(loaded: LoadedLab, progress: Progress) -> dict[str, Any]:
+    lab = loaded.lab
+    return {
+        "id": lab.id,
+        "number": lab.number,
+        "track": lab.track,
+        "title": lab.title,
+        "minutes": lab.minutes,
+        "after": lab.after,
+        "progress": progress,
+    }
+
+
+def _so_far(progress: Progress) -> str:
+    if progress.best is not None and progress.best.passed:
+        return "passed"
+    if progress.best is not None:
+        return f"{progress.best.right} of {progress.best.of} cases"
+    return "begun" if progress.attempts or progress.hints else ""
+
+
+def _left(rows: list[tuple[str, ...]]) -> list[str]:
+    """Set the text to the left in its columns."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            cell.ljust(width) for cell, width in zip(row, widths, strict=True)
+        ).rstrip()
+        for row in rows
+    ]
+
+
+def _compiler() -> tuple[str | None, str]:
+    try:
+        return nvrtc.version(), ""
+    except NoCompiler as problem:
+        return None, str(problem)
+
+
+def _gpus() -> int:
+    try:
+        return int(call("nvmlDeviceGetCount"))
+    except MonitorError:
+        return 0
+
+
+def _print_json(what: Any) -> None:
+    sys.stdout.buffer.write(msgspec.json.encode(what) + b"\n")
