@@ -1,16 +1,14 @@
-"""A timeline of a million events in the browser, beside others that could show it.
+"""A timeline of a million events in the browser, beside one Bokeh figure with all bars.
 
     python benchmarks/timeline.py [--events 1000000] [--repeats 3] [--write FILE]
 
 The same simulated events (kernels on two streams, launches, nested operators) in a
 fresh headless Chromium each time, in turns: warpbook's report in JupyterLab's
-dashboard; one Bokeh figure with a bar for each event, as one would write it first; and
-speedscope (from npm), a viewer of traces that draws with WebGL, given the Chrome trace
-that warpbook exports. First paint is from the click on the report, or from opening the
-page, until the events are drawn. Then the view is zoomed to about a sixteenth of the
-run and dragged with the mouse: frames are counted as the page's own animation frames.
-Chromium has no GPU here: it draws canvases by Skia, and for speedscope WebGL by
-SwiftShader, which is slow; with a GPU speedscope's frames would come faster.
+dashboard, with its live charts; and one Bokeh figure with a bar for each event, alone
+on a page, as one would write it first. First paint is from the click on the report, or
+from opening the page, until the events are drawn. Then the view is zoomed to about a
+sixteenth of the run and dragged with the mouse: frames are counted as the page's own
+animation frames. Chromium has no GPU here and draws by software.
 """
 
 from __future__ import annotations
@@ -21,7 +19,6 @@ import functools
 import http.server
 import json
 import statistics
-import subprocess
 import sys
 import tempfile
 import threading
@@ -45,14 +42,9 @@ from tests.many_events import simulated  # noqa: E402
 from tests.programs import program  # noqa: E402
 from warpbook_monitors.trace.timeline import Timeline  # noqa: E402
 from warpbook_monitors.trace.timeline_body import pack, unpack  # noqa: E402
-from warpbook_monitors.trace.timeline_export import to_chrome_trace  # noqa: E402
 
-#: how Chromium draws without a GPU
-CANVAS = ("--disable-gpu",)
-WEBGL = ("--use-angle=swiftshader", "--enable-unsafe-swiftshader")
 WINDOW = {"width": 1500, "height": 1000}
 DRAG_S = 4.0
-SPEEDSCOPE = "speedscope@1.25.0"
 HEADING = "Timeline in the browser"
 #: the time of each animation frame from now on
 COUNT_FRAMES = """() => {
@@ -114,7 +106,7 @@ def _drag(page: Page, place: dict[str, float]) -> tuple[float, float]:
     return len(frames_ms) / elapsed_s, longest
 
 
-def warpbook(page: Page, files: Path, url: str, title: str) -> Result:
+def warpbook(page: Page, url: str, title: str) -> Result:
     """The report in the dashboard, which has the window for itself."""
     lab = LabPage(page)
     lab.open(url, "timeline.ipynb")
@@ -137,7 +129,7 @@ def warpbook(page: Page, files: Path, url: str, title: str) -> Result:
     return Result((drawn_ms - began_ms) / 1000, *_drag(page, place), heap)
 
 
-def plain_bokeh(page: Page, files: Path, url: str, title: str) -> Result:
+def plain_bokeh(page: Page, url: str, title: str) -> Result:
     """One figure with all bars."""
     page.set_default_timeout(600_000)
     page.goto(f"{url}/bokeh.html")
@@ -158,33 +150,15 @@ def plain_bokeh(page: Page, files: Path, url: str, title: str) -> Result:
     return Result(drawn_ms / 1000, *_drag(page, place), heap)
 
 
-def speedscope(page: Page, files: Path, url: str, title: str) -> Result:
-    """The exported trace in a viewer from npm."""
-    page.set_default_timeout(300_000)
-    page.goto(f"{url}/speedscope/index.html#profileURL={url}/trace.json")
-    page.wait_for_function("() => document.querySelectorAll('canvas').length > 1")
-    drawn_ms = page.evaluate(DRAWN)
-    heap = _heap_mib(page)
-    for _ in range(7):
-        page.keyboard.press("+")
-        page.wait_for_timeout(100)
-    page.wait_for_timeout(1000)
-    place = {"x": 0, "y": WINDOW["height"] / 2, "width": WINDOW["width"], "height": 60}
-    return Result(drawn_ms / 1000, *_drag(page, place), heap)
-
-
-CONTENDERS: dict[str, Callable[[Page, Path, str, str], Result]] = {
+CONTENDERS: dict[str, Callable[[Page, str, str], Result]] = {
     "warpbook": warpbook,
     "one Bokeh figure with all bars": plain_bokeh,
-    "speedscope": speedscope,
 }
 
 
-def _write_peers(folder: Path, events: int) -> None:
-    """Write what the other two open."""
+def _write_peer(folder: Path, events: int) -> None:
+    """Write the page with all bars."""
     timeline = Timeline(unpack(pack(*simulated(events))))
-    with (folder / "trace.json").open("wb") as file:
-        file.writelines(to_chrome_trace(timeline, "simulated"))
     plot = figure(
         height=300, sizing_mode="stretch_width", tools="xpan,xwheel_zoom,reset"
     )
@@ -204,20 +178,11 @@ def _write_peers(folder: Path, events: int) -> None:
         "<script>fetch('item.json').then(answer => answer.json()).then(item =>"
         "Bokeh.embed.embed_item(item, 'here'))</script>"
     )
-    subprocess.run(
-        ["npm", "pack", "--silent", SPEEDSCOPE],
-        cwd=folder,
-        check=True,
-        stdout=subprocess.DEVNULL,
-    )
-    (archive,) = folder.glob("speedscope-*.tgz")
-    subprocess.run(["tar", "xzf", archive], cwd=folder, check=True)
-    (folder / "package" / "dist" / "release").rename(folder / "speedscope")
 
 
 @contextlib.contextmanager
 def _served(folder: Path) -> Iterator[str]:
-    """Serve the peers' files."""
+    """Serve its files."""
 
     class Quiet(http.server.SimpleHTTPRequestHandler):
         def log_message(self, *_: object) -> None:
@@ -232,13 +197,13 @@ def _served(folder: Path) -> Iterator[str]:
         server.shutdown()
 
 
-def run(events: int, repeats: int, names: list[str]) -> dict[str, list[Result | None]]:
-    """Open each in turn; None where one could not be measured."""
-    results: dict[str, list[Result | None]] = {name: [] for name in names}
+def run(events: int, repeats: int, names: list[str]) -> dict[str, list[Result]]:
+    """Open each in turn."""
+    results: dict[str, list[Result]] = {name: [] for name in names}
     title = f"{events} events"
     with tempfile.TemporaryDirectory() as name, sync_playwright() as playwright:
         folder = Path(name)
-        _write_peers(folder, events)
+        _write_peer(folder, events)
         lab = Lab(folder)
         cell = (
             f"import sys\nsys.path.insert(0, {str(ROOT)!r})\n"
@@ -247,34 +212,30 @@ def run(events: int, repeats: int, names: list[str]) -> dict[str, list[Result | 
         lab.write_notebook("timeline.ipynb", [cell])
         with lab.serve() as lab_url, _served(folder) as url:
 
-            def opened(*drawing: str) -> Page:
+            def opened() -> Page:
                 browser = playwright.chromium.launch(
                     executable_path=program("chromium"),
-                    args=["--no-sandbox", "--no-proxy-server", *drawing],
+                    args=["--no-sandbox", "--no-proxy-server", "--disable-gpu"],
                 )
                 return browser.new_context(viewport=WINDOW).new_page()
 
-            first = opened(*CANVAS)
+            first = opened()
             page = LabPage(first)
             page.open(lab_url, "timeline.ipynb")
             page.run(0)
             first.context.browser.close()  # type: ignore[union-attr]
             for _ in range(repeats):
                 for each in names:
-                    fresh = opened(*(WEBGL if each == "speedscope" else CANVAS))
+                    fresh = opened()
                     where = lab_url if each == "warpbook" else url
-                    try:
-                        result = CONTENDERS[each](fresh, folder, where, title)
-                    except Exception as problem:  # noqa: BLE001
-                        print(each, "could not be measured:", str(problem)[:300])
-                        result = None
+                    result = CONTENDERS[each](fresh, where, title)
                     fresh.context.browser.close()  # type: ignore[union-attr]
                     print(each, result, flush=True)
                     results[each].append(result)
     return results
 
 
-def report(results: dict[str, list[Result | None]]) -> str:
+def report(results: dict[str, list[Result]]) -> str:
     """The table: median and range."""
     lines = [
         "| view | first paint s | frames per s while dragged | longest frame ms "
@@ -282,15 +243,11 @@ def report(results: dict[str, list[Result | None]]) -> str:
         "|---|---|---|---|---|",
     ]
     for name, runs in results.items():
-        done = [each for each in runs if each is not None]
-        if not done:
-            lines.append(f"| {name} | could not be measured | | | |")
-            continue
         lines.append(
-            f"| {name} | {spread([r.first_paint_s for r in done], 2)} "
-            f"| {spread([r.frames_per_s for r in done], 1)} "
-            f"| {spread([r.longest_frame_ms for r in done], 0)} "
-            f"| {statistics.median(r.heap_mib for r in done):,.0f} |"
+            f"| {name} | {spread([r.first_paint_s for r in runs], 2)} "
+            f"| {spread([r.frames_per_s for r in runs], 1)} "
+            f"| {spread([r.longest_frame_ms for r in runs], 0)} "
+            f"| {statistics.median(r.heap_mib for r in runs):,.0f} |"
         )
     return "\n".join(lines)
 
