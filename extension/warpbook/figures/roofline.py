@@ -79,7 +79,11 @@ def _plot(profile: CellProfile, gpu: str) -> figure | None:
             if dtype in roof.flops_per_s:
                 _draw_roof(plot, roof, dtype, (least_x, most_x))
     for of in (*dtypes, None):
-        mine = [point for point in points if point.dtype == of]
+        mine = [
+            point
+            for point in points
+            if (point.dtype if point.dtype in dtypes else None) == of
+        ]
         if mine:
             _draw_points(plot, mine, of)
     fit_narrow_place(plot)
