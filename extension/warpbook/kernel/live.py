@@ -21,7 +21,7 @@ from warpbook_monitors import units
 from warpbook_monitors.trace.errors import ProfilerBusy, TraceError
 from warpbook_monitors.trace.live import Live, LiveWindow, SlowStep, StepTimes
 
-#: the first steps compile, load and take memory
+#: the first steps compile, load and take memory; all before the loop is in the first
 _WARM_UP_STEPS = 3
 #: a step so many times as long as most is told
 _SLOW = 3.0
@@ -228,8 +228,7 @@ class LiveRuns:
             self._open.steps += 1
             if now_ns - self._open.start_ns >= self._plan.length_ns:
                 self._close()
-        elif self._steps.count == 1 or self._is_mixed:
-            # in the first is all that the code did before its loop
+        elif self._steps.count <= _WARM_UP_STEPS or self._is_mixed:
             self._is_mixed = False
             self._stretch = _Stretch(now_ns)
         else:
@@ -253,7 +252,7 @@ class LiveRuns:
         self._slow = slow
 
     def _open_if_due(self, now_ns: int) -> bool:
-        if self._steps.count < _WARM_UP_STEPS or self._failures >= _MOST_FAILURES:
+        if self._failures >= _MOST_FAILURES:
             return False
         if not self._may_open(now_ns):
             return False

@@ -72,8 +72,12 @@ export function liveChart({ windows, elapsed_ms: elapsedMs }: Live): Node[] {
       'a step without the profiler ',
       h('span', { class: 'wb-live-key wb-live-key-profiled' }),
       `in a window, up to ${duration(most)} `,
-      h('span', { class: 'wb-live-key wb-live-key-busy' }),
-      'GPU busy, up to 100 %'
+      ...(windows.every(each => busyRatio(each) === null)
+        ? []
+        : [
+            h('span', { class: 'wb-live-key wb-live-key-busy' }),
+            'GPU busy, up to 100 %'
+          ])
     )
   ];
 }

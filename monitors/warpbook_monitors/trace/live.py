@@ -67,7 +67,7 @@ class Live(Struct, frozen=True):
     steps: int
     #: who tells the steps; None while nobody does
     steps_by: Literal["warpbook.step()", "optimizer"] | None
-    #: steps without and with the profiler; the first of all is in neither
+    #: steps without and with the profiler; the first three of all are in neither
     bare: StepTimes | None
     profiled: StepTimes | None
     #: the slowest of those without the profiler, in their order

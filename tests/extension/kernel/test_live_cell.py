@@ -108,8 +108,8 @@ def test_what_profiling_takes_is_told_and_steps_are_counted_apart(live: Any) -> 
     )
     recorded = sum(each.steps for each in told.windows)
     assert told.profiled.steps == recorded
-    # the first step is in neither
-    assert told.bare.steps == told.steps - recorded - 1
+    # the first three are in neither
+    assert told.bare.steps == told.steps - recorded - 3
     assert told.bare.median_ms <= told.bare.p95_ms <= told.bare.slowest_ms
     assert told.windows[0].start_ms < told.windows[1].start_ms
     assert "aten::addmm" in {row.name for row in p.operators}
@@ -239,7 +239,6 @@ from warpbook.kernel.main_thread import call_on_main_thread
 def at_a_bad_time():
     _thread.interrupt_main()
     for _ in range(1000): pass
-call_on_main_thread(at_a_bad_time)
 call_on_main_thread(at_a_bad_time)
 try:
     time.sleep(0.01); time.sleep(60)
