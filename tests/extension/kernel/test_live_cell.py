@@ -239,9 +239,9 @@ from warpbook.kernel.main_thread import call_on_main_thread
 def at_a_bad_time():
     _thread.interrupt_main()
     for _ in range(1000): pass
-call_on_main_thread(at_a_bad_time)
 try:
-    time.sleep(0.01); time.sleep(60)
+    call_on_main_thread(at_a_bad_time)
+    time.sleep(60)
 except KeyboardInterrupt:
     print("interrupted")
 """
