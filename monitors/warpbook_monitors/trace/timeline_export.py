@@ -8,7 +8,9 @@ import msgspec
 
 from warpbook_monitors.trace.timeline import Timeline
 
-_PROCESSES = {"gpu": "GPU", "call": "Host", "operator": "Host", "profiler": "Host"}
+#: numbers, since some viewers read nothing else
+_PROCESSES = {"gpu": 1, "call": 2, "operator": 2, "profiler": 2}
+_PROCESS_NAMES = {1: "GPU", 2: "Host"}
 _PIECE = 5000
 
 
@@ -30,7 +32,7 @@ def to_chrome_trace(timeline: Timeline, title: str) -> Iterator[bytes]:
     for number, (row, columns) in enumerate(
         zip(timeline.rows, timeline.columns, strict=True)
     ):
-        end = f',"pid":"{_PROCESSES[row.kind]}","tid":{number}}}'
+        end = f',"pid":{_PROCESSES[row.kind]},"tid":{number}}}'
         begin = f',\n{{"ph":"X","cat":"{row.kind}","name":'
         start_ns, end_ns = columns.spans.start_ns, columns.spans.end_ns
         for first in range(0, len(columns), _PIECE):
@@ -55,11 +57,11 @@ def _us(time_ns: int) -> str:
 
 
 def _metadata(timeline: Timeline) -> Iterator[dict[str, object]]:
-    for pid in dict.fromkeys(_PROCESSES.values()):
-        yield {"ph": "M", "name": "process_name", "pid": pid, "args": {"name": pid}}
+    for pid, name in _PROCESS_NAMES.items():
+        yield {"ph": "M", "name": "process_name", "pid": pid, "args": {"name": name}}
     for number, row in enumerate(timeline.rows):
         about = {"ph": "M", "pid": _PROCESSES[row.kind], "tid": number}
         nested = f", level {row.level + 1}" if row.level else ""
-        name = {"name": f"{row.label}{nested}"}
-        yield {**about, "name": "thread_name", "args": name}
+        label = {"name": f"{row.label}{nested}"}
+        yield {**about, "name": "thread_name", "args": label}
         yield {**about, "name": "thread_sort_index", "args": {"sort_index": number}}
