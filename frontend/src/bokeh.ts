@@ -67,11 +67,18 @@ export class BokehLoader {
   }
 
   private async fetchBundle(): Promise<NonNullable<BokehRoot['Bokeh']>> {
-    const answer = await this.connection.read('bokehjs/bokeh.min.js');
+    // a figure may say in words why it is none, and words are a widget
+    const bundles = await Promise.all(
+      ['bokeh', 'bokeh-widgets'].map(async name => {
+        const answer = await this.connection.read(`bokehjs/${name}.min.js`);
+        return answer.text();
+      })
+    );
     const root: BokehRoot = {};
-    // eslint-disable-next-line @typescript-eslint/no-implied-eval -- see above; same server as this very module
-    const bundle = new Function(await answer.text());
-    bundle.call(root);
+    for (const bundle of bundles) {
+      // eslint-disable-next-line @typescript-eslint/no-implied-eval -- see above; same server as this very module
+      new Function(bundle).call(root);
+    }
     if (root.Bokeh === undefined) {
       throw new Error("The server's BokehJS has an unknown form.");
     }

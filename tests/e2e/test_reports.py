@@ -91,6 +91,9 @@ def test_a_report_says_what_held_the_cell_back(
     expect(first).to_contain_text("At best the window takes 12.")
     expect(first).to_contain_text("Lab: dtypes-and-amp.")
 
+    # twenty milliseconds: a sentence stands where the figure would
+    expect(page.drawer).to_contain_text("too short for telemetry")
+
     time = page.drawer.get_by_role("region", name="Time of the GPU")
     expect(time).to_contain_text("– the host was in operators")
     kernels = page.drawer.get_by_role("region", name="Kernels")
