@@ -27,7 +27,7 @@ from warpbook_labs.spec import Parameter
 
 Status = Literal["passed", "failed", "compile error", "bad launch rule", "stopped"]
 #: what a submission may have as scratch memory, in all
-_MOST_SCRATCH_BYTES = 256 << 20
+_MOST_SCRATCH_BYTES = 32 << 20
 #: of one case, so that a result stays small enough to be kept
 _MOST_LINES = 200
 _MOST_FINDINGS = 20
@@ -200,11 +200,16 @@ class _Prepared:
             return jobs.Memory(parameter.name, size_bytes)
         held = self._shaped("inputs", self._given, parameter)
         exact = np.ascontiguousarray(held, parameter.dtype)
-        return jobs.Memory(parameter.name, size_bytes, exact.tobytes())
+        is_told = parameter.kind == "inout"
+        return jobs.Memory(parameter.name, size_bytes, exact.tobytes(), is_told)
 
     def _scratch(self) -> list[jobs.Memory]:
         found, total = [], 0
+        taken = {each.name for each in self._loaded.lab.parameters}
         for each in self._rule.scratch:
+            if each.name in taken:
+                raise BadRule(f"Scratch memory {each.name}: the name is taken.")
+            taken.add(each.name)
             try:
                 length = value(each.length, self.case.sizes)
             except BadExpression as problem:
@@ -216,7 +221,7 @@ class _Prepared:
                     f"Scratch memory {each.name}: {length:,} elements; all of it may "
                     f"have {_MOST_SCRATCH_BYTES >> 20} MiB."
                 )
-            found.append(jobs.Memory(each.name, size_bytes))
+            found.append(jobs.Memory(each.name, size_bytes, is_told=False))
         return found
 
     def _launch(self, launch: Launch) -> jobs.Launch:

@@ -240,8 +240,8 @@ class Store:
 
     def _insert(self, table: Table, row: dict[str, Any]) -> int:
         with self._transaction() as connection:
-            done = connection.execute(table.insert().values(row))
-            return int(done.inserted_primary_key[0])
+            number = connection.execute(insert(table).values(row).returning(table.c.id))
+            return int(number.scalar_one())
 
     @contextmanager
     def _transaction(self) -> Iterator[Connection]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -208,7 +208,7 @@ def _so_far(progress: Progress) -> str:
     return "begun" if progress.attempts or progress.hints else ""
 
 
-def _left(rows: list[tuple[str, ...]]) -> list[str]:
+def _left(rows: Sequence[tuple[str, ...]]) -> list[str]:
     """Set the text to the left in its columns."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [

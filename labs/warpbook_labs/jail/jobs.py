@@ -31,6 +31,8 @@ class Memory(Struct, frozen=True):
     size_bytes: int
     #: None: nobody has written it
     data: bytes | None = None
+    #: what it holds in the end is told
+    is_told: bool = True
     #: of a result: the first byte that nobody has written
     first_unwritten: int | None = None
 
@@ -157,6 +159,11 @@ def _run(job: Interpret, run: Run) -> Ran:
         return _launched(job, run)
     except PtxError as problem:
         return Ran((), (), str(problem))
+    except MemoryError:
+        raise
+    except Exception as problem:  # noqa: BLE001 - `asm` says what no compiler would
+        what = f"{type(problem).__name__}: {problem}"[:200]
+        return Ran((), (), f"This interpreter can't make sense of the kernel ({what}).")
 
 
 def _launched(job: Interpret, run: Run) -> Ran:
@@ -186,9 +193,9 @@ def _launched(job: Interpret, run: Run) -> Ran:
             each.name,
             each.size_bytes,
             machine.read(each, np.uint8).tobytes(),
-            machine.first_unwritten(each),
+            first_unwritten=machine.first_unwritten(each),
         )
-        for each in buffers.values()
+        for each in (buffers[given.name] for given in run.memory if given.is_told)
     )
     return Ran(tuple(reports), held)
 

@@ -291,8 +291,9 @@ def _bytes(variable: Variable, argument: Argument) -> bytes:
     else:
         held = b""
     if len(held) != size:
+        what = f"buffer `{argument.name}`" if isinstance(argument, Buffer) else argument
         raise BadLaunch(
-            f"The argument {argument!r} does not fit a parameter of {size} bytes, "
+            f"The argument ({what}) does not fit a parameter of {size} bytes, "
             f".{variable.type}."
         )
     return held
