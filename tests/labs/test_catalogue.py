@@ -1,0 +1,32 @@
+"""Every lab grades fairly: its own solutions, right and wrong, say so."""
+
+from __future__ import annotations
+
+import pytest
+
+from warpbook_labs.loader import CATALOGUE, load, load_all
+from warpbook_labs.validating import validate
+
+FOLDERS = sorted(file.parent for file in CATALOGUE.glob("*/*/lab.toml"))
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda each: each.name)
+def test_right_solutions_pass_and_wrong_ones_fail_with_every_draw(folder) -> None:
+    loaded = load(folder)
+    assert len(loaded.correct) >= 2 and len(loaded.wrong) >= 4
+    verdicts = list(validate(loaded, seeds=(101, 202)))
+    assert [each for each in verdicts if not each.ok] == []
+    wrong = [each.reason for each in verdicts if each.file.startswith("solutions/wro")]
+    # a wrong solution is right but for its mistake: it compiles and is launched
+    assert not [each for each in wrong if each.startswith(("compile", "bad launch"))]
+
+
+def test_the_catalogue_loads_with_its_numbers_in_order_and_what_labs_build_on() -> None:
+    labs = load_all()
+    numbers = [each.lab.number for each in labs.values()]
+    assert numbers == sorted(set(numbers))
+    for each in labs.values():
+        assert 2 <= len(each.hints) <= 8
+        before = list(labs)[: list(labs).index(each.lab.id)]
+        # a lab that is not there yet may be named; one that comes later may not
+        assert not set(each.lab.after) & (set(labs) - set(before))

@@ -1,0 +1,97 @@
+"""What a learner is told of a source, by the lab of vector add."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import msgspec
+import pytest
+
+from warpbook_labs.checking import CheckResult, check, check_all
+from warpbook_labs.drawing import hidden_cases, public_cases
+from warpbook_labs.jail.limits import Limits
+from warpbook_labs.loader import BadLab, LoadedLab
+from warpbook_labs.session import find
+
+
+@pytest.fixture(scope="module")
+def lab() -> LoadedLab:
+    return find("vector-add")
+
+
+def checked(lab: LoadedLab, source: str) -> CheckResult:
+    cases = public_cases(lab.lab) + hidden_cases(lab.lab, 5)
+    return check(lab, source, cases, Limits())
+
+
+def test_a_right_source_passes_with_its_work_counted_by_line(lab: LoadedLab) -> None:
+    result = checked(lab, lab.reference)
+    assert (result.status, result.right, result.of) == ("passed", 13, 13)
+    [block, *_] = result.cases
+    assert (block.about, block.sizes) == ("one full block", {"n": 256})
+    assert block.counts is not None and block.counts.global_sectors == 96
+    assert block.lines[6].global_sectors == block.lines[6].least_global_sectors == 64
+    assert "no network" in result.isolation
+    assert result.not_graded == ("Speed is not graded without a GPU.",)
+    assert msgspec.json.decode(msgspec.json.encode(result), type=CheckResult) == result
+
+
+def test_of_hidden_failures_the_first_is_told_without_sizes_or_prints(
+    lab: LoadedLab,
+) -> None:
+    source = lab.reference.replace("sum < 0 ? 0", "sum < 0 ? 1").replace(
+        "if (i >= n) return;", 'if (i >= n) return; if (!i) printf("n is %d", n);'
+    )
+    result = checked(lab, source)
+    assert result.status == "failed"
+    hidden = [each for each in result.cases if each.is_hidden and not each.passed]
+    assert len(hidden) == 1 and result.of - result.right > 1
+    assert (hidden[0].sizes, hidden[0].printed) == (None, "")
+    assert result.cases[0].printed == "n is 256"
+    wrong = result.cases[0].wrong
+    assert wrong is not None and (wrong.got, wrong.expected) == ("1", "0")
+
+
+def test_a_finding_is_told_with_its_line(lab: LoadedLab) -> None:
+    result = checked(lab, lab.wrong["no_bound.cu"])
+    failed = next(each for each in result.cases if not each.passed)
+    assert failed.findings[0].kind == "out of bounds" and failed.findings[0].line == 5
+
+
+def test_right_results_with_too_much_traffic_fail(lab: LoadedLab) -> None:
+    result = checked(lab, lab.wrong["strided.cu"])
+    failed = next(each for each in result.cases if not each.passed)
+    assert failed.wrong is None and not failed.findings
+    assert "1,500 were counted, 378 are allowed" in failed.message
+
+
+def test_what_does_not_compile_and_what_has_no_rule_are_told(lab: LoadedLab) -> None:
+    broken = checked(lab, lab.reference.replace("sum;", "sun;"))
+    assert (broken.status, broken.of) == ("compile error", 13)
+    assert 'kernel.cu(7): error: identifier "sun" is undefined' in broken.log
+    no_rule = checked(lab, lab.reference.replace("launch", "lunch"))
+    assert no_rule.status == "bad launch rule" and "// launch:" in no_rule.message
+
+
+@pytest.mark.parametrize(
+    ("function", "broken", "words"),
+    [
+        ("inputs", lambda *_: {}, "inputs: it gives no `x`"),
+        ("inputs", lambda *_: {"x": [1], "y": [1]}, "inputs: `x` is"),
+        ("expected", lambda *_: 1 / 0, "expected: ZeroDivisionError"),
+        ("expected", lambda *_: {"out": [1, 2]}, "expected: `out` is"),
+        ("tolerance", lambda *_: {}, "tolerance: it gives no `out`"),
+    ],
+)
+def test_a_lab_whose_own_python_fails_is_a_bad_lab_and_no_mark(
+    lab: LoadedLab, function: str, broken: Any, words: str
+) -> None:
+    cases = dataclasses.replace(lab.cases, **{function: broken})
+    with pytest.raises(BadLab, match=f"cases.py: {words}"):
+        check_all(
+            dataclasses.replace(lab, cases=cases),
+            lab.reference,
+            public_cases(lab.lab),
+            Limits(),
+        )

@@ -1,0 +1,75 @@
+"""Launch rules: comments that look like CUDA's launches, read with care."""
+
+from __future__ import annotations
+
+import pytest
+
+from warpbook_labs.launch_rule import MOST_LAUNCHES, BadRule, read_rule, split
+
+SIZES = {"n": 1000, "m": 33}
+
+
+def test_launches_and_scratch_memory_are_read_in_order_with_their_lines() -> None:
+    rule = read_rule(
+        "// scratch: part float32[ceil_div(n, 256)]\n"
+        "int x;\n"
+        "  //launch:  first<<<(ceil_div(n, 32), m), (32, 8), 4 * n>>>(x, part, n) ;\n"
+        "// launch: second<<<1, 256>>>(part, min(n, 3))\n"
+    )
+    first, second = rule.launches
+    assert (first.kernel, first.line) == ("first", 3)
+    assert first.sides(SIZES) == ((32, 33, 1), (32, 8, 1), 4000)
+    assert first.arguments == ("x", "part", "n")
+    assert second.sides(SIZES) == ((1, 1, 1), (256, 1, 1), 0)
+    assert second.arguments == ("part", "min(n, 3)")
+    [scratch] = rule.scratch
+    assert (scratch.name, scratch.dtype) == ("part", "float32")
+    assert scratch.length == "ceil_div(n, 256)"
+
+
+def test_commas_in_brackets_do_not_split() -> None:
+    assert split("a, f(b, c[d, e]), (g, h)") == ("a", "f(b, c[d, e])", "(g, h)")
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ("int x;", "does not say how its kernel is launched"),
+        ("// launch: f", "Line 1: a launch is written"),
+        ("\n// launch: f<<<1>>>(x)", "Line 2: between <<< and >>>"),
+        ("// launch: f<<<1, 2, 3, 4>>>(x)", "between <<< and >>>"),
+        ("// launch: f<<<(1, 1, 1, 1), 2>>>(x)", "three sides"),
+        ("// launch: f<<<1, (1, 1, 1, 1)>>>(x)", "three sides"),
+        ("// scratch: s object[3]", "with a type of float32"),
+        ("// scratch: s float32", "Line 1: scratch memory is written"),
+        ("// launch: f<<<1, 1>>>(x)\n" * (MOST_LAUNCHES + 1), "Line 65: 64 launches"),
+        ("// scratch: s int32[1]\n" * 17, "Line 17: 16 scratch"),
+        (f"// launch: f<<<{'1 + ' * 400}1, 1>>>(x)", "more than 1,000"),
+    ],
+)
+def test_a_rule_that_makes_no_sense_is_told_with_its_line(
+    source: str, words: str
+) -> None:
+    with pytest.raises(BadRule, match=words.replace("(", r"\(")):
+        read_rule(source)
+
+
+@pytest.mark.parametrize("numbers", ["nobody, 1", "1, 9**9", "1, 1, -5", "1, 1, n * x"])
+def test_sides_that_cant_be_computed_are_told_with_their_line(numbers: str) -> None:
+    [launch] = read_rule(f"\n\n// launch: f<<<{numbers}>>>()").launches
+    with pytest.raises(BadRule, match="^Line 3: "):
+        launch.sides(SIZES)
+
+
+def test_a_text_made_to_keep_the_reader_busy_does_not() -> None:
+    # the test's own time limit would tell
+    for hostile in (
+        "\n" * 190_000 + "x",
+        "// launch: a" + " " * 190_000 + "b",
+        " " * 190_000 + "// launch",
+        "//" * 95_000,
+        "// launch: " + "a<<<>>>(" * 23_000,
+        "// launch: a\n" * 15_000,
+    ):
+        with pytest.raises(BadRule):
+            read_rule(hostile)

@@ -1,0 +1,123 @@
+"""A bad lab is refused, with its file and the key."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from warpbook_labs.loader import BadLab, load, load_all
+from warpbook_labs.new_lab import new_lab
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Path:
+    return new_lab("my-lab", tmp_path)
+
+
+def change(file: Path, old: str, new: str) -> None:
+    text = file.read_text()
+    assert old in text
+    file.write_text(text.replace(old, new, 1))
+
+
+def test_a_new_lab_loads_and_is_not_written_over(lab: Path) -> None:
+    loaded = load(lab)
+    assert (loaded.lab.id, len(loaded.hints)) == ("my-lab", 3)
+    assert set(loaded.wrong) == {"no_bound.cu", "whole_blocks_only.cu"}
+    with pytest.raises(BadLab, match="is there already"):
+        new_lab("my-lab", lab.parent)
+    for name in ("My-Lab", "../x", "a", "", "9lab", "x" * 60):
+        with pytest.raises(BadLab, match="is no id"):
+            new_lab(name, lab.parent)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("minutes = 20", "minutes = 'x'", r"\$\.minutes"),
+        ("minutes = 20", "minuets = 20", "minuets"),
+        ('title = "Scale a vector"', "", "title"),
+        ("number = 900", "number = 0", r"\$\.number"),
+        ('track = "kernels"', 'track = "cooking"', r"\$\.track"),
+        ('id = "my-lab"', 'id = "other-lab"', "id: the folder must be called other"),
+        ('shape = ["n"]', 'shape = ["rows"]', "parameters.x.shape: There is no `rows`"),
+        ('name = "factor"', 'name = "x"', "parameters: two have the same name"),
+        ('kind = "output"', 'kind = "input"', "parameters: none is an output"),
+        (
+            "sizes = { n = 256 }",
+            "sizes = { m = 256 }",
+            r"public\[0\].sizes: it needs",
+        ),
+        ("sizes = { n = 256 }", "sizes = { n = 0 }", r"\$\.public\[0\]\.sizes"),
+        ("seed = 1", 'values = "odd"', r"public\[1\].values: not in hidden.values"),
+        ("sizes.n =", "sizes.m =", "hidden.sizes: it needs n"),
+        ('bytes = "8 * n"', 'bytes = "8 ** n"', "work.bytes"),
+        ('most = "2 * ceil', 'most = "2 * floor', "counted.global_sectors"),
+        ("[hidden]", "[hidden", "lab.toml"),
+    ],
+)
+def test_a_mistake_in_the_specification_is_told_with_its_key(
+    lab: Path, old: str, new: str, words: str
+) -> None:
+    change(lab / "lab.toml", old, new)
+    with pytest.raises(BadLab, match=words) as refused:
+        load(lab)
+    assert "lab.toml" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["lab.toml", "text.md", "starter.cu", "reference.cu", "hints.md", "cases.py"],
+)
+def test_a_file_that_is_missing_empty_or_no_text_is_named(lab: Path, name: str) -> None:
+    for content, words in ((b" \n", "is empty"), (b"\xff\xfe", "no text in UTF-8")):
+        (lab / name).write_bytes(content)
+        with pytest.raises(BadLab, match=words) as refused:
+            load(lab)
+        assert name in str(refused.value)
+    (lab / name).unlink()
+    with pytest.raises(BadLab, match=f"{name}: this file is missing"):
+        load(lab)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("def tolerance", "def tolerances", r"no function tolerance\(\)"),
+        ("import numpy as np", "import nompy as np", "ModuleNotFoundError"),
+        ("def inputs(", "def inputs((", "SyntaxError"),
+    ],
+)
+def test_a_mistake_in_the_labs_python_is_told(
+    lab: Path, old: str, new: str, words: str
+) -> None:
+    change(lab / "cases.py", old, new)
+    with pytest.raises(BadLab, match=f"cases.py: .*{words}"):
+        load(lab)
+
+
+def test_a_picture_that_is_not_in_the_folder_is_told(lab: Path) -> None:
+    (lab / "figure.svg").unlink()
+    with pytest.raises(BadLab, match=r"text.md: `figure.svg` is not in the folder"):
+        load(lab)
+
+
+def test_a_source_without_a_launch_rule_is_told(lab: Path) -> None:
+    change(lab / "solutions/wrong/no_bound.cu", "// launch:", "// lunch:")
+    with pytest.raises(BadLab, match=r"no_bound.cu: .* how its kernel is launched"):
+        load(lab)
+
+
+def test_a_lab_needs_right_and_wrong_solutions(lab: Path) -> None:
+    shutil.rmtree(lab / "solutions" / "wrong")
+    with pytest.raises(BadLab, match="solutions/wrong: there is none"):
+        load(lab)
+
+
+def test_two_labs_of_one_number_are_refused(tmp_path: Path) -> None:
+    for name in ("one-lab", "two-lab"):
+        new_lab(name, tmp_path / "track")
+    with pytest.raises(BadLab, match="`one-lab` has them"):
+        load_all(tmp_path)

@@ -1,0 +1,194 @@
+"""What was handed in is kept, whatever happens to the process that took it."""
+
+from __future__ import annotations
+
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from tests.programs import ROOT
+from warpbook_labs import store as stores
+from warpbook_labs.checking import CheckResult
+from warpbook_labs.jail.limits import Limits
+from warpbook_labs.session import find, grade, submit
+from warpbook_labs.sources import BadSource
+from warpbook_labs.store import Mark, Progress, Store, StoreError
+
+#: hands in until it is killed, and tells each number that it was given
+HAND_IN = """
+import sys
+from pathlib import Path
+from warpbook_labs.checking import CheckResult
+from warpbook_labs.store import Store
+store = Store(Path(sys.argv[1]))
+while True:
+    number = store.add_submission("some-lab", "// " + "x" * 5000, 2**62 - 1)
+    print(number, flush=True)
+    store.add_result(number, CheckResult("some-lab", "failed", "no", right=1, of=3))
+    print(-number, flush=True)
+"""
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path / "data" / "labs.db")
+
+
+def result(right: int, of: int = 4, lab: str = "some-lab") -> CheckResult:
+    status = "passed" if right == of else "failed"
+    return CheckResult(lab, status, "so it went", right=right, of=of)
+
+
+def test_what_was_acknowledged_survives_a_kill_at_any_point(tmp_path: Path) -> None:
+    path, chance = tmp_path / "labs.db", random.Random(5)
+    submissions: set[int] = set()
+    graded: set[int] = set()
+    for _ in range(6):
+        with subprocess.Popen(
+            [sys.executable, "-c", HAND_IN, str(path)],
+            env={"PYTHONPATH": f"{ROOT / 'labs'}:{ROOT / 'monitors'}"},
+            stdout=subprocess.PIPE,
+            text=True,
+        ) as child:
+            assert child.stdout is not None
+            told = [int(child.stdout.readline())]
+            time.sleep(chance.uniform(0, 0.1))
+            child.send_signal(signal.SIGKILL)
+            # a line that the kill cut in two was not told
+            rest = child.stdout.read()
+            told += map(int, rest[: rest.rfind("\n") + 1].split())
+        submissions |= {each for each in told if each > 0}
+        graded |= {-each for each in told if each < 0}
+        store = Store(path)
+        for number in submissions:
+            kept = store.submission(number)
+            assert kept is not None and len(kept.source) == 5003
+            assert kept.seed == 2**62 - 1
+        assert all(store.gradings(number) for number in graded)
+    with sqlite3.connect(path) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    connection.close()
+    assert len(submissions) >= 6
+
+
+def test_a_submission_is_kept_before_it_is_graded_and_can_be_graded_later(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab = find("vector-add")
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as broken:
+        broken.setattr("warpbook_labs.session.check", killed)
+        with pytest.raises(KeyboardInterrupt):
+            submit(store, lab, lab.reference)
+    kept = store.submission(1)
+    assert kept is not None and kept.source == lab.reference
+    assert store.gradings(1) == []
+    assert store.progress() == {"vector-add": Progress(attempts=1)}
+    card = grade(store, lab, 1)
+    assert (card.passed, card.grading, card.submission) == (True, "self-graded", 1)
+    again = grade(store, lab, 1, Limits(wall_s=20))
+    first, second = store.gradings(1)
+    assert first.result == card.result and second.result == again.result
+    assert str(kept.seed) not in str(card)
+
+
+def test_a_grading_adds_a_result_and_leaves_those_before(store: Store) -> None:
+    number = store.add_submission("some-lab", "// x", 1)
+    for right in (1, 4, 2):
+        store.add_result(number, result(right))
+    assert [each.result.right for each in store.gradings(number)] == [1, 4, 2]
+    # of one submission the last grading counts
+    assert store.progress()["some-lab"].best == Mark(number, False, 2, 4)
+
+
+def test_progress_tells_best_last_attempts_and_hints_of_each_lab(store: Store) -> None:
+    for right in (2, 4, 1):
+        store.add_result(store.add_submission("some-lab", "// x", 1), result(right))
+    store.add_submission("other-lab", "// y", 1)
+    assert [store.open_hint("third-lab", 2) for _ in range(4)] == [1, 2, 2, 2]
+    assert store.open_hint("no-hints", 0) == 0
+    assert Store(store.path).progress() == {
+        "no-hints": Progress(),
+        "other-lab": Progress(attempts=1),
+        "some-lab": Progress(
+            attempts=3, best=Mark(2, True, 4, 4), last=Mark(3, False, 1, 4)
+        ),
+        "third-lab": Progress(hints=2),
+    }
+
+
+def test_many_may_hand_in_at_once(tmp_path: Path) -> None:
+    def hand_in(number: int) -> int:
+        return Store(tmp_path / "labs.db").add_submission(f"lab-{number}", "// x", 1)
+
+    with ThreadPoolExecutor(8) as pool:
+        numbers = list(pool.map(hand_in, range(24)))
+    assert sorted(numbers) == list(range(1, 25))
+
+
+@pytest.mark.parametrize("source", ["x" * 200_001, "\0", "", "\udcff"])
+def test_what_is_no_source_is_not_kept(store: Store, source: str) -> None:
+    with pytest.raises(BadSource):
+        store.add_submission("some-lab", source, 1)
+    assert store.progress() == {}
+
+
+@pytest.mark.parametrize(
+    "content", [b"this is no database" * 500, b"SQLite format 3\0" + b"\xff" * 9000]
+)
+def test_a_damaged_file_is_told_with_what_to_do(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "labs.db"
+    path.write_bytes(content)
+    with pytest.raises(StoreError, match=r"labs.db: the file is damaged .* Move it"):
+        Store(path)
+    assert path.read_bytes() == content
+
+
+def test_a_file_that_loses_its_middle_is_told(store: Store) -> None:
+    for _ in range(20):
+        store.add_submission("some-lab", "// " + "x" * 9000, 1)
+    held = bytearray(store.path.read_bytes())
+    held[4096:] = b"\xff" * (len(held) - 4096)
+    store.path.write_bytes(held)
+    with pytest.raises(StoreError, match="is damaged"):
+        store.progress()
+
+
+def test_a_file_that_another_program_holds_is_told(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stores, "_WAIT_S", 0.1)
+    other = sqlite3.connect(store.path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(StoreError, match="another program holds it"):
+        Store(store.path).add_submission("some-lab", "// x", 1)
+    # who only reads is not held up
+    assert Store(store.path).progress() == {}
+    other.close()
+
+
+def test_a_file_of_a_newer_warpbook_is_left_alone(store: Store) -> None:
+    with sqlite3.connect(store.path) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    connection.close()
+    with pytest.raises(StoreError, match="another version of warpbook"):
+        Store(store.path)
+
+
+def test_a_place_that_cant_be_written_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(StoreError, match="labs.db"):
+        Store(tmp_path / "file" / "labs.db")
+    (tmp_path / "labs.db").mkdir()
+    with pytest.raises(StoreError, match="unable to open"):
+        Store(tmp_path / "labs.db")
