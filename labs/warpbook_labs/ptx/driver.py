@@ -34,6 +34,11 @@ def driver_call(instruction: Instruction, state: State) -> Step:
 
     def print_all(mask: Bools | None) -> None:
         for lane in state.chosen(mask):
+            for place in places[2:]:
+                # the number of values, which nobody asks for
+                begin = lane * state.local_stride + place
+                state.local.data[begin : begin + 4] = 0
+                state.local.state[begin : begin + 4] = WRITTEN
             if len(state.report.printed) < MAX_PRINTED:
                 text = _text(argument(lane, 0), state)
                 values = _values(argument(lane, 1), int(lane), state)

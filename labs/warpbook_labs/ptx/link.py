@@ -170,7 +170,8 @@ class _Linker:
 
     def _call(self, call: Call, names: dict[str, str]) -> None:
         if call.function in DRIVER_FUNCTIONS:
-            operands = tuple(Symbol(names.get(arg, arg)) for arg in call.arguments)
+            handed = (*call.arguments, *call.results)
+            operands = tuple(Symbol(names.get(each, each)) for each in handed)
             self._append(
                 Instruction("call", (call.function,), operands, None, call.line)
             )

@@ -1,0 +1,199 @@
+"""`warpbook labs`: from the list to the card, by the real command."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from warpbook_labs.loader import CATALOGUE
+
+LAB = CATALOGUE / "kernels" / "vector_add"
+
+
+@pytest.fixture
+def reference(tmp_path: Path) -> str:
+    shutil.copy(LAB / "reference.cu", tmp_path / "mine.cu")
+    return "mine.cu"
+
+
+def test_from_the_list_over_open_and_check_to_a_submission_that_passed(
+    warpbook, tmp_path: Path, home: Path
+) -> None:
+    first = warpbook("labs")
+    assert first.returncode == 0, first.stderr
+    assert "vector-add" in first.stdout and "Results are checked here" in first.stdout
+    opened = warpbook("labs", "open", "vector-add")
+    assert opened.returncode == 0 and "vector-add/kernel.cu" in opened.stdout
+    mine = tmp_path / "vector-add" / "kernel.cu"
+    assert mine.read_text() == (LAB / "starter.cu").read_text()
+    assert (mine.parent / "coalesced.svg").is_file()
+
+    failed = warpbook("labs", "check", "vector-add")
+    assert failed.returncode == 1
+    for words in (
+        "vector-add: failed. 0 of 3 cases are right.",
+        "FAILED  shown   one full block",
+        "first wrong  out[",
+        "expected     0",
+        "Most work by line",
+        "out[i] = x[i] + y[i];",
+        "Speed is not graded without a GPU.",
+    ):
+        assert words in failed.stdout
+
+    mine.write_text((LAB / "reference.cu").read_text())
+    again = warpbook("labs", "open", "vector-add")
+    assert again.returncode == 0
+    assert mine.read_text() == (LAB / "reference.cu").read_text()
+    passed = warpbook("labs", "submit", "vector-add")
+    assert passed.returncode == 0
+    assert "Submission 1, self-graded." in passed.stdout
+    row = next(
+        line for line in warpbook("labs", "list").stdout.splitlines() if "r-add" in line
+    )
+    assert row.endswith(" passed")
+    assert (home / ".local" / "share" / "warpbook" / "labs.db").is_file()
+
+
+def test_a_finding_and_a_compilers_error_quote_the_learners_line(
+    warpbook, tmp_path: Path
+) -> None:
+    shutil.copy(LAB / "solutions" / "wrong" / "no_bound.cu", tmp_path)
+    found = warpbook("labs", "check", "vector-add", "no_bound.cu")
+    assert found.returncode == 1
+    assert "out of bounds: thread (232, 0, 0)" in found.stdout
+    assert "5 |     float sum = x[i] + y[i];" in found.stdout
+    source = (LAB / "reference.cu").read_text()
+    (tmp_path / "broken.cu").write_text(source.replace("sum;", "sun;"))
+    broken = warpbook("labs", "check", "vector-add", "broken.cu")
+    assert broken.returncode == 1
+    assert "compile error. It does not compile." in broken.stdout
+    assert 'kernel.cu(7): error: identifier "sun" is undefined' in broken.stdout
+    (tmp_path / "rule.cu").write_text(source.replace("(n, 256)", "(rows, 256)"))
+    rule = warpbook("labs", "check", "vector-add", "rule.cu")
+    assert rule.returncode == 1
+    assert "1 | // launch: add_relu<<<ceil_div(rows, 256)" in rule.stdout
+
+
+def test_json_of_a_submission_and_of_the_list_are_as_documented(
+    warpbook, reference: str
+) -> None:
+    done = warpbook("labs", "submit", "vector-add", reference, "--json")
+    assert done.returncode == 0
+    card = json.loads(done.stdout)
+    assert set(card) == {"result", "passed", "grading", "submission"}
+    assert (card["passed"], card["grading"], card["submission"]) == (
+        True,
+        "self-graded",
+        1,
+    )
+    result = card["result"]
+    assert (result["status"], result["right"], result["of"]) == ("passed", 13, 13)
+    hidden = [each for each in result["cases"] if each["is_hidden"]]
+    assert hidden and all(each["sizes"] is None for each in hidden)
+    assert "seed" not in done.stdout
+    assert result["cases"][0]["lines"]["6"]["global_sectors"] == 64
+    listed = json.loads(warpbook("labs", "list", "--json").stdout)
+    assert listed["compiler"] and listed["gpus"] == 0 and listed["remedy"] == ""
+    [lab] = [each for each in listed["labs"] if each["id"] == "vector-add"]
+    assert lab["progress"]["best"] == {
+        "submission": 1,
+        "passed": True,
+        "right": 13,
+        "of": 13,
+    }
+
+
+def test_hints_open_one_by_one_and_then_all_again(warpbook) -> None:
+    told = [
+        json.loads(warpbook("labs", "hint", "vector-add", "--json").stdout)
+        for _ in range(5)
+    ]
+    assert [each["opened"] for each in told] == [1, 2, 3, 4, 4]
+    assert [len(each["hints"]) for each in told] == [1, 1, 1, 1, 4]
+    assert warpbook("labs", "hint", "vector-add").stdout.startswith("Hint 1 of 4\n")
+
+
+def test_a_new_lab_is_valid_until_a_wrong_solution_is_right(
+    warpbook, tmp_path: Path
+) -> None:
+    assert warpbook("labs", "new", "my-lab").returncode == 0
+    valid = warpbook("labs", "validate", "my_lab")
+    assert valid.returncode == 0, valid.stdout + valid.stderr
+    assert valid.stdout.count("\nok ") + valid.stdout.startswith("ok ") == 6
+    assert "out of bounds: thread (232, 0, 0)" in valid.stdout
+    lab = tmp_path / "my_lab"
+    shutil.copy(lab / "reference.cu", lab / "solutions" / "wrong" / "right.cu")
+    (lab / "solutions" / "correct" / "odd.cu").write_text(
+        (lab / "reference.cu").read_text().replace("factor *", "factor +")
+    )
+    told = warpbook("labs", "validate", "my_lab", "--json")
+    assert told.returncode == 1
+    [of_lab] = json.loads(told.stdout)["labs"]
+    off = {
+        each["file"]: each["reason"] for each in of_lab["verdicts"] if not each["ok"]
+    }
+    assert set(off) == {"solutions/wrong/right.cu", "solutions/correct/odd.cu"}
+    assert "it passes" in off["solutions/wrong/right.cu"]
+    (lab / "hints.md").unlink()
+    bad = warpbook("labs", "validate", "my_lab")
+    assert bad.returncode == 2 and "hints.md: this file is missing" in bad.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["check", "no-such-lab"], "no lab `no-such-lab`"),
+        (["check", "vector-add"], "`warpbook labs open vector-add` puts it there"),
+        (["check", "vector-add", "nothing.cu"], "nothing.cu: No such file"),
+        (["submit", "vector-add", "."], "Is a directory"),
+        (["submit", "vector-add", "binary.cu"], "binary.cu: line 2 is not UTF-8"),
+        (["submit", "vector-add", "huge.cu"], "huge.cu: it has more than 200,000"),
+        (["new", "Not An Id"], "is no id"),
+    ],
+)
+def test_what_cant_be_checked_is_told_with_status_2(
+    warpbook, tmp_path: Path, arguments: list[str], words: str
+) -> None:
+    (tmp_path / "binary.cu").write_bytes(b"// x\n\xff\xfe")
+    (tmp_path / "huge.cu").write_bytes(b"/" * 200_001)
+    done = warpbook("labs", *arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert words in done.stderr and "Traceback" not in done.stderr
+    as_json = warpbook("labs", *arguments, "--json")
+    assert as_json.returncode == 2 and words in json.loads(as_json.stdout)["error"]
+
+
+def test_a_damaged_store_is_told_and_left_as_it_is(
+    warpbook, home: Path, reference: str
+) -> None:
+    path = home / ".local" / "share" / "warpbook" / "labs.db"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"not a database at all" * 100)
+    done = warpbook("labs", "submit", "vector-add", reference)
+    assert done.returncode == 2 and "labs.db: the file is damaged" in done.stderr
+    assert path.read_bytes() == b"not a database at all" * 100
+
+
+def test_without_what_labs_need_it_says_how_to_install_it(
+    warpbook, tmp_path: Path, reference: str
+) -> None:
+    # found before the real ones
+    folder = tmp_path / "broken"
+    (folder / "sqlalchemy").mkdir(parents=True)
+    (folder / "sqlalchemy" / "__init__.py").write_text("raise ImportError('not here')")
+    done = warpbook("labs", PYTHONPATH=str(folder))
+    assert done.returncode == 2 and "pip install 'warpbook[labs]'" in done.stderr
+    shutil.rmtree(folder / "sqlalchemy")
+    (folder / "cuda" / "bindings").mkdir(parents=True)
+    for package in ("cuda", "cuda/bindings"):
+        (folder / package / "__init__.py").touch()
+    (folder / "cuda/bindings/nvrtc.py").write_text("raise ImportError('not here')")
+    listed = warpbook("labs", PYTHONPATH=str(folder))
+    assert listed.returncode == 0
+    assert "not checked" in listed.stdout and "warpbook[labs]" in listed.stdout
+    done = warpbook("labs", "submit", "vector-add", reference, PYTHONPATH=str(folder))
+    assert done.returncode == 2 and "pip install 'warpbook[labs]'" in done.stderr
