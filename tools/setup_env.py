@@ -145,6 +145,7 @@ def main() -> None:
         )
     environment()
     packages("lab")
+    packages("labs")
     if asked.purpose == "test":
         packages("test")
     run(PYTHON, ROOT / "tools" / "dev_link.py")
