@@ -23,10 +23,7 @@ test('moving within what is at hand asks for nothing', () => {
   assert.equal(wanted(seen, 300, atHand({})), null);
   const moved = { fromNs: 1600, toNs: 2600 };
   assert.equal(wanted(moved, 300, atHand({})), null);
-  assert.notEqual(
-    wanted({ fromNs: 1800, toNs: 2800 }, 300, atHand({})),
-    null
-  );
+  assert.notEqual(wanted({ fromNs: 1800, toNs: 2800 }, 300, atHand({})), null);
 });
 
 test('where all is at hand only coarse bars are asked for again', () => {
@@ -94,5 +91,8 @@ test('a part is named with digits that tell its ends apart', () => {
   const words = (fromNs: number, toNs: number) =>
     partWords({ fromNs, toNs }).replaceAll('\u00a0', ' ');
   assert.equal(words(0, 2e9), '0 ms to 2000 ms (2.00 s)');
-  assert.equal(words(1_000_000, 1_000_500), '1.000000 ms to 1.000500 ms (0.50 µs)');
+  assert.equal(
+    words(1_000_000, 1_000_500),
+    '1.000000 ms to 1.000500 ms (0.50 µs)'
+  );
 });
