@@ -114,7 +114,9 @@ WHOLE_32: list[tuple[str, Callable[[int, int, int], int]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("expression", "exact"), WHOLE_32, ids=lambda v: str(v)[:30])
+@pytest.mark.parametrize(
+    ("expression", "exact"), WHOLE_32, ids=[each for each, _ in WHOLE_32]
+)
 def test_whole_numbers(expression: str, exact: Callable[[int, int, int], int]) -> None:
     a = operands(EDGES_32, 32)
     columns = [a, a[3:] + a[:3], a[::-1]]
@@ -141,7 +143,9 @@ WHOLE_64: list[tuple[str, Callable[[int, int, int], int]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("expression", "exact"), WHOLE_64, ids=lambda v: str(v)[:30])
+@pytest.mark.parametrize(
+    ("expression", "exact"), WHOLE_64, ids=[each for each, _ in WHOLE_64]
+)
 def test_long_whole_numbers(
     expression: str, exact: Callable[[int, int, int], int]
 ) -> None:
