@@ -9,6 +9,8 @@ from tests.stub_nvml import StubNvml, build
 from warpbook_monitors import nvml
 
 
+# before xdist reads the marks
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> None:
