@@ -17,7 +17,12 @@ up: setup  ## set up, then start JupyterLab with the dashboard and the tour
 
 test: setup-test check  ## set up for tests, then run every check and every test
 	$(JLPM) test
-	PATH="$(BIN):$$PATH" $(BIN)/python -m pytest -n 2 --dist loadgroup
+	@# the browser's tests wait much: beside all others they take no time of their own
+	@export PATH="$(BIN):$$PATH"; \
+	$(BIN)/python -m pytest tests/e2e > .cache/browser-tests.log 2>&1 & browser=$$!; \
+	$(BIN)/python -m pytest --ignore=tests/e2e; others=$$?; \
+	wait $$browser; browser=$$?; cat .cache/browser-tests.log; \
+	exit $$((others | browser))
 
 setup:  ## what `make up` sets up, without starting anything
 	@$(PYTHON) tools/setup_env.py up --torch $(TORCH)

@@ -9,22 +9,6 @@ from tests.stub_nvml import StubNvml, build
 from warpbook_monitors import nvml
 
 
-# before xdist reads the marks
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(
-    config: pytest.Config, items: list[pytest.Item]
-) -> None:
-    """Where tests run side by side, keep those of the browser on one side.
-
-    They share a browser and a lab, of which a second pair would be one too many.
-    """
-    if not config.pluginmanager.hasplugin("xdist"):
-        return
-    for item in items:
-        side = "browser" if "e2e" in item.path.parts else "others"
-        item.add_marker(pytest.mark.xdist_group(side))
-
-
 @pytest.fixture(scope="session")
 def stub_nvml_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder with the stub's libnvidia-ml.so.1."""

@@ -43,7 +43,7 @@ def written(path: Path, *events: dict[str, Any], **more: Any) -> str:
         b'{"traceEvents": [' + b"[" * 100_000,
         b"\x1f\x8b",
         b"\x1f\x8b\x08\x00garbage",
-        gzip.compress(b'{"traceEvents": [{"ph"'),
+        gzip.compress(b'{"traceEvents": [{"ph"', mtime=0),
     ],
 )
 def test_what_is_no_trace_is_refused(tmp_path: Path, content: bytes) -> None:
