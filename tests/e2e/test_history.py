@@ -201,22 +201,22 @@ def test_an_hour_is_summed_up_by_the_server(
 def test_a_click_on_a_cells_band_tells_what_it_cost(
     page: LabPage, lab: Lab, lab_url: str, screenshots: Path
 ) -> None:
-    cells = ["import time; time.sleep(2)"]
+    cells = ["import time; time.sleep(6)"]
     page.open(lab_url, lab.write_notebook("cost.ipynb", cells))
     plot = plot_of(page)
     page.dashboard.get_by_label("Time window").select_option("30")
     page.run(0)
     page.run(0)
     # the lab is shared: other tests' cells are listed too
-    row = page.dashboard.locator(".wb-cells .wb-link", has_text="time.sleep(2)")
+    row = page.dashboard.locator(".wb-cells .wb-link", has_text="time.sleep(6)")
     expect(row).to_have_count(2)
     page.dashboard.get_by_role("button", name="Pause").click()
 
     box = plot.locator(".u-over").bounding_box()
     assert box is not None
-    # the second run has just ended
+    # the second run has ended, at most so long ago on a machine that is busy
     plot.locator(".u-over").click(
-        position={"x": box["width"] * (1 - 1 / 30), "y": box["height"] / 2}
+        position={"x": box["width"] * (1 - 5 / 30), "y": box["height"] / 2}
     )
     for words in ("Receipt: import time", "Wall time", "GPU 0", "unknown", "%%gpuprof"):
         expect(page.drawer).to_contain_text(words)
