@@ -45,7 +45,7 @@ lines = (
     LineRow(1, "for x, y in loader:  # {ATTACK}", 3, 0.9, 0, 0.0, 0.0, 0.0, 0.6),
     LineRow(2, "    loss = model(x)", 2, 5.5, 20, 8.25, 0.0, 0.0, 0.25),
     LineRow(3, "    loss.backward()", 2, 2.5, 39, 6.25, 0.07, 1.5, None))
-hand_in("train", "train({ATTACK})", 9, profile("train_fp32", lines=lines))
+hand_in("train", "fit({ATTACK})", 9, profile("train_fp32", lines=lines))
 eager = profile("tiny_kernels")
 hand_in("eager", "eager()", 6, eager)
 hand_in("graph", "graph()", 3, profile("graph_replay"), previous=eager)
@@ -76,8 +76,8 @@ def test_a_report_says_what_held_the_cell_back(
     page.run(0)
     page.run(1)
     listed = page.dashboard.get_by_role("region", name="Cell reports", exact=True)
-    expect(listed.locator("tr", has_text="train(")).to_contain_text("compute-bound")
-    show(page, "train(")
+    expect(listed.locator("tr", has_text="fit(")).to_contain_text("compute-bound")
+    show(page, "fit(")
 
     verdict = page.drawer.locator(".wb-cell-verdict")
     expect(verdict.locator(".wb-pill")).to_have_text("compute-bound")
@@ -150,7 +150,7 @@ def test_runs_are_compared_with_the_one_before_and_with_any_other(
     page.set_theme("JupyterLab Dark")
     page.page.screenshot(path=screenshots / "comparison-dark.png")
     # the same two from the other side: the earlier one still comes first
-    show(page, "train(")
+    show(page, "fit(")
     comparison.get_by_label("Compare with").select_option("graph")
     expect(comparison).to_contain_text(compare(train, graph).sentence)
 

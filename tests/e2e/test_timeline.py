@@ -164,12 +164,13 @@ def test_without_its_events_a_report_shows_the_longest_and_says_so(
 def test_a_cell_hands_its_events_over(page: LabPage, lab: Lab, lab_url: str) -> None:
     cells = [
         "%load_ext warpbook",
-        "%%gpuprof\nimport torch\nfor _ in range(50): torch.ones(9).sum()",
+        "%%gpuprof\nimport torch  # hands over\n"
+        "for _ in range(50): torch.ones(9).sum()",
     ]
     page.open(lab_url, lab.write_notebook("hands-over.ipynb", cells))
     page.run(0)
     page.run(1)
-    timeline = open_report(page, "import torch")
+    timeline = open_report(page, "hands over")
     page.wait_for_figure(timeline)
     expect(timeline).to_contain_text(re.compile(r"of \d+ events"))
     timeline.get_by_role("button", name="Statistics").click()
