@@ -65,11 +65,19 @@ def heard(kernel: Any, words: str) -> None:
 
 
 def test_a_kernel_that_dies_or_is_restarted_in_a_profile_profiles_again(
-    kernel: Any, ingest: Any
+    kernel: Any, ingest: Any, tmp_path: Path
 ) -> None:
-    for last_words in ("import os; os._exit(1)", "import time; time.sleep(600)"):
+    may_die = tmp_path / "may_die"
+    # a kernel that dies at once may take what it printed with it
+    die = (
+        "import os, pathlib, time\n"
+        f"while not pathlib.Path({str(may_die)!r}).exists(): time.sleep(0.01)\n"
+        "os._exit(1)"
+    )
+    for last_words in (die, "import time; time.sleep(600)"):
         kernel.start(f"%%gpuprof\nimport torch\nprint('go', flush=True)\n{last_words}")
         heard(kernel, "go")
+        may_die.touch()
         kernel.manager.restart_kernel(now=True)
         kernel.client.wait_for_ready(timeout=120)
         kernel.run("%load_ext warpbook")
