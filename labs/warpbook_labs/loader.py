@@ -16,7 +16,6 @@ from warpbook_labs.spec import Lab
 from warpbook_labs.texts import figures
 
 CATALOGUE = Path(__file__).with_name("catalogue")
-_TEXTS = ("text.md", "starter.cu", "reference.cu", "hints.md")
 #: what `cases.py` has to offer
 _FUNCTIONS = ("inputs", "expected", "tolerance")
 _HINT = "\n---\n"
@@ -79,11 +78,11 @@ def load(folder: Path) -> LoadedLab:
         BadLab: it can't be used.
     """
     lab = _lab(folder / "lab.toml")
-    texts = {name: _text(folder / name) for name in _TEXTS}
+    suffix = lab.files.suffix
     solutions = {
         kind: {
             file.name: _text(file)
-            for file in sorted((folder / "solutions" / kind).glob("*.cu"))
+            for file in sorted((folder / "solutions" / kind).glob(f"*{suffix}"))
         }
         for kind in ("correct", "wrong")
     }
@@ -91,10 +90,10 @@ def load(folder: Path) -> LoadedLab:
         folder,
         lab,
         _cases(folder / "cases.py"),
-        texts["text.md"],
-        texts["starter.cu"],
-        texts["reference.cu"],
-        tuple(part.strip() for part in texts["hints.md"].split(_HINT)),
+        _text(folder / "text.md"),
+        _text(folder / f"starter{suffix}"),
+        _text(folder / f"reference{suffix}"),
+        tuple(part.strip() for part in _text(folder / "hints.md").split(_HINT)),
         **solutions,
     )
     _check(loaded)
@@ -170,9 +169,15 @@ def _check(loaded: LoadedLab) -> None:
     for kind in ("correct", "wrong"):
         if not getattr(loaded, kind):
             raise BadLab(f"{loaded.folder}/solutions/{kind}: there is none.")
+    _check_rules(loaded)
+
+
+def _check_rules(loaded: LoadedLab) -> None:
+    if loaded.lab.language != "cuda":
+        return
     for name, source in {
-        "starter.cu": loaded.starter,
-        "reference.cu": loaded.reference,
+        "starter": loaded.starter,
+        "reference": loaded.reference,
         **loaded.correct,
         **loaded.wrong,
     }.items():

@@ -14,7 +14,6 @@ from warpbook_labs.checking import CheckResult, check
 from warpbook_labs.drawing import hidden_cases, public_cases
 from warpbook_labs.jail.limits import Limits
 from warpbook_labs.loader import CATALOGUE, BadLab, LoadedLab, load
-from warpbook_labs.nvrtc import SOURCE_NAME
 from warpbook_labs.store import Store
 from warpbook_labs.texts import figures
 
@@ -56,7 +55,8 @@ def open_lab(loaded: LoadedLab, folder: Path) -> Path:
     """
     place = folder / loaded.lab.id
     place.mkdir(parents=True, exist_ok=True)
-    names = {"starter.cu": SOURCE_NAME, "text.md": "text.md"}
+    files = loaded.lab.files
+    names = {f"starter{files.suffix}": files.source_name, "text.md": "text.md"}
     names |= {name: name for name in figures(loaded.text)}
     for name, kept_as in names.items():
         with (
@@ -65,7 +65,7 @@ def open_lab(loaded: LoadedLab, folder: Path) -> Path:
             (place / kept_as).open("xb") as kept,
         ):
             shutil.copyfileobj(given, kept)
-    return place / SOURCE_NAME
+    return place / files.source_name
 
 
 def check_public(loaded: LoadedLab, source: str, limits: Limits | None = None) -> Card:

@@ -1,8 +1,8 @@
 """What a lab is, as its `lab.toml` says it.
 
-A lab is a folder: `lab.toml`, `text.md` (with figures beside it), `starter.cu`,
-`reference.cu`, `cases.py`, `hints.md`, and `solutions/correct/*.cu` and
-`solutions/wrong/*.cu`.
+A lab is a folder: `lab.toml`, `text.md` (with figures beside it), `cases.py`,
+`hints.md`, and sources with the suffix of the lab's language (`languages.py`): starter,
+reference, and what is in `solutions/correct` and `solutions/wrong`.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
+
+from warpbook_labs.languages import LANGUAGES, Language, LanguageName
 
 Name = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9_]{0,31}$")]
 Text = Annotated[str, Meta(min_length=1, max_length=2000)]
@@ -107,7 +109,7 @@ class Lab(Struct, frozen=True, forbid_unknown_fields=True):
     goal: Text
     #: what the learner writes
     asks: Text
-    language: Literal["cuda"]
+    language: LanguageName
     parameters: Annotated[tuple[Parameter, ...], Meta(min_length=1, max_length=16)]
     public: Annotated[tuple[Case, ...], Meta(min_length=2, max_length=16)]
     hidden: Hidden
@@ -125,3 +127,8 @@ class Lab(Struct, frozen=True, forbid_unknown_fields=True):
     def folder_name(self) -> str:
         """Name the folder that it lives in, which Python could import."""
         return self.id.replace("-", "_")
+
+    @property
+    def files(self) -> Language:
+        """Say how the files of its language are called."""
+        return LANGUAGES[self.language]

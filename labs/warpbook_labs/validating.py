@@ -36,10 +36,11 @@ def validate(loaded: LoadedLab, seeds: Sequence[int] = SEEDS) -> Iterator[Verdic
         NoCompiler: NVRTC is not installed.
         BadLab: the lab's own Python fails.
     """
-    yield _passes(loaded, "reference.cu", loaded.reference, seeds)
+    suffix = loaded.lab.files.suffix
+    yield _passes(loaded, f"reference{suffix}", loaded.reference, seeds)
     for name, source in loaded.correct.items():
         yield _passes(loaded, f"solutions/correct/{name}", source, seeds)
-    yield _fails(loaded, "starter.cu", loaded.starter, seeds)
+    yield _fails(loaded, f"starter{suffix}", loaded.starter, seeds)
     for name, source in loaded.wrong.items():
         yield _fails(loaded, f"solutions/wrong/{name}", source, seeds)
 

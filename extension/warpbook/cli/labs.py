@@ -51,7 +51,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
                 nargs="?",
                 type=Path,
                 metavar="FILE",
-                help="your source (default: LAB/kernel.cu)",
+                help="your source (default: where `open` put it)",
             )
     found = action("new", "begin a lab of your own from a small one that is complete")
     found.add_argument("lab", metavar="ID", help="such as my-first-lab")

@@ -14,7 +14,7 @@ from warpbook.cli.labs_card import card_lines
 from warpbook_labs import nvrtc
 from warpbook_labs.loader import CATALOGUE, BadLab, LoadedLab, load, load_all
 from warpbook_labs.new_lab import new_lab
-from warpbook_labs.nvrtc import SOURCE_NAME, NoCompiler
+from warpbook_labs.nvrtc import NoCompiler
 from warpbook_labs.session import Card, check_public, find, open_lab, submit
 from warpbook_labs.sources import BadSource, read_source
 from warpbook_labs.store import Progress, Store, StoreError
@@ -157,10 +157,11 @@ ACTIONS = {
 
 def _given(asked: argparse.Namespace) -> tuple[LoadedLab, str]:
     """Load the lab and read the source; whether there is a compiler is asked first."""
-    nvrtc.version()
     loaded = find(asked.lab)
+    if loaded.lab.language == "cuda":
+        nvrtc.version()
     name = loaded.lab.id
-    file = asked.file or Path(name, SOURCE_NAME)
+    file = asked.file or Path(name, loaded.lab.files.source_name)
     if asked.file is None and not file.exists():
         raise BadSource(
             f"There is no {file} here: `warpbook labs open {name}` puts it there, or "
