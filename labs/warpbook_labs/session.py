@@ -1,10 +1,8 @@
-"""What a learner does with a lab: open it, check, submit, ask for hints."""
+"""What a learner does with a lab: find it, check, submit."""
 
 from __future__ import annotations
 
-import contextlib
 import secrets
-import shutil
 from pathlib import Path
 from typing import Literal
 
@@ -15,7 +13,6 @@ from warpbook_labs.drawing import hidden_cases, public_cases
 from warpbook_labs.jail.limits import Limits
 from warpbook_labs.loader import CATALOGUE, BadLab, LoadedLab, load
 from warpbook_labs.store import Store
-from warpbook_labs.texts import figures
 
 #: SQLite keeps whole numbers of 64 bits with a sign
 _SEED_BITS = 62
@@ -46,26 +43,6 @@ def find(name: str, catalogue: Path = CATALOGUE) -> LoadedLab:
         if file.parent.name == folder_name:
             return load(file.parent)
     raise BadLab(f"There is no lab `{name}`: `warpbook labs list` names them.")
-
-
-def open_lab(loaded: LoadedLab, folder: Path) -> Path:
-    """Put starter, text and figures into a folder of the lab's; give the source.
-
-    What is there already stays as it is.
-    """
-    place = folder / loaded.lab.id
-    place.mkdir(parents=True, exist_ok=True)
-    files = loaded.lab.files
-    names = {f"starter{files.suffix}": files.source_name, "text.md": "text.md"}
-    names |= {name: name for name in figures(loaded.text)}
-    for name, kept_as in names.items():
-        with (
-            contextlib.suppress(FileExistsError),
-            (loaded.folder / name).open("rb") as given,
-            (place / kept_as).open("xb") as kept,
-        ):
-            shutil.copyfileobj(given, kept)
-    return place / files.source_name
 
 
 def check_public(loaded: LoadedLab, source: str, limits: Limits | None = None) -> Card:

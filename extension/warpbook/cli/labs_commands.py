@@ -15,7 +15,8 @@ from warpbook_labs import nvrtc
 from warpbook_labs.loader import CATALOGUE, BadLab, LoadedLab, load, load_all
 from warpbook_labs.new_lab import new_lab
 from warpbook_labs.nvrtc import NoCompiler
-from warpbook_labs.session import Card, check_public, find, open_lab, submit
+from warpbook_labs.opening import open_lab
+from warpbook_labs.session import Card, check_public, find, submit
 from warpbook_labs.sources import BadSource, read_source
 from warpbook_labs.store import Progress, Store, StoreError
 from warpbook_labs.validating import Verdict, validate
@@ -69,9 +70,11 @@ def _list(asked: argparse.Namespace) -> int:
 
 def _open(asked: argparse.Namespace) -> int:
     loaded = find(asked.lab)
-    source = open_lab(loaded, asked.folder)
+    opened = open_lab(loaded, asked.folder / loaded.lab.id)
+    source = opened.source
     if asked.json:
-        _print_json({"lab": loaded.lab.id, "file": str(source)})
+        notebook = str(opened.notebook)
+        _print_json({"lab": loaded.lab.id, "file": str(source), "notebook": notebook})
         return 0
     lab = loaded.lab
     text = source.with_name("text.md")
@@ -79,6 +82,7 @@ def _open(asked: argparse.Namespace) -> int:
     lines += [f"Read   {text}", f"Write  {source}"]
     named = "" if asked.folder == Path() else f" {source}"
     lines.append(f"Then   warpbook labs check {asked.lab}{named}")
+    lines.append(f"Or     {opened.notebook} in JupyterLab")
     print(joined(lines))
     return 0
 

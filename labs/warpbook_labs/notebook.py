@@ -1,0 +1,134 @@
+"""A lab as a notebook: its idea, the starter, and a cell for each step.
+
+It is written without outputs and without Jupyter: a notebook is JSON. Its picture is a
+file beside it, since Jupyter shows no SVG that is attached.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from warpbook_labs.loader import LoadedLab
+from warpbook_labs.spec import Lab, Parameter
+
+_KINDS = {
+    "input": "input",
+    "output": "output, written whole",
+    "inout": "input and output",
+    "size": "size",
+    "scalar": "number",
+}
+
+
+def notebook(loaded: LoadedLab, source: str) -> str:
+    """Write a lab's notebook, with this source in its cell."""
+    lab = loaded.lab
+    cells = [
+        _words(loaded.text),
+        _words(_asked(lab)),
+        _code(
+            "import warpbook\n\n%load_ext warpbook\n"
+            f'lab = warpbook.labs.open("{lab.id}")\nlab'
+        ),
+        _words(_your_turn(lab)),
+        _code(f"%%lab {lab.id}\n{source}"),
+        _words(
+            "## Try it\n\nRun the cell above, then these: what the GPU does meanwhile, "
+            "and one of the cases that you see, with what each line of your source costs. "
+            f"`lab.run(2)` takes the second; there are {len(lab.public)}."
+        ),
+        _code("warpbook.Monitor(window_s=30)"),
+        _code("lab.run(1)"),
+        _words(_hints(len(loaded.hints))),
+        _code("lab.hint()"),
+        _words("## Check\n\nAll cases that you see, in seconds. Nothing is kept."),
+        _code("lab.check()"),
+        _words(
+            "## Submit\n\nYour source is kept, then graded with hidden cases, which "
+            "are drawn for this submission alone"
+            + (", and for speed where there is a GPU." if lab.speed else ".")
+        ),
+        _code("lab.submit()"),
+    ]
+    for number, cell in enumerate(cells):
+        cell["id"] = f"{lab.id[:40]}-{number:02}"
+    told = {
+        "cells": cells,
+        "metadata": {
+            "kernelspec": {
+                "display_name": "Python 3 (ipykernel)",
+                "language": "python",
+                "name": "python3",
+            },
+            "language_info": {"name": "python"},
+        },
+        "nbformat": 4,
+        "nbformat_minor": 5,
+    }
+    return json.dumps(told, indent=1, ensure_ascii=False) + "\n"
+
+
+def _asked(lab: Lab) -> str:
+    after = ",".join(f" `{each}`" for each in lab.after)
+    parts = [
+        "## What is asked",
+        lab.asks.strip(),
+        f"**How exact.** {lab.tolerance.strip()}",
+    ]
+    if lab.parameters:
+        head = "| name | kind | type | shape | |\n| --- | --- | --- | --- | --- |\n"
+        parts.append(head + "\n".join(map(_row, lab.parameters)))
+    before = f" Do these before:{after}." if after else ""
+    parts.append(f"About {lab.minutes} minutes.{before}")
+    return "\n\n".join(parts)
+
+
+def _row(parameter: Parameter) -> str:
+    shape = " x ".join(parameter.shape)
+    cells = (
+        f"`{parameter.name}`",
+        _KINDS.get(parameter.kind, parameter.kind),
+        parameter.dtype,
+        f"`{shape}`" if shape else "",
+        parameter.about.replace("|", "\\|"),
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+def _your_turn(lab: Lab) -> str:
+    name = lab.files.source_name
+    rule = {
+        "cuda": " The comment that begins with `launch:` says how it is launched.",
+        "triton": " The comment that begins with `launch:` says how it is launched.",
+    }.get(lab.language, "")
+    return (
+        f"## Your turn\n\nRunning this cell keeps what it holds in `{name}`, beside "
+        f"this notebook, and runs nothing yet.{rule} The same file is used by `warpbook "
+        f"labs check {lab.id}` on a terminal."
+    )
+
+
+def _hints(count: int) -> str:
+    return (
+        f"## Hints\n\nThere are {count}, from vague to precise; each run of this cell "
+        "opens one more."
+    )
+
+
+def _words(text: str) -> dict[str, Any]:
+    return {"cell_type": "markdown", "metadata": {}, "source": _lines(text)}
+
+
+def _code(text: str) -> dict[str, Any]:
+    return {
+        "cell_type": "code",
+        "execution_count": None,
+        "metadata": {},
+        "outputs": [],
+        "source": _lines(text),
+    }
+
+
+def _lines(text: str) -> list[str]:
+    return text.strip("\n").splitlines(keepends=True)

@@ -1,0 +1,160 @@
+"""Which labs there are, what each needs, and whether it can be done here.
+
+It reads only `lab.toml`: no Python of a lab runs, so a server may ask, too.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+from msgspec import Struct
+
+from warpbook_labs import nvrtc
+from warpbook_labs.languages import LanguageName
+from warpbook_labs.loader import CATALOGUE
+from warpbook_labs.spec import Lab
+from warpbook_monitors.errors import MonitorError
+from warpbook_monitors.nvml import call
+
+if TYPE_CHECKING:
+    from warpbook_labs.store import Progress
+
+_INSTALL = "pip install 'warpbook[labs]'"
+
+
+class Here(Struct, frozen=True):
+    """What this machine and this Python have for labs."""
+
+    #: NVRTC's version; None where it can't be loaded
+    compiler: str | None
+    #: why not, and what to do
+    remedy: str
+    triton: bool
+    gpus: int
+
+
+class SoFar(Struct, frozen=True):
+    """How far a person is with a lab."""
+
+    state: Literal["new", "begun", "tried", "passed"] = "new"
+    attempts: int = 0
+    hints: int = 0
+    #: of the best submission
+    right: int = 0
+    of: int = 0
+
+
+class LabEntry(Struct, frozen=True):
+    """One lab in the list."""
+
+    id: str
+    number: int
+    title: str
+    track: str
+    language: str
+    minutes: int
+    goal: str
+    #: ids of labs to have done before
+    after: tuple[str, ...]
+    #: in words
+    needs: tuple[str, ...]
+    can_check: bool
+    #: why it can't be checked here, or what is left out; empty if nothing is
+    why: str
+    #: None where it is not known
+    progress: SoFar | None
+
+
+def look_here() -> Here:
+    """See what is there; loading the compiler takes a moment."""
+    compiler, remedy = None, ""
+    try:
+        compiler = nvrtc.version()
+    except nvrtc.NoCompiler as problem:
+        remedy = str(problem)
+    return Here(
+        compiler, remedy, importlib.util.find_spec("triton") is not None, gpus()
+    )
+
+
+def gpus() -> int:
+    """Count the GPUs that a driver tells of."""
+    try:
+        return int(call("nvmlDeviceGetCount"))
+    except MonitorError:
+        return 0
+
+
+def so_far(kept: Mapping[str, Progress]) -> dict[str, SoFar]:
+    """Say of each lab that was begun how far the person is."""
+    return {name: _so_far(each) for name, each in kept.items()}
+
+
+def _so_far(kept: Progress) -> SoFar:
+    best = kept.best
+    if best is None:
+        state: Literal["begun", "passed", "tried"] = "begun"
+        return SoFar(state, kept.attempts, kept.hints)
+    state = "passed" if best.passed else "tried"
+    return SoFar(state, kept.attempts, kept.hints, best.right, best.of)
+
+
+def overview(
+    here: Here, progress: dict[str, SoFar] | None, catalogue: Path = CATALOGUE
+) -> tuple[tuple[LabEntry, ...], tuple[str, ...]]:
+    """List the labs in the order of their numbers, and what is wrong with others.
+
+    Args:
+        here: what there is to check them with.
+        progress: by lab; None if it can't be read.
+        catalogue: where labs are.
+    """
+    found, problems = [], []
+    for file in sorted(catalogue.glob("*/*/lab.toml")):
+        try:
+            lab = msgspec.toml.decode(file.read_bytes(), type=Lab)
+        except (OSError, msgspec.DecodeError) as problem:
+            problems.append(f"{file.parent.name}/{file.name}: {problem}")
+            continue
+        so_far = None if progress is None else progress.get(lab.id, SoFar())
+        found.append(_entry(lab, here, so_far))
+    return tuple(sorted(found, key=lambda each: each.number)), tuple(problems)
+
+
+def _entry(lab: Lab, here: Here, progress: SoFar | None) -> LabEntry:
+    missing = _missing(lab.language, here)
+    why = missing
+    if not missing and lab.speed is not None and not here.gpus:
+        why = "There is no GPU here: results are checked, speed is not graded."
+    return LabEntry(
+        lab.id,
+        lab.number,
+        lab.title,
+        lab.track,
+        lab.language,
+        lab.minutes,
+        " ".join(lab.goal.split()),
+        lab.after,
+        _needs(lab),
+        not missing,
+        why,
+        progress,
+    )
+
+
+def _needs(lab: Lab) -> tuple[str, ...]:
+    needed = {"cuda": ("NVRTC",), "triton": ("Triton",)}.get(lab.language, ())
+    return needed if lab.speed is None else (*needed, "a GPU for speed")
+
+
+def _missing(language: LanguageName, here: Here) -> str:
+    """Say what is not here that a check needs; empty if nothing is."""
+    if language == "cuda" and here.compiler is None:
+        return here.remedy
+    if language == "triton" and not here.triton:
+        return f"Triton is not installed: {_INSTALL}"
+    return ""
