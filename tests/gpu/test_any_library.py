@@ -101,6 +101,9 @@ NUMBA = Library(
     "numba_cuda",
     """
 import numpy
+if not hasattr(numpy, "row_stack"):
+    # NumPy 2.5 has no such name any more, and numba-cuda 0.30 looks for it
+    numpy.row_stack = numpy.vstack
 from numba import cuda
 
 @cuda.jit

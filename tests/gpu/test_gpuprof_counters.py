@@ -29,7 +29,7 @@ from warpbook_monitors import nvml
 from warpbook_monitors.gpm import GpmWindow
 half = torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16)
 single = torch.randn(8192, 8192, device="cuda")
-gpu = nvml.call("nvmlDeviceGetHandleByUUID", gpu_uuid(0))
+gpu = nvml.call("nvmlDeviceGetHandleByUUID", gpu_uuid(0).encode())
 window = GpmWindow(("sm_active_ratio", "tensor_active_ratio", "fp32_active_ratio"))
 torch.set_float32_matmul_precision("highest")
 

@@ -17,11 +17,12 @@ from tests.gpu.notebook import Notebook
 
 pytestmark = pytest.mark.gpu
 
-#: how many products take as long as half of a step
+#: how many products take as long as half of a step, and how long that is
 _CALIBRATED = """
 a = torch.randn(4096, 4096, device="cuda", dtype=torch.bfloat16)
 a @ a
 products = max(round(0.005 / (fastest_s(lambda: [a @ a for _ in range(20)]) / 20)), 1)
+half_s = fastest_s(lambda: [a @ a for _ in range(products)])
 """
 
 KNOWN = [
@@ -172,14 +173,15 @@ KNOWN = [
         "tensor cores|FP64 units",
     ),
     Bottleneck(
-        "products for 5 ms, then sleep until 5 ms after them, 20 times",
+        "products for 5 ms, then sleep until 10 ms are over, 20 times",
         "mixed",
         "half of the time the tensor cores work, half of it the host sleeps",
         _CALIBRATED,
         "for _ in range(20):\n"
+        "    end = time.perf_counter() + 2 * half_s\n"
         "    for _ in range(products):\n"
         "        a @ a\n"
-        "    time.sleep(0.010)",
+        "    time.sleep(end - time.perf_counter())",
         "host-bound.*compute-bound|compute-bound.*host-bound",
     ),
     Bottleneck(

@@ -20,6 +20,7 @@ from warpbook_monitors.trace.figures import (
 )
 from warpbook_monitors.trace.kernel_work import MEMORY, SMALL, TENSOR, UNKNOWN
 
+_LAUNCH_LESS = "Launch less: torch.compile, a CUDA graph, or larger batches."
 #: a cause that explains less than this of the window is not told
 _LEAST_SHARE = 0.02
 #: the first cause is the verdict if it explains so much of the window ...
@@ -140,7 +141,17 @@ def _host_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
         f"host launched {metrics.launches:,} pieces of work one by one, "
         f"{_time(round(metrics.launch.cost_median_ns or 0))} a launch"
         f"{_mostly(metrics, 'launching')}.",
-        "Launch less: torch.compile, a CUDA graph, or larger batches.",
+        _LAUNCH_LESS,
+    )
+    yield (
+        "launch-bound",
+        "cuda-graphs",
+        idle.kernel_wait_ns,
+        idle.kernel_wait_ns,
+        f"The GPU idled {share.format(idle.kernel_wait_ns / window_ns)} going from one "
+        f"piece of work to the next, {metrics.launches:,} launches close behind one "
+        "another.",
+        _LAUNCH_LESS,
     )
     other = idle.host_operator_ns + idle.host_api_ns + idle.host_python_ns
     parts = {

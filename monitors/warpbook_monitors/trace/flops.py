@@ -73,7 +73,10 @@ def _matmul(first: int, item_bytes: int | None = None) -> Formula:
         a, b = called.dims[first], called.dims[first + 1]
         if len(a) != len(b) or len(a) not in (2, 3) or a[-1] != b[-2]:
             raise ValueError("not a matrix product")
-        return _Counted(2 * math.prod(a) * b[-1], math.prod(a[:-1]) * b[-1], item_bytes)
+        elements = math.prod(a[:-1]) * b[-1]
+        if called.dims[first + 2 :] and called.dims[-1] == (*a[:-1], b[-1]):
+            elements = 0  # it was told where to put the result: one more operand
+        return _Counted(2 * math.prod(a) * b[-1], elements, item_bytes)
 
     return formula
 

@@ -11,12 +11,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch.autograd.profiler import profile, record_function
 
 from warpbook_monitors.trace import torch_gpus
 from warpbook_monitors.trace.cell_profile import SetUp
-from warpbook_monitors.trace.columns import Columns
+from warpbook_monitors.trace.columns import NONE, Columns
 from warpbook_monitors.trace.errors import CaptureFailed, ProfilerBusy
 from warpbook_monitors.trace.kineto_events import read_events
 from warpbook_monitors.trace.memory import Counts, highest, memory_use
@@ -25,6 +26,9 @@ from warpbook_monitors.trace.run import Run
 
 #: The first event of every capture: without it the events are somebody else's.
 _MARK = "warpbook: start of the cell"
+#: Around the cell where allocations are recorded: torch forgets those of a GPU that
+#: nothing is around.
+_AROUND = "warpbook: the cell"
 _FIRST_CUDA_WITH_SAFE_TEARDOWN = (12, 6)
 _CHATTER = (b"USDT:", b"STAGE:", b"INFO:")
 
@@ -50,6 +54,7 @@ class Capture:
         #: what the allocator of each GPU had counted before
         self._before: list[Counts] = []
         self._profiler: Any = None
+        self._around: Any = None
         #: torch's objects, let go of with this one: that takes as long as reading a
         #: third of them, and the report need not wait for it
         self._events: Sequence[Any] = ()
@@ -71,7 +76,6 @@ class Capture:
                 "(its `stop()`, or leave its `with`), then profile this cell again."
             )
         began = time.perf_counter()
-        _let_cupti_go_after_each_profile()
         try:
             if torch.cuda.is_available():
                 # or Kineto, set up before CUDA is, sees no kernel of any later cell
@@ -83,8 +87,12 @@ class Capture:
             self._profiler = _make_profiler(self._memory, self._shapes)
             with _without_chatter():
                 self._profiler.__enter__()
+                torch_gpus.launch_once()
             with record_function(_MARK):
                 pass
+            if self._memory:
+                self._around = record_function(_AROUND)
+                self._around.__enter__()
         except RuntimeError as problem:
             _disable(self._profiler)
             raise CaptureFailed(f"torch's profiler did not start: {problem}") from None
@@ -118,7 +126,7 @@ class Capture:
                     "The cell ran a profiler of its own, which ended this one. Profile "
                     "with one of the two."
                 )
-            _disable(self._profiler)
+            self._end()
         except RuntimeError as problem:
             raise CaptureFailed(f"torch's profiler did not finish: {problem}") from None
         except (CaptureFailed, KeyboardInterrupt):
@@ -126,10 +134,11 @@ class Capture:
             raise
         results = self._profiler.kineto_results
         self._events = results.events()
-        columns = _without_mark(read_events(self._events, self._shapes))
+        columns = _of_the_cell(read_events(self._events, self._shapes))
         allocations: tuple[Allocations, ...] = ()
         if self._memory:
-            allocations = read_allocations(results.experimental_event_tree())
+            tree = results.experimental_event_tree()
+            allocations = read_allocations(tree, without=_AROUND)
         memory = memory_use(
             self._before,
             torch_gpus.allocator_counts(),
@@ -156,7 +165,13 @@ class Capture:
     def discard(self) -> None:
         """End the recording, whatever it holds, and read nothing of it."""
         with suppress(RuntimeError):
-            _disable(self._profiler)
+            self._end()
+
+    def _end(self) -> None:
+        around, self._around = self._around, None
+        if around is not None:
+            around.__exit__(None, None, None)
+        _disable(self._profiler)
 
     def save(self, path: str) -> None:
         """Write what was recorded as a Chrome trace, after `stop`.
@@ -207,6 +222,7 @@ def _disable(profiler: Any) -> None:
     """End a recording for good; a profiler that is left on allows no other."""
     if profiler is None or not torch.autograd._profiler_enabled():
         return
+    _let_cupti_go()
     # it would wait for the GPU once more, and fail before the end where that fails
     profiler.use_device = None
     with _without_chatter():
@@ -218,19 +234,28 @@ def _disable(profiler: Any) -> None:
             raise
 
 
-def _without_mark(columns: Columns) -> Columns:
+def _of_the_cell(columns: Columns) -> Columns:
+    """Leave out what the profiler was set up with, before the mark, and our marks."""
     if _MARK not in columns.names:
         raise CaptureFailed(
             "The cell started a profiler of its own and left it running, which ended "
             "this one. It has been stopped; profile with one of the two."
         )
-    return columns.where(columns.name != columns.names.index(_MARK))
+    ours = np.isin(columns.name, [_place(columns, name) for name in (_MARK, _AROUND)])
+    marked_ns = int(columns.start_ns[columns.name == _place(columns, _MARK)].min())
+    return columns.where(~ours & (columns.start_ns >= marked_ns))
 
 
-def _let_cupti_go_after_each_profile() -> None:
+def _place(columns: Columns, name: str) -> int:
+    return columns.names.index(name) if name in columns.names else NONE
+
+
+def _let_cupti_go() -> None:
     """Keep the kernel's speed: launches stay 25-30 % slower with CUPTI attached.
 
-    Before CUDA 12.6, letting go can crash replays of CUDA graphs.
+    Kineto looks for it at the end of a recording, and at the start of one if CUPTI is
+    still attached: that one then sees nothing of the GPU. So it is told before the end
+    of ours. Before CUDA 12.6, letting go can crash replays of CUDA graphs.
     """
     version = torch.version.cuda
     if version is None:

@@ -45,10 +45,15 @@ class Allocations:
         return int(self.allocated_bytes[self.peak])
 
 
-def read_allocations(tree: Iterable[Any]) -> tuple[Allocations, ...]:
+def read_allocations(tree: Iterable[Any], without: str = "") -> tuple[Allocations, ...]:
     """Find the GPUs' allocations in the profiler's tree of events.
 
-    Only there torch tells how much was allocated and reserved in all.
+    Only there torch tells how much was allocated and reserved in all. Of a GPU it has
+    only those with an event around them.
+
+    Args:
+        tree: its roots.
+        without: an event that no path names.
     """
     found: dict[int, list[Any]] = {}
     left = list(tree)
@@ -59,10 +64,10 @@ def read_allocations(tree: Iterable[Any]) -> tuple[Allocations, ...]:
             device = event.typed[1].device
             if device.type == "cuda":
                 found.setdefault(device.index, []).append(event)
-    return tuple(_of_one(device, found[device]) for device in sorted(found))
+    return tuple(_of_one(device, found[device], without) for device in sorted(found))
 
 
-def _of_one(device: int, events: list[Any]) -> Allocations:
+def _of_one(device: int, events: list[Any], without: str) -> Allocations:
     events.sort(key=lambda each: each.start_time_ns)
     told = [event.typed[1] for event in events]
 
@@ -76,7 +81,9 @@ def _of_one(device: int, events: list[Any]) -> Allocations:
         column(each.alloc_size for each in told),
         allocated,
         column(each.total_reserved for each in told),
-        _path(events[int(allocated.argmax())]),
+        tuple(
+            name for name in _path(events[int(allocated.argmax())]) if name != without
+        ),
     )
 
 

@@ -43,6 +43,23 @@ _PASSES = frozenset(
     "cudnn_batch_norm cumsum cumprod flip roll tril triu".split()
 )
 
+#: how many arguments, scalars too, those have that may be told where to put the result
+_ARGUMENTS = {
+    name: count
+    for count, names in {
+        1: "abs neg exp exp2 expm1 log log2 log10 log1p sqrt rsqrt reciprocal square "
+        "sin cos tan tanh sigmoid erf floor ceil round trunc sign logical_not relu "
+        "silu",
+        2: "mul div true_divide pow fmod remainder maximum minimum clamp_min clamp_max "
+        "eq ne lt le gt ge logical_and logical_or bitwise_and bitwise_or gelu "
+        "leaky_relu tril triu",
+        3: "add sub clamp where lerp cumsum cumprod _softmax _log_softmax hardtanh "
+        "softplus",
+        4: "addcmul addcdiv elu",
+    }.items()
+    for name in names.split()
+}
+
 
 def only_passes(name: str) -> bool:
     """Tell whether an operator only passes over its operands."""
@@ -76,5 +93,10 @@ def least_bytes(name: str, operands: Operands) -> int | None:
     name = _base(name)
     if name in _WRITES or name in _REDUCES:
         return sum(sizes)
-    # the result is as large as the largest operand
-    return sum(sizes) + max(sizes) if name in _PASSES else None
+    if name not in _PASSES:
+        return None
+    if len(operands.dims) > _ARGUMENTS.get(name, len(operands.dims)):
+        if operands.dims[-1]:
+            return sum(sizes)  # `out=`: the result is among them
+    # it is as large as the largest operand
+    return sum(sizes) + max(sizes)

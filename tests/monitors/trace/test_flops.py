@@ -378,6 +378,10 @@ def test_what_is_not_known_stays_so() -> None:
         ("aten::add", ((100,), (100,)), 3 * 400),
         ("aten::add_", ((100,), (100,)), 3 * 400),
         ("aten::mul", ((100, 8), (8,)), 2 * 3200 + 32),
+        # `out=`, which is an argument more: it is written, not read
+        ("aten::add", ((100,), (100,), (), (100,)), 3 * 400),
+        ("aten::mul", ((100,), (), (100,)), 2 * 400),
+        ("aten::exp", ((100,), (100,)), 2 * 400),
         # the source is read and the target written
         ("aten::copy_", ((100,), (100,)), 2 * 400),
         ("aten::fill_", ((100,), ()), 400),
@@ -396,3 +400,11 @@ def test_what_only_passes_over_its_operands(
     assert least_bytes(name, Operands(dims, ("float",) * len(dims))) == size_bytes
     unknown = Operands(dims, ("something",) * len(dims))
     assert least_bytes(name, unknown) is None
+
+
+def test_a_product_that_is_told_where_to_go_moves_no_more() -> None:
+    a, b = torch.randn(8, 4), torch.randn(4, 6)
+    (plain,) = recorded(lambda: torch.mm(a, b))
+    (told,) = recorded(lambda: torch.mm(a, b, out=torch.empty(8, 6)))
+    assert model(*plain) == model(*told)
+    assert model(*told) == Work(2 * 8 * 4 * 6, 4 * (8 * 4 + 4 * 6 + 8 * 6), "float")

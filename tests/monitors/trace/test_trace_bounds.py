@@ -1,0 +1,143 @@
+"""Traces without sense or without end: left out or refused, in bounded memory."""
+
+import gzip
+import json
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.monitors.trace.simulated import Program
+from tests.monitors.trace.written import call, kernel, told, trace
+from warpbook_monitors.trace import chrome_events, chrome_file
+from warpbook_monitors.trace.chrome import read_chrome_trace
+from warpbook_monitors.trace.errors import TraceFileError
+
+
+def test_times_that_make_no_sense_are_left_out_and_told(tmp_path: Path) -> None:
+    good = [call(1, 0.0), kernel(1, 6.0)]
+    bad = [
+        kernel(2, 9.0, dur=-1.0),
+        kernel(3, 9.0, dur=1e300),
+        kernel(4, 1e300),
+        kernel(5, -1e18),
+        kernel(6, 9.0, dur="nan"),
+    ]
+    found = told(tmp_path, trace(*bad, *good))
+    assert found.metrics.kernels == 1
+    assert any(
+        text.startswith("5 events of the file") for text in found.completeness.warnings
+    )
+    assert told(tmp_path, trace(*good)).metrics == found.metrics
+
+
+def test_nothing_but_senseless_times_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(TraceFileError, match="no events"):
+        told(tmp_path, trace(kernel(1, 0.0, dur=-1)))
+
+
+def test_many_streams_and_copies_take_no_longer_than_few(tmp_path: Path) -> None:
+    events = []
+    for at in range(3000):
+        events.append(call(at, 10.0 * at))
+        events.append(kernel(at, 10.0 * at + 6, args={"stream": at}))
+        events[-1] |= {"cat": "gpu_memcpy", "name": f"copy {at}"}
+    found = told(tmp_path, trace(*events))
+    assert len(found.metrics.streams) == len(found.metrics.copies) == 3000
+
+
+def peak_bytes(path: Path) -> int:
+    tracemalloc.start()
+    read_chrome_trace(str(path))
+    peak: int = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return peak
+
+
+def test_memory_holds_a_piece_and_not_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "t.json"
+    Program(seed=1, steps=20_000).write(path)
+    in_pieces = peak_bytes(path)
+    monkeypatch.setattr(chrome_file, "PIECE_BYTES", 10**9)
+    monkeypatch.setattr(chrome_file, "MAX_PIECE_BYTES", 10**9)
+    assert in_pieces < peak_bytes(path) / 2
+    # some hundred bytes an event, of which a file has 40,000
+    assert in_pieces < 40_000 * 450
+
+
+@pytest.mark.parametrize("within", [b'{"traceEvents": [{"name": "', b"{", b""])
+def test_a_bomb_is_refused_before_it_fills_memory(
+    within: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chrome_file, "MAX_PIECE_BYTES", 4_000_000)
+    path = tmp_path / "bomb.json.gz"
+    with gzip.open(path, "wb", compresslevel=1) as file:
+        file.write(within)
+        for _ in range(100):
+            file.write(b" " * 1_000_000)
+    tracemalloc.start()
+    with pytest.raises(TraceFileError, match="no end of an event"):
+        read_chrome_trace(str(path))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 50_000_000
+
+
+def test_too_many_events_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("warpbook_monitors.trace.chrome_events.MAX_EVENTS", 1000)
+    events = [kernel(at, 1.0 * at) for at in range(2000)]
+    with pytest.raises(TraceFileError, match="more than 1,000 events"):
+        told(tmp_path, trace(*events))
+    monkeypatch.setattr("warpbook_monitors.trace.chrome_events.MAX_EVENTS", 10_000)
+    monkeypatch.setattr("warpbook_monitors.trace.chrome_events.MAX_TEXT", 100_000)
+    events = [kernel(at, 1.0 * at, name=f"{at:0200}") for at in range(2000)]
+    with pytest.raises(TraceFileError, match="more than 100,000 letters"):
+        told(tmp_path, trace(*events))
+    monkeypatch.setattr(chrome_file, "MAX_TRACE_BYTES", 10_000)
+    with pytest.raises(TraceFileError, match="larger than 10,000 bytes"):
+        told(tmp_path, trace(*events))
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        # of another tool, of the profiler itself, of a program with endless names
+        {"ph": "X", "cat": "FEE", "name": "f", "ts": 0, "dur": 1},
+        {"ph": "X", "cat": "Trace", "name": "PyTorch Profiler", "ts": 0, "dur": 1},
+        kernel(1, 0.0, name="%09d"),
+        kernel(1, 0.0, tid="%09d"),
+    ],
+)
+def test_events_without_end_are_refused_in_bounded_memory(
+    event: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a bomb of 3 GB that a file of 3 MB holds, with all limits a hundredth."""
+    for module, name in (
+        (chrome_file, "MAX_TRACE_BYTES"),
+        (chrome_file, "MAX_PIECE_BYTES"),
+        (chrome_events, "MAX_EVENTS"),
+        (chrome_events, "MAX_TEXT"),
+    ):
+        monkeypatch.setattr(module, name, getattr(module, name) // 100)
+    path = tmp_path / "bomb.json.gz"
+    text = json.dumps(event) + ",\n"
+    with gzip.open(path, "wb", compresslevel=1) as file:
+        file.write(b'{"traceEvents": [')
+        for block in range(40_000_000 // len(text) // 1000 + 1):
+            lines = (
+                text % (1000 * block + at) if "%" in text else text
+                for at in range(1000)
+            )
+            file.write("".join(lines).encode())
+    tracemalloc.start()
+    with pytest.raises(TraceFileError):
+        read_chrome_trace(str(path))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    # some 2 GB at the real limits
+    assert peak < 30_000_000

@@ -1,0 +1,57 @@
+"""Traces written by hand, event by event, for files unlike the samples."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tests.monitors.trace.simulated import BASE_NS, GPU
+from warpbook_monitors.trace.chrome import read_chrome_trace
+from warpbook_monitors.trace.report import TraceReport, report
+
+
+def call(correlation: int, at: float, **more: Any) -> dict[str, Any]:
+    return {
+        "ph": "X",
+        "cat": "cuda_runtime",
+        "name": "cudaLaunchKernel",
+        "pid": 1,
+        "tid": 1,
+        "ts": at,
+        "dur": 4.0,
+        "args": {"correlation": correlation},
+        **more,
+    }
+
+
+def kernel(correlation: int, at: float, **more: Any) -> dict[str, Any]:
+    args = {"device": 0, "stream": 7, "correlation": correlation}
+    return {
+        "ph": "X",
+        "cat": "kernel",
+        "name": "k",
+        "pid": 0,
+        "tid": 7,
+        "ts": at,
+        "dur": 2.0,
+        **more,
+        "args": args | more.get("args", {}),
+    }
+
+
+def trace(*events: dict[str, Any], **more: Any) -> bytes:
+    head = {"deviceProperties": [GPU], "baseTimeNanoseconds": BASE_NS}
+    return json.dumps({**head, "traceEvents": events, **more}).encode()
+
+
+def told(tmp_path: Path, content: bytes) -> TraceReport:
+    path = tmp_path / "trace.json"
+    path.write_bytes(content)
+    return report(*read_chrome_trace(str(path)))
+
+
+def program(**more: Any) -> list[dict[str, Any]]:
+    """Launches of 49 kernels of 2 µs, one each 20 µs."""
+    events = []
+    for at in range(1, 50):
+        events += [call(at, 20.0 * at, **more), kernel(at, 20.0 * at + 6)]
+    return events
