@@ -8,10 +8,11 @@ from typing import Literal
 
 from msgspec import Struct
 
-from warpbook_labs.checking import CheckResult, check
+from warpbook_labs.checking import check
 from warpbook_labs.drawing import hidden_cases, public_cases
 from warpbook_labs.jail.limits import Limits
 from warpbook_labs.loader import CATALOGUE, BadLab, LoadedLab, load
+from warpbook_labs.results import CheckResult
 from warpbook_labs.store import Store
 
 #: SQLite keeps whole numbers of 64 bits with a sign

@@ -33,7 +33,7 @@ from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
 
-from warpbook_labs.checking import CheckResult
+from warpbook_labs.results import CheckResult
 from warpbook_labs.sources import refuse_unfit
 from warpbook_monitors.data_folder import data_folder
 

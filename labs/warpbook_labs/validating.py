@@ -7,10 +7,11 @@ from typing import Literal
 
 from msgspec import Struct
 
-from warpbook_labs.checking import CaseResult, CheckResult, check_all
+from warpbook_labs.checking import check_all
 from warpbook_labs.drawing import hidden_cases, public_cases
 from warpbook_labs.jail.limits import Limits
 from warpbook_labs.loader import LoadedLab
+from warpbook_labs.results import CaseResult, CheckResult
 
 #: hidden cases are drawn once for each; any would do
 SEEDS = (11, 22, 33)

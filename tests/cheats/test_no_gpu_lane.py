@@ -10,12 +10,13 @@ import msgspec
 import pytest
 
 from warpbook_labs import checking
-from warpbook_labs.checking import CheckResult, check
+from warpbook_labs.checking import check
 from warpbook_labs.drawing import DrawnCase, hidden_cases, public_cases
 from warpbook_labs.jail import jobs
 from warpbook_labs.jail.limits import Limits
 from warpbook_labs.jail.parent import Outcome
 from warpbook_labs.loader import LoadedLab
+from warpbook_labs.results import CheckResult
 from warpbook_labs.session import find
 
 SEED = 987_654_321_987
@@ -147,9 +148,9 @@ def test_what_is_right_never_enters_the_process_of_the_kernel(
     monkeypatch.setattr(checking.parent, "run", noted)
     result = check(lab, lab.reference, cases, Limits())
     assert result.status == "passed" and len(sent) == 2
-    prepared = checking._Prepared(lab, checking.read_rule(lab.reference), cases[0])
-    right = lab.cases.expected(prepared._given, cases[0].sizes)["out"].tobytes()
-    assert prepared._given["x"].tobytes() in sent[1]
+    prepared = checking.Prepared(lab, checking.read_rule(lab.reference), cases[0])
+    right = lab.cases.expected(prepared.given, cases[0].sizes)["out"].tobytes()
+    assert prepared.given["x"].tobytes() in sent[1]
     assert right not in sent[1] and str(SEED).encode() not in sent[1]
 
 

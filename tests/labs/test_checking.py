@@ -8,10 +8,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from warpbook_labs.checking import CheckResult, check, check_all
+from warpbook_labs.checking import check, check_all
 from warpbook_labs.drawing import hidden_cases, public_cases
 from warpbook_labs.jail.limits import Limits
 from warpbook_labs.loader import BadLab, LoadedLab
+from warpbook_labs.results import CheckResult
 from warpbook_labs.session import find
 
 

@@ -15,8 +15,8 @@ import pytest
 
 from tests.programs import ROOT
 from warpbook_labs import store as stores
-from warpbook_labs.checking import CheckResult
 from warpbook_labs.jail.limits import Limits
+from warpbook_labs.results import CheckResult
 from warpbook_labs.session import find, grade, submit
 from warpbook_labs.sources import BadSource
 from warpbook_labs.store import Mark, Progress, Store, StoreError
@@ -25,7 +25,7 @@ from warpbook_labs.store import Mark, Progress, Store, StoreError
 HAND_IN = """
 import sys
 from pathlib import Path
-from warpbook_labs.checking import CheckResult
+from warpbook_labs.results import CheckResult
 from warpbook_labs.store import Store
 store = Store(Path(sys.argv[1]))
 while True:

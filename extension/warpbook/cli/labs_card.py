@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from warpbook_labs.checking import CaseResult
+from warpbook_labs.results import CaseResult
 from warpbook_labs.session import Card
 from warpbook_monitors.plain_text import aligned, labelled, shortened
 

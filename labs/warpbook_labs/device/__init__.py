@@ -1,0 +1,1 @@
+"""Runs learners' kernels on a GPU, in a process that no host code of theirs enters."""

@@ -1,0 +1,364 @@
+"""CUDA's driver, as much of it as the trusted process needs, with errors in words."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import time
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from warpbook_labs.jail import jobs
+
+Dim = tuple[int, int, int]
+
+#: after these the context is of no use any more: the kernel did it
+_CRASHES = {
+    "CUDA_ERROR_ILLEGAL_ADDRESS": "it read or wrote an address that is not its own",
+    "CUDA_ERROR_MISALIGNED_ADDRESS": "it used an address that is no multiple of what "
+    "it read or wrote there",
+    "CUDA_ERROR_ILLEGAL_INSTRUCTION": "it came to an instruction that is none, as "
+    "`__trap()` does",
+    "CUDA_ERROR_LAUNCH_FAILED": "the GPU stopped it",
+    "CUDA_ERROR_ASSERT": "an assertion failed",
+    "CUDA_ERROR_HARDWARE_STACK_ERROR": "its stack overflowed",
+    "CUDA_ERROR_INVALID_ADDRESS_SPACE": "it used an address in the wrong kind of "
+    "memory",
+    "CUDA_ERROR_INVALID_PC": "it jumped to where no program is",
+    "CUDA_ERROR_LAUNCH_TIMEOUT": "the system's own watchdog stopped it",
+}
+#: what kernels may take with `malloc`, where they could hide something between calls
+_HEAP_BYTES = 1 << 20
+_MOST_STATIC_SHARED_BYTES = 48 << 10
+_SPIN_S = 0.003
+_NAP_S = 0.0005
+
+
+class DriverError(Exception):
+    """The driver refused; the message says what."""
+
+
+class Crashed(DriverError):
+    """A kernel made the GPU stop it; nothing more can be done in this process."""
+
+
+class Hung(DriverError):
+    """A kernel did not end in time; nothing more can be done in this process."""
+
+
+class BadArguments(DriverError):
+    """A kernel can't be launched so; the message is for who wrote the launch."""
+
+
+class Kernel(NamedTuple):
+    """A kernel of a loaded program."""
+
+    name: str
+    handle: Any
+    #: bytes of each parameter
+    parameters: tuple[int, ...]
+
+
+class Program:
+    """A loaded program; its `__device__` variables are as new."""
+
+    def __init__(self, driver: Any, cubin: bytes) -> None:
+        self._driver = driver
+        self._image = np.frombuffer(cubin, np.uint8)
+        self._module = _checked(
+            driver, driver.cuModuleLoadData(self._image.ctypes.data)
+        )
+        self._kernels: dict[str, Kernel] = {}
+
+    def kernel(self, name: str) -> Kernel:
+        """Find a kernel.
+
+        Raises:
+            BadArguments: there is none of this name.
+        """
+        if name not in self._kernels:
+            driver = self._driver
+            error, handle = driver.cuModuleGetFunction(self._module, name.encode())
+            if error.name == "CUDA_ERROR_NOT_FOUND":
+                raise BadArguments(
+                    f'There is no kernel `{name}`. Is it `extern "C" __global__`?'
+                )
+            _checked(driver, (error, handle))
+            sizes = []
+            while True:
+                error, _, size = driver.cuFuncGetParamInfo(handle, len(sizes))
+                if error:
+                    break
+                sizes.append(int(size))
+            self._kernels[name] = Kernel(name, handle, tuple(sizes))
+        return self._kernels[name]
+
+    def unload(self) -> None:
+        """Give back what it holds."""
+        _checked(self._driver, self._driver.cuModuleUnload(self._module))
+
+
+class Prepared(NamedTuple):
+    """A launch with its arguments where the driver wants them."""
+
+    kernel: Kernel
+    grid: Dim
+    block: Dim
+    shared_bytes: int
+    pointers: NDArray[np.uint64]
+    #: what the pointers point to
+    held: tuple[NDArray[np.uint8], ...]
+
+
+class Device:
+    """One GPU and a stream of our own on it."""
+
+    def __init__(self) -> None:
+        """Begin to use the first GPU that this process sees.
+
+        Raises:
+            DriverError: there is none, or the driver is too old.
+        """
+        try:
+            self.driver = importlib.import_module("cuda.bindings.driver")
+            _checked(self.driver, self.driver.cuInit(0))
+        except (ImportError, OSError, RuntimeError) as problem:
+            raise DriverError(f"CUDA's driver can't be loaded ({problem}).") from None
+        self._device = self._call("cuDeviceGet", 0)
+        context = self._call("cuDevicePrimaryCtxRetain", self._device)
+        self._call("cuCtxSetCurrent", context)
+        limit = self.driver.CUlimit.CU_LIMIT_MALLOC_HEAP_SIZE
+        self._call("cuCtxSetLimit", limit, _HEAP_BYTES)
+        self.stream = self._call("cuStreamCreate", 1)
+        self._begin = self._call("cuEventCreate", 0)
+        self._end = self._call("cuEventCreate", 0)
+        # a word of the host's memory that the stream can wait for
+        self._gate_address = int(self._call("cuMemHostAlloc", 4096, 0))
+        self._gate = np.ctypeslib.as_array(
+            (np.ctypeslib.ctypes.c_uint32 * 1).from_address(self._gate_address)
+        )
+        self._gate[0], self._turn = 0, 0
+
+    @property
+    def name(self) -> str:
+        """Name the GPU."""
+        held: bytes = self._call("cuDeviceGetName", 256, self._device)
+        return held.split(b"\0")[0].decode(errors="replace")
+
+    @property
+    def architecture(self) -> str:
+        """Name what kernels are compiled for, such as "sm_90"."""
+        return "sm_{}{}".format(
+            self._attribute("COMPUTE_CAPABILITY_MAJOR"),
+            self._attribute("COMPUTE_CAPABILITY_MINOR"),
+        )
+
+    @property
+    def l2_bytes(self) -> int:
+        """Give the size of the L2 cache."""
+        return self._attribute("L2_CACHE_SIZE")
+
+    @property
+    def free_bytes(self) -> int:
+        """Give how much memory is free."""
+        free, _ = self._call("cuMemGetInfo")
+        return int(free)
+
+    def _attribute(self, name: str) -> int:
+        which = self.driver.CUdevice_attribute
+        found = getattr(which, f"CU_DEVICE_ATTRIBUTE_{name}")
+        return int(self._call("cuDeviceGetAttribute", found, self._device))
+
+    def _call(self, function: str, *given: Any) -> Any:
+        return _checked(self.driver, getattr(self.driver, function)(*given))
+
+    def load(self, cubin: bytes) -> Program:
+        """Load a program, with its variables as new."""
+        return Program(self.driver, cubin)
+
+    def allocate(self, size_bytes: int) -> int:
+        """Take memory; give its address."""
+        return int(self._call("cuMemAlloc", max(size_bytes, 1)))
+
+    def free(self, address: int) -> None:
+        """Give memory back."""
+        self._call("cuMemFree", address)
+
+    def upload(self, address: int, values: NDArray[Any]) -> None:
+        """Copy to the GPU, and wait for it."""
+        held = np.ascontiguousarray(values)
+        if held.nbytes:
+            self._call("cuMemcpyHtoD", address, held.ctypes.data, held.nbytes)
+
+    def download(self, address: int, size_bytes: int) -> NDArray[np.uint8]:
+        """Copy from the GPU, and wait for it."""
+        held = np.empty(size_bytes, np.uint8)
+        if size_bytes:
+            self._call("cuMemcpyDtoH", held.ctypes.data, address, size_bytes)
+        return held
+
+    def prepare(
+        self,
+        program: Program,
+        launch: jobs.Launch,
+        addresses: dict[str, int],
+        nulls: int = 0,
+    ) -> Prepared:
+        """Put the arguments of a launch where the driver wants them.
+
+        Args:
+            program: with the kernel.
+            launch: what was asked.
+            addresses: of the buffers, by name.
+            nulls: pointers to nothing that follow the arguments.
+
+        Raises:
+            BadArguments: the kernel takes others.
+        """
+        kernel = program.kernel(launch.kernel)
+        given = [*launch.arguments, *[jobs.IntegerArgument(0)] * nulls]
+        if len(given) != len(kernel.parameters):
+            raise BadArguments(
+                f"`{kernel.name}` has {len(kernel.parameters)} parameters, and is "
+                f"launched with {len(given)} arguments."
+            )
+        held = tuple(
+            _bytes(kernel, number, argument, size, addresses)
+            for number, (argument, size) in enumerate(
+                zip(given, kernel.parameters, strict=True), 1
+            )
+        )
+        if launch.dynamic_shared_bytes > _MOST_STATIC_SHARED_BYTES:
+            most = self.driver.CUfunction_attribute
+            most = most.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+            (error,) = self.driver.cuFuncSetAttribute(
+                kernel.handle, most, launch.dynamic_shared_bytes
+            )
+            if error:
+                raise BadArguments(
+                    f"`{kernel.name}`: this GPU can't give "
+                    f"{launch.dynamic_shared_bytes:,} bytes of shared memory."
+                )
+        pointers = np.array([each.ctypes.data for each in held], np.uint64)
+        return Prepared(
+            kernel,
+            launch.grid,
+            launch.block,
+            launch.dynamic_shared_bytes,
+            pointers,
+            held,
+        )
+
+    def launch(self, asked: Prepared) -> None:
+        """Launch a kernel; it begins when what was launched before has ended.
+
+        Raises:
+            BadArguments: no GPU, or not this one, can launch it so.
+        """
+        (error,) = self.driver.cuLaunchKernel(
+            asked.kernel.handle,
+            *asked.grid,
+            *asked.block,
+            asked.shared_bytes,
+            self.stream,
+            asked.pointers.ctypes.data,
+            0,
+        )
+        if error.name in (
+            "CUDA_ERROR_INVALID_VALUE",
+            "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES",
+        ):
+            raise BadArguments(
+                f"`{asked.kernel.name}` can't be launched on this GPU with a grid of "
+                f"{asked.grid} and blocks of {asked.block}: too many threads, "
+                "registers or too much shared memory for one block."
+            )
+        _checked(self.driver, (error,))
+
+    def wait(self, patience_s: float) -> None:
+        """Wait until all that was launched has ended.
+
+        Raises:
+            Hung: it takes longer.
+            Crashed: a kernel was stopped by the GPU.
+        """
+        until = time.monotonic() + patience_s
+        spin_until = time.monotonic() + _SPIN_S
+        while True:
+            (error,) = self.driver.cuStreamQuery(self.stream)
+            if error.name != "CUDA_ERROR_NOT_READY":
+                _checked(self.driver, (error,))
+                return
+            now = time.monotonic()
+            if now > until:
+                raise Hung(f"It did not end within {patience_s:g} s.")
+            if now > spin_until:
+                time.sleep(_NAP_S)
+
+    def timed_ns(self, launches: Sequence[Prepared], patience_s: float) -> float:
+        """Tell how long launches take, from the begin of the first to the end of all.
+
+        All is handed to the GPU before it may begin, so that this process's own speed
+        is not measured.
+        """
+        self._turn += 1
+        self._call(
+            "cuStreamWaitValue32", self.stream, self._gate_address, self._turn, 0
+        )
+        try:
+            self._call("cuEventRecord", self._begin, self.stream)
+            for each in launches:
+                self.launch(each)
+            self._call("cuEventRecord", self._end, self.stream)
+        finally:
+            self._gate[0] = self._turn
+        self.wait(patience_s)
+        return float(self._call("cuEventElapsedTime", self._begin, self._end)) * 1e6
+
+
+def _bytes(
+    kernel: Kernel,
+    number: int,
+    argument: jobs.Argument,
+    size: int,
+    addresses: dict[str, int],
+) -> NDArray[np.uint8]:
+    """Write an argument as it lies in memory."""
+    if isinstance(argument, jobs.BufferArgument):
+        whole, what = addresses[argument.name], f"the address of `{argument.name}`"
+        if size != 8:
+            raise BadArguments(
+                f"`{kernel.name}`: parameter {number} has {size} bytes, and is given "
+                f"{what}, which has 8."
+            )
+        return np.frombuffer(whole.to_bytes(8, "little"), np.uint8)
+    if isinstance(argument, jobs.IntegerArgument):
+        with contextlib.suppress(OverflowError):
+            signed = argument.value < 0
+            held = argument.value.to_bytes(size, "little", signed=signed)
+            return np.frombuffer(held, np.uint8)
+        raise BadArguments(
+            f"`{kernel.name}`: parameter {number} has {size} bytes, too few for "
+            f"{argument.value:,}."
+        )
+    if len(argument.data) != size:
+        raise BadArguments(
+            f"`{kernel.name}`: parameter {number} has {size} bytes, and is given a "
+            f"number of {len(argument.data)}."
+        )
+    return np.frombuffer(argument.data, np.uint8)
+
+
+def _checked(driver: Any, answer: Any) -> Any:
+    """Give what a call returned, or raise its error."""
+    error, *found = answer
+    if not error:
+        return found[0] if len(found) == 1 else tuple(found)
+    if error.name in _CRASHES:
+        raise Crashed(f"{_CRASHES[error.name]} ({error.name})")
+    _, words = driver.cuGetErrorString(error)
+    said = words.decode() if words else "no words"
+    raise DriverError(f"CUDA's driver: {said} ({error.name}).")

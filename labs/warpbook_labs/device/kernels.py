@@ -1,0 +1,53 @@
+"""The trusted process's own kernels, and the same arithmetic on the processor."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+#: elements that are taken from one place of a pool
+CHUNK = 1024
+
+#: compiled when the process begins
+SOURCE = Path(__file__).with_name("trusted.cu")
+
+Words = NDArray[np.uint32]
+
+
+def mix(x: Words) -> Words:
+    """Mix the bits of numbers, as the kernel of this name does."""
+    x = x ^ (x >> np.uint32(16))
+    x = x * np.uint32(0x85EBCA6B)
+    x = x ^ (x >> np.uint32(13))
+    x = x * np.uint32(0xC2B2AE35)
+    return x ^ (x >> np.uint32(16))
+
+
+def poison(size_bytes: int, key: int) -> NDArray[np.uint8]:
+    """Give what memory holds from its begin on before a kernel runs."""
+    words = np.arange(-(-size_bytes // 4), dtype=np.uint64)
+    high = mix((words >> np.uint64(32)).astype(np.uint32) ^ np.uint32(key))
+    mixed = mix(words.astype(np.uint32) ^ high)
+    upper = np.uint32(0x7FF0) | (mixed & np.uint32(0xFFFF)) % np.uint32(15)
+    lower = np.uint32(0x7C00) | (
+        (mixed >> np.uint32(16)) % np.uint32(1023) + np.uint32(1)
+    )
+    return (upper << np.uint32(16) | lower).astype("<u4").view(np.uint8)[:size_bytes]
+
+
+def chunk_of(pool: int) -> tuple[int, int]:
+    """Give the length of a chunk of a pool, and at how many places one can begin."""
+    chunk = max(1, min(CHUNK, pool // 2))
+    return chunk, pool - chunk + 1
+
+
+def filled(pool: NDArray[Any], count: int, key: int) -> NDArray[Any]:
+    """Take elements from a pool, as the kernel `fill` does."""
+    chunk, places = chunk_of(len(pool))
+    numbers = np.arange(-(-count // chunk), dtype=np.uint32) + np.uint32(key)
+    begins = mix(numbers) % np.uint32(places)
+    windows = np.lib.stride_tricks.sliding_window_view(pool, chunk)
+    return windows[begins].reshape(-1)[:count]

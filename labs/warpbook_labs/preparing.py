@@ -1,0 +1,238 @@
+"""A case made ready to be launched: its numbers, its memory, and what is right."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from warpbook_labs.comparing import WrongElement, first_wrong
+from warpbook_labs.drawing import DrawnCase
+from warpbook_labs.expressions import BadExpression, value
+from warpbook_labs.jail import jobs
+from warpbook_labs.launch_rule import BadRule, Launch, Rule
+from warpbook_labs.loader import BadLab, LoadedLab
+from warpbook_labs.spec import Parameter
+
+#: what a submission may have as scratch memory, in all
+MOST_SCRATCH_BYTES = 32 << 20
+
+Arrays = dict[str, Any]
+
+
+class OwnPython:
+    """A lab's own Python, held to what it promises."""
+
+    def __init__(self, loaded: LoadedLab) -> None:
+        """Take the Python of a lab."""
+        self._loaded = loaded
+
+    def inputs(
+        self, sizes: dict[str, int], values: str, chance: np.random.Generator
+    ) -> Arrays:
+        """Draw the inputs of a case.
+
+        Raises:
+            BadLab: it fails, or gives too little; so do those below.
+        """
+        return self._ask("inputs", dict(sizes), values, chance)
+
+    def expected(self, given: Arrays, sizes: dict[str, int]) -> Arrays:
+        """Give what is right."""
+        return self._ask("expected", given, dict(sizes))
+
+    def tolerance(
+        self, given: Arrays, sizes: dict[str, int], expected: Arrays
+    ) -> Arrays:
+        """Give how far it may be off."""
+        return self._ask("tolerance", given, dict(sizes), expected)
+
+    def shaped(
+        self,
+        function: str,
+        found: Arrays,
+        parameter: Parameter,
+        sizes: Mapping[str, int],
+    ) -> NDArray[Any]:
+        """Give one of its arrays in the shape that it must have."""
+        held, shape = np.asarray(found[parameter.name]), shape_of(parameter, sizes)
+        if held.size != np.prod(shape, dtype=np.int64):
+            raise self._bad(
+                function, f"`{parameter.name}` is {held.shape}, and must be {shape}."
+            )
+        return held.reshape(shape)
+
+    def _ask(self, function: str, *given: Any) -> Arrays:
+        try:
+            found: Arrays = getattr(self._loaded.cases, function)(*given)
+        except Exception as problem:  # noqa: BLE001 - whatever it is, the lab is bad
+            raise self._bad(function, f"{type(problem).__name__}: {problem}") from None
+        kinds = {
+            "inputs": ("input", "inout", "scalar"),
+            "expected": ("output", "inout"),
+            "tolerance": ("output", "inout"),
+        }[function]
+        for each in self._loaded.lab.parameters:
+            if each.kind in kinds and each.name not in found:
+                raise self._bad(function, f"it gives no `{each.name}`.")
+        return found
+
+    def _bad(self, function: str, message: str) -> BadLab:
+        return BadLab(f"{self._loaded.folder / 'cases.py'}: {function}: {message}")
+
+
+class Prepared:
+    """A case with its numbers, ready to be launched."""
+
+    def __init__(self, loaded: LoadedLab, rule: Rule, case: DrawnCase) -> None:
+        """Draw the case's numbers, and read how it is launched.
+
+        Raises:
+            BadLab: the lab's own Python fails.
+            BadRule: the rule can't be followed with these sizes.
+        """
+        self.case, self._loaded = case, loaded
+        self._python = OwnPython(loaded)
+        generator = np.random.default_rng(case.seed)
+        self.given = self._python.inputs(case.sizes, case.values, generator)
+        self.run = jobs.Run(
+            tuple(self._filled(each) for each in memory(loaded, rule, case.sizes)),
+            launches(loaded, rule, case.sizes, self.given),
+        )
+
+    def _filled(self, held: jobs.Memory) -> jobs.Memory:
+        """Give a buffer what it holds at first."""
+        for each in self._loaded.lab.parameters:
+            if each.name == held.name and each.kind in ("input", "inout"):
+                sizes = self.case.sizes
+                drawn = self._python.shaped("inputs", self.given, each, sizes)
+                exact = np.ascontiguousarray(drawn, each.dtype)
+                return jobs.Memory(
+                    held.name, held.size_bytes, exact.tobytes(), held.is_told
+                )
+        return held
+
+    def wrong(self, memory: Mapping[str, jobs.Memory]) -> WrongElement | None:
+        """Compare what the launches left with what is right."""
+        sizes = self.case.sizes
+        expected = self._python.expected(self.given, sizes)
+        tolerance = self._python.tolerance(self.given, sizes, expected)
+        for each in self._loaded.lab.parameters:
+            if each.kind not in ("output", "inout"):
+                continue
+            held = memory[each.name]
+            got: NDArray[Any] = np.frombuffer(held.data or b"", each.dtype)
+            wrong = first_wrong(
+                each.name,
+                got.reshape(shape_of(each, sizes)),
+                self._python.shaped("expected", expected, each, sizes),
+                tolerance[each.name],
+                held.first_unwritten,
+            )
+            if wrong is not None:
+                return wrong
+        return None
+
+
+def wrong_words(wrong: WrongElement) -> str:
+    """Say what is wrong in one line."""
+    place = ", ".join(map(str, wrong.index))
+    return (
+        f"{wrong.output}[{place}] is {wrong.got}; right is {wrong.expected}, "
+        f"{wrong.allowed}. {wrong.wrong:,} of {wrong.elements:,} elements are wrong."
+    )
+
+
+def shape_of(parameter: Parameter, sizes: Mapping[str, int]) -> tuple[int, ...]:
+    """Give the sides of a buffer in a case."""
+    return tuple(value(side, sizes) for side in parameter.shape)
+
+
+def is_buffer(parameter: Parameter) -> bool:
+    """Tell whether a parameter is memory, and no number."""
+    return parameter.kind in ("input", "output", "inout")
+
+
+def memory(
+    loaded: LoadedLab, rule: Rule, sizes: Mapping[str, int]
+) -> tuple[jobs.Memory, ...]:
+    """Give the buffers of a case, with nothing in them yet.
+
+    Raises:
+        BadRule: its scratch memory makes no sense.
+    """
+    buffers = [
+        jobs.Memory(
+            each.name,
+            int(np.prod(shape_of(each, sizes), dtype=np.int64))
+            * np.dtype(each.dtype).itemsize,
+            is_told=each.kind != "input",
+        )
+        for each in loaded.lab.parameters
+        if is_buffer(each)
+    ]
+    return (*buffers, *_scratch(loaded, rule, sizes))
+
+
+def _scratch(
+    loaded: LoadedLab, rule: Rule, sizes: Mapping[str, int]
+) -> list[jobs.Memory]:
+    found, total = [], 0
+    taken = {each.name for each in loaded.lab.parameters}
+    for each in rule.scratch:
+        if each.name in taken:
+            raise BadRule(f"Scratch memory {each.name}: the name is taken.")
+        taken.add(each.name)
+        try:
+            length = value(each.length, sizes)
+        except BadExpression as problem:
+            raise BadRule(f"Scratch memory {each.name}: {problem}") from None
+        size_bytes = length * np.dtype(each.dtype).itemsize
+        total += size_bytes
+        if length < 0 or total > MOST_SCRATCH_BYTES:
+            raise BadRule(
+                f"Scratch memory {each.name}: {length:,} elements; all of it may "
+                f"have {MOST_SCRATCH_BYTES >> 20} MiB."
+            )
+        found.append(jobs.Memory(each.name, size_bytes, is_told=False))
+    return found
+
+
+def launches(
+    loaded: LoadedLab, rule: Rule, sizes: Mapping[str, int], given: Mapping[str, Any]
+) -> tuple[jobs.Launch, ...]:
+    """Give the launches of a case.
+
+    Args:
+        loaded: the lab.
+        rule: of the submission.
+        sizes: of the case.
+        given: its inputs; only numbers among them are looked at.
+
+    Raises:
+        BadRule: an expression can't be computed.
+    """
+    buffers = {each.name for each in loaded.lab.parameters if is_buffer(each)}
+    buffers |= {each.name for each in rule.scratch}
+    numbers = {
+        each.name: each.dtype for each in loaded.lab.parameters if each.kind == "scalar"
+    }
+
+    def argument(text: str, launch: Launch) -> jobs.Argument:
+        if text in buffers:
+            return jobs.BufferArgument(text)
+        if text in numbers:
+            return jobs.NumberArgument(np.asarray(given[text], numbers[text]).tobytes())
+        try:
+            return jobs.IntegerArgument(value(text, sizes))
+        except BadExpression as problem:
+            raise BadRule(f"Line {launch.line}: {problem}") from None
+
+    found = []
+    for each in rule.launches:
+        grid, block, shared_bytes = each.sides(sizes)
+        arguments = tuple(argument(text, each) for text in each.arguments)
+        found.append(jobs.Launch(each.kernel, grid, block, arguments, shared_bytes))
+    return tuple(found)

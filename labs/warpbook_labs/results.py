@@ -1,0 +1,64 @@
+"""What is told of a submission: case by case, and in all."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+from warpbook_labs.comparing import WrongElement
+from warpbook_labs.device.results import DeviceResult
+from warpbook_labs.ptx.findings import Counts, Finding
+
+#: "too slow", "too noisy to tell" and "too busy" are right, and not fast enough, or
+#: nobody could tell whether they are
+Status = Literal[
+    "passed",
+    "failed",
+    "compile error",
+    "bad launch rule",
+    "stopped",
+    "too slow",
+    "too noisy to tell",
+    "too busy",
+]
+#: another try may give another result, with nothing of the submission changed
+UNDECIDED: tuple[Status, ...] = ("too noisy to tell", "too busy")
+
+
+class CaseResult(Struct, frozen=True):
+    """How one case went."""
+
+    about: str
+    is_hidden: bool
+    passed: bool
+    #: in words; empty if it passed
+    message: str
+    #: of a case that the learner sees
+    sizes: dict[str, int] | None = None
+    wrong: WrongElement | None = None
+    findings: tuple[Finding, ...] = ()
+    counts: Counts | None = None
+    lines: dict[int, Counts] = {}
+    printed: str = ""
+
+
+class CheckResult(Struct, frozen=True):
+    """How a submission went, case by case."""
+
+    lab: str
+    status: Status
+    #: in one sentence
+    message: str
+    cases: tuple[CaseResult, ...] = ()
+    #: cases that are right, of how many; not all of them are told above
+    right: int = 0
+    of: int = 0
+    #: what the compiler said
+    log: str = ""
+    #: where it was done, in words
+    isolation: str = ""
+    #: what can't be graded here, and why
+    not_graded: tuple[str, ...] = ()
+    #: what a GPU made of it; None where there is none
+    device: DeviceResult | None = None
