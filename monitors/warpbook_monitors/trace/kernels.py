@@ -10,6 +10,12 @@ from __future__ import annotations
 
 import re
 
+from warpbook_monitors.occupancy import (
+    MULTIPROCESSORS,
+    WARP,
+    Multiprocessor,
+    occupancy,
+)
 from warpbook_monitors.trace.columns import KernelShape
 from warpbook_monitors.trace.run import GpuLimits
 
@@ -38,11 +44,7 @@ _TENSOR = re.compile(
     re.I,
 )
 
-#: threads of a warp; registers are given out by 256 to a warp
-_WARP = 32
-_REGISTER_UNIT = 256
-#: shared memory that CUDA takes for itself in each block since Ampere
-_RESERVED_SHARED_BYTES = 1024
+#: where the compute capability is not known
 _MAX_BLOCKS_PER_SM = 32
 
 
@@ -77,15 +79,16 @@ def occupancy_ratio(shape: KernelShape, gpu: GpuLimits) -> float | None:
     sm_count, threads_per_sm, registers_per_sm = (limit or 0 for limit in limits)
     if not sm_count or not threads_per_sm:
         return None
-    warps = -(-threads // _WARP)
-    registers = shape.registers_per_thread * _WARP
-    registers = -(-registers // _REGISTER_UNIT) * _REGISTER_UNIT * warps
-    shared = shape.shared_memory_bytes + _RESERVED_SHARED_BYTES
-    resident = min(
-        threads_per_sm // (warps * _WARP),
-        registers_per_sm // registers if registers else _MAX_BLOCKS_PER_SM,
-        (gpu.shared_memory_per_sm_bytes or 0) // shared,
-        _MAX_BLOCKS_PER_SM,
+    known = MULTIPROCESSORS.get(gpu.compute_capability or (0, 0))
+    held_at_most = Multiprocessor(
+        threads_per_sm // WARP,
+        known.max_blocks if known else _MAX_BLOCKS_PER_SM,
+        gpu.shared_memory_per_sm_bytes or 0,
+        registers_per_sm,
     )
-    held = min(float(resident), shape.blocks / sm_count)
-    return min(held * warps * _WARP / threads_per_sm, 1.0)
+    resident = occupancy(
+        held_at_most, threads, shape.registers_per_thread, shape.shared_memory_bytes
+    )
+    warps_per_block = -(-threads // WARP)
+    blocks = min(float(resident.blocks), shape.blocks / sm_count)
+    return min(blocks * warps_per_block * WARP / threads_per_sm, 1.0)
