@@ -1,5 +1,7 @@
 """Checks a submission without a GPU: compiled by NVRTC, run by the interpreter.
 
+Triton's sources are run by Triton's own interpreter, each access looked at.
+
 Right results are not enough: a race, a barrier that some threads miss, or a read of
 what nobody wrote fails a case too, since a GPU may give another result next time.
 """
@@ -16,11 +18,12 @@ from warpbook_labs.drawing import DrawnCase
 from warpbook_labs.expressions import value
 from warpbook_labs.jail import jobs, parent
 from warpbook_labs.jail.limits import Limits
-from warpbook_labs.launch_rule import BadRule, Rule, read_rule
+from warpbook_labs.launch_rule import BadRule, Rule
 from warpbook_labs.loader import LoadedLab
 from warpbook_labs.preparing import Prepared, wrong_words
 from warpbook_labs.ptx.findings import Counts, Finding
 from warpbook_labs.results import CaseResult, CheckResult, Status
+from warpbook_labs.rules import rule_of
 from warpbook_labs.sources import BadSource, refuse_unfit
 
 #: of one case, so that a result stays small enough to be kept
@@ -35,7 +38,7 @@ def check(
     """Check a submission against cases, and tell what a learner may know.
 
     Raises:
-        NoCompiler: NVRTC is not installed.
+        NoCompiler: NVRTC, or Triton, is not installed.
         BadLab: the lab's own Python fails.
     """
     result = check_all(loaded, source, cases, limits)
@@ -53,23 +56,28 @@ def check_all(
 
     try:
         refuse_unfit(source)
-        rule = read_rule(source)
+        rule = rule_of(lab.language, source)
         prepared = [_Told(loaded, rule, case) for case in cases]
     except BadSource as problem:
         return ended("compile error", str(problem))
     except BadRule as problem:
         return ended("bad launch rule", str(problem))
-    built = parent.run(jobs.Compile(source), limits)
-    if not isinstance(built.result, jobs.Compiled):
-        log = built.result.message if isinstance(built.result, jobs.Refused) else ""
-        words = "It does not compile." if log else f"The compiler: {built.message}"
-        return ended("compile error", words, log)
-    job = jobs.Interpret(built.result.ptx, tuple(each.run for each in prepared))
+    runs, log = tuple(each.run for each in prepared), ""
+    job: jobs.Interpret | jobs.InterpretTriton
+    if lab.language == "triton":
+        job = jobs.InterpretTriton(source, runs)
+    else:
+        built = parent.run(jobs.Compile(source), limits)
+        if not isinstance(built.result, jobs.Compiled):
+            log = built.result.message if isinstance(built.result, jobs.Refused) else ""
+            words = "It does not compile." if log else f"The compiler: {built.message}"
+            return ended("compile error", words, log)
+        job, log = jobs.Interpret(built.result.ptx, runs), built.result.log
     outcome = parent.run(job, limits)
     if not isinstance(outcome.result, jobs.Interpreted):
         told = outcome.result
         words = told.message if isinstance(told, jobs.Refused) else outcome.message
-        return ended("stopped", words, built.result.log)
+        return ended("stopped", words, log)
     done = tuple(
         one.told(ran) for one, ran in zip(prepared, outcome.result.runs, strict=True)
     )
@@ -84,7 +92,7 @@ def check_all(
         done,
         right,
         len(done),
-        built.result.log,
+        log,
         outcome.isolation,
         _not_graded(loaded),
     )

@@ -13,6 +13,7 @@ import signal
 import struct
 from pathlib import Path
 
+from warpbook_labs.jail.calls import refuse_calls
 from warpbook_labs.jail.limits import Limits, Tier
 
 _CLONE_NEWNS, _CLONE_NEWIPC, _CLONE_NEWUSER = 0x20000, 0x8000000, 0x10000000
@@ -28,7 +29,7 @@ _OPEN_FILES = 16
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-def confine(limits: Limits, empty: Path) -> Tier:
+def confine(limits: Limits, empty: Path) -> tuple[Tier, bool]:
     """Shut this process in.
 
     Args:
@@ -36,7 +37,7 @@ def confine(limits: Limits, empty: Path) -> Tier:
         empty: a folder with nothing in it, which becomes all that there is.
 
     Returns:
-        How well that went.
+        How well that went, and whether its system calls are filtered.
     """
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     _libc.prctl(_PR_SET_DUMPABLE, 0)
@@ -47,7 +48,8 @@ def confine(limits: Limits, empty: Path) -> Tier:
     if _refuse_files() and tier == "limits":
         tier = "landlock"
     _bound(limits)
-    return tier
+    # last, since the steps before need calls that it refuses
+    return tier, refuse_calls()
 
 
 def _enter_empty_root(empty: Path) -> bool:

@@ -9,16 +9,25 @@ from msgspec import Struct
 #: how far the process is shut in, the best first:
 #: "namespaces": it sees an empty root, no network and no other process;
 #: "landlock": the kernel refuses it every file, but it shares the network;
-#: "limits": time and memory are bounded, and nothing else is held back
+#: "limits": time and memory are bounded;
+#: whether its system calls are filtered, too, is told beside it
 Tier = Literal["namespaces", "landlock", "limits"]
 
-TIER_WORDS: dict[Tier, str] = {
+_WORDS: dict[Tier, str] = {
     "namespaces": "in a process with an empty root, no network and bounded memory "
     "and time",
     "landlock": "in a process that can open no file, with bounded memory and time",
-    "limits": "in a process with bounded memory and time, which this system can't "
-    "isolate any further",
+    "limits": "in a process with bounded memory and time",
 }
+
+
+def isolation_words(tier: Tier, is_filtered: bool) -> str:
+    """Tell in words how well a process is shut in."""
+    if is_filtered:
+        return f"{_WORDS[tier]}; it may make only the few system calls that it needs"
+    if tier == "limits":
+        return f"{_WORDS[tier]}, which this system can't isolate any further"
+    return f"{_WORDS[tier]}; this system can't filter its system calls"
 
 
 class Limits(Struct, frozen=True):

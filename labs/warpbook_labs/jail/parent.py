@@ -14,8 +14,8 @@ from typing import IO, Literal
 
 import msgspec
 
-from warpbook_labs.jail.jobs import Job, Result
-from warpbook_labs.jail.limits import Limits, Tier
+from warpbook_labs.jail.jobs import WORK, Job, Result
+from warpbook_labs.jail.limits import Limits, Tier, isolation_words
 from warpbook_labs.jail.worker import NO_COMPILER, OUT_OF_MEMORY, Answer
 from warpbook_labs.nvrtc import NoCompiler
 
@@ -43,6 +43,15 @@ class Outcome(msgspec.Struct, frozen=True):
     #: None if it ended before it told
     tier: Tier | None
     wall_s: float
+    #: only the system calls that it needs were let through
+    is_filtered: bool = False
+
+    @property
+    def isolation(self) -> str:
+        """Tell in words where it was done; nothing if it ended before it told."""
+        if self.tier is None:
+            return ""
+        return isolation_words(self.tier, self.is_filtered)
 
 
 def run(job: Job, limits: Limits | None = None) -> Outcome:
@@ -56,7 +65,7 @@ def run(job: Job, limits: Limits | None = None) -> Outcome:
     with tempfile.TemporaryDirectory(prefix="warpbook-jail-") as empty:
         command = [sys.executable, "-m", "warpbook_labs.jail.worker"]
         with subprocess.Popen(
-            [*command, msgspec.json.encode(limits), empty],
+            [*command, msgspec.json.encode(limits), empty, WORK[type(job)]],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -158,6 +167,7 @@ def _outcome(
         answer.result if answer else None,
         answer.tier if answer else None,
         time.monotonic() - began,
+        answer.is_filtered if answer else False,
     )
 
 

@@ -1,12 +1,13 @@
 """The process in the jail: it loads, is shut in, does one job, and ends.
 
-    python -m warpbook_labs.jail.worker LIMITS EMPTY_FOLDER
+    python -m warpbook_labs.jail.worker LIMITS EMPTY_FOLDER MODULE
 
-The job comes in, and the answer goes out, as msgpack.
+MODULE does jobs of this kind. The job comes in, and the answer goes out, as msgpack.
 """
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 from pathlib import Path
@@ -14,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from warpbook_labs.jail.confine import confine
-from warpbook_labs.jail.jobs import Job, Result, do, prepare
+from warpbook_labs.jail.jobs import Job, Result
 from warpbook_labs.jail.limits import Limits, Tier
 from warpbook_labs.nvrtc import NoCompiler
 
@@ -26,21 +27,23 @@ class Answer(msgspec.Struct, frozen=True):
     """What the jailed process says of its job."""
 
     tier: Tier
+    is_filtered: bool
     result: Result
 
 
 def main() -> None:
     """Do one job."""
     limits = msgspec.json.decode(sys.argv[1], type=Limits)
+    work = importlib.import_module(sys.argv[3])
     try:
-        prepare()
+        work.prepare()
     except NoCompiler as problem:
         sys.stderr.write(str(problem))
         sys.exit(NO_COMPILER)
-    tier = confine(limits, Path(sys.argv[2]))
+    tier, is_filtered = confine(limits, Path(sys.argv[2]))
     try:
         job = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=Job)
-        answer = msgspec.msgpack.encode(Answer(tier, do(job)))
+        answer = msgspec.msgpack.encode(Answer(tier, is_filtered, work.do(job)))
     except MemoryError:
         os._exit(OUT_OF_MEMORY)
     sys.stdout.buffer.write(answer)

@@ -25,7 +25,7 @@ from warpbook_labs.jail.jobs import (
     Refused,
     Run,
 )
-from warpbook_labs.jail.limits import Limits
+from warpbook_labs.jail.limits import Limits, isolation_words
 from warpbook_labs.jail.parent import run
 
 ADD = """
@@ -86,13 +86,14 @@ def attempts(user: int, before: str = "") -> dict[str, str]:
 import json, os, socket, sys
 from pathlib import Path
 from warpbook_labs.jail import confine
-from warpbook_labs.jail.limits import Limits
+from warpbook_labs.jail.limits import Limits, isolation_words
 server = socket.create_server(("127.0.0.1", 0))
 PORT = server.getsockname()[1]
 os.setgid({user})
 os.setuid({user})
 {before}
-told = {{"tier": confine.confine(Limits(memory_bytes=1 << 30), Path(sys.argv[1]))}}
+tier, is_filtered = confine.confine(Limits(memory_bytes=1 << 30), Path(sys.argv[1]))
+told = {{"tier": tier, "filtered": is_filtered}}
 for name, attempt in {ATTEMPTS!r}.items():
     try:
         exec(attempt)
@@ -118,15 +119,31 @@ os._exit(0)
 @pytest.mark.parametrize("user", [0, 54321])
 def test_a_process_that_gets_out_of_hand_gets_nowhere(user: int) -> None:
     refused = dict.fromkeys(ATTEMPTS, "refused")
-    assert attempts(user) == {"tier": "namespaces", **refused}
+    assert attempts(user) == {"tier": "namespaces", "filtered": True, **refused}
 
 
-def test_where_namespaces_are_not_allowed_files_are_refused_all_the_same() -> None:
-    told = attempts(54321, "confine._enter_empty_root = lambda empty: False")
-    # the network is shared then, which the tier says
+NO_FILTER = "confine.refuse_calls = lambda: False"
+NO_NAMESPACES = "confine._enter_empty_root = lambda empty: False"
+NO_LANDLOCK = "confine._refuse_files = lambda: False"
+
+
+def test_each_of_the_layers_holds_where_another_is_missing() -> None:
+    refused = dict.fromkeys(ATTEMPTS, "refused")
+    unfiltered = {"filtered": False, **refused}
+    assert attempts(0, NO_FILTER) == {"tier": "namespaces", **unfiltered}
+    told = attempts(54321, f"{NO_NAMESPACES}; {NO_FILTER}")
+    # the network is shared then, which the words say
     assert told.pop("reach the network") == "done"
-    assert told.pop("tier") == "landlock"
-    assert set(told.values()) == {"refused"}
+    del unfiltered["reach the network"]
+    assert told == {"tier": "landlock", **unfiltered}
+    told = attempts(54321, f"{NO_NAMESPACES}; {NO_LANDLOCK}")
+    assert told == {"tier": "limits", "filtered": True, **refused}
+
+
+def test_the_words_say_what_is_missing() -> None:
+    assert "few system calls" in isolation_words("namespaces", True)
+    assert "can't filter" in isolation_words("landlock", False)
+    assert "can't isolate any further" in isolation_words("limits", False)
 
 
 def test_a_kernel_that_never_ends_is_stopped_with_the_reason() -> None:
