@@ -89,7 +89,7 @@ _SHEETS = {
     r"GH200 144G HBM3e": _hopper(4.9, 67, 989),
     # "NVIDIA HGX Platform", an eighth of HGX B200; "GB200 NVL72", a 72nd
     r"B200": _sheet(
-        8.0, fp64=37, fp32=75, tf32=1125, fp16=2250, bf16=2250, fp8=4500, int8=4500
+        7.7, fp64=37, fp32=75, tf32=1125, fp16=2250, bf16=2250, fp8=4500, int8=4500
     ),
     r"GB200": _sheet(
         8.0, fp64=40, fp32=80, tf32=1250, fp16=2500, bf16=2500, fp8=5000, int8=5000

@@ -228,12 +228,19 @@ class Gathered:
     def _add_common(self, to: _Table, events: list[Event]) -> list[Args]:
         names, threads = self.names, self.threads
         args = [each.args or _NO_ARGS for each in events]
+        external = [a.external for a in args]
+        if to is self.calls:
+            # their links were written otherwise before torch 1.13
+            external = [
+                a.older_external if link == NONE else link
+                for a, link in zip(args, external, strict=True)
+            ]
         to.add(
             name=[names[each.name] for each in events],
             start_us=[each.ts for each in events],
             duration_us=[each.dur for each in events],
             thread=[threads[each.tid] for each in events],
-            external=[a.external for a in args],
+            external=external,
         )
         return args
 

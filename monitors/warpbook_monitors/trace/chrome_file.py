@@ -54,6 +54,8 @@ class Args(Struct, gc=False):
     shared: msgspec.Raw = field(name="shared memory", default=NOTHING)
     grid: msgspec.Raw = NOTHING
     block: msgspec.Raw = NOTHING
+    #: before torch 1.13
+    older_external: Int = field(name="external id", default=NONE)
 
 
 class Event(Struct, gc=False):
@@ -109,6 +111,14 @@ _CLOSING = b'},{"ph":"rest"}]}'
 _MARK = "rest"
 #: what Kineto and others write for a number that is none
 _NO_NUMBER = re.compile(r"(:\s*)-?(?:NaN|nan|Infinity|inf)(?=\s*[,}])")
+#: numbers that other tools write for "none", and those of 64 bits without a sign
+_NULL = re.compile(
+    rb'("(?:[Ee]xternal id|correlation|device|stream|bytes|tid|dur)"\s*:\s*)null'
+)
+_UNSIGNED = re.compile(
+    rb'("(?:[Ee]xternal id|correlation|device|stream|bytes|tid)"\s*:\s*)"?(\d{19,20})"?'
+)
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 #: a name may hold them as they are; outside of names they mean as much as a space
 _WITHOUT_CONTROLS = bytes.maketrans(bytes(range(32)), b" " * 32)
 
@@ -186,11 +196,23 @@ def _decode(text: bytes) -> Piece:
     try:
         return _DECODER.decode(text)
     except msgspec.ValidationError:
-        raise
+        # what no field takes is not known, or is an id of 64 bits
+        told = _UNSIGNED.sub(_signed, _NULL.sub(rb"\1-1", text))
+        if told == text:
+            raise
+        return _DECODER.decode(told)
     except (msgspec.DecodeError, UnicodeDecodeError):
         # names come from anywhere, and Kineto writes them as they are
         plain = text.translate(_WITHOUT_CONTROLS).decode("utf-8", "replace")
         return _DECODER.decode(_NO_NUMBER.sub(r"\1null", plain))
+
+
+def _signed(found: re.Match[bytes]) -> bytes:
+    number = int(found[2])
+    if number < 2**63:
+        return found[0]
+    # -1 without a sign is no id
+    return found[1] + str(NONE if number >= 2**64 - 1 else number - 2**63).encode()
 
 
 def _refused(path: str, problem: object) -> TraceFileError:
@@ -202,12 +224,14 @@ def _refused(path: str, problem: object) -> TraceFileError:
 def _chunks(path: str, part: Part, asked: list[int]) -> Iterator[bytes]:
     """Read as many bytes at a time as the list says just then."""
     left = (part.end or sys.maxsize) - part.begin
+    is_first = not part.begin
     try:
         with gzip.open(path) if is_gzip(path) else Path(path).open("rb") as file:
             file.seek(part.begin)
             while chunk := file.read(min(asked[0], left)):
                 left -= len(chunk)
-                yield chunk
+                yield chunk.removeprefix(_BYTE_ORDER_MARK) if is_first else chunk
+                is_first = False
     except (OSError, EOFError, zlib.error) as problem:
         # the system's own words name a number and the path once more
         why = getattr(problem, "strerror", None) or problem

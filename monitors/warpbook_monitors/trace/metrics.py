@@ -217,7 +217,9 @@ def _modelled(
     """Add up the operators that put kernels on the GPU: FLOPs, bytes, their share."""
     operators = events.only(Category.OPERATOR)
     linked = operators.where(
-        (operators.operand != NONE) & np.isin(operators.external, kernels.external)
+        (operators.operand != NONE)
+        & (operators.external != NONE)
+        & np.isin(operators.external, kernels.external)
     )
     if not len(linked):
         return None, None, None
