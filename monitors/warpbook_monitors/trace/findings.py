@@ -21,6 +21,7 @@ from warpbook_monitors.trace.figures import (
 from warpbook_monitors.trace.kernel_work import MEMORY, SMALL, TENSOR, UNKNOWN
 
 _LAUNCH_LESS = "Launch less: torch.compile, a CUDA graph, or larger batches."
+_FUSE = "Fuse them (torch.compile) or work on larger batches."
 #: a cause that explains less than this of the window is not told
 _LEAST_SHARE = 0.02
 #: the first cause is the verdict if it explains so much of the window ...
@@ -138,20 +139,23 @@ def _host_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
         idle.host_launching_ns,
         idle.host_launching_ns,
         f"The GPU idled {share.format(idle.host_launching_ns / window_ns)} while the "
-        f"host launched {metrics.launches:,} pieces of work one by one, "
+        f"host launched {metrics.launches:,} "
+        f"piece{'s' if metrics.launches != 1 else ''} of work one by one, "
         f"{_time(round(metrics.launch.cost_median_ns or 0))} a launch"
         f"{_mostly(metrics, 'launching')}.",
         _LAUNCH_LESS,
     )
+    pieces = metrics.kernels + sum(each.calls for each in metrics.copies)
+    # in a CUDA graph they are launched as one already
+    are_launched_as_one = pieces > 2 * metrics.launches
     yield (
         "launch-bound",
-        "cuda-graphs",
+        "fused-operation" if are_launched_as_one else "cuda-graphs",
         idle.kernel_wait_ns,
         idle.kernel_wait_ns,
         f"The GPU idled {share.format(idle.kernel_wait_ns / window_ns)} going from one "
-        f"piece of work to the next, {metrics.launches:,} launches close behind one "
-        "another.",
-        _LAUNCH_LESS,
+        f"piece of work to the next, {pieces:,} of them close behind one another.",
+        _FUSE if are_launched_as_one else _LAUNCH_LESS,
     )
     other = idle.host_operator_ns + idle.host_api_ns + idle.host_python_ns
     parts = {
@@ -267,7 +271,7 @@ def _kernel_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
                 each.time_ns,
                 each.time_ns,
                 f"{each.kernels:,} kernels too small to fill the GPU took {share}.",
-                "Fuse them (torch.compile) or work on larger batches.",
+                _FUSE,
             )
         elif each.bound == MEMORY:
             yield (
