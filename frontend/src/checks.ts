@@ -22,3 +22,8 @@ export const record =
     Object.entries(fields).every(([name, check]) =>
       check((value as Record<string, unknown>)[name])
     );
+/** Whatever its keys are, each is a word or a number. */
+export const facts: Check = value =>
+  typeof value === 'object' &&
+  value !== null &&
+  Object.values(value).every(fact => string(fact) || number(fact));

@@ -6,17 +6,14 @@
  */
 
 import type { Check } from './checks';
-import { list, number, optional, record, string, whole } from './checks';
+import { facts, list, number, optional, record, string, whole } from './checks';
 import { comparison, profile } from './decode_report';
 import type {
   Comparison,
   Detail,
   Receipt,
   ServerMessage,
-  SpanStatistics,
-  TimelineMatches,
-  TimelineStatistics,
-  TimelineWindow
+  SpanStatistics
 } from './protocol';
 import { PROTOCOL_VERSION } from './protocol';
 
@@ -25,11 +22,6 @@ export interface OtherProtocol {
   readonly type: 'other_protocol';
   readonly protocol: number;
 }
-
-const facts: Check = value =>
-  typeof value === 'object' &&
-  value !== null &&
-  Object.values(value).every(fact => string(fact) || number(fact));
 
 const metric = record({
   name: string,
@@ -192,79 +184,6 @@ export function isSpanStatistics(value: unknown): value is SpanStatistics {
 
 export function isComparison(value: unknown): value is Comparison {
   return comparison(value);
-}
-
-const timelineBars = record({
-  is_merged: value => typeof value === 'boolean',
-  starts_ns: list(number),
-  durations_ns: list(number),
-  names: list(whole),
-  counts: list(number),
-  busy_ratios: list(number),
-  found: list(whole)
-});
-const timelineRow = record({
-  label: string,
-  kind: string,
-  level: whole,
-  events: number
-});
-const timelineUse = record({
-  label: string,
-  kind: string,
-  level: whole,
-  events: number,
-  busy_ns: number,
-  gaps: number,
-  longest_gap_ns: number,
-  longest_gap_from_ns: optional(number)
-});
-const timelineEvent = record({
-  row: whole,
-  name: string,
-  start_ns: number,
-  duration_ns: number
-});
-const timelineWindow = record({
-  from_ns: number,
-  to_ns: number,
-  step_ns: number,
-  first_ns: number,
-  last_ns: number,
-  rows: list(timelineRow, 1000),
-  bars: list(timelineBars, 1000),
-  names: facts,
-  omitted: number
-});
-const timelineStatistics = record({
-  from_ns: number,
-  to_ns: number,
-  gpus: list(timelineUse, 1000),
-  rows: list(timelineUse, 1000),
-  names: list(
-    record({ name: string, kind: string, events: number, time_ns: number }),
-    1000
-  )
-});
-const timelineMatches = record({
-  text: string,
-  found: list(record({ kind: string, events: number, time_ns: number }), 100),
-  previous: optional(timelineEvent),
-  next: optional(timelineEvent)
-});
-
-export function isTimelineWindow(value: unknown): value is TimelineWindow {
-  return timelineWindow(value);
-}
-
-export function isTimelineStatistics(
-  value: unknown
-): value is TimelineStatistics {
-  return timelineStatistics(value);
-}
-
-export function isTimelineMatches(value: unknown): value is TimelineMatches {
-  return timelineMatches(value);
 }
 
 export function isDetail(value: unknown): value is Detail {

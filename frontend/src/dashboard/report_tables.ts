@@ -139,28 +139,33 @@ function copies(profile: CellProfile): Sortable {
   };
 }
 
-function paths(profile: CellProfile): Sortable {
+/** What was called, how often, and for how long. */
+function called(
+  caption: string,
+  heads: Sortable['heads'],
+  rows: readonly (readonly [string, number, number])[]
+): Sortable {
   return {
-    caption: 'GPU work by the operators that launched it',
-    heads: ['Operators', 'Pieces', 'Time'],
-    rows: profile.paths.map(row => [
-      name(row.path),
-      number(row.calls),
-      time(row.time_ms)
-    ])
+    caption,
+    heads,
+    rows: rows.map(([what, calls, ms]) => [name(what), number(calls), time(ms)])
   };
 }
 
+function paths(profile: CellProfile): Sortable {
+  return called(
+    'GPU work by the operators that launched it',
+    ['Operators', 'Pieces', 'Time'],
+    profile.paths.map(row => [row.path, row.calls, row.time_ms])
+  );
+}
+
 function operators(profile: CellProfile): Sortable {
-  return {
-    caption: 'Operators by time on the host',
-    heads: ['Operator', 'Calls', 'Self'],
-    rows: profile.operators.map(row => [
-      name(row.name),
-      number(row.calls),
-      time(row.self_ms)
-    ])
-  };
+  return called(
+    'Operators by time on the host',
+    ['Operator', 'Calls', 'Self'],
+    profile.operators.map(row => [row.name, row.calls, row.self_ms])
+  );
 }
 
 function memory(profile: CellProfile): Sortable {

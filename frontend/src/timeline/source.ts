@@ -5,7 +5,7 @@ import {
   isTimelineMatches,
   isTimelineStatistics,
   isTimelineWindow
-} from '../decode';
+} from '../decode_timeline';
 import type {
   TimelineMatches,
   TimelineStatistics,

@@ -13,6 +13,8 @@ import { count } from '../format';
 import type { CellReport, TimelineEvent, TimelineWindow } from '../protocol';
 import { isDark } from '../theme';
 import { barColumns, foundColumns } from './bars';
+import type { Controlled } from './controls';
+import { pressed, toolbar } from './controls';
 import { TimelinePlot } from './plot';
 import type { AtHand, Part } from './reach';
 import { wanted } from './reach';
@@ -23,13 +25,11 @@ import { TimelineSource } from './source';
 const NS_PER_MS = 1e6;
 /** Between two requests while a person moves. */
 const PAUSE_MS = 60;
-const ZOOM = 2;
-const PAN = 0.25;
 /** A match takes so much of the screen's width. */
 const MATCH_SHARE = 0.2;
 const LEAST_NS = 20;
 
-export class TimelineView {
+export class TimelineView implements Controlled {
   readonly node: HTMLElement;
 
   /**
@@ -51,7 +51,7 @@ export class TimelineView {
       {
         class: 'wb-timeline',
         'aria-label': 'Timeline',
-        keydown: event => this.key(event as KeyboardEvent)
+        keydown: event => pressed(event as KeyboardEvent, this)
       },
       this.words
     );
@@ -130,7 +130,7 @@ export class TimelineView {
     }
     this.place.replaceChildren(place);
     this.node.replaceChildren(
-      this.tools(),
+      toolbar(this, this.search.node),
       this.place,
       this.words,
       this.selected
@@ -150,62 +150,7 @@ export class TimelineView {
     this.take(told);
   }
 
-  private tools(): HTMLElement {
-    const button = (name: string, sign: string, click: () => void) =>
-      h(
-        'button',
-        { class: 'wb-button', 'aria-label': name, title: name, click },
-        sign
-      );
-    return h(
-      'div',
-      {
-        class: 'wb-controls',
-        role: 'toolbar',
-        'aria-label': 'Timeline controls'
-      },
-      button('Zoom in (+)', '+', () => this.zoom(1 / ZOOM)),
-      button('Zoom out (-)', '−', () => this.zoom(ZOOM)),
-      button('Earlier (left arrow)', '←', () => this.pan(-PAN)),
-      button('Later (right arrow)', '→', () => this.pan(PAN)),
-      button('Show all (0)', 'All', () => this.showAll()),
-      button('Statistics of what is seen (s)', 'Statistics', () =>
-        this.selectSeen()
-      ),
-      this.search.node,
-      button('Save as Chrome trace', 'Save', () => void this.save())
-    );
-  }
-
-  private key(event: KeyboardEvent): void {
-    const { key, target } = event;
-    const typing = target instanceof HTMLInputElement;
-    if (typing || event.ctrlKey || event.metaKey || event.altKey) {
-      return;
-    }
-    const act = this.keys[key];
-    if (act === undefined || (key === 'Escape' && this.selection === null)) {
-      return;
-    }
-    act();
-    // else the dashboard's charts would move too
-    event.preventDefault();
-    event.stopPropagation();
-  }
-
-  private readonly keys: Readonly<Record<string, () => void>> = {
-    '+': () => this.zoom(1 / ZOOM),
-    '=': () => this.zoom(1 / ZOOM),
-    '-': () => this.zoom(ZOOM),
-    ArrowLeft: () => this.pan(-PAN),
-    ArrowRight: () => this.pan(PAN),
-    '0': () => this.showAll(),
-    Home: () => this.showAll(),
-    s: () => this.selectSeen(),
-    Escape: () => this.deselect()
-  };
-
-  private zoom(factor: number): void {
+  zoom(factor: number): void {
     const seen = this.plot?.seen;
     if (seen !== undefined) {
       const middle = (seen.fromNs + seen.toNs) / 2;
@@ -214,7 +159,7 @@ export class TimelineView {
     }
   }
 
-  private pan(share: number): void {
+  pan(share: number): void {
     const seen = this.plot?.seen;
     if (seen !== undefined) {
       const by = (seen.toNs - seen.fromNs) * share;
@@ -222,7 +167,7 @@ export class TimelineView {
     }
   }
 
-  private showAll(): void {
+  showAll(): void {
     const { told } = this;
     if (told !== null) {
       this.show({ fromNs: Math.min(told.first_ns, 0), toNs: told.last_ns });
@@ -331,7 +276,7 @@ export class TimelineView {
     );
   }
 
-  private selectSeen(): void {
+  selectSeen(): void {
     if (this.plot !== null) {
       this.select(this.plot.seen);
     }
@@ -343,10 +288,14 @@ export class TimelineView {
     void this.addUp(part);
   }
 
-  private deselect(): void {
+  deselect(): boolean {
+    if (this.selection === null) {
+      return false;
+    }
     this.selection = null;
     this.plot?.select(null);
     this.selected.replaceChildren();
+    return true;
   }
 
   private async addUp(part: Part): Promise<void> {
@@ -362,7 +311,7 @@ export class TimelineView {
     }
   }
 
-  private async save(): Promise<void> {
+  async save(): Promise<void> {
     setText(this.words, 'Fetching the events…');
     try {
       const file = await this.source.export();
