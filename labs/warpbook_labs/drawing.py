@@ -10,6 +10,8 @@ from msgspec import Struct
 from warpbook_labs.spec import Lab, Sizes
 
 _MOST_ALWAYS = 12
+#: cases of a submission that only a GPU runs
+_LARGE = 2
 
 
 class DrawnCase(Struct, frozen=True):
@@ -56,6 +58,23 @@ def hidden_cases(lab: Lab, seed: int) -> list[DrawnCase]:
         DrawnCase(_about(sizes, kind), sizes, kind, chance.getrandbits(32), True)
         for sizes, kind in cases
     ]
+
+
+def large_cases(lab: Lab, seed: int) -> list[DrawnCase]:
+    """Draw hidden cases that only a GPU is fast enough for."""
+    if not any(of.device_most for of in lab.hidden.sizes.values()):
+        return []
+    chance = random.Random(f"large {seed}")
+    found = []
+    for _ in range(_LARGE):
+        sizes = {
+            name: chance.randint(of.most, of.device_most or of.most)
+            for name, of in lab.hidden.sizes.items()
+        }
+        kind = chance.choice(lab.hidden.values)
+        about = f"large; {_about(sizes, kind)}"
+        found.append(DrawnCase(about, sizes, kind, chance.getrandbits(32), True))
+    return found
 
 
 def _always(lab: Lab, chance: random.Random) -> Iterator[dict[str, int]]:

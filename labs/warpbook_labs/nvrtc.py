@@ -33,6 +33,8 @@ class Compiled:
     ptx: str
     #: warnings; empty if there are none
     log: str
+    #: the program for one kind of GPU; empty if it was compiled to PTX alone
+    cubin: bytes = b""
 
 
 def compile_to_ptx(
@@ -42,7 +44,8 @@ def compile_to_ptx(
 
     Args:
         source: the text; kernels that are `extern "C"` keep their names.
-        architecture: virtual architecture, such as "compute_75".
+        architecture: virtual architecture, such as "compute_75"; or a real one, such
+            as "sm_90", for which there is a cubin, too.
         options: more of NVRTC's options.
 
     Raises:
@@ -70,7 +73,10 @@ def compile_to_ptx(
         if failed:
             raise CompileError(log[:_MAX_LOG_CHARACTERS] or f"NVRTC failed: {failed}")
         ptx = _text(nvrtc, program, "PTX")
-        return Compiled(ptx, log[:_MAX_LOG_CHARACTERS])
+        cubin = b""
+        if architecture.startswith("sm_"):
+            cubin = _held(nvrtc, program, "CUBIN")
+        return Compiled(ptx, log[:_MAX_LOG_CHARACTERS], cubin)
     finally:
         nvrtc.nvrtcDestroyProgram(program)
 
@@ -104,9 +110,13 @@ def _check(nvrtc: Any, error: Any) -> None:
 
 
 def _text(nvrtc: Any, program: Any, what: str) -> str:
+    return str(_held(nvrtc, program, what).rstrip(b"\0"), errors="replace")
+
+
+def _held(nvrtc: Any, program: Any, what: str) -> bytes:
     error, size = getattr(nvrtc, f"nvrtcGet{what}Size")(program)
     _check(nvrtc, error)
     held = b" " * size
     (error,) = getattr(nvrtc, f"nvrtcGet{what}")(program, held)
     _check(nvrtc, error)
-    return str(held.rstrip(b"\0"), errors="replace")
+    return held

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -109,10 +110,13 @@ class Prepared:
                 sizes = self.case.sizes
                 drawn = self._python.shaped("inputs", self.given, each, sizes)
                 exact = np.ascontiguousarray(drawn, each.dtype)
-                return jobs.Memory(
-                    held.name, held.size_bytes, exact.tobytes(), held.is_told
-                )
+                return msgspec.structs.replace(held, data=exact.tobytes())
         return held
+
+    def dtype_of(self, name: str) -> str:
+        """Name the type of a parameter's elements."""
+        dtypes = {each.name: each.dtype for each in self._loaded.lab.parameters}
+        return dtypes[name]
 
     def wrong(self, memory: Mapping[str, jobs.Memory]) -> WrongElement | None:
         """Compare what the launches left with what is right."""
@@ -169,6 +173,7 @@ def memory(
             int(np.prod(shape_of(each, sizes), dtype=np.int64))
             * np.dtype(each.dtype).itemsize,
             is_told=each.kind != "input",
+            dtype=each.dtype,
         )
         for each in loaded.lab.parameters
         if is_buffer(each)
@@ -196,7 +201,8 @@ def _scratch(
                 f"Scratch memory {each.name}: {length:,} elements; all of it may "
                 f"have {MOST_SCRATCH_BYTES >> 20} MiB."
             )
-        found.append(jobs.Memory(each.name, size_bytes, is_told=False))
+        held = jobs.Memory(each.name, size_bytes, is_told=False, dtype=each.dtype)
+        found.append(held)
     return found
 
 
@@ -220,19 +226,26 @@ def launches(
         each.name: each.dtype for each in loaded.lab.parameters if each.kind == "scalar"
     }
 
+    def whole(text: str, launch: Launch) -> int:
+        try:
+            return value(text, sizes)
+        except BadExpression as problem:
+            raise BadRule(f"Line {launch.line}: {problem}") from None
+
     def argument(text: str, launch: Launch) -> jobs.Argument:
         if text in buffers:
             return jobs.BufferArgument(text)
         if text in numbers:
-            return jobs.NumberArgument(np.asarray(given[text], numbers[text]).tobytes())
-        try:
-            return jobs.IntegerArgument(value(text, sizes))
-        except BadExpression as problem:
-            raise BadRule(f"Line {launch.line}: {problem}") from None
+            number = np.asarray(given[text], numbers[text])
+            return jobs.NumberArgument(number.tobytes(), numbers[text])
+        return jobs.IntegerArgument(whole(text, launch))
 
     found = []
     for each in rule.launches:
         grid, block, shared_bytes = each.sides(sizes)
         arguments = tuple(argument(text, each) for text in each.arguments)
-        found.append(jobs.Launch(each.kernel, grid, block, arguments, shared_bytes))
+        constants = tuple((name, whole(text, each)) for name, text in each.constants)
+        found.append(
+            jobs.Launch(each.kernel, grid, block, arguments, shared_bytes, constants)
+        )
     return tuple(found)

@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from warpbook_labs.languages import LANGUAGES, Language, LanguageName
+from warpbook_labs.plan_spec import Plan
 
 Name = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9_]{0,31}$")]
 Text = Annotated[str, Meta(min_length=1, max_length=2000)]
@@ -41,6 +42,8 @@ class Sizes(Struct, frozen=True, forbid_unknown_fields=True):
     #: the others are drawn between these
     least: int = 1
     most: int = 4096
+    #: on a GPU some cases are drawn up to this one
+    device_most: int | None = None
 
 
 class Case(Struct, frozen=True, forbid_unknown_fields=True):
@@ -61,6 +64,8 @@ class Hidden(Struct, frozen=True, forbid_unknown_fields=True):
     values: tuple[Name, ...]
     #: besides one for each combination that must be tried
     drawn: Annotated[int, Meta(ge=0, le=32)] = 4
+    #: on a GPU some buffers begin one element off the alignment that they else have
+    unaligned: bool = False
 
 
 class Work(Struct, frozen=True, forbid_unknown_fields=True):
@@ -75,6 +80,9 @@ class Speed(Struct, frozen=True, forbid_unknown_fields=True):
 
     #: sizes that are timed
     sizes: dict[Name, int]
+    #: the kind of values that are timed; each element is drawn by itself, and of sums
+    #: every order gives the same, so that outputs can be compared with the reference's
+    values: Name = "random"
     #: time at the limit that was measured over time taken
     of_limit: Annotated[float, Meta(gt=0, le=1)] | None = None
     #: time of the baseline over time taken
@@ -110,12 +118,14 @@ class Lab(Struct, frozen=True, forbid_unknown_fields=True):
     #: what the learner writes
     asks: Text
     language: LanguageName
-    parameters: Annotated[tuple[Parameter, ...], Meta(min_length=1, max_length=16)]
-    public: Annotated[tuple[Case, ...], Meta(min_length=2, max_length=16)]
-    hidden: Hidden
-    work: Work
+    #: of a plan lab, which has functions in place of what follows
+    plan: Plan | None = None
+    parameters: Annotated[tuple[Parameter, ...], Meta(max_length=16)] = ()
+    public: Annotated[tuple[Case, ...], Meta(max_length=16)] = ()
+    hidden: Hidden = Hidden({}, ())
+    work: Work = Work("0", "0")
     #: what is asked of wrong results, in words; the bound itself is in `cases.py`
-    tolerance: Text
+    tolerance: str = ""
     #: what is asked of the kernel beside its results
     counted: tuple[Counted, ...] = ()
     speed: Speed | None = None

@@ -66,11 +66,14 @@ class Program:
     """A loaded program; its `__device__` variables are as new."""
 
     def __init__(self, driver: Any, cubin: bytes) -> None:
+        """Load it.
+
+        Raises:
+            DriverError: it is no program for this GPU.
+        """
         self._driver = driver
-        self._image = np.frombuffer(cubin, np.uint8)
-        self._module = _checked(
-            driver, driver.cuModuleLoadData(self._image.ctypes.data)
-        )
+        image = np.frombuffer(cubin, np.uint8)
+        self._module = _checked(driver, driver.cuModuleLoadData(image.ctypes.data))
         self._kernels: dict[str, Kernel] = {}
 
     def kernel(self, name: str) -> Kernel:

@@ -26,16 +26,18 @@ def mix(x: Words) -> Words:
     return x ^ (x >> np.uint32(16))
 
 
-def poison(size_bytes: int, key: int) -> NDArray[np.uint8]:
-    """Give what memory holds from its begin on before a kernel runs."""
-    words = np.arange(-(-size_bytes // 4), dtype=np.uint64)
+def poison(size_bytes: int, key: int, begin: int = 0) -> NDArray[np.uint8]:
+    """Give what memory holds, from a byte of an arena on, before a kernel runs."""
+    first, last = begin // 4, -(-(begin + size_bytes) // 4)
+    words = np.arange(first, last, dtype=np.uint64)
     high = mix((words >> np.uint64(32)).astype(np.uint32) ^ np.uint32(key))
     mixed = mix(words.astype(np.uint32) ^ high)
     upper = np.uint32(0x7FF0) | (mixed & np.uint32(0xFFFF)) % np.uint32(15)
     lower = np.uint32(0x7C00) | (
         (mixed >> np.uint32(16)) % np.uint32(1023) + np.uint32(1)
     )
-    return (upper << np.uint32(16) | lower).astype("<u4").view(np.uint8)[:size_bytes]
+    held = (upper << np.uint32(16) | lower).astype("<u4").view(np.uint8)
+    return held[begin - 4 * first :][:size_bytes]
 
 
 def chunk_of(pool: int) -> tuple[int, int]:

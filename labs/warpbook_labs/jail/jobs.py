@@ -17,7 +17,7 @@ from warpbook_labs.ptx.spaces import Buffer
 
 
 class Compile(Struct, frozen=True, tag="compile"):
-    """Compile CUDA C++ to PTX."""
+    """Compile CUDA C++ to PTX, and for a real architecture, "sm_90", to its cubin."""
 
     source: str
     architecture: str = "compute_90"
@@ -35,6 +35,8 @@ class Memory(Struct, frozen=True):
     is_told: bool = True
     #: of a result: the first byte that nobody has written
     first_unwritten: int | None = None
+    #: of its elements, which Triton asks
+    dtype: str = "uint8"
 
 
 class BufferArgument(Struct, frozen=True, tag="buffer"):
@@ -47,6 +49,7 @@ class NumberArgument(Struct, frozen=True, tag="number"):
     """A number as it lies in memory."""
 
     data: bytes
+    dtype: str = "uint8"
 
 
 class IntegerArgument(Struct, frozen=True, tag="integer"):
@@ -66,6 +69,8 @@ class Launch(Struct, frozen=True):
     block: Dim
     arguments: tuple[Argument, ...]
     dynamic_shared_bytes: int = 0
+    #: of Triton: numbers by parameter or option
+    constants: tuple[tuple[str, int], ...] = ()
 
 
 class Run(Struct, frozen=True):
@@ -84,7 +89,38 @@ class Interpret(Struct, frozen=True, tag="interpret"):
     max_steps: int = MAX_STEPS
 
 
-Job = Compile | Interpret
+class InterpretTriton(Struct, frozen=True, tag="interpret triton"):
+    """Run Triton kernels on the processor, each run with memory of its own."""
+
+    source: str
+    runs: tuple[Run, ...]
+
+
+class Asked(Struct, frozen=True):
+    """One call of a learner's function, with plain data."""
+
+    function: str
+    arguments: tuple[Any, ...]
+
+
+class Call(Struct, frozen=True, tag="call"):
+    """Call functions of a learner's Python, one after the other."""
+
+    source: str
+    calls: tuple[Asked, ...]
+    #: each may take so long
+    call_s: float = 1.0
+
+
+Job = Compile | Interpret | InterpretTriton | Call
+
+#: the module that does a job, by the job's type; only this one is loaded
+WORK: dict[type, str] = {
+    Compile: "warpbook_labs.jail.jobs",
+    Interpret: "warpbook_labs.jail.jobs",
+    InterpretTriton: "warpbook_labs.triton_running",
+    Call: "warpbook_labs.jail.calling",
+}
 
 
 class Compiled(Struct, frozen=True, tag="compiled"):
@@ -92,6 +128,8 @@ class Compiled(Struct, frozen=True, tag="compiled"):
 
     ptx: str
     log: str
+    #: of a real architecture: the program for it
+    cubin: bytes = b""
 
 
 class Ran(Struct, frozen=True):
@@ -109,13 +147,30 @@ class Interpreted(Struct, frozen=True, tag="interpreted"):
     runs: tuple[Ran, ...]
 
 
+class Answered(Struct, frozen=True):
+    """What one call gave."""
+
+    #: in msgpack; judged as data, whatever it is
+    data: bytes = b""
+    #: why there is none, in words, and the line of the learner's where it happened
+    problem: str = ""
+    line: int | None = None
+    printed: str = ""
+
+
+class Called(Struct, frozen=True, tag="called"):
+    """Every call."""
+
+    answers: tuple[Answered, ...]
+
+
 class Refused(Struct, frozen=True, tag="refused"):
     """It can't be done; the message is for the author of the source."""
 
     message: str
 
 
-Result = Compiled | Interpreted | Refused
+Result = Compiled | Interpreted | Called | Refused
 
 
 #: meets every part of the interpreter, which then has loaded what it needs: barriers
@@ -143,12 +198,12 @@ def prepare() -> None:
         compile_to_ptx("this does not compile")
 
 
-def do(job: Job) -> Result:
+def do(job: Compile | Interpret) -> Result:
     """Do a job."""
     try:
         if isinstance(job, Compile):
             compiled = compile_to_ptx(job.source, job.architecture, job.options)
-            return Compiled(compiled.ptx, compiled.log)
+            return Compiled(compiled.ptx, compiled.log, compiled.cubin)
         return Interpreted(tuple(_run(job, each) for each in job.runs))
     except (CompileError, PtxError) as problem:
         return Refused(str(problem))

@@ -1,0 +1,127 @@
+"""Has a job done in the trusted process, and ends that where it does not end itself."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+from typing import IO
+
+import msgspec
+
+from warpbook_labs.device.jobs import (
+    Asked,
+    Began,
+    Ended,
+    Timed,
+    Told,
+    Tried,
+    Trying,
+)
+
+#: it ends what hangs after seconds of its own; this is for a driver that hangs
+WALL_S = 120.0
+_MOST_LINE_BYTES = 1 << 20
+_MOST_STDERR_BYTES = 4096
+
+
+class Heard(msgspec.Struct):
+    """What the process told until it ended, or was ended."""
+
+    pid: int = 0
+    began: Began | None = None
+    trying: Trying | None = None
+    tried: list[Tried] = []
+    timed: Timed | None = None
+    #: None: it told no end
+    ended: Ended | None = None
+    #: why it was ended, or what it said last; empty if it told an end
+    problem: str = ""
+
+
+def run(asked: Asked, uuid: str, wall_s: float = WALL_S) -> Heard:
+    """Do a job in a process of its own.
+
+    Args:
+        asked: the job.
+        uuid: NVML's, of the GPU.
+        wall_s: after this it is killed.
+    """
+    heard = Heard()
+    with subprocess.Popen(
+        [sys.executable, "-m", "warpbook_labs.device.worker"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=_environment(uuid),
+        start_new_session=True,
+    ) as child:
+        heard.pid = child.pid
+        errors = bytearray()
+        pumps = [
+            threading.Thread(target=_feed, args=(child.stdin, asked)),
+            threading.Thread(target=_listen, args=(child.stdout, heard)),
+            threading.Thread(target=_keep, args=(child.stderr, errors)),
+        ]
+        for pump in pumps:
+            pump.start()
+        try:
+            child.wait(wall_s)
+        except subprocess.TimeoutExpired:
+            heard.problem = f"It took longer than {wall_s:g} s, and was stopped."
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGKILL)
+            child.wait()
+        for pump in pumps:
+            pump.join()
+    if heard.ended is None and not heard.problem:
+        words = errors.decode(errors="replace").strip().splitlines()[-1:] or ["no word"]
+        heard.problem = f"The process that grades crashed ({words[0][:300]})."
+    return heard
+
+
+def _environment(uuid: str) -> dict[str, str]:
+    path = os.pathsep.join(each for each in sys.path if each)
+    return {
+        **os.environ,
+        "PYTHONPATH": path,
+        "CUDA_VISIBLE_DEVICES": uuid,
+        # a kernel is on the GPU before it is timed
+        "CUDA_MODULE_LOADING": "EAGER",
+    }
+
+
+def _feed(pipe: IO[bytes] | None, asked: Asked) -> None:
+    with contextlib.suppress(BrokenPipeError), pipe or contextlib.nullcontext():
+        if pipe is not None:
+            pipe.write(msgspec.msgpack.encode(asked))
+
+
+def _listen(pipe: IO[bytes] | None, heard: Heard) -> None:
+    decoder = msgspec.json.Decoder(Told)
+    while pipe is not None and (line := pipe.readline(_MOST_LINE_BYTES)):
+        try:
+            told = decoder.decode(line)
+        except msgspec.DecodeError:
+            heard.problem = "The process that grades said what makes no sense."
+            return
+        if isinstance(told, Began):
+            heard.began = told
+        elif isinstance(told, Trying):
+            heard.trying = told
+        elif isinstance(told, Tried):
+            heard.tried.append(told)
+        elif isinstance(told, Timed):
+            heard.timed = told
+        else:
+            heard.ended = told
+
+
+def _keep(pipe: IO[bytes] | None, errors: bytearray) -> None:
+    while pipe is not None and (part := pipe.read(4096)):
+        errors += part
+        del errors[:-_MOST_STDERR_BYTES]

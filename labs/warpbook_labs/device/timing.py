@@ -1,0 +1,335 @@
+"""Timed calls: learner and baseline in turns, with new inputs and a new program each.
+
+Every output of the learner's is compared on the GPU with the reference's, which is
+computed after the call from inputs that the learner's kernel never saw. One call that
+is drawn is also compared on the processor, by the lab's own Python.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from warpbook_labs.comparing import first_wrong
+from warpbook_labs.device.buffers import Arena
+from warpbook_labs.device.driver import DriverError
+from warpbook_labs.device.kernels import filled
+from warpbook_labs.device.ratio import Side, Stopping, sides
+from warpbook_labs.device.results import Kind
+from warpbook_labs.device.tools import Tools
+from warpbook_labs.launch_rule import Rule
+from warpbook_labs.loader import LoadedLab
+from warpbook_labs.preparing import (
+    Arrays,
+    OwnPython,
+    launches,
+    memory,
+    shape_of,
+    wrong_words,
+)
+from warpbook_labs.spec import Parameter, Speed
+
+IsEnough = Callable[[list[float], list[float]], bool]
+
+#: elements that are drawn; inputs are put together from pieces of them
+_MOST_POOL = 1 << 20
+_PATIENCE_S = 10.0
+#: calls of each that are checked, but whose times are not used
+_WARM_UP = 3
+#: no new look is begun after this
+_MOST_S = 12.0
+#: what else lies in the GPU's memory
+_SPARE_BYTES = 512 << 20
+
+
+class WrongOutput(Exception):
+    """A timed call was wrong; the message is for the learner."""
+
+    def __init__(self, kind: Kind, message: str) -> None:
+        """Say how it was wrong."""
+        super().__init__(message)
+        self.kind: Kind = kind
+
+
+class TooLarge(Exception):
+    """The timed sizes do not fit; the message says so."""
+
+
+class Source(NamedTuple):
+    """A program and how it is launched."""
+
+    rule: Rule
+    cubin: bytes
+
+
+class Times(NamedTuple):
+    """What the calls took, in the order of `ratio.sides`."""
+
+    learner_ns: list[float]
+    baseline_ns: list[float]
+    checked_on_host: int
+    #: by `time.monotonic_ns`
+    since_ns: int
+    until_ns: int
+
+
+class _Side:
+    """A program with its memory."""
+
+    def __init__(self, trials: Trials, source: Source) -> None:
+        self._trials, self._source = trials, source
+        sizes, loaded = trials.speed.sizes, trials.loaded
+        given = trials.drawn
+        self.arena = Arena(trials.tools, memory(loaded, source.rule, sizes))
+        self._launches = launches(loaded, source.rule, sizes, given)
+
+    def ready(self, keys: dict[str, int]) -> None:
+        """Poison its memory, and put inputs there."""
+        self.arena.renew()
+        for name, pool in self._trials.pools.items():
+            to = self.arena.addresses[name]
+            item = pool.values.itemsize
+            count = self.arena.places[name].size_bytes // item
+            length = len(pool.values)
+            fill = self._trials.tools.fill
+            fill(to, pool.address, length, item, count, keys[name])
+
+    def call_ns(self) -> float:
+        """Run it once, as a program that nobody has run before."""
+        device = self._trials.tools.device
+        program = device.load(self._source.cubin)
+        addresses = self.arena.addresses
+        prepared = [device.prepare(program, each, addresses) for each in self._launches]
+        self._trials.tools.flush()
+        taken_ns = device.timed_ns(prepared, _PATIENCE_S)
+        program.unload()
+        return taken_ns
+
+
+class _Pool(NamedTuple):
+    values: NDArray[Any]
+    address: int
+    digest: int
+
+
+class Trials:
+    """All that is needed for timed calls of one submission."""
+
+    def __init__(
+        self,
+        tools: Tools,
+        loaded: LoadedLab,
+        speed: Speed,
+        learner: Source,
+        reference: Source,
+        baseline: Source,
+    ) -> None:
+        """Draw the inputs, and take the memory.
+
+        Raises:
+            TooLarge: there is not enough.
+            BadRule: a launch rule can't be followed with the timed sizes.
+        """
+        self.tools, self.loaded, self.speed = tools, loaded, speed
+        self._python = OwnPython(loaded)
+        sizes = _pool_sizes(loaded, speed)
+        chance = np.random.default_rng(secrets.randbits(64))
+        self.drawn: Arrays = self._python.inputs(sizes, speed.values, chance)
+        needed = _SPARE_BYTES + sum(
+            each.size_bytes
+            for source in (learner, reference, baseline)
+            for each in memory(loaded, source.rule, speed.sizes)
+        )
+        if needed > tools.device.free_bytes:
+            raise TooLarge(
+                f"Timed calls need {needed >> 20:,} MiB of the GPU's memory, and "
+                f"{tools.device.free_bytes >> 20:,} are free."
+            )
+        self.pools = {
+            each.name: self._pool(each)
+            for each in loaded.lab.parameters
+            if each.kind in ("input", "inout")
+        }
+        self._learner = _Side(self, learner)
+        self._reference = _Side(self, reference)
+        self._baseline = _Side(self, baseline)
+        self._kept: tuple[dict[str, int], dict[str, NDArray[np.uint8]]] | None
+        self._kept = None
+        self._bounds: dict[str, float] | None = None
+
+    def _pool(self, parameter: Parameter) -> _Pool:
+        values = np.ascontiguousarray(
+            np.asarray(self.drawn[parameter.name]).reshape(-1), parameter.dtype
+        )
+        # the digest reads whole words
+        spare = -values.nbytes % 4
+        address = self.tools.device.allocate(values.nbytes + spare)
+        self.tools.device.upload(address, values)
+        return _Pool(values, address, self.tools.digest(address, values.nbytes))
+
+    def run(self, stopping: Stopping, is_enough: IsEnough) -> Times:
+        """Time both sides until it is enough.
+
+        Args:
+            stopping: when to look whether it is.
+            is_enough: looks at what was taken so far.
+
+        Raises:
+            WrongOutput: a call of the learner's was wrong.
+            Crashed: the GPU stopped it.
+            Hung: it did not end.
+        """
+        drawn = _WARM_UP + secrets.randbelow(stopping.least_pairs)
+        taken: dict[Side, list[float]] = {"learner": [], "baseline": []}
+        warm_up: list[Side] = ["learner", "baseline"] * _WARM_UP
+        learner_calls = 0
+        began_s = time.monotonic()
+        since_ns = time.monotonic_ns()
+        done = 0
+        for side in warm_up:
+            self._called(side, is_kept=False)
+            learner_calls += side == "learner"
+        for pairs in stopping.looks():
+            for side in sides(pairs - done):
+                is_kept = side == "learner" and learner_calls == drawn
+                taken[side].append(self._called(side, is_kept))
+                learner_calls += side == "learner"
+            done = pairs
+            late = time.monotonic() - began_s > _MOST_S
+            if late or is_enough(taken["learner"], taken["baseline"]):
+                break
+        until_ns = time.monotonic_ns()
+        self._check_on_host()
+        return Times(taken["learner"], taken["baseline"], 1, since_ns, until_ns)
+
+    def _called(self, side: Side, is_kept: bool) -> float:
+        keys = {name: secrets.randbits(32) for name in self.pools}
+        if side == "baseline":
+            self._baseline.ready(keys)
+            return self._baseline.call_ns()
+        self._learner.ready(keys)
+        taken_ns = self._learner.call_ns()
+        self._check(keys)
+        if is_kept:
+            self._keep(keys)
+        return taken_ns
+
+    def _check(self, keys: dict[str, int]) -> None:
+        """Compare a call with the reference's, computed only now."""
+        stray = self._learner.arena.stray()
+        if stray:
+            raise WrongOutput("red zone", stray)
+        for name, pool in self.pools.items():
+            if self.tools.digest(pool.address, pool.values.nbytes) != pool.digest:
+                words = f"It changes what other calls get as `{name}`."
+                raise WrongOutput("red zone", words)
+        self._reference.ready(keys)
+        self._reference.call_ns()
+        got, right = self._learner.arena, self._reference.arena
+        if self._bounds is None:
+            self._bounds = self._bounds_of(keys)
+        for each in self._outputs():
+            place = got.places[each.name]
+            count = place.size_bytes // np.dtype(each.dtype).itemsize
+            self.tools.clear()
+            self.tools.compare(
+                got.base,
+                place.begin,
+                right.addresses[each.name],
+                count,
+                each.dtype,
+                self._bounds[each.name],
+                got.key,
+            )
+            found = self.tools.found()
+            if found.count:
+                shape = shape_of(each, self.speed.sizes)
+                index = ", ".join(map(str, np.unravel_index(found.first, shape)))
+                raise WrongOutput(
+                    "wrong",
+                    f"{each.name}[{index}] is wrong in a timed call, and "
+                    f"{found.count:,} of {count:,} elements are.",
+                )
+
+    def _outputs(self) -> list[Parameter]:
+        parameters = self.loaded.lab.parameters
+        return [each for each in parameters if each.kind in ("output", "inout")]
+
+    def _bounds_of(self, keys: dict[str, int]) -> dict[str, float]:
+        """Say how far an output may be from the reference's, which may be off, too."""
+        given = self._given(keys)
+        right = {
+            each.name: self.tools.device.download(
+                self._reference.arena.addresses[each.name],
+                self._reference.arena.places[each.name].size_bytes,
+            )
+            .view(each.dtype)
+            .reshape(shape_of(each, self.speed.sizes))
+            for each in self._outputs()
+        }
+        bounds = self._python.tolerance(given, self.speed.sizes, right)
+        return {
+            each.name: 2 * float(np.max(bounds[each.name])) for each in self._outputs()
+        }
+
+    def _given(self, keys: dict[str, int]) -> Arrays:
+        """Give the inputs of a call, as the GPU put them together."""
+        given = dict(self.drawn)
+        for each in self.loaded.lab.parameters:
+            if each.name in self.pools:
+                shape = shape_of(each, self.speed.sizes)
+                count = int(np.prod(shape, dtype=np.int64))
+                values = filled(self.pools[each.name].values, count, keys[each.name])
+                given[each.name] = values.reshape(shape)
+        return given
+
+    def _keep(self, keys: dict[str, int]) -> None:
+        arena = self._learner.arena
+        device = self.tools.device
+        outputs = {
+            each.name: device.download(
+                arena.addresses[each.name], arena.places[each.name].size_bytes
+            )
+            for each in self._outputs()
+        }
+        self._kept = keys, outputs
+
+    def _check_on_host(self) -> None:
+        """Compare the call that was drawn by the lab's own Python."""
+        if self._kept is None:
+            raise DriverError("No timed call was kept for the processor.")
+        keys, outputs = self._kept
+        sizes, given = self.speed.sizes, self._given(keys)
+        expected = self._python.expected(given, sizes)
+        tolerance = self._python.tolerance(given, sizes, expected)
+        for each in self._outputs():
+            wrong = first_wrong(
+                each.name,
+                outputs[each.name].view(each.dtype).reshape(shape_of(each, sizes)),
+                self._python.shaped("expected", expected, each, sizes),
+                tolerance[each.name],
+            )
+            if wrong is not None:
+                raise WrongOutput("wrong", f"In a timed call {wrong_words(wrong)}")
+
+
+def _pool_sizes(loaded: LoadedLab, speed: Speed) -> dict[str, int]:
+    """Make the timed sizes so small that no input has more elements than a pool."""
+    sizes = dict(speed.sizes)
+
+    def largest() -> int:
+        return max(
+            int(np.prod(shape_of(each, sizes), dtype=np.int64))
+            for each in loaded.lab.parameters
+            if each.shape
+        )
+
+    while largest() > _MOST_POOL:
+        name = max(sizes, key=lambda each: sizes[each])
+        sizes[name] //= 2
+    return sizes

@@ -1,0 +1,116 @@
+"""The trusted process: it loads, launches, checks and times a learner's program.
+
+    python -m warpbook_labs.device.worker
+
+It reads what is asked as msgpack, and tells line by line, as JSON, what it does, so
+that its parent knows at what it hung or crashed. No host code of a learner's is in it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from warpbook_labs.device.correctness import Tried as CaseTried
+from warpbook_labs.device.correctness import told, try_case
+from warpbook_labs.device.driver import (
+    BadArguments,
+    Crashed,
+    Device,
+    DriverError,
+    Hung,
+)
+from warpbook_labs.device.jobs import Asked, Began, Ended, Timed, Told, Tried, Trying
+from warpbook_labs.device.speed import time_calls
+from warpbook_labs.device.timing import Source, WrongOutput
+from warpbook_labs.device.tools import Tools
+from warpbook_labs.drawing import DrawnCase
+from warpbook_labs.launch_rule import BadRule, Rule, read_rule
+from warpbook_labs.loader import BadLab, LoadedLab, load
+from warpbook_labs.nvrtc import CompileError, NoCompiler
+
+Tell = Callable[[Told], None]
+
+
+def main() -> None:
+    """Do one job."""
+    answers = os.dup(1)
+    # what kernels print would come between the answers
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+
+    def tell(what: Told) -> None:
+        os.write(answers, msgspec.json.encode(what) + b"\n")
+
+    asked = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=Asked)
+    tell(_done(asked, tell))
+    # a context that crashed or hangs can't be tidied up
+    os._exit(0)
+
+
+def _done(asked: Asked, tell: Tell) -> Ended:
+    try:
+        _do(asked, tell)
+    except Crashed as problem:
+        return Ended("crash", str(problem))
+    except Hung as problem:
+        return Ended("hang", str(problem))
+    except (BadArguments, BadRule) as problem:
+        return Ended("launch", str(problem))
+    except (DriverError, BadLab, CompileError, NoCompiler) as problem:
+        return Ended("problem", str(problem))
+    return Ended("done")
+
+
+def _do(asked: Asked, tell: Tell) -> None:
+    loaded = load(Path(asked.folder))
+    rule = read_rule(asked.source)
+    device = Device()
+    tell(Began(device.name, device.architecture))
+    tools = Tools(device)
+    right = True
+    for number, case in enumerate(asked.cases):
+        tell(Trying(case.about, number))
+        try:
+            result = try_case(tools, loaded, rule, asked.cubin, case)
+        except (Crashed, Hung) as problem:
+            # told with the case; the process is of no use any more
+            tell(Tried(told(case, _stopped(problem))))
+            raise
+        tell(Tried(result))
+        right = right and result.passed
+    if asked.is_timed and right and loaded.lab.speed is not None:
+        _time(asked, tell, tools, loaded, rule)
+
+
+def _time(
+    asked: Asked, tell: Tell, tools: Tools, loaded: LoadedLab, rule: Rule
+) -> None:
+    sizes = loaded.lab.speed.sizes if loaded.lab.speed else {}
+    case = DrawnCase("timed calls", sizes, "", 0, is_hidden=False)
+    tell(Trying(case.about))
+    try:
+        timed = time_calls(tools, loaded, Source(rule, asked.cubin), asked.limit_card)
+    except WrongOutput as problem:
+        tell(Tried(told(case, CaseTried(problem.kind, str(problem)))))
+        return
+    except (Crashed, Hung) as problem:
+        tell(Tried(told(case, _stopped(problem))))
+        raise
+    if timed.until_ns:
+        tell(Tried(told(case, CaseTried("", ""))))
+    tell(Timed(timed.result, timed.flags, timed.since_ns, timed.until_ns))
+
+
+def _stopped(problem: Crashed | Hung) -> CaseTried:
+    if isinstance(problem, Hung):
+        return CaseTried("hang", str(problem))
+    return CaseTried("crash", f"The GPU stopped the kernel: {problem}.")
+
+
+if __name__ == "__main__":
+    main()
