@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 from warpbook._version import __version__
 
 if TYPE_CHECKING:
+    from warpbook import labs
     from warpbook.kernel.monitor import Monitor
     from warpbook.kernel.profile_block import profile
     from warpbook.kernel.step import step
 
-__all__ = ["Monitor", "__version__", "profile", "step"]
+__all__ = ["Monitor", "__version__", "labs", "profile", "step"]
 
 
 def __getattr__(name: str) -> Any:
@@ -25,6 +26,10 @@ def __getattr__(name: str) -> Any:
         from warpbook.kernel.monitor import Monitor
 
         return Monitor
+    if name == "labs":
+        from importlib import import_module
+
+        return import_module("warpbook.labs")
     if name == "profile":
         from warpbook.kernel.profile_block import profile
 

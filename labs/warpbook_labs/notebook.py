@@ -35,7 +35,7 @@ def notebook(loaded: LoadedLab, source: str) -> str:
         _code(f"%%lab {lab.id}\n{source}"),
         _words(
             "## Try it\n\nRun the cell above, then these: what the GPU does meanwhile, "
-            "and one of the cases that you see, with what each line of your source costs. "
+            "and one of the cases that you see, with what each of its lines costs. "
             f"`lab.run(2)` takes the second; there are {len(lab.public)}."
         ),
         _code("warpbook.Monitor(window_s=30)"),
@@ -104,8 +104,8 @@ def _your_turn(lab: Lab) -> str:
     }.get(lab.language, "")
     return (
         f"## Your turn\n\nRunning this cell keeps what it holds in `{name}`, beside "
-        f"this notebook, and runs nothing yet.{rule} The same file is used by `warpbook "
-        f"labs check {lab.id}` on a terminal."
+        f"this notebook, and runs nothing yet.{rule} `warpbook labs "
+        f"check {lab.id}` on a terminal takes the same file."
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from warpbook.kernel.gpu import Gpu
 from warpbook.kernel.gpuprof import CellProfiler
 from warpbook.kernel.gpuwatch import GpuWatch
+from warpbook.kernel.lab_magic import LabMagic
 from warpbook.kernel.out_of_memory import OutOfMemoryWatch
 from warpbook.kernel.server_link import ServerLink
 
@@ -16,6 +17,7 @@ _MAGICS = (
     ("line", "gpuprof"),
     ("line", "gpu"),
     ("line", "gpuwatch"),
+    ("cell", "lab"),
 )
 #: what each shell has loaded: how to take each hook away again
 _loaded: dict[int, tuple[Callable[[], None], ...]] = {}
@@ -31,6 +33,7 @@ def load(shell: Any) -> None:
     shell.register_magic_function(Gpu(link).gpu, "line", "gpu")
     watch = GpuWatch(shell, link, profiler.profile_next)
     shell.register_magic_function(watch.gpuwatch, "line", "gpuwatch")
+    shell.register_magic_function(LabMagic().lab, "cell", "lab")
     profiler.install()
     out_of_memory = OutOfMemoryWatch(shell, link)
     out_of_memory.install()

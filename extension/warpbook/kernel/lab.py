@@ -1,0 +1,198 @@
+"""A lab in a notebook: its source beside the notebook, checked and handed in."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from warpbook.kernel.lab_card import STYLE, card_html, shown
+from warpbook.kernel.profile import Notice
+from warpbook_labs.drawing import public_cases
+from warpbook_labs.loader import BadLab, LoadedLab
+from warpbook_labs.nvrtc import NoCompiler
+from warpbook_labs.opening import open_lab
+from warpbook_labs.session import Card, check_public, find, submit
+from warpbook_labs.sources import BadSource, read_source
+from warpbook_labs.store import Progress, Store, StoreError
+from warpbook_monitors.plain_text import bounded
+
+#: what is told in words below a cell
+PROBLEMS = (BadLab, BadSource, NoCompiler, StoreError, OSError, LookupError)
+
+
+class ShownCard:
+    """How a check or a submission went; `card` holds all that is known."""
+
+    def __init__(self, card: Card, source: str) -> None:
+        """Keep the card, and the source whose lines it names."""
+        self.card = card
+        self.passed = card.passed
+        self._source = source
+
+    def __repr__(self) -> str:
+        """Write the outcome."""
+        result = self.card.result
+        return bounded(f"{result.lab}: {result.status}. {result.message}", 600)
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
+        plain = msgspec.to_builtins(self.card)
+        return {
+            "text/plain": repr(self),
+            "text/html": card_html(plain, self._source),
+        }
+
+
+class Hint:
+    """The hints that are open."""
+
+    def __init__(self, hints: tuple[str, ...], of: int) -> None:
+        """Take those that are open, the newest last."""
+        self._hints, self._of = hints, of
+
+    def __repr__(self) -> str:
+        """Write them all."""
+        return "\n\n".join(
+            f"Hint {number} of {self._of}\n{text}"
+            for number, text in enumerate(self._hints, 1)
+        )
+
+    def _repr_html_(self) -> str:
+        inner = "".join(
+            f"<h4>Hint {number} of {self._of}</h4><p>{escape(text)}</p>"
+            for number, text in enumerate(self._hints, 1)
+        )
+        return f'<div class="warpbook-lab"><style>{STYLE}</style>{inner}</div>'
+
+
+class OpenLab:
+    """One lab, with its files in a folder of its name."""
+
+    def __init__(self, loaded: LoadedLab, place: Path) -> None:
+        """Put the files there; what is there already stays as it is."""
+        self._loaded = loaded
+        self.id = loaded.lab.id
+        opened = open_lab(loaded, place)
+        self.source, self.notebook = opened.source, opened.notebook
+
+    def run(self, case: int = 1) -> ShownCard | Notice:
+        """Run one of the cases that the lab shows; the first is 1."""
+        cases = self._loaded.lab.public
+        if not 1 <= case <= len(cases):
+            return Notice(f"There are cases 1 to {len(cases)}.")
+        one = msgspec.structs.replace(self._loaded.lab, public=(cases[case - 1],))
+        alone = dataclasses.replace(self._loaded, lab=one)
+        return self._told(lambda source: check_public(alone, source))
+
+    def check(self) -> ShownCard | Notice:
+        """Check against all cases that the lab shows; nothing is kept."""
+        return self._told(lambda source: check_public(self._loaded, source))
+
+    def submit(self) -> ShownCard | Notice:
+        """Keep the source, then grade it with hidden cases drawn for it alone."""
+
+        def handed_in(source: str) -> Card:
+            if source.strip() == self._loaded.starter.strip():
+                raise BadSource(
+                    "This is the starter, as it came: nothing was handed in. Write "
+                    f"your own in {self.source.name} first."
+                )
+            return submit(Store(), self._loaded, source)
+
+        return self._told(handed_in)
+
+    def hint(self) -> Hint | Notice:
+        """Open one more hint; once all are open, tell them all again."""
+        hints = self._loaded.hints
+        try:
+            opened = Store().open_hint(self.id, len(hints))
+        except PROBLEMS as problem:
+            return Notice(str(problem))
+        return Hint(hints[:opened], len(hints))
+
+    def _told(self, ask: Callable[[str], Card]) -> ShownCard | Notice:
+        try:
+            source = read_source(self.source)
+            return ShownCard(ask(source), source)
+        except PROBLEMS as problem:
+            return Notice(str(problem))
+
+    def __repr__(self) -> str:
+        """Say what it is and where its source is."""
+        lab = self._loaded.lab
+        return f"Lab {lab.number}, {lab.title}: write {self.source}, then .check()"
+
+    def _repr_html_(self) -> str:
+        lab = self._loaded.lab
+        cases = len(public_cases(lab))
+        try:
+            done = Store().progress().get(self.id, Progress())
+            best = done.best
+            so_far = f"{done.attempts:,} submissions, {done.hints:,} hints"
+            if best is not None:
+                so_far += f"; the best has {best.right:,} of {best.of:,} cases right"
+        except StoreError as problem:
+            so_far = str(problem)
+        return (
+            f'<div class="warpbook-lab"><style>{STYLE}</style>'
+            f'<p class="warpbook-verdict">Lab {lab.number}: {shown(lab.title)}</p>'
+            f"<dl><dt>your source</dt><dd><code>{shown(self.source)}</code></dd>"
+            f"<dt>cases that you see</dt><dd>{cases}</dd>"
+            f"<dt>you so far</dt><dd>{shown(so_far, 400)}</dd></dl></div>"
+        )
+
+
+def opened(name: str, folder: str | None = None) -> OpenLab:
+    """Open a lab in the folder, or here; in a folder of its name it is right there.
+
+    Raises:
+        BadLab: there is none, or it can't be used.
+    """
+    loaded = find(name)
+    return OpenLab(loaded, place_of(loaded.lab.id, folder))
+
+
+def place_of(lab: str, folder: str | None = None) -> Path:
+    """Give the lab's folder below another one, which may be it already."""
+    here = Path(os.getcwd() if folder is None else folder)
+    return here if here.resolve().name == lab else here / lab
+
+
+def keep_source(name: str, source: str, last_kept: str | None) -> tuple[Path, str]:
+    """Write a lab's source; a version that nobody else holds is put aside.
+
+    Args:
+        name: of the lab.
+        source: what the cell holds.
+        last_kept: what this kernel wrote there before.
+
+    Returns:
+        The file, and the name of the one with what was there before, or "".
+    """
+    loaded = find(name)
+    place = place_of(loaded.lab.id)
+    place.mkdir(parents=True, exist_ok=True)
+    file = place / loaded.lab.files.source_name
+    before = file.read_text(encoding="utf-8") if file.exists() else None
+    aside = ""
+    if before not in (None, source, last_kept, loaded.starter):
+        aside = _put_aside(file, before or "")
+    file.write_text(source, encoding="utf-8")
+    return file, aside
+
+
+def _put_aside(file: Path, text: str) -> str:
+    number = 1
+    while True:
+        other = file.with_name(f"{file.stem}.before-{number}{file.suffix}")
+        try:
+            with other.open("x", encoding="utf-8") as kept:
+                kept.write(text)
+            return other.name
+        except FileExistsError:
+            number += 1

@@ -1,0 +1,102 @@
+"""`warpbook.labs.list()`: all labs by track, and whether each can be done here."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+from warpbook.kernel.lab_card import STYLE, shown
+from warpbook_labs.overview import LabEntry, SoFar, look_here, overview, so_far
+from warpbook_monitors.plain_text import joined
+
+_STATES = {"new": "", "begun": "begun", "passed": "passed"}
+
+
+class LabList:
+    """All labs, as a table."""
+
+    def __init__(self) -> None:
+        """See which there are, what is here to check them, and how far one is."""
+        progress: dict[str, SoFar] | None = None
+        self.problems: tuple[str, ...] = ()
+        try:
+            progress, why = _progress(), ""
+        except Exception as problem:  # noqa: BLE001 - the list is worth having alone
+            why = f"How far you are is not known: {problem}"
+        self.labs, bad = overview(look_here(), progress)
+        self.problems = (*bad, *filter(None, [why]))
+
+    def __iter__(self) -> Iterator[LabEntry]:
+        """Give each lab."""
+        return iter(self.labs)
+
+    def __repr__(self) -> str:
+        """Write the table as text."""
+        lines = []
+        for track, labs in _by_track(self.labs):
+            lines += [track, *(f"  {_text(each)}" for each in labs)]
+        return joined([*lines, *self.problems])
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        return {"text/plain": repr(self), "text/html": self._html()}
+
+    def _html(self) -> str:
+        head = "".join(
+            f"<th>{each}</th>"
+            for each in ("", "lab", "minutes", "needs", "here", "you", "after")
+        )
+        rows = ""
+        for track, labs in _by_track(self.labs):
+            rows += f'<tr><th colspan="7">{shown(track)}</th></tr>'
+            rows += "".join(map(_row, labs))
+        told = "".join(
+            f'<p class="warpbook-warning">{shown(each, 400)}</p>'
+            for each in self.problems
+        )
+        return (
+            f'<div class="warpbook-lab"><style>{STYLE}</style><table><thead><tr>{head}'
+            f"</tr></thead><tbody>{rows}</tbody></table>{told}</div>"
+        )
+
+
+def _progress() -> dict[str, SoFar]:
+    # it needs SQLAlchemy, which may not be there
+    from warpbook_labs.store import Store  # noqa: PLC0415
+
+    return so_far(Store().progress())
+
+
+def _by_track(labs: tuple[LabEntry, ...]) -> Iterator[tuple[str, list[LabEntry]]]:
+    for track, found in itertools.groupby(labs, key=lambda each: each.track):
+        yield track, list(found)
+
+
+def _row(lab: LabEntry) -> str:
+    here = "yes" if lab.can_check else "no"
+    if lab.why:
+        here += f": {lab.why}"
+    return (
+        f"<tr><td>{lab.number}</td><td><code>{shown(lab.id)}</code> {shown(lab.title)}"
+        f"</td><td>{lab.minutes}</td><td>{shown(', '.join(lab.needs))}</td>"
+        f"<td>{shown(here, 300)}</td><td>{shown(how_far(lab))}</td>"
+        f"<td>{shown(', '.join(lab.after))}</td></tr>"
+    )
+
+
+def _text(lab: LabEntry) -> str:
+    here = "" if lab.can_check else f"; can't be checked here: {lab.why}"
+    far = how_far(lab)
+    return f"{lab.number} {lab.id}: {lab.title} ({lab.minutes} min){here}" + (
+        f", {far}" if far else ""
+    )
+
+
+def how_far(lab: LabEntry) -> str:
+    """Say in a word or two how far the person is."""
+    done = lab.progress
+    if done is None:
+        return "not known"
+    if done.state == "tried":
+        return f"{done.right:,} of {done.of:,} cases"
+    return _STATES[done.state]

@@ -1,0 +1,77 @@
+"""Labs in a notebook: `warpbook.labs.list()` and `warpbook.labs.open("vector-add")`."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from warpbook.kernel.profile import Notice
+
+_MISSING = (
+    "Labs need more than is installed for this kernel ({}): "
+    "pip install 'warpbook[labs]', then restart the kernel."
+)
+
+
+class NoLab:
+    """Stands for a lab that can't be opened, and says why whatever is asked of it."""
+
+    def __init__(self, notice: Notice) -> None:
+        """Keep why."""
+        self._notice = notice
+
+    def run(self, case: int = 1) -> Notice:
+        """Say why not."""
+        return self._notice
+
+    def check(self) -> Notice:
+        """Say why not."""
+        return self._notice
+
+    def submit(self) -> Notice:
+        """Say why not."""
+        return self._notice
+
+    def hint(self) -> Notice:
+        """Say why not."""
+        return self._notice
+
+    def __repr__(self) -> str:
+        """Say why not."""
+        return self._notice.message
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        return self._notice._repr_mimebundle_()
+
+
+def parts() -> Any:
+    """Give the module that does the work, or a notice of what to install."""
+    try:
+        return importlib.import_module("warpbook.kernel.lab")
+    except ImportError as problem:
+        return Notice(_MISSING.format(problem))
+
+
+def list() -> Any:
+    """List all labs by track: what each needs, whether it can be done here."""
+    return importlib.import_module("warpbook.kernel.lab_list").LabList()
+
+
+def open(lab: str, folder: str | None = None) -> Any:
+    """Open a lab: put its files into a folder of its name, unless they are there.
+
+    Args:
+        lab: its id, or its folder.
+        folder: where that folder is made; here if left out.
+
+    Returns:
+        The lab, with `.run()`, `.check()`, `.submit()` and `.hint()`; of one that can't
+        be opened, these say why.
+    """
+    found = parts()
+    if isinstance(found, Notice):
+        return NoLab(found)
+    try:
+        return found.opened(lab, folder)
+    except found.PROBLEMS as problem:
+        return NoLab(Notice(str(problem)))
