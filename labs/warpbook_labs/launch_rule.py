@@ -7,13 +7,13 @@
 Grid and block are one expression, or up to three in brackets; the third number between
 the angles is dynamic shared memory in bytes. Arguments are the lab's parameters,
 scratch buffers, and expressions of the sizes, which become whole numbers of the
-kernel's own type.
+kernel's own type. Triton's rule (`triton_rule.py`) shares all but a launch's form.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import get_args
 
@@ -24,7 +24,7 @@ MOST_LAUNCHES = 64
 _MOST_SCRATCH = 16
 _MOST_CHARACTERS = 1000
 # no `\s` and no lazy part: hostile text would have them try every pair of places
-_LINE = re.compile(r"^[ \t]*//[ \t]*(launch|scratch)[ \t]*:(.*)$", re.M)
+_LINE = r"^[ \t]*{mark}[ \t]*(launch|scratch)[ \t]*:(.*)$"
 _LAUNCH = re.compile(r"([A-Za-z_]\w*)\s*<<<(.*)>>>\s*\((.*)\)\s*;?$")
 _SCRATCH = re.compile(r"([a-z][a-z0-9_]{0,31})\s+(\w+)\s*\[(.*)\]\s*;?$")
 
@@ -55,6 +55,8 @@ class Launch:
     arguments: tuple[str, ...]
     #: of the source
     line: int
+    #: of Triton: numbers that are fixed when it is compiled, by parameter or option
+    constants: tuple[tuple[str, str], ...] = ()
 
     def sides(self, sizes: Mapping[str, int]) -> tuple[Dim, Dim, int]:
         """Give grid, block and dynamic shared memory for a case.
@@ -86,15 +88,33 @@ def read_rule(source: str) -> Rule:
     Raises:
         BadRule: there is none, or it makes no sense.
     """
+    example = "// launch: my_kernel<<<ceil_div(n, 256), 256>>>(x, out, n)"
+    return read_lines(source, "//", _launch, example)
+
+
+def read_lines(
+    source: str, mark: str, read_launch: Callable[[str, int], Launch], example: str
+) -> Rule:
+    """Read the rule out of the comments of a source.
+
+    Args:
+        source: the text.
+        mark: what begins a comment.
+        read_launch: makes a launch of its text and its line.
+        example: of a launch, with its mark.
+
+    Raises:
+        BadRule: there is none, or it makes no sense.
+    """
     launches: list[Launch] = []
     scratch: list[Scratch] = []
-    for found in _LINE.finditer(source):
+    for found in re.finditer(_LINE.format(mark=re.escape(mark)), source, re.M):
         line = source.count("\n", 0, found.start(1)) + 1
         text = found[2].strip()
         if len(text) > _MOST_CHARACTERS:
             raise BadRule(f"Line {line}: it has more than {_MOST_CHARACTERS:,} signs.")
         if found[1] == "launch":
-            launches.append(_launch(text, line))
+            launches.append(read_launch(text, line))
         else:
             scratch.append(_scratch(text, line))
         if len(launches) > MOST_LAUNCHES:
@@ -104,7 +124,7 @@ def read_rule(source: str) -> Rule:
     if not launches:
         raise BadRule(
             "The source does not say how its kernel is launched. Add a comment such as "
-            "// launch: my_kernel<<<ceil_div(n, 256), 256>>>(x, out, n)"
+            f"{example}"
         )
     return Rule(tuple(launches), tuple(scratch))
 
@@ -119,7 +139,7 @@ def _launch(text: str, line: int) -> Launch:
     if not 2 <= len(numbers) <= 3:
         raise BadRule(f"Line {line}: between <<< and >>> are grid, block, and bytes.")
     shared = numbers[2] if len(numbers) == 3 else "0"
-    grid, block = _sides(numbers[0]), _sides(numbers[1])
+    grid, block = sides(numbers[0]), sides(numbers[1])
     if max(len(grid), len(block)) > 3:
         raise BadRule(f"Line {line}: grid and block have three sides at most.")
     return Launch(found[1], grid, block, shared, split(found[3]), line)
@@ -135,7 +155,8 @@ def _scratch(text: str, line: int) -> Scratch:
     return Scratch(found[1], found[2], found[3])  # type: ignore[arg-type]
 
 
-def _sides(text: str) -> tuple[str, ...]:
+def sides(text: str) -> tuple[str, ...]:
+    """Read one expression, or several in brackets."""
     inner = text.strip()
     if inner.startswith("(") and inner.endswith(")") and len(split(inner[1:-1])) > 1:
         return split(inner[1:-1])

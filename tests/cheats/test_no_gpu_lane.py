@@ -148,7 +148,7 @@ def test_what_is_right_never_enters_the_process_of_the_kernel(
     monkeypatch.setattr(checking.parent, "run", noted)
     result = check(lab, lab.reference, cases, Limits())
     assert result.status == "passed" and len(sent) == 2
-    prepared = checking.Prepared(lab, checking.read_rule(lab.reference), cases[0])
+    prepared = checking.Prepared(lab, checking.rule_of("cuda", lab.reference), cases[0])
     right = lab.cases.expected(prepared.given, cases[0].sizes)["out"].tobytes()
     assert prepared.given["x"].tobytes() in sent[1]
     assert right not in sent[1] and str(SEED).encode() not in sent[1]
