@@ -79,6 +79,7 @@ class _Gpu(ctypes.Structure):
         ("pids", ctypes.c_uint * 8),
         ("process_kinds", ctypes.c_int * 8),
         ("process_bytes", ctypes.c_uint64 * 8),
+        ("process_sm_percent", ctypes.c_uint * 8),
         ("memory_total_bytes", ctypes.c_uint64),
         ("memory_reserved_bytes", ctypes.c_uint64),
         ("memory_used_bytes", ctypes.c_uint64),
@@ -195,6 +196,12 @@ class StubNvml:
             state.process_bytes[at] = used_bytes
             state.process_kinds[at] = kinds
         state.process_count = len(processes)
+
+    def work(self, gpu: int, *processes: tuple[int, int]) -> None:
+        """Let these (PID, percent of the multiprocessors) work, and no others."""
+        self.hold(gpu, *((pid, 1 << 30) for pid, _ in processes))
+        for at, (_, percent) in enumerate(processes):
+            self._state.gpus[gpu].process_sm_percent[at] = percent
 
     def set_gpm(self, gpu: int, **values: float) -> None:
         """Change GPM metrics by the binding's name, in percent or MiB/s."""

@@ -64,6 +64,7 @@ struct gpu {
   unsigned pids[MAX_PROCESSES];
   int process_kinds[MAX_PROCESSES]; /* lists that have it: 1 compute, 2 graphics, 4 MPS */
   uint64_t process_bytes[MAX_PROCESSES];
+  unsigned process_sm_percent[MAX_PROCESSES]; /* 0: it does not work, and is not told */
   uint64_t memory_total_bytes, memory_reserved_bytes, memory_used_bytes;
   uint64_t energy_mj, clocks_event_reasons;
   double utilization_percent, memory_utilization_percent;
@@ -520,6 +521,25 @@ ret nvmlDeviceGetComputeRunningProcesses_v3(dev *d, unsigned *n, struct process 
 }
 ret nvmlDeviceGetGraphicsRunningProcesses_v3(dev *d, unsigned *n, struct process *p) { ENTER(d); return list(g, 2, n, p); }
 ret nvmlDeviceGetMPSComputeRunningProcesses_v3(dev *d, unsigned *n, struct process *p) { ENTER(d); return list(g, 4, n, p); }
+
+struct work { unsigned pid; unsigned long long at_us; unsigned sm, memory, encoder, decoder; };
+ret nvmlDeviceGetProcessUtilization(dev *d, struct work *w, unsigned *n, unsigned long long since_us) {
+  ENTER(d);
+  if (g->mig) return NOT_SUPPORTED;
+  struct timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  unsigned long long now_us = now.tv_sec * 1000000ull + now.tv_nsec / 1000;
+  unsigned room = w ? *n : 0;
+  *n = 0;
+  for (int i = 0; i < g->process_count && now_us > since_us; i++) {
+    int at = i % MAX_PROCESSES;
+    if (!g->process_sm_percent[at]) continue;
+    if (*n < room) w[*n] = (struct work){ g->pids[at], now_us, g->process_sm_percent[at], 0, 0, 0 };
+    ++*n;
+  }
+  if (!*n) return NOT_FOUND;
+  return room < *n ? INSUFFICIENT_SIZE : SUCCESS;
+}
 
 enum { FIELD_PAGES_SINGLE = 29, FIELD_PAGES_DOUBLE = 30, FIELD_PAGES_PENDING = 31, FIELD_MEMORY_TEMPERATURE = 82,
        FIELD_ENERGY = 83, FIELD_LINK_SPEED_0 = 84, FIELD_LINK_SPEED_5 = 89, FIELD_LINK_COUNT = 91,

@@ -1,0 +1,149 @@
+"""What this GPU was measured to reach in this sitting; marks are a fraction of it.
+
+`measuring.py` measures it, in a process of its own. A card is kept for some minutes,
+for the same GPU and driver: clocks, heat and neighbours change by the hour.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta, Struct
+
+from warpbook_monitors.data_folder import data_folder
+
+SITTING_S = 15 * 60.0
+_PATIENCE_S = 60.0
+#: below this many operations a byte no GPU of today waits for its arithmetic
+_MEMORY_BOUND_FLOPS_PER_BYTE = 1.0
+_MOST_WORDS = 500
+
+_Positive = Annotated[float, Meta(gt=0, lt=1e20)]
+
+
+class LimitCard(Struct, frozen=True):
+    """The fastest that one GPU was seen to do in this sitting."""
+
+    gpu: str
+    uuid: str
+    driver: str | None
+    #: Unix time
+    measured_ms: float
+    #: within its memory: what is read and what is written
+    copy_bytes_per_s: _Positive
+    #: from and to pinned memory
+    host_to_device_bytes_per_s: _Positive
+    device_to_host_bytes_per_s: _Positive
+    #: an empty kernel, launched and waited for
+    launch_latency_ns: _Positive
+    #: products of matrices by what is multiplied: "float32", "tf32", "float16", ...
+    flops_per_s: dict[str, _Positive] = {}
+    #: why some of those are not known, in words
+    flops_unknown: str = ""
+    #: while it was measured, and what NVML says else; None where it does not tell
+    sm_clock_mhz: float | None = None
+    memory_clock_mhz: float | None = None
+    power_limit_watts: float | None = None
+    has_ecc: bool | None = None
+    has_mig: bool | None = None
+
+    def fastest_ns(self, size_bytes: float, flops: float, dtype: str) -> float | None:
+        """Give the least time that a piece of work can take here.
+
+        None if its arithmetic may decide, and how fast that is was not measured.
+
+        Args:
+            size_bytes: what must be read and written at least.
+            flops: what must be computed at least.
+            dtype: of what is computed.
+        """
+        memory_ns = size_bytes / self.copy_bytes_per_s * 1e9
+        peak = self.flops_per_s.get(dtype)
+        if peak is not None:
+            return max(memory_ns, flops / peak * 1e9)
+        is_memory_bound = flops <= _MEMORY_BOUND_FLOPS_PER_BYTE * size_bytes
+        return memory_ns if is_memory_bound else None
+
+
+class NoLimitCard(Exception):
+    """The limits of this GPU can't be measured now; the message says why."""
+
+
+def limit_card(uuid: str, driver: str | None) -> LimitCard:
+    """Give the card of this sitting; measure it, some seconds long, if there is none.
+
+    Args:
+        uuid: NVML's, of the GPU that submissions run on.
+        driver: its version, as NVML tells it.
+
+    Raises:
+        NoLimitCard: it can't be measured.
+    """
+    path = _path(uuid, driver)
+    kept = _kept(path)
+    if kept is not None:
+        return kept
+    card = _measured(uuid)
+    _keep(path, card)
+    return card
+
+
+def _kept(path: Path) -> LimitCard | None:
+    try:
+        found = msgspec.json.decode(path.read_bytes(), type=LimitCard)
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
+        return None
+    age_s = time.time() - found.measured_ms / 1000
+    return found if 0 <= age_s < SITTING_S else None
+
+
+def _measured(uuid: str) -> LimitCard:
+    # no context of this process, and no torch in it: both would stay
+    asked = [sys.executable, "-m", "warpbook_labs.device.measuring", uuid]
+    try:
+        done = subprocess.run(
+            asked,
+            env={**os.environ, "CUDA_VISIBLE_DEVICES": uuid},
+            capture_output=True,
+            timeout=_PATIENCE_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise NoLimitCard(
+            f"Measuring what this GPU reaches did not end within {_PATIENCE_S:.0f} s."
+        ) from None
+    if done.returncode == 0:
+        try:
+            return msgspec.json.decode(done.stdout, type=LimitCard)
+        except msgspec.MsgspecError:
+            pass
+    words = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+    raise NoLimitCard(
+        "What this GPU reaches could not be measured: "
+        f"{words[:_MOST_WORDS] or f'it ended with {done.returncode}'}"
+    )
+
+
+def _keep(path: Path, card: LimitCard) -> None:
+    """Keep it for the next submission; without a place for it, it is measured again."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, name = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(msgspec.json.format(msgspec.json.encode(card)))
+        os.replace(name, path)
+    except OSError:
+        pass
+
+
+def _path(uuid: str, driver: str | None) -> Path:
+    name = re.sub(r"[^\w.-]", "_", f"{uuid}-{driver or 'unknown'}", flags=re.A)
+    return data_folder() / "limit_cards" / f"{name}.json"
