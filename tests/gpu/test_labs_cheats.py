@@ -1,0 +1,181 @@
+"""Cheats on a real GPU: each is caught, or gains nothing; honest sources pass.
+
+pytest -m gpu -s tests/gpu/test_labs_cheats.py
+
+Compiled in the jail for this GPU, then run by the trusted process, as a submission is.
+Those that only the interpreter can catch are run by both.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+
+import pytest
+
+from tests.gpu import cheats
+from warpbook_labs.checking import check_all
+from warpbook_labs.device import parent as device
+from warpbook_labs.device.gpu import Gpu, find_gpu
+from warpbook_labs.device.jobs import Asked
+from warpbook_labs.drawing import DrawnCase, hidden_cases, public_cases
+from warpbook_labs.jail import jobs
+from warpbook_labs.jail import parent as jail
+from warpbook_labs.jail.limits import Limits
+from warpbook_labs.loader import LoadedLab
+from warpbook_labs.session import find
+
+pytestmark = pytest.mark.gpu
+
+SEED = 424_242
+#: what a process of the grader's may take, by the clock
+MOST_S = 60
+AT_ONCE = 6
+
+
+@dataclass
+class Ended:
+    """What the GPU's lane made of a source."""
+
+    #: "compile error", or "" where all was right
+    failed: str
+    message: str
+    #: time of the reference over time taken
+    ratio: float | None = None
+
+
+@cache
+def gpu() -> Gpu:
+    return find_gpu()
+
+
+@cache
+def lab() -> LoadedLab:
+    return find("vector-add")
+
+
+def cases() -> list[DrawnCase]:
+    return public_cases(lab().lab) + hidden_cases(lab().lab, SEED)
+
+
+def grade(text: str, is_timed: bool = False) -> Ended:
+    built = jail.run(jobs.Compile(text, gpu().architecture), Limits(wall_s=10))
+    if not isinstance(built.result, jobs.Compiled):
+        log = built.result.message if isinstance(built.result, jobs.Refused) else ""
+        return Ended("compile error", log or built.message)
+    asked = Asked(str(lab().folder), text, built.result.cubin, tuple(cases()), is_timed)
+    heard = device.run(asked, gpu().uuid, MOST_S)
+    wrong = [each.result for each in heard.tried if not each.result.passed]
+    if wrong:
+        return Ended(wrong[0].kind, wrong[0].message)
+    if heard.ended is None or heard.ended.how != "done":
+        how = heard.ended.how if heard.ended else "ended"
+        return Ended(how, heard.ended.message if heard.ended else heard.problem)
+    ratio = None
+    if heard.timed is not None and heard.timed.result.of_baseline is not None:
+        ratio = heard.timed.result.of_baseline.median
+    return Ended("", "", ratio)
+
+
+def interpret(text: str) -> str:
+    """Give what the interpreter says against a source; nothing if nothing."""
+    result = check_all(lab(), text, cases(), Limits(wall_s=60, processor_s=60))
+    if result.status == "passed":
+        return ""
+    return " ".join([*(each.message for each in result.cases), result.message])
+
+
+#: by name: the source, and words of the reason
+CAUGHT = {
+    **{
+        name: (cheats.source(body), why)
+        for name, (body, why) in cheats.CAUGHT_BY_THE_GPU.items()
+    },
+    **cheats.CAUGHT_AS_A_WHOLE,
+}
+BY_THE_INTERPRETER = {
+    name: (cheats.source(body), why)
+    for name, (body, why) in cheats.CAUGHT_BY_THE_INTERPRETER.items()
+}
+TIMED = {
+    **cheats.HONEST,
+    **{name: cheats.source(body) for name, body in cheats.CAUGHT_WHEN_TIMED.items()},
+    **cheats.GAIN_NOTHING,
+}
+
+
+@pytest.fixture(scope="module")
+def ended() -> Iterator[dict[str, Ended]]:
+    """Grade all of them, several at once where nothing is timed; print the table."""
+    untimed = {name: text for name, (text, _) in (CAUGHT | BY_THE_INTERPRETER).items()}
+    untimed |= cheats.NOT_COMPILED | cheats.END_CLEARLY
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        found = dict(zip(untimed, pool.map(grade, untimed.values()), strict=True))
+    found |= {name: grade(text, is_timed=True) for name, text in TIMED.items()}
+    yield found
+    print("\n| source | on the GPU | in words | time of the reference over its own |")
+    print("|---|---|---|---|")
+    for name, each in found.items():
+        words = " ".join(each.message.replace("|", "/").split())[:90]
+        ratio = "" if each.ratio is None else f"{each.ratio:.3f}"
+        print(f"| {name} | {each.failed or 'passed'} | {words} | {ratio} |")
+
+
+@pytest.mark.parametrize("name", cheats.HONEST)
+def test_honest_sources_pass(name: str, ended: dict[str, Ended]) -> None:
+    assert ended[name].failed == "", ended[name]
+    assert interpret(cheats.HONEST[name]) == ""
+
+
+@pytest.mark.parametrize("name", CAUGHT)
+def test_what_does_not_compute_fails(name: str, ended: dict[str, Ended]) -> None:
+    assert ended[name].failed not in ("", "compile error"), ended[name]
+    assert re.search(CAUGHT[name][1], ended[name].message), ended[name]
+
+
+@pytest.mark.parametrize("name", BY_THE_INTERPRETER)
+def test_what_is_right_by_luck_is_told_by_the_interpreter(
+    name: str, ended: dict[str, Ended]
+) -> None:
+    text, why = BY_THE_INTERPRETER[name]
+    assert re.search(why, interpret(text))
+    # what the GPU made of it is in the table
+    assert ended[name].failed != "compile error", ended[name]
+
+
+@pytest.mark.parametrize("name", cheats.CAUGHT_WHEN_TIMED)
+def test_each_timed_call_is_checked(name: str, ended: dict[str, Ended]) -> None:
+    assert ended[name].failed not in ("", "compile error"), ended[name]
+
+
+@pytest.mark.parametrize("name", cheats.GAIN_NOTHING)
+def test_what_is_kept_between_calls_is_gone(name: str, ended: dict[str, Ended]) -> None:
+    assert ended[name].failed == "", ended[name]
+    ratio, honest = ended[name].ratio, ended["one element each"].ratio
+    assert ratio is not None and honest is not None
+    assert ratio < 1.02 * honest
+
+
+@pytest.mark.parametrize("name", cheats.NOT_COMPILED)
+def test_no_file_is_read_and_nothing_is_launched(
+    name: str, ended: dict[str, Ended]
+) -> None:
+    assert ended[name].failed == "compile error", ended[name]
+    assert "root:" not in ended[name].message and "PATH=" not in ended[name].message
+
+
+@pytest.mark.parametrize("name", cheats.END_CLEARLY)
+def test_a_nuisance_ends(name: str, ended: dict[str, Ended]) -> None:
+    assert "crashed" not in ended[name].message, ended[name]
+
+
+def test_one_wrong_element_is_found_at_each_place() -> None:
+    script = "tests/gpu/wrong_elements.py"
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True)
+    print("\n" + done.stdout)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
