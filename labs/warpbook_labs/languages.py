@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-LanguageName = Literal["cuda", "triton"]
+LanguageName = Literal["cuda", "triton", "plan"]
 
 
 @dataclass(frozen=True)
@@ -21,4 +21,5 @@ class Language:
 LANGUAGES: dict[LanguageName, Language] = {
     "cuda": Language(".cu", "kernel.cu"),
     "triton": Language(".py", "kernel.py"),
+    "plan": Language(".py", "answers.py"),
 }

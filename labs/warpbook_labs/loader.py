@@ -11,14 +11,20 @@ from typing import Any
 import msgspec
 
 from warpbook_labs.expressions import BadExpression, value
-from warpbook_labs.launch_rule import BadRule, read_rule
+from warpbook_labs.languages import LanguageName
+from warpbook_labs.launch_rule import BadRule
+from warpbook_labs.questions import Draw, Judge
+from warpbook_labs.rules import rule_of
+from warpbook_labs.sources import BadSource
 from warpbook_labs.spec import Lab
 from warpbook_labs.texts import figures
 
 CATALOGUE = Path(__file__).with_name("catalogue")
-#: what `cases.py` has to offer
+#: what `cases.py` has to offer, of kernels and of plans
 _FUNCTIONS = ("inputs", "expected", "tolerance")
-_HINT = "\n---\n"
+_PLAN_FUNCTIONS = ("questions", "judge")
+#: between hints
+HINT = "\n---\n"
 
 
 class BadLab(Exception):
@@ -27,7 +33,10 @@ class BadLab(Exception):
 
 @dataclass(frozen=True)
 class Cases:
-    """A lab's own Python: how values are drawn, and what is right."""
+    """A lab's own Python: how values are drawn, and what is right.
+
+    What its language does not use raises BadLab.
+    """
 
     #: (sizes, kind of values, random generator) -> arrays and numbers by parameter
     inputs: Callable[..., dict[str, Any]]
@@ -35,6 +44,10 @@ class Cases:
     expected: Callable[..., dict[str, Any]]
     #: (inputs, sizes, expected) -> how far each output may be off, by parameter
     tolerance: Callable[..., dict[str, Any]]
+    #: (random.Random) -> questions
+    questions: Draw
+    #: (question, answer) -> why it is wrong, in words
+    judge: Judge
 
 
 @dataclass(frozen=True)
@@ -89,11 +102,11 @@ def load(folder: Path) -> LoadedLab:
     loaded = LoadedLab(
         folder,
         lab,
-        _cases(folder / "cases.py"),
+        _cases(folder / "cases.py", lab.language),
         _text(folder / "text.md"),
         _text(folder / f"starter{suffix}"),
         _text(folder / f"reference{suffix}"),
-        tuple(part.strip() for part in _text(folder / "hints.md").split(_HINT)),
+        tuple(part.strip() for part in _text(folder / "hints.md").split(HINT)),
         **solutions,
     )
     _check(loaded)
@@ -120,7 +133,7 @@ def _lab(file: Path) -> Lab:
         raise BadLab(f"{file}: {problem}") from None
 
 
-def _cases(file: Path) -> Cases:
+def _cases(file: Path, language: LanguageName) -> Cases:
     _text(file)
     spec = importlib.util.spec_from_file_location(
         f"warpbook_lab_{file.parent.name}", file
@@ -132,23 +145,55 @@ def _cases(file: Path) -> Cases:
         spec.loader.exec_module(module)
     except Exception as problem:  # noqa: BLE001 - whatever it is, the lab is bad
         raise BadLab(f"{file}: {type(problem).__name__}: {problem}") from None
-    for name in _FUNCTIONS:
+    for name in _PLAN_FUNCTIONS if language == "plan" else _FUNCTIONS:
         if not callable(getattr(module, name, None)):
             raise BadLab(f"{file}: it has no function {name}().")
-    return Cases(*(getattr(module, name) for name in _FUNCTIONS))
+
+    def absent(*_: Any) -> Any:
+        raise BadLab(f"{file}: a lab in {language} has no use for this function.")
+
+    names = (*_FUNCTIONS, *_PLAN_FUNCTIONS)
+    return Cases(**{name: getattr(module, name, absent) for name in names})
 
 
 def _check(loaded: LoadedLab) -> None:
     """Refuse what no type tells."""
     lab, file = loaded.lab, loaded.folder / "lab.toml"
+    if lab.folder_name != loaded.folder.name:
+        raise BadLab(f"{file}: id: the folder must be called {lab.folder_name}.")
+    for name in figures(loaded.text):
+        if "/" in name or not (loaded.folder / name).is_file():
+            raise BadLab(f"{loaded.folder}/text.md: `{name}` is not in the folder.")
+    for kind in ("correct", "wrong"):
+        if not getattr(loaded, kind):
+            raise BadLab(f"{loaded.folder}/solutions/{kind}: there is none.")
+    if lab.language == "plan" or lab.plan is not None:
+        _check_plan(lab, file)
+    else:
+        _check_kernels(loaded, file)
+
+
+def _check_plan(lab: Lab, file: Path) -> None:
+    if lab.language != "plan" or lab.plan is None:
+        raise BadLab(f"{file}: plan: it goes with the language `plan`, and only there.")
+    names = [each.name for each in lab.plan.functions]
+    if len(set(names)) < len(names):
+        raise BadLab(f"{file}: plan.functions: two have the same name.")
+    if lab.parameters or lab.public or lab.hidden.sizes or lab.speed:
+        raise BadLab(f"{file}: parameters: a plan has functions in their place.")
+
+
+def _check_kernels(loaded: LoadedLab, file: Path) -> None:
+    lab = loaded.lab
+    for key, least in (("parameters", 1), ("public", 2), ("tolerance", 1)):
+        if len(getattr(lab, key)) < least:
+            raise BadLab(f"{file}: {key}: at least {least} must be there.")
     sizes = {each.name for each in lab.parameters if each.kind == "size"}
     names = [each.name for each in lab.parameters]
     if len(set(names)) < len(names):
         raise BadLab(f"{file}: parameters: two have the same name.")
     if not any(each.kind in ("output", "inout") for each in lab.parameters):
         raise BadLab(f"{file}: parameters: none is an output.")
-    if lab.folder_name != loaded.folder.name:
-        raise BadLab(f"{file}: id: the folder must be called {lab.folder_name}.")
     ones = dict.fromkeys(sizes, 1)
     for key, expression in _expressions(lab):
         try:
@@ -163,27 +208,20 @@ def _check(loaded: LoadedLab) -> None:
             raise BadLab(f"{file}: public[{number}].values: not in hidden.values.")
     if set(lab.hidden.sizes) != sizes:
         raise BadLab(f"{file}: hidden.sizes: it needs {', '.join(sorted(sizes))}.")
-    for name in figures(loaded.text):
-        if "/" in name or not (loaded.folder / name).is_file():
-            raise BadLab(f"{loaded.folder}/text.md: `{name}` is not in the folder.")
-    for kind in ("correct", "wrong"):
-        if not getattr(loaded, kind):
-            raise BadLab(f"{loaded.folder}/solutions/{kind}: there is none.")
     _check_rules(loaded)
 
 
 def _check_rules(loaded: LoadedLab) -> None:
-    if loaded.lab.language != "cuda":
-        return
+    suffix = loaded.lab.files.suffix
     for name, source in {
-        "starter": loaded.starter,
-        "reference": loaded.reference,
+        f"starter{suffix}": loaded.starter,
+        f"reference{suffix}": loaded.reference,
         **loaded.correct,
         **loaded.wrong,
     }.items():
         try:
-            read_rule(source)
-        except BadRule as problem:
+            rule_of(loaded.lab.language, source)
+        except (BadRule, BadSource) as problem:
             raise BadLab(f"{loaded.folder}/{name}: {problem}") from None
 
 

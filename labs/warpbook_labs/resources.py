@@ -65,11 +65,14 @@ def read_log(log: str) -> tuple[dict[str, Resources], str]:
         if used is None:
             continue  # another version's words: nothing is made up
         shared = _SHARED.search(text)
+        stack, stored, loaded = spilled.groups() if spilled else (0, 0, 0)
         found[kernel] = Resources(
             kernel,
             architecture,
             int(used[1]),
-            *map(int, spilled.groups() if spilled else (0, 0, 0)),
+            int(stack),
+            int(stored),
+            int(loaded),
             int(shared[1]) if shared else 0,
         )
     return found, _PTXAS.sub("", log).strip()

@@ -72,6 +72,12 @@ class Launch(Struct, frozen=True):
     #: of Triton: numbers by parameter or option
     constants: tuple[tuple[str, int], ...] = ()
 
+    @property
+    def entry(self) -> str:
+        """Name the compiled kernel; of Triton there is one for each set of constants."""
+        numbers = [f"{name}_{number}" for name, number in self.constants]
+        return "__".join([self.kernel, *numbers]).replace("-", "m")
+
 
 class Run(Struct, frozen=True):
     """Memory, and launches one after the other."""
@@ -112,13 +118,33 @@ class Call(Struct, frozen=True, tag="call"):
     call_s: float = 1.0
 
 
-Job = Compile | Interpret | InterpretTriton | Call
+class Variant(Struct, frozen=True):
+    """A Triton kernel with numbers that are fixed when it is compiled."""
+
+    kernel: str
+    #: what it is to be called
+    entry: str
+    #: of the other parameters, in order, such as "*float32" and "int32"
+    types: tuple[str, ...]
+    constants: tuple[tuple[str, int], ...]
+
+
+class CompileTriton(Struct, frozen=True, tag="compile triton"):
+    """Compile Triton to PTX for a real architecture."""
+
+    source: str
+    architecture: str
+    variants: tuple[Variant, ...]
+
+
+Job = Compile | Interpret | InterpretTriton | CompileTriton | Call
 
 #: the module that does a job, by the job's type; only this one is loaded
 WORK: dict[type, str] = {
     Compile: "warpbook_labs.jail.jobs",
     Interpret: "warpbook_labs.jail.jobs",
     InterpretTriton: "warpbook_labs.triton_running",
+    CompileTriton: "warpbook_labs.triton_compiling",
     Call: "warpbook_labs.jail.calling",
 }
 

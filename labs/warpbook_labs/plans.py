@@ -1,0 +1,163 @@
+"""Checks a plan lab's functions: called in the jail, judged here, on any machine."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import msgspec
+from msgspec import Struct
+
+from warpbook_labs.jail import jobs, parent
+from warpbook_labs.jail.limits import Limits
+from warpbook_labs.loader import BadLab, LoadedLab
+from warpbook_labs.plan_spec import Function, Plan
+from warpbook_labs.questions import (
+    BadQuestion,
+    Question,
+    call_words,
+    drawn,
+    in_order,
+    judged,
+)
+from warpbook_labs.results import CaseResult, CheckResult, Status
+from warpbook_labs.sources import BadSource, refuse_unfit
+
+#: what functions that only compute may want
+PLAN_LIMITS = Limits(wall_s=20.0, processor_s=15, memory_bytes=1 << 30)
+_MOST_WORDS = 600
+_MOST_PRINTED = 4_000
+
+
+class _Put(Struct, frozen=True):
+    """A question with what may be told of it."""
+
+    question: Question
+    function: Function
+    is_hidden: bool
+
+
+def check_plan(
+    loaded: LoadedLab,
+    source: str,
+    seed: int | None = None,
+    limits: Limits = PLAN_LIMITS,
+) -> CheckResult:
+    """Ask a submission questions, and tell what a learner may know.
+
+    Args:
+        loaded: a lab whose language is "plan".
+        source: the learner's Python.
+        seed: hidden questions are drawn from it; None asks those that are shown only.
+        limits: of all calls together.
+
+    Raises:
+        BadLab: the lab's own Python fails.
+    """
+    result = check_all_questions(
+        loaded, source, () if seed is None else (seed,), limits
+    )
+    hidden = [each for each in result.cases if each.is_hidden and not each.passed]
+    shown = tuple(each for each in result.cases if each not in hidden[1:])
+    return msgspec.structs.replace(result, cases=shown)
+
+
+def check_all_questions(
+    loaded: LoadedLab,
+    source: str,
+    seeds: Sequence[int] = (),
+    limits: Limits = PLAN_LIMITS,
+) -> CheckResult:
+    """Ask the questions shown and those of every seed; tell all, for a lab's author."""
+    plan, name = loaded.lab.plan, loaded.lab.id
+    if plan is None:
+        raise BadLab(f"{loaded.folder / 'lab.toml'}: plan: it has none.")
+    put = [each for seed in (None, *seeds) for each in _draw(loaded, plan, seed)]
+
+    def ended(status: Status, message: str, log: str = "") -> CheckResult:
+        return CheckResult(name, status, message, of=len(put), log=log)
+
+    try:
+        refuse_unfit(source)
+    except BadSource as problem:
+        return ended("compile error", str(problem))
+    calls = tuple(
+        jobs.Asked(each.function.name, in_order(each.function, each.question))
+        for each in put
+    )
+    outcome = parent.run(jobs.Call(source, calls, plan.call_s), limits)
+    if isinstance(outcome.result, jobs.Refused):
+        return ended("compile error", outcome.result.message[:_MOST_WORDS])
+    if not isinstance(outcome.result, jobs.Called):
+        return ended("stopped", outcome.message)
+    answers = outcome.result.answers
+    if len(answers) != len(put):
+        return ended("stopped", "Its answer makes no sense.")
+    cases = tuple(
+        _told(loaded, each, answer) for each, answer in zip(put, answers, strict=True)
+    )
+    failed = _failed(plan, put, cases)
+    right = sum(each.passed for each in cases)
+    return CheckResult(
+        name,
+        "failed" if failed else "passed",
+        failed or f"{right:,} of {len(cases):,} answers are right, which is enough.",
+        cases,
+        right,
+        len(cases),
+        isolation=outcome.isolation,
+    )
+
+
+def _draw(loaded: LoadedLab, plan: Plan, seed: int | None) -> list[_Put]:
+    functions = {each.name: each for each in plan.functions}
+    try:
+        found = drawn(plan, loaded.cases.questions, plan.seed if seed is None else seed)
+    except BadQuestion as problem:
+        raise _bad(loaded, "questions", str(problem)) from None
+    except Exception as problem:  # noqa: BLE001 - whatever it is, the lab is bad
+        words = f"{type(problem).__name__}: {problem}"
+        raise _bad(loaded, "questions", words) from None
+    return [_Put(each, functions[each.function], seed is not None) for each in found]
+
+
+def _bad(loaded: LoadedLab, function: str, message: str) -> BadLab:
+    return BadLab(f"{loaded.folder / 'cases.py'}: {function}: {message}")
+
+
+def _told(loaded: LoadedLab, put: _Put, answer: jobs.Answered) -> CaseResult:
+    function, question = put.function, put.question
+    words = answer.problem
+    if words and answer.line is not None:
+        words = f"Line {answer.line}: {words}"
+    if not words:
+        try:
+            words = judged(function, loaded.cases.judge, question, answer.data)
+        except Exception as problem:  # noqa: BLE001 - whatever it is, the lab is bad
+            why = f"{type(problem).__name__}: {problem}"
+            raise _bad(loaded, "judge", why) from None
+    about = call_words(function, question)
+    if put.is_hidden:
+        about = f"{function.name}: {question.about or 'another question'}"
+    return CaseResult(
+        about,
+        put.is_hidden,
+        not words,
+        words[:_MOST_WORDS],
+        printed="" if put.is_hidden else answer.printed[:_MOST_PRINTED],
+    )
+
+
+def _failed(plan: Plan, put: Sequence[_Put], cases: Sequence[CaseResult]) -> str:
+    """Say of which function too few answers are right; nothing if there are enough."""
+    of = Counter(each.function.name for each in put)
+    right: Counter[str] = Counter()
+    for each, case in zip(put, cases, strict=True):
+        right[each.function.name] += case.passed
+    words = [
+        f"{each.name}: {right[each.name]:,} of {of[each.name]:,} answers are right, "
+        f"{each.share:.0%} are asked for."
+        for each in plan.functions
+        if right[each.name] < each.share * of[each.name]
+    ]
+    return " ".join(words)
