@@ -14,7 +14,7 @@ from typing import Any, get_args
 import msgspec
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "extension"), str(ROOT / "monitors")]
+sys.path[:0] = [str(ROOT / each) for each in ("extension", "labs", "monitors")]
 
 from warpbook import protocol  # noqa: E402
 from warpbook_monitors import frames  # noqa: E402
@@ -41,6 +41,10 @@ ANSWERS = (
     protocol.TimelineStatistics,
     protocol.TimelineMatches,
     protocol.Comparison,
+    protocol.LabList,
+    protocol.LabOpened,
+    protocol.LabHints,
+    protocol.LabCards,
 )
 
 Schema = dict[str, Any]

@@ -15,6 +15,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
+from warpbook_labs.entries import LabEntry, SoFar
 from warpbook_monitors.alerts.alert import Alert
 from warpbook_monitors.frames import (
     PROTOCOL_VERSION,
@@ -72,6 +73,12 @@ __all__ = [
     "Hello",
     "Holder",
     "Holders",
+    "LabCards",
+    "LabEntry",
+    "LabHints",
+    "LabList",
+    "LabMark",
+    "LabOpened",
     "Live",
     "MemoryOutlook",
     "MetricSpan",
@@ -81,6 +88,7 @@ __all__ = [
     "Receipt",
     "Replay",
     "ServerMessage",
+    "SoFar",
     "SpanStatistics",
     "StateNow",
     "Subscribe",
@@ -364,6 +372,57 @@ class Capabilities(Struct, frozen=True):
     replay: Replay | None
     #: version of the Bokeh whose BokehJS this server serves, if it has one
     bokeh: str | None
+
+
+class LabList(Struct, frozen=True):
+    """Answer of `GET .../api/v1/labs`: all labs, and what is here to check them."""
+
+    labs: tuple[LabEntry, ...]
+    #: NVRTC's version; None where it can't be loaded
+    compiler: str | None
+    gpus: int
+    #: in words: what can't be read, and what to install
+    problems: tuple[str, ...] = ()
+
+
+class LabOpened(Struct, frozen=True):
+    """Answer of `POST .../api/v1/labs/LAB/open`."""
+
+    lab: str
+    #: of its notebook, below the folder that the server shows
+    path: str
+
+
+class LabHints(Struct, frozen=True):
+    """Answer of `GET` and `POST .../api/v1/labs/LAB/hints`."""
+
+    lab: str
+    #: how many there are
+    of: int
+    #: those that are open
+    hints: tuple[str, ...]
+
+
+class LabMark(Struct, frozen=True):
+    """How one submission went, in short."""
+
+    submission: int
+    graded_ms: float
+    passed: bool
+    right: int
+    of: int
+    #: in words
+    status: str
+    message: str
+    #: of those that fail, what the first was; empty if none does
+    first_failure: str
+
+
+class LabCards(Struct, frozen=True):
+    """Answer of `GET .../api/v1/labs/LAB/cards`: the newest first."""
+
+    lab: str
+    cards: tuple[LabMark, ...]
 
 
 class StateNow(Struct, frozen=True):

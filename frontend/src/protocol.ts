@@ -463,6 +463,63 @@ export interface KernelWork {
   readonly of_measured: number | null;
 }
 
+/** Answer of `GET .../api/v1/labs/LAB/cards`: the newest first. */
+export interface LabCards {
+  readonly lab: string;
+  readonly cards: LabMark[];
+}
+
+/** One lab in the list. */
+export interface LabEntry {
+  readonly id: string;
+  readonly number: number;
+  readonly title: string;
+  readonly track: string;
+  readonly language: string;
+  readonly minutes: number;
+  readonly goal: string;
+  readonly after: string[];
+  readonly needs: string[];
+  readonly can_check: boolean;
+  readonly why: string;
+  readonly progress: SoFar | null;
+}
+
+/** Answer of `GET` and `POST .../api/v1/labs/LAB/hints`. */
+export interface LabHints {
+  readonly lab: string;
+  readonly of: number;
+  readonly hints: string[];
+}
+
+/**
+ * Answer of `GET .../api/v1/labs`: all labs, and what is here to check them.
+ */
+export interface LabList {
+  readonly labs: LabEntry[];
+  readonly compiler: string | null;
+  readonly gpus: number;
+  readonly problems: string[];
+}
+
+/** How one submission went, in short. */
+export interface LabMark {
+  readonly submission: number;
+  readonly graded_ms: number;
+  readonly passed: boolean;
+  readonly right: number;
+  readonly of: number;
+  readonly status: string;
+  readonly message: string;
+  readonly first_failure: string;
+}
+
+/** Answer of `POST .../api/v1/labs/LAB/open`. */
+export interface LabOpened {
+  readonly lab: string;
+  readonly path: string;
+}
+
 /** One row of the timeline: a stream of a GPU, or what a host thread called. */
 export interface Lane {
   readonly label: string;
@@ -736,6 +793,15 @@ export interface SlowStep {
   readonly step: number;
   readonly start_ms: number;
   readonly duration_ms: number;
+}
+
+/** How far a person is with a lab. */
+export interface SoFar {
+  readonly state: 'begun' | 'new' | 'passed' | 'tried';
+  readonly attempts: number;
+  readonly hints: number;
+  readonly right: number;
+  readonly of: number;
 }
 
 /** Answer of `GET .../api/v1/history/span?from_ms=&to_ms=`: all devices. */

@@ -14,8 +14,9 @@ import msgspec
 from msgspec import Struct
 
 from warpbook_labs import nvrtc
+from warpbook_labs.entries import LabEntry, SoFar
 from warpbook_labs.languages import LanguageName
-from warpbook_labs.loader import CATALOGUE
+from warpbook_labs.loader import CATALOGUE, HINT
 from warpbook_labs.spec import Lab
 from warpbook_monitors.errors import MonitorError
 from warpbook_monitors.nvml import call
@@ -37,40 +38,12 @@ class Here(Struct, frozen=True):
     gpus: int
 
 
-class SoFar(Struct, frozen=True):
-    """How far a person is with a lab."""
+def look_here(gpus_here: int | None = None) -> Here:
+    """See what is there; loading the compiler takes a moment.
 
-    state: Literal["new", "begun", "tried", "passed"] = "new"
-    attempts: int = 0
-    hints: int = 0
-    #: of the best submission
-    right: int = 0
-    of: int = 0
-
-
-class LabEntry(Struct, frozen=True):
-    """One lab in the list."""
-
-    id: str
-    number: int
-    title: str
-    track: str
-    language: str
-    minutes: int
-    goal: str
-    #: ids of labs to have done before
-    after: tuple[str, ...]
-    #: in words
-    needs: tuple[str, ...]
-    can_check: bool
-    #: why it can't be checked here, or what is left out; empty if nothing is
-    why: str
-    #: None where it is not known
-    progress: SoFar | None
-
-
-def look_here() -> Here:
-    """See what is there; loading the compiler takes a moment."""
+    Args:
+        gpus_here: how many GPUs there are; NVML is asked if left out.
+    """
     compiler, remedy = None, ""
     try:
         compiler = nvrtc.version()
@@ -101,6 +74,18 @@ def _so_far(kept: Progress) -> SoFar:
         return SoFar(state, kept.attempts, kept.hints)
     state = "passed" if best.passed else "tried"
     return SoFar(state, kept.attempts, kept.hints, best.right, best.of)
+
+
+def folder_of(lab: str, catalogue: Path = CATALOGUE) -> Path | None:
+    """Find a lab's folder by its id, without loading it."""
+    found = catalogue.glob(f"*/{lab.replace('-', '_')}/lab.toml")
+    return next((file.parent for file in found), None)
+
+
+def hints_of(folder: Path) -> tuple[str, ...]:
+    """Read a lab's hints, without loading it."""
+    text = (folder / "hints.md").read_text(encoding="utf-8")
+    return tuple(part.strip() for part in text.split(HINT))
 
 
 def overview(

@@ -22,6 +22,7 @@ from sqlalchemy import (
     ForeignKey,
     Integer,
     MetaData,
+    RowMapping,
     Table,
     Text,
     create_engine,
@@ -33,7 +34,7 @@ from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
 
-from warpbook_labs.results import CheckResult
+from warpbook_labs.results import UNDECIDED, CheckResult
 from warpbook_labs.sources import refuse_unfit
 from warpbook_monitors.data_folder import data_folder
 
@@ -190,15 +191,20 @@ class Store:
         )
         with self._transaction() as connection:
             rows = connection.execute(asked).mappings().all()
-        return [
-            Grading(
-                row["id"],
-                row["submission"],
-                row["graded_ms"],
-                msgspec.json.decode(row["result"], type=CheckResult),
-            )
-            for row in rows
-        ]
+        return [_grading(row) for row in rows]
+
+    def newest(self, lab: str, most: int) -> list[Grading]:
+        """Give the last results of a lab, the newest first."""
+        asked = (
+            select(_RESULTS)
+            .join(_SUBMISSIONS)
+            .where(_SUBMISSIONS.c.lab == lab)
+            .order_by(_RESULTS.c.id.desc())
+            .limit(most)
+        )
+        with self._transaction() as connection:
+            rows = connection.execute(asked).mappings().all()
+        return [_grading(row) for row in rows]
 
     def open_hint(self, lab: str, of: int) -> int:
         """Open one more hint of a lab, if there is one; tell how many are open."""
@@ -219,6 +225,7 @@ class Store:
             select(
                 _SUBMISSIONS.c.lab,
                 *(_RESULTS.c[name] for name in ("submission", "passed", "right", "of")),
+                func.json_extract(_RESULTS.c.result, "$.status"),
             )
             .join(_SUBMISSIONS)
             .order_by(_RESULTS.c.submission, _RESULTS.c.id)
@@ -227,10 +234,11 @@ class Store:
             attempts = {lab: count for lab, count in connection.execute(counted)}
             hints = {lab: opened for lab, opened in connection.execute(select(_HINTS))}
             by_lab: dict[str, dict[int, Mark]] = {}
-            for lab, number, passed, right, of in connection.execute(marks):
-                # of several gradings of a submission the last counts
-                mark = Mark(number, bool(passed), right, of)
-                by_lab.setdefault(lab, {})[number] = mark
+            for lab, number, passed, right, of, status in connection.execute(marks):
+                of_lab = by_lab.setdefault(lab, {})
+                # of several gradings of a submission the last that decided counts
+                if status not in UNDECIDED or number not in of_lab:
+                    of_lab[number] = Mark(number, bool(passed), right, of)
         return {
             lab: Progress(
                 attempts.get(lab, 0), hints.get(lab, 0), *_best_and_last(by_lab, lab)
@@ -261,6 +269,11 @@ class Store:
                 "of its name that end in -wal and -shm; a new one is begun then."
             )
         return f"{self.path}: {said}."
+
+
+def _grading(row: RowMapping) -> Grading:
+    result = msgspec.json.decode(row["result"], type=CheckResult)
+    return Grading(row["id"], row["submission"], row["graded_ms"], result)
 
 
 def _set_up(connection: Any, _record: object) -> None:

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from warpbook.kernel.lab_card import STYLE, shown
-from warpbook_labs.overview import LabEntry, SoFar, look_here, overview, so_far
+from warpbook_labs.entries import LabEntry, SoFar
+from warpbook_labs.overview import look_here, overview, so_far
 from warpbook_monitors.plain_text import joined
 
 _STATES = {"new": "", "begun": "begun", "passed": "passed"}

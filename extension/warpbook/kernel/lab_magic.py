@@ -1,5 +1,7 @@
 """`%%lab`: keeps a lab's source, written in a cell, in a file beside the notebook."""
 
+# IPython's decorators have no types
+# mypy: disallow-untyped-decorators=False
 from __future__ import annotations
 
 from pathlib import Path

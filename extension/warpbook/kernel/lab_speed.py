@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from html import escape
 from typing import Any
 
@@ -11,7 +11,7 @@ from warpbook_monitors.plain_text import bounded
 
 Plain = Mapping[str, Any]
 #: what a figure's name ends with, and how it is told
-_UNITS = {
+_UNITS: dict[str, Callable[[float], str]] = {
     "_bytes_per_s": lambda value: f"{value / 1e9:,.1f} GB/s",
     "_flops_per_s": lambda value: f"{value / 1e12:,.2f} TFLOP/s",
     "_flops": lambda value: f"{value / 1e12:,.2f} TFLOP/s",

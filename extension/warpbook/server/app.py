@@ -30,6 +30,13 @@ from warpbook.server.holders import HolderWatch
 from warpbook.server.ingest import Ingest
 from warpbook.server.kernel_watch import KernelWatch
 from warpbook.server.kernels import running_kernels, runs_code
+from warpbook.server.labs_routes import (
+    LAB,
+    LabCardsHandler,
+    LabHintsHandler,
+    LabOpenHandler,
+    LabsHandler,
+)
 from warpbook.server.nvdashboard import PEER, Nvdashboard
 from warpbook.server.outlook import OutlookWatch
 from warpbook.server.post_mortem import PostMortems
@@ -239,6 +246,10 @@ class WarpbookApp(ExtensionApp):
             (f"{api}/history/detail", DetailHandler, past),
             (f"{api}/receipt", ReceiptHandler, {**shared, "receipts": self._receipts}),
             (f"{api}/history/export", ExportHandler, shared),
+            (f"{api}/labs", LabsHandler, shared),
+            (f"{api}/labs/{LAB}/open", LabOpenHandler, shared),
+            (f"{api}/labs/{LAB}/hints", LabHintsHandler, shared),
+            (f"{api}/labs/{LAB}/cards", LabCardsHandler, shared),
             (f"{report}/figure", ReportFigureHandler, past),
             (f"{report}/timeline", WindowHandler, timelines),
             (f"{report}/timeline/figure", FigureHandler, timelines),

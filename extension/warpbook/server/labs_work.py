@@ -1,0 +1,155 @@
+"""Labs, for the server: the list, hints and cards; opening is done by a child.
+
+It needs SQLAlchemy and NumPy for what a person did, so it is called on threads. The
+Python of a lab never runs in this process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from warpbook.protocol import LabCards, LabHints, LabList, LabMark, LabOpened
+from warpbook_labs.entries import SoFar
+from warpbook_labs.overview import folder_of, hints_of, look_here, overview, so_far
+from warpbook_monitors.plain_text import bounded
+
+if TYPE_CHECKING:
+    from warpbook_labs.store import Grading, Store
+
+#: what opened labs are put into, below the folder that the server shows
+FOLDER = "labs"
+_MOST_CARDS = 50
+_OPENING_S = 60.0
+_MOST_WORDS = 500
+
+
+class LabsProblem(Exception):
+    """It can't be done; the message says why and what to do."""
+
+
+def labs(gpus: int) -> LabList:
+    """List all labs; what a person did is left out if it can't be read."""
+    progress: dict[str, SoFar] | None = None
+    problems: list[str] = []
+    try:
+        progress = so_far(_store().progress())
+    except LabsProblem as problem:
+        problems.append(f"How far you are is not known. {problem}")
+    here = look_here(gpus)
+    found, bad = overview(here, progress)
+    return LabList(found, here.compiler, gpus, (*problems, *bad))
+
+
+def hints(lab: str, open_one: bool) -> LabHints:
+    """Give the hints that are open, after opening one more if asked for."""
+    every = hints_of(_folder(lab))
+    store = _store()
+    with _told():
+        if open_one:
+            opened = store.open_hint(lab, len(every))
+        else:
+            done = store.progress().get(lab)
+            opened = 0 if done is None else done.hints
+    return LabHints(lab, len(every), every[:opened])
+
+
+def cards(lab: str) -> LabCards:
+    """Give how the last submissions went."""
+    _folder(lab)
+    store = _store()
+    with _told():
+        return LabCards(lab, tuple(map(_mark, store.newest(lab, _MOST_CARDS))))
+
+
+async def open_lab(lab: str, root: Path) -> LabOpened:
+    """Have a child put a lab's files below the root; what is there stays as it is."""
+    folder = _folder(lab)
+    # not in the root, whose files a child would take for modules
+    child = await asyncio.create_subprocess_exec(
+        sys.executable,
+        *("-m", "warpbook.cli.main", "labs", "open", str(folder)),
+        *("--folder", str(root / FOLDER), "--json"),
+        cwd=folder.parent,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        said, wrong = await asyncio.wait_for(child.communicate(), _OPENING_S)
+    except asyncio.TimeoutError:
+        raise LabsProblem(f"Opening took more than {_OPENING_S:.0f} s.") from None
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            child.kill()
+    try:
+        told = msgspec.json.decode(said.rpartition(b"\n{")[2] or said, type=_Told)
+    except msgspec.MsgspecError:
+        words = wrong.decode(errors="replace").strip().rpartition("\n")[2]
+        raise LabsProblem(f"It could not be opened: {_words(words)}") from None
+    if told.error:
+        raise LabsProblem(_words(told.error))
+    return LabOpened(lab, Path(told.notebook).relative_to(root).as_posix())
+
+
+class _Told(msgspec.Struct):
+    """What `warpbook labs open --json` prints."""
+
+    notebook: str = ""
+    error: str = ""
+
+
+def _folder(lab: str) -> Path:
+    folder = folder_of(lab)
+    if folder is None:
+        raise LookupError(f"There is no lab {lab!r}.")
+    return folder
+
+
+def _store() -> Store:
+    try:
+        # it may not be installed, and takes half a second to load
+        from warpbook_labs.store import Store  # noqa: PLC0415
+    except ImportError as problem:
+        raise LabsProblem(
+            f"The server's Python lacks what labs need ({problem}): "
+            "pip install 'warpbook[labs]'"
+        ) from None
+    with _told():
+        return Store()
+
+
+@contextlib.contextmanager
+def _told() -> Iterator[None]:
+    from warpbook_labs.store import StoreError  # noqa: PLC0415
+
+    try:
+        yield
+    except (StoreError, msgspec.MsgspecError) as problem:
+        raise LabsProblem(_words(str(problem))) from None
+
+
+def _mark(grading: Grading) -> LabMark:
+    result = grading.result
+    failed = next((each for each in result.cases if not each.passed), None)
+    first = "" if failed is None else f"{failed.about}: {failed.message}"
+    return LabMark(
+        grading.submission,
+        float(grading.graded_ms),
+        result.status == "passed",
+        result.right,
+        result.of,
+        result.status,
+        _words(result.message),
+        _words(first),
+    )
+
+
+def _words(text: str) -> str:
+    return bounded(text, _MOST_WORDS)

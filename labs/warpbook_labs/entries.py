@@ -1,0 +1,39 @@
+"""One lab in the list of all, as it is sent: plain values, and nothing to import."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+
+class SoFar(Struct, frozen=True):
+    """How far a person is with a lab."""
+
+    state: Literal["new", "begun", "tried", "passed"] = "new"
+    attempts: int = 0
+    hints: int = 0
+    #: of the best submission
+    right: int = 0
+    of: int = 0
+
+
+class LabEntry(Struct, frozen=True):
+    """One lab in the list."""
+
+    id: str
+    number: int
+    title: str
+    track: str
+    language: str
+    minutes: int
+    goal: str
+    #: ids of labs to have done before
+    after: tuple[str, ...]
+    #: in words
+    needs: tuple[str, ...]
+    can_check: bool
+    #: why it can't be checked here, or what is left out; empty if nothing is
+    why: str
+    #: None where it is not known
+    progress: SoFar | None

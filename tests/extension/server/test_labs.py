@@ -1,0 +1,174 @@
+"""The labs' routes on a real server: list, open, hints, cards."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+from tornado.httpclient import HTTPClientError
+
+from warpbook_labs.checking import CaseResult, CheckResult
+from warpbook_labs.loader import CATALOGUE
+from warpbook_labs.store import Store
+
+API = ("warpbook", "api", "v1", "labs")
+ATTACK = "<img src=x onerror=window.attacked=1>"
+
+
+@pytest.fixture(autouse=True)
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A person who has done nothing yet."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    return tmp_path / "data" / "warpbook" / "labs.db"
+
+
+async def asked(jp_fetch, *path: str, **how) -> dict:
+    return json.loads((await jp_fetch(*API, *path, **how)).body)
+
+
+async def refused(code: int, coroutine) -> str:
+    with pytest.raises(HTTPClientError) as error:
+        await coroutine
+    assert error.value.code == code
+    return error.value.response.body.decode()
+
+
+def hand_in(passed: bool, message: str = "") -> int:
+    store = Store()
+    number = store.add_submission("vector-add", "// mine", 7)
+    case = CaseResult("a prime number", True, passed, message)
+    status = "passed" if passed else "failed"
+    store.add_result(
+        number, CheckResult("vector-add", status, "So it went.", (case,), 3, 4)
+    )
+    return number
+
+
+async def test_the_list_tells_needs_and_progress_and_runs_no_python_of_labs(
+    jp_fetch,
+) -> None:
+    hand_in(passed=False, message="wrong")
+    listed = await asked(jp_fetch)
+    assert listed["problems"] == [] and listed["compiler"] and listed["gpus"] == 0
+    numbers = [each["number"] for each in listed["labs"]]
+    assert numbers == sorted(numbers) and len(numbers) >= 5
+    (lab,) = [each for each in listed["labs"] if each["id"] == "vector-add"]
+    assert lab["can_check"] and "speed is not graded" in lab["why"]
+    assert lab["needs"] == ["NVRTC", "a GPU for speed"]
+    assert lab["progress"] == {
+        "state": "tried",
+        "attempts": 1,
+        "hints": 0,
+        "right": 3,
+        "of": 4,
+    }
+    assert not [name for name in sys.modules if name.startswith("warpbook_lab_")]
+
+
+async def test_opening_writes_a_notebook_and_never_over_the_persons_own(
+    jp_fetch, jp_root_dir
+) -> None:
+    opened = await asked(jp_fetch, "vector-add", "open", method="POST", body="")
+    assert opened["path"] == "labs/vector-add/vector-add.ipynb"
+    notebook = jp_root_dir / opened["path"]
+    written = nbformat.read(notebook, as_version=4)
+    nbformat.validate(written)
+    assert all(not cell.get("outputs") for cell in written.cells)
+    assert (notebook.parent / "coalesced.svg").is_file()
+    notebook.write_text("mine")
+    (notebook.parent / "kernel.cu").write_text("mine, too")
+    # both at once, as two impatient clicks
+    await asyncio.gather(
+        *(
+            asked(jp_fetch, "vector-add", "open", method="POST", body="")
+            for _ in range(2)
+        )
+    )
+    assert notebook.read_text() == "mine"
+    assert (notebook.parent / "kernel.cu").read_text() == "mine, too"
+
+
+async def test_hints_open_one_by_one(jp_fetch) -> None:
+    none = await asked(jp_fetch, "vector-add", "hints")
+    assert (none["of"], none["hints"]) == (4, [])
+    for count in (1, 2, 3, 4, 4):
+        told = await asked(jp_fetch, "vector-add", "hints", method="POST", body="")
+        assert len(told["hints"]) == count
+    assert "`ceil_div(n, 256)`" in told["hints"][1]
+
+
+async def test_cards_come_newest_first_without_seeds_and_bounded(jp_fetch) -> None:
+    hand_in(passed=False, message=ATTACK * 100 + "\x1b[31m")
+    newest = hand_in(passed=True)
+    body = (await jp_fetch(*API, "vector-add", "cards")).body.decode()
+    cards = json.loads(body)["cards"]
+    assert [each["submission"] for each in cards] == [newest, newest - 1]
+    assert cards[0]["passed"] and cards[0]["first_failure"] == ""
+    assert cards[1]["first_failure"].startswith(f"a prime number: {ATTACK}")
+    assert len(cards[1]["first_failure"]) <= 500
+    assert "seed" not in body and "// mine" not in body
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "code"),
+    [
+        ("POST", ("no-such-lab", "open"), 404),
+        ("GET", ("no-such-lab", "hints"), 404),
+        ("GET", ("no-such-lab", "cards"), 404),
+        ("GET", ("..%2F..%2Ftour", "cards"), 404),
+        ("GET", ("vector-add", "open"), 405),
+    ],
+)
+async def test_what_is_no_lab_is_refused(jp_fetch, method, path, code) -> None:
+    body = "" if method == "POST" else None
+    await refused(code, jp_fetch(*API, *path, method=method, body=body))
+
+
+@pytest.mark.parametrize("path", [(), ("vector-add", "hints"), ("vector-add", "cards")])
+async def test_nothing_is_told_without_a_token(jp_fetch, path) -> None:
+    await refused(403, jp_fetch(*API, *path, headers={"Authorization": ""}))
+
+
+async def test_nothing_is_opened_without_a_token(jp_fetch, jp_root_dir) -> None:
+    asking = jp_fetch(
+        *API,
+        "vector-add",
+        "open",
+        method="POST",
+        body="",
+        headers={"Authorization": ""},
+    )
+    await refused(403, asking)
+    assert not (jp_root_dir / "labs").exists()
+
+
+async def test_a_damaged_store_leaves_the_list(jp_fetch, data: Path) -> None:
+    data.parent.mkdir(parents=True)
+    data.write_bytes(b"not a database at all" * 100)
+    listed = await asked(jp_fetch)
+    assert all(each["progress"] is None for each in listed["labs"])
+    assert "the file is damaged" in listed["problems"][0]
+    told = await refused(409, jp_fetch(*API, "vector-add", "cards"))
+    assert "the file is damaged" in told
+
+
+def test_without_sqlalchemy_the_list_says_what_to_install(tmp_path: Path) -> None:
+    (tmp_path / "sqlalchemy").mkdir()
+    (tmp_path / "sqlalchemy" / "__init__.py").write_text("raise ImportError('absent')")
+    code = (
+        f"import sys; sys.path[:0] = [{str(tmp_path)!r}, *{sys.path!r}]\n"
+        "from warpbook.server.labs_work import labs\n"
+        "found = labs(0)\n"
+        "print(len(found.labs), found.problems[0])\n"
+        "print(sorted({'torch', 'warpbook.kernel'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    said, loaded = done.stdout.splitlines()
+    assert said.startswith(f"{len(list(CATALOGUE.glob('*/*/lab.toml')))} ")
+    assert "pip install 'warpbook[labs]'" in said
+    assert loaded == "[]", done.stderr
