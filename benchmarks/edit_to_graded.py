@@ -1,0 +1,104 @@
+"""From a changed kernel to its card, beside the time that `load_inline` compiles.
+
+    python benchmarks/edit_to_graded.py [--repeats 3] [--write docs/benchmarks.md]
+
+Wants a GPU, nvcc and PyTorch. The source of a lab's reference is changed each time, so
+that nothing has been compiled before. Ours is timed from the source to the card: for
+`check` with the public cases, for `submit` with hidden and large ones and with its
+speed, both with the interpreter beside the GPU. What the GPU reaches was measured
+before, once for a sitting. The peer's time is that of the call of
+`torch.utils.cpp_extension.load_inline` with the same kernel: nothing is run of it.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "labs"), str(ROOT / "monitors")]
+
+from torch.utils.cpp_extension import load_inline  # noqa: E402
+
+from benchmarks.report import ask, spread, tell  # noqa: E402
+from warpbook_labs.session import check_public, find, submit  # noqa: E402
+from warpbook_labs.store import Store  # noqa: E402
+
+LABS = ("vector-add", "matmul")
+
+
+def changed(source: str, number: int) -> str:
+    """Give the source with another text: what it computes stays."""
+    return f"{source}\n__device__ int edit_{number}() {{ return {number}; }}\n"
+
+
+def compiled_s(lab: str, source: str, number: int) -> float:
+    """Have PyTorch compile the kernel, with a function in C++ that launches it."""
+    kernel = re.search(r"__global__ void (\w+)\(([^)]*)\)", source)
+    if kernel is None:
+        raise SystemExit(f"{lab}: there is no kernel in its reference.")
+    names = [each.split()[-1].lstrip("*") for each in kernel[2].split(",")]
+    given = [
+        f"{each}.data_ptr<float>()" if "*" in whole else each
+        for each, whole in zip(names, kernel[2].split(","), strict=True)
+    ]
+    asked = [
+        f"torch::Tensor {each}" if "*" in whole else f"int64_t {each}"
+        for each, whole in zip(names, kernel[2].split(","), strict=True)
+    ]
+    call = f"void run({', '.join(asked)})"
+    host = f"{call} {{ {kernel[1]}<<<1, 32>>>({', '.join(given)}); }}"
+    with tempfile.TemporaryDirectory() as folder:
+        begun_s = time.perf_counter()
+        load_inline(
+            name=f"edited_{lab.replace('-', '_')}_{number}",
+            cpp_sources=f"{call};",
+            cuda_sources=f"#include <torch/extension.h>\n{source}\n{host}",
+            functions=["run"],
+            build_directory=folder,
+        )
+        return time.perf_counter() - begun_s
+
+
+def main() -> None:
+    """Measure in turn, and print the table."""
+    options = ask(__doc__, repeats=3)
+    lines = [
+        "| kernel | `check` to its card, s | `submit` to its card, s | "
+        "`load_inline`, compiled only, s | times `submit` |",
+        "|---|---|---|---|---|",
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        store = Store(Path(folder) / "labs.db")
+        for lab in LABS:
+            loaded = find(lab)
+            # the limits of the GPU are measured here, and kept for the sitting
+            first = submit(store, loaded, changed(loaded.reference, 0))
+            print(lab, first.result.message, flush=True)
+            checks, submits, compiles = [], [], []
+            for number in range(1, options.repeats + 1):
+                source = changed(loaded.reference, number)
+                begun_s = time.perf_counter()
+                check_public(loaded, source)
+                checks.append(time.perf_counter() - begun_s)
+                begun_s = time.perf_counter()
+                card = submit(store, loaded, source)
+                submits.append(time.perf_counter() - begun_s)
+                if card.result.device is None or card.result.device.speed is None:
+                    raise SystemExit(f"It was not graded: {card.result.message}")
+                compiles.append(compiled_s(lab, source, number))
+                told = checks[-1], submits[-1], compiles[-1], card.result.status
+                print(lab, *told, flush=True)
+            ratios = [their / our for our, their in zip(submits, compiles, strict=True)]
+            cells = [spread(each, 2) for each in (checks, submits)]
+            cells += [spread(compiles, 1), spread(ratios, 1)]
+            lines.append(f"| {lab} | {' | '.join(cells)} |")
+    intro = f"Median (lowest to highest) of {options.repeats} changes of a reference."
+    tell(options, "From a changed kernel to its card", "\n".join([intro, "", *lines]))
+
+
+if __name__ == "__main__":
+    main()
