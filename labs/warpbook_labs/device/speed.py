@@ -7,14 +7,13 @@ from typing import NamedTuple
 
 from warpbook_labs.device.driver import Crashed, DriverError, Hung
 from warpbook_labs.device.limit_card import LimitCard
+from warpbook_labs.device.programs import own_source
 from warpbook_labs.device.ratio import Ratio, Stopping, compared, fraction, verdict
 from warpbook_labs.device.results import SpeedResult, SpeedStatus
 from warpbook_labs.device.timing import Source, Times, TooLarge, Trials
 from warpbook_labs.device.tools import Tools
 from warpbook_labs.expressions import value
-from warpbook_labs.launch_rule import read_rule
 from warpbook_labs.loader import LoadedLab
-from warpbook_labs.nvrtc import compile_to_ptx
 from warpbook_labs.spec import Lab, Speed
 
 #: faster than the limit that was measured by more than the measurements may be off
@@ -47,8 +46,8 @@ def time_calls(
     if speed is None:
         raise ValueError(f"{loaded.lab.id} has no speed to be graded.")
     judge = _Judge(loaded.lab, speed, card)
-    reference = _compiled(tools, loaded.reference)
-    baseline = _compiled(tools, baseline_of(loaded, speed))
+    reference = own_source(tools.device, loaded, loaded.reference)
+    baseline = own_source(tools.device, loaded, baseline_of(loaded, speed))
     try:
         trials = Trials(tools, loaded, speed, learner, reference, baseline)
     except TooLarge as problem:
@@ -73,11 +72,6 @@ def baseline_of(loaded: LoadedLab, speed: Speed) -> str:
     if speed.baseline:
         return (loaded.folder / speed.baseline).read_text(encoding="utf-8")
     return loaded.reference if speed.of_baseline is None else loaded.starter
-
-
-def _compiled(tools: Tools, source: str) -> Source:
-    cubin = compile_to_ptx(source, tools.device.architecture).cubin
-    return Source(read_rule(source), cubin)
 
 
 class _Judge:

@@ -74,7 +74,7 @@ class Launch(Struct, frozen=True):
 
     @property
     def entry(self) -> str:
-        """Name the compiled kernel; of Triton there is one for each set of constants."""
+        """Name the compiled kernel: of Triton, one for each set of constants."""
         numbers = [f"{name}_{number}" for name, number in self.constants]
         return "__".join([self.kernel, *numbers]).replace("-", "m")
 

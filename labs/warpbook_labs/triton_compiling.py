@@ -1,0 +1,154 @@
+"""Compiles Triton to PTX without a GPU; done in the jail.
+
+Triton would have `ptxas` make machine code of the PTX, which is a program of its own,
+and in the jail no program can be started: the driver does that in the trusted process.
+Nothing is assumed of addresses and sizes, so one program serves every case.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from typing import Any
+
+from warpbook_labs.jail import jobs
+from warpbook_labs.triton_running import NoSource, load_module, load_triton, told
+
+#: of PTX; every driver for CUDA 12.4 and later takes it
+_PTX_VERSION = 84
+#: more would have to be asked of the driver at each launch
+_MOST_SHARED_BYTES = 48 << 10
+_SHARED = re.compile(r"^\s*\.extern \.shared .*global_smem\[\];.*$", re.M)
+_TYPES = {
+    "float16": "fp16",
+    "float32": "fp32",
+    "float64": "fp64",
+    "int8": "i8",
+    "uint8": "u8",
+    "int32": "i32",
+    "uint32": "u32",
+    "int64": "i64",
+}
+_OPTIONS = ("num_warps", "num_stages")
+
+_REHEARSAL = """
+import triton
+import triton.language as tl
+
+@triton.jit
+def rehearse(x, y, n, N: tl.constexpr):
+    i = tl.arange(0, N)
+    v = tl.load(x + i, mask=i < n, other=1.0)
+    tl.atomic_add(y, tl.sum(tl.exp(v), axis=0) + tl.max(v, axis=0))
+    for k in range(0, n):
+        tl.store(x + i, tl.dot(v[:, None] + v[None, :], v[:, None] * v[None, :])[0, :])
+"""
+
+
+def prepare() -> None:
+    """Load all that compiling needs, which no file can be opened for later."""
+    load_triton(is_interpreted=False)
+    importlib.import_module("triton.knobs").compilation.disable_line_info = True
+    variant = jobs.Variant(
+        "rehearse",
+        "rehearse",
+        ("*float32", "*float32", "int32"),
+        (("N", 32), ("num_warps", 4), ("num_stages", 2)),
+    )
+    # this text is no kernel that can be compiled to its end everywhere, and need not be
+    do(jobs.CompileTriton(_REHEARSAL, "sm_90", (variant,)))
+
+
+def do(job: jobs.CompileTriton) -> jobs.Compiled | jobs.Refused:
+    """Compile every kernel that is launched, one for each set of constants."""
+    try:
+        module = load_module(job.source)
+        texts = [_compiled(module, job.architecture, each) for each in job.variants]
+    except MemoryError:
+        raise
+    except NoSource as problem:
+        return jobs.Refused(str(problem))
+    except BaseException as problem:  # noqa: BLE001 - whatever a compiler raises
+        return jobs.Refused(_words(problem, job.source))
+    head, _, _ = texts[0].partition(".visible")
+    bodies = [text[text.index(".visible") :] for text in texts]
+    shared = [each for text in texts for each in re.findall(r"^//S (.*)$", text, re.M)]
+    head = "".join(line for line in head.splitlines(True) if not line.startswith("//S"))
+    return jobs.Compiled("\n".join([head, *shared, *bodies]), "")
+
+
+def _compiled(module: Any, architecture: str, variant: jobs.Variant) -> str:
+    compiler = importlib.import_module("triton.compiler.compiler")
+    ir = importlib.import_module("triton._C.libtriton").ir
+    target = importlib.import_module("triton.backends.compiler").GPUTarget(
+        "cuda", int(architecture.removeprefix("sm_")), 32
+    )
+    kernel = getattr(module, variant.kernel)
+    constants = dict(variant.constants)
+    options = {name: constants.pop(name) for name in _OPTIONS if name in constants}
+    types = iter(variant.types)
+    signature = {
+        name: "constexpr" if name in constants else _type(next(types))
+        for name in kernel.arg_names
+    }
+    source = compiler.ASTSource(fn=kernel, signature=signature, constexprs=constants)
+    backend = compiler.make_backend(target)
+    chosen = backend.parse_options({**options, "ptx_version": _PTX_VERSION})
+    stages: dict[str, Any] = {}
+    backend.add_stages(stages, chosen, source.language)
+    context = ir.context()
+    ir.load_dialects(context)
+    backend.load_dialects(context)
+    code = source.make_ir(
+        target,
+        chosen,
+        backend.get_codegen_implementation(chosen),
+        backend.get_module_map(),
+        context,
+    )
+    metadata: dict[str, Any] = {"target": target, **chosen.__dict__}
+    for name, stage in stages.items():
+        if name == "cubin":
+            break
+        code = stage(code, metadata)
+    return _named(str(code), variant, int(metadata["shared"]))
+
+
+def _type(text: str) -> str:
+    pointer = "*" if text.startswith("*") else ""
+    return pointer + _TYPES[text.removeprefix("*")]
+
+
+def _named(ptx: str, variant: jobs.Variant, shared_bytes: int) -> str:
+    """Give a kernel its own name and shared memory, so that several fit together."""
+    if shared_bytes > _MOST_SHARED_BYTES:
+        raise NoSource(
+            f"`{variant.kernel}` wants {shared_bytes:,} bytes of shared memory; "
+            f"{_MOST_SHARED_BYTES:,} can be had here: make its blocks smaller."
+        )
+    own = f"smem_{variant.entry}"
+    if _SHARED.search(ptx):
+        declared = f"//S .shared .align 1024 .b8 {own}[{max(shared_bytes, 16)}];"
+        ptx = _SHARED.sub(declared, ptx)
+    ptx = ptx.replace("global_smem", own)
+    name = re.escape(variant.kernel)
+    ptx = re.sub(rf"(\.entry\s+){name}\b", rf"\g<1>{variant.entry}", ptx)
+    return re.sub(rf"\b{name}_param_", f"{variant.entry}_param_", ptx)
+
+
+def _words(problem: BaseException, source: str) -> str:
+    """Tell what the compiler says, without the picture of the line that it draws."""
+    inner, node, kernel = problem, None, ""
+    while True:
+        # of the innermost: lines are counted from the start of its kernel
+        node = getattr(inner, "node", None) or node
+        kernel = getattr(inner, "src", None) or kernel
+        if inner.__cause__ is None:
+            break
+        inner = inner.__cause__
+    words = getattr(inner, "error_message", None) or str(inner) or type(inner).__name__
+    start = source.find(kernel) if kernel else -1
+    if node is None or start < 0:
+        return told(problem)
+    line = source.count("\n", 0, start) + node.lineno
+    return f"Line {line}: {words}"[:400]
