@@ -27,6 +27,9 @@ from benchmarks.report import ask, spread, tell  # noqa: E402
 from warpbook_labs.session import check_public, find, submit  # noqa: E402
 from warpbook_labs.store import Store  # noqa: E402
 
+_KERNEL = re.compile(
+    r"__global__\s+void\s+(?:__launch_bounds__\([^)]*\)\s*)?(\w+)\(([^)]*)\)"
+)
 LABS = ("vector-add", "matmul")
 
 
@@ -37,7 +40,7 @@ def changed(source: str, number: int) -> str:
 
 def compiled_s(lab: str, source: str, number: int) -> float:
     """Have PyTorch compile the kernel, with a function in C++ that launches it."""
-    kernel = re.search(r"__global__ void (\w+)\(([^)]*)\)", source)
+    kernel = _KERNEL.search(source)
     if kernel is None:
         raise SystemExit(f"{lab}: there is no kernel in its reference.")
     names = [each.split()[-1].lstrip("*") for each in kernel[2].split(",")]
