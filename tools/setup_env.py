@@ -14,6 +14,7 @@ import importlib.util
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import setup_test_programs
 from setup_steps import (
@@ -23,7 +24,9 @@ from setup_steps import (
     VENV,
     apt_install,
     digest,
+    is_done,
     once,
+    remember,
     run,
     say,
     which,
@@ -55,15 +58,18 @@ def environment() -> None:
         run(sys.executable, "-m", "venv", VENV)
 
 
-def packages(extra: str) -> None:
-    """Install warpbook, editable, with an extra."""
-
-    def install() -> None:
-        say(f"installing warpbook with [{extra}] (a minute or two)")
-        run(PYTHON, "-m", "pip", "install", "-q", "-e", f".[{extra}]")
-
+def packages(*extras: str) -> None:
+    """Install warpbook, editable, with those of the extras that are not there."""
     inputs = digest([ROOT / "setup.cfg", ROOT / "pyproject.toml"])
-    once(f"packages-{extra}", inputs, [BIN / "warpbook", BIN / "jlpm"], install)
+    made = [BIN / "warpbook", BIN / "jlpm"]
+    names = {each: f"packages-{each}" for each in extras}
+    missing = [each for each in extras if not is_done(names[each], inputs, made)]
+    if missing:
+        wanted = f".[{','.join(missing)}]"
+        say(f"installing warpbook with {wanted[1:]} (a minute or two)")
+        run(PYTHON, "-m", "pip", "install", "-q", "-e", wanted)
+    for each in missing:
+        remember(names[each], inputs)
 
 
 def torch() -> None:
@@ -143,18 +149,20 @@ def main() -> None:
             f"warpbook: needs Python 3.10 or newer, and {sys.executable} is "
             f"{sys.version.split()[0]}. Name another: make up PYTHON=python3.11"
         )
+    for_tests = asked.purpose == "test"
     environment()
+    # with JupyterLab comes what builds the frontend, beside all that follows
     packages("lab")
-    packages("labs")
-    if asked.purpose == "test":
-        packages("test")
-    run(PYTHON, ROOT / "tools" / "dev_link.py")
-    if asked.torch == "auto":
-        torch()
     node()
-    frontend()
-    if asked.purpose == "test":
-        setup_test_programs.install()
+    with ThreadPoolExecutor(max_workers=1) as beside:
+        built = beside.submit(frontend)
+        packages("labs", *(["test"] if for_tests else []))
+        run(PYTHON, ROOT / "tools" / "dev_link.py")
+        if asked.torch == "auto":
+            torch()
+        if for_tests:
+            setup_test_programs.install()
+        built.result()
 
 
 if __name__ == "__main__":

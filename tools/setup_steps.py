@@ -55,17 +55,30 @@ def digest(files: Iterable[Path]) -> str:
 def once(
     name: str, inputs: str, made: Iterable[Path], step: Callable[[], None]
 ) -> None:
-    """Run a step unless it ran for the same inputs and what it made is there.
+    """Run a step unless it ran for the same inputs and what it made is there."""
+    if not is_done(name, inputs, made):
+        step()
+        remember(name, inputs)
 
-    The stamps lie in the environment: whoever deletes it starts afresh.
-    """
-    stamp = VENV / "warpbook-setup" / name
-    if stamp.is_file() and stamp.read_text() == inputs:
-        if all(each.exists() for each in made):
-            return
-    step()
+
+def is_done(name: str, inputs: str, made: Iterable[Path]) -> bool:
+    """Whether a step ran for the same inputs, and what it made is there."""
+    stamp = _stamp(name)
+    if not stamp.is_file() or stamp.read_text() != inputs:
+        return False
+    return all(each.exists() for each in made)
+
+
+def remember(name: str, inputs: str) -> None:
+    """Note that a step ran for these inputs."""
+    stamp = _stamp(name)
     stamp.parent.mkdir(exist_ok=True)
     stamp.write_text(inputs)
+
+
+def _stamp(name: str) -> Path:
+    """The stamps lie in the environment: whoever deletes it starts afresh."""
+    return VENV / "warpbook-setup" / name
 
 
 def apt_install(why: str, *packages: str) -> None:

@@ -1,6 +1,7 @@
 """A real IPython shell with warpbook loaded, and a server for it to talk to."""
 
 import atexit
+import gc
 import json
 import threading
 from collections.abc import Callable, Iterator
@@ -45,7 +46,10 @@ def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     shell.extension_manager.unload_extension("warpbook")
     atexit.unregister(shell.atexit_operations)
     history = shell.history_manager
+    # it looks for garbage, which takes long among all that torch has loaded
+    gc.freeze()
     shell.atexit_operations()
+    gc.unfreeze()
     history.db.close()
     InteractiveShell.clear_instance()
 
