@@ -10,6 +10,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from jupyter_core.utils import ensure_event_loop
 
 from tests.gpu.notebook import Notebook, open_notebook
 
@@ -34,7 +35,11 @@ def test_two_kernels_profile_one_gpu_at_once(notebook: Notebook) -> None:
 
     def profiles(mine: Notebook, count: int) -> list[int]:
         cell = f"for _ in range({count}): x.add_(1)"
-        found = [mine.profile(cell) for _ in range(10)]
+        try:
+            found = [mine.profile(cell) for _ in range(10)]
+        finally:
+            # the client's, of this thread
+            ensure_event_loop().close()
         assert {each["completeness"]["matched"] for each in found} == {count}
         return [each["kernel_calls"] for each in found]
 
@@ -116,6 +121,37 @@ def test_the_users_own_profiler_works_before_and_after(notebook: Notebook) -> No
         notebook.run(theirs)
         assert notebook.value("kernels") == 60
         assert_profiles_as_ever(notebook)
+
+
+def test_the_users_own_profiles_in_a_row_see_the_gpu_after_ours(
+    notebook: Notebook,
+) -> None:
+    """Letting CUPTI go is for the end of ours; left on, theirs would lose events."""
+    notebook.run(SETUP + "from torch.profiler import profile\n")
+    assert_profiles_as_ever(notebook)
+    notebook.run(
+        "kernels = []\n"
+        "for _ in range(6):\n"
+        "    with profile() as theirs:\n"
+        "        for _ in range(60): x.add_(1)\n"
+        "        torch.cuda.synchronize()\n"
+        "    found = theirs.profiler.kineto_results.events()\n"
+        "    kernels.append(sum('elementwise' in each.name() for each in found))"
+    )
+    assert notebook.value("kernels") == [60] * 6
+    assert_profiles_as_ever(notebook)
+    # at once, with no call of CUDA between the two
+    notebook.run(
+        "import warpbook\n"
+        "with warpbook.profile(quiet=True) as ours:\n"
+        "    for _ in range(30): x.add_(1)\n"
+        "with profile() as theirs:\n"
+        "    for _ in range(60): x.add_(1)\n"
+        "    torch.cuda.synchronize()\n"
+        "found = theirs.profiler.kineto_results.events()\n"
+        "kernels = sum('elementwise' in each.name() for each in found)"
+    )
+    assert notebook.value("kernels") == 60
 
 
 def test_shapes_and_kinds_of_events_are_read(notebook: Notebook) -> None:

@@ -18,6 +18,7 @@ from torch.autograd.profiler import profile, record_function
 from warpbook_monitors.trace import torch_gpus
 from warpbook_monitors.trace.cell_profile import SetUp
 from warpbook_monitors.trace.columns import NONE, Columns
+from warpbook_monitors.trace.cupti import let_go
 from warpbook_monitors.trace.errors import CaptureFailed, ProfilerBusy
 from warpbook_monitors.trace.kineto_events import read_events
 from warpbook_monitors.trace.memory import Counts, highest, memory_use
@@ -29,7 +30,6 @@ _MARK = "warpbook: start of the cell"
 #: Around the cell where allocations are recorded: torch forgets those of a GPU that
 #: nothing is around.
 _AROUND = "warpbook: the cell"
-_FIRST_CUDA_WITH_SAFE_TEARDOWN = (12, 6)
 _CHATTER = (b"USDT:", b"STAGE:", b"INFO:")
 
 _has_started_before = False
@@ -222,10 +222,9 @@ def _disable(profiler: Any) -> None:
     """End a recording for good; a profiler that is left on allows no other."""
     if profiler is None or not torch.autograd._profiler_enabled():
         return
-    _let_cupti_go()
     # it would wait for the GPU once more, and fail before the end where that fails
     profiler.use_device = None
-    with _without_chatter():
+    with _without_chatter(), let_go():
         try:
             profiler.__exit__(None, None, None)
         except KeyboardInterrupt:
@@ -248,21 +247,6 @@ def _of_the_cell(columns: Columns) -> Columns:
 
 def _place(columns: Columns, name: str) -> int:
     return columns.names.index(name) if name in columns.names else NONE
-
-
-def _let_cupti_go() -> None:
-    """Keep the kernel's speed: launches stay 25-30 % slower with CUPTI attached.
-
-    Kineto looks for it at the end of a recording, and at the start of one if CUPTI is
-    still attached: that one then sees nothing of the GPU. So it is told before the end
-    of ours. Before CUDA 12.6, letting go can crash replays of CUDA graphs.
-    """
-    version = torch.version.cuda
-    if version is None:
-        return
-    major, minor = version.split(".")[:2]
-    if (int(major), int(minor)) >= _FIRST_CUDA_WITH_SAFE_TEARDOWN:
-        os.environ.setdefault("TEARDOWN_CUPTI", "1")
 
 
 @contextmanager

@@ -33,7 +33,7 @@ _LAUNCHES = 2000
 Product = Callable[[], object]
 
 
-class NotNow(Exception):
+class _NotNow(Exception):
     """A GPU that can't be measured as things are; the message says what to do."""
 
 
@@ -52,7 +52,7 @@ def main(again: bool) -> Answer:
             try:
                 limits = _measure(index, uuid, driver)
                 save(limits)
-            except NotNow as reason:
+            except _NotNow as reason:
                 return Answer(problem=f"GPU {index} {reason}")
             except OSError as problem:
                 return Answer(problem=f"they can't be kept: {problem}.")
@@ -69,21 +69,21 @@ def _driver() -> str | None:
 
 def _measure(index: int, uuid: str, driver: str | None) -> Limits:
     if _is_busy(uuid):
-        raise NotNow("is in use. Let that end first: it would count as the limit.")
+        raise _NotNow("is in use. Let that end first: it would count as the limit.")
     with torch.cuda.device(index), torch.inference_mode():
         if torch.cuda.mem_get_info()[0] < 8 * _LEAST_COPY_BYTES:
-            raise NotNow("has too little free memory. Stop what holds it.")
+            raise _NotNow("has too little free memory. Stop what holds it.")
         memory, to_device, to_host = _copies()
         return Limits(
             uuid=uuid,
             gpu=torch.cuda.get_device_name(),
             driver=driver,
-            torch=torch.__version__,
+            torch=str(torch.__version__),
             measured_ms=time.time() * 1000,
             memory_bytes_per_s=memory,
             host_to_device_bytes_per_s=to_device,
             device_to_host_bytes_per_s=to_host,
-            flops_per_s=products(),
+            flops_per_s=_products(),
             launch_ns=_launch_ns(),
             round_trip_ns=_round_trip_ns(),
         )
@@ -110,7 +110,7 @@ def _copies() -> tuple[float, float, float]:
     )
 
 
-def products() -> dict[str, float]:
+def _products() -> dict[str, float]:
     """Multiply square matrices of every dtype that the chip has a unit for."""
     capability = torch.cuda.get_device_capability()
     plain = {"double": torch.float64, "float": torch.float32, "c10::Half": torch.half}
@@ -130,7 +130,7 @@ def products() -> dict[str, float]:
         try:
             found[name] = _flops_per_s(make)
         except torch.cuda.OutOfMemoryError:
-            raise NotNow("ran out of memory. Stop what holds it.") from None
+            raise _NotNow("ran out of memory. Stop what holds it.") from None
         except RuntimeError:
             continue  # this torch has no such product for this chip
     torch.set_float32_matmul_precision(before)

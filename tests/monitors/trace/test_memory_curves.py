@@ -78,6 +78,15 @@ def test_the_peak_is_told_with_its_time_operators_and_line() -> None:
     assert (second.device, second.peak_path, second.peak_line) == (1, "", 3)
 
 
+def test_what_is_around_the_cell_to_have_its_allocations_is_no_path() -> None:
+    freed, made = change(200, -50, 50, 900), change(100, 50, 100, 900)
+    (found,) = read_allocations(
+        [node("ours", freed, node("aten::ones", made))], without="ours"
+    )
+    assert found.peak_path == ("aten::ones",)
+    assert found.allocated_bytes.tolist() == [100, 50]
+
+
 def test_torchs_own_tree_is_read_and_memory_of_the_host_is_not_a_gpus() -> None:
     capture = Capture(memory=True)
     capture.start()
