@@ -116,7 +116,7 @@ def _text(nvrtc: Any, program: Any, what: str) -> str:
 def _held(nvrtc: Any, program: Any, what: str) -> bytes:
     error, size = getattr(nvrtc, f"nvrtcGet{what}Size")(program)
     _check(nvrtc, error)
-    held = b" " * size
+    held: bytes = b" " * size
     (error,) = getattr(nvrtc, f"nvrtcGet{what}")(program, held)
     _check(nvrtc, error)
     return held

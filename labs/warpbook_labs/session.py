@@ -8,10 +8,11 @@ from typing import Literal
 
 from msgspec import Struct
 
-from warpbook_labs.checking import check
-from warpbook_labs.drawing import hidden_cases, public_cases
+from warpbook_labs.drawing import hidden_cases, large_cases, public_cases
+from warpbook_labs.grading import grade_source
 from warpbook_labs.jail.limits import Limits
 from warpbook_labs.loader import CATALOGUE, BadLab, LoadedLab, load
+from warpbook_labs.plans import check_plan
 from warpbook_labs.results import CheckResult
 from warpbook_labs.store import Store
 
@@ -46,14 +47,27 @@ def find(name: str, catalogue: Path = CATALOGUE) -> LoadedLab:
     raise BadLab(f"There is no lab `{name}`: `warpbook labs list` names them.")
 
 
-def check_public(loaded: LoadedLab, source: str, limits: Limits | None = None) -> Card:
+def check_public(
+    loaded: LoadedLab,
+    source: str,
+    limits: Limits | None = None,
+    use_gpu: bool = True,
+) -> Card:
     """Check against the cases that the lab shows; nothing is kept."""
-    result = check(loaded, source, public_cases(loaded.lab), limits or Limits())
+    if loaded.lab.plan is not None:
+        planned = check_plan(loaded, source)
+        return Card(planned, planned.status == "passed", "practice")
+    cases = public_cases(loaded.lab)
+    result = grade_source(loaded, source, cases, limits or Limits(), use_gpu=use_gpu)
     return Card(result, result.status == "passed", "practice")
 
 
 def submit(
-    store: Store, loaded: LoadedLab, source: str, limits: Limits | None = None
+    store: Store,
+    loaded: LoadedLab,
+    source: str,
+    limits: Limits | None = None,
+    use_gpu: bool = True,
 ) -> Card:
     """Keep a submission, then grade it with cases drawn for it alone.
 
@@ -63,17 +77,32 @@ def submit(
         NoCompiler: it is kept, and can be graded once NVRTC is installed.
     """
     number = store.add_submission(loaded.lab.id, source, secrets.randbits(_SEED_BITS))
-    return grade(store, loaded, number, limits)
+    return grade(store, loaded, number, limits, use_gpu)
 
 
 def grade(
-    store: Store, loaded: LoadedLab, number: int, limits: Limits | None = None
+    store: Store,
+    loaded: LoadedLab,
+    number: int,
+    limits: Limits | None = None,
+    use_gpu: bool = True,
 ) -> Card:
     """Grade a submission that is kept, once more or for the first time."""
     kept = store.submission(number)
     if kept is None or kept.lab != loaded.lab.id:
         raise LookupError(f"There is no submission {number} of {loaded.lab.id}.")
-    cases = public_cases(loaded.lab) + hidden_cases(loaded.lab, kept.seed)
-    result = check(loaded, kept.source, cases, limits or Limits())
+    if loaded.lab.plan is not None:
+        result = check_plan(loaded, kept.source, kept.seed)
+    else:
+        cases = public_cases(loaded.lab) + hidden_cases(loaded.lab, kept.seed)
+        result = grade_source(
+            loaded,
+            kept.source,
+            cases,
+            limits or Limits(),
+            large=large_cases(loaded.lab, kept.seed),
+            is_timed=True,
+            use_gpu=use_gpu,
+        )
     store.add_result(number, result)
     return Card(result, result.status == "passed", "self-graded", number)

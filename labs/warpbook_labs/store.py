@@ -234,7 +234,8 @@ class Store:
             attempts = {lab: count for lab, count in connection.execute(counted)}
             hints = {lab: opened for lab, opened in connection.execute(select(_HINTS))}
             by_lab: dict[str, dict[int, Mark]] = {}
-            for lab, number, passed, right, of, status in connection.execute(marks):
+            for row in connection.execute(marks).all():
+                lab, number, passed, right, of, status = tuple(row)
                 of_lab = by_lab.setdefault(lab, {})
                 # of several gradings of a submission the last that decided counts
                 if status not in UNDECIDED or number not in of_lab:

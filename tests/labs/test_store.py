@@ -83,11 +83,11 @@ def test_a_submission_is_kept_before_it_is_graded_and_can_be_graded_later(
 ) -> None:
     lab = find("vector-add")
 
-    def killed(*_: object) -> None:
+    def killed(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as broken:
-        broken.setattr("warpbook_labs.session.check", killed)
+        broken.setattr("warpbook_labs.session.grade_source", killed)
         with pytest.raises(KeyboardInterrupt):
             submit(store, lab, lab.reference)
     kept = store.submission(1)

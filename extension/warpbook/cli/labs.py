@@ -47,6 +47,11 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
             )
         if name in ("check", "submit"):
             found.add_argument(
+                "--no-gpu",
+                action="store_true",
+                help="leave the GPU to others: nothing is run there, and no speed told",
+            )
+            found.add_argument(
                 "file",
                 nargs="?",
                 type=Path,

@@ -89,12 +89,14 @@ def _open(asked: argparse.Namespace) -> int:
 
 def _check(asked: argparse.Namespace) -> int:
     loaded, source = _given(asked)
-    return _tell(asked, check_public(loaded, source), source)
+    return _tell(asked, check_public(loaded, source, use_gpu=not asked.no_gpu), source)
 
 
 def _submit(asked: argparse.Namespace) -> int:
     loaded, source = _given(asked)
-    return _tell(asked, submit(Store(), loaded, source), source)
+    return _tell(
+        asked, submit(Store(), loaded, source, use_gpu=not asked.no_gpu), source
+    )
 
 
 def _hint(asked: argparse.Namespace) -> int:

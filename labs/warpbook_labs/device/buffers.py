@@ -79,7 +79,7 @@ class Arena:
             begin = place.end
         self._tools.untouched(self.base, begin, self.size_bytes, self.key)
         found = self._tools.found()
-        if not found.count:
+        if not found.how_many:
             return ""
         before = [(name, place) for name, place in in_order if place.end <= found.first]
         behind = [
@@ -94,7 +94,7 @@ class Arena:
             near.append((place.begin - found.first, f"before `{name}`"))
         far, where = min(near)
         return (
-            f"It writes beside its buffers: {found.count:,} bytes, the first of them "
+            f"It writes beside its buffers: {found.how_many:,} bytes, the first of them "
             f"{far + ('behind' in where):,} bytes {where}."
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import importlib
 import time
 from collections.abc import Sequence
@@ -90,7 +91,7 @@ class Program:
                     f'There is no kernel `{name}`. Is it `extern "C" __global__`?'
                 )
             _checked(driver, (error, handle))
-            sizes = []
+            sizes: list[int] = []
             while True:
                 error, _, size = driver.cuFuncGetParamInfo(handle, len(sizes))
                 if error:
@@ -141,7 +142,7 @@ class Device:
         # a word of the host's memory that the stream can wait for
         self._gate_address = int(self._call("cuMemHostAlloc", 4096, 0))
         self._gate = np.ctypeslib.as_array(
-            (np.ctypeslib.ctypes.c_uint32 * 1).from_address(self._gate_address)
+            (ctypes.c_uint32 * 1).from_address(self._gate_address)
         )
         self._gate[0], self._turn = 0, 0
 
@@ -182,6 +183,25 @@ class Device:
         """Load a program, with its variables as new."""
         return Program(self.driver, cubin)
 
+    def assembled(self, image: bytes) -> bytes:
+        """Give the cubin of PTX, which ends with a NUL; a cubin stays as it is.
+
+        Raises:
+            DriverError: the driver does not take it.
+        """
+        if image.startswith(b"\x7fELF"):
+            return image
+        text = self.driver.CUjitInputType.CU_JIT_INPUT_PTX
+        state = self._call("cuLinkCreate", 0, [], [])
+        try:
+            held, name = np.frombuffer(image, np.uint8), b"kernel.ptx"
+            given = held.ctypes.data, len(image), name
+            self._call("cuLinkAddData", state, text, *given, 0, [], [])
+            address, size_bytes = self._call("cuLinkComplete", state)
+            return ctypes.string_at(int(address), int(size_bytes))
+        finally:
+            self._call("cuLinkDestroy", state)
+
     def allocate(self, size_bytes: int) -> int:
         """Take memory; give its address."""
         return int(self._call("cuMemAlloc", max(size_bytes, 1)))
@@ -208,7 +228,6 @@ class Device:
         program: Program,
         launch: jobs.Launch,
         addresses: dict[str, int],
-        nulls: int = 0,
     ) -> Prepared:
         """Put the arguments of a launch where the driver wants them.
 
@@ -216,12 +235,14 @@ class Device:
             program: with the kernel.
             launch: what was asked.
             addresses: of the buffers, by name.
-            nulls: pointers to nothing that follow the arguments.
 
         Raises:
             BadArguments: the kernel takes others.
         """
-        kernel = program.kernel(launch.kernel)
+        kernel = program.kernel(launch.entry)
+        # Triton's kernels end with pointers to scratch memory that ours never ask for
+        more = len(kernel.parameters) - len(launch.arguments)
+        nulls = max(more, 0) if launch.constants else 0
         given = [*launch.arguments, *[jobs.IntegerArgument(0)] * nulls]
         if len(given) != len(kernel.parameters):
             raise BadArguments(

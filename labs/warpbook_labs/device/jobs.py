@@ -17,7 +17,7 @@ class Asked(Struct, frozen=True):
     #: of the lab, with its reference and its baseline
     folder: str
     source: str
-    #: what the source was compiled to
+    #: what the source was compiled to; of Triton, PTX that the driver makes a cubin of
     cubin: bytes
     cases: tuple[DrawnCase, ...]
     is_timed: bool = False

@@ -23,7 +23,8 @@ def mix(x: Words) -> Words:
     x = x * np.uint32(0x85EBCA6B)
     x = x ^ (x >> np.uint32(13))
     x = x * np.uint32(0xC2B2AE35)
-    return x ^ (x >> np.uint32(16))
+    mixed: Words = x ^ (x >> np.uint32(16))
+    return mixed
 
 
 def poison(size_bytes: int, key: int, begin: int = 0) -> NDArray[np.uint8]:
@@ -36,8 +37,9 @@ def poison(size_bytes: int, key: int, begin: int = 0) -> NDArray[np.uint8]:
     lower = np.uint32(0x7C00) | (
         (mixed >> np.uint32(16)) % np.uint32(1023) + np.uint32(1)
     )
-    held = (upper << np.uint32(16) | lower).astype("<u4").view(np.uint8)
-    return held[begin - 4 * first :][:size_bytes]
+    words = (upper << np.uint32(16) | lower).astype("<u4")
+    held: NDArray[np.uint8] = words.view(np.uint8)[begin - 4 * first :]
+    return held[:size_bytes]
 
 
 def chunk_of(pool: int) -> tuple[int, int]:
@@ -52,4 +54,5 @@ def filled(pool: NDArray[Any], count: int, key: int) -> NDArray[Any]:
     numbers = np.arange(-(-count // chunk), dtype=np.uint32) + np.uint32(key)
     begins = mix(numbers) % np.uint32(places)
     windows = np.lib.stride_tricks.sliding_window_view(pool, chunk)
-    return windows[begins].reshape(-1)[:count]
+    found: NDArray[Any] = windows[begins].reshape(-1)
+    return found[:count]

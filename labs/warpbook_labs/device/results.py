@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from warpbook_labs.comparing import WrongElement
 from warpbook_labs.device.limit_card import LimitCard
+from warpbook_labs.device.quiet import Conditions
 from warpbook_labs.device.ratio import Ratio
 
 #: "red zone": it wrote beside its buffers; "input": it wrote what it may only read;
@@ -57,6 +58,8 @@ class SpeedResult(Struct, frozen=True):
     checked_on_host: int = 0
     #: trials that something disturbed, and that were done again
     discarded: int = 0
+    #: of the GPU, while it was timed
+    conditions: Conditions | None = None
 
 
 class DeviceResult(Struct, frozen=True):

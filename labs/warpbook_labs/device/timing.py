@@ -22,6 +22,7 @@ from warpbook_labs.device.kernels import filled
 from warpbook_labs.device.ratio import Side, Stopping, sides
 from warpbook_labs.device.results import Kind
 from warpbook_labs.device.tools import Tools
+from warpbook_labs.jail import jobs
 from warpbook_labs.launch_rule import Rule
 from warpbook_labs.loader import LoadedLab
 from warpbook_labs.preparing import (
@@ -79,13 +80,12 @@ class Times(NamedTuple):
 
 
 class _Side:
-    """A program with its memory."""
+    """A program with its memory, which another may use in its turn."""
 
-    def __init__(self, trials: Trials, source: Source) -> None:
-        self._trials, self._source = trials, source
+    def __init__(self, trials: Trials, source: Source, arena: Arena) -> None:
+        self._trials, self._source, self.arena = trials, source, arena
         sizes, loaded = trials.speed.sizes, trials.loaded
         given = trials.drawn
-        self.arena = Arena(trials.tools, memory(loaded, source.rule, sizes))
         self._launches = launches(loaded, source.rule, sizes, given)
 
     def ready(self, keys: dict[str, int]) -> None:
@@ -155,12 +155,25 @@ class Trials:
             for each in loaded.lab.parameters
             if each.kind in ("input", "inout")
         }
-        self._learner = _Side(self, learner)
-        self._reference = _Side(self, reference)
-        self._baseline = _Side(self, baseline)
+        # where memory lies makes a kernel up to some percent faster or slower, so both
+        # sides have the same
+        shared = self._arena(learner, baseline)
+        self._learner = _Side(self, learner, shared)
+        self._baseline = _Side(self, baseline, shared)
+        self._reference = _Side(self, reference, self._arena(reference))
         self._kept: tuple[dict[str, int], dict[str, NDArray[np.uint8]]] | None
         self._kept = None
         self._bounds: dict[str, float] | None = None
+
+    def _arena(self, *sources: Source) -> Arena:
+        """Take memory in which each of these programs can run."""
+        needed: dict[str, jobs.Memory] = {}
+        for source in sources:
+            for each in memory(self.loaded, source.rule, self.speed.sizes):
+                before = needed.get(each.name)
+                if before is None or before.size_bytes < each.size_bytes:
+                    needed[each.name] = each
+        return Arena(self.tools, list(needed.values()))
 
     def _pool(self, parameter: Parameter) -> _Pool:
         values = np.ascontiguousarray(
@@ -247,13 +260,13 @@ class Trials:
                 got.key,
             )
             found = self.tools.found()
-            if found.count:
+            if found.how_many:
                 shape = shape_of(each, self.speed.sizes)
                 index = ", ".join(map(str, np.unravel_index(found.first, shape)))
                 raise WrongOutput(
                     "wrong",
                     f"{each.name}[{index}] is wrong in a timed call, and "
-                    f"{found.count:,} of {count:,} elements are.",
+                    f"{found.how_many:,} of {count:,} elements are.",
                 )
 
     def _outputs(self) -> list[Parameter]:

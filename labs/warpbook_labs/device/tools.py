@@ -26,7 +26,7 @@ class Found(NamedTuple):
     """Where a kernel found something first, and how often."""
 
     first: int
-    count: int
+    how_many: int
 
 
 class Tools:

@@ -29,9 +29,10 @@ from warpbook_labs.device.speed import time_calls
 from warpbook_labs.device.timing import Source, WrongOutput
 from warpbook_labs.device.tools import Tools
 from warpbook_labs.drawing import DrawnCase
-from warpbook_labs.launch_rule import BadRule, Rule, read_rule
+from warpbook_labs.launch_rule import BadRule
 from warpbook_labs.loader import BadLab, LoadedLab, load
 from warpbook_labs.nvrtc import CompileError, NoCompiler
+from warpbook_labs.rules import rule_of
 
 Tell = Callable[[Told], None]
 
@@ -68,15 +69,16 @@ def _done(asked: Asked, tell: Tell) -> Ended:
 
 def _do(asked: Asked, tell: Tell) -> None:
     loaded = load(Path(asked.folder))
-    rule = read_rule(asked.source)
+    rule = rule_of(loaded.lab.language, asked.source)
     device = Device()
     tell(Began(device.name, device.architecture))
     tools = Tools(device)
+    program = device.assembled(asked.cubin)
     right = True
     for number, case in enumerate(asked.cases):
         tell(Trying(case.about, number))
         try:
-            result = try_case(tools, loaded, rule, asked.cubin, case)
+            result = try_case(tools, loaded, rule, program, case)
         except (Crashed, Hung) as problem:
             # told with the case; the process is of no use any more
             tell(Tried(told(case, _stopped(problem))))
@@ -84,17 +86,17 @@ def _do(asked: Asked, tell: Tell) -> None:
         tell(Tried(result))
         right = right and result.passed
     if asked.is_timed and right and loaded.lab.speed is not None:
-        _time(asked, tell, tools, loaded, rule)
+        _time(asked, tell, tools, loaded, Source(rule, program))
 
 
 def _time(
-    asked: Asked, tell: Tell, tools: Tools, loaded: LoadedLab, rule: Rule
+    asked: Asked, tell: Tell, tools: Tools, loaded: LoadedLab, source: Source
 ) -> None:
     sizes = loaded.lab.speed.sizes if loaded.lab.speed else {}
     case = DrawnCase("timed calls", sizes, "", 0, is_hidden=False)
     tell(Trying(case.about))
     try:
-        timed = time_calls(tools, loaded, Source(rule, asked.cubin), asked.limit_card)
+        timed = time_calls(tools, loaded, source, asked.limit_card)
     except WrongOutput as problem:
         tell(Tried(told(case, CaseTried(problem.kind, str(problem)))))
         return

@@ -1,0 +1,168 @@
+"""A submission on the GPU, from its source to a result, without using the GPU here."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+
+import msgspec
+
+from warpbook_labs.device import parent
+from warpbook_labs.device.gpu import Gpu
+from warpbook_labs.device.jobs import Asked
+from warpbook_labs.device.limit_card import LimitCard, NoLimitCard, limit_card
+from warpbook_labs.device.programs import image_of, job_of
+from warpbook_labs.device.quiet import Conditions, Timed, TooBusy, Watch, when_quiet
+from warpbook_labs.device.results import DeviceCase, DeviceResult, SpeedResult
+from warpbook_labs.drawing import DrawnCase
+from warpbook_labs.jail import jobs
+from warpbook_labs.jail import parent as jail
+from warpbook_labs.jail.limits import Limits
+from warpbook_labs.launch_rule import BadRule
+from warpbook_labs.loader import LoadedLab
+
+
+class NotOnGpu(Exception):
+    """The GPU could not be used for it; the message says why."""
+
+
+class _NotTimed(Exception):
+    """It did not come to timed calls, or they are not right."""
+
+
+def run_on_gpu(
+    gpu: Gpu,
+    loaded: LoadedLab,
+    source: str,
+    cases: Sequence[DrawnCase],
+    is_timed: bool,
+    limits: Limits,
+) -> DeviceResult:
+    """Check a submission on a GPU, and time it if it is right and that is asked.
+
+    Raises:
+        NotOnGpu: it can't be run there, for a reason that is no fault of the source.
+        NoCompiler: NVRTC is not installed.
+    """
+    sizes = [each.sizes for each in cases]
+    if loaded.lab.speed is not None:
+        sizes.append(dict(loaded.lab.speed.sizes))
+    try:
+        job = job_of(loaded, source, gpu.architecture, sizes)
+    except BadRule as problem:
+        raise NotOnGpu(str(problem)) from None
+    built = jail.run(job, limits)
+    if not isinstance(built.result, jobs.Compiled):
+        words = built.message
+        if isinstance(built.result, jobs.Refused):
+            words = built.result.message.strip().splitlines()[0]
+        raise NotOnGpu(f"It could not be compiled for {gpu.architecture}: {words}")
+    image = image_of(built.result)
+    asked = Asked(str(loaded.folder), source, image, tuple(cases))
+    if not is_timed or loaded.lab.speed is None:
+        return _result(gpu, asked, parent.run(asked, gpu.uuid))
+    return _Submission(gpu, loaded, asked).timed()
+
+
+class _Submission:
+    """One that is timed until nothing disturbs it."""
+
+    def __init__(self, gpu: Gpu, loaded: LoadedLab, asked: Asked) -> None:
+        self._gpu, self._asked = gpu, asked
+        self._sizes = dict(loaded.lab.speed.sizes) if loaded.lab.speed else {}
+        self._first: parent.Heard | None = None
+        self._pid = 0
+        self._tries = 0
+        self._conditions: Conditions | None = None
+
+    def timed(self) -> DeviceResult:
+        card, no_card = self._card()
+        timing = msgspec.structs.replace(self._asked, is_timed=True, limit_card=card)
+
+        def trial() -> Timed[parent.Heard]:
+            asked = timing
+            if self._first is not None:
+                # the cases were right at the first try
+                asked = msgspec.structs.replace(timing, cases=())
+            heard = parent.run(asked, self._gpu.uuid)
+            self._first = self._first or heard
+            self._pid, self._tries = heard.pid, self._tries + 1
+            if heard.timed is None or not heard.timed.until_ns:
+                raise _NotTimed
+            return Timed(heard, heard.timed.since_ns, heard.timed.until_ns)
+
+        heard: parent.Heard | None = None
+        conditions: Conditions | None = None
+        busy = ""
+        with Watch(self._gpu.uuid) as watch, contextlib.suppress(_NotTimed):
+            try:
+                heard, self._conditions = when_quiet(watch, trial, lambda: self._pid)
+            except TooBusy as problem:
+                busy = str(problem)
+        if self._first is None:
+            # others used the GPU before each try; results do not mind that
+            self._first = parent.run(self._asked, self._gpu.uuid)
+        result = _result(self._gpu, self._asked, self._first)
+        return msgspec.structs.replace(
+            result,
+            speed=self._speed(heard, conditions, busy, no_card),
+            limit_card=card,
+            flags=heard.timed.flags if heard and heard.timed else (),
+        )
+
+    def _card(self) -> tuple[LimitCard | None, str]:
+        try:
+            return limit_card(self._gpu.uuid, self._gpu.driver), ""
+        except NoLimitCard as problem:
+            return None, str(problem)
+
+    def _speed(
+        self,
+        heard: parent.Heard | None,
+        conditions: Conditions | None,
+        busy: str,
+        no_card: str,
+    ) -> SpeedResult | None:
+        if busy:
+            return SpeedResult("too busy", busy, self._sizes, discarded=self._tries)
+        timed = (heard or self._first or parent.Heard()).timed
+        if timed is None:
+            return None
+        speed = msgspec.structs.replace(
+            timed.result, discarded=self._tries - 1, conditions=self._conditions
+        )
+        if speed.status == "not graded" and no_card:
+            return msgspec.structs.replace(speed, message=no_card)
+        return speed
+
+
+def _result(gpu: Gpu, asked: Asked, heard: parent.Heard) -> DeviceResult:
+    """Put together what the process told.
+
+    Raises:
+        NotOnGpu: it told nothing that could be graded.
+    """
+    done = [each.result for each in heard.tried]
+    of = len(asked.cases)
+    problem = heard.problem
+    if heard.ended is not None and heard.ended.how == "problem":
+        problem = heard.ended.message
+    if problem and all(each.passed for each in done):
+        if heard.began is None or heard.trying is None:
+            raise NotOnGpu(problem)
+        words = f"At `{heard.trying.step}`: {problem}"
+        raise NotOnGpu(words)
+    for each in asked.cases[len(done) :]:
+        sizes = None if each.is_hidden else dict(each.sizes)
+        words = "It was not run: the kernel stopped the GPU before."
+        done.append(
+            DeviceCase(each.about, each.is_hidden, False, "not run", words, sizes)
+        )
+    right = sum(each.passed for each in done)
+    return DeviceResult(
+        heard.began.gpu if heard.began else gpu.name,
+        gpu.architecture,
+        tuple(done),
+        right,
+        max(of, len(done)),
+    )

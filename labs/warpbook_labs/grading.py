@@ -1,0 +1,147 @@
+"""Grades a source by the interpreter, and by a GPU at the same time where one is.
+
+Each sees what the other can't: the interpreter finds races and counts work, the GPU has
+the real order of things, large cases, and the time. Right is what is right for both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import msgspec
+
+from warpbook_labs.checking import check
+from warpbook_labs.device.gpu import NoGpu, find_gpu
+from warpbook_labs.device.lane import NotOnGpu, run_on_gpu
+from warpbook_labs.device.results import DeviceCase, DeviceResult
+from warpbook_labs.drawing import DrawnCase
+from warpbook_labs.jail.limits import Limits
+from warpbook_labs.loader import LoadedLab
+from warpbook_labs.nvrtc import NoCompiler
+from warpbook_labs.results import CheckResult, Status
+
+#: languages whose programs a GPU is given
+_ON_GPU = ("cuda", "triton")
+_NO_SPEED: dict[str, Status] = {
+    "too slow": "too slow",
+    "too noisy to tell": "too noisy to tell",
+    "too busy": "too busy",
+}
+
+
+def grade_source(
+    loaded: LoadedLab,
+    source: str,
+    cases: Sequence[DrawnCase],
+    limits: Limits,
+    large: Sequence[DrawnCase] = (),
+    is_timed: bool = False,
+    use_gpu: bool = True,
+) -> CheckResult:
+    """Grade a source by all that is here.
+
+    Args:
+        loaded: the lab.
+        source: the learner's.
+        cases: for interpreter and GPU.
+        limits: of the processes that compile and interpret.
+        large: more cases, for a GPU alone.
+        is_timed: whether its speed is graded where that can be.
+        use_gpu: whether a GPU may be used.
+
+    Raises:
+        NoCompiler: NVRTC, or Triton, is not installed.
+        BadLab: the lab's own Python fails.
+    """
+    lab = loaded.lab
+    if lab.language not in _ON_GPU or not use_gpu:
+        return check(loaded, source, cases, limits)
+    try:
+        gpu = find_gpu()
+    except NoGpu:
+        return check(loaded, source, cases, limits)
+    with ThreadPoolExecutor(1, "warpbook-gpu") as threads:
+        asked = threads.submit(
+            run_on_gpu, gpu, loaded, source, [*cases, *large], is_timed, limits
+        )
+        result = check(loaded, source, cases, limits)
+        try:
+            device = asked.result()
+        except (NotOnGpu, NoCompiler) as problem:
+            return _without(result, loaded, str(problem))
+    if result.status not in ("passed", "failed"):
+        return result
+    return _together(result, _fit_to_tell(device), loaded, is_timed)
+
+
+def _without(result: CheckResult, loaded: LoadedLab, why: str) -> CheckResult:
+    if result.status in ("compile error", "bad launch rule"):
+        return result
+    words = ["It was not run on the GPU: " + why]
+    if loaded.lab.speed is not None:
+        words.append("So its speed is not graded.")
+    return msgspec.structs.replace(result, not_graded=tuple(words))
+
+
+def _fit_to_tell(device: DeviceResult) -> DeviceResult:
+    """Leave out hidden failures but the first, as the interpreter's are."""
+    hidden = [each for each in device.cases if each.is_hidden and not each.passed]
+    shown = tuple(each for each in device.cases if each not in hidden[1:])
+    return msgspec.structs.replace(device, cases=shown)
+
+
+def _together(
+    result: CheckResult, device: DeviceResult, loaded: LoadedLab, is_timed: bool
+) -> CheckResult:
+    """Join what both found: right is what is right for both."""
+    failed_there = device.of - device.right
+    result = msgspec.structs.replace(
+        result,
+        device=device,
+        right=min(result.right, max(0, result.of - failed_there)),
+        not_graded=_not_graded(device, loaded, is_timed),
+    )
+    if failed_there:
+        first = next(each for each in device.cases if not each.passed)
+        return msgspec.structs.replace(
+            result, status="failed", message=_failed(result, device, first)
+        )
+    if result.status == "failed":
+        words = f"{result.message} On the GPU its results are right this time."
+        return msgspec.structs.replace(result, message=words)
+    message = f"All {device.of:,} cases are right, on the GPU, too."
+    speed = device.speed
+    if speed is None:
+        return msgspec.structs.replace(result, message=message)
+    return msgspec.structs.replace(
+        result,
+        status=_NO_SPEED.get(speed.status, "passed"),
+        message=f"{message} {speed.message}"
+        if speed.status != "not graded"
+        else message,
+    )
+
+
+def _failed(result: CheckResult, device: DeviceResult, first: DeviceCase) -> str:
+    words = f"On the GPU {device.right:,} of {device.of:,} cases are right."
+    if result.status == "passed":
+        return (
+            f"{words} The first that is not: {first.about}. {first.message} The "
+            "interpreter, whose cases are smaller, finds no mistake."
+        )
+    return f"{result.message} {words}"
+
+
+def _not_graded(
+    device: DeviceResult, loaded: LoadedLab, is_timed: bool
+) -> tuple[str, ...]:
+    if loaded.lab.speed is None:
+        return ()
+    if not is_timed:
+        return ("Speed is graded when you submit.",)
+    if device.speed is None:
+        return ("Speed is graded once all cases are right.",)
+    if device.speed.status == "not graded":
+        return (f"Speed is not graded: {device.speed.message}",)
+    return ()
