@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from warpbook.cli.labs_speed import device_lines
 from warpbook_labs.results import CaseResult
 from warpbook_labs.session import Card
 from warpbook_monitors.plain_text import aligned, labelled, shortened
@@ -55,6 +56,9 @@ def card_lines(card: Card, source: str) -> Iterator[str]:
         yield ""
         yield f"Printed ({printed.about})"
         yield from _indented(printed.printed.splitlines()[:_MOST_PRINTED_LINES])
+    if result.device is not None:
+        yield ""
+        yield from device_lines(result.device)
     yield ""
     if result.isolation:
         yield f"It was run {result.isolation}."

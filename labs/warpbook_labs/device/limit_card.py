@@ -1,6 +1,7 @@
 """What this GPU was measured to reach in this sitting; marks are a fraction of it.
 
-`measuring.py` measures it, in a process of its own. A card is kept for some minutes,
+`measuring.py` measures it, in a process of its own; PyTorch, where it is installed,
+adds how fast it multiplies matrices, in another one. A card is kept for some minutes,
 for the same GPU and driver: clocks, heat and neighbours change by the hour.
 """
 
@@ -19,12 +20,23 @@ import msgspec
 from msgspec import Meta, Struct
 
 from warpbook_monitors.data_folder import data_folder
+from warpbook_monitors.trace.limits import Answer
 
 SITTING_S = 15 * 60.0
 _PATIENCE_S = 60.0
 #: below this many operations a byte no GPU of today waits for its arithmetic
 _MEMORY_BOUND_FLOPS_PER_BYTE = 1.0
 _MOST_WORDS = 500
+
+#: as torch names what is multiplied, and as labs do
+_DTYPES = {
+    "double": "float64",
+    "float": "float32",
+    "c10::Half": "float16",
+    "c10::BFloat16": "bfloat16",
+    "signed char": "int8",
+    "c10::Float8_e4m3fn": "float8_e4m3fn",
+}
 
 _Positive = Annotated[float, Meta(gt=0, lt=1e20)]
 
@@ -91,7 +103,14 @@ def limit_card(uuid: str, driver: str | None) -> LimitCard:
     kept = _kept(path)
     if kept is not None:
         return kept
-    card = _measured(uuid)
+    told = _run("warpbook_labs.device.measuring", uuid)
+    try:
+        card = msgspec.json.decode(told.stdout, type=LimitCard)
+    except msgspec.MsgspecError:
+        raise NoLimitCard(
+            f"What this GPU reaches could not be measured: {_last_words(told)}"
+        ) from None
+    card = _with_products(card)
     _keep(path, card)
     return card
 
@@ -105,13 +124,34 @@ def _kept(path: Path) -> LimitCard | None:
     return found if 0 <= age_s < SITTING_S else None
 
 
-def _measured(uuid: str) -> LimitCard:
-    # no context of this process, and no torch in it: both would stay
-    asked = [sys.executable, "-m", "warpbook_labs.device.measuring", uuid]
+def _with_products(card: LimitCard) -> LimitCard:
+    """Have torch multiply matrices, in a process of its own, where it is installed."""
+    told = _run("warpbook_monitors.trace.measure_limits", card.uuid, "--again")
     try:
-        done = subprocess.run(
-            asked,
-            env={**os.environ, "CUDA_VISIBLE_DEVICES": uuid},
+        answer = msgspec.json.decode(told.stdout, type=Answer)
+    except msgspec.MsgspecError:
+        words = f"PyTorch can't multiply matrices for it: {_last_words(told)}"
+        return msgspec.structs.replace(card, flops_unknown=words)
+    if not answer.limits:
+        return msgspec.structs.replace(card, flops_unknown=answer.problem or "")
+    found = answer.limits[0]
+    return msgspec.structs.replace(
+        card,
+        copy_bytes_per_s=max(card.copy_bytes_per_s, found.memory_bytes_per_s),
+        flops_per_s={_DTYPES.get(k, k): rate for k, rate in found.flops_per_s.items()},
+    )
+
+
+def _run(module: str, uuid: str, *options: str) -> subprocess.CompletedProcess[bytes]:
+    # no context of this process, and no torch in it: both would stay
+    try:
+        return subprocess.run(
+            [sys.executable, "-m", module, *(options or (uuid,))],
+            env={
+                **os.environ,
+                "PYTHONPATH": os.pathsep.join(each for each in sys.path if each),
+                "CUDA_VISIBLE_DEVICES": uuid,
+            },
             capture_output=True,
             timeout=_PATIENCE_S,
             check=False,
@@ -120,16 +160,11 @@ def _measured(uuid: str) -> LimitCard:
         raise NoLimitCard(
             f"Measuring what this GPU reaches did not end within {_PATIENCE_S:.0f} s."
         ) from None
-    if done.returncode == 0:
-        try:
-            return msgspec.json.decode(done.stdout, type=LimitCard)
-        except msgspec.MsgspecError:
-            pass
-    words = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
-    raise NoLimitCard(
-        "What this GPU reaches could not be measured: "
-        f"{words[:_MOST_WORDS] or f'it ended with {done.returncode}'}"
-    )
+
+
+def _last_words(told: subprocess.CompletedProcess[bytes]) -> str:
+    words = told.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+    return words[:_MOST_WORDS] or f"the process ended with {told.returncode}."
 
 
 def _keep(path: Path, card: LimitCard) -> None:

@@ -5,7 +5,6 @@ The fastest of several turns counts: a limit is what was reached, not what is us
 
 from __future__ import annotations
 
-import importlib
 import statistics
 import sys
 import time
@@ -44,15 +43,6 @@ extern "C" __global__ void copy(uint4* to, const uint4* from, unsigned long long
     for (; i < count; i += step) to[i] = from[i];
 }
 """
-#: as torch names what is multiplied, and as labs do
-_DTYPES = {
-    "double": "float64",
-    "float": "float32",
-    "c10::Half": "float16",
-    "c10::BFloat16": "bfloat16",
-    "signed char": "int8",
-    "c10::Float8_e4m3fn": "float8_e4m3fn",
-}
 
 
 class _NotNow(Exception):
@@ -68,15 +58,12 @@ def measure(uuid: str) -> LimitCard:
         CompileError: NVRTC and the GPU do not fit together.
     """
     device = Device()
-    architecture = device.architecture.replace("sm_", "compute_")
-    # a text for the driver ends with a zero
-    program = device.load(compile_to_ptx(_KERNELS, architecture).ptx.encode() + b"\0")
+    program = device.load(compile_to_ptx(_KERNELS, device.architecture).cubin)
     copy, to_device, to_host = _copies(device, program)
     sm_mhz = _number(uuid, "nvmlDeviceGetClockInfo", _CLOCK_SM)
     memory_mhz = _number(uuid, "nvmlDeviceGetClockInfo", _CLOCK_MEMORY)
     power_mw = _number(uuid, "nvmlDeviceGetEnforcedPowerLimit")
     latency_ns = _latency_ns(device, program)
-    flops, unknown = _products()
     return LimitCard(
         gpu=device.name,
         uuid=uuid,
@@ -86,8 +73,6 @@ def measure(uuid: str) -> LimitCard:
         host_to_device_bytes_per_s=to_device,
         device_to_host_bytes_per_s=to_host,
         launch_latency_ns=latency_ns,
-        flops_per_s=flops,
-        flops_unknown=unknown,
         sm_clock_mhz=sm_mhz,
         memory_clock_mhz=memory_mhz,
         power_limit_watts=None if power_mw is None else power_mw / 1000,
@@ -166,20 +151,6 @@ def _fastest_s(device: Device, work: Callable[[], object]) -> float:
         if turn:
             found.append(float(_call(device, "cuEventElapsedTime", begin, end)) / 1000)
     return min(found) / _COPIES
-
-
-def _products() -> tuple[dict[str, float], str]:
-    """Have torch multiply matrices, where it is installed."""
-    try:
-        torch_limits = importlib.import_module("warpbook_monitors.trace.measure_limits")
-        if not torch_limits.torch.cuda.is_available():
-            return {}, "This PyTorch can't use the GPU."
-        found = torch_limits.products()
-    except ImportError:
-        return {}, "PyTorch is not installed, which would multiply matrices for it."
-    except (RuntimeError, torch_limits.NotNow) as problem:
-        return {}, f"PyTorch could not multiply matrices: {problem}"
-    return {_DTYPES.get(name, name): rate for name, rate in found.items()}, ""
 
 
 def _call(device: Device, function: str, *given: Any) -> Any:

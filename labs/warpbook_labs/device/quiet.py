@@ -29,6 +29,9 @@ _PERIOD_S = 0.02
 _PROCESS_PERIOD_S = 0.1
 #: until NVML's utilization has forgotten what ran before
 _SETTLE_S = 1.5
+#: so late NVML tells who worked
+_LATE_S = 1.0
+_LATE_NS = int(_LATE_S * 1e9)
 _MOST_SAMPLES = 50_000
 _CLOSE_S = 1.0
 # NVML's enums
@@ -76,6 +79,8 @@ class _Sample(NamedTuple):
     sm_mhz: float | None
     celsius: float | None
     reasons: int | None
+    #: who could work; None where NVML lists nobody
+    pids: frozenset[int] | None
 
 
 class _Work(NamedTuple):
@@ -123,7 +128,7 @@ class Watch:
             until_ns: when it ended.
             own_pid: of the process that measured.
         """
-        found = [each for each in self._samples if since_ns <= each.at_ns <= until_ns]
+        found = self._between(since_ns, until_ns)
         clocks = [each.sm_mhz for each in found if each.sm_mhz is not None]
         warm = [each.celsius for each in found if each.celsius is not None]
         flags = [each.reasons for each in found if each.reasons is not None]
@@ -145,14 +150,25 @@ class Watch:
             reasons=tuple(
                 each.name for each in REASONS if any(bits & each.bit for bits in flags)
             ),
-            unknown=tuple(
-                self._unknown(found, clocks, flags, since_ns, until_ns),
-            ),
+            unknown=tuple(self._unknown(found, clocks, flags)),
         )
 
-    def saw_somebody(self, since_ns: int, until_ns: int) -> bool:
-        """Whether NVML told of any process that worked then, if only of our own."""
-        return bool(self._busiest(since_ns, until_ns))
+    def is_alone(self, since_ns: int, until_ns: int, own_pid: int) -> bool:
+        """Whether NVML lists this process then, and no other."""
+        return self._listed(since_ns, until_ns) == {own_pid}
+
+    def wait_for_work(self, after_ns: int) -> bool:
+        """Wait until NVML has told who worked up to then; it is late by some tenths.
+
+        Returns:
+            whether it did.
+        """
+        until_s = time.monotonic() + _LATE_S
+        while self._tells_processes and time.monotonic() < until_s:
+            if any(each.at_ns >= after_ns for each in self._work):
+                return True
+            time.sleep(_PERIOD_S)
+        return False
 
     def used_while_we_rest(self) -> str:
         """Say in words if somebody uses the GPU now, while nothing of ours runs.
@@ -173,7 +189,13 @@ class Watch:
 
     def _others(self, since_ns: int, until_ns: int, own_pid: int) -> Iterator[str]:
         """Say who else worked; where PIDs are other ones, that more than one did."""
-        most = self._busiest(since_ns, until_ns)
+        listed = self._listed(since_ns, until_ns)
+        most = {
+            pid: percent
+            for pid, percent in self._busiest(since_ns, until_ns).items()
+            # a figure may tell of one that ended before
+            if not listed or pid in listed
+        }
         if own_pid in most or not has_own_pids():
             for pid, percent in most.items():
                 if pid != own_pid:
@@ -181,11 +203,22 @@ class Watch:
         elif len(most) > 1:
             yield "Another program used the GPU at the same time."
 
+    def _listed(self, since_ns: int, until_ns: int) -> frozenset[int]:
+        """Give who had a context; empty where NVML did not always list them."""
+        told = [each.pids for each in self._between(since_ns, until_ns)]
+        if None in told:
+            return frozenset()
+        return frozenset[int]().union(*(each for each in told if each is not None))
+
+    def _between(self, since_ns: int, until_ns: int) -> list[_Sample]:
+        return [each for each in self._samples if since_ns <= each.at_ns <= until_ns]
+
     def _busiest(self, since_ns: int, until_ns: int) -> dict[int, int]:
         """Give by PID how busy each process kept the multiprocessors, in percent."""
         most: dict[int, int] = {}
         for each in self._work:
-            if since_ns <= each.at_ns <= until_ns and each.sm_percent:
+            # a figure stands for some tenths of a second before it
+            if since_ns <= each.at_ns <= until_ns + _LATE_NS and each.sm_percent:
                 most[each.pid] = max(each.sm_percent, most.get(each.pid, 0))
         return most
 
@@ -194,8 +227,6 @@ class Watch:
         found: list[_Sample],
         clocks: list[float],
         flags: list[int],
-        since_ns: int,
-        until_ns: int,
     ) -> Iterator[str]:
         if self._problem or not found:
             yield self._problem or "NVML told nothing while it was measured."
@@ -204,7 +235,7 @@ class Watch:
             yield "NVML does not tell the clock of the multiprocessors here."
         if not flags:
             yield "NVML does not tell here what lowers the clocks."
-        if not self.saw_somebody(since_ns, until_ns):
+        if not self._tells_processes:
             yield (
                 "NVML does not tell here which process works; whether the GPU was used "
                 "before and after was looked at."
@@ -226,6 +257,7 @@ class Watch:
             _within(_MHZ, self._read("nvmlDeviceGetClockInfo", _CLOCK_SM)),
             _within(_CELSIUS, self._read("nvmlDeviceGetTemperature", _TEMPERATURE_GPU)),
             self._reasons(),
+            self._pids(),
         )
         if any(each is not None for each in sample[1:]):
             self._samples.append(sample)
@@ -237,6 +269,16 @@ class Watch:
             if found is not None:
                 return int(found)
         return None
+
+    def _pids(self) -> frozenset[int] | None:
+        """List who has a context, which costs less than who worked, and is not late."""
+        lists = [
+            self._read(f"nvmlDeviceGet{kind}RunningProcesses")
+            for kind in ("Compute", "Graphics", "MPSCompute")
+        ]
+        if lists[0] is None:
+            return None
+        return frozenset(each.pid for some in lists for each in some or ())
 
     def _take_work(self) -> None:
         try:
@@ -292,9 +334,13 @@ def when_quiet(
         if why:
             continue
         timed = trial()
-        found = watch.over(timed.since_ns, timed.until_ns, own_pid())
+        span = timed.since_ns, timed.until_ns, own_pid()
+        is_hidden = False
+        if not watch.is_alone(*span):
+            is_hidden = not watch.wait_for_work(timed.until_ns)
+        found = watch.over(*span)
         why = found.disturbed
-        if not why and not watch.saw_somebody(timed.since_ns, timed.until_ns):
+        if is_hidden and not why:
             why = watch.used_while_we_rest()
         if not why:
             return timed.result, _with_tries(found, number)

@@ -44,9 +44,9 @@ class Ratio(Struct, frozen=True):
 class Stopping(Struct, frozen=True):
     """When there are enough pairs; each look is at twice as many as the last."""
 
-    least_pairs: int = 20
+    least_pairs: int = 40
     most_pairs: int = 640
-    precision: float = 0.005
+    precision: float = 0.003
 
     def looks(self) -> Iterator[int]:
         """Give the numbers of pairs after which to look, all of them even."""

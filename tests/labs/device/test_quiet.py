@@ -34,6 +34,7 @@ def stub(make_stub_nvml: MakeStub, monkeypatch: pytest.MonkeyPatch) -> StubNvml:
     monkeypatch.setattr(quiet, "has_own_pids", lambda: False)
     monkeypatch.setattr(quiet, "_SETTLE_S", 0.1)
     monkeypatch.setattr(quiet, "_PROCESS_PERIOD_S", 0.0)
+    monkeypatch.setattr(quiet, "_LATE_S", 0.3)
     return made
 
 
@@ -84,6 +85,19 @@ def test_another_process_that_works_is_named(stub: StubNvml) -> None:
 
 def test_one_that_only_holds_memory_disturbs_nobody(stub: StubNvml) -> None:
     assert watched(stub, lambda: stub.work(0, (OWN, 60), (OTHER, 0))).disturbed == ""
+
+
+def test_one_that_ended_before_disturbed_nobody(stub: StubNvml) -> None:
+    with Watch(uuid()) as watch:
+        stub.work(0, (OTHER, 90))
+        read_some(stub)
+        stub.work(0, (OWN, 60))
+        read_some(stub)
+        since_ns = time.monotonic_ns()
+        read_some(stub)
+        until_ns = time.monotonic_ns()
+        assert watch.is_alone(since_ns, until_ns, OWN)
+        assert watch.over(since_ns, until_ns, OWN).disturbed == ""
 
 
 def test_in_a_container_a_second_one_that_works_is_another(
@@ -215,6 +229,7 @@ def test_where_processes_are_hidden_the_gpu_is_looked_at_before_and_after(
     stub: StubNvml,
 ) -> None:
     stub.fault(PROCESS_CALL, rc=NOT_SUPPORTED)
+    stub.work(0)
 
     def trial() -> Timed[str]:
         timed = measured(stub)
