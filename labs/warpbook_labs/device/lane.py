@@ -73,7 +73,6 @@ class _Submission:
         self._first: parent.Heard | None = None
         self._pid = 0
         self._tries = 0
-        self._conditions: Conditions | None = None
 
     def timed(self) -> DeviceResult:
         card, no_card = self._card()
@@ -96,7 +95,7 @@ class _Submission:
         busy = ""
         with Watch(self._gpu.uuid) as watch, contextlib.suppress(_NotTimed):
             try:
-                heard, self._conditions = when_quiet(watch, trial, lambda: self._pid)
+                heard, conditions = when_quiet(watch, trial, lambda: self._pid)
             except TooBusy as problem:
                 busy = str(problem)
         if self._first is None:
@@ -129,7 +128,7 @@ class _Submission:
         if timed is None:
             return None
         speed = msgspec.structs.replace(
-            timed.result, discarded=self._tries - 1, conditions=self._conditions
+            timed.result, discarded=self._tries - 1, conditions=conditions
         )
         if speed.status == "not graded" and no_card:
             return msgspec.structs.replace(speed, message=no_card)
