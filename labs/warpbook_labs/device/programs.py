@@ -6,12 +6,11 @@ from collections.abc import Iterable, Mapping
 
 from warpbook_labs.device.driver import Device, DriverError
 from warpbook_labs.device.timing import Source
-from warpbook_labs.expressions import BadExpression, value
 from warpbook_labs.jail import jobs, parent
 from warpbook_labs.launch_rule import BadRule, Rule
 from warpbook_labs.loader import LoadedLab
 from warpbook_labs.nvrtc import compile_to_ptx
-from warpbook_labs.preparing import is_buffer
+from warpbook_labs.preparing import is_buffer, launches
 from warpbook_labs.rules import rule_of
 
 #: sets of constants that the cases of a submission may need in all
@@ -57,23 +56,26 @@ def job_of(
 def _variants(
     loaded: LoadedLab, rule: Rule, sizes: Mapping[str, int]
 ) -> Iterable[jobs.Variant]:
-    types = {
-        each.name: ("*" if is_buffer(each) else "") + each.dtype
-        for each in loaded.lab.parameters
-        if is_buffer(each) or each.kind == "scalar"
-    }
-    types |= {each.name: f"*{each.dtype}" for each in rule.scratch}
-    for launch in rule.launches:
-        try:
-            constants = tuple(
-                (name, value(text, sizes)) for name, text in launch.constants
-            )
-        except BadExpression as problem:
-            raise BadRule(f"Line {launch.line}: {problem}") from None
-        one = (1, 1, 1)
-        entry = jobs.Launch(launch.kernel, one, one, (), 0, constants).entry
-        given = tuple(types.get(each, "int32") for each in launch.arguments)
-        yield jobs.Variant(launch.kernel, entry, given, constants)
+    parameters = loaded.lab.parameters
+    scalars = {each.name: each.dtype for each in parameters if each.kind == "scalar"}
+    buffers = {each.name: each.dtype for each in (*filter(is_buffer, parameters),)}
+    buffers |= {each.name: each.dtype for each in rule.scratch}
+    types = {**scalars, **{name: f"*{dtype}" for name, dtype in buffers.items()}}
+    # of numbers, only the type matters
+    launched = launches(loaded, rule, sizes, dict.fromkeys(scalars, 0))
+    for written, launch in zip(rule.launches, launched, strict=True):
+        even = set(launch.even)
+        if not loaded.lab.hidden.unaligned:
+            even |= {
+                place for place, each in enumerate(written.arguments) if each in buffers
+            }
+        yield jobs.Variant(
+            launch.kernel,
+            launch.entry,
+            tuple(types.get(each, "int32") for each in written.arguments),
+            launch.constants,
+            tuple(sorted(even)),
+        )
 
 
 def image_of(compiled: jobs.Compiled) -> bytes:

@@ -73,10 +73,22 @@ class Launch(Struct, frozen=True):
     constants: tuple[tuple[str, int], ...] = ()
 
     @property
+    def even(self) -> tuple[int, ...]:
+        """Tell which arguments are whole numbers that 16 divides."""
+        return tuple(
+            place
+            for place, each in enumerate(self.arguments)
+            if isinstance(each, IntegerArgument) and each.value % 16 == 0
+        )
+
+    @property
     def entry(self) -> str:
-        """Name the compiled kernel: of Triton, one for each set of constants."""
+        """Name the compiled kernel; Triton makes one for each kind of numbers."""
+        if not self.constants:
+            return self.kernel
         numbers = [f"{name}_{number}" for name, number in self.constants]
-        return "__".join([self.kernel, *numbers]).replace("-", "m")
+        even = [f"even_{place}" for place in self.even]
+        return "__".join([self.kernel, *numbers, *even]).replace("-", "m")
 
 
 class Run(Struct, frozen=True):
@@ -127,6 +139,8 @@ class Variant(Struct, frozen=True):
     #: of the other parameters, in order, such as "*float32" and "int32"
     types: tuple[str, ...]
     constants: tuple[tuple[str, int], ...]
+    #: which of the others are numbers or addresses that 16 divides
+    even: tuple[int, ...] = ()
 
 
 class CompileTriton(Struct, frozen=True, tag="compile triton"):

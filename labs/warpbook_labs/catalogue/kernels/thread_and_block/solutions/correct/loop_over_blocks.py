@@ -1,12 +1,13 @@
-# launch: add_relu[min(ceil_div(n, 512), 16)](x, y, out, n, min(ceil_div(n, 512), 16), BLOCK=512, num_warps=8)
+# launch: add_relu[min(ceil_div(n, 512), 16)](x, y, out, n, BLOCK=512)
 import triton
 import triton.language as tl
 
 
 @triton.jit
-def add_relu(x, y, out, n, programs, BLOCK: tl.constexpr):
+def add_relu(x, y, out, n, BLOCK: tl.constexpr):
     # a fixed number of programs, each of which takes a block after the other
-    for first in range(tl.program_id(0) * BLOCK, n, programs * BLOCK):
+    step = tl.num_programs(0) * BLOCK
+    for first in range(tl.program_id(0) * BLOCK, n, step):
         i = first + tl.arange(0, BLOCK)
         total = tl.load(x + i, mask=i < n) + tl.load(y + i, mask=i < n)
         tl.store(out + i, tl.where(total < 0, 0.0, total), mask=i < n)

@@ -7,5 +7,5 @@ import triton.language as tl
 def add_relu(x, y, out, n, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = i < n
-    total = tl.load(x + i, mask=inside) + tl.load(y + i)
+    total = tl.load(x + i, mask=inside) + tl.load(y + i, mask=inside)
     tl.store(out + i, tl.where(total < 0, 0.0, total))
