@@ -14,6 +14,12 @@ from tests.programs import wait_for
 from tests.stub_nvml import LOST, StubNvml
 
 GIB = 1 << 30
+#: what JupyterLab has saved as being in front on the right
+SAVED_ON_THE_RIGHT = """async () => {
+    const { workspaces } = window.jupyterapp.serviceManager;
+    const { data } = await workspaces.fetch("default");
+    return data["layout-restorer:data"]?.right?.current ?? "";
+}"""
 
 
 @pytest.fixture(scope="module")
@@ -189,7 +195,10 @@ def test_panel_and_launcher_lead_to_everything(
     tiles.filter(has_text="GPU Dashboard").click()
     expect(page.page.get_by_label("Time window")).to_be_focused()
     # a reload brings the panel back, once JupyterLab has saved its layout
-    page.page.wait_for_timeout(3000)
+    wait_for(
+        "a saved layout",
+        lambda: "warpbook" in page.page.evaluate(SAVED_ON_THE_RIGHT) or None,
+    )
     page.page.reload()
     page.wait_idle()
     expect(page.panel.locator(".wb-gpu").first).to_contain_text("SM active")

@@ -8,6 +8,7 @@ from playwright.sync_api import expect
 
 from tests.e2e.lab import Lab, LabPage
 from tests.e2e.test_reports import ATTACK, HAND_IN, show
+from tests.programs import wait_for
 
 #: over a time in which the recorded GPUs were read
 PICTURED = f"""\
@@ -49,8 +50,9 @@ def test_a_reports_pictures_are_drawn(
     before = telemetry.screenshot()
     memory.hover()
     page.page.mouse.wheel(0, -400)
-    page.page.wait_for_timeout(500)
-    assert telemetry.screenshot() != before
+    wait_for(
+        "telemetry that moves too", lambda: telemetry.screenshot() != before or None
+    )
 
     fold = page.drawer.locator("summary", has_text="Roofline")
     fold.click()

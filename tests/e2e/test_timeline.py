@@ -10,7 +10,7 @@ from playwright.sync_api import Locator, expect
 
 from tests.e2e.lab import Lab, LabPage
 from tests.many_events import RARE
-from tests.programs import ROOT
+from tests.programs import ROOT, wait_for
 
 AXE = ROOT / "frontend" / "node_modules" / "axe-core" / "axe.min.js"
 
@@ -37,6 +37,16 @@ def seen_ms(timeline: Locator) -> tuple[float, float]:
     found = re.search(r"(-?[\d.]+)\xa0ms to (-?[\d.]+)\xa0ms", said.inner_text())
     assert found, said.inner_text()
     return float(found[1]), float(found[2])
+
+
+def still_ms(page: LabPage, timeline: Locator) -> tuple[float, float]:
+    """What is seen, once it moves no more."""
+    before = seen_ms(timeline)
+    while True:
+        page.page.wait_for_timeout(300)
+        if (now := seen_ms(timeline)) == before:
+            return now
+        before = now
 
 
 def shown(page: LabPage, lab: Lab, lab_url: str, events: int) -> Locator:
@@ -124,15 +134,16 @@ def test_dragging_and_the_wheel_show_other_parts(
     page.page.mouse.move(x, y)
     for _ in range(10):
         page.page.mouse.wheel(0, -200)
-    page.page.wait_for_timeout(300)
-    zoomed = seen_ms(timeline)
-    assert zoomed[1] - zoomed[0] < (whole[1] - whole[0]) / 2
+
+    def zoomed_in() -> tuple[float, float] | None:
+        begin, end = still_ms(page, timeline)
+        return (begin, end) if end - begin < (whole[1] - whole[0]) / 2 else None
+
+    zoomed = wait_for("a nearer part", zoomed_in)
     page.page.mouse.down()
     page.page.mouse.move(x - 200, y, steps=10)
     page.page.mouse.up()
-    page.page.wait_for_timeout(300)
-    moved = seen_ms(timeline)
-    assert moved[0] > zoomed[0]
+    wait_for("a later part", lambda: seen_ms(timeline)[0] > zoomed[0] or None)
     page.wait_for_figure(timeline)
 
 
