@@ -123,6 +123,8 @@ class CellProfiler:
         session.is_unprepared = False
         runs, options = session.runs, session.options
         if runs.count == 1 and not options.lines:
+            if isinstance(runs, Runs):
+                runs.code_begins()
             return tree
         setattr(builtins, _RUNS_NAME, runs)
         if options.lines:

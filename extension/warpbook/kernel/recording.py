@@ -61,6 +61,10 @@ class Recording:
         """
         self._capture.start()
 
+    def code_begins(self) -> None:
+        """Leave out of the window what IPython did since the start."""
+        self._capture.code_begins()
+
     def stop(self) -> Recorded:
         """End it.
 

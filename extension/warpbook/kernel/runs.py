@@ -112,6 +112,11 @@ class Runs:
         if self._recording is not None:
             self._recording.notes.at(line)
 
+    def code_begins(self) -> None:
+        """Leave out of the run what IPython does before it compiles the code."""
+        if self._recording is not None:
+            self._recording.code_begins()
+
     def finish(self, failed: bool = False) -> Finished:
         """End the last run and add the fastest up.
 

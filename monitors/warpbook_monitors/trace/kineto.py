@@ -110,6 +110,10 @@ class Capture:
             _has_started_before = True
         self._start_ns = time.time_ns()
 
+    def code_begins(self) -> None:
+        """Let the window begin now: what came before is not the code's."""
+        self._start_ns = time.time_ns()
+
     def stop(self) -> tuple[Columns, Run]:
         """Wait for the GPU, end the recording and read it.
 
