@@ -54,16 +54,12 @@ def _speed(speed: SpeedResult) -> Iterator[str]:
 def _figures(speed: SpeedResult) -> Iterator[tuple[str, str]]:
     if speed.of_baseline is not None:
         asked = speed.wanted_of_baseline
-        yield (
-            "of the baseline's speed",
-            f"{_times(speed.of_baseline)}{_asked(asked, '{:.2f}')}",
-        )
+        least = "" if asked is None else f"; {asked:.2f} is asked"
+        yield "of the baseline's speed", f"{_times(speed.of_baseline)}{least}"
     if speed.of_limit is not None:
         asked = speed.wanted_of_limit
-        yield (
-            "of this GPU's limit",
-            f"{_share(speed.of_limit)}{_asked(asked, '{:.0%}')}",
-        )
+        least = "" if asked is None else f"; {100 * asked:.0f} % is asked"
+        yield "of this GPU's limit", f"{_share(speed.of_limit)}{least}"
     took = [
         f"{what} {units.duration(time_ns / 1e6)}"
         for what, time_ns in (
@@ -85,7 +81,7 @@ def _figures(speed: SpeedResult) -> Iterator[tuple[str, str]]:
     if speed.conditions is not None:
         yield "meanwhile", _conditions(speed.conditions)
     if speed.discarded:
-        yield "disturbed", f"{speed.discarded:,} measurements, which do not count"
+        yield "measured", f"{speed.discarded + 1:,} times: what is disturbed is no mark"
 
 
 def _times(ratio: Ratio) -> str:
@@ -100,10 +96,6 @@ def _share(ratio: Ratio) -> str:
         f"{100 * ratio.median:.1f} % (95 %: {100 * ratio.low:.1f} to "
         f"{100 * ratio.high:.1f} %)"
     )
-
-
-def _asked(least: float | None, form: str) -> str:
-    return "" if least is None else f"; {form.format(least)} is asked"
 
 
 def _conditions(found: Conditions) -> str:
