@@ -25,6 +25,7 @@ from warpbook_labs.ptx.findings import Counts, Finding
 from warpbook_labs.results import CaseResult, CheckResult, Status
 from warpbook_labs.rules import rule_of
 from warpbook_labs.sources import BadSource, refuse_unfit
+from warpbook_labs.triton_variants import compile_job
 
 #: of one case, so that a result stays small enough to be kept
 _MOST_LINES = 200
@@ -58,21 +59,22 @@ def check_all(
         refuse_unfit(source)
         rule = rule_of(lab.language, source)
         prepared = [_Told(loaded, rule, case) for case in cases]
+        build = _build(loaded, rule, source, cases)
     except BadSource as problem:
         return ended("compile error", str(problem))
     except BadRule as problem:
         return ended("bad launch rule", str(problem))
-    runs, log = tuple(each.run for each in prepared), ""
-    job: jobs.Interpret | jobs.InterpretTriton
-    if lab.language == "triton":
-        job = jobs.InterpretTriton(source, runs)
-    else:
-        built = parent.run(jobs.Compile(source), limits)
-        if not isinstance(built.result, jobs.Compiled):
-            log = built.result.message if isinstance(built.result, jobs.Refused) else ""
-            words = "It does not compile." if log else f"The compiler: {built.message}"
-            return ended("compile error", words, log)
-        job, log = jobs.Interpret(built.result.ptx, runs), built.result.log
+    built = parent.run(build, limits)
+    if not isinstance(built.result, jobs.Compiled):
+        log = built.result.message if isinstance(built.result, jobs.Refused) else ""
+        words = "It does not compile." if log else f"The compiler: {built.message}"
+        return ended("compile error", words, log)
+    log, runs = built.result.log, tuple(each.run for each in prepared)
+    job: jobs.Interpret | jobs.InterpretTriton = (
+        jobs.InterpretTriton(source, runs)
+        if lab.language == "triton"
+        else jobs.Interpret(built.result.ptx, runs)
+    )
     outcome = parent.run(job, limits)
     if not isinstance(outcome.result, jobs.Interpreted):
         told = outcome.result
@@ -96,6 +98,16 @@ def check_all(
         outcome.isolation,
         _not_graded(loaded),
     )
+
+
+def _build(
+    loaded: LoadedLab, rule: Rule, source: str, cases: Sequence[DrawnCase]
+) -> jobs.Compile | jobs.CompileTriton:
+    """Say what is compiled: Triton's interpreter takes what its compiler refuses."""
+    if loaded.lab.language != "triton":
+        return jobs.Compile(source)
+    shown = [each.sizes for each in cases if not each.is_hidden]
+    return compile_job(loaded, rule, source, shown or [cases[0].sizes])
 
 
 def _shown(done: tuple[CaseResult, ...]) -> tuple[CaseResult, ...]:

@@ -139,19 +139,19 @@ def _top_level(statement: ast.stmt) -> set[str]:
     target, value = None, None
     if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
         target, value = statement.targets[0], statement.value
-    elif isinstance(statement, ast.AnnAssign):
-        if ast.unparse(statement.annotation) != "tl.constexpr":
-            _refuse(statement, "a constant is written NAME: tl.constexpr = 128")
-        target, value = statement.target, statement.value
     if not isinstance(target, ast.Name) or value is None:
-        _refuse(statement, "outside of kernels, only constants may stand")
+        _refuse(
+            statement,
+            "outside of kernels stand only constants, as NAME = tl.constexpr(128)",
+        )
         return set()
     if target.id in ("tl", "triton") or target.id.startswith("_"):
         _refuse(statement, f"`{target.id}` can't be the name of a constant")
-    if isinstance(value, ast.Call) and ast.unparse(value.func) == "tl.constexpr":
-        value = value.args[0] if len(value.args) == 1 else value
-    if not _is_constant(value):
-        _refuse(statement, "outside of kernels, a value must be a plain number")
+    given = value.args if isinstance(value, ast.Call) else []
+    is_fixed = isinstance(value, ast.Call) and ast.unparse(value.func) == "tl.constexpr"
+    if not is_fixed or len(given) != 1 or not _is_constant(given[0]):
+        # a plain number could change, and Triton takes none from outside of a kernel
+        _refuse(statement, "a constant is written NAME = tl.constexpr(128)")
     return {target.id}
 
 

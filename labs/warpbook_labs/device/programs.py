@@ -7,14 +7,10 @@ from collections.abc import Iterable, Mapping
 from warpbook_labs.device.driver import Device, DriverError
 from warpbook_labs.device.timing import Source
 from warpbook_labs.jail import jobs, parent
-from warpbook_labs.launch_rule import BadRule, Rule
 from warpbook_labs.loader import LoadedLab
 from warpbook_labs.nvrtc import compile_to_ptx
-from warpbook_labs.preparing import is_buffer, launches
 from warpbook_labs.rules import rule_of
-
-#: sets of constants that the cases of a submission may need in all
-_MOST_VARIANTS = 16
+from warpbook_labs.triton_variants import compile_job
 
 
 def job_of(
@@ -37,45 +33,7 @@ def job_of(
     if loaded.lab.language != "triton":
         return jobs.Compile(source, architecture)
     rule = rule_of(loaded.lab.language, source)
-    found: dict[str, jobs.Variant] = {}
-    for each in sizes:
-        for variant in _variants(loaded, rule, each):
-            other = found.setdefault(variant.entry, variant)
-            if other.types != variant.types:
-                raise BadRule(
-                    f"`{variant.kernel}` is launched with buffers of other types, too."
-                )
-    if len(found) > _MOST_VARIANTS:
-        raise BadRule(
-            f"The launches have {len(found)} sets of constants; "
-            f"{_MOST_VARIANTS} may be."
-        )
-    return jobs.CompileTriton(source, architecture, tuple(found.values()))
-
-
-def _variants(
-    loaded: LoadedLab, rule: Rule, sizes: Mapping[str, int]
-) -> Iterable[jobs.Variant]:
-    parameters = loaded.lab.parameters
-    scalars = {each.name: each.dtype for each in parameters if each.kind == "scalar"}
-    buffers = {each.name: each.dtype for each in (*filter(is_buffer, parameters),)}
-    buffers |= {each.name: each.dtype for each in rule.scratch}
-    types = {**scalars, **{name: f"*{dtype}" for name, dtype in buffers.items()}}
-    # of numbers, only the type matters
-    launched = launches(loaded, rule, sizes, dict.fromkeys(scalars, 0))
-    for written, launch in zip(rule.launches, launched, strict=True):
-        even = set(launch.even)
-        if not loaded.lab.hidden.unaligned:
-            even |= {
-                place for place, each in enumerate(written.arguments) if each in buffers
-            }
-        yield jobs.Variant(
-            launch.kernel,
-            launch.entry,
-            tuple(types.get(each, "int32") for each in written.arguments),
-            launch.constants,
-            tuple(sorted(even)),
-        )
+    return compile_job(loaded, rule, source, sizes, architecture)
 
 
 def image_of(compiled: jobs.Compiled) -> bytes:

@@ -2,7 +2,7 @@
 import triton
 import triton.language as tl
 
-ZERO: tl.constexpr = 0.0
+ZERO = tl.constexpr(0.0)
 
 
 @triton.jit
