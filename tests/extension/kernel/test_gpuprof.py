@@ -1,6 +1,7 @@
 """`%%gpuprof` in a real IPython shell with the real torch: the cell runs as itself."""
 
 import sys
+import time
 import traceback
 from typing import Any
 
@@ -33,6 +34,22 @@ def test_nothing_is_written_to_stderr(
 ) -> None:
     run(shell, "%%gpuprof", "import torch", "x = torch.ones(3)")
     assert capfd.readouterr().err == ""
+
+
+def test_what_runs_before_a_cell_is_not_in_its_window(shell: Any) -> None:
+    """Other extensions' hooks, and IPython's reading of the cell."""
+    told: list[float] = []
+
+    def hook(_: object) -> None:
+        told.append(time.time() * 1e3)
+
+    shell.events.register("pre_run_cell", hook)
+    try:
+        run(shell, "%%gpuprof -q -o p", "x = 1")
+    finally:
+        shell.events.unregister("pre_run_cell", hook)
+    began_ms, ended_ms = shell.user_ns["p"].window_ms
+    assert told[-1] <= began_ms <= ended_ms
 
 
 def test_an_exception_is_the_cells_own_with_its_line_number(shell: Any) -> None:
