@@ -94,8 +94,8 @@ class Arena:
             near.append((place.begin - found.first, f"before `{name}`"))
         far, where = min(near)
         return (
-            f"It writes beside its buffers: {found.how_many:,} bytes, the first of them "
-            f"{far + ('behind' in where):,} bytes {where}."
+            f"It writes beside its buffers: {found.how_many:,} bytes, of which the "
+            f"first is {far + ('behind' in where):,} bytes {where}."
         )
 
     def free(self) -> None:

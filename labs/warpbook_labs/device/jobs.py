@@ -10,6 +10,9 @@ from warpbook_labs.device.limit_card import LimitCard
 from warpbook_labs.device.results import DeviceCase, SpeedResult
 from warpbook_labs.drawing import DrawnCase
 
+#: what timed calls are called among the cases
+TIMED_CALLS = "timed calls"
+
 
 class Asked(Struct, frozen=True):
     """Check a submission on the GPU, and time it."""

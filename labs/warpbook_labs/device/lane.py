@@ -9,7 +9,7 @@ import msgspec
 
 from warpbook_labs.device import parent
 from warpbook_labs.device.gpu import Gpu
-from warpbook_labs.device.jobs import Asked
+from warpbook_labs.device.jobs import TIMED_CALLS, Asked
 from warpbook_labs.device.limit_card import LimitCard, NoLimitCard, limit_card
 from warpbook_labs.device.programs import image_of, job_of
 from warpbook_labs.device.quiet import Conditions, Timed, TooBusy, Watch, when_quiet
@@ -70,43 +70,38 @@ class _Submission:
     def __init__(self, gpu: Gpu, loaded: LoadedLab, asked: Asked) -> None:
         self._gpu, self._asked = gpu, asked
         self._sizes = dict(loaded.lab.speed.sizes) if loaded.lab.speed else {}
-        self._first: parent.Heard | None = None
-        self._pid = 0
-        self._tries = 0
+        self._all: list[parent.Heard] = []
 
     def timed(self) -> DeviceResult:
         card, no_card = self._card()
         timing = msgspec.structs.replace(self._asked, is_timed=True, limit_card=card)
 
         def trial() -> Timed[parent.Heard]:
-            asked = timing
-            if self._first is not None:
-                # the cases were right at the first try
-                asked = msgspec.structs.replace(timing, cases=())
+            # at the first try the cases were right
+            cases = () if self._all else timing.cases
+            asked = msgspec.structs.replace(timing, cases=cases)
             heard = parent.run(asked, self._gpu.uuid)
-            self._first = self._first or heard
-            self._pid, self._tries = heard.pid, self._tries + 1
+            self._all.append(heard)
             if heard.timed is None or not heard.timed.until_ns:
                 raise _NotTimed
             return Timed(heard, heard.timed.since_ns, heard.timed.until_ns)
 
-        heard: parent.Heard | None = None
         conditions: Conditions | None = None
         busy = ""
         with Watch(self._gpu.uuid) as watch, contextlib.suppress(_NotTimed):
             try:
-                heard, conditions = when_quiet(watch, trial, lambda: self._pid)
+                _, conditions = when_quiet(watch, trial, lambda: self._all[-1].pid)
             except TooBusy as problem:
                 busy = str(problem)
-        if self._first is None:
+        if not self._all:
             # others used the GPU before each try; results do not mind that
-            self._first = parent.run(self._asked, self._gpu.uuid)
-        result = _result(self._gpu, self._asked, self._first)
+            self._all.append(parent.run(self._asked, self._gpu.uuid))
+        last = self._all[-1].timed
         return msgspec.structs.replace(
-            result,
-            speed=self._speed(heard, conditions, busy, no_card),
+            _result(self._gpu, self._asked, *self._all),
+            speed=self._speed(conditions, busy, no_card),
             limit_card=card,
-            flags=heard.timed.flags if heard and heard.timed else (),
+            flags=last.flags if last else (),
         )
 
     def _card(self) -> tuple[LimitCard | None, str]:
@@ -116,41 +111,36 @@ class _Submission:
             return None, str(problem)
 
     def _speed(
-        self,
-        heard: parent.Heard | None,
-        conditions: Conditions | None,
-        busy: str,
-        no_card: str,
+        self, conditions: Conditions | None, busy: str, no_card: str
     ) -> SpeedResult | None:
+        tries = sum(each.timed is not None for each in self._all)
         if busy:
-            return SpeedResult("too busy", busy, self._sizes, discarded=self._tries)
-        timed = (heard or self._first or parent.Heard()).timed
+            return SpeedResult("too busy", busy, self._sizes, discarded=tries)
+        timed = self._all[-1].timed
         if timed is None:
             return None
         speed = msgspec.structs.replace(
-            timed.result, discarded=self._tries - 1, conditions=conditions
+            timed.result, discarded=tries - 1, conditions=conditions
         )
         if speed.status == "not graded" and no_card:
             return msgspec.structs.replace(speed, message=no_card)
         return speed
 
 
-def _result(gpu: Gpu, asked: Asked, heard: parent.Heard) -> DeviceResult:
-    """Put together what the process told.
+def _result(gpu: Gpu, asked: Asked, *runs: parent.Heard) -> DeviceResult:
+    """Put together what the processes told, of which only the first ran the cases.
 
     Raises:
-        NotOnGpu: it told nothing that could be graded.
+        NotOnGpu: the GPU could not be used, for no fault of the source.
     """
-    done = [each.result for each in heard.tried]
-    of = len(asked.cases)
-    problem = heard.problem
-    if heard.ended is not None and heard.ended.how == "problem":
-        problem = heard.ended.message
-    if problem and all(each.passed for each in done):
-        if heard.began is None or heard.trying is None:
-            raise NotOnGpu(problem)
-        words = f"At `{heard.trying.step}`: {problem}"
-        raise NotOnGpu(words)
+    done: list[DeviceCase] = []
+    for heard in runs:
+        # only the last timed calls count
+        done = [each for each in done if each.about != TIMED_CALLS]
+        done += (each.result for each in heard.tried)
+        done += _fallen(asked, heard, len(done))
+        if heard.ended is not None and heard.ended.how == "problem":
+            raise NotOnGpu(heard.ended.message)
     for each in asked.cases[len(done) :]:
         sizes = None if each.is_hidden else dict(each.sizes)
         words = "It was not run: the kernel stopped the GPU before."
@@ -159,9 +149,22 @@ def _result(gpu: Gpu, asked: Asked, heard: parent.Heard) -> DeviceResult:
         )
     right = sum(each.passed for each in done)
     return DeviceResult(
-        heard.began.gpu if heard.began else gpu.name,
-        gpu.architecture,
-        tuple(done),
-        right,
-        max(of, len(done)),
+        gpu.name, gpu.architecture, tuple(done), right, max(len(asked.cases), len(done))
     )
+
+
+def _fallen(asked: Asked, heard: parent.Heard, done: int) -> list[DeviceCase]:
+    """Give the case at which the process itself fell, if it did."""
+    if not heard.problem:
+        return []
+    trying = heard.trying
+    if heard.began is None or trying is None:
+        raise NotOnGpu(heard.problem)
+    if trying.case is None:
+        return [DeviceCase(TIMED_CALLS, False, False, "crash", heard.problem)]
+    if trying.case < done:
+        return []
+    case = asked.cases[trying.case]
+    sizes = None if case.is_hidden else dict(case.sizes)
+    words = heard.problem
+    return [DeviceCase(case.about, case.is_hidden, False, "crash", words, sizes)]

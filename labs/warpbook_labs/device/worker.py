@@ -24,7 +24,16 @@ from warpbook_labs.device.driver import (
     DriverError,
     Hung,
 )
-from warpbook_labs.device.jobs import Asked, Began, Ended, Timed, Told, Tried, Trying
+from warpbook_labs.device.jobs import (
+    TIMED_CALLS,
+    Asked,
+    Began,
+    Ended,
+    Timed,
+    Told,
+    Tried,
+    Trying,
+)
 from warpbook_labs.device.speed import time_calls
 from warpbook_labs.device.timing import Source, WrongOutput
 from warpbook_labs.device.tools import Tools
@@ -93,7 +102,7 @@ def _time(
     asked: Asked, tell: Tell, tools: Tools, loaded: LoadedLab, source: Source
 ) -> None:
     sizes = loaded.lab.speed.sizes if loaded.lab.speed else {}
-    case = DrawnCase("timed calls", sizes, "", 0, is_hidden=False)
+    case = DrawnCase(TIMED_CALLS, sizes, "", 0, is_hidden=False)
     tell(Trying(case.about))
     try:
         timed = time_calls(tools, loaded, source, asked.limit_card)

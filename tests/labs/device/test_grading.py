@@ -1,0 +1,262 @@
+"""What becomes of a source where a GPU and the interpreter both have a word."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import pytest
+
+from warpbook_labs import grading
+from warpbook_labs.device import lane, parent
+from warpbook_labs.device.gpu import Gpu, NoGpu
+from warpbook_labs.device.jobs import (
+    TIMED_CALLS,
+    Asked,
+    Began,
+    Ended,
+    Timed,
+    Told,
+    Tried,
+    Trying,
+)
+from warpbook_labs.device.lane import NotOnGpu
+from warpbook_labs.device.limit_card import NoLimitCard
+from warpbook_labs.device.quiet import Conditions, TooBusy
+from warpbook_labs.device.results import DeviceCase, SpeedResult
+from warpbook_labs.drawing import DrawnCase, hidden_cases, large_cases, public_cases
+from warpbook_labs.jail.limits import Limits
+from warpbook_labs.loader import LoadedLab
+from warpbook_labs.results import CheckResult
+from warpbook_labs.session import find
+
+GPU = Gpu("GPU-of-the-test", "A GPU", "sm_90", "580")
+SEED = 5
+
+
+@pytest.fixture(scope="module")
+def lab() -> LoadedLab:
+    return find("vector-add")
+
+
+class Worker:
+    """Stands for the trusted process: tells what a test wants it to tell."""
+
+    def __init__(self) -> None:
+        self.asked: list[Asked] = []
+        self.kinds: dict[int, str] = {}
+        self.speed = SpeedResult("fast enough", "It is fast.", {"n": 1})
+        self.timed_kind = ""
+        self.problem = ""
+        self.falls_at: int | None = None
+
+    def __call__(self, asked: Asked, uuid: str) -> parent.Heard:
+        assert uuid == GPU.uuid and asked.cubin.startswith(b"\x7fELF")
+        self.asked.append(asked)
+        heard = parent.Heard(pid=len(self.asked), tried=[])
+        for told in self._told(asked):
+            if isinstance(told, Tried):
+                heard.tried.append(told)
+            elif isinstance(told, Ended):
+                heard.ended = told
+            elif isinstance(told, Timed):
+                heard.timed = told
+            elif isinstance(told, Trying):
+                heard.trying = told
+            else:
+                heard.began = told
+        if heard.ended is None:
+            heard.problem = "It fell."
+        return heard
+
+    def _told(self, asked: Asked) -> Sequence[Told]:
+        if self.problem:
+            return [Ended("problem", self.problem)]
+        told: list[Told] = [Began("A GPU", "sm_90")]
+        for number, case in enumerate(asked.cases):
+            told.append(Trying(case.about, number))
+            if number == self.falls_at:
+                return told
+            kind: Any = self.kinds.get(number, "")
+            message = f"{kind} it is" if kind else ""
+            right = not kind
+            told.append(
+                Tried(
+                    DeviceCase(
+                        case.about, case.is_hidden, right, kind, message, case.sizes
+                    )
+                )
+            )
+            if kind in ("crash", "hang"):
+                return [*told, Ended(kind, message)]
+        if asked.is_timed and not self.kinds:
+            kind = self.timed_kind
+            told.append(
+                Tried(DeviceCase(TIMED_CALLS, False, not kind, kind, f"{kind}!"))
+            )
+            if not kind:
+                told.append(Timed(self.speed, (), 1, 2))
+        return [*told, Ended("done")]
+
+
+@pytest.fixture
+def worker(monkeypatch: pytest.MonkeyPatch) -> Worker:
+    """A machine with a GPU that nobody else uses, and whose limits nobody knows."""
+    stands_in = Worker()
+
+    def no_card(*_: object) -> None:
+        raise NoLimitCard("No limits are known here.")
+
+    def quiet(_: object, trial: Any, own_pid: Any) -> Any:
+        return trial().result, Conditions(tries=1)
+
+    monkeypatch.setattr(grading, "find_gpu", lambda: GPU)
+    monkeypatch.setattr(lane.parent, "run", stands_in)
+    monkeypatch.setattr(lane, "limit_card", no_card)
+    monkeypatch.setattr(lane, "when_quiet", quiet)
+    return stands_in
+
+
+def graded(lab: LoadedLab, source: str, is_timed: bool = True) -> CheckResult:
+    cases = public_cases(lab.lab) + hidden_cases(lab.lab, SEED)
+    large = large_cases(lab.lab, SEED)
+    result = grading.grade_source(lab, source, cases, Limits(), large, is_timed)
+    encoded = msgspec.json.encode(result)
+    assert msgspec.json.decode(encoded, type=CheckResult) == result
+    return result
+
+
+def test_right_for_both_and_fast_is_passed(lab: LoadedLab, worker: Worker) -> None:
+    result = graded(lab, lab.reference)
+    assert result.status == "passed" and "fast" in result.message
+    assert result.device is not None and result.device.gpu == "A GPU"
+    # the GPU has larger cases, too, and the timed calls
+    assert (result.of, result.device.of) == (13, 16)
+    assert result.not_graded == ()
+
+
+@pytest.mark.parametrize("status", ["too slow", "too noisy to tell", "too busy"])
+def test_right_and_not_fast_is_told_as_what_it_is(
+    lab: LoadedLab, worker: Worker, status: Any
+) -> None:
+    worker.speed = SpeedResult(status, "So it is.", {"n": 1})
+    result = graded(lab, lab.reference)
+    assert (result.status, result.right, result.of) == (status, 13, 13)
+    assert "So it is." in result.message
+
+
+@pytest.mark.parametrize("kind", ["wrong", "red zone", "input", "crash", "hang"])
+def test_what_only_the_gpu_sees_fails(
+    lab: LoadedLab, worker: Worker, kind: str
+) -> None:
+    worker.kinds = {4: kind}
+    result = graded(lab, lab.reference)
+    assert result.status == "failed" and result.device is not None
+    assert "On the GPU" in result.message and f"{kind} it is" in result.message
+    assert "finds no mistake" in result.message
+    if kind in ("crash", "hang"):
+        # what came after it was not run, and is not right
+        assert (result.right, result.device.right) == (13 - 11, 4)
+    else:
+        assert result.right == 12
+    hidden = [each for each in result.device.cases if not each.passed]
+    assert len(hidden) == 1
+
+
+def test_what_only_the_interpreter_sees_fails(lab: LoadedLab, worker: Worker) -> None:
+    result = graded(lab, lab.wrong["strided.cu"])
+    assert result.status == "failed" and "right this time" in result.message
+
+
+def test_a_wrong_timed_call_fails_also_when_it_was_right_before(
+    lab: LoadedLab, worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def disturbed_once(_: object, trial: Any, own_pid: Any) -> Any:
+        trial()
+        worker.timed_kind = "wrong"
+        return trial().result, Conditions()
+
+    monkeypatch.setattr(lane, "when_quiet", disturbed_once)
+    result = graded(lab, lab.reference)
+    assert result.status == "failed" and "timed calls" in result.message
+    assert [len(each.cases) for each in worker.asked] == [15, 0]
+
+
+def test_a_busy_gpu_takes_no_mark_off(
+    lab: LoadedLab, worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def busy(_: object, trial: Any, own_pid: Any) -> Any:
+        raise TooBusy("Somebody works.")
+
+    monkeypatch.setattr(lane, "when_quiet", busy)
+    result = graded(lab, lab.reference)
+    assert (result.status, result.right) == ("too busy", 13)
+    assert "Somebody works." in result.message
+    # its results were looked at all the same
+    assert result.device is not None and result.device.right == 15
+
+
+def test_a_process_that_falls_at_a_case_is_no_way_round_it(
+    lab: LoadedLab, worker: Worker
+) -> None:
+    worker.falls_at = 2
+    result = graded(lab, lab.reference)
+    assert result.status == "failed" and "It fell." in result.message
+
+
+def test_where_the_gpu_can_not_be_used_it_is_said(
+    lab: LoadedLab, worker: Worker
+) -> None:
+    worker.problem = "The driver is too old."
+    result = graded(lab, lab.reference)
+    assert (result.status, result.device) == ("passed", None)
+    assert "The driver is too old." in result.not_graded[0]
+    assert "speed is not graded" in result.not_graded[1]
+
+
+def test_without_a_known_limit_the_speed_is_not_graded(
+    lab: LoadedLab, worker: Worker
+) -> None:
+    worker.speed = SpeedResult("not graded", "?", {"n": 1})
+    result = graded(lab, lab.reference)
+    assert result.status == "passed"
+    assert result.not_graded == ("Speed is not graded: No limits are known here.",)
+
+
+def test_a_check_runs_on_the_gpu_and_is_not_timed(
+    lab: LoadedLab, worker: Worker
+) -> None:
+    result = graded(lab, lab.reference, is_timed=False)
+    assert result.status == "passed" and not worker.asked[0].is_timed
+    assert result.not_graded == ("Speed is graded when you submit.",)
+
+
+def test_what_does_not_compile_is_told_by_the_interpreter_alone(
+    lab: LoadedLab, worker: Worker
+) -> None:
+    result = graded(lab, lab.reference.replace("sum;", "sun;"))
+    assert result.status == "compile error" and not worker.asked
+
+
+def test_without_a_gpu_the_interpreter_alone_grades(
+    lab: LoadedLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none() -> Gpu:
+        raise NoGpu("There is none.")
+
+    monkeypatch.setattr(grading, "find_gpu", none)
+    result = graded(lab, lab.reference)
+    assert (result.status, result.device) == ("passed", None)
+    assert result.not_graded == ("Speed is not graded without a GPU.",)
+
+
+def test_a_machine_whose_driver_can_not_be_used_ends_in_words(lab: LoadedLab) -> None:
+    # the real process, for a GPU that no machine has
+    case = DrawnCase("one", {"n": 5}, "random", 1, False)
+    asked = Asked(str(lab.folder), lab.reference, b"", (case,))
+    heard = parent.run(asked, "GPU-00000000-0000-0000-0000-000000000000", 60)
+    assert heard.ended is not None and heard.ended.how == "problem"
+    assert "CUDA" in heard.ended.message and heard.tried == []
+    with pytest.raises(NotOnGpu):
+        lane._result(GPU, asked, heard)
