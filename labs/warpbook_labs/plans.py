@@ -74,8 +74,8 @@ def check_all_questions(
         raise BadLab(f"{loaded.folder / 'lab.toml'}: plan: it has none.")
     put = [each for seed in (None, *seeds) for each in _draw(loaded, plan, seed)]
 
-    def ended(status: Status, message: str, log: str = "") -> CheckResult:
-        return CheckResult(name, status, message, of=len(put), log=log)
+    def ended(status: Status, message: str) -> CheckResult:
+        return CheckResult(name, status, message)
 
     try:
         refuse_unfit(source)
@@ -98,13 +98,14 @@ def check_all_questions(
     )
     failed = _failed(plan, put, cases)
     right = sum(each.passed for each in cases)
+    kinds = _by_kind(cases)
     return CheckResult(
         name,
         "failed" if failed else "passed",
         failed or f"{right:,} of {len(cases):,} answers are right, which is enough.",
-        cases,
-        right,
-        len(cases),
+        kinds,
+        sum(each.passed for each in kinds),
+        len(kinds),
         isolation=outcome.isolation,
     )
 
@@ -136,16 +137,25 @@ def _told(loaded: LoadedLab, put: _Put, answer: jobs.Answered) -> CaseResult:
         except Exception as problem:  # noqa: BLE001 - whatever it is, the lab is bad
             why = f"{type(problem).__name__}: {problem}"
             raise _bad(loaded, "judge", why) from None
-    about = call_words(function, question)
-    if put.is_hidden:
-        about = f"{function.name}: {question.about or 'another question'}"
+    if words and not put.is_hidden:
+        words = f"{words} It was asked {call_words(function, question)}"
     return CaseResult(
-        about,
+        f"{function.name}: {question.about or 'a question'}",
         put.is_hidden,
         not words,
         words[:_MOST_WORDS],
         printed="" if put.is_hidden else answer.printed[:_MOST_PRINTED],
     )
+
+
+def _by_kind(cases: Sequence[CaseResult]) -> tuple[CaseResult, ...]:
+    """Tell questions of one kind together: right if all are, else by the first wrong."""
+    kinds: dict[tuple[str, bool], CaseResult] = {}
+    for each in cases:
+        before = kinds.setdefault((each.about, each.is_hidden), each)
+        if before.passed and not each.passed:
+            kinds[each.about, each.is_hidden] = each
+    return tuple(kinds.values())
 
 
 def _failed(plan: Plan, put: Sequence[_Put], cases: Sequence[CaseResult]) -> str:

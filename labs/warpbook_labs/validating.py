@@ -7,10 +7,12 @@ from typing import Literal
 
 from msgspec import Struct
 
+from warpbook_labs.apart import VAULT
 from warpbook_labs.checking import check_all
 from warpbook_labs.drawing import hidden_cases, public_cases
 from warpbook_labs.jail.limits import Limits
-from warpbook_labs.loader import LoadedLab
+from warpbook_labs.loader import BadLab, LoadedLab
+from warpbook_labs.plans import check_all_questions
 from warpbook_labs.results import CaseResult, CheckResult
 
 #: hidden cases are drawn once for each; any would do
@@ -38,6 +40,8 @@ def validate(loaded: LoadedLab, seeds: Sequence[int] = SEEDS) -> Iterator[Verdic
         BadLab: the lab's own Python fails.
     """
     suffix = loaded.lab.files.suffix
+    if loaded.private is None:
+        raise BadLab(f"{loaded.folder}: its solutions are kept apart; see {VAULT}.")
     yield _passes(loaded, f"reference{suffix}", loaded.reference, seeds)
     for name, source in loaded.correct.items():
         yield _passes(loaded, f"solutions/correct/{name}", source, seeds)
@@ -67,6 +71,8 @@ def _checked(
     loaded: LoadedLab, source: str, seeds: Sequence[int]
 ) -> tuple[CheckResult, dict[int, list[CaseResult]]]:
     """Check all draws at once; give each draw's cases, the public ones among them."""
+    if loaded.lab.plan is not None:
+        return _asked(loaded, source, seeds)
     public = public_cases(loaded.lab)
     drawn = {seed: hidden_cases(loaded.lab, seed) for seed in seeds}
     cases = [*public, *(case for each in drawn.values() for case in each)]
@@ -77,6 +83,22 @@ def _checked(
         by_draw[seed] = [*result.cases[: len(public)], *result.cases[begin:end]]
         begin = end
     return result, by_draw
+
+
+def _asked(
+    loaded: LoadedLab, source: str, seeds: Sequence[int]
+) -> tuple[CheckResult, dict[int, list[CaseResult]]]:
+    """Ask a plan's functions draw by draw; enough right answers count as all."""
+    worst, by_draw = None, {}
+    for seed in seeds:
+        result = check_all_questions(loaded, source, (seed,))
+        if result.status == "passed":
+            by_draw[seed] = [each for each in result.cases if each.passed]
+        else:
+            by_draw[seed] = list(result.cases)
+        if worst is None or worst.status == "passed":
+            worst = result
+    return worst or CheckResult(loaded.lab.id, "stopped", "No draw."), by_draw
 
 
 def _reason(result: CheckResult, cases: Sequence[CaseResult]) -> str:

@@ -23,7 +23,7 @@ _COMPILED: list[Numbers] = json.loads(
     Path(__file__).with_name("compiled.json").read_text(encoding="utf-8")
 )["kernels"]
 _CHIPS = {"sm_80": (8, 0), "sm_90": (9, 0), "sm_120": (12, 0)}
-#: bytes per second, multiprocessors, nanoseconds that a load takes: rounded, of the kind
+#: bytes per second, multiprocessors, and the nanoseconds that a load takes, about
 _MEMORIES = {
     "sm_80": (2_039e9, 108, 560),
     "sm_90": (4_800e9, 132, 640),
@@ -120,7 +120,9 @@ def questions(chance: random.Random) -> list[Question]:
         found.append(Question("resident_blocks", given, about))
         found.append(Question("occupancy", given, about))
         found.append(
-            Question("loads_in_flight", {**given, "memory": _memory(chip, chance)}, about)
+            Question(
+                "loads_in_flight", {**given, "memory": _memory(chip, chance)}, about
+            )
         )
     return found
 
@@ -173,7 +175,7 @@ def judge(question: Question, answer: Any) -> str:
         kernel["shared_bytes"],
     )
     limits = " and ".join(right.limited_by)
-    why = f"; {limits} allow no more" if limits else "; not even one fits"
+    why = f"; what allows no more: {limits}" if limits else "; not even one fits"
     if question.function == "resident_blocks":
         wanted = right.blocks
         return "" if answer == wanted else f"It is {answer}; right is {wanted}{why}."

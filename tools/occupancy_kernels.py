@@ -1,0 +1,48 @@
+"""Compiles the kernels of the lab "occupancy", and writes what they take.
+
+    python tools/occupancy_kernels.py
+
+The questions use these numbers, so that they are the same whichever compiler is here.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+sys.path[:0] = [str(ROOT / "labs"), str(ROOT / "monitors")]
+
+from warpbook_labs import nvrtc  # noqa: E402 - the roots come first
+from warpbook_labs.resources import VERBOSE, read_log  # noqa: E402
+
+LAB = ROOT / "labs/warpbook_labs/catalogue/memory/occupancy"
+ARCHITECTURES = ("sm_80", "sm_90", "sm_120")
+
+
+def compiled() -> dict[str, object]:
+    """Compile for each architecture; give registers, spills and shared memory."""
+    source = (LAB / "kernels.cu").read_text(encoding="utf-8")
+    rows = []
+    for architecture in ARCHITECTURES:
+        log = nvrtc.compile_to_ptx(source, architecture, (VERBOSE,)).log
+        found, _ = read_log(log)
+        rows += [
+            {
+                "kernel": name,
+                "architecture": architecture,
+                "registers": each.registers,
+                "spill_bytes": each.spill_store_bytes + each.spill_load_bytes,
+                "shared_bytes": each.shared_bytes,
+            }
+            for name, each in sorted(found.items())
+        ]
+    return {"nvrtc": nvrtc.version(), "kernels": rows}
+
+
+if __name__ == "__main__":
+    told = compiled()
+    rows = ",\n".join(f"  {json.dumps(each)}" for each in told["kernels"])  # type: ignore[attr-defined]
+    text = f'{{"nvrtc": "{told["nvrtc"]}", "kernels": [\n{rows}\n]}}\n'
+    (LAB / "compiled.json").write_text(text, encoding="utf-8")
