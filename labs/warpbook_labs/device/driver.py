@@ -136,7 +136,8 @@ class Device:
         self._call("cuCtxSetCurrent", context)
         limit = self.driver.CUlimit.CU_LIMIT_MALLOC_HEAP_SIZE
         self._call("cuCtxSetLimit", limit, _HEAP_BYTES)
-        self.stream = self._call("cuStreamCreate", 1)
+        # copies wait for it, and it for them
+        self.stream = self._call("cuStreamCreate", 0)
         self._begin = self._call("cuEventCreate", 0)
         self._end = self._call("cuEventCreate", 0)
         # a word of the host's memory that the stream can wait for
