@@ -10,7 +10,7 @@ import numpy as np
 
 from warpbook_labs.comparing import WrongElement
 from warpbook_labs.device.buffers import Arena
-from warpbook_labs.device.driver import BadArguments, Device, Program
+from warpbook_labs.device.driver import BadArguments, Device
 from warpbook_labs.device.kernels import poison
 from warpbook_labs.device.results import DeviceCase, Kind
 from warpbook_labs.device.tools import Tools
@@ -70,26 +70,25 @@ def _tried(
     prepared = Prepared(loaded, rule, case)
     memory = prepared.run.memory
     arena = Arena(tools, memory, _off_by(loaded, case))
-    program: Program | None = None
+    arena.renew()
+    for each in memory:
+        if each.data:
+            values = np.frombuffer(each.data, np.uint8)
+            device.upload(arena.addresses[each.name], values)
+    program = device.load(cubin)
     try:
-        arena.renew()
-        for each in memory:
-            if each.data:
-                values = np.frombuffer(each.data, np.uint8)
-                device.upload(arena.addresses[each.name], values)
-        program = device.load(cubin)
         for launch in prepared.run.launches:
             device.launch(device.prepare(program, launch, arena.addresses))
         device.wait(PATIENCE_S)
         stray = arena.stray()
-        if stray:
-            return Tried("red zone", stray)
-        return _compared(device, prepared, arena)
-    finally:
-        # after a crash the driver gives nothing back; the process ends then
-        if program is not None:
-            program.unload()
-        arena.free()
+        tried = Tried("red zone", stray) if stray else None
+        tried = tried or _compared(device, prepared, arena)
+    except (BadArguments, BadRule) as problem:
+        tried = Tried("launch", str(problem))
+    # not after a crash or a hang: the driver would wait for what does not end
+    program.unload()
+    arena.free()
+    return tried
 
 
 def _compared(device: Device, prepared: Prepared, arena: Arena) -> Tried:
