@@ -58,6 +58,27 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
                 metavar="FILE",
                 help="your source (default: where `open` put it)",
             )
+    found = action("trace", "run your source once more, and record what the GPU does")
+    found.add_argument("lab", metavar="LAB", help="its id, or its folder")
+    found.add_argument(
+        "file",
+        nargs="?",
+        type=Path,
+        metavar="FILE",
+        help="your source (default: where `open` put it)",
+    )
+    found = action("regrade", "grade once more what is kept; earlier results stay")
+    found.add_argument(
+        "what", metavar="SUBMISSION", help="its number; or a lab, for all of its own"
+    )
+    found.add_argument(
+        "--no-gpu",
+        action="store_true",
+        help="leave the GPU to others: nothing is run there, and no speed told",
+    )
+    found = action("part", "write labs for learners, and their solutions apart")
+    found.add_argument("learners", type=Path, metavar="LEARNERS", help="is made")
+    found.add_argument("vault", type=Path, metavar="VAULT", help="is made")
     found = action("new", "begin a lab of your own from a small one that is complete")
     found.add_argument("lab", metavar="ID", help="such as my-first-lab")
     found.add_argument(

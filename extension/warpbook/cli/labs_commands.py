@@ -11,12 +11,15 @@ from typing import Any
 import msgspec
 
 from warpbook.cli.labs_card import card_lines
+from warpbook.cli.labs_trace import record
 from warpbook_labs import nvrtc
+from warpbook_labs.apart import VAULT
 from warpbook_labs.loader import CATALOGUE, BadLab, LoadedLab, load, load_all
 from warpbook_labs.new_lab import new_lab
 from warpbook_labs.nvrtc import NoCompiler
 from warpbook_labs.opening import open_lab
-from warpbook_labs.session import Card, check_public, find, submit
+from warpbook_labs.parting import part
+from warpbook_labs.session import Card, check_public, find, regrade, submit
 from warpbook_labs.sources import BadSource, read_source
 from warpbook_labs.store import Progress, Store, StoreError
 from warpbook_labs.validating import Verdict, validate
@@ -25,7 +28,7 @@ from warpbook_monitors.nvml import call
 from warpbook_monitors.plain_text import joined
 
 #: what is told in one line, with exit status 2
-PROBLEMS = (BadLab, BadSource, NoCompiler, StoreError, OSError)
+PROBLEMS = (BadLab, BadSource, LookupError, NoCompiler, StoreError, OSError)
 
 
 def _list(asked: argparse.Namespace) -> int:
@@ -99,6 +102,59 @@ def _submit(asked: argparse.Namespace) -> int:
     )
 
 
+def _trace(asked: argparse.Namespace) -> int:
+    loaded, source = _given(asked)
+    folder = asked.file.parent if asked.file else Path(loaded.lab.id)
+    trace, telemetry = record(loaded, source, folder)
+    if asked.json:
+        _print_json({"trace": str(trace), "telemetry": str(telemetry)})
+        return 0
+    lines = [f"What held it back   warpbook analyze {trace}"]
+    lines.append(f"What the GPU did    warpbook up --replay {telemetry}")
+    print(joined(lines))
+    return 0
+
+
+def _regrade(asked: argparse.Namespace) -> int:
+    nvrtc.version()
+    store, what = Store(), asked.what
+    numbers = [int(what)] if what.isdecimal() else store.submissions(find(what).lab.id)
+    if not numbers:
+        raise LookupError(f"There is no submission for {what}.")
+    cards = [regrade(store, each, use_gpu=not asked.no_gpu) for each in numbers]
+    if asked.json:
+        _print_json({"cards": cards})
+    for card in () if asked.json else cards:
+        kept = store.gradings(card.submission or 0)
+        before = kept[-2].result.status if len(kept) > 1 else "not graded"
+        result = card.result
+        print(
+            joined(
+                [
+                    f"Submission {card.submission} of {result.lab}: {result.status} "
+                    f"(before: {before}). {result.message}"
+                ]
+            )
+        )
+    return 0 if all(card.passed for card in cards) else 1
+
+
+def _part(asked: argparse.Namespace) -> int:
+    labs = part(asked.learners.absolute(), asked.vault.absolute())
+    if asked.json:
+        _print_json({"labs": labs})
+    else:
+        print(
+            joined(
+                [
+                    f"{asked.learners}: {len(labs)} labs as learners get them",
+                    f"{asked.vault}: what they need not see, for {VAULT}",
+                ]
+            )
+        )
+    return 0
+
+
 def _hint(asked: argparse.Namespace) -> int:
     loaded = find(asked.lab)
     store, lab, of = Store(), loaded.lab, len(loaded.hints)
@@ -155,7 +211,10 @@ ACTIONS = {
     "open": _open,
     "check": _check,
     "submit": _submit,
+    "trace": _trace,
     "hint": _hint,
+    "regrade": _regrade,
+    "part": _part,
     "new": _new,
     "validate": _validate,
 }

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -19,6 +17,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta, Struct
 
+from warpbook_labs.device.child import run_child
 from warpbook_monitors.data_folder import data_folder
 from warpbook_monitors.trace.limits import Answer
 
@@ -26,7 +25,6 @@ SITTING_S = 15 * 60.0
 _PATIENCE_S = 60.0
 #: below this many operations a byte no GPU of today waits for its arithmetic
 _MEMORY_BOUND_FLOPS_PER_BYTE = 1.0
-_MOST_WORDS = 500
 
 #: as torch names what is multiplied, and as labs do
 _DTYPES = {
@@ -103,12 +101,13 @@ def limit_card(uuid: str, driver: str | None) -> LimitCard:
     kept = _kept(path)
     if kept is not None:
         return kept
-    told = _run("warpbook_labs.device.measuring", uuid)
+    # no context of this process, and no torch in it: both would stay
+    told = run_child("warpbook_labs.device.measuring", b"", uuid, _PATIENCE_S, uuid)
     try:
         card = msgspec.json.decode(told.stdout, type=LimitCard)
     except msgspec.MsgspecError:
         raise NoLimitCard(
-            f"What this GPU reaches could not be measured: {_last_words(told)}"
+            f"What this GPU reaches could not be measured: {told.last_words}"
         ) from None
     card = _with_products(card)
     _keep(path, card)
@@ -126,11 +125,12 @@ def _kept(path: Path) -> LimitCard | None:
 
 def _with_products(card: LimitCard) -> LimitCard:
     """Have torch multiply matrices, in a process of its own, where it is installed."""
-    told = _run("warpbook_monitors.trace.measure_limits", card.uuid, "--again")
+    module = "warpbook_monitors.trace.measure_limits"
+    told = run_child(module, b"", card.uuid, _PATIENCE_S, "--again")
     try:
         answer = msgspec.json.decode(told.stdout, type=Answer)
     except msgspec.MsgspecError:
-        words = f"PyTorch can't multiply matrices for it: {_last_words(told)}"
+        words = f"PyTorch can't multiply matrices for it: {told.last_words}"
         return msgspec.structs.replace(card, flops_unknown=words)
     if not answer.limits:
         return msgspec.structs.replace(card, flops_unknown=answer.problem or "")
@@ -140,31 +140,6 @@ def _with_products(card: LimitCard) -> LimitCard:
         copy_bytes_per_s=max(card.copy_bytes_per_s, found.memory_bytes_per_s),
         flops_per_s={_DTYPES.get(k, k): rate for k, rate in found.flops_per_s.items()},
     )
-
-
-def _run(module: str, uuid: str, *options: str) -> subprocess.CompletedProcess[bytes]:
-    # no context of this process, and no torch in it: both would stay
-    try:
-        return subprocess.run(
-            [sys.executable, "-m", module, *(options or (uuid,))],
-            env={
-                **os.environ,
-                "PYTHONPATH": os.pathsep.join(each for each in sys.path if each),
-                "CUDA_VISIBLE_DEVICES": uuid,
-            },
-            capture_output=True,
-            timeout=_PATIENCE_S,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        raise NoLimitCard(
-            f"Measuring what this GPU reaches did not end within {_PATIENCE_S:.0f} s."
-        ) from None
-
-
-def _last_words(told: subprocess.CompletedProcess[bytes]) -> str:
-    words = told.stderr.decode(errors="replace").strip().rpartition("\n")[2]
-    return words[:_MOST_WORDS] or f"the process ended with {told.returncode}."
 
 
 def _keep(path: Path, card: LimitCard) -> None:
