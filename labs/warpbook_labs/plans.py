@@ -149,7 +149,7 @@ def _told(loaded: LoadedLab, put: _Put, answer: jobs.Answered) -> CaseResult:
 
 
 def _by_kind(cases: Sequence[CaseResult]) -> tuple[CaseResult, ...]:
-    """Tell questions of one kind together: right if all are, else by the first wrong."""
+    """Tell questions of one kind together: right if all are; the first wrong, else."""
     kinds: dict[tuple[str, bool], CaseResult] = {}
     for each in cases:
         before = kinds.setdefault((each.about, each.is_hidden), each)

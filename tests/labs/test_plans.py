@@ -1,0 +1,223 @@
+"""Plans: functions that are asked questions, and judged by properties."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import runpy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.programs import ROOT
+from warpbook_labs.loader import BadLab, LoadedLab, load
+from warpbook_labs.plans import check_plan
+from warpbook_labs.session import check_public, find, submit
+from warpbook_labs.store import Store
+from warpbook_monitors.occupancy import MULTIPROCESSORS, occupancy
+
+LAB = """
+id = "powers"
+number = 901
+title = "Powers"
+track = "training"
+goal = "Square numbers."
+asks = "A function."
+language = "plan"
+
+[[plan.functions]]
+name = "square"
+about = "Square a number."
+returns = "int"
+share = 0.75
+arguments = [{ name = "x", about = "a number" }]
+"""
+CASES = """
+from warpbook_labs.questions import Question
+
+
+def questions(chance):
+    numbers = [1, 2, 3, chance.randint(4, 10**6)]
+    return [Question("square", {"x": x}, f"number {i}") for i, x in enumerate(numbers)]
+
+
+def judge(question, answer):
+    right = question.arguments["x"] ** 2
+    return "" if answer == right else f"It is {answer}; right is {right}."
+"""
+RIGHT = "def square(x):\n    return x * x\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Write a small lab."""
+    place = tmp_path / "powers"
+    for kind in ("correct", "wrong"):
+        (place / "solutions" / kind).mkdir(parents=True)
+    wrong = "def square(x):\n    return x + x\n"
+    texts = {
+        "lab.toml": LAB,
+        "cases.py": CASES,
+        "text.md": "# Powers",
+        "hints.md": "Multiply.\n\n---\n\nBy itself.",
+        "starter.py": "def square(x):\n    return 0\n",
+        "reference.py": RIGHT,
+        "solutions/correct/a.py": RIGHT,
+        "solutions/wrong/a.py": wrong,
+    }
+    for name, text in texts.items():
+        (place / name).write_text(text, encoding="utf-8")
+    return place
+
+
+@pytest.fixture
+def lab(folder: Path) -> LoadedLab:
+    return load(folder)
+
+
+def test_right_answers_pass_and_are_kept_with_hidden_questions(
+    lab: LoadedLab, tmp_path: Path
+) -> None:
+    shown = check_public(lab, RIGHT)
+    assert (shown.passed, shown.grading, shown.result.of) == (True, "practice", 4)
+    assert "an empty root" in shown.result.isolation
+    handed_in = submit(Store(tmp_path / "store"), lab, RIGHT)
+    assert (handed_in.passed, handed_in.grading) == (True, "self-graded")
+    assert [each.is_hidden for each in handed_in.result.cases] == [False] * 4 + [
+        True
+    ] * 4
+
+
+def test_a_wrong_answer_is_told_with_its_question_unless_that_is_hidden(
+    lab: LoadedLab,
+) -> None:
+    source = "def square(x):\n    print('at', x)\n    return x * x + (x != 2)\n"
+    result = check_plan(lab, source, seed=7)
+    assert (result.status, result.right, result.of) == ("failed", 2, 8)
+    assert "square: 2 of 8 answers are right, 75% are asked for." in result.message
+    first, second, *_ = result.cases
+    assert first.message == "It is 2; right is 1. It was asked square(1)"
+    assert second.passed and second.printed == "at 2\n"
+    # of those hidden one failure is told, and neither its numbers nor what it printed
+    hidden = [each for each in result.cases if each.is_hidden]
+    assert [each.passed for each in hidden] == [False, True]
+    assert "asked" not in hidden[0].message and hidden[0].printed == ""
+
+
+def test_enough_right_answers_are_enough(lab: LoadedLab) -> None:
+    source = "def square(x):\n    return x * x + (x == 3)\n"
+    result = check_plan(lab, source)
+    assert (result.status, result.right, result.of) == ("passed", 3, 4)
+
+
+FAILURES = {
+    "def square(x):\n    y = 1\n    return y / 0\n": "Line 3: ZeroDivisionError",
+    "def square(x):\n    return 2.5\n": "must return int, and returns float: 2.5",
+    "def square(x):\n    pass\n": "must return int, and returns nothing (None)",
+    "def square(x):\n    return [x]\n": "must return int, and returns list: [1]",
+    "def square(x):\n    return lambda: 3\n": "no plain data",
+    "def square(x):\n    return 10**40\n": "no plain data",
+    "def square(x, y):\n    return x\n": "missing 1 required positional argument",
+    "def squared(x):\n    return x\n": "has no attribute 'square'",
+    "def square(x):\n    while True: pass\n": "Line 2: It took longer than 1 s.",
+}
+
+
+@pytest.mark.parametrize("source", FAILURES)
+def test_what_goes_wrong_in_a_call_is_told_with_its_line(
+    source: str, lab: LoadedLab
+) -> None:
+    result = check_plan(lab, source)
+    assert result.status == "failed"
+    assert FAILURES[source] in result.cases[0].message
+
+
+def test_what_cant_be_loaded_is_told_with_its_line(lab: LoadedLab) -> None:
+    for source, words in {
+        "def square(x:\n": "Line 1: SyntaxError",
+        "\nimport torch\n": "Line 2: ModuleNotFoundError: No module named 'torch'",
+        "a = 1\nb = a[0]\n": "Line 2: TypeError",
+    }.items():
+        result = check_plan(lab, source)
+        assert result.status == "compile error" and words in result.message
+
+
+@pytest.mark.parametrize(
+    ("file", "before", "after", "told"),
+    [
+        ("lab.toml", 'returns = "int"', 'returns = "set"', "functions[0].returns"),
+        ("lab.toml", "[[plan.functions]]", "[[functions]]", "functions"),
+        ("lab.toml", 'language = "plan"', 'language = "cuda"', "no function inputs()"),
+        ("cases.py", "def judge", "def judges", "no function judge()"),
+    ],
+)
+def test_a_bad_lab_is_refused_with_its_file(
+    folder: Path, file: str, before: str, after: str, told: str
+) -> None:
+    text = (folder / file).read_text(encoding="utf-8")
+    assert before in text
+    (folder / file).write_text(text.replace(before, after), encoding="utf-8")
+    with pytest.raises(BadLab) as refused:
+        load(folder)
+    assert told in str(refused.value)
+
+
+def test_a_question_that_is_not_in_the_specification_is_the_labs_fault(
+    folder: Path,
+) -> None:
+    for before, after, told in (
+        ('{"x": x}', '{"y": x}', "square(y) is not in lab.toml"),
+        ('question.arguments["x"]', 'question.arguments["z"]', "judge: KeyError"),
+        ("[1, 2, 3,", "[1, 2, 3 / 0,", "questions: ZeroDivisionError"),
+    ):
+        text = CASES.replace(before, after)
+        (folder / "cases.py").write_text(text, encoding="utf-8")
+        with pytest.raises(BadLab, match="cases.py") as refused:
+            check_plan(load(folder), RIGHT)
+        assert told in str(refused.value)
+
+
+@pytest.mark.parametrize("name", ["occupancy", "roofline"])
+def test_no_answer_makes_a_judge_stumble_and_no_odd_one_is_right(name: str) -> None:
+    loaded = find(name)
+    odd = {"int": [-1, 10**18], "str": ["", "both", "\0"]}
+    floats = [math.nan, math.inf, -math.inf, -1.0, 1e308]
+    assert loaded.lab.plan is not None
+    returns = {each.name: each.returns for each in loaded.lab.plan.functions}
+    for question in loaded.cases.questions(random.Random(5)):
+        for answer in odd.get(returns[question.function], floats):
+            assert loaded.cases.judge(question, answer)
+
+
+@pytest.mark.parametrize("name", ["occupancy", "roofline"])
+def test_each_question_tells_a_right_answer_from_one_that_is_a_little_off(
+    name: str,
+) -> None:
+    loaded = find(name)
+    answers: dict[str, Any] = {}
+    exec(loaded.reference, answers)
+    for question in loaded.cases.questions(random.Random(3)):
+        right = answers[question.function](**question.arguments)
+        assert loaded.cases.judge(question, right) == ""
+        off = "memory" if right == "compute" else "compute"
+        if not isinstance(right, str):
+            off = right + 1 if isinstance(right, int) else right * 1.26 + 1e-3
+        assert loaded.cases.judge(question, off)
+
+
+def test_the_kernels_of_the_occupancy_lab_were_compiled_as_told() -> None:
+    """With the same compiler; another's numbers may differ."""
+    folder = ROOT / "labs/warpbook_labs/catalogue/memory/occupancy"
+    kept = json.loads((folder / "compiled.json").read_text(encoding="utf-8"))
+    now = runpy.run_path(str(ROOT / "tools/occupancy_kernels.py"))["compiled"]()
+    assert now["nvrtc"] != kept["nvrtc"] or now == kept
+    # what the text says of it
+    [spilt] = [
+        each
+        for each in kept["kernels"]
+        if (each["kernel"], each["architecture"]) == ("sums_32_held_8", "sm_90")
+    ]
+    assert (spilt["registers"], spilt["spill_bytes"]) == (32, 292)
+    assert occupancy(MULTIPROCESSORS[9, 0], 256, 96, 0).ratio == 0.25
