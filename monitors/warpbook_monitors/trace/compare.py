@@ -24,6 +24,8 @@ LEAST_RUNS = 4
 _CHANCE = 0.05
 #: single runs that differ by less are called the same
 _SAME_SHARE = 0.05
+#: the part of a change that one name explains at least, to be called the most of it
+_MOST_SHARE = 0.5
 #: a clock that differs by more is told
 _CLOCK_SHARE = 0.03
 _PERMUTATIONS = 4000
@@ -262,7 +264,10 @@ def _sentence(wall: Change, is_same: bool, parts: Sequence[Change]) -> str:
     word = "more" if now > was else "less"
     alike = [each for each in parts if each.change_ms * wall.change_ms > 0]
     most = max(alike, key=lambda each: abs(each.change_ms), default=None)
-    where = f" Most of it: {most.name} ({signed(most.change_ms)})." if most else ""
+    where = ""
+    # small changes of parts explain nothing of a large one
+    if most is not None and abs(most.change_ms) >= _MOST_SHARE * abs(wall.change_ms):
+        where = f" Most of it: {most.name} ({signed(most.change_ms)})."
     return f"{share}{word} time: {times}.{where}"
 
 

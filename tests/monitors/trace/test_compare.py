@@ -51,6 +51,16 @@ def test_the_largest_change_comes_first() -> None:
     assert changes == [("x", -5.0), ("y", 4.0), ("z", 1.0)]
 
 
+def test_what_explains_little_is_not_called_the_most_of_it() -> None:
+    a = msgspec.structs.replace(profile("tiny_kernels"), metrics=None)
+    row = a.operators[0]
+    less = msgspec.structs.replace(row, self_ms=row.self_ms - 0.001)
+    b = msgspec.structs.replace(
+        a, wall_ms=a.wall_ms / 2, operators=(less, *a.operators[1:])
+    )
+    assert "Most of it" not in compare(a, b).sentence
+
+
 def test_a_profile_against_itself_is_the_same() -> None:
     found = compare(profile("train_fp32"), profile("train_fp32"))
     assert found.is_same and found.sentence.startswith("About the same")
