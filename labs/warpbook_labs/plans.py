@@ -116,6 +116,8 @@ def _draw(loaded: LoadedLab, plan: Plan, seed: int | None) -> list[_Put]:
         found = drawn(plan, loaded.cases.questions, plan.seed if seed is None else seed)
     except BadQuestion as problem:
         raise _bad(loaded, "questions", str(problem)) from None
+    except BadLab:
+        raise
     except Exception as problem:  # noqa: BLE001 - whatever it is, the lab is bad
         words = f"{type(problem).__name__}: {problem}"
         raise _bad(loaded, "questions", words) from None

@@ -151,7 +151,7 @@ def _outcome(
         try:
             answer = msgspec.msgpack.decode(output, type=Answer)
             status = "done"
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, RecursionError):
             how = ["its answer makes no sense"]
     elif code < 0:
         how = [signal.Signals(-code).name]

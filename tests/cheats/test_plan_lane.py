@@ -1,0 +1,296 @@
+"""Submissions that try to cheat the lane of plans, each of which must get nowhere."""
+
+from __future__ import annotations
+
+import random
+
+import msgspec
+import pytest
+
+from warpbook_labs.jail import calling, jobs
+from warpbook_labs.jail.limits import Limits
+from warpbook_labs.jail.parent import run
+from warpbook_labs.loader import LoadedLab
+from warpbook_labs.plans import PLAN_LIMITS, check_plan
+from warpbook_labs.results import CheckResult
+from warpbook_labs.session import find
+
+SEED = 471108150915
+FUNCTIONS = ("flops", "least_bytes", "bound", "seconds", "times_faster")
+
+
+@pytest.fixture(scope="module")
+def lab() -> LoadedLab:
+    return find("roofline")
+
+
+def every(body: str, before: str = "") -> str:
+    """Give all functions the same body."""
+    lines = "\n    ".join(body.splitlines())
+    return before + "".join(
+        f"\ndef {name}(*given):\n    name = {name!r}\n    {lines}\n"
+        for name in FUNCTIONS
+    )
+
+
+def words(result: CheckResult) -> str:
+    return " ".join([result.message, *(each.message for each in result.cases)])
+
+
+def test_honest_answers_pass_as_controls(lab: LoadedLab) -> None:
+    assert check_plan(lab, lab.reference, SEED).status == "passed"
+    [other] = [each for name, each in lab.correct.items() if "slower" in name]
+    assert check_plan(lab, other, SEED).status == "passed"
+
+
+#: what is returned, or how the process is left; none of it is an answer
+RETURNED = {
+    "an object that equals everything": """
+class Right(float):
+    def __eq__(self, other): return True
+    def __sub__(self, other): return 0.0
+    def __abs__(self): return 0.0
+    def __float__(self): return 1.0
+return Right(1.0)""",
+    "a text that equals everything": """
+class Right(str):
+    def __eq__(self, other): return True
+    def __hash__(self): return hash("memory")
+return Right("both")""",
+    "NaN": "return float('nan')",
+    "infinity": "return float('inf')",
+    "True": "return True",
+    "a list that holds all answers": "return ['memory', 'compute', 1.0]",
+    "a list in a list in a list": """
+deep = []
+for _ in range(100_000): deep = [deep]
+return deep""",
+    "itself": """
+me = []
+me.append(me)
+return me""",
+    "a function": "return lambda: 1",
+    "a module": "import math; return math",
+    "an iterator without an end": "import itertools; return itertools.count()",
+    "a number of 10^6 digits": "return 10 ** 1_000_000",
+    "a megabyte": "return 'x' * (1 << 20)",
+    "sys.exit(0)": "import sys; sys.exit(0)",
+    "an exception that can't be told": """
+class Odd(Exception):
+    def __str__(self): raise Odd
+raise Odd""",
+    "an exception with a megabyte of words": "raise ValueError('x' * (1 << 20))",
+    "an exception named as passed": """
+class passed(BaseException): pass
+raise passed('passed')""",
+}
+
+
+@pytest.mark.parametrize("name", RETURNED)
+def test_what_is_returned_is_judged_as_data(name: str, lab: LoadedLab) -> None:
+    result = check_plan(lab, every(RETURNED[name].strip()), SEED)
+    assert result.status in ("failed", "stopped"), words(result)
+    assert not any(each.passed for each in result.cases)
+    assert len(words(result)) < 60_000
+
+
+#: what is tried before any function is called
+BEFORE = {
+    "leaves at once": ("import os; os._exit(0)", "makes no sense"),
+    "leaves at the end": (
+        "import atexit, sys; atexit.register(print, 'passed'); sys.exit(0)",
+        "SystemExit",
+    ),
+    "ends itself": ("import os, signal; os.kill(os.getpid(), 9)", "PermissionError"),
+    "aborts": ("import os; os.abort()", "crashed"),
+    "writes an answer of its own and leaves": (
+        "import os; os.write(1, b'\\x83'); os._exit(0)",
+        "makes no sense",
+    ),
+    "floods the answer": (
+        "import os\nwhile True: os.write(1, b'x' * (1 << 20))",
+        "is larger than|took longer",
+    ),
+    "floods the errors": (
+        "import os\nwhile True: os.write(2, b'x' * (1 << 20))",
+        "took longer",
+    ),
+    "reads a file": ("open('/etc/passwd')", "PermissionError|FileNotFoundError"),
+    "looks for the lab's files": (
+        "import os; os.listdir('/')",
+        "PermissionError|FileNotFoundError",
+    ),
+    "asks the network": (
+        "import socket; socket.create_connection(('127.0.0.1', 80))",
+        "PermissionError|ModuleNotFoundError|OSError|gaierror",
+    ),
+    "starts a process": (
+        "import os; os.fork()",
+        "BlockingIOError|PermissionError|OSError",
+    ),
+    "starts a thread": (
+        "import _thread; _thread.start_new_thread(print, ())",
+        "RuntimeError|can't start",
+    ),
+    "loops": ("while True: pass", "longer than 1 s"),
+    "catches what would end it": (
+        "while True:\n try:\n  while True: pass\n except BaseException: pass",
+        "took longer than|longer than 1 s",
+    ),
+    "counts in one step": ("x = 3 ** 10 ** 9", "longer than"),
+    "takes all memory": ("x = bytearray(1 << 40)", "memory|MemoryError"),
+    "takes memory piece by piece": (
+        "x = []\nwhile True: x.append(bytearray(1 << 24))",
+        "memory|MemoryError|longer than 1 s",
+    ),
+    "recurses": ("def f(): f()\nf()", "RecursionError"),
+    "imports the judge": (
+        "import warpbook_labs.questions",
+        "ModuleNotFoundError|PermissionError",
+    ),
+    "imports the calculator": (
+        "from warpbook_monitors.trace.flops import model",
+        "ModuleNotFoundError|PermissionError",
+    ),
+    "calls the machine's own code": (
+        "import ctypes; ctypes.CDLL(None).system(b'true'); raise SystemExit(7)",
+        "SystemExit: 7|PermissionError|ModuleNotFoundError|crashed|took longer",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BEFORE)
+def test_what_is_tried_when_it_is_loaded_ends_with_a_reason(
+    name: str, lab: LoadedLab
+) -> None:
+    before, why = BEFORE[name]
+    tight = Limits(wall_s=6.0, processor_s=4, memory_bytes=1 << 30)
+    result = check_plan(lab, before + "\n" + lab.reference, SEED, tight)
+    assert result.status in ("stopped", "compile error")
+    assert any(each in result.message for each in why.split("|")), result.message
+
+
+def test_the_judge_its_answers_and_the_seed_are_not_in_the_process(
+    lab: LoadedLab,
+) -> None:
+    """Whatever Python can reach there is searched; only questions are found."""
+    search = every(
+        f"""
+import gc, sys
+names = sorted(sys.modules)
+held = [str(each) for each in gc.get_objects() if isinstance(each, (list, dict))]
+found = [word for word in ("judge", "expected", "{SEED}", "_near_the_ridge")
+         if any(word in text for text in held if "SECRETS" not in text)]
+bad = [each for each in names if each.startswith("warpbook")]
+raise ValueError(f"FOUND {{found}} IN {{bad}}")  # SECRETS
+"""
+    )
+    result = check_plan(lab, search)
+    told = result.cases[0].message
+    for secret in ("questions", "plans", "loader", "occupancy", "flops", "cases"):
+        assert f"warpbook_labs.{secret}'" not in told
+        assert f"trace.{secret}'" not in told
+    assert "FOUND" in told and str(SEED) not in told and "_near" not in told
+
+
+MEDDLING = {
+    "msgspec's encoder": "import msgspec; msgspec.msgpack.encode = lambda *a: b'\\xc3'",
+    "msgspec's class": "import msgspec; msgspec.msgpack.Encoder = None",
+    "json": "import json; json.dumps = lambda *a: 'passed'",
+    "the module that calls": (
+        "import sys; sys.modules['warpbook_labs.jail.calling']._answer = print"
+    ),
+    "the worker": "import __main__; __main__.Answer = None",
+    "what is built in": "import builtins; builtins.isinstance = lambda *a: True",
+    "the clock": "import time; time.monotonic = lambda: 0.0",
+    "a frame further up": (
+        "import sys\nframe = sys._getframe()\n"
+        "while frame: frame.f_globals['passed'] = True; frame = frame.f_back"
+    ),
+}
+
+
+@pytest.mark.parametrize("what", MEDDLING)
+def test_meddling_with_the_process_makes_no_wrong_answer_right(
+    what: str, lab: LoadedLab
+) -> None:
+    [wrong] = [each for name, each in lab.wrong.items() if "links" in name]
+    tight = Limits(wall_s=6.0, processor_s=4, memory_bytes=1 << 30)
+    result = check_plan(lab, f"{MEDDLING[what]}\n{wrong}", SEED, tight)
+    assert result.status != "passed"
+
+
+def test_a_forged_answer_is_no_more_than_answers(lab: LoadedLab) -> None:
+    """The process's whole output is forged: still only data that is judged."""
+    count = len(lab.cases.questions(random.Random(0)))
+    one = msgspec.msgpack.encode(1.0)
+    for answers in (
+        [jobs.Answered(one)] * count,
+        [jobs.Answered(one)] * (count - 1),
+        [jobs.Answered(b"\x91" * 20_000), *[jobs.Answered(one)] * (count - 1)],
+        [jobs.Answered(b"")] * count,
+        [jobs.Answered(b"\x81\x91\x01\x01")] * count,
+        [],
+    ):
+        told = {
+            "tier": "namespaces",
+            "is_filtered": True,
+            "result": jobs.Called(tuple(answers)),
+        }
+        forged = msgspec.msgpack.encode(told)
+        source = f"import os\nos.write(1, {forged!r})\nos._exit(0)\n"
+        result = check_plan(lab, source + lab.reference)
+        assert result.status in ("failed", "stopped")
+        assert not any(each.passed for each in result.cases)
+
+
+def test_an_answer_that_is_nested_without_end_is_refused(lab: LoadedLab) -> None:
+    source = (
+        "import os\n"
+        "os.write(1, b'\\x81\\xa1z' + b'\\x91' * 3_000_000 + b'\\x01')\n"
+        "os._exit(0)\n"
+    )
+    result = check_plan(lab, source)
+    assert (result.status, result.of) == ("stopped", 0)
+
+
+def test_what_is_printed_is_bounded_and_of_hidden_questions_not_told(
+    lab: LoadedLab,
+) -> None:
+    loud = every("print('x' * 10**6)\nprint(given)\nreturn 1.0")
+    result = check_plan(lab, loud, SEED)
+    assert all(len(each.printed) <= 4_000 for each in result.cases)
+    assert not any(each.printed for each in result.cases if each.is_hidden)
+
+
+def test_hidden_questions_differ_from_those_shown_and_from_each_other(
+    lab: LoadedLab,
+) -> None:
+    """So answers learned by heart are worth nothing."""
+    keep = f"""
+import json
+{lab.reference}
+"""
+    shown = check_plan(lab, keep)
+    assert shown.status == "passed"
+    answers = {}
+    space: dict[str, object] = {}
+    exec(lab.reference, space)
+    for each in lab.cases.questions(random.Random(lab.lab.plan.seed)):  # type: ignore[union-attr]
+        right = space[each.function](**each.arguments)  # type: ignore[operator]
+        answers[str(tuple(each.arguments.values()))] = right
+    by_heart = every("return ANSWERS.get(str(given), 1.0)", f"ANSWERS = {answers!r}\n")
+    assert check_plan(lab, by_heart).right > 0
+    result = check_plan(lab, by_heart, SEED)
+    assert result.status == "failed"
+
+
+def test_a_call_has_no_more_than_its_own_second(lab: LoadedLab) -> None:
+    slow = "import time\ndef f(x):\n    while True: pass\ndef g(x): return x\n"
+    calls = (jobs.Asked("f", (1,)), jobs.Asked("g", (2,)))
+    outcome = run(jobs.Call(slow, calls, 0.3), PLAN_LIMITS)
+    assert isinstance(outcome.result, jobs.Called)
+    first, second = outcome.result.answers
+    assert (first.line, first.data) == (3, b"") and "longer than 0.3 s" in first.problem
+    assert msgspec.msgpack.decode(second.data) == 2
+    assert set(calling.MODULES) >= {"math", "fractions", "itertools"}
