@@ -1,5 +1,6 @@
 """A real Jupyter server with authentication on, and a client of its stream."""
 
+import asyncio
 import json
 import os
 
@@ -81,6 +82,19 @@ def connect(jp_ws_fetch):
     yield connect
     for client in opened:
         client.socket.close()
+
+
+@pytest.fixture
+def calls_at_rest(stub):
+    """Wait until nobody calls the driver any more; give how often it was called."""
+
+    async def wait() -> int:
+        calls = -1
+        while calls != (calls := stub.calls()):
+            await asyncio.sleep(0.4)
+        return calls
+
+    return wait
 
 
 @pytest.fixture

@@ -216,14 +216,15 @@ async def test_a_rule_of_ones_own_holds_from_the_moment_it_is_saved(
     assert (told["severity"], told["title"]) == ("fault", "GPU 1: Much power")
 
 
-async def test_nothing_is_read_when_the_last_page_is_gone(connect, stub) -> None:
+async def test_nothing_is_read_when_the_last_page_is_gone(
+    connect, stub, calls_at_rest
+) -> None:
     client = await connect()
     await client.next("hello")
     stub.set(0, temperature_celsius=99)
     await alert(client, "temperature")
     client.socket.close()
-    await asyncio.sleep(0.4)
-    calls = stub.calls()
+    calls = await calls_at_rest()
     await asyncio.sleep(1.5)
     assert stub.calls() == calls
 

@@ -89,14 +89,15 @@ def place_host(frame: dict) -> int:
     return len(frame["readings"]) - 2
 
 
-async def test_nvml_is_not_called_while_nobody_watches(connect, stub) -> None:
+async def test_nvml_is_not_called_while_nobody_watches(
+    connect, stub, calls_at_rest
+) -> None:
     client = await connect()
     await client.subscribe()
     for _ in range(5):
         await client.next("frame")
     client.socket.close()
-    await asyncio.sleep(0.4)
-    calls = stub.calls()
+    calls = await calls_at_rest()
     assert calls > 0
     await asyncio.sleep(0.8)
     assert stub.calls() == calls
