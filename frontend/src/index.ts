@@ -3,6 +3,7 @@
 import { alertsPlugin } from './plugins/alerts';
 import { bandsPlugin } from './plugins/bands';
 import { dashboardPlugin } from './plugins/dashboard';
+import { labsPlugin } from './plugins/labs';
 import { launcherPlugin } from './plugins/launcher';
 import { outputPlugin } from './plugins/output';
 import { panelPlugin } from './plugins/panel';
@@ -17,5 +18,6 @@ export default [
   alertsPlugin,
   dashboardPlugin,
   outputPlugin,
+  labsPlugin,
   launcherPlugin
 ];

@@ -30,5 +30,6 @@ export const NOTIFY_LONG_CELLS = 'warpbook:notify-long-cells';
 /** The one dashboard of a page. */
 export const DASHBOARD_ID = 'warpbook-dashboard';
 export const OPEN_DASHBOARD = 'warpbook:dashboard';
+export const OPEN_LABS = 'warpbook:open-labs';
 export const OPEN_PANEL = 'warpbook:panel';
 export const OPEN_TOUR = 'warpbook:tour';

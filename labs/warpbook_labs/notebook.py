@@ -10,6 +10,7 @@ import json
 from typing import Any
 
 from warpbook_labs.loader import LoadedLab
+from warpbook_labs.plan_spec import Function
 from warpbook_labs.spec import Lab, Parameter
 
 _KINDS = {
@@ -33,16 +34,13 @@ def notebook(loaded: LoadedLab, source: str) -> str:
         ),
         _words(_your_turn(lab)),
         _code(f"%%lab {lab.id}\n{source}"),
-        _words(
-            "## Try it\n\nRun the cell above, then these: what the GPU does meanwhile, "
-            "and one of the cases that you see, with what each of its lines costs. "
-            f"`lab.run(2)` takes the second; there are {len(lab.public)}."
-        ),
-        _code("warpbook.Monitor(window_s=30)"),
-        _code("lab.run(1)"),
+        *_try_it(lab),
         _words(_hints(len(loaded.hints))),
         _code("lab.hint()"),
-        _words("## Check\n\nAll cases that you see, in seconds. Nothing is kept."),
+        _words(
+            f"## Check\n\nAll {'questions' if lab.plan else 'cases'} that you see, in "
+            "seconds. Nothing is kept."
+        ),
         _code("lab.check()"),
         _words(
             "## Submit\n\nYour source is kept, then graded with hidden cases, which "
@@ -74,14 +72,28 @@ def _asked(lab: Lab) -> str:
     parts = [
         "## What is asked",
         lab.asks.strip(),
-        f"**How exact.** {lab.tolerance.strip()}",
     ]
+    if lab.tolerance.strip():
+        parts.append(f"**How exact.** {lab.tolerance.strip()}")
+    if lab.plan is not None:
+        parts += [_function(each) for each in lab.plan.functions]
     if lab.parameters:
         head = "| name | kind | type | shape | |\n| --- | --- | --- | --- | --- |\n"
         parts.append(head + "\n".join(map(_row, lab.parameters)))
     before = f" Do these before:{after}." if after else ""
     parts.append(f"About {lab.minutes} minutes.{before}")
     return "\n\n".join(parts)
+
+
+def _function(function: Function) -> str:
+    names = ", ".join(each.name for each in function.arguments)
+    head = f"**`{function.name}({names}) -> {function.returns}`**"
+    lines = [f"{head} {' '.join(function.about.split())}"]
+    lines += [
+        f"- `{each.name}`: {' '.join(each.about.split())}"
+        for each in function.arguments
+    ]
+    return "\n".join([lines[0], "", *lines[1:]])
 
 
 def _row(parameter: Parameter) -> str:
@@ -107,6 +119,21 @@ def _your_turn(lab: Lab) -> str:
         f"this notebook, and runs nothing yet.{rule} `warpbook labs "
         f"check {lab.id}` on a terminal takes the same file."
     )
+
+
+def _try_it(lab: Lab) -> list[dict[str, Any]]:
+    if lab.plan is not None:
+        # plain Python: the learner's own cell is the place to try it
+        return []
+    return [
+        _words(
+            "## Try it\n\nRun the cell above, then these: what the GPU does meanwhile, "
+            "and one of the cases that you see, with what each of its lines costs. "
+            f"`lab.run(2)` takes the second; there are {len(lab.public)}."
+        ),
+        _code("warpbook.Monitor(window_s=30)"),
+        _code("lab.run(1)"),
+    ]
 
 
 def _hints(count: int) -> str:

@@ -1,0 +1,135 @@
+/** All labs by track, in a tab of the main area. */
+
+import type { Message } from '@lumino/messaging';
+import { Widget } from '@lumino/widgets';
+import { h, setText } from '../dom';
+import { clip } from '../format';
+import type { LabEntry, LabList } from '../protocol';
+import { labRow, problem } from './row';
+import type { LabsServer } from './server';
+
+export class LabBrowser extends Widget {
+  /**
+   * @param server - of this page
+   * @param openNotebook - shows the notebook at a path
+   */
+  constructor(
+    private readonly server: LabsServer,
+    private readonly openNotebook: (path: string) => Promise<unknown>
+  ) {
+    super();
+    this.addClass('wb-root');
+    this.addClass('wb-labs');
+    this.node.setAttribute('role', 'region');
+    this.node.setAttribute('aria-label', 'GPU labs');
+    this.node.append(
+      h(
+        'header',
+        { class: 'wb-labs-top' },
+        h('h2', {}, 'GPU labs'),
+        this.here,
+        h(
+          'button',
+          { class: 'wb-button', click: () => void this.refresh() },
+          'Refresh'
+        )
+      ),
+      this.said,
+      this.tracks
+    );
+  }
+
+  /** Ask the server again; what is unfolded closes. */
+  async refresh(): Promise<void> {
+    try {
+      this.write(await this.server.list());
+    } catch (error) {
+      this.said.replaceChildren(problem(error));
+    }
+  }
+
+  protected override onAfterShow(message: Message): void {
+    super.onAfterShow(message);
+    void this.refresh();
+  }
+
+  protected override onAfterAttach(message: Message): void {
+    super.onAfterAttach(message);
+    void this.refresh();
+  }
+
+  protected override onActivateRequest(message: Message): void {
+    super.onActivateRequest(message);
+    this.node.querySelector('button')?.focus();
+  }
+
+  private write({ labs, compiler, gpus, problems }: LabList): void {
+    const devices =
+      gpus === 0
+        ? 'no GPU: results are checked, speed is not graded'
+        : `${gpus} GPU${gpus > 1 ? 's' : ''}`;
+    setText(
+      this.here,
+      `Here: ${compiler === null ? 'no compiler' : `NVRTC ${clip(compiler, 20)}`}, ${devices}`
+    );
+    this.said.replaceChildren(
+      ...problems.slice(0, 20).map(words => problem(new Error(words)))
+    );
+    // an unchanged list stays: a person may be reading in it
+    const told = JSON.stringify(labs);
+    if (told === this.told) {
+      return;
+    }
+    this.told = told;
+    const byTrack = new Map<string, LabEntry[]>();
+    for (const lab of labs) {
+      byTrack.set(lab.track, [...(byTrack.get(lab.track) ?? []), lab]);
+    }
+    this.tracks.replaceChildren(
+      ...[...byTrack].map(([track, found]) => this.track(track, found))
+    );
+  }
+
+  private track(name: string, labs: readonly LabEntry[]): HTMLElement {
+    const passed = labs.filter(({ progress }) => progress?.state === 'passed');
+    return h(
+      'section',
+      { 'aria-label': `Track ${clip(name, 40)}` },
+      h(
+        'h3',
+        {},
+        clip(name, 40),
+        h('span', { class: 'wb-note' }, ` ${passed.length} of ${labs.length}`)
+      ),
+      h(
+        'ul',
+        { class: 'wb-list wb-labs-list' },
+        ...labs.map(lab =>
+          labRow(lab, this.server, button => void this.open(lab, button))
+        )
+      )
+    );
+  }
+
+  private async open(lab: LabEntry, button: HTMLButtonElement): Promise<void> {
+    if (button.getAttribute('aria-disabled') === 'true') {
+      return;
+    }
+    button.setAttribute('aria-disabled', 'true');
+    setText(button, 'Opening…');
+    try {
+      const { path } = await this.server.open(lab.id);
+      await this.openNotebook(path);
+    } catch (error) {
+      this.said.replaceChildren(problem(error));
+    } finally {
+      button.removeAttribute('aria-disabled');
+      setText(button, 'Open');
+    }
+  }
+
+  private readonly here = h('p', { class: 'wb-note' });
+  private readonly said = h('div', { class: 'wb-notices' });
+  private readonly tracks = h('div', { class: 'wb-labs-tracks' });
+  private told = '';
+}

@@ -1,0 +1,171 @@
+/** One lab in the browser: what it is, whether it can be done here, and how far one is. */
+
+import { h, setText } from '../dom';
+import { clip } from '../format';
+import type { LabEntry, LabHints, LabMark, SoFar } from '../protocol';
+import type { LabsServer } from './server';
+
+const STATES: Record<string, string> = {
+  new: 'not begun',
+  begun: 'begun',
+  passed: 'passed'
+};
+
+/** In a word or two, how far a person is. */
+export function howFar(progress: SoFar | null): string {
+  if (progress === null) {
+    return 'not known';
+  }
+  return progress.state === 'tried'
+    ? `${progress.right} of ${progress.of} cases`
+    : (STATES[progress.state] ?? progress.state);
+}
+
+/**
+ * Make the row of a lab.
+ *
+ * @param lab - from the server
+ * @param server - asked for hints and submissions when they are unfolded
+ * @param open - opens the notebook
+ */
+export function labRow(
+  lab: LabEntry,
+  server: LabsServer,
+  open: (button: HTMLButtonElement) => void
+): HTMLElement {
+  const state = lab.progress?.state ?? 'unknown';
+  const facts = [
+    `${lab.minutes} minutes`,
+    lab.needs.length > 0 ? `needs ${lab.needs.join(', ')}` : 'needs nothing',
+    ...(lab.after.length > 0 ? [`after ${lab.after.join(', ')}`] : [])
+  ];
+  const name = `${lab.number} ${clip(lab.title, 100)}`;
+  return h(
+    'li',
+    { class: 'wb-card wb-lab', 'data-lab': lab.id, 'data-state': state },
+    h(
+      'div',
+      { class: 'wb-lab-head' },
+      h('h4', {}, name),
+      h('span', { class: 'wb-lab-state' }, howFar(lab.progress)),
+      h(
+        'button',
+        {
+          class: 'wb-button',
+          'aria-label': `Open lab ${name}`,
+          click: event => open(event.currentTarget as HTMLButtonElement)
+        },
+        'Open'
+      )
+    ),
+    h('p', {}, clip(lab.goal, 400)),
+    h('p', { class: 'wb-note' }, clip(facts.join(' · '), 300)),
+    lab.why === ''
+      ? null
+      : h(
+          'p',
+          {
+            class: 'wb-notice',
+            'data-severity': lab.can_check ? 'normal' : 'warning'
+          },
+          clip(
+            lab.can_check ? lab.why : `It can't be checked here. ${lab.why}`,
+            400
+          )
+        ),
+    folded(`Hints of ${name}`, 'Hints', place => {
+      void showHints(place, lab.id, server, () => server.hints(lab.id));
+    }),
+    folded(`Submissions of ${name}`, 'Submissions', place => {
+      void showCards(place, lab.id, server);
+    })
+  );
+}
+
+/** Words that unfold; what is inside is fetched each time. */
+function folded(label: string, words: string, fill: (place: Element) => void) {
+  const place = h('div');
+  const node = h(
+    'details',
+    {
+      class: 'wb-folded',
+      toggle: () => {
+        if (node.open) {
+          fill(place);
+        }
+      }
+    },
+    h('summary', { 'aria-label': label }, words),
+    place
+  );
+  return node;
+}
+
+async function showHints(
+  place: Element,
+  lab: string,
+  server: LabsServer,
+  ask: () => Promise<LabHints>
+): Promise<void> {
+  try {
+    const { of, hints } = await ask();
+    const more = h(
+      'button',
+      {
+        class: 'wb-button',
+        click: () =>
+          void showHints(place, lab, server, () => server.openHint(lab))
+      },
+      'Open one more hint'
+    );
+    place.replaceChildren(
+      h('p', { role: 'status' }, `${hints.length} of ${of} are open.`),
+      h('ol', {}, ...hints.map(hint => h('li', {}, clip(hint, 2000)))),
+      ...(hints.length < of ? [more] : [])
+    );
+  } catch (error) {
+    place.replaceChildren(problem(error));
+  }
+}
+
+async function showCards(
+  place: Element,
+  lab: string,
+  server: LabsServer
+): Promise<void> {
+  try {
+    const { cards } = await server.cards(lab);
+    place.replaceChildren(
+      cards.length === 0
+        ? h('p', {}, 'None yet: a notebook or a terminal hands one in.')
+        : h('ul', { class: 'wb-list' }, ...cards.map(card))
+    );
+  } catch (error) {
+    place.replaceChildren(problem(error));
+  }
+}
+
+function card(mark: LabMark): HTMLElement {
+  const when = new Date(mark.graded_ms).toLocaleString();
+  return h(
+    'li',
+    { class: 'wb-lab-mark' },
+    h(
+      'span',
+      {},
+      `${mark.passed ? '✓' : '✗'} Submission ${mark.submission}, self-graded, ` +
+        `${when}: ${clip(mark.status, 40)}. ${clip(mark.message, 300)}`
+    ),
+    mark.first_failure === ''
+      ? null
+      : h('p', { class: 'wb-note' }, clip(mark.first_failure, 400))
+  );
+}
+
+/** Why it can't be done, in words. */
+export function problem(error: unknown): HTMLElement {
+  const words = h('p', { class: 'wb-notice', role: 'alert' });
+  words.dataset['severity'] = 'warning';
+  setText(words, clip((error as Error).message, 400));
+  return words;
+}

@@ -1,0 +1,105 @@
+/** The labs of the Jupyter server: one method for each of its requests. */
+
+import { URLExt } from '@jupyterlab/coreutils';
+import { ServerConnection } from '@jupyterlab/services';
+import type { Check } from '../checks';
+import { list, number, optional, record, string, whole } from '../checks';
+import type { LabCards, LabHints, LabList, LabOpened } from '../protocol';
+
+const bool: Check = value => typeof value === 'boolean';
+const names = list(string, 50);
+const entry = record({
+  id: string,
+  number: whole,
+  title: string,
+  track: string,
+  language: string,
+  minutes: whole,
+  goal: string,
+  after: names,
+  needs: names,
+  can_check: bool,
+  why: string,
+  progress: optional(
+    record({
+      state: string,
+      attempts: whole,
+      hints: whole,
+      right: whole,
+      of: whole
+    })
+  )
+});
+const labs = record({
+  labs: list(entry, 1000),
+  compiler: optional(string),
+  gpus: whole,
+  problems: list(string, 1000)
+});
+const opened = record({ lab: string, path: string });
+const hints = record({ lab: string, of: whole, hints: list(string, 100) });
+const mark = record({
+  submission: whole,
+  graded_ms: number,
+  passed: bool,
+  right: whole,
+  of: whole,
+  status: string,
+  message: string,
+  first_failure: string
+});
+const cards = record({ lab: string, cards: list(mark, 100) });
+
+export class LabsServer {
+  constructor(private readonly settings: ServerConnection.ISettings) {}
+
+  /** Which labs there are, whether each can be done here, and how far one is. */
+  list(): Promise<LabList> {
+    return this.ask('GET', '', labs);
+  }
+
+  /** Put a lab's notebook where the server keeps files; give its path. */
+  open(lab: string): Promise<LabOpened> {
+    return this.ask('POST', `/${lab}/open`, opened);
+  }
+
+  /** The hints that are open. */
+  hints(lab: string): Promise<LabHints> {
+    return this.ask('GET', `/${lab}/hints`, hints);
+  }
+
+  /** Open one more hint. */
+  openHint(lab: string): Promise<LabHints> {
+    return this.ask('POST', `/${lab}/hints`, hints);
+  }
+
+  /** How the last submissions went. */
+  cards(lab: string): Promise<LabCards> {
+    return this.ask('GET', `/${lab}/cards`, cards);
+  }
+
+  private async ask<T>(
+    method: 'GET' | 'POST',
+    path: string,
+    check: Check
+  ): Promise<T> {
+    const answer = await ServerConnection.makeRequest(
+      URLExt.join(this.settings.baseUrl, 'warpbook/api/v1/labs') + path,
+      { method },
+      this.settings
+    );
+    const value: unknown = await answer.json().catch(() => null);
+    if (!answer.ok) {
+      const said = record({ message: string })(value)
+        ? (value as { message: string }).message
+        : '';
+      throw new Error(said || `The server answered with ${answer.status}.`);
+    }
+    if (!check(value)) {
+      throw new Error(
+        "The server's answer has an unknown form; reload the page."
+      );
+    }
+    return value as T;
+  }
+}

@@ -1,0 +1,89 @@
+/** Opens the browser of labs: command, palette, launcher, restoring. */
+
+import type {
+  JupyterFrontEnd,
+  JupyterFrontEndPlugin
+} from '@jupyterlab/application';
+import { ILabShell, ILayoutRestorer } from '@jupyterlab/application';
+import {
+  ICommandPalette,
+  MainAreaWidget,
+  WidgetTracker
+} from '@jupyterlab/apputils';
+import { ILauncher } from '@jupyterlab/launcher';
+import { INotebookTracker } from '@jupyterlab/notebook';
+import { gpuIcon } from '../icon';
+import { LabBrowser } from '../labs/browser';
+import { colourSources } from '../labs/colours';
+import { LabsServer } from '../labs/server';
+import { CATEGORY, OPEN_LABS } from '../tokens';
+
+const ID = 'warpbook-labs';
+
+export const labsPlugin: JupyterFrontEndPlugin<void> = {
+  id: 'warpbook:labs',
+  description: 'Labs by track, and how far one is.',
+  autoStart: true,
+  optional: [
+    ILauncher,
+    ICommandPalette,
+    ILayoutRestorer,
+    ILabShell,
+    INotebookTracker
+  ],
+  activate: (
+    app: JupyterFrontEnd,
+    launcher: ILauncher | null,
+    palette: ICommandPalette | null,
+    restorer: ILayoutRestorer | null,
+    labShell: ILabShell | null,
+    notebooks: INotebookTracker | null
+  ) => {
+    const tracker = new WidgetTracker<MainAreaWidget<LabBrowser>>({
+      namespace: ID
+    });
+    const server = new LabsServer(app.serviceManager.serverSettings);
+    app.commands.addCommand(OPEN_LABS, {
+      label: args => (args['isPalette'] ? 'Open the GPU Labs' : 'GPU Labs'),
+      caption:
+        'Exercises on kernels and memory: what each needs, and how far you are',
+      icon: gpuIcon,
+      execute: async () => {
+        const present = tracker.currentWidget;
+        if (present !== null) {
+          app.shell.activateById(present.id);
+          return present;
+        }
+        const content = new LabBrowser(server, path =>
+          app.commands.execute('docmanager:open', { path })
+        );
+        const widget = new MainAreaWidget({ content });
+        widget.id = ID;
+        widget.toolbar.hide();
+        widget.title.label = 'GPU labs';
+        widget.title.icon = gpuIcon;
+        widget.title.closable = true;
+        // only JupyterLab has room for a second document in its main area
+        app.shell.add(widget, labShell === null ? 'right' : 'main');
+        app.shell.activateById(widget.id);
+        await tracker.add(widget);
+        return widget;
+      }
+    });
+    palette?.addItem({
+      command: OPEN_LABS,
+      category: CATEGORY,
+      args: { isPalette: true }
+    });
+    launcher?.add({ command: OPEN_LABS, category: CATEGORY, rank: 2 });
+    if (restorer !== null) {
+      void restorer.restore(tracker, {
+        command: OPEN_LABS,
+        name: () => 'labs'
+      });
+    }
+    if (notebooks !== null) {
+      colourSources(notebooks);
+    }
+  }
+};
