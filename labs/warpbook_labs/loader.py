@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from warpbook_labs.apart import VAULT, private_folder, shown_functions
 from warpbook_labs.expressions import BadExpression, value
 from warpbook_labs.languages import LanguageName
 from warpbook_labs.launch_rule import BadRule
@@ -29,6 +30,10 @@ HINT = "\n---\n"
 
 class BadLab(Exception):
     """A lab can't be used; the message names its file and what is wrong there."""
+
+
+class KeptApart(BadLab):
+    """What it takes is not on this machine, on purpose; the message says so."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +69,8 @@ class LoadedLab:
     #: by file name
     correct: dict[str, str]
     wrong: dict[str, str]
+    #: of reference, cases and solutions; None where they are kept apart
+    private: Path | None
 
 
 def load_all(catalogue: Path = CATALOGUE) -> dict[str, LoadedLab]:
@@ -92,22 +99,24 @@ def load(folder: Path) -> LoadedLab:
     """
     lab = _lab(folder / "lab.toml")
     suffix = lab.files.suffix
-    solutions = {
-        kind: {
-            file.name: _text(file)
-            for file in sorted((folder / "solutions" / kind).glob(f"*{suffix}"))
-        }
-        for kind in ("correct", "wrong")
-    }
+    private = private_folder(folder)
+    solutions: dict[str, dict[str, str]] = {"correct": {}, "wrong": {}}
+    if private is not None:
+        for kind, sources in solutions.items():
+            for file in sorted((private / "solutions" / kind).glob(f"*{suffix}")):
+                sources[file.name] = _text(file)
     loaded = LoadedLab(
         folder,
         lab,
-        _cases(folder / "cases.py", lab.language),
+        _shown(folder, lab)
+        if private is None
+        else _cases(private / "cases.py", lab.language),
         _text(folder / "text.md"),
         _text(folder / f"starter{suffix}"),
-        _text(folder / f"reference{suffix}"),
+        "" if private is None else _text(private / f"reference{suffix}"),
         tuple(part.strip() for part in _text(folder / "hints.md").split(HINT)),
         **solutions,
+        private=private,
     )
     _check(loaded)
     return loaded
@@ -156,6 +165,22 @@ def _cases(file: Path, language: LanguageName) -> Cases:
     return Cases(**{name: getattr(module, name, absent) for name in names})
 
 
+def _shown(folder: Path, lab: Lab) -> Cases:
+    """Give the cases that the lab shows, where the generator is kept apart."""
+
+    def absent(*_: Any) -> Any:
+        raise KeptApart(
+            f"{lab.id}: its questions are kept apart from this machine, and {VAULT} "
+            "names no folder that has them."
+        )
+
+    try:
+        functions = shown_functions(folder, lab)
+    except (OSError, ValueError) as problem:
+        raise BadLab(f"{folder}: the cases that it shows: {problem}") from None
+    return Cases(**functions, questions=absent, judge=absent)
+
+
 def _check(loaded: LoadedLab) -> None:
     """Refuse what no type tells."""
     lab, file = loaded.lab, loaded.folder / "lab.toml"
@@ -165,8 +190,8 @@ def _check(loaded: LoadedLab) -> None:
         if "/" in name or not (loaded.folder / name).is_file():
             raise BadLab(f"{loaded.folder}/text.md: `{name}` is not in the folder.")
     for kind in ("correct", "wrong"):
-        if not getattr(loaded, kind):
-            raise BadLab(f"{loaded.folder}/solutions/{kind}: there is none.")
+        if loaded.private is not None and not getattr(loaded, kind):
+            raise BadLab(f"{loaded.private}/solutions/{kind}: there is none.")
     if lab.language == "plan" or lab.plan is not None:
         _check_plan(lab, file)
     else:
@@ -213,12 +238,10 @@ def _check_kernels(loaded: LoadedLab, file: Path) -> None:
 
 def _check_rules(loaded: LoadedLab) -> None:
     suffix = loaded.lab.files.suffix
-    for name, source in {
-        f"starter{suffix}": loaded.starter,
-        f"reference{suffix}": loaded.reference,
-        **loaded.correct,
-        **loaded.wrong,
-    }.items():
+    sources = {f"starter{suffix}": loaded.starter, **loaded.correct, **loaded.wrong}
+    if loaded.private is not None:
+        sources[f"reference{suffix}"] = loaded.reference
+    for name, source in sources.items():
         try:
             rule_of(loaded.lab.language, source)
         except (BadRule, BadSource) as problem:

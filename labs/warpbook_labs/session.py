@@ -8,10 +8,11 @@ from typing import Literal
 
 from msgspec import Struct
 
+from warpbook_labs.apart import VAULT
 from warpbook_labs.drawing import hidden_cases, large_cases, public_cases
 from warpbook_labs.grading import grade_source
 from warpbook_labs.jail.limits import Limits
-from warpbook_labs.loader import CATALOGUE, BadLab, LoadedLab, load
+from warpbook_labs.loader import CATALOGUE, BadLab, KeptApart, LoadedLab, load
 from warpbook_labs.plans import check_plan
 from warpbook_labs.results import CheckResult
 from warpbook_labs.store import Store
@@ -75,6 +76,7 @@ def submit(
         BadSource: it is no source that could be checked; it is not kept.
         StoreError: it could not be kept.
         NoCompiler: it is kept, and can be graded once NVRTC is installed.
+        KeptApart: it is kept, and can be graded where the lab is whole.
     """
     number = store.add_submission(loaded.lab.id, source, secrets.randbits(_SEED_BITS))
     return grade(store, loaded, number, limits, use_gpu)
@@ -91,6 +93,12 @@ def grade(
     kept = store.submission(number)
     if kept is None or kept.lab != loaded.lab.id:
         raise LookupError(f"There is no submission {number} of {loaded.lab.id}.")
+    if loaded.private is None:
+        raise KeptApart(
+            f"Submission {number} is kept. It can't be graded here: its hidden cases "
+            f"are kept apart from this machine. Where {VAULT} names the folder that "
+            f"has them: warpbook labs regrade {number}"
+        )
     if loaded.lab.plan is not None:
         result = check_plan(loaded, kept.source, kept.seed)
     else:
@@ -106,3 +114,18 @@ def grade(
         )
     store.add_result(number, result)
     return Card(result, result.status == "passed", "self-graded", number)
+
+
+def regrade(
+    store: Store, number: int, limits: Limits | None = None, use_gpu: bool = True
+) -> Card:
+    """Grade a submission that is kept once more; what it got before stays, too.
+
+    Raises:
+        LookupError: there is none.
+        KeptApart: its lab can't grade here.
+    """
+    kept = store.submission(number)
+    if kept is None:
+        raise LookupError(f"There is no submission {number}.")
+    return grade(store, find(kept.lab), number, limits, use_gpu)

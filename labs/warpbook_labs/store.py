@@ -182,6 +182,16 @@ class Store:
             row = connection.execute(asked).mappings().first()
         return None if row is None else Submission(**row)
 
+    def submissions(self, lab: str) -> list[int]:
+        """Give the numbers of all that was handed in for a lab, the first first."""
+        asked = (
+            select(_SUBMISSIONS.c.id)
+            .where(_SUBMISSIONS.c.lab == lab)
+            .order_by(_SUBMISSIONS.c.id)
+        )
+        with self._transaction() as connection:
+            return list(connection.execute(asked).scalars())
+
     def gradings(self, submission: int) -> list[Grading]:
         """Give all results of a submission, the first first."""
         asked = (

@@ -64,12 +64,12 @@ def main() -> None:
                 tools.compare(arena, offset, want, COUNT, dtype, bound, KEY)
                 found = tools.found()
                 tried += 1
-                if (found.first, found.count) != (at, 1):
+                if found != (at, 1):
                     missed.append(f"{dtype}[{at}] {what}: {found}")
         device.upload(arena + offset, right)
         tools.clear()
         tools.compare(arena, offset, want, COUNT, dtype, bound, KEY)
-        if tools.found().count:
+        if tools.found()[1]:
             missed.append(f"{dtype}: what is right is called wrong")
         print(f"| {dtype} | {tried:,} | {len(missed) - before} |")
     before = len(missed)
@@ -82,7 +82,7 @@ def main() -> None:
         tools.clear()
         tools.untouched(arena, 0, ZONE_BYTES, KEY)
         found = tools.found()
-        if (found.first, found.count) != (at, 1):
+        if found != (at, 1):
             missed.append(f"byte {at} of a red zone: {found}")
         device.upload(arena + at, was)
     print(f"| bytes of a red zone | {ZONE_BYTES:,} | {len(missed) - before} |")

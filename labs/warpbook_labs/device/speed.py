@@ -70,7 +70,9 @@ def baseline_of(loaded: LoadedLab, speed: Speed) -> str:
     not even be right.
     """
     if speed.baseline:
-        return (loaded.folder / speed.baseline).read_text(encoding="utf-8")
+        return ((loaded.private or loaded.folder) / speed.baseline).read_text(
+            encoding="utf-8"
+        )
     return loaded.reference if speed.of_baseline is None else loaded.starter
 
 
