@@ -40,6 +40,9 @@ def confine(limits: Limits, empty: Path) -> tuple[Tier, bool]:
         How well that went, and whether its system calls are filtered.
     """
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    # the first of statm is the size of all mappings, in pages
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    mapped_bytes = pages * resource.getpagesize()
     _libc.prctl(_PR_SET_DUMPABLE, 0)
     tier: Tier = "limits"
     if _enter_empty_root(empty):
@@ -47,7 +50,7 @@ def confine(limits: Limits, empty: Path) -> tuple[Tier, bool]:
     _libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     if _refuse_files() and tier == "limits":
         tier = "landlock"
-    _bound(limits)
+    _bound(limits, mapped_bytes)
     # last, since the steps before need calls that it refuses
     return tier, refuse_calls()
 
@@ -86,9 +89,12 @@ def _refuse_files() -> bool:
         os.close(ruleset)
 
 
-def _bound(limits: Limits) -> None:
+def _bound(limits: Limits, mapped_bytes: int) -> None:
     bounds = {
-        resource.RLIMIT_AS: limits.memory_bytes,
+        # what libraries map and reserve grows with the machine, and is no memory
+        resource.RLIMIT_AS: mapped_bytes + 2 * limits.memory_bytes,
+        # what can be written, and shared with nobody
+        resource.RLIMIT_DATA: limits.memory_bytes,
         resource.RLIMIT_CPU: limits.processor_s,
         resource.RLIMIT_FSIZE: 0,
         resource.RLIMIT_CORE: 0,

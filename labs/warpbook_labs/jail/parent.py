@@ -84,7 +84,8 @@ def _environment() -> dict[str, str]:
     # where this package was found, which need not be installed
     path = os.pathsep.join(each for each in sys.path if each)
     # threads would want memory of their own, and none may be started in the jail
-    return {**kept, "PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1"}
+    alone = {"OPENBLAS_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "1"}
+    return {**kept, **alone, "PYTHONPATH": path}
 
 
 def _watched(
