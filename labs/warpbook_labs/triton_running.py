@@ -198,7 +198,7 @@ def _launch(
             f"A grid of {x:,} x {y:,} x {z:,} programs can't be run here: "
             f"1 to {_MOST_PROGRAMS:,} can."
         )
-    interpreter = importlib.import_module("triton.runtime.interpreter")
+    interpreter: Any = importlib.import_module("triton.runtime.interpreter")
     plain = interpreter._interpreter
     kernel = getattr(module, launch.kernel)
     arguments = [_argument(each, run, memory) for each in launch.arguments]
@@ -293,8 +293,8 @@ class _Watched:
         return self._plain.atomic_cas(at, before, values, order)
 
     def _say_where(self) -> None:
-        frame = sys._getframe(2)
+        frame: types.FrameType | None = sys._getframe(2)
         while frame is not None and frame.f_code.co_filename != FILE:
-            frame = frame.f_back  # type: ignore[assignment]
+            frame = frame.f_back
         line = None if frame is None else frame.f_lineno
         self._memory.at(self._builder.grid_idx, line)
