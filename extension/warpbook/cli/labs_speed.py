@@ -112,6 +112,11 @@ def _conditions(found: Conditions) -> str:
 def _limits(card: LimitCard) -> str:
     reached = [
         f"copies {units.rate(card.copy_bytes_per_s, 'B')}",
+        *(
+            [f"reads {units.rate(card.read_bytes_per_s, 'B')}"]
+            if card.read_bytes_per_s
+            else ()
+        ),
         f"from the host {units.rate(card.host_to_device_bytes_per_s, 'B')}",
         f"to it {units.rate(card.device_to_host_bytes_per_s, 'B')}",
         f"a launch {units.duration(card.launch_latency_ns / 1e6)}",

@@ -54,6 +54,8 @@ class LimitCard(Struct, frozen=True):
     device_to_host_bytes_per_s: _Positive
     #: an empty kernel, launched and waited for
     launch_latency_ns: _Positive
+    #: where memory is read alone, which is faster than to read and write in turns
+    read_bytes_per_s: _Positive | None = None
     #: products of matrices by what is multiplied: "float32", "tf32", "float16", ...
     flops_per_s: dict[str, _Positive] = {}
     #: why some of those are not known, in words
@@ -64,6 +66,11 @@ class LimitCard(Struct, frozen=True):
     power_limit_watts: float | None = None
     has_ecc: bool | None = None
     has_mig: bool | None = None
+
+    @property
+    def over_copy(self) -> float:
+        """How many times faster than a copy memory can be."""
+        return max(1.0, (self.read_bytes_per_s or 0.0) / self.copy_bytes_per_s)
 
     def fastest_ns(self, size_bytes: float, flops: float, dtype: str) -> float | None:
         """Give the least time that a piece of work can take here.

@@ -42,6 +42,19 @@ extern "C" __global__ void copy(uint4* to, const uint4* from, unsigned long long
     unsigned long long i = (unsigned long long)blockIdx.x * blockDim.x + threadIdx.x;
     for (; i < count; i += step) to[i] = from[i];
 }
+extern "C" __global__ void read(unsigned* to, const uint4* from,
+                                unsigned long long count)
+{
+    unsigned long long step = (unsigned long long)gridDim.x * blockDim.x;
+    unsigned long long i = (unsigned long long)blockIdx.x * blockDim.x + threadIdx.x;
+    unsigned sum = 0;
+    for (; i < count; i += step) {
+        uint4 held = from[i];
+        sum += held.x ^ held.y ^ held.z ^ held.w;
+    }
+    // else the compiler would leave out the reading
+    if (sum == 0x5eed1234u) *to = sum;
+}
 """
 
 
@@ -59,7 +72,7 @@ def measure(uuid: str) -> LimitCard:
     """
     device = Device()
     program = device.load(compile_to_ptx(_KERNELS, device.architecture).cubin)
-    copy, to_device, to_host = _copies(device, program)
+    copy, read, to_device, to_host = _copies(device, program)
     sm_mhz = _number(uuid, "nvmlDeviceGetClockInfo", _CLOCK_SM)
     memory_mhz = _number(uuid, "nvmlDeviceGetClockInfo", _CLOCK_MEMORY)
     power_mw = _number(uuid, "nvmlDeviceGetEnforcedPowerLimit")
@@ -70,6 +83,7 @@ def measure(uuid: str) -> LimitCard:
         driver=_told("nvmlSystemGetDriverVersion"),
         measured_ms=time.time() * 1000,
         copy_bytes_per_s=copy,
+        read_bytes_per_s=read,
         host_to_device_bytes_per_s=to_device,
         device_to_host_bytes_per_s=to_host,
         launch_latency_ns=latency_ns,
@@ -81,8 +95,8 @@ def measure(uuid: str) -> LimitCard:
     )
 
 
-def _copies(device: Device, program: Any) -> tuple[float, float, float]:
-    """Give the bytes per second within the device, to it, and from it."""
+def _copies(device: Device, program: Any) -> tuple[float, float, float, float]:
+    """Give bytes per second: copied and read on the device, copied to and from it."""
     size_bytes = min(_COPY_BYTES, device.free_bytes // 8) // _MIB * _MIB
     if size_bytes < _LEAST_COPY_BYTES:
         raise _NotNow("The GPU has too little free memory: stop what holds it.")
@@ -92,19 +106,18 @@ def _copies(device: Device, program: Any) -> tuple[float, float, float]:
     chance = np.random.default_rng(0).integers(0, 256, 16 * _MIB, dtype=np.uint8)
     for begin in range(0, size_bytes - len(chance) + 1, len(chance)):
         device.upload(one + begin, chance)
-    own = device.prepare(
-        program,
-        jobs.Launch(
-            "copy",
-            (_BLOCKS, 1, 1),
-            (_BLOCK, 1, 1),
-            (
-                jobs.BufferArgument("to"),
-                jobs.BufferArgument("from"),
-                jobs.IntegerArgument(size_bytes // 16),
-            ),
-        ),
-        {"to": other, "from": one},
+    arguments = (
+        jobs.BufferArgument("to"),
+        jobs.BufferArgument("from"),
+        jobs.IntegerArgument(size_bytes // 16),
+    )
+    copy, read = (
+        device.prepare(
+            program,
+            jobs.Launch(name, (_BLOCKS, 1, 1), (_BLOCK, 1, 1), arguments),
+            {"to": other, "from": one},
+        )
+        for name in ("copy", "read")
     )
     driver, stream = device.driver, device.stream
 
@@ -114,14 +127,20 @@ def _copies(device: Device, program: Any) -> tuple[float, float, float]:
 
     within_s = min(
         on_stream("cuMemcpyDtoDAsync", other, one),
-        _fastest_s(device, lambda: device.launch(own)),
+        _fastest_s(device, lambda: device.launch(copy)),
     )
+    read_s = _fastest_s(device, lambda: device.launch(read))
     to_device_s = on_stream("cuMemcpyHtoDAsync", one, pinned)
     to_host_s = on_stream("cuMemcpyDtoHAsync", pinned, one)
     _call(device, "cuMemFreeHost", pinned)
     device.free(one)
     device.free(other)
-    return 2 * size_bytes / within_s, size_bytes / to_device_s, size_bytes / to_host_s
+    return (
+        2 * size_bytes / within_s,
+        size_bytes / read_s,
+        size_bytes / to_device_s,
+        size_bytes / to_host_s,
+    )
 
 
 def _latency_ns(device: Device, program: Any) -> float:

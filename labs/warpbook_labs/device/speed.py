@@ -82,6 +82,8 @@ class _Judge:
     def __init__(self, lab: Lab, speed: Speed, card: LimitCard | None) -> None:
         self._speed = speed
         self._limit_ns: float | None = None
+        #: work that reads more than it writes is faster than a copy
+        self._over_copy = 1.0 if card is None else card.over_copy
         if card is not None:
             sizes = speed.sizes
             outputs = [each for each in lab.parameters if each.kind == "output"]
@@ -154,7 +156,7 @@ class _Judge:
 
     def flags(self, times: Times) -> tuple[str, ...]:
         _, of_limit = self._ratios(times.learner_ns, times.baseline_ns)
-        if of_limit is None or of_limit.low <= _TOO_FAST:
+        if of_limit is None or of_limit.low <= _TOO_FAST * self._over_copy:
             return ()
         return (
             f"It takes {1 / of_limit.median:.2f} of the time that this GPU was "

@@ -30,6 +30,7 @@ CARD = LimitCard(
     driver="580.1",
     measured_ms=0,
     copy_bytes_per_s=4.3e12,
+    read_bytes_per_s=4.6e12,
     host_to_device_bytes_per_s=55.5e9,
     device_to_host_bytes_per_s=55.1e9,
     launch_latency_ns=5_200,
@@ -58,9 +59,9 @@ def test_all_figures_of_speed_are_told() -> None:
         "  measured                 2 times: what is disturbed is no mark",
         "  Not told.",
         "",
-        "This GPU was measured to reach: copies 4.30 TB/s, from the host 55.5 GB/s, "
-        "to it 55.1 GB/s, a launch 5.20 µs, float32 52.0 TFLOP/s (driver 580.1, "
-        "1,980 MHz, at most 700 W, ECC).",
+        "This GPU was measured to reach: copies 4.30 TB/s, reads 4.60 TB/s, from the "
+        "host 55.5 GB/s, to it 55.1 GB/s, a launch 5.20 µs, float32 52.0 TFLOP/s "
+        "(driver 580.1, 1,980 MHz, at most 700 W, ECC).",
     ]
 
 

@@ -19,6 +19,7 @@ CARD = LimitCard(
     driver="580.1",
     measured_ms=0,
     copy_bytes_per_s=4e12,
+    read_bytes_per_s=4.4e12,
     host_to_device_bytes_per_s=55e9,
     device_to_host_bytes_per_s=54e9,
     launch_latency_ns=6_000,
