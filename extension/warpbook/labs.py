@@ -32,6 +32,10 @@ class NoLab:
         """Say why not."""
         return self._notice
 
+    def trace(self) -> Notice:
+        """Say why not."""
+        return self._notice
+
     def hint(self) -> Notice:
         """Say why not."""
         return self._notice
@@ -65,8 +69,8 @@ def open(lab: str, folder: str | None = None) -> Any:
         folder: where that folder is made; here if left out.
 
     Returns:
-        The lab, with `.run()`, `.check()`, `.submit()` and `.hint()`; of one that can't
-        be opened, these say why.
+        The lab, with `.run()`, `.check()`, `.submit()`, `.trace()`, `.hint()`; of one
+        that can't be opened, these say why.
     """
     found = parts()
     if isinstance(found, Notice):

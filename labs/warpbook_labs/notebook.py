@@ -48,6 +48,7 @@ def notebook(loaded: LoadedLab, source: str) -> str:
             + (", and for speed where there is a GPU." if lab.speed else ".")
         ),
         _code("lab.submit()"),
+        *_trace(lab),
     ]
     for number, cell in enumerate(cells):
         cell["id"] = f"{lab.id[:40]}-{number:02}"
@@ -133,6 +134,19 @@ def _try_it(lab: Lab) -> list[dict[str, Any]]:
         ),
         _code("warpbook.Monitor(window_s=30)"),
         _code("lab.run(1)"),
+    ]
+
+
+def _trace(lab: Lab) -> list[dict[str, Any]]:
+    if lab.speed is None:
+        return []
+    return [
+        _words(
+            "## What held it back\n\nWhere there is a GPU, your source runs once more, "
+            "untimed, and you get its trace: the report of any profiled cell, and, in "
+            "JupyterLab, its timeline below and in the GPU dashboard."
+        ),
+        _code("lab.trace()"),
     ]
 
 

@@ -12,7 +12,8 @@ from typing import Any
 import msgspec
 
 from warpbook.kernel.lab_card import STYLE, card_html, shown
-from warpbook.kernel.profile import Notice
+from warpbook.kernel.lab_trace import traced
+from warpbook.kernel.profile import Notice, Profile
 from warpbook_labs.drawing import public_cases
 from warpbook_labs.loader import BadLab, LoadedLab
 from warpbook_labs.nvrtc import NoCompiler
@@ -105,6 +106,14 @@ class OpenLab:
             return submit(Store(), self._loaded, source)
 
         return self._told(handed_in)
+
+    def trace(self) -> Profile | Notice:
+        """Run the source once more on the GPU, untimed, and show what held it back."""
+        try:
+            source = read_source(self.source)
+            return traced(self._loaded, source, self.source.parent)
+        except PROBLEMS as problem:
+            return Notice(str(problem))
 
     def hint(self) -> Hint | Notice:
         """Open one more hint; once all are open, tell them all again."""

@@ -1,0 +1,97 @@
+"""The trace of a submission, as the report that any profiled cell has."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from pathlib import Path
+from typing import Any
+
+from IPython.core.getipython import get_ipython
+
+from warpbook.kernel.profile import Notice, Profile
+from warpbook.kernel.server_link import LinkError, NoServer, ServerLink
+from warpbook.kernel.timeline_handover import timelines
+from warpbook.kernel.where import kernel_id, notebook_path
+from warpbook.protocol import PROTOCOL_VERSION, CellReport
+from warpbook_labs.device.gpu import NoGpu, find_gpu
+from warpbook_labs.device.tracing import NoTrace, trace_submission
+from warpbook_labs.loader import LoadedLab
+from warpbook_monitors.trace.analysis import analyse
+from warpbook_monitors.trace.chrome import read_chrome_trace
+from warpbook_monitors.trace.errors import TraceError
+
+
+def traced(loaded: LoadedLab, source: str, folder: Path) -> Profile | Notice:
+    """Run a source once more, untimed, and give the report of that."""
+    name = f"{loaded.lab.id}-{time.strftime('%Y%m%d-%H%M%S')}"
+    trace = folder / f"{name}.trace.json.gz"
+    telemetry = folder / f"{name}.telemetry.jsonl.gz"
+    began_ms = time.time() * 1e3
+    try:
+        gpu = find_gpu()
+        trace_submission(gpu, loaded, source, trace, telemetry)
+        return report_of(
+            trace,
+            f"Lab {loaded.lab.id}",
+            (began_ms, time.time() * 1e3),
+            (gpu.uuid,),
+            (
+                f"The trace is {trace.name}: `warpbook analyze` reads it, too. "
+                f"`warpbook up --replay {telemetry.name}` plays what the GPU did.",
+            ),
+        )
+    except NoGpu as problem:
+        return Notice(f"Nothing can be traced here. {problem}")
+    except (NoTrace, TraceError) as problem:
+        return Notice(f"There is no trace. {problem}")
+
+
+def report_of(
+    trace: Path,
+    title: str,
+    window_ms: tuple[float, float],
+    gpus: tuple[str, ...],
+    notes: tuple[str, ...],
+) -> Profile:
+    """Read a trace file; the dashboard and the page get its report and its events.
+
+    Raises:
+        TraceError: the file can't be read.
+    """
+    events, run = read_chrome_trace(str(trace))
+    profile = Profile(analyse(events, run), title, window_ms, gpus)
+    profile.notes = notes
+    shell: Any = get_ipython()
+    if shell is None:
+        return profile
+    profile.report_id = str(uuid.uuid4())
+    count = timelines.count(events, run)
+    report = CellReport(
+        id=profile.report_id,
+        protocol=PROTOCOL_VERSION,
+        kernel_id=kernel_id(shell),
+        notebook=notebook_path(),
+        cell_id=None,
+        execution_count=getattr(shell, "execution_count", None),
+        title=title,
+        started_ms=window_ms[0],
+        ended_ms=window_ms[1],
+        status="ok",
+        profile=profile.figures,
+        gpus=gpus,
+        notes=notes,
+        timeline_events=count,
+    )
+    link = ServerLink()
+    try:
+        link.post(report)
+    except NoServer:
+        # no dashboard; the report is in the notebook
+        return profile
+    except LinkError as problem:
+        profile.notes = (*notes, f"The dashboard did not get this report. {problem}")
+        return profile
+    if count is not None:
+        timelines.hand_over(link, report.id, events, run)
+    return profile

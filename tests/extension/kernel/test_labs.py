@@ -1,0 +1,228 @@
+"""Labs in a notebook: the list, the cell magic, the notebook itself, and the card."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+import warpbook
+from tests.programs import ROOT
+from warpbook.kernel.lab_card import card_html
+from warpbook.kernel.lab_trace import report_of
+from warpbook_labs.loader import CATALOGUE, load
+from warpbook_labs.opening import open_lab
+
+LAB = CATALOGUE / "kernels" / "vector_add"
+REFERENCE = (LAB / "solutions" / "correct" / "one_element_each.cu").read_text()
+TRACE = ROOT / "tests" / "data" / "traces" / "train_fp32.json.gz"
+ATTACK = "<script>window.attacked=1</script>"
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A person who has done nothing yet, in a folder of their own."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def told(shell: Any) -> str:
+    """What the newest output says."""
+    return str(shell.display_pub.outputs[-1]["data"]["text/plain"])
+
+
+def card(**changes: Any) -> dict[str, Any]:
+    case = {
+        "about": f"a prime {ATTACK}",
+        "is_hidden": True,
+        "passed": False,
+        "message": f"wrong {ATTACK}",
+        # a grader that told them would be at fault; the card does not pass it on
+        "sizes": {"n": 7919},
+        "printed": "hidden words",
+        "findings": [{"kind": "race", "message": ATTACK, "line": 2}],
+        "wrong": {
+            "output": ATTACK,
+            "index": [3, 4],
+            "got": "nan",
+            "expected": "1.0",
+            "allowed": "exactly",
+            "wrong": 5,
+            "elements": 6,
+        },
+        "lines": {"2": dict.fromkeys(COUNTS, 12_345)},
+        "counts": dict.fromkeys(COUNTS, 12_345),
+    }
+    result = {
+        "lab": "vector-add",
+        "status": "failed",
+        "message": ATTACK,
+        "cases": [case],
+        "right": 3,
+        "of": 4,
+        "log": "\n".join([ATTACK] * 100),
+        "isolation": "in a jail",
+        "not_graded": [ATTACK],
+        **changes,
+    }
+    return {
+        "result": result,
+        "passed": False,
+        "grading": "self-graded",
+        "submission": 3,
+        "seed": 424242,
+    }
+
+
+COUNTS = (
+    "warp_instructions",
+    "global_sectors",
+    "least_global_sectors",
+    "bank_conflicts",
+)
+
+
+def test_a_card_escapes_and_bounds_what_it_shows_and_tells_nothing_hidden() -> None:
+    html = card_html(card(), f"first\n  {ATTACK}\n" + "x" * 10_000)
+    assert "<script" not in html
+    assert "window.attacked=1&lt;/script&gt;" in html
+    for words in (
+        "✗ vector-add: failed",
+        "Submission 3, self-graded",
+        "and 60 more lines",
+        "race: &lt;script&gt;",
+        "   2 |   &lt;script&gt;",
+        "[3, 4]",
+        "5 of 6 elements",
+        "12,345",
+        "It was run in a jail.",
+        "3 of 4 right",
+    ):
+        assert words in html
+    assert "7919" not in html and "hidden words" not in html and "424242" not in html
+    assert len(html) < 40_000
+
+
+def test_a_card_tells_speed_with_its_interval_limits_and_flags() -> None:
+    ratio = {"median": 0.912, "low": 0.905, "high": 0.918, "pairs": 160}
+    device = {
+        "gpu": f"H200 {ATTACK}",
+        "cases": [],
+        "speed": {
+            "status": "fast enough",
+            "message": "It is.",
+            "sizes": {"n": 16_777_216},
+            "learner_ns": 47_000.0,
+            "of_limit": ratio,
+            "wanted_of_limit": 0.85,
+        },
+        "limit_card": {
+            "gpu": f"H200 {ATTACK}",
+            "copy_bytes_per_s": 4.2e12,
+            "power_cap_w": None,
+        },
+        "flags": ["Faster than the limit."],
+    }
+    html = card_html(card(device=device), "")
+    assert "<script" not in html
+    for words in (
+        "Speed: fast enough. It is.",
+        "0.912 (95 %: 0.905 to 0.918, 160 pairs); 0.85 is asked",
+        "47.0 µs",
+        "4,200.0 GB/s",
+        "not known",
+        "For a person to judge: Faster than the limit.",
+    ):
+        assert words in html
+
+
+def test_the_list_tells_by_track_what_can_be_done_here() -> None:
+    listed = warpbook.labs.list()
+    assert {each.id for each in listed} >= {"vector-add", "matmul"}
+    text = repr(listed)
+    assert text.index("kernels\n") < text.index("vector-add") < text.index("memory\n")
+    html = listed._repr_mimebundle_()["text/html"]
+    assert "a GPU for speed" in html and "speed is not graded" in html
+
+
+def test_the_magic_keeps_a_source_and_puts_aside_what_another_wrote(
+    shell: Any, here: Path
+) -> None:
+    shell.run_cell_magic("lab", "vector-add", REFERENCE)
+    kept = here / "vector-add" / "kernel.cu"
+    assert kept.read_text() == REFERENCE
+    assert told(shell).startswith(
+        f"Kept in {kept}: {len(REFERENCE.splitlines())} lines."
+    )
+    shell.run_cell_magic("lab", "vector-add", REFERENCE + "// more\n")
+    assert "What was there before" not in told(shell)
+    kept.write_text("// by another editor\n")
+    shell.run_cell_magic("lab", "vector-add", REFERENCE)
+    assert told(shell).endswith("What was there before is in kernel.before-1.cu.")
+    assert (kept.parent / "kernel.before-1.cu").read_text() == "// by another editor\n"
+    shell.run_cell_magic("lab", "no-such-lab", "x")
+    assert told(shell).startswith("This cell was not kept. There is no lab")
+
+
+def test_opening_again_keeps_ones_work_and_a_submission_passes(here: Path) -> None:
+    lab = warpbook.labs.open("vector-add")
+    assert "nothing was handed in" in lab.submit().message
+    lab.source.write_text(REFERENCE)
+    lab.notebook.unlink()
+    again = warpbook.labs.open("vector-add")
+    assert again.source.read_text() == REFERENCE
+    assert "if (i >= n) return" in again.notebook.read_text()
+    done = again.submit()
+    assert done.passed and repr(done).startswith("vector-add: passed")
+    assert "1 submissions" in again._repr_html_()
+    assert "cases 1 to 3" in again.run(4).message
+    assert "Nothing can be traced here" in again.trace().message
+    assert "There is no lab" in repr(warpbook.labs.open("no-such-lab").check())
+
+
+def ran(notebook: Path) -> tuple[Any, str]:
+    """Run a notebook to its end; give it, and all that it says."""
+    held = nbformat.read(notebook, as_version=4)
+    folder = {"metadata": {"path": notebook.parent}}
+    NotebookClient(held, timeout=120, kernel_name="python3", resources=folder).execute()
+    outputs = [each for cell in held.cells for each in cell.get("outputs", ())]
+    assert "error" not in {each.output_type for each in outputs}
+    said = [each.get("data", {}).get("text/plain", "") for each in outputs]
+    return held, "\n".join(said)
+
+
+def test_a_notebook_runs_from_top_to_bottom_without_a_gpu(here: Path) -> None:
+    opened = open_lab(load(LAB), here / "vector-add")
+    saved = nbformat.read(opened.notebook, as_version=4)
+    nbformat.validate(saved)
+    assert all(not cell.get("outputs") for cell in saved.cells)
+    _, said = ran(opened.notebook)
+    assert "Kept in" in said and "Hint 1 of 4" in said
+    assert re.search(r"vector-add: failed\. 0 of 3 cases", said)
+    assert "This is the starter, as it came" in said
+
+
+def test_without_what_labs_need_a_notebook_explains(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = open_lab(load(LAB), here / "vector-add")
+    hidden = here / "hidden" / "sqlalchemy"
+    hidden.mkdir(parents=True)
+    (hidden / "__init__.py").write_text("raise ImportError('hidden by the test')")
+    monkeypatch.setenv("PYTHONPATH", str(hidden.parent))
+    _, said = ran(opened.notebook)
+    assert "This cell was not kept." in said
+    assert said.count("pip install 'warpbook[labs]'") >= 5
+
+
+def test_a_trace_becomes_a_report_of_the_dashboard(shell: Any, ingest: Any) -> None:
+    profile = report_of(TRACE, "Lab vector-add", (1.0, 2.0), ("GPU-1",), ("a note",))
+    (report,) = ingest.reports
+    assert report.id == profile.report_id and report.title == "Lab vector-add"
+    assert report.profile.kernels and report.notes == ("a note",)
+    assert report.timeline_events and report.timeline_events > 0
