@@ -16,7 +16,8 @@ from typing import Any
 
 from cuda.bindings import driver, nvrtc
 
-from warpbook_labs.resources import VERBOSE, held, read_log
+from warpbook_labs.nvrtc import VERBOSE
+from warpbook_labs.resources import held, read_log
 
 _LAB = Path(__file__).parents[1] / "labs/warpbook_labs/catalogue/memory/occupancy"
 _COLUMNS, _ROWS = 1 << 22, 64

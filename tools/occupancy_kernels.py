@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT / "labs"), str(ROOT / "monitors")]
 
 from warpbook_labs import nvrtc  # noqa: E402 - the roots come first
-from warpbook_labs.resources import VERBOSE, read_log  # noqa: E402
+from warpbook_labs.resources import read_log  # noqa: E402
 
 LAB = ROOT / "labs/warpbook_labs/catalogue/memory/occupancy"
 ARCHITECTURES = ("sm_80", "sm_90", "sm_120")
@@ -26,7 +26,7 @@ def compiled() -> dict[str, object]:
     source = (LAB / "kernels.cu").read_text(encoding="utf-8")
     rows = []
     for architecture in ARCHITECTURES:
-        log = nvrtc.compile_to_ptx(source, architecture, (VERBOSE,)).log
+        log = nvrtc.compile_to_ptx(source, architecture, (nvrtc.VERBOSE,)).log
         found, _ = read_log(log)
         rows += [
             {

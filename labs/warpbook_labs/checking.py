@@ -8,12 +8,14 @@ what nobody wrote fails a case too, since a GPU may give another result next tim
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
 from warpbook_labs.comparing import WrongElement
+from warpbook_labs.device.gpu import NoGpu, find_gpu
 from warpbook_labs.drawing import DrawnCase
 from warpbook_labs.expressions import value
 from warpbook_labs.jail import jobs, parent
@@ -22,6 +24,12 @@ from warpbook_labs.launch_rule import BadRule, Rule
 from warpbook_labs.loader import LoadedLab
 from warpbook_labs.preparing import Prepared, wrong_words
 from warpbook_labs.ptx.findings import Counts, Finding
+from warpbook_labs.resources import (
+    DEFAULT_ARCHITECTURE,
+    Held,
+    held_by_launches,
+    read_log,
+)
 from warpbook_labs.results import CaseResult, CheckResult, Status
 from warpbook_labs.rules import rule_of
 from warpbook_labs.sources import BadSource, refuse_unfit
@@ -31,6 +39,7 @@ from warpbook_labs.triton_variants import compile_job
 _MOST_LINES = 200
 _MOST_FINDINGS = 20
 _MOST_PRINTED = 4_000
+_MOST_RESOURCES = 16
 
 
 def check(
@@ -65,6 +74,9 @@ def check_all(
     except BadRule as problem:
         return ended("bad launch rule", str(problem))
     built = parent.run(build, limits)
+    if built.result is None and isinstance(build, jobs.Compile):
+        # the assembler may stumble where the compiler does not
+        built = parent.run(jobs.Compile(source), limits)
     if not isinstance(built.result, jobs.Compiled):
         log = built.result.message if isinstance(built.result, jobs.Refused) else ""
         words = "It does not compile." if log else f"The compiler: {built.message}"
@@ -97,7 +109,28 @@ def check_all(
         log,
         outcome.isolation,
         _not_graded(loaded),
+        _resources(built.result.resources_log, prepared),
     )
+
+
+def _resources(log: str, prepared: Sequence[_Told]) -> tuple[Held, ...]:
+    """Tell what a multiprocessor holds of each kernel, as cases shown launch it."""
+    found, _ = read_log(log)
+    launches = (
+        (each.kernel, math.prod(each.block), each.dynamic_shared_bytes)
+        for one in prepared
+        if not one.is_hidden
+        for each in one.run.launches
+    )
+    return held_by_launches(found, launches)[:_MOST_RESOURCES]
+
+
+def _architecture() -> str:
+    """Give what kernels are compiled for: the GPU here, or a named default."""
+    try:
+        return find_gpu().architecture
+    except NoGpu:
+        return DEFAULT_ARCHITECTURE
 
 
 def _build(
@@ -105,7 +138,7 @@ def _build(
 ) -> jobs.Compile | jobs.CompileTriton:
     """Say what is compiled: Triton's interpreter takes what its compiler refuses."""
     if loaded.lab.language != "triton":
-        return jobs.Compile(source)
+        return jobs.Compile(source, resources_for=_architecture())
     shown = [each.sizes for each in cases if not each.is_hidden]
     return compile_job(loaded, rule, source, shown or [cases[0].sizes])
 
@@ -128,6 +161,11 @@ class _Told:
     def __init__(self, loaded: LoadedLab, rule: Rule, case: DrawnCase) -> None:
         self._prepared = Prepared(loaded, rule, case)
         self._loaded, self._case = loaded, case
+
+    @property
+    def is_hidden(self) -> bool:
+        """Whether learners are not told its numbers."""
+        return self._case.is_hidden
 
     @property
     def run(self) -> jobs.Run:

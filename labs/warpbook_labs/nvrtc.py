@@ -13,6 +13,8 @@ from typing import Any
 
 #: the name of the learner's file in messages
 SOURCE_NAME = "kernel.cu"
+#: has the assembler tell what each kernel takes; asked with a real architecture
+VERBOSE = "--ptxas-options=-v"
 #: more than any exercise needs
 MAX_SOURCE_CHARACTERS = 200_000
 _MAX_LOG_CHARACTERS = 20_000

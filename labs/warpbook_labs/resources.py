@@ -13,8 +13,6 @@ from msgspec import Struct
 
 from warpbook_monitors.occupancy import MULTIPROCESSORS, Multiprocessor, occupancy
 
-#: asked of the compiler, beside an architecture such as "sm_90"
-VERBOSE = "--ptxas-options=-v"
 #: where no GPU is attached
 DEFAULT_ARCHITECTURE = "sm_90"
 _ENTRY = re.compile(r"Compiling entry function '([^']+)' for '(sm_\d+)\w*'")

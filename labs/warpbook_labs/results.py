@@ -9,6 +9,7 @@ from msgspec import Struct
 from warpbook_labs.comparing import WrongElement
 from warpbook_labs.device.results import DeviceResult
 from warpbook_labs.ptx.findings import Counts, Finding
+from warpbook_labs.resources import Held
 
 #: "too slow", "too noisy to tell" and "too busy" are right, and not fast enough, or
 #: nobody could tell whether they are
@@ -60,5 +61,7 @@ class CheckResult(Struct, frozen=True):
     isolation: str = ""
     #: what can't be graded here, and why
     not_graded: tuple[str, ...] = ()
+    #: what a multiprocessor holds of each kernel, by a real compile; no GPU is needed
+    resources: tuple[Held, ...] = ()
     #: what a GPU made of it; None where there is none
     device: DeviceResult | None = None

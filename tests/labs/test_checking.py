@@ -96,3 +96,20 @@ def test_a_lab_whose_own_python_fails_is_a_bad_lab_and_no_mark(
             public_cases(lab.lab),
             Limits(),
         )
+
+
+def test_a_check_tells_what_a_multiprocessor_holds_of_each_kernel() -> None:
+    matmul = find("matmul")
+    result = check(matmul, matmul.reference, public_cases(matmul.lab), Limits())
+    [held] = result.resources
+    assert (held.threads_per_block, held.resources.architecture) == (256, "sm_90")
+    assert held.resources.registers > 64 and held.resources.shared_bytes > 0
+    # the fastest way of this lab is far from full
+    assert held.occupancy == 0.25 and held.limited_by == ("registers",)
+
+
+def test_what_only_the_assembler_refuses_is_run_all_the_same(lab: LoadedLab) -> None:
+    """The interpreter names an instruction that it does not know."""
+    source = lab.reference.replace("if (", 'asm volatile("frobnicate;"); if (', 1)
+    result = checked(lab, source)
+    assert result.status != "compile error" and result.resources == ()

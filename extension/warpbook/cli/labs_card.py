@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from warpbook.cli.labs_speed import device_lines
+from warpbook_labs.resources import Held
 from warpbook_labs.results import CaseResult
 from warpbook_labs.session import Card
 from warpbook_monitors.plain_text import aligned, labelled, shortened
@@ -51,6 +52,9 @@ def card_lines(card: Card, source: str) -> Iterator[str]:
     if shown is not None and shown.lines:
         yield ""
         yield from _work(shown, code)
+    if result.resources:
+        yield ""
+        yield from _resources(result.resources)
     printed = next((each for each in result.cases if each.printed), None)
     if printed is not None:
         yield ""
@@ -110,6 +114,28 @@ def _work(case: CaseResult, code: Sequence[str]) -> Iterator[str]:
                 f"{counts.global_sectors:,}",
                 f"{counts.least_global_sectors:,}",
                 f"{counts.bank_conflicts:,}",
+            )
+        )
+    yield from _indented(aligned(rows))
+
+
+def _resources(held: Sequence[Held]) -> Iterator[str]:
+    yield f"What a multiprocessor holds ({held[0].resources.architecture})"
+    rows = [
+        ("kernel", "threads", "registers", "spilled", "shared", "occupancy", "held by"),
+    ]
+    for each in held:
+        of = each.resources
+        spilled = of.spill_store_bytes + of.spill_load_bytes
+        rows.append(
+            (
+                shortened(of.kernel, 24),
+                f"{each.threads_per_block:,}",
+                f"{of.registers:,}",
+                f"{spilled:,} B",
+                f"{of.shared_bytes + each.dynamic_shared_bytes:,} B",
+                f"{each.occupancy:.0%}",
+                ", ".join(each.limited_by) or "none fits",
             )
         )
     yield from _indented(aligned(rows))

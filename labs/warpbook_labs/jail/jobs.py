@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from msgspec import Struct
 
-from warpbook_labs.nvrtc import CompileError, compile_to_ptx
+from warpbook_labs.nvrtc import VERBOSE, CompileError, compile_to_ptx
 from warpbook_labs.ptx.errors import BadLaunch, PtxError
 from warpbook_labs.ptx.findings import Report
 from warpbook_labs.ptx.lanes import Dim
@@ -22,6 +22,8 @@ class Compile(Struct, frozen=True, tag="compile"):
     source: str
     architecture: str = "compute_90"
     options: tuple[str, ...] = ()
+    #: compiled once more for this one, to tell what its kernels take; "" is not asked
+    resources_for: str = ""
 
 
 class Memory(Struct, frozen=True):
@@ -170,6 +172,8 @@ class Compiled(Struct, frozen=True, tag="compiled"):
     log: str
     #: of a real architecture: the program for it
     cubin: bytes = b""
+    #: what the assembler said of each kernel, if that was asked and it could be made
+    resources_log: str = ""
 
 
 class Ran(Struct, frozen=True):
@@ -243,10 +247,20 @@ def do(job: Compile | Interpret) -> Result:
     try:
         if isinstance(job, Compile):
             compiled = compile_to_ptx(job.source, job.architecture, job.options)
-            return Compiled(compiled.ptx, compiled.log, compiled.cubin)
+            resources_log = _resources_log(job) if job.resources_for else ""
+            return Compiled(compiled.ptx, compiled.log, compiled.cubin, resources_log)
         return Interpreted(tuple(_run(job, each) for each in job.runs))
     except (CompileError, PtxError) as problem:
         return Refused(str(problem))
+
+
+def _resources_log(job: Compile) -> str:
+    """Have the assembler tell; what it refuses, the interpreter may still run."""
+    options = (*job.options, VERBOSE)
+    try:
+        return compile_to_ptx(job.source, job.resources_for, options).log
+    except CompileError:
+        return ""
 
 
 def _run(job: Interpret, run: Run) -> Ran:

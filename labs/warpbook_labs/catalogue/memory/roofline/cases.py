@@ -47,7 +47,7 @@ def _work(operation: Numbers) -> tuple[float, float]:
             raise ValueError(f"{name} is not modelled")
         return work.flops, work.size_bytes
 
-    of = operation.get
+    of = operation.__getitem__
     if kind in _POINTWISE:
         elements = of("elements")
         dims = ((elements,),) * (1 if kind == "gelu" else 2)
