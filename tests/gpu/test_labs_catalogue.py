@@ -41,7 +41,7 @@ def sources() -> dict[str, One]:
     """Give all sources that a GPU can run."""
     found = []
     for name, loaded in load_all().items():
-        if loaded.lab.language == "cuda":
+        if loaded.lab.language != "plan":
             found.append(One(name, "reference", loaded.reference, True))
             found.append(One(name, "starter", loaded.starter, False))
             found += [One(name, *each, True) for each in loaded.correct.items()]
