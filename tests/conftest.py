@@ -1,5 +1,6 @@
 """Fixtures for all tests."""
 
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -7,6 +8,11 @@ import pytest
 
 from tests.stub_nvml import StubNvml, build
 from warpbook_monitors import nvml
+
+
+def pytest_configure() -> None:
+    # in the background an interrupt is ignored, also by all that is started from there
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
