@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -50,4 +51,5 @@ def _part(loaded: LoadedLab, learners: Path, vault: Path) -> None:
             shutil.copytree(each, vault / each.name, ignore=nothing)
         elif each.is_file() and each.name not in shown:
             shutil.copyfile(each, vault / each.name)
-    np.savez_compressed(learners / SHOWN, **shown_numbers(loaded.lab, loaded.cases))
+    numbers: dict[str, Any] = dict(shown_numbers(loaded.lab, loaded.cases))
+    np.savez_compressed(learners / SHOWN, **numbers)

@@ -69,17 +69,15 @@ class _Test(NamedTuple):
 
 _NEVER_EXECUTABLE = _Test(2, _JUMP_ANY_BIT, _PROT_EXEC, wanted=False)
 #: with some arguments only
-_ALLOWED_IF = {
-    "mmap": (9, 222, _NEVER_EXECUTABLE),
-    "mprotect": (10, 226, _NEVER_EXECUTABLE),
+_ALLOWED_IF: dict[str, tuple[tuple[int, int], tuple[_Test, ...]]] = {
+    "mmap": ((9, 222), (_NEVER_EXECUTABLE,)),
+    "mprotect": ((10, 226), (_NEVER_EXECUTABLE,)),
     # of what is open, not of a path
-    "newfstatat": (262, 79, _Test(3, _JUMP_ANY_BIT, _AT_EMPTY_PATH)),
+    "newfstatat": ((262, 79), (_Test(3, _JUMP_ANY_BIT, _AT_EMPTY_PATH),)),
     # to read a limit, as the compiler does, not to set one
     "prlimit64": (
-        302,
-        261,
-        _Test(2, _JUMP_EQUAL, 0),
-        _Test(2, _JUMP_EQUAL, 0, is_upper_half=True),
+        (302, 261),
+        (_Test(2, _JUMP_EQUAL, 0), _Test(2, _JUMP_EQUAL, 0, is_upper_half=True)),
     ),
 }
 
@@ -119,9 +117,8 @@ def _filter(machine: int, column: int) -> bytes:
     ]
     for numbers in _ALLOWED.values():
         code += [_instruction(_JUMP_EQUAL, numbers[column], 0, 1), allow]
-    for each in _ALLOWED_IF.values():
-        tests = each[2:]
-        code.append(_instruction(_JUMP_EQUAL, each[column], 0, 2 * len(tests) + 2))
+    for numbers, tests in _ALLOWED_IF.values():
+        code.append(_instruction(_JUMP_EQUAL, numbers[column], 0, 2 * len(tests) + 2))
         for number, test in enumerate(tests, 1):
             other = 2 * (len(tests) - number) + 1
             code += [
