@@ -35,7 +35,7 @@ def wrongs(dtype: str, right: np.ndarray, at: int, offset: int) -> dict[str, byt
         found["NaN"] = np.array(np.nan, kind).tobytes()
         found["infinite"] = np.array(np.inf, kind).tobytes()
         found["a little more than may be"] = np.array(
-            right[at] + kind.type(BOUND * 1.1), kind
+            right[at] + kind.type(BOUND * 1.5), kind
         ).tobytes()
     if kind.kind == "f" or size >= 4:
         found["never written"] = poison(size, KEY, begin).tobytes()
