@@ -12,6 +12,7 @@ from tornado import web
 
 from warpbook.server.labs_work import (
     LabsProblem,
+    alone,
     cards,
     hints,
     labs,
@@ -23,8 +24,6 @@ from warpbook.server.selection import encode
 #: how ids look; what has another form is no route
 LAB = "([a-z][a-z0-9-]{2,40})"
 _T = TypeVar("_T")
-#: one child at a time: opening is rare, and a person waits for it
-_opening = asyncio.Semaphore(1)
 
 
 class LabsHandler(Handler):
@@ -55,7 +54,8 @@ class LabOpenHandler(Handler):
                 "This server keeps its notebooks in no folder: open labs on a terminal "
                 "with `warpbook labs open`.",
             )
-        async with _opening:
+        # one child at a time: opening is rare, and a person waits for it
+        async with self.settings.setdefault("warpbook_opening_lab", asyncio.Lock()):
             try:
                 opened = await open_lab(lab, Path(root))
             except LookupError as problem:
@@ -94,7 +94,7 @@ class LabCardsHandler(Handler):
 async def _done(work: Callable[..., _T], *asked: object) -> _T:
     """Do it on a thread; what can't be done is told in words."""
     try:
-        return await asyncio.to_thread(work, *asked)
+        return await asyncio.to_thread(alone, work, *asked)
     except LookupError as problem:
         raise web.HTTPError(404, str(problem)) from None
     except (LabsProblem, OSError) as problem:

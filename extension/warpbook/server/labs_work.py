@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
@@ -28,10 +29,21 @@ FOLDER = "labs"
 _MOST_CARDS = 50
 _OPENING_S = 60.0
 _MOST_WORDS = 500
+# msgspec and NVRTC take no two threads that load the same thing for the first time
+_one_at_a_time = threading.Lock()
+
+
+_T = TypeVar("_T")
 
 
 class LabsProblem(Exception):
     """It can't be done; the message says why and what to do."""
+
+
+def alone(work: Callable[..., _T], *asked: object) -> _T:
+    """Do one of these at a time, whichever threads ask."""
+    with _one_at_a_time:
+        return work(*asked)
 
 
 def labs(gpus: int) -> LabList:

@@ -70,6 +70,11 @@ async def test_the_list_tells_needs_and_progress_and_runs_no_python_of_labs(
     assert not [name for name in sys.modules if name.startswith("warpbook_lab_")]
 
 
+async def test_pages_that_ask_at_once_are_all_answered(jp_fetch) -> None:
+    listed = await asyncio.gather(*(asked(jp_fetch) for _ in range(4)))
+    assert all(each == listed[0] for each in listed)
+
+
 async def test_opening_writes_a_notebook_and_never_over_the_persons_own(
     jp_fetch, jp_root_dir
 ) -> None:
