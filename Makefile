@@ -15,12 +15,16 @@ help:  ## list the targets
 up: setup  ## set up, then start JupyterLab with the dashboard and the tour
 	$(BIN)/warpbook up $(ARGS)
 
+# Tests wait as much as they work, so four of them run on two cores: two in the browser
+# beside two others, whole files each. Threads of torch that spin for their turn would
+# only be in the way.
+SPREAD := -n 2 --dist loadfile --no-loadscope-reorder
+
 test: setup-test check  ## set up for tests, then run every check and every test
 	$(JLPM) test
-	@# the browser's tests wait much: beside all others they take no time of their own
-	@export PATH="$(BIN):$$PATH"; \
-	$(BIN)/python -m pytest tests/e2e > .cache/browser-tests.log 2>&1 & browser=$$!; \
-	$(BIN)/python -m pytest --ignore=tests/e2e; others=$$?; \
+	@export PATH="$(BIN):$$PATH" OMP_NUM_THREADS=1; \
+	$(BIN)/python -m pytest $(SPREAD) tests/e2e > .cache/browser-tests.log 2>&1 & browser=$$!; \
+	$(BIN)/python -m pytest $(SPREAD) --ignore=tests/e2e; others=$$?; \
 	wait $$browser; browser=$$?; cat .cache/browser-tests.log; \
 	exit $$((others | browser))
 
@@ -30,13 +34,13 @@ setup:  ## what `make up` sets up, without starting anything
 setup-test:  ## what `make test` sets up: also torch, a compiler, Chromium, the hub's proxy
 	@$(PYTHON) tools/setup_env.py test
 
+# the last two take a while, and one core each
 check:  ## the static checks, cheapest first
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/python tools/protocol_types.py --check
 	PYTHONPATH=extension:labs:monitors $(BIN)/lint-imports
-	$(BIN)/mypy
-	$(JLPM) lint
+	$(BIN)/mypy & types=$$!; ($(JLPM) lint); lint=$$?; wait $$types && exit $$lint
 
 protocol:  ## write the TypeScript types anew from the Python ones
 	$(BIN)/python tools/protocol_types.py
