@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from warpbook_labs.jail import jobs
@@ -20,6 +21,11 @@ _PTX_VERSION = 84
 #: more would have to be asked of the driver at each launch
 _MOST_SHARED_BYTES = 48 << 10
 _SHARED = re.compile(r"^\s*\.extern \.shared .*global_smem\[\];.*$", re.M)
+#: what comes before a kernel, and what it declares there
+_FIRST = (".version", ".target", ".address_size")
+_DECLARED = re.compile(r"^\.(?:extern \.func|global|shared)\b[^;]*;", re.M)
+_GLOBAL = re.compile(r"^\.global [^;={]*?(\w+)\[", re.M)
+_OF_LIBDEVICE = re.compile(r"\b__nv_(\w+)")
 _TYPES = {
     "float16": "fp16",
     "float32": "fp32",
@@ -71,11 +77,18 @@ def do(job: jobs.CompileTriton) -> jobs.Compiled | jobs.Refused:
         return jobs.Refused(str(problem))
     except BaseException as problem:  # noqa: BLE001 - whatever a compiler raises
         return jobs.Refused(_words(problem, job.source))
-    head, _, _ = texts[0].partition(".visible")
-    bodies = [text[text.index(".visible") :] for text in texts]
-    shared = [each for text in texts for each in re.findall(r"^//S (.*)$", text, re.M)]
-    head = "".join(line for line in head.splitlines(True) if not line.startswith("//S"))
-    return jobs.Compiled("\n".join([head, *shared, *bodies]), "")
+    return jobs.Compiled(_joined(texts), "")
+
+
+def _joined(texts: Sequence[str]) -> str:
+    """Make one text of several: what they declare first, each thing once."""
+    begins = [text.index(".visible") for text in texts]
+    heads = [text[:begin] for text, begin in zip(texts, begins, strict=True)]
+    declared = [each for head in heads for each in _DECLARED.findall(head)]
+    bodies = [text[begin:] for text, begin in zip(texts, begins, strict=True)]
+    told = heads[0].splitlines()
+    first = [line for line in told if line.startswith(_FIRST)]
+    return "\n".join([*first, *dict.fromkeys(declared), *bodies])
 
 
 def _compiled(module: Any, architecture: str, variant: jobs.Variant) -> str:
@@ -102,6 +115,8 @@ def _compiled(module: Any, architecture: str, variant: jobs.Variant) -> str:
     )
     backend = compiler.make_backend(target)
     chosen = backend.parse_options({**options, "ptx_version": _PTX_VERSION})
+    # NVIDIA's library of functions is a file, and none can be read here
+    object.__setattr__(chosen, "extern_libs", ())
     stages: dict[str, Any] = {}
     backend.add_stages(stages, chosen, source.language)
     context = ir.context()
@@ -134,11 +149,19 @@ def _named(ptx: str, variant: jobs.Variant, shared_bytes: int) -> str:
             f"`{variant.kernel}` wants {shared_bytes:,} bytes of shared memory; "
             f"{_MOST_SHARED_BYTES:,} can be had here: make its blocks smaller."
         )
+    missing = _OF_LIBDEVICE.search(ptx)
+    if missing is not None:
+        raise NoSource(
+            f"`{variant.kernel}` needs {missing[1]}() of libdevice, which is not "
+            "available here: use other functions of `tl`."
+        )
     own = f"smem_{variant.entry}"
     if _SHARED.search(ptx):
-        declared = f"//S .shared .align 1024 .b8 {own}[{max(shared_bytes, 16)}];"
+        declared = f".shared .align 1024 .b8 {own}[{max(shared_bytes, 16)}];"
         ptx = _SHARED.sub(declared, ptx)
     ptx = ptx.replace("global_smem", own)
+    for each in _GLOBAL.findall(ptx):
+        ptx = re.sub(rf"\b{each}\b", f"{each}_{variant.entry}", ptx)
     name = re.escape(variant.kernel)
     ptx = re.sub(rf"(\.entry\s+){name}\b", rf"\g<1>{variant.entry}", ptx)
     return re.sub(rf"\b{name}_param_", f"{variant.entry}_param_", ptx)

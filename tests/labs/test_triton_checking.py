@@ -1,0 +1,165 @@
+"""What a learner is told of a Triton source, by the lab of thread and block."""
+
+from __future__ import annotations
+
+import pytest
+
+from warpbook_labs.checking import check
+from warpbook_labs.device.programs import job_of
+from warpbook_labs.drawing import hidden_cases, public_cases
+from warpbook_labs.jail import jobs, parent
+from warpbook_labs.jail.limits import Limits
+from warpbook_labs.loader import LoadedLab
+from warpbook_labs.nvrtc import NoCompiler
+from warpbook_labs.opening import open_lab
+from warpbook_labs.results import CaseResult, CheckResult
+from warpbook_labs.session import find
+
+
+@pytest.fixture(scope="module")
+def lab() -> LoadedLab:
+    return find("thread-and-block")
+
+
+def checked(lab: LoadedLab, source: str) -> CheckResult:
+    cases = public_cases(lab.lab) + hidden_cases(lab.lab, 5)[:3]
+    return check(lab, source, cases, Limits())
+
+
+def failed(result: CheckResult) -> CaseResult:
+    assert result.status == "failed"
+    return next(each for each in result.cases if not each.passed)
+
+
+def test_a_right_source_passes_with_its_sectors_counted_by_line(lab: LoadedLab) -> None:
+    result = checked(lab, lab.reference)
+    assert (result.status, result.right, result.of) == ("passed", 6, 6)
+    block = result.cases[0]
+    assert block.counts is not None and block.counts.global_sectors == 3 * 1024 // 8
+    assert {line: each.global_sectors for line, each in block.lines.items()} == {
+        10: 256,
+        11: 128,
+    }
+    assert "no network" in result.isolation
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "words"),
+    [
+        (
+            "total), mask=inside)",
+            "total))",
+            11,
+            "Program 2 writes `out[3000]`, and `out` has 3,000 elements, and 71 more",
+        ),
+        (
+            "tl.load(y + i, mask=inside)",
+            "tl.load(y + i)",
+            10,
+            "Program 2 reads `y[3000]`, and `y` has 3,000 elements, and 71 more",
+        ),
+        (
+            "tl.load(x + i, mask=inside)",
+            "tl.load(x + i - 5, mask=inside)",
+            10,
+            "Program 0 reads `x[-5]`, and `x` has 1,024 elements, and 4 more",
+        ),
+        (
+            "tl.load(x + i, mask=inside)",
+            "tl.load(out + i, mask=inside)",
+            10,
+            "Program 0 reads `out[0]`, which nobody wrote",
+        ),
+        (
+            "* BLOCK +",
+            "* 512 +",
+            11,
+            "Program 1 writes `out[512]`, which program 0 wrote, too",
+        ),
+        (
+            "tl.store(out + i,",
+            "tl.store(out + i // 2,",
+            11,
+            "Program 0 writes `out[0]` twice at once, with other values",
+        ),
+        (
+            "tl.store(out + i,",
+            "tl.store(x + (i + 1024) % n, total, mask=inside)\n    tl.store(out + i,",
+            10,
+            "Program 1 reads `x[1024]`, which program 0 wrote",
+        ),
+    ],
+)
+def test_a_stray_or_racing_access_is_told_with_program_element_and_line(
+    lab: LoadedLab, old: str, new: str, line: int, words: str
+) -> None:
+    found = [
+        finding
+        for case in checked(lab, lab.reference.replace(old, new)).cases
+        for finding in case.findings
+    ]
+    assert [each for each in found if words in each.message and each.line == line]
+
+
+def test_what_the_interpreter_takes_and_the_compiler_does_not_is_a_compile_error(
+    lab: LoadedLab,
+) -> None:
+    for old, new, words in (
+        ("total < 0, 0.0", "total < 0, tl.erf(total)", "`add_relu` needs erff() of"),
+        ("inside = i < n", "inside = i < total", "Line 9: "),
+        ("tl.arange(0, BLOCK)", "tl.arange(0, n)", "Line 8: "),
+        ("BLOCK=1024", "BLOCK=1000", "Line 8: arange's range must be a power of 2"),
+    ):
+        result = checked(lab, lab.reference.replace(old, new))
+        assert result.status == "compile error"
+        assert result.log.startswith(words), result.log
+
+
+def test_friendly_errors_name_the_line_before_anything_is_run(lab: LoadedLab) -> None:
+    result = checked(lab, lab.reference.replace("inside = i < n", "import os"))
+    assert (result.status, result.cases) == ("compile error", ())
+    assert result.message == "Line 9: Imports stand at the top of the file."
+    result = checked(lab, lab.reference.replace("ceil_div(n, 1024)", "rows"))
+    assert result.status == "bad launch rule" and "no `rows`" in result.message
+
+
+def test_nan_is_what_a_gpu_makes_of_it(lab: LoadedLab) -> None:
+    case = failed(checked(lab, lab.wrong["nan_becomes_zero.py"]))
+    assert case.wrong is not None
+    assert (case.wrong.got, case.wrong.expected) == ("0", "nan")
+
+
+def test_what_a_kernel_prints_is_told_and_bounded(lab: LoadedLab) -> None:
+    printing = '    tl.device_print("n is", n)\n    inside'
+    result = checked(lab, lab.reference.replace("    inside", printing, 1))
+    assert result.status == "passed"
+    assert "n is" in result.cases[0].printed and "1024" in result.cases[0].printed
+    many = "    for k in range(0, 1000):\n        tl.device_print('i', i)\n    inside"
+    result = checked(lab, lab.reference.replace("    inside", many, 1))
+    assert result.status == "passed" and len(result.cases[0].printed) <= 4_000
+
+
+def test_for_a_gpu_each_kind_of_numbers_has_a_kernel_of_its_own(lab: LoadedLab) -> None:
+    job = job_of(lab, lab.reference, "sm_90", [{"n": 4096}, {"n": 77}, {"n": 160}])
+    assert isinstance(job, jobs.CompileTriton)
+    assert [each.even for each in job.variants] == [(0, 1, 2, 3), (0, 1, 2)]
+    result = parent.run(job).result
+    assert isinstance(result, jobs.Compiled)
+    for each in job.variants:
+        assert f".visible .entry {each.entry}(" in result.ptx
+    # four floats at once where 16 divides all
+    assert "ld.global.v4" in result.ptx and ".target sm_90" in result.ptx
+
+
+def test_opening_the_lab_gives_a_python_file(lab: LoadedLab, tmp_path) -> None:
+    source = open_lab(lab, tmp_path).source
+    assert source.name == "kernel.py" and "@triton.jit" in source.read_text()
+
+
+def test_without_triton_it_is_said_how_to_install_it(
+    lab: LoadedLab, tmp_path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "triton.py").write_text("raise ImportError('No module named triton')")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(NoCompiler, match=r"pip install 'warpbook\[triton\]'"):
+        checked(lab, lab.reference)
