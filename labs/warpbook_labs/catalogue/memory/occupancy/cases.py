@@ -193,5 +193,6 @@ def _loads(threads: int, memory: Numbers) -> int:
     if not threads:
         return 0
     # whole numbers, so that nobody fails for a rounding: bytes * ns / s
-    a_second = memory["multiprocessors"] * threads * memory["load_bytes"] * 10**9
-    return -(-int(memory["bytes_per_s"]) * memory["latency_ns"] // a_second)
+    a_second: int = memory["multiprocessors"] * threads * memory["load_bytes"] * 10**9
+    under_way = int(memory["bytes_per_s"]) * int(memory["latency_ns"])
+    return -(-under_way // a_second)
