@@ -242,6 +242,12 @@ class Trials:
                 words = f"It changes what other calls get as `{name}`."
                 raise WrongOutput("red zone", words)
         self._reference.ready(keys)
+        for each in self.loaded.lab.parameters:
+            # of new inputs, bit by bit
+            bits = f"uint{8 * np.dtype(each.dtype).itemsize}"
+            if each.kind == "input" and self._compare(each, 0.0, bits).how_many:
+                words = f"It writes `{each.name}`, which is an input, in a timed call."
+                raise WrongOutput("input", words)
         self._reference.call_ns()
         for each in self._outputs():
             found = self._compare(each, 0.0)
@@ -260,18 +266,21 @@ class Trials:
                     f"{found.how_many:,} of {count:,} elements are.",
                 )
 
-    def _compare(self, output: Parameter, bound: float) -> Found:
+    def _compare(
+        self, parameter: Parameter, bound: float, dtype: str | None = None
+    ) -> Found:
+        """Compare what the learner left with what is in the reference's arena."""
         got, right = self._learner.arena, self._reference.arena
-        place = got.places[output.name]
-        size_bytes = right.places[output.name].size_bytes
-        count = size_bytes // np.dtype(output.dtype).itemsize
+        place = got.places[parameter.name]
+        size_bytes = right.places[parameter.name].size_bytes
+        count = size_bytes // np.dtype(parameter.dtype).itemsize
         self.tools.clear()
         self.tools.compare(
             got.base,
             place.begin,
-            right.addresses[output.name],
+            right.addresses[parameter.name],
             count,
-            output.dtype,
+            dtype or parameter.dtype,
             bound,
             got.key,
         )

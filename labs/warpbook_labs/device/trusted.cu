@@ -55,8 +55,10 @@ __device__ double value_of(const u8* p, u32 item, u32 kind) {
     if (kind == 'f')
         return item == 2 ? half_value(*(const unsigned short*)p)
              : item == 4 ? *(const float*)p : *(const double*)p;
-    if (kind == 'u') return item == 1 ? *p : item == 4 ? *(const u32*)p : *(const u64*)p;
-    return item == 1 ? *(const signed char*)p
+    if (kind == 'u')
+        return item == 1 ? *p : item == 2 ? *(const unsigned short*)p
+             : item == 4 ? *(const u32*)p : *(const u64*)p;
+    return item == 1 ? *(const signed char*)p : item == 2 ? *(const short*)p
          : item == 4 ? *(const int*)p : *(const long long*)p;
 }
 // found[0]: the first element that is wrong, found[1]: how many are

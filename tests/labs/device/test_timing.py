@@ -138,7 +138,7 @@ def test_a_right_kernel_is_timed_and_judged(lab: LoadedLab) -> None:
     assert round(found.of_baseline.median, 6) == 2
     assert round(found.of_limit.median, 6) == round(100 / 110, 6)
     assert (found.calls, found.checked_on_host) == (8, 1)
-    assert timed(lab, add, learner_ns=130).result.status == "too slow"
+    assert timed(lab, add, learner_ns=150).result.status == "too slow"
     assert "person" in timed(lab, add, learner_ns=80).flags[0]
 
 
@@ -164,6 +164,16 @@ def test_an_answer_of_an_earlier_call_is_wrong(lab: LoadedLab) -> None:
 
     with pytest.raises(WrongOutput, match="is wrong in a timed call"):
         timed(lab, remember)
+
+
+def test_an_input_that_is_written_when_it_is_timed_is_found(lab: LoadedLab) -> None:
+    def overwrite(gpu: FakeGpu, given: list[Any]) -> None:
+        add(gpu, given)
+        gpu.view(given[1], N, np.uint8)[4 * 77] ^= 1
+
+    with pytest.raises(WrongOutput, match="writes `y`") as caught:
+        timed(lab, overwrite)
+    assert caught.value.kind == "input"
 
 
 def test_nothing_that_a_call_can_reach_makes_a_wrong_output_right(

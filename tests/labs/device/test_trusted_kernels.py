@@ -97,6 +97,11 @@ def test_a_tolerance_holds_for_finite_numbers_alone(ptx: str) -> None:
     whole = np.array([3, 2**31 - 1, -5], np.int32)
     assert compared(ptx, whole, whole) is None
     assert compared(ptx, whole + np.int32([0, 0, 1]), whole) == (2, 1)
+    # inputs are compared bit by bit, whatever they are
+    for dtype in (np.uint8, np.uint16, np.uint64):
+        bits = np.arange(9).astype(dtype)
+        assert compared(ptx, bits, bits) is None
+        assert compared(ptx, np.where(bits == 5, 6, bits).astype(dtype), bits) == (5, 1)
 
 
 def test_poison_is_no_result_even_where_no_number_is_right(ptx: str) -> None:
