@@ -14,6 +14,7 @@ from warpbook.cli.labs_card import card_lines
 from warpbook.cli.labs_trace import record
 from warpbook_labs import nvrtc
 from warpbook_labs.apart import VAULT
+from warpbook_labs.device.gpu import NoGpu, find_gpu
 from warpbook_labs.loader import CATALOGUE, BadLab, LoadedLab, load, load_all
 from warpbook_labs.new_lab import new_lab
 from warpbook_labs.nvrtc import NoCompiler
@@ -25,7 +26,7 @@ from warpbook_labs.store import Progress, Store, StoreError
 from warpbook_labs.validating import Verdict, validate
 from warpbook_monitors.errors import MonitorError
 from warpbook_monitors.nvml import call
-from warpbook_monitors.plain_text import joined
+from warpbook_monitors.plain_text import bounded, joined
 
 #: what is told in one line, with exit status 2
 PROBLEMS = (BadLab, BadSource, LookupError, NoCompiler, StoreError, OSError)
@@ -66,7 +67,7 @@ def _list(asked: argparse.Namespace) -> int:
         lines.append(f"They can be read here, but not checked: {remedy}")
     else:
         lines.append(f"Results are checked here: NVRTC {compiler} and an interpreter.")
-    lines.append(f"Speed is not graded yet, with or without a GPU (here: {gpus}).")
+    lines.append(_gpu_words())
     print(joined(lines))
     return 0
 
@@ -290,6 +291,14 @@ def _compiler() -> tuple[str | None, str]:
         return nvrtc.version(), ""
     except NoCompiler as problem:
         return None, str(problem)
+
+
+def _gpu_words() -> str:
+    try:
+        gpu = find_gpu()
+    except NoGpu as problem:
+        return f"Speed is not graded here, where no GPU can be used: {problem}"
+    return f"Kernels are run on {bounded(gpu.name)} too, and timed when you submit."
 
 
 def _gpus() -> int:

@@ -12,10 +12,12 @@ from warpbook_labs.loader import CATALOGUE
 
 LAB = CATALOGUE / "kernels" / "vector_add"
 
+RIGHT = LAB / "solutions" / "correct" / "one_element_each.cu"
+
 
 @pytest.fixture
 def reference(tmp_path: Path) -> str:
-    shutil.copy(LAB / "reference.cu", tmp_path / "mine.cu")
+    shutil.copy(RIGHT, tmp_path / "mine.cu")
     return "mine.cu"
 
 
@@ -44,10 +46,10 @@ def test_from_the_list_over_open_and_check_to_a_submission_that_passed(
     ):
         assert words in failed.stdout
 
-    mine.write_text((LAB / "reference.cu").read_text())
+    mine.write_text((RIGHT).read_text())
     again = warpbook("labs", "open", "vector-add")
     assert again.returncode == 0
-    assert mine.read_text() == (LAB / "reference.cu").read_text()
+    assert mine.read_text() == (RIGHT).read_text()
     passed = warpbook("labs", "submit", "vector-add")
     assert passed.returncode == 0
     assert "Submission 1, self-graded." in passed.stdout
@@ -66,7 +68,7 @@ def test_a_finding_and_a_compilers_error_quote_the_learners_line(
     assert found.returncode == 1
     assert "out of bounds: thread (232, 0, 0)" in found.stdout
     assert "5 |     float sum = x[i] + y[i];" in found.stdout
-    source = (LAB / "reference.cu").read_text()
+    source = (RIGHT).read_text()
     (tmp_path / "broken.cu").write_text(source.replace("sum;", "sun;"))
     broken = warpbook("labs", "check", "vector-add", "broken.cu")
     assert broken.returncode == 1
