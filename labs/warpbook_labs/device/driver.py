@@ -21,9 +21,9 @@ _CRASHES = {
     "CUDA_ERROR_ILLEGAL_ADDRESS": "it read or wrote an address that is not its own",
     "CUDA_ERROR_MISALIGNED_ADDRESS": "it used an address that is no multiple of what "
     "it read or wrote there",
-    "CUDA_ERROR_ILLEGAL_INSTRUCTION": "it came to an instruction that is none, as "
-    "`__trap()` does",
-    "CUDA_ERROR_LAUNCH_FAILED": "the GPU stopped it",
+    "CUDA_ERROR_ILLEGAL_INSTRUCTION": "it came to an instruction that is none",
+    "CUDA_ERROR_LAUNCH_FAILED": "it came to `__trap()`, or did what the GPU does not "
+    "name any further",
     "CUDA_ERROR_ASSERT": "an assertion failed",
     "CUDA_ERROR_HARDWARE_STACK_ERROR": "its stack overflowed",
     "CUDA_ERROR_INVALID_ADDRESS_SPACE": "it used an address in the wrong kind of "
