@@ -323,6 +323,11 @@ class Device:
             if now > spin_until:
                 time.sleep(_NAP_S)
 
+    def forget_kept_lines(self) -> None:
+        """Have the L2 cache treat all alike that kernels asked it to keep."""
+        # older GPUs keep nothing, and say that they don't know this
+        self.driver.cuCtxResetPersistingL2Cache()
+
     def timed_ns(self, launches: Sequence[Prepared], patience_s: float) -> float:
         """Tell how long launches take, from the begin of the first to the end of all.
 

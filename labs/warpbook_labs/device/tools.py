@@ -87,6 +87,7 @@ class Tools:
         if not self._flushed:
             self._flushed = self.device.allocate(self._flush_bytes)
             self.poison(self._flushed, self._flush_bytes, 0)
+        self.device.forget_kept_lines()
         self._run(
             "flush", self._flush_bytes // 16, self._flushed, self._flush_bytes // 16,
             self._found,

@@ -111,6 +111,9 @@ class FakeGpu:
     def wait(self, patience_s: float) -> None:
         pass
 
+    def forget_kept_lines(self) -> None:
+        pass
+
     def timed_ns(self, launches: Sequence[Ready], patience_s: float) -> float:
         for each in launches:
             self.launch(each)
