@@ -15,17 +15,17 @@ from warpbook.cli.labs_trace import record
 from warpbook_labs import nvrtc
 from warpbook_labs.apart import VAULT
 from warpbook_labs.device.gpu import NoGpu, find_gpu
+from warpbook_labs.entries import LabEntry
 from warpbook_labs.loader import CATALOGUE, BadLab, LoadedLab, load, load_all
 from warpbook_labs.new_lab import new_lab
 from warpbook_labs.nvrtc import NoCompiler
 from warpbook_labs.opening import open_lab
+from warpbook_labs.overview import look_here, overview
 from warpbook_labs.parting import part
 from warpbook_labs.session import Card, check_public, find, regrade, submit
 from warpbook_labs.sources import BadSource, read_source
 from warpbook_labs.store import Progress, Store, StoreError
 from warpbook_labs.validating import Verdict, validate
-from warpbook_monitors.errors import MonitorError
-from warpbook_monitors.nvml import call
 from warpbook_monitors.plain_text import bounded, joined
 
 #: what is told in one line, with exit status 2
@@ -33,41 +33,38 @@ PROBLEMS = (BadLab, BadSource, LookupError, NoCompiler, StoreError, OSError)
 
 
 def _list(asked: argparse.Namespace) -> int:
-    labs, progress = load_all(), Store().progress()
-    compiler, remedy = _compiler()
-    gpus = _gpus()
+    here, progress = look_here(), Store().progress()
+    labs, problems = overview(here, None)
     if asked.json:
         _print_json(
             {
                 "labs": [
-                    _row(each, progress.get(name, Progress()))
-                    for name, each in labs.items()
+                    _row(each, progress.get(each.id, Progress())) for each in labs
                 ],
-                "compiler": compiler,
-                "gpus": gpus,
-                "remedy": remedy,
+                "compiler": here.compiler,
+                "gpus": here.gpus,
+                "remedy": here.remedy,
+                "problems": problems,
             }
         )
         return 0
-    rows = [("", "lab", "track", "title", "minutes", "you")]
-    for name, each in labs.items():
-        lab = each.lab
-        rows.append(
-            (
-                str(lab.number),
-                name,
-                lab.track,
-                lab.title,
-                str(lab.minutes),
-                _so_far(progress.get(name, Progress())),
-            )
-        )
+    rows = [("", "lab", "track", "title", "minutes", "needs", "you")]
+    for each in labs:
+        so_far = _so_far(progress.get(each.id, Progress()))
+        needs = ", ".join(each.needs)
+        told = (each.id, each.track, each.title, str(each.minutes), needs, so_far)
+        rows.append((str(each.number), *told))
     lines = [*_left(rows), ""]
-    if compiler is None:
-        lines.append(f"They can be read here, but not checked: {remedy}")
+    if here.compiler is None:
+        lines.append(f"They can be read here, but not checked: {here.remedy}")
     else:
-        lines.append(f"Results are checked here: NVRTC {compiler} and an interpreter.")
-    lines.append(_gpu_words())
+        lines.append(
+            f"Results are checked here: NVRTC {here.compiler} and an interpreter."
+        )
+    if not here.triton:
+        missing = [each for each in labs if each.language == "triton"]
+        lines += [f"{each.id} can't be checked here. {each.why}" for each in missing]
+    lines += [_gpu_words(), *problems]
     print(joined(lines))
     return 0
 
@@ -254,17 +251,9 @@ def _verdict(loaded: LoadedLab, verdict: Verdict) -> Iterator[str]:
     yield f"        {did}: {verdict.reason}"
 
 
-def _row(loaded: LoadedLab, progress: Progress) -> dict[str, Any]:
-    lab = loaded.lab
-    return {
-        "id": lab.id,
-        "number": lab.number,
-        "track": lab.track,
-        "title": lab.title,
-        "minutes": lab.minutes,
-        "after": lab.after,
-        "progress": progress,
-    }
+def _row(lab: LabEntry, progress: Progress) -> dict[str, Any]:
+    told: dict[str, Any] = msgspec.to_builtins(lab)
+    return {**told, "progress": progress}
 
 
 def _so_far(progress: Progress) -> str:
@@ -286,26 +275,12 @@ def _left(rows: Sequence[tuple[str, ...]]) -> list[str]:
     ]
 
 
-def _compiler() -> tuple[str | None, str]:
-    try:
-        return nvrtc.version(), ""
-    except NoCompiler as problem:
-        return None, str(problem)
-
-
 def _gpu_words() -> str:
     try:
         gpu = find_gpu()
     except NoGpu as problem:
         return f"Speed is not graded here, where no GPU can be used: {problem}"
     return f"Kernels are run on {bounded(gpu.name)} too, and timed when you submit."
-
-
-def _gpus() -> int:
-    try:
-        return int(call("nvmlDeviceGetCount"))
-    except MonitorError:
-        return 0
 
 
 def _print_json(what: Any) -> None:
