@@ -233,6 +233,10 @@ def _check_kernels(loaded: LoadedLab, file: Path) -> None:
             raise BadLab(f"{file}: public[{number}].values: not in hidden.values.")
     if set(lab.hidden.sizes) != sizes:
         raise BadLab(f"{file}: hidden.sizes: it needs {', '.join(sorted(sizes))}.")
+    for each in lab.counted:
+        if lab.language == "triton" and not each.count.startswith("global_"):
+            words = "Triton's interpreter counts only what begins with global_"
+            raise BadLab(f"{file}: counted: {each.count}: {words}.")
     _check_rules(loaded)
 
 

@@ -104,7 +104,10 @@ def _work(case: CaseResult, code: Sequence[str]) -> Iterator[str]:
     rows = [
         ("line", "warp instructions", "sectors", "at least", "bank conflicts"),
     ]
-    slowest = sorted(case.lines.items(), key=lambda pair: -pair[1].warp_instructions)
+    slowest = sorted(
+        case.lines.items(),
+        key=lambda pair: (-pair[1].warp_instructions, -pair[1].global_sectors),
+    )
     for line, counts in slowest[:_MOST_LINES]:
         text = code[line - 1].expandtabs(4).strip() if line <= len(code) else ""
         rows.append(
@@ -116,6 +119,9 @@ def _work(case: CaseResult, code: Sequence[str]) -> Iterator[str]:
                 f"{counts.bank_conflicts:,}",
             )
         )
+    if not any(counts.warp_instructions for _, counts in slowest):
+        # of Triton's blocks only the sectors are counted
+        rows = [(line, *sectors) for line, _, *sectors, _ in rows]
     yield from _indented(aligned(rows))
 
 

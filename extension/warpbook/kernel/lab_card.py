@@ -187,14 +187,22 @@ def _work(case: Plain | None, code: Sequence[str]) -> str:
     lines: Mapping[Any, Plain] = (case or {}).get("lines") or {}
     if case is None or not lines:
         return ""
-    heads = ("warp instructions", "sectors", "at least", "bank conflicts")
-    names = (
+    heads: tuple[str, ...] = (
+        "warp instructions",
+        "sectors",
+        "at least",
+        "bank conflicts",
+    )
+    names: tuple[str, ...] = (
         "warp_instructions",
         "global_sectors",
         "least_global_sectors",
         "bank_conflicts",
     )
-    most = sorted(lines.items(), key=lambda pair: -pair[1]["warp_instructions"])
+    if not any(each["warp_instructions"] for each in lines.values()):
+        # of Triton's blocks only the sectors are counted
+        heads, names = heads[1:3], names[1:3]
+    most = sorted(lines.items(), key=lambda pair: -pair[1][names[0]])
     rows = "".join(
         f"<tr><td><code>{shown(_line(code, int(number)), 70)}</code></td>"
         + "".join(f'<td class="warpbook-number">{each[name]:,}</td>' for name in names)

@@ -1,0 +1,78 @@
+"""A lab in Triton is written like one in CUDA, with scalars, scratch and atomics."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from warpbook_labs.checking import check
+from warpbook_labs.drawing import hidden_cases, public_cases
+from warpbook_labs.jail.limits import Limits
+from warpbook_labs.loader import BadLab, load
+from warpbook_labs.new_lab import new_lab
+
+RIGHT = """# launch: scale[ceil_div(n, 128)](x, factor, out, n, BLOCK=128)
+import triton
+import triton.language as tl
+
+@triton.jit
+def scale(x, factor, out, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + i, tl.load(x + i, mask=i < n) * factor, mask=i < n)
+"""
+#: the long way: a copy in scratch memory, and each element added to a zero
+LONG = """# scratch: copy float32[n]
+# launch: keep[(ceil_div(n, 64), 1)](x, copy, n, BLOCK=64, num_warps=2)
+# launch: scale[1, ceil_div(n, 256)](copy, factor, out, n, BLOCK=256, EACH=n)
+import triton
+import triton.language as tl
+
+@triton.jit
+def keep(x, copy, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(copy + i, tl.load(x + i, mask=i < n), mask=i < n)
+
+@triton.jit
+def scale(copy, factor, out, n, BLOCK: tl.constexpr, EACH: tl.constexpr):
+    i = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    inside = i < EACH
+    held = tl.load(copy + i, mask=inside) * factor
+    tl.store(out + i, tl.zeros([BLOCK], tl.float32), mask=inside)
+    tl.atomic_add(out + i, held, mask=inside)
+"""
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Path:
+    place = new_lab("my-lab", tmp_path)
+    text = (place / "lab.toml").read_text()
+    (place / "lab.toml").write_text(text.replace('"cuda"', '"triton"'))
+    for name in ("starter", "reference", "solutions/correct/a", "solutions/wrong/a"):
+        (place / f"{name}.py").write_text(RIGHT)
+    return place
+
+
+def test_scalars_scratch_memory_and_atomics_work(lab: Path) -> None:
+    loaded = load(lab)
+    assert set(loaded.correct) == {"a.py"}
+    cases = public_cases(loaded.lab) + hidden_cases(loaded.lab, 3)
+    for source in (RIGHT, LONG):
+        result = check(loaded, source, cases, Limits())
+        failed = [each.message for each in result.cases if not each.passed]
+        # the long way costs more sectors than this lab allows, and nothing else
+        assert (result.status == "passed") == (source == RIGHT), result.message
+        assert all("were counted" in each for each in failed), result.log
+
+
+def test_what_its_interpreter_can_t_count_is_no_bound_for_triton(lab: Path) -> None:
+    text = (lab / "lab.toml").read_text()
+    (lab / "lab.toml").write_text(text.replace("global_sectors", "bank_conflicts"))
+    with pytest.raises(BadLab, match=r"counted: bank_conflicts: Triton's interpreter"):
+        load(lab)
+
+
+def test_a_source_that_is_no_triton_makes_a_bad_lab(lab: Path) -> None:
+    (lab / "solutions" / "wrong" / "a.py").write_text(f"import os\n{RIGHT}")
+    with pytest.raises(BadLab, match=r"a\.py: Line 1: a kernel's file imports only"):
+        load(lab)
