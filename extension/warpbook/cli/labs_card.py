@@ -101,7 +101,7 @@ def _failure(case: CaseResult, code: Sequence[str]) -> Iterator[str]:
 
 def _work(case: CaseResult, code: Sequence[str]) -> Iterator[str]:
     yield f"Most work by line ({case.about})"
-    rows = [
+    rows: list[tuple[str, ...]] = [
         ("line", "warp instructions", "sectors", "at least", "bank conflicts"),
     ]
     slowest = sorted(
