@@ -1,0 +1,140 @@
+"""A lab from the launcher to the card, as a learner goes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.e2e.lab import BASE_URL, LabPage
+from tests.e2e.test_accessible import AXE
+from warpbook_labs.loader import CATALOGUE
+
+ATTACK = "<img src=x onerror=window.attacked=1>"
+SOLUTION = (
+    CATALOGUE / "kernels" / "vector_add" / "solutions" / "correct" / "grid_stride.cu"
+)
+
+
+def cell_of(page: LabPage, text: str) -> int:
+    """The position of the cell that has this in its source."""
+    (found,) = [
+        number
+        for number, cell in enumerate(page.cells())
+        if cell["cell_type"] == "code" and text in "".join(cell["source"])
+    ]
+    return found
+
+
+def write_source(page: LabPage, cell: int, source: str) -> None:
+    page.page.evaluate(
+        """([cell, source]) => {
+            const panel = [...window.jupyterapp.shell.widgets("main")]
+                .find(each => each.content?.notebookConfig);
+            panel.content.widgets[cell].model.sharedModel.setSource(source);
+        }""",
+        [cell, source],
+    )
+
+
+@pytest.mark.timeout(600)
+def test_from_the_launcher_over_a_hostile_failure_to_a_card_that_passed(
+    page: LabPage, lab_url: str, screenshots: Path
+) -> None:
+    url = urlsplit(lab_url)
+    page.page.goto(f"{url.scheme}://{url.netloc}{BASE_URL}lab?reset&{url.query}")
+    page.page.wait_for_function("() => window.jupyterapp?.restored.then(() => true)")
+    page.execute("launcher:create")
+    page.page.locator(".jp-LauncherCard:visible", has_text="GPU Labs").click()
+    browser = page.page.locator(".wb-labs")
+    row = browser.locator("[data-lab='vector-add']")
+    expect(row).to_contain_text("30 minutes")
+    expect(row).to_contain_text("speed is not graded")
+    expect(row.locator(".wb-lab-state")).to_have_text("not begun")
+    expect(browser.locator("[data-lab='tiled-transpose']")).to_contain_text(
+        "after vector-add"
+    )
+    for theme in ("Light", "Dark"):
+        page.set_theme(f"JupyterLab {theme}")
+        page.page.wait_for_timeout(300)
+        page.page.add_script_tag(path=AXE)
+        found = page.page.evaluate(
+            "() => axe.run({ include: ['.wb-labs'] }, { resultTypes: ['violations'] })"
+        )
+        serious = [
+            (each["id"], each["nodes"][0]["html"][:200])
+            for each in found["violations"]
+            if each["impact"] in ("serious", "critical")
+        ]
+        assert serious == []
+        page.page.screenshot(path=screenshots / f"labs-{theme.lower()}.png")
+    page.set_theme("JupyterLab Light")
+
+    # by keyboard alone
+    row.get_by_role("button", name="Open lab 2").focus()
+    page.page.keyboard.press("Enter")
+    page.wait_idle()
+    picture = page.page.locator(
+        ".jp-Notebook img[alt='Neighbouring threads, neighbouring elements']"
+    )
+    expect(picture).to_be_visible()
+    assert picture.evaluate("image => image.complete && image.naturalWidth > 0")
+    page.page.screenshot(path=screenshots / "lab-notebook.png")
+
+    page.run(cell_of(page, "warpbook.labs.open"))
+    page.run(cell_of(page, "warpbook.Monitor"))
+    source = cell_of(page, "%%lab")
+    hostile = SOLUTION.read_text().replace("float sum", f"// {ATTACK}\n float sun")
+    write_source(page, source, f"%%lab vector-add\n{hostile}")
+    page.run(source)
+    expect(page.output(source)).to_contain_text("Kept in")
+    check = cell_of(page, "lab.check()")
+    page.run(check)
+    card = page.output(check)
+    expect(card).to_contain_text("vector-add: compile error")
+    expect(card).to_contain_text('identifier "sum" is undefined')
+
+    # right but for one element, which says what it is
+    wrong = SOLUTION.read_text().replace("i < n;", "i < n - 1;")
+    wrong = wrong.replace("out[i] =", f"/* {ATTACK} */ out[i] =")
+    write_source(page, source, f"%%lab vector-add\n{wrong}")
+    page.run(source)
+    page.run(check)
+    expect(card).to_contain_text("vector-add: failed")
+    expect(card).to_contain_text("first wrong")
+    expect(card).to_contain_text("out[255]")
+    expect(card).to_contain_text(ATTACK)
+    page.scroll_to(check)
+    page.page.screenshot(path=screenshots / "lab-card-failed.png")
+
+    hint = cell_of(page, "lab.hint()")
+    page.run(hint)
+    expect(page.output(hint)).to_contain_text("Hint 1 of 4")
+
+    write_source(page, source, f"%%lab vector-add\n{SOLUTION.read_text()}")
+    page.run(source)
+    page.run(check)
+    expect(card).to_contain_text("✓ vector-add: passed")
+    submit = cell_of(page, "lab.submit()")
+    page.run(submit)
+    handed_in = page.output(submit)
+    expect(handed_in).to_contain_text("✓ vector-add: passed")
+    expect(handed_in).to_contain_text("Submission 1, self-graded")
+    expect(handed_in).to_contain_text("Speed is not graded")
+    page.scroll_to(submit)
+    page.page.screenshot(path=screenshots / "lab-card-passed.png")
+    assert page.page.evaluate("() => window.attacked") is None
+
+    page.execute("warpbook:open-labs")
+    browser.get_by_role("button", name="Refresh").click()
+    expect(row.locator(".wb-lab-state")).to_have_text("passed")
+    row.locator("summary", has_text="Submissions").click()
+    expect(row).to_contain_text("Submission 1, self-graded")
+    row.locator("summary", has_text="Hints").click()
+    expect(row).to_contain_text("1 of 4 are open")
+    page.page.screenshot(path=screenshots / "labs-after.png")
+    page.page.evaluate(
+        "() => window.jupyterapp.commands.execute('docmanager:save-all')"
+    )
