@@ -42,6 +42,9 @@ def first_wrong(
         tolerance: for each element or for all.
         first_unwritten: the first byte that nobody has written.
     """
+    if first_unwritten is None and _has_same_bits(got, np.asarray(expected)):
+        # the usual end, and for large outputs a tenth of the time
+        return None
     bound = np.broadcast_to(np.asarray(tolerance, np.float64), got.shape)
     if got.dtype.kind == "f":
         wide, exact = got.astype(np.float64), np.asarray(expected, np.float64)
@@ -73,6 +76,14 @@ def first_wrong(
         max(len(wrong), 1),
         got.size,
     )
+
+
+def _has_same_bits(got: NDArray[Any], expected: NDArray[Any]) -> bool:
+    if (got.dtype, got.shape) != (expected.dtype, expected.shape):
+        return False
+    bits = f"u{got.itemsize}"
+    one, other = np.ascontiguousarray(got), np.ascontiguousarray(expected)
+    return np.array_equal(one.view(bits), other.view(bits))
 
 
 def _written(number: Any) -> str:
