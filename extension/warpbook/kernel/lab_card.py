@@ -11,6 +11,7 @@ from html import escape
 from typing import Any
 
 from warpbook.kernel.lab_speed import speed_html
+from warpbook_monitors import units
 from warpbook_monitors.plain_text import bounded
 
 _MOST_CASES = 60
@@ -68,6 +69,7 @@ def card_html(card: Plain, source: str) -> str:
         _failure(failed_there, code),
         speed_html(device),
         _work(failed or max(cases, key=_instructions, default=None), code),
+        _resources(result.get("resources") or ()),
         _printed(cases),
         _conditions(result),
     ]
@@ -214,6 +216,31 @@ def _work(case: Plain | None, code: Sequence[str]) -> str:
         f"<details{_open(case['passed'])}><summary>Most work by line "
         f"({shown(case['about'])})</summary><table><thead><tr><th>line</th>{head}</tr>"
         f"</thead><tbody>{rows}</tbody></table></details>"
+    )
+
+
+def _resources(held: Sequence[Plain]) -> str:
+    """Tell what a multiprocessor holds of each kernel, by a real compile."""
+    if not held:
+        return ""
+    heads = ("registers", "spilled bytes", "threads", "blocks", "occupancy")
+    rows = ""
+    for each in held[:_MOST_LINES]:
+        of: Plain = each["resources"]
+        cells = (
+            f"{of['registers']:,}",
+            f"{of['spill_store_bytes']:,}",
+            f"{each['threads_per_block']:,}",
+            f"{each['blocks']:,}",
+            units.share(each["occupancy"]),
+        )
+        figures_of = "".join(f'<td class="warpbook-number">{one}</td>' for one in cells)
+        rows += f"<tr><td><code>{shown(of['kernel'], 60)}</code></td>{figures_of}</tr>"
+    head = "".join(f'<th class="warpbook-number">{each}</th>' for each in heads)
+    where = shown(held[0]["resources"]["architecture"], 20)
+    return (
+        f"<details><summary>What a multiprocessor holds ({where})</summary><table>"
+        f"<thead><tr><th>kernel</th>{head}</tr></thead><tbody>{rows}</tbody></table></details>"
     )
 
 

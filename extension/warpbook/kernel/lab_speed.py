@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping
 from html import escape
 from typing import Any
@@ -17,7 +18,7 @@ _UNITS: dict[str, Callable[[float], str]] = {
     "_flops": lambda value: f"{value / 1e12:,.2f} TFLOP/s",
     "_ns": lambda value: units.duration(value / 1e6),
     "_mhz": lambda value: f"{value:,.0f} MHz",
-    "_w": lambda value: f"{value:,.0f} W",
+    "_watts": lambda value: f"{value:,.0f} W",
 }
 
 
@@ -29,6 +30,8 @@ def speed_html(device: Plain) -> str:
     if speed is not None:
         words = f"Speed: {speed['status']}. {speed['message']}"
         told = f"<h4>{_shown(words, 600)}</h4>{_rows(_figures(speed))}"
+        unknown = (speed.get("conditions") or {}).get("unknown") or ()
+        told += "".join(f"<p>{_shown(each, 400)}</p>" for each in unknown)
     if limits is not None:
         told += (
             "<details><summary>What this GPU was measured to reach</summary>"
@@ -69,11 +72,17 @@ def _figures(speed: Plain) -> Iterator[tuple[str, str]]:
 def _limits(limits: Plain, before: str = "") -> Iterator[tuple[str, str]]:
     for name, value in limits.items():
         words = (before + name).replace("_", " ")
-        if isinstance(value, Mapping):
+        if name == "measured_ms":
+            yield "measured", time.strftime("%F %H:%M", time.localtime(value / 1e3))
+        elif value == "":
+            continue
+        elif isinstance(value, Mapping):
             yield from _limits(value, f"{name} ")
         elif value is None:
             yield words, "not known"
-        elif isinstance(value, (int, float)) and not isinstance(value, bool):
+        elif isinstance(value, bool):
+            yield words.removeprefix("has "), "yes" if value else "no"
+        elif isinstance(value, (int, float)):
             yield _told(before + name, value)
         else:
             yield words, str(value)

@@ -124,7 +124,10 @@ def test_a_card_tells_speed_with_its_interval_limits_and_flags() -> None:
         "limit_card": {
             "gpu": f"H200 {ATTACK}",
             "copy_bytes_per_s": 4.2e12,
-            "power_cap_w": None,
+            "power_limit_watts": None,
+            "measured_ms": 1.76e12,
+            "has_ecc": True,
+            "flops_per_s": {"float32": 5.2e13},
         },
         "flags": ["Faster than the limit."],
     }
@@ -135,6 +138,8 @@ def test_a_card_tells_speed_with_its_interval_limits_and_flags() -> None:
         "0.912 (95 %: 0.905 to 0.918, 160 pairs); 0.85 is asked",
         "47.0 µs",
         "4,200.0 GB/s",
+        "<dt>flops per s float32</dt><dd>52.00 TFLOP/s</dd>",
+        "<dt>ecc</dt><dd>yes</dd>",
         "not known",
         "For a person to judge: Faster than the limit.",
     ):
