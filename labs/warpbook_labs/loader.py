@@ -233,6 +233,10 @@ def _check_kernels(loaded: LoadedLab, file: Path) -> None:
             raise BadLab(f"{file}: public[{number}].values: not in hidden.values.")
     if set(lab.hidden.sizes) != sizes:
         raise BadLab(f"{file}: hidden.sizes: it needs {', '.join(sorted(sizes))}.")
+    if lab.speed is not None and set(lab.speed.sizes) != sizes:
+        raise BadLab(f"{file}: speed.sizes: it needs {', '.join(sorted(sizes))}.")
+    if lab.speed is not None and lab.speed.values not in lab.hidden.values:
+        raise BadLab(f"{file}: speed.values: not in hidden.values.")
     for each in lab.counted:
         if lab.language == "triton" and not each.count.startswith("global_"):
             words = "Triton's interpreter counts only what begins with global_"

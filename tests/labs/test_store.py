@@ -111,6 +111,18 @@ def test_a_grading_adds_a_result_and_leaves_those_before(store: Store) -> None:
     assert store.progress()["some-lab"].best == Mark(number, False, 2, 4)
 
 
+def test_a_busy_gpu_takes_nothing_from_a_submission_that_passed(store: Store) -> None:
+    number = store.add_submission("some-lab", "// x", 1)
+    store.add_result(number, result(4))
+    busy = CheckResult("some-lab", "too busy", "somebody works", right=4, of=4)
+    store.add_result(number, busy)
+    assert store.progress()["some-lab"].last == Mark(number, True, 4, 4)
+    other = store.add_submission("some-lab", "// y", 1)
+    store.add_result(other, busy)
+    assert store.progress()["some-lab"].last == Mark(other, False, 4, 4)
+    assert store.progress()["some-lab"].best == Mark(number, True, 4, 4)
+
+
 def test_progress_tells_best_last_attempts_and_hints_of_each_lab(store: Store) -> None:
     for right in (2, 4, 1):
         store.add_result(store.add_submission("some-lab", "// x", 1), result(right))
