@@ -54,33 +54,38 @@ def check_plan(
     Raises:
         BadLab: the lab's own Python fails.
     """
-    result = check_all_questions(
-        loaded, source, () if seed is None else (seed,), limits
-    )
+    seeds = () if seed is None else (seed,)
+    [result] = check_draws(loaded, source, seeds, limits)
     hidden = [each for each in result.cases if each.is_hidden and not each.passed]
     shown = tuple(each for each in result.cases if each not in hidden[1:])
     return msgspec.structs.replace(result, cases=shown)
 
 
-def check_all_questions(
+def check_draws(
     loaded: LoadedLab,
     source: str,
     seeds: Sequence[int] = (),
     limits: Limits = PLAN_LIMITS,
-) -> CheckResult:
-    """Ask the questions shown and those of every seed; tell all, for a lab's author."""
+) -> list[CheckResult]:
+    """Ask the questions shown and those of every seed; tell all, for a lab's author.
+
+    Returns:
+        A result for each seed, with the questions shown; without seeds, one of those.
+    """
     plan, name = loaded.lab.plan, loaded.lab.id
     if plan is None:
         raise BadLab(f"{loaded.folder / 'lab.toml'}: plan: it has none.")
-    put = [each for seed in (None, *seeds) for each in _draw(loaded, plan, seed)]
+    shown = _draw(loaded, plan, None)
+    hidden = [_draw(loaded, plan, seed) for seed in seeds]
 
-    def ended(status: Status, message: str) -> CheckResult:
-        return CheckResult(name, status, message)
+    def ended(status: Status, message: str) -> list[CheckResult]:
+        return [CheckResult(name, status, message)] * max(1, len(hidden))
 
     try:
         refuse_unfit(source)
     except BadSource as problem:
         return ended("compile error", str(problem))
+    put = [*shown, *(each for draw in hidden for each in draw)]
     calls = tuple(
         jobs.Asked(each.function.name, in_order(each.function, each.question))
         for each in put
@@ -93,20 +98,33 @@ def check_all_questions(
     answers = outcome.result.answers
     if len(answers) != len(put):
         return ended("stopped", "Its answer makes no sense.")
-    cases = tuple(
-        _told(loaded, each, answer) for each, answer in zip(put, answers, strict=True)
-    )
-    failed = _failed(plan, put, cases)
-    right = sum(each.passed for each in cases)
-    kinds = _by_kind(cases)
+    told = [
+        (each, _told(loaded, each, answer))
+        for each, answer in zip(put, answers, strict=True)
+    ]
+    results, begin = [], len(shown)
+    for draw in hidden or [[]]:
+        asked = [*told[: len(shown)], *told[begin : begin + len(draw)]]
+        results.append(_result(name, plan, asked, outcome.isolation))
+        begin += len(draw)
+    return results
+
+
+def _result(
+    name: str, plan: Plan, asked: Sequence[tuple[_Put, CaseResult]], isolation: str
+) -> CheckResult:
+    """Say of one draw whether enough of it is right."""
+    failed = _failed(plan, asked)
+    right = sum(case.passed for _, case in asked)
+    kinds = _by_kind([case for _, case in asked])
     return CheckResult(
         name,
         "failed" if failed else "passed",
-        failed or f"{right:,} of {len(cases):,} answers are right, which is enough.",
+        failed or f"{right:,} of {len(asked):,} answers are right, which is enough.",
         kinds,
         sum(each.passed for each in kinds),
         len(kinds),
-        isolation=outcome.isolation,
+        isolation=isolation,
     )
 
 
@@ -160,12 +178,13 @@ def _by_kind(cases: Sequence[CaseResult]) -> tuple[CaseResult, ...]:
     return tuple(kinds.values())
 
 
-def _failed(plan: Plan, put: Sequence[_Put], cases: Sequence[CaseResult]) -> str:
+def _failed(plan: Plan, asked: Sequence[tuple[_Put, CaseResult]]) -> str:
     """Say of which function too few answers are right; nothing if there are enough."""
-    of = Counter(each.function.name for each in put)
+    of: Counter[str] = Counter()
     right: Counter[str] = Counter()
-    for each, case in zip(put, cases, strict=True):
-        right[each.function.name] += case.passed
+    for put, case in asked:
+        of[put.function.name] += 1
+        right[put.function.name] += case.passed
     words = [
         f"{each.name}: {right[each.name]:,} of {of[each.name]:,} answers are right, "
         f"{each.share:.0%} are asked for."

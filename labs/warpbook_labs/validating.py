@@ -12,7 +12,7 @@ from warpbook_labs.checking import check_all
 from warpbook_labs.drawing import hidden_cases, public_cases
 from warpbook_labs.jail.limits import Limits
 from warpbook_labs.loader import BadLab, LoadedLab
-from warpbook_labs.plans import check_all_questions
+from warpbook_labs.plans import check_draws
 from warpbook_labs.results import CaseResult, CheckResult
 
 #: hidden cases are drawn once for each; any would do
@@ -89,16 +89,16 @@ def _asked(
     loaded: LoadedLab, source: str, seeds: Sequence[int]
 ) -> tuple[CheckResult, dict[int, list[CaseResult]]]:
     """Ask a plan's functions draw by draw; enough right answers count as all."""
-    worst, by_draw = None, {}
-    for seed in seeds:
-        result = check_all_questions(loaded, source, (seed,))
-        if result.status == "passed":
-            by_draw[seed] = [each for each in result.cases if each.passed]
-        else:
-            by_draw[seed] = list(result.cases)
-        if worst is None or worst.status == "passed":
-            worst = result
-    return worst or CheckResult(loaded.lab.id, "stopped", "No draw."), by_draw
+    results = check_draws(loaded, source, seeds)
+    by_draw = {
+        seed: [each for each in result.cases if each.passed or not _passed(result)]
+        for seed, result in zip(seeds, results, strict=True)
+    }
+    return next((each for each in results if not _passed(each)), results[0]), by_draw
+
+
+def _passed(result: CheckResult) -> bool:
+    return result.status == "passed"
 
 
 def _reason(result: CheckResult, cases: Sequence[CaseResult]) -> str:

@@ -13,10 +13,10 @@ _EPSILON = 2.0**-24
 def inputs(sizes: dict[str, int], values: str, chance: np.random.Generator) -> Arrays:
     """Draw rows and weights."""
     n, k = sizes["n"], sizes["k"]
+    x, w = (chance.standard_normal(shape) for shape in ((k, n), (k, 32)))
     if values == "whole":
-        x, w = (chance.integers(-9, 10, shape) for shape in ((k, n), (k, 32)))
-    else:
-        x, w = (chance.standard_normal(shape) for shape in ((k, n), (k, 32)))
+        # nothing is lost of small whole numbers, in whatever order they are added
+        x, w = np.rint(4 * x), np.rint(4 * w)
     return {"x": x.astype(np.float32), "w": w.astype(np.float32)}
 
 
