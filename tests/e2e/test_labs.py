@@ -86,6 +86,12 @@ def test_from_the_launcher_over_a_hostile_failure_to_a_card_that_passed(
     page.run(cell_of(page, "warpbook.labs.open"))
     page.run(cell_of(page, "warpbook.Monitor"))
     source = cell_of(page, "%%lab")
+    page.page.wait_for_function(
+        """cell => [...window.jupyterapp.shell.widgets("main")]
+            .find(each => each.content?.notebookConfig)
+            .content.widgets[cell].model.mimeType === 'text/x-c++src'""",
+        arg=source,
+    )
     hostile = SOLUTION.read_text().replace("float sum", f"// {ATTACK}\n float sun")
     write_source(page, source, f"%%lab vector-add\n{hostile}")
     page.run(source)

@@ -65,10 +65,14 @@ class Hint:
 
     def _repr_html_(self) -> str:
         inner = "".join(
-            f"<h4>Hint {number} of {self._of}</h4><p>{escape(text)}</p>"
+            f"<h4>Hint {number} of {self._of}</h4>{_paragraphs(text)}"
             for number, text in enumerate(self._hints, 1)
         )
         return f'<div class="warpbook-lab"><style>{STYLE}</style>{inner}</div>'
+
+
+def _paragraphs(text: str) -> str:
+    return "".join(f"<p>{escape(each)}</p>" for each in text.split("\n\n"))
 
 
 class OpenLab:

@@ -42,10 +42,12 @@ STYLE = """
 .warpbook-lab dd { overflow-wrap: anywhere; }
 .warpbook-lab table { border-collapse: collapse; color: inherit;
   font-size: inherit; margin: 0.3em 0; }
-.warpbook-lab th, .warpbook-lab td { padding: 1px 1em 1px 0; text-align: left;
-  vertical-align: top; }
-.warpbook-lab .warpbook-number { text-align: right; }
-.warpbook-lab code { background: none; font-size: 12px; padding: 0; white-space: pre; }
+.warpbook-lab table tr > th, .warpbook-lab table tr > td { text-align: left;
+  padding: 1px 1em 1px 0; vertical-align: top; }
+.warpbook-lab table tr > .warpbook-number { text-align: right; }
+.warpbook-lab code { background: none; font-size: 12px; padding: 0; }
+.warpbook-lab table tr td > code { background: none; display: block; padding: 0;
+  max-width: 34em; overflow: hidden; text-overflow: ellipsis; white-space: pre; }
 """
 Plain = Mapping[str, Any]
 

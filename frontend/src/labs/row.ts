@@ -120,12 +120,18 @@ async function showHints(
     );
     place.replaceChildren(
       h('p', { role: 'status' }, `${hints.length} of ${of} are open.`),
-      h('ol', {}, ...hints.map(hint => h('li', {}, clip(hint, 2000)))),
+      h('ol', {}, ...hints.map(hint => h('li', {}, ...paragraphs(hint)))),
       ...(hints.length < of ? [more] : [])
     );
   } catch (error) {
     place.replaceChildren(problem(error));
   }
+}
+
+function paragraphs(text: string): HTMLElement[] {
+  return clip(text, 2000)
+    .split('\n\n')
+    .map(each => h('p', {}, each));
 }
 
 async function showCards(
