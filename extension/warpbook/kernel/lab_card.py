@@ -19,7 +19,8 @@ _MOST_FINDINGS = 3
 _MOST_LINES = 5
 _MOST_LOG_LINES = 40
 _WIDTH = 160
-# every rule begins with the card's own class, so that no other output changes
+# every rule begins with the card's own class, so that no other output changes; said
+# twice it counts for more than the page's own rules for tables
 STYLE = """
 .warpbook-lab { font-size: 13px; line-height: 1.4; max-width: 60em; }
 .warpbook-lab p { margin: 0.3em 0; }
@@ -42,12 +43,14 @@ STYLE = """
 .warpbook-lab dd { overflow-wrap: anywhere; }
 .warpbook-lab table { border-collapse: collapse; color: inherit;
   font-size: inherit; margin: 0.3em 0; }
-.warpbook-lab table tr > th, .warpbook-lab table tr > td { text-align: left;
-  padding: 1px 1em 1px 0; vertical-align: top; }
-.warpbook-lab table tr > .warpbook-number { text-align: right; }
+.warpbook-lab.warpbook-lab tr > th, .warpbook-lab.warpbook-lab tr > td {
+  padding: 1px 1em 1px 0; text-align: left; vertical-align: top; }
+.warpbook-lab.warpbook-lab tr > .warpbook-number { text-align: right;
+  width: 5.6em; }
+.warpbook-lab .warpbook-lines { table-layout: fixed; width: 100%; }
 .warpbook-lab code { background: none; font-size: 12px; padding: 0; }
-.warpbook-lab table tr td > code { background: none; display: block; padding: 0;
-  max-width: 34em; overflow: hidden; text-overflow: ellipsis; white-space: pre; }
+.warpbook-lab.warpbook-lab td > code { background: none; display: block;
+  overflow: hidden; text-overflow: ellipsis; white-space: pre; }
 """
 Plain = Mapping[str, Any]
 
@@ -208,7 +211,7 @@ def _work(case: Plain | None, code: Sequence[str]) -> str:
         heads, names = heads[1:3], names[1:3]
     most = sorted(lines.items(), key=lambda pair: -pair[1][names[0]])
     rows = "".join(
-        f"<tr><td><code>{shown(_line(code, int(number)), 70)}</code></td>"
+        f"<tr><td><code>{shown(_stripped(code, int(number)), 70)}</code></td>"
         + "".join(f'<td class="warpbook-number">{each[name]:,}</td>' for name in names)
         + "</tr>"
         for number, each in most[:_MOST_LINES]
@@ -216,7 +219,8 @@ def _work(case: Plain | None, code: Sequence[str]) -> str:
     head = "".join(f'<th class="warpbook-number">{each}</th>' for each in heads)
     return (
         f"<details{_open(case['passed'])}><summary>Most work by line "
-        f"({shown(case['about'])})</summary><table><thead><tr><th>line</th>{head}</tr>"
+        f"({shown(case['about'])})</summary>"
+        f'<table class="warpbook-lines"><thead><tr><th>line</th>{head}</tr>'
         f"</thead><tbody>{rows}</tbody></table></details>"
     )
 
@@ -241,7 +245,8 @@ def _resources(held: Sequence[Plain]) -> str:
     head = "".join(f'<th class="warpbook-number">{each}</th>' for each in heads)
     where = shown(held[0]["resources"]["architecture"], 20)
     return (
-        f"<details><summary>What a multiprocessor holds ({where})</summary><table>"
+        f"<details><summary>What a multiprocessor holds ({where})</summary>"
+        '<table class="warpbook-lines">'
         f"<thead><tr><th>kernel</th>{head}</tr></thead><tbody>{rows}</tbody></table></details>"
     )
 
@@ -275,6 +280,11 @@ def _quoted(code: Sequence[str], line: object) -> str:
 
 def _line(code: Sequence[str], number: int) -> str:
     text = code[number - 1].expandtabs(4) if 1 <= number <= len(code) else ""
+    return f"{number:>4} | {text}"
+
+
+def _stripped(code: Sequence[str], number: int) -> str:
+    text = code[number - 1].strip() if 1 <= number <= len(code) else ""
     return f"{number:>4} | {text}"
 
 
