@@ -153,6 +153,9 @@ CAUGHT_WHEN_TIMED = {
     "writes behind its output when it is timed": (
         f"{RIGHT} if ({TIMED} && i < 4) out[n + i] = 0;"
     ),
+    "writes its input when it is timed": (
+        f"{RIGHT} if ({TIMED} && i == n - 1) ((float*)x)[i] = 3;"
+    ),
     "takes the output of the call before": (
         f"if ({TIMED}) {{ if (out[i] != out[i]) out[i] = out[-16777216ll]; }} "
         f"else {{ {RIGHT} }}"
@@ -161,10 +164,6 @@ CAUGHT_WHEN_TIMED = {
 _SEEN = "__device__ int calls; __device__ float kept[4096]; __device__ float first;"
 #: right always, since what they keep is gone at the next call
 GAIN_NOTHING = {
-    # the cases forbid it; when it is timed nobody reads that input any more
-    "writes its input when it is timed": source(
-        f"{RIGHT} if ({TIMED} && i == n - 1) ((float*)x)[i] = 3;"
-    ),
     "counts its calls and rests after the third": source(
         "if (*(volatile int*)&calls < 3) {" + RIGHT + "} if (i == 0) calls++;",
         before=_SEEN,
