@@ -26,6 +26,8 @@ from warpbook_labs.device.jobs import (
 WALL_S = 120.0
 _MOST_LINE_BYTES = 1 << 20
 _MOST_STDERR_BYTES = 4096
+# made now: msgspec takes no two threads that meet a type for the first time
+_decode = msgspec.json.Decoder(Told).decode
 
 
 class Heard(msgspec.Struct):
@@ -102,10 +104,9 @@ def _feed(pipe: IO[bytes] | None, asked: Asked) -> None:
 
 
 def _listen(pipe: IO[bytes] | None, heard: Heard) -> None:
-    decoder = msgspec.json.Decoder(Told)
     while pipe is not None and (line := pipe.readline(_MOST_LINE_BYTES)):
         try:
-            told = decoder.decode(line)
+            told = _decode(line)
         except msgspec.DecodeError:
             heard.problem = "The process that grades said what makes no sense."
             return

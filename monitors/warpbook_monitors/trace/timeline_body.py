@@ -80,6 +80,10 @@ class Body(msgspec.Struct, frozen=True):
     track: memoryview
 
 
+# made now: msgspec takes no two threads that meet a type for the first time
+_decode = msgspec.msgpack.Decoder(Body).decode
+
+
 class NotATimeline(ValueError):
     """The message can't be used, and why."""
 
@@ -144,7 +148,7 @@ def unpack(body: bytes) -> RunEvents:
     if len(body) > MAX_BODY_BYTES:
         raise NotATimeline(f"A timeline may have {MAX_BODY_BYTES:,} bytes.")
     try:
-        told = msgspec.msgpack.decode(body, type=Body)
+        told = _decode(body)
     except msgspec.MsgspecError as problem:
         raise NotATimeline(str(problem)) from None
     if told.form != FORM:
