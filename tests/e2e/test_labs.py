@@ -47,6 +47,8 @@ def test_from_the_launcher_over_a_hostile_failure_to_a_card_that_passed(
     page.page.goto(f"{url.scheme}://{url.netloc}{BASE_URL}lab?reset&{url.query}")
     page.page.wait_for_function("() => window.jupyterapp?.restored.then(() => true)")
     page.execute("launcher:create")
+    # it comes beside the first document, and moves the launcher's cards
+    expect(page.dashboard).to_be_visible()
     page.page.locator(".jp-LauncherCard:visible", has_text="GPU Labs").click()
     browser = page.page.locator(".wb-labs")
     row = browser.locator("[data-lab='vector-add']")
