@@ -6,22 +6,12 @@ Such a lab has the numbers of the cases that it shows in `public.npz` in their p
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
-
-from warpbook_labs.spec import Lab
 
 #: names the folder that has what was kept apart, as `warpbook labs part` writes it
 VAULT = "WARPBOOK_LABS_VAULT"
 #: the numbers of the cases shown; also the mark of a lab that was parted
 SHOWN = "public.npz"
-_PARTS = ("inputs", "expected", "tolerance")
-
-Functions = dict[str, Callable[..., dict[str, Any]]]
 
 
 def private_folder(folder: Path) -> Path | None:
@@ -37,66 +27,3 @@ def private_folder(folder: Path) -> Path | None:
         return None
     found = Path(vault) / folder.parent.name / folder.name
     return found if (found / "cases.py").is_file() else None
-
-
-def shown_functions(folder: Path, lab: Lab) -> Functions:
-    """Give `inputs`, `expected` and `tolerance` of the cases that a lab shows.
-
-    Raises:
-        LookupError: they are asked for another case.
-        OSError: the file can't be read; ValueError: it is none of this kind.
-    """
-    with np.load(folder / SHOWN, allow_pickle=False) as file:
-        held = {name: file[name] for name in file.files}
-
-    def part(number: int, which: str) -> dict[str, Any]:
-        begin = f"{number}/{which}/"
-        return {
-            name.removeprefix(begin): values
-            for name, values in held.items()
-            if name.startswith(begin)
-        }
-
-    cases = {number: part(number, "inputs") for number in range(len(lab.public))}
-
-    def inputs(sizes: dict[str, int], values: str, chance: Any) -> dict[str, Any]:
-        # the generator is where its seed has put it
-        drawn = chance.integers(1 << 62)
-        for number, case in enumerate(lab.public):
-            if dict(case.sizes) == sizes and case.values == values:
-                if np.random.default_rng(case.seed).integers(1 << 62) == drawn:
-                    return cases[number]
-        raise LookupError("only the cases that the lab shows are here")
-
-    def number_of(given: dict[str, Any]) -> int:
-        return next(number for number, each in cases.items() if each is given)
-
-    def expected(given: dict[str, Any], sizes: dict[str, int]) -> dict[str, Any]:
-        return part(number_of(given), "expected")
-
-    def tolerance(
-        given: dict[str, Any], sizes: dict[str, int], right: Any
-    ) -> dict[str, Any]:
-        return part(number_of(given), "tolerance")
-
-    return {"inputs": inputs, "expected": expected, "tolerance": tolerance}
-
-
-def shown_numbers(lab: Lab, cases: Any) -> dict[str, NDArray[Any]]:
-    """Compute what `shown_functions` gives back, by names in the file.
-
-    Args:
-        lab: the lab.
-        cases: its own Python.
-    """
-    found: dict[str, NDArray[Any]] = {}
-    for number, case in enumerate(lab.public):
-        sizes = dict(case.sizes)
-        chance = np.random.default_rng(case.seed)
-        given = cases.inputs(dict(sizes), case.values, chance)
-        right = cases.expected(given, dict(sizes))
-        bounds = cases.tolerance(given, dict(sizes), right)
-        for which, numbers in zip(_PARTS, (given, right, bounds), strict=True):
-            for name, values in numbers.items():
-                found[f"{number}/{which}/{name}"] = np.asarray(values)
-    return found

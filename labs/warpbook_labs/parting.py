@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from warpbook_labs.apart import SHOWN, shown_numbers
+from warpbook_labs.apart import SHOWN
 from warpbook_labs.loader import CATALOGUE, LoadedLab, load_all
+from warpbook_labs.shown_cases import shown_numbers
 from warpbook_labs.texts import figures
 
 

@@ -209,7 +209,7 @@ ENDLESS = {
 
 @pytest.mark.parametrize("name", ENDLESS)
 def test_what_never_ends_is_ended(name: str, ended) -> None:
-    result = ended(source(ENDLESS[name]), Limits(wall_s=2))
+    result = ended(source(ENDLESS[name]), Limits(processor_s=2))
     assert result.status in ("stopped", "failed") and result.right == 0
 
 

@@ -177,13 +177,17 @@ def test_the_judge_its_answers_and_the_seed_are_not_in_the_process(
     search = every(
         f"""
 import gc, sys
+if SEEN:
+    raise ValueError(SEEN[0])  # SECRETS
 names = sorted(sys.modules)
 held = [str(each) for each in gc.get_objects() if isinstance(each, (list, dict))]
 found = [word for word in ("judge", "expected", "{SEED}", "_near_the_ridge")
          if any(word in text for text in held if "SECRETS" not in text)]
 bad = [each for each in names if each.startswith("warpbook")]
-raise ValueError(f"FOUND {{found}} IN {{bad}}")  # SECRETS
-"""
+SEEN.append(f"FOUND {{found}} IN {{bad}}")
+raise ValueError(SEEN[0])  # SECRETS
+""",
+        before="SEEN = []\n",
     )
     result = check_plan(lab, search)
     told = result.cases[0].message

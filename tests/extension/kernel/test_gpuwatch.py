@@ -86,6 +86,7 @@ def test_the_line_comes_under_its_cell_also_when_the_next_one_runs(
     assert len(ingest.runs) == 4
     _, outputs = kernel.run("import torch; torch.cuda.is_initialized()")
     assert outputs[0]["data"]["text/plain"] == "False"
+    kernel.changed(kernel.newest)
 
     kernel.run("%gpuwatch off")
     handed_in = len(ingest.runs)
