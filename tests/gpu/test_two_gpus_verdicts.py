@@ -18,8 +18,10 @@ torch.cuda.set_device(rank)
 dist.init_process_group(
     "nccl", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=2)
 layers = [torch.nn.Linear(8192, 8192, bias=False) for _ in range(4)]
+# without copies of gradients into buckets, which take as long as their sums on NVLink
 model = torch.nn.parallel.DistributedDataParallel(
-    torch.nn.Sequential(*layers).to(rank), device_ids=[rank])
+    torch.nn.Sequential(*layers).to(rank), device_ids=[rank],
+    gradient_as_bucket_view=True)
 batch = torch.randn(16, 8192, device=rank)
 def step():
     model.zero_grad()
