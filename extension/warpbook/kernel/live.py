@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from warpbook.kernel.durations import Durations
 from warpbook.kernel.live_plan import Plan
@@ -47,7 +47,12 @@ class _Open:
     start_ns: int
     #: of a step before it, without the profiler
     bare_step_ns: float | None
-    steps: int = 0
+    #: of each step in it
+    took_ns: list[int] = field(default_factory=list)
+
+    @property
+    def steps(self) -> int:
+        return len(self.took_ns)
 
 
 class _Stretch:
@@ -224,8 +229,7 @@ class LiveRuns:
 
     def _take(self, now_ns: int, took_ns: int) -> None:
         if self._open is not None:
-            self._profiled.add(took_ns)
-            self._open.steps += 1
+            self._open.took_ns.append(took_ns)
             if now_ns - self._open.start_ns >= self._plan.length_ns:
                 self._close()
         elif self._steps.count <= _WARM_UP_STEPS or self._is_mixed:
@@ -312,6 +316,9 @@ class LiveRuns:
         if opened.bare_step_ns is not None:
             slower_ns = recorded_ns - opened.bare_step_ns * opened.steps
             overhead_ns += max(round(slower_ns), 0)
+        # only now: a window that is given up counts nowhere
+        for took_ns in opened.took_ns:
+            self._profiled.add(took_ns)
         self._recorded_ns += recorded_ns
         self._recorded_steps += opened.steps
         start_ms = (opened.start_ns - self._start_ns) / 1e6
