@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 LanguageName = Literal["cuda", "triton", "plan"]
+#: brings what labs in Triton need
+INSTALL_TRITON = "pip install 'warpbook[triton]'"
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from warpbook_labs import nvrtc
 from warpbook_labs.entries import LabEntry, SoFar
-from warpbook_labs.languages import LanguageName
+from warpbook_labs.languages import INSTALL_TRITON, LanguageName
 from warpbook_labs.loader import CATALOGUE, HINT
 from warpbook_labs.spec import Lab
 from warpbook_monitors.errors import MonitorError
@@ -23,8 +23,6 @@ from warpbook_monitors.nvml import call
 
 if TYPE_CHECKING:
     from warpbook_labs.store import Progress
-
-_INSTALL = "pip install 'warpbook[labs]'"
 
 
 class Here(Struct, frozen=True):
@@ -49,8 +47,9 @@ def look_here(gpus_here: int | None = None) -> Here:
         compiler = nvrtc.version()
     except nvrtc.NoCompiler as problem:
         remedy = str(problem)
+    has_triton = importlib.util.find_spec("triton") is not None
     return Here(
-        compiler, remedy, importlib.util.find_spec("triton") is not None, gpus()
+        compiler, remedy, has_triton, gpus() if gpus_here is None else gpus_here
     )
 
 
@@ -141,5 +140,5 @@ def _missing(language: LanguageName, here: Here) -> str:
     if language == "cuda" and here.compiler is None:
         return here.remedy
     if language == "triton" and not here.triton:
-        return f"Triton is not installed: {_INSTALL}"
+        return f"Triton is not installed: {INSTALL_TRITON}"
     return ""

@@ -20,13 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpbook_labs.jail import jobs
+from warpbook_labs.languages import INSTALL_TRITON
 from warpbook_labs.nvrtc import NoCompiler
 from warpbook_labs.ptx.findings import Report
 from warpbook_labs.triton_memory import Addresses, Mask, TritonMemory
 
 #: the learner's file in messages; absolute, so that nobody asks where this process is
 FILE = "/kernel.py"
-INSTALL = "pip install 'warpbook[triton]'"
 #: of one launch
 _MOST_PROGRAMS = 200_000
 _MOST_PRINTED = 4_000
@@ -48,7 +48,8 @@ def load_triton(is_interpreted: bool) -> Any:
         return importlib.import_module("triton")
     except (ImportError, OSError) as problem:
         raise NoCompiler(
-            f"Triton can't be loaded ({problem}). Install it, on Linux: {INSTALL}"
+            f"Triton can't be loaded ({problem}). Install it, on Linux: "
+            f"{INSTALL_TRITON}"
         ) from None
 
 

@@ -1,0 +1,24 @@
+"""What the list of labs says of a machine."""
+
+from __future__ import annotations
+
+from warpbook_labs.overview import Here, look_here, overview
+
+
+def why(here: Here) -> dict[str, str]:
+    labs, bad = overview(here, {})
+    assert bad == ()
+    return {each.id: each.why for each in labs if not each.can_check}
+
+
+def test_each_language_names_what_brings_it() -> None:
+    missing = why(Here(None, "NVRTC is missing.", triton=False, gpus=1))
+    assert missing["vector-add"] == "NVRTC is missing."
+    assert "pip install 'warpbook[triton]'" in missing["thread-and-block"]
+    # plans need neither
+    assert "occupancy" not in missing
+    assert not why(Here("13.5", "", triton=True, gpus=1))
+
+
+def test_gpus_that_were_counted_before_are_taken_for_true() -> None:
+    assert look_here(3).gpus == 3
