@@ -1,0 +1,1 @@
+"""Labs whose learners write Python that drives a GPU, checked without one."""

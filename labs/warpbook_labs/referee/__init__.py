@@ -1,0 +1,1 @@
+"""Learners' Python on a GPU: clock, inputs and verdict are in another process."""

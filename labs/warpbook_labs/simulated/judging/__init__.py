@@ -1,0 +1,1 @@
+"""Runs and judges what was asked of the simulated machine; trusts nothing of it."""

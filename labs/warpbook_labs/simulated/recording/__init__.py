@@ -1,0 +1,1 @@
+"""The torch that a learner's Python meets where no GPU is; it records what is asked."""
