@@ -1,1 +1,1 @@
-"""A machine with a GPU that is not there: what Python asks of it, recorded and judged."""
+"""A machine with a GPU that is not there: what it is asked, recorded and judged."""

@@ -1,7 +1,8 @@
-"""What a learner's Python asked of the simulated machine, in the order in which it asked.
+"""What a learner's Python asked of the simulated machine, in its order.
 
-It is recorded in the jail, where nothing can be trusted, with numbers that do not count;
-the parent runs it again on those that do. Whoever forges a program has written one.
+It is recorded in the jail, where nothing can be trusted, with numbers that do not
+count; the parent runs it again on those that do. Whoever forges a program has written
+one.
 """
 
 from __future__ import annotations
