@@ -86,7 +86,7 @@ _started = 0
 def _count_processes():
     def count(event, _arguments):
         global _started
-        _started += event == "subprocess.Popen"
+        _started += event in ("subprocess.Popen", "os.fork")
 
     sys.addaudithook(count)
 

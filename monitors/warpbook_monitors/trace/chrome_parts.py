@@ -10,9 +10,12 @@ from __future__ import annotations
 import contextlib
 import os
 import pickle
+import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
 from warpbook_monitors.trace.chrome_events import Gathered
 from warpbook_monitors.trace.chrome_file import (
@@ -25,8 +28,9 @@ from warpbook_monitors.trace.chrome_file import (
 )
 from warpbook_monitors.trace.errors import TraceFileError
 
-#: what is worth a process, which takes 0.15 s to start
-PART_BYTES = 40_000_000
+#: what is worth a new process, which takes 0.15 s to start, and what one is that is
+#: this one once more
+PART_BYTES, FORKED_PART_BYTES = 40_000_000, 8_000_000
 _MOST_PARTS = 8
 #: how far from where it might be a place to cut is looked for
 _SEARCHED_BYTES = 100_000
@@ -58,20 +62,47 @@ def _gather_side_by_side(path: str, parts: list[Part]) -> Gathered:
     with contextlib.ExitStack() as stack:
         workers = []
         for part in parts[1:]:
-            workers.append(stack.enter_context(_worker(path, part)))
-            stack.callback(workers[-1].kill)
+            start = _forked if _is_alone() else _started
+            workers.append(stack.enter_context(start(path, part)))
         found = _gather(path, parts[0])
         for worker in workers:
-            assert worker.stdout
             # only what this very module has written
-            found.join(pickle.load(worker.stdout))
+            found.join(pickle.load(worker))
             found.check(path)
     return found
 
 
-def _worker(path: str, part: Part) -> subprocess.Popen[bytes]:
+def _is_alone() -> bool:
+    """Tell whether this is the process's only thread, which alone may fork safely."""
+    with contextlib.suppress(OSError):
+        return len(os.listdir("/proc/self/task")) == 1
+    return False
+
+
+@contextlib.contextmanager
+def _forked(path: str, part: Part) -> Iterator[IO[bytes]]:
+    """Read a part in this process once more, and give what it tells."""
+    answer, told = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        # nothing of the parent's may be tidied up here, whatever happens
+        with contextlib.suppress(BaseException):
+            _tell(path, part, told)
+        os._exit(0)
+    os.close(told)
+    try:
+        with open(answer, "rb") as pipe:
+            yield pipe
+    finally:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+
+
+@contextlib.contextmanager
+def _started(path: str, part: Part) -> Iterator[IO[bytes]]:
+    """Read a part in a new process, and give what it tells."""
     places = os.pathsep.join(filter(None, sys.path))
-    return subprocess.Popen(
+    with subprocess.Popen(
         [sys.executable or "", "-m", __name__, os.path.abspath(path), *map(str, part)],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -79,13 +110,19 @@ def _worker(path: str, part: Part) -> subprocess.Popen[bytes]:
         # Python imports from where it starts, which is not for any folder to use
         cwd=os.path.abspath(os.sep),
         env={**os.environ, "PYTHONPATH": places, "OPENBLAS_NUM_THREADS": "1"},
-    )
+    ) as worker:
+        assert worker.stdout
+        try:
+            yield worker.stdout
+        finally:
+            worker.kill()
 
 
 def _parts(path: str) -> list[Part]:
     """Cut a file where an event seems to end; a compressed one can't be cut."""
     size = Path(path).stat().st_size
-    count = min(_cores(), _MOST_PARTS, size // PART_BYTES)
+    worth_bytes = FORKED_PART_BYTES if _is_alone() else PART_BYTES
+    count = min(_cores(), _MOST_PARTS, size // worth_bytes)
     if count < 2 or size > MAX_TRACE_BYTES or is_gzip(path):
         return [WHOLE]
     parts, begin = [], 0
@@ -107,10 +144,14 @@ def _cores() -> int:
     return os.cpu_count() or 1
 
 
+def _tell(path: str, part: Part, to: int) -> None:
+    with open(to, "wb") as pipe:
+        pickle.dump(_gather(path, part), pipe, pickle.HIGHEST_PROTOCOL)
+
+
 def _main() -> None:
     path, begin, end = sys.argv[1:]
-    found = _gather(path, Part(int(begin), int(end)))
-    pickle.dump(found, sys.stdout.buffer, pickle.HIGHEST_PROTOCOL)
+    _tell(path, Part(int(begin), int(end)), sys.stdout.fileno())
 
 
 if __name__ == "__main__":

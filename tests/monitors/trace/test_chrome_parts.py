@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -102,3 +103,42 @@ def test_a_damaged_part_is_a_damaged_file(
     path.write_text(text[: len(text) * 9 // 10])
     with pytest.raises(TraceFileError, match=r"no trace of torch\.profiler: "):
         read_chrome_trace(str(path))
+
+
+ALONE = """
+import json, os, sys
+import msgspec
+from warpbook_monitors.trace import chrome_parts
+from warpbook_monitors.trace.chrome import read_chrome_trace
+from warpbook_monitors.trace.report import report
+
+chrome_parts.FORKED_PART_BYTES, chrome_parts._cores = 10_000, lambda: 3
+forks = []
+sys.addaudithook(lambda event, _: forks.append(event) if event == "os.fork" else None)
+found = msgspec.json.encode(report(*read_chrome_trace(sys.argv[1])))
+try:
+    os.waitpid(-1, os.WNOHANG)
+    left = 1
+except ChildProcessError:
+    left = 0
+print(len(forks), left)
+sys.stdout.flush()
+sys.stdout.buffer.write(found)
+"""
+
+
+def test_a_process_with_one_thread_reads_parts_in_copies_of_itself(
+    content: dict[str, Any], tmp_path: Path
+) -> None:
+    path = tmp_path / "t.json"
+    path.write_text(json.dumps(content))
+    command = [sys.executable, "-c", ALONE, path]
+    done = subprocess.run(
+        command,
+        check=True,
+        stdout=subprocess.PIPE,
+        env={"PYTHONPATH": ":".join(sys.path), "OPENBLAS_NUM_THREADS": "1"},
+    )
+    told, found = done.stdout.split(b"\n", 1)
+    assert told == b"2 0", "two copies, and none is left"
+    assert found == whole_report(path)
