@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-LanguageName = Literal["cuda", "triton", "plan"]
+LanguageName = Literal["cuda", "triton", "plan", "host"]
 #: brings what labs in Triton need
 INSTALL_TRITON = "pip install 'warpbook[triton]'"
+#: brings what labs on host code need
+INSTALL_TORCH = "pip install 'warpbook[torch]'"
 
 
 @dataclass(frozen=True)
@@ -24,4 +26,5 @@ LANGUAGES: dict[LanguageName, Language] = {
     "cuda": Language(".cu", "kernel.cu"),
     "triton": Language(".py", "kernel.py"),
     "plan": Language(".py", "answers.py"),
+    "host": Language(".py", "solution.py"),
 }

@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
 from warpbook_labs.apart import VAULT, private_folder
 from warpbook_labs.expressions import BadExpression, value
+from warpbook_labs.host_spec import HostCount
 from warpbook_labs.languages import LanguageName
 from warpbook_labs.launch_rule import BadRule
 from warpbook_labs.questions import Draw, Judge
 from warpbook_labs.rules import rule_of
 from warpbook_labs.sources import BadSource
-from warpbook_labs.spec import Lab
+from warpbook_labs.spec import KernelCount, Lab
 from warpbook_labs.texts import figures
 
 CATALOGUE = Path(__file__).with_name("catalogue")
 #: what `cases.py` has to offer, of kernels and of plans
 _FUNCTIONS = ("inputs", "expected", "tolerance")
 _PLAN_FUNCTIONS = ("questions", "judge")
+#: what a lab on host code gives to import
+GIVEN = "given.py"
+#: what a learner's host code consists of
+HOST_FUNCTIONS = ("prepare", "run")
 #: between hints
 HINT = "\n---\n"
 
@@ -64,6 +70,8 @@ class LoadedLab:
     cases: Cases
     text: str
     starter: str
+    #: what host code may import as `given`; "" where there is nothing
+    given: str
     reference: str
     hints: tuple[str, ...]
     #: by file name
@@ -113,6 +121,7 @@ def load(folder: Path) -> LoadedLab:
         else _cases(private / "cases.py", lab.language),
         _text(folder / "text.md"),
         _text(folder / f"starter{suffix}"),
+        _text(folder / GIVEN) if (folder / GIVEN).is_file() else "",
         "" if private is None else _text(private / f"reference{suffix}"),
         tuple(part.strip() for part in _text(folder / "hints.md").split(HINT)),
         **solutions,
@@ -197,6 +206,10 @@ def _check(loaded: LoadedLab) -> None:
             raise BadLab(f"{loaded.private}/solutions/{kind}: there is none.")
     if lab.language == "plan" or lab.plan is not None:
         _check_plan(lab, file)
+        return
+    _check_numbers(lab, file)
+    if lab.language == "host" or lab.host is not None:
+        _check_host(loaded, file)
     else:
         _check_kernels(loaded, file)
 
@@ -211,8 +224,7 @@ def _check_plan(lab: Lab, file: Path) -> None:
         raise BadLab(f"{file}: parameters: a plan has functions in their place.")
 
 
-def _check_kernels(loaded: LoadedLab, file: Path) -> None:
-    lab = loaded.lab
+def _check_numbers(lab: Lab, file: Path) -> None:
     for key, least in (("parameters", 1), ("public", 2), ("tolerance", 1)):
         if len(getattr(lab, key)) < least:
             raise BadLab(f"{file}: {key}: at least {least} must be there.")
@@ -240,27 +252,72 @@ def _check_kernels(loaded: LoadedLab, file: Path) -> None:
         raise BadLab(f"{file}: speed.sizes: it needs {', '.join(sorted(sizes))}.")
     if lab.speed is not None and lab.speed.values not in lab.hidden.values:
         raise BadLab(f"{file}: speed.values: not in hidden.values.")
+
+
+def _check_kernels(loaded: LoadedLab, file: Path) -> None:
+    lab = loaded.lab
+    if loaded.given:
+        raise BadLab(f"{loaded.folder / GIVEN}: only host code could import it.")
+    for parameter in lab.parameters:
+        if parameter.place != "device":
+            words = "buffers of kernels are on the device"
+            raise BadLab(f"{file}: parameters.{parameter.name}.place: {words}.")
+    if lab.speed is not None and lab.speed.calls != 1:
+        raise BadLab(f"{file}: speed.calls: only of labs in `host`.")
     for each in lab.counted:
-        if lab.language == "triton" and not each.count.startswith("global_"):
-            words = "Triton's interpreter counts only what begins with global_"
+        if each.count not in get_args(KernelCount):
+            raise BadLab(f"{file}: counted: {each.count}: only of labs in `host`.")
+        is_matrix = each.count == "matrix_instructions"
+        if lab.language == "triton" and not (
+            is_matrix or each.count.startswith("global_")
+        ):
+            words = "of Triton, matrix_instructions and what begins with global_ are"
+            raise BadLab(f"{file}: counted: {each.count}: {words} counted.")
+        if lab.language == "cuda" and is_matrix:
+            raise BadLab(f"{file}: counted: {each.count}: only of labs in `triton`.")
+    for name, source in _sources(loaded):
+        try:
+            rule_of(lab.language, source)
+        except (BadRule, BadSource) as problem:
+            raise BadLab(f"{loaded.folder}/{name}: {problem}") from None
+
+
+def _check_host(loaded: LoadedLab, file: Path) -> None:
+    lab = loaded.lab
+    if lab.language != "host" or lab.host is None:
+        raise BadLab(f"{file}: host: it goes with the language `host`, and only there.")
+    for each in lab.counted:
+        if lab.host.without_gpu != "simulated":
+            words = "only the simulated GPU counts"
             raise BadLab(f"{file}: counted: {each.count}: {words}.")
-    _check_rules(loaded)
+        if each.count not in get_args(HostCount):
+            raise BadLab(f"{file}: counted: {each.count}: only of kernels.")
+    for name, source in [*_sources(loaded), (GIVEN, loaded.given)]:
+        try:
+            held = ast.parse(source).body
+        except SyntaxError as problem:
+            words = f"line {problem.lineno}: {problem.msg}"
+            raise BadLab(f"{loaded.folder}/{name}: {words}.") from None
+        written = {each.name for each in held if isinstance(each, ast.FunctionDef)}
+        for function in () if name == GIVEN else HOST_FUNCTIONS:
+            if function not in written:
+                raise BadLab(f"{loaded.folder}/{name}: it has no {function}().")
 
 
-def _check_rules(loaded: LoadedLab) -> None:
+def _sources(loaded: LoadedLab) -> list[tuple[str, str]]:
+    """Give all that is like a learner's source, by file."""
     suffix = loaded.lab.files.suffix
     sources = {f"starter{suffix}": loaded.starter, **loaded.correct, **loaded.wrong}
     if loaded.private is not None:
         sources[f"reference{suffix}"] = loaded.reference
-    for name, source in sources.items():
-        try:
-            rule_of(loaded.lab.language, source)
-        except (BadRule, BadSource) as problem:
-            raise BadLab(f"{loaded.folder}/{name}: {problem}") from None
+    return list(sources.items())
 
 
 def _expressions(lab: Lab) -> list[tuple[str, str]]:
     found = [("work.bytes", lab.work.bytes), ("work.flops", lab.work.flops)]
     for each in lab.parameters:
         found += [(f"parameters.{each.name}.shape", side) for side in each.shape]
-    return [*found, *((f"counted.{each.count}", each.most) for each in lab.counted)]
+    for each in lab.counted:
+        bounds = [bound for bound in (each.most, each.least) if bound]
+        found += [(f"counted.{each.count}", bound) for bound in bounds or [""]]
+    return found

@@ -6,7 +6,7 @@ import contextlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from warpbook_labs.loader import LoadedLab
+from warpbook_labs.loader import GIVEN, LoadedLab
 from warpbook_labs.notebook import notebook
 from warpbook_labs.sources import BadSource, read_source
 from warpbook_labs.texts import figures
@@ -27,6 +27,8 @@ def open_lab(loaded: LoadedLab, place: Path) -> Opened:
     source = place / files.source_name
     _put(source, loaded.starter)
     _put(place / "text.md", loaded.text)
+    if loaded.given:
+        _put(place / GIVEN, loaded.given)
     for name in figures(loaded.text):
         _put(place / name, (loaded.folder / name).read_text(encoding="utf-8"))
     # who has begun on a terminal goes on with the same source

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from warpbook_labs.apart import SHOWN
-from warpbook_labs.loader import CATALOGUE, LoadedLab, load_all
+from warpbook_labs.loader import CATALOGUE, GIVEN, LoadedLab, load_all
 from warpbook_labs.shown_cases import shown_numbers
 from warpbook_labs.texts import figures
 
@@ -40,7 +40,7 @@ def _part(loaded: LoadedLab, learners: Path, vault: Path) -> None:
     if loaded.private is None:
         raise FileNotFoundError(f"{loaded.folder}: what is private of it is not here.")
     shown = {"lab.toml", "text.md", "hints.md", f"starter{loaded.lab.files.suffix}"}
-    shown |= set(figures(loaded.text))
+    shown |= set(figures(loaded.text)) | ({GIVEN} if loaded.given else set())
     learners.mkdir(parents=True)
     for name in shown:
         shutil.copyfile(loaded.folder / name, learners / name)

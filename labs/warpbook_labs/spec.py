@@ -2,7 +2,8 @@
 
 A lab is a folder: `lab.toml`, `text.md` (with figures beside it), `cases.py`,
 `hints.md`, and sources with the suffix of the lab's language (`languages.py`): starter,
-reference, and what is in `solutions/correct` and `solutions/wrong`.
+reference, and what is in `solutions/correct` and `solutions/wrong`. A lab on host code
+may have `given.py`, which the learner imports.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
+from warpbook_labs.host_spec import Host, HostCount, HostPlace
 from warpbook_labs.languages import LANGUAGES, Language, LanguageName
 from warpbook_labs.plan_spec import Plan
 
@@ -20,9 +22,18 @@ DType = Literal[
     "float32", "float64", "float16", "int32", "int64", "uint32", "uint8", "int8"
 ]
 
+KernelCount = Literal[
+    "bank_conflicts",
+    "global_sectors",
+    "divergent_branches",
+    "shared_requests",
+    "global_requests",
+    "matrix_instructions",
+]
+
 
 class Parameter(Struct, frozen=True, forbid_unknown_fields=True):
-    """One argument that the learner's kernels may be given, by its name."""
+    """One argument that the learner's kernels or functions are given, by its name."""
 
     name: Name
     #: "input" is read, "output" is written whole, "inout" is both; "size" is a number
@@ -31,6 +42,8 @@ class Parameter(Struct, frozen=True, forbid_unknown_fields=True):
     dtype: DType = "int32"
     #: of a buffer: an expression of the sizes for each side, such as ["n"]
     shape: tuple[str, ...] = ()
+    #: of a buffer of host code
+    place: HostPlace = "device"
     about: str = ""
 
 
@@ -73,6 +86,8 @@ class Work(Struct, frozen=True, forbid_unknown_fields=True):
 
     bytes: str
     flops: str
+    #: of the arithmetic, where it is not that of the first output
+    dtype: DType | None = None
 
 
 class Speed(Struct, frozen=True, forbid_unknown_fields=True):
@@ -89,22 +104,20 @@ class Speed(Struct, frozen=True, forbid_unknown_fields=True):
     of_baseline: Annotated[float, Meta(gt=0)] | None = None
     #: a file in the lab's folder, or "" for the starter
     baseline: str = ""
+    #: of host code: calls of `run`, each on buffers of its own, that are timed together
+    calls: Annotated[int, Meta(ge=1, le=1024)] = 1
 
 
 class Counted(Struct, frozen=True, forbid_unknown_fields=True):
-    """What the kernel may ask of the machine at most; graded without a GPU too."""
+    """What the source may ask of the machine; graded without a GPU too."""
 
-    #: one of `ptx.findings.Counts`
-    count: Literal[
-        "bank_conflicts",
-        "global_sectors",
-        "divergent_branches",
-        "shared_requests",
-        "global_requests",
-    ]
-    #: an expression of the case's sizes
-    most: str
+    #: of kernels one of `ptx.findings.Counts`, of host code one of its own
+    count: KernelCount | HostCount
+    #: what to do, in words, before the numbers
     about: Text
+    #: expressions of the case's sizes; "" is no bound
+    most: str = ""
+    least: str = ""
 
 
 class Lab(Struct, frozen=True, forbid_unknown_fields=True):
@@ -120,6 +133,8 @@ class Lab(Struct, frozen=True, forbid_unknown_fields=True):
     language: LanguageName
     #: of a plan lab, which has functions in place of what follows
     plan: Plan | None = None
+    #: of a lab on host code
+    host: Host | None = None
     parameters: Annotated[tuple[Parameter, ...], Meta(max_length=16)] = ()
     public: Annotated[tuple[Case, ...], Meta(max_length=16)] = ()
     hidden: Hidden = Hidden({}, ())
