@@ -149,3 +149,40 @@ def test_a_file_of_another_tool_is_told_in_words(
 ) -> None:
     with pytest.raises(TraceFileError, match=said):
         told(tmp_path, content)
+
+
+@pytest.mark.parametrize(
+    ("change", "linked"),
+    [
+        ({}, True),
+        # as torch 1.8 to 1.12 wrote it
+        ({b"External id": b"external id"}, True),
+        # ids of 64 bits without a sign, and "none" of other tools
+        ({b'"External id": 4': b'"External id": 18446744073709551612'}, True),
+        ({b'"External id": 4': b'"External id": null'}, False),
+        ({b'"stream": 7': b'"stream": null'}, True),
+        ({b"{": b"\xef\xbb\xbf{"}, True),
+    ],
+    ids=["as ever", "older", "unsigned", "null", "no stream", "byte order mark"],
+)
+def test_what_other_versions_and_tools_write_is_read(
+    change: dict[bytes, bytes], linked: bool, tmp_path: Path
+) -> None:
+    operator = call(0, 100.0, cat="cpu_op", name="aten::mm", dur=50.0)
+    operator["args"] = {"External id": 4}
+    operator["args"] |= {"Input Dims": [[8, 8], [8, 8]], "Input type": ["float"] * 2}
+    launch = call(9, 110.0)
+    launch["args"]["External id"] = 4
+    work = kernel(9, 120.0, args={"External id": 4})
+    content = trace(operator, launch, work)
+    for old, new in change.items():
+        # the operator's key is the newer one in all versions
+        head, sep, rest = content.partition(b"cuda_runtime")
+        content = (
+            head + sep + rest.replace(old, new)
+            if old == b"External id"
+            else content.replace(old, new, 1 if old == b"{" else -1)
+        )
+    found = told(tmp_path, content)
+    assert (found.completeness.launches, found.completeness.matched) == (1, 1)
+    assert found.metrics.flops == (2 * 8**3 if linked else None)
