@@ -1,0 +1,270 @@
+"""Convolutions of the simulated machine: results by NumPy, and a model of their time.
+
+The model is no cuDNN. It assumes, and says so wherever its numbers are shown:
+
+- the fastest algorithm of a convolution reaches the roof: arithmetic or memory;
+- without `benchmark` one is picked by rules of thumb, and takes 1.35 times as long;
+- with `benchmark` each new shape has 8 algorithms tried first, while the host waits;
+- weight gradients are fastest with atomic additions, whose order is left to chance;
+  `deterministic` forbids them, and takes 1.25 times as long;
+- kernels for half precision read and write channels_last: all else is converted before
+  and after, at the speed of memory; those for FP32 and TF32 take both layouts;
+- FP32 is computed in TF32, where that is allowed, with inputs of 10 binary places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import ceil, prod
+from typing import Any
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from warpbook_labs.simulated.program import Launch, View
+
+#: what the model calls an H200: operations and bytes in a nanosecond
+SIMT_PER_NS, TF32_PER_NS, HALF_PER_NS, BYTES_PER_NS = 50e3, 380e3, 750e3, 4.1e3
+PICKED_BY_RULE = 1.35
+DETERMINISTIC = 1.25
+ALGORITHMS_TRIED = 8
+#: of the host, for one algorithm: to plan it, to run it, to wait for it
+TRY_NS = 250_000.0
+NAMES = ("conv2d", "conv2d_weight")
+
+Arrays = Sequence[NDArray[Any]]
+Numbers = tuple[float, ...]
+
+
+class Settings(Struct, frozen=True):
+    """What a convolution was asked with: the numbers of its launch."""
+
+    stride: int
+    padding: int
+    benchmark: bool
+    deterministic: bool
+    allow_tf32: bool
+
+    @classmethod
+    def of(cls, numbers: Numbers) -> Settings:
+        """Read them, and refuse what no convolution has.
+
+        Raises:
+            ValueError: they are not five, or make no sense.
+        """
+        stride, padding, benchmark, deterministic, allow_tf32 = numbers
+        if not (1 <= stride <= 64 and 0 <= padding <= 64):
+            raise ValueError("A stride of 1 to 64 and a padding of 0 to 64 are known.")
+        return cls(
+            int(stride),
+            int(padding),
+            bool(benchmark),
+            bool(deterministic),
+            bool(allow_tf32),
+        )
+
+
+def output_shape(
+    x: Sequence[int], weight: Sequence[int], stride: int, padding: int
+) -> tuple[int, int, int, int]:
+    """Give the shape of what a convolution writes.
+
+    Raises:
+        ValueError: the shapes don't fit.
+    """
+    if len(x) != 4 or len(weight) != 4 or x[1] != weight[1]:
+        raise ValueError(f"An image of {tuple(x)} has no filters {tuple(weight)}.")
+    height, width = (
+        (x[side] + 2 * padding - weight[side]) // stride + 1 for side in (2, 3)
+    )
+    if min(height, width) < 1:
+        raise ValueError("The filters are larger than the image.")
+    return x[0], weight[0], height, width
+
+
+def conv2d(reads: Arrays, writes: Arrays, numbers: Numbers) -> None:
+    """Convolve images with filters: y of x and w.
+
+    Raises:
+        ValueError: shapes or numbers don't fit.
+    """
+    asked = Settings.of(numbers)
+    (x, weight), (y,) = (_rounded(each, asked) for each in reads), writes
+    _fits(x.shape, weight.shape, y.shape, asked)
+    y[...] = np.tensordot(
+        _windows(x, weight.shape, asked), weight, ((1, 4, 5), (1, 2, 3))
+    ).transpose(0, 3, 1, 2)
+
+
+def conv2d_weight(reads: Arrays, writes: Arrays, numbers: Numbers) -> None:
+    """Give the gradient of the filters, of x and the gradient of y.
+
+    Raises:
+        ValueError: shapes or numbers don't fit.
+    """
+    asked = Settings.of(numbers)
+    (x, grad), (weight,) = (_rounded(each, asked) for each in reads), writes
+    _fits(x.shape, weight.shape, grad.shape, asked)
+    weight[...] = np.tensordot(
+        grad, _windows(x, weight.shape, asked), ((0, 2, 3), (0, 2, 3))
+    )
+
+
+def conv2d_flops(
+    reads: Sequence[View], writes: Sequence[View], numbers: Numbers
+) -> float:
+    """Count two for each product of a convolution."""
+    (_, weight), (y,) = reads, writes
+    return 2.0 * prod(y.shape) * prod(weight.shape[1:])
+
+
+def conv2d_weight_flops(
+    reads: Sequence[View], writes: Sequence[View], numbers: Numbers
+) -> float:
+    """Count two for each product of a gradient: as many as the convolution has."""
+    (_, grad), (weight,) = reads, writes
+    return 2.0 * prod(grad.shape) * prod(weight.shape[1:])
+
+
+def _fits(
+    x: Sequence[int], weight: Sequence[int], y: Sequence[int], asked: Settings
+) -> None:
+    if output_shape(x, weight, asked.stride, asked.padding) != tuple(y):
+        raise ValueError("The output of a convolution has another shape.")
+
+
+def _windows(
+    x: NDArray[Any], weight: Sequence[int], asked: Settings
+) -> NDArray[np.float32]:
+    """See images as images, channels, rows, columns, and the filter's two sides."""
+    around = (asked.padding, asked.padding)
+    padded = np.pad(x, ((0, 0), (0, 0), around, around))
+    seen = np.lib.stride_tricks.sliding_window_view(
+        padded, (weight[2], weight[3]), axis=(2, 3)
+    )
+    step = asked.stride
+    return seen[:, :, ::step, ::step]
+
+
+def _rounded(numbers: NDArray[Any], asked: Settings) -> NDArray[np.float32]:
+    """Give what tensor cores see of numbers; sums are always of FP32."""
+    wide = numbers.astype(np.float32)
+    if numbers.dtype != np.float32 or not asked.allow_tf32:
+        return wide
+    bits = wide.view(np.uint32)
+    # to nearest, ties to even; infinities and NaN stay
+    halfway = np.uint32(0xFFF) + ((bits >> np.uint32(13)) & np.uint32(1))
+    nearest = (bits + halfway) & np.uint32(0xFFFFE000)
+    return np.where(np.isfinite(wide), nearest.view(np.float32), wide)
+
+
+class Cost(Struct, frozen=True):
+    """What the model says of one convolution, without what a launch costs."""
+
+    ns: float
+    #: of the fastest algorithm there is for this dtype
+    fastest_ns: float
+
+
+def cost(
+    views: Sequence[View], total_flops: float, numbers: Numbers, is_gradient: bool
+) -> Cost:
+    """Say how long a convolution takes, once its shape is known.
+
+    Args:
+        views: all that it reads and writes.
+        total_flops: its operations.
+        numbers: of its launch.
+        is_gradient: of the filters, which is where `deterministic` matters.
+
+    Raises:
+        ValueError: the numbers make no sense.
+    """
+    asked = Settings.of(numbers)
+    is_half = views[0].dtype == "float16"
+    moved = sum(_bytes(each) for each in views) / BYTES_PER_NS
+    fastest = max(total_flops / (HALF_PER_NS if is_half else TF32_PER_NS), moved)
+    took = fastest
+    if not is_half and not asked.allow_tf32:
+        took = max(total_flops / SIMT_PER_NS, moved)
+    if not asked.benchmark:
+        took *= PICKED_BY_RULE
+    if is_gradient and asked.deterministic:
+        took *= DETERMINISTIC
+    if is_half:
+        turned = (each for each in views if not is_channels_last(each))
+        took += sum(2 * _bytes(each) for each in turned) / BYTES_PER_NS
+    return Cost(took, fastest)
+
+
+def conv2d_ns(reads: Sequence[View], writes: Sequence[View], numbers: Numbers) -> float:
+    """Give the model's time of a convolution."""
+    total = conv2d_flops(reads, writes, numbers)
+    return cost((*reads, *writes), total, numbers, is_gradient=False).ns
+
+
+def conv2d_weight_ns(
+    reads: Sequence[View], writes: Sequence[View], numbers: Numbers
+) -> float:
+    """Give the model's time of a gradient."""
+    total = conv2d_weight_flops(reads, writes, numbers)
+    return cost((*reads, *writes), total, numbers, is_gradient=True).ns
+
+
+def is_channels_last(view: View) -> bool:
+    """Whether the channels of a pixel lie side by side."""
+    return len(view.shape) == 4 and (view.shape[1] == 1 or view.strides[1] == 1)
+
+
+def _bytes(view: View) -> int:
+    return prod(view.shape) * np.dtype(view.dtype).itemsize
+
+
+class Tuner:
+    """Which shapes cuDNN has tried, and what convolutions of a program cost."""
+
+    def __init__(self) -> None:
+        """Begin with a library that has tried nothing."""
+        self._tried: set[tuple[Any, ...]] = set()
+        self._ns = self._fastest_ns = 0.0
+        #: launches whose algorithm may give other bits next time
+        self.unrepeatable = 0
+
+    def saw(self, launch: Launch, in_last_call: bool) -> float:
+        """Take a launch; give the nanoseconds for which the host tries algorithms."""
+        if launch.operation == "copy" and in_last_call:
+            moved = sum(_bytes(each) for each in (*launch.reads, *launch.writes))
+            self._ns += moved / BYTES_PER_NS
+        if launch.operation not in NAMES:
+            return 0.0
+        asked = Settings.of(launch.numbers)
+        is_gradient = launch.operation == "conv2d_weight"
+        count = conv2d_weight_flops if is_gradient else conv2d_flops
+        total = count(launch.reads, launch.writes, launch.numbers)
+        views = (*launch.reads, *launch.writes)
+        costs = cost(views, total, launch.numbers, is_gradient)
+        self.unrepeatable += is_gradient and not asked.deterministic
+        tuning_ns = 0.0
+        key = _key(launch)
+        if asked.benchmark and key not in self._tried:
+            self._tried.add(key)
+            tuning_ns = ALGORITHMS_TRIED * (TRY_NS + costs.ns)
+        if in_last_call:
+            self._ns += costs.ns + tuning_ns
+            self._fastest_ns += costs.fastest_ns
+        return tuning_ns
+
+    @property
+    def percent(self) -> int:
+        """The last call's convolutions, tuning and copies over the fastest; or 0."""
+        if not self._fastest_ns:
+            return 0
+        return ceil(100 * self._ns / self._fastest_ns)
+
+
+def _key(launch: Launch) -> tuple[Any, ...]:
+    """Say what cuDNN's choice is kept for."""
+    views = (*launch.reads, *launch.writes)
+    seen = ((each.shape, each.dtype, is_channels_last(each)) for each in views)
+    return (launch.operation, launch.numbers, *seen)
