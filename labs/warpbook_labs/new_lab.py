@@ -1,4 +1,7 @@
-"""Begins a lab: a small one that is complete, to be changed piece by piece."""
+"""Begins a lab: a small one that is complete, to be changed piece by piece.
+
+`template/` has what labs of all languages begin with, and a folder for each language.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,14 @@ import re
 import shutil
 from pathlib import Path
 
+from warpbook_labs.languages import LANGUAGES, LanguageName
 from warpbook_labs.loader import BadLab
 
 _TEMPLATE = Path(__file__).with_name("template")
 _ID = re.compile(r"[a-z][a-z0-9-]{2,40}")
 
 
-def new_lab(name: str, folder: Path) -> Path:
+def new_lab(name: str, folder: Path, language: LanguageName = "cuda") -> Path:
     """Write a lab that `validate` accepts; give its folder.
 
     Raises:
@@ -24,10 +28,12 @@ def new_lab(name: str, folder: Path) -> Path:
             "to 41 of them."
         )
     place = folder / name.replace("-", "_")
+    others = shutil.ignore_patterns("__pycache__", *LANGUAGES)
     try:
-        shutil.copytree(_TEMPLATE, place, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(_TEMPLATE, place, ignore=others)
     except FileExistsError:
         raise BadLab(f"{place} is there already, and stays as it is.") from None
+    shutil.copytree(_TEMPLATE / language, place, ignore=others, dirs_exist_ok=True)
     specification = place / "lab.toml"
     text = specification.read_text(encoding="utf-8")
     specification.write_text(text.replace("LAB-ID", name), encoding="utf-8")

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from warpbook_labs.languages import LanguageName
 from warpbook_labs.loader import BadLab, load, load_all
 from warpbook_labs.new_lab import new_lab
+from warpbook_labs.validating import validate
 
 
 @pytest.fixture
@@ -31,6 +33,17 @@ def test_a_new_lab_loads_and_is_not_written_over(lab: Path) -> None:
     for name in ("My-Lab", "../x", "a", "", "9lab", "x" * 60):
         with pytest.raises(BadLab, match="is no id"):
             new_lab(name, lab.parent)
+
+
+@pytest.mark.parametrize("language", ["cuda", "triton", "plan"])
+def test_a_new_lab_of_any_language_grades_fairly(
+    language: LanguageName, tmp_path: Path
+) -> None:
+    loaded = load(new_lab("my-lab", tmp_path, language))
+    assert loaded.lab.language == language
+    verdicts = list(validate(loaded, seeds=(5,)))
+    assert len(verdicts) >= 6
+    assert not [each for each in verdicts if not each.ok]
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import msgspec
 
+from warpbook_labs.languages import LANGUAGES
+
 
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Describe the command and its parts."""
@@ -87,6 +89,12 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         metavar="DIR",
         default=Path(),
         help="where its folder is made (default: here)",
+    )
+    found.add_argument(
+        "--language",
+        choices=list(LANGUAGES),
+        default="cuda",
+        help="what learners write (default: cuda)",
     )
     found = action("validate", "check that labs grade fairly")
     found.add_argument(

@@ -171,7 +171,7 @@ def _hint(asked: argparse.Namespace) -> int:
 
 
 def _new(asked: argparse.Namespace) -> int:
-    place = new_lab(asked.lab, asked.folder)
+    place = new_lab(asked.lab, asked.folder, asked.language)
     if asked.json:
         _print_json({"lab": asked.lab, "folder": str(place)})
     else:

@@ -1,0 +1,2 @@
+def blocks(n, threads):
+    return -(-n // threads)

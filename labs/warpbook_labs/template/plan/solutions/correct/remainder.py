@@ -1,0 +1,3 @@
+def blocks(n, threads):
+    full, left = divmod(n, threads)
+    return full + bool(left)

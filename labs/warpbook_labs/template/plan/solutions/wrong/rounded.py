@@ -1,0 +1,2 @@
+def blocks(n, threads):
+    return max(1, round(n / threads))
