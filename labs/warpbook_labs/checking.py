@@ -1,6 +1,7 @@
 """Checks a submission without a GPU: compiled by NVRTC, run by the interpreter.
 
-Triton's sources are run by Triton's own interpreter, each access looked at.
+Triton's sources are run by Triton's own interpreter, each access looked at; host code
+is checked by `host.checking`.
 
 Right results are not enough: a race, a barrier that some threads miss, or a read of
 what nobody wrote fails a case too, since a GPU may give another result next time.
@@ -15,9 +16,10 @@ from typing import Any
 import msgspec
 
 from warpbook_labs.comparing import WrongElement
+from warpbook_labs.counting import beyond_bounds, matrix_instructions
 from warpbook_labs.device.gpu import NoGpu, find_gpu
 from warpbook_labs.drawing import DrawnCase
-from warpbook_labs.expressions import value
+from warpbook_labs.host.checking import check_host
 from warpbook_labs.jail import jobs, parent
 from warpbook_labs.jail.limits import Limits
 from warpbook_labs.launch_rule import BadRule, Rule
@@ -60,6 +62,8 @@ def check_all(
 ) -> CheckResult:
     """Check a submission, and tell every case in their order, for a lab's author."""
     lab = loaded.lab
+    if lab.language == "host":
+        return check_host(loaded, source, cases, limits)
 
     def ended(status: Status, message: str, log: str = "") -> CheckResult:
         return CheckResult(lab.id, status, message, of=len(cases), log=log)
@@ -93,7 +97,8 @@ def check_all(
         words = told.message if isinstance(told, jobs.Refused) else outcome.message
         return ended("stopped", words, log)
     done = tuple(
-        one.told(ran) for one, ran in zip(prepared, outcome.result.runs, strict=True)
+        one.told(ran, built.result.ptx)
+        for one, ran in zip(prepared, outcome.result.runs, strict=True)
     )
     right = sum(each.passed for each in done)
     passed = right == len(done)
@@ -172,12 +177,13 @@ class _Told:
         """Give what the jail runs."""
         return self._prepared.run
 
-    def told(self, ran: jobs.Ran) -> CaseResult:
+    def told(self, ran: jobs.Ran, ptx: str) -> CaseResult:
         """Compare what the launches left with what is right."""
         if ran.refused:
             return self._told(False, ran.refused)
         reports = ran.reports
-        counts = Counts()
+        launched = [each.kernel for each in self.run.launches]
+        counts = Counts(matrix_instructions=matrix_instructions(ptx, launched))
         lines: dict[int, Counts] = {}
         for report in reports:
             counts.add(report.counts)
@@ -213,9 +219,4 @@ class _Told:
             return f"{findings[0].kind}: {findings[0].message}"
         if wrong is not None:
             return wrong_words(wrong)
-        for each in self._loaded.lab.counted:
-            most = value(each.most, self._case.sizes)
-            got = getattr(counts, each.count)
-            if got > most:
-                return f"{each.about} {got:,} were counted, {most:,} are allowed."
-        return ""
+        return beyond_bounds(self._loaded.lab.counted, counts, self._case.sizes)

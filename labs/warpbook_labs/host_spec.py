@@ -13,6 +13,7 @@ HostPlace = Literal["device", "pinned", "host"]
 HostCount = Literal[
     "launches",
     "graph_launches",
+    "captures",
     "synchronizations",
     "copies",
     "h2d_bytes",

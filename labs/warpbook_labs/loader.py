@@ -317,7 +317,7 @@ def _expressions(lab: Lab) -> list[tuple[str, str]]:
     found = [("work.bytes", lab.work.bytes), ("work.flops", lab.work.flops)]
     for each in lab.parameters:
         found += [(f"parameters.{each.name}.shape", side) for side in each.shape]
-    for each in lab.counted:
-        bounds = [bound for bound in (each.most, each.least) if bound]
-        found += [(f"counted.{each.count}", bound) for bound in bounds or [""]]
+    for one in lab.counted:
+        bounds = [bound for bound in (one.most, one.least) if bound]
+        found += [(f"counted.{one.count}", bound) for bound in bounds or [""]]
     return found

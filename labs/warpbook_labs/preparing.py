@@ -65,6 +65,34 @@ class OwnPython:
             )
         return held.reshape(shape)
 
+    def first_wrong(
+        self, given: Arrays, sizes: dict[str, int], memory: Mapping[str, jobs.Memory]
+    ) -> WrongElement | None:
+        """Compare what outputs hold with what is right.
+
+        Args:
+            given: the inputs.
+            sizes: of the case.
+            memory: what each output holds.
+        """
+        expected = self.expected(given, sizes)
+        tolerance = self.tolerance(given, sizes, expected)
+        for each in self._loaded.lab.parameters:
+            if each.kind not in ("output", "inout"):
+                continue
+            held = memory[each.name]
+            got: NDArray[Any] = np.frombuffer(held.data or b"", each.dtype)
+            wrong = first_wrong(
+                each.name,
+                got.reshape(shape_of(each, sizes)),
+                self.shaped("expected", expected, each, sizes),
+                tolerance[each.name],
+                held.first_unwritten,
+            )
+            if wrong is not None:
+                return wrong
+        return None
+
     def _ask(self, function: str, *given: Any) -> Arrays:
         try:
             found: Arrays = getattr(self._loaded.cases, function)(*given)
@@ -120,24 +148,7 @@ class Prepared:
 
     def wrong(self, memory: Mapping[str, jobs.Memory]) -> WrongElement | None:
         """Compare what the launches left with what is right."""
-        sizes = self.case.sizes
-        expected = self._python.expected(self.given, sizes)
-        tolerance = self._python.tolerance(self.given, sizes, expected)
-        for each in self._loaded.lab.parameters:
-            if each.kind not in ("output", "inout"):
-                continue
-            held = memory[each.name]
-            got: NDArray[Any] = np.frombuffer(held.data or b"", each.dtype)
-            wrong = first_wrong(
-                each.name,
-                got.reshape(shape_of(each, sizes)),
-                self._python.shaped("expected", expected, each, sizes),
-                tolerance[each.name],
-                held.first_unwritten,
-            )
-            if wrong is not None:
-                return wrong
-        return None
+        return self._python.first_wrong(self.given, self.case.sizes, memory)
 
 
 def wrong_words(wrong: WrongElement) -> str:

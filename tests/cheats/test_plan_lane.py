@@ -7,7 +7,7 @@ import random
 import msgspec
 import pytest
 
-from warpbook_labs.jail import calling, jobs
+from warpbook_labs.jail import jobs, learner_code
 from warpbook_labs.jail.limits import Limits
 from warpbook_labs.jail.parent import run
 from warpbook_labs.loader import LoadedLab
@@ -297,4 +297,4 @@ def test_a_call_has_no_more_than_its_own_second(lab: LoadedLab) -> None:
     first, second = outcome.result.answers
     assert (first.line, first.data) == (3, b"") and "longer than 0.3 s" in first.problem
     assert msgspec.msgpack.decode(second.data) == 2
-    assert set(calling.MODULES) >= {"math", "fractions", "itertools"}
+    assert set(learner_code.MODULES) >= {"math", "fractions", "itertools"}

@@ -1,1 +1,1 @@
-"""Labs whose learners write Python that drives a GPU, checked without one."""
+"""Labs on host code: a learner's `prepare` and `run`, checked without a GPU."""

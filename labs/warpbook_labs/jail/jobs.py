@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from msgspec import Struct
 
+from warpbook_labs.host.messages import HostRan, Record, RunTorch
 from warpbook_labs.nvrtc import VERBOSE, CompileError, compile_to_ptx
 from warpbook_labs.ptx.errors import BadLaunch, PtxError
 from warpbook_labs.ptx.findings import Report
@@ -153,7 +154,7 @@ class CompileTriton(Struct, frozen=True, tag="compile triton"):
     variants: tuple[Variant, ...]
 
 
-Job = Compile | Interpret | InterpretTriton | CompileTriton | Call
+Job = Compile | Interpret | InterpretTriton | CompileTriton | Call | RunTorch | Record
 
 #: the module that does a job, by the job's type; only this one is loaded
 WORK: dict[type, str] = {
@@ -162,6 +163,8 @@ WORK: dict[type, str] = {
     InterpretTriton: "warpbook_labs.triton_running",
     CompileTriton: "warpbook_labs.triton_compiling",
     Call: "warpbook_labs.jail.calling",
+    RunTorch: "warpbook_labs.host.on_processor",
+    Record: "warpbook_labs.host.recorded",
 }
 
 
@@ -214,7 +217,7 @@ class Refused(Struct, frozen=True, tag="refused"):
     message: str
 
 
-Result = Compiled | Interpreted | Called | Refused
+Result = Compiled | Interpreted | Called | HostRan | Refused
 
 
 #: meets every part of the interpreter, which then has loaded what it needs: barriers

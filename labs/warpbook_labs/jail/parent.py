@@ -86,7 +86,8 @@ def _environment() -> dict[str, str]:
     # where this package was found, which need not be installed
     path = os.pathsep.join(each for each in sys.path if each)
     # threads would want memory of their own, and none may be started in the jail
-    alone = {"OPENBLAS_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "1"}
+    threads = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+    alone = {**dict.fromkeys(threads, "1"), "MALLOC_ARENA_MAX": "1"}
     return {**kept, **alone, "PYTHONPATH": path}
 
 

@@ -48,6 +48,8 @@ class Counts:
     #: requests of warps to shared memory, and the passes beyond what they need
     shared_requests: int = 0
     bank_conflicts: int = 0
+    #: for tensor cores, in the programs that are launched, however often each is run
+    matrix_instructions: int = 0
 
     def add(self, other: Counts) -> None:
         """Add another's to these."""

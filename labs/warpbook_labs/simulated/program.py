@@ -85,6 +85,8 @@ class Read(Struct, frozen=True, tag="read"):
     #: what was called, such as "item"
     what: str
     line: int = 0
+    #: on which memory of the GPU is copied
+    stream: int = DEFAULT_STREAM
 
 
 class RecordEvent(Struct, frozen=True, tag="record event"):

@@ -1,0 +1,134 @@
+"""Checks a submission on host code without a GPU, as its lab says.
+
+What a jailed process gives back is data: of PyTorch on the processor what the buffers
+hold, of the simulated GPU the program that it was asked to do, which is judged here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from warpbook_labs.drawing import DrawnCase
+from warpbook_labs.host.messages import HostRan, Left, Record, RunTorch
+from warpbook_labs.host.preparing import PreparedCalls
+from warpbook_labs.host.telling import case_result
+from warpbook_labs.host_spec import Host
+from warpbook_labs.jail import jobs, parent
+from warpbook_labs.jail.limits import Limits
+from warpbook_labs.loader import BadLab, LoadedLab
+from warpbook_labs.preparing import wrong_words
+from warpbook_labs.results import CaseResult, CheckResult, Status
+from warpbook_labs.sources import BadSource, refuse_unfit
+
+#: of all buffers of all cases that one process is given
+_MOST_BATCH_BYTES = 64 << 20
+_MOST_ANSWER_BYTES = 128 << 20
+_MOST_WORDS = 600
+
+
+def check_host(
+    loaded: LoadedLab, source: str, cases: Sequence[DrawnCase], limits: Limits
+) -> CheckResult:
+    """Check a submission, and tell every case in their order.
+
+    Args:
+        loaded: a lab whose language is "host".
+        source: the learner's Python.
+        cases: shown and hidden ones.
+        limits: of each process.
+
+    Raises:
+        NoCompiler: it takes PyTorch, which is not installed.
+        BadLab: the lab's own Python fails.
+    """
+    lab, of = loaded.lab, len(cases)
+    if lab.host is None:
+        raise BadLab(f"{loaded.folder / 'lab.toml'}: host: it has none.")
+    try:
+        refuse_unfit(source)
+    except BadSource as problem:
+        return CheckResult(lab.id, "compile error", str(problem), of=of)
+    limits = msgspec.structs.replace(limits, output_bytes=_MOST_ANSWER_BYTES)
+    done: list[CaseResult] = []
+    isolation = ""
+    for batch in _batches(loaded, cases):
+        outcome = parent.run(_job(loaded, lab.host, source, batch), limits)
+        if isinstance(outcome.result, jobs.Refused):
+            words = outcome.result.message[:_MOST_WORDS]
+            return CheckResult(lab.id, "compile error", words, of=of)
+        if not isinstance(outcome.result, HostRan):
+            return CheckResult(lab.id, "stopped", outcome.message, of=of)
+        left = outcome.result.cases
+        if len(left) != len(batch):
+            return CheckResult(lab.id, "stopped", "Its answer makes no sense.", of=of)
+        done += map(_told, batch, left)
+        isolation = outcome.isolation
+    right = sum(each.passed for each in done)
+    status: Status = "passed" if right == of else "failed"
+    words = f"{right:,} of {of:,} cases are right."
+    return CheckResult(
+        lab.id,
+        status,
+        f"All {of:,} cases are right." if right == of else words,
+        tuple(done),
+        right,
+        of,
+        isolation=isolation,
+        not_graded=("Speed is not graded without a GPU.",) if lab.speed else (),
+    )
+
+
+def _batches(
+    loaded: LoadedLab, cases: Sequence[DrawnCase]
+) -> Iterator[list[PreparedCalls]]:
+    """Draw the cases' numbers, as many at a time as one process is given."""
+    batch: list[PreparedCalls] = []
+    for case in cases:
+        prepared = PreparedCalls(loaded, case)
+        held = prepared.size_bytes + sum(each.size_bytes for each in batch)
+        if batch and held > _MOST_BATCH_BYTES:
+            yield batch
+            batch = []
+        batch.append(prepared)
+    if batch:
+        yield batch
+
+
+def _job(
+    loaded: LoadedLab, host: Host, source: str, batch: Sequence[PreparedCalls]
+) -> RunTorch | Record:
+    if host.without_gpu == "torch":
+        cases = tuple(each.true() for each in batch)
+        return RunTorch(source, loaded.given, cases, host.case_s)
+    # what is right is computed here, from inputs that a recording does not need
+    cases = tuple(
+        each.decoy() if each.case.is_hidden else each.true() for each in batch
+    )
+    return Record(source, loaded.given, cases, host.case_s)
+
+
+def _told(prepared: PreparedCalls, left: Left) -> CaseResult:
+    """Compare what every call left with what is right."""
+    if left.problem:
+        return case_result(prepared.case, left)
+    if len(left.outputs) != len(prepared.given):
+        return case_result(prepared.case, left, "Its answer makes no sense.")
+    for number, of_call in enumerate(left.outputs):
+        held = {}
+        for each in prepared.outputs:
+            data = of_call.get(each.name, b"")
+            if len(data) != each.size_bytes:
+                return case_result(prepared.case, left, "Its answer makes no sense.")
+            held[each.name] = prepared.memory(each, data)
+        wrong = prepared.wrong(number, held)
+        if wrong is not None:
+            words = f"{call_words(number)}{wrong_words(wrong)}"
+            return case_result(prepared.case, left, words, wrong=wrong)
+    return case_result(prepared.case, left)
+
+
+def call_words(number: int) -> str:
+    """Name a call where it is not the first one."""
+    return f"In call {number + 1}: " if number else ""

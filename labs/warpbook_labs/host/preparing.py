@@ -1,0 +1,129 @@
+"""A case on host code: the inputs of every call, and whether its outputs are right."""
+
+from __future__ import annotations
+
+import math
+import secrets
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from warpbook_labs.comparing import WrongElement
+from warpbook_labs.device.kernels import poison
+from warpbook_labs.drawing import DrawnCase
+from warpbook_labs.host.drawing import calls_of, generator_of
+from warpbook_labs.host.messages import HostBuffer, HostCall, HostCase
+from warpbook_labs.jail import jobs
+from warpbook_labs.loader import LoadedLab
+from warpbook_labs.preparing import Arrays, OwnPython, is_buffer, shape_of
+from warpbook_labs.spec import Parameter
+
+
+class PreparedCalls:
+    """A case with the numbers of every call."""
+
+    def __init__(self, loaded: LoadedLab, case: DrawnCase) -> None:
+        """Draw the numbers.
+
+        Raises:
+            BadLab: the lab's own Python fails.
+        """
+        self.case, self._lab = case, loaded.lab
+        self._python = OwnPython(loaded)
+        calls = range(calls_of(loaded.lab))
+        self.given = [self._drawn(generator_of(case.seed, each)) for each in calls]
+        self.buffers = tuple(
+            HostBuffer(
+                each.name,
+                each.dtype,
+                shape_of(each, case.sizes),
+                each.place,
+                each.kind != "input",
+                _size_bytes(each, case.sizes),
+            )
+            for each in loaded.lab.parameters
+            if is_buffer(each)
+        )
+        #: of the poison in outputs
+        self._key = secrets.randbits(32)
+
+    @property
+    def outputs(self) -> tuple[HostBuffer, ...]:
+        """Give the buffers that `run` may write."""
+        return tuple(each for each in self.buffers if each.is_written)
+
+    @property
+    def size_bytes(self) -> int:
+        """Tell how much all calls hold."""
+        return len(self.given) * sum(each.size_bytes for each in self.buffers)
+
+    def true(self) -> HostCase:
+        """Give what a process needs that runs it."""
+        return self._whole(self.given)
+
+    def decoy(self) -> HostCase:
+        """Give the same with other inputs, which say nothing of what is right.
+
+        Numbers that are no buffers stay, since a recording holds them.
+        """
+        chance = np.random.default_rng(secrets.randbits(64))
+        return self._whole([self._drawn(chance) for _ in self.given])
+
+    def inputs(self, call: int) -> dict[str, NDArray[Any]]:
+        """Give the true inputs of a call, by buffer."""
+        return self._arrays(self.given[call])
+
+    def wrong(self, call: int, left: Mapping[str, jobs.Memory]) -> WrongElement | None:
+        """Compare what a call left in the outputs with what is right."""
+        return self._python.first_wrong(self.given[call], self.case.sizes, left)
+
+    def memory(self, output: HostBuffer, data: bytes) -> jobs.Memory:
+        """Give what an output holds, with the first byte that is still poison."""
+        first = self._first_unwritten(output, data)
+        return jobs.Memory(output.name, len(data), data, first_unwritten=first)
+
+    def _first_unwritten(self, output: HostBuffer, data: bytes) -> int | None:
+        dtype = np.dtype(output.dtype)
+        if dtype.itemsize < 4 and dtype.kind != "f":
+            # so small a number may be right by chance
+            return None
+        same = np.frombuffer(data, np.uint8) == poison(len(data), self._key)
+        places = np.flatnonzero(same.reshape(-1, dtype.itemsize).all(axis=1))
+        return int(places[0]) * dtype.itemsize if len(places) else None
+
+    def _drawn(self, chance: np.random.Generator) -> Arrays:
+        return self._python.inputs(dict(self.case.sizes), self.case.values, chance)
+
+    def _arrays(self, given: Arrays) -> dict[str, NDArray[Any]]:
+        sizes = self.case.sizes
+        return {
+            each.name: self._python.shaped("inputs", given, each, sizes).astype(
+                each.dtype, order="C"
+            )
+            for each in self._lab.parameters
+            if each.kind in ("input", "inout")
+        }
+
+    def _whole(self, buffers_of: list[Arrays]) -> HostCase:
+        calls = []
+        for of_buffers, of_numbers in zip(buffers_of, self.given, strict=True):
+            arrays = self._arrays(of_buffers)
+            data = {
+                each.name: arrays[each.name].tobytes()
+                if each.name in arrays
+                else poison(each.size_bytes, self._key).tobytes()
+                for each in self.buffers
+            }
+            numbers = {
+                each.name: np.asarray(of_numbers[each.name], each.dtype).item()
+                for each in self._lab.parameters
+                if each.kind == "scalar"
+            }
+            calls.append(HostCall(data, numbers))
+        return HostCase(dict(self.case.sizes), self.buffers, tuple(calls))
+
+
+def _size_bytes(parameter: Parameter, sizes: Mapping[str, int]) -> int:
+    return math.prod(shape_of(parameter, sizes)) * np.dtype(parameter.dtype).itemsize

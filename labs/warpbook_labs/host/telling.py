@@ -1,0 +1,56 @@
+"""What a learner is told of one case on host code."""
+
+from __future__ import annotations
+
+import builtins
+import re
+from typing import Any
+
+from warpbook_labs.drawing import DrawnCase
+from warpbook_labs.host.messages import Left
+from warpbook_labs.results import CaseResult
+
+_MOST_PRINTED = 4_000
+_MOST_WORDS = 600
+#: what is said of a hidden case too: it holds no number of it
+_OURS = re.compile(
+    r"It (took longer than [\d.]+ s|writes `\w+`, which is an input)\.", re.ASCII
+)
+
+
+def case_result(
+    case: DrawnCase, left: Left, message: str = "", **more: Any
+) -> CaseResult:
+    """Say how a case went; of a hidden one neither sizes nor what was printed.
+
+    Args:
+        case: as it was drawn.
+        left: what the process says; its problem goes before the message.
+        message: why it failed; nothing if it passed.
+        more: fields of the result.
+    """
+    words = message
+    if left.problem:
+        words = _without_numbers(left.problem) if case.is_hidden else left.problem
+        if left.line is not None:
+            words = f"Line {left.line}: {words}"
+    return CaseResult(
+        case.about,
+        case.is_hidden,
+        not words,
+        words[:_MOST_WORDS],
+        None if case.is_hidden else dict(case.sizes),
+        printed="" if case.is_hidden else left.printed[:_MOST_PRINTED],
+        **more,
+    )
+
+
+def _without_numbers(problem: str) -> str:
+    """Leave of what was raised only its kind: a learner can put sizes into the rest."""
+    if _OURS.fullmatch(problem):
+        return problem
+    name = problem.partition(":")[0]
+    kind = getattr(builtins, name, None)
+    if isinstance(kind, type) and issubclass(kind, BaseException):
+        return f"{name}; its words are told of cases that are shown only."
+    return "It raised something; what, is told of cases that are shown only."
