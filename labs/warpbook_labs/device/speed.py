@@ -87,7 +87,7 @@ class _Judge:
         if card is not None:
             sizes = speed.sizes
             outputs = [each for each in lab.parameters if each.kind == "output"]
-            dtype = (outputs or lab.parameters)[0].dtype
+            dtype = lab.work.dtype or (outputs or lab.parameters)[0].dtype
             work = value(lab.work.bytes, sizes), value(lab.work.flops, sizes)
             self._limit_ns = card.fastest_ns(*work, dtype)
 
