@@ -2,11 +2,12 @@
 
 The recorder runs them in the jail with numbers that do not count, the judge in the
 parent with those that do, on views that a hostile program names: a function here uses
-memory and time in proportion to its reads and writes, and raises what NumPy raises where
-they do not fit (ValueError, IndexError, OverflowError, TypeError).
+memory in proportion to its reads and writes, and raises what NumPy raises where they do
+not fit (ValueError, IndexError, OverflowError, TypeError).
 
-What is read comes in the shape of the result where an operation goes element by element.
-A number takes the place of an operand: `numbers` are pairs of the number and the place.
+Where an operation goes element by element, what it reads comes in the shape of the
+result. A number may take the place of an operand: `numbers` are pairs of number and
+place.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from warpbook_labs.simulated import convolution
 from warpbook_labs.simulated.program import View
 
 Array = NDArray[Any]
@@ -50,7 +52,7 @@ class Operation:
 
 
 def promoted(left: np.dtype[Any], right: np.dtype[Any]) -> np.dtype[Any]:
-    """The type in which two meet, as PyTorch has it: floats stay as narrow as they are."""
+    """The type in which two meet, as in PyTorch: a float stays as narrow as it is."""
     ranks = _RANK[left.kind], _RANK[right.kind]
     if ranks[0] == ranks[1]:
         return np.promote_types(left, right)
@@ -144,7 +146,7 @@ def _copy(reads: Arrays, writes: Arrays, numbers: Numbers) -> None:
 
 
 def _erf(x: Array) -> Array:
-    return np.frompyfunc(math.erf, 1, 1)(x).astype(x.dtype)
+    return np.asarray(np.frompyfunc(math.erf, 1, 1)(x)).astype(x.dtype)
 
 
 def _sigmoid(x: Array) -> Array:
@@ -307,7 +309,8 @@ def _one_of_each_read(reads: Views, writes: Views, numbers: Numbers) -> float:
 def _mean(array: Array, axis: tuple[int, ...], keepdims: bool) -> Array:
     # NumPy warns of nothing to take the mean of; PyTorch answers NaN
     count = math.prod(array.shape[at] for at in axis)
-    return np.sum(array, axis=axis, keepdims=keepdims) / array.dtype.type(count)
+    total = np.sum(array, axis=axis, keepdims=keepdims)
+    return np.asarray(total / array.dtype.type(count))
 
 
 def _argument(function: Callable[..., Array]) -> Function:
@@ -358,7 +361,7 @@ def _product(left: Array, right: Array, write: Array) -> Array:
     shape = (*left.shape[:-1], right.shape[-1])
     if left.ndim < 2 or write.shape != shape or left.shape[:-2] != right.shape[:-2]:
         raise ValueError("shapes differ")
-    return np.matmul(_wide(left), _wide(right))
+    return np.asarray(np.matmul(_wide(left), _wide(right)))
 
 
 def _matmul(reads: Arrays, writes: Arrays, numbers: Numbers) -> None:
@@ -417,6 +420,14 @@ OPERATIONS: dict[str, Operation] = {
     "log_softmax": Operation(_softmax(True), flops=_five_each),
     "matmul": Operation(_matmul, flops=_product_flops, unit="tensor"),
     "addmm": Operation(_addmm, flops=_product_flops, unit="tensor"),
+    "conv2d": Operation(
+        convolution.conv2d, flops=convolution.conv2d_flops, ns=convolution.conv2d_ns
+    ),
+    "conv2d_weight": Operation(
+        convolution.conv2d_weight,
+        flops=convolution.conv2d_weight_flops,
+        ns=convolution.conv2d_weight_ns,
+    ),
     # cycles of one SM, on its stream alone
     "sleep": Operation(_nothing, ns=lambda reads, writes, numbers: numbers[0] / 1.98),
 }

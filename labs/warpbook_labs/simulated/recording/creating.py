@@ -1,0 +1,240 @@
+"""New tensors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from warpbook_labs.simulated.program import Place
+from warpbook_labs.simulated.recording.devices import CPU, Device, device_of
+from warpbook_labs.simulated.recording.dtypes import (
+    FLOAT,
+    LONG,
+    DType,
+    dtype_of,
+    of_number,
+)
+from warpbook_labs.simulated.recording.moving import to
+from warpbook_labs.simulated.recording.recorder import current, refuse
+from warpbook_labs.simulated.recording.tensor import (
+    Tensor,
+    launch,
+    new,
+    new_like,
+    of_array,
+)
+
+_MOST_CONSTANTS = 10_000
+
+Where = Device | str | int | None
+
+
+def sides(given: Sequence[Any]) -> tuple[int, ...]:
+    """A shape that is given as numbers or as one sequence."""
+    if len(given) == 1 and not isinstance(given[0], (int, np.integer)):
+        given = tuple(given[0])
+    for side in given:
+        if not isinstance(side, (int, np.integer)):
+            raise TypeError(
+                f"size must be a tuple of ints, but found element of type "
+                f"{type(side).__name__}"
+            )
+    return tuple(int(side) for side in given)
+
+
+def _place(device: Where, pin_memory: bool) -> Place:
+    if device_of(device) == CPU:
+        return "pinned" if pin_memory else "pageable"
+    if pin_memory:
+        raise RuntimeError("Only dense CPU tensors can be pinned")
+    return "device"
+
+
+def _no_gradients(requires_grad: bool) -> None:
+    if requires_grad:
+        refuse("gradients (requires_grad=True)")
+
+
+def empty(
+    *size: Any,
+    dtype: DType | None = None,
+    device: Where = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Memory that nobody has written."""
+    _no_gradients(requires_grad)
+    return new(sides(size), dtype or FLOAT, _place(device, pin_memory))
+
+
+def _filled(
+    number: float, size: Sequence[Any], dtype: DType | None, options: dict[str, Any]
+) -> Tensor:
+    tensor = empty(*size, dtype=dtype, **options)
+    launch("fill", [], [tensor], [float(number)])
+    return tensor
+
+
+def zeros(*size: Any, dtype: DType | None = None, **options: Any) -> Tensor:
+    """Zeros."""
+    return _filled(0, size, dtype, options)
+
+
+def ones(*size: Any, dtype: DType | None = None, **options: Any) -> Tensor:
+    """Ones."""
+    return _filled(1, size, dtype, options)
+
+
+def full(
+    size: Sequence[int],
+    fill_value: float,
+    *,
+    dtype: DType | None = None,
+    **options: Any,
+) -> Tensor:
+    """One number everywhere."""
+    return _filled(fill_value, [size], dtype or of_number(fill_value), options)
+
+
+def arange(
+    start: float,
+    end: float | None = None,
+    step: float = 1,
+    *,
+    dtype: DType | None = None,
+    **options: Any,
+) -> Tensor:
+    """Numbers in equal steps."""
+    if end is None:
+        start, end = 0, start
+    if step == 0:
+        raise RuntimeError("step must be nonzero")
+    if (end - start) / step < 0:
+        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
+    if dtype is None:
+        is_whole = all(isinstance(n, int) for n in (start, end, step))
+        dtype = LONG if is_whole else FLOAT
+    tensor = empty(math.ceil((end - start) / step), dtype=dtype, **options)
+    launch("arange", [], [tensor], [start, step])
+    return tensor
+
+
+def tensor(
+    data: Any,
+    *,
+    dtype: DType | None = None,
+    device: Where = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Numbers of Python, which the host writes, and copies if they belong elsewhere."""
+    _no_gradients(requires_grad)
+    if isinstance(data, Tensor):
+        refuse("torch.tensor of a tensor: use x.clone()")
+    if isinstance(data, (bool, int, float)):
+        kind = of_number(data)
+    else:
+        kind = dtype_of(np.asarray(data).dtype)
+        if kind.name == "float64" and not isinstance(data, np.ndarray):
+            kind = FLOAT
+    values = np.asarray(data, kind.numpy if dtype is None else dtype.numpy)
+    if values.size > _MOST_CONSTANTS:
+        raise RuntimeError(
+            f"The simulated GPU takes {_MOST_CONSTANTS:,} numbers of Python at most; "
+            "large inputs come in the buffers of the case."
+        )
+    target = device_of(device)
+    written = new(values.shape, dtype or kind, "pinned" if pin_memory else "pageable")
+    launch("constant", [], [written], [float(v) for v in values.reshape(-1)])
+    return to(written, target)
+
+
+def as_tensor(data: Any, dtype: DType | None = None, device: Where = None) -> Tensor:
+    """A tensor of what may be one."""
+    if not isinstance(data, Tensor):
+        return tensor(data, dtype=dtype, device=device)
+    target = data.device if device is None else device_of(device)
+    return to(data, target, dtype or data.dtype)
+
+
+def empty_like(
+    input: Tensor,
+    *,
+    dtype: DType | None = None,
+    device: Where = None,
+    pin_memory: bool = False,
+    memory_format: object = None,
+) -> Tensor:
+    """Memory for as much, that nobody has written."""
+    del memory_format  # kept as it is
+    where = input.device if device is None else device
+    return new_like(input, dtype or input.dtype, _place(where, pin_memory))
+
+
+def _like(number: float, input: Tensor, options: dict[str, Any]) -> Tensor:
+    result = empty_like(input, **options)
+    launch("fill", [], [result], [float(number)])
+    return result
+
+
+def zeros_like(input: Tensor, **options: Any) -> Tensor:
+    """Zeros, as many."""
+    return _like(0, input, options)
+
+
+def ones_like(input: Tensor, **options: Any) -> Tensor:
+    """Ones, as many."""
+    return _like(1, input, options)
+
+
+def full_like(input: Tensor, fill_value: float, **options: Any) -> Tensor:
+    """One number, as often."""
+    return _like(fill_value, input, options)
+
+
+def _with_defaults(self: Tensor, options: dict[str, Any]) -> dict[str, Any]:
+    return {"dtype": self.dtype, "device": self.device, **options}
+
+
+def new_empty(self: Tensor, *size: Any, **options: Any) -> Tensor:
+    """Memory of the same kind, that nobody has written."""
+    return empty(*size, **_with_defaults(self, options))
+
+
+def new_zeros(self: Tensor, *size: Any, **options: Any) -> Tensor:
+    """Zeros of the same kind."""
+    return zeros(*size, **_with_defaults(self, options))
+
+
+def new_ones(self: Tensor, *size: Any, **options: Any) -> Tensor:
+    """Ones of the same kind."""
+    return ones(*size, **_with_defaults(self, options))
+
+
+def _random(size: Sequence[Any], is_normal: bool, options: dict[str, Any]) -> Tensor:
+    tensor = empty(*size, **options)
+    seed = current().number_of("random")
+    launch("random", [], [tensor], [seed, is_normal])
+    return tensor
+
+
+def rand(*size: Any, **options: Any) -> Tensor:
+    """Chance numbers from 0 to 1."""
+    return _random(size, False, options)
+
+
+def randn(*size: Any, **options: Any) -> Tensor:
+    """Chance numbers around 0."""
+    return _random(size, True, options)
+
+
+def eye(n: int, m: int | None = None, **options: Any) -> Tensor:
+    """Ones on the diagonal."""
+    result = zeros(n, n if m is None else m, **options)
+    side = min(result.shape)
+    diagonal = of_array(result, np.einsum("ii->i", result.array[:side, :side]))
+    launch("fill", [], [diagonal], [1])
+    return result

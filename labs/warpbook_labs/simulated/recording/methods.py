@@ -1,0 +1,238 @@
+"""Which functions `torch` and a tensor have, by the names they have there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from warpbook_labs.simulated.recording import (
+    creating,
+    elementwise,
+    layout,
+    matrices,
+    moving,
+    reading,
+    reducing,
+    views,
+)
+from warpbook_labs.simulated.recording.dtypes import ALIASES, ALL, DType
+from warpbook_labs.simulated.recording.elementwise import BINARY, UNARY, Kind, compute
+from warpbook_labs.simulated.recording.tensor import Tensor
+
+Function = Callable[..., Any]
+
+
+def _unary(name: str, kind: Kind) -> Function:
+    def call(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+        return compute(name, [input], kind, out)
+
+    return call
+
+
+def _binary(name: str, kind: Kind) -> Function:
+    def call(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
+        return compute(name, [input, other], kind, out)
+
+    return call
+
+
+def _in_place(function: Function) -> Function:
+    def call(self: Tensor, *operands: Any, **options: Any) -> Tensor:
+        result: Tensor = function(self, *operands, out=self, **options)
+        return result
+
+    return call
+
+
+def _as_operator(function: Function) -> Function:
+    """For `x + y`: what is no operand is left to its own type."""
+
+    def call(self: Tensor, other: Any) -> Any:
+        if not isinstance(other, (Tensor, bool, int, float)):
+            return NotImplemented
+        return function(self, other)
+
+    return call
+
+
+def _reflected(function: Function) -> Function:
+    def call(self: Tensor, other: Any) -> Any:
+        if not isinstance(other, (bool, int, float)):
+            return NotImplemented
+        return function(other, self)
+
+    return call
+
+
+#: those that may have a result of their own, be told where it goes, or be in place
+_ELEMENTWISE: dict[str, Function] = {
+    **{name: _unary(name, kind) for name, kind in UNARY.items()},
+    **{name: _binary(name, kind) for name, kind in BINARY.items()},
+    "add": elementwise.add,
+    "sub": elementwise.sub,
+    "div": elementwise.div,
+    "pow": elementwise.power,
+    "clamp": elementwise.clamp,
+    "lerp": elementwise.lerp,
+}
+_OTHER_NAMES = {
+    "absolute": "abs",
+    "clip": "clamp",
+    "divide": "div",
+    "greater": "gt",
+    "less": "lt",
+    "multiply": "mul",
+    "negative": "neg",
+    "subtract": "sub",
+    "true_divide": "div",
+}
+_ELEMENTWISE |= {name: _ELEMENTWISE[other] for name, other in _OTHER_NAMES.items()}
+
+#: both `torch.f(x, ...)` and `x.f(...)`
+_SHARED: dict[str, Function] = {
+    **_ELEMENTWISE,
+    **{
+        function.__name__: function
+        for function in (
+            *(elementwise.masked_fill, matrices.addmm, matrices.bmm),
+            *(matrices.matmul, matrices.mm, moving.clone),
+            *(reducing.all, reducing.allclose, reducing.amax, reducing.amin),
+            *(reducing.any, reducing.argmax, reducing.argmin, reducing.cumsum),
+            *(reducing.equal, reducing.log_softmax, reducing.max, reducing.mean),
+            *(reducing.min, reducing.prod, reducing.softmax, reducing.sum),
+            *(views.chunk, views.flatten, views.index_select, views.narrow),
+            *(views.numel, views.permute, views.reshape, views.select, views.split),
+            *(views.squeeze, views.t, views.transpose, views.unbind, views.unsqueeze),
+        )
+    },
+}
+
+#: `torch.f(...)`
+FUNCTIONS: dict[str, Function] = {
+    **_SHARED,
+    "where": elementwise.where,
+    "cat": views.cat,
+    "concat": views.cat,
+    "stack": views.stack,
+    "relu_": _in_place(_ELEMENTWISE["relu"]),
+    **{
+        function.__name__: function
+        for function in (
+            *(creating.arange, creating.as_tensor, creating.empty),
+            *(creating.empty_like, creating.eye, creating.full, creating.full_like),
+            *(creating.ones, creating.ones_like, creating.rand, creating.randn),
+            *(creating.tensor, creating.zeros, creating.zeros_like),
+        )
+    },
+}
+
+
+def _where_method(self: Tensor, condition: Tensor, other: Any) -> Tensor:
+    return elementwise.where(condition, self, other)
+
+
+def _is_contiguous(self: Tensor, memory_format: object = layout.CONTIGUOUS) -> bool:
+    return layout.is_ordered(self, memory_format)
+
+
+def _same(self: Tensor, *nothing: Any) -> Tensor:
+    return self
+
+
+def _copied(self: Tensor, memo: Any = None) -> Tensor:
+    return moving.clone(self)
+
+
+def _as_type(self: Tensor, dtype: DType | None = None) -> Any:
+    if dtype is None:
+        space = "torch.cuda" if self.is_cuda else "torch"
+        return f"{space}.{self.dtype.letter_name}Tensor"
+    return moving.to(self, self.device, dtype)
+
+
+#: `x.f(...)`
+_METHODS: dict[str, Function] = {
+    **_SHARED,
+    **{f"{name}_": _in_place(function) for name, function in _ELEMENTWISE.items()},
+    **{name: moving.converter(dtype.name) for name, dtype in ALIASES.items()},
+    "bool": moving.converter("bool"),
+    "byte": moving.converter("uint8"),
+    "char": moving.converter("int8"),
+    "addmm_": matrices.addmm_,
+    "contiguous": moving.contiguous,
+    "copy_": moving.copy_,
+    "cpu": moving.cpu,
+    "cuda": moving.cuda,
+    "data_ptr": views.data_ptr,
+    "detach": _same,
+    "dim": lambda self: self.ndim,
+    "element_size": lambda self: self.itemsize,
+    "expand": views.expand,
+    "expand_as": views.expand_as,
+    "fill_": elementwise.fill_,
+    "get_device": lambda self: 0 if self.is_cuda else -1,
+    "is_contiguous": _is_contiguous,
+    "is_floating_point": lambda self: self.dtype.is_floating_point,
+    "is_pinned": moving.is_pinned,
+    "item": reading.item,
+    "masked_fill_": elementwise.masked_fill_,
+    "nelement": views.numel,
+    "new_empty": creating.new_empty,
+    "new_ones": creating.new_ones,
+    "new_zeros": creating.new_zeros,
+    "numpy": reading.numpy,
+    "pin_memory": moving.pin_memory,
+    "record_stream": moving.record_stream,
+    "repeat": views.repeat,
+    "size": views.size,
+    "storage_offset": views.storage_offset,
+    "stride": views.stride,
+    "to": moving.tensor_to,
+    "tolist": reading.tolist,
+    "type": _as_type,
+    "type_as": moving.type_as,
+    "view": views.view,
+    "where": _where_method,
+    "zero_": elementwise.zero_,
+    "__array__": reading.as_array,
+    "__bool__": reading.as_bool,
+    "__deepcopy__": _copied,
+    "__float__": reading.as_float,
+    "__format__": reading.as_text,
+    "__getitem__": views.getitem,
+    "__index__": reading.as_index,
+    "__int__": reading.as_int,
+    "__iter__": views.iterate,
+    "__matmul__": matrices.matmul,
+    "__imatmul__": matrices.matmul,
+    "__neg__": _ELEMENTWISE["neg"],
+    "__abs__": _ELEMENTWISE["abs"],
+    "__repr__": reading.as_text,
+    "__setitem__": views.setitem,
+}
+_OPERATORS = {
+    "add": "add",
+    "sub": "sub",
+    "mul": "mul",
+    "truediv": "div",
+    "floordiv": "floor_divide",
+    "mod": "remainder",
+    "pow": "pow",
+    "and": "bitwise_and",
+    "or": "bitwise_or",
+    "xor": "bitwise_xor",
+}
+for _symbol, _name in _OPERATORS.items():
+    _METHODS[f"__{_symbol}__"] = _as_operator(_ELEMENTWISE[_name])
+    _METHODS[f"__r{_symbol}__"] = _reflected(_ELEMENTWISE[_name])
+    _METHODS[f"__i{_symbol}__"] = _as_operator(_in_place(_ELEMENTWISE[_name]))
+for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
+    _METHODS[f"__{_name}__"] = _as_operator(_ELEMENTWISE[_name])
+for _name, _function in _METHODS.items():
+    setattr(Tensor, _name, _function)
+for _name in ("T", "mT"):
+    _turn = views.t if _name == "T" else views.turned
+    setattr(Tensor, _name, property(_turn))
+
+#: what `from torch import float32` finds
+TYPES: dict[str, DType] = {**ALL, **ALIASES}

@@ -1,0 +1,98 @@
+"""Where Python looks at numbers, and so waits for those of the GPU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numpy.typing import NDArray
+
+from warpbook_labs.simulated.recording.recorder import current
+from warpbook_labs.simulated.recording.tensor import Tensor, view_of
+
+_MOST_SHOWN = 1000
+
+
+def look(tensor: Tensor, what: str) -> NDArray[Any]:
+    """Its numbers, which Python wants to see."""
+    recorder = current()
+    if tensor.storage.recorder is not recorder:
+        raise RuntimeError("A tensor is of another case: it was kept somewhere.")
+    recorder.read(view_of(tensor), what, is_on_device=tensor.is_cuda)
+    return tensor.array
+
+
+def item(self: Tensor) -> Any:
+    """Its only number."""
+    return _only(self, "item")
+
+
+def _only(tensor: Tensor, what: str) -> Any:
+    if tensor.array.size != 1:
+        raise RuntimeError(
+            f"a Tensor with {tensor.array.size} elements cannot be converted to Scalar"
+        )
+    return look(tensor, what).reshape(-1)[0].item()
+
+
+def tolist(self: Tensor) -> Any:
+    """Its numbers as lists."""
+    return look(self, "tolist").tolist()
+
+
+def numpy(self: Tensor, *, force: bool = False) -> NDArray[Any]:
+    """Its numbers as NumPy's array, to look at; of host memory only."""
+    if self.is_cuda and not force:
+        raise TypeError(
+            "can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu() to "
+            "copy the tensor to host memory first."
+        )
+    # writing there would be seen by nobody, since it is not recorded
+    array = look(self, "numpy").copy()
+    array.flags.writeable = False
+    return array
+
+
+def as_bool(self: Tensor) -> bool:
+    """`if x:`."""
+    if self.array.size == 0:
+        raise RuntimeError("Boolean value of Tensor with no values is ambiguous")
+    if self.array.size > 1:
+        raise RuntimeError(
+            "Boolean value of Tensor with more than one value is ambiguous"
+        )
+    return bool(_only(self, "bool"))
+
+
+def as_float(self: Tensor) -> float:
+    """`float(x)`."""
+    return float(_only(self, "float"))
+
+
+def as_int(self: Tensor) -> int:
+    """`int(x)`."""
+    return int(_only(self, "int"))
+
+
+def as_index(self: Tensor) -> int:
+    """Where a number of Python is needed, such as in `range(x)`."""
+    if self.dtype.is_floating_point:
+        raise TypeError(
+            "only integer tensors of a single element can be converted to an index"
+        )
+    return int(_only(self, "index"))
+
+
+def as_array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+    """What NumPy's functions take."""
+    del copy
+    array = numpy(self)
+    return array if dtype is None else array.astype(dtype)
+
+
+def as_text(self: Tensor, *spec: str) -> str:
+    """`print(x)`, which waits, too."""
+    if self.array.size > _MOST_SHOWN:
+        return f"tensor(..., size={tuple(self.shape)}, dtype={self.dtype})"
+    shown = str(look(self, "print").tolist())
+    device = f", device='{self.device}'" if self.is_cuda else ""
+    return f"tensor({shown}{device}, dtype={self.dtype})"

@@ -1,0 +1,231 @@
+"""Sums and what is like them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from warpbook_labs.simulated.recording.dtypes import BOOL, LONG, DType
+from warpbook_labs.simulated.recording.elementwise import compute
+from warpbook_labs.simulated.recording.moving import to
+from warpbook_labs.simulated.recording.reading import as_bool
+from warpbook_labs.simulated.recording.tensor import (
+    Tensor,
+    launch,
+    new,
+    new_like,
+    of_array,
+    one_device,
+    place_of,
+)
+from warpbook_labs.simulated.recording.views import dimension, flatten
+
+Dims = int | Sequence[int] | None
+
+
+class Extreme(NamedTuple):
+    """What `max` and `min` of a dimension answer."""
+
+    values: Tensor
+    indices: Tensor
+
+
+def _axes(dim: Dims, count: int) -> list[int]:
+    if dim is None or (not isinstance(dim, int) and not len(dim)):
+        return list(range(count))
+    dims = [dim] if isinstance(dim, int) else dim
+    return sorted({dimension(one, count) for one in dims}) if count else []
+
+
+def _reduced(
+    name: str,
+    input: Tensor,
+    axes: list[int],
+    keepdim: bool,
+    kinds: Sequence[DType],
+    out: Tensor | None = None,
+) -> list[Tensor]:
+    """The results, one of each type that is given."""
+    shape = input.array.shape
+    kept = tuple(1 if at in axes else side for at, side in enumerate(shape))
+    final = (
+        kept if keepdim else tuple(s for at, s in enumerate(shape) if at not in axes)
+    )
+    if out is None:
+        results = [new(final, kind, place_of(input.device)) for kind in kinds]
+    else:
+        one_device([input, out])
+        if out.array.shape != final or out.dtype is not kinds[0]:
+            raise RuntimeError(
+                f"Expected out tensor to have dtype {kinds[0]} and shape "
+                f"{list(final)}, but got {out.dtype} and {list(out.shape)}; PyTorch "
+                "would give it other memory where only the shape differs."
+            )
+        results = [out]
+    whole = [
+        of_array(r, r.array if keepdim else np.expand_dims(r.array, tuple(axes)))
+        for r in results
+    ]
+    launch(name, [input], whole, axes)
+    return results
+
+
+def sum(
+    input: Tensor,
+    dim: Dims = None,
+    keepdim: bool = False,
+    *,
+    dtype: DType | None = None,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Sums along some sides."""
+    if dtype is not None:
+        input = to(input, input.device, dtype)
+    kind = input.dtype if input.dtype.is_floating_point else LONG
+    return _reduced("sum", input, _axes(dim, input.ndim), keepdim, [kind], out)[0]
+
+
+def prod(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
+    """Products along a side, or of all."""
+    kind = input.dtype if input.dtype.is_floating_point else LONG
+    return _reduced("prod", input, _axes(dim, input.ndim), keepdim, [kind])[0]
+
+
+def mean(
+    input: Tensor,
+    dim: Dims = None,
+    keepdim: bool = False,
+    *,
+    dtype: DType | None = None,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Means along some sides."""
+    if dtype is not None:
+        input = to(input, input.device, dtype)
+    if not input.dtype.is_floating_point:
+        raise RuntimeError(
+            "mean(): could not infer output dtype. Input dtype must be either a "
+            f"floating point or complex dtype. Got: {input.dtype.letter_name}"
+        )
+    kind = [input.dtype]
+    return _reduced("mean", input, _axes(dim, input.ndim), keepdim, kind, out)[0]
+
+
+def amax(
+    input: Tensor,
+    dim: Dims = None,
+    keepdim: bool = False,
+    *,
+    out: Tensor | None = None,
+) -> Tensor:
+    """The largest along some sides."""
+    kind = [input.dtype]
+    return _reduced("amax", input, _axes(dim, input.ndim), keepdim, kind, out)[0]
+
+
+def amin(
+    input: Tensor,
+    dim: Dims = None,
+    keepdim: bool = False,
+    *,
+    out: Tensor | None = None,
+) -> Tensor:
+    """The smallest along some sides."""
+    kind = [input.dtype]
+    return _reduced("amin", input, _axes(dim, input.ndim), keepdim, kind, out)[0]
+
+
+def all(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
+    """Whether all hold along some sides."""
+    return _reduced("all", input, _axes(dim, input.ndim), keepdim, [BOOL])[0]
+
+
+def any(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
+    """Whether one holds along some sides."""
+    return _reduced("any", input, _axes(dim, input.ndim), keepdim, [BOOL])[0]
+
+
+def _argument(name: str, input: Tensor, dim: int | None, keepdim: bool) -> Tensor:
+    if dim is None:
+        input, dim, keepdim = flatten(input), 0, False
+    return _reduced(name, input, _axes(dim, input.ndim), keepdim, [LONG])[0]
+
+
+def argmax(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
+    """Where the largest is."""
+    return _argument("argmax", input, dim, keepdim)
+
+
+def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
+    """Where the smallest is."""
+    return _argument("argmin", input, dim, keepdim)
+
+
+def max(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
+    """The largest of all, along a side with its place, or of each two."""
+    if isinstance(dim, Tensor):
+        return compute("maximum", [input, dim])
+    if dim is None:
+        return amax(input)
+    kinds = [input.dtype, LONG]
+    return Extreme(*_reduced("max", input, _axes(dim, input.ndim), keepdim, kinds))
+
+
+def min(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
+    """The smallest of all, along a side with its place, or of each two."""
+    if isinstance(dim, Tensor):
+        return compute("minimum", [input, dim])
+    if dim is None:
+        return amin(input)
+    kinds = [input.dtype, LONG]
+    return Extreme(*_reduced("min", input, _axes(dim, input.ndim), keepdim, kinds))
+
+
+def _along(name: str, input: Tensor, dim: int, dtype: DType | None) -> Tensor:
+    if dtype is not None:
+        input = to(input, input.device, dtype)
+    if not input.dtype.is_floating_point:
+        raise RuntimeError(
+            f'"{name}_lastdim_kernel_impl" not implemented for '
+            f"'{input.dtype.letter_name}'"
+        )
+    result = new_like(input, input.dtype, place_of(input.device))
+    launch(name, [input], [result], [dimension(dim, input.ndim)])
+    return result
+
+
+def softmax(input: Tensor, dim: int = -1, *, dtype: DType | None = None) -> Tensor:
+    """Shares of the powers of e along a side."""
+    return _along("softmax", input, dim, dtype)
+
+
+def log_softmax(input: Tensor, dim: int = -1, *, dtype: DType | None = None) -> Tensor:
+    """Their logarithms."""
+    return _along("log_softmax", input, dim, dtype)
+
+
+def cumsum(input: Tensor, dim: int) -> Tensor:
+    """Sums so far along a side."""
+    kind = input.dtype if input.dtype.is_floating_point else LONG
+    result = new_like(input, kind, place_of(input.device))
+    launch("cumsum", [input], [result], [dimension(dim, input.ndim)])
+    return result
+
+
+def equal(input: Tensor, other: Tensor) -> bool:
+    """Whether two are the same; Python waits for the answer."""
+    one_device([input, other])
+    if input.array.shape != other.array.shape:
+        return False
+    return as_bool(all(compute("eq", [input, other], "bool")))
+
+
+def allclose(
+    input: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8
+) -> bool:
+    """Whether two are nearly the same; Python waits for the answer."""
+    off = compute("abs", [compute("sub", [input, other])])
+    allowed = compute("add", [compute("mul", [compute("abs", [other]), rtol]), atol])
+    return as_bool(all(compute("le", [off, allowed], "bool")))

@@ -1,0 +1,231 @@
+"""A tensor: elements of memory, as NumPy's array of the same memory has them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from warpbook_labs.simulated.program import HOST, Place, View
+from warpbook_labs.simulated.recording.devices import CPU, CUDA, Device
+from warpbook_labs.simulated.recording.dtypes import DType, dtype_of
+from warpbook_labs.simulated.recording.recorder import Storage, current, refuse
+
+
+class Size(tuple[int, ...]):
+    """What a shape is."""
+
+    def numel(self) -> int:
+        """The number of elements."""
+        return math.prod(self)
+
+    def __repr__(self) -> str:
+        """Show it as PyTorch does."""
+        return f"torch.Size({list(self)})"
+
+
+class Tensor:
+    """`torch.Tensor`; its methods are in `methods.py`."""
+
+    __slots__ = ("__weakref__", "array", "storage")
+
+    #: nothing is differentiated
+    requires_grad = False
+    is_leaf = True
+    grad = None
+    layout = "torch.strided"
+
+    def __init__(self, storage: Storage, array: NDArray[Any]) -> None:
+        """Take elements of memory."""
+        self.storage = storage
+        self.array = array
+
+    def __getattr__(self, name: str) -> Any:
+        """Say what the simulated GPU has not."""
+        if name.startswith("__"):
+            raise AttributeError(name)
+        refuse(f"torch.Tensor.{name}")
+
+    __hash__ = object.__hash__
+    #: so that NumPy's numbers leave an operation with a tensor to the tensor
+    __array_ufunc__ = None
+
+    @property
+    def shape(self) -> Size:
+        """The length of each side."""
+        return Size(self.array.shape)
+
+    @property
+    def dtype(self) -> DType:
+        """The type of its elements."""
+        return dtype_of(self.array.dtype)
+
+    @property
+    def device(self) -> Device:
+        """Where it is."""
+        return CUDA if self.is_cuda else CPU
+
+    @property
+    def is_cuda(self) -> bool:
+        """Whether it is on the GPU."""
+        return self.storage.place == "device"
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return self.array.ndim
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of its elements."""
+        return self.array.nbytes
+
+    @property
+    def itemsize(self) -> int:
+        """The bytes of an element."""
+        return self.array.itemsize
+
+    @property
+    def data(self) -> Tensor:
+        """The same, since nothing is differentiated."""
+        return self
+
+    def __len__(self) -> int:
+        """Give the length of the first side."""
+        if not self.ndim:
+            raise TypeError("len() of a 0-d tensor")
+        return len(self.array)
+
+
+def view_of(tensor: Tensor) -> View:
+    """Which elements of which memory it is."""
+    array = tensor.array
+    address = int(array.__array_interface__["data"][0])
+    strides = (
+        stride // array.itemsize if side != 1 else stride // array.itemsize or 1
+        for side, stride in zip(array.shape, array.strides, strict=True)
+    )
+    offset = (address - tensor.storage.address) // array.itemsize if array.size else 0
+    return View(
+        tensor.storage.number, array.dtype.name, array.shape, tuple(strides), offset
+    )
+
+
+def of_array(tensor: Tensor, array: NDArray[Any]) -> Tensor:
+    """Other elements of the same memory."""
+    return Tensor(tensor.storage, array)
+
+
+def new(
+    shape: Sequence[int],
+    dtype: DType,
+    place: Place,
+    strides: Sequence[int] | None = None,
+) -> Tensor:
+    """A tensor of new memory; the strides are in elements."""
+    shape = tuple(int(side) for side in shape)
+    if any(side < 0 for side in shape):
+        raise RuntimeError(
+            "Trying to create tensor with negative dimension "
+            f"{min(shape)}: {list(shape)}"
+        )
+    storage = current().allocate(math.prod(shape) * dtype.itemsize, place)
+    flat = storage.data.view(dtype.numpy)
+    if strides is None or not flat.size:
+        return Tensor(storage, flat.reshape(shape))
+    in_bytes = [stride * dtype.itemsize for stride in strides]
+    return Tensor(storage, np.ndarray(shape, dtype.numpy, flat, 0, in_bytes))
+
+
+def place_of(device: Device) -> Place:
+    """The memory that a device has unless another is asked for."""
+    return "device" if device == CUDA else "pageable"
+
+
+def dense_strides(array: NDArray[Any]) -> list[int] | None:
+    """Its strides if it is whole in another order, else None: those of rows."""
+    if array.flags.c_contiguous or array.size < 2 or 0 in array.strides:
+        return None
+    like = np.empty_like(array, order="K", subok=False)
+    sides = range(array.ndim)
+    if any(like.strides[at] != array.strides[at] for at in sides if like.shape[at] > 1):
+        return None
+    return [stride // like.itemsize for stride in like.strides]
+
+
+def new_like(tensor: Tensor, dtype: DType, place: Place) -> Tensor:
+    """New memory for as many elements, in the same order if they are dense."""
+    return new(tensor.shape, dtype, place, dense_strides(tensor.array))
+
+
+def one_device(tensors: Iterable[Tensor]) -> Device:
+    """Where they all are; numbers of the host as tensors may come along.
+
+    Raises:
+        RuntimeError: they are not on one device.
+    """
+    given = list(tensors)
+    deciding = [t for t in given if t.ndim or t.is_cuda] or given
+    device = deciding[0].device
+    for tensor in deciding:
+        if tensor.device != device:
+            raise RuntimeError(
+                "Expected all tensors to be on the same device, but found at least two "
+                f"devices, {device} and {tensor.device}!"
+            )
+    return device
+
+
+def launch(
+    operation: str,
+    reads: Sequence[Tensor],
+    writes: Sequence[Tensor],
+    numbers: Sequence[float] = (),
+) -> None:
+    """Work of the GPU on the current stream, or of the processor."""
+    recorder = current()
+    for tensor in (*reads, *writes):
+        if tensor.storage.recorder is not recorder:
+            raise RuntimeError("A tensor is of another case: it was kept somewhere.")
+    for write in writes:
+        _refuse_shared_elements(write)
+        for read in reads:
+            _refuse_overlap(write, read)
+    recorder.launch(
+        operation,
+        recorder.stream if writes[0].is_cuda else HOST,
+        [(view_of(tensor), tensor.array) for tensor in reads],
+        [(view_of(tensor), tensor.array) for tensor in writes],
+        tuple(numbers),
+    )
+
+
+def _refuse_shared_elements(write: Tensor) -> None:
+    sides = zip(write.array.shape, write.array.strides, strict=True)
+    if any(side > 1 and stride == 0 for side, stride in sides):
+        raise RuntimeError(
+            "unsupported operation: more than one element of the written-to tensor "
+            "refers to a single memory location. Please clone() the tensor before "
+            "performing the operation."
+        )
+
+
+def _refuse_overlap(write: Tensor, read: Tensor) -> None:
+    if read.storage is not write.storage or not (read.array.size and write.array.size):
+        return
+    if not (read.array.flags.c_contiguous and write.array.flags.c_contiguous):
+        return
+    starts = [t.array.__array_interface__["data"][0] for t in (read, write)]
+    is_same = starts[0] == starts[1] and read.nbytes == write.nbytes
+    apart = (
+        starts[0] + read.nbytes <= starts[1] or starts[1] + write.nbytes <= starts[0]
+    )
+    if not is_same and not apart:
+        raise RuntimeError(
+            "unsupported operation: some elements of the input tensor and the "
+            "written-to tensor refer to a single memory location. Please clone() the "
+            "tensor before performing the operation."
+        )

@@ -1,0 +1,375 @@
+"""Other elements of the same memory: indexing, slicing, shapes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from warpbook_labs.simulated.recording.creating import sides
+from warpbook_labs.simulated.recording.dtypes import BOOL, DType
+from warpbook_labs.simulated.recording.elementwise import broadcast, fill_, masked_fill_
+from warpbook_labs.simulated.recording.layout import CONTIGUOUS
+from warpbook_labs.simulated.recording.moving import clone, contiguous, copy_
+from warpbook_labs.simulated.recording.recorder import refuse
+from warpbook_labs.simulated.recording.tensor import (
+    Tensor,
+    launch,
+    new,
+    of_array,
+    one_device,
+    place_of,
+    view_of,
+)
+
+
+def dimension(dim: int, count: int) -> int:
+    """A dimension that may be counted from the end.
+
+    Raises:
+        IndexError: there is none.
+    """
+    least = max(count, 1)
+    if not -least <= dim < least:
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [{-least}, "
+            f"{least - 1}], but got {dim})"
+        )
+    return dim % least
+
+
+def size(self: Tensor, dim: int | None = None) -> Any:
+    """Its shape, or the length of one side."""
+    return self.shape if dim is None else self.shape[dimension(dim, self.ndim)]
+
+
+def stride(self: Tensor, dim: int | None = None) -> Any:
+    """Steps from an element to the next, by dimension."""
+    steps = tuple(step // self.array.itemsize for step in self.array.strides)
+    return steps if dim is None else steps[dimension(dim, self.ndim)]
+
+
+def numel(self: Tensor) -> int:
+    """The number of its elements."""
+    return self.array.size
+
+
+def storage_offset(self: Tensor) -> int:
+    """The place of its first element in its memory."""
+    return view_of(self).offset
+
+
+def data_ptr(self: Tensor) -> int:
+    """What stands for its address: the same for the same place."""
+    return int(self.array.__array_interface__["data"][0])
+
+
+# -- indexing --------------------------------------------------------------------------
+
+
+def _index(index: Any) -> tuple[Any, ...]:
+    """An index of numbers, slices, None and "..." only."""
+    parts = index if isinstance(index, tuple) else (index,)
+    for part in parts:
+        if isinstance(part, slice):
+            if part.step is not None and part.step <= 0:
+                raise ValueError("step must be greater than zero")
+        elif isinstance(part, (list, np.ndarray, bool, Tensor)):
+            refuse(
+                "indexing by lists, masks or tensors but x[index] and x[mask] = number"
+            )
+        elif (
+            part is not None and part is not Ellipsis and not hasattr(part, "__index__")
+        ):
+            raise TypeError(
+                "only integers, slices (`:`), ellipsis (`...`), None and long or byte "
+                f"Variables are valid indices (got {type(part).__name__})"
+            )
+    return parts if any(part is Ellipsis for part in parts) else (*parts, Ellipsis)
+
+
+def _elements(self: Tensor, index: Any) -> Tensor:
+    if isinstance(index, Tensor) and not index.ndim and index.dtype is not BOOL:
+        index = int(index)
+    try:
+        return of_array(self, self.array[_index(index)])
+    except IndexError as problem:
+        raise IndexError(str(problem).replace("axis", "dimension")) from None
+
+
+def getitem(self: Tensor, index: Any) -> Tensor:
+    """`x[...]`: the same memory, but for an index that is a tensor."""
+    if isinstance(index, Tensor) and index.ndim == 1 and index.dtype is not BOOL:
+        return index_select(self, 0, index)
+    return _elements(self, index)
+
+
+def setitem(self: Tensor, index: Any, value: Any) -> None:
+    """`x[...] = value`."""
+    if isinstance(index, Tensor) and index.dtype is BOOL:
+        masked_fill_(self, index, value)
+        return
+    target = _elements(self, index)
+    if not isinstance(value, Tensor):
+        fill_(target, value)
+        return
+    while value.ndim > target.ndim and value.array.shape[0] == 1:
+        value = of_array(value, value.array[0])
+    copy_(target, value)
+
+
+def iterate(self: Tensor) -> Iterator[Tensor]:
+    """Each element along the first side."""
+    if not self.ndim:
+        raise TypeError("iteration over a 0-d tensor")
+    return iter(unbind(self))
+
+
+def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
+    """Rows by their numbers, copied."""
+    if index.dtype.name not in ("int32", "int64"):
+        raise IndexError("index_select(): Expected dtype int32 or int64 for index")
+    dim = dimension(dim, input.ndim)
+    shape = [*input.shape]
+    shape[dim] = len(index.array)
+    result = new(shape, input.dtype, place_of(one_device([input, index])))
+    launch("index_select", [input, index], [result], [dim])
+    return result
+
+
+def narrow(input: Tensor, dim: int, start: int, length: int) -> Tensor:
+    """So many along a side, from one on."""
+    dim = dimension(dim, input.ndim)
+    side = input.array.shape[dim]
+    start = start + side if start < 0 else start
+    if not 0 <= start <= side or length < 0 or start + length > side:
+        raise RuntimeError(
+            f"start ({start}) + length ({length}) exceeds dimension size ({side})."
+        )
+    return of_array(
+        input, input.array[(slice(None),) * dim + (slice(start, start + length),)]
+    )
+
+
+def select(input: Tensor, dim: int, index: int) -> Tensor:
+    """One along a side."""
+    dim = dimension(dim, input.ndim)
+    return _elements(input, (slice(None),) * dim + (index,))
+
+
+def split(
+    tensor: Tensor, split_size_or_sections: int | Sequence[int], dim: int = 0
+) -> tuple[Tensor, ...]:
+    """Pieces of a length, or of the lengths given."""
+    dim = dimension(dim, tensor.ndim)
+    side = tensor.array.shape[dim]
+    if isinstance(split_size_or_sections, int):
+        step = split_size_or_sections
+        if step <= 0:
+            raise RuntimeError("split expects split_size be positive")
+        lengths = [min(step, side - at) for at in range(0, side, step)] or [0]
+    else:
+        lengths = list(split_size_or_sections)
+        if sum(lengths) != side:
+            raise RuntimeError(
+                f"split_with_sizes expects split_sizes to sum exactly to {side} (input "
+                f"tensor's size at dimension {dim}), but got split_sizes={lengths}"
+            )
+    pieces, at = [], 0
+    for length in lengths:
+        pieces.append(narrow(tensor, dim, at, length))
+        at += length
+    return tuple(pieces)
+
+
+def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
+    """At most so many pieces, equally long but for the last."""
+    if chunks <= 0:
+        raise RuntimeError(
+            f"chunk expects `chunks` to be greater than 0, got: {chunks}"
+        )
+    side = input.array.shape[dimension(dim, input.ndim)]
+    return split(input, max(-(-side // chunks), 1), dim)
+
+
+def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
+    """Each along a side."""
+    side = input.array.shape[dimension(dim, input.ndim)]
+    return tuple(select(input, dim, at) for at in range(side))
+
+
+# -- shapes ----------------------------------------------------------------------------
+
+
+def _reshaped(input: Tensor, shape: tuple[int, ...]) -> NDArray[Any]:
+    try:
+        return input.array.reshape(shape)
+    except ValueError:
+        raise RuntimeError(
+            f"shape '{list(shape)}' is invalid for input of size {input.array.size}"
+        ) from None
+
+
+def view(self: Tensor, *shape: Any) -> Tensor:
+    """The same elements in another shape, or the same bytes as another type."""
+    if len(shape) == 1 and isinstance(shape[0], DType):
+        return of_array(self, self.array.view(shape[0].numpy))
+    array = _reshaped(self, sides(shape))
+    if array.size and not np.may_share_memory(array, self.array):
+        raise RuntimeError(
+            "view size is not compatible with input tensor's size and stride (at least "
+            "one dimension spans across two contiguous subspaces). Use .reshape(...) "
+            "instead."
+        )
+    return of_array(self, array)
+
+
+def reshape(input: Tensor, *shape: Any) -> Tensor:
+    """The same elements in another shape; a copy where it must be one."""
+    wanted = sides(shape)
+    if np.may_share_memory(_reshaped(input, wanted), input.array):
+        return view(input, wanted)
+    return view(clone(input, memory_format=CONTIGUOUS), wanted)
+
+
+def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
+    """Some sides become one."""
+    if not input.ndim:
+        return reshape(input, 1)
+    first = dimension(start_dim, input.ndim)
+    last = dimension(end_dim, input.ndim)
+    shape = input.array.shape
+    if first > last:
+        raise RuntimeError(
+            "flatten() has invalid args: start_dim cannot come after end_dim"
+        )
+    middle = math.prod(shape[first : last + 1])
+    return reshape(input, (*shape[:first], middle, *shape[last + 1 :]))
+
+
+def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
+    """Two sides change places."""
+    dim0, dim1 = dimension(dim0, input.ndim), dimension(dim1, input.ndim)
+    return of_array(input, input.array.swapaxes(dim0, dim1))
+
+
+def t(input: Tensor) -> Tensor:
+    """A matrix turned over."""
+    if input.ndim > 2:
+        raise RuntimeError(
+            f"t() expects a tensor with <= 2 dimensions, but self is {input.ndim}D"
+        )
+    return of_array(input, input.array.T)
+
+
+def turned(self: Tensor) -> Tensor:
+    """The last two sides change places."""
+    return transpose(self, -2, -1)
+
+
+def permute(input: Tensor, *dims: Any) -> Tensor:
+    """Sides in another order."""
+    order = [dimension(dim, input.ndim) for dim in sides(dims)]
+    if sorted(order) != list(range(input.ndim)):
+        raise RuntimeError("permute(dims): duplicate or missing dims are not allowed")
+    return of_array(input, input.array.transpose(order))
+
+
+def unsqueeze(input: Tensor, dim: int) -> Tensor:
+    """A side of 1 more."""
+    return of_array(input, np.expand_dims(input.array, dimension(dim, input.ndim + 1)))
+
+
+def squeeze(input: Tensor, dim: int | None = None) -> Tensor:
+    """Without sides of 1."""
+    if dim is None:
+        return of_array(input, input.array.squeeze())
+    dim = dimension(dim, input.ndim)
+    if not input.ndim or input.array.shape[dim] != 1:
+        return of_array(input, input.array)
+    return of_array(input, input.array.squeeze(dim))
+
+
+def expand(self: Tensor, *shape: Any) -> Tensor:
+    """Sides of 1 longer, without memory."""
+    wanted = list(sides(shape))
+    extra = len(wanted) - self.ndim
+    for at, side in enumerate(wanted):
+        if side == -1 and at >= extra:
+            wanted[at] = self.array.shape[at - extra]
+    if broadcast([self.array.shape, tuple(wanted)]) != tuple(wanted):
+        raise RuntimeError(
+            f"The expanded size of the tensor ({wanted}) must match the existing size "
+            f"({list(self.shape)})"
+        )
+    return of_array(self, np.broadcast_to(self.array, tuple(wanted)))
+
+
+def expand_as(self: Tensor, other: Tensor) -> Tensor:
+    """As long as another, without memory."""
+    return expand(self, other.shape)
+
+
+def cat(
+    tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None
+) -> Tensor:
+    """One after another, copied."""
+    parts = list(tensors)
+    if not parts:
+        raise RuntimeError("torch.cat(): expected a non-empty list of Tensors")
+    dim = dimension(dim, parts[0].ndim)
+    shape = list(parts[0].shape)
+    for part in parts[1:]:
+        rest = [s for at, s in enumerate(part.shape) if at != dim]
+        if part.ndim != len(shape) or rest != shape[:dim] + shape[dim + 1 :]:
+            raise RuntimeError(
+                "Sizes of tensors must match except in dimension "
+                f"{dim}. Expected {shape} but got {list(part.shape)}"
+            )
+        if part.dtype is not parts[0].dtype:
+            refuse("torch.cat of tensors of several types")
+    shape[dim] = sum(part.array.shape[dim] for part in parts)
+    device = one_device(parts if out is None else [*parts, out])
+    if out is None:
+        out = new(shape, parts[0].dtype, place_of(device))
+    elif list(out.shape) != shape:
+        raise RuntimeError(
+            f"out has shape {list(out.shape)}, the result {shape}; PyTorch would give "
+            "out other memory, with a warning."
+        )
+    launch("cat", parts, [out], [dim])
+    return out
+
+
+def stack(
+    tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None
+) -> Tensor:
+    """As elements of a new side, copied."""
+    return cat([unsqueeze(tensor, dim) for tensor in tensors], dim, out=out)
+
+
+def repeat(self: Tensor, *counts: Any) -> Tensor:
+    """So often along each side, copied."""
+    times = sides(counts)
+    if len(times) < self.ndim:
+        raise RuntimeError(
+            "Number of dimensions of repeat dims can not be smaller than number of "
+            "dimensions of tensor"
+        )
+    shape = (1,) * (len(times) - self.ndim) + self.array.shape
+    result = new(
+        [n * s for n, s in zip(times, shape, strict=True)],
+        self.dtype,
+        place_of(self.device),
+    )
+    # each side as (times, side), so that one copy fills it
+    pairs = [side for n, s in zip(times, shape, strict=True) for side in (n, s)]
+    single = [side for s in shape for side in (1, s)]
+    source = np.broadcast_to(self.array.reshape(single), pairs)
+    if np.may_share_memory(source, self.array):
+        copy_(of_array(result, result.array.reshape(pairs)), of_array(self, source))
+        return result
+    return repeat(contiguous(self), *counts)
