@@ -1,13 +1,16 @@
-"""Grades a source by the interpreter, and by a GPU at the same time where one is.
+"""Grades a source without a GPU, and on one at the same time where one is.
 
-Each sees what the other can't: the interpreter finds races and counts work, the GPU has
-the real order of things, large cases, and the time. Right is what is right for both.
+Each sees what the other can't: the interpreter, and for host code the simulated GPU,
+find races and count work; the GPU has the real order of things, large cases, and the
+time. Right is what is right for both.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import importlib
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import msgspec
 
@@ -17,12 +20,15 @@ from warpbook_labs.device.lane import NotOnGpu, run_on_gpu
 from warpbook_labs.device.results import DeviceCase, DeviceResult
 from warpbook_labs.drawing import DrawnCase
 from warpbook_labs.jail.limits import Limits
+from warpbook_labs.languages import LanguageName
 from warpbook_labs.loader import LoadedLab
 from warpbook_labs.nvrtc import NoCompiler
 from warpbook_labs.results import CheckResult, Status
 
+#: runs a submission on a GPU
+Lane = Callable[..., DeviceResult]
 #: languages whose programs a GPU is given
-_ON_GPU = ("cuda", "triton")
+_ON_GPU = ("cuda", "triton", "host")
 _NO_SPEED: dict[str, Status] = {
     "too slow": "too slow",
     "too noisy to tell": "too noisy to tell",
@@ -61,9 +67,13 @@ def grade_source(
         gpu = find_gpu()
     except NoGpu:
         return check(loaded, source, cases, limits)
+    lane = _lane(lab.language)
+    if lane is None:
+        words = "Labs on host code are not run on a GPU yet."
+        return _without(check(loaded, source, cases, limits), loaded, words)
     with ThreadPoolExecutor(1, "warpbook-gpu") as threads:
         asked = threads.submit(
-            run_on_gpu, gpu, loaded, source, [*cases, *large], is_timed, limits
+            lane, gpu, loaded, source, [*cases, *large], is_timed, limits
         )
         result = check(loaded, source, cases, limits)
         try:
@@ -73,6 +83,17 @@ def grade_source(
     if result.status not in ("passed", "failed"):
         return result
     return _together(result, _fit_to_tell(device), loaded, is_timed)
+
+
+def _lane(language: LanguageName) -> Lane | None:
+    if language != "host":
+        return run_on_gpu
+    try:
+        found: Any = importlib.import_module("warpbook_labs.referee.lane")
+    except ModuleNotFoundError:
+        return None
+    lane: Lane = found.run_on_gpu
+    return lane
 
 
 def _without(result: CheckResult, loaded: LoadedLab, why: str) -> CheckResult:
@@ -127,8 +148,8 @@ def _failed(result: CheckResult, device: DeviceResult, first: DeviceCase) -> str
     words = f"On the GPU {device.right:,} of {device.of:,} cases are right."
     if result.status == "passed":
         return (
-            f"{words} The first that is not: {first.about}. {first.message} The "
-            "interpreter, whose cases are smaller, finds no mistake."
+            f"{words} The first that is not: {first.about}. {first.message} Without "
+            "the GPU, where cases are smaller, no mistake is found."
         )
     return f"{result.message} {words}"
 

@@ -20,11 +20,14 @@ HostCount = Literal[
     "d2h_bytes",
     "pageable_bytes",
     "device_bytes",
+    "held_bytes",
     "total_ns",
     "host_ns",
     "copy_ns",
     "compute_ns",
     "percent_of_bound",
+    "convolution_percent",
+    "unrepeatable",
 ]
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from warpbook_labs.host_spec import Host
 from warpbook_labs.loader import LoadedLab
 from warpbook_labs.plan_spec import Function
 from warpbook_labs.spec import Lab, Parameter
@@ -20,6 +21,18 @@ _KINDS = {
     "size": "size",
     "scalar": "number",
 }
+_WITHOUT_GPU = {
+    "simulated": "**Without a GPU** `torch` is a stand-in that records what it is "
+    "asked. A simulated GPU then does it, and finds what no wait keeps from happening "
+    "too early.",
+    "torch": "**Without a GPU** all is in the processor's memory: take `x.device` "
+    "where you need a device.",
+}
+_PLACES = {
+    "device": "on the GPU",
+    "pinned": "pinned memory of the host",
+    "host": "ordinary memory of the host",
+}
 
 
 def notebook(loaded: LoadedLab, source: str) -> str:
@@ -28,6 +41,7 @@ def notebook(loaded: LoadedLab, source: str) -> str:
     cells = [
         _words(loaded.text),
         _words(_asked(lab)),
+        *_given(loaded),
         _code(
             "import warpbook\n\n%load_ext warpbook\n"
             f'lab = warpbook.labs.open("{lab.id}")\nlab'
@@ -78,9 +92,15 @@ def _asked(lab: Lab) -> str:
         parts.append(f"**How exact.** {lab.tolerance.strip()}")
     if lab.plan is not None:
         parts += [_function(each) for each in lab.plan.functions]
+    if lab.host is not None:
+        parts.append(_host(lab, lab.host))
     if lab.parameters:
-        head = "| name | kind | type | shape | |\n| --- | --- | --- | --- | --- |\n"
-        parts.append(head + "\n".join(map(_row, lab.parameters)))
+        place = " where |" if lab.host is not None else ""
+        head = f"| name | kind | type | shape |{place} |\n"
+        rule = "| --- " * (5 + bool(place)) + "|\n"
+        parts.append(
+            head + rule + "\n".join(_row(lab, each) for each in lab.parameters)
+        )
     before = f" Do these before:{after}." if after else ""
     parts.append(f"About {lab.minutes} minutes.{before}")
     return "\n\n".join(parts)
@@ -97,13 +117,34 @@ def _function(function: Function) -> str:
     return "\n".join([lines[0], "", *lines[1:]])
 
 
-def _row(parameter: Parameter) -> str:
+def _host(lab: Lab, host: Host) -> str:
+    sizes = ", ".join(each.name for each in lab.parameters if each.kind == "size")
+    others = ", ".join(each.name for each in lab.parameters if each.kind != "size")
+    return (
+        f"You write `prepare({sizes})`, which is called once for a case and returns "
+        f"whatever you want as `state`, and `run(state, {others})`, which is called "
+        "several times, each with new inputs in the same memory. What the outputs hold "
+        "is looked at once all that you asked of the GPU is done. Arguments have "
+        f"these names, in any order.\n\n{_WITHOUT_GPU[host.without_gpu]}"
+    )
+
+
+def _given(loaded: LoadedLab) -> list[dict[str, Any]]:
+    """Show what the learner's source may import."""
+    if not loaded.given:
+        return []
+    told = "You may import this from `given`; the file lies beside this notebook."
+    return [_words(f"{told}\n\n```python\n{loaded.given.strip()}\n```")]
+
+
+def _row(lab: Lab, parameter: Parameter) -> str:
     shape = " x ".join(parameter.shape)
     cells = (
         f"`{parameter.name}`",
         _KINDS.get(parameter.kind, parameter.kind),
         parameter.dtype,
         f"`{shape}`" if shape else "",
+        *((_PLACES[parameter.place] if shape else "",) if lab.host is not None else ()),
         parameter.about.replace("|", "\\|"),
     )
     return f"| {' | '.join(cells)} |"
@@ -126,10 +167,15 @@ def _try_it(lab: Lab) -> list[dict[str, Any]]:
     if lab.plan is not None:
         # plain Python: the learner's own cell is the place to try it
         return []
+    costs = ", with what each of its lines costs"
+    if lab.host is not None:
+        costs = ""
+        if lab.host.without_gpu == "simulated":
+            costs = ", with what a simulated GPU was asked, and when it did that"
     return [
         _words(
             "## Try it\n\nRun the cell above, then these: what the GPU does meanwhile, "
-            "and one of the cases that you see, with what each of its lines costs. "
+            f"and one of the cases that you see{costs}. "
             f"`lab.run(2)` takes the second; there are {len(lab.public)}."
         ),
         _code("warpbook.Monitor(window_s=30)"),

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from warpbook_labs import nvrtc
 from warpbook_labs.entries import LabEntry, SoFar
-from warpbook_labs.languages import INSTALL_TRITON, LanguageName
+from warpbook_labs.languages import INSTALL_TORCH, INSTALL_TRITON
 from warpbook_labs.loader import CATALOGUE, HINT
 from warpbook_labs.spec import Lab
 from warpbook_monitors.errors import MonitorError
@@ -33,6 +33,7 @@ class Here(Struct, frozen=True):
     #: why not, and what to do
     remedy: str
     triton: bool
+    torch: bool
     gpus: int
 
 
@@ -47,9 +48,12 @@ def look_here(gpus_here: int | None = None) -> Here:
         compiler = nvrtc.version()
     except nvrtc.NoCompiler as problem:
         remedy = str(problem)
-    has_triton = importlib.util.find_spec("triton") is not None
     return Here(
-        compiler, remedy, has_triton, gpus() if gpus_here is None else gpus_here
+        compiler,
+        remedy,
+        importlib.util.find_spec("triton") is not None,
+        importlib.util.find_spec("torch") is not None,
+        gpus() if gpus_here is None else gpus_here,
     )
 
 
@@ -110,9 +114,11 @@ def overview(
 
 
 def _entry(lab: Lab, here: Here, progress: SoFar | None) -> LabEntry:
-    missing = _missing(lab.language, here)
+    missing = _missing(lab, here)
     why = missing
-    if not missing and lab.speed is not None and not here.gpus:
+    if not missing and lab.language == "host" and here.gpus and not here.torch:
+        why = f"Nothing is run on the GPU without PyTorch: {INSTALL_TORCH}"
+    elif not missing and lab.speed is not None and not here.gpus:
         why = "There is no GPU here: results are checked, speed is not graded."
     return LabEntry(
         lab.id,
@@ -132,13 +138,21 @@ def _entry(lab: Lab, here: Here, progress: SoFar | None) -> LabEntry:
 
 def _needs(lab: Lab) -> tuple[str, ...]:
     needed = {"cuda": ("NVRTC",), "triton": ("Triton",)}.get(lab.language, ())
+    if _needs_torch(lab):
+        needed = ("PyTorch",)
     return needed if lab.speed is None else (*needed, "a GPU for speed")
 
 
-def _missing(language: LanguageName, here: Here) -> str:
+def _needs_torch(lab: Lab) -> bool:
+    return lab.host is not None and lab.host.without_gpu == "torch"
+
+
+def _missing(lab: Lab, here: Here) -> str:
     """Say what is not here that a check needs; empty if nothing is."""
-    if language == "cuda" and here.compiler is None:
+    if lab.language == "cuda" and here.compiler is None:
         return here.remedy
-    if language == "triton" and not here.triton:
+    if lab.language == "triton" and not here.triton:
         return f"Triton is not installed: {INSTALL_TRITON}"
+    if _needs_torch(lab) and not here.torch:
+        return f"PyTorch is not installed: {INSTALL_TORCH}"
     return ""

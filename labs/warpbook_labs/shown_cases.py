@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpbook_labs.apart import SHOWN
-from warpbook_labs.spec import Lab
+from warpbook_labs.host.drawing import calls_of, generator_of
+from warpbook_labs.spec import Case, Lab
 
 _PARTS = ("inputs", "expected", "tolerance")
 
@@ -35,14 +36,15 @@ def shown_functions(folder: Path, lab: Lab) -> Functions:
             if name.startswith(begin)
         }
 
-    cases = {number: part(number, "inputs") for number in range(len(lab.public))}
+    calls = list(_calls(lab))
+    cases = {number: part(number, "inputs") for number in range(len(calls))}
 
     def inputs(sizes: dict[str, int], values: str, chance: Any) -> dict[str, Any]:
         # the generator is where its seed has put it
         drawn = chance.integers(1 << 62)
-        for number, case in enumerate(lab.public):
+        for number, (case, call) in enumerate(calls):
             if dict(case.sizes) == sizes and case.values == values:
-                if np.random.default_rng(case.seed).integers(1 << 62) == drawn:
+                if generator_of(case.seed, call).integers(1 << 62) == drawn:
                     return cases[number]
         raise LookupError("only the cases that the lab shows are here")
 
@@ -68,9 +70,9 @@ def shown_numbers(lab: Lab, cases: Any) -> dict[str, NDArray[Any]]:
         cases: its own Python.
     """
     found: dict[str, NDArray[Any]] = {}
-    for number, case in enumerate(lab.public):
+    for number, (case, call) in enumerate(_calls(lab)):
         sizes = dict(case.sizes)
-        chance = np.random.default_rng(case.seed)
+        chance = generator_of(case.seed, call)
         given = cases.inputs(dict(sizes), case.values, chance)
         right = cases.expected(given, dict(sizes))
         bounds = cases.tolerance(given, dict(sizes), right)
@@ -78,3 +80,8 @@ def shown_numbers(lab: Lab, cases: Any) -> dict[str, NDArray[Any]]:
             for name, values in numbers.items():
                 found[f"{number}/{which}/{name}"] = np.asarray(values)
     return found
+
+
+def _calls(lab: Lab) -> Iterator[tuple[Case, int]]:
+    """Give every call of every case; kernels have one."""
+    return ((case, call) for case in lab.public for call in range(calls_of(lab)))

@@ -12,12 +12,12 @@ def why(here: Here) -> dict[str, str]:
 
 
 def test_each_language_names_what_brings_it() -> None:
-    missing = why(Here(None, "NVRTC is missing.", triton=False, gpus=1))
+    missing = why(Here(None, "NVRTC is missing.", triton=False, torch=False, gpus=1))
     assert missing["vector-add"] == "NVRTC is missing."
     assert "pip install 'warpbook[triton]'" in missing["thread-and-block"]
     # plans need neither
     assert "occupancy" not in missing
-    assert not why(Here("13.5", "", triton=True, gpus=1))
+    assert not why(Here("13.5", "", triton=True, torch=True, gpus=1))
 
 
 def test_gpus_that_were_counted_before_are_taken_for_true() -> None:

@@ -61,9 +61,8 @@ def _list(asked: argparse.Namespace) -> int:
         lines.append(
             f"Results are checked here: NVRTC {here.compiler} and an interpreter."
         )
-    if not here.triton:
-        missing = [each for each in labs if each.language == "triton"]
-        lines += [f"{each.id} can't be checked here. {each.why}" for each in missing]
+    missing = [each for each in labs if not each.can_check and each.language != "cuda"]
+    lines += [f"{each.id} can't be checked here. {each.why}" for each in missing]
     lines += [_gpu_words(), *problems]
     print(joined(lines))
     return 0

@@ -9,57 +9,86 @@ from types import ModuleType
 from typing import Any
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
-from warpbook_labs.host.messages import HostCase, HostRan, Left, Record, RunTorch
+from warpbook_labs.host.messages import (
+    HostCall,
+    HostCase,
+    HostRan,
+    Left,
+    Record,
+    RunTorch,
+)
 from warpbook_labs.jail.jobs import Refused
 from warpbook_labs.jail.learner_code import MODULES, Printed, told, within
 
 SOURCE_NAME, GIVEN_NAME = "solution.py", "given.py"
 _IMPORTED = ["torch", "given", *MODULES]
 
-#: does one case with the learner's module
-CaseOf = Callable[[ModuleType, HostCase], Left]
+#: loads the learner's module, as new
+Load = Callable[[], ModuleType]
 
 
 class NotFit(Exception):
     """The learner's code did what it may not; the message says what."""
 
 
-def run_cases(job: RunTorch | Record, one: CaseOf) -> HostRan | Refused:
-    """Load a learner's module, and do every case with it."""
-    module = ModuleType("solution")
+class _CantLoad(Exception):
+    """The learner's module itself fails; the message is for the learner."""
+
+
+def run_cases(
+    job: RunTorch | Record, one: Callable[[Load, HostCase], Left]
+) -> HostRan | Refused:
+    """Do every case of a job.
+
+    Args:
+        job: what was asked.
+        one: does one of its cases.
+    """
+    try:
+        return HostRan(tuple(_left(job, each, one) for each in job.cases))
+    except _CantLoad as problem:
+        return Refused(str(problem))
+
+
+def values_of(case: HostCase, call: HostCall) -> dict[str, NDArray[Any]]:
+    """Give what buffers hold before a call, by name; nobody may write there."""
+    return {
+        each.name: np.frombuffer(call.data[each.name], each.dtype).reshape(each.shape)
+        for each in case.buffers
+    }
+
+
+def _left(
+    job: RunTorch | Record, case: HostCase, one: Callable[[Load, HostCase], Left]
+) -> Left:
     printed = Printed()
     try:
         with contextlib.redirect_stdout(printed), within(job.case_s):
-            if job.given:
-                given = ModuleType("given")
-                _load(given, job.given, GIVEN_NAME)
-                sys.modules["given"] = given
-            _load(module, job.source, SOURCE_NAME)
-    except BaseException as problem:  # noqa: BLE001 - whatever the learner's code does
-        line, words = told(problem, job.case_s, SOURCE_NAME, _IMPORTED)
-        return Refused(f"Line {line}: {words}" if line else words)
-    return HostRan(tuple(_left(module, each, job.case_s, one) for each in job.cases))
-
-
-def _load(module: ModuleType, source: str, name: str) -> None:
-    code = compile(source, name, "exec", dont_inherit=True)
-    exec(code, module.__dict__)
-
-
-def _left(module: ModuleType, case: HostCase, case_s: float, one: CaseOf) -> Left:
-    printed = Printed()
-    try:
-        with contextlib.redirect_stdout(printed), within(case_s):
-            left = one(module, case)
+            left = one(lambda: _loaded(job), case)
         return msgspec.structs.replace(left, printed=printed.held)
+    except _CantLoad:
+        raise
     except NotFit as problem:
         return Left(problem=str(problem), printed=printed.held)
     except BaseException as problem:  # noqa: BLE001 - whatever the learner's code does
-        line, words = told(problem, case_s, SOURCE_NAME, _IMPORTED)
+        line, words = told(problem, job.case_s, SOURCE_NAME, _IMPORTED)
         return Left(problem=words, line=line, printed=printed.held)
 
 
-def arguments(case: HostCase, number: int, tensors: dict[str, Any]) -> dict[str, Any]:
-    """Give what `run` is called with: tensors and numbers by name."""
-    return {**tensors, **case.calls[number].numbers}
+def _loaded(job: RunTorch | Record) -> ModuleType:
+    try:
+        if job.given:
+            sys.modules["given"] = _module("given", job.given, GIVEN_NAME)
+        return _module("solution", job.source, SOURCE_NAME)
+    except BaseException as problem:  # noqa: BLE001 - whatever the learner's code does
+        line, words = told(problem, job.case_s, SOURCE_NAME, _IMPORTED)
+        raise _CantLoad(f"Line {line}: {words}" if line else words) from None
+
+
+def _module(name: str, source: str, file: str) -> ModuleType:
+    module = ModuleType(name)
+    exec(compile(source, file, "exec", dont_inherit=True), module.__dict__)
+    return module

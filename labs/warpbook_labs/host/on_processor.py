@@ -8,13 +8,11 @@ from __future__ import annotations
 import contextlib
 import importlib
 import io
-from types import ModuleType
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from warpbook_labs.host.learner import NotFit, arguments, run_cases
+from warpbook_labs.host.learner import Load, NotFit, run_cases, values_of
 from warpbook_labs.host.messages import HostCase, HostRan, Left, RunTorch
 from warpbook_labs.jail.jobs import Refused
 from warpbook_labs.jail.learner_code import load_modules
@@ -82,19 +80,20 @@ def do(job: RunTorch) -> HostRan | Refused:
     return run_cases(job, _run)
 
 
-def _run(module: ModuleType, case: HostCase) -> Left:
+def _run(load: Load, case: HostCase) -> Left:
     torch: Any = importlib.import_module("torch")
     memory = {
         each.name: np.empty(each.shape, each.dtype)  # the same for every call
         for each in case.buffers
     }
     outputs = []
+    module = load()
     state = module.prepare(**case.sizes)
-    for number, call in enumerate(case.calls):
-        for name, held in memory.items():
-            held[...] = _array(call.data[name], held)
+    for call in case.calls:
+        for name, values in values_of(case, call).items():
+            memory[name][...] = values
         tensors = {name: torch.from_numpy(held) for name, held in memory.items()}
-        module.run(state, **arguments(case, number, tensors))
+        module.run(state, **tensors, **call.numbers)
         for each in case.buffers:
             if not each.is_written:
                 if memory[each.name].tobytes() != call.data[each.name]:
@@ -107,8 +106,3 @@ def _run(module: ModuleType, case: HostCase) -> Left:
             }
         )
     return Left(tuple(outputs))
-
-
-def _array(data: bytes, like: NDArray[Any]) -> NDArray[Any]:
-    found: NDArray[Any] = np.frombuffer(data, like.dtype).reshape(like.shape)
-    return found

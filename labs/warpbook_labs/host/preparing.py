@@ -55,6 +55,15 @@ class PreparedCalls:
         return tuple(each for each in self.buffers if each.is_written)
 
     @property
+    def input_names(self) -> set[str]:
+        """Name the buffers that hold something before a call."""
+        return {
+            each.name
+            for each in self._lab.parameters
+            if each.kind in ("input", "inout")
+        }
+
+    @property
     def size_bytes(self) -> int:
         """Tell how much all calls hold."""
         return len(self.given) * sum(each.size_bytes for each in self.buffers)
@@ -103,7 +112,7 @@ class PreparedCalls:
                 each.dtype, order="C"
             )
             for each in self._lab.parameters
-            if each.kind in ("input", "inout")
+            if each.name in self.input_names
         }
 
     def _whole(self, buffers_of: list[Arrays]) -> HostCase:

@@ -10,6 +10,8 @@ from warpbook_labs.drawing import DrawnCase
 from warpbook_labs.host.messages import Left
 from warpbook_labs.results import CaseResult
 
+#: of an answer that no learner's code has given in the ordinary way
+NO_SENSE = "Its answer makes no sense."
 _MOST_PRINTED = 4_000
 _MOST_WORDS = 600
 #: what is said of a hidden case too: it holds no number of it
@@ -43,6 +45,11 @@ def case_result(
         printed="" if case.is_hidden else left.printed[:_MOST_PRINTED],
         **more,
     )
+
+
+def call_words(number: int) -> str:
+    """Name a call where it is not the first one."""
+    return f"In call {number + 1}: " if number else ""
 
 
 def _without_numbers(problem: str) -> str:

@@ -15,6 +15,11 @@ Kind = Literal[
     "assertion",
     "deadlock",
     "too long",
+    # of host code, by the simulated GPU
+    "host read too early",
+    "released too early",
+    "stale graph",
+    "capture",
 ]
 
 #: of one kind; the others are only counted
@@ -23,7 +28,7 @@ MOST_FINDINGS = 10
 
 @dataclass(frozen=True)
 class Finding:
-    """A mistake of the kernel, whether or not its result was right this time."""
+    """A mistake of the source, whether or not its result was right this time."""
 
     kind: Kind
     message: str
