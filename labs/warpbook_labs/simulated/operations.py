@@ -96,6 +96,8 @@ def _common(operands: Sequence[Any], write: np.dtype[Any] | None) -> np.dtype[An
     numbers = [operand for operand in operands if not isinstance(operand, np.ndarray)]
     if common.kind != "f" and not all(float(n).is_integer() for n in numbers):
         common = np.dtype(np.float32)
+    elif common.kind == "b" and any(n not in (0, 1) for n in numbers):
+        common = np.dtype(np.int64)
     return np.dtype(np.float32) if common == np.float16 else common
 
 
@@ -121,14 +123,14 @@ def _elementwise(
         common = _common(rest, None if compares else write.dtype)
         # a number is first rounded to the type of the tensor that it meets
         narrow = [o.dtype for o in rest if isinstance(o, np.ndarray)]
-        half = bool(narrow) and all(dtype == np.float16 for dtype in narrow)
-        cast = [
-            operand.astype(common, copy=False)
-            if isinstance(operand, np.ndarray)
-            else common.type(np.float16(operand) if half and compares else operand)
-            for operand in rest
-        ]
+        half = compares and bool(narrow) and set(narrow) == {np.dtype(np.float16)}
         with np.errstate(all="ignore"):
+            cast = [
+                operand.astype(common, copy=False)
+                if isinstance(operand, np.ndarray)
+                else np.asarray(np.float16(operand) if half else operand).astype(common)
+                for operand in rest
+            ]
             write[...] = function(*operands[:conditions], *cast)
 
     return Operation(compute, flops=_one_each)
@@ -145,6 +147,14 @@ def _copy(reads: Arrays, writes: Arrays, numbers: Numbers) -> None:
         write[...] = read
 
 
+def _power(base: Array, exponent: Array) -> Array:
+    if base.dtype.kind == "f":
+        return np.power(base, exponent)
+    # of whole numbers: 1 and -1 have powers below 0 that are whole
+    whole = np.power(base, np.abs(exponent))
+    return np.where((exponent < 0) & (np.abs(base) != 1), 0, whole)
+
+
 def _erf(x: Array) -> Array:
     return np.asarray(np.frompyfunc(math.erf, 1, 1)(x)).astype(x.dtype)
 
@@ -155,6 +165,7 @@ def _sigmoid(x: Array) -> Array:
 
 _UNARY: dict[str, Callable[..., Array]] = {
     "abs": np.abs,
+    "bitwise_not": np.invert,
     "ceil": np.ceil,
     "cos": np.cos,
     "erf": _erf,
@@ -190,12 +201,14 @@ _BINARY: dict[str, Callable[..., Array]] = {
     "bitwise_and": np.bitwise_and,
     "bitwise_or": np.bitwise_or,
     "bitwise_xor": np.bitwise_xor,
+    "clamp_max": np.minimum,
+    "clamp_min": np.maximum,
     "div": np.divide,
     "floor_divide": np.floor_divide,
     "maximum": np.maximum,
     "minimum": np.minimum,
     "mul": np.multiply,
-    "pow": np.power,
+    "pow": _power,
     "remainder": np.remainder,
     "sub": np.subtract,
     "trunc_divide": lambda a, b: np.trunc(np.divide(a, b)),

@@ -12,7 +12,8 @@ class Device:
     def __init__(self, kind: str | Device, index: int | None = None) -> None:
         """Read a name such as "cuda:0"."""
         if not isinstance(kind, str):
-            kind, index = kind.type, kind.index
+            index = kind.index
+            kind = kind.type
         name, colon, number = kind.partition(":")
         if colon:
             if index is not None or not number.isdecimal():

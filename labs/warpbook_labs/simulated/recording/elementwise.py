@@ -35,6 +35,7 @@ UNARY: dict[str, Kind] = {
     **dict.fromkeys(
         ["abs", "ceil", "floor", "neg", "relu", "round", "sign", "square"], "same"
     ),
+    "bitwise_not": "same",
     **dict.fromkeys(["isfinite", "isinf", "isnan", "logical_not"], "bool"),
 }
 BINARY: dict[str, Kind] = {
@@ -43,6 +44,13 @@ BINARY: dict[str, Kind] = {
     "remainder": "same",
     **dict.fromkeys(["eq", "ge", "gt", "le", "lt", "ne"], "bool"),
     **dict.fromkeys(["logical_and", "logical_or", "logical_xor"], "bool"),
+}
+_TENSORS_ONLY = ("maximum", "minimum", "logical_and", "logical_or", "logical_xor")
+#: NumPy's letters of the types that an operation knows, where it knows not all
+_KNOWN = {
+    **dict.fromkeys(["abs", "ceil", "floor", "relu", "round"], "uif"),
+    **dict.fromkeys(["gelu", "gelu_tanh", "lerp", "silu"], "f"),
+    **dict.fromkeys(["bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor"], "bui"),
 }
 _CATEGORIES = {"b": 0, "u": 1, "i": 1, "f": 2}
 
@@ -122,6 +130,7 @@ def compute(
     tensors = [operand for operand in operands if isinstance(operand, Tensor)]
     if not tensors:
         raise TypeError(f"{name}(): an argument must be Tensor, not numbers alone")
+    _check_types(name, operands)
     device = one_device(tensors if out is None else [*tensors, out])
     shape = broadcast([tensor.array.shape for tensor in tensors])
     dtype = type_of(operands[conditions:])
@@ -140,6 +149,33 @@ def compute(
             numbers += [float(operand), place]
     launch(name, [expanded(tensor, shape) for tensor in tensors], [result], numbers)
     return result
+
+
+def _check_types(name: str, operands: Sequence[Operand]) -> None:
+    """Refuse what PyTorch has for no such types."""
+    if len(operands) == 2 and name in _TENSORS_ONLY:
+        if not isinstance(operands[1], Tensor):
+            raise TypeError(
+                f"{name}(): argument 'other' (position 1) must be Tensor, not "
+                f"{type(operands[1]).__name__}"
+            )
+    if name in ("sub", "neg") and BOOL in [type_of([one]) for one in operands]:
+        raise RuntimeError(
+            "Subtraction, the `-` operator, with a bool tensor is not supported. If "
+            "you are trying to invert a mask, use the `~` or `logical_not()` operator "
+            "instead."
+        )
+    given = [operand.dtype for operand in operands if isinstance(operand, Tensor)]
+    bad = [kind for kind in given if kind.numpy.kind not in _KNOWN.get(name, "buif")]
+    if bad:
+        raise NotImplementedError(
+            f"\"{name}\" not implemented for '{bad[0].letter_name}'"
+        )
+    if name == "lerp" and len(set(given)) > 1:
+        raise RuntimeError(
+            f"expected dtype {given[0].letter_name} but got dtype "
+            f"{given[1].letter_name}"
+        )
 
 
 def _order(tensors: Sequence[Tensor], shape: tuple[int, ...]) -> list[int] | None:
@@ -201,9 +237,9 @@ def clamp(
             "torch.clamp: At least one of 'min' or 'max' must not be None"
         )
     if max is None:
-        return compute("maximum", [input, min], out=out)
+        return compute("clamp_min", [input, min], out=out)
     if min is None:
-        return compute("minimum", [input, max], out=out)
+        return compute("clamp_max", [input, max], out=out)
     return compute("clamp", [input, min, max], out=out)
 
 
@@ -224,11 +260,6 @@ def where(
             f"dtype {condition.dtype.letter_name}"
         )
     return compute("where", [condition, input, other], out=out, conditions=1)
-
-
-def masked_fill(input: Tensor, mask: Tensor, value: Operand) -> Tensor:
-    """`value` where the mask holds."""
-    return where(mask, value, input)
 
 
 def masked_fill_(self: Tensor, mask: Tensor, value: Operand) -> Tensor:

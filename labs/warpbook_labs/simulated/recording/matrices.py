@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from warpbook_labs.simulated.recording.dtypes import BOOL
 from warpbook_labs.simulated.recording.elementwise import broadcast, expanded
 from warpbook_labs.simulated.recording.tensor import (
     Tensor,
@@ -24,8 +25,8 @@ def _check(left: Tensor, right: Tensor, *more: Tensor) -> None:
                 "expected m1 and m2 to have the same dtype, but got: "
                 f"{left.dtype.letter_name.lower()} != {other.dtype.letter_name.lower()}"
             )
-    if left.is_cuda and not left.dtype.is_floating_point:
-        raise RuntimeError(
+    if left.dtype is BOOL or (left.is_cuda and not left.dtype.is_floating_point):
+        raise NotImplementedError(
             f"\"addmm_cuda\" not implemented for '{left.dtype.letter_name}'"
         )
     if left.array.shape[-1] != right.array.shape[-2]:

@@ -94,7 +94,7 @@ _SHARED: dict[str, Function] = {
     **{
         function.__name__: function
         for function in (
-            *(elementwise.masked_fill, matrices.addmm, matrices.bmm),
+            *(moving.masked_fill, matrices.addmm, matrices.bmm),
             *(matrices.matmul, matrices.mm, moving.clone),
             *(reducing.all, reducing.allclose, reducing.amax, reducing.amin),
             *(reducing.any, reducing.argmax, reducing.argmin, reducing.cumsum),
@@ -206,6 +206,7 @@ _METHODS: dict[str, Function] = {
     "__matmul__": matrices.matmul,
     "__imatmul__": matrices.matmul,
     "__neg__": _ELEMENTWISE["neg"],
+    "__invert__": _ELEMENTWISE["bitwise_not"],
     "__abs__": _ELEMENTWISE["abs"],
     "__repr__": reading.as_text,
     "__setitem__": views.setitem,

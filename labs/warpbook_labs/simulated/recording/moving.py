@@ -8,7 +8,11 @@ from warpbook_labs.simulated.program import Place
 from warpbook_labs.simulated.recording import layout
 from warpbook_labs.simulated.recording.devices import CPU, CUDA, Device, device_of
 from warpbook_labs.simulated.recording.dtypes import ALL, DType
-from warpbook_labs.simulated.recording.elementwise import broadcast, expanded
+from warpbook_labs.simulated.recording.elementwise import (
+    broadcast,
+    expanded,
+    masked_fill_,
+)
 from warpbook_labs.simulated.recording.recorder import current
 from warpbook_labs.simulated.recording.streams import Stream
 from warpbook_labs.simulated.recording.tensor import (
@@ -175,6 +179,11 @@ def clone(self: Tensor, *, memory_format: object = None) -> Tensor:
     """A copy in memory of its own."""
     place = place_of(self.device)
     return copy_(_ordered(self, self.dtype, place, memory_format), self)
+
+
+def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
+    """`value` where the mask holds."""
+    return masked_fill_(clone(input), mask, value)
 
 
 def record_stream(self: Tensor, stream: Stream) -> None:

@@ -31,7 +31,7 @@ def _only(tensor: Tensor, what: str) -> Any:
         raise RuntimeError(
             f"a Tensor with {tensor.array.size} elements cannot be converted to Scalar"
         )
-    return look(tensor, what).reshape(-1)[0].item()
+    return look(tensor, what).item()
 
 
 def tolist(self: Tensor) -> Any:

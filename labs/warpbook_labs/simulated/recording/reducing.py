@@ -137,17 +137,24 @@ def amin(
     return _reduced("amin", input, _axes(dim, input.ndim), keepdim, kind, out)[0]
 
 
+def _truth(name: str, input: Tensor, dim: Dims, keepdim: bool) -> Tensor:
+    kind = input.dtype if input.dtype.name == "uint8" else BOOL
+    return _reduced(name, input, _axes(dim, input.ndim), keepdim, [kind])[0]
+
+
 def all(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
     """Whether all hold along some sides."""
-    return _reduced("all", input, _axes(dim, input.ndim), keepdim, [BOOL])[0]
+    return _truth("all", input, dim, keepdim)
 
 
 def any(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
     """Whether one holds along some sides."""
-    return _reduced("any", input, _axes(dim, input.ndim), keepdim, [BOOL])[0]
+    return _truth("any", input, dim, keepdim)
 
 
 def _argument(name: str, input: Tensor, dim: int | None, keepdim: bool) -> Tensor:
+    if input.dtype is BOOL:
+        raise RuntimeError(f"{name}(): does not support bool input")
     if dim is None:
         input, dim, keepdim = flatten(input), 0, False
     return _reduced(name, input, _axes(dim, input.ndim), keepdim, [LONG])[0]
@@ -187,7 +194,7 @@ def _along(name: str, input: Tensor, dim: int, dtype: DType | None) -> Tensor:
     if dtype is not None:
         input = to(input, input.device, dtype)
     if not input.dtype.is_floating_point:
-        raise RuntimeError(
+        raise NotImplementedError(
             f'"{name}_lastdim_kernel_impl" not implemented for '
             f"'{input.dtype.letter_name}'"
         )

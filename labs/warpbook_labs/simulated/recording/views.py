@@ -11,7 +11,12 @@ from numpy.typing import NDArray
 
 from warpbook_labs.simulated.recording.creating import sides
 from warpbook_labs.simulated.recording.dtypes import BOOL, DType
-from warpbook_labs.simulated.recording.elementwise import broadcast, fill_, masked_fill_
+from warpbook_labs.simulated.recording.elementwise import (
+    broadcast,
+    fill_,
+    masked_fill_,
+    type_of,
+)
 from warpbook_labs.simulated.recording.layout import CONTIGUOUS
 from warpbook_labs.simulated.recording.moving import clone, contiguous, copy_
 from warpbook_labs.simulated.recording.recorder import refuse
@@ -329,12 +334,10 @@ def cat(
                 "Sizes of tensors must match except in dimension "
                 f"{dim}. Expected {shape} but got {list(part.shape)}"
             )
-        if part.dtype is not parts[0].dtype:
-            refuse("torch.cat of tensors of several types")
     shape[dim] = sum(part.array.shape[dim] for part in parts)
     device = one_device(parts if out is None else [*parts, out])
     if out is None:
-        out = new(shape, parts[0].dtype, place_of(device))
+        out = new(shape, type_of(parts), place_of(device))
     elif list(out.shape) != shape:
         raise RuntimeError(
             f"out has shape {list(out.shape)}, the result {shape}; PyTorch would give "
