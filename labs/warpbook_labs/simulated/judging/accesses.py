@@ -1,0 +1,122 @@
+"""Finds accesses to the same memory that nothing puts in an order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from .errors import ProgramRefused
+from .memory import Span, Storage
+from .order import Lane
+
+#: pairs of views that are compared in one program
+MOST_COMPARISONS = 3_000_000
+_PRUNE_ABOVE = 64
+
+_Key = tuple[int, bool, str, tuple[int, ...], tuple[int, ...], int]
+
+
+@dataclass(frozen=True, eq=False)
+class Access:
+    """One read or write, by what of which line."""
+
+    lane: Lane
+    tick: int
+    is_write: bool
+    span: Span
+    #: such as "a copy to the GPU"
+    what: str
+    line: int
+
+
+@dataclass(frozen=True)
+class Conflict:
+    """Two accesses without an order."""
+
+    kind: Literal["unordered", "reused"]
+    first: Access
+    second: Access
+
+
+class Accesses:
+    """The accesses to each storage that somebody may still have to wait for."""
+
+    def __init__(self, host: Lane) -> None:
+        """Begin, with none."""
+        self._host = host
+        self._of: dict[Storage, dict[_Key, Access]] = {}
+        #: accesses of those who had the memory before
+        self._before: dict[Storage, list[Access]] = {}
+        self._comparisons = 0
+
+    def note(self, access: Access) -> Access | None:
+        """Note an access; give an earlier one that it should have waited for."""
+        storage, lane = access.span.storage, access.lane
+        noted = self._of.setdefault(storage, {})
+        if len(noted) > _PRUNE_ABOVE:
+            self._prune(noted)
+        conflict = None
+        self._comparisons += len(noted)
+        if self._comparisons > MOST_COMPARISONS:
+            raise ProgramRefused(
+                "Too many pieces of the same memory are in use at one time: take fewer "
+                "chunks."
+            )
+        if access.span.array.size:
+            for other in noted.values():
+                if (
+                    (access.is_write or other.is_write)
+                    and not lane.has_seen(other.lane.number, other.tick)
+                    and access.span.overlaps(other.span)
+                ):
+                    conflict = other
+                    break
+        view = access.span.view
+        key = (
+            lane.number,
+            access.is_write,
+            view.dtype,
+            view.shape,
+            view.strides,
+            view.offset,
+        )
+        noted[key] = access
+        return conflict
+
+    def not_awaited(self, storage: Storage, by: Lane) -> list[Access]:
+        """Give the accesses to a storage that a lane has not waited for."""
+        both = (*self._of.get(storage, {}).values(), *self._before.get(storage, ()))
+        return [each for each in both if not by.has_seen(each.lane.number, each.tick)]
+
+    def inherit(self, storage: Storage, accesses: Iterable[Access]) -> None:
+        """Say who used a new storage's memory when it was another's."""
+        self._before[storage] = list(accesses)
+
+    def of_before(self, access: Access) -> Access | None:
+        """Give an access of the memory's last owner that is still going on."""
+        before = self._before.get(access.span.storage)
+        for other in before or ():
+            if (access.is_write or other.is_write) and not access.lane.has_seen(
+                other.lane.number, other.tick
+            ):
+                return other
+        return None
+
+    def forget(self, storage: Storage) -> None:
+        """Nobody can access a storage any more."""
+        self._of.pop(storage, None)
+        self._before.pop(storage, None)
+
+    def all_is_done(self) -> None:
+        """All is in an order with what comes."""
+        self._of.clear()
+        self._before.clear()
+
+    def _prune(self, noted: dict[_Key, Access]) -> None:
+        host = self._host
+        done = [
+            k for k, each in noted.items() if host.has_seen(each.lane.number, each.tick)
+        ]
+        for key in done:
+            del noted[key]

@@ -1,0 +1,110 @@
+"""PyTorch's allocator, as far as mistakes can be made with it.
+
+Memory that Python releases is given out again to the stream that it was made for, at
+once: work of that stream comes later anyhow. Work of other streams does not, unless the
+stream waits for it, or the allocator was told by `record_stream`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .accesses import Access, Accesses
+from .memory import Storage
+from .order import Lane, Lanes
+
+#: sizes are rounded up to this
+_ROUND_BYTES = 512
+#: larger tensors come from blocks of their own kind
+_SMALL_BYTES = 1 << 20
+#: of one stream
+_MOST_BLOCKS = 256
+
+_Pool = tuple[int | None, int, bool]
+
+
+@dataclass
+class _Block:
+    """Released memory that somebody may still be using."""
+
+    size_bytes: int
+    by: list[Access]
+
+
+class Allocator:
+    """Released memory of the GPU, and how much is in use."""
+
+    def __init__(self, lanes: Lanes, accesses: Accesses) -> None:
+        """Begin, with nothing given out."""
+        self._lanes = lanes
+        self._accesses = accesses
+        self._blocks: dict[_Pool, list[_Block]] = {}
+        self._alive_bytes = 0
+        self._kept: list[_Block] = []
+        self.held_bytes = 0
+
+    def count_new(self, storage: Storage) -> None:
+        """Take a new storage into account."""
+        self._alive_bytes += _rounded(storage.size_bytes)
+        self._kept = [each for each in self._kept if self._is_in_use(each)]
+        kept_bytes = sum(each.size_bytes for each in self._kept)
+        self.held_bytes = max(self.held_bytes, self._alive_bytes + kept_bytes)
+
+    def count_released(self, storage: Storage) -> None:
+        """Take into account that a storage is let go of."""
+        size_bytes = _rounded(storage.size_bytes)
+        self._alive_bytes -= size_bytes
+        using = self._accesses.not_awaited(storage, self._lanes.host)
+        known = [each for each in using if each.lane.stream in storage.used_on]
+        if known:
+            self._kept.append(_Block(size_bytes, known))
+
+    def give_out(self, storage: Storage) -> None:
+        """Find memory for a new storage that somebody may still be using."""
+        size_bytes = _rounded(storage.size_bytes)
+        blocks = self._blocks.get(_pool(storage), [])
+        fitting = [each for each in blocks if each.size_bytes >= size_bytes]
+        if not fitting:
+            self._accesses.inherit(storage, ())
+            return
+        block = min(fitting, key=lambda each: each.size_bytes)
+        blocks.remove(block)
+        self._accesses.inherit(storage, block.by)
+        rest_bytes = block.size_bytes - size_bytes
+        is_small = size_bytes <= _SMALL_BYTES
+        if rest_bytes >= _ROUND_BYTES if is_small else rest_bytes > _SMALL_BYTES:
+            blocks.append(_Block(rest_bytes, block.by))
+
+    def take_back(self, storage: Storage) -> None:
+        """Let a storage's memory be given out again."""
+        lane = self._lanes.of(storage.stream, storage.graph)
+        # what the next owner does on this stream comes after all that the host knows
+        user = Lane(lane.number, lane.stream, lane.name, dict(lane.clock))
+        user.know(self._lanes.host.clock)
+        using = [
+            each
+            for each in self._accesses.not_awaited(storage, user)
+            if each.lane.stream not in storage.used_on
+        ]
+        if using:
+            blocks = self._blocks.setdefault(_pool(storage), [])
+            blocks.append(_Block(_rounded(storage.size_bytes), using))
+            del blocks[:-_MOST_BLOCKS]
+
+    def all_is_done(self) -> None:
+        """Nobody uses memory that was released."""
+        self._blocks.clear()
+        self._kept.clear()
+        self.held_bytes = self._alive_bytes
+
+    def _is_in_use(self, block: _Block) -> bool:
+        host = self._lanes.host
+        return not all(host.has_seen(each.lane.number, each.tick) for each in block.by)
+
+
+def _rounded(size_bytes: int) -> int:
+    return -(-size_bytes // _ROUND_BYTES) * _ROUND_BYTES
+
+
+def _pool(storage: Storage) -> _Pool:
+    return (storage.graph, storage.stream, storage.size_bytes <= _SMALL_BYTES)

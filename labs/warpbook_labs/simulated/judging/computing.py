@@ -1,0 +1,151 @@
+"""Runs operations on the inputs that count, and follows where values come from."""
+
+from __future__ import annotations
+
+import math
+import time
+
+import numpy as np
+
+from warpbook_labs.simulated.operations import OPERATIONS, Operation, moved_bytes
+from warpbook_labs.simulated.program import Launch
+
+from . import rates
+from .errors import ProgramRefused
+from .graphs import Kernel
+from .memory import CONSTANT, UNWRITTEN, Span
+
+#: of one program, each replay of a graph again
+MOST_BYTES = 16 << 30
+MOST_FLOPS = 4e11
+LIMIT_S = 60.0
+
+
+class Computer:
+    """Does what kernels and copies do, within bounds."""
+
+    def __init__(self) -> None:
+        """Begin, with all that a program may use."""
+        self._bytes_left = MOST_BYTES
+        self._flops_left = MOST_FLOPS
+        self._ends_s = time.monotonic() + LIMIT_S
+
+    def run(self, kernel: Kernel) -> Span | None:
+        """Do what a kernel does.
+
+        Returns:
+            A span that it reads, and of which nobody wrote some element.
+        """
+        launch, reads, writes = kernel.launch, kernel.reads, kernel.writes
+        operation = operation_of(launch)
+        self._spend(
+            sum(span.array.nbytes for span in (*reads, *writes)),
+            flops_of(operation, launch),
+        )
+        if launch.operation == "copy" and len(reads) == len(writes) == 1:
+            stamps = reads[0].stamps.copy()
+            _apply(operation, kernel)
+            writes[0].stamp(stamps)
+            return None
+        stamp, missing = CONSTANT, None
+        for span in reads:
+            if not span.array.size:
+                continue
+            stamp = max(stamp, int(span.stamps.max()))
+            if missing is None and span.stamps.min() == UNWRITTEN:
+                missing = span
+        _apply(operation, kernel)
+        for span in writes:
+            span.stamp(stamp)
+        return missing
+
+    def move(self, source: Span, target: Span) -> None:
+        """Do what a copy between host and GPU does."""
+        if source.view.shape != target.view.shape or (
+            source.view.dtype != target.view.dtype
+        ):
+            raise ProgramRefused("A copy between host and GPU changes shape or dtype.")
+        self._spend(2 * source.array.nbytes, 0)
+        target.array[...] = source.array
+        target.stamp(source.stamps.copy())
+
+    def _spend(self, size_bytes: int, flops: float) -> None:
+        self._bytes_left -= size_bytes
+        self._flops_left -= flops
+        if min(self._bytes_left, self._flops_left) < 0 or (
+            time.monotonic() > self._ends_s
+        ):
+            raise ProgramRefused(
+                "It computes more than is simulated: leave out what the lab does not "
+                "ask for."
+            )
+
+
+def operation_of(launch: Launch) -> Operation:
+    """Give what a launch asks for."""
+    operation = OPERATIONS.get(launch.operation)
+    if operation is None:
+        raise ProgramRefused("An operation is asked for that is not known.")
+    return operation
+
+
+def flops_of(operation: Operation, launch: Launch) -> float:
+    """Count what a launch computes."""
+    try:
+        flops = operation.flops(launch.reads, launch.writes, launch.numbers)
+    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+        raise _nonsense(launch) from error
+    if not 0 <= flops < math.inf:
+        raise _nonsense(launch)
+    return flops
+
+
+def kernel_ns(launch: Launch) -> float:
+    """Say how long the GPU takes for a kernel."""
+    operation = operation_of(launch)
+    try:
+        if operation.ns is not None:
+            own = operation.ns(launch.reads, launch.writes, launch.numbers)
+            if own is not None:
+                return max(rates.KERNEL_NS, own)
+        flops = flops_of(operation, launch)
+        bytes_ns = _bytes_of(operation, launch) / rates.DEVICE_BYTES_PER_S * 1e9
+    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+        raise _nonsense(launch) from error
+    flops_per_s = rates.FLOPS_PER_S
+    if operation.unit == "tensor" and launch.reads:
+        dtype = launch.reads[-1].dtype
+        flops_per_s = rates.MATRIX_FLOPS_PER_S.get(dtype, flops_per_s)
+    return max(rates.KERNEL_NS, bytes_ns, flops / flops_per_s * 1e9)
+
+
+def host_ns(launch: Launch) -> float:
+    """Say how long the processor takes for its own work."""
+    operation = operation_of(launch)
+    flops = flops_of(operation, launch)
+    bytes_ns = _bytes_of(operation, launch) / rates.HOST_BYTES_PER_S * 1e9
+    return rates.HOST_WORK_NS + bytes_ns + flops / rates.HOST_FLOPS_PER_S * 1e9
+
+
+def _bytes_of(operation: Operation, launch: Launch) -> float:
+    if operation.bytes is not None:
+        return operation.bytes(launch.reads, launch.writes, launch.numbers)
+    return moved_bytes((*launch.reads, *launch.writes))
+
+
+def _apply(operation: Operation, kernel: Kernel) -> None:
+    launch = kernel.launch
+    reads = [span.array for span in kernel.reads]
+    writes = [span.array for span in kernel.writes]
+    try:
+        with np.errstate(all="ignore"):
+            operation.function(reads, writes, launch.numbers)
+    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+        raise _nonsense(launch) from error
+
+
+def _nonsense(launch: Launch) -> ProgramRefused:
+    return ProgramRefused(
+        f"Line {launch.line}: {launch.operation} can't be computed of what it was "
+        "given."
+    )

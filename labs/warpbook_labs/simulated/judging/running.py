@@ -1,0 +1,113 @@
+"""Does kernels and copies: their results, their accesses, their time."""
+
+from __future__ import annotations
+
+from . import rates
+from .computing import Computer, kernel_ns
+from .counts import HostCounts
+from .graphs import Kernel, Transfer
+from .order import Lane
+from .timeline import Engine, Timeline
+from .watch import Replayed, Watch
+from .wording import short
+
+
+class Runner:
+    """Does work on a lane, at once or in a graph that is replayed."""
+
+    def __init__(self, host: Lane, watch: Watch) -> None:
+        """Begin, with nothing done."""
+        self.counts = HostCounts()
+        self.timeline = Timeline()
+        self._host = host
+        self._watch = watch
+        self._computer = Computer()
+
+    def start_counting(self) -> None:
+        """Begin a call."""
+        self.counts, self.timeline = HostCounts(), Timeline()
+
+    def run(self, kernel: Kernel, lane: Lane, replay: Replayed | None = None) -> None:
+        """Do a kernel, or work of the host, now."""
+        launch = kernel.launch
+        what = f"`{short(launch.operation)}`"
+        for span in kernel.reads:
+            if replay is not None:
+                self._watch.read_in(replay, span, launch.line)
+            by = lane if span.storage.place == "device" else self._host
+            self._watch.access(by, span, False, what, launch.line)
+        for span in kernel.writes:
+            self._watch.access(lane, span, True, what, launch.line)
+        missing = self._computer.run(kernel)
+        if missing is not None:
+            self._watch.unwritten(what, missing, launch.line)
+        if replay is not None:
+            replay.written |= {span.storage for span in kernel.writes}
+        if lane is not self._host:
+            self.queue(
+                lane,
+                "compute",
+                short(launch.operation),
+                kernel_ns(launch),
+                launch.line,
+                gap_ns=rates.KERNEL_GAP_NS if replay is None else rates.GRAPH_GAP_NS,
+                is_apart=launch.operation == "sleep",
+            )
+
+    def transfer(
+        self, transfer: Transfer, lane: Lane, replay: Replayed | None = None
+    ) -> None:
+        """Do a copy between host and GPU now."""
+        copy, source, target = transfer.copy, transfer.source, transfer.target
+        is_down = source.storage.place == "device"
+        what = "the copy to the host" if is_down else "the copy to the GPU"
+        is_pageable = transfer.is_pageable
+        if replay is not None:
+            self._watch.read_in(replay, source, copy.line)
+            replay.written.add(target.storage)
+        # pageable memory is read before the call returns
+        reader = self._host if is_pageable and not is_down else lane
+        self._watch.access(reader, source, False, what, copy.line)
+        self._watch.access(lane, target, True, what, copy.line)
+        self._computer.move(source, target)
+        size_bytes = source.array.nbytes
+        self.counts.copies += 1
+        if is_down:
+            self.counts.d2h_bytes += size_bytes
+        else:
+            self.counts.h2d_bytes += size_bytes
+        if is_pageable:
+            self.counts.pageable_bytes += size_bytes
+        bytes_per_s = rates.PINNED_BYTES_PER_S
+        if is_pageable:
+            bytes_per_s = rates.PAGEABLE_BYTES_PER_S
+        self.queue(
+            lane,
+            "d2h" if is_down else "h2d",
+            what.removeprefix("the "),
+            size_bytes / bytes_per_s * 1e9,
+            copy.line,
+        )
+
+    def queue(
+        self,
+        lane: Lane,
+        engine: Engine,
+        label: str,
+        duration_ns: float,
+        line: int,
+        *,
+        gap_ns: int = rates.COPY_GAP_NS,
+        is_apart: bool = False,
+    ) -> None:
+        """Queue work on an engine, after all that its lane waits for."""
+        number = self.timeline.queue(
+            engine,
+            label,
+            duration_ns,
+            lane.work,
+            line,
+            gap_ns=gap_ns,
+            is_apart=is_apart,
+        )
+        lane.work = frozenset((number,))
