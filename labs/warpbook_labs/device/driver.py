@@ -224,6 +224,23 @@ class Device:
             self._call("cuMemcpyDtoH", held.ctypes.data, address, size_bytes)
         return held
 
+    def pinned(self, size_bytes: int) -> NDArray[np.uint8]:
+        """Take memory of the host that the GPU copies from and to by itself."""
+        address = int(self._call("cuMemHostAlloc", size_bytes, 0))
+        held: NDArray[np.uint8] = np.ctypeslib.as_array(
+            (ctypes.c_uint8 * size_bytes).from_address(address)
+        )
+        return held
+
+    def download_into(self, held: NDArray[np.uint8], address: int) -> None:
+        """Copy from the GPU to memory that is there, and wait for it."""
+        self._call("cuMemcpyDtoH", held.ctypes.data, address, held.nbytes)
+
+    def copy(self, to: int, held: int, size_bytes: int) -> None:
+        """Copy within the GPU's memory, when what was launched before has ended."""
+        if size_bytes:
+            self._call("cuMemcpyDtoDAsync", to, held, size_bytes, self.stream)
+
     def prepare(
         self,
         program: Program,

@@ -32,6 +32,10 @@ class Began(Struct, frozen=True, tag="began"):
 
     gpu: str
     architecture: str
+    #: processes beside it that use the GPU for it, in the host lane
+    pids: tuple[int, ...] = ()
+    #: how a learner's process is shut in there, in words
+    isolation: str = ""
 
 
 class Trying(Struct, frozen=True, tag="trying"):

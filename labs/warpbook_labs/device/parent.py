@@ -11,9 +11,9 @@ import threading
 from typing import IO
 
 import msgspec
+from msgspec import Struct
 
 from warpbook_labs.device.jobs import (
-    Asked,
     Began,
     Ended,
     Timed,
@@ -44,17 +44,23 @@ class Heard(msgspec.Struct):
     problem: str = ""
 
 
-def run(asked: Asked, uuid: str, wall_s: float = WALL_S) -> Heard:
+def run(
+    asked: Struct,
+    uuid: str,
+    wall_s: float = WALL_S,
+    module: str = "warpbook_labs.device.worker",
+) -> Heard:
     """Do a job in a process of its own.
 
     Args:
         asked: the job.
         uuid: NVML's, of the GPU.
         wall_s: after this it is killed.
+        module: the program that does it, and tells what `device.jobs` has.
     """
     heard = Heard()
     with subprocess.Popen(
-        [sys.executable, "-m", "warpbook_labs.device.worker"],
+        [sys.executable, "-m", module],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -97,7 +103,7 @@ def _environment(uuid: str) -> dict[str, str]:
     }
 
 
-def _feed(pipe: IO[bytes] | None, asked: Asked) -> None:
+def _feed(pipe: IO[bytes] | None, asked: Struct) -> None:
     with contextlib.suppress(BrokenPipeError), pipe or contextlib.nullcontext():
         if pipe is not None:
             pipe.write(msgspec.msgpack.encode(asked))

@@ -12,8 +12,20 @@ from warpbook_labs.device.quiet import Conditions
 from warpbook_labs.device.ratio import Ratio
 
 #: "red zone": it wrote beside its buffers; "input": it wrote what it may only read;
-#: "crash": the GPU stopped it; "hang": it did not end; "launch": it can't be launched
-Kind = Literal["", "wrong", "red zone", "input", "crash", "hang", "launch", "not run"]
+#: "crash": the GPU stopped it; "hang": it did not end; "launch": it can't be launched;
+#: of host code, "raised": an exception; "goes on": it works after it said it was done
+Kind = Literal[
+    "",
+    "wrong",
+    "red zone",
+    "input",
+    "crash",
+    "hang",
+    "launch",
+    "not run",
+    "raised",
+    "goes on",
+]
 
 SpeedStatus = Literal[
     "fast enough", "too slow", "too noisy to tell", "too busy", "not graded"

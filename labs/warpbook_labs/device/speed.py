@@ -45,7 +45,7 @@ def time_calls(
     speed = loaded.lab.speed
     if speed is None:
         raise ValueError(f"{loaded.lab.id} has no speed to be graded.")
-    judge = _Judge(loaded.lab, speed, card)
+    judge = Judge(loaded.lab, speed, card)
     reference = own_source(tools.device, loaded, loaded.reference)
     baseline = own_source(tools.device, loaded, baseline_of(loaded, speed))
     try:
@@ -76,10 +76,11 @@ def baseline_of(loaded: LoadedLab, speed: Speed) -> str:
     return loaded.reference if speed.of_baseline is None else loaded.starter
 
 
-class _Judge:
+class Judge:
     """What the lab asks, and whether it is met."""
 
     def __init__(self, lab: Lab, speed: Speed, card: LimitCard | None) -> None:
+        """Take the lab, and what this GPU was measured to reach."""
         self._speed = speed
         self._limit_ns: float | None = None
         #: work that reads more than it writes is faster than a copy
@@ -112,10 +113,12 @@ class _Judge:
     def is_enough(
         self, stopping: Stopping, learner_ns: list[float], baseline_ns: list[float]
     ) -> bool:
+        """Whether more pairs would tell nothing more."""
         of_baseline, of_limit = self._ratios(learner_ns, baseline_ns)
         return stopping.is_done(of_baseline, self._wanted(of_baseline, of_limit))
 
     def result(self, times: Times) -> SpeedResult:
+        """Judge what was taken."""
         of_baseline, of_limit = self._ratios(times.learner_ns, times.baseline_ns)
         status, message = self._judged(of_baseline, of_limit)
         return SpeedResult(
@@ -155,6 +158,7 @@ class _Judge:
         return "fast enough", "It is as fast as the lab asks."
 
     def flags(self, times: Times) -> tuple[str, ...]:
+        """Say what a person should look at."""
         _, of_limit = self._ratios(times.learner_ns, times.baseline_ns)
         if of_limit is None or of_limit.low <= _TOO_FAST * self._over_copy:
             return ()

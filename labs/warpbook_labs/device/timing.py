@@ -137,7 +137,7 @@ class Trials:
         """
         self.tools, self.loaded, self.speed = tools, loaded, speed
         self._python = OwnPython(loaded)
-        sizes = _pool_sizes(loaded, speed)
+        sizes = pool_sizes(loaded, speed)
         chance = np.random.default_rng(secrets.randbits(64))
         self.drawn: Arrays = self._python.inputs(sizes, speed.values, chance)
         needed = _SPARE_BYTES + sum(
@@ -348,7 +348,7 @@ class Trials:
                 raise WrongOutput("wrong", f"In a timed call {wrong_words(wrong)}")
 
 
-def _pool_sizes(loaded: LoadedLab, speed: Speed) -> dict[str, int]:
+def pool_sizes(loaded: LoadedLab, speed: Speed) -> dict[str, int]:
     """Make the timed sizes so small that no input has more elements than a pool."""
     sizes = dict(speed.sizes)
 

@@ -93,6 +93,13 @@ class Tools:
             self._found,
         )  # fmt: skip
 
+    def spin_ns(self, steps: int) -> float:
+        """Tell how long a kernel takes that only counts, in one block."""
+        given = (jobs.IntegerArgument(steps), jobs.IntegerArgument(self._found))
+        launch = jobs.Launch("spin", (1, 1, 1), (32, 1, 1), given)
+        prepared = self.device.prepare(self._program, launch, {})
+        return self.device.timed_ns([prepared], _PATIENCE_S)
+
     def clear(self, first: int = _NOTHING, count: int = 0) -> None:
         """Forget what was found."""
         self.device.upload(self._found, np.array([first, count], np.uint64))

@@ -95,3 +95,10 @@ extern "C" __global__ void flush(const uint4* held, u64 count, u32* nowhere) {
     for (EACH(i, count)) { uint4 v = held[i]; sum += v.x ^ v.y ^ v.z ^ v.w; }
     if (sum == 0x5eed1234u) *nowhere = sum;
 }
+// so many steps, each of which waits for the one before: how long it takes tells
+// whether somebody else's kernels have a share of the time
+extern "C" __global__ void spin(u32 steps, u32* nowhere) {
+    u32 x = threadIdx.x;
+    for (u32 i = 0; i < steps; i++) x = mix(x ^ i);
+    if (x == 0x5eed1234u) *nowhere = x;
+}

@@ -10,6 +10,7 @@ import ctypes
 import errno
 import platform
 import struct
+from collections.abc import Callable
 from typing import NamedTuple
 
 _PROT_EXEC, _AT_EMPTY_PATH = 4, 0x1000
@@ -46,14 +47,16 @@ _ALLOWED = {
     "exit_group": (231, 94),
     "getrandom": (318, 278),
 }
-_LOAD_WORD, _JUMP_EQUAL, _JUMP_ANY_BIT, _RETURN = 0x20, 0x15, 0x45, 0x06
-_ALLOW, _REFUSE, _KILL = 0x7FFF0000, 0x00050000 | errno.EPERM, 0x80000000
+LOAD_WORD, JUMP_EQUAL, JUMP_LEAST, JUMP_ANY_BIT, RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+ALLOW, REFUSE, _KILL = 0x7FFF0000, 0x00050000 | errno.EPERM, 0x80000000
+#: as if the system were older
+UNKNOWN = 0x00050000 | errno.ENOSYS
 #: where the kernel puts what the filter is asked about
 _NUMBER_AT, _MACHINE_AT = 0, 4
 _SET_MODE_FILTER, _ALL_THREADS = 1, 1
 
 
-class _Test(NamedTuple):
+class Test(NamedTuple):
     """What one half of an argument must be like."""
 
     argument: int
@@ -64,20 +67,21 @@ class _Test(NamedTuple):
 
     @property
     def at(self) -> int:
+        """Tell where the kernel puts it."""
         return 16 + 8 * self.argument + 4 * self.is_upper_half
 
 
-_NEVER_EXECUTABLE = _Test(2, _JUMP_ANY_BIT, _PROT_EXEC, wanted=False)
+_NEVER_EXECUTABLE = Test(2, JUMP_ANY_BIT, _PROT_EXEC, wanted=False)
 #: with some arguments only
-_ALLOWED_IF: dict[str, tuple[tuple[int, int], tuple[_Test, ...]]] = {
+_ALLOWED_IF: dict[str, tuple[tuple[int, int], tuple[Test, ...]]] = {
     "mmap": ((9, 222), (_NEVER_EXECUTABLE,)),
     "mprotect": ((10, 226), (_NEVER_EXECUTABLE,)),
     # of what is open, not of a path
-    "newfstatat": ((262, 79), (_Test(3, _JUMP_ANY_BIT, _AT_EMPTY_PATH),)),
+    "newfstatat": ((262, 79), (Test(3, JUMP_ANY_BIT, _AT_EMPTY_PATH),)),
     # to read a limit, as the compiler does, not to set one
     "prlimit64": (
         (302, 261),
-        (_Test(2, _JUMP_EQUAL, 0), _Test(2, _JUMP_EQUAL, 0, is_upper_half=True)),
+        (Test(2, JUMP_EQUAL, 0), Test(2, JUMP_EQUAL, 0, is_upper_half=True)),
     ),
 }
 
@@ -94,11 +98,30 @@ def refuse_calls() -> bool:
     Returns:
         Whether this system can do that.
     """
+    return filter_calls(_rules)
+
+
+def filter_calls(rules: Callable[[int], bytes]) -> bool:
+    """Have the kernel ask a filter about each system call of this process, for good.
+
+    Args:
+        rules: gives the instructions for a machine, by the number of its column, which
+            begin when the number of the call is loaded and always return.
+
+    Returns:
+        Whether this system can do that.
+    """
     machine = platform.machine()
     if machine not in _MACHINES or struct.calcsize("P") != 8:
         return False
     name, number = _MACHINES[machine]
-    code = _filter(name, list(_MACHINES).index(machine))
+    head = [
+        instruction(LOAD_WORD, _MACHINE_AT),
+        instruction(JUMP_EQUAL, name, 1, 0),
+        instruction(RETURN, _KILL),
+        instruction(LOAD_WORD, _NUMBER_AT),
+    ]
+    code = b"".join(head) + rules(list(_MACHINES).index(machine))
     program = _Program(len(code) // 8, code)
     libc = ctypes.CDLL(None, use_errno=True)
     # the threads that a library has started are held to it, too
@@ -106,24 +129,19 @@ def refuse_calls() -> bool:
     return bool(answer == 0)
 
 
-def _filter(machine: int, column: int) -> bytes:
-    """Write the filter in the kernel's small language (BPF)."""
-    allow, refuse = _instruction(_RETURN, _ALLOW), _instruction(_RETURN, _REFUSE)
-    code = [
-        _instruction(_LOAD_WORD, _MACHINE_AT),
-        _instruction(_JUMP_EQUAL, machine, 1, 0),
-        _instruction(_RETURN, _KILL),
-        _instruction(_LOAD_WORD, _NUMBER_AT),
-    ]
+def _rules(column: int) -> bytes:
+    """Write the jail's in the kernel's small language (BPF)."""
+    allow, refuse = instruction(RETURN, ALLOW), instruction(RETURN, REFUSE)
+    code = []
     for numbers in _ALLOWED.values():
-        code += [_instruction(_JUMP_EQUAL, numbers[column], 0, 1), allow]
+        code += [instruction(JUMP_EQUAL, numbers[column], 0, 1), allow]
     for numbers, tests in _ALLOWED_IF.values():
-        code.append(_instruction(_JUMP_EQUAL, numbers[column], 0, 2 * len(tests) + 2))
+        code.append(instruction(JUMP_EQUAL, numbers[column], 0, 2 * len(tests) + 2))
         for number, test in enumerate(tests, 1):
             other = 2 * (len(tests) - number) + 1
             code += [
-                _instruction(_LOAD_WORD, test.at),
-                _instruction(
+                instruction(LOAD_WORD, test.at),
+                instruction(
                     test.jump,
                     test.value,
                     0 if test.wanted else other,
@@ -134,5 +152,6 @@ def _filter(machine: int, column: int) -> bytes:
     return b"".join([*code, refuse])
 
 
-def _instruction(code: int, k: int, if_true: int = 0, if_false: int = 0) -> bytes:
+def instruction(code: int, k: int, if_true: int = 0, if_false: int = 0) -> bytes:
+    """Write one instruction of a filter; its jumps go over so many others."""
     return struct.pack("=HBBI", code, if_true, if_false, k)

@@ -1,0 +1,194 @@
+"""Memory, children and clock of one submission, with the GPU or with the processor."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from warpbook_labs.device.driver import Device
+from warpbook_labs.device.ratio import Side
+from warpbook_labs.device.tools import Tools
+from warpbook_labs.host_spec import HostPlace
+from warpbook_labs.referee.device_region import DeviceRegion
+from warpbook_labs.referee.jobs import Bounds
+from warpbook_labs.referee.layout import PLACES, Layout
+from warpbook_labs.referee.messages import Run, Slot, Transport
+from warpbook_labs.referee.player import Player
+from warpbook_labs.referee.probe import Probe
+from warpbook_labs.referee.regions import HostRegion, Region, Values
+
+#: bytes of an output on the host that are looked at before the clock stops
+_DRAWN = 2048
+#: nobody else's kernel runs when ours do
+_PATIENCE_S = 20.0
+
+
+class TooLarge(Exception):
+    """The buffers do not fit; the message says so."""
+
+
+class TookBack(Exception):
+    """An output changed after its writer had said that it was done."""
+
+
+class Unit(NamedTuple):
+    """One timed run of one side."""
+
+    taken_ns: float
+    #: the GPU was at rest afterwards, with the child stopped
+    is_quiet: bool
+
+
+class Court:
+    """Owns everything that a verdict is made of."""
+
+    def __init__(
+        self,
+        device: Device | None,
+        size_bytes: Mapping[HostPlace, int],
+        pools: dict[str, Values],
+        pool_places: Mapping[str, HostPlace],
+        is_staged: bool,
+    ) -> None:
+        """Take the memory.
+
+        Raises:
+            TooLarge: there is not enough.
+        """
+        self.tools = None if device is None else Tools(device)
+        _refuse_too_large(device, size_bytes)
+        self.transport: Transport = "processor"
+        self.regions: dict[HostPlace, Region] = {}
+        for place in PLACES:
+            if not size_bytes[place]:
+                continue
+            own = {
+                name: pool for name, pool in pools.items() if pool_places[name] == place
+            }
+            if self.tools is not None and place == "device" and not is_staged:
+                region = DeviceRegion(self.tools, size_bytes[place], own)
+                self.regions[place] = region
+            else:
+                self.regions[place] = HostRegion(place, size_bytes[place], own)
+        if self.tools is not None:
+            self.transport = "staged" if is_staged else "shared"
+        self.players: dict[Side, Player] = {}
+        self._probe: Probe | None = None
+        self._turn = 0
+
+    def start(
+        self, side: Side, hidden: tuple[str, ...], bounds: Bounds, is_early: bool
+    ) -> None:
+        """Start a child; it is not waited for."""
+        memory = tuple(region.memory() for region in self.regions.values())
+        player = Player(self.transport, memory, hidden, bounds, is_early)
+        self.players[side] = player
+
+    def close(self) -> None:
+        """End the children."""
+        for player in self.players.values():
+            player.close()
+        self.players.clear()
+
+    def settle(self) -> None:
+        """Wait for all of ours on the GPU."""
+        if self.tools is not None:
+            self.tools.device.wait(_PATIENCE_S)
+
+    def region(self, slot: Slot) -> Region:
+        """Give the memory that a buffer lies in."""
+        return self.regions[slot.place]
+
+    def next_run(
+        self, sets: int, numbers: dict[str, int | float], is_empty: bool = False
+    ) -> Run:
+        """Make the next order."""
+        self._turn += 1
+        return Run(self._turn, tuple(range(sets)), numbers, is_empty)
+
+    def look_when_quiet(self) -> None:
+        """Learn how long the probe takes while no child has work."""
+        if self.tools is not None:
+            self._probe = Probe(self.tools)
+
+    def is_quiet(self) -> bool:
+        """Tell whether no child that stands still has left work on the GPU."""
+        return self._probe is None or self._probe.is_quiet()
+
+    def timed(self, side: Side, run: Run, layout: Layout, patience_s: float) -> Unit:
+        """Have one side do its unit, by our clock.
+
+        Its inputs are there, its outputs are poisoned and it stands still. The clock
+        begins before it may move, and stops when every output on the GPU is copied to
+        where it can't write, and of the others many bytes are read at places that
+        nobody knows. Those are copied when it stands still again.
+
+        Raises:
+            Lost: it ended, or does not end.
+            Raised: it raised an exception.
+            TookBack: an output was not yet there when it said so.
+        """
+        player = self.players[side]
+        shared = [each for each in layout.written if not self._is_of_host(each)]
+        others = [each for each in layout.written if self._is_of_host(each)]
+        drawn = [(each, _places(each)) for each in others]
+        if self.tools is not None:
+            self.tools.flush()
+        self.settle()
+        began_ns = time.perf_counter_ns()
+        player.go_on()
+        player.send(run)
+        player.done(run, patience_s)
+        for slot in shared:
+            self.region(slot).keep(slot, side)
+        seen = [self._host(slot).drawn(slot, places) for slot, places in drawn]
+        self.settle()
+        taken_ns = time.perf_counter_ns() - began_ns
+        player.stop()
+        for slot in others:
+            self.region(slot).keep(slot, side)
+        for (slot, places), bytes_then in zip(drawn, seen, strict=True):
+            kept = self._host(slot).kept_at(slot, side, places)
+            if not np.array_equal(bytes_then, kept):
+                raise TookBack(slot.name)
+        return Unit(taken_ns, self.is_quiet())
+
+    def _is_of_host(self, slot: Slot) -> bool:
+        return isinstance(self.region(slot), HostRegion)
+
+    def _host(self, slot: Slot) -> HostRegion:
+        region = self.region(slot)
+        if not isinstance(region, HostRegion):
+            raise TypeError(f"{slot.name} is not in the host's memory.")
+        return region
+
+
+def _places(slot: Slot) -> NDArray[np.int64]:
+    drawn = np.random.default_rng(secrets.randbits(64))
+    count = min(_DRAWN, max(slot.size_bytes, 1))
+    return drawn.integers(0, max(slot.size_bytes, 1), count)
+
+
+def _refuse_too_large(
+    device: Device | None, size_bytes: Mapping[HostPlace, int]
+) -> None:
+    on_gpu = 0 if device is None else 5 * size_bytes["device"]
+    # what is shared, the poison, inputs, and what two sides left
+    in_host = 5 * (sum(size_bytes.values()) - on_gpu // 5)
+    free_bytes = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    if device is not None and on_gpu > device.free_bytes:
+        raise TooLarge(
+            f"Its buffers need {on_gpu >> 20:,} MiB of the GPU's memory, and "
+            f"{device.free_bytes >> 20:,} are free."
+        )
+    if in_host > free_bytes:
+        raise TooLarge(
+            f"Its buffers need {in_host >> 20:,} MiB of memory, and "
+            f"{free_bytes >> 20:,} are free."
+        )

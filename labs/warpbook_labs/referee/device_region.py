@@ -1,0 +1,128 @@
+"""The GPU's memory as the referee has it; see `regions.py`."""
+
+from __future__ import annotations
+
+import secrets
+
+import numpy as np
+
+from warpbook_labs.device.kernels import poison
+from warpbook_labs.device.ratio import Side
+from warpbook_labs.device.tools import Found, Tools
+from warpbook_labs.referee.memory import handle_of
+from warpbook_labs.referee.messages import Memory, Slot
+from warpbook_labs.referee.regions import Values, first_poisoned, wrong_words
+
+#: what the driver gives at once: a handle is of a whole allocation
+_GRAIN_BYTES = 2 << 20
+
+
+class DeviceRegion:
+    """Memory of the GPU, which a child opens by a handle."""
+
+    def __init__(self, tools: Tools, size_bytes: int, pools: dict[str, Values]) -> None:
+        """Take it.
+
+        Raises:
+            OSError: this system shares none.
+            DriverError: there is not enough.
+        """
+        self._tools = tools
+        device = tools.device
+        self._size_bytes = -(-max(size_bytes, 1) // _GRAIN_BYTES) * _GRAIN_BYTES
+        self._shared = device.allocate(self._size_bytes)
+        self._handle = handle_of(device.driver, self._shared)
+        self._key = secrets.randbits(32)
+        #: a poisoned copy of everything, since a buffer is poisoned by copying it
+        self._poison = device.allocate(self._size_bytes)
+        tools.poison(self._poison, self._size_bytes, self._key)
+        self._own: dict[Side, int] = {}
+        self._inputs = 0
+        self._pools: dict[str, tuple[int, int, int]] = {}
+        for name, values in pools.items():
+            address = device.allocate(values.nbytes)
+            device.upload(address, values)
+            self._pools[name] = address, len(values), values.itemsize
+
+    def memory(self) -> Memory:
+        """Tell how a child opens what is shared."""
+        return Memory("device", self._size_bytes, handle=self._handle)
+
+    def poison(self, slot: Slot) -> None:
+        """Have a buffer hold what is no result."""
+        self._copy(self._shared, self._poison, slot)
+
+    def write(self, slot: Slot, values: Values) -> None:
+        """Put values into what is shared."""
+        exact = np.ascontiguousarray(values, slot.dtype)
+        self._tools.device.upload(self._shared + slot.offset, exact)
+
+    def read(self, slot: Slot) -> Values:
+        """Give what is in what is shared."""
+        return self._download(self._shared, slot)
+
+    def first_unwritten(self, slot: Slot, held: Values) -> int | None:
+        """Give the first byte of `held` that is still as it was poisoned."""
+        was = poison(slot.size_bytes, self._key, slot.offset)
+        return first_poisoned(slot, held, was)
+
+    def own(self) -> None:
+        """Take memory that no child sees, for what follows."""
+        device = self._tools.device
+        self._inputs = device.allocate(self._size_bytes)
+        self._own = {
+            "learner": device.allocate(self._size_bytes),
+            "baseline": device.allocate(self._size_bytes),
+        }
+
+    def fill(self, slot: Slot, pool: str, key: int) -> None:
+        """Put an input together from a pool, where no child sees it."""
+        address, length, item = self._pools[pool]
+        to, count = self._inputs + slot.offset, slot.size_bytes // item
+        self._tools.fill(to, address, length, item, count, key)
+
+    def load(self, slot: Slot) -> None:
+        """Copy an input to what is shared."""
+        self._copy(self._shared, self._inputs, slot)
+
+    def is_changed(self, slot: Slot) -> bool:
+        """Tell whether what is shared is no longer as it was loaded."""
+        # bit by bit, of numbers too short to be taken for poison
+        found = self._compared(self._shared, self._inputs, slot, "uint8", 0.0)
+        return bool(found.how_many)
+
+    def keep(self, slot: Slot, side: Side) -> None:
+        """Begin to copy an output, as one side left it; `Device.wait` ends it."""
+        self._copy(self._own[side], self._shared, slot)
+
+    def kept(self, slot: Slot, side: Side) -> Values:
+        """Give such a copy."""
+        return self._download(self._own[side], slot)
+
+    def wrong(self, slot: Slot, bound: float) -> str:
+        """Compare what both sides left; say in words what is wrong."""
+        own = self._own
+        found = self._compared(own["learner"], own["baseline"], slot, slot.dtype, bound)
+        if not found.how_many:
+            return ""
+        index = tuple(int(each) for each in np.unravel_index(found.first, slot.shape))
+        return wrong_words(slot, index, found.how_many)
+
+    def _compared(
+        self, got: int, right: int, slot: Slot, dtype: str, bound: float
+    ) -> Found:
+        count = slot.size_bytes // np.dtype(dtype).itemsize
+        at = slot.offset
+        self._tools.clear()
+        self._tools.compare(got, at, right + at, count, dtype, bound, self._key)
+        return self._tools.found()
+
+    def _copy(self, to: int, held: int, slot: Slot) -> None:
+        at = slot.offset
+        self._tools.device.copy(to + at, held + at, slot.size_bytes)
+
+    def _download(self, held: int, slot: Slot) -> Values:
+        device = self._tools.device
+        values = device.download(held + slot.offset, slot.size_bytes)
+        shaped: Values = values.view(slot.dtype).reshape(slot.shape)
+        return shaped

@@ -1,0 +1,185 @@
+"""Memory of one place as the referee has it: what is shared, and what only it sees.
+
+Of the host here, of the GPU in `device_region.py`. Each has the inputs once more, where
+no child can write them, and keeps what each side left in the outputs.
+"""
+
+from __future__ import annotations
+
+import secrets
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from warpbook_labs.comparing import first_wrong
+from warpbook_labs.device.kernels import filled, poison
+from warpbook_labs.device.ratio import Side
+from warpbook_labs.host_spec import HostPlace
+from warpbook_labs.referee.memory import Mapped
+from warpbook_labs.referee.messages import Memory, Slot
+
+Values = NDArray[Any]
+
+
+class Region(Protocol):
+    """What the referee does with memory of a place."""
+
+    def memory(self) -> Memory:
+        """Tell how a child opens what is shared."""
+
+    def poison(self, slot: Slot) -> None:
+        """Have a buffer hold what is no result."""
+
+    def write(self, slot: Slot, values: Values) -> None:
+        """Put values into what is shared."""
+
+    def read(self, slot: Slot) -> Values:
+        """Give what is in what is shared."""
+
+    def first_unwritten(self, slot: Slot, held: Values) -> int | None:
+        """Give the first byte of `held` that is still as it was poisoned."""
+
+    def own(self) -> None:
+        """Take memory that no child sees, for what follows."""
+
+    def fill(self, slot: Slot, pool: str, key: int) -> None:
+        """Put an input together from a pool, where no child sees it."""
+
+    def load(self, slot: Slot) -> None:
+        """Copy an input to what is shared."""
+
+    def is_changed(self, slot: Slot) -> bool:
+        """Tell whether what is shared is no longer as it was loaded."""
+
+    def keep(self, slot: Slot, side: Side) -> None:
+        """Copy an output from what is shared, as one side left it."""
+
+    def kept(self, slot: Slot, side: Side) -> Values:
+        """Give such a copy."""
+
+    def wrong(self, slot: Slot, bound: float) -> str:
+        """Compare what both sides left; say in words what is wrong."""
+
+
+class HostRegion:
+    """Memory of the host."""
+
+    def __init__(
+        self, place: HostPlace, size_bytes: int, pools: dict[str, Values]
+    ) -> None:
+        """Take it."""
+        self._place, self._pools = place, pools
+        self._shared = Mapped.new(size_bytes)
+        self._size_bytes = size_bytes
+        # one for all: whoever knows it has still computed nothing
+        self._poison = poison(size_bytes, secrets.randbits(32))
+        self._own: dict[Side, NDArray[np.uint8]] = {}
+        self._inputs: NDArray[np.uint8] = np.empty(0, np.uint8)
+
+    def memory(self) -> Memory:
+        """Tell how a child opens what is shared."""
+        held = self._shared
+        return Memory(self._place, held.size_bytes, held.descriptor)
+
+    def poison(self, slot: Slot) -> None:
+        """Have a buffer hold what is no result."""
+        part = _part(slot)
+        self._shared.bytes[part] = self._poison[part]
+
+    def write(self, slot: Slot, values: Values) -> None:
+        """Put values into what is shared."""
+        exact = np.ascontiguousarray(values, slot.dtype)
+        self._shared.bytes[_part(slot)] = exact.reshape(-1).view(np.uint8)
+
+    def read(self, slot: Slot) -> Values:
+        """Give what is in what is shared."""
+        return _shaped(slot, self._shared.bytes[_part(slot)].copy())
+
+    def first_unwritten(self, slot: Slot, held: Values) -> int | None:
+        """Give the first byte of `held` that is still as it was poisoned."""
+        return first_poisoned(slot, held, self._poison[_part(slot)])
+
+    def own(self) -> None:
+        """Take memory that no child sees, for what follows."""
+        self._inputs = np.empty(self._size_bytes, np.uint8)
+        self._own = {
+            "learner": np.empty(self._size_bytes, np.uint8),
+            "baseline": np.empty(self._size_bytes, np.uint8),
+        }
+
+    def fill(self, slot: Slot, pool: str, key: int) -> None:
+        """Put an input together from a pool, where no child sees it."""
+        count = slot.size_bytes // np.dtype(slot.dtype).itemsize
+        values = filled(self._pools[pool], count, key)
+        self._inputs[_part(slot)] = np.ascontiguousarray(values).view(np.uint8)
+
+    def load(self, slot: Slot) -> None:
+        """Copy an input to what is shared."""
+        self._shared.bytes[_part(slot)] = self._inputs[_part(slot)]
+
+    def is_changed(self, slot: Slot) -> bool:
+        """Tell whether what is shared is no longer as it was loaded."""
+        part = _part(slot)
+        return not np.array_equal(self._shared.bytes[part], self._inputs[part])
+
+    def keep(self, slot: Slot, side: Side) -> None:
+        """Copy an output from what is shared, as one side left it."""
+        part = _part(slot)
+        self._own[side][part] = self._shared.bytes[part]
+
+    def kept(self, slot: Slot, side: Side) -> Values:
+        """Give such a copy."""
+        return _shaped(slot, self._own[side][_part(slot)])
+
+    def wrong(self, slot: Slot, bound: float) -> str:
+        """Compare what both sides left; say in words what is wrong."""
+        got, right = self.kept(slot, "learner"), self.kept(slot, "baseline")
+        unwritten = self.first_unwritten(slot, got)
+        found = first_wrong(slot.name, got, right, bound, unwritten)
+        if found is None:
+            return ""
+        return wrong_words(slot, found.index, found.wrong)
+
+    def drawn(self, slot: Slot, places: NDArray[np.int64]) -> NDArray[np.uint8]:
+        """Give the bytes at some places of an output, as they are now."""
+        return self._shared.bytes[slot.offset + places]
+
+    def kept_at(
+        self, slot: Slot, side: Side, places: NDArray[np.int64]
+    ) -> NDArray[np.uint8]:
+        """Give the bytes at some places, as they were kept."""
+        return self._own[side][slot.offset + places]
+
+
+def wrong_words(slot: Slot, index: tuple[int, ...], wrong: int) -> str:
+    """Say what is wrong in a timed call."""
+    place = ", ".join(map(str, index))
+    count = slot.size_bytes // np.dtype(slot.dtype).itemsize
+    return (
+        f"{slot.name}[{place}] is wrong in a timed call, and {wrong:,} of {count:,} "
+        "elements are."
+    )
+
+
+def first_poisoned(slot: Slot, held: Values, was: NDArray[np.uint8]) -> int | None:
+    """Find the first element that is still poison, as the byte where it begins."""
+    dtype = np.dtype(slot.dtype)
+    if dtype.itemsize < 4 and dtype.kind != "f":
+        # so small a number may be right by chance
+        return None
+    bits = f"u{dtype.itemsize}"
+    same = held.reshape(-1).view(bits) == was[: held.nbytes].view(bits)
+    # most often there is none, which is told faster than where the first is
+    if not same.any():
+        return None
+    return int(same.argmax()) * dtype.itemsize
+
+
+def _part(slot: Slot) -> slice:
+    return slice(slot.offset, slot.offset + slot.size_bytes)
+
+
+def _shaped(slot: Slot, held: NDArray[np.uint8]) -> Values:
+    shaped: Values = held.view(slot.dtype).reshape(slot.shape)
+    return shaped

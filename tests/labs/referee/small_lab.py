@@ -1,0 +1,146 @@
+"""A small lab on host code, and the referee that grades it without a GPU."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from warpbook_labs.device import parent
+from warpbook_labs.drawing import DrawnCase, hidden_cases, public_cases
+from warpbook_labs.loader import LoadedLab, load
+from warpbook_labs.referee.jobs import AskedOfHost, Bounds
+
+TOML = """
+id = "halves"
+number = 903
+title = "Halves"
+track = "streams"
+goal = "Have two results."
+asks = "out[i] = factor * x[i] + 1, and whole is x as whole numbers."
+language = "host"
+tolerance = "Exact: whole numbers."
+parameters = [
+    { name = "x", kind = "input", dtype = "float32", shape = ["n"], place = "pinned" },
+    { name = "factor", kind = "scalar", dtype = "float32" },
+    { name = "out", kind = "output", dtype = "float32", shape = ["n"] },
+    { name = "whole", kind = "output", dtype = "int32", shape = ["n"], place = "host" },
+    { name = "n", kind = "size" },
+]
+public = [
+    { about = "ten", sizes = { n = 10 }, values = "random" },
+    { about = "more", sizes = { n = 3000 }, values = "random", seed = 3 },
+]
+
+[host]
+without_gpu = "torch"
+calls = 3
+
+[hidden]
+values = ["random"]
+drawn = 1
+sizes.n = { always = [1, 257], least = 2, most = 999 }
+
+[speed]
+sizes = { n = 200000 }
+of_baseline = 0.9
+calls = 2
+"""
+CASES = """
+import numpy as np
+
+
+def inputs(sizes, values, chance):
+    drawn = chance.integers(-1000, 1000, sizes["n"])
+    return {"x": drawn.astype(np.float32), "factor": float(chance.integers(2, 9))}
+
+
+def expected(given, sizes):
+    exact = given["x"].astype(np.float64)
+    return {"out": given["factor"] * exact + 1, "whole": exact.astype(np.int64)}
+
+
+def tolerance(given, sizes, right):
+    return {"out": 0.0, "whole": 0}
+"""
+GIVEN = """
+def plus_one(x):
+    return x + 1
+"""
+STARTER = """
+def prepare(n):
+    return None
+
+
+def run(state, x, factor, out, whole):
+    pass
+"""
+RIGHT = """
+import torch
+from given import plus_one
+
+
+def prepare(n):
+    return torch.empty(n)
+
+
+def run(state, x, factor, out, whole):
+    out.copy_(plus_one(x * factor))
+    whole.copy_(x)
+"""
+#: short, since what hangs is waited for
+BOUNDS = Bounds(run_s=3.0, prepare_s=10.0, memory_bytes=1 << 30, threads=64)
+
+
+def write_lab(folder: Path) -> LoadedLab:
+    """Write it into a folder, and load it."""
+    at = folder / "halves"
+    texts = {
+        "lab.toml": TOML,
+        "cases.py": CASES,
+        "given.py": GIVEN,
+        "text.md": "# Halves",
+        "hints.md": "Add.\n\n---\n\nMultiply.",
+        "starter.py": STARTER,
+        "reference.py": RIGHT,
+        "solutions/correct/a.py": RIGHT + "\n# another\n",
+        "solutions/correct/b.py": RIGHT + "\n# a third\n",
+        "solutions/wrong/a.py": STARTER,
+    }
+    for name, text in texts.items():
+        (at / name).parent.mkdir(parents=True, exist_ok=True)
+        (at / name).write_text(text, encoding="utf-8")
+    return load(at)
+
+
+def heard(
+    loaded: LoadedLab,
+    source: str,
+    is_timed: bool = True,
+    cases: list[DrawnCase] | None = None,
+    is_staged: bool = False,
+    bounds: Bounds = BOUNDS,
+) -> parent.Heard:
+    """Have the real referee grade a source, with the processor as the device."""
+    if cases is None:
+        cases = public_cases(loaded.lab) + hidden_cases(loaded.lab, 7)[:1]
+    asked = AskedOfHost(
+        str(loaded.folder),
+        source,
+        tuple(cases),
+        is_timed,
+        has_gpu=False,
+        is_staged=is_staged,
+        bounds=bounds,
+        least_pairs=8,
+        most_pairs=16,
+    )
+    return parent.run(asked, "", 60, "warpbook_labs.referee.worker")
+
+
+def failures(done: parent.Heard) -> list[str]:
+    """Give what failed, in words."""
+    said = [each.result.message for each in done.tried if not each.result.passed]
+    if done.problem:
+        said.append(done.problem)
+    if done.ended is not None and done.ended.message:
+        said.append(done.ended.message)
+    return said
