@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from warpbook_labs.languages import LanguageName
+from warpbook_labs.languages import LANGUAGES, LanguageName
 from warpbook_labs.loader import BadLab, load, load_all
 from warpbook_labs.new_lab import new_lab
 from warpbook_labs.validating import validate
@@ -35,7 +35,7 @@ def test_a_new_lab_loads_and_is_not_written_over(lab: Path) -> None:
             new_lab(name, lab.parent)
 
 
-@pytest.mark.parametrize("language", ["cuda", "triton", "plan"])
+@pytest.mark.parametrize("language", LANGUAGES)
 def test_a_new_lab_of_any_language_grades_fairly(
     language: LanguageName, tmp_path: Path
 ) -> None:
