@@ -1,0 +1,137 @@
+"""Values of the lab, what is right, and how far half precision may be off."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+Arrays = dict[str, Any]
+
+#: half a step of float16 relative to a number, and the same below its normal range
+UNIT, LEAST = 2.0**-11, 2.0**-25
+#: the derivative of the loss by a prediction, for an error of 1: float16 has no such
+#: number, and 65,536 times it is well within its range
+SLOPE = 2.0**-27
+#: the scale that is left after two steps were skipped
+SCALE = 2.0**14
+#: no float16; and a target whose gradient overflows once it is scaled
+GLITCH, OUTLIER = 1e9, 3e9
+#: so many standard deviations are allowed
+DEVIATIONS = 8
+
+
+def inputs(sizes: dict[str, int], values: str, chance: np.random.Generator) -> Arrays:
+    """Draw batches that another network has labelled, and weights to begin with."""
+    batch, features, hidden = sizes["batch"], sizes["features"], sizes["hidden"]
+    outputs, steps = sizes["outputs"], sizes["steps"]
+
+    def layer(rows: int, columns: int) -> Any:
+        return chance.standard_normal((rows, columns)) / np.sqrt(columns)
+
+    x = chance.standard_normal((steps, batch, features))
+    y = np.tanh(x @ layer(hidden, features).T) @ layer(outputs, hidden).T
+    w1, w2 = layer(hidden, features), layer(outputs, hidden)
+    weight = SLOPE * batch * outputs / 2
+    given: Arrays = {
+        "x": x.astype(np.float32),
+        "y": y.astype(np.float32),
+        "w1": w1.astype(np.float32),
+        "w2": w2.astype(np.float32),
+        "weight": float(np.float32(weight)),
+    }
+    slopes = _gradients(given["x"][0], given["y"][0], w1, w2, weight)
+    largest = max(float(np.abs(each).max()) for each in slopes)
+    # a third of the largest gradient: the limit is met in most steps
+    given["limit"] = float(np.float32(largest / 3))
+    # a step moves a weight by a hundredth of its size or so
+    given["rate"] = float(np.float32(2.0**-5 / np.sqrt(hidden) / (largest / 3)))
+    for kind in ("glitch", "outlier"):
+        if values in (kind, "both"):
+            _spoil(given, kind, chance)
+    return given
+
+
+def _spoil(given: Arrays, kind: str, chance: np.random.Generator) -> None:
+    """Put a number into one step that float16 can't hold, or not once scaled."""
+    name, number = {"glitch": ("x", GLITCH), "outlier": ("y", OUTLIER)}[kind]
+    place = tuple(int(chance.integers(side)) for side in given[name].shape)
+    given[name][place] = number
+
+
+def _gradients(x: Any, y: Any, w1: Any, w2: Any, weight: float) -> tuple[Any, Any]:
+    h = np.tanh(x @ w1.T)
+    slope = 2 * weight / y.size * (h @ w2.T - y)
+    return (slope @ w2 * (1 - h * h)).T @ x, slope.T @ h
+
+
+def expected(given: Arrays, sizes: dict[str, int]) -> Arrays:
+    """Train in float64, but for the steps that overflow in float16."""
+    return {name: right for name, (right, _) in _trained(given).items()}
+
+
+def tolerance(given: Arrays, sizes: dict[str, int], right: Arrays) -> Arrays:
+    """Allow what roundings to float16 may add up to."""
+    return {name: off for name, (_, off) in _trained(given).items()}
+
+
+def _trained(given: Arrays) -> dict[str, tuple[Any, Any]]:
+    """Train, and carry along the variance that roundings to float16 give each number.
+
+    Roundings are taken to be independent, as in Higham and Mary's analysis: of n that
+    are added up, the root of n counts. What they do to a weight in one step and in the
+    next is not, and is added as it is. Float32, in which sums are kept, adds nothing
+    that shows.
+    """
+    w1, w2 = (np.asarray(given[name], np.float64) for name in ("w1", "w2"))
+    off1, off2 = np.zeros_like(w1), np.zeros_like(w2)
+    losses, off_losses, skipped = [], [], 0
+    rate, limit = given["rate"], given["limit"]
+    for x, y in zip(given["x"].astype(float), given["y"].astype(float), strict=True):
+        in1, in2 = off1**2 + _rounding(w1), off2**2 + _rounding(w2)
+        z = x @ w1.T
+        off_z = np.sqrt(_product(x, _rounding(x), w1.T, in1.T) + _rounding(z))
+        h = np.tanh(z)
+        # where tanh is flat, not much is left of it
+        var_h = np.maximum(np.tanh(z + off_z) - h, h - np.tanh(z - off_z)) ** 2
+        var_h += 2 * _rounding(h)
+        p = h @ w2.T
+        var_p = _product(h, var_h, w2.T, in2.T) + _rounding(p)
+        apart = p - y
+        losses.append(given["weight"] * (apart**2).mean())
+        off = 2 * np.abs(apart) * np.sqrt(var_p) + var_p
+        off_losses.append(given["weight"] * off.mean() + 2.0**-18 * losses[-1])
+        if abs(x).max() > 65504 or abs(apart).max() * SLOPE * SCALE > 65504:
+            skipped += 1
+            continue
+        slope = 2 * given["weight"] / y.size
+        d = slope * apart
+        var_d = slope**2 * var_p + _rounding(d, SCALE)
+        dh = d @ w2
+        var_dh = _product(d, var_d, w2, in2) + _rounding(dh, SCALE)
+        flat, var_flat = 1 - h * h, 4 * h * h * var_h + var_h**2 + UNIT**2
+        dz = dh * flat
+        var_dz = dh**2 * var_flat + var_dh * (flat**2 + var_flat) + _rounding(dz, SCALE)
+        g1, g2 = dz.T @ x, d.T @ h
+        var1 = _product(dz.T, var_dz.T, x, _rounding(x)) + _rounding(g1, SCALE)
+        var2 = _product(d.T, var_d.T, h, var_h) + _rounding(g2, SCALE)
+        w1 = w1 - rate * np.clip(g1, -limit, limit)
+        w2 = w2 - rate * np.clip(g2, -limit, limit)
+        off1 += rate * np.sqrt(var1) + 2.0**-24 * abs(w1)
+        off2 += rate * np.sqrt(var2) + 2.0**-24 * abs(w2)
+    return {
+        "w1": (w1, DEVIATIONS * off1),
+        "w2": (w2, DEVIATIONS * off2),
+        "losses": (np.array(losses), DEVIATIONS * np.array(off_losses)),
+        "skipped": (np.array([skipped], np.int32), 0.0),
+    }
+
+
+def _rounding(number: Any, scale: float = 1.0) -> Any:
+    """Give the variance of a rounding to float16 of a number times the scale."""
+    return (UNIT * number) ** 2 + (LEAST / scale) ** 2
+
+
+def _product(a: Any, var_a: Any, b: Any, var_b: Any) -> Any:
+    """Give the variance of a product of matrices by that of its factors."""
+    return a**2 @ var_b + var_a @ (b**2 + var_b)
