@@ -13,6 +13,8 @@ from .order import Lane
 #: pairs of views that are compared in one program
 MOST_COMPARISONS = 3_000_000
 _PRUNE_ABOVE = 64
+#: that are marked in the time of a comparison
+_MARKED_BYTES = 256
 
 _Key = tuple[int, bool, str, tuple[int, ...], tuple[int, ...], int]
 
@@ -57,18 +59,13 @@ class Accesses:
         if len(noted) > _PRUNE_ABOVE:
             self._prune(noted)
         conflict = None
-        self._comparisons += len(noted)
-        if self._comparisons > MOST_COMPARISONS:
-            raise ProgramRefused(
-                "Too many pieces of the same memory are in use at one time: take fewer "
-                "chunks."
-            )
+        self._count(len(noted))
         if access.span.array.size:
             for other in noted.values():
                 if (
                     (access.is_write or other.is_write)
                     and not lane.has_seen(other.lane.number, other.tick)
-                    and access.span.overlaps(other.span)
+                    and self._overlap(access.span, other.span)
                 ):
                     conflict = other
                     break
@@ -112,6 +109,21 @@ class Accesses:
         """All is in an order with what comes."""
         self._of.clear()
         self._before.clear()
+
+    def _overlap(self, one: Span, other: Span) -> bool:
+        is_certain = one.overlaps(other)
+        if is_certain is not None:
+            return is_certain
+        self._count(one.storage.size_bytes // _MARKED_BYTES)
+        return one.touches(other)
+
+    def _count(self, comparisons: int) -> None:
+        self._comparisons += comparisons
+        if self._comparisons > MOST_COMPARISONS:
+            raise ProgramRefused(
+                "Too many pieces of the same memory are in use at one time: take fewer "
+                "chunks."
+            )
 
     def _prune(self, noted: dict[_Key, Access]) -> None:
         host = self._host

@@ -103,8 +103,8 @@ class Span:
         """Say how many bytes have to be moved to read or write it once."""
         return min(self.array.nbytes, self.end - self.begin)
 
-    def overlaps(self, other: Span) -> bool:
-        """Tell whether they have a byte in common, exactly."""
+    def overlaps(self, other: Span) -> bool | None:
+        """Tell whether they have a byte in common; None if that is hard to say."""
         if self.end <= other.begin or other.end <= self.begin:
             return False
         if self.is_dense and other.is_dense:
@@ -113,9 +113,10 @@ class Span:
             work: Any = 10_000
             return np.shares_memory(self.array, other.array, max_work=work)
         except np.exceptions.TooHardError:
-            return self._marks_touch(other)
+            return None
 
-    def _marks_touch(self, other: Span) -> bool:
+    def touches(self, other: Span) -> bool:
+        """Tell the same by marking each byte."""
         marks = np.zeros(self.storage.size_bytes, np.bool_)
         _every_byte(self, marks)[...] = True
         return bool(_every_byte(other, marks).any())

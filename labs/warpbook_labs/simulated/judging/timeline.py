@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
-from typing import Literal
+from typing import Literal, get_args
 
 from . import rates
 from .errors import ProgramRefused
@@ -29,6 +29,7 @@ class Bar:
     label: str
     begin_ns: int
     end_ns: int
+    #: of the source; 0 where it is not one
     line: int
 
 
@@ -197,29 +198,40 @@ def _whole(duration_ns: float) -> int:
 
 
 def thinned(bars: list[Bar], most: int) -> tuple[Bar, ...]:
-    """Draw neighbours that are alike as one, and leave out the shortest of many."""
+    """Draw neighbours as one where an engine has too many bars for a picture."""
     if len(bars) > most:
-        total_ns = max(bar.end_ns for bar in bars)
-        bars = _merged(bars, total_ns // most)
-    longest = sorted(bars, key=lambda bar: bar.begin_ns - bar.end_ns)[:most]
-    return tuple(sorted(longest, key=lambda bar: bar.begin_ns))
+        engines = get_args(Engine)
+        bars = [
+            bar
+            for engine in engines
+            for bar in _fewer(
+                [each for each in bars if each.engine == engine], most // len(engines)
+            )
+        ]
+    return tuple(sorted(bars, key=lambda bar: bar.begin_ns))
+
+
+def _fewer(bars: list[Bar], most: int) -> list[Bar]:
+    apart_ns = 100
+    while len(bars) > most:
+        bars = _merged(bars, apart_ns)
+        apart_ns *= 2
+    return bars
 
 
 def _merged(bars: list[Bar], apart_ns: int) -> list[Bar]:
-    merged: list[Bar] = []
-    last: dict[str, int] = {}
-    for bar in bars:
-        at = last.get(bar.engine)
-        before = merged[at] if at is not None else None
-        if (
-            at is not None
-            and before is not None
-            and (before.label, before.line) == (bar.label, bar.line)
-            and bar.begin_ns - before.end_ns <= apart_ns
-        ):
-            end_ns = max(before.end_ns, bar.end_ns)
-            merged[at] = Bar(bar.engine, bar.label, before.begin_ns, end_ns, bar.line)
-        else:
-            last[bar.engine] = len(merged)
+    """Draw as one what is so close together."""
+    merged = bars[:1]
+    for bar in bars[1:]:
+        last = merged[-1]
+        if bar.begin_ns - last.end_ns > apart_ns:
             merged.append(bar)
+            continue
+        merged[-1] = Bar(
+            bar.engine,
+            bar.label if bar.label == last.label else "several",
+            last.begin_ns,
+            max(last.end_ns, bar.end_ns),
+            bar.line if bar.line == last.line else 0,
+        )
     return merged

@@ -1,0 +1,152 @@
+"""Programs that no Python recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from tests.labs.simulated.judging.writing import Writer, kinds, numbers
+from warpbook_labs.simulated import program as asked
+from warpbook_labs.simulated.judging.errors import ProgramRefused
+from warpbook_labs.simulated.judging.judge import judge
+from warpbook_labs.simulated.program import View
+
+N = 64
+BIG = 1 << 62
+
+Forge = Callable[[Writer, View, View], object]
+
+
+def view(of: View, **changed: object) -> View:
+    fields = {name: getattr(of, name) for name in of.__struct_fields__}
+    return View(**{**fields, **changed})
+
+
+FORGED: dict[str, Forge] = {
+    "memory that is not there": lambda w, x, out: w.launch(
+        "neg", [view(x, storage=77)], [out]
+    ),
+    "beyond its memory": lambda w, x, out: w.launch("neg", [view(x, offset=1)], [out]),
+    "far beyond": lambda w, x, out: w.launch("neg", [view(x, offset=BIG)], [out]),
+    "a negative offset": lambda w, x, out: w.launch("neg", [view(x, offset=-1)], [out]),
+    "a negative extent": lambda w, x, out: w.launch(
+        "neg", [view(x, shape=(-1,))], [out]
+    ),
+    "more strides than extents": lambda w, x, out: w.launch(
+        "neg", [view(x, strides=(1, 1))], [out]
+    ),
+    "many elements of few bytes": lambda w, x, out: w.launch(
+        "sum", [view(x, shape=(BIG, BIG), strides=(0, 0))], [out]
+    ),
+    "an extent beyond any": lambda w, x, out: w.launch(
+        "neg", [view(x, shape=(BIG,), strides=(BIG,))], [out]
+    ),
+    "a dtype of its own": lambda w, x, out: w.launch(
+        "neg", [view(x, dtype="object")], [out]
+    ),
+    "elements over each other": lambda w, x, out: w.launch(
+        "neg", [x], [view(out, strides=(0,))]
+    ),
+    "an operation of its own": lambda w, x, out: w.launch("<b>system", [x], [out]),
+    "other shapes": lambda w, x, out: w.launch("neg", [view(x, shape=(3,))], [out]),
+    "too few operands": lambda w, x, out: w.launch("add", [x], [out]),
+    "no operand at all": lambda w, x, out: w.launch("matmul", [], []),
+    "numbers that are none": lambda w, x, out: w.launch(
+        "sum", [x], [out], numbers=(float("nan"),)
+    ),
+    "a product of vectors": lambda w, x, out: w.launch("matmul", [x, x], [out]),
+    "a sleep without end": lambda w, x, out: w.launch(
+        "sleep", [], [], numbers=(float("inf"),)
+    ),
+    "a convolution of nothing": lambda w, x, out: w.launch("conv2d", [x, x], [out]),
+    "much memory": lambda w, x, out: w.new(1 << 30),
+    "memory of less than nothing": lambda w, x, out: w.said.append(
+        asked.Allocate(77, -1, "device", 0)
+    ),
+    "one number for two tensors": lambda w, x, out: w.said.append(
+        asked.Allocate(x.storage, 4, "device", 0)
+    ),
+    "a buffer that is released": lambda w, x, out: w.release(x),
+    "a stream beyond all": lambda w, x, out: w.launch("neg", [x], [out], 65),
+    "a stream below all": lambda w, x, out: w.launch("neg", [x], [out], -2),
+    "the GPU's memory on the host": lambda w, x, out: w.launch("neg", [x], [out], -1),
+    "the host's memory on the GPU": lambda w, x, out: w.launch(
+        "neg", [w.new(N, "pageable")], [out]
+    ),
+    "a copy within the GPU": lambda w, x, out: w.copy(x, out),
+    "a copy that converts": lambda w, x, out: w.copy(
+        x, w.new(N, "pinned", dtype="int32")
+    ),
+    "a graph that is not there": lambda w, x, out: w.replay(3),
+    "the end of no capture": lambda w, x, out: w.captured(3),
+    "a capture in a capture": lambda w, x, out: list(map(w.capture, range(2))),
+    "one call too many": lambda w, x, out: w.call(1),
+}
+
+
+@pytest.mark.parametrize("name", FORGED)
+def test_what_no_machine_could_do_is_refused(name: str) -> None:
+    w = Writer(x=(N, "device", "in"), out=(N, "device", "out"))
+    w.call()
+    FORGED[name](w, w.views["x"], w.views["out"])
+    with pytest.raises(ProgramRefused) as refused:
+        w.judged({"x": numbers(N)})
+    assert "<b>" not in str(refused.value)
+
+
+def test_a_call_too_few_is_refused() -> None:
+    w = Writer(x=(N, "device", "in"), out=(N, "device", "out"))
+    with pytest.raises(ProgramRefused):
+        w.judged({"x": numbers(N)})
+
+
+def test_other_buffers_than_the_labs_are_refused() -> None:
+    w = Writer(x=(N, "device", "in"), out=(N, "device", "out"))
+    w.call()
+    x, out = w.views["x"], w.views["out"]
+    for forged in (
+        {"x": x},
+        {"x": x, "out": x},
+        {"x": x, "out": view(out, shape=(N - 1,))},
+        {"x": x, "out": view(out, offset=1)},
+        {"x": x, "out": view(out, dtype="float64")},
+    ):
+        program = asked.Program(forged, tuple(w.said))
+        with pytest.raises(ProgramRefused):
+            judge(program, w.buffers, [{"x": numbers(N)}])
+
+
+def test_much_work_is_refused_before_it_is_done() -> None:
+    w = Writer(x=(N, "device", "in"), out=(N, "device", "out"))
+    w.call()
+    wide = view(w.views["x"], shape=(6_000, 6_000), strides=(0, 0))
+    w.launch("matmul", [wide, wide], [w.new((6_000, 6_000))])
+    with pytest.raises(ProgramRefused):
+        w.judged({"x": numbers(N)})
+
+
+def test_replays_that_multiply_are_refused() -> None:
+    w = Writer(x=(N, "device", "in"), out=(N, "device", "out"))
+    w.capture(0)
+    for _ in range(5_000):
+        w.record(1, 1)
+    w.captured(0)
+    w.call()
+    for _ in range(1_000):
+        w.replay(0)
+    with pytest.raises(ProgramRefused):
+        w.judged({"x": numbers(N)})
+
+
+def test_a_program_can_not_know_the_inputs() -> None:
+    """Constants of the inputs that were recorded are other numbers than those here."""
+    w = Writer(x=(N, "device", "in"), out=(N, "device", "out"))
+    w.call()
+    known = w.new(N, "pinned")
+    w.launch("constant", [], [known], -1, tuple(float(n) for n in numbers(N)))
+    w.copy(known, w.views["out"])
+    judged = w.judged({"x": numbers(N, 1)})
+    assert kinds(judged) == []
+    assert not np.array_equal(judged.outputs[0]["out"], numbers(N, 1))
