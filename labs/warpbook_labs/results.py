@@ -10,6 +10,8 @@ from warpbook_labs.comparing import WrongElement
 from warpbook_labs.device.results import DeviceResult
 from warpbook_labs.ptx.findings import Counts, Finding
 from warpbook_labs.resources import Held
+from warpbook_labs.simulated.judging.counts import HostCounts
+from warpbook_labs.simulated.judging.timeline import Bar
 
 #: "too slow", "too noisy to tell" and "too busy" are right, and not fast enough, or
 #: nobody could tell whether they are
@@ -42,6 +44,12 @@ class CaseResult(Struct, frozen=True):
     counts: Counts | None = None
     lines: dict[int, Counts] = {}
     printed: str = ""
+    #: of host code: the first call that left something wrong, unless it is the first
+    call: int = 0
+    #: of host code on the simulated GPU: of the last call
+    host_counts: HostCounts | None = None
+    #: the same of a case that the learner sees: what each engine did when
+    bars: tuple[Bar, ...] = ()
 
 
 class CheckResult(Struct, frozen=True):

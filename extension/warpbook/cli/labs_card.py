@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from warpbook.cli.labs_host import host_lines
 from warpbook.cli.labs_speed import device_lines
 from warpbook_labs.resources import Held
 from warpbook_labs.results import CaseResult
@@ -48,10 +49,13 @@ def card_lines(card: Card, source: str) -> Iterator[str]:
     if failed is not None:
         yield ""
         yield from _failure(failed, code)
-    shown = failed or max(result.cases, key=_instructions, default=None)
+    shown = failed or max(result.cases, key=_effort, default=None)
     if shown is not None and shown.lines:
         yield ""
         yield from _work(shown, code)
+    if shown is not None and shown.host_counts is not None:
+        yield ""
+        yield from host_lines(shown)
     if result.resources:
         yield ""
         yield from _resources(result.resources)
@@ -87,6 +91,7 @@ def _failure(case: CaseResult, code: Sequence[str]) -> Iterator[str]:
         yield from _indented(
             labelled(
                 [
+                    *([("in call", str(case.call))] if case.call else []),
                     ("first wrong", f"{wrong.output}[{place}]"),
                     ("got", wrong.got),
                     ("expected", wrong.expected),
@@ -97,6 +102,9 @@ def _failure(case: CaseResult, code: Sequence[str]) -> Iterator[str]:
         )
     elif not case.findings:
         yield f"  {case.message}"
+        found = re.match(r"Line (\d+):", case.message)
+        if found:
+            yield from _indented(_quoted(code, int(found[1])))
 
 
 def _work(case: CaseResult, code: Sequence[str]) -> Iterator[str]:
@@ -147,7 +155,10 @@ def _resources(held: Sequence[Held]) -> Iterator[str]:
     yield from _indented(aligned(rows))
 
 
-def _instructions(case: CaseResult) -> int:
+def _effort(case: CaseResult) -> int:
+    if case.host_counts is not None:
+        # of hidden cases there is no picture
+        return 0 if case.is_hidden else case.host_counts.total_ns
     return case.counts.warp_instructions if case.counts else 0
 
 

@@ -6,10 +6,12 @@ are shown too. Every string is somebody else's: bounded, then escaped.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
+from warpbook.kernel.lab_host import host_html
 from warpbook.kernel.lab_speed import speed_html
 from warpbook_monitors import units
 from warpbook_monitors.plain_text import bounded
@@ -64,6 +66,7 @@ def card_html(card: Plain, source: str) -> str:
     device: Plain = result.get("device") or {}
     on_device: Sequence[Plain] = device.get("cases") or ()
     failed_there = next((each for each in on_device if not each["passed"]), None)
+    told = failed or max(cases, key=_effort, default=None)
     parts = [
         _verdict(card),
         *(_warning(each) for each in _strings(device.get("flags"))),
@@ -73,7 +76,8 @@ def card_html(card: Plain, source: str) -> str:
         _cases(f"Cases on {one_line(device.get('gpu', ''))}", on_device, device),
         _failure(failed_there, code),
         speed_html(device),
-        _work(failed or max(cases, key=_instructions, default=None), code),
+        _work(told, code),
+        host_html(told),
         _resources(result.get("resources") or ()),
         _printed(cases),
         _conditions(result),
@@ -177,6 +181,7 @@ def _failure(case: Plain | None, code: Sequence[str]) -> str:
         parts.append(
             figures(
                 [
+                    *([("in call", case["call"])] if case.get("call") else []),
                     ("first wrong", f"{wrong['output']}[{place}]"),
                     ("got", wrong["got"]),
                     ("expected", wrong["expected"]),
@@ -187,6 +192,8 @@ def _failure(case: Plain | None, code: Sequence[str]) -> str:
         )
     elif not findings:
         parts.append(f"<p>{shown(case['message'], 600)}</p>")
+        found = re.match(r"Line (\d+):", str(case["message"]))
+        parts.append(_quoted(code, int(found[1])) if found else "")
     return "".join(parts)
 
 
@@ -288,7 +295,11 @@ def _stripped(code: Sequence[str], number: int) -> str:
     return f"{number:>4} | {text}"
 
 
-def _instructions(case: Plain) -> int:
+def _effort(case: Plain) -> int:
+    on_host = case.get("host_counts") or {}
+    if on_host:
+        # of hidden cases there is no picture
+        return 0 if case["is_hidden"] else int(on_host.get("total_ns", 0))
     return int((case.get("counts") or {}).get("warp_instructions", 0))
 
 

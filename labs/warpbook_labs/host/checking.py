@@ -13,12 +13,12 @@ import msgspec
 from warpbook_labs.drawing import DrawnCase
 from warpbook_labs.host.messages import HostRan, Left, Record, RunTorch
 from warpbook_labs.host.preparing import PreparedCalls
-from warpbook_labs.host.telling import NO_SENSE, call_words, case_result
+from warpbook_labs.host.simulated import told_simulated
+from warpbook_labs.host.telling import NO_SENSE, case_result
 from warpbook_labs.host_spec import Host
 from warpbook_labs.jail import jobs, parent
 from warpbook_labs.jail.limits import Limits
 from warpbook_labs.loader import BadLab, LoadedLab
-from warpbook_labs.preparing import wrong_words
 from warpbook_labs.results import CaseResult, CheckResult, Status
 from warpbook_labs.sources import BadSource, refuse_unfit
 
@@ -66,8 +66,6 @@ def check_host(
         if lab.host.without_gpu == "torch":
             done += map(_told, batch, left)
         else:
-            from warpbook_labs.host.simulated import told_simulated  # noqa: PLC0415
-
             done += (
                 told_simulated(lab.counted, *each)
                 for each in zip(batch, left, strict=True)
@@ -121,17 +119,16 @@ def _told(prepared: PreparedCalls, left: Left) -> CaseResult:
     """Compare what every call left with what is right."""
     if left.problem:
         return case_result(prepared.case, left)
-    if len(left.outputs) != len(prepared.given):
+    outputs = prepared.outputs
+    sizes = [
+        {each.name: len(of_call.get(each.name, b"")) for each in outputs}
+        for of_call in left.outputs
+    ]
+    right_sizes = {each.name: each.size_bytes for each in outputs}
+    if sizes != [right_sizes] * len(prepared.given):
         return case_result(prepared.case, left, NO_SENSE)
-    for number, of_call in enumerate(left.outputs):
-        held = {}
-        for each in prepared.outputs:
-            data = of_call.get(each.name, b"")
-            if len(data) != each.size_bytes:
-                return case_result(prepared.case, left, NO_SENSE)
-            held[each.name] = prepared.memory(each, data)
-        wrong = prepared.wrong(number, held)
-        if wrong is not None:
-            words = f"{call_words(number)}{wrong_words(wrong)}"
-            return case_result(prepared.case, left, words, wrong=wrong)
-    return case_result(prepared.case, left)
+    wrong = prepared.first_wrong(
+        {each.name: prepared.memory(each, of_call[each.name]) for each in outputs}
+        for of_call in left.outputs
+    )
+    return case_result(prepared.case, left, wrong=wrong)

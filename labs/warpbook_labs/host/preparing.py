@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import secrets
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +17,28 @@ from warpbook_labs.host.drawing import calls_of, generator_of
 from warpbook_labs.host.messages import HostBuffer, HostCall, HostCase
 from warpbook_labs.jail import jobs
 from warpbook_labs.loader import LoadedLab
-from warpbook_labs.preparing import Arrays, OwnPython, is_buffer, shape_of
+from warpbook_labs.preparing import (
+    Arrays,
+    OwnPython,
+    is_buffer,
+    shape_of,
+    wrong_words,
+)
 from warpbook_labs.spec import Parameter
+
+
+class WrongCall(NamedTuple):
+    """What is wrong first."""
+
+    #: the first one is 1
+    number: int
+    wrong: WrongElement
+
+    @property
+    def words(self) -> str:
+        """Say it in one line."""
+        words = wrong_words(self.wrong)
+        return f"In call {self.number}: {words}" if self.number > 1 else words
 
 
 class PreparedCalls:
@@ -84,9 +104,20 @@ class PreparedCalls:
         """Give the true inputs of a call, by buffer."""
         return self._arrays(self.given[call])
 
-    def wrong(self, call: int, left: Mapping[str, jobs.Memory]) -> WrongElement | None:
-        """Compare what a call left in the outputs with what is right."""
-        return self._python.first_wrong(self.given[call], self.case.sizes, left)
+    def first_wrong(
+        self, left: Iterable[Mapping[str, jobs.Memory]]
+    ) -> WrongCall | None:
+        """Find the first call that left something wrong in its outputs.
+
+        Args:
+            left: by call, what the outputs hold.
+        """
+        calls = zip(self.given, left, strict=True)
+        for number, (given, held) in enumerate(calls, 1):
+            wrong = self._python.first_wrong(given, self.case.sizes, held)
+            if wrong is not None:
+                return WrongCall(number, wrong)
+        return None
 
     def memory(self, output: HostBuffer, data: bytes) -> jobs.Memory:
         """Give what an output holds, with the first byte that is still poison."""

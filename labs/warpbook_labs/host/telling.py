@@ -8,6 +8,7 @@ from typing import Any
 
 from warpbook_labs.drawing import DrawnCase
 from warpbook_labs.host.messages import Left
+from warpbook_labs.host.preparing import WrongCall
 from warpbook_labs.results import CaseResult
 
 #: of an answer that no learner's code has given in the ordinary way
@@ -21,21 +22,29 @@ _OURS = re.compile(
 
 
 def case_result(
-    case: DrawnCase, left: Left, message: str = "", **more: Any
+    case: DrawnCase,
+    left: Left,
+    message: str = "",
+    wrong: WrongCall | None = None,
+    **more: Any,
 ) -> CaseResult:
     """Say how a case went; of a hidden one neither sizes nor what was printed.
 
     Args:
         case: as it was drawn.
-        left: what the process says; its problem goes before the message.
-        message: why it failed; nothing if it passed.
+        left: what the process says; its problem goes before all else.
+        message: why it failed; what is wrong if left out.
+        wrong: what is wrong in its outputs; None if nothing is.
         more: fields of the result.
     """
-    words = message
+    words = message or (wrong.words if wrong else "")
     if left.problem:
         words = _without_numbers(left.problem) if case.is_hidden else left.problem
         if left.line is not None:
             words = f"Line {left.line}: {words}"
+    if wrong is not None:
+        call = wrong.number if wrong.number > 1 else 0
+        more |= {"wrong": wrong.wrong, "call": call}
     return CaseResult(
         case.about,
         case.is_hidden,
@@ -45,11 +54,6 @@ def case_result(
         printed="" if case.is_hidden else left.printed[:_MOST_PRINTED],
         **more,
     )
-
-
-def call_words(number: int) -> str:
-    """Name a call where it is not the first one."""
-    return f"In call {number + 1}: " if number else ""
 
 
 def _without_numbers(problem: str) -> str:
