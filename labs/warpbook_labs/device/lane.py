@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -24,6 +24,9 @@ from warpbook_labs.loader import LoadedLab
 
 class NotOnGpu(Exception):
     """The GPU could not be used for it; the message says why."""
+
+
+Run = Callable[[Asked], parent.Heard]
 
 
 class _NotTimed(Exception):
@@ -59,16 +62,31 @@ def run_on_gpu(
         raise NotOnGpu(f"It could not be compiled for {gpu.architecture}: {words}")
     image = image_of(built.result)
     asked = Asked(str(loaded.folder), source, image, tuple(cases))
+
+    def run(asked: Asked) -> parent.Heard:
+        return parent.run(asked, gpu.uuid)
+
+    return graded(gpu, loaded, asked, is_timed, run)
+
+
+def graded(
+    gpu: Gpu, loaded: LoadedLab, asked: Asked, is_timed: bool, run: Run
+) -> DeviceResult:
+    """Have a trusted process grade it, and again where it was disturbed while timed.
+
+    Raises:
+        NotOnGpu: the GPU could not be used, for no fault of the source.
+    """
     if not is_timed or loaded.lab.speed is None:
-        return _result(gpu, asked, parent.run(asked, gpu.uuid))
-    return _Submission(gpu, loaded, asked).timed()
+        return _result(gpu, asked, run(asked))
+    return _Submission(gpu, loaded, asked, run).timed()
 
 
 class _Submission:
     """One that is timed until nothing disturbs it."""
 
-    def __init__(self, gpu: Gpu, loaded: LoadedLab, asked: Asked) -> None:
-        self._gpu, self._asked = gpu, asked
+    def __init__(self, gpu: Gpu, loaded: LoadedLab, asked: Asked, run: Run) -> None:
+        self._gpu, self._asked, self._run = gpu, asked, run
         self._sizes = dict(loaded.lab.speed.sizes) if loaded.lab.speed else {}
         self._all: list[parent.Heard] = []
 
@@ -80,7 +98,7 @@ class _Submission:
             # at the first try the cases were right
             cases = () if self._all else timing.cases
             asked = msgspec.structs.replace(timing, cases=cases)
-            heard = parent.run(asked, self._gpu.uuid)
+            heard = self._run(asked)
             self._all.append(heard)
             if heard.timed is None or not heard.timed.until_ns:
                 raise _NotTimed
@@ -90,12 +108,12 @@ class _Submission:
         busy = ""
         with Watch(self._gpu.uuid) as watch, contextlib.suppress(_NotTimed):
             try:
-                _, conditions = when_quiet(watch, trial, lambda: self._all[-1].pid)
+                _, conditions = when_quiet(watch, trial, lambda: self._all[-1].pids)
             except TooBusy as problem:
                 busy = str(problem)
         if not self._all:
             # others used the GPU before each try; results do not mind that
-            self._all.append(parent.run(self._asked, self._gpu.uuid))
+            self._all.append(self._run(self._asked))
         last = self._all[-1].timed
         return msgspec.structs.replace(
             _result(self._gpu, self._asked, *self._all),
@@ -148,8 +166,14 @@ def _result(gpu: Gpu, asked: Asked, *runs: parent.Heard) -> DeviceResult:
             DeviceCase(each.about, each.is_hidden, False, "not run", words, sizes)
         )
     right = sum(each.passed for each in done)
+    began = [each.began for each in runs if each.began is not None]
     return DeviceResult(
-        gpu.name, gpu.architecture, tuple(done), right, max(len(asked.cases), len(done))
+        gpu.name,
+        gpu.architecture,
+        tuple(done),
+        right,
+        max(len(asked.cases), len(done)),
+        isolation=began[-1].isolation if began else "",
     )
 
 

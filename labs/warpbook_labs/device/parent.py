@@ -43,6 +43,11 @@ class Heard(msgspec.Struct):
     #: why it was ended, or what it said last; empty if it told an end
     problem: str = ""
 
+    @property
+    def pids(self) -> frozenset[int]:
+        """Name all processes that used the GPU for it."""
+        return frozenset((self.pid, *(self.began.pids if self.began else ())))
+
 
 def run(
     asked: Struct,

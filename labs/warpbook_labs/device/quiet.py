@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Set
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -120,13 +120,13 @@ class Watch:
         self._ended.set()
         self._thread.join(_CLOSE_S)
 
-    def over(self, since_ns: int, until_ns: int, own_pid: int) -> Conditions:
+    def over(self, since_ns: int, until_ns: int, own_pids: Set[int]) -> Conditions:
         """Tell what the GPU was like between two moments of `time.monotonic_ns`.
 
         Args:
             since_ns: when the measurement began.
             until_ns: when it ended.
-            own_pid: of the process that measured.
+            own_pids: of the processes that measured.
         """
         found = self._between(since_ns, until_ns)
         clocks = [each.sm_mhz for each in found if each.sm_mhz is not None]
@@ -135,7 +135,7 @@ class Watch:
         drift = _drift(clocks)
         said = [
             *(["The GPU does not answer any more."] if self._is_lost else ()),
-            *self._others(since_ns, until_ns, own_pid),
+            *self._others(since_ns, until_ns, own_pids),
             *(
                 f"The GPU's clocks were lowered ({each.name}): {each.words}."
                 for each in _DISTURBING
@@ -153,9 +153,10 @@ class Watch:
             unknown=tuple(self._unknown(found, clocks, flags)),
         )
 
-    def is_alone(self, since_ns: int, until_ns: int, own_pid: int) -> bool:
-        """Whether NVML lists this process then, and no other."""
-        return self._listed(since_ns, until_ns) == {own_pid}
+    def is_alone(self, since_ns: int, until_ns: int, own_pids: Set[int]) -> bool:
+        """Whether NVML lists some of these processes then, and no other."""
+        listed = self._listed(since_ns, until_ns)
+        return bool(listed) and listed <= own_pids
 
     def wait_for_work(self, after_ns: int) -> bool:
         """Wait until NVML has told who worked up to then; it is late by some tenths.
@@ -187,8 +188,10 @@ class Watch:
                 )
             time.sleep(_PERIOD_S)
 
-    def _others(self, since_ns: int, until_ns: int, own_pid: int) -> Iterator[str]:
-        """Say who else worked; where PIDs are other ones, that more than one did."""
+    def _others(
+        self, since_ns: int, until_ns: int, own_pids: Set[int]
+    ) -> Iterator[str]:
+        """Say who else worked; where PIDs are other ones, that more of them did."""
         listed = self._listed(since_ns, until_ns)
         most = {
             pid: percent
@@ -196,11 +199,11 @@ class Watch:
             # a figure may tell of one that ended before
             if not listed or pid in listed
         }
-        if own_pid in most or not has_own_pids():
+        if not own_pids.isdisjoint(most) or not has_own_pids():
             for pid, percent in most.items():
-                if pid != own_pid:
+                if pid not in own_pids:
                     yield f"{_named(pid)} used the GPU at the same time ({percent} %)."
-        elif len(most) > 1:
+        elif len(most) > len(own_pids):
             yield "Another program used the GPU at the same time."
 
     def _listed(self, since_ns: int, until_ns: int) -> frozenset[int]:
@@ -314,7 +317,7 @@ class Watch:
 def when_quiet(
     watch: Watch,
     trial: Callable[[], Timed[T]],
-    own_pid: Callable[[], int],
+    own_pids: Callable[[], Set[int]],
     tries: int = 4,
 ) -> tuple[T, Conditions]:
     """Measure until nothing disturbs it.
@@ -322,7 +325,7 @@ def when_quiet(
     Args:
         watch: of the GPU, already at work.
         trial: measures; nothing of ours runs on the GPU before and after it.
-        own_pid: of the process that measured last.
+        own_pids: of the processes that measured last.
         tries: how often, at most.
 
     Raises:
@@ -334,7 +337,7 @@ def when_quiet(
         if why:
             continue
         timed = trial()
-        span = timed.since_ns, timed.until_ns, own_pid()
+        span = timed.since_ns, timed.until_ns, own_pids()
         is_hidden = False
         if not watch.is_alone(*span):
             is_hidden = not watch.wait_for_work(timed.until_ns)

@@ -87,3 +87,5 @@ class DeviceResult(Struct, frozen=True):
     limit_card: LimitCard | None = None
     #: for a person to judge; they take nothing off
     flags: tuple[str, ...] = ()
+    #: of host code: how the learner's process was shut in, in words
+    isolation: str = ""

@@ -137,7 +137,10 @@ class Child:
             self._copy(number, is_back=False)
         if not command.is_empty:
             for number in command.sets:
-                tensors = {each.slot.name: each.tensor for each in self._given[number]}
+                # new objects each time: what is set on one ends with its call
+                tensors = {
+                    each.slot.name: each.tensor.detach() for each in self._given[number]
+                }
                 self._module.run(self._states[number], **tensors, **command.numbers)
         for number in command.sets:
             self._copy(number, is_back=True)

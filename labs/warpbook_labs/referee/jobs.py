@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from warpbook_labs.device.limit_card import LimitCard
-from warpbook_labs.drawing import DrawnCase
+from warpbook_labs.device.jobs import Asked
 
 
 class Bounds(Struct, frozen=True):
@@ -22,15 +21,9 @@ class Bounds(Struct, frozen=True):
     threads: int = 512
 
 
-class AskedOfHost(Struct, frozen=True):
-    """Check a submission on host code, and time it."""
+class AskedOfHost(Asked, frozen=True):
+    """Check a submission on host code, of which nothing is compiled, and time it."""
 
-    #: of the lab, with its reference and its baseline
-    folder: str
-    source: str
-    cases: tuple[DrawnCase, ...]
-    is_timed: bool = False
-    limit_card: LimitCard | None = None
     #: False: PyTorch's device is the processor, to try the lane without a GPU
     has_gpu: bool = True
     #: buffers go through the host's memory, as where CUDA shares none

@@ -61,7 +61,7 @@ def watched(
         read_some(stub, most_s)
         meanwhile()
         read_some(stub, most_s)
-        return watch.over(since_ns, time.monotonic_ns(), OWN)
+        return watch.over(since_ns, time.monotonic_ns(), {OWN})
 
 
 def measured(stub: StubNvml) -> Timed[str]:
@@ -74,6 +74,20 @@ def test_a_quiet_gpu_is_quiet(stub: StubNvml) -> None:
     stub.set(0, temperature_celsius=61)
     found = watched(stub)
     assert found == Conditions("", (1980, 1980), 61.0, (), ())
+
+
+def test_processes_that_work_for_one_measurement_do_not_disturb_it(
+    stub: StubNvml,
+) -> None:
+    stub.work(0, (OWN, 60), (OTHER, 40))
+    with Watch(uuid()) as watch:
+        since_ns = time.monotonic_ns()
+        read_some(stub)
+        read_some(stub)
+        until_ns = time.monotonic_ns()
+        assert watch.over(since_ns, until_ns, {OWN, OTHER}).disturbed == ""
+        assert watch.is_alone(since_ns, until_ns, {OWN, OTHER})
+        assert not watch.is_alone(since_ns, until_ns, {OWN})
 
 
 def test_another_process_that_works_is_named(stub: StubNvml) -> None:
@@ -96,8 +110,8 @@ def test_one_that_ended_before_disturbed_nobody(stub: StubNvml) -> None:
         since_ns = time.monotonic_ns()
         read_some(stub)
         until_ns = time.monotonic_ns()
-        assert watch.is_alone(since_ns, until_ns, OWN)
-        assert watch.over(since_ns, until_ns, OWN).disturbed == ""
+        assert watch.is_alone(since_ns, until_ns, {OWN})
+        assert watch.over(since_ns, until_ns, {OWN}).disturbed == ""
 
 
 def test_in_a_container_a_second_one_that_works_is_another(
@@ -187,7 +201,7 @@ def test_a_library_that_hangs_is_said(stub: StubNvml) -> None:
     with Watch(uuid_of_it) as watch:
         since_ns = time.monotonic_ns()
         time.sleep(0.1)
-        found = watch.over(since_ns, time.monotonic_ns(), OWN)
+        found = watch.over(since_ns, time.monotonic_ns(), {OWN})
         stub.fault("nvmlDeviceGetClockInfo")
     assert found.disturbed == ""
     assert found.unknown == ("NVML told nothing while it was measured.",)
@@ -205,7 +219,7 @@ def test_it_is_measured_again_until_nothing_disturbs(stub: StubNvml) -> None:
         return measured(stub)
 
     with Watch(uuid()) as watch:
-        result, found = when_quiet(watch, trial, lambda: OWN)
+        result, found = when_quiet(watch, trial, lambda: {OWN})
     assert (result, found.tries, len(trials)) == ("measured", 3, 3)
     assert found.disturbed == ""
 
@@ -216,13 +230,15 @@ def test_too_busy_is_said_in_words(stub: StubNvml) -> None:
         Watch(uuid()) as watch,
         pytest.raises(TooBusy, match=rf"Process {OTHER} used .* 2 times, .* is kept"),
     ):
-        when_quiet(watch, lambda: measured(stub), lambda: OWN, tries=2)
+        when_quiet(watch, lambda: measured(stub), lambda: {OWN}, tries=2)
 
 
 def test_a_gpu_in_use_is_not_measured_at_all(stub: StubNvml) -> None:
     stub.set(0, utilization_percent=70)
     with Watch(uuid()) as watch, pytest.raises(TooBusy, match="70 % busy while"):
-        when_quiet(watch, lambda: pytest.fail("it was measured"), lambda: OWN, tries=2)
+        when_quiet(
+            watch, lambda: pytest.fail("it was measured"), lambda: {OWN}, tries=2
+        )
 
 
 def test_where_processes_are_hidden_the_gpu_is_looked_at_before_and_after(
@@ -237,14 +253,14 @@ def test_where_processes_are_hidden_the_gpu_is_looked_at_before_and_after(
         return timed
 
     with Watch(uuid()) as watch, pytest.raises(TooBusy, match="80 % busy while"):
-        when_quiet(watch, trial, lambda: OWN, tries=2)
+        when_quiet(watch, trial, lambda: {OWN}, tries=2)
 
 
 def test_without_nvml_it_is_said_that_nobody_watched() -> None:
     with Watch("GPU-of-nobody") as watch:
         now_ns = time.monotonic_ns()
         trial = Timed("measured", now_ns, now_ns)
-        result, found = when_quiet(watch, lambda: trial, lambda: OWN)
+        result, found = when_quiet(watch, lambda: trial, lambda: {OWN})
     assert result == "measured"
     assert found.sm_clock_mhz is None
     assert len(found.unknown) == 1

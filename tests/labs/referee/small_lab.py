@@ -125,6 +125,7 @@ def heard(
     asked = AskedOfHost(
         str(loaded.folder),
         source,
+        b"",
         tuple(cases),
         is_timed,
         has_gpu=False,
