@@ -59,6 +59,9 @@ class Judged:
     counts: tuple[HostCounts, ...]
     #: of the last call
     bars: tuple[Bar, ...]
+    #: the line where Python first looked at numbers that come of the inputs: those that
+    #: it saw were of other inputs, so what it made of them is wrong; None if it did not
+    first_look: int | None
 
 
 def judge(
@@ -129,6 +132,7 @@ class _Judging:
             findings.more,
             tuple(self._counts),
             self._bars,
+            self._machine.first_look,
         )
 
     def _buffer_storages(self) -> dict[str, Storage]:

@@ -21,7 +21,15 @@ from .counts import HostCounts
 from .errors import ProgramRefused
 from .findings import Findings
 from .graphs import Capture, Event, Graph, Kernel, Tenure, Transfer
-from .memory import UNWRITTEN, Memory, Span, Storage, can_be_written, span_of
+from .memory import (
+    FIRST_CALL,
+    UNWRITTEN,
+    Memory,
+    Span,
+    Storage,
+    can_be_written,
+    span_of,
+)
 from .order import Lane, Lanes, Mark
 from .running import Runner
 from .timeline import Timeline
@@ -42,6 +50,8 @@ class Machine:
         """Begin, with nothing asked."""
         self.memory = Memory()
         self.tuner = Tuner()
+        #: where Python first looked at what comes of the inputs
+        self.first_look: int | None = None
         self._lanes = Lanes()
         self._accesses = Accesses(self._lanes.host)
         self._allocator = Allocator(self._lanes, self._accesses)
@@ -225,8 +235,12 @@ class Machine:
             self._runner.queue(lane, "d2h", "copy to the host", ns, read.line)
             host.know(lane.clock)
             self._host_waits(lane.work, read.line)
-        if span.array.size and span.stamps.min() == UNWRITTEN:
+        if not span.array.size:
+            return
+        if span.stamps.min() == UNWRITTEN:
             self._watch.unwritten(f"`{what}`", span, read.line)
+        if self.first_look is None and span.stamps.max() >= FIRST_CALL:
+            self.first_look = read.line
 
     def _kernel(self, launch: asked.Launch) -> Kernel:
         reads = tuple(self.memory.span(view) for view in launch.reads)

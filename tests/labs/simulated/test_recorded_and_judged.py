@@ -1,0 +1,199 @@
+"""What learners write, recorded as in the jail and judged as in the parent."""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from types import ModuleType
+
+import msgspec
+import numpy as np
+import pytest
+
+from warpbook_labs.simulated.judging.judge import Buffer, Judged, judge
+from warpbook_labs.simulated.program import Place, Program
+from warpbook_labs.simulated.recording.session import Session
+
+N, CALLS = 4096, 3
+
+
+def judged(
+    monkeypatch: pytest.MonkeyPatch,
+    body: str,
+    prepare: str = "return None",
+    place: Place = "device",
+) -> tuple[Judged, list[np.ndarray]]:
+    """Record `run` with zeros, and judge it with other numbers."""
+    source = "import torch\ndef prepare(n):\n"
+    source += textwrap.indent(textwrap.dedent(prepare).strip("\n"), "    ")
+    source += "\ndef run(state, x, out):\n"
+    source += textwrap.indent(textwrap.dedent(body).strip("\n"), "    ")
+    zeros = np.zeros(N, np.float32)
+    lent = "host" if place == "pageable" else place
+    session = Session({"x": (zeros, lent), "out": (zeros, lent)}, "solution.py")
+    for name, module in session.modules().items():
+        monkeypatch.setitem(sys.modules, name, module)
+    module = ModuleType("solution")
+    exec(compile(source, "solution.py", "exec"), module.__dict__)
+    state = module.prepare(N)
+    for call in range(CALLS):
+        session.begin_call(call)
+        module.run(state, **session.tensors)
+    sent = msgspec.msgpack.encode(session.program())
+    program = msgspec.msgpack.decode(sent, type=Program)
+    buffers = [
+        Buffer("x", place, "float32", (N,), True, False),
+        Buffer("out", place, "float32", (N,), False, True),
+    ]
+    chance = np.random.default_rng(7)
+    given = [chance.standard_normal(N, np.float32) for _ in range(CALLS)]
+    return judge(program, buffers, [{"x": each} for each in given]), given
+
+
+def kinds(judged: Judged) -> list[str]:
+    return [each.kind for each in judged.findings]
+
+
+def test_ordinary_pytorch_is_right(monkeypatch: pytest.MonkeyPatch) -> None:
+    done, given = judged(
+        monkeypatch,
+        """
+        y = torch.relu(x) * 2 + x.sum()
+        y[:100] -= 1
+        out.copy_(y.view(64, 64).t().contiguous().view(-1))
+        """,
+    )
+    assert kinds(done) == []
+    for x, outputs in zip(given, done.outputs, strict=True):
+        y = np.maximum(x, 0) * 2 + x.sum()
+        y[:100] -= 1
+        np.testing.assert_allclose(
+            outputs["out"], y.reshape(64, 64).T.reshape(-1), rtol=1e-5, atol=1e-4
+        )
+
+
+PIPELINE = """
+    streams, there = state
+    current = torch.cuda.current_stream()
+    for stream in streams:
+        stream.wait_stream(current)
+    size = x.numel() // 8
+    for chunk in range(8):
+        part = slice(chunk * size, chunk * size + size)
+        with torch.cuda.stream(streams[chunk % len(streams)]):
+            there[part].copy_(x[part], non_blocking=True)
+            there[part].mul_(2)
+            out[part].copy_(there[part], non_blocking=True)
+    for stream in streams:
+        current.wait_stream(stream)
+"""
+PREPARED = """
+    streams = [torch.cuda.Stream() for _ in range(3)]
+    return streams, torch.empty(n, device="cuda")
+"""
+
+
+def test_a_pipeline_of_chunks_is_right(monkeypatch: pytest.MonkeyPatch) -> None:
+    done, given = judged(monkeypatch, PIPELINE, PREPARED, "pinned")
+    assert kinds(done) == []
+    for x, outputs in zip(given, done.outputs, strict=True):
+        np.testing.assert_array_equal(outputs["out"], 2 * x)
+    assert done.counts[-1].copies == 16
+    assert done.counts[-1].device_bytes == 0
+
+
+def test_one_staging_buffer_for_all_streams_is_a_race(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    body = PIPELINE.replace("there[part]", "there[:size]")
+    done, _ = judged(monkeypatch, body, PREPARED, "pinned")
+    assert set(kinds(done)) == {"race"}
+
+
+def test_reading_a_copy_at_once_is_too_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    done, _ = judged(
+        monkeypatch,
+        """
+        host = x.to("cpu", non_blocking=True)
+        out.copy_(host + 1)
+        """,
+    )
+    assert kinds(done) == ["host read too early"]
+    assert done.findings[0].line == 6
+
+
+def test_memory_of_a_loop_that_another_stream_uses(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    body = """
+        main = torch.cuda.current_stream()
+        for part, result in zip(x.chunk(8), out.chunk(8)):
+            doubled = part * 2
+            state.wait_stream(main)
+            with torch.cuda.stream(state):
+                result.copy_(doubled + 1)
+            TELL
+        main.wait_stream(state)
+    """
+    prepare = "return torch.cuda.Stream()"
+    bad, _ = judged(monkeypatch, body.replace("TELL", "pass"), prepare)
+    assert set(kinds(bad)) == {"released too early"}
+    good, given = judged(
+        monkeypatch, body.replace("TELL", "doubled.record_stream(state)"), prepare
+    )
+    assert kinds(good) == []
+    np.testing.assert_array_equal(good.outputs[-1]["out"], given[-1] * 2 + 1)
+
+
+GRAPH = """
+    static = torch.zeros(n, device="cuda")
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            (static * 2).relu()
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        result = (static * 2).relu() + 1
+    return graph, static, result
+"""
+
+
+def test_a_graph_with_static_buffers_is_right(monkeypatch: pytest.MonkeyPatch) -> None:
+    body = """
+        graph, static, result = state
+        static.copy_(x)
+        graph.replay()
+        out.copy_(result)
+    """
+    done, given = judged(monkeypatch, body, GRAPH)
+    assert kinds(done) == []
+    for x, outputs in zip(given, done.outputs, strict=True):
+        np.testing.assert_array_equal(outputs["out"], np.maximum(x * 2, 0) + 1)
+    counts = done.counts[-1]
+    assert (counts.graph_launches, counts.launches, counts.captures) == (1, 2, 0)
+
+
+def test_a_graph_that_is_given_a_new_tensor_is_stale(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    body = """
+        graph, static, result = state
+        if not hasattr(graph, "has_run"):
+            static.copy_(x)
+            graph.has_run = True
+        graph.replay()
+        out.copy_(result)
+    """
+    done, _ = judged(monkeypatch, body, GRAPH)
+    assert kinds(done) == ["stale graph"]
+
+
+def test_a_number_that_python_took_is_that_of_the_recording(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    done, given = judged(monkeypatch, "out.copy_(x - x.max().item())")
+    assert done.counts[-1].synchronizations == 1
+    assert done.first_look == 5
+    assert not np.allclose(done.outputs[-1]["out"], given[-1] - given[-1].max())
