@@ -183,7 +183,8 @@ _UNARY: dict[str, Callable[..., Array]] = {
     "round": np.round,
     "rsqrt": lambda x: 1 / np.sqrt(x),
     "sigmoid": _sigmoid,
-    "sign": np.sign,
+    # of NaN, PyTorch says 0
+    "sign": lambda x: np.nan_to_num(np.sign(x), nan=0.0),
     "silu": lambda x: x * _sigmoid(x),
     "sin": np.sin,
     "sqrt": np.sqrt,

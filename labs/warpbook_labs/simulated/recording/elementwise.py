@@ -22,6 +22,7 @@ from warpbook_labs.simulated.recording.tensor import (
     of_array,
     one_device,
     place_of,
+    stretched,
 )
 
 #: the type of a result: as its operands meet, at least float, or bool
@@ -82,7 +83,7 @@ def expanded(tensor: Tensor, shape: tuple[int, ...]) -> Tensor:
     """It, broadcast."""
     if tensor.array.shape == shape:
         return tensor
-    return of_array(tensor, np.broadcast_to(tensor.array, shape))
+    return of_array(tensor, stretched(tensor.array, shape))
 
 
 def type_of(operands: Sequence[Operand]) -> DType:
@@ -166,7 +167,8 @@ def _check_types(name: str, operands: Sequence[Operand]) -> None:
             "instead."
         )
     given = [operand.dtype for operand in operands if isinstance(operand, Tensor)]
-    bad = [kind for kind in given if kind.numpy.kind not in _KNOWN.get(name, "buif")]
+    met = [*given, type_of(operands)]
+    bad = [kind for kind in met if kind.numpy.kind not in _KNOWN.get(name, "buif")]
     if bad:
         raise NotImplementedError(
             f"\"{name}\" not implemented for '{bad[0].letter_name}'"
@@ -273,7 +275,11 @@ def fill_(self: Tensor, value: Operand) -> Tensor:
         return compute("copy", [value], out=self)
     if isinstance(value, np.generic):
         value = value.item()
-    launch("fill", [], [self], [float(value)])
+    # one number may be written where elements share a place
+    array = self.array
+    once = tuple(slice(None) if step else slice(1) for step in array.strides)
+    target = of_array(self, array[once]) if array.size else self
+    launch("fill", [], [target], [float(value)])
     return self
 
 

@@ -54,7 +54,7 @@ def _target(left: Tensor, shape: tuple[int, ...], out: Tensor | None) -> Tensor:
 def _rank(name: str, tensor: Tensor, rank: int) -> None:
     if tensor.ndim != rank:
         raise RuntimeError(
-            f"{name}: expected a {rank}-D tensor, but got {tensor.ndim}-D"
+            f"{name}(): expected a {rank}D tensor, but got {tensor.ndim}D"
         )
 
 

@@ -11,6 +11,7 @@ from warpbook_labs.simulated.recording.dtypes import ALL, DType
 from warpbook_labs.simulated.recording.elementwise import (
     broadcast,
     expanded,
+    fill_,
     masked_fill_,
 )
 from warpbook_labs.simulated.recording.recorder import current
@@ -28,6 +29,8 @@ from warpbook_labs.simulated.recording.tensor import (
 
 def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
     """Write what another tensor holds into this one."""
+    if isinstance(src, (bool, int, float)):
+        return fill_(self, src)
     if not isinstance(src, Tensor):
         raise TypeError(
             "copy_(): argument 'other' (position 1) must be Tensor, not "

@@ -47,7 +47,7 @@ def numpy(self: Tensor, *, force: bool = False) -> NDArray[Any]:
             "copy the tensor to host memory first."
         )
     # writing there would be seen by nobody, since it is not recorded
-    array = look(self, "numpy").copy()
+    array: NDArray[Any] = look(self, "numpy").copy()
     array.flags.writeable = False
     return array
 

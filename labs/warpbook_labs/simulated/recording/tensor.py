@@ -161,6 +161,17 @@ def new_like(tensor: Tensor, dtype: DType, place: Place) -> Tensor:
     return new(tensor.shape, dtype, place, dense_strides(tensor.array))
 
 
+def stretched(array: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+    """It, broadcast to a shape that it fits."""
+    missing = len(shape) - array.ndim
+    strides = [0] * missing
+    for side, wanted, stride in zip(
+        array.shape, shape[missing:], array.strides, strict=True
+    ):
+        strides.append(stride if side == wanted else 0)
+    return np.lib.stride_tricks.as_strided(array, shape, strides)
+
+
 def one_device(tensors: Iterable[Tensor]) -> Device:
     """Where they all are; numbers of the host as tensors may come along.
 

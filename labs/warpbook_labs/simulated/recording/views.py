@@ -27,6 +27,7 @@ from warpbook_labs.simulated.recording.tensor import (
     of_array,
     one_device,
     place_of,
+    stretched,
     view_of,
 )
 
@@ -89,7 +90,7 @@ def _index(index: Any) -> tuple[Any, ...]:
         elif (
             part is not None and part is not Ellipsis and not hasattr(part, "__index__")
         ):
-            raise TypeError(
+            raise IndexError(
                 "only integers, slices (`:`), ellipsis (`...`), None and long or byte "
                 f"Variables are valid indices (got {type(part).__name__})"
             )
@@ -310,7 +311,7 @@ def expand(self: Tensor, *shape: Any) -> Tensor:
             f"The expanded size of the tensor ({wanted}) must match the existing size "
             f"({list(self.shape)})"
         )
-    return of_array(self, np.broadcast_to(self.array, tuple(wanted)))
+    return of_array(self, stretched(self.array, tuple(wanted)))
 
 
 def expand_as(self: Tensor, other: Tensor) -> Tensor:
@@ -371,7 +372,7 @@ def repeat(self: Tensor, *counts: Any) -> Tensor:
     # each side as (times, side), so that one copy fills it
     pairs = [side for n, s in zip(times, shape, strict=True) for side in (n, s)]
     single = [side for s in shape for side in (1, s)]
-    source = np.broadcast_to(self.array.reshape(single), pairs)
+    source = stretched(self.array.reshape(single), tuple(pairs))
     if np.may_share_memory(source, self.array):
         copy_(of_array(result, result.array.reshape(pairs)), of_array(self, source))
         return result

@@ -1,0 +1,125 @@
+"""Mistakes are told in PyTorch's own words where it tells them, too."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from tests.labs.simulated.recording.pair import Body, outcome, simulated
+
+X = np.ones((2, 3), np.float32)
+Y = np.ones((4, 5), np.float32)
+
+#: with so much of the beginning in common
+MISTAKES: dict[str, Body] = {
+    "shapes": lambda t, x, y: x + y,
+    "in place": lambda t, x, y: x[0].clone().add_(x),
+    "into whole numbers": lambda t, x, y: x.int().add_(x),
+    "product": lambda t, x, y: t.mm(x, y),
+    "view": lambda t, x, y: x.view(7),
+    "view of columns": lambda t, x, y: x.t().view(6),
+    "dimension": lambda t, x, y: x.sum(2),
+    "numbers": lambda t, x, y: x.item(),
+    "truth": lambda t, x, y: bool(x),
+    "mean of whole numbers": lambda t, x, y: x.long().mean(),
+    "shared elements": lambda t, x, y: x[:1].expand(4, 3).add_(1),
+    "overlap": lambda t, x, y: y.view(-1)[1:].add_(y.view(-1)[:-1]),
+    "split": lambda t, x, y: x.split([1, 3]),
+    "chunk": lambda t, x, y: x.chunk(0),
+    "cat": lambda t, x, y: t.cat([x, y]),
+    "where": lambda t, x, y: t.where(x, x, x),
+    "copy of no tensor": lambda t, x, y: x.copy_("3"),
+    "length": lambda t, x, y: len(x.sum()),
+    "iteration": lambda t, x, y: [*x.sum()],
+    "device": lambda t, x, y: t.zeros(3, device="gpu"),
+    "negative": lambda t, x, y: t.empty(-1),
+    "no clamp": lambda t, x, y: x.clamp(),
+    "power": lambda t, x, y: x.int() ** -1,
+    "steps": lambda t, x, y: x[::-1],
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_is_told_as_pytorch_tells_it(name: str) -> None:
+    right = outcome(MISTAKES[name], torch, [X, Y])
+    got = outcome(MISTAKES[name], simulated(), [X, Y])
+    assert isinstance(right, Exception) and type(got) is type(right)
+    assert str(got)[:25] == str(right)[:25]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        lambda t, host, device: host + device,
+        lambda t, host, device: device.mul_(host),
+        lambda t, host, device: t.mm(host, device.t()),
+        lambda t, host, device: t.cat([host, device]),
+        lambda t, host, device: t.add(host, host, out=device),
+        lambda t, host, device: t.sum(host, 0, out=device[0]),
+        lambda t, host, device: t.where(host > 0, device, 0.0),
+    ],
+)
+def test_tensors_of_two_devices_do_not_meet(body: Any) -> None:
+    t = simulated()
+    with pytest.raises(
+        RuntimeError, match="Expected all tensors to be on the same dev"
+    ):
+        body(t, t.ones(2, 3), t.ones(2, 3, device="cuda"))
+
+
+def test_a_number_of_the_host_may_come_along() -> None:
+    t = simulated()
+    assert (t.ones(3, device="cuda") * t.tensor(2.0)).tolist() == [2, 2, 2]
+
+
+def test_memory_of_the_gpu_is_no_array() -> None:
+    t = simulated()
+    with pytest.raises(
+        TypeError, match="can't convert cuda:0 device type tensor to nu"
+    ):
+        t.ones(3, device="cuda").numpy()
+    with pytest.raises(TypeError, match="can't convert cuda:0"):
+        np.asarray(t.ones(3, device="cuda"))
+
+
+def test_an_array_of_host_memory_is_only_looked_at() -> None:
+    array = simulated().ones(3).numpy()
+    with pytest.raises(ValueError, match="read-only"):
+        array[0] = 2
+
+
+def test_memory_of_the_gpu_is_not_pinned() -> None:
+    t = simulated()
+    with pytest.raises(RuntimeError, match="only dense CPU tensors can be pinned"):
+        t.ones(3, device="cuda").pin_memory()
+    with pytest.raises(RuntimeError, match="Only dense CPU tensors can be pinned"):
+        t.empty(3, device="cuda", pin_memory=True)
+
+
+def test_there_is_one_gpu_of_bounded_memory() -> None:
+    t = simulated()
+    assert t.cuda.is_available() and t.cuda.device_count() == 1
+    with pytest.raises(RuntimeError, match="invalid device ordinal"):
+        t.empty(3, device="cuda:1")
+    with pytest.raises(RuntimeError, match="out of memory"):
+        t.empty(1 << 40, device="cuda")
+
+
+def test_a_graph_is_captured_before_it_is_replayed_and_once() -> None:
+    t = simulated()
+    graph = t.cuda.CUDAGraph()
+    with pytest.raises(RuntimeError, match="without a preceding successful capture"):
+        graph.replay()
+    with t.cuda.graph(graph):
+        pass
+    with pytest.raises(RuntimeError, match="already owns a captured graph"):
+        with t.cuda.graph(graph):
+            pass
+    graph.reset()
+    with t.cuda.graph(graph):
+        assert t.cuda.is_current_stream_capturing()
+    with pytest.raises(RuntimeError, match="captured on a non-default stream"):
+        t.cuda.CUDAGraph().capture_begin()
