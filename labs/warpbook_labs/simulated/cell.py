@@ -1,0 +1,249 @@
+"""A cell of a notebook that is simulated: what the host does, and the GPU's streams.
+
+The trace that it leaves goes through the analysis of real cells, so that labs about
+reports hold answers against what `%%gpuprof` says.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+
+from warpbook_monitors.trace.analysis import analyse
+from warpbook_monitors.trace.ceilings import Ceilings, ceilings
+from warpbook_monitors.trace.cell_profile import CellProfile
+from warpbook_monitors.trace.columns import (
+    NONE,
+    Category,
+    Int32s,
+    KernelShape,
+    Operands,
+    interned,
+    make_columns,
+)
+from warpbook_monitors.trace.marks import make_marks
+from warpbook_monitors.trace.run import GpuLimits, Run
+
+#: streams
+MAIN, SIDE = 7, 20
+GPU_NAME = "NVIDIA H200"
+_THREAD = 4242
+_US = 1_000
+_Held = TypeVar("_Held", bound=Hashable)
+Microseconds = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Something on the GPU that was launched."""
+
+    kind: str
+    stream: int
+    #: from the start of the cell
+    start_ns: int
+    end_ns: int
+
+
+@dataclass(frozen=True)
+class _Event:
+    name: str
+    category: Category
+    start_ns: int
+    duration_ns: int
+    track: int = _THREAD
+    #: shared by a call and what it launched, and by their operator
+    number: int = NONE
+    size_bytes: int = NONE
+    shape: KernelShape | None = None
+    operands: Operands | None = None
+
+
+class Cell:
+    """A cell that runs."""
+
+    def __init__(self, chance: random.Random, is_measured: bool = False) -> None:
+        """Begin it, on a GPU that `warpbook limits` measured, or on one that not."""
+        self._chance = chance
+        self._begin_ns = self._now_ns = chance.randrange(10**15, 10**18)
+        self._free_ns = {MAIN: 0, SIDE: 0}
+        self._events: list[_Event] = []
+        self._marks: list[tuple[int, int]] = []
+        self._numbers = 0
+        measured, sheet = None, ceilings(GPU_NAME)
+        if sheet is not None and is_measured:
+            part = chance.uniform(0.75, 0.9)
+            peaks = {name: each * part for name, each in sheet.flops_per_s.items()}
+            measured = Ceilings(sheet.memory_bytes_per_s * part, peaks)
+        self._gpu = GpuLimits(GPU_NAME, (9, 0), 132, 2048, 65536, 233472, measured)
+
+    def line(self, number: int) -> None:
+        """Come to a line."""
+        self._marks.append((number, self._now_ns))
+
+    def ns(self, between: Microseconds) -> int:
+        """Draw a time."""
+        return round(self._chance.uniform(*between) * _US)
+
+    def python(self, took: Microseconds) -> None:
+        """Do something that is no call of CUDA."""
+        self._now_ns += self.ns(took)
+
+    def profiler(self, took: Microseconds) -> None:
+        """Be held up by the profiler itself."""
+        took_ns = self.ns(took)
+        self._add(_Event("Buffer Flush", Category.OVERHEAD, self._now_ns, took_ns))
+        self._now_ns += took_ns
+
+    def kernel(
+        self,
+        name: str,
+        took_ns: int,
+        operator: str = "",
+        operands: Operands | None = None,
+        blocks: int = 4096,
+        stream: int = MAIN,
+        cost: Microseconds = (4, 6),
+        behind: Microseconds = (0.7, 1.3),
+    ) -> None:
+        """Launch a kernel, which may begin so long after the one before it."""
+        shape = KernelShape((blocks, 1, 1), (256, 1, 1), 32, 0)
+        begin_ns = self._now_ns
+        self._now_ns += self.ns((0.8, 1.5))
+        number = self._call("cudaLaunchKernel", self.ns(cost))
+        start_ns = self._start_ns(stream, behind)
+        self._add(
+            _Event(
+                name,
+                Category.KERNEL,
+                start_ns,
+                took_ns,
+                stream,
+                number,
+                shape=shape,
+            )
+        )
+        self._free_ns[stream] = start_ns + took_ns
+        if operator:
+            self._operator(operator, begin_ns, number, operands)
+
+    def copy(
+        self,
+        direction: str,
+        memory: str,
+        size_bytes: int,
+        gb_per_s: float,
+        operator: str = "aten::copy_",
+        stream: int = MAIN,
+    ) -> None:
+        """Copy between host and GPU; from and to pageable memory the host waits."""
+        sides = {"HtoD": (memory, "Device"), "DtoH": ("Device", memory)}
+        sides["DtoD"] = ("Device", "Device")
+        name = "Memcpy {} ({} -> {})".format(direction, *sides[direction])
+        begin_ns, took_ns = self._now_ns, max(round(size_bytes / gb_per_s), 1_300)
+        number = self._call("cudaMemcpyAsync", self.ns((4, 7)))
+        start_ns = self._start_ns(stream, (0.7, 1.3))
+        self._add(
+            _Event(name, Category.COPY, start_ns, took_ns, stream, number, size_bytes)
+        )
+        self._free_ns[stream] = start_ns + took_ns
+        if memory == "Pageable":
+            self.wait("cudaStreamSynchronize")
+        self._operator(operator, begin_ns, number, None)
+
+    def wait(self, api: str = "cudaDeviceSynchronize") -> None:
+        """Wait for the GPU."""
+        until_ns = max(*self._free_ns.values(), self._now_ns) + self.ns((2, 3))
+        self._call(api, until_ns - self._now_ns)
+
+    def pieces(self) -> list[Piece]:
+        """Give what was put on the GPU."""
+        kinds = {Category.COPY: "copy", Category.KERNEL: "kernel"}
+        return [
+            Piece(
+                kinds[each.category],
+                each.track,
+                each.start_ns - self._begin_ns,
+                each.start_ns - self._begin_ns + each.duration_ns,
+            )
+            for each in self._events
+            if each.category in kinds
+        ]
+
+    def profile(self) -> CellProfile:
+        """Analyse it as a profiled cell is."""
+        events = self._events
+        on_gpu = (Category.COPY, Category.KERNEL)
+
+        def column(name: str) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+            return np.array([getattr(each, name) for each in events], np.int64)
+
+        device = [0 if each.category in on_gpu else NONE for each in events]
+        columns = make_columns(
+            names=interned(each.name for each in events),
+            categories=[each.category for each in events],
+            start_ns=column("start_ns"),
+            duration_ns=column("duration_ns"),
+            device=np.array(device, np.int64),
+            track=column("track"),
+            correlation=column("number"),
+            size_bytes=column("size_bytes"),
+            external=column("number"),
+            shapes=_distinct([each.shape for each in events]),
+            operands=_distinct([each.operands for each in events]),
+        )
+        lines, at_ns = zip(*self._marks, strict=True)
+        run = Run(
+            self._begin_ns,
+            self._now_ns,
+            max(*self._free_ns.values(), self._now_ns),
+            gpu_name=GPU_NAME,
+            gpus=(self._gpu,),
+            marks=make_marks(lines, at_ns),
+        )
+        return analyse(columns, run)
+
+    def _start_ns(self, stream: int, behind: Microseconds) -> int:
+        """Say when what was just launched can begin."""
+        launched_ns = self._now_ns + self.ns((1, 2))
+        return max(launched_ns, self._free_ns[stream] + self.ns(behind))
+
+    def _call(self, api: str, took_ns: int) -> int:
+        """Call CUDA; give the call's number."""
+        self._numbers += 1
+        event = _Event(api, Category.API, self._now_ns, took_ns, number=self._numbers)
+        self._add(event)
+        self._now_ns += took_ns
+        return self._numbers
+
+    def _operator(
+        self, name: str, begin_ns: int, number: int, operands: Operands | None
+    ) -> None:
+        self._now_ns += self.ns((0.2, 0.5))
+        took_ns = self._now_ns - begin_ns
+        self._add(
+            _Event(
+                name,
+                Category.OPERATOR,
+                begin_ns,
+                took_ns,
+                number=number,
+                operands=operands,
+            )
+        )
+        self._now_ns += self.ns((0.2, 0.5))
+
+    def _add(self, event: _Event) -> None:
+        self._events.append(event)
+
+
+def _distinct(held: Sequence[_Held | None]) -> tuple[tuple[_Held, ...], Int32s]:
+    """Give the distinct ones, and for each event its position, or NONE."""
+    places: dict[_Held, int] = {}
+    positions = [
+        NONE if each is None else places.setdefault(each, len(places)) for each in held
+    ]
+    return tuple(places), np.array(positions, np.int32)

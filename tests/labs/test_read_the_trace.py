@@ -1,0 +1,125 @@
+"""Reports of planted traces are judged by the rules of real ones."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import get_args
+
+import msgspec
+import pytest
+
+from warpbook_labs.loader import LoadedLab
+from warpbook_labs.questions import Question
+from warpbook_labs.session import find as find_lab
+from warpbook_labs.simulated.cell import SIDE, Cell
+from warpbook_monitors.trace.chrome import read_chrome_trace
+from warpbook_monitors.trace.figures import Kind
+from warpbook_monitors.trace.report import TraceReport, report
+
+TRACES = Path(__file__).parents[1] / "data" / "traces"
+
+
+@pytest.fixture(scope="module")
+def lab() -> LoadedLab:
+    return find_lab("read-the-trace")
+
+
+@pytest.fixture(scope="module")
+def written(lab: LoadedLab) -> ModuleType:
+    """What a learner may come to in the end."""
+    module = ModuleType("answers")
+    exec(lab.reference, module.__dict__)
+    return module
+
+
+def of_kind(lab: LoadedLab, function: str) -> list[Question]:
+    found = lab.cases.questions(random.Random(5))
+    return [each for each in found if each.function == function]
+
+
+def test_every_kind_of_verdict_is_planted_in_every_draw(lab: LoadedLab) -> None:
+    for seed in range(3):
+        found = lab.cases.questions(random.Random(seed))
+        kinds = {
+            kind
+            for each in found
+            if each.function == "bottleneck"
+            for kind in get_args(Kind)
+            if not lab.cases.judge(each, kind)
+        }
+        assert kinds == set(get_args(Kind))
+        asked = [each.function for each in found]
+        assert asked.count("line") >= 4 and asked.count("at_best_ns") >= 8
+
+
+def test_a_report_tells_no_verdict_and_each_draw_is_another(lab: LoadedLab) -> None:
+    told = [each.arguments["report"] for each in of_kind(lab, "bottleneck")]
+    assert all(set(each) == {"metrics", "kernels"} for each in told)
+    others = lab.cases.questions(random.Random(6))
+    assert told != [each.arguments.get("report") for each in others]
+
+
+def test_a_wrong_kind_is_told_with_the_share_of_each(lab: LoadedLab) -> None:
+    planted = next(
+        each
+        for each in of_kind(lab, "bottleneck")
+        if each.about == "a number read in each step"
+    )
+    words = lab.cases.judge(planted, "compute-bound")
+    assert "right is 'sync-bound'" in words and "sync-bound 5" in words
+    line = next(each for each in of_kind(lab, "line") if each.about == planted.about)
+    words = lab.cases.judge(line, -1)
+    assert "mostly in aten::item on line" in words
+
+
+@pytest.mark.parametrize(
+    "file", sorted(TRACES.glob("*.json.gz")), ids=lambda each: each.name.split(".")[0]
+)
+def test_the_functions_read_reports_of_real_traces_as_warpbook_does(
+    file: Path, written: ModuleType
+) -> None:
+    real = report(*read_chrome_trace(str(file)))
+    assert isinstance(real, TraceReport)
+    given = msgspec.to_builtins(real)
+    kind = written.bottleneck({name: given[name] for name in ("metrics", "kernels")})
+    assert kind == real.verdict.kind
+    mine = [each for each in real.findings if each.kind == kind]
+    if mine and mine[0].bound_ns is not None:
+        assert written.at_best_ns(given) == pytest.approx(mine[0].bound_ns, rel=0.01)
+
+
+def test_a_simulated_cell_has_the_times_that_it_was_given() -> None:
+    cell = Cell(random.Random(1))
+    cell.line(3)
+    cell.kernel("nvjet_x", 400_000, "aten::mm")
+    cell.copy("HtoD", "Pinned", 1 << 20, 10.0, stream=SIDE)
+    cell.line(4)
+    cell.python((900, 900))
+    cell.copy("DtoH", "Pageable", 4, 1.0, "aten::item")
+    profile = cell.profile()
+    metrics = profile.metrics
+    assert metrics is not None and not profile.completeness.warnings
+    assert (metrics.launches, metrics.kernels) == (3, 1)
+    copies = {each.direction: each for each in metrics.copies}
+    assert copies["HtoD"].host_memory == "pinned"
+    assert copies["HtoD"].gb_per_s == pytest.approx(10.0, rel=1e-4)
+    # the kernel hides the first copy, and nothing the second
+    assert metrics.exposed_copy_ns == 1_300
+    assert metrics.copy_ns == 104_858 + 1_300
+    assert metrics.compute_ns == 400_000
+    waits = {(each.operator, each.line) for each in metrics.sync_points}
+    assert waits == {("aten::item", 4)}
+    others = [each for each in metrics.idle_places if each.cause == "other"]
+    assert others[0].line == 4
+
+
+def test_the_workload_beside_the_notebook_runs_without_a_gpu(lab: LoadedLab) -> None:
+    given = SimpleNamespace()
+    exec(compile(lab.given, "given.py", "exec"), given.__dict__)
+    # fewer, since a processor takes seconds for all
+    del given.pictures[2:]
+    [images] = given.batches(1)
+    assert tuple(images.shape) == (2, 3, given.SIDE, given.SIDE)
+    assert given.step(images).ndim == 0
