@@ -352,14 +352,13 @@ export interface Finding {
   readonly change: string;
   readonly bound_ns: number | null;
   readonly lab:
+    | 'copy-compute-overlap'
     | 'cuda-graphs'
-    | 'dtypes-and-amp'
-    | 'fused-operation'
     | 'host-device-copies'
     | 'int8-linear'
-    | 'overlap-pipeline'
-    | 'parallel-training'
+    | 'mixed-precision'
     | 'read-the-trace'
+    | 'roofline'
     | null;
 }
 

@@ -89,7 +89,7 @@ def test_a_report_says_what_held_the_cell_back(
     expect(first).to_contain_text(figures.findings[0].evidence)
     expect(first).to_contain_text("Use the tensor cores")
     expect(first).to_contain_text("At best the window takes 12.")
-    expect(first).to_contain_text("Lab: dtypes-and-amp.")
+    expect(first).to_contain_text("Lab: mixed-precision.")
 
     # twenty milliseconds: a sentence stands where the figure would
     expect(page.drawer).to_contain_text("too short for telemetry")

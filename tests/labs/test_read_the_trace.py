@@ -10,12 +10,12 @@ from typing import get_args
 import msgspec
 import pytest
 
-from warpbook_labs.loader import LoadedLab
+from warpbook_labs.loader import LoadedLab, load_all
 from warpbook_labs.questions import Question
 from warpbook_labs.session import find as find_lab
 from warpbook_labs.simulated.cell import SIDE, Cell
 from warpbook_monitors.trace.chrome import read_chrome_trace
-from warpbook_monitors.trace.figures import Kind
+from warpbook_monitors.trace.figures import Kind, Lab
 from warpbook_monitors.trace.report import TraceReport, report
 
 TRACES = Path(__file__).parents[1] / "data" / "traces"
@@ -123,3 +123,7 @@ def test_the_workload_beside_the_notebook_runs_without_a_gpu(lab: LoadedLab) -> 
     [images] = given.batches(1)
     assert tuple(images.shape) == (2, 3, given.SIDE, given.SIDE)
     assert given.step(images).ndim == 0
+
+
+def test_every_lab_that_a_finding_names_is_in_the_catalogue() -> None:
+    assert set(get_args(Lab)) <= set(load_all())

@@ -23,14 +23,13 @@ Kind = Literal[
 ]
 #: ids of the labs that teach a fix; the reference says which teaches what
 Lab = Literal[
+    "copy-compute-overlap",
     "cuda-graphs",
-    "dtypes-and-amp",
-    "fused-operation",
     "host-device-copies",
     "int8-linear",
-    "overlap-pipeline",
-    "parallel-training",
+    "mixed-precision",
     "read-the-trace",
+    "roofline",
 ]
 
 
@@ -185,7 +184,7 @@ class Finding(Struct, frozen=True):
     change: str
     #: what the window would be at best without this cause; None where unknown
     bound_ns: int | None
-    #: the lab that teaches the change
+    #: the lab that teaches the change; None where there is none yet
     lab: Lab | None = None
 
 

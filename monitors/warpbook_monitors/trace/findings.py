@@ -109,7 +109,7 @@ def _time(nanoseconds: int) -> str:
 
 
 #: kind, lab, explained, what could be gained (None: not known), evidence, change
-Cause = tuple[Kind, Lab, int, int | None, str, str]
+Cause = tuple[Kind, Lab | None, int, int | None, str, str]
 
 
 def _causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
@@ -125,7 +125,7 @@ def _host_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
     if sync is not None and idle.host_synchronize_ns:
         yield (
             "sync-bound",
-            "overlap-pipeline",
+            "read-the-trace",
             idle.host_synchronize_ns,
             idle.host_synchronize_ns,
             f"The GPU idled {share.format(idle.host_synchronize_ns / window_ns)} "
@@ -150,7 +150,7 @@ def _host_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
     are_launched_as_one = pieces > 2 * metrics.launches
     yield (
         "launch-bound",
-        "fused-operation" if are_launched_as_one else "cuda-graphs",
+        None if are_launched_as_one else "cuda-graphs",
         idle.kernel_wait_ns,
         idle.kernel_wait_ns,
         f"The GPU idled {share.format(idle.kernel_wait_ns / window_ns)} going from one "
@@ -210,7 +210,7 @@ def _traffic_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
         rate = f" at {slow.gb_per_s:.1f} GB/s" if slow.gb_per_s else ""
         yield (
             "transfer-bound",
-            "overlap-pipeline"
+            "copy-compute-overlap"
             if slow.host_memory == "pinned"
             else "host-device-copies",
             exposed_ns,
@@ -229,7 +229,7 @@ def _traffic_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
     )
     yield (
         "memory-bound",
-        "fused-operation",
+        "roofline",
         device_ns,
         device_ns,
         f"Copies within device memory took {device_ns / window_ns:.0%} of the window.",
@@ -237,7 +237,7 @@ def _traffic_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
     )
     yield (
         "communication-bound",
-        "parallel-training",
+        None,
         metrics.exposed_communication_ns,
         metrics.exposed_communication_ns,
         f"Communication between GPUs took "
@@ -267,7 +267,7 @@ def _kernel_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
         if each.bound == SMALL:
             yield (
                 "launch-bound",
-                "fused-operation",
+                None,
                 each.time_ns,
                 each.time_ns,
                 f"{each.kernels:,} kernels too small to fill the GPU took {share}.",
@@ -276,7 +276,7 @@ def _kernel_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
         elif each.bound == MEMORY:
             yield (
                 "memory-bound",
-                "fused-operation",
+                "roofline",
                 each.time_ns,
                 gain_ns,
                 f"Kernels limited by device memory took {share}{rate}.",
@@ -286,7 +286,7 @@ def _kernel_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
         elif each.bound != UNKNOWN:
             yield (
                 "compute-bound",
-                "int8-linear" if each.bound == TENSOR else "dtypes-and-amp",
+                "int8-linear" if each.bound == TENSOR else "mixed-precision",
                 each.time_ns,
                 gain_ns,
                 f"Kernels that compute on the {each.bound} took {share}{rate}.",

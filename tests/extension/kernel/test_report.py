@@ -89,7 +89,7 @@ def test_every_group_of_figures_is_there(form: str) -> None:
     ):
         assert title in train
     # the one change, what it could gain, and who teaches it
-    assert "At best the window takes 12.6 ms. Lab: dtypes-and-amp." in train
+    assert "At best the window takes 12.6 ms. Lab: mixed-precision." in train
     assert "48.4 TFLOP/s" in train and "FP32 cores" in train
     ddp = bundle(profile("ddp_rank0"))[form]
     assert "Communication" in ddp and "3.14 ms" in ddp, "exposed"
