@@ -90,11 +90,15 @@ def run(state, x, factor, out, whole):
 BOUNDS = Bounds(run_s=3.0, prepare_s=10.0, memory_bytes=1 << 30, threads=64)
 
 
-def write_lab(folder: Path) -> LoadedLab:
+def write_lab(folder: Path, all_on_device: bool = False) -> LoadedLab:
     """Write it into a folder, and load it."""
     at = folder / "halves"
+    toml = TOML
+    if all_on_device:
+        for place in ("pinned", "host"):
+            toml = toml.replace(f'place = "{place}"', 'place = "device"')
     texts = {
-        "lab.toml": TOML,
+        "lab.toml": toml,
         "cases.py": CASES,
         "given.py": GIVEN,
         "text.md": "# Halves",
