@@ -1,0 +1,22 @@
+# .to("cpu", non_blocking=True) comes back before the numbers do, and is read at once
+import torch
+
+from given import BLOCK, loudest
+
+
+def prepare(wanted, spare, blocks, skipped):
+    return {
+        "samples": torch.empty(wanted, BLOCK * blocks, dtype=torch.int8, device="cuda"),
+        "gains": torch.empty(wanted, device="cuda"),
+        "result": torch.empty(wanted, blocks, device="cuda"),
+    }
+
+
+def run(state, samples, gains, first, begin, out):
+    here = state["samples"]
+    wanted, length = here.shape
+    state["gains"].copy_(gains[first : first + wanted])
+    for row in range(wanted):
+        here[row].copy_(samples[first + row, begin : begin + length], non_blocking=True)
+    loudest(here, state["gains"], state["result"])
+    out.copy_(state["result"].to("cpu", non_blocking=True))
