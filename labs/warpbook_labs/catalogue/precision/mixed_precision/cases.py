@@ -32,15 +32,14 @@ def inputs(sizes: dict[str, int], values: str, chance: np.random.Generator) -> A
     x = chance.standard_normal((steps, batch, features))
     y = np.tanh(x @ layer(hidden, features).T) @ layer(outputs, hidden).T
     w1, w2 = layer(hidden, features), layer(outputs, hidden)
-    weight = SLOPE * batch * outputs / 2
     given: Arrays = {
         "x": x.astype(np.float32),
         "y": y.astype(np.float32),
         "w1": w1.astype(np.float32),
         "w2": w2.astype(np.float32),
-        "weight": float(np.float32(weight)),
+        "weight": SLOPE / 2,
     }
-    slopes = _gradients(given["x"][0], given["y"][0], w1, w2, weight)
+    slopes = _gradients(given["x"][0], given["y"][0], w1, w2)
     largest = max(float(np.abs(each).max()) for each in slopes)
     # a third of the largest gradient: the limit is met in most steps
     given["limit"] = float(np.float32(largest / 3))
@@ -59,9 +58,9 @@ def _spoil(given: Arrays, kind: str, chance: np.random.Generator) -> None:
     given[name][place] = number
 
 
-def _gradients(x: Any, y: Any, w1: Any, w2: Any, weight: float) -> tuple[Any, Any]:
+def _gradients(x: Any, y: Any, w1: Any, w2: Any) -> tuple[Any, Any]:
     h = np.tanh(x @ w1.T)
-    slope = 2 * weight / y.size * (h @ w2.T - y)
+    slope = SLOPE * (h @ w2.T - y)
     return (slope @ w2 * (1 - h * h)).T @ x, slope.T @ h
 
 
@@ -88,9 +87,11 @@ def _trained(given: Arrays) -> dict[str, tuple[Any, Any]]:
     losses, off_losses, skipped = [], [], 0
     rate, limit = given["rate"], given["limit"]
     for x, y in zip(given["x"].astype(float), given["y"].astype(float), strict=True):
-        in1, in2 = off1**2 + _rounding(w1), off2**2 + _rounding(w2)
+        in2 = off2**2 + _rounding(w2)
         z = x @ w1.T
-        off_z = np.sqrt(_product(x, _rounding(x), w1.T, in1.T) + _rounding(z))
+        # x and w1 are both rounded
+        var_z = _squared(x) @ _single(off1**2 + 2 * _rounding(w1)).T
+        off_z = np.sqrt(var_z + _rounding(z))
         h = np.tanh(z)
         # where tanh is flat, not much is left of it
         var_h = np.maximum(np.tanh(z + off_z) - h, h - np.tanh(z - off_z)) ** 2
@@ -98,22 +99,22 @@ def _trained(given: Arrays) -> dict[str, tuple[Any, Any]]:
         p = h @ w2.T
         var_p = _product(h, var_h, w2.T, in2.T) + _rounding(p)
         apart = p - y
-        losses.append(given["weight"] * (apart**2).mean())
+        losses.append(given["weight"] * (apart**2).sum())
         off = 2 * np.abs(apart) * np.sqrt(var_p) + var_p
-        off_losses.append(given["weight"] * off.mean() + 2.0**-18 * losses[-1])
+        off_losses.append(given["weight"] * off.sum() + 2.0**-18 * losses[-1])
         if abs(x).max() > 65504 or abs(apart).max() * SLOPE * SCALE > 65504:
             skipped += 1
             continue
-        slope = 2 * given["weight"] / y.size
-        d = slope * apart
-        var_d = slope**2 * var_p + _rounding(d, SCALE)
+        d = SLOPE * apart
+        var_d = SLOPE**2 * var_p + _rounding(d, SCALE)
         dh = d @ w2
         var_dh = _product(d, var_d, w2, in2) + _rounding(dh, SCALE)
         flat, var_flat = 1 - h * h, 4 * h * h * var_h + var_h**2 + UNIT**2
         dz = dh * flat
         var_dz = dh**2 * var_flat + var_dh * (flat**2 + var_flat) + _rounding(dz, SCALE)
         g1, g2 = dz.T @ x, d.T @ h
-        var1 = _product(dz.T, var_dz.T, x, _rounding(x)) + _rounding(g1, SCALE)
+        both = var_dz + (UNIT * dz) ** 2
+        var1 = _single(both).T @ _squared(x) + _rounding(g1, SCALE)
         var2 = _product(d.T, var_d.T, h, var_h) + _rounding(g2, SCALE)
         w1 = w1 - rate * np.clip(g1, -limit, limit)
         w2 = w2 - rate * np.clip(g2, -limit, limit)
@@ -135,3 +136,12 @@ def _rounding(number: Any, scale: float = 1.0) -> Any:
 def _product(a: Any, var_a: Any, b: Any, var_b: Any) -> Any:
     """Give the variance of a product of matrices by that of its factors."""
     return a**2 @ var_b + var_a @ (b**2 + var_b)
+
+
+def _squared(number: Any) -> Any:
+    return _single(number) ** 2
+
+
+def _single(number: Any) -> Any:
+    """Give it in float32, since a variance needs no more and large products cost."""
+    return number.astype(np.float32)

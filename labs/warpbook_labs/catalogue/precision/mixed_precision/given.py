@@ -11,4 +11,4 @@ def predict(x, w1, w2):
 def loss_of(prediction, target, weight):
     """One of several losses: its small weight makes its gradients small, too."""
     apart = prediction.float() - target
-    return weight * (apart * apart).mean()
+    return weight * (apart * apart).sum()

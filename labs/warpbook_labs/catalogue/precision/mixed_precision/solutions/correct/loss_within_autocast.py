@@ -14,7 +14,7 @@ def run(scaler_of, x, y, weight, rate, limit, w1, w2, losses, skipped):
     optimizer = torch.optim.SGD(parameters, lr=rate)
     for step in range(len(x)):
         with torch.autocast(device, dtype=torch.float16):
-            # operations that need it, such as a mean, get float32 in here, too
+            # operations that need it, such as a sum, get float32 in here, too
             loss = loss_of(predict(x[step], *parameters), y[step], weight)
         scaler.scale(loss).backward()
         scaler.unscale_(optimizer)

@@ -18,7 +18,7 @@ def run(steps, x, y, weight, rate, limit, w1, w2, losses, skipped):
         with torch.autocast(device, dtype=torch.float16):
             prediction = predict(x[step], w1, w2)
         apart = prediction - y[step].half()
-        loss = weight * (apart * apart).mean()
+        loss = weight * (apart * apart).sum()
         scaler.scale(loss).backward()
         # the limit is meant for true gradients
         scaler.unscale_(optimizer)
