@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+from numpy.random import default_rng
 from numpy.typing import NDArray
 
 from warpbook_labs.simulated import convolution
@@ -257,7 +258,7 @@ def _arange(reads: Arrays, writes: Arrays, numbers: Numbers) -> None:
 
 def _random(reads: Arrays, writes: Arrays, numbers: Numbers) -> None:
     (seed, is_normal), (write,) = numbers, writes
-    chance = np.random.default_rng(int(seed))
+    chance = default_rng(int(seed))
     draw = chance.standard_normal if is_normal else chance.random
     write[...] = draw(write.shape)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from warpbook_labs.simulated.recording import (
     creating,
     elementwise,
@@ -48,7 +50,7 @@ def _as_operator(function: Function) -> Function:
     """For `x + y`: what is no operand is left to its own type."""
 
     def call(self: Tensor, other: Any) -> Any:
-        if not isinstance(other, (Tensor, bool, int, float)):
+        if not isinstance(other, (Tensor, bool, int, float, np.generic)):
             return NotImplemented
         return function(self, other)
 
@@ -57,7 +59,7 @@ def _as_operator(function: Function) -> Function:
 
 def _reflected(function: Function) -> Function:
     def call(self: Tensor, other: Any) -> Any:
-        if not isinstance(other, (bool, int, float)):
+        if not isinstance(other, (bool, int, float, np.generic)):
             return NotImplemented
         return function(other, self)
 

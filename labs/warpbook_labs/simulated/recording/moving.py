@@ -22,6 +22,7 @@ from warpbook_labs.simulated.recording.tensor import (
     launch,
     new,
     new_like,
+    of_array,
     place_of,
     view_of,
 )
@@ -53,9 +54,10 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
 def _between(target: Tensor, source: Tensor, non_blocking: bool) -> None:
     """Between host and GPU, by way of memory that is contiguous and of one type."""
     is_same_type = source.dtype is target.dtype
-    flat = source.array.flags.c_contiguous and target.array.flags.c_contiguous
-    if is_same_type and flat:
-        _transfer(target, source, non_blocking)
+    order = _common_order(source, target)
+    if is_same_type and order is not None:
+        pair = (of_array(t, t.array.transpose(order)) for t in (target, source))
+        _transfer(*pair, non_blocking)
         return
     # types are converted on the GPU if the host is not to wait, else on the host
     converting = CUDA if non_blocking else CPU
@@ -68,6 +70,17 @@ def _between(target: Tensor, source: Tensor, non_blocking: bool) -> None:
     _transfer(near, whole_source, non_blocking)
     if near is not target:
         launch("copy", [near], [target])
+
+
+def _common_order(left: Tensor, right: Tensor) -> list[int] | None:
+    """In which order of their sides both are contiguous, or None."""
+    rows = list(range(left.ndim))
+    by_step = sorted(rows, key=lambda side: -left.array.strides[side])
+    for order in (rows, by_step):
+        both = (tensor.array.transpose(order) for tensor in (left, right))
+        if all(array.flags.c_contiguous for array in both):
+            return order
+    return None
 
 
 def _whole(target: Tensor, dtype: DType) -> Tensor:

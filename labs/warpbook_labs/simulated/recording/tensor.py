@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from warpbook_labs.simulated.program import HOST, Place, View
@@ -169,7 +170,7 @@ def stretched(array: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
         array.shape, shape[missing:], array.strides, strict=True
     ):
         strides.append(stride if side == wanted else 0)
-    return np.lib.stride_tricks.as_strided(array, shape, strides)
+    return as_strided(array, shape, strides)
 
 
 def one_device(tensors: Iterable[Tensor]) -> Device:

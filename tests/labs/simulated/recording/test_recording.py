@@ -107,6 +107,8 @@ def test_buffers_are_lent_and_written_in_place() -> None:
             "y = x[:, :2].to('cuda', non_blocking=True)",
             ["Allocate", "Allocate", "copy", "Copy", "Release"],
         ),
+        # the same order on both sides is as good as rows
+        ("y = x.t().to('cuda', non_blocking=True)", ["Allocate", "Copy"]),
         # types are changed on the GPU where the host shall not wait
         (
             "y = x.to('cuda', torch.float16, non_blocking=True)",
