@@ -90,10 +90,20 @@ def run(state, x, factor, out, whole):
 BOUNDS = Bounds(run_s=3.0, prepare_s=10.0, memory_bytes=1 << 30, threads=64)
 
 
-def write_lab(folder: Path, all_on_device: bool = False) -> LoadedLab:
-    """Write it into a folder, and load it."""
+def write_lab(
+    folder: Path, all_on_device: bool = False, n: int = 200_000, calls: int = 2
+) -> LoadedLab:
+    """Write it into a folder, and load it.
+
+    Args:
+        folder: where to.
+        all_on_device: of the buffers, which else are in each of the places.
+        n: what is timed.
+        calls: of a timed unit.
+    """
     at = folder / "halves"
-    toml = TOML
+    toml = TOML.replace("n = 200000", f"n = {n}")
+    toml = toml.replace("calls = 2", f"calls = {calls}")
     if all_on_device:
         for place in ("pinned", "host"):
             toml = toml.replace(f'place = "{place}"', 'place = "device"')

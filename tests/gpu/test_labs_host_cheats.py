@@ -1,0 +1,79 @@
+"""Host code that cheats, on a real GPU: each is caught, or gains nothing.
+
+pytest -m gpu -s tests/gpu/test_labs_host_cheats.py
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from tests.gpu import host_cheats as cheats
+from tests.labs.referee.small_lab import failures, write_lab
+from warpbook_labs.device import parent
+from warpbook_labs.device.gpu import find_gpu
+from warpbook_labs.device.parent import Heard
+from warpbook_labs.drawing import public_cases
+from warpbook_labs.loader import LoadedLab
+from warpbook_labs.referee.jobs import AskedOfHost, Bounds
+
+pytestmark = pytest.mark.gpu
+
+CAUGHT = {**cheats.CAUGHT, **cheats.CAUGHT_WHEN_TIMED, **cheats.CAUGHT_ON_A_GPU}
+PASSED = {**cheats.HONEST, **cheats.GAIN_NOTHING}
+TIMED = {*PASSED, *cheats.CAUGHT_WHEN_TIMED, *cheats.CAUGHT_ON_A_GPU}
+BOUNDS = Bounds(run_s=8.0, prepare_s=20.0, memory_bytes=6 << 30, threads=256)
+AT_ONCE = 6
+
+
+def grade(lab: LoadedLab, text: str, is_timed: bool) -> Heard:
+    cases = tuple(public_cases(lab.lab)[:1])
+    asked = AskedOfHost(
+        str(lab.folder), text, b"", cases, is_timed, bounds=BOUNDS, least_pairs=10
+    )
+    uuid = find_gpu().uuid
+    return parent.run(asked, uuid, 120, "warpbook_labs.referee.worker")
+
+
+@pytest.fixture(scope="module")
+def ended(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Heard]]:
+    """Grade all of them, several at once where nothing is timed; print the table."""
+    lab = write_lab(tmp_path_factory.mktemp("labs"), all_on_device=True)
+    untimed = {name: text for name, (text, _) in CAUGHT.items() if name not in TIMED}
+    timed = {name: text for name, (text, _) in CAUGHT.items() if name in TIMED}
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        graded = pool.map(lambda text: grade(lab, text, False), untimed.values())
+        found = dict(zip(untimed, graded, strict=True))
+    for name, text in {**PASSED, **timed}.items():
+        found[name] = grade(lab, text, True)
+    yield found
+    print("\n| source | in words | of the baseline |")
+    print("|---|---|---|")
+    for name, each in found.items():
+        words = " ".join(" ".join(failures(each)).replace("|", "/").split())[:110]
+        speed = each.timed.result if each.timed else None
+        ratio = (
+            ""
+            if speed is None or speed.of_baseline is None
+            else (f"{speed.of_baseline.median:.3f}")
+        )
+        print(f"| {name} | {words or 'passed'} | {ratio} |")
+
+
+@pytest.mark.parametrize("name", PASSED)
+def test_what_is_right_passes_and_gains_nothing(
+    name: str, ended: dict[str, Heard]
+) -> None:
+    done = ended[name]
+    assert failures(done) == []
+    assert done.timed is not None and done.timed.result.of_baseline is not None
+    assert done.timed.result.of_baseline.median < 1.05
+
+
+@pytest.mark.parametrize("name", CAUGHT)
+def test_who_does_not_do_it_fails(name: str, ended: dict[str, Heard]) -> None:
+    assert failures(ended[name]) != [], ended[name]
+    assert re.search(CAUGHT[name][1], " ".join(failures(ended[name])))

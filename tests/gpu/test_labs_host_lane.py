@@ -1,0 +1,192 @@
+"""The parts of the host lane on a real GPU, the least certain first.
+
+pytest -m gpu -s tests/gpu/test_labs_host_lane.py
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from textwrap import indent
+
+import pytest
+
+from tests.labs.referee.small_lab import RIGHT, write_lab
+from warpbook_labs.device import parent
+from warpbook_labs.device.driver import Device
+from warpbook_labs.device.gpu import Gpu, find_gpu
+from warpbook_labs.device.tools import Tools
+from warpbook_labs.drawing import hidden_cases, public_cases
+from warpbook_labs.jail.limits import Limits
+from warpbook_labs.referee.jobs import AskedOfHost, Bounds
+from warpbook_labs.referee.lane import run_on_gpu
+from warpbook_labs.referee.probe import Probe
+from warpbook_labs.referee.sitting import Sitting
+
+pytestmark = pytest.mark.gpu
+
+#: what labs need of PyTorch, each tried in the sandbox, after it was shut in
+NEEDED = {
+    "a product of matrices": "a = torch.randn(512, 512, device='cuda'); (a @ a).sum()",
+    "in half precision": "a = torch.ones(64, 64, device='cuda').half(); (a @ a).sum()",
+    "in int8": "a = torch.ones(64, 64, device='cuda').to(torch.int8)\n"
+    "torch._int_mm(a, a)",
+    "a convolution": "torch.backends.cudnn.benchmark = True\n"
+    "x = torch.randn(4, 8, 32, 32, device='cuda')\n"
+    "w = torch.randn(8, 8, 3, 3, device='cuda')\n"
+    "torch.nn.functional.conv2d(x, w)",
+    "a graph": "a = torch.ones(8, device='cuda')\n"
+    "g = torch.cuda.CUDAGraph()\n"
+    "torch.cuda.synchronize()\n"
+    "with torch.cuda.graph(g):\n    b = a * 2\n"
+    "g.replay()",
+    "streams and events": "s = torch.cuda.Stream()\n"
+    "with torch.cuda.stream(s):\n"
+    "    e = torch.cuda.Event(enable_timing=True); e.record()\n"
+    "e.synchronize()",
+    "pinned memory": "torch.empty(1 << 20, pin_memory=True).cuda(non_blocking=True)",
+    "mixed precision": "m = torch.nn.Linear(8, 8).cuda()\n"
+    "scaler = torch.amp.GradScaler('cuda')\n"
+    "o = torch.optim.SGD(m.parameters(), lr=0.1)\n"
+    "with torch.autocast('cuda', dtype=torch.float16):\n"
+    "    loss = m(torch.ones(4, 8, device='cuda')).square().mean()\n"
+    "scaler.scale(loss).backward(); scaler.step(o); scaler.update()",
+    "a gigabyte": "torch.empty(1 << 30, dtype=torch.uint8, device='cuda').fill_(1)",
+    "random numbers": "torch.randn(100, device='cuda').sort()",
+    "bitsandbytes, where it is": "try:\n    import bitsandbytes\n"
+    "except ImportError:\n    pass",
+}
+#: starts a kernel of a second, and keeps its process from waiting for it
+LEAVES_WORK = """
+import torch
+from given import plus_one
+
+real = torch.cuda.synchronize
+torch.cuda.synchronize = lambda *given: None
+side = torch.cuda.Stream()
+
+
+def prepare(n):
+    return None
+
+
+def run(state, x, factor, out, whole):
+    out.copy_(plus_one(x * factor))
+    whole.copy_(x)
+    torch.cuda.current_stream().synchronize()
+    with torch.cuda.stream(side):
+        torch.cuda._sleep(2_000_000_000)
+"""
+
+
+@cache
+def gpu() -> Gpu:
+    return find_gpu()
+
+
+def heard(
+    folder: Path, text: str, is_staged: bool = False, is_timed: bool = False
+) -> parent.Heard:
+    loaded = write_lab(folder)
+    cases = (*public_cases(loaded.lab), *hidden_cases(loaded.lab, 7)[:2])
+    asked = AskedOfHost(
+        str(loaded.folder), text, b"", cases, is_timed, is_staged=is_staged
+    )
+    return parent.run(asked, gpu().uuid, 120, "warpbook_labs.referee.worker")
+
+
+@pytest.mark.parametrize("is_staged", [False, True])
+def test_buffers_in_every_place_are_shared_and_right(
+    is_staged: bool, tmp_path: Path
+) -> None:
+    began_s = time.monotonic()
+    done = heard(tmp_path, RIGHT, is_staged)
+    print(f"\n| staged: {is_staged} | {time.monotonic() - began_s:.1f} s |")
+    print(f"| {done.began} | {done.ended} | {done.problem} |")
+    for each in done.tried:
+        print(f"| {each.result.about} | {each.result.passed} | {each.result.message} |")
+    assert done.began is not None and done.ended is not None
+    assert done.ended.how == "done", done.ended
+    assert [each.result.message for each in done.tried] == [""] * len(done.tried)
+    assert ("copied" in done.began.isolation) == is_staged
+
+
+@pytest.mark.parametrize("name", NEEDED)
+def test_what_labs_need_works_in_the_sandbox(
+    name: str, sitting: Sitting, tmp_path: Path
+) -> None:
+    text = "import torch\n\ndef prepare(n):\n" + indent(NEEDED[name], "    ")
+    text += "\n    torch.cuda.synchronize()\n\ndef run(state, **given):\n    pass\n"
+    said = sitting.tried_once(text)
+    print(f"| {name} | {said or 'works'} |")
+    assert said == ""
+
+
+class Once(Sitting):
+    """Tries `prepare` of several sources in one process."""
+
+    def tried_once(self, text: str) -> str:
+        if not self.has_learner:
+            self.start()
+        return self._load("learner", text) or self.tried(self._asked.cases[0]).message
+
+
+@pytest.fixture(scope="module")
+def sitting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Once]:
+    loaded = write_lab(tmp_path_factory.mktemp("labs"))
+    asked = AskedOfHost(
+        str(loaded.folder), RIGHT, b"", tuple(public_cases(loaded.lab)[:1])
+    )
+    made = Once(asked, loaded, Device())
+    made.start()
+    print(f"\n| {made.began()} |")
+    yield made
+    made.close()
+
+
+def test_the_probe_sees_what_is_left_on_the_gpu(tmp_path: Path) -> None:
+    loaded = write_lab(tmp_path)
+    device = Device()
+    probe = Probe(Tools(device))
+    took = [probe._took() for _ in range(50)]
+    print("\n| probe | spin us | copy us |")
+    print("|---|---|---|")
+    for name, pick in (("least", min), ("median", statistics.median), ("most", max)):
+        spin, copy = (pick(each[i] for each in took) / 1e3 for i in range(2))
+        print(f"| quiet, {name} | {spin:,.0f} | {copy:,.0f} |")
+    assert all(probe.is_quiet() for _ in range(20))
+    asked = AskedOfHost(
+        str(loaded.folder),
+        LEAVES_WORK,
+        b"",
+        tuple(public_cases(loaded.lab)[:1]),
+        bounds=Bounds(run_s=20),
+    )
+    sitting = Once(asked, loaded, device)
+    try:
+        assert sitting.start() == ""
+        print(f"| {sitting.tried(asked.cases[0]).message or 'right'} | | |")
+        now = probe._took()
+        print(
+            f"| beside kernels | {now.spin_ns / 1e3:,.0f} | {now.copy_ns / 1e3:,.0f} |"
+        )
+        assert now.spin_ns > 1.5 * probe.quiet.spin_ns
+    finally:
+        sitting.close()
+
+
+def test_a_right_source_is_timed_beside_itself(tmp_path: Path) -> None:
+    loaded = write_lab(tmp_path, all_on_device=True, n=4 << 20, calls=32)
+    began_s = time.monotonic()
+    result = run_on_gpu(
+        gpu(), loaded, RIGHT, public_cases(loaded.lab), True, limits=Limits()
+    )
+    print(f"\n| one grading | {time.monotonic() - began_s:.1f} s |")
+    print(f"| {result.right} of {result.of} | {result.speed} |")
+    print(f"| {result.isolation} | {result.flags} |")
+    assert result.right == result.of, result.cases
+    assert result.speed is not None and result.speed.of_baseline is not None
+    assert abs(result.speed.of_baseline.median - 1) < 0.02

@@ -1,0 +1,74 @@
+"""Speed of host code on a real GPU: the same again and again.
+
+pytest -m gpu -s tests/gpu/test_labs_host_speed.py
+"""
+
+from __future__ import annotations
+
+import statistics
+from pathlib import Path
+
+import pytest
+
+from tests.labs.referee.small_lab import RIGHT, write_lab
+from warpbook_labs.device.gpu import find_gpu
+from warpbook_labs.drawing import public_cases
+from warpbook_labs.jail.limits import Limits
+from warpbook_labs.loader import load_all
+from warpbook_labs.referee.lane import run_on_gpu
+
+pytestmark = pytest.mark.gpu
+
+GRADINGS = 20
+#: the same result by more work: a baseline to be faster than
+MORE_WORK = RIGHT.replace(
+    "    out.copy_", "    for _ in range(8):\n        x * factor\n    out.copy_"
+)
+
+
+def test_the_same_submission_gets_the_same_ratio_20_times(tmp_path: Path) -> None:
+    loaded = write_lab(tmp_path, all_on_device=True, n=4 << 20, calls=64)
+    (loaded.folder / "reference.py").write_text(MORE_WORK, encoding="utf-8")
+    cases = public_cases(loaded.lab)[:1]
+    ratios, unit_ns, again = [], [], 0
+    for _ in range(GRADINGS):
+        result = run_on_gpu(find_gpu(), loaded, RIGHT, cases, True, Limits())
+        speed = result.speed
+        assert result.right == result.of, result.cases
+        assert speed is not None and speed.of_baseline is not None, speed
+        ratios.append(speed.of_baseline.median)
+        unit_ns.append(64 * (speed.learner_ns or 0))
+        again += speed.discarded
+    middle = statistics.median(ratios)
+    apart = max(abs(each / middle - 1) for each in ratios)
+    print("\n| gradings | unit, ms | median ratio | least | most | furthest | again |")
+    print("|---|---|---|---|---|---|---|")
+    print(
+        f"| {len(ratios)} | {statistics.median(unit_ns) / 1e6:.1f} | {middle:.4f} | "
+        f"{min(ratios):.4f} | {max(ratios):.4f} | {apart:.2%} | {again} |"
+    )
+    assert apart < 0.02
+
+
+def test_references_of_host_labs_are_fast_enough() -> None:
+    print("\n| lab | status | ms a call | of the limit | of the baseline | pairs |")
+    print("|---|---|---|---|---|---|")
+    short = []
+    for name, loaded in load_all().items():
+        if loaded.lab.language != "host" or loaded.lab.speed is None:
+            continue
+        cases = public_cases(loaded.lab)[:1]
+        result = run_on_gpu(find_gpu(), loaded, loaded.reference, cases, True, Limits())
+        speed = result.speed
+        if speed is None or speed.learner_ns is None or speed.of_baseline is None:
+            wrong = [each.message for each in result.cases if not each.passed]
+            short.append(f"{name}: {wrong or (speed and speed.message)}")
+            continue
+        of_limit = f"{speed.of_limit.median:.3f}" if speed.of_limit else "unknown"
+        print(
+            f"| {name} | {speed.status} | {speed.learner_ns / 1e6:.3f} | {of_limit} | "
+            f"{speed.of_baseline.median:.3f} | {speed.of_baseline.pairs} |"
+        )
+        if speed.status not in ("fast enough", "not graded"):
+            short.append(f"{name}: {speed.message}")
+    assert short == []
