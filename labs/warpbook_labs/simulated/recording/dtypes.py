@@ -47,6 +47,7 @@ ALL = {
         "bool": "Bool",
     }.items()
 }
+_OF_NUMPY: dict[object, DType] = {dtype.numpy: dtype for dtype in ALL.values()}
 #: PyTorch's other names
 ALIASES = {
     "half": ALL["float16"],
@@ -63,11 +64,13 @@ BOOL = ALL["bool"]
 
 def dtype_of(kind: object) -> DType:
     """The type of NumPy's name or type."""
-    name = np.dtype(kind).name  # type: ignore[call-overload]
-    try:
-        return ALL[name]
-    except KeyError:
-        raise TypeError(f"can't convert np.ndarray of type numpy.{name}.") from None
+    found = _OF_NUMPY.get(kind)
+    if found is None:
+        name = np.dtype(kind).name  # type: ignore[call-overload]
+        if name not in ALL:
+            raise TypeError(f"can't convert np.ndarray of type numpy.{name}.")
+        found = ALL[name]
+    return found
 
 
 def of_number(number: complex) -> DType:
@@ -82,10 +85,13 @@ def of_number(number: complex) -> DType:
 
 
 def _together(types: Iterable[DType]) -> DType | None:
-    result: np.dtype[Any] | None = None
+    result: DType | None = None
     for one in types:
-        result = one.numpy if result is None else promoted(result, one.numpy)
-    return None if result is None else dtype_of(result)
+        if result is None:
+            result = one
+        elif result is not one:
+            result = dtype_of(promoted(result.numpy, one.numpy))
+    return result
 
 
 def _category(dtype: DType) -> int:

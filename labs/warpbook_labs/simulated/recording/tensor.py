@@ -111,7 +111,7 @@ def view_of(tensor: Tensor) -> View:
     )
     offset = (address - tensor.storage.address) // array.itemsize if array.size else 0
     return View(
-        tensor.storage.number, array.dtype.name, array.shape, tuple(strides), offset
+        tensor.storage.number, tensor.dtype.name, array.shape, tuple(strides), offset
     )
 
 

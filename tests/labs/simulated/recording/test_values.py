@@ -164,7 +164,8 @@ def test_one_tensor_of_any_type(name: str) -> None:
 
 @pytest.mark.parametrize("name", TWO)
 def test_two_tensors_of_any_types(name: str) -> None:
-    for types in itertools.product(DTYPES, repeat=2):
+    some = ["float16", "float32", "float64", "int8", "int64", "uint8", "bool"]
+    for types in itertools.product(some, repeat=2):
         if "bool" in types and (name.startswith(_DIVIDES) or name == "remainder"):
             continue
         if types == ("bool", "bool") and name == "out of float":
