@@ -11,7 +11,7 @@ from .memory import Span, Storage
 from .order import Lane
 
 #: pairs of views that are compared in one program
-MOST_COMPARISONS = 3_000_000
+MOST_COMPARISONS = 1_000_000
 _PRUNE_ABOVE = 64
 #: that are marked in the time of a comparison
 _MARKED_BYTES = 256

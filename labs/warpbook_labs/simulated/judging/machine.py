@@ -98,6 +98,7 @@ class Machine:
 
     def do(self, instruction: asked.Instruction) -> None:
         """Do what a program asks."""
+        self._runner.look_at_clock()
         self._does[type(instruction)](instruction)
 
     def begin_call(self, number: int, is_last: bool) -> None:

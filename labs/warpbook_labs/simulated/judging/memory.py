@@ -25,6 +25,7 @@ MOST_STORAGES = 100_000
 #: of one view; strides of 0 make many elements of few bytes
 MOST_ELEMENTS = 64 << 20
 MOST_DIMENSIONS = 16
+_MOST_EXTENT = 1 << 40
 #: never written
 UNWRITTEN = 0
 #: no call's inputs have a part in it
@@ -201,11 +202,14 @@ def span_of(storage: Storage, view: View) -> Span:
     if (
         len(view.shape) != len(view.strides)
         or len(pairs) > MOST_DIMENSIONS
-        or min((*view.shape, *view.strides, view.offset), default=0) < 0
+        or not all(
+            0 <= each <= _MOST_EXTENT
+            for each in (*view.shape, *view.strides, view.offset)
+        )
     ):
         raise ProgramRefused("A tensor has no shape that there could be.")
     count = math.prod(view.shape)
-    if count > MOST_ELEMENTS:
+    if math.prod(extent for extent in view.shape if extent) > MOST_ELEMENTS:
         raise ProgramRefused(f"A tensor has more than {MOST_ELEMENTS:,} elements.")
     begin = view.offset * item_bytes
     last = sum((extent - 1) * stride for extent, stride in pairs) if count else -1
