@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from warpbook_labs.simulated.operations import promoted
+from warpbook_labs.simulated.pointwise import promoted
 
 
 class DType:

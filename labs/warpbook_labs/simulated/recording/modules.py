@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any
 
-from warpbook_labs.simulated.operations import promoted
+from warpbook_labs.simulated.pointwise import promoted
 from warpbook_labs.simulated.recording import (
     convolution,
     elementwise,
