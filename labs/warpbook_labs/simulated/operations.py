@@ -61,7 +61,7 @@ def moved_bytes(views: Views) -> int:
     )
 
 
-# -- memory that is filled or copied ----------------------------------------------------
+# -- memory that is filled or copied ---------------------------------------------------
 
 
 def _copy(reads: Arrays, writes: Arrays, numbers: Numbers) -> None:

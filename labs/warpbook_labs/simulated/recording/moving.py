@@ -56,8 +56,9 @@ def _between(target: Tensor, source: Tensor, non_blocking: bool) -> None:
     is_same_type = source.dtype is target.dtype
     order = _common_order(source, target)
     if is_same_type and order is not None:
-        pair = (of_array(t, t.array.transpose(order)) for t in (target, source))
-        _transfer(*pair, non_blocking)
+        target = of_array(target, target.array.transpose(order))
+        source = of_array(source, source.array.transpose(order))
+        _transfer(target, source, non_blocking)
         return
     # types are converted on the GPU if the host is not to wait, else on the host
     converting = CUDA if non_blocking else CPU
