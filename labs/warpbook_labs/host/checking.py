@@ -25,6 +25,8 @@ from warpbook_labs.sources import BadSource, refuse_unfit
 #: of all buffers of all cases that one process is given
 _MOST_BATCH_BYTES = 64 << 20
 _MOST_ANSWER_BYTES = 128 << 20
+#: PyTorch takes seconds to start, and more on a busy machine
+_LEAST_WALL_S, _LEAST_PROCESSOR_S = 90.0, 60
 _MOST_WORDS = 600
 
 
@@ -37,7 +39,7 @@ def check_host(
         loaded: a lab whose language is "host".
         source: the learner's Python.
         cases: shown and hidden ones.
-        limits: of each process.
+        limits: of each process, which gets more time than a kernel's at least.
 
     Raises:
         NoCompiler: it takes PyTorch, which is not installed.
@@ -50,7 +52,12 @@ def check_host(
         refuse_unfit(source)
     except BadSource as problem:
         return CheckResult(lab.id, "compile error", str(problem), of=of)
-    limits = msgspec.structs.replace(limits, output_bytes=_MOST_ANSWER_BYTES)
+    limits = msgspec.structs.replace(
+        limits,
+        wall_s=max(limits.wall_s, _LEAST_WALL_S),
+        processor_s=max(limits.processor_s, _LEAST_PROCESSOR_S),
+        output_bytes=_MOST_ANSWER_BYTES,
+    )
     done: list[CaseResult] = []
     isolation = ""
     for batch in _batches(loaded, cases):

@@ -1,0 +1,147 @@
+"""Host code without a GPU, by a simulated one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from tests.labs.host.sample_lab import write_lab
+from warpbook.cli.labs_card import card_lines
+from warpbook.kernel.lab_card import card_html
+from warpbook_labs.checking import check
+from warpbook_labs.drawing import hidden_cases, public_cases
+from warpbook_labs.host.preparing import PreparedCalls
+from warpbook_labs.host_spec import HostCount
+from warpbook_labs.jail.limits import Limits
+from warpbook_labs.loader import LoadedLab, load
+from warpbook_labs.results import CheckResult
+from warpbook_labs.session import check_public, submit
+from warpbook_labs.simulated.judging.counts import COUNTED
+from warpbook_labs.store import Store
+from warpbook_labs.validating import validate
+
+#: the copy runs on a stream that nobody waits for
+RACE = """import torch
+
+def prepare(n):
+    return torch.cuda.Stream(), torch.empty(n, device="cuda")
+
+def run(state, x, y, factor, out):
+    stream, held = state
+    with torch.cuda.stream(stream):
+        held.copy_(x, non_blocking=True)
+    out.copy_(factor * (held + y[:, 0]))
+    y.add_(1)
+"""
+
+
+def checked(lab: LoadedLab, source: str) -> CheckResult:
+    cases = public_cases(lab.lab) + hidden_cases(lab.lab, 5)
+    return check(lab, source, cases, Limits())
+
+
+def test_right_solutions_pass_and_wrong_ones_fail_with_every_draw(
+    simulated: LoadedLab,
+) -> None:
+    verdicts = {each.file: each for each in validate(simulated, seeds=(1, 2))}
+    assert all(each.ok for each in verdicts.values())
+    wrong = verdicts["solutions/wrong/counted.py"].reason
+    assert wrong.startswith("ten: In call 2: y[0, 0] is ")
+
+
+def test_a_missing_wait_is_found_though_nothing_ran_at_the_same_time(
+    simulated: LoadedLab,
+) -> None:
+    result = checked(simulated, RACE)
+    assert (result.status, result.right) == ("failed", 0)
+    [finding, *_] = result.cases[0].findings
+    assert finding.kind == "race" and finding.line == 10
+    mended = RACE.replace(
+        "    out.copy_",
+        "    torch.cuda.current_stream().wait_stream(stream)\n    out.copy_",
+    )
+    # the next call's copy might come before this one's sum has read
+    waits = "stream.wait_stream(torch.cuda.current_stream())"
+    mended = mended.replace("    with", f"    {waits}\n    with")
+    assert checked(simulated, mended).status == "passed"
+
+
+def test_of_hidden_cases_the_jail_has_other_inputs_than_the_judge(
+    simulated: LoadedLab,
+) -> None:
+    case = hidden_cases(simulated.lab, 5)[0]
+    prepared = PreparedCalls(simulated, case)
+    true, decoy = prepared.true(), prepared.decoy()
+    for one, other in zip(true.calls, decoy.calls, strict=True):
+        assert one.numbers == other.numbers
+        assert one.data.keys() == other.data.keys()
+    assert any(
+        one.data["y"] != other.data["y"]
+        for one, other in zip(true.calls, decoy.calls, strict=True)
+    )
+    # whoever writes down what the stand-in computes is right only where it is shown
+    by_heart = """import torch
+
+def prepare(n):
+    pass
+
+def run(state, x, y, factor, out):
+    right = factor * (x.cuda() + y[:, 0])
+    out.copy_(torch.tensor(right.tolist(), device="cuda"))
+    y.add_(1)
+"""
+    result = checked(simulated, by_heart)
+    shown = [each.passed for each in result.cases if not each.is_hidden]
+    assert shown == [True, True] and result.status == "failed"
+
+
+def test_each_call_counts_and_the_last_one_is_held_against_bounds(
+    tmp_path: Path,
+) -> None:
+    assert set(HostCount.__args__) == set(COUNTED)  # type: ignore[attr-defined]
+    more = '[[counted]]\ncount = "launches"\nmost = "4"\nabout = "Ask for less."'
+    lab = load(write_lab(tmp_path, "simulated", "pinned", more))
+    result = checked(lab, lab.reference)
+    assert result.cases[0].message == "Ask for less. 5 were counted, 4 are allowed."
+    counts = result.cases[0].host_counts
+    assert counts is not None and counts.h2d_bytes == 40
+
+
+def test_cards_tell_counts_and_show_when_what_was_done(simulated: LoadedLab) -> None:
+    card = check_public(simulated, simulated.reference)
+    text = "\n".join(card_lines(card, simulated.reference))
+    assert "On the simulated GPU, the last call (ten)" in text
+    assert "5 launches, 1 wait of the host" in text
+    assert "40 B to the GPU, 0 B from it" in text
+    assert "\n  to the GPU    ." in text and "# busy, - waits" in text
+    plain = msgspec.to_builtins(card)
+    html = card_html(plain, simulated.reference)
+    assert html.count("<rect") == len(card.result.cases[0].bars) > 5
+    assert "<title>copy to the GPU, " in html and ", line 13</title>" in html
+    # kept cards are plain values, which nobody has looked at
+    first = plain["result"]["cases"][0]
+    first["bars"] = [{**first["bars"][0], "label": "<script>", "engine": "host"}]
+    assert "&lt;script&gt;" in card_html(plain, "")
+
+
+def test_a_submission_is_kept_with_its_counts(
+    simulated: LoadedLab, tmp_path: Path
+) -> None:
+    store = Store(tmp_path / "labs.db")
+    card = submit(store, simulated, simulated.reference, use_gpu=False)
+    assert card.passed and card.submission == 1
+    [kept] = store.gradings(1)
+    assert kept.result == card.result
+    # of hidden cases there is no picture of what was done
+    assert {bool(each.bars) for each in kept.result.cases if each.is_hidden} == {False}
+
+
+def test_what_the_simulated_gpu_has_not_is_told_with_its_line(
+    simulated: LoadedLab,
+) -> None:
+    source = RACE.replace("held.copy_(x, non_blocking=True)", "torch.fft.fft(x)")
+    message = checked(simulated, source).cases[0].message
+    assert message.startswith("Line 9: ") and "The simulated GPU has no torch.fft" in (
+        message
+    )
