@@ -185,12 +185,6 @@ class Player:
             raise Lost("crash", "It said what makes no sense.") from None
         return reply
 
-    def is_silent(self) -> bool:
-        """Tell whether it says nothing, as it must while it is not asked."""
-        poll = select.poll()
-        poll.register(self._told, select.POLLIN)
-        return not self._held and not poll.poll(0)
-
     def _look(self) -> None:
         """Look how much it takes.
 

@@ -39,19 +39,18 @@ class Sitting:
             BadLab: the lab's own Python fails.
         """
         self._asked, self._loaded, self._device = asked, loaded, device
+        self.parameters = loaded.lab.parameters
         self._speed = loaded.lab.speed if asked.is_timed else None
-        parameters = loaded.lab.parameters
-        layouts = [laid_out(parameters, each.sizes) for each in asked.cases]
+        layouts = [laid_out(self.parameters, each.sizes) for each in asked.cases]
         self._drawn = Drawn({}, {}, {})
-        self._not_timed = ""
         if self._speed is not None:
             self._drawn = Drawn.of(loaded, self._speed)
-            timed = laid_out(parameters, self._speed.sizes, self._speed.calls)
+            timed = laid_out(self.parameters, self._speed.sizes, self._speed.calls)
             layouts.append(timed)
         self._size_bytes = largest(*layouts)
         self._is_staged, self._is_early = asked.is_staged, True
         self._isolation = ""
-        self._court = self._made()
+        self.court = self._made()
 
     def _made(self) -> Court:
         """Take the memory."""
@@ -73,7 +72,7 @@ class Sitting:
     @property
     def has_learner(self) -> bool:
         """Tell whether the learner's process can be asked."""
-        return "learner" in self._court.players
+        return "learner" in self.court.players
 
     @property
     def is_timed(self) -> bool:
@@ -87,9 +86,9 @@ class Sitting:
 
     def began(self) -> Began:
         """Tell what runs, and how it is shut in."""
-        pids = tuple(player.pid for player in self._court.players.values())
+        pids = tuple(player.pid for player in self.court.players.values())
         words = self._isolation
-        if self._court.transport == "staged":
+        if self.court.transport == "staged":
             words += (
                 ". CUDA shares no memory between processes here, so buffers are copied "
                 "from and to the host's, and what that takes is taken off"
@@ -109,7 +108,7 @@ class Sitting:
             BadLab: the baseline can't be loaded.
         """
         missing: list[Side] = ["learner"]
-        if self._speed is not None and "baseline" not in self._court.players:
+        if self._speed is not None and "baseline" not in self.court.players:
             missing.append("baseline")
         self._begin(missing)
         if "baseline" in missing and self._speed is not None:
@@ -123,16 +122,16 @@ class Sitting:
         """Start children side by side, in the best way that this system allows."""
         bounds = self._asked.bounds
         for side in missing:
-            self._court.start(side, self._hidden(), bounds, self._is_early)
+            self.court.start(side, self._hidden(), bounds, self._is_early)
         try:
             for side in missing:
-                self._isolation = self._court.players[side].begin()
+                self._isolation = self.court.players[side].begin()
         except CantBegin as problem:
             worse = self._worse(problem)
-            self._court.close()
+            self.court.close()
             if not worse:
                 raise
-            self._court = self._made()
+            self.court = self._made()
             everyone: list[Side] = ["learner"]
             if self._speed is not None:
                 everyone.append("baseline")
@@ -149,7 +148,7 @@ class Sitting:
         return True
 
     def _load(self, side: Side, text: str) -> str:
-        player = self._court.players[side]
+        player = self.court.players[side]
         try:
             order = Load(text, self._loaded.given)
             player.ask(order, self._asked.bounds.prepare_s)
@@ -168,7 +167,7 @@ class Sitting:
         return tuple(str(each.resolve()) for each in folders)
 
     def _drop(self) -> None:
-        player = self._court.players.pop("learner", None)
+        player = self.court.players.pop("learner", None)
         if player is not None:
             player.close()
 
@@ -179,7 +178,7 @@ class Sitting:
     def tried(self, case: DrawnCase) -> DeviceCase:
         """Try a case; a process that is lost by it is gone afterwards."""
         try:
-            return try_case(self._court, self._loaded, case, self._asked.bounds)
+            return try_case(self.court, self._loaded, case, self._asked.bounds)
         except Lost as problem:
             self._drop()
             return fallen(case, problem)
@@ -197,7 +196,7 @@ class Sitting:
         judge = Judge(self._loaded.lab, self._speed, self._asked.limit_card)
         asked = self._asked
         trials = Trials(
-            self._court, self._loaded, self._speed, self._drawn, asked.bounds
+            self.court, self._loaded, self._speed, self._drawn, asked.bounds
         )
         stopping = Stopping(asked.least_pairs, asked.most_pairs, _PRECISION)
         times = trials.run(stopping, lambda *taken: judge.is_enough(stopping, *taken))
@@ -207,7 +206,7 @@ class Sitting:
 
     def close(self) -> None:
         """End the children."""
-        self._court.close()
+        self.court.close()
 
 
 def host_baseline(loaded: LoadedLab, speed: Speed) -> str:

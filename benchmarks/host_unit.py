@@ -1,0 +1,169 @@
+"""What the referee's clock and pipes add to a timed unit of host code.
+
+    python benchmarks/host_unit.py [--units 200] [--unit-ms 10] [--write FILE]
+
+A child in its sandbox works for some milliseconds, on a GPU where there is one (a
+kernel that waits), else on the processor, and writes into an output how long that took
+by its own clock, from `run`'s begin to the GPU's rest. The referee's clock runs from
+before the child may move until the outputs are read. The difference is what the lane
+adds: to go on, the order, the answer, the copy. Beside it an order and its answer
+through the queues of `torch.multiprocessing`, which graders use.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "labs"), str(ROOT / "monitors")]
+
+from benchmarks.report import ask, tell  # noqa: E402
+from tests.labs.referee.small_lab import write_lab  # noqa: E402
+from warpbook_labs.device.driver import Device, DriverError  # noqa: E402
+from warpbook_labs.drawing import public_cases  # noqa: E402
+from warpbook_labs.referee.jobs import AskedOfHost  # noqa: E402
+from warpbook_labs.referee.layout import laid_out  # noqa: E402
+from warpbook_labs.referee.messages import Prepare  # noqa: E402
+from warpbook_labs.referee.sitting import Sitting  # noqa: E402
+
+#: numbers of a unit's output, each a float32
+SIZE = 1 << 20
+WORKS = """
+import time
+import torch
+
+HERTZ = {hertz}
+
+
+def prepare(n):
+    return None
+
+
+def run(state, x, factor, out, whole):
+    began = time.perf_counter_ns()
+    out.copy_(x)
+    if torch.cuda.is_available():
+        torch.cuda._sleep(int({unit_s} * HERTZ))
+        torch.cuda.synchronize()
+    else:
+        while time.perf_counter_ns() - began < {unit_s} * 1e9:
+            pass
+    whole[0] = time.perf_counter_ns() - began
+"""
+
+
+def device() -> Device | None:
+    """Give the GPU, where there is one."""
+    try:
+        return Device()
+    except DriverError:
+        return None
+
+
+def added_us(units: int, unit_s: float, gpu: Device | None) -> list[float]:
+    """Have the referee time so many units; give what it adds to each."""
+    with tempfile.TemporaryDirectory() as folder:
+        loaded = write_lab(Path(folder))
+        case = public_cases(loaded.lab)[0]
+        case = type(case)(case.about, {"n": SIZE}, case.values, 0, is_hidden=False)
+        text = WORKS.format(unit_s=unit_s, hertz=1.9e9)
+        given = str(loaded.folder), text, b"", (case,)
+        sitting = Sitting(
+            AskedOfHost(*given, has_gpu=gpu is not None), loaded, device=gpu
+        )
+        try:
+            problem = sitting.start()
+            if problem:
+                raise RuntimeError(problem)
+            return _timed(sitting, units)
+        finally:
+            sitting.close()
+
+
+def _timed(sitting: Sitting, units: int) -> list[float]:
+    court = sitting.court
+    player = court.players["learner"]
+    layout = laid_out(sitting.parameters, {"n": SIZE})
+    for region in court.regions.values():
+        region.own()
+    player.ask(Prepare({"n": SIZE}, layout.slots), 20.0)
+    player.stop()
+    whole = next(each for each in layout.written if each.name == "whole")
+    found = []
+    for _ in range(units + 5):
+        run = court.next_run(1, {"factor": 2.0})
+        unit = court.timed("learner", run, layout, 20.0)
+        own_ns = int(court.region(whole).kept(whole, "learner")[0])
+        found.append((unit.taken_ns - own_ns) / 1e3)
+    return found[5:]
+
+
+def _answer(asked: Any, told: Any) -> None:
+    while asked.get() is not None:
+        told.put(1)
+
+
+def queue_us(units: int) -> list[float]:
+    """Go and done through `torch.multiprocessing`'s queues."""
+    import torch.multiprocessing as processes  # noqa: PLC0415 - only where it is
+
+    context = processes.get_context("spawn")
+    asked, told = context.Queue(), context.Queue()
+    child = context.Process(target=_answer, args=(asked, told), daemon=True)
+    child.start()
+    found = []
+    for _ in range(units + 5):
+        time.sleep(0.01)
+        began_ns = time.perf_counter_ns()
+        asked.put(1)
+        told.get()
+        found.append((time.perf_counter_ns() - began_ns) / 1e3)
+    asked.put(None)
+    child.join()
+    return found[5:]
+
+
+def _row(name: str, found: list[float], unit_ms: float) -> str:
+    ordered = sorted(found)
+    middle = statistics.median(ordered)
+    late = ordered[int(0.99 * (len(ordered) - 1))]
+    low, high = (ordered[int(q * (len(ordered) - 1))] for q in (0.25, 0.75))
+    return (
+        f"| {name} | {middle:,.0f} ({low:,.0f} to {high:,.0f}) | {late:,.0f} | "
+        f"{middle / unit_ms / 1000:.2%} |"
+    )
+
+
+def main() -> None:
+    """Measure, and tell."""
+    asked = ask(__doc__, units=200, unit_ms=10.0)
+    gpu = device()
+    where = "the processor" if gpu is None else gpu.name
+    rows = [
+        _row(
+            "the referee: go on, order, answer, outputs read",
+            added_us(asked.units, asked.unit_ms / 1000, gpu),
+            asked.unit_ms,
+        ),
+        _row("`torch.multiprocessing` queues", queue_us(asked.units), asked.unit_ms),
+    ]
+    text = "\n".join(
+        [
+            f"Units of {asked.unit_ms:g} ms on {where}, {asked.units} of them, with "
+            f"{SIZE:,} numbers in each of two outputs:",
+            "",
+            "| what | added, us (half of them) | 1 in 100 above, us | of a unit |",
+            "| --- | --- | --- | --- |",
+            *rows,
+        ]
+    )
+    tell(asked, "A timed unit of host code", text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,190 @@
+"""Children of the referee: how they are asked, stopped, shut in, and lost."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.labs.referee.small_lab import BOUNDS, RIGHT, heard, write_lab
+from warpbook_labs.device.ratio import Side
+from warpbook_labs.referee import confine
+from warpbook_labs.referee.court import Court, TookBack
+from warpbook_labs.referee.layout import Layout, laid_out, largest
+from warpbook_labs.referee.messages import Load, Prepare
+from warpbook_labs.referee.player import Lost, Raised
+from warpbook_labs.spec import Parameter
+
+X = Parameter("x", "input", "float32", ("n",))
+OUT = Parameter("out", "output", "float32", ("n",), "host")
+N = 50_000
+
+
+@pytest.fixture
+def court() -> Iterator[Court]:
+    """Memory for one set of `x` and `out`, with a learner that has begun."""
+    layout = laid_out([X, OUT], {"n": N})
+    made = Court(None, largest(layout), {}, {}, is_staged=False)
+    made.start("learner", (), BOUNDS, is_early=True)
+    made.players["learner"].begin()
+    yield made
+    made.close()
+
+
+def begun(court: Court, source: str) -> Layout:
+    player = court.players["learner"]
+    layout = laid_out([X, OUT], {"n": N})
+    player.ask(Load(source, ""), 10)
+    player.ask(Prepare({"n": N}, layout.slots), 10)
+    player.stop()
+    for region in court.regions.values():
+        region.own()
+    return layout
+
+
+def out_of(court: Court, layout: Layout) -> np.ndarray:
+    (slot,) = layout.written
+    return court.region(slot).read(slot)
+
+
+COUNTS = """
+import threading
+
+def prepare(n):
+    return None
+
+def run(state, x, out):
+    def count():
+        while True:
+            out.add_(1)
+    threading.Thread(target=count, daemon=True).start()
+"""
+
+
+def test_all_threads_of_one_that_is_stopped_stand_still(court: Court) -> None:
+    layout = begun(court, COUNTS)
+    player = court.players["learner"]
+    (slot,) = layout.written
+    court.region(slot).write(slot, np.zeros(N))
+    player.ask(court.next_run(1, {}), 5)
+    time.sleep(0.05)
+    player.stop()
+    before = out_of(court, layout)
+    time.sleep(0.05)
+    assert np.array_equal(out_of(court, layout), before) and before.max() > 0
+    player.go_on()
+    time.sleep(0.05)
+    player.stop()
+    assert not np.array_equal(out_of(court, layout), before)
+
+
+LATE = """
+import threading, time
+
+def prepare(n):
+    return None
+
+def run(state, x, out):
+    def late():
+        for i in range(n, 0, -1):
+            out[i - 1] = i
+    n = len(out)
+    threading.Thread(target=late).start()
+"""
+
+
+def test_an_output_that_is_written_after_done_is_seen(court: Court) -> None:
+    layout = begun(court, LATE)
+    (slot,) = layout.written
+    side: Side = "learner"
+    region = court.region(slot)
+    region.poison(slot)
+    # either it is seen to change, or it is not there
+    try:
+        court.timed(side, court.next_run(1, {}), layout, 5)
+    except TookBack:
+        return
+    kept = region.kept(slot, side)
+    assert region.first_unwritten(slot, kept) is not None
+
+
+def test_what_it_says_out_of_turn_is_not_heard_as_an_answer(court: Court) -> None:
+    source = """
+from warpbook_labs.referee.messages import Done, framed
+import os
+
+def prepare(n):
+    pass
+
+def run(state, x, out):
+    for descriptor in range(3, 32):
+        try:
+            os.write(descriptor, framed(Done(999)))
+        except OSError:
+            pass
+"""
+    begun(court, source)
+    player = court.players["learner"]
+    with pytest.raises(Lost, match="not asked"):
+        player.ask(court.next_run(1, {}), 5)
+
+
+def test_an_exception_is_told_with_its_line(court: Court) -> None:
+    with pytest.raises(Raised, match=r"ZeroDivisionError: .*line 3 of solution.py"):
+        begun(court, "def prepare(n):\n    pass\n1 / 0\n")
+    with pytest.raises(Raised, match=r"SyntaxError: .*line 2 of solution.py"):
+        begun(court, "def prepare(n):\n    return (\n")
+    # and the process is still there
+    begun(court, "def prepare(n):\n    pass\n")
+
+
+def test_a_child_that_is_killed_is_lost_with_words(court: Court) -> None:
+    begun(court, "def prepare(n):\n    pass\n")
+    player = court.players["learner"]
+    player._process.kill()
+    with pytest.raises(Lost, match="ended by SIGKILL"):
+        player.ask(court.next_run(1, {}), 5)
+
+
+def test_how_well_it_is_shut_in_is_told_in_words() -> None:
+    words = confine.isolation_words(files=True, network=True, calls=True)
+    assert "opens no file but" in words and "no other process" in words
+    assert "this system" not in words
+    words = confine.isolation_words(files=False, network=False, calls=False)
+    assert "bounded memory and time; this system can't close files" in words
+    assert "network" not in words
+
+
+def test_the_labs_lie_beside_what_may_be_read(tmp_path: Path) -> None:
+    for name in ("open/a.py", "open/labs/secret.py", "open/labs/b.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    found = set(confine._but(tmp_path, [tmp_path / "open/labs/secret.py"]))
+    assert found == {tmp_path / "open/a.py", tmp_path / "open/labs/b.py"}
+
+
+def test_a_source_is_tried_on_when_its_process_was_lost(tmp_path: Path) -> None:
+
+    loaded = write_lab(tmp_path)
+    leaves = RIGHT.replace(
+        "    out.copy_", "    if len(x) == 10: exit_()\n    out.copy_"
+    )
+    leaves = "import os\nexit_ = lambda: os._exit(7)\n" + leaves
+    done = heard(loaded, leaves, is_timed=True)
+    told = [(each.result.passed, each.result.kind) for each in done.tried]
+    assert told == [(False, "crash"), (True, ""), (True, "")]
+    assert "exit code 7" in done.tried[0].result.message
+    # not all is right
+    assert done.timed is None and done.ended is not None
+
+
+def test_one_that_can_not_be_loaded_fails_at_once(tmp_path: Path) -> None:
+
+    loaded = write_lab(tmp_path)
+    done = heard(loaded, "import nothing_of_this_name\n")
+    assert [each.result.kind for each in done.tried] == ["raised"]
+    assert "nothing_of_this_name" in done.tried[0].result.message
+    assert "line 1 of solution.py" in done.tried[0].result.message
