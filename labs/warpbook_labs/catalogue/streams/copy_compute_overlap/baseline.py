@@ -1,6 +1,5 @@
 # One stream: right, and each engine waits for the two others.
 import torch
-
 from given import work
 
 

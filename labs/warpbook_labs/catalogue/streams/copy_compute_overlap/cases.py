@@ -12,13 +12,13 @@ Arrays = dict[str, Any]
 def inputs(sizes: dict[str, int], values: str, chance: np.random.Generator) -> Arrays:
     """Draw whole numbers, so that every order of a sum gives the same.
 
-    At most 4095 * width, which float32 holds exactly while the width is below 4097. They
-    have more bits than TF32 keeps.
+    A sum is at most 4095 * width: float32 holds it exactly below a width of 4097. The
+    numbers have more bits than TF32 keeps.
     """
     shape = sizes["chunks"] * sizes["rows"], sizes["width"]
     source = chance.integers(-4095, 4096, shape, np.int16).astype(np.float32)
     if values == "alike":
-        # rows of a chunk differ by little, so that only its place tells one from another
+        # a row's numbers say only where it lies
         source[:] = (np.arange(shape[0]) % 4093 + 1).astype(np.float32)[:, None]
     square = sizes["width"], sizes["width"]
     weights = chance.integers(-1, 2, square, np.int8).astype(np.float32)

@@ -1,6 +1,5 @@
 # Right, and what one writes first: everything there, everything back.
 import torch
-
 from given import BLOCK, loudest
 
 

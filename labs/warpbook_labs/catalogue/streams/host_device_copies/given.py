@@ -9,8 +9,8 @@ BLOCK = 256
 def loudest(samples, gains, out):
     """Write the gain times the largest |sample| of each block.
 
-    All three are in the GPU's memory: samples int8 (rows, BLOCK * blocks), gains float32
-    (rows,), out float32 (rows, blocks).
+    All are in the GPU's memory: samples int8 (rows, BLOCK * blocks), gains float32
+    (rows,) and out float32 (rows, blocks).
     """
     blocks = samples.view(samples.shape[0], -1, BLOCK)
     high = blocks.amax(dim=2).to(torch.float32)

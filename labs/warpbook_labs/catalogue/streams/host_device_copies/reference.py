@@ -1,5 +1,4 @@
 import torch
-
 from given import BLOCK, loudest
 
 

@@ -1,6 +1,5 @@
 # a slot's own stream keeps its order, so no event is needed
 import torch
-
 from given import SLOTS, work
 
 

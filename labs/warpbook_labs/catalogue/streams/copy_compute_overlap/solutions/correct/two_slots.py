@@ -1,6 +1,5 @@
 # two buffers in each direction are enough where the steps take alike
 import torch
-
 from given import work
 
 

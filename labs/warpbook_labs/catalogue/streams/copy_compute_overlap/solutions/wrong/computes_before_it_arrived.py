@@ -1,6 +1,5 @@
 # nobody waits for the copy to the GPU: streams know nothing of each other
 import torch
-
 from given import SLOTS, work
 
 

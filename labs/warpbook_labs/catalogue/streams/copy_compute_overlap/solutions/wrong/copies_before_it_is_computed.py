@@ -1,6 +1,5 @@
 # nobody waits for the work before its result is copied out
 import torch
-
 from given import SLOTS, work
 
 

@@ -1,6 +1,5 @@
 # record() without a stream takes the current one, which is no longer `up`
 import torch
-
 from given import SLOTS, work
 
 

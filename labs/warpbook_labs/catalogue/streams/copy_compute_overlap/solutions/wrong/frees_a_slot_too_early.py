@@ -1,6 +1,5 @@
 # a slot is free when it has been read, not when its copy has arrived
 import torch
-
 from given import SLOTS, work
 
 

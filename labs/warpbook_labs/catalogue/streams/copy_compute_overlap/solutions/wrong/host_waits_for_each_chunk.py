@@ -1,6 +1,5 @@
 # the host waits in each round, so nothing is asked for ahead
 import torch
-
 from given import SLOTS, work
 
 

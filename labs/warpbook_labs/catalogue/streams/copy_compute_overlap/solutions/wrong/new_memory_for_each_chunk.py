@@ -1,7 +1,6 @@
 # memory is given back when Python drops it; the allocator knows only the stream it was
 # made for, and hands it out again while another stream still reads it
 import torch
-
 from given import work
 
 

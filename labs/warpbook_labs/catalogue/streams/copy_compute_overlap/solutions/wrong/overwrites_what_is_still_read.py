@@ -1,6 +1,5 @@
 # the copy of chunk 3 goes into slot 0, whether or not chunk 0 has been read there
 import torch
-
 from given import SLOTS, work
 
 

@@ -1,6 +1,5 @@
 # chunk 3 is computed into slot 0 while the result of chunk 0 may still be copied out
 import torch
-
 from given import SLOTS, work
 
 

@@ -1,6 +1,5 @@
 # .cpu() waits for the result, and with it everything else does
 import torch
-
 from given import SLOTS, work
 
 

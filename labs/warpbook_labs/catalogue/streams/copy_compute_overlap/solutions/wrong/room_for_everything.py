@@ -1,6 +1,5 @@
 # a place for each chunk: nothing is used twice, and the GPU has no room for it
 import torch
-
 from given import work
 
 

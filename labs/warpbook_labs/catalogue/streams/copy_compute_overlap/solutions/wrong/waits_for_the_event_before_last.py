@@ -1,6 +1,5 @@
 # waits before the event is recorded anew, so for the chunk three before
 import torch
-
 from given import SLOTS, work
 
 

@@ -1,6 +1,5 @@
 # waits for all that the other stream was given, the chunk before included
 import torch
-
 from given import SLOTS, work
 
 

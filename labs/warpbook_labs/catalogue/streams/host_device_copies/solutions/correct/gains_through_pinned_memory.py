@@ -1,6 +1,5 @@
 # the gains, too, go from page-locked memory: not a single copy makes the host wait
 import torch
-
 from given import BLOCK, loudest
 
 

@@ -1,6 +1,5 @@
 # allocates as it goes, and works on each row as soon as it is there
 import torch
-
 from given import BLOCK, loudest
 
 

@@ -1,6 +1,5 @@
 # the slice has gaps, so PyTorch first gathers it in memory that is not page-locked
 import torch
-
 from given import BLOCK, loudest
 
 

@@ -1,6 +1,5 @@
 # everything crosses the link, though a part of it is asked for
 import torch
-
 from given import BLOCK, loudest
 
 

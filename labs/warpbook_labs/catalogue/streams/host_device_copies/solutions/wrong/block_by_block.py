@@ -1,6 +1,5 @@
 # many small copies, each of which costs as much to ask for as a large one
 import torch
-
 from given import BLOCK, loudest
 
 

@@ -1,6 +1,5 @@
 # the host makes floats of the samples: four times the bytes, and not page-locked
 import torch
-
 from given import BLOCK, loudest
 
 

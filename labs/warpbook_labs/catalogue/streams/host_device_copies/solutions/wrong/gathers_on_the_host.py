@@ -1,6 +1,5 @@
 # one copy of just what is needed, but first the host moves every byte itself
 import torch
-
 from given import BLOCK, loudest
 
 

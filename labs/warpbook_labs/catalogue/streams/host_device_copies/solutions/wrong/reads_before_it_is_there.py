@@ -1,6 +1,5 @@
 # .to("cpu", non_blocking=True) comes back before the numbers do, and is read at once
 import torch
-
 from given import BLOCK, loudest
 
 

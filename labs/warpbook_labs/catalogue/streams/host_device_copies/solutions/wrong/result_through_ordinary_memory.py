@@ -1,6 +1,5 @@
 # .cpu() makes new memory that is not page-locked, waits, and copies once more
 import torch
-
 from given import BLOCK, loudest
 
 

@@ -1,6 +1,5 @@
 # takes the first samples of each row, wherever it should begin
 import torch
-
 from given import BLOCK, loudest
 
 

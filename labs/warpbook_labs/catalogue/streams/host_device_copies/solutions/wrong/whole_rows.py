@@ -1,6 +1,5 @@
 # one copy, since whole rows lie side by side; but it carries what nobody asked for
 import torch
-
 from given import BLOCK, loudest
 
 
