@@ -1,38 +1,13 @@
-"""Host code without a GPU, by PyTorch on the processor."""
+"""Host code without a GPU, by PyTorch on the processor; each start takes seconds."""
 
 from __future__ import annotations
 
-from warpbook_labs.checking import check
-from warpbook_labs.drawing import hidden_cases, public_cases
+from warpbook_labs.checking import check, check_all
+from warpbook_labs.drawing import DrawnCase, hidden_cases, public_cases
 from warpbook_labs.jail.limits import Limits
 from warpbook_labs.loader import LoadedLab
-from warpbook_labs.results import CheckResult
-from warpbook_labs.validating import validate
 
-
-def checked(lab: LoadedLab, source: str) -> CheckResult:
-    cases = public_cases(lab.lab) + hidden_cases(lab.lab, 5)
-    return check(lab, source, cases, Limits())
-
-
-def run(lines: str) -> str:
-    return f"import torch\n\ndef prepare(n):\n    pass\n\n{lines}"
-
-
-def test_right_solutions_pass_and_wrong_ones_fail_with_every_draw(
-    on_torch: LoadedLab,
-) -> None:
-    verdicts = {each.file: each for each in validate(on_torch, seeds=(1, 2))}
-    assert all(each.ok for each in verdicts.values())
-    # it counts its calls, so the first is right
-    wrong = verdicts["solutions/wrong/counted.py"].reason
-    assert wrong.startswith("ten: In call 2: y[0, 0] is ")
-
-
-def test_what_training_loads_late_is_there_and_runs_on_one_thread(
-    on_torch: LoadedLab,
-) -> None:
-    source = """import torch
+TRAINING = """import torch
 from torch import nn
 
 def prepare(n):
@@ -55,50 +30,53 @@ def run(state, x, y, factor, out):
     out.copy_(factor * (x + y[:, 0]))
     y.add_(1)
 """
-    result = checked(on_torch, source)
+MISTAKES = """
+def prepare(n):
+    return n
+
+def run(state, x, y, factor, out):
+    print("seen", state)
+    if state in (10, 1):
+        raise ValueError(f"n is {state}")
+    if state == 1000:
+        x.zero_()
+    while state == 257: pass
+    y.add_(1)
+"""
+
+
+def test_what_training_loads_late_is_there_and_runs_on_one_thread(
+    on_torch: LoadedLab,
+) -> None:
+    cases = public_cases(on_torch.lab) + hidden_cases(on_torch.lab, 5)
+    result = check(on_torch, TRAINING, cases, Limits())
     assert result.status == "passed", result.cases
     assert result.cases[0].printed == "1 1\n1 1\n"
     assert "only the few system calls" in result.isolation
 
 
-def test_what_goes_wrong_is_told_with_its_line_and_hidden_sizes_are_not(
+def test_a_call_that_is_wrong_is_named(on_torch: LoadedLab) -> None:
+    # it counts its calls, so the first is right
+    wrong = on_torch.wrong["counted.py"]
+    [case] = check(on_torch, wrong, public_cases(on_torch.lab)[:1], Limits()).cases
+    assert case.call == 2 and case.message.startswith("In call 2: y[0, 0] is ")
+
+
+def test_what_goes_wrong_is_told_but_not_the_sizes_of_hidden_cases(
     on_torch: LoadedLab,
 ) -> None:
-    source = run(
-        """def run(state, x, y, factor, out):
-    print("seen", len(x))
-    raise ValueError(f"n is {len(x)}")
-"""
-    )
-    result = checked(on_torch, source)
-    shown, hidden = result.cases[0], result.cases[-1]
-    assert shown.message == "Line 8: ValueError: n is 10"
-    assert shown.printed == "seen 10\n" and shown.sizes == {"n": 10}
-    assert hidden.is_hidden and hidden.printed == "" and hidden.sizes is None
-    assert hidden.message.startswith("Line 8: ValueError; its words are told of")
-    assert len(result.cases) == 3 and result.of > 4
-
-
-def test_an_input_that_is_written_and_an_output_that_is_not(
-    on_torch: LoadedLab,
-) -> None:
-    written = "def run(state, x, y, factor, out):\n    x.zero_()\n"
-    result = checked(on_torch, run(written))
-    messages = {each.message for each in result.cases}
-    assert messages == {"It writes `x`, which is an input."}
-    half = """def run(state, x, y, factor, out):
-    out = factor * (x + y[:, 0])
-    y.add_(1)
-"""
-    wrong = checked(on_torch, run(half)).cases[0].wrong
-    assert wrong is not None and (wrong.output, wrong.got) == ("out", "nothing")
-
-
-def test_what_cant_be_loaded_or_called_is_told(on_torch: LoadedLab) -> None:
-    result = checked(on_torch, "import torch\nimport tkinter\n")
-    assert result.status == "compile error"
-    words = "Line 2: ModuleNotFoundError: No module named 'tkinter'; there are torch,"
-    assert result.message.startswith(words)
-    endless = run("def run(state, x, y, factor, out):\n    while True: pass\n")
-    first = check(on_torch, endless, public_cases(on_torch.lab)[:1], Limits()).cases[0]
-    assert first.message == "Line 7: It took longer than 2 s."
+    hidden = [
+        DrawnCase(f"hidden {n}", {"n": n}, "random", 3, True) for n in (1, 257, 8)
+    ]
+    cases = [*public_cases(on_torch.lab), *hidden]
+    result = check_all(on_torch, MISTAKES, cases, Limits())
+    raised, written, raised_there, endless, unwritten = result.cases
+    assert raised.message == "Line 8: ValueError: n is 10"
+    assert (raised.printed, raised.sizes) == ("seen 10\n", {"n": 10})
+    assert written.message == "It writes `x`, which is an input."
+    assert raised_there.message.startswith("Line 8: ValueError; its words are told of")
+    assert endless.message == "Line 11: It took longer than 2 s."
+    assert unwritten.wrong is not None
+    assert (unwritten.wrong.output, unwritten.wrong.got) == ("out", "nothing")
+    for each in (raised_there, endless, unwritten):
+        assert each.printed == "" and each.sizes is None

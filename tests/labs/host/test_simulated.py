@@ -145,3 +145,11 @@ def test_what_the_simulated_gpu_has_not_is_told_with_its_line(
     assert message.startswith("Line 9: ") and "The simulated GPU has no torch.fft" in (
         message
     )
+
+
+def test_what_cant_be_loaded_is_told(simulated: LoadedLab) -> None:
+    source = "import torch\nimport tkinter\n"
+    result = checked(simulated, source)
+    assert result.status == "compile error"
+    words = "Line 2: ModuleNotFoundError: No module named 'tkinter'; there are torch,"
+    assert result.message.startswith(words)
