@@ -245,6 +245,16 @@ def clamp(
     return compute("clamp", [input, min, max], out=out)
 
 
+def clamp_min(input: Tensor, min: Operand, *, out: Tensor | None = None) -> Tensor:
+    """Each element at least `min`."""
+    return clamp(input, min, out=out)
+
+
+def clamp_max(input: Tensor, max: Operand, *, out: Tensor | None = None) -> Tensor:
+    """Each element at most `max`."""
+    return clamp(input, None, max, out=out)
+
+
 def lerp(
     input: Tensor, end: Tensor, weight: Operand, *, out: Tensor | None = None
 ) -> Tensor:

@@ -75,6 +75,8 @@ _ELEMENTWISE: dict[str, Function] = {
     "div": elementwise.div,
     "pow": elementwise.power,
     "clamp": elementwise.clamp,
+    "clamp_max": elementwise.clamp_max,
+    "clamp_min": elementwise.clamp_min,
     "lerp": elementwise.lerp,
 }
 _OTHER_NAMES = {

@@ -119,6 +119,7 @@ def _cuda() -> dict[str, Any]:
         "get_device_capability": lambda device=None: _CAPABILITY,
         "get_device_name": lambda device=None: NAME,
         "graph": graphs.graph,
+        "graph_pool_handle": lambda: (0, 0),
         "init": _ignore,
         "is_available": lambda: True,
         "is_current_stream_capturing": graphs.is_current_stream_capturing,

@@ -98,6 +98,7 @@ ONE = {
     "clamp float": method("clamp", -1.5, 2),
     "clamp min": method("clamp", min=0.5),
     "clamp_": method("clamp_", max=1),
+    "clamp_max_": method("clamp_max_", 1),
     "where": lambda t, x: t.where(x > 0, x, 0.5),
     "gelu": functional("gelu"),
     "gelu tanh": functional("gelu", approximate="tanh"),
