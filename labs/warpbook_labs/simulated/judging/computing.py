@@ -8,12 +8,13 @@ import time
 import numpy as np
 
 from warpbook_labs.simulated.operations import OPERATIONS, Operation, moved_bytes
+from warpbook_labs.simulated.pointwise import FUNCTIONS as POINTWISE
 from warpbook_labs.simulated.program import Launch
 
 from . import rates
 from .errors import ProgramRefused
 from .graphs import Kernel
-from .memory import CONSTANT, UNWRITTEN, Span
+from .memory import CONSTANT, GARBAGE, UNWRITTEN, Bytes, Origin, Span
 
 #: of one program, each replay of a graph again
 MOST_BYTES = 8 << 30
@@ -31,34 +32,20 @@ class Computer:
         self._flops_left = MOST_FLOPS
         self._ends_s = time.thread_time() + LIMIT_S
 
-    def run(self, kernel: Kernel) -> Span | None:
-        """Do what a kernel does.
-
-        Returns:
-            A span that it reads, and of which nobody wrote some element.
-        """
+    def run(self, kernel: Kernel) -> None:
+        """Do what a kernel does."""
         launch, reads, writes = kernel.launch, kernel.reads, kernel.writes
         operation = operation_of(launch)
         self.spend(
             sum(span.array.nbytes for span in (*reads, *writes)),
             flops_of(operation, launch),
         )
-        if launch.operation == "copy" and len(reads) == len(writes) == 1:
-            stamps = reads[0].stamps.copy()
-            _apply(operation, kernel)
-            writes[0].stamp(stamps)
-            return None
-        stamp, missing = CONSTANT, None
-        for span in reads:
-            if not span.array.size:
-                continue
-            stamp = max(stamp, int(span.stamps.max()))
-            if missing is None and span.stamps.min() == UNWRITTEN:
-                missing = span
+        stamps = _stamps(kernel)
+        origin = _origin(kernel)
         _apply(operation, kernel)
         for span in writes:
-            span.stamp(stamp)
-        return missing
+            span.stamp(stamps)
+            span.storage.garbage = origin or span.storage.garbage
 
     def move(self, source: Span, target: Span) -> None:
         """Do what a copy between host and GPU does."""
@@ -69,6 +56,7 @@ class Computer:
         self.spend(2 * source.array.nbytes, 0)
         target.array[...] = source.array
         target.stamp(source.stamps.copy())
+        target.storage.garbage = source.storage.garbage or target.storage.garbage
 
     def spend(self, size_bytes: int = 0, flops: float = 0) -> None:
         """Look whether a program may go on.
@@ -84,6 +72,43 @@ class Computer:
                 "It computes more than is simulated: leave out what the lab does not "
                 "ask for."
             )
+
+
+def _stamps(kernel: Kernel) -> int | Bytes:
+    """Say where the values come from that a kernel writes."""
+    reads, writes = kernel.reads, kernel.writes
+    name = kernel.launch.operation
+    if name == "copy" and len(reads) == len(writes) == 1:
+        copied: Bytes = reads[0].stamps.copy()
+        return copied
+    if name in POINTWISE and len(writes) == 1:
+        stamps: Bytes = np.full(writes[0].stamps.shape, CONSTANT, np.uint8)
+        for span in reads:
+            if span.stamps.shape == stamps.shape:
+                np.maximum(stamps, _known(span), out=stamps)
+        return stamps
+    of_reads = (int(_known(span).max()) for span in reads if span.array.size)
+    return max(of_reads, default=CONSTANT)
+
+
+def _known(span: Span) -> Bytes:
+    """Take what nobody wrote as garbage."""
+    if not span.holds(UNWRITTEN):
+        return span.stamps
+    return np.where(span.stamps == UNWRITTEN, np.uint8(GARBAGE), span.stamps)
+
+
+def _origin(kernel: Kernel) -> Origin | None:
+    """Say where garbage comes from that a kernel reads."""
+    is_copy = kernel.launch.operation == "copy"
+    for span in kernel.reads:
+        storage = span.storage
+        if span.holds(UNWRITTEN) and not is_copy:
+            what, line = f"`{kernel.launch.operation}`", kernel.launch.line
+            return Origin(what, storage.name, storage.line, line)
+        if span.holds(GARBAGE):
+            return storage.garbage
+    return None
 
 
 def operation_of(launch: Launch) -> Operation:

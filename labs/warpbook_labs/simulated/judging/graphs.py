@@ -7,7 +7,7 @@ from typing import Literal
 
 from warpbook_labs.simulated.program import Copy, Launch
 
-from .memory import Span, Storage
+from .memory import Span, Storage, span_of
 from .order import Lane, Lanes, Mark
 
 
@@ -126,3 +126,19 @@ class Capture:
             for lane, line in self._streams.values()
             if not self._origin.has_seen(lane.number, lane.clock.get(lane.number, 0))
         ]
+
+
+def as_captured(kernel: Kernel) -> Kernel:
+    """Keep a number of the host as it is now, as CUDA keeps a kernel's arguments."""
+    reads = tuple(
+        span if span.storage.place == "device" else _frozen(span)
+        for span in kernel.reads
+    )
+    return Kernel(kernel.launch, reads, kernel.writes)
+
+
+def _frozen(span: Span) -> Span:
+    old = span.storage
+    storage = Storage(old.number, old.size_bytes, "pageable", line=old.line)
+    storage.data, storage.stamps = old.data.copy(), old.stamps.copy()
+    return span_of(storage, span.view)

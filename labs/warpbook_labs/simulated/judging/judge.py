@@ -122,7 +122,7 @@ class _Judging:
         if begun != len(self._calls):
             raise ProgramRefused("`run` was not called as often as it is.")
         self._end_call(begun)
-        tuner, findings = self._machine.tuner, self._machine.findings
+        tuner, findings = self._machine.tuner, self._machine.watch.findings
         self._counts[-1].convolution_percent = tuner.percent
         self._counts[-1].unrepeatable = tuner.unrepeatable
         return Judged(
@@ -183,6 +183,7 @@ class _Judging:
             if buffer.is_output:
                 span = span_of(self._storages[name], self._program.buffers[name])
                 outputs[name] = span.array.copy()
+                machine.watch.output(span)
                 missing = np.flatnonzero(span.stamps.reshape(-1) == UNWRITTEN)
                 if missing.size:
                     unwritten[name] = int(missing[0])

@@ -19,16 +19,13 @@ from .allocator import Allocator
 from .computing import host_ns
 from .counts import HostCounts
 from .errors import ProgramRefused
-from .findings import Findings
-from .graphs import Capture, Event, Graph, Kernel, Tenure, Transfer
+from .graphs import Capture, Event, Graph, Kernel, Tenure, Transfer, as_captured
 from .memory import (
     FIRST_CALL,
-    UNWRITTEN,
     Memory,
     Span,
     Storage,
     can_be_written,
-    span_of,
 )
 from .order import Lane, Lanes, Mark
 from .running import Runner
@@ -55,8 +52,8 @@ class Machine:
         self._lanes = Lanes()
         self._accesses = Accesses(self._lanes.host)
         self._allocator = Allocator(self._lanes, self._accesses)
-        self._watch = Watch(self._accesses)
-        self._runner = Runner(self._lanes.host, self._watch)
+        self.watch = Watch(self._accesses)
+        self._runner = Runner(self._lanes.host, self.watch)
         self._events: dict[int, Mark] = {}
         #: events that were last recorded while a graph was captured
         self._captured_events: set[int] = set()
@@ -82,11 +79,6 @@ class Machine:
         }
 
     @property
-    def findings(self) -> Findings:
-        """Mistakes, by now."""
-        return self._watch.findings
-
-    @property
     def counts(self) -> HostCounts:
         """What this call asked, by now."""
         return self._runner.counts
@@ -109,7 +101,7 @@ class Machine:
     def become_idle(self) -> None:
         """Let all be done, and the host know it."""
         if self._capture is not None:
-            self._watch.never_ended(self._capture)
+            self.watch.never_ended(self._capture)
             self._capture = None
         self.counts.total_ns = self.timeline.finish()
         self.counts.held_bytes = self._allocator.held_bytes
@@ -182,9 +174,9 @@ class Machine:
         self.timeline.host_works("launches", rates.LAUNCH_NS, launch.line)
         if self._capture is not None:
             if self._capture.takes(launch.stream):
-                self._capture.keep(_as_captured(kernel), launch.stream, launch.line)
+                self._capture.keep(as_captured(kernel), launch.stream, launch.line)
                 return
-            self._watch.beside_capture(launch.line)
+            self.watch.beside_capture(launch.line)
         self.counts.launches += 1
         lane = self._lanes.of(launch.stream)
         lane.know(self._lanes.host.clock)
@@ -202,10 +194,10 @@ class Machine:
         if self._capture is not None:
             if self._capture.takes(copy.stream):
                 if is_blocking:
-                    self._watch.in_capture("a copy for which the host waits", copy.line)
+                    self.watch.in_capture("a copy for which the host waits", copy.line)
                 self._capture.keep(transfer, copy.stream, copy.line)
                 return
-            self._watch.beside_capture(copy.line)
+            self.watch.beside_capture(copy.line)
         lane.know(self._lanes.host.clock)
         self._runner.transfer(transfer, lane)
         if not is_blocking:
@@ -220,14 +212,14 @@ class Machine:
         host = self._lanes.host
         what = read.what if read.what.isidentifier() and len(read.what) < 40 else "read"
         if span.storage.place != "device":
-            self._watch.access(host, span, False, f"`{what}`", read.line)
+            self.watch.access(host, span, False, f"`{what}`", read.line)
         else:
             lane = self._lanes.of(read.stream)
             if self._capture is not None and self._capture.takes(read.stream):
-                self._watch.in_capture(f"`{what}`", read.line)
+                self.watch.in_capture(f"`{what}`", read.line)
                 return
             lane.know(host.clock)
-            self._watch.access(lane, span, False, f"`{what}`", read.line)
+            self.watch.access(lane, span, False, f"`{what}`", read.line)
             self.counts.copies += 1
             self.counts.d2h_bytes += span.size_bytes
             self.counts.pageable_bytes += span.size_bytes
@@ -238,8 +230,7 @@ class Machine:
             self._host_waits(lane.work, read.line)
         if not span.array.size:
             return
-        if span.stamps.min() == UNWRITTEN:
-            self._watch.unwritten(f"`{what}`", span, read.line)
+        self.watch.looked_at(span, f"`{what}`", read.line)
         if self.first_look is None and span.stamps.max() >= FIRST_CALL:
             self.first_look = read.line
 
@@ -292,10 +283,10 @@ class Machine:
             node = Event("wait", wait.event, wait.stream)
             capture.keep(node, wait.stream, wait.line)
         elif wait.event in self._captured_events:
-            self._watch.event_of_graph(wait.line)
+            self.watch.event_of_graph(wait.line)
         elif wait.event in self._events:
             if capture is not None and capture.takes(wait.stream):
-                self._watch.event_of_before(wait.line)
+                self.watch.event_of_before(wait.line)
                 return
             self._join(lane, self._events[wait.event])
 
@@ -312,7 +303,7 @@ class Machine:
             or (wait.of == "stream" and capture.takes(wait.number))
             or (wait.of == "event" and capture.has_recorded(wait.number))
         ):
-            self._watch.in_capture("`synchronize`", wait.line)
+            self.watch.in_capture("`synchronize`", wait.line)
             return
         if wait.of == "device":
             self._host_waits_for_all(wait.line)
@@ -320,7 +311,7 @@ class Machine:
         if wait.of == "stream":
             mark = self._lanes.of(wait.number).mark()
         elif wait.number in self._captured_events:
-            self._watch.event_of_graph(wait.line)
+            self.watch.event_of_graph(wait.line)
             return
         else:
             mark = self._events.get(wait.number, Mark({}))
@@ -354,7 +345,7 @@ class Machine:
         if capture is None or capture.graph.number != end.graph:
             raise ProgramRefused("A capture ends that did not begin.")
         graph = capture.graph
-        self._watch.not_joined(capture)
+        self.watch.not_joined(capture)
         self._capture = None
         graph.is_whole = True
         self._kept |= graph.storages
@@ -372,7 +363,7 @@ class Machine:
             raise ProgramRefused(f"Graphs replay more than {MOST_REPLAYED:,} nodes.")
         self.counts.graph_launches += 1
         self.timeline.host_works("launches a graph", rates.GRAPH_LAUNCH_NS, replay.line)
-        self._watch.replayed(graph, replay.line)
+        self.watch.replayed(graph, replay.line)
         lane, origin = self._lanes.of(replay.stream), self._lane(graph, graph.stream)
         lane.know(self._lanes.host.clock)
         lane.step()
@@ -401,19 +392,3 @@ class Machine:
 
     def _lane(self, graph: Graph, stream: int) -> Lane:
         return self._lanes.of(stream, graph.number)
-
-
-def _as_captured(kernel: Kernel) -> Kernel:
-    """Keep a number of the host as it is now, as CUDA keeps a kernel's arguments."""
-    reads = tuple(
-        span if span.storage.place == "device" else _frozen(span)
-        for span in kernel.reads
-    )
-    return Kernel(kernel.launch, reads, kernel.writes)
-
-
-def _frozen(span: Span) -> Span:
-    old = span.storage
-    storage = Storage(old.number, old.size_bytes, "pageable", line=old.line)
-    storage.data, storage.stamps = old.data.copy(), old.stamps.copy()
-    return span_of(storage, span.view)

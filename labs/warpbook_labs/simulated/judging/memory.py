@@ -34,6 +34,8 @@ CONSTANT = 1
 FIRST_CALL = 2
 #: which no stamp can tell apart
 MOST_CALLS = 200
+#: made of what nobody had written
+GARBAGE = 255
 #: NaN in each type that has one
 _POISON = 0xFF
 
@@ -51,6 +53,18 @@ _ITEM_BYTES = {
         "float64",
     )
 }
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where what nobody had written was used."""
+
+    #: such as "`add`"
+    what: str
+    #: of what was read: a buffer's name, or else where it was allocated
+    name: str | None
+    allocated: int
+    line: int
 
 
 @dataclass(eq=False)
@@ -71,6 +85,8 @@ class Storage:
     is_released: bool = False
     #: streams of which the allocator was told
     used_on: set[int] = field(default_factory=set)
+    #: of garbage that it holds, or held
+    garbage: Origin | None = None
     data: Bytes = field(init=False)
     stamps: Bytes = field(init=False)
 
@@ -115,6 +131,10 @@ class Span:
             return np.shares_memory(self.array, other.array, max_work=work)
         except np.exceptions.TooHardError:
             return None
+
+    def holds(self, stamp: int) -> bool:
+        """Tell whether some element has a stamp."""
+        return bool((self.stamps == stamp).any())
 
     def touches(self, other: Span) -> bool:
         """Tell the same by marking each byte."""

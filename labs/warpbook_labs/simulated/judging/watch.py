@@ -8,7 +8,7 @@ from . import wording
 from .accesses import Access, Accesses
 from .findings import Findings, at
 from .graphs import Capture, Graph
-from .memory import FIRST_CALL, Span, Storage
+from .memory import FIRST_CALL, GARBAGE, UNWRITTEN, Origin, Span, Storage
 from .order import Lane
 
 
@@ -61,16 +61,27 @@ class Watch:
         self._told.add(lines)
         return True
 
-    def unwritten(self, what: str, span: Span, line: int) -> None:
-        """Tell that something is read which nobody wrote."""
+    def looked_at(self, span: Span, what: str, line: int) -> None:
+        """Tell that Python sees what nobody wrote."""
         storage = span.storage
-        name = storage.name
-        memory = f"`{name}`" if name else f"memory of {at(storage.line)}"
+        if span.holds(UNWRITTEN):
+            self._unwritten(Origin(what, storage.name, storage.line, line))
+        self.output(span)
+
+    def output(self, span: Span) -> None:
+        """Tell what an output was made of that nobody had written."""
+        if span.storage.garbage is not None and span.holds(GARBAGE):
+            self._unwritten(span.storage.garbage)
+
+    def _unwritten(self, origin: Origin) -> None:
+        """Tell that something is made of what nobody wrote."""
+        name = origin.name
+        memory = f"`{name}`" if name else f"memory of {at(origin.allocated)}"
         self.findings.add(
             "uninitialised read",
-            f"Line {line}: {what} reads {memory}, of which nobody has written some "
-            "element before.",
-            line,
+            f"Line {origin.line}: {origin.what} reads {memory}, of which nobody has "
+            "written some element before.",
+            origin.line,
         )
 
     def read_in(self, replay: Replayed, span: Span, line: int) -> None:

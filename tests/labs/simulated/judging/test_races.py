@@ -198,6 +198,30 @@ def test_what_nobody_wrote_is_told_where_it_is_used_or_given_back() -> None:
     assert judged.unwritten == ({},)
 
 
+def test_what_nobody_wrote_and_nobody_needs_is_no_mistake() -> None:
+    w = Writer(x=(N, "device", "in"), out=(N, "device", "out"))
+    padded, unused = w.new(2 * N), w.new(N)
+    w.launch("neg", [unused], [unused])
+    w.call()
+    w.launch("copy", [w.views["x"]], [rows(padded, 0, N)])
+    w.launch("neg", [padded], [padded])
+    w.launch("copy", [rows(padded, 0, N)], [w.views["out"]])
+    assert kinds(w.judged({"x": numbers(N)})) == []
+    used = w.launch("copy", [rows(padded, N, 2 * N)], [w.views["out"]])
+    judged = w.judged({"x": numbers(N)})
+    assert kinds(judged) == ["uninitialised read"]
+    assert judged.findings[0].line != used
+
+
+def test_looking_at_what_nobody_wrote_is_told() -> None:
+    w = Writer(x=(N, "device", "in"), out=(N, "device", "out"))
+    w.call()
+    w.launch("copy", [w.views["x"]], [w.views["out"]])
+    looked = w.read(w.new(1, "pageable"))
+    (finding,) = w.judged({"x": numbers(N)}).findings
+    assert (finding.kind, finding.line) == ("uninitialised read", looked)
+
+
 def test_outputs_hold_nothing_of_the_call_before() -> None:
     w = Writer(x=(N, "device", "in"), out=(N, "device", "out"))
     w.call(0)
