@@ -314,7 +314,8 @@ def _sources(loaded: LoadedLab) -> list[tuple[str, str]]:
 
 
 def _expressions(lab: Lab) -> list[tuple[str, str]]:
-    found = [("work.bytes", lab.work.bytes), ("work.flops", lab.work.flops)]
+    costs = ("bytes", "flops", "h2d_bytes", "d2h_bytes")
+    found = [(f"work.{each}", getattr(lab.work, each)) for each in costs]
     for each in lab.parameters:
         found += [(f"parameters.{each.name}.shape", side) for side in each.shape]
     for one in lab.counted:

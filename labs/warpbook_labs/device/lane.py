@@ -161,7 +161,7 @@ def _result(gpu: Gpu, asked: Asked, *runs: parent.Heard) -> DeviceResult:
             raise NotOnGpu(heard.ended.message)
     for each in asked.cases[len(done) :]:
         sizes = None if each.is_hidden else dict(each.sizes)
-        words = "It was not run: the kernel stopped the GPU before."
+        words = "It was not run: an earlier case ended it all."
         done.append(
             DeviceCase(each.about, each.is_hidden, False, "not run", words, sizes)
         )

@@ -91,6 +91,16 @@ class Judge:
             dtype = lab.work.dtype or (outputs or lab.parameters)[0].dtype
             work = value(lab.work.bytes, sizes), value(lab.work.flops, sizes)
             self._limit_ns = card.fastest_ns(*work, dtype)
+            # the link's two ways and the GPU itself can all work at the same time
+            over_link_ns = max(
+                value(each, sizes) / rate * 1e9
+                for each, rate in (
+                    (lab.work.h2d_bytes, card.host_to_device_bytes_per_s),
+                    (lab.work.d2h_bytes, card.device_to_host_bytes_per_s),
+                )
+            )
+            if self._limit_ns is not None:
+                self._limit_ns = max(self._limit_ns, over_link_ns)
 
     def _ratios(
         self, learner_ns: list[float], baseline_ns: list[float]

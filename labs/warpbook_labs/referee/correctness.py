@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from typing import Any
 
 import numpy as np
@@ -43,18 +44,34 @@ def try_case(
             if not tried.kind:
                 tried = _compared(court, python, given, sizes, layout)
             if tried.kind:
-                words = f"In call {number + 1} of {of}: {tried.message}"
-                tried = tried._replace(message=words)
+                if tried.kind != "raised":
+                    words = f"In call {number + 1} of {of}: {tried.message}"
+                    tried = tried._replace(message=words)
                 break
     except Raised as problem:
         tried = Tried("raised", str(problem))
     player.stop()
+    if tried.kind == "raised" and case.is_hidden:
+        tried = Tried("raised", _without_numbers(tried.message))
     return told_of(case, tried)
+
+
+def _without_numbers(message: str) -> str:
+    """Leave of what was raised its kind: a learner can put inputs into the rest."""
+    name = message.partition(": ")[0].rpartition(" ")[2]
+    kind = getattr(builtins, name, None)
+    if not (isinstance(kind, type) and issubclass(kind, BaseException)):
+        name = "An exception"
+    return f"{name}; its words are told of cases that are shown only."
 
 
 def fallen(case: DrawnCase, problem: Lost) -> DeviceCase:
     """Tell of a case at which the process was lost."""
-    return told_of(case, Tried(problem.kind, str(problem)))
+    words = str(problem)
+    if case.is_hidden:
+        # how it ends, and what it says last, are of its own choice, too
+        words = problem.of_hidden
+    return told_of(case, Tried(problem.kind, words))
 
 
 def _call(

@@ -40,10 +40,11 @@ _MOST_STDERR_BYTES = 4096
 class Lost(Exception):
     """The child is of no use any more; the message is for the learner."""
 
-    def __init__(self, kind: Kind, message: str) -> None:
-        """Say how it ended."""
+    def __init__(self, kind: Kind, message: str, of_hidden: str = "") -> None:
+        """Say how it ended, and what of that may be told of a hidden case."""
         super().__init__(message)
         self.kind: Kind = kind
+        self.of_hidden = of_hidden or message
 
 
 class CantBegin(Exception):
@@ -135,7 +136,7 @@ class Player:
             while left:
                 left = left[os.write(self._asked, left) :]
         except BrokenPipeError:
-            raise Lost("crash", self._how_it_ended()) from None
+            raise self._ended() from None
 
     def done(self, command: Command, patience_s: float) -> None:
         """Wait until it says that this is done; see `ask`."""
@@ -162,7 +163,7 @@ class Player:
             if poll.poll(_LOOK_MS):
                 part = os.read(self._told, MOST_BYTES)
                 if not part:
-                    raise Lost("crash", self._how_it_ended())
+                    raise self._ended()
                 self._held += part
                 continue
             self._look()
@@ -216,7 +217,7 @@ class Player:
         how = os.WSTOPPED | os.WEXITED | os.WNOWAIT
         found = os.waitid(os.P_PID, self.pid, how)
         if found is None or found.si_code != os.CLD_STOPPED:
-            raise Lost("crash", self._how_it_ended())
+            raise self._ended()
         self._is_stopped = True
 
     def go_on(self) -> None:
@@ -224,6 +225,10 @@ class Player:
         if self._is_stopped:
             self._is_stopped = False
             self._process.send_signal(signal.SIGCONT)
+
+    def _ended(self) -> Lost:
+        words = "Its process ended before it was done."
+        return Lost("crash", self._how_it_ended(), words)
 
     def _how_it_ended(self) -> str:
         try:

@@ -11,6 +11,7 @@ import pytest
 
 from tests.labs.referee.small_lab import BOUNDS, RIGHT, heard, write_lab
 from warpbook_labs.device.ratio import Side
+from warpbook_labs.drawing import hidden_cases
 from warpbook_labs.referee import confine
 from warpbook_labs.referee.court import Court, TookBack
 from warpbook_labs.referee.layout import Layout, laid_out, largest
@@ -188,3 +189,29 @@ def test_one_that_can_not_be_loaded_fails_at_once(tmp_path: Path) -> None:
     assert [each.result.kind for each in done.tried] == ["raised"]
     assert "nothing_of_this_name" in done.tried[0].result.message
     assert "line 1 of solution.py" in done.tried[0].result.message
+
+
+def test_of_a_hidden_case_a_source_can_tell_itself_nothing(tmp_path: Path) -> None:
+    loaded = write_lab(tmp_path)
+    says = """
+import os, sys
+
+def prepare(n):
+    return n
+
+def run(state, x, factor, out, whole):
+    if state == 1:
+        raise type("Secret_" + str(state), (Exception,), {})(x.tolist())
+    if state == 257:
+        sys.stderr.write("secret")
+        os._exit(42)
+    raise ValueError("secret", factor)
+"""
+    cases = hidden_cases(loaded.lab, 7)
+    done = heard(loaded, says, is_timed=False, cases=cases)
+    told = {each.result.message for each in done.tried}
+    assert told == {
+        "An exception; its words are told of cases that are shown only.",
+        "Its process ended before it was done.",
+        "ValueError; its words are told of cases that are shown only.",
+    }
