@@ -1,11 +1,13 @@
-"""What a learner is told of products on tensor cores, and of sums that need FP32."""
+"""Products on tensor cores: sums that need FP32, and codes in int8."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from warpbook_labs.checking import check
 from warpbook_labs.counting import beyond_bounds, matrix_instructions
@@ -117,3 +119,90 @@ def test_the_limit_is_that_of_what_is_multiplied(lab: LoadedLab) -> None:
     assert lab.lab.work.dtype == "float16"
     outputs = [each for each in lab.lab.parameters if each.kind == "output"]
     assert [each.dtype for each in outputs] == ["float32"]
+
+
+@pytest.fixture(scope="module")
+def int8() -> LoadedLab:
+    return find("int8-linear")
+
+
+def drawn(lab: LoadedLab, values: str, seed: int = 1) -> tuple[Any, Any, Any]:
+    sizes = {"tokens": 24, "features": 96, "outputs": 32}
+    given = lab.cases.inputs(sizes, values, np.random.default_rng(seed))
+    right = lab.cases.expected(given, sizes)
+    return given, right, lab.cases.tolerance(given, sizes, right)
+
+
+@pytest.mark.parametrize("values", ["random", "outliers", "small_rows", "huge_row"])
+def test_codes_are_right_by_the_words_of_the_lab(int8: LoadedLab, values: str) -> None:
+    given, right, allowed = drawn(int8, values)
+    x = given["x"].astype(np.float64)
+    large = [
+        column for column in range(96) if abs(x[:, column]).max() >= given["threshold"]
+    ]
+    assert bool(large) == (values in ("outliers", "huge_row"))
+    for row, codes, scale, either in zip(
+        x, right["codes"], right["scales"], allowed["codes"], strict=True
+    ):
+        others = [abs(number) for place, number in enumerate(row) if place not in large]
+        assert scale == max(others, default=0)
+        for place, code in enumerate(codes):
+            exact = 0.0 if place in large or not scale else row[place] * 127 / scale
+            assert abs(code - exact) <= 0.5
+            assert either[place] == (abs(abs(exact) % 1 - 0.5) < 1e-4)
+
+
+def test_either_code_is_right_where_a_number_lies_in_the_middle(
+    int8: LoadedLab,
+) -> None:
+    sizes = {"tokens": 1, "features": 4, "outputs": 1}
+    given = {
+        "x": np.array([[2.0, 1.0, 0.5, -2.0]], np.float16),
+        "weight": np.array([[100, 1, 1, 1]], np.int8),
+        "weight_scales": np.array([127], np.float32),
+        "threshold": 6.0,
+    }
+    right = int8.cases.expected(given, sizes)
+    allowed = int8.cases.tolerance(given, sizes, right)
+    # 1.0 is 63.5, and 0.5 is 31.75
+    assert right["codes"].tolist() == [[127, 64, 32, -127]]
+    assert allowed["codes"].tolist() == [[0, 1, 0, 0]]
+    # a step of 2 / 127 more or less
+    assert allowed["out"][0, 0] > 2 / 127
+
+
+def test_outliers_among_the_codes_cost_what_the_lab_says_that_they_do(
+    int8: LoadedLab,
+) -> None:
+    given, right, _ = drawn(int8, "outliers")
+    x = given["x"].astype(np.float64)
+    w = given["weight"] * given["weight_scales"].astype(np.float64)[:, None] / 127
+    scales = np.abs(x).max(axis=1, keepdims=True)
+    all_in_codes = np.rint(x * 127 / scales) * scales / 127 @ w.T
+    off = [np.linalg.norm(each - x @ w.T) for each in (right["out"], all_in_codes)]
+    assert off[1] > 2 * off[0]
+
+
+def test_the_baseline_gives_what_is_asked_of_the_inputs_that_are_timed(
+    int8: LoadedLab,
+) -> None:
+    speed = int8.lab.speed
+    assert speed is not None
+    given, right, allowed = drawn(int8, speed.values)
+    module: dict[str, Any] = {}
+    source = (int8.private or int8.folder) / speed.baseline
+    exec(source.read_text(), module)
+    held = {
+        name: torch.from_numpy(each.copy()) if isinstance(each, np.ndarray) else each
+        for name, each in given.items()
+    }
+    outputs = {
+        "codes": torch.zeros(24, 96, dtype=torch.int8),
+        "scales": torch.zeros(24),
+        "out": torch.zeros(24, 32, dtype=torch.float16),
+    }
+    module["run"](None, **held, **outputs)
+    for name, each in outputs.items():
+        # of timed calls twice the largest is allowed
+        most = 2 * float(np.max(allowed[name]))
+        assert abs(each.numpy().astype(float) - right[name]).max() <= most
