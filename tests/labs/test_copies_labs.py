@@ -1,0 +1,136 @@
+"""Labs on copies: each mistake is told as what it is, at its line."""
+
+from __future__ import annotations
+
+import pytest
+
+from warpbook_labs.checking import check_all
+from warpbook_labs.drawing import DrawnCase, public_cases
+from warpbook_labs.jail.limits import Limits
+from warpbook_labs.loader import CATALOGUE, LoadedLab, load
+from warpbook_labs.results import CaseResult
+from warpbook_labs.simulated.judging.rates import PINNED_BYTES_PER_S
+
+COPIES = load(CATALOGUE / "streams" / "host_device_copies")
+OVERLAP = load(CATALOGUE / "streams" / "copy_compute_overlap")
+
+TOO_MUCH = "To the GPU should go"
+ORDINARY = "All but the gains"
+IN_COPY, WORK, OUT_COPY = "inputs[slot].copy_(", "work(", "out[piece].copy_("
+ENGINES = "Copies in, work and copies out should go on"
+
+#: a wrong solution, the public case that shows it, how what is told begins, and a part
+#: of the line that is blamed
+MISTAKES: dict[str, list[tuple[str, int, str, str]]] = {
+    "host-device-copies": [
+        ("a_slice_at_once", 0, ORDINARY, ""),
+        ("all_of_it", 0, TOO_MUCH, ""),
+        ("block_by_block", 0, "Each copy costs microseconds", ""),
+        ("floats_over_the_link", 0, TOO_MUCH, ""),
+        ("gathers_on_the_host", 1, "The link should be busy", ""),
+        ("reads_before_it_is_there", 0, "host read too early", "non_blocking=True"),
+        ("result_through_ordinary_memory", 0, ORDINARY, ""),
+        ("stays_on_the_processor", 0, TOO_MUCH, ""),
+        ("the_first_ones", 0, "out[", ""),
+        ("whole_rows", 0, TOO_MUCH, ""),
+    ],
+    "copy-compute-overlap": [
+        ("computes_before_it_arrived", 0, "race", WORK),
+        ("copies_before_it_is_computed", 0, "race", OUT_COPY),
+        ("events_on_the_wrong_stream", 0, "race", WORK),
+        ("frees_a_slot_too_early", 0, "race", IN_COPY),
+        ("host_waits_for_each_chunk", 1, ENGINES, ""),
+        ("new_memory_for_each_chunk", 0, "released too early", ".to("),
+        ("overwrites_what_is_still_read", 0, "race", IN_COPY),
+        ("result_has_not_left_yet", 0, "race", WORK),
+        ("result_through_pageable_memory", 0, "Results should go straight", ""),
+        ("room_for_everything", 0, "The GPU has room for three chunks", ""),
+        ("waits_for_the_event_before_last", 0, "race", WORK),
+        ("waits_for_the_last_chunk", 1, ENGINES, ""),
+        ("works_where_it_copies", 1, ENGINES, ""),
+    ],
+}
+
+
+def told(loaded: LoadedLab, source: str, case: DrawnCase) -> CaseResult:
+    """Check one case; a simulated GPU needs neither a GPU nor PyTorch."""
+    limits = Limits(wall_s=60.0, processor_s=50)
+    return check_all(loaded, source, [case], limits).cases[0]
+
+
+@pytest.mark.parametrize(
+    ("loaded", "name", "shown_by", "reason", "blamed"),
+    [
+        pytest.param(loaded, *mistake, id=mistake[0])
+        for loaded in (COPIES, OVERLAP)
+        for mistake in MISTAKES[loaded.lab.id]
+    ],
+)
+def test_a_mistake_is_told_as_what_it_is(
+    loaded: LoadedLab, name: str, shown_by: int, reason: str, blamed: str
+) -> None:
+    source = loaded.wrong[f"{name}.py"]
+    result = told(loaded, source, public_cases(loaded.lab)[shown_by])
+    assert not result.passed
+    assert result.message.startswith(reason)
+    if blamed:
+        line = result.findings[0].line
+        assert line is not None and blamed in source.splitlines()[line - 1]
+
+
+@pytest.mark.parametrize("loaded", [COPIES, OVERLAP], ids=lambda each: each.lab.id)
+def test_every_wrong_solution_has_its_reason_above(loaded: LoadedLab) -> None:
+    names = {f"{name}.py" for name, *_ in MISTAKES[loaded.lab.id]}
+    assert names == set(loaded.wrong)
+
+
+def test_a_slice_of_pinned_memory_with_gaps_crosses_as_ordinary_memory() -> None:
+    case = public_cases(COPIES.lab)[0]
+    one, each = (
+        told(COPIES, source, case).host_counts
+        for source in (COPIES.wrong["a_slice_at_once.py"], COPIES.reference)
+    )
+    assert one is not None and each is not None
+    assert one.h2d_bytes == each.h2d_bytes
+    piece_bytes = case.sizes["wanted"] * case.sizes["blocks"] * 256
+    assert one.pageable_bytes - each.pageable_bytes == piece_bytes
+
+
+def test_the_host_goes_on_while_what_it_asked_for_is_copied() -> None:
+    result = told(COPIES, COPIES.reference, public_cases(COPIES.lab)[1])
+    counts = result.host_counts
+    assert counts is not None and result.passed
+    # only the gains, which lie in ordinary memory, are waited for
+    assert counts.synchronizations == 1
+    assert counts.host_ns < counts.copy_ns / 2
+
+
+@pytest.fixture(scope="module")
+def overlapped() -> CaseResult:
+    """Run the reference on chunks that fill the link."""
+    return told(OVERLAP, OVERLAP.reference, public_cases(OVERLAP.lab)[1])
+
+
+def test_a_pipeline_takes_as_long_as_its_longest_part_and_one_stream_as_all(
+    overlapped: CaseResult,
+) -> None:
+    together = overlapped.host_counts
+    in_turn = told(OVERLAP, OVERLAP.starter, public_cases(OVERLAP.lab)[1]).host_counts
+    assert together is not None and in_turn is not None
+    parts_ns = in_turn.copy_ns + in_turn.compute_ns
+    assert in_turn.total_ns > parts_ns
+    assert together.total_ns < parts_ns * 0.6
+    # nobody is faster than the link
+    assert together.total_ns > together.h2d_bytes / PINNED_BYTES_PER_S * 1e9
+
+
+def test_copies_in_both_directions_and_work_are_drawn_at_the_same_time(
+    overlapped: CaseResult,
+) -> None:
+    bars = overlapped.bars
+    # at some time that one of them begins, all are at work
+    at_once = [
+        {bar.engine for bar in bars if bar.begin_ns <= moment.begin_ns < bar.end_ns}
+        for moment in bars
+    ]
+    assert any({"h2d", "compute", "d2h"} <= engines for engines in at_once)
