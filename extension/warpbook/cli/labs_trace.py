@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from warpbook.cli.errors import CommandError
 from warpbook_labs.device.gpu import NoGpu, find_gpu
-from warpbook_labs.device.tracing import NoTrace, trace_submission
 from warpbook_labs.loader import LoadedLab
+from warpbook_labs.tracing import NoTrace, trace_submission
 
 
 class Files(NamedTuple):

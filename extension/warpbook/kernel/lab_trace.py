@@ -15,8 +15,8 @@ from warpbook.kernel.timeline_handover import timelines
 from warpbook.kernel.where import kernel_id, notebook_path
 from warpbook.protocol import PROTOCOL_VERSION, CellReport
 from warpbook_labs.device.gpu import NoGpu, find_gpu
-from warpbook_labs.device.tracing import NoTrace, trace_submission
 from warpbook_labs.loader import LoadedLab
+from warpbook_labs.tracing import NoTrace, trace_submission
 from warpbook_monitors.trace.analysis import analyse
 from warpbook_monitors.trace.chrome import read_chrome_trace
 from warpbook_monitors.trace.errors import TraceError

@@ -40,9 +40,9 @@ from warpbook_monitors.recording import RecordingWriter
 from warpbook_monitors.sampler import Sampler
 
 #: in the trace
-_RUNS = 10
+RUNS = 10
 #: telemetry needs some readings of a GPU at work
-_AT_WORK_S = 1.5
+AT_WORK_S = 1.5
 _PATIENCE_S = 10.0
 _WALL_S = 90.0
 _GUARD_BYTES = 256
@@ -85,7 +85,7 @@ def trace_submission(
         NoTrace: it could not be recorded.
         NoCompiler: NVRTC is not installed.
     """
-    case = _case(loaded)
+    case = case_of(loaded)
     try:
         job = job_of(loaded, source, gpu.architecture, [case.sizes])
     except BadRule as problem:
@@ -115,7 +115,7 @@ def trace_submission(
         raise NoTrace(answer.problem)
 
 
-def _case(loaded: LoadedLab) -> DrawnCase:
+def case_of(loaded: LoadedLab) -> DrawnCase:
     """Take the sizes that are timed, for a trace of tiny kernels tells little."""
     speed = loaded.lab.speed
     if speed is None:
@@ -146,9 +146,9 @@ def _record(asked: _Asked) -> None:
     device = Device()
     run = _runner(device, asked)
     run()
-    with _telemetry(Path(asked.telemetry)):
+    with telemetry_of(Path(asked.telemetry)):
         _traced(capture, run, Path(asked.trace))
-        until_s = time.monotonic() + _AT_WORK_S
+        until_s = time.monotonic() + AT_WORK_S
         while time.monotonic() < until_s:
             run()
 
@@ -198,7 +198,7 @@ def _traced(capture: Any, run: Callable[[], None], trace: Path) -> None:
     errors = importlib.import_module("warpbook_monitors.trace.errors")
     try:
         capture.start()
-        for _ in range(_RUNS):
+        for _ in range(RUNS):
             run()
         capture.stop()
         capture.save(str(plain))
@@ -211,7 +211,7 @@ def _traced(capture: Any, run: Callable[[], None], trace: Path) -> None:
 
 
 @contextlib.contextmanager
-def _telemetry(file: Path) -> Iterator[None]:
+def telemetry_of(file: Path) -> Iterator[None]:
     """Record what NVML tells meanwhile."""
     sampler = Sampler([NvmlSource()])
     sampler.label = "a submission"

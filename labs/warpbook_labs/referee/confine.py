@@ -28,6 +28,8 @@ _LANDLOCK_CREATE, _LANDLOCK_ADD, _LANDLOCK_RESTRICT = 444, 445, 446
 _ASK_VERSION, _PATH_BENEATH = 1, 1
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1, 1 << 1, 1 << 2, 1 << 3
 _FIRST_RIGHTS, _REFER, _TRUNCATE = (1 << 13) - 1, 1 << 13, 1 << 14
+#: files may be made and taken away, and nothing else: no link, no device
+_WRITING = _WRITE_FILE | _READ_FILE | _READ_DIR | 1 << 5 | 1 << 8
 #: ABI 6: no signal, and no abstract socket, to whoever is outside
 _SCOPED = 0b11
 #: besides Python: where libraries of the system and of CUDA are, and what they ask
@@ -98,7 +100,7 @@ def close_files(hidden: Sequence[str], writable: str = "") -> bool:
         for path in _devices():
             _allow(ruleset, path, _READ_FILE | _WRITE_FILE)
         if writable:
-            _allow(ruleset, Path(writable), files)
+            _allow(ruleset, Path(writable), _WRITING | files & _TRUNCATE)
         return bool(_libc.syscall(_LANDLOCK_RESTRICT, ruleset, 0) == 0)
     finally:
         os.close(ruleset)

@@ -81,12 +81,7 @@ def _call(
     player = court.players["learner"]
     # nothing of it moves while anything is made ready, or looked at
     player.stop()
-    for slot in layout.slots:
-        if slot.is_read:
-            court.region(slot).write(slot, _values(slot, given))
-        else:
-            court.region(slot).poison(slot)
-    court.settle()
+    put(court, layout, given)
     try:
         player.ask(court.next_run(1, numbers_of(loaded, given)), bounds.run_s)
     except Raised as problem:
@@ -98,6 +93,16 @@ def _call(
         if court.region(slot).read(slot).tobytes() != _values(slot, given).tobytes():
             return Tried("input", f"It writes `{slot.name}`, which is an input.")
     return Tried("", "")
+
+
+def put(court: Court, layout: Layout, given: Arrays) -> None:
+    """Have inputs there, and poison in outputs."""
+    for slot in layout.slots:
+        if slot.is_read:
+            court.region(slot).write(slot, _values(slot, given))
+        else:
+            court.region(slot).poison(slot)
+    court.settle()
 
 
 def _compared(

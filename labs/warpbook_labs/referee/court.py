@@ -83,11 +83,16 @@ class Court:
         self._turn = 0
 
     def start(
-        self, side: Side, hidden: tuple[str, ...], bounds: Bounds, is_early: bool
+        self,
+        side: Side,
+        hidden: tuple[str, ...],
+        bounds: Bounds,
+        is_early: bool,
+        trace_folder: str = "",
     ) -> None:
         """Start a child; it is not waited for."""
         memory = tuple(region.memory() for region in self.regions.values())
-        player = Player(self.transport, memory, hidden, bounds, is_early)
+        player = Player(self.transport, memory, hidden, bounds, is_early, trace_folder)
         self.players[side] = player
 
     def close(self) -> None:

@@ -29,5 +29,7 @@ class AskedOfHost(Asked, frozen=True):
     #: buffers go through the host's memory, as where CUDA shares none
     is_staged: bool = False
     bounds: Bounds = Bounds()
+    #: the learner's process may write a trace there; "" where none is recorded
+    trace_folder: str = ""
     least_pairs: int = 20
     most_pairs: int = 160

@@ -85,7 +85,7 @@ class Player:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             cwd="/",
-            env=_environment(),
+            env=_environment(trace_folder),
             pass_fds=(asked, told, *descriptors),
         )
         setup = Setup(transport, memory, asked, told, hidden, is_early, trace_folder)
@@ -252,7 +252,7 @@ class Player:
             os.close(descriptor)
 
 
-def _environment() -> dict[str, str]:
+def _environment(trace_folder: str) -> dict[str, str]:
     """Give what Python, PyTorch and CUDA need to start, and nothing else."""
     kept = ("PATH", "LANG", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "CUDA_HOME")
     path = [str(Path(each).resolve()) for each in sys.path if each]
@@ -264,6 +264,7 @@ def _environment() -> dict[str, str]:
         "PYTHONPATH": os.pathsep.join(path),
         "PYTHONDONTWRITEBYTECODE": "1",
         "HOME": "/nonexistent",
+        **({"TMPDIR": trace_folder} if trace_folder else {}),
         "OMP_NUM_THREADS": "1",
         # it may write no file
         "CUDA_CACHE_DISABLE": "1",

@@ -110,19 +110,19 @@ class Sitting:
         missing: list[Side] = ["learner"]
         if self._speed is not None and "baseline" not in self.court.players:
             missing.append("baseline")
-        self._begin(missing)
-        if "baseline" in missing and self._speed is not None:
+        begun = self._begin(missing)
+        if "baseline" in begun and self._speed is not None:
             self._load("baseline", host_baseline(self._loaded, self._speed))
         problem = self._load("learner", self._asked.source)
         if problem:
             self._drop()
         return problem
 
-    def _begin(self, missing: list[Side]) -> None:
+    def _begin(self, missing: list[Side]) -> list[Side]:
         """Start children side by side, in the best way that this system allows."""
-        bounds = self._asked.bounds
+        bounds, trace_folder = self._asked.bounds, self._asked.trace_folder
         for side in missing:
-            self.court.start(side, self._hidden(), bounds, self._is_early)
+            self.court.start(side, self._hidden(), bounds, self._is_early, trace_folder)
         try:
             for side in missing:
                 self._isolation = self.court.players[side].begin()
@@ -135,7 +135,8 @@ class Sitting:
             everyone: list[Side] = ["learner"]
             if self._speed is not None:
                 everyone.append("baseline")
-            self._begin(everyone)
+            return self._begin(everyone)
+        return missing
 
     def _worse(self, problem: CantBegin) -> bool:
         """Find what may help: files closed later, or buffers that are staged."""

@@ -40,7 +40,7 @@ def test_without_pytorch_it_is_said_how_to_get_it(tmp_path: Path) -> None:
         folder=str(LAB),
         source=load(LAB).reference,
         image=b"",
-        case=tracing._case(load(LAB)),
+        case=tracing.case_of(load(LAB)),
         trace=str(tmp_path / "t"),
         telemetry=str(tmp_path / "u"),
     )
