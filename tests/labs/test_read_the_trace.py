@@ -10,6 +10,9 @@ from typing import get_args
 import msgspec
 import pytest
 
+from warpbook_labs.drawing import public_cases
+from warpbook_labs.host.checking import check_host
+from warpbook_labs.jail.limits import Limits
 from warpbook_labs.loader import LoadedLab, load_all
 from warpbook_labs.questions import Question
 from warpbook_labs.session import find as find_lab
@@ -127,3 +130,22 @@ def test_the_workload_beside_the_notebook_runs_without_a_gpu(lab: LoadedLab) -> 
 
 def test_every_lab_that_a_finding_names_is_in_the_catalogue() -> None:
     assert set(get_args(Lab)) <= set(load_all())
+
+
+def test_the_loop_to_be_fixed_is_right_and_told_what_costs_most() -> None:
+    fix = find_lab("fix-the-trace")
+    case = public_cases(fix.lab)[0]
+    steps = case.sizes["steps"]
+    assert fix.lab.speed is not None
+    baseline = ((fix.private or fix.folder) / fix.lab.speed.baseline).read_text()
+    launches = []
+    for source in (fix.starter, baseline, fix.reference):
+        [told] = check_host(fix, source, [case], Limits()).cases
+        # what is wrong with the first two is not their results
+        assert told.wrong is None and not told.findings
+        assert told.host_counts is not None
+        launches.append(told.host_counts.launches)
+        waits = told.host_counts.synchronizations
+        assert waits == (1 if source == fix.reference else 2 * steps)
+        assert told.passed == (source == fix.reference)
+    assert launches[0] > 2 * launches[1] > 10 * launches[2]

@@ -288,7 +288,8 @@ def fill_(self: Tensor, value: Operand) -> Tensor:
     # one number may be written where elements share a place
     array = self.array
     once = tuple(slice(None) if step else slice(1) for step in array.strides)
-    target = of_array(self, array[once]) if array.size else self
+    # of a single number NumPy would else give no array
+    target = of_array(self, array[(*once, ...)]) if array.size else self
     launch("fill", [], [target], [float(value)])
     return self
 
