@@ -125,6 +125,11 @@ def test_a_report_says_what_held_the_cell_back(
     page.page.screenshot(path=screenshots / "report.png")
     assert page.page.evaluate("() => window.attacked") is None
 
+    # the lab that teaches the change is opened from there
+    first.get_by_role("button", name="mixed-precision").click()
+    tab = page.page.locator(".lm-TabBar-tabLabel", has_text="mixed-precision.ipynb")
+    expect(tab).to_be_visible()
+
 
 def test_runs_are_compared_with_the_one_before_and_with_any_other(
     page: LabPage, lab: Lab, lab_url: str, screenshots: Path

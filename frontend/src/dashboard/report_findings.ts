@@ -2,6 +2,7 @@
 
 import { h } from '../dom';
 import { clip, count, duration, share } from '../format';
+import { ASK_FOR_LAB } from '../labs/asking';
 import type { CellProfile, Finding } from '../protocol';
 import { bar } from './sortable';
 
@@ -90,24 +91,40 @@ function findingList(findings: readonly Finding[]): HTMLElement {
           ' ',
           clip(each.evidence, MOST_WORDS),
           ' ',
-          h('em', {}, advice(each))
+          h('em', {}, advice(each), ...teacher(each))
         )
       )
     )
   );
 }
 
-/** The one change to try, what it could gain, and who teaches it. */
-export function advice({ change, bound_ns: boundNs, lab }: Finding): string {
+/** The one change to try, and what it could gain. */
+export function advice({ change, bound_ns: boundNs }: Finding): string {
   return [
     clip(change, MOST_WORDS),
     boundNs === null
       ? ''
-      : `At best the window takes ${duration(boundNs / 1e6)}.`,
-    lab === null ? '' : `Lab: ${clip(lab, 80)}.`
+      : `At best the window takes ${duration(boundNs / 1e6)}.`
   ]
     .filter(words => words !== '')
     .join(' ');
+}
+
+/** The lab that teaches the change; who hears of it opens it. */
+function teacher({ lab }: Finding): (Node | string)[] {
+  if (lab === null) {
+    return [];
+  }
+  const open = ({ currentTarget }: Event): void => {
+    currentTarget?.dispatchEvent(
+      new CustomEvent(ASK_FOR_LAB, { bubbles: true, detail: lab })
+    );
+  };
+  return [
+    ' Lab: ',
+    h('button', { class: 'wb-link', click: open }, clip(lab, 80)),
+    '.'
+  ];
 }
 
 /** A verdict's kind, coloured. */

@@ -8,11 +8,13 @@ import { ILabShell, ILayoutRestorer } from '@jupyterlab/application';
 import {
   ICommandPalette,
   MainAreaWidget,
+  showErrorMessage,
   WidgetTracker
 } from '@jupyterlab/apputils';
 import { ILauncher } from '@jupyterlab/launcher';
 import { INotebookTracker } from '@jupyterlab/notebook';
 import { gpuIcon } from '../icon';
+import { ASK_FOR_LAB } from '../labs/asking';
 import { LabBrowser } from '../labs/browser';
 import { colourSources } from '../labs/colours';
 import { LabsServer } from '../labs/server';
@@ -68,6 +70,16 @@ export const labsPlugin: JupyterFrontEndPlugin<void> = {
         app.shell.activateById(widget.id);
         await tracker.add(widget);
         return widget;
+      }
+    });
+    app.shell.node.addEventListener(ASK_FOR_LAB, event => {
+      if (event instanceof CustomEvent && typeof event.detail === 'string') {
+        server
+          .open(encodeURIComponent(event.detail))
+          .then(({ path }) => app.commands.execute('docmanager:open', { path }))
+          .catch((problem: unknown) =>
+            showErrorMessage('The lab can’t be opened', String(problem))
+          );
       }
     });
     palette?.addItem({
