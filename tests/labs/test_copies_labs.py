@@ -35,6 +35,7 @@ MISTAKES: dict[str, list[tuple[str, int, str, str]]] = {
         ("whole_rows", 0, TOO_MUCH, ""),
     ],
     "copy-compute-overlap": [
+        ("a_stream_for_each_chunk", 0, "The GPU has room for three chunks", ""),
         ("computes_before_it_arrived", 0, "race", WORK),
         ("copies_before_it_is_computed", 0, "race", OUT_COPY),
         ("events_on_the_wrong_stream", 0, "race", WORK),

@@ -29,6 +29,8 @@ class _Block:
 
     size_bytes: int
     by: list[Access]
+    #: whose next storage may have it before that is done; None: nobody's
+    pool: _Pool | None = None
 
 
 class Allocator:
@@ -45,8 +47,13 @@ class Allocator:
 
     def count_new(self, storage: Storage) -> None:
         """Take a new storage into account."""
-        self._alive_bytes += _rounded(storage.size_bytes)
+        size_bytes, pool = _rounded(storage.size_bytes), _pool(storage)
+        self._alive_bytes += size_bytes
         self._kept = [each for each in self._kept if self._is_in_use(each)]
+        own = [each for each in self._kept if each.pool == pool]
+        fitting = [each for each in own if each.size_bytes >= size_bytes]
+        if fitting:
+            min(fitting, key=lambda each: each.size_bytes).size_bytes -= size_bytes
         kept_bytes = sum(each.size_bytes for each in self._kept)
         self.held_bytes = max(self.held_bytes, self._alive_bytes + kept_bytes)
 
@@ -56,8 +63,9 @@ class Allocator:
         self._alive_bytes -= size_bytes
         using = self._accesses.not_awaited(storage, self._lanes.host)
         known = [each for each in using if each.lane.stream in storage.used_on]
-        if known:
-            self._kept.append(_Block(size_bytes, known))
+        if using:
+            pool = None if known else _pool(storage)
+            self._kept.append(_Block(size_bytes, known or using, pool))
 
     def give_out(self, storage: Storage) -> None:
         """Find memory for a new storage that somebody may still be using."""

@@ -91,3 +91,17 @@ def test_what_is_held_is_counted_with_what_record_stream_keeps() -> None:
         (counts,) = w.judged({"x": numbers(N)}).counts
         assert counts.device_bytes == 4 * 4096
         assert counts.held_bytes == expected * 4096
+
+
+def test_memory_of_another_stream_is_held_until_its_work_is_done() -> None:
+    for waits, expected in ((False, 4), (True, 1)):
+        w = Writer(x=(N, "device", "in"), out=(N, "device", "out"))
+        w.call()
+        for stream in range(4):
+            old = w.new(1024, stream=stream)
+            w.launch("fill", [], [old], stream=stream, numbers=(0.0,))
+            if waits:
+                w.synchronize()
+            w.release(old)
+        (counts,) = w.judged({"x": numbers(N)}).counts
+        assert counts.held_bytes == expected * 4096
