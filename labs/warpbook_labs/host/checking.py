@@ -113,12 +113,9 @@ def _job(
     loaded: LoadedLab, host: Host, source: str, batch: Sequence[PreparedCalls]
 ) -> RunTorch | Record:
     if host.without_gpu == "torch":
-        cases = tuple(each.true() for each in batch)
+        cases = tuple(each.to_run() for each in batch)
         return RunTorch(source, loaded.given, cases, host.case_s)
-    # what is right is computed here, from inputs that a recording does not need
-    cases = tuple(
-        each.decoy() if each.case.is_hidden else each.true() for each in batch
-    )
+    cases = tuple(each.to_record() for each in batch)
     return Record(source, loaded.given, cases, host.case_s)
 
 

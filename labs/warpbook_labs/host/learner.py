@@ -58,6 +58,7 @@ def values_of(case: HostCase, call: HostCall) -> dict[str, NDArray[Any]]:
     return {
         each.name: np.frombuffer(call.data[each.name], each.dtype).reshape(each.shape)
         for each in case.buffers
+        if each.name in call.data
     }
 
 

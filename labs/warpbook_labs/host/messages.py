@@ -23,7 +23,7 @@ class HostBuffer(Struct, frozen=True):
 class HostCall(Struct, frozen=True):
     """One call of `run`."""
 
-    #: what every buffer holds before it, by name
+    #: what buffers hold before it, by name; the others are left as they are
     data: dict[str, bytes]
     numbers: dict[str, int | float]
 

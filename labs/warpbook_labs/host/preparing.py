@@ -88,17 +88,24 @@ class PreparedCalls:
         """Tell how much all calls hold."""
         return len(self.given) * sum(each.size_bytes for each in self.buffers)
 
-    def true(self) -> HostCase:
-        """Give what a process needs that runs it."""
-        return self._whole(self.given)
+    def to_run(self) -> HostCase:
+        """Give what a process needs that runs it: inputs, and poison in outputs."""
+        outputs = {
+            each.name: poison(each.size_bytes, self._key).tobytes()
+            for each in self.outputs
+        }
+        return self._whole(self.given, outputs)
 
-    def decoy(self) -> HostCase:
-        """Give the same with other inputs, which say nothing of what is right.
+    def to_record(self) -> HostCase:
+        """Give what a process needs that records it.
 
+        Of a hidden case these are other inputs, which say nothing of what is right.
         Numbers that are no buffers stay, since a recording holds them.
         """
+        if not self.case.is_hidden:
+            return self._whole(self.given, {})
         chance = np.random.default_rng(secrets.randbits(64))
-        return self._whole([self._drawn(chance) for _ in self.given])
+        return self._whole([self._drawn(chance) for _ in self.given], {})
 
     def inputs(self, call: int) -> dict[str, NDArray[Any]]:
         """Give the true inputs of a call, by buffer."""
@@ -146,22 +153,17 @@ class PreparedCalls:
             if each.name in self.input_names
         }
 
-    def _whole(self, buffers_of: list[Arrays]) -> HostCase:
+    def _whole(self, of_buffers: list[Arrays], outputs: dict[str, bytes]) -> HostCase:
         calls = []
-        for of_buffers, of_numbers in zip(buffers_of, self.given, strict=True):
-            arrays = self._arrays(of_buffers)
-            data = {
-                each.name: arrays[each.name].tobytes()
-                if each.name in arrays
-                else poison(each.size_bytes, self._key).tobytes()
-                for each in self.buffers
-            }
+        for arrays, of_numbers in zip(of_buffers, self.given, strict=True):
+            inputs = self._arrays(arrays)
+            data = {name: each.tobytes() for name, each in inputs.items()}
             numbers = {
                 each.name: np.asarray(of_numbers[each.name], each.dtype).item()
                 for each in self._lab.parameters
                 if each.kind == "scalar"
             }
-            calls.append(HostCall(data, numbers))
+            calls.append(HostCall({**outputs, **data}, numbers))
         return HostCase(dict(self.case.sizes), self.buffers, tuple(calls))
 
 

@@ -25,6 +25,11 @@ _PLACES: dict[HostPlace, Place] = {
     "host": "pageable",
 }
 _MOST_FINDINGS = 20
+#: a hidden case is recorded with other inputs than it is judged with
+_LOOKED = (
+    "Line {} looks at numbers of the GPU: without one they are of other inputs here. "
+    "Keep the work on the GPU."
+)
 
 
 def told_simulated(
@@ -67,6 +72,8 @@ def told_simulated(
     counts = judged.counts[-1]
     if findings:
         words = f"{findings[0].kind}: {findings[0].message}"
+    elif wrong and judged.first_look is not None and case.is_hidden:
+        words = f"{wrong.words} {_LOOKED.format(judged.first_look)}"
     else:
         words = "" if wrong else beyond_bounds(counted, counts, case.sizes)
     return case_result(
