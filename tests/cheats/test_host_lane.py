@@ -1,69 +1,81 @@
 """Host code that cheats, before the real referee, with the processor as the device.
 
-The sources are those of tests/gpu/test_labs_host_cheats.py, which runs them on a GPU.
+The sources are those of tests/gpu/test_labs_host_cheats.py, which runs them on a GPU,
+each in a process of its own; here a child is used again until one spoils it.
 """
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.gpu import host_cheats as cheats
-from tests.labs.referee.small_lab import failures, heard, write_lab
-from warpbook_labs.device.parent import Heard
-from warpbook_labs.drawing import public_cases
-from warpbook_labs.loader import LoadedLab
+from tests.labs.referee.small_lab import write_lab
 
-TIMED = {
-    **cheats.HONEST,
-    **cheats.GAIN_NOTHING,
-    **{name: text for name, (text, _) in cheats.CAUGHT_WHEN_TIMED.items()},
-}
-AT_ONCE = 3
+RIGHT = {**cheats.HONEST, **cheats.GAIN_NOTHING}
+ROOT = Path(__file__).parents[2]
+
+Told = dict[str, dict[str, Any]]
 
 
-@pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> LoadedLab:
-    return write_lab(tmp_path_factory.mktemp("labs"))
-
-
-@pytest.fixture(scope="module")
-def ended(lab: LoadedLab) -> Iterator[dict[str, Future[Heard]]]:
-    """Grade all of them, several at once: most of the time is PyTorch's start."""
-    one = public_cases(lab.lab)[:1]
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        found = {
-            name: pool.submit(heard, lab, text, False, one)
-            for name, (text, _) in cheats.CAUGHT.items()
+def graded(sources: dict[str, str], is_timed: bool, folder: Path) -> Told:
+    """Grade all of them by one referee, apart from the process of the tests."""
+    loaded = write_lab(folder)
+    asked = [
+        {
+            "name": name,
+            "source": text,
+            "is_timed": is_timed,
+            "spoils": name in cheats.SPOIL,
         }
-        for name, text in TIMED.items():
-            found[name] = pool.submit(heard, lab, text, True, one)
-        yield found
+        for name, text in sources.items()
+    ]
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.labs.referee.several", str(loaded.folder)],
+        input=json.dumps(asked),
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        # whoever could end the grader's group would not end the tests
+        start_new_session=True,
+    )
+    told = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(told) == len(asked), (told[-1:], done.stderr[-2000:])
+    return {each["name"]: each for each in told}
 
 
-@pytest.mark.parametrize("name", [*cheats.HONEST, *cheats.GAIN_NOTHING])
-def test_what_is_right_passes(name: str, ended: dict[str, Future[Heard]]) -> None:
-    done = ended[name].result()
-    assert failures(done) == []
-    assert done.timed is not None and done.timed.result.learner_ns
-    # no clock that it can reach is ours
-    assert 1e4 < done.timed.result.learner_ns < 1e10
+@pytest.fixture(scope="module")
+def checked(tmp_path_factory: pytest.TempPathFactory) -> Told:
+    sources = {name: text for name, (text, _) in cheats.CAUGHT.items()}
+    return graded(sources, False, tmp_path_factory.mktemp("checked"))
+
+
+@pytest.fixture(scope="module")
+def timed(tmp_path_factory: pytest.TempPathFactory) -> Told:
+    wrong = {name: text for name, (text, _) in cheats.CAUGHT_WHEN_TIMED.items()}
+    return graded({**RIGHT, **wrong}, True, tmp_path_factory.mktemp("timed"))
 
 
 @pytest.mark.parametrize("name", cheats.CAUGHT)
-def test_who_does_not_do_it_fails(name: str, ended: dict[str, Future[Heard]]) -> None:
-    done = ended[name].result()
-    assert failures(done) != [] and done.ended is not None, done
-    assert re.search(cheats.CAUGHT[name][1], " ".join(failures(done)))
+def test_who_does_not_do_it_fails(name: str, checked: Told) -> None:
+    assert checked[name]["failed"] != ""
+    assert re.search(cheats.CAUGHT[name][1], checked[name]["failed"])
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_what_is_right_passes(name: str, timed: Told) -> None:
+    # no clock that it can reach is ours
+    assert 1e4 < timed[name]["learner_ns"] < 1e10
 
 
 @pytest.mark.parametrize("name", cheats.CAUGHT_WHEN_TIMED)
-def test_each_timed_unit_is_checked(name: str, ended: dict[str, Future[Heard]]) -> None:
-    done = ended[name].result()
-    assert done.tried[0].result.passed, done
-    assert done.timed is None and done.tried[-1].result.about == "timed calls"
-    words = done.tried[-1].result.message
-    assert re.search(cheats.CAUGHT_WHEN_TIMED[name][1], words)
+def test_each_timed_unit_is_checked(name: str, timed: Told) -> None:
+    assert "failed_when_timed" in timed[name], timed[name]
+    why = cheats.CAUGHT_WHEN_TIMED[name][1]
+    assert re.search(why, timed[name]["failed_when_timed"])

@@ -312,6 +312,15 @@ CAUGHT = {
         REFUSED,
     ),
 }
+#: after these the process is no fair place for another source
+SPOIL = (
+    "puts its own code into the grader's child",
+    "stops the clocks it can reach",
+    "a clock that stands still",
+    "spins on threads",
+    "works in a thread when it is timed",
+    "keeps outputs by their address",
+)
 #: right while they are checked, wrong while they are timed
 CAUGHT_WHEN_TIMED = {
     "does nothing when it is timed": (

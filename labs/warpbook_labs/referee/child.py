@@ -66,7 +66,7 @@ class Child:
             RuntimeError: CUDA refuses it.
         """
         self._setup, self._torch = setup, torch
-        self._on_gpu = setup.transport != "processor"
+        self._on_gpu = setup.has_gpu
         self._memory: dict[HostPlace, Any] = {}
         for each in setup.memory:
             if each.handle:
@@ -128,7 +128,7 @@ class Child:
             held.map, dtype=dtype, count=count, offset=slot.offset
         ).view(slot.shape)
         if slot.place == "device" and self._setup.transport == "staged":
-            device = "cuda" if torch.cuda.is_available() else "cpu"
+            device = "cuda" if self._on_gpu else "cpu"
             return _Given(slot, torch.empty_like(tensor, device=device), tensor)
         return _Given(slot, tensor, tensor)
 
@@ -237,7 +237,7 @@ def _begun(setup: Setup) -> tuple[Child | None, Reply]:
         words = f"PyTorch can't be loaded ({problem}): pip install 'warpbook[torch]'"
         return None, Failed("no torch", words)
     try:
-        if setup.transport != "processor":
+        if setup.has_gpu:
             torch.cuda.init()
             torch.zeros(1, device="cuda")
     except (RuntimeError, AssertionError) as problem:

@@ -63,7 +63,7 @@ class Court:
         """
         self.tools = None if device is None else Tools(device)
         _refuse_too_large(device, size_bytes)
-        self.transport: Transport = "processor"
+        self.transport: Transport = "staged" if is_staged else "shared"
         self.regions: dict[HostPlace, Region] = {}
         for place in PLACES:
             if not size_bytes[place]:
@@ -76,8 +76,6 @@ class Court:
                 self.regions[place] = region
             else:
                 self.regions[place] = HostRegion(place, size_bytes[place], own)
-        if self.tools is not None:
-            self.transport = "staged" if is_staged else "shared"
         self.players: dict[Side, Player] = {}
         self._probe: Probe | None = None
         self._turn = 0
@@ -92,7 +90,15 @@ class Court:
     ) -> None:
         """Start a child; it is not waited for."""
         memory = tuple(region.memory() for region in self.regions.values())
-        player = Player(self.transport, memory, hidden, bounds, is_early, trace_folder)
+        player = Player(
+            self.transport,
+            self.tools is not None,
+            memory,
+            hidden,
+            bounds,
+            is_early,
+            trace_folder,
+        )
         self.players[side] = player
 
     def close(self) -> None:

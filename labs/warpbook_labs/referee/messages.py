@@ -13,10 +13,9 @@ from msgspec import Struct
 
 from warpbook_labs.host_spec import HostPlace
 
-#: "processor": PyTorch's device is the processor, and all memory is the host's;
 #: "shared": buffers on the GPU are opened by both processes (CUDA IPC);
 #: "staged": where that is refused, the child copies them from and to the host's memory
-Transport = Literal["processor", "shared", "staged"]
+Transport = Literal["shared", "staged"]
 
 LENGTH = struct.Struct("<I")
 #: what a child may say at once
@@ -54,6 +53,8 @@ class Setup(Struct, frozen=True):
     """How a child begins; the learner's source comes later."""
 
     transport: Transport
+    #: False: PyTorch's device is the processor, and all memory is the host's
+    has_gpu: bool
     memory: tuple[Memory, ...]
     #: pipes: what is asked, and what is answered
     asked: int

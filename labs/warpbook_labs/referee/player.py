@@ -66,6 +66,7 @@ class Player:
     def __init__(
         self,
         transport: Transport,
+        has_gpu: bool,
         memory: tuple[Memory, ...],
         hidden: tuple[str, ...],
         bounds: Bounds,
@@ -88,7 +89,9 @@ class Player:
             env=_environment(trace_folder),
             pass_fds=(asked, told, *descriptors),
         )
-        setup = Setup(transport, memory, asked, told, hidden, is_early, trace_folder)
+        setup = Setup(
+            transport, has_gpu, memory, asked, told, hidden, is_early, trace_folder
+        )
         stdin, stderr = self._process.stdin, self._process.stderr
         if stdin is None or stderr is None:
             raise RuntimeError("A child was started without its pipes.")

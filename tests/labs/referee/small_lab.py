@@ -87,7 +87,7 @@ def run(state, x, factor, out, whole):
     whole.copy_(x)
 """
 #: short, since what hangs is waited for
-BOUNDS = Bounds(run_s=3.0, prepare_s=10.0, memory_bytes=1 << 30, threads=64)
+BOUNDS = Bounds(run_s=3.0, prepare_s=10.0, memory_bytes=600 << 20, threads=64)
 
 
 def write_lab(

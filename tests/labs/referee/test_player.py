@@ -24,15 +24,27 @@ OUT = Parameter("out", "output", "float32", ("n",), "host")
 N = 50_000
 
 
-@pytest.fixture
-def court() -> Iterator[Court]:
-    """Memory for one set of `x` and `out`, with a learner that has begun."""
+@pytest.fixture(scope="module")
+def shared() -> Iterator[Court]:
+    """Memory for one set of `x` and `out`, and one learner for all."""
     layout = laid_out([X, OUT], {"n": N})
     made = Court(None, largest(layout), {}, {}, is_staged=False)
-    made.start("learner", (), BOUNDS, is_early=True)
-    made.players["learner"].begin()
     yield made
     made.close()
+
+
+@pytest.fixture
+def court(shared: Court) -> Court:
+    """With a learner that has begun."""
+    if "learner" not in shared.players:
+        shared.start("learner", (), BOUNDS, is_early=True)
+        shared.players["learner"].begin()
+    return shared
+
+
+def lose(court: Court) -> None:
+    """Have the next test begin with another process."""
+    court.players.pop("learner").close()
 
 
 def begun(court: Court, source: str) -> Layout:
@@ -80,6 +92,7 @@ def test_all_threads_of_one_that_is_stopped_stand_still(court: Court) -> None:
     time.sleep(0.05)
     player.stop()
     assert not np.array_equal(out_of(court, layout), before)
+    lose(court)
 
 
 LATE = """
@@ -131,6 +144,7 @@ def run(state, x, out):
     player = court.players["learner"]
     with pytest.raises(Lost, match="not asked"):
         player.ask(court.next_run(1, {}), 5)
+    lose(court)
 
 
 def test_an_exception_is_told_with_its_line(court: Court) -> None:
@@ -148,6 +162,7 @@ def test_a_child_that_is_killed_is_lost_with_words(court: Court) -> None:
     player._process.kill()
     with pytest.raises(Lost, match="ended by SIGKILL"):
         player.ask(court.next_run(1, {}), 5)
+    lose(court)
 
 
 def test_how_well_it_is_shut_in_is_told_in_words() -> None:
@@ -180,15 +195,6 @@ def test_a_source_is_tried_on_when_its_process_was_lost(tmp_path: Path) -> None:
     assert "exit code 7" in done.tried[0].result.message
     # not all is right
     assert done.timed is None and done.ended is not None
-
-
-def test_one_that_can_not_be_loaded_fails_at_once(tmp_path: Path) -> None:
-
-    loaded = write_lab(tmp_path)
-    done = heard(loaded, "import nothing_of_this_name\n")
-    assert [each.result.kind for each in done.tried] == ["raised"]
-    assert "nothing_of_this_name" in done.tried[0].result.message
-    assert "line 1 of solution.py" in done.tried[0].result.message
 
 
 def test_of_a_hidden_case_a_source_can_tell_itself_nothing(tmp_path: Path) -> None:

@@ -1,0 +1,94 @@
+"""Grades several sources of `halves` by one referee, since PyTorch starts slowly.
+
+    python -m tests.labs.referee.several FOLDER
+
+It reads names with source and whether it is timed, as JSON, and tells line by line what
+became of each. A child is used again until it is lost, or a source spoils it.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from tests.labs.referee.small_lab import BOUNDS
+from warpbook_labs.device.ratio import Side
+from warpbook_labs.device.timing import WrongOutput
+from warpbook_labs.drawing import public_cases
+from warpbook_labs.loader import LoadedLab, load
+from warpbook_labs.referee import confine
+from warpbook_labs.referee.jobs import AskedOfHost
+from warpbook_labs.referee.sitting import Sitting
+
+
+class Again(Sitting):
+    """Tries one source after the other."""
+
+    def __init__(
+        self, loaded: LoadedLab, is_timed: bool, has_gpu: bool = False
+    ) -> None:
+        self.asked = AskedOfHost(
+            str(loaded.folder),
+            loaded.reference,
+            b"",
+            tuple(public_cases(loaded.lab)[:1]),
+            is_timed,
+            has_gpu=False,
+            bounds=BOUNDS,
+            least_pairs=8,
+            most_pairs=8,
+        )
+        super().__init__(self.asked, loaded, None)
+
+    def load(self, text: str, side: Side = "learner") -> str:
+        """Have a source loaded in place of what was there; give why it can't be."""
+        if not self.has_learner:
+            self.start()
+        return self._load(side, text)
+
+    def failed(self, text: str) -> str:
+        """Say in words why its first case fails; nothing if it passes."""
+        problem = self.load(text)
+        if problem:
+            self.drop()
+            return problem
+        return self.tried(self.asked.cases[0]).message
+
+    def drop(self) -> None:
+        """End the learner's process: the next source gets a new one."""
+        self._drop()
+
+
+def _told(sitting: Again, text: str, is_timed: bool) -> dict[str, Any]:
+    words = sitting.failed(text)
+    if words or not is_timed:
+        return {"failed": words}
+    try:
+        timed = sitting.timed()
+    except WrongOutput as problem:
+        # it may have lost its process
+        sitting.drop()
+        return {"failed_when_timed": str(problem)}
+    return {"learner_ns": timed.result.learner_ns}
+
+
+def main() -> None:
+    """Grade what stdin has, in its order."""
+    confine.die_with_parent()
+    confine.hide()
+    loaded = load(Path(sys.argv[1]))
+    asked = json.load(sys.stdin)
+    sitting = Again(loaded, any(each["is_timed"] for each in asked))
+    for each in asked:
+        told = _told(sitting, each["source"], each["is_timed"])
+        sys.stdout.write(json.dumps({"name": each["name"], **told}) + "\n")
+        sys.stdout.flush()
+        if each["spoils"]:
+            sitting.drop()
+    sitting.close()
+
+
+if __name__ == "__main__":
+    main()
