@@ -287,9 +287,9 @@ def fill_(self: Tensor, value: Operand) -> Tensor:
         value = value.item()
     # one number may be written where elements share a place
     array = self.array
-    once = tuple(slice(None) if step else slice(1) for step in array.strides)
-    # of a single number NumPy would else give no array
-    target = of_array(self, array[(*once, ...)]) if array.size else self
+    once = (slice(None) if step else slice(1) for step in array.strides)
+    # of a single number NumPy would give no array without the last
+    target = of_array(self, array[tuple([*once, ...])]) if array.size else self
     launch("fill", [], [target], [float(value)])
     return self
 
