@@ -105,6 +105,22 @@ def test_any_slices_are_the_same_elements(parts: list[Any]) -> None:
     assert_same(lambda t, x: x[tuple(parts)], CUBE)
 
 
+def test_a_single_number_is_written_copied_and_shaped() -> None:
+    def body(t: Any, x: Any) -> Any:
+        x[0, 0, 1] = 5
+        x[0, 0, 2].fill_(6)
+        x[0, 0, 3] = x.sum().cpu()
+        x[1, 0, 0].copy_(t.tensor(7))
+        x[1, 0, 1].zero_().add_(x[0].max().view(1, 1).squeeze())
+        return x + x.mean().reshape(-1).expand(4).clone()[0].t()
+
+    assert_same(body, CUBE)
+    torch = simulated()
+    x = torch.tensor(2.5).cuda(non_blocking=True)
+    x.copy_(torch.tensor(3.5, pin_memory=True), non_blocking=True)
+    assert x.half().cpu().item() == 3.5
+
+
 def test_a_tensor_tells_where_it_is() -> None:
     torch = simulated()
     host, pinned = torch.empty(3), torch.empty(3, pin_memory=True)
