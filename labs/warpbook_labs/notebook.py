@@ -131,7 +131,8 @@ def _host(lab: Lab, host: Host) -> str:
 
 def _given(loaded: LoadedLab) -> list[dict[str, Any]]:
     """Show what the learner's source may import."""
-    if not loaded.given:
+    # what a plan gives is for a cell to try, and its text says when to look into it
+    if not loaded.given or loaded.lab.host is None:
         return []
     told = "You may import this from `given`; the file lies beside this notebook."
     return [_words(f"{told}\n\n```python\n{loaded.given.strip()}\n```")]

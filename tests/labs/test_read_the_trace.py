@@ -14,6 +14,7 @@ from warpbook_labs.drawing import public_cases
 from warpbook_labs.host.checking import check_host
 from warpbook_labs.jail.limits import Limits
 from warpbook_labs.loader import LoadedLab, load_all
+from warpbook_labs.opening import open_lab
 from warpbook_labs.questions import Question
 from warpbook_labs.session import find as find_lab
 from warpbook_labs.simulated.cell import SIDE, Cell
@@ -149,3 +150,11 @@ def test_the_loop_to_be_fixed_is_right_and_told_what_costs_most() -> None:
         assert waits == (1 if source == fix.reference else 2 * steps)
         assert told.passed == (source == fix.reference)
     assert launches[0] > 2 * launches[1] > 10 * launches[2]
+
+
+def test_the_workload_lies_beside_the_notebook_and_is_not_shown_in_it(
+    lab: LoadedLab, tmp_path: Path
+) -> None:
+    opened = open_lab(lab, tmp_path)
+    assert (tmp_path / "given.py").read_text() == lab.given
+    assert "def turned" not in opened.notebook.read_text()
