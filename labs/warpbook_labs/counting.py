@@ -28,10 +28,11 @@ def beyond_bounds(
     """
     for each in counted:
         got = getattr(counts, each.count)
+        told = f"{each.about} Counted: {got:,} {each.count.replace('_', ' ')}"
         if each.most and got > (most := value(each.most, sizes)):
-            return f"{each.about} {got:,} were counted, {most:,} are allowed."
+            return f"{told}, at most {most:,}."
         if each.least and got < (least := value(each.least, sizes)):
-            return f"{each.about} {got:,} were counted, {least:,} are asked for."
+            return f"{told}, at least {least:,}."
     return ""
 
 

@@ -73,7 +73,7 @@ def test_right_results_with_too_much_traffic_fail(lab: LoadedLab) -> None:
     result = checked(lab, lab.wrong["strided.cu"])
     failed = next(each for each in result.cases if not each.passed)
     assert failed.wrong is None and not failed.findings
-    assert "1,500 were counted, 387 are allowed" in failed.message
+    assert "Counted: 1,500 global sectors, at most 387" in failed.message
 
 
 def test_what_does_not_compile_and_what_has_no_rule_are_told(lab: LoadedLab) -> None:

@@ -42,7 +42,7 @@ def test_how_many_instructions_for_tensor_cores_a_program_has_is_told(
     wrong = checked(lab, lab.wrong["without_tensor_cores.py"], case)
     # every element is right
     assert wrong.wrong is None and not wrong.passed
-    assert wrong.message.endswith("0 were counted, 1 are asked for.")
+    assert wrong.message.endswith("Counted: 0 matrix instructions, at least 1.")
 
 
 @pytest.mark.parametrize(
@@ -91,9 +91,9 @@ def test_bounds_are_told_from_both_sides() -> None:
     few = Counted("global_sectors", "Read more.", least="n + 1")
     many = Counted("global_sectors", "Read less.", most="n - 1")
     assert beyond_bounds([few], counts, {"n": 9}) == ""
-    told = "Read more. 10 were counted, 11 are asked for."
+    told = "Read more. Counted: 10 global sectors, at least 11."
     assert beyond_bounds([few, many], counts, {"n": 10}) == told
-    told = "Read less. 10 were counted, 9 are allowed."
+    told = "Read less. Counted: 10 global sectors, at most 9."
     assert beyond_bounds([many, few], counts, {"n": 10}) == told
 
 

@@ -102,7 +102,7 @@ def test_each_call_counts_and_the_last_one_is_held_against_bounds(
     more = '[[counted]]\ncount = "launches"\nmost = "4"\nabout = "Ask for less."'
     lab = load(write_lab(tmp_path, "simulated", "pinned", more))
     result = checked(lab, lab.reference)
-    assert result.cases[0].message == "Ask for less. 5 were counted, 4 are allowed."
+    assert result.cases[0].message == "Ask for less. Counted: 5 launches, at most 4."
     counts = result.cases[0].host_counts
     assert counts is not None and counts.h2d_bytes == 40
 
