@@ -14,6 +14,7 @@ import pytest
 
 from tests.gpu.bottleneck import HEADER, Bottleneck, judge
 from tests.gpu.notebook import Notebook
+from warpbook_labs.loader import CATALOGUE
 
 pytestmark = pytest.mark.gpu
 
@@ -208,6 +209,17 @@ KNOWN = [
         "",
         "sum(range(1_000_000))",
         "Nothing ran on the GPU",
+    ),
+    Bottleneck(
+        "the loop of the lab `read-the-trace`",
+        "host-bound",
+        "pictures are turned one by one on the processor, in small operators",
+        (CATALOGUE / "profile" / "read_the_trace" / "given.py").read_text(),
+        "losses = []\n"
+        "for images in batches(20):\n"
+        "    losses.append(step(images))\n"
+        "print(sum(losses).item() / 20)",
+        "operators|Python",
     ),
 ]
 
