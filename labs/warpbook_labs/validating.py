@@ -58,6 +58,11 @@ def _passes(loaded: LoadedLab, file: str, source: str, seeds: Sequence[int]) -> 
 
 
 def _fails(loaded: LoadedLab, file: str, source: str, seeds: Sequence[int]) -> Verdict:
+    if loaded.lab.plan is None:
+        # they are part of every draw, so what fails them needs no other
+        shown = check_all(loaded, source, public_cases(loaded.lab), _LIMITS)
+        if not _passed(shown):
+            return Verdict(file, "fail", True, _reason(shown, shown.cases))
     result, by_draw = _checked(loaded, source, seeds)
     for seed, cases in by_draw.items():
         # a result without cases failed before any was run
