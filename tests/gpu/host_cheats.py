@@ -277,6 +277,28 @@ CAUGHT = {
         REFUSED,
     ),
     "writes a file": (source("open('/tmp/warpbook-cheat', 'w').write('x')"), REFUSED),
+    "writes one file after the other": (
+        source(
+            """
+            import tempfile
+            while True:
+                number, name = tempfile.mkstemp()
+                os.close(number)
+            """
+        ),
+        "more than 64 files",
+    ),
+    "writes a file without end": (
+        source(
+            """
+            import tempfile
+            with tempfile.TemporaryFile() as file:
+                while True:
+                    file.write(bytes(1 << 20))
+            """
+        ),
+        "File too large|SIGXFSZ",
+    ),
     "opens a connection": (
         source("socket.create_connection(('1.1.1.1', 53))"),
         REFUSED,

@@ -227,11 +227,11 @@ def main() -> None:
 
 
 def _begun(setup: Setup) -> tuple[Child | None, Reply]:
-    files = setup.is_early and confine.close_files(setup.hidden, setup.trace_folder)
+    files = setup.is_early and confine.close_files(setup.hidden, setup.folder)
     try:
         torch: Any = importlib.import_module("torch")
         torch.set_num_threads(1)
-        if setup.trace_folder:
+        if setup.is_traced:
             importlib.import_module("warpbook_monitors.trace.kineto")
     except ImportError as problem:
         words = f"PyTorch can't be loaded ({problem}): pip install 'warpbook[torch]'"
@@ -247,8 +247,8 @@ def _begun(setup: Setup) -> tuple[Child | None, Reply]:
     except (RuntimeError, OSError, ImportError) as problem:
         return None, Failed("no sharing", str(problem)[:500])
     if not setup.is_early:
-        files = confine.close_files(setup.hidden, setup.trace_folder)
-    network, calls = confine.shut_in()
+        files = confine.close_files(setup.hidden, setup.folder)
+    network, calls = confine.shut_in(setup.is_traced)
     return child, Ready(confine.isolation_words(files, network, calls))
 
 

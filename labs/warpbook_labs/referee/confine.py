@@ -59,6 +59,8 @@ _READABLE = (
 )
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/nvidia*", "/dev/nvidia-caps/*", "/dev/dxg")
 _OPEN_FILES = 4096
+#: of one file in its own folder
+_FILE_BYTES, _TRACE_BYTES = 4 << 20, 256 << 20
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -147,8 +149,11 @@ def _devices() -> Iterator[Path]:
         yield from Path("/").glob(pattern[1:])
 
 
-def shut_in() -> tuple[bool, bool]:
+def shut_in(is_traced: bool = False) -> tuple[bool, bool]:
     """Take from this process all that a learner's source does not need.
+
+    Args:
+        is_traced: it will write a trace, which may be long.
 
     Returns:
         Whether it has a network of its own, without any other end; and whether its
@@ -158,7 +163,7 @@ def shut_in() -> tuple[bool, bool]:
         resource.RLIMIT_CORE: 0,
         resource.RLIMIT_NOFILE: _OPEN_FILES,
         # what is shared is mapped, and not written as a file is
-        resource.RLIMIT_FSIZE: 256 << 20,
+        resource.RLIMIT_FSIZE: _TRACE_BYTES if is_traced else _FILE_BYTES,
     }.items():
         _, most = resource.getrlimit(which)
         allowed = bound if most == resource.RLIM_INFINITY else min(bound, most)

@@ -86,7 +86,7 @@ class Court:
         hidden: tuple[str, ...],
         bounds: Bounds,
         is_early: bool,
-        trace_folder: str = "",
+        is_traced: bool = False,
     ) -> None:
         """Start a child; it is not waited for."""
         memory = tuple(region.memory() for region in self.regions.values())
@@ -97,7 +97,7 @@ class Court:
             hidden,
             bounds,
             is_early,
-            trace_folder,
+            is_traced,
         )
         self.players[side] = player
 

@@ -18,6 +18,8 @@ class Bounds(Struct, frozen=True):
     run_s: float = 10.0
     #: of the host's memory, beside what it shares
     memory_bytes: int = 16 << 30
+    #: in the folder of its own
+    files: int = 64
     threads: int = 512
 
 
@@ -29,7 +31,7 @@ class AskedOfHost(Asked, frozen=True):
     #: buffers go through the host's memory, as where CUDA shares none
     is_staged: bool = False
     bounds: Bounds = Bounds()
-    #: the learner's process may write a trace there; "" where none is recorded
-    trace_folder: str = ""
+    #: the learner's process will be asked for a trace
+    is_traced: bool = False
     least_pairs: int = 20
     most_pairs: int = 160

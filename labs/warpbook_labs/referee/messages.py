@@ -63,8 +63,10 @@ class Setup(Struct, frozen=True):
     hidden: tuple[str, ...]
     #: files are closed to it before CUDA starts, so to each of its threads
     is_early: bool = True
-    #: a trace may be written there; "" where none is
-    trace_folder: str = ""
+    #: the only one in which it may make files, which libraries want; its own
+    folder: str = ""
+    #: a trace will be asked for
+    is_traced: bool = False
 
 
 class Load(Struct, frozen=True, tag="load"):

@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 import select
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -71,9 +73,10 @@ class Player:
         hidden: tuple[str, ...],
         bounds: Bounds,
         is_early: bool = True,
-        trace_folder: str = "",
+        is_traced: bool = False,
     ) -> None:
         """Start it; `begin` waits until it is ready."""
+        self.folder = Path(tempfile.mkdtemp(prefix="warpbook-host-"))
         self._bounds = bounds
         asked, self._asked = os.pipe2(os.O_CLOEXEC)
         self._told, told = os.pipe2(os.O_CLOEXEC)
@@ -86,11 +89,19 @@ class Player:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             cwd="/",
-            env=_environment(trace_folder),
+            env=_environment(str(self.folder)),
             pass_fds=(asked, told, *descriptors),
         )
         setup = Setup(
-            transport, has_gpu, memory, asked, told, hidden, is_early, trace_folder
+            transport,
+            has_gpu,
+            memory,
+            asked,
+            told,
+            hidden,
+            is_early,
+            str(self.folder),
+            is_traced,
         )
         stdin, stderr = self._process.stdin, self._process.stderr
         if stdin is None or stderr is None:
@@ -207,6 +218,9 @@ class Player:
             if threads > self._bounds.threads:
                 most = self._bounds.threads
                 raise Lost("crash", f"It started more than {most:,} threads.")
+            if len(os.listdir(self.folder)) > self._bounds.files:
+                most = self._bounds.files
+                raise Lost("crash", f"It made more than {most:,} files.")
 
     def stop(self) -> None:
         """Have it stand still, with all its threads.
@@ -253,9 +267,10 @@ class Player:
         self._stderr.close()
         for descriptor in (self._asked, self._told):
             os.close(descriptor)
+        shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def _environment(trace_folder: str) -> dict[str, str]:
+def _environment(folder: str) -> dict[str, str]:
     """Give what Python, PyTorch and CUDA need to start, and nothing else."""
     kept = ("PATH", "LANG", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "CUDA_HOME")
     path = [str(Path(each).resolve()) for each in sys.path if each]
@@ -266,9 +281,11 @@ def _environment(trace_folder: str) -> dict[str, str]:
         # where this package was found, which need not be installed
         "PYTHONPATH": os.pathsep.join(path),
         "PYTHONDONTWRITEBYTECODE": "1",
-        "HOME": "/nonexistent",
-        **({"TMPDIR": trace_folder} if trace_folder else {}),
+        "HOME": folder,
+        "TMPDIR": folder,
+        "TORCHINDUCTOR_CACHE_DIR": folder,
+        # or libraries would look for it in files that are closed
+        "USER": "learner",
         "OMP_NUM_THREADS": "1",
-        # it may write no file
         "CUDA_CACHE_DISABLE": "1",
     }

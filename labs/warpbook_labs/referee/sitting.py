@@ -120,9 +120,9 @@ class Sitting:
 
     def _begin(self, missing: list[Side]) -> list[Side]:
         """Start children side by side, in the best way that this system allows."""
-        bounds, trace_folder = self._asked.bounds, self._asked.trace_folder
+        bounds, is_traced = self._asked.bounds, self._asked.is_traced
         for side in missing:
-            self.court.start(side, self._hidden(), bounds, self._is_early, trace_folder)
+            self.court.start(side, self._hidden(), bounds, self._is_early, is_traced)
         try:
             for side in missing:
                 self._isolation = self.court.players[side].begin()

@@ -11,7 +11,6 @@ import os
 import shutil
 import stat
 import sys
-import tempfile
 import time
 from pathlib import Path
 
@@ -96,8 +95,7 @@ def main() -> None:
     asked = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=_Asked)
     problem = ""
     try:
-        with tempfile.TemporaryDirectory(prefix="warpbook-trace-") as folder:
-            _record(asked, folder)
+        _record(asked)
     except (NoTrace, DriverError, BadLab, CantBegin, Lost, Raised) as found:
         problem = " ".join(str(found).split())
     except (TooLarge, CompileError, NoCompiler, OSError) as found:
@@ -107,7 +105,7 @@ def main() -> None:
     os._exit(0)
 
 
-def _record(asked: _Asked, folder: str) -> None:
+def _record(asked: _Asked) -> None:
     loaded = load(Path(asked.folder))
     of_host = AskedOfHost(
         asked.folder,
@@ -115,19 +113,19 @@ def _record(asked: _Asked, folder: str) -> None:
         b"",
         (asked.case,),
         has_gpu=asked.has_gpu,
-        trace_folder=folder,
+        is_traced=True,
     )
     sitting = Sitting(of_host, loaded, Device() if asked.has_gpu else None)
     try:
         problem = sitting.start()
         if problem:
             raise NoTrace(f"It can't be loaded: {problem}")
-        _recorded(sitting, loaded, asked, Path(folder))
+        _recorded(sitting, loaded, asked)
     finally:
         sitting.close()
 
 
-def _recorded(sitting: Sitting, loaded: LoadedLab, asked: _Asked, folder: Path) -> None:
+def _recorded(sitting: Sitting, loaded: LoadedLab, asked: _Asked) -> None:
     court, sizes = sitting.court, dict(asked.case.sizes)
     layout = laid_out(loaded.lab.parameters, sizes)
     chance = np.random.default_rng(asked.case.seed)
@@ -137,7 +135,7 @@ def _recorded(sitting: Sitting, loaded: LoadedLab, asked: _Asked, folder: Path) 
     player.stop()
     put(court, layout, given)
     run = court.next_run(1, numbers_of(loaded, given))
-    plain = folder / "trace.json"
+    plain = player.folder / "trace.json"
     player.ask(Record(run, RUNS, str(plain)), _PATIENCE_S)
     _packed(plain, Path(asked.trace))
     if not asked.has_gpu:
