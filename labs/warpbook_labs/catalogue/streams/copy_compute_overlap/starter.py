@@ -13,7 +13,7 @@ def prepare(chunks, rows, width):
 def run(state, source, weights, out):
     arrived, computed = state["arrived"], state["computed"]
     rows = arrived.shape[0]
-    # This is right, but one stream does one thing after the other.
+    # The numbers are right, but one stream does one thing after the other.
     for at in range(0, source.shape[0], rows):
         arrived.copy_(source[at : at + rows], non_blocking=True)
         work(arrived, weights, computed)

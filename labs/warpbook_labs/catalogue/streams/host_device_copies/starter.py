@@ -9,7 +9,7 @@ def prepare(wanted, spare, blocks, skipped):
 
 def run(state, samples, gains, first, begin, out):
     wanted, length = state["wanted"], state["length"]
-    # This is right. How many bytes cross the link, and how many are needed?
+    # The numbers are right. How many bytes cross the link, and how many are needed?
     everything = samples.to("cuda")
     here = everything[first : first + wanted, begin : begin + length].contiguous()
     result = torch.empty(out.shape, device="cuda")
