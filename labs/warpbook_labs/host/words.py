@@ -40,7 +40,9 @@ def count_rows(counts: Mapping[str, int]) -> Iterator[tuple[str, str]]:
     if pageable:
         moved.append(f"{units.size(pageable)} of that in memory that is not pinned")
     yield "copied", ", ".join(moved)
-    yield "new memory of the GPU", units.size(counts.get("device_bytes", 0))
+    new = units.size(counts.get("device_bytes", 0))
+    held = units.size(counts.get("held_bytes", 0))
+    yield "memory of the GPU", f"{new} new; at most {held} in use beside the buffers"
     yield "took", _time(counts, "total_ns")
     yield (
         "busy for",
