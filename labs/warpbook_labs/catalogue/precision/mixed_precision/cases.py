@@ -39,9 +39,12 @@ def inputs(sizes: dict[str, int], values: str, chance: np.random.Generator) -> A
         "w2": w2.astype(np.float32),
         "weight": SLOPE / 2,
     }
-    slopes = _gradients(given["x"][0], given["y"][0], w1, w2)
-    largest = max(float(np.abs(each).max()) for each in slopes)
-    # a third of the largest gradient: the limit is met in most steps
+    largest = max(
+        float(np.abs(slope).max())
+        for one in zip(given["x"], given["y"], strict=True)
+        for slope in _gradients(*one, w1, w2)
+    )
+    # a third of the largest gradient: the limit is met in many steps
     given["limit"] = float(np.float32(largest / 3))
     # a step moves a weight by a hundredth of its size or so
     given["rate"] = float(np.float32(2.0**-5 / np.sqrt(hidden) / (largest / 3)))
@@ -118,8 +121,9 @@ def _trained(given: Arrays) -> dict[str, tuple[Any, Any]]:
         var2 = _product(d.T, var_d.T, h, var_h) + _rounding(g2, SCALE)
         w1 = w1 - rate * np.clip(g1, -limit, limit)
         w2 = w2 - rate * np.clip(g2, -limit, limit)
-        off1 += rate * np.sqrt(var1) + 2.0**-24 * abs(w1)
-        off2 += rate * np.sqrt(var2) + 2.0**-24 * abs(w2)
+        # whatever a gradient is, both lie within the limit
+        off1 += rate * np.minimum(np.sqrt(var1), 2 * limit) + 2.0**-24 * abs(w1)
+        off2 += rate * np.minimum(np.sqrt(var2), 2 * limit) + 2.0**-24 * abs(w2)
     return {
         "w1": (w1, DEVIATIONS * off1),
         "w2": (w2, DEVIATIONS * off2),

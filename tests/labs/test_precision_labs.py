@@ -1,0 +1,213 @@
+"""What the labs on precision promise beyond what every lab does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from warpbook_labs.checking import check_all
+from warpbook_labs.drawing import DrawnCase, hidden_cases
+from warpbook_labs.jail.limits import Limits
+from warpbook_labs.loader import LoadedLab, load_all
+from warpbook_labs.preparing import OwnPython
+from warpbook_labs.results import CaseResult
+from warpbook_labs.simulated import convolution
+from warpbook_labs.simulated.program import Launch, View
+
+MOST_HALF = 65504.0
+REPEAT, FIXED, CHANGING, HALF = 1, 2, 3, 4
+
+
+@pytest.fixture(scope="module")
+def labs() -> dict[str, LoadedLab]:
+    return load_all()
+
+
+# mixed precision
+
+
+def trained(given: dict[str, Any]) -> list[list[Any]]:
+    """The gradients of each step in float64, if no step moves a weight by much."""
+    w1, w2 = given["w1"].astype(float), given["w2"].astype(float)
+    steps = []
+    for x, y in zip(given["x"].astype(float), given["y"].astype(float), strict=True):
+        h = np.tanh(x @ w1.T)
+        d = 2 * given["weight"] * (h @ w2.T - y)
+        dz = d @ w2 * (1 - h * h)
+        steps.append([d, dz, dz.T @ x, d.T @ h, x])
+    return steps
+
+
+def spoiled(step: list[Any], scale: float) -> bool:
+    """Whether float16 has no number for something in it."""
+    return any(
+        np.abs(each).max() * by > MOST_HALF
+        for each, by in zip(step, [scale] * 4 + [1.0], strict=True)
+    )
+
+
+def test_float16_learns_nothing_without_a_scale_and_overflows_where_it_is_planted(
+    labs: dict[str, LoadedLab],
+) -> None:
+    loaded = labs["mixed-precision"]
+    python = OwnPython(loaded)
+    seen = set()
+    for case in (each for seed in range(8) for each in hidden_cases(loaded.lab, seed)):
+        given = python.inputs(case.sizes, case.values, np.random.default_rng(case.seed))
+        steps = trained(given)
+        # whatever is left of the scale when two steps were skipped
+        overflows = [spoiled(step, 65536.0) for step in steps]
+        assert overflows == [spoiled(step, 65536.0 / 4) for step in steps]
+        right = python.expected(given, case.sizes)
+        assert int(right["skipped"][0]) == sum(overflows)
+        seen.add((case.values, sum(overflows)))
+        for step, overflow in zip(steps, overflows, strict=True):
+            if not overflow:
+                # float16 makes zero of nearly all; with the scale there is room left
+                zeros = np.abs(step[0]) <= 2.0**-25
+                assert zeros.mean() > 0.99
+                assert not spoiled(step, 65536.0 * 8)
+    assert {("steady", 0), ("glitch", 1), ("outlier", 1), ("both", 2)} <= seen
+
+
+def test_what_bfloat16_or_no_learning_would_give_is_far_outside_the_tolerance(
+    labs: dict[str, LoadedLab],
+) -> None:
+    python = OwnPython(labs["mixed-precision"])
+    sizes = {"batch": 32, "features": 64, "hidden": 96, "outputs": 8, "steps": 12}
+    given = python.inputs(sizes, "steady", np.random.default_rng(5))
+    right = python.expected(given, sizes)
+    off = python.tolerance(given, sizes, right)
+    learned = np.abs(right["w1"] - given["w1"])
+    assert np.median(learned / off["w1"]) > 10
+    # and the loss went down: it is a training, not noise
+    assert right["losses"][-1] < 0.9 * right["losses"][0]
+
+
+# convolutions
+
+
+def test_a_convolution_and_its_gradient_are_those_of_the_definition() -> None:
+    chance = np.random.default_rng(0)
+    x = chance.standard_normal((2, 3, 7, 6)).astype(np.float32)
+    weight = chance.standard_normal((4, 3, 3, 2)).astype(np.float32)
+    for stride, padding in ((1, 0), (2, 1), (3, 2)):
+        asked = (stride, padding, 0, 0, 0)
+        shape = convolution.output_shape(x.shape, weight.shape, stride, padding)
+        y = np.empty(shape, np.float32)
+        convolution.conv2d([x, weight], [y], asked)
+        around = ((0, 0), (0, 0), (padding, padding), (padding, padding))
+        padded = np.pad(x, around)
+        slope = chance.standard_normal(shape).astype(np.float32)
+        gradient = np.empty_like(weight)
+        convolution.conv2d_weight([x, slope], [gradient], asked)
+        right = np.zeros_like(weight)
+        for row in range(shape[2]):
+            for column in range(shape[3]):
+                top, left = row * stride, column * stride
+                seen = padded[:, :, top : top + 3, left : left + 2]
+                one = np.einsum("ncij,fcij->nf", seen, weight)
+                np.testing.assert_allclose(y[:, :, row, column], one, atol=1e-5)
+                right += np.einsum("nf,ncij->fcij", slope[:, :, row, column], seen)
+        np.testing.assert_allclose(gradient, right, atol=1e-4)
+
+
+def test_tf32_keeps_ten_places_rounds_ties_to_even_and_leaves_infinities() -> None:
+    near = 1 + np.array([2.0**-10, 2.0**-11, 3 * 2.0**-11, 2.0**-12])
+    x = np.array([*near, -(2.0**100), np.inf], np.float32).reshape(1, 1, 1, 6)
+    one, y = np.ones((1, 1, 1, 1), np.float32), np.empty_like(x)
+    convolution.conv2d([x, one], [y], (1, 0, 0, 0, 1))
+    kept = [1 + 2.0**-10, 1, 1 + 2.0**-9, 1, -(2.0**100), np.inf]
+    assert y.ravel().tolist() == kept
+    convolution.conv2d([x, one], [y], (1, 0, 0, 0, 0))
+    assert y.tobytes() == x.tobytes()
+
+
+@pytest.mark.parametrize(
+    "numbers", [(), (0, 0, 0, 0, 0), (1, -1, 0, 0, 0), (1, 1e9, 0, 0, 0), (1,) * 6]
+)
+def test_numbers_that_no_convolution_has_are_refused(numbers: tuple[float]) -> None:
+    x = np.ones((1, 1, 4, 4), np.float32)
+    with pytest.raises(ValueError):
+        convolution.conv2d([x, x[:, :, :1, :1]], [x.copy()], numbers)
+
+
+def convolve(side: int, benchmark: bool, dtype: str = "float32") -> Launch:
+    image = (1, 8, side, side)
+    strides = (8 * side * side, side * side, side, 1)
+    view = View(1, dtype, image, strides)
+    weight = View(2, dtype, (8, 8, 1, 1), (8, 1, 1, 1))
+    numbers = (1, 0, benchmark, 0, 1)
+    return Launch("conv2d", 0, (view, weight), (view,), numbers)
+
+
+def test_a_shape_is_tuned_once_and_only_where_that_was_asked() -> None:
+    tuner = convolution.Tuner()
+    assert tuner.saw(convolve(8, False), False) == 0
+    assert tuner.saw(convolve(8, True), False) > 0
+    assert tuner.saw(convolve(8, True), True) == 0
+    assert tuner.percent == 200
+    # another dtype, another shape: another choice
+    assert tuner.saw(convolve(8, True, "float16"), False) > 0
+    assert tuner.saw(convolve(9, True), False) > 0
+
+
+TUNED_AHEAD = """
+import torch
+from given import CHANGING, gradient, batches
+
+def prepare(workload, batches, images, channels, side):
+    torch.backends.cudnn.benchmark = True
+    torch.backends.cudnn.deterministic = workload == 1
+    torch.backends.cudnn.allow_tf32 = workload != 1
+    filters = torch.zeros(channels, channels, 3, 3, device="cuda")
+    if workload == CHANGING:
+        for height in range(side // 3, side):
+            for width in range(side // 3, side):
+                shape = (images, channels, height, width)
+                gradient(torch.zeros(shape, device="cuda"), filters)
+
+def run(state, x, filters, height, width, out):
+    out.zero_()
+    for images in batches(x, height, width):
+        out.add_(gradient(images, filters))
+"""
+
+
+def checked(loaded: LoadedLab, source: str, workloads: list[int]) -> list[CaseResult]:
+    cases = [
+        DrawnCase(
+            f"workload {each}",
+            {"workload": each, "batches": 2, "images": 2, "channels": 8, "side": 16},
+            "random",
+            7,
+            False,
+        )
+        for each in workloads
+    ]
+    return list(check_all(loaded, source, cases, Limits()).cases)
+
+
+def test_shapes_that_were_tuned_ahead_are_not_tuned_again(
+    labs: dict[str, LoadedLab],
+) -> None:
+    loaded = labs["convolution-settings"]
+    told = checked(loaded, TUNED_AHEAD, [REPEAT, FIXED, CHANGING, HALF])
+    assert [each.passed for each in told] == [True, True, True, False]
+    percents = [each.host_counts.convolution_percent for each in told]  # type: ignore[union-attr]
+    # float32 where half precision would do: twice the bytes
+    assert percents[1] == percents[3] == 200
+
+
+def test_the_price_of_a_setting_is_told_with_the_case(
+    labs: dict[str, LoadedLab],
+) -> None:
+    loaded = labs["convolution-settings"]
+    told = checked(loaded, loaded.wrong["benchmark_everywhere.py"], [FIXED, CHANGING])
+    assert told[0].passed and "convolution percent" in told[1].message
+    counts = told[1].host_counts
+    assert counts is not None
+    # the host waits while each of 8 algorithms is planned and run, for some new shape
+    assert counts.total_ns > 8 * 250_000
