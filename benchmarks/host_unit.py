@@ -65,8 +65,10 @@ def device() -> Device | None:
         return None
 
 
-def added_us(units: int, unit_s: float, gpu: Device | None) -> list[float]:
-    """Have the referee time so many units; give what it adds to each."""
+def added_us(
+    units: int, unit_s: float, gpu: Device | None
+) -> tuple[list[float], list[float]]:
+    """Have units timed; give what it adds to each, and what empty ones take."""
     with tempfile.TemporaryDirectory() as folder:
         loaded = write_lab(Path(folder))
         case = public_cases(loaded.lab)[0]
@@ -85,7 +87,7 @@ def added_us(units: int, unit_s: float, gpu: Device | None) -> list[float]:
             sitting.close()
 
 
-def _timed(sitting: Sitting, units: int) -> list[float]:
+def _timed(sitting: Sitting, units: int) -> tuple[list[float], list[float]]:
     court = sitting.court
     player = court.players["learner"]
     layout = laid_out(sitting.parameters, {"n": SIZE})
@@ -94,13 +96,15 @@ def _timed(sitting: Sitting, units: int) -> list[float]:
     player.ask(Prepare({"n": SIZE}, layout.slots), 20.0)
     player.stop()
     whole = next(each for each in layout.written if each.name == "whole")
-    found = []
+    found, empty = [], []
     for _ in range(units + 5):
         run = court.next_run(1, {"factor": 2.0})
         unit = court.timed("learner", run, layout, 20.0)
         own_ns = int(court.region(whole).kept(whole, "learner")[0])
         found.append((unit.taken_ns - own_ns) / 1e3)
-    return found[5:]
+        run = court.next_run(1, {"factor": 2.0}, is_empty=True)
+        empty.append(court.timed("learner", run, layout, 20.0).taken_ns / 1e3)
+    return found[5:], empty[5:]
 
 
 def _answer(asked: Any, told: Any) -> None:
@@ -144,10 +148,13 @@ def main() -> None:
     asked = ask(__doc__, units=200, unit_ms=10.0)
     gpu = device()
     where = "the processor" if gpu is None else gpu.name
+    added, empty = added_us(asked.units, asked.unit_ms / 1000, gpu)
+    off = statistics.median(empty)
     rows = [
+        _row("go on, order, answer, outputs read", added, asked.unit_ms),
         _row(
-            "the referee: go on, order, answer, outputs read",
-            added_us(asked.units, asked.unit_ms / 1000, gpu),
+            "of it left when an empty unit is taken off, as is done",
+            [each - off for each in added],
             asked.unit_ms,
         ),
         _row("`torch.multiprocessing` queues", queue_us(asked.units), asked.unit_ms),

@@ -24,7 +24,7 @@ from warpbook_labs.referee.probe import Probe
 from warpbook_labs.referee.regions import HostRegion, Region, Values
 
 #: bytes of an output on the host that are looked at before the clock stops
-_DRAWN = 2048
+_DRAWN = 256
 #: nobody else's kernel runs when ours do
 _PATIENCE_S = 20.0
 

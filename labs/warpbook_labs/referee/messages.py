@@ -89,7 +89,7 @@ class Run(Struct, frozen=True, tag="run"):
     turn: int
     sets: tuple[int, ...]
     numbers: dict[str, int | float]
-    #: only copy what is staged, without a call
+    #: without a call of `run`; what is staged is copied
     is_empty: bool = False
 
 

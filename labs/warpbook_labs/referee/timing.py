@@ -39,8 +39,10 @@ _WARM_UP = 3
 _MOST_S = 20.0
 #: pairs that are done again since work was left on the GPU
 _MOST_VOIDS = 4
-#: of a copy alone, where buffers are staged
-_COPIES = 15
+#: units in which nothing is called, to know what the lane itself takes
+_EMPTY = 15
+#: of a unit, whatever is taken off
+_LEAST_SHARE = 0.1
 
 
 class Disturbed(Exception):
@@ -114,7 +116,7 @@ class Trials:
                 player.ask(order, bounds.prepare_s)
                 player.stop()
         court.look_when_quiet()
-        self._copies_ns = self._measured_copies_ns()
+        self._empty_ns = self._measured_empty_ns()
         self._most_off: dict[str, float] | None = None
         self._kept: _Kept | None = None
 
@@ -161,7 +163,9 @@ class Trials:
             self._check(keys, is_kept)
             if all(unit.is_quiet for unit in units.values()):
                 return {
-                    side: max(unit.taken_ns - self._copies_ns, 1e3)
+                    side: max(
+                        unit.taken_ns - self._empty_ns, _LEAST_SHARE * unit.taken_ns
+                    )
                     for side, unit in units.items()
                 }
         return self._blame()
@@ -254,15 +258,18 @@ class Trials:
             if wrong is not None:
                 raise WrongOutput("wrong", f"In a timed call {wrong_words(wrong)}")
 
-    def _measured_copies_ns(self) -> float:
-        """Tell what copies take that a run over shared memory would not need."""
-        if self._court.transport != "staged":
-            return 0.0
+    def _measured_empty_ns(self) -> float:
+        """Tell what a unit takes in which nothing is called.
+
+        That is the order and the answer, the reading of outputs and, where buffers are
+        staged, the copies. It is the baseline's process that is asked, which is ours.
+        """
         taken = []
-        for _ in range(_COPIES):
+        for _ in range(_EMPTY):
             run = self._court.next_run(self._speed.calls, self._numbers, is_empty=True)
+            patience_s = self._bounds.run_s
             with _blamed("baseline"):
-                unit = self._court.timed("baseline", run, self._layout, 10.0)
+                unit = self._court.timed("baseline", run, self._layout, patience_s)
             taken.append(unit.taken_ns)
         return statistics.median(taken)
 
