@@ -32,7 +32,7 @@ from warpbook_labs.resources import (
     held_by_launches,
     read_log,
 )
-from warpbook_labs.results import CaseResult, CheckResult, Status
+from warpbook_labs.results import CaseResult, CheckResult, Status, sentence
 from warpbook_labs.rules import rule_of
 from warpbook_labs.sources import BadSource, refuse_unfit
 from warpbook_labs.triton_variants import compile_job
@@ -105,9 +105,7 @@ def check_all(
     return CheckResult(
         lab.id,
         "passed" if passed else "failed",
-        f"All {right:,} cases are right."
-        if passed
-        else f"{right:,} of {len(done):,} cases are right.",
+        sentence(done),
         done,
         right,
         len(done),
@@ -199,6 +197,7 @@ class _Told:
             not message,
             message,
             wrong=wrong,
+            is_beyond=bool(message) and not (wrong or findings or reports[-1].stopped),
             findings=findings[:_MOST_FINDINGS],
             counts=counts,
             lines={each: lines[each] for each in sorted(slowest[:_MOST_LINES])},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 from msgspec import Struct
@@ -40,6 +41,8 @@ class CaseResult(Struct, frozen=True):
     #: of a case that the learner sees
     sizes: dict[str, int] | None = None
     wrong: WrongElement | None = None
+    #: its results are right; what it asks of the machine is beyond the lab's bounds
+    is_beyond: bool = False
     findings: tuple[Finding, ...] = ()
     counts: Counts | None = None
     lines: dict[int, Counts] = {}
@@ -73,3 +76,17 @@ class CheckResult(Struct, frozen=True):
     resources: tuple[Held, ...] = ()
     #: what a GPU made of it; None where there is none
     device: DeviceResult | None = None
+
+
+def sentence(cases: Sequence[CaseResult]) -> str:
+    """Say of all cases how many are right, and of these how many are in bounds."""
+    right, of = sum(each.passed for each in cases), len(cases)
+    if right == of:
+        return f"All {of:,} cases are right."
+    beyond = sum(each.is_beyond for each in cases)
+    if not beyond:
+        return f"{right:,} of {of:,} cases are right."
+    return (
+        f"{right + beyond:,} of {of:,} cases give the right result, {right:,} of them "
+        "within what is allowed."
+    )

@@ -19,7 +19,7 @@ from warpbook_labs.host_spec import Host
 from warpbook_labs.jail import jobs, parent
 from warpbook_labs.jail.limits import Limits
 from warpbook_labs.loader import BadLab, LoadedLab
-from warpbook_labs.results import CaseResult, CheckResult, Status
+from warpbook_labs.results import CaseResult, CheckResult, Status, sentence
 from warpbook_labs.sources import BadSource, refuse_unfit
 
 #: of all buffers of all cases that one process is given
@@ -80,11 +80,10 @@ def check_host(
         isolation = outcome.isolation
     right = sum(each.passed for each in done)
     status: Status = "passed" if right == of else "failed"
-    words = f"{right:,} of {of:,} cases are right."
     return CheckResult(
         lab.id,
         status,
-        f"All {of:,} cases are right." if right == of else words,
+        sentence(done),
         tuple(done),
         right,
         of,

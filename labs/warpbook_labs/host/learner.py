@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
+import warnings
 from collections.abc import Callable
-from types import ModuleType
+from types import FrameType, ModuleType
 from typing import Any
 
 import msgspec
@@ -48,6 +49,7 @@ def run_cases(
         job: what was asked.
         one: does one of its cases.
     """
+    warnings.showwarning = _print_warning
     try:
         return HostRan(tuple(_left(job, each, one) for each in job.cases))
     except _CantLoad as problem:
@@ -90,6 +92,17 @@ def _loaded(job: RunTorch | Record) -> ModuleType:
     except BaseException as problem:  # noqa: BLE001 - whatever the learner's code does
         line, words = told(problem, job.case_s, SOURCE_NAME, _IMPORTED)
         raise _CantLoad(f"Line {line}: {words}" if line else words) from None
+
+
+def _print_warning(
+    message: Warning | str, category: type[Warning], *_: Any, **__: Any
+) -> None:
+    """Print a warning beside what the learner prints, with their line."""
+    frame: FrameType | None = sys._getframe()
+    while frame is not None and frame.f_code.co_filename != SOURCE_NAME:
+        frame = frame.f_back
+    at = f"Line {frame.f_lineno}: " if frame is not None else ""
+    print(f"{at}{category.__name__}: {message}")  # noqa: T201 - it is caught
 
 
 def _module(name: str, source: str, file: str) -> ModuleType:

@@ -81,6 +81,7 @@ def told_simulated(
         left,
         words,
         wrong,
+        is_beyond=bool(words) and not (wrong or findings),
         findings=findings,
         host_counts=counts,
         bars=() if case.is_hidden else judged.bars,

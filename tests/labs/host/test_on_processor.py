@@ -30,12 +30,13 @@ def run(state, x, y, factor, out):
     out.copy_(factor * (x + y[:, 0]))
     y.add_(1)
 """
-MISTAKES = """
+MISTAKES = """import torch
 def prepare(n):
     return n
 
 def run(state, x, y, factor, out):
     print("seen", state)
+    torch.autocast("cuda")
     if state in (10, 1):
         raise ValueError(f"n is {state}")
     if state == 1000:
@@ -71,11 +72,12 @@ def test_what_goes_wrong_is_told_but_not_the_sizes_of_hidden_cases(
     cases = [*public_cases(on_torch.lab), *hidden]
     result = check_all(on_torch, MISTAKES, cases, Limits())
     raised, written, raised_there, endless, unwritten = result.cases
-    assert raised.message == "Line 8: ValueError: n is 10"
-    assert (raised.printed, raised.sizes) == ("seen 10\n", {"n": 10})
+    assert raised.message == "Line 9: ValueError: n is 10"
+    assert raised.sizes == {"n": 10}
+    assert raised.printed.startswith("seen 10\nLine 7: UserWarning: ")
     assert written.message == "It writes `x`, which is an input."
-    assert raised_there.message.startswith("Line 8: ValueError; its words are told of")
-    assert endless.message == "Line 11: It took longer than 2 s."
+    assert raised_there.message.startswith("Line 9: ValueError; its words are told of")
+    assert endless.message == "Line 12: It took longer than 2 s."
     assert unwritten.wrong is not None
     assert (unwritten.wrong.output, unwritten.wrong.got) == ("out", "nothing")
     for each in (raised_there, endless, unwritten):

@@ -103,6 +103,8 @@ def test_each_call_counts_and_the_last_one_is_held_against_bounds(
     lab = load(write_lab(tmp_path, "simulated", "pinned", more))
     result = checked(lab, lab.reference)
     assert result.cases[0].message == "Ask for less. Counted: 5 launches, at most 4."
+    told = f"{result.of} of {result.of} cases give the right result, 0 of them within"
+    assert result.message.startswith(told)
     counts = result.cases[0].host_counts
     assert counts is not None and counts.h2d_bytes == 40
 
