@@ -24,7 +24,8 @@ _KINDS = {
 _WITHOUT_GPU = {
     "simulated": "**Without a GPU** `torch` is a stand-in that records what it is "
     "asked. A simulated GPU then does it, and finds what no wait keeps from happening "
-    "too early.",
+    "too early. It has streams, events, graphs, copies and common operations, but no "
+    "gradients and no modules; what is missing says so, with your line.",
     "torch": "**Without a GPU** all is in the processor's memory: take `x.device` "
     "where you need a device.",
 }
