@@ -46,6 +46,7 @@ def prepare(n):
 
 def run(state, x, factor, out, whole):
     began = time.perf_counter_ns()
+    told = whole.numpy()
     out.copy_(x)
     if torch.cuda.is_available():
         torch.cuda._sleep(int({unit_s} * HERTZ))
@@ -53,7 +54,7 @@ def run(state, x, factor, out, whole):
     else:
         while time.perf_counter_ns() - began < {unit_s} * 1e9:
             pass
-    whole[0] = time.perf_counter_ns() - began
+    told[0] = time.perf_counter_ns() - began
 """
 
 

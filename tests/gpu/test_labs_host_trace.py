@@ -1,0 +1,109 @@
+"""What is counted without a GPU, beside a trace of the same case on one.
+
+pytest -m gpu -s tests/gpu/test_labs_host_trace.py
+
+The simulated GPU counts launches, copies and their bytes, and how much of its copies
+lies beside computing; the profiler records what a real one did. References and starters
+of all labs on the simulated GPU are compared, with a case that the learner sees.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+import pytest
+
+from warpbook_labs.device.child import run_child
+from warpbook_labs.device.gpu import find_gpu
+from warpbook_labs.device.tracing import RUNS
+from warpbook_labs.drawing import DrawnCase, public_cases
+from warpbook_labs.host.checking import check_host
+from warpbook_labs.jail.limits import Limits
+from warpbook_labs.loader import LoadedLab, load_all
+from warpbook_labs.referee import tracing
+from warpbook_monitors.trace.chrome import read_chrome_trace
+from warpbook_monitors.trace.report import TraceReport, report
+
+pytestmark = pytest.mark.gpu
+
+LABS = [
+    name
+    for name, loaded in load_all().items()
+    if loaded.lab.host is not None and loaded.lab.host.without_gpu == "simulated"
+]
+_MARKS = ("HtoD", "DtoH")
+
+
+class Compared(NamedTuple):
+    """Of one call of `run`."""
+
+    name: str
+    counted: float
+    traced: float
+
+
+def traced(loaded: LoadedLab, text: str, case: DrawnCase, folder: Path) -> TraceReport:
+    trace = folder / "t.trace.json.gz"
+    asked = tracing._Asked(
+        str(loaded.folder), text, case, str(trace), str(folder / "t.jsonl.gz")
+    )
+    given = msgspec.msgpack.encode(asked)
+    told = run_child("warpbook_labs.referee.tracing", given, find_gpu().uuid, 120)
+    answer = msgspec.json.decode(told.stdout, type=tracing._Answer)
+    assert answer.problem == ""
+    return report(*read_chrome_trace(str(trace)))
+
+
+def compared(loaded: LoadedLab, text: str, folder: Path) -> list[Compared]:
+    case = public_cases(loaded.lab)[-1]
+    done = check_host(loaded, text, [case], Limits())
+    counts = done.cases[0].host_counts if done.cases else None
+    assert counts is not None, done.message
+    found = traced(loaded, text, case, folder)
+    over_link = [
+        each for each in found.copies if any(mark in each.kind for mark in _MARKS)
+    ]
+    kernels = sum(each.calls for each in found.kernels)
+    size_bytes = sum(each.size_bytes or 0 for each in over_link)
+    simulated_busy_ns = counts.copy_ns + counts.compute_ns
+    metrics = found.metrics
+    beside = 0.0
+    if metrics.copy_ns:
+        beside = metrics.copy_compute_overlap_ns / metrics.copy_ns
+    return [
+        Compared("kernels, without a graph's", counts.launches, kernels / RUNS),
+        Compared("copies", counts.copies, sum(e.calls for e in over_link) / RUNS),
+        Compared("bytes", counts.h2d_bytes + counts.d2h_bytes, size_bytes / RUNS),
+        Compared(
+            "all engines' time over the whole, percent",
+            100 * simulated_busy_ns / max(counts.total_ns, 1),
+            100 * (metrics.copy_ns + metrics.compute_ns) / metrics.window_ns,
+        ),
+        Compared("copies beside kernels, percent (traced only)", 0, 100 * beside),
+    ]
+
+
+@pytest.mark.parametrize("lab", LABS)
+def test_counts_agree_with_a_trace(lab: str, tmp_path: Path) -> None:
+    loaded = load_all()[lab]
+    print("\n| source | of one call | counted | traced |")
+    print("|---|---|---|---|")
+    apart = []
+    for name, text in loaded.correct.items():
+        folder = tmp_path / name
+        folder.mkdir()
+        rows = compared(loaded, text, folder)
+        for each in rows:
+            print(
+                f"| {name} | {each.name} | {each.counted:,.0f} | {each.traced:,.1f} |"
+            )
+        by_name = {each.name: each for each in rows}
+        size = by_name["bytes"]
+        if abs(size.counted - size.traced) > 0.01 * max(size.counted, 1):
+            apart.append((name, size))
+        copies = by_name["copies"]
+        if copies.counted != copies.traced:
+            apart.append((name, copies))
+    assert apart == []
