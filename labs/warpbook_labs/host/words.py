@@ -55,7 +55,7 @@ def count_rows(counts: Mapping[str, int]) -> Iterator[tuple[str, str]]:
         yield "beside the least", least
     convolutions = counts.get("convolution_percent", 0)
     if convolutions:
-        fastest = f"{convolutions / 100:.2f} times what the fastest algorithms take"
+        fastest = f"by a model {convolutions / 100:.2f} times the fastest algorithms"
         yield "convolutions", fastest
     unrepeatable = counts.get("unrepeatable", 0)
     if unrepeatable:
