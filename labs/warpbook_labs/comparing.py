@@ -8,6 +8,9 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+#: what was found where nobody has written
+NOTHING = "nothing"
+
 
 class WrongElement(Struct, frozen=True):
     """The first element that is wrong."""
@@ -70,7 +73,7 @@ def first_wrong(
     return WrongElement(
         name,
         index,
-        "nothing" if place == unwritten else _written(got[index]),
+        NOTHING if place == unwritten else _written(got[index]),
         _written(np.asarray(expected)[index]),
         "exactly" if allowed == 0 else f"within {allowed:.3g}",
         max(len(wrong), 1),

@@ -47,6 +47,8 @@ class CaseResult(Struct, frozen=True):
     counts: Counts | None = None
     lines: dict[int, Counts] = {}
     printed: str = ""
+    #: of host code: what may help with what is wrong
+    advice: str = ""
     #: of host code: the first call that left something wrong, unless it is the first
     call: int = 0
     #: of host code on the simulated GPU: of the last call

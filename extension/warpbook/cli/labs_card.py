@@ -100,6 +100,8 @@ def _failure(case: CaseResult, code: Sequence[str]) -> Iterator[str]:
                 ]
             )
         )
+        if case.advice:
+            yield f"  {case.advice}"
     elif not case.findings:
         yield f"  {case.message}"
         found = re.match(r"Line (\d+):", case.message)

@@ -190,6 +190,8 @@ def _failure(case: Plain | None, code: Sequence[str]) -> str:
                 ]
             )
         )
+        if case.get("advice"):
+            parts.append(f"<p>{shown(case['advice'], 400)}</p>")
     elif not findings:
         parts.append(f"<p>{shown(case['message'], 600)}</p>")
         found = re.match(r"Line (\d+):", str(case["message"]))

@@ -81,7 +81,16 @@ def _left(
         return Left(problem=str(problem), printed=printed.held)
     except BaseException as problem:  # noqa: BLE001 - whatever the learner's code does
         line, words = told(problem, job.case_s, SOURCE_NAME, _IMPORTED)
+        if line is None and isinstance(problem, TypeError):
+            words = f"TypeError: {problem}. {_called(case)}"
         return Left(problem=words, line=line, printed=printed.held)
+
+
+def _called(case: HostCase) -> str:
+    """Say how the learner's functions are called."""
+    numbers = [name for call in case.calls[:1] for name in call.numbers]
+    names = ", ".join([each.name for each in case.buffers] + numbers)
+    return f"They are called as prepare({', '.join(case.sizes)}), run(state, {names})."
 
 
 def _loaded(job: RunTorch | Record) -> ModuleType:

@@ -70,17 +70,19 @@ def told_simulated(
     )
     wrong = prepared.first_wrong(_memory(prepared, judged))
     counts = judged.counts[-1]
+    words = advice = ""
     if findings:
         words = f"{findings[0].kind}: {findings[0].message}"
-    elif wrong and judged.first_look is not None and case.is_hidden:
-        words = f"{wrong.words} {_LOOKED.format(judged.first_look)}"
-    else:
-        words = "" if wrong else beyond_bounds(counted, counts, case.sizes)
+    elif wrong is None:
+        words = beyond_bounds(counted, counts, case.sizes)
+    elif judged.first_look is not None and case.is_hidden:
+        advice = _LOOKED.format(judged.first_look)
     return case_result(
         case,
         left,
         words,
         wrong,
+        advice,
         is_beyond=bool(words) and not (wrong or findings),
         findings=findings,
         host_counts=counts,

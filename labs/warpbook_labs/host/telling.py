@@ -6,6 +6,7 @@ import builtins
 import re
 from typing import Any
 
+from warpbook_labs.comparing import NOTHING
 from warpbook_labs.drawing import DrawnCase
 from warpbook_labs.host.messages import Left
 from warpbook_labs.host.preparing import WrongCall
@@ -13,6 +14,10 @@ from warpbook_labs.results import CaseResult
 
 #: of an answer that no learner's code has given in the ordinary way
 NO_SENSE = "Its answer makes no sense."
+_UNWRITTEN = (
+    "`{0} = ...` only gives a new tensor that name: `{0}.copy_(...)` or "
+    "`{0}[...] = ...` writes."
+)
 _MOST_PRINTED = 4_000
 _MOST_WORDS = 600
 #: what is said of a hidden case too: it holds no number of it
@@ -26,6 +31,7 @@ def case_result(
     left: Left,
     message: str = "",
     wrong: WrongCall | None = None,
+    advice: str = "",
     **more: Any,
 ) -> CaseResult:
     """Say how a case went; of a hidden one neither sizes nor what was printed.
@@ -35,16 +41,19 @@ def case_result(
         left: what the process says; its problem goes before all else.
         message: why it failed; what is wrong if left out.
         wrong: what is wrong in its outputs; None if nothing is.
+        advice: what may help with that.
         more: fields of the result.
     """
-    words = message or (wrong.words if wrong else "")
+    if wrong is not None:
+        call = wrong.number if wrong.number > 1 else 0
+        if not advice and wrong.wrong.got == NOTHING:
+            advice = _UNWRITTEN.format(wrong.wrong.output)
+        more |= {"wrong": wrong.wrong, "call": call, "advice": advice}
+    words = message or (f"{wrong.words} {advice}".strip() if wrong else "")
     if left.problem:
         words = _without_numbers(left.problem) if case.is_hidden else left.problem
         if left.line is not None:
             words = f"Line {left.line}: {words}"
-    if wrong is not None:
-        call = wrong.number if wrong.number > 1 else 0
-        more |= {"wrong": wrong.wrong, "call": call}
     return CaseResult(
         case.about,
         case.is_hidden,

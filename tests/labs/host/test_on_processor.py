@@ -80,5 +80,6 @@ def test_what_goes_wrong_is_told_but_not_the_sizes_of_hidden_cases(
     assert endless.message == "Line 12: It took longer than 2 s."
     assert unwritten.wrong is not None
     assert (unwritten.wrong.output, unwritten.wrong.got) == ("out", "nothing")
+    assert "`out = ...` only gives a new tensor that name" in unwritten.message
     for each in (raised_there, endless, unwritten):
         assert each.printed == "" and each.sizes is None

@@ -154,3 +154,10 @@ def test_what_cant_be_loaded_is_told(simulated: LoadedLab) -> None:
     assert result.status == "compile error"
     words = "Line 2: ModuleNotFoundError: No module named 'tkinter'; there are torch,"
     assert result.message.startswith(words)
+
+
+def test_it_is_told_how_the_functions_are_called(simulated: LoadedLab) -> None:
+    source = RACE.replace("def run(state, ", "def run(")
+    message = checked(simulated, source).cases[0].message
+    assert message.startswith("TypeError: run() got multiple values for argument 'x'.")
+    assert "called as prepare(n), run(state, x, y, out, factor)." in message
