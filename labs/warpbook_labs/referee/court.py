@@ -156,14 +156,14 @@ class Court:
         player.go_on()
         player.send(run)
         player.done(run, patience_s)
-        for slot in shared:
-            self.region(slot).keep(slot, side)
+        if shared:
+            self.regions["device"].keep(shared, side)
         seen = [self._host(slot).drawn(slot, places) for slot, places in drawn]
         self.settle()
         taken_ns = time.perf_counter_ns() - began_ns
         player.stop()
         for slot in others:
-            self.region(slot).keep(slot, side)
+            self.region(slot).keep([slot], side)
         for (slot, places), bytes_then in zip(drawn, seen, strict=True):
             kept = self._host(slot).kept_at(slot, side, places)
             if not np.array_equal(bytes_then, kept):

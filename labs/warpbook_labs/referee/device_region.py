@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -91,9 +92,15 @@ class DeviceRegion:
         found = self._compared(self._shared, self._inputs, slot, "uint8", 0.0)
         return bool(found.how_many)
 
-    def keep(self, slot: Slot, side: Side) -> None:
-        """Begin to copy an output, as one side left it; `Device.wait` ends it."""
-        self._copy(self._own[side], self._shared, slot)
+    def keep(self, slots: Sequence[Slot], side: Side) -> None:
+        """Begin to copy outputs, as one side left them; `Device.wait` ends it.
+
+        They lie side by side, so it is one copy, since the clock runs meanwhile.
+        """
+        begin = min(each.offset for each in slots)
+        end = max(each.offset + each.size_bytes for each in slots)
+        to, held = self._own[side] + begin, self._shared + begin
+        self._tools.device.copy(to, held, end - begin)
 
     def kept(self, slot: Slot, side: Side) -> Values:
         """Give such a copy."""

@@ -38,31 +38,31 @@ class Layout(NamedTuple):
 def laid_out(
     parameters: Sequence[Parameter], sizes: Mapping[str, int], sets: int = 1
 ) -> Layout:
-    """Lay out as many sets of buffers, one behind the other."""
+    """Lay out as many sets of buffers: what is written of all sets, then the rest."""
+    buffers = [each for each in parameters if is_buffer(each)]
     found: list[Slot] = []
     size_bytes = dict.fromkeys(PLACES, 0)
-    for number in range(sets):
-        for each in parameters:
-            if not is_buffer(each):
-                continue
-            shape = shape_of(each, sizes)
-            taken = math.prod(shape) * np.dtype(each.dtype).itemsize
-            offset = size_bytes[each.place]
-            found.append(
-                Slot(
-                    each.name,
-                    number,
-                    each.dtype,
-                    shape,
-                    each.place,
-                    offset,
-                    taken,
-                    is_read=each.kind != "output",
-                    is_written=each.kind != "input",
-                )
+    of_all_sets = [(number, each) for number in range(sets) for each in buffers]
+    # the order of the sort is kept among equals
+    for number, each in sorted(of_all_sets, key=lambda pair: pair[1].kind == "input"):
+        shape = shape_of(each, sizes)
+        taken = math.prod(shape) * np.dtype(each.dtype).itemsize
+        offset = size_bytes[each.place]
+        found.append(
+            Slot(
+                each.name,
+                number,
+                each.dtype,
+                shape,
+                each.place,
+                offset,
+                taken,
+                is_read=each.kind != "output",
+                is_written=each.kind != "input",
             )
-            end = offset + max(taken, 1)
-            size_bytes[each.place] = -(-end // _ALIGNMENT) * _ALIGNMENT
+        )
+        end = offset + max(taken, 1)
+        size_bytes[each.place] = -(-end // _ALIGNMENT) * _ALIGNMENT
     return Layout(tuple(found), size_bytes)
 
 

@@ -7,6 +7,7 @@ no child can write them, and keeps what each side left in the outputs.
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -52,8 +53,8 @@ class Region(Protocol):
     def is_changed(self, slot: Slot) -> bool:
         """Tell whether what is shared is no longer as it was loaded."""
 
-    def keep(self, slot: Slot, side: Side) -> None:
-        """Copy an output from what is shared, as one side left it."""
+    def keep(self, slots: Sequence[Slot], side: Side) -> None:
+        """Copy outputs from what is shared, as one side left them."""
 
     def kept(self, slot: Slot, side: Side) -> Values:
         """Give such a copy."""
@@ -123,10 +124,11 @@ class HostRegion:
         part = _part(slot)
         return not np.array_equal(self._shared.bytes[part], self._inputs[part])
 
-    def keep(self, slot: Slot, side: Side) -> None:
-        """Copy an output from what is shared, as one side left it."""
-        part = _part(slot)
-        self._own[side][part] = self._shared.bytes[part]
+    def keep(self, slots: Sequence[Slot], side: Side) -> None:
+        """Copy outputs from what is shared, as one side left them."""
+        for slot in slots:
+            part = _part(slot)
+            self._own[side][part] = self._shared.bytes[part]
 
     def kept(self, slot: Slot, side: Side) -> Values:
         """Give such a copy."""

@@ -104,6 +104,20 @@ def test_where_nothing_is_shared_copies_are_made_and_taken_off(lab: LoadedLab) -
     assert done.timed.until_ns > done.timed.since_ns > 0
 
 
+def test_what_is_written_lies_side_by_side() -> None:
+    x = Parameter("x", "input", "float32", ("n",))
+    out = Parameter("out", "output", "float64", ("n",))
+    layout = laid_out([x, out], {"n": 5000}, sets=3)
+    inputs = [each.offset for each in layout.read]
+    outputs = [each.offset + each.size_bytes for each in layout.written]
+    assert max(outputs) <= min(inputs)
+    assert [each.number for each in layout.slots] == [0, 1, 2, 0, 1, 2]
+    ends = [0, *(each.offset + each.size_bytes for each in layout.slots)]
+    assert all(
+        end <= each.offset for end, each in zip(ends, layout.slots, strict=False)
+    )
+
+
 def test_buffers_that_do_not_fit_are_refused_in_words() -> None:
     layout = laid_out([Parameter("x", "input", "float64", ("n",))], {"n": 1 << 40})
     with pytest.raises(TooLarge, match="are free"):
@@ -119,14 +133,14 @@ def test_one_wrong_element_is_found_at_each_place(dtype: str) -> None:
     region.own()
     right = np.arange(1, 71).astype(dtype)
     region.write(slot, right)
-    region.keep(slot, "baseline")
-    region.keep(slot, "learner")
+    region.keep([slot], "baseline")
+    region.keep([slot], "learner")
     assert region.wrong(slot, 0.0) == ""
     for at in range(70):
         got = right.copy()
         got[at] += 1
         region.write(slot, got)
-        region.keep(slot, "learner")
+        region.keep([slot], "learner")
         assert f"out[{at}] is wrong in a timed call, and 1 of 70" in (
             region.wrong(slot, 0.0)
         )
