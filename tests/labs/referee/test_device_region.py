@@ -1,0 +1,99 @@
+"""The GPU's memory as the referee has it, and its probe, on a GPU that is a fake."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.labs.device.fake_gpu import FakeGpu
+from warpbook_labs.device import tools
+from warpbook_labs.device.tools import Tools
+from warpbook_labs.nvrtc import Compiled
+from warpbook_labs.referee import device_region, probe
+from warpbook_labs.referee.device_region import DeviceRegion
+from warpbook_labs.referee.layout import Layout, laid_out
+from warpbook_labs.referee.probe import Probe
+from warpbook_labs.spec import Parameter
+
+N = 3000
+X = Parameter("x", "input", "float32", ("n",))
+OUT = Parameter("out", "output", "float32", ("n",))
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch) -> FakeGpu:
+    nothing = lambda *_: Compiled("", "", b"")  # noqa: E731
+    monkeypatch.setattr(tools, "compile_to_ptx", nothing)
+    monkeypatch.setattr(device_region, "handle_of", lambda driver, address: bytes(64))
+    monkeypatch.setattr(device_region, "_GRAIN_BYTES", 4096)
+    made: Any = FakeGpu(lambda *_: None, lambda *_: None)
+    made.driver = None
+    return made  # type: ignore[no-any-return]
+
+
+@pytest.fixture
+def layout() -> Layout:
+    return laid_out([X, OUT], {"n": N}, sets=2)
+
+
+@pytest.fixture
+def region(fake: Any, layout: Layout) -> DeviceRegion:
+    pool = np.arange(1, 5000, dtype=np.float32)
+    made = DeviceRegion(Tools(fake), layout.size_bytes["device"], {"x": pool})
+    made.own()
+    return made
+
+
+def test_inputs_are_put_together_apart_and_loaded(
+    region: DeviceRegion, layout: Layout
+) -> None:
+    for key, slot in enumerate(layout.read):
+        region.fill(slot, "x", key)
+        region.load(slot)
+    one, other = (region.read(slot) for slot in layout.read)
+    assert one.shape == (N,) and not np.array_equal(one, other)
+    first, second = layout.read
+    assert not region.is_changed(first)
+    one[N - 1] += 1
+    region.write(first, one)
+    assert region.is_changed(first) and not region.is_changed(second)
+
+
+def test_outputs_are_poisoned_kept_and_compared(
+    region: DeviceRegion, layout: Layout
+) -> None:
+    first, second = layout.written
+    right = np.arange(1, N + 1, dtype=np.float32)
+    for slot in layout.written:
+        region.poison(slot)
+        assert np.isnan(region.read(slot)).all()
+        assert region.first_unwritten(slot, region.read(slot)) == 0
+        region.write(slot, right)
+        assert region.first_unwritten(slot, region.read(slot)) is None
+    region.keep(layout.written, "baseline")
+    wrong = right.copy()
+    wrong[77] += 1
+    region.write(second, wrong)
+    region.keep(layout.written, "learner")
+    assert region.wrong(first, 0.0) == ""
+    assert "out[77] is wrong in a timed call, and 1 of 3,000" in (
+        region.wrong(second, 0.0)
+    )
+    assert region.wrong(second, 1.0) == ""
+    # what is kept stays when what is shared is poisoned again
+    region.poison(first)
+    assert np.array_equal(region.kept(first, "learner"), right)
+
+
+def test_the_probe_tells_by_how_long_it_takes(
+    fake: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(probe, "_COPY_BYTES", 4096)
+    # copies on this machine take as long as they like
+    monkeypatch.setattr(probe.time, "perf_counter_ns", lambda: 0)
+    found = Probe(Tools(fake))
+    assert found.quiet.spin_ns == fake.own_ns and found.is_quiet()
+    fake.own_ns *= 1.9
+    assert not found.is_quiet()
