@@ -22,6 +22,9 @@ from warpbook_labs.referee.messages import Memory, Slot
 
 Values = NDArray[Any]
 
+#: made anew, and then repeated
+_POISON_BYTES = 8 << 20
+
 
 class Region(Protocol):
     """What the referee does with memory of a place."""
@@ -74,7 +77,8 @@ class HostRegion:
         self._shared = Mapped.new(size_bytes)
         self._size_bytes = size_bytes
         # one for all: whoever knows it has still computed nothing
-        self._poison = poison(size_bytes, secrets.randbits(32))
+        some = poison(min(size_bytes, _POISON_BYTES), secrets.randbits(32))
+        self._poison = np.resize(some, size_bytes)
         self._own: dict[Side, NDArray[np.uint8]] = {}
         self._inputs: NDArray[np.uint8] = np.empty(0, np.uint8)
 
