@@ -217,9 +217,9 @@ def main() -> None:
         try:
             reply = child.do(command)
         except BaseException as problem:  # noqa: BLE001 - whatever a learner's does
-            reply = _failed(child, problem)
-            tell(reply)
-            if child.is_spoiled():
+            ends = child.is_spoiled()
+            tell(msgspec.structs.replace(_failed(child, problem), ends=ends))
+            if ends:
                 os._exit(_SPOILED)
             continue
         tell(reply)

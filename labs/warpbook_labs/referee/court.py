@@ -25,6 +25,8 @@ from warpbook_labs.referee.regions import HostRegion, Region, Values
 
 #: bytes of an output on the host that are looked at before the clock stops
 _DRAWN = 256
+#: what two children need of the GPU's memory to begin with
+_SPARE_BYTES = 3 << 30
 #: nobody else's kernel runs when ours do
 _PATIENCE_S = 20.0
 
@@ -193,7 +195,7 @@ def _refuse_too_large(
     # what is shared, the poison, inputs, and what two sides left
     in_host = 5 * (sum(size_bytes.values()) - on_gpu // 5)
     free_bytes = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    if device is not None and on_gpu > device.free_bytes:
+    if device is not None and on_gpu + _SPARE_BYTES > device.free_bytes:
         raise TooLarge(
             f"Its buffers need {on_gpu >> 20:,} MiB of the GPU's memory, and "
             f"{device.free_bytes >> 20:,} are free."

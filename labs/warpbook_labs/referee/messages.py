@@ -123,6 +123,8 @@ class Failed(Struct, frozen=True, tag="failed"):
     kind: Literal["raised", "no torch", "no gpu", "no sharing"]
     message: str
     line: int | None = None
+    #: CUDA is of no use to it any more, so its process ends
+    ends: bool = False
 
 
 Reply = Ready | Done | Failed

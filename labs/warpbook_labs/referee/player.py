@@ -82,6 +82,8 @@ class Player:
         self._told, told = os.pipe2(os.O_CLOEXEC)
         self._held = b""
         self._is_stopped = False
+        #: it said that it ends
+        self.is_over = False
         descriptors = [each.descriptor for each in memory if each.descriptor >= 0]
         self._process = subprocess.Popen(
             [sys.executable, "-m", _CHILD],
@@ -157,6 +159,7 @@ class Player:
         reply = self.hear(patience_s)
         turn = command.turn if isinstance(command, Run) else 0
         if isinstance(reply, Failed):
+            self.is_over = reply.ends
             raise Raised(reply.message)
         if not isinstance(reply, Done) or (turn and reply.turn != turn):
             raise Lost("crash", "It answered what it was not asked.")
@@ -228,7 +231,7 @@ class Player:
         Raises:
             Lost: it ended instead.
         """
-        if self._is_stopped:
+        if self._is_stopped or self.is_over:
             return
         self._process.send_signal(signal.SIGSTOP)
         how = os.WSTOPPED | os.WEXITED | os.WNOWAIT

@@ -179,10 +179,13 @@ class Sitting:
     def tried(self, case: DrawnCase) -> DeviceCase:
         """Try a case; a process that is lost by it is gone afterwards."""
         try:
-            return try_case(self.court, self._loaded, case, self._asked.bounds)
+            result = try_case(self.court, self._loaded, case, self._asked.bounds)
         except Lost as problem:
             self._drop()
             return fallen(case, problem)
+        if self.court.players["learner"].is_over:
+            self._drop()
+        return result
 
     def timed(self) -> Timed:
         """Time it.

@@ -31,7 +31,7 @@ from warpbook_labs.loader import BadLab, load
 from warpbook_labs.nvrtc import CompileError, NoCompiler
 from warpbook_labs.referee import confine
 from warpbook_labs.referee.jobs import AskedOfHost
-from warpbook_labs.referee.player import CantBegin
+from warpbook_labs.referee.player import CantBegin, Lost
 from warpbook_labs.referee.sitting import Sitting, TooLarge
 from warpbook_labs.referee.timing import Disturbed
 
@@ -60,7 +60,7 @@ def main() -> None:
 def _done(asked: AskedOfHost, tell: Tell) -> Ended:
     try:
         _do(asked, tell)
-    except CantBegin as problem:
+    except (CantBegin, Lost) as problem:
         return Ended("problem", str(problem))
     except (DriverError, BadLab, CompileError, NoCompiler, TooLarge) as problem:
         return Ended("problem", str(problem))
@@ -70,11 +70,22 @@ def _done(asked: AskedOfHost, tell: Tell) -> Ended:
 def _do(asked: AskedOfHost, tell: Tell) -> None:
     loaded = load(Path(asked.folder))
     device = Device() if asked.has_gpu else None
-    sitting = Sitting(asked, loaded, device)
+    too_large = ""
+    try:
+        sitting = Sitting(asked, loaded, device)
+    except TooLarge as problem:
+        if not asked.is_timed:
+            raise
+        # what is not timed is smaller
+        too_large = str(problem)
+        untimed = msgspec.structs.replace(asked, is_timed=False)
+        sitting = Sitting(untimed, loaded, device)
     try:
         right = _all_right(asked, tell, sitting)
-        if right and sitting.is_timed:
-            _time(asked, tell, sitting)
+        if right and too_large:
+            tell(Timed(SpeedResult("not graded", too_large, {})))
+        elif right and sitting.is_timed:
+            _time(tell, sitting)
     finally:
         sitting.close()
 
@@ -105,7 +116,7 @@ def _all_right(asked: AskedOfHost, tell: Tell, sitting: Sitting) -> bool:
     return right
 
 
-def _time(asked: AskedOfHost, tell: Tell, sitting: Sitting) -> None:
+def _time(tell: Tell, sitting: Sitting) -> None:
     tell(Trying(TIMED_CALLS))
     sizes = sitting.timed_sizes
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -116,6 +117,16 @@ def test_what_is_written_lies_side_by_side() -> None:
     assert all(
         end <= each.offset for end, each in zip(ends, layout.slots, strict=False)
     )
+
+
+def test_where_only_timed_buffers_do_not_fit_the_cases_are_run(
+    tmp_path: Path,
+) -> None:
+    large = write_lab(tmp_path, n=1 << 40)
+    done = heard(large, RIGHT)
+    assert failures(done) == [] and len(done.tried) == 3
+    assert done.timed is not None and done.timed.result.status == "not graded"
+    assert "are free" in done.timed.result.message
 
 
 def test_buffers_that_do_not_fit_are_refused_in_words() -> None:
