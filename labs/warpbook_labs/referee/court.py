@@ -23,8 +23,8 @@ from warpbook_labs.referee.player import Player
 from warpbook_labs.referee.probe import Probe
 from warpbook_labs.referee.regions import HostRegion, Region, Values
 
-#: bytes of an output on the host that are looked at before the clock stops
-_DRAWN = 256
+#: bytes of all outputs on the host that are looked at before the clock stops
+_DRAWN = 512
 #: what two children need of the GPU's memory to begin with
 _SPARE_BYTES = 3 << 30
 #: nobody else's kernel runs when ours do
@@ -148,9 +148,14 @@ class Court:
             TookBack: an output was not yet there when it said so.
         """
         player = self.players[side]
-        shared = [each for each in layout.written if not self._is_of_host(each)]
-        others = [each for each in layout.written if self._is_of_host(each)]
-        drawn = [(each, _places(each)) for each in others]
+        on_gpu: list[Slot] = []
+        drawn: list[_Drawn] = []
+        for place, region in self.regions.items():
+            slots = [each for each in layout.written if each.place == place]
+            if slots and isinstance(region, HostRegion):
+                drawn.append(_Drawn(region, slots, _places(slots)))
+            elif slots:
+                on_gpu = slots
         if self.tools is not None:
             self.tools.flush()
         self.settle()
@@ -158,34 +163,46 @@ class Court:
         player.go_on()
         player.send(run)
         player.done(run, patience_s)
-        if shared:
-            self.regions["device"].keep(shared, side)
-        seen = [self._host(slot).drawn(slot, places) for slot, places in drawn]
+        if on_gpu:
+            self.regions["device"].keep(on_gpu, side)
+        seen = [each.region.drawn(each.places) for each in drawn]
         self.settle()
         taken_ns = time.perf_counter_ns() - began_ns
         player.stop()
-        for slot in others:
-            self.region(slot).keep([slot], side)
-        for (slot, places), bytes_then in zip(drawn, seen, strict=True):
-            kept = self._host(slot).kept_at(slot, side, places)
-            if not np.array_equal(bytes_then, kept):
-                raise TookBack(slot.name)
+        for each, bytes_then in zip(drawn, seen, strict=True):
+            each.region.keep(each.slots, side)
+            is_other = each.region.kept_at(each.places, side) != bytes_then
+            if is_other.any():
+                raise TookBack(_at(each.slots, int(each.places[is_other.argmax()])))
         return Unit(taken_ns, self.is_quiet())
 
-    def _is_of_host(self, slot: Slot) -> bool:
-        return isinstance(self.region(slot), HostRegion)
 
-    def _host(self, slot: Slot) -> HostRegion:
-        region = self.region(slot)
-        if not isinstance(region, HostRegion):
-            raise TypeError(f"{slot.name} is not in the host's memory.")
-        return region
+class _Drawn(NamedTuple):
+    """Outputs in the host's memory, and the places at which they are looked at."""
+
+    region: HostRegion
+    slots: list[Slot]
+    places: NDArray[np.int64]
 
 
-def _places(slot: Slot) -> NDArray[np.int64]:
-    drawn = np.random.default_rng(secrets.randbits(64))
-    count = min(_DRAWN, max(slot.size_bytes, 1))
-    return drawn.integers(0, max(slot.size_bytes, 1), count)
+def _places(slots: list[Slot]) -> NDArray[np.int64]:
+    """Draw bytes of outputs, each as likely as any other."""
+    ends = np.cumsum([each.size_bytes for each in slots])
+    begins = np.array([each.offset for each in slots])
+    drawn = np.random.default_rng(secrets.randbits(64)).integers(0, ends[-1], _DRAWN)
+    of = np.searchsorted(ends, drawn, side="right")
+    before = ends - np.array([each.size_bytes for each in slots])
+    places: NDArray[np.int64] = begins[of] + drawn - before[of]
+    return places
+
+
+def _at(slots: list[Slot], place: int) -> str:
+    """Name the output that a byte belongs to."""
+    return next(
+        each.name
+        for each in slots
+        if each.offset <= place < each.offset + each.size_bytes
+    )
 
 
 def _refuse_too_large(

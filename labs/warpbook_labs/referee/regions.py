@@ -147,15 +147,13 @@ class HostRegion:
             return ""
         return wrong_words(slot, found.index, found.wrong)
 
-    def drawn(self, slot: Slot, places: NDArray[np.int64]) -> NDArray[np.uint8]:
-        """Give the bytes at some places of an output, as they are now."""
-        return self._shared.bytes[slot.offset + places]
+    def drawn(self, places: NDArray[np.int64]) -> NDArray[np.uint8]:
+        """Give the bytes at some places of what is shared, as they are now."""
+        return self._shared.bytes[places]
 
-    def kept_at(
-        self, slot: Slot, side: Side, places: NDArray[np.int64]
-    ) -> NDArray[np.uint8]:
+    def kept_at(self, places: NDArray[np.int64], side: Side) -> NDArray[np.uint8]:
         """Give the bytes at some places, as they were kept."""
-        return self._own[side][slot.offset + places]
+        return self._own[side][places]
 
 
 def wrong_words(slot: Slot, index: tuple[int, ...], wrong: int) -> str:
