@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from warpbook_labs.checking import check_all
-from warpbook_labs.drawing import DrawnCase, hidden_cases
+from warpbook_labs.drawing import DrawnCase, hidden_cases, public_cases
 from warpbook_labs.jail.limits import Limits
 from warpbook_labs.loader import LoadedLab, load_all
 from warpbook_labs.preparing import OwnPython
@@ -201,12 +201,69 @@ def test_shapes_that_were_tuned_ahead_are_not_tuned_again(
     assert percents[1] == percents[3] == 200
 
 
+CONVERTED_BY_THE_BATCH = """
+import torch
+from given import CHANGING, FIXED, HALF, REPEAT, batches, gradient
+
+def prepare(workload, batches, images, channels, side):
+    torch.backends.cudnn.benchmark = workload in (FIXED, HALF)
+    torch.backends.cudnn.deterministic = workload == REPEAT
+    if workload == REPEAT:
+        torch.backends.cudnn.conv.fp32_precision = "ieee"
+    return workload
+
+def run(workload, x, filters, height, width, out):
+    total = None
+    for images in batches(x, height, width):
+        used = filters
+        if workload == HALF:
+            half = {"dtype": torch.float16, "memory_format": torch.channels_last}
+            images, used = images.to(**half), filters.to(**half)
+        slopes = gradient(images, used).float()
+        total = slopes if total is None else total + slopes
+    out.copy_(total)
+"""
+
+
+def test_filters_may_be_converted_by_the_batch_whatever_sizes_are_drawn(
+    labs: dict[str, LoadedLab],
+) -> None:
+    loaded = labs["convolution-settings"]
+    corners = [
+        DrawnCase(
+            "a corner",
+            {
+                "workload": workload,
+                "batches": batches,
+                "images": 2,
+                "channels": channels,
+                "side": side,
+            },
+            "random",
+            7,
+            False,
+        )
+        for workload in (REPEAT, HALF)
+        for batches in (2, 3)
+        for channels, side in ((8, 14), (17, 10))
+    ]
+    told = check_all(loaded, CONVERTED_BY_THE_BATCH, corners, Limits()).cases
+    assert [each.message for each in told if not each.passed] == []
+    # where it says whether settings fit, nothing but right ones fit
+    shown = [
+        case for case in public_cases(loaded.lab) if case.sizes["workload"] == HALF
+    ]
+    for name in ("benchmark_nowhere.py", "turned_each_time.py", "half_never.py"):
+        (told_of,) = check_all(loaded, loaded.wrong[name], shown, Limits()).cases
+        assert not told_of.passed
+
+
 def test_the_price_of_a_setting_is_told_with_the_case(
     labs: dict[str, LoadedLab],
 ) -> None:
     loaded = labs["convolution-settings"]
     told = checked(loaded, loaded.wrong["benchmark_everywhere.py"], [FIXED, CHANGING])
-    assert told[0].passed and "convolution percent" in told[1].message
+    assert told[0].passed and "the fastest convolutions" in told[1].message
     counts = told[1].host_counts
     assert counts is not None
     # the host waits while each of 8 algorithms is planned and run, for some new shape

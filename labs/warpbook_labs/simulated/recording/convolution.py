@@ -27,11 +27,30 @@ _FLAGS = {
 }
 
 
+class Precision:
+    """`torch.backends.cudnn.conv`: the newer way to say whether TF32 is allowed."""
+
+    __slots__ = ()
+
+    @property
+    def fp32_precision(self) -> str:
+        """`"tf32"` or `"ieee"`."""
+        is_allowed = current().settings.get("allow_tf32", _FLAGS["allow_tf32"])
+        return "tf32" if is_allowed else "ieee"
+
+    @fp32_precision.setter
+    def fp32_precision(self, name: str) -> None:
+        if name not in ("tf32", "ieee"):
+            raise RuntimeError(f'Unknown precision: {name}; "tf32" or "ieee" is known')
+        current().settings["allow_tf32"] = name == "tf32"
+
+
 class Flags:
     """`torch.backends.cudnn` as a module: settings that the next convolution reads."""
 
     __name__ = "torch.backends.cudnn"
     __path__: tuple[str, ...] = ()
+    conv = Precision()
 
     def __getattr__(self, name: str) -> bool:
         """Tell a setting."""
