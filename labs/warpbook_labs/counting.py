@@ -9,6 +9,20 @@ from typing import Any
 from warpbook_labs.expressions import value
 from warpbook_labs.spec import Counted
 
+#: counts whose names say too little in a sentence
+_WORDS = {
+    "h2d_bytes": "bytes copied to the GPU",
+    "d2h_bytes": "bytes copied to the host",
+    "pageable_bytes": "bytes copied from or to pageable memory",
+    "device_bytes": "bytes of the GPU's memory asked for",
+    "held_bytes": "bytes of the GPU's memory held at one time",
+    "synchronizations": "waits of the host",
+    "total_ns": "ns of simulated time",
+    "host_ns": "ns of the host's work",
+    "percent_of_bound": "% of the time that the busiest engine needs",
+    "convolution_percent": "% of the time of the fastest convolutions",
+    "unrepeatable": "launches that may give other bits the next time",
+}
 _ENTRY = re.compile(r"^\.visible \.entry (\w+)\(", re.M)
 #: with its operands from registers, or on Hopper from shared memory
 _MATRIX = re.compile(r"^\s+(?:@\S+ )?(?:wgmma\.mma_async|mma\.sync)\.", re.M)
@@ -28,7 +42,8 @@ def beyond_bounds(
     """
     for each in counted:
         got = getattr(counts, each.count)
-        told = f"{each.about} Counted: {got:,} {each.count.replace('_', ' ')}"
+        words = _WORDS.get(each.count, each.count.replace("_", " "))
+        told = f"{each.about} Counted: {got:,} {words}"
         if each.most and got > (most := value(each.most, sizes)):
             return f"{told}, at most {most:,}."
         if each.least and got < (least := value(each.least, sizes)):

@@ -114,6 +114,9 @@ def run(asked: argparse.Namespace) -> int:
         )
     try:
         status: int = commands.ACTIONS[asked.action](asked)
+    except BrokenPipeError:
+        # of the terminal, and no problem of a lab
+        raise
     except commands.PROBLEMS as problem:
         return _failed(asked, str(problem))
     return status

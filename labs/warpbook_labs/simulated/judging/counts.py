@@ -31,7 +31,7 @@ class HostCounts:
     total_ns: int = 0
     #: of it the host's own work, without its waiting
     host_ns: int = 0
-    #: how long each engine was busy; both directions of copies together
+    #: how long each engine had work; both directions of copies together
     copy_ns: int = 0
     compute_ns: int = 0
     #: the whole time by the least that the busiest engine needs for the same work, with

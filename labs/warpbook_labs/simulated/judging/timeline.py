@@ -135,9 +135,17 @@ class Timeline:
         return max([self.now_ns, *ends])
 
     def busy_ns(self, engine: Engine) -> int:
-        """Say how long an engine worked, once all is done."""
-        mine = (each for each in self._work if each.engine == engine)
-        return sum(each.duration_ns for each in mine if not each.is_apart)
+        """Say how long an engine had work, once all is done."""
+        spans = sorted(
+            (each.begin_ns, each.end_ns)
+            for each in self._work
+            if each.engine == engine and each.end_ns is not None
+        )
+        busy_ns = until_ns = 0
+        for begin_ns, end_ns in spans:
+            busy_ns += max(end_ns - max(begin_ns, until_ns), 0)
+            until_ns = max(until_ns, end_ns)
+        return busy_ns
 
     def bars(self) -> list[Bar]:
         """Give all that was done, once it is."""

@@ -99,7 +99,8 @@ def test_a_sleeping_kernel_occupies_its_stream_alone() -> None:
     w.launch("sleep", [], [], stream=2, numbers=(1.98e6,))
     (counts,) = w.judged({"x": numbers(64)}).counts
     assert 1_000_000 < counts.total_ns < 1_100_000
-    assert counts.compute_ns == 0
+    # two at the same time, and each counts where it is alone
+    assert 1_000_000 <= counts.compute_ns < 1_100_000
 
 
 def test_reading_a_number_of_the_gpu_waits_for_it() -> None:
