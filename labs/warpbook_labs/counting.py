@@ -19,6 +19,7 @@ _WORDS = {
     "synchronizations": "waits of the host",
     "total_ns": "ns of simulated time",
     "host_ns": "ns of the host's work",
+    "compute_ns": "ns in which kernels ran",
     "percent_of_bound": "% of the time that the busiest engine needs",
     "convolution_percent": "% of the time of the fastest convolutions",
     "unrepeatable": "launches that may give other bits the next time",

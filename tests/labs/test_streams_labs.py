@@ -1,0 +1,65 @@
+"""The lab on broken streams: each mistake is told as what it is, at its line."""
+
+from __future__ import annotations
+
+import pytest
+
+from warpbook_labs.checking import check_all
+from warpbook_labs.drawing import public_cases
+from warpbook_labs.jail.limits import Limits
+from warpbook_labs.loader import CATALOGUE, load
+from warpbook_labs.results import CaseResult
+
+LAB = load(CATALOGUE / "streams" / "fix_the_stream")
+SLOW = "Work on a chunk should go on while the next chunk is produced."
+
+#: a wrong solution, how what is told begins, and a part of the line that is blamed
+MISTAKES = [
+    ("current_does_not_wait", "race", "out.sum("),
+    ("current_waits_for_each_chunk", SLOW, ""),
+    ("event_of_the_wrong_stream", "race", "work("),
+    ("host_reads_at_once", "host read too early", "report.copy_("),
+    ("memory_is_given_back", "released too early", "produce("),
+    ("memory_kept_for_the_wrong_stream", "released too early", "produce("),
+    ("one_stream", SLOW, ""),
+    ("side_does_not_wait", "race", "work("),
+    ("synchronizes_everywhere", "The processor should wait once", ""),
+    ("waits_before_the_copy", "host read too early", "report.copy_("),
+    ("waits_once_before_the_loop", "race", "work("),
+    ("waits_the_wrong_way_round", "race", "work("),
+]
+WITHOUT_WORK = """
+import torch
+
+def prepare(chunks, n):
+    return None
+
+def run(state, x, out, report):
+    made = 2 * x + 1
+    torch.mul(made, made, out=out)
+    out.add_(made)
+    report.copy_(out.sum(dim=1))
+"""
+
+
+def told(source: str) -> CaseResult:
+    [case] = check_all(LAB, source, public_cases(LAB.lab)[:1], Limits()).cases
+    return case
+
+
+def test_every_wrong_solution_has_its_mistake_listed() -> None:
+    assert {f"{name}.py" for name, *_ in MISTAKES} == set(LAB.wrong)
+
+
+@pytest.mark.parametrize(("name", "begin", "blamed"), MISTAKES)
+def test_a_mistake_is_told_as_what_it_is(name: str, begin: str, blamed: str) -> None:
+    source = LAB.wrong[f"{name}.py"]
+    case = told(source)
+    assert case.message.startswith(begin)
+    if blamed:
+        line = case.findings[0].line
+        assert line is not None and blamed in source.splitlines()[line - 1]
+
+
+def test_the_arithmetic_alone_is_not_what_was_asked() -> None:
+    assert told(WITHOUT_WORK).message.startswith("`produce` and `work` should do each")
