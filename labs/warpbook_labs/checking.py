@@ -35,7 +35,7 @@ from warpbook_labs.resources import (
 from warpbook_labs.results import CaseResult, CheckResult, Status, sentence
 from warpbook_labs.rules import rule_of
 from warpbook_labs.sources import BadSource, refuse_unfit
-from warpbook_labs.triton_variants import compile_job
+from warpbook_labs.triton.variants import compile_job
 
 #: of one case, so that a result stays small enough to be kept
 _MOST_LINES = 200

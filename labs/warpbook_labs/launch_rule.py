@@ -7,7 +7,7 @@
 Grid and block are one expression, or up to three in brackets; the third number between
 the angles is dynamic shared memory in bytes. Arguments are the lab's parameters,
 scratch buffers, and expressions of the sizes, which become whole numbers of the
-kernel's own type. Triton's rule (`triton_rule.py`) shares all but a launch's form.
+kernel's own type. Triton's rule (`triton/rule.py`) shares all but a launch's form.
 """
 
 from __future__ import annotations

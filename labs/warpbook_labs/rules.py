@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from warpbook_labs.languages import LanguageName
 from warpbook_labs.launch_rule import Rule, read_rule
-from warpbook_labs.triton_rule import read_triton_rule
+from warpbook_labs.triton.rule import read_triton_rule
 
 
 def rule_of(language: LanguageName, source: str) -> Rule:

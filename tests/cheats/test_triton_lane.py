@@ -1,6 +1,6 @@
 """Triton files that try to cheat, break or outlast the lane without a GPU.
 
-The words of `triton_source.py` are for honest mistakes; here what they refuse is sent
+The words of `triton/source.py` are for honest mistakes; here what they refuse is sent
 past them, straight into the jail, which is what must hold.
 """
 

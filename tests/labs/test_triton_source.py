@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from warpbook_labs.launch_rule import BadRule
-from warpbook_labs.triton_rule import read_triton_rule
-from warpbook_labs.triton_source import BadTriton, read_kernels
+from warpbook_labs.triton.rule import read_triton_rule
+from warpbook_labs.triton.source import BadTriton, read_kernels
 
 HEAD = "import triton\nimport triton.language as tl\n"
 SOURCE = (

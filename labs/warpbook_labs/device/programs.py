@@ -10,7 +10,7 @@ from warpbook_labs.jail import jobs, parent
 from warpbook_labs.loader import LoadedLab
 from warpbook_labs.nvrtc import compile_to_ptx
 from warpbook_labs.rules import rule_of
-from warpbook_labs.triton_variants import compile_job
+from warpbook_labs.triton.variants import compile_job
 
 
 def job_of(

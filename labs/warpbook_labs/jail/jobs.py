@@ -160,8 +160,8 @@ Job = Compile | Interpret | InterpretTriton | CompileTriton | Call | RunTorch | 
 WORK: dict[type, str] = {
     Compile: "warpbook_labs.jail.jobs",
     Interpret: "warpbook_labs.jail.jobs",
-    InterpretTriton: "warpbook_labs.triton_running",
-    CompileTriton: "warpbook_labs.triton_compiling",
+    InterpretTriton: "warpbook_labs.triton.running",
+    CompileTriton: "warpbook_labs.triton.compiling",
     Call: "warpbook_labs.jail.calling",
     RunTorch: "warpbook_labs.host.on_processor",
     Record: "warpbook_labs.host.recorded",

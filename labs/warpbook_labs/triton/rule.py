@@ -19,7 +19,7 @@ from warpbook_labs.launch_rule import (
     read_lines,
     split,
 )
-from warpbook_labs.triton_source import Kernel, read_kernels
+from warpbook_labs.triton.source import Kernel, read_kernels
 
 #: threads of a warp
 WARP = 32

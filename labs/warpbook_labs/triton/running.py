@@ -23,7 +23,7 @@ from warpbook_labs.jail import jobs
 from warpbook_labs.languages import INSTALL_TRITON
 from warpbook_labs.nvrtc import NoCompiler
 from warpbook_labs.ptx.findings import Report
-from warpbook_labs.triton_memory import Addresses, Mask, TritonMemory
+from warpbook_labs.triton.memory import Addresses, Mask, TritonMemory
 
 #: the learner's file in messages; absolute, so that nobody asks where this process is
 FILE = "/kernel.py"

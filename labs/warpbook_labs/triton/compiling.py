@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from warpbook_labs.jail import jobs
-from warpbook_labs.triton_running import NoSource, load_module, load_triton, told
+from warpbook_labs.triton.running import NoSource, load_module, load_triton, told
 
 #: of PTX; every driver for CUDA 12.4 and later takes it
 _PTX_VERSION = 84

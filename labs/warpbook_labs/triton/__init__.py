@@ -1,0 +1,1 @@
+"""Kernels in Triton: read, compiled, and run by its interpreter."""
