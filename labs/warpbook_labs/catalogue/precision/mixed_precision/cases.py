@@ -13,10 +13,11 @@ UNIT, LEAST = 2.0**-11, 2.0**-25
 #: the derivative of the loss by a prediction, for an error of 1: float16 has no such
 #: number, and 65,536 times it is well within its range
 SLOPE = 2.0**-27
-#: the scale that is left after two steps were skipped
-SCALE = 2.0**14
-#: no float16; and a target whose gradient overflows once it is scaled
-GLITCH, OUTLIER = 1e9, 3e9
+#: the scale that is left after a step was skipped
+SCALE = 2.0**15
+#: no float16; and a target whose gradient overflows with that scale, and not with half
+#: of it: a scale kept from call to call, and halved by each, is found out in the third
+GLITCH, OUTLIER = 1e9, 4e8
 #: so many standard deviations are allowed
 DEVIATIONS = 8
 
