@@ -123,6 +123,11 @@ def _index_select(reads: Arrays, writes: Arrays, numbers: Numbers) -> None:
     target[...] = rows[index]
 
 
+def _flip(reads: Arrays, writes: Arrays, numbers: Numbers) -> None:
+    same_shapes(reads, writes[0])
+    writes[0][...] = np.flip(reads[0], tuple(int(number) for number in numbers))
+
+
 # -- sums and what is like them --------------------------------------------------------
 
 
@@ -165,6 +170,40 @@ def _mean(array: Array, axis: tuple[int, ...], keepdims: bool) -> Array:
     count = math.prod(array.shape[at] for at in axis)
     total = np.sum(array, axis=axis, keepdims=keepdims)
     return np.asarray(total / array.dtype.type(count))
+
+
+def _variance(reads: Arrays, writes: Arrays, numbers: Numbers) -> None:
+    correction, is_root, *axes = numbers
+    array, along = _over(reads, writes[0], tuple(axes))
+    count = math.prod(array.shape[at] for at in along)
+    with np.errstate(all="ignore"):
+        apart = array - _mean(array, along, keepdims=True)
+        total = np.sum(apart * apart, axis=along, keepdims=True)
+        variance = total / array.dtype.type(max(count - correction, 0))
+        writes[0][...] = np.sqrt(variance) if is_root else variance
+
+
+def _norm(reads: Arrays, writes: Arrays, numbers: Numbers) -> None:
+    power, *axes = numbers
+    array, along = _over(reads, writes[0], tuple(axes))
+    kind = array.dtype.type
+    with np.errstate(all="ignore"):
+        total = np.sum(np.abs(array) ** kind(power), axis=along, keepdims=True)
+        writes[0][...] = total ** kind(1 / power)
+
+
+def _topk(reads: Arrays, writes: Arrays, numbers: Numbers) -> None:
+    (read,), (values, places) = reads, writes
+    axis, is_largest = (int(number) for number in numbers)
+    same_shapes([places], values)
+    order = np.argsort(read, axis=axis, kind="stable")
+    order = np.flip(order, axis) if is_largest else order
+    count = values.shape[axis]
+    chosen = np.moveaxis(np.moveaxis(order, axis, 0)[:count], 0, axis)
+    if chosen.shape != values.shape:
+        raise ValueError("shapes differ")
+    places[...] = chosen
+    values[...] = np.take_along_axis(read, chosen, axis)
 
 
 def _argument(function: Callable[..., Array]) -> Function:
@@ -251,6 +290,7 @@ OPERATIONS: dict[str, Operation] = {
     "arange": Operation(_arange),
     "random": Operation(_random),
     "cat": Operation(_cat),
+    "flip": Operation(_flip),
     "index_select": Operation(_index_select),
     **{
         name: Operation(function, flops=_one_each)
@@ -267,6 +307,9 @@ OPERATIONS: dict[str, Operation] = {
     "argmin": Operation(_argument(np.argmin), flops=_one_of_each_read),
     "max": Operation(_extreme(np.max, np.argmax), flops=_one_of_each_read),
     "min": Operation(_extreme(np.min, np.argmin), flops=_one_of_each_read),
+    "norm": Operation(_norm, flops=_one_of_each_read),
+    "topk": Operation(_topk, flops=_one_of_each_read),
+    "var": Operation(_variance, flops=_one_of_each_read),
     "cumsum": Operation(_cumsum, flops=_one_of_each_read),
     "softmax": Operation(_softmax(False), flops=_five_each),
     "log_softmax": Operation(_softmax(True), flops=_five_each),

@@ -170,10 +170,22 @@ _COMPARISONS: dict[str, Callable[..., Array]] = {
     "lt": np.less,
     "ne": np.not_equal,
 }
+
+
+def _finite(x: Array, nan: Array, positive: Array, negative: Array) -> Array:
+    x = np.where(np.isnan(x), nan, x)
+    return np.where(np.isinf(x), np.where(x > 0, positive, negative), x)
+
+
 _TERNARY: dict[str, Callable[..., Array]] = {
     "add_scaled": lambda a, b, scale: a + b * scale,
     "clamp": lambda x, low, high: np.minimum(np.maximum(x, low), high),
     "lerp": lambda a, b, weight: a + weight * (b - a),
+}
+_QUATERNARY: dict[str, Callable[..., Array]] = {
+    "addcdiv": lambda a, b, c, value: a + value * (b / c),
+    "addcmul": lambda a, b, c, value: a + value * b * c,
+    "nan_to_num": _finite,
 }
 
 FUNCTIONS: dict[str, Function] = {
@@ -183,4 +195,5 @@ FUNCTIONS: dict[str, Function] = {
     **{name: _elementwise(run, 2) for name, run in _BINARY.items()},
     **{name: _elementwise(run, 2, compares=True) for name, run in _COMPARISONS.items()},
     **{name: _elementwise(run, 3) for name, run in _TERNARY.items()},
+    **{name: _elementwise(run, 4) for name, run in _QUATERNARY.items()},
 }

@@ -214,6 +214,34 @@ def new_ones(self: Tensor, *size: Any, **options: Any) -> Tensor:
     return ones(*size, **_with_defaults(self, options))
 
 
+def new_full(
+    self: Tensor, size: Sequence[int], fill_value: float, **options: Any
+) -> Tensor:
+    """One number everywhere, of the same kind."""
+    return full(size, fill_value, **_with_defaults(self, options))
+
+
+def new_tensor(self: Tensor, data: Any, **options: Any) -> Tensor:
+    """Numbers of Python, of the same kind."""
+    return tensor(data, **_with_defaults(self, options))
+
+
+def linspace(
+    start: float,
+    end: float,
+    steps: int,
+    *,
+    dtype: DType | None = None,
+    **options: Any,
+) -> Tensor:
+    """So many numbers in equal steps, both ends among them."""
+    if dtype is not None and not dtype.is_floating_point:
+        refuse("linspace of whole numbers: use torch.arange")
+    result = empty(steps, dtype=dtype, **options)
+    launch("arange", [], [result], [start, (end - start) / max(steps - 1, 1)])
+    return result
+
+
 def _random(size: Sequence[Any], is_normal: bool, options: dict[str, Any]) -> Tensor:
     tensor = empty(*size, **options)
     seed = current().number_of("random")
@@ -229,6 +257,23 @@ def rand(*size: Any, **options: Any) -> Tensor:
 def randn(*size: Any, **options: Any) -> Tensor:
     """Chance numbers around 0."""
     return _random(size, True, options)
+
+
+def _random_like(input: Tensor, is_normal: bool, options: dict[str, Any]) -> Tensor:
+    result = empty_like(input, **options)
+    seed = current().number_of("random")
+    launch("random", [], [result], [seed, is_normal])
+    return result
+
+
+def rand_like(input: Tensor, **options: Any) -> Tensor:
+    """Chance numbers from 0 to 1, as many."""
+    return _random_like(input, False, options)
+
+
+def randn_like(input: Tensor, **options: Any) -> Tensor:
+    """Chance numbers around 0, as many."""
+    return _random_like(input, True, options)
 
 
 def eye(n: int, m: int | None = None, **options: Any) -> Tensor:

@@ -62,6 +62,38 @@ LONG = ALL["int64"]
 BOOL = ALL["bool"]
 
 
+class finfo:
+    """`torch.finfo`: what numbers a float type has."""
+
+    def __init__(self, type: DType = FLOAT) -> None:
+        """Look them up."""
+        if not type.is_floating_point:
+            raise TypeError(
+                f"torch.finfo() requires a floating point input type. Use torch.iinfo "
+                f"to handle '{type}'"
+            )
+        found = np.finfo(type.numpy)
+        self.bits, self.dtype = found.bits, type.name
+        self.eps, self.resolution = float(found.eps), float(found.resolution)
+        self.max, self.min = float(found.max), float(found.min)
+        self.tiny = self.smallest_normal = float(found.tiny)
+
+
+class iinfo:
+    """`torch.iinfo`: what numbers a type of whole numbers has."""
+
+    def __init__(self, type: DType) -> None:
+        """Look them up."""
+        if type.numpy.kind not in "ui":
+            raise TypeError(
+                f"torch.iinfo() requires an integer input type. Use torch.finfo to "
+                f"handle '{type}'"
+            )
+        found = np.iinfo(type.numpy)
+        self.bits, self.dtype = found.bits, type.name
+        self.max, self.min = int(found.max), int(found.min)
+
+
 def dtype_of(kind: object) -> DType:
     """The type of NumPy's name or type."""
     found = _OF_NUMPY.get(kind)

@@ -262,6 +262,53 @@ def lerp(
     return compute("lerp", [input, end, weight], out=out)
 
 
+def addcmul(
+    input: Tensor,
+    tensor1: Tensor,
+    tensor2: Tensor,
+    *,
+    value: float = 1,
+    out: Tensor | None = None,
+) -> Tensor:
+    """`input + value * tensor1 * tensor2`."""
+    if type_of([input, tensor1, tensor2]) is BOOL:
+        raise NotImplementedError("\"addcmul\" not implemented for 'Bool'")
+    return compute("addcmul", [input, tensor1, tensor2, value], out=out)
+
+
+def addcdiv(
+    input: Tensor,
+    tensor1: Tensor,
+    tensor2: Tensor,
+    *,
+    value: float = 1,
+    out: Tensor | None = None,
+) -> Tensor:
+    """`input + value * tensor1 / tensor2`."""
+    if not type_of([tensor1, tensor2]).is_floating_point:
+        raise RuntimeError(
+            "Integer division with addcdiv is no longer supported; use floats."
+        )
+    return compute("addcdiv", [input, tensor1, tensor2, value], out=out)
+
+
+def nan_to_num(
+    input: Tensor,
+    nan: float | None = None,
+    posinf: float | None = None,
+    neginf: float | None = None,
+    *,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Numbers where there is NaN or infinity: 0, and the largest that there are."""
+    numbers: list[float] = [False, False, False]
+    if input.dtype.is_floating_point:
+        most = float(np.finfo(input.dtype.numpy).max)
+        given = zip((nan, posinf, neginf), (0.0, most, -most), strict=True)
+        numbers = [usual if number is None else number for number, usual in given]
+    return compute("nan_to_num", [input, *numbers], out=out)
+
+
 def where(
     condition: Tensor, input: Operand, other: Operand, *, out: Tensor | None = None
 ) -> Tensor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from warpbook_labs.simulated.recording.dtypes import BOOL
-from warpbook_labs.simulated.recording.elementwise import broadcast, expanded
+from warpbook_labs.simulated.recording.elementwise import broadcast, compute, expanded
 from warpbook_labs.simulated.recording.tensor import (
     Tensor,
     launch,
@@ -153,3 +153,43 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     rows = flatten(input, 0, -2) if input.ndim > 1 else view(input, 1, -1)
     result = addmm(bias, rows, turned)
     return reshape(result, (*input.array.shape[:-1], weight.array.shape[0]))
+
+
+def mv(input: Tensor, vec: Tensor) -> Tensor:
+    """The product of a matrix and a vector."""
+    _rank("mv", input, 2)
+    _rank("mv", vec, 1)
+    return matmul(input, vec)
+
+
+def dot(input: Tensor, tensor: Tensor) -> Tensor:
+    """The sum of the products of two vectors."""
+    _rank("dot", input, 1)
+    _rank("dot", tensor, 1)
+    if input.array.size != tensor.array.size:
+        raise RuntimeError(
+            "inconsistent tensor size, expected tensor "
+            f"{list(input.shape)} and src {list(tensor.shape)} to have the same "
+            "number of elements"
+        )
+    return matmul(input, tensor)
+
+
+def outer(input: Tensor, vec2: Tensor) -> Tensor:
+    """All products of the elements of two vectors."""
+    _rank("outer", input, 1)
+    _rank("outer", vec2, 1)
+    return compute("mul", [of_array(input, input.array[:, None]), vec2])
+
+
+def baddbmm(
+    input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, alpha: float = 1
+) -> Tensor:
+    """`beta * input + alpha * (batch1 @ batch2)`, of many pairs."""
+    _rank("baddbmm", batch1, 3)
+    _rank("baddbmm", batch2, 3)
+    _check(batch1, batch2, input)
+    shape = (*batch1.array.shape[:2], batch2.array.shape[2])
+    result = _target(batch1, shape, None)
+    launch("addmm", [expanded(input, shape), batch1, batch2], [result], [beta, alpha])
+    return result

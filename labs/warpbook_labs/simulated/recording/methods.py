@@ -10,15 +10,25 @@ import numpy as np
 from warpbook_labs.simulated.recording import (
     creating,
     elementwise,
+    joining,
     layout,
     matrices,
     moving,
+    printing,
     reading,
     reducing,
     views,
 )
-from warpbook_labs.simulated.recording.dtypes import ALIASES, ALL, DType
+from warpbook_labs.simulated.recording.dtypes import (
+    ALIASES,
+    ALL,
+    DType,
+    finfo,
+    iinfo,
+)
+from warpbook_labs.simulated.recording.einsum import einsum
 from warpbook_labs.simulated.recording.elementwise import BINARY, UNARY, Kind, compute
+from warpbook_labs.simulated.recording.recorder import refuse
 from warpbook_labs.simulated.recording.tensor import Tensor
 
 Function = Callable[..., Any]
@@ -77,7 +87,10 @@ _ELEMENTWISE: dict[str, Function] = {
     "clamp": elementwise.clamp,
     "clamp_max": elementwise.clamp_max,
     "clamp_min": elementwise.clamp_min,
+    "addcdiv": elementwise.addcdiv,
+    "addcmul": elementwise.addcmul,
     "lerp": elementwise.lerp,
+    "nan_to_num": elementwise.nan_to_num,
 }
 _OTHER_NAMES = {
     "absolute": "abs",
@@ -92,6 +105,11 @@ _OTHER_NAMES = {
 }
 _ELEMENTWISE |= {name: _ELEMENTWISE[other] for name, other in _OTHER_NAMES.items()}
 
+
+def _is_floating_point(input: Tensor) -> bool:
+    return input.dtype.is_floating_point
+
+
 #: both `torch.f(x, ...)` and `x.f(...)`
 _SHARED: dict[str, Function] = {
     **_ELEMENTWISE,
@@ -99,25 +117,36 @@ _SHARED: dict[str, Function] = {
         function.__name__: function
         for function in (
             *(moving.masked_fill, matrices.addmm, matrices.bmm),
-            *(matrices.matmul, matrices.mm, moving.clone),
+            *(matrices.baddbmm, matrices.dot, matrices.mv, matrices.outer),
+            *(matrices.matmul, matrices.mm, moving.clone, joining.flip),
             *(reducing.all, reducing.allclose, reducing.amax, reducing.amin),
             *(reducing.any, reducing.argmax, reducing.argmin, reducing.cumsum),
             *(reducing.equal, reducing.log_softmax, reducing.max, reducing.mean),
-            *(reducing.min, reducing.prod, reducing.softmax, reducing.sum),
+            *(reducing.min, reducing.norm, reducing.prod, reducing.softmax),
+            *(reducing.sort, reducing.std, reducing.sum, reducing.topk, reducing.var),
             *(views.chunk, views.flatten, views.index_select, views.narrow),
             *(views.numel, views.permute, views.reshape, views.select, views.split),
             *(views.squeeze, views.t, views.transpose, views.unbind, views.unsqueeze),
+            *(views.ravel, views.unflatten),
         )
     },
+    "broadcast_to": views.expand,
+    "is_floating_point": _is_floating_point,
+    "swapaxes": views.transpose,
 }
 
 #: `torch.f(...)`
 FUNCTIONS: dict[str, Function] = {
     **_SHARED,
     "where": elementwise.where,
-    "cat": views.cat,
-    "concat": views.cat,
-    "stack": views.stack,
+    "cat": joining.cat,
+    "concat": joining.cat,
+    "einsum": einsum,
+    "finfo": finfo,
+    "hstack": joining.hstack,
+    "iinfo": iinfo,
+    "stack": joining.stack,
+    "vstack": joining.vstack,
     "relu_": _in_place(_ELEMENTWISE["relu"]),
     **{
         function.__name__: function
@@ -126,6 +155,7 @@ FUNCTIONS: dict[str, Function] = {
             *(creating.empty_like, creating.eye, creating.full, creating.full_like),
             *(creating.ones, creating.ones_like, creating.rand, creating.randn),
             *(creating.tensor, creating.zeros, creating.zeros_like),
+            *(creating.linspace, creating.rand_like, creating.randn_like),
         )
     },
 }
@@ -140,6 +170,12 @@ def _is_contiguous(self: Tensor, memory_format: object = layout.CONTIGUOUS) -> b
 
 
 def _same(self: Tensor, *nothing: Any) -> Tensor:
+    return self
+
+
+def _requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
+    if requires_grad:
+        refuse("gradients (requires_grad_)")
     return self
 
 
@@ -176,18 +212,21 @@ _METHODS: dict[str, Function] = {
     "fill_": elementwise.fill_,
     "get_device": lambda self: 0 if self.is_cuda else -1,
     "is_contiguous": _is_contiguous,
-    "is_floating_point": lambda self: self.dtype.is_floating_point,
     "is_pinned": moving.is_pinned,
     "item": reading.item,
     "masked_fill_": elementwise.masked_fill_,
     "nelement": views.numel,
     "new_empty": creating.new_empty,
+    "new_full": creating.new_full,
     "new_ones": creating.new_ones,
+    "new_tensor": creating.new_tensor,
     "new_zeros": creating.new_zeros,
     "numpy": reading.numpy,
     "pin_memory": moving.pin_memory,
     "record_stream": moving.record_stream,
-    "repeat": views.repeat,
+    "repeat": joining.repeat,
+    "requires_grad_": _requires_grad_,
+    "reshape_as": views.reshape_as,
     "size": views.size,
     "storage_offset": views.storage_offset,
     "stride": views.stride,
@@ -196,13 +235,14 @@ _METHODS: dict[str, Function] = {
     "type": _as_type,
     "type_as": moving.type_as,
     "view": views.view,
+    "view_as": views.view_as,
     "where": _where_method,
     "zero_": elementwise.zero_,
     "__array__": reading.as_array,
     "__bool__": reading.as_bool,
     "__deepcopy__": _copied,
     "__float__": reading.as_float,
-    "__format__": reading.as_text,
+    "__format__": printing.in_format,
     "__getitem__": views.getitem,
     "__index__": reading.as_index,
     "__int__": reading.as_int,
@@ -212,7 +252,7 @@ _METHODS: dict[str, Function] = {
     "__neg__": _ELEMENTWISE["neg"],
     "__invert__": _ELEMENTWISE["bitwise_not"],
     "__abs__": _ELEMENTWISE["abs"],
-    "__repr__": reading.as_text,
+    "__repr__": printing.as_text,
     "__setitem__": views.setitem,
 }
 _OPERATORS = {

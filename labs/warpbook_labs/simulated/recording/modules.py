@@ -11,6 +11,7 @@ from warpbook_labs.simulated.recording import (
     convolution,
     elementwise,
     graphs,
+    joining,
     layout,
     matrices,
     reducing,
@@ -56,6 +57,8 @@ def _module(name: str, content: Mapping[str, Any]) -> ModuleType:
             raise AttributeError(attribute)
         if attribute == "bfloat16":
             refuse("torch.bfloat16, since NumPy has no such numbers")
+        if attribute in ("amp", "autocast"):
+            refuse(f"{name}.{attribute}", "Give tensors their dtype: x.half(). ")
         refuse(f"{name}.{attribute}")
 
     vars(module).update(content)
@@ -141,6 +144,8 @@ def _functional() -> dict[str, Any]:
         "gelu": _gelu,
         "linear": matrices.linear,
         "log_softmax": reducing.log_softmax,
+        "normalize": reducing.normalize,
+        "pad": joining.pad,
         "relu": _relu,
         "sigmoid": FUNCTIONS["sigmoid"],
         "silu": _silu,
@@ -173,6 +178,7 @@ def _torch() -> dict[str, Any]:
         "inference_mode": _Nothing,
         "is_tensor": _is_tensor,
         "manual_seed": _ignore,
+        "memory_format": layout.MemoryFormat,
         "nan": float("nan"),
         "no_grad": _Nothing,
         "pi": 3.141592653589793,
@@ -196,6 +202,7 @@ def _all() -> dict[str, ModuleType]:
         "torch.backends.cudnn": flags,
         "torch.cuda": _module("torch.cuda", _cuda()),
         "torch.cuda.nvtx": _module("torch.cuda.nvtx", range_),
+        "torch.linalg": _module("torch.linalg", {"vector_norm": reducing.vector_norm}),
         "torch.nn": _module("torch.nn", {}),
         "torch.nn.functional": _module("torch.nn.functional", _functional()),
         "torch.nn.grad": _module(

@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 from warpbook_labs.simulated.recording.recorder import current
 from warpbook_labs.simulated.recording.tensor import Tensor, view_of
 
-_MOST_SHOWN = 1000
-
 
 def look(tensor: Tensor, what: str) -> NDArray[Any]:
     """Its numbers, which Python wants to see."""
@@ -87,12 +85,3 @@ def as_array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> NDArr
     del copy
     array = numpy(self)
     return array if dtype is None else array.astype(dtype)
-
-
-def as_text(self: Tensor, *spec: str) -> str:
-    """`print(x)`, which waits, too."""
-    if self.array.size > _MOST_SHOWN:
-        return f"tensor(..., size={tuple(self.shape)}, dtype={self.dtype})"
-    shown = str(look(self, "print").tolist())
-    device = f", device='{self.device}'" if self.is_cuda else ""
-    return f"tensor({shown}{device}, dtype={self.dtype})"

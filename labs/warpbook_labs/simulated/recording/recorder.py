@@ -316,8 +316,8 @@ def make_current(recorder: Recorder) -> None:
     _current[:] = [recorder]
 
 
-def refuse(name: str) -> NoReturn:
-    """Say that something is not there.
+def refuse(name: str, instead: str = "") -> NoReturn:
+    """Say that something is not there, and perhaps what to do instead.
 
     Raises:
         Missing: always.
@@ -325,6 +325,6 @@ def refuse(name: str) -> NoReturn:
     line = current().line() if _current else 0
     where = f" (line {line})" if line else ""
     raise Missing(
-        f"The simulated GPU has no {name}{where}; docs/labs.md says what it has. "
-        "A GPU has the whole of PyTorch."
+        f"The simulated GPU has no {name}{where}. {instead}It has streams, events, "
+        "graphs, copies and common operations; a GPU has the whole of PyTorch."
     )

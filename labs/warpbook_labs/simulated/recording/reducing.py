@@ -11,6 +11,7 @@ from warpbook_labs.simulated.recording.dtypes import BOOL, LONG, DType
 from warpbook_labs.simulated.recording.elementwise import compute
 from warpbook_labs.simulated.recording.moving import to
 from warpbook_labs.simulated.recording.reading import as_bool
+from warpbook_labs.simulated.recording.recorder import refuse
 from warpbook_labs.simulated.recording.tensor import (
     Tensor,
     launch,
@@ -46,8 +47,9 @@ def _reduced(
     keepdim: bool,
     kinds: Sequence[DType],
     out: Tensor | None = None,
+    numbers: Sequence[float] = (),
 ) -> list[Tensor]:
-    """The results, one of each type that is given."""
+    """The results, one of each type that is given; numbers come before the axes."""
     shape = input.array.shape
     kept = tuple(1 if at in axes else side for at, side in enumerate(shape))
     final = (
@@ -68,7 +70,7 @@ def _reduced(
         of_array(r, r.array if keepdim else np.expand_dims(r.array, tuple(axes)))
         for r in results
     ]
-    launch(name, [input], whole, axes)
+    launch(name, [input], whole, [*numbers, *axes])
     return results
 
 
@@ -188,6 +190,116 @@ def min(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
         return amin(input)
     kinds = [input.dtype, LONG]
     return Extreme(*_reduced("min", input, _axes(dim, input.ndim), keepdim, kinds))
+
+
+def _spread(
+    is_root: bool,
+    input: Tensor,
+    dim: Any,
+    unbiased: bool | None,
+    keepdim: bool,
+    correction: float | None,
+) -> Tensor:
+    if isinstance(dim, bool):
+        dim, unbiased = None, dim
+    if not input.dtype.is_floating_point:
+        raise RuntimeError("std and var only support floating point and complex dtypes")
+    if correction is None:
+        correction = 0 if unbiased is False else 1
+    axes = _axes(dim, input.ndim)
+    numbers = [correction, is_root]
+    return _reduced("var", input, axes, keepdim, [input.dtype], None, numbers)[0]
+
+
+def var(
+    input: Tensor,
+    dim: Any = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+    *,
+    correction: float | None = None,
+) -> Tensor:
+    """Variances along some sides."""
+    return _spread(False, input, dim, unbiased, keepdim, correction)
+
+
+def std(
+    input: Tensor,
+    dim: Any = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+    *,
+    correction: float | None = None,
+) -> Tensor:
+    """Standard deviations along some sides."""
+    return _spread(True, input, dim, unbiased, keepdim, correction)
+
+
+def norm(
+    input: Tensor,
+    p: float | str | None = "fro",
+    dim: Dims = None,
+    keepdim: bool = False,
+) -> Tensor:
+    """Lengths along some sides: the p-th root of the sum of p-th powers."""
+    if p == "fro" or p is None:
+        p = 2.0
+    if isinstance(p, str) or p == 0:
+        refuse(f"norm with p={p!r}")
+    if not input.dtype.is_floating_point:
+        raise RuntimeError(
+            "linalg.vector_norm: Expected a floating point or complex tensor as input. "
+            f"Got {input.dtype.letter_name}"
+        )
+    if abs(p) == float("inf"):
+        return (amax if p > 0 else amin)(compute("abs", [input]), dim, keepdim)
+    axes = _axes(dim, input.ndim)
+    return _reduced("norm", input, axes, keepdim, [input.dtype], None, [p])[0]
+
+
+def vector_norm(
+    x: Tensor, ord: float = 2, dim: Dims = None, keepdim: bool = False
+) -> Tensor:
+    """Lengths along some sides."""
+    return norm(x, ord, dim, keepdim)
+
+
+def normalize(
+    input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12
+) -> Tensor:
+    """It over its lengths along a side."""
+    lengths = compute("clamp_min", [norm(input, p, dim, True), eps])
+    return compute("div", [input, lengths], "float")
+
+
+def topk(
+    input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True
+) -> Extreme:
+    """The k largest along a side, and where they are."""
+    del sorted
+    if input.dtype is BOOL:
+        raise RuntimeError("topk does not support bool dtypes")
+    dim = dimension(dim, input.ndim)
+    if not input.ndim or not 0 <= k <= input.shape[dim]:
+        raise RuntimeError("selected index k out of range")
+    return _in_order(input, k, dim, largest)
+
+
+def _in_order(input: Tensor, k: int, dim: int, largest: bool) -> Extreme:
+    shape = list(input.shape)
+    shape[dim] = k
+    place = place_of(input.device)
+    values, indices = (new(shape, kind, place) for kind in (input.dtype, LONG))
+    launch("topk", [input], [values, indices], [dim, bool(largest)])
+    return Extreme(values, indices)
+
+
+def sort(input: Tensor, dim: int = -1, descending: bool = False) -> Extreme:
+    """All along a side in order, and where they were."""
+    if not input.ndim:
+        refuse("sort of a tensor of no dimensions")
+    dim = dimension(dim, input.ndim)
+    return _in_order(input, input.shape[dim], dim, descending)
 
 
 def _along(name: str, input: Tensor, dim: int, dtype: DType | None) -> Tensor:

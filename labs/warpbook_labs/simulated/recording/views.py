@@ -15,10 +15,9 @@ from warpbook_labs.simulated.recording.elementwise import (
     broadcast,
     fill_,
     masked_fill_,
-    type_of,
 )
 from warpbook_labs.simulated.recording.layout import CONTIGUOUS
-from warpbook_labs.simulated.recording.moving import clone, contiguous, copy_
+from warpbook_labs.simulated.recording.moving import clone, copy_
 from warpbook_labs.simulated.recording.recorder import refuse
 from warpbook_labs.simulated.recording.tensor import (
     Tensor,
@@ -256,6 +255,35 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     return reshape(input, (*shape[:first], middle, *shape[last + 1 :]))
 
 
+def unflatten(input: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
+    """A side becomes several."""
+    dim = dimension(dim, input.ndim)
+    shape, parts = input.array.shape, list(sides([sizes]))
+    known = math.prod(part for part in parts if part != -1)
+    parts = [shape[dim] // max(known, 1) if part == -1 else part for part in parts]
+    if math.prod(parts) != shape[dim]:
+        raise RuntimeError(
+            f"unflatten: Provided sizes {list(sizes)} don't multiply up to the size of "
+            f"dim {dim} ({shape[dim]}) in the input tensor"
+        )
+    return view(input, (*shape[:dim], *parts, *shape[dim + 1 :]))
+
+
+def ravel(input: Tensor) -> Tensor:
+    """All in one side."""
+    return reshape(input, -1)
+
+
+def view_as(self: Tensor, other: Tensor) -> Tensor:
+    """The same elements in another's shape."""
+    return view(self, other.shape)
+
+
+def reshape_as(self: Tensor, other: Tensor) -> Tensor:
+    """The same elements in another's shape; a copy where it must be one."""
+    return reshape(self, other.shape)
+
+
 def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
     """Two sides change places."""
     dim0, dim1 = dimension(dim0, input.ndim), dimension(dim1, input.ndim)
@@ -317,63 +345,3 @@ def expand(self: Tensor, *shape: Any) -> Tensor:
 def expand_as(self: Tensor, other: Tensor) -> Tensor:
     """As long as another, without memory."""
     return expand(self, other.shape)
-
-
-def cat(
-    tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None
-) -> Tensor:
-    """One after another, copied."""
-    parts = list(tensors)
-    if not parts:
-        raise RuntimeError("torch.cat(): expected a non-empty list of Tensors")
-    dim = dimension(dim, parts[0].ndim)
-    shape = list(parts[0].shape)
-    for part in parts[1:]:
-        rest = [s for at, s in enumerate(part.shape) if at != dim]
-        if part.ndim != len(shape) or rest != shape[:dim] + shape[dim + 1 :]:
-            raise RuntimeError(
-                "Sizes of tensors must match except in dimension "
-                f"{dim}. Expected {shape} but got {list(part.shape)}"
-            )
-    shape[dim] = sum(part.array.shape[dim] for part in parts)
-    device = one_device(parts if out is None else [*parts, out])
-    if out is None:
-        out = new(shape, type_of(parts), place_of(device))
-    elif list(out.shape) != shape:
-        raise RuntimeError(
-            f"out has shape {list(out.shape)}, the result {shape}; PyTorch would give "
-            "out other memory, with a warning."
-        )
-    launch("cat", parts, [out], [dim])
-    return out
-
-
-def stack(
-    tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None
-) -> Tensor:
-    """As elements of a new side, copied."""
-    return cat([unsqueeze(tensor, dim) for tensor in tensors], dim, out=out)
-
-
-def repeat(self: Tensor, *counts: Any) -> Tensor:
-    """So often along each side, copied."""
-    times = sides(counts)
-    if len(times) < self.ndim:
-        raise RuntimeError(
-            "Number of dimensions of repeat dims can not be smaller than number of "
-            "dimensions of tensor"
-        )
-    shape = (1,) * (len(times) - self.ndim) + self.array.shape
-    result = new(
-        [n * s for n, s in zip(times, shape, strict=True)],
-        self.dtype,
-        place_of(self.device),
-    )
-    # each side as (times, side), so that one copy fills it
-    pairs = [side for n, s in zip(times, shape, strict=True) for side in (n, s)]
-    single = [side for s in shape for side in (1, s)]
-    source = stretched(self.array.reshape(single), tuple(pairs))
-    if np.may_share_memory(source, self.array):
-        copy_(of_array(result, result.array.reshape(pairs)), of_array(self, source))
-        return result
-    return repeat(contiguous(self), *counts)

@@ -70,6 +70,16 @@ def test_tensors_of_two_devices_do_not_meet(body: Any) -> None:
         body(t, t.ones(2, 3), t.ones(2, 3, device="cuda"))
 
 
+def test_what_is_missing_says_what_to_do_where_that_is_known() -> None:
+    t = simulated()
+    with pytest.raises(AttributeError, match=r"no torch.autocast. Give .* x.half\(\)"):
+        t.autocast("cuda")
+    with pytest.raises(AttributeError, match="has no torch.Tensor.gather. It has str"):
+        t.ones(3).gather(0, 1)
+    with pytest.raises(AttributeError, match="has no gradients"):
+        t.ones(3).requires_grad_()
+
+
 def test_a_number_of_the_host_may_come_along() -> None:
     t = simulated()
     assert (t.ones(3, device="cuda") * t.tensor(2.0)).tolist() == [2, 2, 2]

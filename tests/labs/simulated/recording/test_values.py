@@ -116,6 +116,45 @@ ONE = {
     "arange float": lambda t, x: t.arange(0.5, 2.5, 0.5) + x[0],
     "full": lambda t, x: t.full((3, 4), 2) * x,
     "like": lambda t, x: t.zeros_like(x.t()) + t.ones_like(x.t()),
+    **{
+        f"{name}({dim}, {kept})": method(name, dim, keepdim=kept)
+        for name in ("std", "var")
+        for dim in (0, (0, 1))
+        for kept in (False, True)
+    },
+    "std, biased": lambda t, x: x.std(1, unbiased=False),
+    "var, biased": lambda t, x: t.var(x, dim=1, correction=0),
+    "std of all": method("std"),
+    "norm": method("norm"),
+    "norm of rows": lambda t, x: t.norm(x, dim=1, keepdim=True),
+    "norm 1": method("norm", 1, 0),
+    "norm inf": method("norm", float("inf"), (0, 1)),
+    "vector_norm": lambda t, x: t.linalg.vector_norm(x, 3, dim=0),
+    "normalize": functional("normalize"),
+    "normalize, inf": functional("normalize", p=float("inf"), dim=0),
+    "topk": lambda t, x: x.topk(2, 1).values,
+    "topk, smallest": lambda t, x: x.topk(2, dim=0, largest=False)[0],
+    "topk, too many": lambda t, x: x.topk(5, 1),
+    "sort": lambda t, x: t.sort(x, descending=True).values,
+    "nan_to_num": method("nan_to_num"),
+    "nan_to_num_": method("nan_to_num_", 3.0),
+    "flip": lambda t, x: x.t().flip(0, -1),
+    "flip, twice": lambda t, x: t.flip(x, (1, -1)),
+    "pad": functional("pad", (1, 2, 0, 1), value=3.0),
+    "linspace": lambda t, x: t.linspace(-1, 3, 4) + x[0],
+    "new_full": lambda t, x: x.new_full((2, 3), 2),
+    "new_tensor": lambda t, x: x.new_tensor([1, 0]),
+    "requires_grad_": lambda t, x: x.requires_grad_(False) * 2,
+    "finfo": lambda t, x: (
+        t.finfo(x.dtype).max,
+        t.finfo(x.dtype).tiny,
+        t.finfo(x.dtype).eps,
+        t.finfo(x.dtype).bits,
+    ),
+    "einsum, turned": lambda t, x: t.einsum("ij->ji", x),
+    "broadcast_to": lambda t, x: t.broadcast_to(x[0], (2, 4)).swapaxes(0, 1) * 2,
+    "is_floating_point": lambda t, x: t.is_floating_point(x),
+    "iinfo": lambda t, x: (t.iinfo(x.dtype).max, t.iinfo(x.dtype).min),
     "new": lambda t, x: x.new_zeros(2, 3) + x.new_ones((2, 3)),
 }
 TWO = {
@@ -143,6 +182,33 @@ TWO = {
     "linear": lambda t, x, y: t.nn.functional.linear(x, y, y[:, 0]),
     "linear, more sides": lambda t, x, y: t.nn.functional.linear(
         x.view(3, 2, 2), y[:, :2]
+    ),
+    "mv and dot": lambda t, x, y: t.mv(x, y[0]) + t.dot(x[1], y[2]),
+    "dot, wrong": lambda t, x, y: t.dot(x[0], y[:, 0]),
+    "outer": lambda t, x, y: t.outer(x[0], y[:, 1]),
+    "vstack": lambda t, x, y: t.vstack([x, y[0]]),
+    "hstack": lambda t, x, y: t.hstack((x, y)),
+    **{
+        f"einsum {form}": lambda t, x, y, form=form: t.einsum(form, x, y).contiguous()
+        for form in (
+            "ij,kj->ik",
+            "ij,kj->ki",
+            "ij,ij->ij",
+            "ij,ij->j",
+            "ij,kl",
+            "ij,ij",
+        )
+    },
+    "einsum, more sides": lambda t, x, y: t.einsum(
+        "nij,nkj->nik", x.view(3, 2, 2), y.view(3, 2, 2)
+    ).contiguous(),
+    "einsum, shapes": lambda t, x, y: t.einsum("ij,jk->ik", x, y),
+    "einsum, sides": lambda t, x, y: t.einsum("ij,j->i", x, y),
+    "addcmul": lambda t, x, y: t.addcmul(x, x, y, value=2),
+    "addcdiv": lambda t, x, y: t.addcdiv(x, x, y),
+    "addcdiv_": lambda t, x, y: x.addcdiv_(x.clone(), y, value=2),
+    "baddbmm": lambda t, x, y: t.baddbmm(
+        x.view(3, 1, 4), x.view(3, 2, 2), y.view(3, 2, 2).repeat(1, 1, 2), alpha=2
     ),
     "addmm": lambda t, x, y: t.addmm(x[:, :3], x, y.t(), beta=2, alpha=3),
     "both turned": lambda t, x, y: x.t() + y.t(),
@@ -186,6 +252,11 @@ def test_what_is_not_finite_goes_on_as_in_pytorch() -> None:
     for name in ("relu", "sigmoid", "tanh", "sqrt", "sign", "exp"):
         assert_same(function(name), strange)
     assert_same(method("clamp", -1, 1), strange)
+    for dtype in ("float16", "float32", "float64"):
+        some = strange[:4].astype(dtype)
+        assert_same(method("nan_to_num"), some)
+        assert_same(method("nan_to_num", 1.5, neginf=-2.0), some)
+    assert_same(lambda t, x: x.topk(3).values, strange)
     assert_same(function("maximum"), strange, strange[::-1].copy())
     assert_same(method("sum"), strange)
     assert_same(method("amax"), strange)
