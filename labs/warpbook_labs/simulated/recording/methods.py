@@ -120,6 +120,7 @@ _SHARED: dict[str, Function] = {
             *(matrices.baddbmm, matrices.dot, matrices.mv, matrices.outer),
             *(matrices.matmul, matrices.mm, moving.clone, joining.flip),
             *(reducing.all, reducing.allclose, reducing.amax, reducing.amin),
+            reducing.aminmax,
             *(reducing.any, reducing.argmax, reducing.argmin, reducing.cumsum),
             *(reducing.equal, reducing.log_softmax, reducing.max, reducing.mean),
             *(reducing.min, reducing.norm, reducing.prod, reducing.softmax),

@@ -26,6 +26,13 @@ from warpbook_labs.simulated.recording.views import dimension, flatten
 Dims = int | Sequence[int] | None
 
 
+class Both(NamedTuple):
+    """What `aminmax` answers."""
+
+    min: Tensor
+    max: Tensor
+
+
 class Extreme(NamedTuple):
     """What `max` and `min` of a dimension answer."""
 
@@ -137,6 +144,11 @@ def amin(
     """The smallest along some sides."""
     kind = [input.dtype]
     return _reduced("amin", input, _axes(dim, input.ndim), keepdim, kind, out)[0]
+
+
+def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> Both:
+    """The smallest and the largest along a side, or of all."""
+    return Both(amin(input, dim, keepdim), amax(input, dim, keepdim))
 
 
 def _truth(name: str, input: Tensor, dim: Dims, keepdim: bool) -> Tensor:

@@ -125,6 +125,7 @@ ONE = {
     "std, biased": lambda t, x: x.std(1, unbiased=False),
     "var, biased": lambda t, x: t.var(x, dim=1, correction=0),
     "std of all": method("std"),
+    "aminmax": lambda t, x: t.stack([*t.aminmax(x, dim=1)]),
     "norm": method("norm"),
     "norm of rows": lambda t, x: t.norm(x, dim=1, keepdim=True),
     "norm 1": method("norm", 1, 0),
