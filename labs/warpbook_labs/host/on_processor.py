@@ -8,6 +8,8 @@ from __future__ import annotations
 import contextlib
 import importlib
 import io
+import sys
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -71,8 +73,29 @@ def prepare() -> None:
     # they compile while they run, for which the jail gives no memory
     torch.backends.mkldnn.set_flags(False)
     torch.backends.nnpack.set_flags(False)
+    _leave_out_compiler(torch)
     with contextlib.redirect_stdout(io.StringIO()):
         exec(compile(_REHEARSAL, "rehearsal", "exec", dont_inherit=True), {})
+
+
+def _leave_out_compiler(torch: Any) -> None:
+    """Stand in for PyTorch's compiler, which an optimizer's first step loads for 2 s.
+
+    It is only asked to leave a function alone, and could compile nothing in the jail.
+    """
+
+    def leave_alone(function: Any = None, *_: Any, **__: Any) -> Any:
+        return function
+
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise RuntimeError(
+            "torch.compile finds no compiler here: call the function as it is."
+        )
+
+    stand_in: Any = ModuleType("torch._dynamo")
+    stand_in.disable = stand_in.graph_break = leave_alone
+    sys.modules["torch._dynamo"] = torch._dynamo = stand_in
+    torch.compile = refuse
 
 
 def do(job: RunTorch) -> HostRan | Refused:
