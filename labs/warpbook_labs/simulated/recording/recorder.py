@@ -34,7 +34,7 @@ from warpbook_labs.simulated.program import (
 _ALIGNMENT = 512
 _MOST_BYTES = 1 << 32
 _IN_CAPTURE = (
-    "CUDA error: operation not permitted when stream is capturing\n{what} makes the "
+    "CUDA error: operation not permitted when stream is capturing. {what} makes the "
     "host wait for the GPU, and while a graph is captured its kernels do not run."
 )
 

@@ -1,0 +1,42 @@
+# only the last graph is kept, so each new shape is captured anew
+import torch
+from given import make_weights, step
+
+
+def capture(rows, width, weights):
+    """Give a graph of one step with the memory that it reads and writes."""
+    batch = torch.zeros(rows, width, device="cuda")
+    result = torch.empty_like(batch)
+    side = torch.cuda.Stream()
+    # the side stream must not begin before the zeros and the weights are there
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            step(batch, weights, result)
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        step(batch, weights, result)
+    return graph, batch, result
+
+
+def prepare(samples, rows, width, layers):
+    weights = make_weights(layers, width)
+    return {
+        "rows": rows,
+        # the graphs read the weights where they lie now: they must stay
+        "weights": weights,
+        "kept": {},
+    }
+
+
+def run(state, x, out):
+    rows = state["rows"]
+    for piece, target in zip(x.split(rows), out.split(rows)):
+        number = piece.shape[0]
+        if number not in state["kept"]:
+            state["kept"] = {number: capture(number, piece.shape[1], state["weights"])}
+        graph, batch, result = state["kept"][number]
+        batch.copy_(piece)
+        graph.replay()
+        target.copy_(result)

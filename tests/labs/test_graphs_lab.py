@@ -1,0 +1,44 @@
+"""The lab on CUDA graphs: each mistake is told as what it is."""
+
+from __future__ import annotations
+
+import pytest
+
+from warpbook_labs.checking import check_all
+from warpbook_labs.drawing import public_cases
+from warpbook_labs.jail.limits import Limits
+from warpbook_labs.loader import CATALOGUE, load
+
+LAB = load(CATALOGUE / "streams" / "cuda_graphs")
+ONLY_COPIES = "Beside graphs, only copies into and out of their memory"
+ONCE = "To capture takes longer than to launch"
+
+#: a wrong solution, and words of what is told
+MISTAKES = [
+    ("captures_in_each_call", ONCE),
+    ("captures_on_the_default_stream", "must be captured on a non-default stream"),
+    ("captures_the_buffers_of_a_call", ONLY_COPIES),
+    ("captures_the_first_batch", "out["),
+    ("forgets_the_graph_before", ONCE),
+    ("graph_for_each_layer", "One graph for each batch should have the whole step"),
+    ("keeps_the_first_inputs", "stale graph: "),
+    ("lets_the_weights_go", "released too early: "),
+    ("looks_while_it_captures", "item() makes the host wait for the GPU"),
+    ("new_batch_is_another_tensor", "out["),
+    ("one_graph_for_both_shapes", "out["),
+    ("reads_the_result_too_late", "out["),
+    ("replays_on_another_stream", "race: "),
+    ("waits_after_each_replay", "a host that waits launches nothing"),
+    ("warms_up_without_waiting", "race: "),
+]
+
+
+def test_every_wrong_solution_has_its_mistake_listed() -> None:
+    assert {f"{name}.py" for name, _ in MISTAKES} == set(LAB.wrong)
+
+
+@pytest.mark.parametrize(("name", "words"), MISTAKES)
+def test_a_mistake_is_told_as_what_it_is(name: str, words: str) -> None:
+    shown = public_cases(LAB.lab)[:1]
+    [case] = check_all(LAB, LAB.wrong[f"{name}.py"], shown, Limits()).cases
+    assert words in case.message
