@@ -157,11 +157,11 @@ def _compiled(source: str, architecture: str) -> tuple[bytes, str]:
     program = _ask(nvrtc.nvrtcCreateProgram(source.encode(), b"kernels.cu", 0, [], []))
     asked = [f"--gpu-architecture={architecture}".encode(), VERBOSE.encode()]
     _ask(nvrtc.nvrtcCompileProgram(program, len(asked), asked))
-    log = b" " * _ask(nvrtc.nvrtcGetProgramLogSize(program))
+    log = bytearray(_ask(nvrtc.nvrtcGetProgramLogSize(program)))
     _ask(nvrtc.nvrtcGetProgramLog(program, log))
-    cubin = b" " * _ask(nvrtc.nvrtcGetCUBINSize(program))
+    cubin = bytearray(_ask(nvrtc.nvrtcGetCUBINSize(program)))
     _ask(nvrtc.nvrtcGetCUBIN(program, cubin))
-    return cubin, log.decode()
+    return bytes(cubin), log.decode()
 
 
 def _ask(answer: Any) -> Any:

@@ -118,7 +118,8 @@ def _text(nvrtc: Any, program: Any, what: str) -> str:
 def _held(nvrtc: Any, program: Any, what: str) -> bytes:
     error, size = getattr(nvrtc, f"nvrtcGet{what}Size")(program)
     _check(nvrtc, error)
-    held: bytes = b" " * size
+    # NVRTC writes into it, and every b" " of a process is one and the same object
+    held = bytearray(size)
     (error,) = getattr(nvrtc, f"nvrtcGet{what}")(program, held)
     _check(nvrtc, error)
-    return held
+    return bytes(held)

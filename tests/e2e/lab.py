@@ -197,13 +197,23 @@ class LabPage:
         self.page.evaluate(f"() => {_PANEL}.sessionContext.session.kernel.interrupt()")
         self.wait_idle()
 
-    def point_at_newest(self, view: Locator) -> None:
-        """Hold the pointer where the first chart draws the newest frame."""
+    def point_at_newest(self, view: Locator, pattern: str) -> None:
+        """Point where the first chart draws the newest frame, until it tells this.
+
+        What grows above the chart may push it from under the pointer.
+        """
         plot = view.locator(".u-over").first
-        box = plot.bounding_box()
-        assert box is not None
-        plot.hover(position={"x": box["width"] - 6, "y": box["height"] / 2})
-        plot.hover(position={"x": box["width"] - 4, "y": box["height"] / 2})
+        tip = view.locator(".wb-tip").first
+
+        def told() -> bool | None:
+            box = plot.bounding_box()
+            assert box is not None
+            plot.hover(position={"x": box["width"] - 6, "y": box["height"] / 2})
+            plot.hover(position={"x": box["width"] - 4, "y": box["height"] / 2})
+            self.page.wait_for_timeout(200)
+            return bool(re.search(pattern, tip.inner_text())) or None
+
+        wait_for(f"a tip that tells {pattern}", told)
 
     def set_theme(self, name: str) -> None:
         """Change JupyterLab's theme."""

@@ -126,8 +126,7 @@ def test_values_are_read_with_pointer_and_keys(page: LabPage, lab_url: str) -> N
     page.page.keyboard.press("Escape")
     plot.blur()
     expect(tip).to_be_hidden()
-    page.point_at_newest(page.dashboard)
-    expect(page.dashboard.locator(".wb-tip").first).to_contain_text("%")
+    page.point_at_newest(page.dashboard, "%")
 
 
 def test_a_span_has_statistics_and_can_be_saved(
@@ -189,8 +188,7 @@ def test_an_hour_is_summed_up_by_the_server(
     assert detail["step_ms"] == 6000
     assert "sm_active_ratio" in detail["columns"]
     # where the newest step is
-    page.point_at_newest(page.dashboard)
-    expect(page.dashboard.locator(".wb-tip").first).to_contain_text("%")
+    page.point_at_newest(page.dashboard, "%")
     page.page.screenshot(path=screenshots / "hour.png")
     plot.focus()
     page.page.keyboard.press("Home")
