@@ -318,12 +318,26 @@ def where(
             "where expected condition to be a boolean tensor, but got a tensor with "
             f"dtype {condition.dtype.letter_name}"
         )
+    _fill_numbers([input, other], condition)
     return compute("where", [condition, input, other], out=out, conditions=1)
+
+
+def _fill_numbers(operands: Sequence[Operand], beside: Tensor) -> None:
+    """Have a kernel for each number: on a GPU PyTorch makes it a tensor there."""
+    for operand in operands:
+        if beside.is_cuda and not isinstance(operand, Tensor):
+            number = new((), type_of(operands), place_of(beside.device))
+            launch("fill", [], [number], [float(operand)])
 
 
 def masked_fill_(self: Tensor, mask: Tensor, value: Operand) -> Tensor:
     """`value` where the mask holds, in place."""
-    return where(mask, value, self, out=self)
+    if mask.dtype is not BOOL:
+        raise RuntimeError(
+            "masked_fill_ only supports boolean masks, but got mask with dtype "
+            f"{mask.dtype.letter_name}"
+        )
+    return compute("where", [mask, value, self], out=self, conditions=1)
 
 
 def fill_(self: Tensor, value: Operand) -> Tensor:

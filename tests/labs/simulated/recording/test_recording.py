@@ -128,13 +128,17 @@ def test_buffers_are_lent_and_written_in_place() -> None:
             "x[:, :2].copy_(d[:, :2])",
             ["Allocate", "copy", "Allocate", "Copy", "copy", "Release", "Release"],
         ),
+        # a number is a tensor of the GPU there, which a kernel makes
+        (
+            "y = torch.where(d > 0, d, 1.0)",
+            ["Allocate", "gt", "Allocate", "fill", "Release", "Allocate", "where"],
+        ),
+        ("d.masked_fill_(d > 0, 1.0)", ["Allocate", "gt", "where", "Release"]),
         ("y = x.pin_memory()", []),
         ("y = x.clone().pin_memory()", ["Allocate", "copy", "Allocate", "copy"]),
     ],
 )
-def test_copies_are_split_as_pytorch_splits_them(
-    source: str, expected: list[str]
-) -> None:
+def test_work_is_split_as_pytorch_splits_it(source: str, expected: list[str]) -> None:
     square = np.zeros((4, 4), np.float32)
     program = record(
         f"import torch\n{source}", {"x": (square, "pinned"), "d": (square, "device")}
