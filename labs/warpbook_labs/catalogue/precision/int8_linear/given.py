@@ -15,4 +15,5 @@ def int8_matmul(a, b):
             f"{m} x {k} times {k} x {n}: there must be more than 16 rows, and 8 must "
             "divide both other sides"
         )
-    return torch._int_mm(a, b)
+    # cuBLAS wants rows of a and columns of b that lie in one piece
+    return torch._int_mm(a.contiguous(), b.t().contiguous().t())
