@@ -30,8 +30,9 @@ _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1, 1 << 1, 1 << 2, 1 << 3
 _FIRST_RIGHTS, _REFER, _TRUNCATE = (1 << 13) - 1, 1 << 13, 1 << 14
 #: files may be made and taken away, and nothing else: no link, no device
 _WRITING = _WRITE_FILE | _READ_FILE | _READ_DIR | 1 << 5 | 1 << 8
-#: ABI 6: no signal, and no abstract socket, to whoever is outside
-_SCOPED = 0b11
+#: ABI 6: no signal to whoever is outside. Its other bit would refuse the abstract
+#: socket by which CUDA opens another process's memory; no socket is left after that
+_SCOPED = 0b10
 #: besides Python: where libraries of the system and of CUDA are, and what they ask
 _READABLE = (
     "/usr",
@@ -101,6 +102,11 @@ def close_files(hidden: Sequence[str], writable: str = "") -> bool:
             _allow(ruleset, path, _READ_FILE | _READ_DIR | _EXECUTE)
         for path in _devices():
             _allow(ruleset, path, _READ_FILE | _WRITE_FILE)
+        # CUDA names its threads there, and does not begin (error 304) where it can't
+        own = Path("/proc/self").resolve()
+        _allow(ruleset, own, _READ_FILE | _READ_DIR | _WRITE_FILE | files & _TRUNCATE)
+        # a rule is of an inode: while it is open, the system makes no other for it
+        os.open(own, os.O_PATH | os.O_CLOEXEC)
         if writable:
             _allow(ruleset, Path(writable), _WRITING | files & _TRUNCATE)
         return bool(_libc.syscall(_LANDLOCK_RESTRICT, ruleset, 0) == 0)
