@@ -120,7 +120,9 @@ class Child:
         held = self._memory[slot.place]
         dtype = getattr(torch, slot.dtype)
         if not isinstance(held, Mapped):
-            whole = torch.as_tensor(held.part(slot.offset, slot.size_bytes))
+            part = held.part(slot.offset, slot.size_bytes)
+            # without the device, versions of PyTorch copy it to the processor
+            whole = torch.as_tensor(part, device="cuda")
             tensor = whole.view(dtype).view(slot.shape)
             return _Given(slot, tensor, tensor)
         count = int(np.prod(slot.shape, dtype=np.int64))
@@ -233,7 +235,7 @@ def _begun(setup: Setup) -> tuple[Child | None, Reply]:
         torch.set_num_threads(1)
         if setup.is_traced:
             importlib.import_module("warpbook_monitors.trace.kineto")
-    except ImportError as problem:
+    except (ImportError, OSError) as problem:
         words = f"PyTorch can't be loaded ({problem}): pip install 'warpbook[torch]'"
         return None, Failed("no torch", words)
     try:
@@ -245,7 +247,8 @@ def _begun(setup: Setup) -> tuple[Child | None, Reply]:
     try:
         child = Child(setup, torch)
     except (RuntimeError, OSError, ImportError) as problem:
-        return None, Failed("no sharing", str(problem)[:500])
+        words = f"{type(problem).__name__}: {problem}"
+        return None, Failed("no sharing", words[:500])
     if not setup.is_early:
         files = confine.close_files(setup.hidden, setup.folder)
     network, calls = confine.shut_in(setup.is_traced)
@@ -300,7 +303,7 @@ def _pin(torch: Any, mapped: Mapped) -> None:
         mapped.address, mapped.size_bytes, portable_and_mapped
     )
     if int(code):
-        raise OSError(f"CUDA does not lock memory that is shared (error {int(code)}).")
+        raise OSError(f"cudaHostRegister of shared memory: error {int(code)}")
 
 
 if __name__ == "__main__":

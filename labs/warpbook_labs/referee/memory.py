@@ -76,7 +76,7 @@ def handle_of(driver: Any, address: int) -> bytes:
     """
     error, handle = driver.cuIpcGetMemHandle(address)
     if error:
-        raise OSError(f"CUDA shares no memory between processes here ({error.name}).")
+        raise OSError(f"cuIpcGetMemHandle: {error.name}")
     return ctypes.string_at(handle.getPtr(), 64)
 
 
@@ -91,5 +91,5 @@ def opened_on_gpu(handle: bytes) -> OpenedOnGpu:
     ctypes.memmove(held.getPtr(), handle, 64)
     error, address = driver.cuIpcOpenMemHandle(held, _LAZY_PEER_ACCESS)
     if error:
-        raise OSError(f"CUDA shares no memory between processes here ({error.name}).")
+        raise OSError(f"cuIpcOpenMemHandle: {error.name}")
     return OpenedOnGpu(int(address))

@@ -291,4 +291,6 @@ def _environment(folder: str) -> dict[str, str]:
         "USER": "learner",
         "OMP_NUM_THREADS": "1",
         "CUDA_CACHE_DISABLE": "1",
+        # PyTorch 2.12 has operators that Triton compiles, which starts a program
+        "TORCH_DISABLE_NATIVE_JIT": "1",
     }

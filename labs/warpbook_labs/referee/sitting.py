@@ -50,6 +50,8 @@ class Sitting:
         self._size_bytes = largest(*layouts)
         self._is_staged, self._is_early = asked.is_staged, True
         self._isolation = ""
+        #: why it was begun in a worse way, in words
+        self._setbacks: list[str] = []
         self.court = self._made()
 
     def _made(self) -> Court:
@@ -63,10 +65,11 @@ class Sitting:
                 drawn.places,
                 self._is_staged,
             )
-        except OSError:
+        except OSError as problem:
             if self._is_staged:
                 raise
             self._is_staged = True
+            self._setbacks.append(str(problem))
             return self._made()
 
     @property
@@ -93,6 +96,7 @@ class Sitting:
                 ". CUDA shares no memory between processes here, so buffers are copied "
                 "from and to the host's, and what that takes is taken off"
             )
+        words += "".join(f". It was begun again: {each}" for each in self._setbacks)
         if self._device is None:
             return Began("the processor", "cpu", pids, words)
         return Began(self._device.name, self._device.architecture, pids, words)
@@ -126,24 +130,27 @@ class Sitting:
         try:
             for side in missing:
                 self._isolation = self.court.players[side].begin()
-        except CantBegin as problem:
+        except (CantBegin, Lost) as problem:
+            was_staged = self._is_staged
             worse = self._worse(problem)
             self.court.close()
             if not worse:
                 raise
-            self.court = self._made()
+            self._setbacks.append(str(problem))
+            if self._is_staged != was_staged:
+                self.court = self._made()
             everyone: list[Side] = ["learner"]
             if self._speed is not None:
                 everyone.append("baseline")
             return self._begin(everyone)
         return missing
 
-    def _worse(self, problem: CantBegin) -> bool:
-        """Find what may help: files closed later, or buffers that are staged."""
-        if problem.kind == "no gpu" and self._is_early:
+    def _worse(self, problem: CantBegin | Lost) -> bool:
+        """Find what may help: files closed later, then buffers that are staged."""
+        if self._is_early:
             self._is_early = False
         elif problem.kind == "no sharing" and not self._is_staged:
-            self._is_staged = True
+            self._is_early, self._is_staged = True, True
         else:
             return False
         return True

@@ -15,6 +15,8 @@ from warpbook_labs.device.timing import WrongOutput
 from warpbook_labs.loader import LoadedLab
 from warpbook_labs.referee.court import Court, TooLarge
 from warpbook_labs.referee.layout import laid_out, largest
+from warpbook_labs.referee.messages import Failed
+from warpbook_labs.referee.player import CantBegin, Player
 from warpbook_labs.referee.regions import HostRegion
 from warpbook_labs.referee.timing import Disturbed
 from warpbook_labs.spec import Parameter
@@ -103,6 +105,30 @@ def test_where_nothing_is_shared_copies_are_made_and_taken_off(lab: LoadedLab) -
     assert done.began is not None and "copied from and to" in done.began.isolation
     assert done.timed is not None and done.timed.result.checked_on_host == 1
     assert done.timed.until_ns > done.timed.since_ns > 0
+
+
+def test_it_is_begun_again_in_worse_ways_and_tells_why(
+    lab: LoadedLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin, refused = Player.begin, Failed("no sharing", "cuIpcOpenMemHandle: NO_WAY")
+    ways: list[tuple[str, bool]] = []
+
+    def begun(player: Player) -> str:
+        ways.append((made.court.transport, made._is_early))
+        if made.court.transport == "shared":
+            raise CantBegin(refused)
+        return begin(player)
+
+    monkeypatch.setattr(Player, "begin", begun)
+    made = Again(lab, is_timed=False)
+    try:
+        # a child begins here
+        assert made.load(RIGHT) == ""
+        assert ways == [("shared", True), ("shared", False), ("staged", True)]
+        words = made.began().isolation
+        assert "copied from and to" in words and "again: cuIpcOpenMemHandle" in words
+    finally:
+        made.close()
 
 
 def test_what_is_written_lies_side_by_side() -> None:
