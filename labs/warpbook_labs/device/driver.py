@@ -216,6 +216,8 @@ class Device:
         held = np.ascontiguousarray(values)
         if held.nbytes:
             self._call("cuMemcpyHtoD", address, held.ctypes.data, held.nbytes)
+            # it returns when it has read all, which is not yet there for others
+            self._call("cuStreamSynchronize", 0)
 
     def download(self, address: int, size_bytes: int) -> NDArray[np.uint8]:
         """Copy from the GPU, and wait for it."""

@@ -17,7 +17,8 @@ from warpbook_labs.device.tools import Tools
 _WANTED_NS = 4e6
 _FIRST_STEPS = 20_000
 _TIMES = 7
-_COPY_BYTES = 8 << 20
+#: some tenths of a millisecond each way: a hiccup of the host is no work of another's
+_COPY_BYTES = 32 << 20
 #: a clock that moves is no work of another's
 _MOST = 1.5
 
@@ -52,8 +53,10 @@ class Probe:
         )
 
     def _took(self) -> _Took:
-        spin_ns = self._tools.spin_ns(self._steps)
+        # by the host's clock: events tell nothing of a turn that was waited for
         began_ns = time.perf_counter_ns()
+        self._tools.spin_ns(self._steps)
+        spun_ns = time.perf_counter_ns()
         self._tools.device.upload(self._address, self._held)
         self._tools.device.download_into(self._held, self._address)
-        return _Took(spin_ns, time.perf_counter_ns() - began_ns)
+        return _Took(spun_ns - began_ns, time.perf_counter_ns() - spun_ns)

@@ -39,6 +39,8 @@ _WARM_UP = 3
 _MOST_S = 20.0
 #: pairs that are done again since work was left on the GPU
 _MOST_VOIDS = 4
+#: at the GPU, when a process has ended that had work there
+_LOOKS, _BETWEEN_LOOKS_S = 5, 0.1
 #: units in which nothing is called, to know what the lane itself takes
 _EMPTY = 15
 #: of a unit, whatever is taken off
@@ -190,7 +192,12 @@ class Trials:
         """Find out whose work is left on the GPU: it ends with its process."""
         self._court.players["learner"].close()
         del self._court.players["learner"]
-        if not self._court.is_quiet():
+        for _ in range(_LOOKS):
+            if self._court.is_quiet():
+                break
+            # the driver may take a moment to end what the process had there
+            time.sleep(_BETWEEN_LOOKS_S)
+        else:
             raise Disturbed("Another program uses the GPU at the same time.")
         raise WrongOutput(
             "goes on",
