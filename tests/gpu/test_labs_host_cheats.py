@@ -23,6 +23,11 @@ from warpbook_labs.referee.jobs import AskedOfHost, Bounds
 pytestmark = pytest.mark.gpu
 
 CAUGHT = {**cheats.CAUGHT, **cheats.CAUGHT_WHEN_TIMED, **cheats.CAUGHT_ON_A_GPU}
+# all buffers are on the GPU here: there is only the driver's own memory to take away
+CAUGHT["takes shared memory away"] = (
+    cheats.CAUGHT["takes shared memory away"][0],
+    f"{cheats.REFUSED}|nothing|ended|did not end",
+)
 PASSED = {**cheats.HONEST, **cheats.GAIN_NOTHING}
 TIMED = {*PASSED, *cheats.CAUGHT_WHEN_TIMED, *cheats.CAUGHT_ON_A_GPU}
 BOUNDS = Bounds(run_s=8.0, prepare_s=20.0, memory_bytes=6 << 30, threads=256)

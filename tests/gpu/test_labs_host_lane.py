@@ -6,6 +6,8 @@ pytest -m gpu -s tests/gpu/test_labs_host_lane.py
 from __future__ import annotations
 
 import statistics
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from functools import cache
@@ -21,6 +23,7 @@ from warpbook_labs.device.gpu import Gpu, find_gpu
 from warpbook_labs.device.tools import Tools
 from warpbook_labs.drawing import hidden_cases, public_cases
 from warpbook_labs.jail.limits import Limits
+from warpbook_labs.referee import player
 from warpbook_labs.referee.jobs import AskedOfHost, Bounds
 from warpbook_labs.referee.lane import run_on_gpu
 from warpbook_labs.referee.probe import Probe
@@ -81,6 +84,42 @@ def run(state, x, factor, out, whole):
         torch.cuda._sleep(2_000_000_000)
 """
 
+#: shuts itself in with some walls only, to tell which of them stops something
+WALLS = """
+import os, sys
+from warpbook_labs.referee import calls, confine
+
+confine.die_with_parent()
+if sys.argv[1] == "files":
+    print("files", confine.close_files((), os.environ["TMPDIR"]))
+import torch
+torch.zeros(1, device="cuda")
+if sys.argv[1] == "late files":
+    print("files", confine.close_files((), os.environ["TMPDIR"]))
+if sys.argv[1] == "calls":
+    print("calls", calls.refuse_harm())
+if sys.argv[1] == "all but files":
+    print("network, calls", confine.shut_in())
+exec(sys.argv[2])
+torch.cuda.synchronize()
+print("works")
+"""
+
+
+def tell_walls(text: str, folder: Path) -> None:
+    """Print what becomes of something behind each wall alone."""
+    folder.mkdir(exist_ok=True)
+    for wall in ("none", "files", "late files", "calls", "all but files"):
+        done = subprocess.run(
+            [sys.executable, "-c", WALLS, wall, text],
+            capture_output=True,
+            text=True,
+            cwd="/",
+            env=player._environment(str(folder)),
+        )
+        said = (done.stdout + done.stderr).strip().splitlines()[-3:]
+        print(f"| behind {wall} | {done.returncode} | {' / '.join(said)} |")
+
 
 @cache
 def gpu() -> Gpu:
@@ -108,6 +147,8 @@ def test_buffers_in_every_place_are_shared_and_right(
     print(f"| {done.began} | {done.ended} | {done.problem} |")
     for each in done.tried:
         print(f"| {each.result.about} | {each.result.passed} | {each.result.message} |")
+    if done.began is None or "begun again" in done.began.isolation:
+        tell_walls("pass", tmp_path / "walls")
     assert done.began is not None and done.ended is not None
     assert done.ended.how == "done", done.ended
     assert [each.result.message for each in done.tried] == [""] * len(done.tried)
@@ -116,12 +157,16 @@ def test_buffers_in_every_place_are_shared_and_right(
 
 @pytest.mark.parametrize("name", NEEDED)
 def test_what_labs_need_works_in_the_sandbox(
-    name: str, sitting: Sitting, tmp_path: Path
+    name: str, sitting: Once, tmp_path: Path
 ) -> None:
-    text = "import torch\n\ndef prepare(n):\n" + indent(NEEDED[name], "    ")
-    text += "\n    torch.cuda.synchronize()\n\ndef run(state, **given):\n    pass\n"
+    text = "import torch\nfrom given import plus_one\n\ndef prepare(n):\n"
+    text += indent(NEEDED[name], "    ") + "\n    torch.cuda.synchronize()\n\n"
+    text += "def run(state, x, factor, out, whole):\n"
+    text += "    out.copy_(plus_one(x * factor)); whole.copy_(x)\n"
     said = sitting.tried_once(text)
-    print(f"| {name} | {said or 'works'} |")
+    print(f"\n| {name} | {said or 'works'} |")
+    if said:
+        tell_walls(NEEDED[name], tmp_path / "walls")
     assert said == ""
 
 
@@ -131,7 +176,11 @@ class Once(Sitting):
     def tried_once(self, text: str) -> str:
         if not self.has_learner:
             self.start()
-        return self._load("learner", text) or self.tried(self._asked.cases[0]).message
+        problem = self._load("learner", text)
+        if problem:
+            # it may have been lost: the next source gets another one
+            self._drop()
+        return problem or self.tried(self._asked.cases[0]).message
 
 
 @pytest.fixture(scope="module")
