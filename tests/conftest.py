@@ -4,6 +4,7 @@ import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from tests.stub_nvml import StubNvml, build
@@ -13,6 +14,13 @@ from warpbook_monitors import nvml
 def pytest_configure() -> None:
     # in the background an interrupt is ignored, also by all that is started from there
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    # a busy machine is slow, which is no fault of what is tested
+    hypothesis.settings.register_profile(
+        "busy",
+        deadline=None,
+        suppress_health_check=[hypothesis.HealthCheck.too_slow],
+    )
+    hypothesis.settings.load_profile("busy")
 
 
 @pytest.fixture(scope="session")

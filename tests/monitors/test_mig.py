@@ -140,14 +140,14 @@ def test_a_new_instance_comes_last_while_somebody_watches(
     sampler.open()
     assert [device.kind for device in sampler.devices] == ["gpu", "mig"]
     with sampler.watch("test"):
-        while not isinstance(told.get(timeout=10), Frame):
+        while not isinstance(told.get(timeout=60), Frame):
             pass
         stub.make_instance(0, 1, slices=2)
-        while not isinstance(message := told.get(timeout=10), Devices):
+        while not isinstance(message := told.get(timeout=60), Devices):
             pass
         assert [device.id for device in message.devices][1:] == [FIRST, SECOND]
         while not (
-            isinstance(message := told.get(timeout=10), Frame)
+            isinstance(message := told.get(timeout=60), Frame)
             and [each.state for each in message.readings] == ["ok"] * 3
         ):
             pass
@@ -163,7 +163,7 @@ def test_an_xid_names_the_instance(stub: StubNvml) -> None:
     with sampler.watch("test"):
         for number, instance in ((31, 8), (43, 7), (79, -1)):
             stub.ring(0, XID_EVENT, number, gpu_instance=instance)
-            while not isinstance(message := told.get(timeout=10), Event):
+            while not isinstance(message := told.get(timeout=60), Event):
                 pass
             devices.append(message.device)
     assert devices == [SECOND, FIRST, sampler.devices[0].id]

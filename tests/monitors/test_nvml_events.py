@@ -35,7 +35,7 @@ class Told:
         self.sampler.open()
 
     def next(self, kind: type[Message]) -> Message:
-        while not isinstance(message := self._messages.get(timeout=10), kind):
+        while not isinstance(message := self._messages.get(timeout=60), kind):
             pass
         return message
 
@@ -56,7 +56,7 @@ def stub(make_stub_nvml: MakeStub) -> StubNvml:
 
 
 def wait_until(holds: Callable[[], bool]) -> None:
-    deadline_s = time.monotonic() + 10
+    deadline_s = time.monotonic() + 60
     while not holds():
         assert time.monotonic() < deadline_s
         time.sleep(0.01)
@@ -77,7 +77,7 @@ def test_an_xid_is_told_with_what_to_do(stub: StubNvml, told: Told) -> None:
         meaning=explain(79).meaning,
         remedy=explain(79).remedy,
     )
-    assert abs(event.time_ms - time.time() * 1000) < 10_000
+    assert abs(event.time_ms - time.time() * 1000) < 60_000
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,11 @@ def test_the_driver_is_waited_for_only_while_somebody_watches(
         assert told.next(Event).code == 31
 
 
-def test_a_storm_is_told_once(stub: StubNvml, told: Told) -> None:
+def test_a_storm_is_told_once(
+    stub: StubNvml, told: Told, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # a busy machine may hear them within more than the usual second
+    monkeypatch.setattr(nvml_events, "REPEAT_S", 60.0)
     with told.sampler.watch("test"):
         for _ in range(10):
             stub.ring(0, XID_EVENT, 13)
@@ -137,8 +141,9 @@ def test_the_other_gpus_are_heard_again_after_one_was_lost(
     monkeypatch.setattr(nvml_events, "RETRY_S", 0.1)
     with told.sampler.watch("test"):
         wait_until(lambda: stub.event_sets == 1)
+        freed = stub.calls("nvmlEventSetFree")
         stub.set(1, rc=LOST)
-        wait_until(lambda: stub.event_sets == 0)
+        wait_until(lambda: stub.calls("nvmlEventSetFree") > freed)
         stub.ring(0, XID_EVENT, 48)
         assert told.next(Event).code == 48
 

@@ -209,7 +209,7 @@ def test_a_call_that_hangs_makes_its_own_gpu_stale(
     def wait_for(states: list[str]) -> None:
         """Until a frame is so; the GPU that is well never is otherwise."""
         while True:
-            message = frames.get(timeout=20)
+            message = frames.get(timeout=60)
             if not isinstance(message, Frame):
                 continue
             seen = [reading.state for reading in message.readings]

@@ -39,9 +39,9 @@ def test_a_defect_in_opening_one_gpu_hides_no_other(
 def test_a_gpu_that_hangs_when_opened_hides_no_other(
     make_stub_nvml: MakeStub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("warpbook_monitors.nvml_probe.GPU_OPEN_TIMEOUT_S", 0.5)
+    monkeypatch.setattr("warpbook_monitors.nvml_probe.GPU_OPEN_TIMEOUT_S", 3)
     stub = make_stub_nvml("h200", "a100")
-    stub.fault("nvmlDeviceGetPowerUsage", delay_ms=2000, gpu=1)
+    stub.fault("nvmlDeviceGetPowerUsage", delay_ms=60_000, gpu=1)
     source = NvmlSource()
     opened = source.open()
     assert [probe.device.index for probe in opened.probes] == [0]
@@ -49,17 +49,20 @@ def test_a_gpu_that_hangs_when_opened_hides_no_other(
     assert "did not answer" in silent.message
     source.close()
     assert stub.calls("nvmlShutdown") == 0, "under a call that still runs"
-    time.sleep(2)
-    source.close()
+    stub.fault("nvmlDeviceGetPowerUsage")
+    deadline_s = time.monotonic() + 60
+    while stub.calls("nvmlShutdown") == 0 and time.monotonic() < deadline_s:
+        time.sleep(0.1)
+        source.close()
     assert stub.calls("nvmlShutdown") == 1
 
 
 def test_a_gpu_that_answers_late_is_taken_then(
     make_stub_nvml: MakeStub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("warpbook_monitors.nvml_probe.GPU_OPEN_TIMEOUT_S", 0.3)
+    monkeypatch.setattr("warpbook_monitors.nvml_probe.GPU_OPEN_TIMEOUT_S", 3)
     stub = make_stub_nvml("h200", "h200")
-    stub.fault("nvmlDeviceGetPowerUsage", delay_ms=5000, gpu=1)
+    stub.fault("nvmlDeviceGetPowerUsage", delay_ms=60_000, gpu=1)
     sampler = Sampler([NvmlSource()])
     told: queue.Queue[Message] = queue.Queue()
     sampler.listen(told.put)
@@ -68,12 +71,12 @@ def test_a_gpu_that_answers_late_is_taken_then(
     assert [each.what for each in sampler.absences] == ["GPU 1"]
     with sampler.watch("test"):
         stub.fault("nvmlDeviceGetPowerUsage")
-        while not isinstance(message := told.get(timeout=10), Devices):
+        while not isinstance(message := told.get(timeout=60), Devices):
             pass
         assert [device.index for device in message.devices] == [0, 1]
         assert message.absences == ()
         while not (
-            isinstance(message := told.get(timeout=10), Frame)
+            isinstance(message := told.get(timeout=60), Frame)
             and [each.state for each in message.readings] == ["ok", "ok"]
         ):
             pass
@@ -97,7 +100,7 @@ def test_while_every_gpu_hangs_nothing_is_played_in_their_place(
     with sampler.watch("test"):
         stub.fault("nvmlDeviceGetPowerUsage")
         while not (
-            isinstance(message := told.get(timeout=10), Frame)
+            isinstance(message := told.get(timeout=60), Frame)
             and [each.state for each in message.readings] == ["ok", "ok"]
         ):
             pass

@@ -74,7 +74,7 @@ class Stream:
             self.messages.append(message)
             self._new.notify_all()
 
-    def wait(self, wanted, timeout_s: float = 10) -> Message:
+    def wait(self, wanted, timeout_s: float = 60) -> Message:
         """The first message from now on that is wanted."""
         with self._new:
             start = len(self.messages)
@@ -171,12 +171,11 @@ def test_nothing_is_read_while_nobody_watches_and_the_gap_is_told(run) -> None:
     assert thing.reads == 0
     with sampler.watch("a"), sampler.watch("b"):
         stream.wait(state(0, "ok"))
-    time.sleep(0.1)
+    # for ever, if it reads on
+    done = (-1, -1)
+    while done != (done := (thing.reads, len(stream.messages))):
+        time.sleep(0.3)
     last = stream.frames()[-1]
-    reads, seen = thing.reads, len(stream.messages)
-    time.sleep(0.3)
-    assert thing.reads == reads
-    assert len(stream.messages) == seen
     with sampler.watch("c"):
         gap = stream.wait(lambda m: isinstance(m, Gap))
         assert gap.reason == "not_watched"
@@ -206,8 +205,9 @@ def test_ticks_keep_their_time_when_a_tick_is_late(run) -> None:
     seqs = [frame.seq for frame in frames]
     assert seqs == sorted(set(seqs))
     assert seqs[-1] - seqs[0] > len(frames) - 1, "the late tick was not counted"
-    slips_ms = [f.time_ms - frames[0].time_ms - (f.seq - seqs[0]) * 50 for f in frames]
-    assert abs(slips_ms[-1]) < 25
+    # on a busy machine others are late too, but not all
+    late_ms = [frame.time_ms - 50 * frame.seq for frame in frames]
+    assert min(late_ms[-15:]) - min(late_ms[:10]) == pytest.approx(0, abs=25)
 
 
 def test_a_changed_description_is_told(run) -> None:
@@ -310,7 +310,7 @@ def test_opening_ends_when_it_is_abandoned_though_a_source_hangs() -> None:
     opening = threading.Thread(target=sampler.open)
     opening.start()
     sampler.abandon()
-    opening.join(15)
+    opening.join(45)
     is_waiting = opening.is_alive()
     let_go.set()
     opening.join()
