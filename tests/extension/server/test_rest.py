@@ -32,11 +32,17 @@ async def test_capabilities_say_what_is_there_and_why_something_is_not(
 
 
 async def test_state_wakes_the_sampler_and_lets_it_rest_again(jp_fetch) -> None:
-    answer = json.loads((await jp_fetch(*API, "state")).body)
-    host = [d["kind"] for d in answer["devices"]].index("host")
-    values = answer["frame"]["readings"][host]["values"]
-    assert 0 <= values[0] <= 1, "the processor share needs a second look"
-    assert time.time() * 1000 - answer["frame"]["time_ms"] < 1000
+    began_ms = time.time() * 1000
+    share = None
+    # it needs a second look, for which a busy machine may not have had the time
+    while share is None:
+        answer = json.loads((await jp_fetch(*API, "state")).body)
+        if answer["frame"]:
+            host = [d["kind"] for d in answer["devices"]].index("host")
+            values = answer["frame"]["readings"][host]["values"]
+            share = values[0] if values else None
+    assert 0 <= share <= 1
+    assert answer["frame"]["time_ms"] >= began_ms
 
 
 @pytest.mark.parametrize("route", ["capabilities", "state", "stream"])

@@ -34,23 +34,24 @@ async def test_frames_come_at_the_rate_asked_for(connect) -> None:
     client = await connect()
     hello = await client.next("hello")
     await client.subscribe(rate_hz=10)
-    frames = [await client.next("frame") for _ in range(15)]
-    seqs = [frame["seq"] for frame in frames]
-    # a busy machine may skip a tick, which its number shows; it never slips
-    span_ms = frames[-1]["time_ms"] - frames[0]["time_ms"]
-    assert span_ms / (seqs[-1] - seqs[0]) == pytest.approx(100, rel=0.1)
-    assert len(set(seqs)) == 15
-    for reading in frames[-1]["readings"]:
-        device = hello["devices"][reading["device"]]
-        assert reading["state"] == "ok"
-        assert len(reading["values"]) == len(device["metrics"])
+    frames = [await client.next("frame") for _ in range(25)]
+    assert len({frame["seq"] for frame in frames}) == 25
+    # a tick of a busy machine may be late or skipped, which its number shows, but the
+    # next is in time: those before don't make it late
+    late_ms = [frame["time_ms"] - 100 * frame["seq"] for frame in frames]
+    assert min(late_ms[-5:]) == pytest.approx(min(late_ms[:5]), abs=150)
+    readings = [each for frame in frames for each in frame["readings"]]
+    told = {each["device"]: each for each in readings if each["state"] == "ok"}
+    for position, device in enumerate(hello["devices"]):
+        assert len(told[position]["values"]) == len(device["metrics"])
 
     every = await connect()
     await every.subscribe(rate_hz=10)
     await every.next("frame")
     await client.subscribe(rate_hz=2)
-    # the first may still be one of the faster frames
-    slower = [(await client.next("frame"))["seq"] for _ in range(5)][1:]
+    # of the faster frames some may still wait
+    await client.catch_up()
+    slower = [(await client.next("frame"))["seq"] for _ in range(4)]
     there_were = []
     while not there_were or there_were[-1] < slower[-1]:
         there_were.append((await every.next("frame"))["seq"])
@@ -71,6 +72,7 @@ async def test_a_selection_holds_only_its_devices(connect) -> None:
 async def test_a_client_that_comes_back_gets_what_it_missed(connect) -> None:
     stays, leaves = await connect(), await connect()
     await stays.subscribe()
+    await stays.next("frame")
     await leaves.subscribe()
     seen = await leaves.next("frame")
     leaves.socket.close()
@@ -118,11 +120,10 @@ async def test_an_unwatched_time_is_a_gap_and_costs_nothing(
     await client.subscribe()
     last = await client.next("frame")
     await client.send({"type": "unsubscribe"})
-    await asyncio.sleep(0.5)
-    sampler = broadcaster.sampler
-    rested = sampler.newest.seq
-    await asyncio.sleep(0.5)
-    assert sampler.newest.seq == rested, "it reads on with nobody watching"
+    # for ever, if it reads on with nobody watching
+    rested = -1
+    while rested != (rested := broadcaster.sampler.newest.seq):
+        await asyncio.sleep(1)
     await client.subscribe()
     gap = await client.next("gap")
     assert gap["reason"] == "not_watched"
@@ -168,9 +169,10 @@ async def test_a_rate_that_is_none_is_refused_in_words(connect, rate_hz) -> None
 async def test_a_huge_rate_is_bounded(connect) -> None:
     client = await connect()
     await client.subscribe(rate_hz=1e308)
-    frames = [await client.next("frame") for _ in range(6)]
+    frames = [await client.next("frame") for _ in range(21)]
     span_ms = frames[-1]["time_ms"] - frames[0]["time_ms"]
-    assert span_ms >= 450, "more than ten a second"
+    # two seconds, but for a first tick that was late
+    assert span_ms >= 1500, "more than ten a second"
 
 
 async def test_an_unknown_device_is_named(connect) -> None:
