@@ -148,7 +148,7 @@ def heard(
         least_pairs=8,
         most_pairs=16,
     )
-    return parent.run(asked, "", 60, "warpbook_labs.referee.worker")
+    return parent.run(asked, "", 200, "warpbook_labs.referee.worker")
 
 
 def failures(done: parent.Heard) -> list[str]:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from tests.labs.referee.small_lab import BOUNDS, RIGHT, heard, write_lab
+from tests.programs import wait_for
 from warpbook_labs.device.ratio import Side
 from warpbook_labs.drawing import hidden_cases
 from warpbook_labs.referee import confine
@@ -83,15 +84,17 @@ def test_all_threads_of_one_that_is_stopped_stand_still(court: Court) -> None:
     (slot,) = layout.written
     court.region(slot).write(slot, np.zeros(N))
     player.ask(court.next_run(1, {}), 5)
-    time.sleep(0.05)
+    wait_for("a count", lambda: out_of(court, layout).max() > 0 or None)
     player.stop()
     before = out_of(court, layout)
     time.sleep(0.05)
-    assert np.array_equal(out_of(court, layout), before) and before.max() > 0
+    assert np.array_equal(out_of(court, layout), before)
     player.go_on()
-    time.sleep(0.05)
+    wait_for(
+        "one that goes on",
+        lambda: not np.array_equal(out_of(court, layout), before) or None,
+    )
     player.stop()
-    assert not np.array_equal(out_of(court, layout), before)
     lose(court)
 
 
