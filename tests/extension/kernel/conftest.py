@@ -266,11 +266,19 @@ def other_kernel(ingest: Any, tmp_path: Path) -> Iterator[Kernel]:
 
 @contextmanager
 def started(connection_file: Path) -> Iterator[Kernel]:
-    manager = KernelManager(kernel_name="python3", connection_file=str(connection_file))
-    manager.start_kernel()
-    client = manager.client()
-    client.start_channels()
-    client.wait_for_ready(timeout=TIMEOUT_S)
+    for _ in range(3):
+        manager = KernelManager(connection_file=str(connection_file))
+        manager.start_kernel()
+        client = manager.client()
+        client.start_channels()
+        try:
+            client.wait_for_ready(timeout=TIMEOUT_S)
+            break
+        except RuntimeError:
+            # its ports were free before it began, and somebody else has one now
+            client.stop_channels()
+            manager.shutdown_kernel(now=True)
+            manager.cleanup_resources()
     mine = Kernel(manager, client)
     mine.run("%load_ext warpbook")
     yield mine

@@ -2,9 +2,19 @@
 
 from typing import Any
 
+import pytest
+
 from tests.programs import wait_for
+from warpbook.kernel.timeline_handover import timelines
 from warpbook_monitors.trace.timeline import Timeline
 from warpbook_monitors.trace.timeline_body import unpack
+
+
+@pytest.fixture(autouse=True)
+def handed_over() -> None:
+    """What tests before left waits no more: there is one thread for this process."""
+    wait_for("the others' events", lambda: timelines._waiting.empty() or None)
+
 
 CELL = "%%gpuprof -q\nimport torch\nfor _ in range(30): torch.ones(9).cumsum(0)"
 
@@ -23,11 +33,14 @@ def test_the_events_follow_the_report(shell: Any, ingest: Any) -> None:
 
 def test_a_server_that_takes_long_delays_no_cell(shell: Any, ingest: Any) -> None:
     ingest.may_answer.clear()
-    for _ in range(8):
+    shell.run_cell(CELL)
+    # the report, and its events
+    wait_for("the first", lambda: len(ingest.authorization) == 2 or None)
+    for _ in range(7):
         shell.run_cell(CELL)
     handed_over = [report.timeline_events is not None for report in ingest.reports]
     # one is on its way and three wait; later reports say that they have none
-    assert handed_over[:4] == [True] * 4 and handed_over[5:] == [False] * 3
+    assert handed_over == [True] * 4 + [False] * 4
     ingest.may_answer.set()
     expected = {each.id for each in ingest.reports if each.timeline_events is not None}
     wait_for("the events", lambda: ingest.timelines.keys() == expected or None)
