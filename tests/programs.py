@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import random
 import secrets
 import socket
 import subprocess
@@ -30,10 +31,18 @@ def program(name: str) -> Path:
 
 
 def free_port() -> int:
-    """Give a TCP port that nobody listens on now."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
+    """Give a TCP port that nobody listens on now.
+
+    It lies below those that Linux gives to whoever asks for any port, or somebody would
+    have been given it before it is listened on.
+    """
+    given = Path("/proc/sys/net/ipv4/ip_local_port_range").read_text()
+    below = max(int(given.split()[0]), 12_000)
+    while True:
+        port = random.SystemRandom().randrange(10_000, below)
+        with socket.socket() as listener, contextlib.suppress(OSError):
+            listener.bind(("127.0.0.1", port))
+            return port
 
 
 def wait_for(what: str, attempt: Callable[[], T | None], seconds: float = 60) -> T:

@@ -194,8 +194,9 @@ def test_a_rule_that_cant_be_followed_is_told(name: str, ended) -> None:
 
 def test_64_launches_of_a_million_blocks_end_in_time(ended) -> None:
     many = "// launch: add_relu<<<1000000, 64>>>(x, y, out, n)\n" * 63
-    result = ended(many + source(), Limits(wall_s=5))
-    assert result.status == "stopped" and "longer than 5 s" in result.message
+    # not by the clock, which goes on for a compiler on a busy machine
+    result = ended(many + source(), Limits(processor_s=5))
+    assert result.status == "stopped" and "took longer than" in result.message
 
 
 ENDLESS = {
@@ -258,7 +259,7 @@ ASSEMBLY = {
 
 @pytest.mark.parametrize("name", ASSEMBLY)
 def test_assembly_that_is_not_known_is_told(name: str, ended) -> None:
-    result = ended(source(ASSEMBLY[name]), Limits(wall_s=5))
+    result = ended(source(ASSEMBLY[name]), Limits(processor_s=5))
     assert result.status in ("failed", "stopped") and result.right == 0
     assert "crashed" not in result.message
 

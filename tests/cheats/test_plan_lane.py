@@ -164,7 +164,7 @@ def test_what_is_tried_when_it_is_loaded_ends_with_a_reason(
     name: str, lab: LoadedLab
 ) -> None:
     before, why = BEFORE[name]
-    tight = Limits(wall_s=6.0, processor_s=4, memory_bytes=1 << 30)
+    tight = Limits(processor_s=4, memory_bytes=1 << 30)
     result = check_plan(lab, before + "\n" + lab.reference, SEED, tight)
     assert result.status in ("stopped", "compile error")
     assert any(each in result.message for each in why.split("|")), result.message
