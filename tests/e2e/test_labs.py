@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import expect
 
-from tests.e2e.lab import BASE_URL, LabPage
+from tests.e2e.lab import BASE_URL, Lab, LabPage
 from tests.e2e.test_accessible import AXE
 from warpbook_labs.loader import CATALOGUE
 
@@ -37,6 +37,9 @@ def write_source(page: LabPage, cell: int, source: str) -> None:
         }""",
         [cell, source],
     )
+
+
+STREAMS = CATALOGUE / "streams" / "fix_the_stream"
 
 
 @pytest.mark.timeout(600)
@@ -146,3 +149,33 @@ def test_from_the_launcher_over_a_hostile_failure_to_a_card_that_passed(
     page.page.evaluate(
         "() => window.jupyterapp.commands.execute('docmanager:save-all')"
     )
+
+
+def test_broken_streams_are_shown_with_their_lines_and_a_timeline(
+    page: LabPage, lab_url: str, lab: Lab, screenshots: Path
+) -> None:
+    cells = [
+        "import warpbook\n%load_ext warpbook\n"
+        'lab = warpbook.labs.open("fix-the-stream")',
+        "%%lab fix-the-stream",
+        "lab.check()",
+        "lab.submit()",
+    ]
+    page.open(lab_url, lab.write_notebook("streams.ipynb", cells))
+    page.run(0)
+    told = {
+        "wrong/side_does_not_wait.py": "which `add` of line",
+        "correct/events.py": "✓ fix-the-stream: passed",
+    }
+    for name, words in told.items():
+        source = (STREAMS / "solutions" / name).read_text()
+        write_source(page, 1, f"%%lab fix-the-stream\n# {ATTACK}\n{source}")
+        page.run(1)
+        page.run(2)
+        expect(page.output(2)).to_contain_text(words)
+        page.page.screenshot(path=screenshots / f"lab-streams-{Path(name).stem}.png")
+    page.run(3)
+    handed_in = page.output(3)
+    expect(handed_in).to_contain_text("Submission 1, self-graded")
+    expect(handed_in.get_by_role("img", name="What was done when")).to_be_visible()
+    assert page.page.evaluate("() => window.attacked") is None
