@@ -20,11 +20,13 @@ TOUR = "warpbook-tour.ipynb"
 #: busy machines are slow; nothing here waits this long unless it is broken
 TIMEOUT_MS = 60_000
 
-#: a cell that blocks the kernel, all its threads included
+#: a cell that blocks the kernel, all its threads included, from when there is a file
+#: `hold`, which it takes away, until there is a file `let_go`
 HOLD_THE_GIL = """\
-import ctypes, time
-time.sleep(0.5)  # the page must hear that the kernel is busy
-ctypes.PyDLL(None).sleep(5)
+import ctypes, pathlib, time
+while not pathlib.Path("hold").exists(): time.sleep(0.1)
+ctypes.PyDLL(None).system(
+    b"rm hold; while [ ! -e let_go ]; do sleep 0.1; done; rm let_go")
 print("held")"""
 
 # JupyterLab asks people about news at its first start, on top of everything
@@ -75,7 +77,7 @@ class Lab:
                 found = re.search(r"^  Open  (http\S+)", told, re.MULTILINE)
                 return found[1] if found else None
 
-            yield wait_for(f"the lab, see {self._log}", told_url)
+            yield wait_for(f"the lab, see {self._log}", told_url, 120)
 
     def write_notebook(self, name: str, cells: Sequence[str]) -> str:
         """Put a notebook where the lab finds it; give its name."""
@@ -207,7 +209,8 @@ class LabPage:
 
         def told() -> bool | None:
             box = plot.bounding_box()
-            assert box is not None
+            if box is None:
+                return None
             plot.hover(position={"x": box["width"] - 6, "y": box["height"] / 2})
             plot.hover(position={"x": box["width"] - 4, "y": box["height"] / 2})
             self.page.wait_for_timeout(200)
@@ -245,24 +248,7 @@ class LabPage:
             }}"""
         )
 
-    def pictures_while_busy(self, view: Locator) -> int:
-        """Count a chart's different pictures for as long as the kernel is busy."""
-        return int(
-            view.evaluate(
-                f"""async view => {{
-                    const busy = () =>
-                        {_PANEL}.sessionContext.session?.kernel?.status === "busy";
-                    const seen = new Set();
-                    while (busy()) {{
-                        seen.add(view.querySelector("canvas").toDataURL());
-                        await new Promise(done => setTimeout(done, 250));
-                    }}
-                    return seen.size;
-                }}"""
-            )
-        )
-
-    def wait_moving(self, view: Locator) -> None:
+    def wait_moving(self, view: Locator, frames: int = 10) -> None:
         """Wait until the first chart of a view has moved and more frames have come."""
         # what nobody sees isn't drawn
         view.locator(".wb-plot").first.scroll_into_view_if_needed()
@@ -273,7 +259,7 @@ class LabPage:
             canvas = view.locator("canvas").first
             seen.add(canvas.evaluate("canvas => canvas.toDataURL()"))
             self.page.wait_for_timeout(100)
-            return (len(seen) > 4 and self.frames - before > 10) or None
+            return (len(seen) > 4 and self.frames - before >= frames) or None
 
         wait_for("a chart that moves", moved)
 
@@ -281,15 +267,21 @@ class LabPage:
         """Wait until Bokeh has drawn: more than one colour on a canvas."""
         canvases = place.locator(":is(.bk-Figure, .bk-Plot) canvas")
         expect(canvases.first).to_be_visible()
-        self.page.wait_for_function(
-            """([...canvases]) => canvases.some(canvas => {
-                const { width, height } = canvas;
-                if (!width || !height) return false;
-                const image = canvas.getContext("2d").getImageData(0, 0, width, height);
-                return new Set(new Uint32Array(image.data.buffer)).size > 8;
-            })""",
-            arg=canvases.element_handles(),
-        )
+
+        def drawn() -> bool | None:
+            # found anew each time: what is drawn anew has other canvases
+            found = canvases.evaluate_all(
+                """canvases => canvases.some(canvas => {
+                    const { width: w, height: h } = canvas;
+                    if (!w || !h) return false;
+                    const image = canvas.getContext("2d").getImageData(0, 0, w, h);
+                    return new Set(new Uint32Array(image.data.buffer)).size > 8;
+                })"""
+            )
+            self.page.wait_for_timeout(100)
+            return found or None
+
+        wait_for("a figure that is drawn", drawn)
 
     def _hear(self, message: ConsoleMessage) -> None:
         if message.type == "error":
