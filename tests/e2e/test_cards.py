@@ -73,12 +73,13 @@ def test_a_receipt_stands_beside_the_run_before(
     routes = say_as_server(page)
     page.open(lab_url, TOUR)
     page.wait_moving(page.dashboard)
-    (hello,) = (each for each in page.received if each["type"] == "hello")
+    # more than one, if the page had to connect again
+    *_, hello = (each for each in page.received if each["type"] == "hello")
     gpu = hello["devices"][0]["id"]
     told = receipt(gpu, 5_000, 690)
     told["previous"] = receipt(gpu, 9_000, 300)
     routes[-1].send(json.dumps(told))
-    page.dashboard.locator(".wb-cells .wb-link", has_text="train").click()
+    page.dashboard.locator(".wb-cells .wb-link", has_text="train(<img").click()
     expect(page.drawer).to_contain_text(f"Receipt: train({ATTACK})")
     expect(page.drawer).to_contain_text("before: 9.00\u00a0s")
     power = page.drawer.locator("tr", has_text="Mean power")
@@ -97,7 +98,8 @@ def test_a_cell_out_of_memory_is_told_with_who_held_what(
     routes = say_as_server(page)
     page.open(lab_url, TOUR)
     page.wait_moving(page.dashboard)
-    (hello,) = (each for each in page.received if each["type"] == "hello")
+    # more than one, if the page had to connect again
+    *_, hello = (each for each in page.received if each["type"] == "hello")
     holder = {
         "kind": "kernel",
         "name": f"{ATTACK}.ipynb",

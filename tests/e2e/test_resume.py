@@ -96,7 +96,15 @@ def test_a_hidden_tab_makes_no_traffic_but_alerts(page: LabPage, lab_url: str) -
             or None
         ),
     )
-    page.page.wait_for_timeout(500)
+    frames = -1
+
+    def quiet() -> bool | None:
+        nonlocal frames
+        before, frames = frames, page.frames
+        page.page.wait_for_timeout(1000)
+        return before == frames or None
+
+    wait_for("what was on its way", quiet)
     page.received.clear()
     sent = len(page.sent)
     page.page.wait_for_timeout(6_000)

@@ -34,21 +34,22 @@ class Person:
 
     def log_in(self) -> None:
         """Log in, and have the server started without waiting for it."""
-        self._session.get(f"{self._url}/hub/login", timeout=30)
+        self._session.get(f"{self._url}/hub/login", timeout=60)
         xsrf = self._session.cookies.get("_xsrf", path="/hub/")
         form = {"username": self.name, "password": "", "_xsrf": xsrf}
         self._session.post(
-            f"{self._url}/hub/login?next=/hub/home", data=form, timeout=30
+            f"{self._url}/hub/login?next=/hub/home", data=form, timeout=60
         ).raise_for_status()
         self.get(f"/hub/spawn/{self.name}").raise_for_status()
 
     def open_lab(self) -> None:
         """Open JupyterLab, as soon as the server is up."""
-        self.page_config = wait_for(f"the server of {self.name}", self._told_to_page)
+        what = f"the server of {self.name}"
+        self.page_config = wait_for(what, self._told_to_page, 120)
 
     def get(self, path: str) -> requests.Response:
         """Ask as a page would: with the cookies that belong to the path."""
-        return self._session.get(self._url + path, timeout=30)
+        return self._session.get(self._url + path, timeout=60)
 
     def open_notebook(self, path: str) -> int:
         """Start a notebook's kernel; give its PID."""
@@ -80,7 +81,7 @@ class Person:
             self._url.replace("http", "ws", 1) + path,
             cookie=self._session.prepare_request(asked).headers.get("Cookie"),
             header={"Sec-Fetch-Mode": "websocket"},
-            timeout=30,
+            timeout=60,
             **{"origin": self._url, **kwargs},
         )
 

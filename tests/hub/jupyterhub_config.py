@@ -19,6 +19,8 @@ c.JupyterHub.authenticator_class = "dummy"
 c.Authenticator.allowed_users = set(given["users"])
 
 c.JupyterHub.spawner_class = "simple"
+# all three start at once, on a machine that may be busy
+c.Spawner.start_timeout = c.Spawner.http_timeout = 120
 c.SimpleLocalProcessSpawner.home_dir_template = f"{given['folder']}/{{username}}"
 c.Spawner.cmd = [sys.executable, "-m", "jupyterhub.singleuser"]
 c.Spawner.args = ["--allow-root"]

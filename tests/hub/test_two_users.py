@@ -45,9 +45,11 @@ def test_each_user_sees_the_gpu_live_by_cookie_alone(people, name: str) -> None:
     seqs = [frame["seq"] for frame in frames]
     # a busy machine skips one, and the numbers show it
     assert seqs == sorted(set(seqs))
-    last = {each["device"]: each for each in frames[-1]["readings"]}[gpu]
-    assert last["state"] == "ok"
-    assert any(value is not None for value in last["values"])
+    # nor does each frame know everything there
+    readings = [each for frame in frames for each in frame["readings"]]
+    told = [each for each in readings if each["device"] == gpu]
+    assert "ok" in {each["state"] for each in told}
+    assert any(value is not None for each in told for value in each["values"])
 
 
 @pytest.mark.parametrize("name", ["alice", "bob"])
