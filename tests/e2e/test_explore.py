@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -53,8 +54,10 @@ def other_bokeh() -> Path:
     folder = ROOT / ".cache" / f"bokeh-{OTHER_BOKEH}"
     if not (folder / "bokeh").exists():
         install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps"]
-        wanted = f"bokeh=={OTHER_BOKEH}"
-        subprocess.run([*install, "--target", folder, wanted], check=True)
+        wanted, part = f"bokeh=={OTHER_BOKEH}", folder.with_suffix(f".{os.getpid()}")
+        subprocess.run([*install, "--target", part, wanted], check=True)
+        # whole or not at all
+        part.rename(folder)
     return folder
 
 
