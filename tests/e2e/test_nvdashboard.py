@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from functools import partial
+from itertools import cycle
 from urllib.parse import urlsplit
 
 import pytest
@@ -52,7 +53,7 @@ def peer_url(stub: StubNvml, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 
 def test_all_panels_of_the_peers_front_end_draw_what_we_read(
-    page: LabPage, peer_url: str
+    page: LabPage, peer_url: str, stub: StubNvml
 ) -> None:
     samples: dict[str, int] = {}
 
@@ -81,7 +82,8 @@ def test_all_panels_of_the_peers_front_end_draw_what_we_read(
         more = partial(arrived, page, samples, route, before)
         wait_for(f"samples of {route}", more)
         if mark == LINE:
-            wait_for(f"lines of {name} that move", partial(moves, page, panel))
+            move = partial(moves, page, panel, stub, cycle((50, 40)))
+            wait_for(f"lines of {name} that move", move)
 
 
 def arrived(
@@ -91,8 +93,16 @@ def arrived(
     return samples.get(route, 0) - before > 5 or None
 
 
-def moves(page: LabPage, panel: Locator) -> bool | None:
-    """Whether the lines are drawn anew within a moment."""
+def moves(
+    page: LabPage, panel: Locator, stub: StubNvml, shares: Iterator[int]
+) -> bool | None:
+    """Whether the lines are drawn anew within a moment.
+
+    A line of one value stands still once it goes from one edge to the other.
+    """
+    share = next(shares)
+    stub.set(0, utilization_percent=share)
+    stub.set_gpm(0, NVLINK_TOTAL_TX_PER_SEC=100 * share)
 
     def drawn() -> list[str]:
         return panel.locator(LINE).evaluate_all(
