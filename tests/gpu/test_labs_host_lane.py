@@ -36,7 +36,7 @@ NEEDED = {
     "a product of matrices": "a = torch.randn(512, 512, device='cuda'); (a @ a).sum()",
     "in half precision": "a = torch.ones(64, 64, device='cuda').half(); (a @ a).sum()",
     "in int8": "a = torch.ones(64, 64, device='cuda').to(torch.int8)\n"
-    "torch._int_mm(a, a)",
+    "torch._int_mm(a, a.t())",
     "a convolution": "torch.backends.cudnn.benchmark = True\n"
     "x = torch.randn(4, 8, 32, 32, device='cuda')\n"
     "w = torch.randn(8, 8, 3, 3, device='cuda')\n"
@@ -228,7 +228,7 @@ def test_the_probe_sees_what_is_left_on_the_gpu(tmp_path: Path) -> None:
 
 
 def test_a_right_source_is_timed_beside_itself(tmp_path: Path) -> None:
-    loaded = write_lab(tmp_path, all_on_device=True, n=4 << 20, calls=32)
+    loaded = write_lab(tmp_path, all_on_device=True, n=4 << 20, calls=128)
     began_s = time.monotonic()
     result = run_on_gpu(
         gpu(), loaded, RIGHT, public_cases(loaded.lab), True, limits=Limits()
