@@ -25,7 +25,7 @@ from warpbook_labs.referee.regions import HostRegion, Region, Values
 
 #: bytes of all outputs on the host that are looked at before the clock stops
 _DRAWN = 512
-#: what two children need of the GPU's memory to begin with
+#: what two children need of the GPU's memory to begin with, by guess
 _SPARE_BYTES = 3 << 30
 #: nobody else's kernel runs when ours do
 _PATIENCE_S = 20.0
@@ -214,8 +214,9 @@ def _refuse_too_large(
     free_bytes = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     if device is not None and on_gpu + _SPARE_BYTES > device.free_bytes:
         raise TooLarge(
-            f"Its buffers need {on_gpu >> 20:,} MiB of the GPU's memory, and "
-            f"{device.free_bytes >> 20:,} are free."
+            f"Its buffers need {on_gpu >> 20:,} MiB of the GPU's memory and the "
+            f"processes some {_SPARE_BYTES >> 20:,}; {device.free_bytes >> 20:,} are "
+            "free."
         )
     if in_host > free_bytes:
         raise TooLarge(
