@@ -16,6 +16,7 @@ ATTACK = "<img src=x onerror=window.attacked=1>"
 SOLUTION = (
     CATALOGUE / "kernels" / "vector_add" / "solutions" / "correct" / "grid_stride.cu"
 )
+STREAMS = CATALOGUE / "streams" / "fix_the_stream"
 
 
 def cell_of(page: LabPage, text: str) -> int:
@@ -37,9 +38,6 @@ def write_source(page: LabPage, cell: int, source: str) -> None:
         }""",
         [cell, source],
     )
-
-
-STREAMS = CATALOGUE / "streams" / "fix_the_stream"
 
 
 @pytest.mark.timeout(600)

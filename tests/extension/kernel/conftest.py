@@ -266,7 +266,7 @@ def other_kernel(ingest: Any, tmp_path: Path) -> Iterator[Kernel]:
 
 @contextmanager
 def started(connection_file: Path) -> Iterator[Kernel]:
-    for _ in range(3):
+    for left in (2, 1, 0):
         manager = KernelManager(connection_file=str(connection_file))
         manager.start_kernel()
         client = manager.client()
@@ -279,6 +279,8 @@ def started(connection_file: Path) -> Iterator[Kernel]:
             client.stop_channels()
             manager.shutdown_kernel(now=True)
             manager.cleanup_resources()
+            if not left:
+                raise
     mine = Kernel(manager, client)
     mine.run("%load_ext warpbook")
     yield mine

@@ -90,7 +90,7 @@ def test_times_are_unix_time_to_the_nanosecond(tmp_path: Path) -> None:
     assert columns.duration_ns.tolist() == [1281]
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(at=st.integers(0, TRACE.stat().st_size - 1), value=st.integers(0, 255))
 def test_a_flipped_byte_gives_figures_or_a_typed_error(
     tmp_path: Path, at: int, value: int

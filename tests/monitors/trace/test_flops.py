@@ -24,7 +24,7 @@ from warpbook_monitors.trace.traffic import least_bytes
 
 aten = torch.ops.aten
 small = st.integers(1, 9)
-few = settings(max_examples=40, deadline=None)
+few = settings(max_examples=40)
 
 
 def recorded(run: Callable[[], object]) -> list[tuple[str, Operands]]:

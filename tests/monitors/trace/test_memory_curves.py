@@ -102,7 +102,7 @@ def allocations(times: list[int], changes: list[int], device: int = 0) -> Alloca
     return Allocations(device, at_ns, by, total, reserved)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.integers(1, 30_000), st.integers(0, 2**31), st.integers(1, 3))
 def test_few_points_keep_every_extreme(count: int, seed: int, gpus: int) -> None:
     random = np.random.default_rng(seed)

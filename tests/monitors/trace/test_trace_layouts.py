@@ -39,7 +39,6 @@ def tiny_pieces(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.mark.parametrize("name", SAMPLES)
 @settings(
     suppress_health_check=[HealthCheck.function_scoped_fixture],
-    deadline=None,
     max_examples=3,
 )
 @given(seed=st.integers(0, 2**32))

@@ -242,8 +242,7 @@ def linspace(
     return result
 
 
-def _random(size: Sequence[Any], is_normal: bool, options: dict[str, Any]) -> Tensor:
-    tensor = empty(*size, **options)
+def _drawn(tensor: Tensor, is_normal: bool) -> Tensor:
     seed = current().number_of("random")
     launch("random", [], [tensor], [seed, is_normal])
     return tensor
@@ -251,29 +250,22 @@ def _random(size: Sequence[Any], is_normal: bool, options: dict[str, Any]) -> Te
 
 def rand(*size: Any, **options: Any) -> Tensor:
     """Chance numbers from 0 to 1."""
-    return _random(size, False, options)
+    return _drawn(empty(*size, **options), False)
 
 
 def randn(*size: Any, **options: Any) -> Tensor:
     """Chance numbers around 0."""
-    return _random(size, True, options)
-
-
-def _random_like(input: Tensor, is_normal: bool, options: dict[str, Any]) -> Tensor:
-    result = empty_like(input, **options)
-    seed = current().number_of("random")
-    launch("random", [], [result], [seed, is_normal])
-    return result
+    return _drawn(empty(*size, **options), True)
 
 
 def rand_like(input: Tensor, **options: Any) -> Tensor:
     """Chance numbers from 0 to 1, as many."""
-    return _random_like(input, False, options)
+    return _drawn(empty_like(input, **options), False)
 
 
 def randn_like(input: Tensor, **options: Any) -> Tensor:
     """Chance numbers around 0, as many."""
-    return _random_like(input, True, options)
+    return _drawn(empty_like(input, **options), True)
 
 
 def eye(n: int, m: int | None = None, **options: Any) -> Tensor:

@@ -105,7 +105,7 @@ def done(*said: Any) -> Judged | None:
         return None
 
 
-@settings(deadline=None, max_examples=60, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, suppress_health_check=list(HealthCheck))
 @given(st.lists(instructions, max_size=12), st.lists(instructions, max_size=12))
 def test_it_is_judged_or_refused(before: list[Any], after: list[Any]) -> None:
     # what is refused is left out, so that the rest is looked at too

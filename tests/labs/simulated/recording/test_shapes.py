@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.labs.simulated.recording.pair import Body, assert_same, simulated
@@ -95,7 +95,6 @@ def test_writing_into_a_view_changes_its_tensor(name: str) -> None:
     assert_same(body, CUBE)
 
 
-@settings(deadline=None)
 @given(
     st.lists(
         st.one_of(
