@@ -74,7 +74,10 @@ export class CellList {
   private write(): void {
     const runs = this.runs();
     this.node.hidden = runs.length === 0;
-    const written = JSON.stringify(runs);
+    // a button that is made anew loses the click that has begun on it
+    const written = JSON.stringify(
+      runs.map(({ cells, open }) => [cells, open !== null])
+    );
     if (written === this.written) {
       return;
     }
@@ -114,7 +117,8 @@ export class CellList {
           startMs,
           wall
         ),
-        open: this.opener(band)
+        // asked when it is clicked: a receipt may have come by then
+        open: this.opener(band) && (() => this.opener(band)?.())
       };
     });
     const ofKernels = receipts
