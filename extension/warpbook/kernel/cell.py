@@ -15,6 +15,23 @@ def cell_title(lines: list[str]) -> str:
 
 def cell_status(result: Any) -> Literal["ok", "error", "interrupted"]:
     """Say how it ended; after an interrupt there may be no result at all."""
-    if result is None or isinstance(result.error_in_exec, KeyboardInterrupt):
+    if result is None or isinstance(problem(result), KeyboardInterrupt):
         return "interrupted"
-    return "ok" if result.error_in_exec is None else "error"
+    return "ok" if problem(result) is None else "error"
+
+
+def problem(result: Any) -> BaseException | None:
+    """Give what ended it, if anything did."""
+    found: BaseException | None = result.error_in_exec or result.error_before_exec
+    return found
+
+
+def did_nothing(result: Any) -> bool:
+    """Tell whether it did not compile.
+
+    IPython compiles each statement when its turn comes, so an interrupt there comes
+    "before" the cell, too.
+    """
+    if result is None or result.error_before_exec is None:
+        return False
+    return not isinstance(result.error_before_exec, KeyboardInterrupt)

@@ -24,7 +24,7 @@ from IPython.core.error import InputRejected, UsageError
 from IPython.core.magic import no_var_expand
 from IPython.core.magic_arguments import magic_arguments, parse_argstring
 
-from warpbook.kernel.cell import cell_status, cell_title
+from warpbook.kernel.cell import cell_status, cell_title, did_nothing
 from warpbook.kernel.delivery import Delivery, Ran
 from warpbook.kernel.gpuprof_options import Options, arguments, checked
 from warpbook.kernel.gpuprof_source import (
@@ -230,8 +230,7 @@ class CellProfiler:
     def _end(self, session: Session, result: Any) -> None:
         self._session = None
         builtins.__dict__.pop(_RUNS_NAME, None)
-        if result is not None and result.error_before_exec is not None:
-            # a cell that did not compile did nothing
+        if did_nothing(result):
             session.runs.abandon()
             return
         ran = Ran(

@@ -19,7 +19,7 @@ from IPython.core.magic_arguments import argument, magic_arguments, parse_argstr
 from IPython.display import display
 
 from warpbook.kernel.allocator import Retries, begin_cell, end_cell
-from warpbook.kernel.cell import cell_status, cell_title
+from warpbook.kernel.cell import cell_status, cell_title, did_nothing
 from warpbook.kernel.handover import Handover, Pending
 from warpbook.kernel.late_output import LateOutput
 from warpbook.kernel.receipt_line import wall_line
@@ -158,7 +158,7 @@ class GpuWatch:
         if result is not None and result.info.raw_cell != running.source:
             return
         self._running = None
-        if result is not None and result.error_before_exec is not None:
+        if did_nothing(result):
             # a cell that did not compile did nothing
             return
         run = CellRun(

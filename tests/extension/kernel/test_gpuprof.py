@@ -1,5 +1,6 @@
 """`%%gpuprof` in a real IPython shell with the real torch: the cell runs as itself."""
 
+import ast
 import sys
 import time
 import traceback
@@ -75,6 +76,34 @@ def test_an_interrupt_propagates_and_what_ran_is_reported(
     assert isinstance(result.error_in_exec, KeyboardInterrupt)
     assert ingest.reports[0].status == "interrupted"
     assert "aten::ones" in shown(shell)
+
+
+class Interrupted:
+    """A compiler during whose work an interrupt comes, at one statement."""
+
+    def __init__(self, compiler: Any, at: str) -> None:
+        self._compiler, self._at = compiler, at
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._compiler, name)
+
+    def __call__(self, tree: Any, *given: Any) -> Any:
+        if self._at in ast.unparse(tree):
+            raise KeyboardInterrupt
+        return self._compiler(tree, *given)
+
+
+def test_an_interrupt_between_two_statements_is_none_before_the_cell(
+    shell: Any, ingest: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """IPython compiles each when its turn comes."""
+    run(shell, "import torch")
+    monkeypatch.setattr(shell, "compile", Interrupted(shell.compile, "y = 2"))
+    result = run(shell, "%%gpuprof", "x = torch.ones(7)", "y = 2")
+    assert isinstance(result.error_before_exec, KeyboardInterrupt)
+    assert "x" in shell.user_ns and "y" not in shell.user_ns
+    assert "aten::ones" in shown(shell)
+    assert ingest.reports[0].status == "interrupted"
 
 
 def test_await_works_at_the_top_level(shell: Any) -> None:
