@@ -78,7 +78,8 @@ begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     assert found["kernel_calls"] == 2000
     assert 0.3 < mean_us < 5
     assert found["gpu_busy_ms"] == pytest.approx(found["kernel_time_ms"], rel=0.01)
-    assert 0.3 * elapsed_ms < found["gpu_busy_ms"] <= 1.02 * elapsed_ms
+    # CUPTI keeps kernels of a graph some microseconds apart
+    assert 0.15 * elapsed_ms < found["gpu_busy_ms"] <= 1.02 * elapsed_ms
 
 
 def test_a_million_kernels_are_whole_or_said_to_be_not(notebook: Notebook) -> None:

@@ -6,6 +6,7 @@ A file may come from anyone: whatever is wrong with it becomes a TraceFileError.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from warpbook_monitors.trace.chrome_parts import gather
 from warpbook_monitors.trace.columns import Category, Columns
 from warpbook_monitors.trace.errors import TraceFileError
 from warpbook_monitors.trace.limits import measured_ceilings
+from warpbook_monitors.trace.own_marks import marked_ns, of_the_cell
 from warpbook_monitors.trace.run import GpuLimits, Run
 
 #: a GPU that did work, in a file without the properties of any
@@ -35,7 +37,16 @@ def read_chrome_trace(path: str) -> tuple[Columns, Run]:
         raise TraceFileError(
             path, "no events of torch.profiler in it; another tool wrote it."
         )
-    return columns, _run(columns, found)
+    run, begun_ns = _run(columns, found), marked_ns(columns)
+    if begun_ns is None:
+        return columns, run
+    run = replace(
+        run,
+        start_ns=begun_ns,
+        code_end_ns=max(begun_ns, run.code_end_ns),
+        end_ns=max(begun_ns, run.end_ns),
+    )
+    return of_the_cell(columns, begun_ns), run
 
 
 def _run(columns: Columns, found: Gathered) -> Run:

@@ -11,25 +11,20 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch.autograd.profiler import profile, record_function
 
 from warpbook_monitors.trace import torch_gpus
 from warpbook_monitors.trace.cell_profile import SetUp
-from warpbook_monitors.trace.columns import NONE, Columns
+from warpbook_monitors.trace.columns import Columns
 from warpbook_monitors.trace.cupti import let_go
 from warpbook_monitors.trace.errors import CaptureFailed, ProfilerBusy
 from warpbook_monitors.trace.kineto_events import read_events
 from warpbook_monitors.trace.memory import Counts, highest, memory_use
 from warpbook_monitors.trace.memory_curves import Allocations, read_allocations
+from warpbook_monitors.trace.own_marks import AROUND, MARK, marked_ns, of_the_cell
 from warpbook_monitors.trace.run import Run
 
-#: The first event of every capture: without it the events are somebody else's.
-_MARK = "warpbook: start of the cell"
-#: Around the cell where allocations are recorded: torch forgets those of a GPU that
-#: nothing is around.
-_AROUND = "warpbook: the cell"
 _CHATTER = (b"USDT:", b"STAGE:", b"INFO:")
 
 _has_started_before = False
@@ -88,10 +83,10 @@ class Capture:
             with _without_chatter():
                 self._profiler.__enter__()
                 torch_gpus.launch_once()
-            with record_function(_MARK):
+            with record_function(MARK):
                 pass
             if self._memory:
-                self._around = record_function(_AROUND)
+                self._around = record_function(AROUND)
                 self._around.__enter__()
         except RuntimeError as problem:
             _disable(self._profiler)
@@ -142,7 +137,7 @@ class Capture:
         allocations: tuple[Allocations, ...] = ()
         if self._memory:
             tree = results.experimental_event_tree()
-            allocations = read_allocations(tree, without=_AROUND)
+            allocations = read_allocations(tree, without=AROUND)
         memory = memory_use(
             self._before,
             torch_gpus.allocator_counts(),
@@ -238,19 +233,13 @@ def _disable(profiler: Any) -> None:
 
 
 def _of_the_cell(columns: Columns) -> Columns:
-    """Leave out what the profiler was set up with, before the mark, and our marks."""
-    if _MARK not in columns.names:
+    begun_ns = marked_ns(columns)
+    if begun_ns is None:
         raise CaptureFailed(
             "The cell started a profiler of its own and left it running, which ended "
             "this one. It has been stopped; profile with one of the two."
         )
-    ours = np.isin(columns.name, [_place(columns, name) for name in (_MARK, _AROUND)])
-    marked_ns = int(columns.start_ns[columns.name == _place(columns, _MARK)].min())
-    return columns.where(~ours & (columns.start_ns >= marked_ns))
-
-
-def _place(columns: Columns, name: str) -> int:
-    return columns.names.index(name) if name in columns.names else NONE
+    return of_the_cell(columns, begun_ns)
 
 
 @contextmanager

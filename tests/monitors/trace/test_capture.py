@@ -1,6 +1,7 @@
 """The capture, with the real torch on the CPU."""
 
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from torch.profiler import profile as torch_profile
 
 from warpbook_monitors.trace.analysis import analyse
 from warpbook_monitors.trace.cell_profile import CellProfile
+from warpbook_monitors.trace.chrome import read_chrome_trace
 from warpbook_monitors.trace.errors import CaptureFailed, ProfilerBusy
 from warpbook_monitors.trace.kineto import Capture
 from warpbook_monitors.trace.kineto_events import inferred_kind
@@ -122,3 +124,17 @@ def test_another_threads_operators_do_not_disturb() -> None:
         stop.set()
         thread.join()
     assert calls["aten::dot"] == 5
+
+
+def test_a_saved_trace_is_read_as_the_recording_was(tmp_path: Path) -> None:
+    path = str(tmp_path / "trace.json")
+    capture = Capture()
+    capture.start()
+    torch.ones(3) @ torch.ones(3)
+    columns, _ = capture.stop()
+    capture.save(path)
+    read, run = read_chrome_trace(path)
+    assert sorted(columns.names[at] for at in columns.name.tolist()) == sorted(
+        read.names[at] for at in read.name.tolist()
+    )
+    assert run.start_ns <= read.start_ns.min()

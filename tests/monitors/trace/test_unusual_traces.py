@@ -238,3 +238,17 @@ def test_copies_between_gpus_are_communication(tmp_path: Path) -> None:
     assert {each.direction for each in found.metrics.copies} == {"PtoP", "HtoD"}
     explained = {each.kind: each.explains_ns for each in found.findings}
     assert "memory-bound" not in explained
+
+
+def test_what_warpbook_set_up_with_is_not_the_cells(tmp_path: Path) -> None:
+    """In a file that it saved, as in the recording: one kernel before its mark."""
+    mark = {"ph": "X", "cat": "user_annotation", "pid": 1, "tid": 1}
+    mark |= {"name": "warpbook: start of the cell", "ts": 10.0, "dur": 1.0}
+    waited = call(900, 5.0, name="cudaDeviceSynchronize", dur=2.0)
+    events = [call(901, 0.0), kernel(901, 3.0), waited, mark, *program()]
+    found = told(tmp_path, trace(*events))
+    assert found.metrics.launches == found.metrics.kernels == 49
+    assert found.metrics.synchronizations == 0
+    assert found.metrics.window_ns == 982_000 + 6_000 + 2_000 - 10_000 - 2_000
+    empty = told(tmp_path, trace(*events[:4]))
+    assert (empty.metrics.kernels, empty.metrics.launches) == (0, 0)
