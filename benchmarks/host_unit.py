@@ -24,7 +24,8 @@ sys.path[:0] = [str(ROOT), str(ROOT / "labs"), str(ROOT / "monitors")]
 
 from benchmarks.report import ask, tell  # noqa: E402
 from tests.labs.referee.small_lab import write_lab  # noqa: E402
-from warpbook_labs.device.driver import Device, DriverError  # noqa: E402
+from warpbook_labs.device.driver import Device  # noqa: E402
+from warpbook_labs.device.errors import DriverError  # noqa: E402
 from warpbook_labs.drawing import public_cases  # noqa: E402
 from warpbook_labs.referee.jobs import AskedOfHost  # noqa: E402
 from warpbook_labs.referee.layout import laid_out  # noqa: E402

@@ -10,7 +10,8 @@ import numpy as np
 
 from warpbook_labs.comparing import WrongElement
 from warpbook_labs.device.buffers import Arena
-from warpbook_labs.device.driver import BadArguments, Device
+from warpbook_labs.device.driver import Device
+from warpbook_labs.device.errors import BadArguments
 from warpbook_labs.device.kernels import poison
 from warpbook_labs.device.results import DeviceCase, Kind
 from warpbook_labs.device.tools import Tools

@@ -6,12 +6,14 @@ import contextlib
 import ctypes
 import importlib
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from warpbook_labs.device.arguments import packed
+from warpbook_labs.device.errors import BadArguments, Crashed, DriverError, Hung
 from warpbook_labs.jail import jobs
 
 Dim = tuple[int, int, int]
@@ -36,22 +38,6 @@ _HEAP_BYTES = 1 << 20
 _MOST_STATIC_SHARED_BYTES = 48 << 10
 _SPIN_S = 0.003
 _NAP_S = 0.0005
-
-
-class DriverError(Exception):
-    """The driver refused; the message says what."""
-
-
-class Crashed(DriverError):
-    """A kernel made the GPU stop it; nothing more can be done in this process."""
-
-
-class Hung(DriverError):
-    """A kernel did not end in time; nothing more can be done in this process."""
-
-
-class BadArguments(DriverError):
-    """A kernel can't be launched so; the message is for who wrote the launch."""
 
 
 class Kernel(NamedTuple):
@@ -234,10 +220,6 @@ class Device:
         )
         return held
 
-    def download_into(self, held: NDArray[np.uint8], address: int) -> None:
-        """Copy from the GPU to memory that is there, and wait for it."""
-        self._call("cuMemcpyDtoH", held.ctypes.data, address, held.nbytes)
-
     def copy(self, to: int, held: int, size_bytes: int) -> None:
         """Copy within the GPU's memory, when what was launched before has ended."""
         if size_bytes:
@@ -270,7 +252,7 @@ class Device:
                 f"launched with {len(given)} arguments."
             )
         held = tuple(
-            _bytes(kernel, number, argument, size, addresses)
+            packed(kernel.name, number, argument, size, addresses)
             for number, (argument, size) in enumerate(
                 zip(given, kernel.parameters, strict=True), 1
             )
@@ -353,52 +335,43 @@ class Device:
         All is handed to the GPU before it may begin, so that this process's own speed
         is not measured.
         """
+        with self._timed():
+            for each in launches:
+                self.launch(each)
+        return self._taken_ns(patience_s)
+
+    def copied_both_ways_ns(
+        self, address: int, held: NDArray[np.uint8], patience_s: float
+    ) -> float:
+        """Tell in the same way how long copies to the GPU and back take.
+
+        Args:
+            address: in the GPU's memory.
+            held: memory of `pinned`.
+            patience_s: to wait for them.
+        """
+        place, size_bytes = held.ctypes.data, held.nbytes
+        with self._timed():
+            self._call("cuMemcpyHtoDAsync", address, place, size_bytes, self.stream)
+            self._call("cuMemcpyDtoHAsync", place, address, size_bytes, self.stream)
+        return self._taken_ns(patience_s)
+
+    @contextlib.contextmanager
+    def _timed(self) -> Iterator[None]:
         self._turn += 1
         self._call(
             "cuStreamWaitValue32", self.stream, self._gate_address, self._turn, 0
         )
         try:
             self._call("cuEventRecord", self._begin, self.stream)
-            for each in launches:
-                self.launch(each)
+            yield
             self._call("cuEventRecord", self._end, self.stream)
         finally:
             self._gate[0] = self._turn
+
+    def _taken_ns(self, patience_s: float) -> float:
         self.wait(patience_s)
         return float(self._call("cuEventElapsedTime", self._begin, self._end)) * 1e6
-
-
-def _bytes(
-    kernel: Kernel,
-    number: int,
-    argument: jobs.Argument,
-    size: int,
-    addresses: dict[str, int],
-) -> NDArray[np.uint8]:
-    """Write an argument as it lies in memory."""
-    if isinstance(argument, jobs.BufferArgument):
-        whole, what = addresses[argument.name], f"the address of `{argument.name}`"
-        if size != 8:
-            raise BadArguments(
-                f"`{kernel.name}`: parameter {number} has {size} bytes, and is given "
-                f"{what}, which has 8."
-            )
-        return np.frombuffer(whole.to_bytes(8, "little"), np.uint8)
-    if isinstance(argument, jobs.IntegerArgument):
-        with contextlib.suppress(OverflowError):
-            signed = argument.value < 0
-            held = argument.value.to_bytes(size, "little", signed=signed)
-            return np.frombuffer(held, np.uint8)
-        raise BadArguments(
-            f"`{kernel.name}`: parameter {number} has {size} bytes, too few for "
-            f"{argument.value:,}."
-        )
-    if len(argument.data) != size:
-        raise BadArguments(
-            f"`{kernel.name}`: parameter {number} has {size} bytes, and is given a "
-            f"number of {len(argument.data)}."
-        )
-    return np.frombuffer(argument.data, np.uint8)
 
 
 def _checked(driver: Any, answer: Any) -> Any:

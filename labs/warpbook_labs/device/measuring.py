@@ -14,7 +14,8 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from warpbook_labs.device.driver import Device, DriverError
+from warpbook_labs.device.driver import Device
+from warpbook_labs.device.errors import DriverError
 from warpbook_labs.device.limit_card import LimitCard
 from warpbook_labs.jail import jobs
 from warpbook_labs.nvrtc import CompileError, NoCompiler, compile_to_ptx

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from warpbook_labs.device.driver import Device, DriverError
+from warpbook_labs.device.driver import Device
+from warpbook_labs.device.errors import DriverError
 from warpbook_labs.device.timing import Source
 from warpbook_labs.jail import jobs, parent
 from warpbook_labs.loader import LoadedLab

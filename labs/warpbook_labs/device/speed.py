@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from typing import NamedTuple
 
-from warpbook_labs.device.driver import Crashed, DriverError, Hung
+from warpbook_labs.device.errors import Crashed, DriverError, Hung
 from warpbook_labs.device.limit_card import LimitCard
 from warpbook_labs.device.programs import own_source
 from warpbook_labs.device.ratio import Ratio, Stopping, compared, fraction, verdict

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from warpbook_labs.comparing import first_wrong
 from warpbook_labs.device.buffers import Arena
-from warpbook_labs.device.driver import DriverError
+from warpbook_labs.device.errors import DriverError
 from warpbook_labs.device.kernels import filled
 from warpbook_labs.device.ratio import Side, Stopping, sides
 from warpbook_labs.device.results import Kind

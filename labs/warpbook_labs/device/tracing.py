@@ -23,8 +23,9 @@ import numpy as np
 from msgspec import Struct
 
 from warpbook_labs.device.child import run_child
-from warpbook_labs.device.driver import Device, DriverError
+from warpbook_labs.device.driver import Device
 from warpbook_labs.device.driver import Prepared as PreparedLaunch
+from warpbook_labs.device.errors import DriverError
 from warpbook_labs.device.gpu import Gpu
 from warpbook_labs.device.programs import image_of, job_of
 from warpbook_labs.drawing import DrawnCase, public_cases

@@ -17,13 +17,8 @@ import msgspec
 
 from warpbook_labs.device.correctness import Tried as CaseTried
 from warpbook_labs.device.correctness import told, try_case
-from warpbook_labs.device.driver import (
-    BadArguments,
-    Crashed,
-    Device,
-    DriverError,
-    Hung,
-)
+from warpbook_labs.device.driver import Device
+from warpbook_labs.device.errors import BadArguments, Crashed, DriverError, Hung
 from warpbook_labs.device.jobs import (
     TIMED_CALLS,
     Asked,

@@ -77,6 +77,9 @@ class Child:
             # what is staged is copied from there, as fast as from any pinned memory
             if self._on_gpu and each.place != "host":
                 _pin(torch, mapped)
+        #: what a unit works on in which nothing is called, so that in it, too, the GPU
+        #: goes from the referee to this process and back
+        self._nothing = torch.zeros(1, device="cuda") if self._on_gpu else None
         self._module = ModuleType("solution")
         self._given: dict[int, list[_Given]] = {}
         self._states: dict[int, Any] = {}
@@ -137,7 +140,10 @@ class Child:
     def _run(self, command: Run) -> None:
         for number in command.sets:
             self._copy(number, is_back=False)
-        if not command.is_empty:
+        if command.is_empty:
+            if self._nothing is not None:
+                self._nothing.zero_()
+        else:
             for number in command.sets:
                 # new objects each time: what is set on one ends with its call
                 tensors = {

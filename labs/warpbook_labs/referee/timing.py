@@ -17,7 +17,7 @@ from typing import NamedTuple, NoReturn
 import numpy as np
 
 from warpbook_labs.comparing import first_wrong
-from warpbook_labs.device.driver import DriverError
+from warpbook_labs.device.errors import DriverError
 from warpbook_labs.device.kernels import filled
 from warpbook_labs.device.ratio import Side, Stopping
 from warpbook_labs.device.timing import IsEnough, Times, WrongOutput, pool_sizes
@@ -39,7 +39,7 @@ _WARM_UP = 3
 _MOST_S = 20.0
 #: pairs that are done again since work was left on the GPU
 _MOST_VOIDS = 4
-#: at the GPU, when a process has ended that had work there
+#: at the GPU, before and after a process has ended that may have work there
 _LOOKS, _BETWEEN_LOOKS_S = 5, 0.1
 #: units in which nothing is called, to know what the lane itself takes
 _EMPTY = 15
@@ -189,21 +189,32 @@ class Trials:
         return unit
 
     def _blame(self) -> NoReturn:
-        """Find out whose work is left on the GPU: it ends with its process."""
+        """Find out whose work is left on the GPU: it ends with its process.
+
+        Nobody is blamed for what comes and goes, as others' work may.
+        """
+        stays = not any(self._court.is_quiet() for _ in range(_LOOKS))
         self._court.players["learner"].close()
         del self._court.players["learner"]
+        if stays and self._is_at_rest():
+            raise WrongOutput(
+                "goes on",
+                "It works on the GPU after `run` has returned and the GPU was waited "
+                f"for: {_MOST_VOIDS + 1} timed units in turn left something there.",
+            )
+        raise Disturbed(
+            f"The GPU was not at rest after timed units, {_MOST_VOIDS + 1} times in "
+            "turn. Another program uses it, or this one leaves work there now and then."
+        )
+
+    def _is_at_rest(self) -> bool:
+        """Tell whether the GPU comes to rest, and then stays so."""
         for _ in range(_LOOKS):
             if self._court.is_quiet():
-                break
-            # the driver may take a moment to end what the process had there
+                return all(self._court.is_quiet() for _ in range(_LOOKS))
+            # the driver may take a moment to end what a process had there
             time.sleep(_BETWEEN_LOOKS_S)
-        else:
-            raise Disturbed("Another program uses the GPU at the same time.")
-        raise WrongOutput(
-            "goes on",
-            "It works on the GPU after `run` has returned and the GPU was waited for: "
-            f"{_MOST_VOIDS + 1} timed units in turn left something there.",
-        )
+        return False
 
     def _check(self, keys: dict[tuple[str, int], int], is_kept: bool) -> None:
         """Compare what both left."""

@@ -19,7 +19,8 @@ import numpy as np
 from msgspec import Struct
 
 from warpbook_labs.device.child import run_child
-from warpbook_labs.device.driver import Device, DriverError
+from warpbook_labs.device.driver import Device
+from warpbook_labs.device.errors import DriverError
 from warpbook_labs.device.gpu import Gpu
 from warpbook_labs.device.tracing import (
     AT_WORK_S,

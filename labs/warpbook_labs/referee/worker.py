@@ -16,7 +16,8 @@ from pathlib import Path
 
 import msgspec
 
-from warpbook_labs.device.driver import Device, DriverError
+from warpbook_labs.device.driver import Device
+from warpbook_labs.device.errors import DriverError
 from warpbook_labs.device.jobs import (
     TIMED_CALLS,
     Ended,

@@ -88,9 +88,6 @@ class FakeGpu:
     def pinned(self, size_bytes: int) -> Any:
         return np.zeros(size_bytes, np.uint8)
 
-    def download_into(self, held: Any, address: int) -> None:
-        held[:] = self.view(address, len(held), np.uint8)
-
     def assembled(self, image: bytes) -> bytes:
         return image
 
@@ -128,6 +125,9 @@ class FakeGpu:
         for each in launches:
             self.launch(each)
         return self.learner_ns if launches[0].is_learner else self.own_ns
+
+    def copied_both_ways_ns(self, address: int, held: Any, patience_s: float) -> float:
+        return self.own_ns
 
 
 def _poison(gpu: FakeGpu, given: list[Any]) -> None:

@@ -91,14 +91,6 @@ def test_the_probe_tells_by_how_long_it_takes(
     fake: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(probe, "_COPY_BYTES", 4096)
-    now_ns = 0.0
-
-    def clock_ns() -> float:
-        nonlocal now_ns
-        now_ns += fake.own_ns
-        return now_ns
-
-    monkeypatch.setattr(probe.time, "perf_counter_ns", clock_ns)
     found = Probe(Tools(fake))
     assert found.quiet.spin_ns == fake.own_ns and found.is_quiet()
     fake.own_ns *= 1.9

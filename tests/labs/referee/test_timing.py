@@ -10,7 +10,7 @@ import pytest
 
 from tests.labs.referee.several import Again
 from tests.labs.referee.small_lab import RIGHT, failures, heard, write_lab
-from warpbook_labs.device.driver import DriverError
+from warpbook_labs.device.errors import DriverError
 from warpbook_labs.device.timing import WrongOutput
 from warpbook_labs.loader import LoadedLab
 from warpbook_labs.referee.court import Court, TooLarge
@@ -43,6 +43,10 @@ def sitting(shared: Again) -> Again:
     return shared
 
 
+#: of the units in which nothing is called
+EMPTY = [True] * 15
+
+
 def as_told(monkeypatch: pytest.MonkeyPatch, is_quiet: Callable[[Court], bool]) -> None:
     """Have the probe, which needs a GPU, say this."""
     monkeypatch.setattr(Court, "is_quiet", is_quiet)
@@ -51,7 +55,7 @@ def as_told(monkeypatch: pytest.MonkeyPatch, is_quiet: Callable[[Court], bool]) 
 def test_a_pair_after_which_something_runs_is_done_again(
     sitting: Again, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told = iter([False] * 3)
+    told = iter(EMPTY + [False] * 3)
     as_told(monkeypatch, lambda court: next(told, True))
     timed = sitting.timed()
     assert timed.result.calls == 8 and timed.result.status != "not graded"
@@ -73,6 +77,30 @@ def test_work_that_goes_on_without_the_learner_is_somebody_elses(
 ) -> None:
     as_told(monkeypatch, lambda court: False)
     with pytest.raises(Disturbed, match="Another program"):
+        sitting.timed()
+
+
+def test_work_that_comes_and_goes_is_nobodys_fault(
+    sitting: Again, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # so a right source was blamed on a host whose cores were all busy
+    voids, pair = 5, 2
+    told = iter(EMPTY + [False] * voids * pair + [False, False, True])
+    as_told(monkeypatch, lambda court: next(told, True))
+    with pytest.raises(Disturbed, match="not at rest"):
+        sitting.timed()
+
+
+def test_work_that_comes_again_without_the_learner_is_not_the_learners(
+    sitting: Again, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    after = iter([False, True, True, False])
+
+    def is_quiet(court: Court) -> bool:
+        return "learner" not in court.players and next(after, True)
+
+    as_told(monkeypatch, is_quiet)
+    with pytest.raises(Disturbed, match="not at rest"):
         sitting.timed()
 
 
