@@ -28,6 +28,11 @@ CAUGHT["takes shared memory away"] = (
     cheats.CAUGHT["takes shared memory away"][0],
     f"{cheats.REFUSED}|nothing|ended|did not end",
 )
+# the GPU makes another NaN of the poison
+CAUGHT["takes what lies in the output"] = (
+    cheats.CAUGHT["takes what lies in the output"][0],
+    "nothing|is nan",
+)
 PASSED = {**cheats.HONEST, **cheats.GAIN_NOTHING}
 TIMED = {*PASSED, *cheats.CAUGHT_WHEN_TIMED, *cheats.CAUGHT_ON_A_GPU}
 BOUNDS = Bounds(run_s=8.0, prepare_s=20.0, memory_bytes=6 << 30, threads=256)
@@ -75,7 +80,7 @@ def test_what_is_right_passes_and_gains_nothing(
     done = ended[name]
     assert failures(done) == []
     assert done.timed is not None and done.timed.result.of_baseline is not None
-    assert done.timed.result.of_baseline.median < 1.05
+    assert done.timed.result.of_baseline.low < 1.05
 
 
 @pytest.mark.parametrize("name", CAUGHT)

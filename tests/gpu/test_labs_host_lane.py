@@ -16,13 +16,14 @@ from textwrap import indent
 
 import pytest
 
-from tests.labs.referee.small_lab import RIGHT, write_lab
+from tests.labs.referee.small_lab import ON_THE_GPU, RIGHT, write_lab
 from warpbook_labs.device import parent
 from warpbook_labs.device.driver import Device
 from warpbook_labs.device.gpu import Gpu, find_gpu
 from warpbook_labs.device.tools import Tools
 from warpbook_labs.drawing import hidden_cases, public_cases
 from warpbook_labs.jail.limits import Limits
+from warpbook_labs.loader import load
 from warpbook_labs.referee import player
 from warpbook_labs.referee.jobs import AskedOfHost, Bounds
 from warpbook_labs.referee.lane import run_on_gpu
@@ -228,10 +229,14 @@ def test_the_probe_sees_what_is_left_on_the_gpu(tmp_path: Path) -> None:
 
 
 def test_a_right_source_is_timed_beside_itself(tmp_path: Path) -> None:
-    loaded = write_lab(tmp_path, all_on_device=True, n=4 << 20, calls=128)
+    write_lab(tmp_path, all_on_device=True, calls=4)
+    folder = tmp_path / "halves"
+    text = ON_THE_GPU.format(products=8)
+    (folder / "reference.py").write_text(text, encoding="utf-8")
+    loaded = load(folder)
     began_s = time.monotonic()
     result = run_on_gpu(
-        gpu(), loaded, RIGHT, public_cases(loaded.lab), True, limits=Limits()
+        gpu(), loaded, text, public_cases(loaded.lab), True, limits=Limits()
     )
     print(f"\n| one grading | {time.monotonic() - began_s:.1f} s |")
     print(f"| {result.right} of {result.of} | {result.speed} |")

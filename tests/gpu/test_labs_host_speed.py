@@ -10,36 +10,39 @@ from pathlib import Path
 
 import pytest
 
-from tests.labs.referee.small_lab import RIGHT, write_lab
+from tests.labs.referee.small_lab import ON_THE_GPU, write_lab
 from warpbook_labs.device.gpu import find_gpu
+from warpbook_labs.device.ratio import Ratio
 from warpbook_labs.drawing import public_cases
 from warpbook_labs.jail.limits import Limits
-from warpbook_labs.loader import load_all
+from warpbook_labs.loader import load, load_all
 from warpbook_labs.referee.lane import run_on_gpu
 
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(580)]
 
 GRADINGS = 20
-#: of a unit, which then lasts 10 ms on an H200, so that the pipes add little
-CALLS = 256
-LABS = [
-    name
-    for name, loaded in load_all().items()
+#: of a unit, which then lasts some 10 ms on an H200, nearly all of them the GPU's
+CALLS = 4
+#: of all labs whose speed counts; by name: the lab, and the source
+SOURCES = {
+    f"{lab}/{file}": (loaded, text)
+    for lab, loaded in load_all().items()
     if loaded.lab.language == "host" and loaded.lab.speed is not None
-]
-#: the same result by more work: a baseline to be faster than
-MORE_WORK = RIGHT.replace(
-    "    out.copy_", "    for _ in range(8):\n        x * factor\n    out.copy_"
-)
+    for file, text in (("reference", loaded.reference), *loaded.correct.items())
+}
+#: the same result by twice the work: a baseline to be faster than
+LEARNERS, BASELINES = (ON_THE_GPU.format(products=each) for each in (8, 16))
 
 
 def test_the_same_submission_gets_the_same_ratio_20_times(tmp_path: Path) -> None:
-    loaded = write_lab(tmp_path, all_on_device=True, n=4 << 20, calls=CALLS)
-    (loaded.folder / "reference.py").write_text(MORE_WORK, encoding="utf-8")
+    write_lab(tmp_path, all_on_device=True, calls=CALLS)
+    folder = tmp_path / "halves"
+    (folder / "reference.py").write_text(BASELINES, encoding="utf-8")
+    loaded = load(folder)
     cases = public_cases(loaded.lab)[:1]
     ratios, unit_ns, again = [], [], 0
     for _ in range(GRADINGS):
-        result = run_on_gpu(find_gpu(), loaded, RIGHT, cases, True, Limits())
+        result = run_on_gpu(find_gpu(), loaded, LEARNERS, cases, True, Limits())
         speed = result.speed
         assert result.right == result.of, result.cases
         assert speed is not None and speed.of_baseline is not None, speed
@@ -57,21 +60,31 @@ def test_the_same_submission_gets_the_same_ratio_20_times(tmp_path: Path) -> Non
     assert apart < 0.02
 
 
-@pytest.mark.parametrize("lab", LABS)
-def test_the_reference_of_a_host_lab_is_fast_enough(lab: str) -> None:
-    loaded = load_all()[lab]
+@pytest.mark.parametrize("name", SOURCES)
+def test_a_right_source_is_fast_enough(name: str) -> None:
+    loaded, text = SOURCES[name]
     cases = public_cases(loaded.lab)[:1]
-    result = run_on_gpu(find_gpu(), loaded, loaded.reference, cases, True, Limits())
+    result = run_on_gpu(find_gpu(), loaded, text, cases, True, Limits())
     speed = result.speed
-    assert result.right == result.of, result.cases
+    for each in result.cases:
+        print(f"{each.about}: {each.message or 'right'}")
+    assert result.right == result.of
     assert speed is not None and speed.of_baseline is not None, speed
     assert speed.learner_ns is not None and speed.baseline_ns is not None
-    of_limit = f"{speed.of_limit.median:.3f}" if speed.of_limit else "unknown"
-    print("\n| lab | status | ms a call | baseline | of the limit | faster | pairs |")
+    print(
+        "\n| source | status | ms a call | baseline | of the limit | faster | pairs |"
+    )
     print("|---|---|---|---|---|---|---|")
     print(
-        f"| {lab} | {speed.status} | {speed.learner_ns / 1e6:.3f} | "
-        f"{speed.baseline_ns / 1e6:.3f} | {of_limit} | "
-        f"{speed.of_baseline.median:.3f} | {speed.of_baseline.pairs} |"
+        f"| {name} | {speed.status} | {speed.learner_ns / 1e6:.3f} | "
+        f"{speed.baseline_ns / 1e6:.3f} | {interval(speed.of_limit)} | "
+        f"{interval(speed.of_baseline)} | {speed.of_baseline.pairs} |"
     )
     assert speed.status in ("fast enough", "not graded"), speed.message
+
+
+def interval(found: Ratio | None) -> str:
+    """Write a ratio, and between what it lies."""
+    if found is None:
+        return "unknown"
+    return f"{found.median:.3f} ({found.low:.3f} to {found.high:.3f})"
