@@ -85,7 +85,7 @@ def prepare() -> None:
 
 
 def _mend(builder: Any, interpreter: Any) -> None:
-    """Have older versions round and compare as a GPU does."""
+    """Have older versions compare as a GPU does, and count with any NumPy."""
 
     def fmax(self: Any, left: Any, right: Any) -> Any:
         return self.binary_op(left, right, np.fmax)
@@ -94,6 +94,23 @@ def _mend(builder: Any, interpreter: Any) -> None:
         return self.binary_op(left, right, np.fmin)
 
     builder.create_maxnumf, builder.create_minnumf = fmax, fmin
+    patch = interpreter._patch_lang_tensor
+
+    def patch_and_mend(tensor: Any, scope: Any) -> None:
+        patch(tensor, scope)
+        scope.set_attr(tensor, "__index__", _as_integer)
+
+    # it is patched anew at each launch, so what is set on a tensor would not last
+    interpreter._patch_lang_tensor = patch_and_mend
+
+
+def _as_integer(tensor: Any) -> int:
+    """Give a scalar as Python's `range` and `int` ask for it.
+
+    The interpreter holds it as an array of one element, with one dimension. Triton
+    3.6 has `int` of that array, which NumPy refuses from 2.4 on.
+    """
+    return int(tensor.handle.data.item())
 
 
 _REHEARSAL = """
@@ -112,7 +129,7 @@ def rehearse(x, y, N: tl.constexpr):
     tl.atomic_add(y, s)
     tl.device_print("s", s)
     if tl.program_id(0) == 0:
-        for k in range(0, 2):
+        for k in range(0, tl.num_programs(0)):
             tl.store(x + i, v * s + tl.maximum(v, 0.0) + k, mask=i < N)
 """
 

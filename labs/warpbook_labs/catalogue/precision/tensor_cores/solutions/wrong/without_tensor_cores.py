@@ -13,7 +13,9 @@ def matmul(a, b, c, m, n, k, TILE: tl.constexpr, K: tl.constexpr):
         down = begin + tl.arange(0, K)[:, None]
         left = tl.load(a + rows * k + across, (rows < m) & (across < k), other=0.0)
         right = tl.load(b + down * n + columns, (down < k) & (columns < n), other=0.0)
-        # right, but made by the cores for FP32, one product after the other
-        products = left.to(tl.float32)[:, :, None] * right.to(tl.float32)[None, :, :]
-        total += tl.sum(products, axis=1)
+        # right, but made by the cores for FP32, one product after the other; summed
+        # along the last axis, since Triton 3.6 and 3.7 make a tl.dot of the middle one
+        turned = tl.trans(right.to(tl.float32))
+        products = left.to(tl.float32)[:, None, :] * turned[None, :, :]
+        total += tl.sum(products, axis=2)
     tl.store(c + rows * n + columns, total, (rows < m) & (columns < n))
