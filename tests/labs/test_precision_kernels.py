@@ -171,6 +171,28 @@ def test_either_code_is_right_where_a_number_lies_in_the_middle(
     assert allowed["out"][0, 0] > 2 / 127
 
 
+def test_a_result_near_zero_may_be_rounded_with_the_other_code_in_it(
+    int8: LoadedLab,
+) -> None:
+    sizes = {"tokens": 1, "features": 3, "outputs": 256}
+    given = {
+        "x": np.array([[2.0, 1.0, -2.0]], np.float16),
+        # 127 * -64 + 64 * 127 is nothing, and with 63, which is as right, it is not
+        "weight": np.full((256, 3), [-64, 127, 0], np.int8),
+        "weight_scales": np.linspace(0.01, 1, 256, dtype=np.float32),
+        "threshold": 6.0,
+    }
+    right = int8.cases.expected(given, sizes)
+    assert right["codes"].tolist() == [[127, 64, -127]] and not right["out"].any()
+    other = -2 / 127 * given["weight_scales"].astype(np.float64)
+    rounded = other.astype(np.float16).astype(np.float64)
+    assert (np.abs(rounded) > np.abs(other)).any()
+    allowed = int8.cases.tolerance(given, sizes, right)["out"]
+    assert (np.abs(rounded) <= allowed).all()
+    # and not what a second code would add
+    assert (np.abs(2 * rounded) > allowed).all()
+
+
 def test_outliers_among_the_codes_cost_what_the_lab_says_that_they_do(
     int8: LoadedLab,
 ) -> None:

@@ -268,3 +268,23 @@ def test_the_price_of_a_setting_is_told_with_the_case(
     assert counts is not None
     # the host waits while each of 8 algorithms is planned and run, for some new shape
     assert counts.total_ns > 8 * 250_000
+
+
+def test_roundings_of_filters_are_the_same_at_all_pixels_and_are_allowed(
+    labs: dict[str, LoadedLab],
+) -> None:
+    python = OwnPython(labs["convolution-settings"])
+    sizes = {"workload": HALF, "batches": 2, "images": 8, "channels": 8, "side": 128}
+    given = python.inputs(sizes, "random", np.random.default_rng(1))
+    right = python.expected(given, sizes)
+    off = python.tolerance(given, sizes, right)["out"]
+
+    def worst(filters: Any) -> float:
+        got = python.expected({**given, "filters": filters}, sizes)["out"]
+        return float((np.abs(got - right["out"]) / off).max())
+
+    filters = given["filters"]
+    # bfloat16 has three places less
+    of_bfloat16 = (filters.view(np.uint32) & 0xFFFF0000).view(np.float32)
+    assert worst(filters.astype(np.float16)) < 0.5
+    assert worst(of_bfloat16) > 1
