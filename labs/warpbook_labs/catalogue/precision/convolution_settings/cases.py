@@ -67,8 +67,8 @@ def tolerance(given: Arrays, sizes: dict[str, int], right: Arrays) -> Arrays:
         of_batch = _filters_of(twice, seen)
         total += of_batch**2
         gradient = gradient + of_batch
-    # three numbers of filters are in each product, and the mean square of a rounding is a
-    # third of the largest's
+    # three numbers of filters are in each product, and the mean square of a rounding is
+    # a third of the largest's
     total += 3 * (gradient**2).mean() / 3
     return {"out": DEVIATIONS * np.sqrt(variance * total)}
 
