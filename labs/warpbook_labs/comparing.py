@@ -59,8 +59,7 @@ def first_wrong(
             (wide == exact) | (np.isnan(wide) & np.isnan(exact)),
         )
     else:
-        apart = np.abs(got.astype(object) - np.asarray(expected).astype(object))
-        right = (apart <= bound).astype(np.bool_)
+        right = (_apart(got, np.asarray(expected)) <= bound).astype(np.bool_)
     wrong = np.flatnonzero(~right)
     place = int(wrong[0]) if len(wrong) else None
     unwritten = None if first_unwritten is None else first_unwritten // got.itemsize
@@ -79,6 +78,15 @@ def first_wrong(
         max(len(wrong), 1),
         got.size,
     )
+
+
+def _apart(got: NDArray[Any], expected: NDArray[Any]) -> NDArray[Any]:
+    """Subtract whole numbers without an overflow."""
+    is_short = got.itemsize < 8 and expected.itemsize < 8
+    # Python's own numbers hold every difference, and take twenty times as long
+    wide = np.int64 if is_short else object
+    apart: NDArray[Any] = np.abs(got.astype(wide) - expected.astype(wide))
+    return apart
 
 
 def _has_same_bits(got: NDArray[Any], expected: NDArray[Any]) -> bool:

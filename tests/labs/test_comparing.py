@@ -63,6 +63,13 @@ def test_numbers_of_64_bits_are_not_rounded_to_compare_them() -> None:
     assert first_wrong("out", right + 1, right, 0.0) is not None
 
 
+def test_small_numbers_are_as_far_apart_as_they_are() -> None:
+    got, right = np.array([-128, 0], np.int8), np.array([127, 0], np.int8)
+    assert first_wrong("out", got, right, 255) is None
+    wrong = first_wrong("out", got, right, 254)
+    assert wrong is not None and (wrong.index, wrong.wrong) == ((0,), 1)
+
+
 def test_an_element_that_nobody_wrote_is_wrong_though_it_looks_right() -> None:
     right = np.zeros((2, 3), np.float32)
     wrong = first_wrong("out", right.copy(), right, 0.0, first_unwritten=17)

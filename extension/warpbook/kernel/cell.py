@@ -15,15 +15,9 @@ def cell_title(lines: list[str]) -> str:
 
 def cell_status(result: Any) -> Literal["ok", "error", "interrupted"]:
     """Say how it ended; after an interrupt there may be no result at all."""
-    if result is None or isinstance(problem(result), KeyboardInterrupt):
+    if result is None or isinstance(_problem(result), KeyboardInterrupt):
         return "interrupted"
-    return "ok" if problem(result) is None else "error"
-
-
-def problem(result: Any) -> BaseException | None:
-    """Give what ended it, if anything did."""
-    found: BaseException | None = result.error_in_exec or result.error_before_exec
-    return found
+    return "ok" if _problem(result) is None else "error"
 
 
 def did_nothing(result: Any) -> bool:
@@ -35,3 +29,9 @@ def did_nothing(result: Any) -> bool:
     if result is None or result.error_before_exec is None:
         return False
     return not isinstance(result.error_before_exec, KeyboardInterrupt)
+
+
+def _problem(result: Any) -> BaseException | None:
+    """Give what ended it, if anything did."""
+    found: BaseException | None = result.error_in_exec or result.error_before_exec
+    return found

@@ -159,7 +159,6 @@ class GpuWatch:
             return
         self._running = None
         if did_nothing(result):
-            # a cell that did not compile did nothing
             return
         run = CellRun(
             id=str(uuid.uuid4()),
