@@ -140,6 +140,7 @@ _functions: dict[str, Callable[..., Any]] = {}
 _missing: dict[str, str] = {}
 _lock = threading.Lock()
 _started = False
+_starts = 0
 
 
 def call(name: str, *arguments: object) -> Any:
@@ -198,6 +199,11 @@ def constant(name: str) -> Any:
     return getattr(pynvml, name, None)
 
 
+def starts() -> int:
+    """Tell how often it was started: what NVML keeps begins anew each time."""
+    return _starts
+
+
 def shutdown() -> None:
     """Give NVML back; the next call starts it again."""
     # a start that hangs holds the lock for good; the process must still end
@@ -234,7 +240,7 @@ def _memory_info_v2(handle: object) -> Any:
 
 
 def _start() -> None:
-    global _started
+    global _started, _starts
     if pynvml is None:
         raise Unavailable(
             "NVML",
@@ -255,6 +261,7 @@ def _start() -> None:
         )
         raise Unavailable("NVML", reason, message, remedy) from None
     _started = True
+    _starts += 1
 
 
 def _explain(name: str, error: Any) -> NvmlError | DeviceLost:

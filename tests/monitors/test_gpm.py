@@ -1,6 +1,8 @@
 """GPM's windows: never too short, never over a pause, never an invented number."""
 
 import random
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 
@@ -16,6 +18,39 @@ def window(stub_nvml: StubNvml):
     """A window on a GPU that is busy all the time, as a function that reads it."""
     stub_nvml.set_gpm(0, SM_UTIL=96.4444, ANY_TENSOR_UTIL=93.592)
     return BusyGpu(GpmWindow(), nvml.call("nvmlDeviceGetHandleByIndex", 0))
+
+
+#: a process of its own, since NVML would take this one with it
+ALL_AT_ONCE = """
+import threading, time
+from warpbook_monitors import nvml
+from warpbook_monitors.gpm import GpmWindow
+
+gpus = [nvml.call("nvmlDeviceGetHandleByIndex", number) for number in range(8)]
+begin = threading.Barrier(8)
+
+
+def read(gpu):
+    window = GpmWindow(["sm_active_ratio"])
+    begin.wait()
+    window.read(gpu)
+    time.sleep(0.15)
+    window.read(gpu)
+    time.sleep(0.15)
+    read = window.read(gpu)
+    values.append(read[0])
+
+
+for _ in range(2):
+    values = []
+    threads = [threading.Thread(target=read, args=(gpu,)) for gpu in gpus]
+    [each.start() for each in threads]
+    [each.join() for each in threads]
+    print(values)
+    # NVML that was given back begins anew
+    nvml.shutdown()
+    nvml.call("nvmlDeviceGetCount")
+"""
 
 
 class BusyGpu:
@@ -147,3 +182,14 @@ def test_a_gpu_without_gpm_says_so(make_stub_nvml: Callable[..., StubNvml]) -> N
     make_stub_nvml("a100")
     with pytest.raises(nvml.NotSupported, match="needs a Hopper GPU or newer"):
         GpmWindow().read(nvml.call("nvmlDeviceGetHandleByIndex", 0))
+
+
+def test_gpus_that_are_read_all_at_once_from_the_first_do_not_end_the_process(
+    make_stub_nvml: Callable[..., StubNvml],
+) -> None:
+    make_stub_nvml(*["h200"] * 8)
+    told = subprocess.run(
+        [sys.executable, "-c", ALL_AT_ONCE], capture_output=True, text=True, timeout=60
+    )
+    assert told.returncode == 0, told.stderr
+    assert told.stdout.splitlines() == [str([0.0] * 8)] * 2

@@ -11,6 +11,7 @@
  */
 #include <fcntl.h>
 #include <math.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -277,6 +278,9 @@ static ret text(char *buffer, unsigned size, const char *s) {
   return SUCCESS;
 }
 
+/* Threads that use GPM before a window was read end the process (see monitors' gpm.py). */
+static int gpm_start, gpm_samplers, gpm_was_read;
+
 /* ---- starting and ending ------------------------------------------------------ */
 
 static ret init(const char *name) {
@@ -295,6 +299,8 @@ static ret init(const char *name) {
     for (size_t i = 0; i < sizeof devices / sizeof *devices; i++) devices[i].index = i;
     references = 0;
     owner = getpid();
+    gpm_start++;
+    gpm_samplers = gpm_was_read = 0;
   }
   ret rc = enter(name, EVERY_GPU);
   if (rc) return rc;
@@ -604,9 +610,18 @@ ret nvmlGpmSampleFree(struct sample *s) {
   return SUCCESS;
 }
 
+static __thread int gpm_sampled_in;
+
+static void note_sampler(void) {
+  if (gpm_sampled_in == gpm_start) return;
+  gpm_sampled_in = gpm_start;
+  __sync_fetch_and_add(&gpm_samplers, 1);
+}
+
 ret nvmlGpmSampleGet(dev *d, struct sample *s) {
   ENTER(d);
   if (!g->gpm_supported || g->mig) return NOT_SUPPORTED;
+  note_sampler();
   s->gpu = d->index;
   s->instance = -1;
   s->taken_ns = now_ns();
@@ -619,6 +634,7 @@ ret nvmlGpmMigSampleGet(dev *d, unsigned gpu_instance, struct sample *s) {
   if (!g->gpm_supported) return NOT_SUPPORTED;
   for (struct instance *m = g->instances; m < g->instances + MAX_INSTANCES; m++)
     if (g->mig && m->present && m->gpu_instance == (int)gpu_instance) {
+      note_sampler();
       s->gpu = d->index;
       s->instance = gpu_instance;
       s->taken_ns = now_ns();
@@ -636,7 +652,10 @@ ret nvmlGpmMetricsGet(struct metrics *m) {
   if (rc) return rc;
   double window_ms = (m->newer->taken_ns - m->older->taken_ns) / 1e6;
   if (window_ms <= 0) return INVALID_ARGUMENT;
-  if (window_ms < state->shortest_window_ms) state->shortest_window_ms = window_ms;
+  if (!gpm_was_read && gpm_samplers > 1) raise(SIGSEGV);
+  /* the first window is read for no value */
+  if (gpm_was_read && window_ms < state->shortest_window_ms) state->shortest_window_ms = window_ms;
+  gpm_was_read = 1;
   int has_links = state->gpus[m->newer->gpu].nvlinks > 0;
   for (struct metric *each = m->metrics; each < m->metrics + m->count; each++) {
     each->rc = SUCCESS;
