@@ -108,7 +108,9 @@ def _verdict(
         return CellVerdict(
             "unknown", "The profiler recorded nothing of the GPU: no conclusion."
         )
-    return CellVerdict("unknown", refusal) if refusal else judge(metrics, findings)
+    if refusal:
+        return CellVerdict("unknown", refusal)
+    return judge(metrics, findings, run.gpu_name)
 
 
 def _ms(nanoseconds: int) -> float:

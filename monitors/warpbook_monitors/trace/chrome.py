@@ -22,6 +22,8 @@ from warpbook_monitors.trace.run import GpuLimits, Run
 
 #: a GPU that did work, in a file without the properties of any
 _UNNAMED = "unnamed GPU"
+#: torch's and Kineto's last waits are closer, so between others the code worked
+_BETWEEN_WAITS_NS = 1_000_000
 _DEVICE_WAIT = re.compile(r"(cuda|hip)DeviceSynchronize")
 
 
@@ -92,8 +94,12 @@ def _code_end_ns(columns: Columns, end_ns: int) -> int:
         return end_ns
     # other threads, such as NCCL's, may call on
     thread = api.track[np.flatnonzero(waits)[-1]]
-    for row in np.flatnonzero(api.track == thread)[:-3:-1]:
-        if not waits[row]:
+    operators_ns = columns.only(Category.OPERATOR).start_ns
+    for number, row in enumerate(np.flatnonzero(api.track == thread)[:-3:-1]):
+        until_ns = int(api.end_ns[row])
+        worked = (operators_ns >= until_ns) & (operators_ns < end_ns)
+        late = end_ns - until_ns > _BETWEEN_WAITS_NS
+        if not waits[row] or (number and (late or worked.any())):
             break
         end_ns = int(api.start_ns[row])
     return end_ns

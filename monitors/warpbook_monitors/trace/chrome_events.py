@@ -14,9 +14,15 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Meta
 
-from warpbook_monitors.trace.chrome_file import NOTHING, Args, Event, Gpu, Piece
+from warpbook_monitors.trace.chrome_file import (
+    CATEGORIES,
+    NOTHING,
+    Args,
+    Event,
+    Gpu,
+    Piece,
+)
 from warpbook_monitors.trace.columns import (
-    KINETO_CATEGORIES,
     NONE,
     Category,
     Columns,
@@ -35,17 +41,14 @@ MAX_TEXT = 500_000_000
 #: An event that begins or lasts beyond these is nonsense, and left out.
 _MOST_US = 4e15
 _LONGEST_US = 1e12
+#: A few events are nonsense too if nothing at all lies between them and the others
+#: for a minute, and for so many times as long as all others take.
+_LEAST_AWAY_US = 60e6
+_MOST_TIMES_AWAY = 10
+_FEW_SHARE = 0.05
 
-#: before torch 1.13 the categories were words of another kind
-_CATEGORIES = KINETO_CATEGORIES | {
-    "Kernel": Category.KERNEL,
-    "Memcpy": Category.COPY,
-    "Memset": Category.MEMSET,
-    "Runtime": Category.API,
-    "Operator": Category.OPERATOR,
-}
-_OPERATORS = {name for name, at in _CATEGORIES.items() if at == Category.OPERATOR}
-_CALLS = _CATEGORIES.keys() - _OPERATORS
+_OPERATORS = {name for name, at in CATEGORIES.items() if at == Category.OPERATOR}
+_CALLS = CATEGORIES.keys() - _OPERATORS
 _Count = Annotated[int, Meta(ge=0, le=2**40)]
 _Triple = tuple[_Count, _Count, _Count]
 #: above all numbers of threads
@@ -212,7 +215,7 @@ class Gathered:
     def _add_calls(self, events: list[Event]) -> None:
         args, places = self._add_common(self.calls, events), self.shapes
         self.calls.add(
-            category=[_CATEGORIES[each.cat] for each in events],
+            category=[CATEGORIES[each.cat] for each in events],
             device=[a.device for a in args],
             stream=[a.stream for a in args],
             correlation=[a.correlation for a in args],
@@ -260,6 +263,9 @@ class Gathered:
 
         start_us, duration_us = both("start_us"), both("duration_us")
         sensible = _make_sense(start_us, duration_us)
+        sensible[sensible] = ~_far_away(
+            start_us[sensible], duration_us[sensible], self.recorded
+        )
         self.senseless = len(sensible) - int(np.count_nonzero(sensible))
         kept = sensible if self.senseless else slice(None)
         stream = of_calls("stream")
@@ -302,6 +308,38 @@ def _make_sense(start_us: Any, duration_us: Any) -> Any:
         & (duration_us >= 0)
         & (duration_us <= _LONGEST_US)
     )
+
+
+def _far_away(
+    start_us: npt.NDArray[np.float64],
+    duration_us: npt.NDArray[np.float64],
+    recorded: list[tuple[float, float]],
+) -> npt.NDArray[np.bool_]:
+    """Choose the few events whose clock was another one, or none.
+
+    Args:
+        recorded: while the profiler recorded, nothing is far away.
+    """
+    count = len(start_us)
+    far = np.zeros(count, np.bool_)
+    if not count or np.ptp(start_us) < _LEAST_AWAY_US:
+        return far
+    begin = np.append(start_us, [each[0] for each in recorded])
+    end = np.append(start_us + duration_us, [sum(each) for each in recorded])
+    order = np.argsort(begin, kind="stable")
+    begin, end = begin[order], np.maximum.accumulate(end[order])
+    first = np.flatnonzero(np.append(True, begin[1:] - end[:-1] > _LEAST_AWAY_US))
+    last = np.append(first[1:], len(begin)) - 1
+    sizes = last - first + 1
+    most = int(sizes.argmax())
+    away = np.maximum(begin[first] - end[last[most]], begin[first[most]] - end[last])
+    took = end[last[most]] - begin[first[most]]
+    lone = (away > _MOST_TIMES_AWAY * took) & (sizes <= _FEW_SHARE * sizes[most])
+    group = np.repeat(lone, sizes)
+    # the recorded span itself is no event
+    is_event = order < count
+    far[order[is_event]] = group[is_event]
+    return far
 
 
 def nanoseconds(us: npt.NDArray[np.float64]) -> Int64s:

@@ -19,7 +19,7 @@ from typing import Annotated, NamedTuple
 import msgspec
 from msgspec import Meta, Struct, field
 
-from warpbook_monitors.trace.columns import NONE
+from warpbook_monitors.trace.columns import KINETO_CATEGORIES, NONE, Category
 from warpbook_monitors.trace.errors import TraceFileError
 
 #: A decompressed trace is refused beyond this size: some ten million events.
@@ -34,6 +34,15 @@ _TAIL_BYTES = 20_000
 Int = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 #: of what the file does not tell
 NOTHING = msgspec.Raw(b"")
+
+#: before torch 1.13 the categories were words of another kind
+CATEGORIES = KINETO_CATEGORIES | {
+    "Kernel": Category.KERNEL,
+    "Memcpy": Category.COPY,
+    "Memset": Category.MEMSET,
+    "Runtime": Category.API,
+    "Operator": Category.OPERATOR,
+}
 
 
 # fields are in the file's order, in which the decoder finds them at once
@@ -58,8 +67,8 @@ class Args(Struct, gc=False):
     older_external: Int = field(name="external id", default=NONE)
 
 
-class Event(Struct, gc=False):
-    """One record; times are in µs."""
+class Bare(Struct, gc=False):
+    """An event without what its arguments tell; times are in µs."""
 
     ph: str = ""
     cat: str = ""
@@ -67,6 +76,11 @@ class Event(Struct, gc=False):
     tid: Int | str = 0
     ts: float = 0.0
     dur: float = 0.0
+
+
+class Event(Bare, gc=False):
+    """One record."""
+
     args: Args | None = None
 
 
@@ -90,10 +104,9 @@ class Distributed(Struct):
     rank: int | None = None
 
 
-class Piece(Struct):
-    """Some events, and what stands beside all events in this part of the file."""
+class Head(Struct):
+    """What stands beside all events in a part of the file."""
 
-    events: list[Event] | None = field(name="traceEvents", default=None)
     #: up to the year 2096, so that times in ns fit 64 bits
     base_ns: Annotated[int, Meta(ge=0, le=4 * 10**18)] = field(
         name="baseTimeNanoseconds", default=0
@@ -102,8 +115,28 @@ class Piece(Struct):
     distributed: Distributed | None = field(name="distributedInfo", default=None)
 
 
+class Piece(Head):
+    """Some events, and what stands beside them."""
+
+    events: list[Event] | None = field(name="traceEvents", default=None)
+
+
+class _Kind(Struct):
+    """Enough of an event to tell whether it is of use."""
+
+    ph: str = ""
+    cat: str = ""
+
+
+class _RawPiece(Head):
+    """The events as they are written."""
+
+    events: list[msgspec.Raw] | None = field(name="traceEvents", default=None)
+
+
 # not strict: older versions wrote some numbers as strings
 _DECODER = msgspec.json.Decoder(Piece, strict=False)
+_EVENT_DECODER = msgspec.json.Decoder(Event, strict=False)
 #: two events, or what looks so
 BETWEEN = re.compile(rb"\}\s*,\s*\{")
 _OPENING = b'{"traceEvents":['
@@ -115,6 +148,9 @@ _NO_NUMBER = re.compile(r"(:\s*)-?(?:NaN|nan|Infinity|inf)(?=\s*[,}])")
 _NULL = re.compile(
     rb'("(?:[Ee]xternal id|correlation|device|stream|bytes|tid|dur)"\s*:\s*)null'
 )
+_NO_BEGIN = re.compile(rb'("ts"\s*:\s*)null')
+#: such a time makes no sense, so that the event is left out and counted
+_NEVER = rb"\1-1e300"
 _UNSIGNED = re.compile(
     rb'("(?:[Ee]xternal id|correlation|device|stream|bytes|tid)"\s*:\s*)"?(\d{19,20})"?'
 )
@@ -195,16 +231,38 @@ def _until_mark(path: str, text: bytes) -> Piece | None:
 def _decode(text: bytes) -> Piece:
     try:
         return _DECODER.decode(text)
-    except msgspec.ValidationError:
-        # what no field takes is not known, or is an id of 64 bits
-        told = _UNSIGNED.sub(_signed, _NULL.sub(rb"\1-1", text))
-        if told == text:
-            raise
-        return _DECODER.decode(told)
     except (msgspec.DecodeError, UnicodeDecodeError):
         # names come from anywhere, and Kineto writes them as they are
         plain = text.translate(_WITHOUT_CONTROLS).decode("utf-8", "replace")
-        return _DECODER.decode(_NO_NUMBER.sub(r"\1null", plain))
+    text = _NO_NUMBER.sub(r"\1null", plain).encode()
+    # what no field takes is not known, or is an id of 64 bits
+    text = _NO_BEGIN.sub(_NEVER, _NULL.sub(rb"\1-1", text))
+    text = _UNSIGNED.sub(_signed, text)
+    try:
+        return _DECODER.decode(text)
+    except msgspec.ValidationError:
+        return _one_by_one(text)
+
+
+def _one_by_one(text: bytes) -> Piece:
+    """Decode a piece with an event that makes no sense, which may be of no use."""
+    raw = msgspec.json.decode(text, type=_RawPiece, strict=False)
+    events = None if raw.events is None else [_event(each) for each in raw.events]
+    return Piece(raw.base_ns, raw.gpus, raw.distributed, events)
+
+
+def _event(text: msgspec.Raw) -> Event:
+    try:
+        return _EVENT_DECODER.decode(text)
+    except msgspec.ValidationError:
+        kind = msgspec.json.decode(text, type=_Kind)
+        if kind.ph != "X" or kind.cat not in CATEGORIES:
+            return Event()
+        if CATEGORIES[kind.cat] != Category.OPERATOR:
+            # where it ran and what launched it is told nowhere else
+            raise
+        bare = msgspec.json.decode(text, type=Bare, strict=False)
+        return Event(*msgspec.structs.astuple(bare))
 
 
 def _signed(found: re.Match[bytes]) -> bytes:

@@ -7,6 +7,7 @@ a permutation test of their ranks says how often chance alone would give as much
 
 from __future__ import annotations
 
+import math
 import re
 import statistics
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,7 +23,7 @@ from warpbook_monitors.trace.cell_profile import CellProfile
 LEAST_RUNS = 4
 #: a change that chance gives more often than this is not believed
 _CHANCE = 0.05
-#: single runs that differ by less are called the same
+#: what differs by less is called the same
 _SAME_SHARE = 0.05
 #: the part of a change that one name explains at least, to be called the most of it
 _MOST_SHARE = 0.5
@@ -116,7 +117,9 @@ def compare(
     parts = (*idle, *paths) if causes else operators
     is_same = _is_same(wall, chance)
     return Comparison(
-        sentence=_sentence(wall, is_same, parts),
+        sentence=_untold(wall, chance is None or _is_close(earlier, later))
+        if is_same
+        else _sentence(wall, parts),
         is_same=is_same,
         notes=tuple(_notes(chance, (len(earlier), len(later)), clocks)),
         cautions=tuple(_cautions(wall, clocks)),
@@ -255,11 +258,34 @@ def _is_same(wall: Change, chance: float | None) -> bool:
     return abs(wall.change_ms) <= _SAME_SHARE * (wall.before_ms or 0.0)
 
 
-def _sentence(wall: Change, is_same: bool, parts: Sequence[Change]) -> str:
+def _is_close(before: Sequence[float], after: Sequence[float]) -> bool:
+    """Tell whether the difference is small even at the ends of its interval.
+
+    The interval is that of Hodges and Lehmann, at 95 %: it fits the test by ranks.
+    """
+    import numpy as np  # noqa: PLC0415
+
+    differences = np.sort(np.subtract.outer(after, before).ravel())
+    runs = len(before) + len(after)
+    spread = 1.96 * math.sqrt(len(differences) * (runs + 1) / 12)
+    cut = max(int(len(differences) / 2 - spread), 1)
+    furthest = max(-differences[cut - 1], differences[-cut])
+    return bool(furthest <= _SAME_SHARE * statistics.median(before))
+
+
+def _times(wall: Change) -> str:
     was, now = wall.before_ms or 0.0, wall.after_ms or 0.0
-    times = f"{units.duration(now)} instead of {units.duration(was)}"
-    if is_same:
-        return f"About the same: {times}."
+    return f"{units.duration(now)} instead of {units.duration(was)}"
+
+
+def _untold(wall: Change, is_close: bool) -> str:
+    """Say that no change was shown, which is not that there is none."""
+    said = "About the same" if is_close else "Can't be told from chance"
+    return f"{said}: {_times(wall)}."
+
+
+def _sentence(wall: Change, parts: Sequence[Change]) -> str:
+    was, now = wall.before_ms or 0.0, wall.after_ms or 0.0
     share = f"{units.share(abs(now - was) / was)} " if was else ""
     word = "more" if now > was else "less"
     alike = [each for each in parts if each.change_ms * wall.change_ms > 0]
@@ -268,7 +294,7 @@ def _sentence(wall: Change, is_same: bool, parts: Sequence[Change]) -> str:
     # small changes of parts explain nothing of a large one
     if most is not None and abs(most.change_ms) >= _MOST_SHARE * abs(wall.change_ms):
         where = f" Most of it: {most.name} ({signed(most.change_ms)})."
-    return f"{share}{word} time: {times}.{where}"
+    return f"{share}{word} time: {_times(wall)}.{where}"
 
 
 def signed(milliseconds: float) -> str:

@@ -107,8 +107,9 @@ def _wrong(
         )
     if run.senseless_events:
         yield (
-            f"{run.senseless_events:,} events of the file end before they begin, or "
-            "never: they are left out."
+            f"{run.senseless_events:,} events of the file have times that can't be (no "
+            "number, an end before the begin, or far from all others): they are left "
+            "out."
         )
     gpus = len(np.unique(on_gpu.device))
     if gpus > 1:

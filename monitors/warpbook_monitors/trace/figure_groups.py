@@ -29,14 +29,18 @@ def advice(finding: Finding) -> str:
     return " ".join(told)
 
 
-def groups(metrics: Metrics, matched: int) -> tuple[Group, ...]:
+def groups(
+    metrics: Metrics, matched: int, gpu_recorded: bool = True
+) -> tuple[Group, ...]:
     """Give all groups that have something to tell.
 
     Args:
+        metrics: the figures.
         matched: launches whose work on the GPU was found.
+        gpu_recorded: else nobody knows whether the GPU was busy.
     """
     found = (
-        Group("Time of the GPU", tuple(_gpu_time(metrics))),
+        Group("Time of the GPU", tuple(_gpu_time(metrics, gpu_recorded))),
         Group("Launches and waits", tuple(_launches(metrics, matched))),
         Group("Copies and communication", tuple(_traffic(metrics))),
         Group("Kernels", tuple(_kernels(metrics))),
@@ -44,7 +48,7 @@ def groups(metrics: Metrics, matched: int) -> tuple[Group, ...]:
     return tuple(group for group in found if group.figures)
 
 
-def _gpu_time(metrics: Metrics) -> Iterator[tuple[str, str]]:
+def _gpu_time(metrics: Metrics, gpu_recorded: bool) -> Iterator[tuple[str, str]]:
     idle, window_ns = metrics.idle, metrics.window_ns
 
     def part(nanoseconds: int) -> str:
@@ -52,13 +56,18 @@ def _gpu_time(metrics: Metrics) -> Iterator[tuple[str, str]]:
         return f"{_ns(nanoseconds)} ({share(ratio)})"
 
     yield "Window", _ns(window_ns)
+    if not gpu_recorded:
+        yield "Busy", UNKNOWN
+        yield "Idle", UNKNOWN
+        yield "The profiler's own", part(idle.profiler_ns)
+        return
     yield "Busy", part(metrics.gpu_busy_ns)
     yield "Idle, waiting for the host", part(idle.host_wait_ns)
     what_the_host_did = {
         "after a wait for the GPU": idle.host_synchronize_ns,
         "launched": idle.host_launching_ns,
         "was in operators": idle.host_operator_ns,
-        "was in CUDA calls that launch nothing": idle.host_api_ns,
+        "was in other CUDA calls": idle.host_api_ns,
         "was in Python or other code": idle.host_python_ns,
     }
     for label, nanoseconds in what_the_host_did.items():

@@ -58,6 +58,9 @@ class KernelWork(Struct, frozen=True):
     of_ceiling: float | None
     #: the same at the ceiling that `warpbook limits` measured here
     of_measured: float | None = None
+    #: of kernels with too few blocks: how many the GPU has, and how many had work
+    multiprocessors: int | None = None
+    multiprocessors_used: float | None = None
 
 
 class IdleSplit(Struct, frozen=True):
@@ -169,6 +172,9 @@ class Metrics(Struct, frozen=True):
     modelled_bytes: int | None
     #: share of kernel time that belongs to modelled operators
     modelled_share: float | None
+    #: of `exposed_copy_ns`: while host and GPU copied to one another; None in profiles
+    #: that an older warpbook kept
+    exposed_host_copy_ns: int | None = None
 
 
 class Finding(Struct, frozen=True):

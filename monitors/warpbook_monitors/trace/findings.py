@@ -8,6 +8,7 @@ The profiler's own doing belongs to nobody and is taken from the window first.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from warpbook_monitors.trace.figures import (
@@ -21,6 +22,17 @@ from warpbook_monitors.trace.figures import (
 from warpbook_monitors.trace.kernel_work import MEMORY, SMALL, TENSOR, UNKNOWN
 
 _LAUNCH_LESS = "Launch less: torch.compile, a CUDA graph, or larger batches."
+_MOVE_OFF = (
+    "Move that work off the path: load data in workers, prepare the next batch while "
+    "the GPU works, or warm up what is compiled or set up once."
+)
+_WARM_UP = (
+    "Warm up before you measure if these are first calls, in which CUDA loads and sets "
+    "things up; else make them once, outside the loop."
+)
+#: drivers of some years ago left the maker out
+_OF_NVIDIA = re.compile(r"NVIDIA|Tesla|GeForce|Quadro|TITAN")
+_UNITS = (("h", 3.6e12), ("min", 6e10), ("s", 1e9), ("ms", 1e6), ("µs", 1e3))
 _FUSE = "Fuse them (torch.compile) or work on larger batches."
 #: a cause that explains less than this of the window is not told
 _LEAST_SHARE = 0.02
@@ -53,7 +65,9 @@ def find(metrics: Metrics) -> tuple[Finding, ...]:
     return tuple(sorted(found, key=lambda each: -each.explains_ns))
 
 
-def judge(metrics: Metrics, findings: tuple[Finding, ...]) -> CellVerdict:
+def judge(
+    metrics: Metrics, findings: tuple[Finding, ...], gpu_name: str | None = None
+) -> CellVerdict:
     """Say in one sentence what holds the window back."""
     if not metrics.gpu_busy_ns:
         return CellVerdict("unknown", "Nothing ran on the GPU in this window.")
@@ -61,10 +75,13 @@ def judge(metrics: Metrics, findings: tuple[Finding, ...]) -> CellVerdict:
     shares = [share for _, share in kinds]
     untold = _untold_share(metrics)
     if untold >= CLEAR_SHARE and untold > max(shares, default=0.0):
+        tool = ""
+        if _OF_NVIDIA.match(gpu_name or ""):
+            tool = ": look at the longest with Nsight Compute"
         return CellVerdict(
             "unknown",
             f"Kernels took {untold:.0%} of the window of which neither operator nor "
-            "launch tells what limits them: look at the longest with Nsight Compute.",
+            f"launch tells what limits them{tool}.",
         )
     clear = bool(shares) and shares[0] >= CLEAR_SHARE
     if not clear or (len(shares) > 1 and shares[1] > CLOSE_SHARE * shares[0]):
@@ -101,10 +118,13 @@ def _by_kind(findings: tuple[Finding, ...]) -> list[tuple[Kind, float]]:
 
 
 def _time(nanoseconds: int) -> str:
-    """Write a time with the unit that suits it."""
-    for unit, size in (("s", 1e9), ("ms", 1e6), ("µs", 1e3)):
-        if nanoseconds >= size:
-            return f"{nanoseconds / size:.3g} {unit}"
+    """Write three digits of a time, with the unit that suits it."""
+    for unit, size in _UNITS:
+        # rounded first: 999.9 µs are 1.00 ms
+        value = float(f"{nanoseconds / size:.3g}")
+        if value >= 1:
+            places = 2 if value < 10 else 1 if value < 100 else 0
+            return f"{value:,.{places}f} {unit}"
     return f"{nanoseconds} ns"
 
 
@@ -114,6 +134,7 @@ Cause = tuple[Kind, Lab | None, int, int | None, str, str]
 
 def _causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
     yield from _host_causes(metrics, window_ns)
+    yield from _untold_idle(metrics, window_ns)
     yield from _traffic_causes(metrics, window_ns)
     yield from _kernel_causes(metrics, window_ns)
 
@@ -160,7 +181,7 @@ def _host_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
     other = idle.host_operator_ns + idle.host_api_ns + idle.host_python_ns
     parts = {
         "in operators": idle.host_operator_ns,
-        "in CUDA calls that launch nothing": idle.host_api_ns,
+        "in CUDA calls that do more than launch": idle.host_api_ns,
         "in Python or other code": idle.host_python_ns,
     }
     where = max(parts, key=lambda name: parts[name])
@@ -172,8 +193,22 @@ def _host_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
         f"The GPU idled {share.format(other / window_ns)} while the host did other "
         f"work, most of it {where} ({_time(parts[where])})"
         f"{_mostly(metrics, 'other')}.",
-        "Move that work off the path: load data in workers, prepare the next batch "
-        "while the GPU works, or warm up what is compiled or set up once.",
+        _WARM_UP if parts[where] == idle.host_api_ns else _MOVE_OFF,
+    )
+
+
+def _untold_idle(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
+    idle_ns = metrics.idle.other_ns - metrics.idle.profiler_ns
+    yield (
+        "unknown",
+        None,
+        idle_ns,
+        None,
+        # a launch that was not recorded counts here, too
+        f"The GPU idled {idle_ns / window_ns:.0%} of the window although, as far as is "
+        "known, its next work was queued or being launched: it waited for an event of "
+        "another stream, a host function, memory or the launching call.",
+        "See in the timeline what else ends where these gaps end.",
     )
 
 
@@ -201,11 +236,8 @@ def _place(sync: SyncTotal) -> str:
 def _traffic_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
     host = [each for each in metrics.copies if each.direction in ("HtoD", "DtoH")]
     time_ns = sum(each.time_ns for each in host)
-    # what goes from one GPU to another is communication
-    all_ns = sum(each.time_ns for each in metrics.copies if each.direction != "PtoP")
+    exposed_ns = metrics.exposed_host_copy_ns or 0
     if time_ns:
-        # the part that no kernel hides, shared out by time
-        exposed_ns = round(metrics.exposed_copy_ns * time_ns / all_ns)
         slow = max(host, key=lambda each: each.time_ns)
         rate = f" at {slow.gb_per_s:.1f} GB/s" if slow.gb_per_s else ""
         yield (
@@ -216,7 +248,7 @@ def _traffic_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
             exposed_ns,
             exposed_ns,
             f"Copies between host and GPU took {exposed_ns / window_ns:.0%} of the "
-            f"window with no kernel beside them, mostly {slow.direction} "
+            f"window with no compute kernel beside them, mostly {slow.direction} "
             f"({slow.host_memory or 'unknown'} memory){rate}.",
             "Copy from pinned memory with non_blocking=True, and overlap copies with "
             "kernels on another stream."
@@ -224,15 +256,14 @@ def _traffic_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
             else "The memory is pinned already: copy less, or overlap copies with "
             "kernels on another stream.",
         )
-    device_ns = metrics.exposed_copy_ns - (
-        round(metrics.exposed_copy_ns * time_ns / all_ns) if all_ns else 0
-    )
+    device_ns = metrics.exposed_copy_ns - exposed_ns
     yield (
         "memory-bound",
         "roofline",
         device_ns,
         device_ns,
-        f"Copies within device memory took {device_ns / window_ns:.0%} of the window.",
+        f"Copies within device memory took {device_ns / window_ns:.0%} of the window "
+        "with no compute kernel beside them.",
         "Copy less: avoid .clone(), .contiguous() and concatenation in a loop.",
     )
     yield (
@@ -270,8 +301,23 @@ def _kernel_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
                 None,
                 each.time_ns,
                 each.time_ns,
-                f"{each.kernels:,} kernels too small to fill the GPU took {share}.",
-                _FUSE,
+                f"{each.kernels:,} kernel{'s' if each.kernels != 1 else ''} too small "
+                f"to fill the GPU took {share}.",
+                _FUSE if each.kernels != 1 else _FUSE.replace("them", "it"),
+            )
+        elif each.multiprocessors and each.multiprocessors_used is not None:
+            used = each.multiprocessors_used
+            yield (
+                "compute-bound",
+                None,
+                each.time_ns,
+                round(each.time_ns * (1 - used / each.multiprocessors)),
+                f"{each.kernels:,} long kernel{'s' if each.kernels != 1 else ''} with "
+                f"{each.bound} took {share}: at most {max(round(used), 1)} of "
+                f"{each.multiprocessors} had work"
+                f"{', on average' if each.kernels != 1 else ''}.",
+                "Split the work into more blocks, at least one for each "
+                "multiprocessor, or run other kernels beside it on another stream.",
             )
         elif each.bound == MEMORY:
             yield (

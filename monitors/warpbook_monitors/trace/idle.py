@@ -28,6 +28,7 @@ from warpbook_monitors.trace.columns import (
     rows_by,
 )
 from warpbook_monitors.trace.intervals import Coverage
+from warpbook_monitors.trace.launch_times import slow_launches
 from warpbook_monitors.trace.run import Run
 
 #: HTA's `consecutive_kernel_delay`, which works as microseconds
@@ -135,13 +136,14 @@ def stream_gaps(on_gpu: Columns, launch: Int64s, calls: Calls) -> list[StreamGap
 class HostWait:
     """What the host did while the GPU waited for it, in ns; they sum to host wait."""
 
-    #: gaps that began while the host waited for the GPU: it ran dry because the host
-    #: stood still
+    #: of gaps that began while the host waited for the GPU: until the wait returned,
+    #: and until the end where the host then launched at once
     synchronize_ns: int = 0
     #: gaps in which the host launched one thing after another, too slowly for the
     #: GPU, and what other gaps spent in the launching call itself
     launching_ns: int = 0
-    #: of all other gaps: in operators, in other calls of CUDA, and in neither
+    #: of all the rest: in operators, in other calls of CUDA and in launches so slow
+    #: that they set something up, and in neither
     operator_ns: int = 0
     api_ns: int = 0
     python_ns: int = 0
@@ -149,15 +151,35 @@ class HostWait:
 
 @dataclass(frozen=True)
 class GapCauses:
-    """What the host did in each gap."""
+    """What the host did in each gap, as in `HostWait`: times, and where."""
 
-    total: HostWait
+    synchronize_ns: Int64s
+    launching_ns: Int64s
+    operator_ns: Int64s
+    api_ns: Int64s
+    python_ns: Int64s
     #: the thread that launched what ended the gap
     thread: Int64s
     #: position in `Calls.api` of the wait that the gap began in, or NONE
     sync: Int64s
-    #: the host launched one thing after another
-    launching: Bools
+    #: the middle of what neither a wait nor launching explains
+    other_at_ns: Int64s
+
+    @property
+    def other_ns(self) -> Int64s:
+        """Of each gap, what neither a wait nor launching explains."""
+        return self.operator_ns + self.api_ns + self.python_ns
+
+    @property
+    def total(self) -> HostWait:
+        """Add up all gaps."""
+        return HostWait(
+            int(self.synchronize_ns.sum()),
+            int(self.launching_ns.sum()),
+            int(self.operator_ns.sum()),
+            int(self.api_ns.sum()),
+            int(self.python_ns.sum()),
+        )
 
 
 def host_wait_causes(events: Columns, gaps: Gaps, calls: Calls, run: Run) -> GapCauses:
@@ -166,19 +188,29 @@ def host_wait_causes(events: Columns, gaps: Gaps, calls: Calls, run: Run) -> Gap
     main = _main_thread(calls, events)
     # of NONE, which is the last, the main thread
     thread = np.append(calls.api.track, main)[gaps.launch]
+
+    def nothing() -> Int64s:
+        return np.zeros(len(waits), np.int64)
+
     causes = GapCauses(
-        HostWait(),
-        thread,
-        np.full(len(waits), NONE, np.int64),
-        np.zeros(len(waits), np.bool_),
+        synchronize_ns=nothing(),
+        launching_ns=nothing(),
+        operator_ns=nothing(),
+        api_ns=nothing(),
+        python_ns=nothing(),
+        thread=thread,
+        sync=np.full(len(waits), NONE, np.int64),
+        other_at_ns=gaps.start_ns.copy(),
     )
     chosen = np.flatnonzero(waits > 0)
     # not annotations, which a profiler or a person puts around Python too
     operators = events.only(Category.OPERATOR)
     operators = operators.where(named(operators, _OPERATOR))
+    slow = slow_launches(calls)
+    profiler = profilers_spans(events, calls)
     for one in np.unique(thread[chosen]):
         # a worker such as autograd's goes on where the main thread left off
-        host = _Host(operators, calls, [int(one), main], run)
+        host = _Host(operators, calls, slow, profiler, [int(one), main], run)
         _add_causes(causes, host, gaps, chosen[thread[chosen] == one])
     return causes
 
@@ -187,24 +219,45 @@ class _Host:
     """What some threads of the host did, as far as it was recorded."""
 
     def __init__(
-        self, operators: Columns, calls: Calls, threads: list[int], run: Run
+        self,
+        operators: Columns,
+        calls: Calls,
+        slow: Bools,
+        profiler: tuple[Int64s, Int64s],
+        threads: list[int],
+        run: Run,
     ) -> None:
         api = calls.api
         mine = np.flatnonzero(np.isin(api.track, threads))
-        self.start_ns = run.start_ns
+        self._profiler = Coverage(*profiler)
+
+        def beside_profiler(start_ns: Int64s, end_ns: Int64s) -> Coverage:
+            start_ns = np.concatenate([profiler[0], start_ns])
+            end_ns = np.concatenate([profiler[1], end_ns])
+            order = np.argsort(start_ns, kind="stable")
+            return Coverage(start_ns[order], end_ns[order])
+
+        self.start_ns, self.end_ns = run.start_ns, run.code_end_ns
         self.syncs = mine[calls.waits[mine]]
         self.sync_start_ns = api.start_ns[self.syncs]
         self.sync_end_ns = api.end_ns[self.syncs]
         launches = mine[calls.launches[mine]]
         self.launch_start_ns = api.start_ns[launches]
         self.launch_end_ns = api.end_ns[launches]
-        self.launching = Coverage(self.launch_start_ns, self.launch_end_ns)
-        self.api = Coverage(api.start_ns[mine], api.end_ns[mine])
+        self.launching = beside_profiler(self.launch_start_ns, self.launch_end_ns)
+        set_up = mine[slow[mine]]
+        self.set_up = beside_profiler(api.start_ns[set_up], api.end_ns[set_up])
+        self.api = beside_profiler(api.start_ns[mine], api.end_ns[mine])
         theirs = np.flatnonzero(np.isin(operators.track, threads))
-        start_ns = np.concatenate([api.start_ns[mine], operators.start_ns[theirs]])
-        end_ns = np.concatenate([api.end_ns[mine], operators.end_ns[theirs]])
-        order = np.argsort(start_ns, kind="stable")
-        self.api_or_operators = Coverage(start_ns[order], end_ns[order])
+        self.api_or_operators = beside_profiler(
+            np.concatenate([api.start_ns[mine], operators.start_ns[theirs]]),
+            np.concatenate([api.end_ns[mine], operators.end_ns[theirs]]),
+        )
+
+    def spent_ns(self, doing: Coverage, from_ns: Int64s, to_ns: Int64s) -> Int64s:
+        """Measure what of each span it did so, but for the profiler's own time."""
+        theirs = self._profiler.within_ns(from_ns, to_ns)
+        return doing.within_ns(from_ns, to_ns) - theirs
 
     def idle_before_ns(self, launch_ns: Int64s) -> Int64s:
         """Measure from the end of the launch before to each of these launches."""
@@ -215,8 +268,7 @@ class _Host:
 
 
 def _add_causes(causes: GapCauses, host: _Host, gaps: Gaps, mine: Int64s) -> None:
-    total = causes.total
-    start, end = gaps.start_ns[mine], gaps.end_ns[mine]
+    start, end = gaps.start_ns[mine], np.minimum(gaps.end_ns[mine], host.end_ns)
     waits = gaps.host_wait_ns()[mine]
     begun_in = _covering(host.sync_start_ns, host.sync_end_ns, start)
     is_sync = begun_in != NONE
@@ -224,23 +276,30 @@ def _add_causes(causes: GapCauses, host: _Host, gaps: Gaps, mine: Int64s) -> Non
     # the launch that ends a gap is the first to begin in it; none ends the last gap
     place = np.searchsorted(host.launch_start_ns, start)
     launch_ns = np.append(host.launch_start_ns, np.iinfo(np.int64).max)[place]
-    launched = launch_ns <= end
     pause = host.idle_before_ns(np.minimum(launch_ns, end))
-    is_launching = ~is_sync & launched & (pause < LAUNCHING_NS)
-    causes.launching[mine[is_launching]] = True
-    total.synchronize_ns += int(waits[is_sync].sum())
-    total.launching_ns += int(waits[is_launching].sum())
-    rest = ~is_sync & ~is_launching
-    span = start[rest], end[rest]
-    left = waits[rest]
-    launching = np.minimum(host.launching.within_ns(*span), left)
-    api = np.minimum(host.api.within_ns(*span), left) - launching
-    in_either = np.minimum(host.api_or_operators.within_ns(*span), left)
-    operator = in_either - launching - api
-    total.launching_ns += int(launching.sum())
-    total.api_ns += int(api.sum())
-    total.operator_ns += int(operator.sum())
-    total.python_ns += int((left - launching - api - operator).sum())
+    is_launching = ~is_sync & (launch_ns <= end) & (pause < LAUNCHING_NS)
+    # one alone comes after no other
+    is_launching &= len(host.launch_start_ns) > 1
+    # a wait explains its gap until it returned ...
+    returned = np.append(host.sync_end_ns, 0)[begun_in]
+    since = np.where(is_sync, np.minimum(returned, end), start)
+    left = np.where(is_sync, np.minimum(end - since, waits), waits)
+    set_up = np.minimum(host.spent_ns(host.set_up, since, end), left)
+    # ... and until the queue that it emptied is filled again, where that comes at once
+    refills = is_sync & (launch_ns < returned + LAUNCHING_NS)
+    left = np.where(refills, set_up, left)
+    in_launches = np.minimum(host.spent_ns(host.launching, since, end), left)
+    in_api = np.minimum(host.spent_ns(host.api, since, end), left)
+    in_either = np.minimum(host.spent_ns(host.api_or_operators, since, end), left)
+    launching = np.where(is_launching, left, in_launches) - set_up
+    api = np.where(is_launching, 0, in_api - in_launches) + set_up
+    operator = np.where(is_launching, 0, in_either - in_api)
+    causes.synchronize_ns[mine] = waits - left
+    causes.launching_ns[mine] = launching
+    causes.api_ns[mine] = api
+    causes.operator_ns[mine] = operator
+    causes.python_ns[mine] = left - launching - api - operator
+    causes.other_at_ns[mine] = (since + end) // 2
 
 
 def _covering(start_ns: Int64s, end_ns: Int64s, at_ns: Int64s) -> Int64s:

@@ -14,20 +14,15 @@ from typing import NamedTuple
 import numpy as np
 
 from warpbook_monitors.trace.ceilings import Ceilings, ceilings
-from warpbook_monitors.trace.columns import (
-    NONE,
-    Category,
-    Columns,
-    Int64s,
-    KernelShape,
-    Operands,
-    groups,
-)
+from warpbook_monitors.trace.columns import NONE, Columns, KernelShape, groups
 from warpbook_monitors.trace.figures import KernelWork
-from warpbook_monitors.trace.flops import model
-from warpbook_monitors.trace.kernels import is_communication, uses_tensor_cores
+from warpbook_monitors.trace.kernels import (
+    communicates,
+    only_moves,
+    uses_tensor_cores,
+)
+from warpbook_monitors.trace.roofline import Called, called
 from warpbook_monitors.trace.run import GpuLimits, Run
-from warpbook_monitors.trace.traffic import least_bytes
 
 MEMORY, TENSOR, FP32, FP64, SMALL, UNKNOWN = (
     "memory",
@@ -37,20 +32,24 @@ MEMORY, TENSOR, FP32, FP64, SMALL, UNKNOWN = (
     "too small",
     "unknown",
 )
-#: of the memory's bandwidth, from which an operator without a formula is its traffic
-_MOVING_SHARE = 0.3
+#: of the roof, from which it is what limits an operator, whatever else may
+_NEAR_ROOF = 0.3
 #: blocks for each multiprocessor, below which a kernel leaves most of the chip idle
 _SMALL_BLOCKS_PER_SM = 0.25
+#: a launch and the gap after it take as long; what is longer has work of its own
+_SHORT_NS = 10_000
 _FP64 = re.compile(r"dgemm|dmma|f64|double", re.I)
 _FP32_GEMM = re.compile(r"ffma|simt|sgemm|f32f32_f32f32", re.I)
-_POINTWISE = re.compile(r"at::native::|triton_(poi|red|per)_|cub::|thrust::")
 
 
-class _Modelled(NamedTuple):
+class _Limited(NamedTuple):
     bound: str
-    #: at the datasheet's ceiling, and at the one that was measured here
-    least_ns: float | None
-    measured_ns: float | None = None
+    #: of the datasheet's ceiling, and of the one that was measured here
+    of_ceiling: float | None = None
+    of_measured: float | None = None
+    #: of kernels with too few blocks: how many there are, and how many had work
+    multiprocessors: int | None = None
+    multiprocessors_used: float | None = None
 
 
 class _Sums:
@@ -60,22 +59,34 @@ class _Sums:
         self.time_ns, self.kernels = 0.0, 0
         self._least = [0.0, 0.0]
         self._known = [0.0, 0.0]
+        self._multiprocessors: int | None = None
+        self._used_by_time = 0.0
 
-    def add(self, found: _Modelled, time_ns: float, kernels: int) -> None:
+    def add(self, found: _Limited, time_ns: float, kernels: int) -> None:
         """Add kernels that are alike."""
         self.time_ns += time_ns
         self.kernels += kernels
-        for at, least_ns in enumerate((found.least_ns, found.measured_ns)):
-            if least_ns is not None:
-                self._least[at] += least_ns * kernels
+        for at, share in enumerate((found.of_ceiling, found.of_measured)):
+            if share is not None:
+                self._least[at] += share * time_ns
                 self._known[at] += time_ns
+        if found.multiprocessors_used is not None:
+            self._multiprocessors = found.multiprocessors
+            self._used_by_time += found.multiprocessors_used * time_ns
 
-    def ratios(self) -> list[float | None]:
+    def multiprocessors(self) -> tuple[int | None, float | None]:
+        """Give how many there are, and how many had work, where that is the limit."""
+        if self._multiprocessors is None:
+            return None, None
+        return self._multiprocessors, self._used_by_time / self.time_ns
+
+    def ratios(self) -> tuple[float | None, float | None]:
         """Time at the ceiling over time taken: the datasheet's, and the measured."""
-        return [
+        sheet, measured = (
             least / known if known else None
             for least, known in zip(self._least, self._known, strict=True)
-        ]
+        )
+        return sheet, measured
 
 
 def kernel_work(
@@ -86,29 +97,26 @@ def kernel_work(
     Args:
         compute_ns: the union of these kernels; the groups share it by their time.
     """
-    operator, operand = _operands_of(events, kernels)
-    first, group = groups(
-        kernels.name, kernels.shape, kernels.device, operator, operand
-    )
+    kernels = kernels.where(~communicates(events, kernels))
+    operators, operator = called(events, kernels)
+    gpus = dict(enumerate(run.gpus))
+    roofs = [_under_roof(each, gpus.get(each.device)) for each in operators]
+    first, group = groups(kernels.name, kernels.shape, kernels.device, operator)
     times = np.bincount(group, kernels.duration_ns, minlength=len(first))
     counts = np.bincount(group, minlength=len(first))
     limits: dict[str, _Sums] = {}
-    for number, row in enumerate(first):
-        name, shape, device = kernels.name[row], kernels.shape[row], kernels.device[row]
-        op, called = operator[row], operand[row]
-        if is_communication(kernels.names[name]):
-            continue
-        gpu = run.gpus[device] if 0 <= device < len(run.gpus) else None
+    for row, time_ns, count in zip(first, times, counts, strict=True):
+        shape, by = kernels.shape[row], operator[row]
         found = _limit(
-            kernels.names[name],
-            kernels.shapes[shape] if shape != NONE else None,
-            gpu,
-            (events.names[op], events.operands[called]) if called != NONE else None,
-            float(times[number] / counts[number]),
+            kernels.names[kernels.name[row]],
+            _few(
+                kernels.shapes[shape] if shape != NONE else None,
+                gpus.get(int(kernels.device[row])),
+                float(time_ns / count),
+            ),
+            roofs[by] if by != NONE else None,
         )
-        limits.setdefault(found.bound, _Sums()).add(
-            found, float(times[number]), int(counts[number])
-        )
+        limits.setdefault(found.bound, _Sums()).add(found, float(time_ns), int(count))
     total = sum(sums.time_ns for sums in limits.values())
     work = [
         KernelWork(
@@ -116,6 +124,7 @@ def kernel_work(
             round(sums.time_ns * compute_ns / total),
             sums.kernels,
             *sums.ratios(),
+            *sums.multiprocessors(),
         )
         for bound, sums in limits.items()
         if total
@@ -123,108 +132,93 @@ def kernel_work(
     return tuple(sorted(work, key=lambda each: -each.time_ns))
 
 
-def _operands_of(events: Columns, kernels: Columns) -> tuple[Int64s, Int64s]:
-    """Give for each kernel the name and the operands of its operator, or NONE."""
-    operators = events.only(Category.OPERATOR)
-    operators = operators.where(
-        (operators.operand != NONE) & (operators.external != NONE)
-    )
-    nothing = np.full(len(kernels), NONE, np.int64)
-    if not len(operators):
-        return nothing, nothing
-    order = np.argsort(operators.external, kind="stable")
-    known = operators.external[order]
-    place = np.searchsorted(known, kernels.external)
-    row = order[np.minimum(place, len(order) - 1)]
-    same = operators.external[row] == kernels.external
-    return (
-        np.where(same, operators.name[row], NONE).astype(np.int64),
-        np.where(same, operators.operand[row], NONE).astype(np.int64),
-    )
+class _UnderRoof(NamedTuple):
+    """Where an operator's calls stand, all their kernels together."""
+
+    #: memory, or the unit of the main kernel
+    limit: _Limited
+    main: str
+    has_formula: bool
 
 
-class _Need(NamedTuple):
-    """What a kernel's operator has to do at least."""
-
-    size_bytes: int
-    flops: int = 0
-    #: in `Ceilings.flops_per_s`, and the unit's name
-    peak: str = ""
-    unit: str = ""
-
-    def memory_ns(self, best: Ceilings) -> float:
-        """Time that its traffic takes at the ceiling."""
-        return self.size_bytes / best.memory_bytes_per_s * 1e9
-
-    def compute_ns(self, best: Ceilings) -> float | None:
-        """Time that its arithmetic takes; None where the ceiling is not known."""
-        peak = best.flops_per_s.get(self.peak)
-        return None if peak is None else self.flops / peak * 1e9
-
-
-def _limit(
-    name: str,
-    shape: KernelShape | None,
-    gpu: GpuLimits | None,
-    called: tuple[str, Operands] | None,
-    time_ns: float,
-) -> _Modelled:
-    if called is not None and gpu is not None:
-        found = _by_roofline(name, called, gpu, time_ns)
-        if found is not None:
-            return found
-    if shape is not None and gpu is not None and gpu.sm_count:
-        if shape.blocks < _SMALL_BLOCKS_PER_SM * gpu.sm_count:
-            return _Modelled(SMALL, None)
-    return _Modelled(_by_name(name), None)
-
-
-def _by_roofline(
-    name: str, called: tuple[str, Operands], gpu: GpuLimits, time_ns: float
-) -> _Modelled | None:
+def _under_roof(each: Called, gpu: GpuLimits | None) -> _UnderRoof | None:
+    """Hold an operator's need against its time; None where either is not known."""
+    need = each.need
+    if gpu is None or need is None or not each.time_ns:
+        return None
     sheet, measured = ceilings(gpu.name), gpu.measured
     # a chip that no datasheet here is of may have been measured
     best = sheet or measured
-    need = _need(name, called)
-    if best is None or need is None:
+    if best is None:
         return None
-    in_memory_ns = need.memory_ns(best)
-    if not need.unit and (
-        in_memory_ns < _MOVING_SHARE * time_ns or uses_tensor_cores(name)
-    ):
-        return None
-    moves = in_memory_ns > (need.compute_ns(best) or 0.0)
-    least = [
-        None if of is None else need.memory_ns(of) if moves else need.compute_ns(of)
-        for of in (sheet, measured)
-    ]
-    return _Modelled(
-        MEMORY if moves else need.unit,
-        *(None if each is None else min(each, time_ns) for each in least),
+
+    def share(of: Ceilings | None) -> float | None:
+        least_ns = None if of is None else need.least_ns(of)
+        return None if least_ns is None else min(least_ns / each.time_ns, 1.0)
+
+    memory_ns, compute_ns = need.memory_ns(best), need.compute_ns(best)
+    bound = _unit(each.main, need.dtype)
+    if memory_ns is not None and compute_ns is not None and memory_ns > compute_ns:
+        bound = MEMORY
+    return _UnderRoof(
+        _Limited(bound, share(sheet), share(measured)),
+        each.main,
+        need.flops is not None,
     )
 
 
-def _need(name: str, called: tuple[str, Operands]) -> _Need | None:
-    operator, operands = called
-    work = model(operator, operands)
-    if work is None:
-        moved = least_bytes(operator, operands)
-        return _Need(moved) if moved else None
-    on_tensor = bool(uses_tensor_cores(name))
-    return _Need(
-        work.size_bytes or 0,
-        work.flops,
-        "tf32" if work.dtype == "float" and on_tensor else work.dtype,
-        TENSOR if on_tensor else FP64 if work.dtype == "double" else FP32,
+def _unit(main: str, dtype: str | None) -> str:
+    on_tensor = uses_tensor_cores(main)
+    if on_tensor is None:
+        return UNKNOWN
+    return TENSOR if on_tensor else FP64 if dtype == "double" else FP32
+
+
+def _few(
+    shape: KernelShape | None, gpu: GpuLimits | None, time_ns: float
+) -> _Limited | None:
+    """Tell kernels that can't fill the GPU: short ones, and those of few blocks."""
+    sm_count = None if gpu is None else gpu.sm_count
+    if shape is None or not sm_count:
+        return None
+    if shape.blocks >= _SMALL_BLOCKS_PER_SM * sm_count:
+        return None
+    if time_ns < _SHORT_NS:
+        return _Limited(SMALL)
+    return _Limited(
+        # GPUs that differ are told apart
+        f"too few blocks for {sm_count} multiprocessors",
+        multiprocessors=sm_count,
+        multiprocessors_used=shape.blocks,
     )
+
+
+def _limit(name: str, few: _Limited | None, roof: _UnderRoof | None) -> _Limited:
+    if roof is None:
+        return few or _Limited(_by_name(name))
+    limit = roof.limit
+    share = limit.of_measured if limit.of_ceiling is None else limit.of_ceiling
+    is_near = share is not None and share >= _NEAR_ROOF
+    if few is not None and not is_near:
+        return few
+    if not is_near and not roof.has_formula:
+        return _Limited(_by_name(name))
+    if roof.limit.bound == MEMORY or name == roof.main:
+        return roof.limit
+    # the roof is the main kernel's; what a helper beside it needs is not known
+    if only_moves(name):
+        return _Limited(MEMORY)
+    is_alike = uses_tensor_cores(name) == uses_tensor_cores(roof.main)
+    return roof.limit if is_alike else _Limited(UNKNOWN)
 
 
 def _by_name(name: str) -> str:
+    if only_moves(name):
+        return MEMORY
     if _FP32_GEMM.search(name):
         return FP32
     if uses_tensor_cores(name):
         return TENSOR
     if re.search(r"gemm|conv", name, re.I) and _FP64.search(name):
         return FP64
-    # torch's own pointwise and reducing kernels do little with each number they read
-    return MEMORY if _POINTWISE.search(name) else UNKNOWN
+    return UNKNOWN

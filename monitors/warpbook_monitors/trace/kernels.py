@@ -9,6 +9,9 @@ Checked on H200 traces, and against ncu and GPM.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+
+import numpy as np
 
 from warpbook_monitors.occupancy import (
     MULTIPROCESSORS,
@@ -16,30 +19,51 @@ from warpbook_monitors.occupancy import (
     Multiprocessor,
     occupancy,
 )
-from warpbook_monitors.trace.columns import KernelShape
+from warpbook_monitors.trace.columns import (
+    NONE,
+    Bools,
+    Category,
+    Columns,
+    KernelShape,
+)
 from warpbook_monitors.trace.run import GpuLimits
 
+# a kernel's own name, behind its result and its namespaces
+_OWN = r"(void )?(\w+::|\(anonymous namespace\)::)*"
+# NCCL, RCCL, NVSHMEM and MSCCL++; torch's symmetric memory, vLLM, TensorRT-LLM
 _COMMUNICATION = re.compile(
-    r"nccl|nvshmem|mscclpp|rccl|multimem_|cross_device_reduce"
-    r"|(?<!warp)(?<!block)(all_?reduce|all_?gather|reduce_?scatter|all_?to_?all)",
-    re.I,
+    _OWN + r"(nccl[A-Z]|rccl[A-Z]|nvshmem|msccl|multimem_|cross_device_reduce"
+    r"|(one|two)_shot_all_reduce|(one|two)ShotAllReduce)"
+)
+# where torch.distributed launches from; what computes beside it has operators within
+_COMMUNICATES = re.compile(
+    r"record_param_comms$|nccl:|c10d::|_c10d_functional(_autograd)?::|symm_mem::"
+)
+# Inductor says in front which kind it generated; what follows are merely operators
+_GENERATED = re.compile(r"triton_")
+_GENERATED_MOVING = re.compile(r"triton_(poi|red|per)_")
+_GENERATED_PRODUCT = re.compile(r"triton_tem_")
+# pointwise, reducing and layout kernels, by the libraries that own these names
+_MOVING = re.compile(
+    _OWN + r"(at::|cub::|thrust::|Memcpy|Memset"
+    r"|(?<=namespace\)::)(softmax_warp|elementwise_kernel)_"
+    r"|cudnn::(ops::|bn_(fw|bw))|nchwToNhwc|nhwcToNchw|splitKreduce_kernel"
+    r"|vllm::(\w+_)?rms_norm)"
 )
 # single-precision and other plain arithmetic, whatever library it is from
 _PLAIN = re.compile(
     r"ffma|simt|[sdcz]gemm|[sdcz]gemv|gemv|f32f32_f32f32|hgemm_(?!.*(tensorop|884|1688|16816))"
-    r"|^void at::|^at::native|at::native::|elementwise|reduce_kernel|softmax|layer_norm"
-    r"|triton_(poi|red|per)_|cub::|thrust::|Memcpy|Memset|^dot_kernel|^scal_kernel"
-    r"|scudnn|nchwToNhwc|nhwcToNchw|cudnn::bn_(fw|bw)|fft[12]d_|rms_?norm"
-    r"|splitKreduce|cast_kernel|fill_kernel|index|scatter|gather|sort",
+    r"|^dot_kernel|^scal_kernel|scudnn|^(void )?fft[12]d_",
     re.I,
 )
 # what attention does beside its products
 _BESIDE_ATTENTION = re.compile(
-    r"flash_bwd_(dot|convert|clear|preprocess|postprocess)|splitkv_combine|flash_fwd_combine"
+    r"flash_bwd_(dot|convert|clear|preprocess|postprocess)|splitkv_combine"
+    r"|flash_fwd_combine|FlashAttnBwdP(re|ost)process|FlashAttnFwdCombine"
 )
 _TENSOR = re.compile(
     r"nvjet|wgmma|gmma|hmma|imma|qmma|dmma|tensorop|tensor_op|(?<!\d)(16816|16832|1688|884)"
-    r"|s1688|h1688|s884|h884|i8816|i16832|triton_tem_fused|flash_?(attn)?_?(fwd|bwd)|fmha|mha_(fwd|bwd)"
+    r"|s1688|h1688|s884|h884|i8816|i16832|flash_?(attn)?_?(fwd|bwd)|fmha|mha_(fwd|bwd)"
     r"|sdpa|tcgen05|warpgroup|sm90_xmma|sm80_xmma|sm100_",
     re.I,
 )
@@ -48,9 +72,33 @@ _TENSOR = re.compile(
 _MAX_BLOCKS_PER_SM = 32
 
 
+def communicates(events: Columns, work: Columns) -> Bools:
+    """Tell which work moves data between GPUs, by its name or by what launched it."""
+    operators = events.only(Category.OPERATOR)
+    operators = operators.where(
+        _told(operators, lambda name: bool(_COMMUNICATES.match(name)))
+        & (operators.external != NONE)
+    )
+    launched: Bools = np.isin(work.external, operators.external)
+    return _told(work, is_communication) | launched
+
+
+def _told(events: Columns, tell: Callable[[str], bool]) -> Bools:
+    told = np.array([tell(name) for name in events.names] or [False], np.bool_)
+    chosen: Bools = told[events.name]
+    return chosen
+
+
 def is_communication(name: str) -> bool:
     """Tell whether a kernel moves data between GPUs (NCCL and its kin)."""
-    return bool(_COMMUNICATION.search(name))
+    return bool(_COMMUNICATION.match(name))
+
+
+def only_moves(name: str) -> bool:
+    """Tell whether a library's kernel does little with each number that it reads."""
+    if _GENERATED.match(name):
+        return bool(_GENERATED_MOVING.match(name))
+    return bool(_MOVING.match(name) or _BESIDE_ATTENTION.search(name))
 
 
 def uses_tensor_cores(name: str) -> bool | None:
@@ -58,8 +106,12 @@ def uses_tensor_cores(name: str) -> bool | None:
 
     A kernel of somebody's own, in CUDA C++ or Triton, may use them or not.
     """
-    if _COMMUNICATION.search(name) or _BESIDE_ATTENTION.search(name):
+    if _GENERATED_PRODUCT.match(name):
+        return True
+    if only_moves(name) or is_communication(name):
         return False
+    if _GENERATED.match(name):
+        return None
     if _TENSOR.search(name):
         # "sm80_xmma_gemm_f32f32_f32f32_..._ffma" is arithmetic of plain FP32 cores
         return not re.search(r"ffma|simt|f32f32_f32f32", name)

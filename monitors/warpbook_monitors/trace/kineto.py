@@ -16,7 +16,7 @@ from torch.autograd.profiler import profile, record_function
 
 from warpbook_monitors.trace import torch_gpus
 from warpbook_monitors.trace.cell_profile import SetUp
-from warpbook_monitors.trace.columns import Columns
+from warpbook_monitors.trace.columns import ON_GPU, Columns
 from warpbook_monitors.trace.cupti import let_go
 from warpbook_monitors.trace.errors import CaptureFailed, ProfilerBusy
 from warpbook_monitors.trace.kineto_events import read_events
@@ -109,13 +109,17 @@ class Capture:
         """Let the window begin now: what came before is not the code's."""
         self._start_ns = time.time_ns()
 
-    def stop(self) -> tuple[Columns, Run]:
+    def stop(self, code_end_ns: int | None = None) -> tuple[Columns, Run]:
         """Wait for the GPU, end the recording and read it.
+
+        Args:
+            code_end_ns: when the code ended, unless it did just now (Unix time).
 
         Raises:
             CaptureFailed: the recording is not this cell's, or there is none.
         """
-        code_end_ns = time.time_ns()
+        told_end_ns = code_end_ns
+        code_end_ns = told_end_ns or time.time_ns()
         try:
             torch_gpus.wait_for_gpu()
             end_ns = time.time_ns()
@@ -134,6 +138,10 @@ class Capture:
         results = self._profiler.kineto_results
         self._events = results.events()
         columns = _of_the_cell(read_events(self._events, self._shapes))
+        if told_end_ns is not None:
+            # the wait for the GPU above was over too late to tell when it was done
+            done_ns = columns.only(*ON_GPU).end_ns.max(initial=told_end_ns)
+            end_ns = min(end_ns, int(done_ns))
         allocations: tuple[Allocations, ...] = ()
         if self._memory:
             tree = results.experimental_event_tree()

@@ -14,8 +14,33 @@ from __future__ import annotations
 import numpy as np
 
 from warpbook_monitors.trace.calls import Calls
-from warpbook_monitors.trace.columns import NONE, Columns, Int64s, rows_by
+from warpbook_monitors.trace.columns import NONE, Bools, Columns, Int64s, rows_by
 from warpbook_monitors.trace.figures import LaunchTimes
+
+#: a launch that takes so many times the usual does more than to launch
+_SLOW = 10
+
+
+def slow_launches(calls: Calls) -> Bools:
+    """Choose the launches that set something up: far slower than others, or alone.
+
+    The first launch of a kernel loads it, the first of all sets CUDA up, and a graph's
+    first puts it on the GPU. Of one launch nobody knows what the next would cost.
+    """
+    slow = np.zeros(len(calls.api), np.bool_)
+    # a blocking copy takes long for a reason of its own
+    rows = np.flatnonzero(calls.launches & ~calls.blocking_copies)
+    took = calls.api.duration_ns[rows]
+    if len(rows) < 2:
+        slow[rows] = True
+        return slow
+    usual = np.full(len(rows), _lower_median(took))
+    # to launch a graph costs more than to launch a kernel, each time
+    for mine in rows_by(calls.api.name[rows]):
+        if len(mine) > 1:
+            usual[mine] = _lower_median(took[mine])
+    slow[rows] = took > _SLOW * usual
+    return slow
 
 
 def launch_times(on_gpu: Columns, launch: Int64s, calls: Calls) -> LaunchTimes:
@@ -54,3 +79,8 @@ def _end_of_earlier_work(on_gpu: Columns) -> Int64s:
 
 def _median(values: Int64s) -> float | None:
     return float(np.median(values)) if len(values) else None
+
+
+def _lower_median(values: Int64s) -> int:
+    """Give the one of two that is not the outlier."""
+    return int(np.sort(values)[(len(values) - 1) // 2])

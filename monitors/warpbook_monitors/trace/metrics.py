@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 import numpy as np
 
@@ -11,7 +10,6 @@ from warpbook_monitors.trace.calls import Calls, find_calls, named
 from warpbook_monitors.trace.columns import (
     NONE,
     ON_GPU,
-    Bools,
     Category,
     Columns,
     groups,
@@ -34,7 +32,7 @@ from warpbook_monitors.trace.idle import (
 from warpbook_monitors.trace.intervals import intersection_ns, union_ns
 from warpbook_monitors.trace.kernel_work import kernel_work
 from warpbook_monitors.trace.kernels import (
-    is_communication,
+    communicates,
     occupancy_ratio,
     uses_tensor_cores,
 )
@@ -46,6 +44,7 @@ from warpbook_monitors.trace.run import Run
 _COPY = re.compile(r"(?:Memcpy )?(\w+) \((\w+) -> (\w+)\)")
 #: a copy that is communication: from one GPU to another
 _BETWEEN_GPUS = re.compile(r"Memcpy PtoP")
+_WITH_HOST = re.compile(r"(Memcpy )?(HtoD|DtoH) |Copy(HostToDevice|DeviceToHost)$")
 _HIP_COPY = re.compile(r"Copy(Host|Device)To(Host|Device)$")
 
 
@@ -63,9 +62,9 @@ def measure(
     launch = calls.launch
     is_kernel = on_gpu.is_in(Category.KERNEL)
     between = named(on_gpu, _BETWEEN_GPUS)
-    communicates = (_by_name(on_gpu, is_communication) & is_kernel) | between
-    compute = on_gpu.where(is_kernel & ~communicates)
-    communication = on_gpu.where(communicates)
+    is_communication = (communicates(events, on_gpu) & is_kernel) | between
+    compute = on_gpu.where(is_kernel & ~is_communication)
+    communication = on_gpu.where(is_communication)
     copies = on_gpu.where(on_gpu.is_in(Category.COPY) & ~between)
     kernels = events.only(Category.KERNEL)
     window_ns = run.end_ns - run.start_ns
@@ -74,6 +73,8 @@ def measure(
         in_compute, (communication.start_ns, communication.end_ns)
     )
     both_copy = intersection_ns(in_compute, (copies.start_ns, copies.end_ns))
+    with_host = copies.where(named(copies, _WITH_HOST))
+    in_host_copies = (with_host.start_ns, with_host.end_ns)
     communication_ns = union_ns(communication.start_ns, communication.end_ns)
     copy_ns = union_ns(copies.start_ns, copies.end_ns)
     gaps = device_gaps(events, on_gpu, launch, calls, run)
@@ -84,6 +85,8 @@ def measure(
     plain_waits = calls.waits & ~calls.blocking_copies
     flops, modelled_bytes, modelled_share = _modelled(events, kernels)
     return Metrics(
+        exposed_host_copy_ns=union_ns(*in_host_copies)
+        - intersection_ns(in_compute, in_host_copies),
         window_ns=window_ns,
         gpu_span_ns=_span(on_gpu),
         gpu_busy_ns=union_ns(on_gpu.start_ns, on_gpu.end_ns),
@@ -127,11 +130,6 @@ def measure(
 
 def _span(on_gpu: Columns) -> int:
     return int(on_gpu.end_ns.max() - on_gpu.start_ns[0]) if len(on_gpu) else 0
-
-
-def _by_name(events: Columns, tell: Callable[[str], bool]) -> Bools:
-    told = np.array([tell(name) for name in events.names], np.bool_)
-    return told[events.name] if len(events.names) else np.zeros(0, np.bool_)
 
 
 def _idle(gaps: Gaps, causes: HostWait) -> IdleSplit:

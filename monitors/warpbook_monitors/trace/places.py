@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Literal
 
@@ -14,8 +15,12 @@ from warpbook_monitors.trace.idle import GapCauses, Gaps
 from warpbook_monitors.trace.marks import Marks
 from warpbook_monitors.trace.paths import Paths
 
+#: around all that a step of the profiler's schedule does: no place
+_STEP = "ProfilerStep#"
 #: of each cause, the places that are told
 _MOST_PLACES = 5
+#: operator or annotation, and line
+_Place = tuple[str | None, int | None]
 
 
 class Places:
@@ -41,13 +46,17 @@ class Places:
         api = self._calls.api
         stall_ns = np.zeros(len(api), np.int64)
         known = self._causes.sync != NONE
-        np.add.at(stall_ns, self._causes.sync[known], self._gaps.host_wait_ns()[known])
+        np.add.at(
+            stall_ns, self._causes.sync[known], self._causes.synchronize_ns[known]
+        )
         rows = np.flatnonzero(self._calls.waits)
         path = self._paths.at(api.track[rows], api.start_ns[rows])
         line = self._line(api.start_ns[rows])
         # paths that differ within one operator are one place
         paths, place = np.unique(path, return_inverse=True)
-        names, operator = interned(self._operator(int(each)) or "" for each in paths)
+        names, operator = interned(
+            _operator(self._paths.names(int(each))) or "" for each in paths
+        )
         first, group = groups(api.name[rows], operator[place], line)
         totals = []
         for number, one in enumerate(first):
@@ -75,29 +84,46 @@ class Places:
 
     def idle_places(self) -> tuple[IdlePlace, ...]:
         """Tell where the host launched too slowly, and where it did other work."""
-        waiting = (self._gaps.host_wait_ns() > 0) & (self._causes.sync == NONE)
-        launching = waiting & self._causes.launching
-        # of a launch that came late its operator, else what was done in the middle
-        launch_ns = np.append(self._calls.api.start_ns, 0)[self._gaps.launch]
-        middle_ns = (self._gaps.start_ns + self._gaps.end_ns) // 2
+        gaps, causes = self._gaps, self._causes
+        launch_ns = np.append(self._calls.api.start_ns, 0)[gaps.launch]
+        launch_ns = np.where(gaps.launch == NONE, gaps.start_ns, launch_ns)
+        # of operators the one in the middle, or else the one that launched in the end
+        middle_ns = causes.other_at_ns
+        operator_ns = np.where(self._in_operator(middle_ns), middle_ns, launch_ns)
+        spent_ns = causes.operator_ns + causes.api_ns
         return (
-            *self._places("launching", launching, launch_ns),
-            *self._places("other", waiting & ~launching, middle_ns),
+            *self._told("launching", self._spent(causes.launching_ns, launch_ns)),
+            *self._told(
+                "other",
+                self._spent(spent_ns, operator_ns)
+                + self._spent(causes.python_ns, middle_ns, in_operators=False),
+            ),
         )
 
-    def _places(
-        self, cause: Literal["launching", "other"], chosen: Bools, at_ns: Int64s
-    ) -> Iterator[IdlePlace]:
+    def _spent(
+        self, spent_ns: Int64s, at_ns: Int64s, in_operators: bool = True
+    ) -> Counter[_Place]:
+        """Add up by place what was spent in each gap, given a moment of it."""
+        chosen = np.flatnonzero(spent_ns)
         path = self._paths.at(self._causes.thread[chosen], at_ns[chosen])
         line = self._line(at_ns[chosen])
         first, group = groups(path, line)
-        waits_ns = self._gaps.host_wait_ns()[chosen]
+        sums_ns = np.bincount(group, spent_ns[chosen], minlength=len(first))
         # paths that differ within one operator are one place
-        totals: dict[tuple[str | None, int | None], int] = {}
-        sums_ns = np.bincount(group, waits_ns, minlength=len(first))
+        totals: Counter[_Place] = Counter()
         for one, sum_ns in zip(first, sums_ns, strict=True):
-            place = self._operator(int(path[one])), _known(line[one])
-            totals[place] = totals.get(place, 0) + int(sum_ns)
+            names = self._paths.names(int(path[one]))
+            name = _operator(names)
+            if name is None:
+                name = _annotation(names)
+            elif not in_operators:
+                name = None
+            totals[name, _known(line[one])] += int(sum_ns)
+        return totals
+
+    def _told(
+        self, cause: Literal["launching", "other"], totals: Counter[_Place]
+    ) -> Iterator[IdlePlace]:
         found = [IdlePlace(cause, *place, time_ns) for place, time_ns in totals.items()]
         found.sort(
             key=lambda each: (-each.time_ns, each.operator or "", each.line or 0)
@@ -109,9 +135,20 @@ class Places:
             return np.full(len(at_ns), NONE, np.int64)
         return self._marks.line_at(at_ns)
 
-    def _operator(self, path: int) -> str | None:
-        """Give the outermost; a person's own annotations have no namespace."""
-        return next((name for name in self._paths.names(path) if "::" in name), None)
+    def _in_operator(self, at_ns: Int64s) -> Bools:
+        path = self._paths.at(self._causes.thread, at_ns)
+        paths, place = np.unique(path, return_inverse=True)
+        told = [_operator(self._paths.names(int(each))) is not None for each in paths]
+        return np.array(told, np.bool_)[place]
+
+
+def _operator(names: tuple[str, ...]) -> str | None:
+    """Give the outermost; a person's own annotations have no namespace."""
+    return next((name for name in names if "::" in name), None)
+
+
+def _annotation(names: tuple[str, ...]) -> str | None:
+    return next((name for name in reversed(names) if name != _STEP), None)
 
 
 def _known(line: np.int64) -> int | None:

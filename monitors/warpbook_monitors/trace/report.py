@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from warpbook_monitors.trace.analysis import analyse
 from warpbook_monitors.trace.cell_profile import CopyRow, KernelRow, OperatorRow
-from warpbook_monitors.trace.columns import Columns
+from warpbook_monitors.trace.columns import Category, Columns
 from warpbook_monitors.trace.figures import CellVerdict, Finding, Metrics
+from warpbook_monitors.trace.kernels import communicates
 from warpbook_monitors.trace.metrics import measure
 from warpbook_monitors.trace.pictures import Roof, RooflinePoint
 from warpbook_monitors.trace.run import Run
@@ -47,6 +50,10 @@ class TraceReport(Struct, frozen=True):
     #: where the trace has what operators were called with
     roofline: tuple[RooflinePoint, ...] = ()
     roofs: tuple[Roof, ...] = ()
+    #: nothing that the metrics say of the GPU is known if not
+    gpu_recorded: bool = True
+    #: kernels that communicate
+    collectives: int = 0
 
 
 class Ranks(Struct, frozen=True):
@@ -54,8 +61,8 @@ class Ranks(Struct, frozen=True):
 
     #: by rank, in order; -1 where a trace does not tell it
     ranks: tuple[int, ...]
-    #: of each rank: communication with nothing computed beside it
-    exposed_communication_ns: tuple[int, ...]
+    #: of each rank: communication with nothing computed beside it, where known
+    exposed_communication_ns: tuple[int | None, ...]
     #: the rank that the others wait for in collectives: it communicates least
     straggler: int | None
     #: how much longer the rank that waits most is in communication
@@ -103,6 +110,8 @@ def report(events: Columns, run: Run) -> TraceReport:
         operators=cell.operators,
         roofline=cell.roofline,
         roofs=cell.roofs,
+        gpu_recorded=cell.metrics is not None,
+        collectives=int(communicates(events, events.only(Category.KERNEL)).sum()),
     )
 
 
@@ -133,16 +142,32 @@ def merge(reports: Sequence[TraceReport]) -> JobReport:
 
 def _ranks(ordered: Sequence[TraceReport]) -> Ranks:
     numbers = tuple(-1 if each.rank is None else each.rank for each in ordered)
-    exposed = tuple(each.metrics.exposed_communication_ns for each in ordered)
+    exposed = tuple(
+        each.metrics.exposed_communication_ns if each.gpu_recorded else None
+        for each in ordered
+    )
     spent = [each.metrics.communication_ns for each in ordered]
     if -1 in numbers or len(set(numbers)) < len(numbers):
         return Ranks(numbers, exposed, None, 0, f"{_NO_RANKS} whose numbers they tell.")
+    if not all(each.gpu_recorded for each in ordered):
+        said = "The GPU of some rank was not recorded: the ranks can't be compared."
+        return Ranks(numbers, exposed, None, 0, said)
     if max(spent) and not min(spent):
         return Ranks(numbers, exposed, None, 0, f"{_NO_RANKS} that communicate.")
     waits_ns = max(spent) - min(spent)
     longest_ns = max(each.metrics.window_ns for each in ordered)
     if not max(spent):
         return Ranks(numbers, exposed, None, 0, "No rank communicated on its GPU.")
+    collectives = [each.collectives for each in ordered]
+    if len(set(collectives)) > 1:
+        return Ranks(
+            numbers,
+            exposed,
+            None,
+            0,
+            f"The ranks recorded {min(collectives):,} to {max(collectives):,} "
+            "collectives each: who comes last can be told only of as many.",
+        )
     if waits_ns < _STRAGGLING_SHARE * longest_ns:
         return Ranks(
             numbers,
@@ -161,3 +186,29 @@ def _ranks(ordered: Sequence[TraceReport]) -> Ranks:
         f"Rank {straggler} comes last to the collectives: rank {waiting} spends "
         f"{waits_ns / 1e6:.1f} ms more in them, waiting.",
     )
+
+
+#: of the metrics, what only the GPU's side of a trace tells
+_OF_THE_GPU = (
+    "gpu_span_ns gpu_busy_ns compute_ns copy_ns communication_ns "
+    "communication_compute_overlap_ns copy_compute_overlap_ns "
+    "exposed_communication_ns exposed_copy_ns kernels kernel_time_ns "
+    "tensor_core_ns tensor_core_unknown_ns tensor_core_share idle_places"
+).split()
+
+
+def plain(whole: TraceReport | JobReport) -> dict[str, Any]:
+    """Give what JSON holds of a report; what nobody saw of a GPU is None, not 0."""
+    told: dict[str, Any] = msgspec.to_builtins(whole)
+    if isinstance(whole, JobReport):
+        told["ranks"] = [plain(each) for each in whole.ranks]
+        slowest = [each.metrics for each in whole.ranks].index(whole.metrics)
+        told["metrics"] = told["ranks"][slowest]["metrics"]
+    elif not whole.gpu_recorded:
+        metrics = told["metrics"]
+        metrics |= dict.fromkeys(_OF_THE_GPU)
+        profiler_ns = metrics["idle"]["profiler_ns"]
+        metrics["idle"] |= dict.fromkeys(metrics["idle"]) | {"profiler_ns": profiler_ns}
+        for each in metrics["sync_points"]:
+            each["stall_ns"] = None
+    return told

@@ -7,7 +7,7 @@ An operator's time is that of its own kernels, so what it is called within has n
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from warpbook_monitors.trace.columns import (
     groups,
 )
 from warpbook_monitors.trace.flops import model
-from warpbook_monitors.trace.kernels import uses_tensor_cores
+from warpbook_monitors.trace.kernels import only_moves, uses_tensor_cores
 from warpbook_monitors.trace.pictures import Roof, RooflinePoint
 from warpbook_monitors.trace.run import GpuLimits, Run
 from warpbook_monitors.trace.traffic import least_bytes
@@ -70,40 +70,112 @@ def _gpu(run: Run, device: int) -> GpuLimits | None:
     return run.gpus[device] if 0 <= device < len(run.gpus) else None
 
 
-def _of_operators(
-    events: Columns, kernels: Columns, run: Run, total_ns: int
-) -> Iterator[RooflinePoint]:
-    operators = events.where(
-        events.is_in(Category.OPERATOR)
-        & (events.operand != NONE)
-        & (events.external != NONE)
+class Called(NamedTuple):
+    """Calls of one operator with the same operands, and all their kernels.
+
+    Those that computed on the tensor cores are apart from those that did not.
+    """
+
+    name: str
+    operands: Operands
+    device: int
+    calls: int
+    time_ns: float
+    #: the kernel that does what the operator is called for
+    main: str
+
+    @property
+    def need(self) -> Need | None:
+        """What all calls have to do at least; None where it can't be modelled."""
+        work = model(self.name, self.operands)
+        if work is None:
+            moved = least_bytes(self.name, self.operands)
+            return None if moved is None else Need(None, moved * self.calls, None)
+        dtype: str | None = work.dtype
+        if dtype == "float":
+            on_tensor = uses_tensor_cores(self.main)
+            dtype = None if on_tensor is None else "tf32" if on_tensor else "float"
+        return Need(
+            work.flops * self.calls,
+            None if work.size_bytes is None else work.size_bytes * self.calls,
+            dtype,
+        )
+
+
+class Need(NamedTuple):
+    """Arithmetic and least traffic, as far as they are known."""
+
+    flops: int | None
+    size_bytes: int | None
+    #: in `Ceilings.flops_per_s`
+    dtype: str | None
+
+    def memory_ns(self, of: Ceilings) -> float | None:
+        """Give the least time of the traffic."""
+        if self.size_bytes is None:
+            return None
+        return self.size_bytes / of.memory_bytes_per_s * 1e9
+
+    def compute_ns(self, of: Ceilings) -> float | None:
+        """Give the least time of the arithmetic; none is modelled takes none."""
+        if self.flops is None:
+            return 0.0
+        peak = of.flops_per_s.get(self.dtype or "")
+        return None if peak is None else self.flops / peak * 1e9
+
+    def least_ns(self, of: Ceilings) -> float | None:
+        """Give the least time; None where a part of the need is not known."""
+        memory_ns, compute_ns = self.memory_ns(of), self.compute_ns(of)
+        if memory_ns is None or compute_ns is None:
+            return None
+        return max(memory_ns, compute_ns)
+
+
+def called(events: Columns, kernels: Columns) -> tuple[list[Called], Int64s]:
+    """Group kernels by what called them.
+
+    Returns:
+        the groups, and for each kernel the position of its own, or NONE.
+    """
+    operators = events.only(Category.OPERATOR)
+    operators = operators.where(
+        (operators.operand != NONE) & (operators.external != NONE)
     )
     row = _rows_of(operators, kernels)
-    kernels, row = kernels.where(row != NONE), row[row != NONE]
-    first, group = groups(kernels.device, operators.name[row], operators.operand[row])
+    place = np.full(len(kernels), NONE, np.int64)
+    is_linked = row != NONE
+    kernels, row = kernels.where(is_linked), row[is_linked]
+    is_tensor = [bool(uses_tensor_cores(name)) for name in kernels.names] or [False]
+    on_tensor = np.isin(row, row[np.array(is_tensor)[kernels.name]]).astype(np.int64)
+    first, group = groups(
+        kernels.device, operators.name[row], operators.operand[row], on_tensor
+    )
+    place[is_linked] = group
     times = np.bincount(group, kernels.duration_ns, minlength=len(first))
     # each call once, however many kernels it has
     calls = np.bincount(group[np.unique(row, return_index=True)[1]])
-    longest = _longest_kernels(kernels, group)
-    for at, one in enumerate(first):
-        gpu = _gpu(run, int(kernels.device[one]))
-        if gpu is None:
-            continue
-        name = operators.names[operators.name[row[one]]]
-        operands = operators.operands[operators.operand[row[one]]]
-        found = _needs(name, operands, longest[at])
-        if found is None:
-            continue
-        flops, size_bytes, dtype = found
-        yield _point(
-            gpu,
-            (name, _text(operands)),
+    main = _main_kernels(kernels, group)
+    return [
+        Called(
+            operators.names[operators.name[row[one]]],
+            operators.operands[operators.operand[row[one]]],
+            int(kernels.device[one]),
             int(calls[at]),
-            (float(times[at]), total_ns),
-            None if flops is None else flops * int(calls[at]),
-            None if size_bytes is None else size_bytes * int(calls[at]),
-            dtype,
+            float(times[at]),
+            main[at],
         )
+        for at, one in enumerate(first)
+    ], place
+
+
+def _of_operators(
+    events: Columns, kernels: Columns, run: Run, total_ns: int
+) -> Iterator[RooflinePoint]:
+    for each in called(events, kernels)[0]:
+        gpu, need = _gpu(run, each.device), each.need
+        if gpu is not None and need is not None:
+            named = each.name, _text(each.operands)
+            yield _point(gpu, named, each.calls, (each.time_ns, total_ns), need)
 
 
 def _rows_of(operators: Columns, kernels: Columns) -> Int64s:
@@ -117,29 +189,17 @@ def _rows_of(operators: Columns, kernels: Columns) -> Int64s:
     return np.where(operators.external[row] == kernels.external, row, NONE)
 
 
-def _longest_kernels(kernels: Columns, group: Int64s) -> list[str]:
-    """Name for each group the kernel with most of its time."""
+def _main_kernels(kernels: Columns, group: Int64s) -> list[str]:
+    """Name for each group the kernel that is no helper: the longest of those."""
     first, pair = groups(group, kernels.name)
     times = np.bincount(pair, kernels.duration_ns, minlength=len(first))
-    found: dict[int, str] = {}
-    for at in np.argsort(times, kind="stable"):
-        found[int(group[first[at]])] = kernels.names[kernels.name[first[at]]]
-    return [found[at] for at in range(len(found))]
-
-
-def _needs(
-    name: str, operands: Operands, kernel: str
-) -> tuple[int | None, int | None, str | None] | None:
-    """Give FLOPs, least bytes and the ceiling's name of one call, as far as known."""
-    work = model(name, operands)
-    if work is None:
-        moved = least_bytes(name, operands)
-        return None if moved is None else (None, moved, None)
-    dtype: str | None = work.dtype
-    if dtype == "float":
-        on_tensor = uses_tensor_cores(kernel)
-        dtype = None if on_tensor is None else "tf32" if on_tensor else "float"
-    return work.flops, work.size_bytes, dtype
+    found: dict[int, tuple[bool, bool, float, str]] = {}
+    for at, time_ns in zip(first, times, strict=True):
+        name = kernels.names[kernels.name[at]]
+        rank = bool(uses_tensor_cores(name)), not only_moves(name), float(time_ns), name
+        number = int(group[at])
+        found[number] = max(found.get(number, rank), rank)
+    return [found[at][3] for at in range(len(found))]
 
 
 def _within_gpu(events: Columns) -> Bools:
@@ -157,16 +217,9 @@ def _of_copies(copies: Columns, run: Run, total_ns: int) -> Iterator[RooflinePoi
         if gpu is not None:
             # it is read and written
             size_bytes = 2 * int(mine.size_bytes.sum())
-            time_ns = float(mine.duration_ns.sum())
-            yield _point(
-                gpu,
-                (_WITHIN, ""),
-                len(mine),
-                (time_ns, total_ns),
-                None,
-                size_bytes,
-                None,
-            )
+            times_ns = float(mine.duration_ns.sum()), total_ns
+            need = Need(None, size_bytes, None)
+            yield _point(gpu, (_WITHIN, ""), len(mine), times_ns, need)
 
 
 def _point(
@@ -174,41 +227,26 @@ def _point(
     named: tuple[str, str],
     calls: int,
     times_ns: tuple[float, int],
-    flops: int | None,
-    size_bytes: int | None,
-    dtype: str | None,
+    need: Need,
 ) -> RooflinePoint:
     time_ns, total_ns = times_ns
 
     def share(of: Ceilings | None) -> float | None:
-        least_ns = None if of is None else _least_ns(of, flops, size_bytes, dtype)
+        least_ns = None if of is None else need.least_ns(of)
         return None if least_ns is None or not time_ns else least_ns / time_ns
 
     return RooflinePoint(
         *named,
         gpu.name,
-        dtype,
+        need.dtype,
         calls,
         time_ns / 1e6,
         time_ns / total_ns if total_ns else 0.0,
-        flops,
-        size_bytes,
+        need.flops,
+        need.size_bytes,
         share(ceilings(gpu.name)),
         share(gpu.measured),
     )
-
-
-def _least_ns(
-    of: Ceilings, flops: int | None, size_bytes: int | None, dtype: str | None
-) -> float | None:
-    """Give the least time under a roof; None where a part of the need is not known."""
-    if size_bytes is None:
-        return None
-    memory_ns = size_bytes / of.memory_bytes_per_s * 1e9
-    if flops is None:
-        return memory_ns
-    peak = of.flops_per_s.get(dtype or "")
-    return None if peak is None else max(memory_ns, flops / peak * 1e9)
 
 
 def _text(operands: Operands) -> str:

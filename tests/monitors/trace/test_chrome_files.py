@@ -81,6 +81,17 @@ def test_a_senseless_event_is_refused(tmp_path: Path, change: dict[str, Any]) ->
         read_chrome_trace(written(tmp_path / "t.json", {**KERNEL, **change}))
 
 
+@pytest.mark.parametrize("args", [[1, 2], "of words", {"device": "cuda:0"}])
+@pytest.mark.parametrize("cat", ["user_annotation", "of another tool"])
+def test_what_an_annotation_tells_beside_its_time_ruins_no_file(
+    cat: str, args: Any, tmp_path: Path
+) -> None:
+    note = {**KERNEL, "cat": cat, "name": "mine", "args": args}
+    columns, _ = read_chrome_trace(written(tmp_path / "t.json", KERNEL, note))
+    names = [columns.names[each] for each in columns.name]
+    assert names == (["k", "mine"] if cat == "user_annotation" else ["k"])
+
+
 def test_times_are_unix_time_to_the_nanosecond(tmp_path: Path) -> None:
     base_ns = 1_790_857_026_000_000_000
     kernel = {**KERNEL, "ts": 4395995874726.574, "dur": 1.281}

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.monitors.trace.simulated import Program
-from tests.monitors.trace.written import call, kernel, told, trace
+from tests.monitors.trace.written import call, kernel, program, told, trace
 from warpbook_monitors.trace import chrome_events, chrome_file
 from warpbook_monitors.trace.chrome import read_chrome_trace
 from warpbook_monitors.trace.errors import TraceFileError
@@ -30,6 +30,40 @@ def test_times_that_make_no_sense_are_left_out_and_told(tmp_path: Path) -> None:
         text.startswith("5 events of the file") for text in found.completeness.warnings
     )
     assert told(tmp_path, trace(*good)).metrics == found.metrics
+
+
+def test_a_number_that_is_none_costs_its_event_only(tmp_path: Path) -> None:
+    events = program()
+    whole = told(tmp_path, trace(*events))
+    bad = [kernel(90, 9.0, dur=float("nan")), kernel(91, float("inf"))]
+    # and beside another one of another kind
+    bad.append(call(0, 1.0, cat="mine", args=["not", "an", "object"]))
+    found = told(tmp_path, trace(*bad, *events))
+    assert found.metrics == whole.metrics
+    assert found.completeness.corrupt == 2
+
+
+@pytest.mark.parametrize("at_us", [-9e11, -120e6, 120e6, 3e15])
+def test_an_event_far_from_all_others_is_left_out_and_told(
+    at_us: float, tmp_path: Path
+) -> None:
+    events = program()
+    whole = told(tmp_path, trace(*events))
+    found = told(tmp_path, trace(*events, kernel(90, at_us)))
+    assert found.metrics == whole.metrics
+    assert "1 events of the file" in found.completeness.warnings[0]
+
+
+def test_what_lies_apart_for_a_reason_stays(tmp_path: Path) -> None:
+    """While the profiler recorded; as much as what it is far from; not so far."""
+    events = program()
+    late = [call(90, 200e6), kernel(90, 200e6 + 6)]
+    recorded = {"ph": "X", "cat": "Trace", "name": "", "ts": 0.0, "dur": 201e6}
+    assert told(tmp_path, trace(recorded, *events, *late)).metrics.kernels == 50
+    again = [{**each, "ts": each["ts"] + 200e6} for each in events]
+    assert told(tmp_path, trace(*events, *again)).metrics.kernels == 98
+    soon = [call(90, 50e6), kernel(90, 50e6 + 6)]
+    assert told(tmp_path, trace(*events, *soon)).metrics.kernels == 50
 
 
 def test_nothing_but_senseless_times_is_refused(tmp_path: Path) -> None:

@@ -240,6 +240,40 @@ def test_copies_between_gpus_are_communication(tmp_path: Path) -> None:
     assert "memory-bound" not in explained
 
 
+def test_copies_are_exposed_by_their_own_times(tmp_path: Path) -> None:
+    """Those from the host are hidden, and those on the GPU are not."""
+    events = []
+    for at in range(1, 20):
+        begin = 2000.0 * at
+        copies = {"cat": "gpu_memcpy", "dur": 900.0}
+        to_gpu = {"name": "Memcpy HtoD (Pinned -> Device)", "args": {"stream": 9}}
+        on_gpu = {"name": "Memcpy DtoD (Device -> Device)"}
+        events += [call(3 * at + each, begin + 5 * each) for each in range(3)]
+        events += [
+            kernel(3 * at, begin + 20, **copies, **to_gpu),
+            kernel(3 * at + 1, begin + 20, dur=900.0),
+            kernel(3 * at + 2, begin + 1000, **copies, **on_gpu),
+        ]
+    found = told(tmp_path, trace(*events))
+    assert found.metrics.exposed_host_copy_ns == 0
+    assert found.metrics.exposed_copy_ns == 19 * 900_000
+    assert "transfer-bound" not in {each.kind for each in found.findings}
+
+
+def test_work_of_the_host_between_two_waits_is_the_codes(tmp_path: Path) -> None:
+    """Torch and Kineto wait one right after the other; the code does other things."""
+    wait = {"name": "cudaDeviceSynchronize", "dur": 5.0, "args": {"correlation": 0}}
+    operator = {"cat": "cpu_op", "name": "aten::mm", "dur": 100.0, "args": {}}
+    start = [call(1, 0.0), kernel(1, 6.0), call(0, 20.0, **wait)]
+
+    def window_ns(*events: dict[str, Any]) -> int:
+        return told(tmp_path, trace(*start, *events)).metrics.window_ns
+
+    assert window_ns(call(0, 45.0, **wait)) == 20_000
+    assert window_ns(call(0, 30.0, **operator), call(0, 150.0, **wait)) == 150_000
+    assert window_ns(call(0, 5_000.0, **wait)) == 5_000_000
+
+
 def test_what_warpbook_set_up_with_is_not_the_cells(tmp_path: Path) -> None:
     """In a file that it saved, as in the recording: one kernel before its mark."""
     mark = {"ph": "X", "cat": "user_annotation", "pid": 1, "tid": 1}

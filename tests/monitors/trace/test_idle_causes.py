@@ -1,0 +1,218 @@
+"""Who is blamed for the GPU's idle time, as an expert would, and in which words."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.monitors.trace.simulated import GPU, Program
+from tests.monitors.trace.written import call, kernel, told, trace
+from warpbook_monitors.trace.chrome import read_chrome_trace
+from warpbook_monitors.trace.figures import Metrics
+from warpbook_monitors.trace.findings import _time
+from warpbook_monitors.trace.metrics import measure
+
+Event = dict[str, Any]
+#: fills the GPU, and no operator tells what limits it
+FULL = {"grid": [4096, 1, 1], "block": [256, 1, 1], "registers per thread": 32}
+FULL["shared memory"] = 0
+
+
+def around(name: str, at: float, dur: float, category: str = "cpu_op") -> Event:
+    return call(0, at, cat=category, name=name, dur=dur, args={})
+
+
+def with_item(work_us: float, then: list[Event], step_us: float) -> list[Event]:
+    """Twenty steps, each a kernel, `.item()`, and what the host does then."""
+    events = []
+    for step in range(20):
+        at = step_us * step
+        waits = call(1000 + step, at + 22, name="cudaStreamSynchronize", dur=work_us)
+        events += [
+            call(step, at),
+            kernel(step, at + 12, dur=work_us),
+            around("aten::item", at + 20, work_us + 5),
+            waits,
+            *({**each, "ts": at + work_us + 30 + each["ts"]} for each in then),
+        ]
+    return events
+
+
+def test_a_slow_loader_is_not_blamed_on_the_wait_before_it(tmp_path: Path) -> None:
+    """A step waits 5 ms and loads for 45: without the wait it would still load."""
+    loader = around("enumerate(DataLoader)#next", 0, 45_000, "user_annotation")
+    step = around("ProfilerStep#1", 0, 1_010_000, "user_annotation")
+    events = [step, *with_item(5000, [loader], 50_100)]
+    found = told(tmp_path, trace(*events))
+    assert found.verdict.kind == "host-bound"
+    assert "mostly in enumerate(DataLoader)#next." in found.verdict.sentence
+    assert "100 ms instead of 1.01 s" in found.verdict.sentence
+    # between the end of each kernel and the wait's return
+    assert found.metrics.idle.host_synchronize_ns == 20 * 10_000
+    assert sum(each.stall_ns for each in found.metrics.sync_points) == 20 * 10_000
+
+
+def test_a_queue_is_filled_again_on_account_of_the_wait(tmp_path: Path) -> None:
+    """Operators of 30 µs after each wait would run beside kernels of 40 without it."""
+    found = told(tmp_path, trace(*with_item(40, [], 100)))
+    assert found.verdict.kind == "sync-bound"
+    assert found.metrics.idle.host_python_ns == 0
+
+
+def cold(first_us: float) -> list[Event]:
+    """Eleven products of 2 ms, of which the first has its module loaded."""
+    events = [around("aten::mm", 0, first_us + 10)]
+    for at in range(11):
+        begin = 10 + at * 20 + (first_us if at else 0)
+        cost = 4.0 if at else first_us
+        start = 10 + first_us + 10 + at * 2010
+        events += [call(at, begin, dur=cost), kernel(at, start, dur=2000.0)]
+    return events
+
+
+def test_one_slow_launch_is_set_up(tmp_path: Path) -> None:
+    """A CUDA graph would not launch it faster: to run it once before does."""
+    found = told(tmp_path, trace(*cold(100_000)))
+    assert found.verdict.kind == "host-bound"
+    assert "in aten::mm. Warm up before you measure" in found.verdict.sentence
+    idle = found.metrics.idle
+    place = max(found.metrics.idle_places, key=lambda each: each.time_ns)
+    assert idle.host_api_ns == 100_000_000
+    assert idle.host_launching_ns <= 20_000
+    assert (place.cause, place.operator) == ("other", "aten::mm")
+
+
+def test_a_slow_launch_after_a_wait_is_not_the_waits(tmp_path: Path) -> None:
+    """It would be as slow without: a module is loaded."""
+    events = with_item(50, [], 150)
+    slow = [call(900, 3000, dur=100_000.0), kernel(900, 103_010)]
+    found = told(tmp_path, trace(*events, *slow))
+    assert found.verdict.kind == "host-bound"
+    assert found.metrics.idle.host_api_ns == 100_000_000
+    assert found.metrics.idle.host_synchronize_ns < 20 * 100_000
+
+
+def test_a_single_launch_is_not_one_by_one(tmp_path: Path) -> None:
+    """Of a graph of 400 kernels: what else could be launched as one?"""
+    graph = call(5, 10.0, name="cudaGraphLaunch", dur=800.0)
+    kernels = [kernel(5, 820.0 + 3 * at) for at in range(400)]
+    found = told(tmp_path, trace(around("aten::ones", 0, 5), graph, *kernels))
+    assert found.metrics.idle.host_launching_ns == 0
+    assert not [each for each in found.findings if "one by one" in each.evidence]
+    assert found.metrics.idle.host_api_ns >= 800_000
+
+
+def test_graphs_that_take_long_each_time_are_no_set_up(tmp_path: Path) -> None:
+    """Against launches of kernels each is an outlier, and among its own it is none."""
+    events = []
+    for at in range(40):
+        launches = [call(50 * at + n, 1000.0 * at + 10 * n) for n in range(40)]
+        kernels = [kernel(50 * at + n, 1000.0 * at + 10 * n + 6) for n in range(40)]
+        graph = call(50 * at + 49, 1000.0 * at + 420, name="cudaGraphLaunch", dur=500.0)
+        events += [*launches, *kernels, graph, kernel(50 * at + 49, 1000.0 * at + 925)]
+    idle = told(tmp_path, trace(*events)).metrics.idle
+    assert idle.host_api_ns == 0
+    assert idle.host_launching_ns > 40 * 500_000
+
+
+@pytest.mark.parametrize("mix", [{}, {"host_slow": 4.0}, {"sync_every": 3}])
+def test_places_add_up_to_the_totals(mix: dict[str, Any], tmp_path: Path) -> None:
+    """The figures and the tables are two views of one split."""
+    program = Program(seed=2, **mix)
+    found = measure(*read_chrome_trace(program.write(tmp_path / "t.json")))
+    agree(found)
+    # what comes late after a while in Python spends some time in its launch, too
+    late = [call(900, 40_000), kernel(900, 40_010)]
+    slow = told(tmp_path, trace(*cold(300), *with_item(50, [], 400), *late))
+    agree(slow.metrics)
+
+
+def test_pythons_part_of_a_gap_is_not_the_operators(tmp_path: Path) -> None:
+    """One gap of both: the profiler's buffer puts its middle into the operator."""
+    events = [
+        around("aten::ones", 0, 5),
+        # 600 µs of Python
+        around("aten::mul", 605, 1500),
+        around("Activity Buffer Request", 650, 1400, "overhead"),
+        call(1, 2080),
+        kernel(1, 2090),
+        call(2, 2090),
+        kernel(2, 2101),
+    ]
+    places = told(tmp_path, trace(*events)).metrics.idle_places
+    spent = {each.operator: each.time_ns for each in places if each.cause == "other"}
+    assert spent[None] == 600_000
+    assert spent["aten::mul"] < 100_000
+
+
+def agree(metrics: Metrics) -> None:
+    idle = metrics.idle
+    sums = {"launching": 0, "other": 0}
+    for each in metrics.idle_places:
+        sums[each.cause] += each.time_ns
+    assert len(metrics.idle_places) < 5
+    assert sums["launching"] == idle.host_launching_ns
+    assert sums["other"] == (
+        idle.host_operator_ns + idle.host_api_ns + idle.host_python_ns
+    )
+    stalls = sum(each.stall_ns for each in metrics.sync_points)
+    assert stalls == idle.host_synchronize_ns
+
+
+def queued(wait_us: float) -> list[Event]:
+    """Kernels of 100 µs, all launched at the start, that wait before each."""
+    launches = [call(at, 5.0 * at) for at in range(20)]
+    return launches + [
+        kernel(at, 200 + at * (100 + wait_us), dur=100.0, args=FULL) for at in range(20)
+    ]
+
+
+def test_idle_time_with_work_queued_is_told(tmp_path: Path) -> None:
+    """Nothing in the trace says what each kernel waits for; that it waits is clear."""
+    found = told(tmp_path, trace(*queued(800)))
+    first = found.findings[0]
+    assert found.verdict.kind == first.kind == "unknown"
+    assert "its next work was queued" in found.verdict.sentence
+    assert "At best" not in found.verdict.sentence
+    assert first.explains_ns == found.metrics.idle.other_ns >= 19 * 800_000
+
+
+def test_the_profilers_own_share_of_other_is_nobodys(tmp_path: Path) -> None:
+    """It asks for a buffer between two kernels, and holds the second up."""
+    flush = around("Buffer Flush", 310, 780, "overhead")
+    events = queued(800)
+    found = told(tmp_path, trace(*events[:2], *events[20:22], flush))
+    assert found.metrics.idle.profiler_ns == 780_000
+    [explained] = [each.explains_ns for each in found.findings if each.bound_ns is None]
+    assert explained == found.metrics.idle.other_ns - 780_000
+
+
+@pytest.mark.parametrize(
+    ("gpu", "is_named"),
+    [("NVIDIA H200", True), ("Tesla V100-SXM2-16GB", True), ("AMD MI300X", False)],
+)
+def test_a_makers_tool_is_named_for_its_gpus(
+    gpu: str, is_named: bool, tmp_path: Path
+) -> None:
+    """Nsight Compute runs no kernel of an AMD GPU."""
+    events = queued(1)
+    found = told(tmp_path, trace(*events, deviceProperties=[GPU | {"name": gpu}]))
+    assert "what limits them" in found.verdict.sentence
+    assert ("Nsight" in found.verdict.sentence) == is_named
+
+
+@pytest.mark.parametrize(
+    ("nanoseconds", "words"),
+    [
+        (0, "0 ns"),
+        (999, "999 ns"),
+        (1_660_000, "1.66 ms"),
+        (999_600, "1.00 ms"),
+        (1_000_000_000, "1.00 s"),
+        (59_990_000_000, "1.00 min"),
+        (900_000_000_000_000, "250 h"),
+        (36_000_000_000_000_000, "10,000 h"),
+    ],
+)
+def test_times_have_three_digits_and_no_exponent(nanoseconds: int, words: str) -> None:
+    assert _time(nanoseconds) == words
