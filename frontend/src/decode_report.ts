@@ -98,7 +98,9 @@ const metrics = record({
       time_ns: number,
       kernels: number,
       of_ceiling: optional(number),
-      of_measured: optional(number)
+      of_measured: optional(number),
+      multiprocessors: optional(whole),
+      multiprocessors_used: optional(number)
     })
   ),
   copies: list(

@@ -460,6 +460,8 @@ export interface KernelWork {
   readonly kernels: number;
   readonly of_ceiling: number | null;
   readonly of_measured: number | null;
+  readonly multiprocessors: number | null;
+  readonly multiprocessors_used: number | null;
 }
 
 /** Answer of `GET .../api/v1/labs/LAB/cards`: the newest first. */
@@ -683,6 +685,7 @@ export interface Metrics {
   readonly flops: number | null;
   readonly modelled_bytes: number | null;
   readonly modelled_share: number | null;
+  readonly exposed_host_copy_ns: number | null;
 }
 
 /** All calls of one operator on the host (torch's `aten::` names). */

@@ -146,7 +146,7 @@ def test_runs_are_compared_with_the_one_before_and_with_any_other(
     expect(comparison).to_contain_text("Too few runs to tell a change from chance")
     whole = table(page, "Whole")
     launched = whole.locator("tr", has_text="GPU idle: the host launched")
-    expect(launched).to_contain_text("−7.")
+    expect(launched).to_contain_text("−8.15 ms")
     expect(table(page, "GPU work by operators").last).to_contain_text("400 → 0")
 
     comparison.get_by_label("Compare with").select_option("train")

@@ -14,7 +14,14 @@ from warpbook_monitors.plain_text import aligned, joined, labelled
 from warpbook_monitors.trace import tables
 from warpbook_monitors.trace.chrome import read_chrome_trace
 from warpbook_monitors.trace.figure_groups import advice, groups
-from warpbook_monitors.trace.report import JobReport, TraceReport, merge, report
+from warpbook_monitors.trace.report import (
+    JobReport,
+    TraceReport,
+    merge,
+    plain,
+    report,
+)
+from warpbook_monitors.trace.tables import UNKNOWN
 
 
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -40,7 +47,7 @@ def run(asked: argparse.Namespace) -> int:
     reports = [report(*read_chrome_trace(str(path))) for path in asked.traces]
     whole = reports[0] if len(reports) == 1 else merge(reports)
     if asked.json:
-        sys.stdout.buffer.write(msgspec.json.encode(whole) + b"\n")
+        sys.stdout.buffer.write(msgspec.json.encode(plain(whole)) + b"\n")
     else:
         files = [path.name for path in asked.traces]
         names = {id(each): name for each, name in zip(reports, files, strict=True)}
@@ -61,15 +68,15 @@ def _text(whole: TraceReport | JobReport, files: dict[int, str]) -> Iterator[str
     rows = [(kind, "window", "computing", "communicating", "exposed")]
     for name, each in zip(names, whole.ranks, strict=True):
         figures = each.metrics
-        rows.append(
-            (
-                name,
-                _ms(figures.window_ns),
-                _ms(figures.compute_ns),
-                _ms(figures.communication_ns),
-                _ms(figures.exposed_communication_ns),
-            )
+        of_the_gpu = (
+            figures.compute_ns,
+            figures.communication_ns,
+            figures.exposed_communication_ns,
         )
+        compute, communication, exposed = (
+            _ms(one) if each.gpu_recorded else UNKNOWN for one in of_the_gpu
+        )
+        rows.append((name, _ms(figures.window_ns), compute, communication, exposed))
     yield from aligned(rows)
     for name, each in zip(names, whole.ranks, strict=True):
         yield ""
@@ -88,20 +95,22 @@ def _one(found: TraceReport) -> Iterator[str]:
     yield ""
     yield f"GPU: {found.gpu or 'not known'}"
     metrics = found.metrics
-    for group in groups(metrics, found.completeness.matched):
+    for group in groups(metrics, found.completeness.matched, found.gpu_recorded):
         yield ""
         yield group.title
         yield from labelled(group.figures)
-    told = (
-        tables.kernels(found.kernels),
-        tables.kernel_work(metrics),
-        tables.roofline(found.roofline),
-        tables.copies(found.copies),
-        tables.sync_points(metrics),
-        tables.idle_places(metrics),
-        tables.operators(found.operators),
-        tables.streams(metrics),
-    )
+    told = [tables.operators(found.operators)]
+    if found.gpu_recorded:
+        told = [
+            tables.kernels(found.kernels),
+            tables.kernel_work(metrics),
+            tables.roofline(found.roofline),
+            tables.copies(found.copies),
+            tables.sync_points(metrics),
+            tables.idle_places(metrics),
+            *told,
+            tables.streams(metrics),
+        ]
     yield from tables.as_lines(each for each in told if each.rows)
 
 

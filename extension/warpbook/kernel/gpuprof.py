@@ -15,9 +15,11 @@ from __future__ import annotations
 import ast
 import builtins
 import contextlib
+import functools
 import re
 from collections import OrderedDict
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.error import InputRejected, UsageError
@@ -62,6 +64,8 @@ class Session:
     is_unprepared: bool
     #: it was started by a magic within a cell, which ends it too
     is_nested: bool = False
+    #: undoes what was hooked for this session
+    hooks: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
 
 
 class CellProfiler:
@@ -223,12 +227,14 @@ class CellProfiler:
             raise
         finally:
             self._session = None
+            session.hooks.close()
             ran = Ran(session.title, status)
             self._delivery.deliver(session.runs, options, ran)
         return value
 
     def _end(self, session: Session, result: Any) -> None:
         self._session = None
+        session.hooks.close()
         builtins.__dict__.pop(_RUNS_NAME, None)
         if did_nothing(result):
             session.runs.abandon()
@@ -271,7 +277,25 @@ class CellProfiler:
         # else it starts later: to prepare the source is no part of what it takes
         if runs.count == 1 and not options.lines:
             runs.again()
-        return Session(options, title, cell_id, key, runs, is_unprepared=True)
+        session = Session(options, title, cell_id, key, runs, is_unprepared=True)
+        session.hooks.enter_context(self._noting_tracebacks(runs))
+        return session
+
+    @contextlib.contextmanager
+    def _noting_tracebacks(self, runs: Runs) -> Iterator[None]:
+        """Note when IPython begins to write of a failure, before any hook is called."""
+        show = self._shell.showtraceback
+
+        @functools.wraps(show)
+        def noting(*args: Any, **kwargs: Any) -> Any:
+            runs.shows_traceback()
+            return show(*args, **kwargs)
+
+        self._shell.showtraceback = noting
+        yield
+        # the cell may have put its own in place
+        if self._shell.showtraceback is noting:
+            self._shell.showtraceback = show
 
     def _parse(self, line: str) -> Options:
         asked = parse_argstring(CellProfiler.gpuprof, line)

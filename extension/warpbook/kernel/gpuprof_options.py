@@ -13,7 +13,7 @@ from typing import Any
 from IPython.core.error import UsageError
 from IPython.core.magic_arguments import argument
 
-from warpbook.kernel.profile import Profile
+from warpbook.kernel.profile import Profile, profile_in
 
 #: more runs than this are a mistake
 _MOST_RUNS = 1000
@@ -109,7 +109,7 @@ def arguments(function: Callable[..., Any]) -> Callable[..., Any]:
                 "--share",
                 metavar="RATIO",
                 type=float,
-                default=DEFAULT_SHARE,
+                default=None,
                 help="What the windows of --live may take of the time; 0.05 if left "
                 "out.",
             ),
@@ -136,7 +136,7 @@ def checked(asked: argparse.Namespace, variables: Mapping[str, Any]) -> Options:
         raise UsageError(f"%%gpuprof -r wants a number from 1 to {_MOST_RUNS}.")
     if not 0 <= asked.warm_ups <= _MOST_RUNS:
         raise UsageError(f"%%gpuprof -w wants a number from 0 to {_MOST_RUNS}.")
-    check_share(asked.share)
+    share = checked_share(asked.share, asked.live)
     if asked.live and (
         asked.repeats > 1
         or asked.warm_ups
@@ -160,20 +160,25 @@ def checked(asked: argparse.Namespace, variables: Mapping[str, Any]) -> Options:
         save=None if asked.save is None else checked_path(asked.save),
         versus=None if asked.vs is None else _profile_named(asked.vs, variables),
         live=asked.live,
-        share=asked.share,
+        share=share,
     )
 
 
-def check_share(share: float) -> None:
-    """Refuse a share of the time that windows can't keep to.
+def checked_share(share: float | None, live: bool) -> float:
+    """Give the share of the time for windows, if they can keep to it.
 
     Raises:
-        UsageError: in words.
+        UsageError: they can't, or there are none, in words.
     """
+    if share is None:
+        return DEFAULT_SHARE
+    if not live:
+        raise UsageError("A share of the time is for the windows of live profiles.")
     if not 0 < share <= _MOST_SHARE:
         raise UsageError(
             f"The share of the time is above 0 and at most {_MOST_SHARE}; 0.05 is 5 %."
         )
+    return share
 
 
 def checked_path(path: str) -> str:
@@ -193,12 +198,10 @@ def checked_path(path: str) -> str:
 
 
 def _profile_named(name: str, variables: Mapping[str, Any]) -> Profile:
-    found = variables.get(name)
-    # what `with warpbook.profile() as NAME` gives holds one
-    found = getattr(found, "profile", found)
-    if not isinstance(found, Profile):
+    try:
+        return profile_in(variables.get(name))
+    except TypeError:
         raise UsageError(
             f"%%gpuprof --vs wants a variable that holds a profile, and {name!r} does "
             "not: keep one with %%gpuprof -o NAME."
-        )
-    return found
+        ) from None

@@ -70,7 +70,11 @@ class Profile:
         """Compare with another profile of the same code; this one is the earlier.
 
         The server is asked for clocks and temperature of both runs.
+
+        Raises:
+            TypeError: the other holds no profile.
         """
+        other = profile_in(other)
         link = ServerLink()
         clocks = (_clocks(self, link), _clocks(other, link))
         return Difference(compare(self.figures, other.figures, clocks), other.title)
@@ -87,6 +91,19 @@ class Profile:
         if self.report_id is not None:
             told[_REPORT_MIME] = {"id": self.report_id}
         return told
+
+
+def profile_in(value: object) -> Profile:
+    """Give a profile, or the one that a profiled block holds.
+
+    Raises:
+        TypeError: there is none.
+    """
+    # of `with warpbook.profile() as NAME`
+    found = getattr(value, "profile", value)
+    if not isinstance(found, Profile):
+        raise TypeError(f"Not a profile to compare with: {found!r:.100}.")
+    return found
 
 
 def _clocks(profile: Profile, link: ServerLink) -> Clocks | None:

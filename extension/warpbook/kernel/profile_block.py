@@ -17,13 +17,8 @@ from IPython.core.getipython import get_ipython
 
 from warpbook.kernel.comparison import Difference
 from warpbook.kernel.delivery import Delivery, Ran
-from warpbook.kernel.gpuprof_options import (
-    DEFAULT_SHARE,
-    Options,
-    check_share,
-    checked_path,
-)
-from warpbook.kernel.profile import Notice, Profile
+from warpbook.kernel.gpuprof_options import Options, checked_path, checked_share
+from warpbook.kernel.profile import Notice, Profile, profile_in
 from warpbook.kernel.runs import NotProfiled, Runs
 from warpbook.kernel.server_link import ServerLink
 from warpbook_monitors.trace.cell_profile import CellProfile
@@ -44,7 +39,7 @@ def profile(
     save: str | None = None,
     vs: Profile | ProfiledBlock | None = None,
     live: bool = False,
-    share: float = DEFAULT_SHARE,
+    share: float | None = None,
 ) -> ProfiledBlock:
     """Profile a `with` block, or each call of a function that this decorates.
 
@@ -57,21 +52,22 @@ def profile(
         vs: a profile to compare with.
         live: for code that runs for minutes: profile windows of some steps, and show
             how it stands while it runs; `memory`, `save` and `vs` don't go with it.
-        share: what these windows may take of the time.
+        share: what these windows may take of the time; 0.05 if left out.
 
     Raises:
         ValueError: the trace can't be written there, or options don't go together.
+        TypeError: `vs` holds no profile.
     """
     if not isinstance(title, str):
         raise TypeError("Write @warpbook.profile() with the parentheses.")
     try:
         path = None if save is None else checked_path(save)
-        check_share(share)
+        windows_share = checked_share(share, live)
     except UsageError as problem:
         raise ValueError(str(problem)) from None
     if live and (memory or save is not None or vs is not None):
         raise ValueError("live=True goes with quiet and share only.")
-    versus = vs.profile if isinstance(vs, ProfiledBlock) else vs
+    versus = None if vs is None else profile_in(vs)
     options = Options(
         quiet=quiet,
         memory=memory,
@@ -79,7 +75,7 @@ def profile(
         save=path,
         versus=versus,
         live=live,
-        share=share,
+        share=windows_share,
     )
     return ProfiledBlock(title, options)
 
@@ -110,9 +106,7 @@ class ProfiledBlock:
 
     def diff(self, other: Profile | ProfiledBlock) -> Difference:
         """Compare with another profile; this one is the earlier."""
-        return self.profile.diff(
-            other.profile if isinstance(other, ProfiledBlock) else other
-        )
+        return self.profile.diff(profile_in(other))
 
     def __enter__(self) -> ProfiledBlock:
         """Begin to record."""

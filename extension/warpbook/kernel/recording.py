@@ -65,13 +65,16 @@ class Recording:
         """Leave out of the window what IPython did since the start."""
         self._capture.code_begins()
 
-    def stop(self) -> Recorded:
+    def stop(self, code_end_ns: int | None = None) -> Recorded:
         """End it.
+
+        Args:
+            code_end_ns: when the code ended, unless it did just now (Unix time).
 
         Raises:
             CaptureFailed: there is nothing that can be believed.
         """
-        events, run = self._capture.stop()
+        events, run = self._capture.stop(code_end_ns)
         if run.set_up is not None:
             set_up = msgspec.structs.replace(run.set_up, imports_ms=self._import_ms)
             run = replace(run, set_up=set_up)

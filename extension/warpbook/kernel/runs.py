@@ -79,6 +79,8 @@ class Runs:
         self._profiled_ms: list[float] = []
         self._fastest: Recorded | None = None
         self._problem: TraceError | None = None
+        #: when a traceback was last shown, as Unix time
+        self._failed_ns: int | None = None
 
     @property
     def count(self) -> int:
@@ -117,6 +119,10 @@ class Runs:
         if self._recording is not None:
             self._recording.code_begins()
 
+    def shows_traceback(self) -> None:
+        """Note that the code ends here if it failed: IPython now writes of it."""
+        self._failed_ns = time.time_ns()
+
     def finish(self, failed: bool = False) -> Finished:
         """End the last run and add the fastest up.
 
@@ -132,7 +138,7 @@ class Runs:
             self._bare_since_ns = None
         if failed and self._fastest is not None:
             self.abandon()
-        self._end()
+        self._end(self._failed_ns if failed else None)
         fastest = self._fastest
         if fastest is None:
             raise NotProfiled("It ended before the first run with the profiler.")
@@ -150,14 +156,14 @@ class Runs:
         if recording is not None:
             recording.discard()
 
-    def _end(self) -> None:
+    def _end(self, code_end_ns: int | None = None) -> None:
         since_ns, self._bare_since_ns = self._bare_since_ns, None
         if since_ns is not None:
             wait_for_gpu()
             self._bare_ms.append((time.perf_counter_ns() - since_ns) / 1e6)
         recording, self._recording = self._recording, None
         if recording is not None:
-            recorded = recording.stop()
+            recorded = recording.stop(code_end_ns)
             self._profiled_ms.append(recorded.wall_ms)
             if self._fastest is None or recorded.wall_ms < self._fastest.wall_ms:
                 self._fastest = recorded

@@ -4,6 +4,7 @@ import gzip
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,7 +22,7 @@ def test_the_verdict_comes_first_and_the_figures_follow(
 ) -> None:
     assert main(["analyze", trace("tiny_kernels")]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("launch-bound: The GPU idled 91% of the window")
+    assert lines[0].startswith("launch-bound: The GPU idled 88% of the window")
     assert any(
         line.split()[-2:] == ["800,", "800"] for line in lines if "matched" in line
     )
@@ -106,6 +107,55 @@ def test_a_rank_without_collectives_holds_nobody_up(
     text = capsys.readouterr().out
     assert text.startswith("2 ranks. Each stands for itself: ")
     assert "comes last" not in text
+
+
+def without(name: str, *categories: str) -> dict[str, Any]:
+    """A trace without the events of some categories."""
+    with gzip.open(trace(name)) as file:
+        content: dict[str, Any] = json.load(file)
+    events = content["traceEvents"]
+    kept = [each for each in events if each.get("cat") not in categories]
+    return {**content, "traceEvents": kept}
+
+
+def test_ranks_of_different_lengths_are_not_compared(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    half = without("ddp_rank0")
+    half["distributedInfo"]["rank"] = 1
+    collectives = [
+        each
+        for each in half["traceEvents"]
+        if each.get("cat") == "kernel" and each["name"].startswith("nccl")
+    ]
+    for each in collectives[::2]:
+        half["traceEvents"].remove(each)
+    (tmp_path / "rank1.json").write_text(json.dumps(half))
+    assert main(["analyze", trace("ddp_rank0"), str(tmp_path / "rank1.json")]) == 0
+    first = capsys.readouterr().out.splitlines()[0]
+    assert f"to {len(collectives):,} collectives each" in first
+    assert "comes last to" not in first
+
+
+def test_a_gpu_that_was_not_recorded_is_not_known_and_not_idle(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "t.json"
+    path.write_text(json.dumps(without("tiny_kernels", "kernel", "gpu_memcpy")))
+    assert main(["analyze", str(path)]) == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["Busy", "not", "known"] in lines and ["Idle", "not", "known"] in lines
+    assert not any("idle" in " ".join(line) for line in lines if line[:1] != ["!"])
+    assert main(["analyze", "--json", str(path)]) == 0
+    figures = json.loads(capsys.readouterr().out)["metrics"]
+    assert figures["gpu_busy_ns"] is figures["tensor_core_share"] is None
+    assert set(figures["idle"].values()) <= {None, figures["idle"]["profiler_ns"]}
+    assert figures["idle"]["host_wait_ns"] is None
+    assert figures["launches"] == 800
+    assert main(["analyze", "--json", str(path), trace("pinned_h2d")]) == 0
+    told = json.loads(capsys.readouterr().out)
+    busy = {each["metrics"]["gpu_busy_ns"] is None for each in told["ranks"]}
+    assert busy == {True, False}
 
 
 def test_a_file_that_is_not_there_is_told_in_plain_words(

@@ -96,6 +96,17 @@ def test_vs_shows_the_comparison_below_the_report(shell: Any) -> None:
     assert repr(b.diff(b)).startswith("About the same")
 
 
+def test_what_holds_no_profile_is_refused_before_anything_runs(shell: Any) -> None:
+    run(shell, "with __import__('warpbook').profile(quiet=True) as a: pass")
+    block = shell.user_ns["a"]
+    for one in (block, block.profile):
+        with pytest.raises(TypeError, match="Not a profile to compare with: 3"):
+            one.diff(3)
+        assert one.diff(block).figures.wall.change_ms == 0.0
+    with pytest.raises(TypeError, match="Not a profile"):
+        warpbook.profile(vs=3)  # type: ignore[arg-type]
+
+
 def test_a_cell_is_compared_with_its_run_before(shell: Any) -> None:
     run(shell, "import time")
     for seconds in (1, 0.001):

@@ -67,6 +67,27 @@ def test_the_report_appears_for_what_ran_before_an_exception(shell: Any) -> None
     assert isinstance(shell.user_ns["p"], Profile)
 
 
+def test_what_is_written_of_an_exception_is_no_part_of_the_cell(
+    shell: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wrote: list[float] = []
+
+    def slow(*_: object, **__: object) -> None:
+        wrote.append(time.time() * 1e3)
+        time.sleep(0.05)
+
+    monkeypatch.setattr(shell, "showtraceback", slow)
+    run(shell, "%%gpuprof -q -o p", "1 / 0")
+    began_ms, ended_ms = shell.user_ns["p"].window_ms
+    assert began_ms <= ended_ms <= wrote[0]
+    assert shell.user_ns["p"].wall_ms < 50
+    assert shell.showtraceback is slow
+    # a cell that shows one and goes on ends when it ends
+    shown = "get_ipython().showtraceback()"
+    run(shell, "%%gpuprof -q -o p", shown, "import time", "time.sleep(0.02)")
+    assert shell.user_ns["p"].wall_ms > 70
+
+
 def test_an_interrupt_propagates_and_what_ran_is_reported(
     shell: Any, ingest: Any
 ) -> None:

@@ -114,6 +114,7 @@ def test_a_repeated_cell_inside_another_magic(shell: Any) -> None:
     [
         *("-r 0", "-r many", "-r 2000", "-w -1", "--vs nothing", "--vs ran"),
         *("--save", "--save trace.txt", "--save no/such/folder/trace.json"),
+        "--share 0.05",
     ],
 )
 def test_options_that_make_no_sense_are_refused_before_anything_runs(

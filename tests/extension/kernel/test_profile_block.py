@@ -101,6 +101,8 @@ def test_wrong_uses_are_told(shell: Any, tmp_path: Path) -> None:
         warpbook.profile(print)
     with pytest.raises(ValueError, match="no such folder"):
         warpbook.profile(save=str(tmp_path / "no" / "t.json"))
+    with pytest.raises(ValueError, match="live profiles"):
+        warpbook.profile(share=0.1)
     with pytest.raises(TypeError, match="generator"):
 
         @warpbook.profile()
