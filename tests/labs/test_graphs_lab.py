@@ -6,8 +6,10 @@ import pytest
 
 from warpbook_labs.checking import check_all
 from warpbook_labs.drawing import public_cases
+from warpbook_labs.host.drawing import calls_of, generator_of
 from warpbook_labs.jail.limits import Limits
 from warpbook_labs.loader import CATALOGUE, load
+from warpbook_labs.preparing import OwnPython
 
 LAB = load(CATALOGUE / "streams" / "cuda_graphs")
 ONLY_COPIES = "Beside graphs, only copies into and out of their memory"
@@ -17,11 +19,12 @@ ONCE = "To capture takes longer than to launch"
 MISTAKES = [
     ("captures_in_each_call", ONCE),
     ("captures_on_the_default_stream", "must be captured on a non-default stream"),
-    ("captures_the_buffers_of_a_call", ONLY_COPIES),
+    ("captures_the_buffers_of_a_call", "In call 2: out["),
     ("captures_the_first_batch", "out["),
     ("forgets_the_graph_before", ONCE),
     ("graph_for_each_layer", "One graph for each batch should have the whole step"),
     ("keeps_the_first_inputs", "stale graph: "),
+    ("launches_for_show", "In call 2: out["),
     ("lets_the_weights_go", "released too early: "),
     ("looks_while_it_captures", "item() makes the host wait for the GPU"),
     ("new_batch_is_another_tensor", "out["),
@@ -42,3 +45,21 @@ def test_a_mistake_is_told_as_what_it_is(name: str, words: str) -> None:
     shown = public_cases(LAB.lab)[:1]
     [case] = check_all(LAB, LAB.wrong[f"{name}.py"], shown, Limits()).cases
     assert words in case.message
+
+
+def test_launching_each_kernel_is_told_to_be_too_many_launches() -> None:
+    shown = public_cases(LAB.lab)[:1]
+    [case] = check_all(LAB, LAB.starter, shown, Limits()).cases
+    assert ONLY_COPIES in case.message
+
+
+def test_calls_of_a_shown_case_begin_at_rows_of_their_own() -> None:
+    python = OwnPython(LAB)
+    for case in public_cases(LAB.lab):
+        begins = {
+            python.inputs(case.sizes, case.values, generator_of(case.seed, call))[
+                "begin"
+            ]
+            for call in range(calls_of(LAB.lab))
+        }
+        assert len(begins) == calls_of(LAB.lab)

@@ -6,7 +6,8 @@ def prepare(samples, rows, width, layers):
     return {"weights": make_weights(layers, width), "rows": rows}
 
 
-def run(state, x, out):
+def run(state, x, begin, out):
+    x = x[begin : begin + out.shape[0]]
     rows = state["rows"]
     for batch, result in zip(x.split(rows), out.split(rows)):
         step(batch, state["weights"], result)

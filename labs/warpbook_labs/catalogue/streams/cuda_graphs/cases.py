@@ -9,21 +9,26 @@ import numpy as np
 Arrays = dict[str, Any]
 
 _LIMIT = 8
+#: rows of x that a call does not ask for
+_SPARE = 64
 
 
 def inputs(sizes: dict[str, int], values: str, chance: np.random.Generator) -> Arrays:
-    """Draw small whole numbers, of which every sum is exact."""
-    shape = sizes["samples"], sizes["width"]
+    """Draw small whole numbers, whose sums are exact, and where a call begins."""
+    shape = sizes["samples"] + _SPARE, sizes["width"]
     return {
-        "x": chance.integers(-_LIMIT, _LIMIT + 1, shape, np.int8).astype(np.float32)
+        "x": chance.integers(-_LIMIT, _LIMIT + 1, shape, np.int8).astype(np.float32),
+        # so that a graph that reads x itself reads what another call asked for
+        "begin": int(chance.integers(0, _SPARE + 1)),
     }
 
 
 def expected(given: Arrays, sizes: dict[str, int]) -> Arrays:
     """Give the exact result, batch by batch."""
     weights = _weights(sizes["layers"], sizes["width"])
-    rows = sizes["rows"]
-    batches = [given["x"][at : at + rows] for at in range(0, sizes["samples"], rows)]
+    rows, begin = sizes["rows"], given["begin"]
+    x = given["x"][begin : begin + sizes["samples"]]
+    batches = [x[at : at + rows] for at in range(0, sizes["samples"], rows)]
     return {"out": np.concatenate([_step(each, weights) for each in batches])}
 
 

@@ -22,7 +22,8 @@ def prepare(samples, rows, width, layers):
     return rows, weights, batch, result, graphs
 
 
-def run(state, x, out):
+def run(state, x, begin, out):
+    x = x[begin : begin + out.shape[0]]
     rows, _, batch, result, graphs = state
     for piece, target in zip(x.split(rows), out.split(rows)):
         number = piece.shape[0]

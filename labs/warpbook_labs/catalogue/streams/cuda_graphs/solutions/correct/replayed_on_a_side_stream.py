@@ -21,7 +21,8 @@ def prepare(samples, rows, width, layers):
     return rows, weights, side, graphs
 
 
-def run(state, x, out):
+def run(state, x, begin, out):
+    x = x[begin : begin + out.shape[0]]
     rows, _, side, graphs = state
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):

@@ -7,7 +7,8 @@ def prepare(samples, rows, width, layers):
     return {"rows": rows, "weights": make_weights(layers, width)}
 
 
-def run(state, x, out):
+def run(state, x, begin, out):
+    x = x[begin : begin + out.shape[0]]
     rows, weights = state["rows"], state["weights"]
     for piece, target in zip(x.split(rows), out.split(rows)):
         step(piece, weights, target)

@@ -7,7 +7,8 @@ def prepare(samples, rows, width, layers):
     return {"rows": rows, "weights": make_weights(layers, width), "graphs": {}}
 
 
-def run(state, x, out):
+def run(state, x, begin, out):
+    x = x[begin : begin + out.shape[0]]
     rows, weights, graphs = state["rows"], state["weights"], state["graphs"]
     for piece, target in zip(x.split(rows), out.split(rows)):
         if piece.shape not in graphs:

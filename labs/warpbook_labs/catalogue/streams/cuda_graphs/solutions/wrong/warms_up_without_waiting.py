@@ -28,7 +28,8 @@ def prepare(samples, rows, width, layers):
     }
 
 
-def run(state, x, out):
+def run(state, x, begin, out):
+    x = x[begin : begin + out.shape[0]]
     rows = state["rows"]
     for piece, target in zip(x.split(rows), out.split(rows)):
         graph, batch, result = state["graphs"][piece.shape[0]]
