@@ -28,6 +28,7 @@ MISTAKES: dict[str, list[tuple[str, int, str, str]]] = {
         ("block_by_block", 0, "Each copy costs microseconds", ""),
         ("floats_over_the_link", 0, TOO_MUCH, ""),
         ("gathers_on_the_host", 1, "The link should be busy", ""),
+        ("keeps_the_gpu_busy_for_nothing", 1, "The link should be busy", ""),
         ("reads_before_it_is_there", 0, "host read too early", "non_blocking=True"),
         ("result_through_ordinary_memory", 0, ORDINARY, ""),
         ("stays_on_the_processor", 0, TOO_MUCH, ""),
@@ -41,6 +42,7 @@ MISTAKES: dict[str, list[tuple[str, int, str, str]]] = {
         ("events_on_the_wrong_stream", 0, "race", WORK),
         ("frees_a_slot_too_early", 0, "race", IN_COPY),
         ("host_waits_for_each_chunk", 1, ENGINES, ""),
+        ("keeps_an_engine_busy_for_nothing", 1, ENGINES, ""),
         ("new_memory_for_each_chunk", 0, "released too early", ".to("),
         ("overwrites_what_is_still_read", 0, "race", IN_COPY),
         ("result_has_not_left_yet", 0, "race", WORK),
@@ -48,6 +50,7 @@ MISTAKES: dict[str, list[tuple[str, int, str, str]]] = {
         ("room_for_everything", 0, "The GPU has room for three chunks", ""),
         ("waits_for_the_event_before_last", 0, "race", WORK),
         ("waits_for_the_last_chunk", 1, ENGINES, ""),
+        ("works_again_and_again", 1, f"{ENGINES} at the same time, and nothing", ""),
         ("works_where_it_copies", 1, ENGINES, ""),
     ],
 }

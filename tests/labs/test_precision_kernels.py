@@ -19,6 +19,7 @@ from warpbook_labs.loader import BadLab, LoadedLab, load
 from warpbook_labs.ptx.findings import Counts
 from warpbook_labs.results import CaseResult
 from warpbook_labs.session import find
+from warpbook_labs.simulated.judging.counts import HostCounts
 from warpbook_labs.spec import Counted
 
 
@@ -95,6 +96,19 @@ def test_bounds_are_told_from_both_sides() -> None:
     assert beyond_bounds([few, many], counts, {"n": 10}) == told
     told = "Read less. Counted: 10 global sectors, at most 9."
     assert beyond_bounds([many, few], counts, {"n": 10}) == told
+
+
+def test_one_is_told_in_the_singular() -> None:
+    counts = HostCounts(synchronizations=1, h2d_bytes=1, total_ns=1, copies=1)
+    for count, words in (
+        ("synchronizations", "1 wait of the host"),
+        ("h2d_bytes", "1 byte copied to the GPU"),
+        ("total_ns", "1 ns of simulated time"),
+        ("copies", "1 copy"),
+    ):
+        counted = Counted(count, "Less.", most="0")
+        told = beyond_bounds([counted], counts, {})
+        assert told == f"Less. Counted: {words}, at most 0."
 
 
 def test_a_count_without_a_bound_is_refused(lab: LoadedLab, tmp_path: Path) -> None:

@@ -258,6 +258,22 @@ def test_filters_may_be_converted_by_the_batch_whatever_sizes_are_drawn(
         assert not told_of.passed
 
 
+@pytest.mark.parametrize(
+    ("name", "begin"),
+    [
+        ("no_convolutions", "Each call should convolve"),
+        ("a_convolution_for_show", "Beside the convolutions of `gradient`"),
+        ("waits_for_each_batch", "The host should wait for nothing"),
+    ],
+)
+def test_what_no_setting_would_change_is_no_solution(
+    labs: dict[str, LoadedLab], name: str, begin: str
+) -> None:
+    loaded = labs["convolution-settings"]
+    told = checked(loaded, loaded.wrong[f"{name}.py"], [FIXED, CHANGING, HALF])
+    assert all(each.message.startswith(begin) for each in told)
+
+
 def test_the_price_of_a_setting_is_told_with_the_case(
     labs: dict[str, LoadedLab],
 ) -> None:

@@ -11,6 +11,7 @@ from warpbook_labs.loader import CATALOGUE, load
 from warpbook_labs.results import CaseResult
 
 LAB = load(CATALOGUE / "streams" / "fix_the_stream")
+NOT_DONE = "`produce` and `work` should do each chunk once"
 SLOW = "Work on a chunk should go on while the next chunk is produced."
 
 #: a wrong solution, how what is told begins, and a part of the line that is blamed
@@ -23,6 +24,7 @@ MISTAKES = [
     ("memory_kept_for_the_wrong_stream", "released too early", "produce("),
     ("one_stream", SLOW, ""),
     ("side_does_not_wait", "race", "work("),
+    ("sleeps_beside_the_work", NOT_DONE, ""),
     ("synchronizes_everywhere", "The processor should wait once", ""),
     ("waits_before_the_copy", "host read too early", "report.copy_("),
     ("waits_once_before_the_loop", "race", "work("),
@@ -62,4 +64,4 @@ def test_a_mistake_is_told_as_what_it_is(name: str, begin: str, blamed: str) -> 
 
 
 def test_the_arithmetic_alone_is_not_what_was_asked() -> None:
-    assert told(WITHOUT_WORK).message.startswith("`produce` and `work` should do each")
+    assert told(WITHOUT_WORK).message.startswith(NOT_DONE)

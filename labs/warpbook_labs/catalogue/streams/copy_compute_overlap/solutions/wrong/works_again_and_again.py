@@ -1,0 +1,21 @@
+# one thing after the other still: each chunk is worked on ten times, so that work takes
+# longest
+import torch
+from given import work
+
+
+def prepare(chunks, rows, width):
+    return {
+        "arrived": torch.empty(rows, width, device="cuda"),
+        "computed": torch.empty(rows, width, device="cuda"),
+    }
+
+
+def run(state, source, weights, out):
+    arrived, computed = state["arrived"], state["computed"]
+    rows = arrived.shape[0]
+    for at in range(0, source.shape[0], rows):
+        arrived.copy_(source[at : at + rows], non_blocking=True)
+        for _ in range(10):
+            work(arrived, weights, computed)
+        out[at : at + rows].copy_(computed, non_blocking=True)
