@@ -24,6 +24,19 @@ _WORDS = {
     "convolution_percent": "% of the time of the fastest convolutions",
     "unrepeatable": "launches that may give other bits the next time",
 }
+#: what is said of one, in place of what is said of many
+_ONE = {
+    "branches": "branch",
+    "bytes": "byte",
+    "captures": "capture",
+    "conflicts": "conflict",
+    "copies": "copy",
+    "instructions": "instruction",
+    "launches": "launch",
+    "requests": "request",
+    "sectors": "sector",
+    "waits": "wait",
+}
 _ENTRY = re.compile(r"^\.visible \.entry (\w+)\(", re.M)
 #: with its operands from registers, or on Hopper from shared memory
 _MATRIX = re.compile(r"^\s+(?:@\S+ )?(?:wgmma\.mma_async|mma\.sync)\.", re.M)
@@ -43,13 +56,20 @@ def beyond_bounds(
     """
     for each in counted:
         got = getattr(counts, each.count)
-        words = _WORDS.get(each.count, each.count.replace("_", " "))
-        told = f"{each.about} Counted: {got:,} {words}"
+        told = f"{each.about} Counted: {got:,} {_words(each.count, got)}"
         if each.most and got > (most := value(each.most, sizes)):
             return f"{told}, at most {most:,}."
         if each.least and got < (least := value(each.least, sizes)):
             return f"{told}, at least {least:,}."
     return ""
+
+
+def _words(count: str, got: int) -> str:
+    """Name what is counted, in the singular of one."""
+    words = _WORDS.get(count, count.replace("_", " "))
+    if got == 1:
+        return " ".join(_ONE.get(each, each) for each in words.split())
+    return words
 
 
 def matrix_instructions(ptx: str, kernels: Iterable[str]) -> int:

@@ -28,6 +28,7 @@ _MOST_ANSWER_BYTES = 128 << 20
 #: PyTorch takes seconds to start, and more on a busy machine
 _LEAST_WALL_S, _LEAST_PROCESSOR_S = 90.0, 60
 _MOST_WORDS = 600
+_NOT_RUN = "It was not run, since a case before it took too long."
 
 
 def check_host(
@@ -68,16 +69,19 @@ def check_host(
         if not isinstance(outcome.result, HostRan):
             return CheckResult(lab.id, "stopped", outcome.message, of=of)
         left = outcome.result.cases
-        if len(left) != len(batch):
+        is_over = bool(left) and left[-1].is_too_long
+        if len(left) > len(batch) or (len(left) < len(batch) and not is_over):
             return CheckResult(lab.id, "stopped", NO_SENSE, of=of)
-        if lab.host.without_gpu == "torch":
-            done += map(_told, batch, left)
-        else:
-            done += (
-                told_simulated(lab.counted, *each)
-                for each in zip(batch, left, strict=True)
-            )
+        # what was not run has no answer
+        for prepared, each in zip(batch, left, strict=False):
+            if lab.host.without_gpu == "torch":
+                done.append(_told(prepared, each))
+            else:
+                done.append(told_simulated(lab.counted, prepared, each))
         isolation = outcome.isolation
+        if is_over:
+            break
+    done += (case_result(each, Left(), _NOT_RUN) for each in cases[len(done) :])
     right = sum(each.passed for each in done)
     status: Status = "passed" if right == of else "failed"
     return CheckResult(

@@ -66,9 +66,11 @@ class Left(Struct, frozen=True):
     problem: str = ""
     line: int | None = None
     printed: str = ""
+    #: it took longer than a case may
+    is_too_long: bool = False
 
 
 class HostRan(Struct, frozen=True, tag="host ran"):
-    """Every case."""
+    """Every case, up to the first that took too long."""
 
     cases: tuple[Left, ...]

@@ -127,6 +127,41 @@ def conv2d_weight_flops(
     return 2.0 * prod(grad.shape) * prod(weight.shape[1:])
 
 
+def conv2d_scratch(
+    reads: Sequence[View], writes: Sequence[View], numbers: Numbers
+) -> float:
+    """Say how much memory a convolution takes, beside its operands.
+
+    Raises:
+        ValueError: shapes or numbers don't fit.
+    """
+    (x, weight), (y,) = reads, writes
+    return _scratch(x.shape, weight.shape, y.shape, Settings.of(numbers))
+
+
+def conv2d_weight_scratch(
+    reads: Sequence[View], writes: Sequence[View], numbers: Numbers
+) -> float:
+    """Say how much memory a gradient takes, beside its operands.
+
+    Raises:
+        ValueError: shapes or numbers don't fit.
+    """
+    (x, grad), (weight,) = reads, writes
+    return _scratch(x.shape, weight.shape, grad.shape, Settings.of(numbers))
+
+
+def _scratch(
+    x: Sequence[int], weight: Sequence[int], y: Sequence[int], asked: Settings
+) -> float:
+    """Count images with their margin, and each window, which NumPy lays out anew."""
+    _fits(x, weight, y, asked)
+    around = 2 * asked.padding
+    padded = prod(x[:2]) * (x[2] + around) * (x[3] + around)
+    windows = y[0] * y[2] * y[3] * prod(weight[1:])
+    return 4.0 * (padded + windows)
+
+
 def _fits(
     x: Sequence[int], weight: Sequence[int], y: Sequence[int], asked: Settings
 ) -> None:

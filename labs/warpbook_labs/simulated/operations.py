@@ -2,8 +2,9 @@
 
 The recorder runs them in the jail with numbers that do not count, the judge in the
 parent with those that do, on views that a hostile program names: a function here uses
-memory in proportion to its reads and writes, and raises what NumPy raises where they do
-not fit (ValueError, IndexError, OverflowError, TypeError).
+memory in proportion to its reads and writes, or says as `scratch` how much, and raises
+what NumPy raises where they do not fit (ValueError, IndexError, OverflowError,
+TypeError).
 """
 
 from __future__ import annotations
@@ -29,7 +30,11 @@ from warpbook_labs.simulated.program import View
 Views = Sequence[View]
 
 
-def _no_flops(reads: Views, writes: Views, numbers: Numbers) -> float:
+#: how much of something a launch needs
+Amount = Callable[[Views, Views, Numbers], float]
+
+
+def _none(reads: Views, writes: Views, numbers: Numbers) -> float:
     return 0.0
 
 
@@ -39,13 +44,15 @@ class Operation:
 
     #: computes from the reads into the writes
     function: Function
-    flops: Callable[[Views, Views, Numbers], float] = _no_flops
+    flops: Amount = _none
     #: what goes to and from memory; None: all that is read and written, once
-    bytes: Callable[[Views, Views, Numbers], float] | None = None
+    bytes: Amount | None = None
     #: how long it takes, where that is no matter of bytes and operations
     ns: Callable[[Views, Views, Numbers], float | None] | None = None
     #: which unit's rate holds for its operations
     unit: Literal["simt", "tensor"] = "simt"
+    #: bytes of memory that the function takes, where reads and writes don't bound them
+    scratch: Amount = _none
 
 
 def moved_bytes(views: Views) -> int:
@@ -316,12 +323,16 @@ OPERATIONS: dict[str, Operation] = {
     "matmul": Operation(_matmul, flops=_product_flops, unit="tensor"),
     "addmm": Operation(_addmm, flops=_product_flops, unit="tensor"),
     "conv2d": Operation(
-        convolution.conv2d, flops=convolution.conv2d_flops, ns=convolution.conv2d_ns
+        convolution.conv2d,
+        flops=convolution.conv2d_flops,
+        ns=convolution.conv2d_ns,
+        scratch=convolution.conv2d_scratch,
     ),
     "conv2d_weight": Operation(
         convolution.conv2d_weight,
         flops=convolution.conv2d_weight_flops,
         ns=convolution.conv2d_weight_ns,
+        scratch=convolution.conv2d_weight_scratch,
     ),
     # cycles of one SM, on its stream alone
     "sleep": Operation(_nothing, ns=lambda reads, writes, numbers: numbers[0] / 1.98),

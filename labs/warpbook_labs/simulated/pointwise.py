@@ -19,6 +19,7 @@ Numbers = tuple[float, ...]
 #: computes from the first into the second
 Function = Callable[[Arrays, Arrays, Numbers], None]
 
+_PIECE = 1 << 16
 _RANK = {"b": 0, "u": 1, "i": 1, "f": 2}
 
 
@@ -101,7 +102,13 @@ def _power(base: Array, exponent: Array) -> Array:
 
 
 def _erf(x: Array) -> Array:
-    return np.asarray(np.frompyfunc(math.erf, 1, 1)(x)).astype(x.dtype)
+    # numbers of Python take far more memory than NumPy's: some at a time
+    flat = x.reshape(-1)
+    result = np.empty_like(flat)
+    for begin in range(0, flat.size, _PIECE):
+        piece = flat[begin : begin + _PIECE].tolist()
+        result[begin : begin + _PIECE] = np.fromiter(map(math.erf, piece), np.float64)
+    return result.reshape(x.shape)
 
 
 def _sigmoid(x: Array) -> Array:
@@ -145,7 +152,9 @@ _TESTS: dict[str, Callable[..., Array]] = {
 _BINARY: dict[str, Callable[..., Array]] = {
     "add": np.add,
     "bitwise_and": np.bitwise_and,
+    "bitwise_left_shift": np.left_shift,
     "bitwise_or": np.bitwise_or,
+    "bitwise_right_shift": np.right_shift,
     "bitwise_xor": np.bitwise_xor,
     "clamp_max": np.minimum,
     "clamp_min": np.maximum,

@@ -137,6 +137,12 @@ class Replay(Struct, frozen=True, tag="replay"):
     line: int = 0
 
 
+class ReleaseGraph(Struct, frozen=True, tag="release graph"):
+    """Nobody in Python holds this graph any more."""
+
+    graph: int
+
+
 class BeginCall(Struct, frozen=True, tag="begin call"):
     """The device is idle, and `run` is called with new inputs in the same memory."""
 
@@ -156,6 +162,7 @@ Instruction = (
     | BeginCapture
     | EndCapture
     | Replay
+    | ReleaseGraph
     | BeginCall
 )
 

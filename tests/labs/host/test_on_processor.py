@@ -67,11 +67,11 @@ def test_what_goes_wrong_is_told_but_not_the_sizes_of_hidden_cases(
     on_torch: LoadedLab,
 ) -> None:
     hidden = [
-        DrawnCase(f"hidden {n}", {"n": n}, "random", 3, True) for n in (1, 257, 8)
+        DrawnCase(f"hidden {n}", {"n": n}, "random", 3, True) for n in (1, 8, 257)
     ]
     cases = [*public_cases(on_torch.lab), *hidden]
     result = check_all(on_torch, MISTAKES, cases, Limits())
-    raised, written, raised_there, endless, unwritten = result.cases
+    raised, written, raised_there, unwritten, endless = result.cases
     assert raised.message == "Line 9: ValueError: n is 10"
     assert raised.sizes == {"n": 10}
     assert raised.printed.startswith("seen 10\nLine 7: UserWarning: ")

@@ -5,12 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from tests.labs.host.sample_lab import write_lab
 from warpbook.cli.labs_card import card_lines
 from warpbook.kernel.lab_card import card_html
 from warpbook_labs.checking import check
 from warpbook_labs.drawing import hidden_cases, public_cases
+from warpbook_labs.host import checking as host_checking
 from warpbook_labs.host.preparing import PreparedCalls
 from warpbook_labs.host_spec import HostCount
 from warpbook_labs.jail.limits import Limits
@@ -161,3 +163,31 @@ def test_it_is_told_how_the_functions_are_called(simulated: LoadedLab) -> None:
     message = checked(simulated, source).cases[0].message
     assert message.startswith("TypeError: run() got multiple values for argument 'x'.")
     assert "called as prepare(n), run(state, x, y, out, factor)." in message
+
+
+ENDLESS = """
+def prepare(n):
+    return None
+
+def run(state, x, y, factor, out):
+    while True: pass
+"""
+
+
+def test_after_a_case_that_takes_too_long_no_other_is_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at = write_lab(tmp_path, "simulated", "pinned")
+    text = (at / "lab.toml").read_text()
+    (at / "lab.toml").write_text(text.replace("case_s = 2.0", "case_s = 0.2"))
+    lab = load(at)
+    # nor is another process begun
+    monkeypatch.setattr(host_checking, "_MOST_BATCH_BYTES", 1)
+    result = checked(lab, ENDLESS)
+    first, *others = result.cases
+    assert (result.status, result.right, len(others)) == ("failed", 0, 2)
+    assert first.message == "Line 6: It took longer than 0.2 s."
+    not_run = "It was not run, since a case before it took too long."
+    assert {each.message for each in others} == {not_run}
+    monkeypatch.undo()
+    assert checked(lab, ENDLESS).cases == result.cases

@@ -197,3 +197,74 @@ def test_a_number_that_python_took_is_that_of_the_recording(
     assert done.counts[-1].synchronizations == 1
     assert done.first_look == 5
     assert not np.allclose(done.outputs[-1]["out"], given[-1] - given[-1].max())
+
+
+#: with a number on the processor, as a tensor of no dimensions
+WITH_A_NUMBER = {
+    "a product": "out.copy_(x * torch.tensor(2.5))",
+    "a product into `out`": "torch.mul(x, torch.tensor(2.5), out=out)",
+    "a quotient": "out.copy_(torch.div(x, torch.tensor(0.4)))",
+    "a choice": (
+        "factor = torch.where(x == x, torch.tensor(2.5), torch.tensor(0.0))\n"
+        "torch.mul(factor, x, out=out)"
+    ),
+    "filled in": "out.fill_(torch.tensor(2.5))\nout.mul_(x)",
+    "one of the GPU filled in": (
+        "two = torch.tensor(2.5, device='cuda')\nout.fill_(two)\nout.mul_(x)"
+    ),
+    "no elements": "x[:0] * torch.tensor(2.5)\nout.copy_(x * 2.5)",
+}
+
+
+@pytest.mark.parametrize("name", WITH_A_NUMBER)
+def test_a_number_of_the_processor_may_come_along(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done, given = judged(monkeypatch, WITH_A_NUMBER[name])
+    assert kinds(done) == []
+    expected = given[-1] * np.float32(2.5)
+    np.testing.assert_allclose(done.outputs[-1]["out"], expected, rtol=1e-6)
+
+
+def test_a_number_is_captured_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    prepare = """
+        graph, number = torch.cuda.CUDAGraph(), torch.tensor(2.5)
+        static = torch.zeros(n, device="cuda")
+        with torch.cuda.graph(graph):
+            result = static * number
+        number.fill_(7)
+        return graph, static, result
+    """
+    body = """
+        graph, static, result = state
+        static.copy_(x)
+        graph.replay()
+        out.copy_(result)
+    """
+    done, given = judged(monkeypatch, body, prepare)
+    assert kinds(done) == []
+    expected = given[-1] * np.float32(2.5)
+    np.testing.assert_allclose(done.outputs[-1]["out"], expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("end", "is_held"),
+    [("pass", True), ("graphs[0].reset()", False), ("graphs.clear()", False)],
+)
+def test_a_graph_holds_its_memory_until_nobody_has_it(
+    end: str, is_held: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prepare = """
+        graphs = [torch.cuda.CUDAGraph()]
+        with torch.cuda.graph(graphs[0]):
+            torch.zeros(n, device="cuda").mul(2).add(1)
+        return graphs
+    """
+    body = f"""
+        graphs = state
+        {end}
+        out.copy_(x)
+    """
+    done, _ = judged(monkeypatch, body, prepare)
+    assert kinds(done) == []
+    assert (done.counts[-1].held_bytes > 0) == is_held

@@ -7,7 +7,7 @@ stream waits for it, or the allocator was told by `record_stream`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from .accesses import Access, Accesses
 from .memory import Storage
@@ -33,6 +33,36 @@ class _Block:
     pool: _Pool | None = None
 
 
+@dataclass
+class _GraphMemory:
+    """A graph's own memory: what it once took is kept until the graph is gone."""
+
+    taken_bytes: int = 0
+    alive_bytes: int = 0
+    #: taken, and released while the graph was captured
+    free_bytes: dict[_Pool, int] = field(default_factory=dict)
+    is_gone: bool = False
+
+    def take(self, pool: _Pool, size_bytes: int) -> None:
+        """Have a new storage, in what was released if there is enough of it."""
+        free_bytes = self.free_bytes.get(pool, 0)
+        again_bytes = min(free_bytes, size_bytes)
+        self.free_bytes[pool] = free_bytes - again_bytes
+        self.taken_bytes += size_bytes - again_bytes
+        self.alive_bytes += size_bytes
+
+    def give_back(self, pool: _Pool, size_bytes: int, is_used: bool) -> None:
+        """Release a storage; what other streams use is not given out again."""
+        self.alive_bytes -= size_bytes
+        if not is_used:
+            self.free_bytes[pool] = self.free_bytes.get(pool, 0) + size_bytes
+
+    @property
+    def held_bytes(self) -> int:
+        """Say how much nobody else can have."""
+        return self.alive_bytes if self.is_gone else self.taken_bytes
+
+
 class Allocator:
     """Released memory of the GPU, and how much is in use."""
 
@@ -43,23 +73,32 @@ class Allocator:
         self._blocks: dict[_Pool, list[_Block]] = {}
         self._alive_bytes = 0
         self._kept: list[_Block] = []
+        self._graphs: dict[int, _GraphMemory] = {}
         self.held_bytes = 0
 
     def count_new(self, storage: Storage) -> None:
         """Take a new storage into account."""
         size_bytes, pool = _rounded(storage.size_bytes), _pool(storage)
-        self._alive_bytes += size_bytes
         self._kept = [each for each in self._kept if self._is_in_use(each)]
-        own = [each for each in self._kept if each.pool == pool]
-        fitting = [each for each in own if each.size_bytes >= size_bytes]
-        if fitting:
-            min(fitting, key=lambda each: each.size_bytes).size_bytes -= size_bytes
-        kept_bytes = sum(each.size_bytes for each in self._kept)
-        self.held_bytes = max(self.held_bytes, self._alive_bytes + kept_bytes)
+        if storage.graph is not None:
+            graph = self._graphs.setdefault(storage.graph, _GraphMemory())
+            graph.take(pool, size_bytes)
+        else:
+            self._alive_bytes += size_bytes
+            own = [each for each in self._kept if each.pool == pool]
+            fitting = [each for each in own if each.size_bytes >= size_bytes]
+            if fitting:
+                min(fitting, key=lambda each: each.size_bytes).size_bytes -= size_bytes
+        self.held_bytes = max(self.held_bytes, self._in_use_bytes())
 
     def count_released(self, storage: Storage) -> None:
         """Take into account that a storage is let go of."""
         size_bytes = _rounded(storage.size_bytes)
+        if storage.graph is not None:
+            is_used = bool(storage.used_on - {storage.stream})
+            graph = self._graphs[storage.graph]
+            graph.give_back(_pool(storage), size_bytes, is_used)
+            return
         self._alive_bytes -= size_bytes
         using = self._accesses.not_awaited(storage, self._lanes.host)
         known = [each for each in using if each.lane.stream in storage.used_on]
@@ -103,7 +142,16 @@ class Allocator:
         """Nobody uses memory that was released."""
         self._blocks.clear()
         self._kept.clear()
-        self.held_bytes = self._alive_bytes
+        self.held_bytes = self._in_use_bytes()
+
+    def forget_graph(self, number: int) -> None:
+        """Take into account that a graph's memory is nobody's but its tensors'."""
+        self._graphs.setdefault(number, _GraphMemory()).is_gone = True
+
+    def _in_use_bytes(self) -> int:
+        kept_bytes = sum(each.size_bytes for each in self._kept)
+        of_graphs = sum(each.held_bytes for each in self._graphs.values())
+        return self._alive_bytes + kept_bytes + of_graphs
 
     def _is_in_use(self, block: _Block) -> bool:
         host = self._lanes.host

@@ -7,11 +7,16 @@ import time
 
 import numpy as np
 
-from warpbook_labs.simulated.operations import OPERATIONS, Operation, moved_bytes
+from warpbook_labs.simulated.operations import (
+    OPERATIONS,
+    Amount,
+    Operation,
+    moved_bytes,
+)
 from warpbook_labs.simulated.pointwise import FUNCTIONS as POINTWISE
 from warpbook_labs.simulated.program import Launch
 
-from . import rates
+from . import effort, rates
 from .errors import ProgramRefused
 from .graphs import Kernel
 from .memory import CONSTANT, GARBAGE, UNWRITTEN, Bytes, Origin, Span
@@ -19,6 +24,8 @@ from .memory import CONSTANT, GARBAGE, UNWRITTEN, Bytes, Origin, Span
 #: of one program, each replay of a graph again
 MOST_BYTES = 8 << 30
 MOST_FLOPS = 2e11
+#: of one operation, beside what it reads and writes
+MOST_SCRATCH_BYTES = 1 << 30
 #: of the processor's time, for one program
 LIMIT_S = 20.0
 
@@ -28,7 +35,7 @@ class Computer:
 
     def __init__(self) -> None:
         """Begin, with all that a program may use."""
-        self._bytes_left = MOST_BYTES
+        self._bytes_left: float = MOST_BYTES
         self._flops_left = MOST_FLOPS
         self._ends_s = time.thread_time() + LIMIT_S
 
@@ -36,16 +43,24 @@ class Computer:
         """Do what a kernel does."""
         launch, reads, writes = kernel.launch, kernel.reads, kernel.writes
         operation = operation_of(launch)
+        flops = flops_of(operation, launch)
+        scratch_bytes = _asked(operation.scratch, launch)
+        if scratch_bytes > MOST_SCRATCH_BYTES:
+            raise _too_large(launch)
         self.spend(
-            sum(span.array.nbytes for span in (*reads, *writes)),
-            flops_of(operation, launch),
+            sum(span.array.nbytes for span in (*reads, *writes)) + scratch_bytes,
+            flops,
+            effort.seconds(operation, launch, flops, scratch_bytes),
         )
-        stamps = _stamps(kernel)
-        origin = _origin(kernel)
-        _apply(operation, kernel)
-        for span in writes:
-            span.stamp(stamps)
-            span.storage.garbage = origin or span.storage.garbage
+        try:
+            stamps = _stamps(kernel)
+            origin = _origin(kernel)
+            _apply(operation, kernel)
+            for span in writes:
+                span.stamp(stamps)
+                span.storage.garbage = origin or span.storage.garbage
+        except MemoryError as error:
+            raise _too_large(launch) from error
 
     def move(self, source: Span, target: Span) -> None:
         """Do what a copy between host and GPU does."""
@@ -58,15 +73,22 @@ class Computer:
         target.stamp(source.stamps.copy())
         target.storage.garbage = source.storage.garbage or target.storage.garbage
 
-    def spend(self, size_bytes: int = 0, flops: float = 0) -> None:
+    def spend(
+        self, size_bytes: float = 0, flops: float = 0, seconds: float = 0
+    ) -> None:
         """Look whether a program may go on.
+
+        Args:
+            size_bytes: that what comes moves.
+            flops: that it computes.
+            seconds: that it takes.
 
         Raises:
             ProgramRefused: it has computed enough.
         """
         self._bytes_left -= size_bytes
         self._flops_left -= flops
-        is_too_late = time.thread_time() > self._ends_s
+        is_too_late = time.thread_time() + seconds > self._ends_s
         if is_too_late or min(self._bytes_left, self._flops_left) < 0:
             raise ProgramRefused(
                 "It computes more than is simulated: leave out what the lab does not "
@@ -121,13 +143,18 @@ def operation_of(launch: Launch) -> Operation:
 
 def flops_of(operation: Operation, launch: Launch) -> float:
     """Count what a launch computes."""
+    return _asked(operation.flops, launch)
+
+
+def _asked(amount: Amount, launch: Launch) -> float:
+    """Say how much of something a launch needs, whatever it was given."""
     try:
-        flops = operation.flops(launch.reads, launch.writes, launch.numbers)
+        asked = amount(launch.reads, launch.writes, launch.numbers)
     except (ArithmeticError, LookupError, TypeError, ValueError) as error:
         raise _nonsense(launch) from error
-    if not 0 <= flops < math.inf:
+    if not 0 <= asked < math.inf:
         raise _nonsense(launch)
-    return flops
+    return asked
 
 
 def kernel_ns(launch: Launch) -> float:
@@ -172,6 +199,12 @@ def _apply(operation: Operation, kernel: Kernel) -> None:
             operation.function(reads, writes, launch.numbers)
     except (ArithmeticError, LookupError, TypeError, ValueError) as error:
         raise _nonsense(launch) from error
+
+
+def _too_large(launch: Launch) -> ProgramRefused:
+    return ProgramRefused(
+        f"Line {launch.line}: {launch.operation} takes more memory than is simulated."
+    )
 
 
 def _nonsense(launch: Launch) -> ProgramRefused:

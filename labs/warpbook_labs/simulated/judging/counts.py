@@ -25,7 +25,8 @@ class HostCounts:
     #: memory of the GPU that was asked for, whether or not the allocator had it
     device_bytes: int = 0
     #: the most of it that was in use at one time so far, what `prepare` made too; what
-    #: `record_stream` keeps from being given out is in use
+    #: `record_stream` keeps from being given out is in use, and what a graph was
+    #: captured with, until the graph is gone
     held_bytes: int = 0
     #: from the call until all that it asked is done
     total_ns: int = 0
@@ -35,7 +36,7 @@ class HostCounts:
     copy_ns: int = 0
     compute_ns: int = 0
     #: the whole time by the least that the busiest engine needs for the same work, with
-    #: copies as fast as from pinned memory; rounded up
+    #: copies as fast as from pinned memory, and no engine busy with sleep; rounded up
     percent_of_bound: int = 0
     #: convolutions with their tuning and layouts, by the fastest algorithms; or 0
     convolution_percent: int = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from warpbook_labs.simulated.program import Copy, Launch
+from warpbook_labs.simulated.program import HOST, Copy, Launch, View
 
 from .memory import Span, Storage, span_of
 from .order import Lane, Lanes, Mark
@@ -22,6 +22,14 @@ class Kernel:
     def storages(self) -> set[Storage]:
         """Give the memory that it uses."""
         return {span.storage for span in (*self.reads, *self.writes)}
+
+    def reaches_all(self) -> bool:
+        """Tell whether all is where it runs, but for single numbers of the host."""
+        place_is_host = self.launch.stream == HOST
+        return all(_is_host(span) == place_is_host for span in self.writes) and all(
+            _is_host(span) == place_is_host or _is_number_of_host(span)
+            for span in self.reads
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,8 +145,20 @@ def as_captured(kernel: Kernel) -> Kernel:
     return Kernel(kernel.launch, reads, kernel.writes)
 
 
+def _is_host(span: Span) -> bool:
+    return span.storage.place != "device"
+
+
+def _is_number_of_host(span: Span) -> bool:
+    """Tell whether it is one element, however far it is broadcast."""
+    return _is_host(span) and span.end - span.begin <= span.array.itemsize
+
+
 def _frozen(span: Span) -> Span:
     old = span.storage
-    storage = Storage(old.number, old.size_bytes, "pageable", line=old.line)
-    storage.data, storage.stamps = old.data.copy(), old.stamps.copy()
-    return span_of(storage, span.view)
+    # of a large tensor, too, a node keeps but what it reads
+    storage = Storage(old.number, span.end - span.begin, "pageable", line=old.line)
+    storage.data[:] = old.data[span.begin : span.end]
+    storage.stamps[:] = old.stamps[span.begin : span.end]
+    view = View(old.number, span.view.dtype, span.view.shape, span.view.strides)
+    return span_of(storage, view)

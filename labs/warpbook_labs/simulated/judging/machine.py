@@ -76,6 +76,7 @@ class Machine:
             asked.BeginCapture: self._begin_capture,
             asked.EndCapture: self._end_capture,
             asked.Replay: self._replay,
+            asked.ReleaseGraph: self._release_graph,
         }
 
     @property
@@ -237,15 +238,13 @@ class Machine:
     def _kernel(self, launch: asked.Launch) -> Kernel:
         reads = tuple(self.memory.span(view) for view in launch.reads)
         writes = tuple(self._target(view) for view in launch.writes)
-        for span in (*reads, *writes):
-            on_device = span.storage.place == "device"
-            is_scalar = not on_device and span.array.size == 1 and span in reads
-            if on_device == (launch.stream == HOST) and not is_scalar:
-                raise ProgramRefused(
-                    f"Line {launch.line}: {wording.short(launch.operation)} was given "
-                    "memory that it can't reach."
-                )
-        return Kernel(launch, reads, writes)
+        kernel = Kernel(launch, reads, writes)
+        if not kernel.reaches_all():
+            raise ProgramRefused(
+                f"Line {launch.line}: {wording.short(launch.operation)} was given "
+                "memory that it can't reach."
+            )
+        return kernel
 
     def _target(self, view: View) -> Span:
         if not can_be_written(view):
@@ -389,6 +388,13 @@ class Machine:
                 self._join(self._lane(graph, node.stream), events[node.event])
         graph.last = origin.mark()
         self._join(lane, graph.last)
+
+    def _release_graph(self, release: asked.ReleaseGraph) -> None:
+        graph = self._graphs.get(release.graph)
+        if graph is None or not graph.is_whole:
+            raise ProgramRefused("A graph is released that is not whole.")
+        graph.is_whole = False
+        self._allocator.forget_graph(graph.number)
 
     def _lane(self, graph: Graph, stream: int) -> Lane:
         return self._lanes.of(stream, graph.number)

@@ -134,12 +134,19 @@ class Timeline:
         ends = [self._end_ns(each) for each in range(len(self._work))]
         return max([self.now_ns, *ends])
 
-    def busy_ns(self, engine: Engine) -> int:
-        """Say how long an engine had work, once all is done."""
+    def busy_ns(self, engine: Engine, *, with_apart: bool = True) -> int:
+        """Say how long an engine had work, once all is done.
+
+        Args:
+            engine: which one.
+            with_apart: count what needs none of the engine, too.
+        """
         spans = sorted(
             (each.begin_ns, each.end_ns)
             for each in self._work
-            if each.engine == engine and each.end_ns is not None
+            if each.engine == engine
+            and each.end_ns is not None
+            and (with_apart or not each.is_apart)
         )
         busy_ns = until_ns = 0
         for begin_ns, end_ns in spans:

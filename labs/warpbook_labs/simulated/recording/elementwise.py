@@ -41,6 +41,7 @@ UNARY: dict[str, Kind] = {
 }
 BINARY: dict[str, Kind] = {
     **dict.fromkeys(["bitwise_and", "bitwise_or", "bitwise_xor"], "same"),
+    **dict.fromkeys(["bitwise_left_shift", "bitwise_right_shift"], "same"),
     **dict.fromkeys(["floor_divide", "maximum", "minimum", "mul", "pow"], "same"),
     "remainder": "same",
     **dict.fromkeys(["eq", "ge", "gt", "le", "lt", "ne"], "bool"),
@@ -52,6 +53,7 @@ _KNOWN = {
     **dict.fromkeys(["abs", "ceil", "floor", "relu", "round"], "uif"),
     **dict.fromkeys(["gelu", "gelu_tanh", "lerp", "silu"], "f"),
     **dict.fromkeys(["bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor"], "bui"),
+    **dict.fromkeys(["bitwise_left_shift", "bitwise_right_shift"], "ui"),
 }
 _CATEGORIES = {"b": 0, "u": 1, "i": 1, "f": 2}
 
@@ -343,7 +345,7 @@ def masked_fill_(self: Tensor, mask: Tensor, value: Operand) -> Tensor:
 def fill_(self: Tensor, value: Operand) -> Tensor:
     """One number everywhere."""
     if isinstance(value, Tensor):
-        return compute("copy", [value], out=self)
+        return _fill_of(self, value)
     if isinstance(value, np.generic):
         value = value.item()
     # one number may be written where elements share a place
@@ -352,6 +354,19 @@ def fill_(self: Tensor, value: Operand) -> Tensor:
     # of a single number NumPy would give no array without the last
     target = of_array(self, array[tuple([*once, ...])]) if array.size else self
     launch("fill", [], [target], [float(value)])
+    return self
+
+
+def _fill_of(self: Tensor, value: Tensor) -> Tensor:
+    """The number of a tensor everywhere."""
+    if value.ndim:
+        raise RuntimeError(
+            "fill_ only supports 0-dimension value tensor but got tensor with "
+            f"{value.ndim} dimensions."
+        )
+    # a kernel takes a number of the host along, and not the other way round
+    near = value if self.is_cuda else value.cpu()
+    launch("copy", [expanded(near, self.array.shape)], [self])
     return self
 
 

@@ -11,11 +11,16 @@ from warpbook_labs.simulated.recording.streams import Stream
 class CUDAGraph:
     """Work that is captured once and launched as a whole."""
 
+    _graph: Graph | None = None
+    _is_whole = False
+
     def __init__(self, keep_graph: bool = False) -> None:
         """Begin with nothing captured."""
         del keep_graph
-        self._graph: Graph | None = None
-        self._is_whole = False
+
+    def __del__(self) -> None:
+        """Say that nobody holds it any more."""
+        self.reset()
 
     def capture_begin(
         self, pool: object = None, capture_error_mode: str = "global"
@@ -28,7 +33,7 @@ class CUDAGraph:
                 "This CUDAGraph instance already owns a captured graph. To capture a "
                 "new graph, create a new instance or call reset()."
             )
-        graph = Graph(recorder.number_of("graph"))
+        graph = Graph(recorder)
         recorder.begin_capture(graph, recorder.stream)
         self._graph = graph
 
@@ -49,6 +54,8 @@ class CUDAGraph:
 
     def reset(self) -> None:
         """Forget what was captured."""
+        if self._graph is not None and self._is_whole:
+            self._graph.recorder.release_graph(self._graph)
         self._graph, self._is_whole = None, False
 
     def pool(self) -> tuple[int, int]:

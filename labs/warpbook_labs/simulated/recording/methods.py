@@ -28,7 +28,7 @@ from warpbook_labs.simulated.recording.dtypes import (
 )
 from warpbook_labs.simulated.recording.einsum import einsum
 from warpbook_labs.simulated.recording.elementwise import BINARY, UNARY, Kind, compute
-from warpbook_labs.simulated.recording.recorder import refuse
+from warpbook_labs.simulated.recording.recorder import refuse, telling
 from warpbook_labs.simulated.recording.tensor import Tensor
 
 Function = Callable[..., Any]
@@ -136,8 +136,7 @@ _SHARED: dict[str, Function] = {
     "swapaxes": views.transpose,
 }
 
-#: `torch.f(...)`
-FUNCTIONS: dict[str, Function] = {
+_FUNCTIONS: dict[str, Function] = {
     **_SHARED,
     "where": elementwise.where,
     "cat": joining.cat,
@@ -159,6 +158,12 @@ FUNCTIONS: dict[str, Function] = {
             *(creating.linspace, creating.rand_like, creating.randn_like),
         )
     },
+}
+
+
+#: `torch.f(...)`
+FUNCTIONS = {
+    name: telling(f"torch.{name}", function) for name, function in _FUNCTIONS.items()
 }
 
 
@@ -267,6 +272,8 @@ _OPERATORS = {
     "and": "bitwise_and",
     "or": "bitwise_or",
     "xor": "bitwise_xor",
+    "lshift": "bitwise_left_shift",
+    "rshift": "bitwise_right_shift",
 }
 for _symbol, _name in _OPERATORS.items():
     _METHODS[f"__{_symbol}__"] = _as_operator(_ELEMENTWISE[_name])
@@ -275,7 +282,7 @@ for _symbol, _name in _OPERATORS.items():
 for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
     _METHODS[f"__{_name}__"] = _as_operator(_ELEMENTWISE[_name])
 for _name, _function in _METHODS.items():
-    setattr(Tensor, _name, _function)
+    setattr(Tensor, _name, telling(f"torch.Tensor.{_name}", _function))
 for _name in ("T", "mT"):
     _turn = views.t if _name == "T" else views.turned
     setattr(Tensor, _name, property(_turn))

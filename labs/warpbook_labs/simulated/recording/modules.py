@@ -21,7 +21,7 @@ from warpbook_labs.simulated.recording.devices import Device
 from warpbook_labs.simulated.recording.dtypes import FLOAT, dtype_of
 from warpbook_labs.simulated.recording.elementwise import compute
 from warpbook_labs.simulated.recording.methods import FUNCTIONS, TYPES
-from warpbook_labs.simulated.recording.recorder import current, refuse
+from warpbook_labs.simulated.recording.recorder import current, refuse, telling
 from warpbook_labs.simulated.recording.tensor import Size, Tensor
 
 NAME = "simulated GPU"
@@ -139,7 +139,7 @@ def _cuda() -> dict[str, Any]:
 
 
 def _functional() -> dict[str, Any]:
-    return {
+    functions: dict[str, Callable[..., Any]] = {
         "conv2d": convolution.conv2d,
         "gelu": _gelu,
         "linear": matrices.linear,
@@ -151,6 +151,10 @@ def _functional() -> dict[str, Any]:
         "silu": _silu,
         "softmax": reducing.softmax,
         "tanh": FUNCTIONS["tanh"],
+    }
+    return {
+        name: telling(f"torch.nn.functional.{name}", function)
+        for name, function in functions.items()
     }
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import wraps
 from types import FrameType
 from typing import Any, NoReturn
 
@@ -24,6 +26,7 @@ from warpbook_labs.simulated.program import (
     Read,
     RecordEvent,
     Release,
+    ReleaseGraph,
     Replay,
     Synchronize,
     UseOn,
@@ -31,6 +34,8 @@ from warpbook_labs.simulated.program import (
     WaitEvent,
 )
 
+#: in Python's own words
+_MISSING_OPTION = re.compile(r"unexpected keyword argument '(\w+)'")
 _ALIGNMENT = 512
 _MOST_BYTES = 1 << 32
 _IN_CAPTURE = (
@@ -69,9 +74,10 @@ class Storage:
 class Graph:
     """A graph while it is captured, and what a replay computes."""
 
-    def __init__(self, number: int) -> None:
+    def __init__(self, recorder: Recorder) -> None:
         """Begin with no steps."""
-        self.number = number
+        self.recorder = recorder
+        self.number = recorder.number_of("graph")
         self.steps: list[tuple[str, Sequence[Any], Sequence[Any], tuple[float, ...]]]
         self.steps = []
 
@@ -300,6 +306,11 @@ class Recorder:
         for operation, reads, writes, numbers in graph.steps:
             OPERATIONS[operation].function(reads, writes, numbers)
 
+    def release_graph(self, graph: Graph) -> None:
+        """Nobody holds it any more."""
+        if self.is_open:
+            self.instructions.append(ReleaseGraph(graph.number))
+
 
 _current: list[Recorder] = []
 
@@ -314,6 +325,22 @@ def current() -> Recorder:
 def make_current(recorder: Recorder) -> None:
     """From now on this one records."""
     _current[:] = [recorder]
+
+
+def telling(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Have it say which option is missing, as for all else that is."""
+
+    @wraps(function)
+    def call(*operands: Any, **options: Any) -> Any:
+        try:
+            return function(*operands, **options)
+        except TypeError as error:
+            missing = _MISSING_OPTION.search(str(error))
+            if missing is None:
+                raise
+        refuse(f"`{missing[1]}` of {name}")
+
+    return call
 
 
 def refuse(name: str, instead: str = "") -> NoReturn:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import time
+import tracemalloc
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +14,7 @@ from tests.labs.simulated.judging.writing import Writer, kinds, numbers
 from warpbook_labs.simulated import program as asked
 from warpbook_labs.simulated.judging.errors import ProgramRefused
 from warpbook_labs.simulated.judging.judge import judge
+from warpbook_labs.simulated.operations import OPERATIONS
 from warpbook_labs.simulated.program import View
 
 N = 64
@@ -150,3 +154,89 @@ def test_a_program_can_not_know_the_inputs() -> None:
     judged = w.judged({"x": numbers(N, 1)})
     assert kinds(judged) == []
     assert not np.array_equal(judged.outputs[0]["out"], numbers(N, 1))
+
+
+def zeros(w: Writer, *shape: int, dtype: str = "float32") -> View:
+    """Many elements of a few bytes."""
+    return view(w.new(1, dtype=dtype), shape=shape, strides=(0,) * len(shape))
+
+
+CONVOLUTION = (1.0, 64.0, 0.0, 0.0, 0.0)
+COSTLY: dict[str, Forge] = {
+    "images that are nearly all margin": lambda w, x, out: w.launch(
+        "conv2d",
+        [zeros(w, 1024, 1024, 1, 1), zeros(w, 1, 1024, 1, 1)],
+        [w.new((1024, 1, 3, 3))],
+        numbers=(64.0, 64.0, 0.0, 0.0, 0.0),
+    ),
+    "windows over each other": lambda w, x, out: w.launch(
+        "conv2d",
+        [zeros(w, 1, 1, 1000, 1000), zeros(w, 1, 1, 120, 120)],
+        [w.new((1, 1, 1009, 1009))],
+        numbers=CONVOLUTION,
+    ),
+    "windows of a gradient": lambda w, x, out: w.launch(
+        "conv2d_weight",
+        [zeros(w, 1, 1, 1000, 1000), zeros(w, 1, 1, 1009, 1009)],
+        [w.new((1, 1, 120, 120))],
+        numbers=CONVOLUTION,
+    ),
+    "a product of whole numbers": lambda w, x, out: w.launch(
+        "matmul",
+        [zeros(w, 4000, 4000, dtype="int64")] * 2,
+        [w.new((4000, 4000), dtype="int64")],
+    ),
+    "a slow function of very many": lambda w, x, out: w.launch(
+        "topk",
+        [zeros(w, 1 << 26, dtype="int8")],
+        [w.new(1 << 20, dtype="int8"), w.new(1 << 20, dtype="int64")],
+        numbers=(0.0, 1.0),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", COSTLY)
+def test_what_would_cost_much_is_refused_before_it_is_begun(name: str) -> None:
+    w = Writer(x=(N, "device", "in"), out=(N, "device", "out"))
+    w.call()
+    COSTLY[name](w, w.views["x"], w.views["out"])
+    tracemalloc.start()
+    begun_s = time.thread_time()
+    with pytest.raises(ProgramRefused, match="than is simulated"):
+        w.judged({"x": numbers(N)})
+    took_s = time.thread_time() - begun_s
+    _, most_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert took_s < 2
+    assert most_bytes < 512 << 20
+
+
+def test_memory_that_runs_out_ends_the_program_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def run_out(*_: object) -> None:
+        raise MemoryError
+
+    operation = replace(OPERATIONS["neg"], function=run_out)
+    monkeypatch.setitem(OPERATIONS, "neg", operation)
+    w = Writer(x=(N, "device", "in"), out=(N, "device", "out"))
+    w.call()
+    line = w.launch("neg", [w.views["x"]], [w.views["out"]])
+    with pytest.raises(ProgramRefused, match=f"Line {line}: neg takes more memory"):
+        w.judged({"x": numbers(N)})
+
+
+def test_a_slow_function_takes_no_more_memory_than_a_fast_one() -> None:
+    count = 1 << 21
+
+    def most_bytes(operation: str) -> int:
+        w = Writer(x=(N, "device", "in"), out=(N, "device", "out"))
+        w.call()
+        w.launch(operation, [zeros(w, count)], [w.new(count)])
+        tracemalloc.start()
+        w.judged({"x": numbers(N)})
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        return most
+
+    assert most_bytes("erf") < 1.5 * most_bytes("exp")

@@ -44,6 +44,14 @@ def test_chunks_on_streams_overlap() -> None:
     assert chunked.pageable_bytes == 0
 
 
+def test_who_sleeps_beside_them_brings_the_bound_no_nearer() -> None:
+    w = pipeline(8, 1)
+    w.launch("sleep", [], [], stream=2, numbers=(2e6,))
+    counts = w.judged({"x": numbers(N)}).counts[0]
+    assert counts.compute_ns > 1_000_000
+    assert counts.percent_of_bound > 200
+
+
 def test_chunks_on_one_stream_do_not() -> None:
     counts = pipeline(8, 1).judged({"x": numbers(N)}).counts[0]
     assert counts.percent_of_bound > 200

@@ -31,6 +31,7 @@ MISTAKES: dict[str, Body] = {
     "chunk": lambda t, x, y: x.chunk(0),
     "cat": lambda t, x, y: t.cat([x, y]),
     "where": lambda t, x, y: t.where(x, x, x),
+    "fill of many": lambda t, x, y: x.fill_(y),
     "copy of no tensor": lambda t, x, y: x.copy_("3"),
     "length": lambda t, x, y: len(x.sum()),
     "iteration": lambda t, x, y: [*x.sum()],
@@ -78,6 +79,23 @@ def test_what_is_missing_says_what_to_do_where_that_is_known() -> None:
         t.ones(3).gather(0, 1)
     with pytest.raises(AttributeError, match="has no gradients"):
         t.ones(3).requires_grad_()
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        (lambda t: t.round(t.ones(3), decimals=2), "`decimals` of torch.round"),
+        (lambda t: t.ones(3).round(decimals=2), "`decimals` of torch.Tensor.round"),
+        (lambda t: t.randn(3, generator=7), "`generator` of torch.randn"),
+        (
+            lambda t: t.nn.functional.softmax(t.ones(3), dim=0, _stacklevel=3),
+            "`_stacklevel` of torch.nn.functional.softmax",
+        ),
+    ],
+)
+def test_an_option_that_is_missing_is_told_as_all_else_is(body: Any, told: str) -> None:
+    with pytest.raises(AttributeError, match=f"The simulated GPU has no {told}. It"):
+        body(simulated())
 
 
 def test_a_number_of_the_host_may_come_along() -> None:

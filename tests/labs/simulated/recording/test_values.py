@@ -169,6 +169,7 @@ TWO = {
     **{name: method(name) for name in ("add_", "mul_", "sub_", "div_", "copy_")},
     "divided down": function("div", rounding_mode="floor"),
     "divided to 0": function("div", rounding_mode="trunc"),
+    "filled": lambda t, x, y: x.fill_(y[0, 0]),
     "no dimensions": lambda t, x, y: x + y[0, 0],
     "a row": lambda t, x, y: x * y[1],
     "lerp": function("lerp", 0.3),
@@ -240,6 +241,16 @@ def test_two_tensors_of_any_types(name: str) -> None:
             continue
         arrays = [numbers(dtype, (3, 4), seed) for seed, dtype in enumerate(types)]
         assert_same(TWO[name], *arrays)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64", "uint8"])
+def test_whole_numbers_are_shifted(dtype: str) -> None:
+    some = numbers(dtype, (3, 4), 1)
+    places = np.abs(numbers(dtype, (3, 4), 2))
+    for shift in (operator.lshift, operator.rshift, operator.ilshift):
+        assert_same(lambda t, x, s=shift: s(x, 2), some)
+        assert_same(lambda t, x, y, s=shift: s(x, y), some, places)
+    assert_same(lambda t, x: 2 << x, places)
 
 
 def test_half_precision_is_rounded_once_after_sums_in_single_precision() -> None:
