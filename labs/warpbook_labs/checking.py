@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from warpbook_labs import interpreting
 from warpbook_labs.comparing import WrongElement
 from warpbook_labs.counting import beyond_bounds, matrix_instructions
 from warpbook_labs.device.gpu import NoGpu, find_gpu
@@ -77,28 +78,25 @@ def check_all(
         return ended("compile error", str(problem))
     except BadRule as problem:
         return ended("bad launch rule", str(problem))
-    built = parent.run(build, limits)
-    if built.result is None and isinstance(build, jobs.Compile):
-        # the assembler may stumble where the compiler does not
-        built = parent.run(jobs.Compile(source), limits)
-    if not isinstance(built.result, jobs.Compiled):
-        log = built.result.message if isinstance(built.result, jobs.Refused) else ""
-        words = "It does not compile." if log else f"The compiler: {built.message}"
-        return ended("compile error", words, log)
-    log, runs = built.result.log, tuple(each.run for each in prepared)
-    job: jobs.Interpret | jobs.InterpretTriton = (
-        jobs.InterpretTriton(source, runs)
-        if lab.language == "triton"
-        else jobs.Interpret(built.result.ptx, runs)
-    )
-    outcome = parent.run(job, limits)
-    if not isinstance(outcome.result, jobs.Interpreted):
-        told = outcome.result
-        words = told.message if isinstance(told, jobs.Refused) else outcome.message
-        return ended("stopped", words, log)
+    is_triton = lab.language == "triton"
+    with interpreting.started(is_triton, len(cases), limits) as interpret:
+        built = parent.run(build, limits)
+        if built.result is None and isinstance(build, jobs.Compile):
+            # the assembler may stumble where the compiler does not
+            built = parent.run(jobs.Compile(source), limits)
+        compiled = built.result
+        if not isinstance(compiled, jobs.Compiled):
+            log = compiled.message if isinstance(compiled, jobs.Refused) else ""
+            words = "It does not compile." if log else f"The compiler: {built.message}"
+            return ended("compile error", words, log)
+        program = source if is_triton else compiled.ptx
+        try:
+            found = interpret(program, tuple(each.run for each in prepared))
+        except interpreting.Stopped as problem:
+            return ended("stopped", str(problem), compiled.log)
     done = tuple(
-        one.told(ran, built.result.ptx)
-        for one, ran in zip(prepared, outcome.result.runs, strict=True)
+        one.told(ran, compiled.ptx)
+        for one, ran in zip(prepared, found.runs, strict=True)
     )
     right = sum(each.passed for each in done)
     passed = right == len(done)
@@ -109,10 +107,10 @@ def check_all(
         done,
         right,
         len(done),
-        log,
-        outcome.isolation,
+        compiled.log,
+        found.isolation,
         _not_graded(loaded),
-        _resources(built.result.resources_log, prepared),
+        _resources(compiled.resources_log, prepared),
     )
 
 

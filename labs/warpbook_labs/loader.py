@@ -73,6 +73,8 @@ class LoadedLab:
     #: what host code may import as `given`; "" where there is nothing
     given: str
     reference: str
+    #: what `speed.baseline` names; "" where it names nothing, or is kept apart
+    baseline: str
     hints: tuple[str, ...]
     #: by file name
     correct: dict[str, str]
@@ -99,6 +101,23 @@ def load_all(catalogue: Path = CATALOGUE) -> dict[str, LoadedLab]:
     return dict(sorted(found.items(), key=lambda pair: pair[1].lab.number))
 
 
+def refuse_taken(loaded: LoadedLab, catalogue: Path = CATALOGUE) -> None:
+    """Refuse a lab whose id or number one of the catalogue has.
+
+    Raises:
+        BadLab: it does; what is handed in for both would be mixed up.
+    """
+    file = loaded.folder / "lab.toml"
+    for other in sorted(catalogue.glob("*/*/lab.toml")):
+        if other.resolve() == file.resolve():
+            continue
+        lab = _lab(other)
+        for key in ("id", "number"):
+            if getattr(lab, key) == getattr(loaded.lab, key):
+                words = f"`{lab.id}` of the catalogue has it. Choose another."
+                raise BadLab(f"{file}: {key}: {words}")
+
+
 def load(folder: Path) -> LoadedLab:
     """Load one lab.
 
@@ -123,6 +142,7 @@ def load(folder: Path) -> LoadedLab:
         _text(folder / f"starter{suffix}"),
         _text(folder / GIVEN) if (folder / GIVEN).is_file() else "",
         "" if private is None else _text(private / f"reference{suffix}"),
+        "" if private is None else _baseline(folder / "lab.toml", lab, private),
         tuple(part.strip() for part in _text(folder / "hints.md").split(HINT)),
         **solutions,
         private=private,
@@ -149,6 +169,13 @@ def _lab(file: Path) -> Lab:
     except msgspec.DecodeError as problem:
         # it names the key: "... - at `$.public[0].sizes`"
         raise BadLab(f"{file}: {problem}") from None
+
+
+def _baseline(file: Path, lab: Lab, private: Path) -> str:
+    name = lab.speed.baseline if lab.speed is not None else ""
+    if name and not (private / name).is_file():
+        raise BadLab(f"{file}: speed.baseline: `{name}` is not in the folder.")
+    return _text(private / name) if name else ""
 
 
 def _cases(file: Path, language: LanguageName) -> Cases:
@@ -306,10 +333,15 @@ def _check_host(loaded: LoadedLab, file: Path) -> None:
 
 def _sources(loaded: LoadedLab) -> list[tuple[str, str]]:
     """Give all that is like a learner's source, by file."""
-    suffix = loaded.lab.files.suffix
-    sources = {f"starter{suffix}": loaded.starter, **loaded.correct, **loaded.wrong}
+    suffix, speed = loaded.lab.files.suffix, loaded.lab.speed
+    sources = {f"starter{suffix}": loaded.starter}
+    for kind in ("correct", "wrong"):
+        for name, source in getattr(loaded, kind).items():
+            sources[f"solutions/{kind}/{name}"] = source
     if loaded.private is not None:
         sources[f"reference{suffix}"] = loaded.reference
+    if speed is not None and loaded.baseline:
+        sources[speed.baseline] = loaded.baseline
     return list(sources.items())
 
 

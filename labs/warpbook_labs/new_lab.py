@@ -10,7 +10,7 @@ import shutil
 from pathlib import Path
 
 from warpbook_labs.languages import LANGUAGES, LanguageName
-from warpbook_labs.loader import BadLab
+from warpbook_labs.loader import CATALOGUE, BadLab
 
 _TEMPLATE = Path(__file__).with_name("template")
 _ID = re.compile(r"[a-z][a-z0-9-]{2,40}")
@@ -20,7 +20,7 @@ def new_lab(name: str, folder: Path, language: LanguageName = "cuda") -> Path:
     """Write a lab that `validate` accepts; give its folder.
 
     Raises:
-        BadLab: the id is none, or the folder is there.
+        BadLab: the id is none, the catalogue has it, or the folder is there.
     """
     if not _ID.fullmatch(name):
         raise BadLab(
@@ -28,6 +28,8 @@ def new_lab(name: str, folder: Path, language: LanguageName = "cuda") -> Path:
             "to 41 of them."
         )
     place = folder / name.replace("-", "_")
+    if any(CATALOGUE.glob(f"*/{place.name}/lab.toml")):
+        raise BadLab(f"The catalogue has a lab `{name}`: choose another id.")
     others = shutil.ignore_patterns("__pycache__", *LANGUAGES)
     try:
         shutil.copytree(_TEMPLATE, place, ignore=others)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import shlex
 from pathlib import Path
 from typing import Literal
 
@@ -21,6 +22,19 @@ from warpbook_labs.store import Store
 _SEED_BITS = 62
 
 
+class NoLab(BadLab):
+    """There is no lab of this name here."""
+
+
+class Interrupted(KeyboardInterrupt):
+    """Grading was interrupted; the message says how it is done later."""
+
+    def __init__(self, submission: int, message: str) -> None:
+        """Name the submission that is kept."""
+        super().__init__(message)
+        self.submission = submission
+
+
 class Card(Struct, frozen=True):
     """What a learner is told of a check or a submission."""
 
@@ -37,7 +51,8 @@ def find(name: str, catalogue: Path = CATALOGUE) -> LoadedLab:
     """Load a lab by its id or its folder.
 
     Raises:
-        BadLab: there is none, or it can't be used.
+        NoLab: there is none.
+        BadLab: it can't be used.
     """
     if (Path(name) / "lab.toml").is_file():
         return load(Path(name).resolve())
@@ -45,7 +60,7 @@ def find(name: str, catalogue: Path = CATALOGUE) -> LoadedLab:
     for file in catalogue.glob("*/*/lab.toml"):
         if file.parent.name == folder_name:
             return load(file.parent)
-    raise BadLab(f"There is no lab `{name}`: `warpbook labs list` names them.")
+    raise NoLab(f"There is no lab `{name}`: `warpbook labs list` names them.")
 
 
 def check_public(
@@ -77,9 +92,14 @@ def submit(
         StoreError: it could not be kept.
         NoCompiler: it is kept, and can be graded once NVRTC is installed.
         KeptApart: it is kept, and can be graded where the lab is whole.
+        Interrupted: it is kept, and can be graded later.
     """
     number = store.add_submission(loaded.lab.id, source, secrets.randbits(_SEED_BITS))
-    return grade(store, loaded, number, limits, use_gpu)
+    try:
+        return grade(store, loaded, number, limits, use_gpu)
+    except KeyboardInterrupt:
+        words = f"Submission {number} is kept. Grade it with: {_later(loaded, number)}"
+        raise Interrupted(number, words) from None
 
 
 def grade(
@@ -89,7 +109,12 @@ def grade(
     limits: Limits | None = None,
     use_gpu: bool = True,
 ) -> Card:
-    """Grade a submission that is kept, once more or for the first time."""
+    """Grade a submission that is kept, once more or for the first time.
+
+    Raises:
+        LookupError: there is none of this lab.
+        KeptApart: the lab can't grade here.
+    """
     kept = store.submission(number)
     if kept is None or kept.lab != loaded.lab.id:
         raise LookupError(f"There is no submission {number} of {loaded.lab.id}.")
@@ -97,7 +122,7 @@ def grade(
         raise KeptApart(
             f"Submission {number} is kept. It can't be graded here: its hidden cases "
             f"are kept apart from this machine. Where {VAULT} names the folder that "
-            f"has them: warpbook labs regrade {number}"
+            f"has them: {_later(loaded, number)}"
         )
     if loaded.lab.plan is not None:
         result = check_plan(loaded, kept.source, kept.seed)
@@ -119,13 +144,28 @@ def grade(
 def regrade(
     store: Store, number: int, limits: Limits | None = None, use_gpu: bool = True
 ) -> Card:
-    """Grade a submission that is kept once more; what it got before stays, too.
+    """Grade a submission of the catalogue once more; what it got before stays, too.
 
     Raises:
         LookupError: there is none.
+        NoLab: its lab is in a folder, which nobody named.
         KeptApart: its lab can't grade here.
     """
     kept = store.submission(number)
     if kept is None:
         raise LookupError(f"There is no submission {number}.")
-    return grade(store, find(kept.lab), number, limits, use_gpu)
+    try:
+        loaded = find(kept.lab)
+    except NoLab:
+        raise NoLab(
+            f"Submission {number} is of `{kept.lab}`, which is not in the catalogue. "
+            f"Name its folder: warpbook labs regrade FOLDER {number}"
+        ) from None
+    return grade(store, loaded, number, limits, use_gpu)
+
+
+def _later(loaded: LoadedLab, number: int) -> str:
+    """Give the command that grades a submission once more."""
+    if loaded.folder.is_relative_to(CATALOGUE):
+        return f"warpbook labs regrade {number}"
+    return f"warpbook labs regrade {shlex.quote(str(loaded.folder))} {number}"

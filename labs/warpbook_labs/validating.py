@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Sequence
-from typing import Literal
+from typing import Any, Literal
 
+import numpy as np
 from msgspec import Struct
 
 from warpbook_labs.apart import VAULT
 from warpbook_labs.checking import check_all
-from warpbook_labs.drawing import hidden_cases, public_cases
+from warpbook_labs.drawing import DrawnCase, hidden_cases, public_cases
 from warpbook_labs.jail.limits import Limits
-from warpbook_labs.loader import BadLab, LoadedLab
+from warpbook_labs.loader import BadLab, LoadedLab, refuse_taken
 from warpbook_labs.plans import check_draws
 from warpbook_labs.results import CaseResult, CheckResult
+from warpbook_labs.spec import Speed
 
 #: hidden cases are drawn once for each; any would do
 SEEDS = (11, 22, 33)
@@ -37,14 +40,17 @@ def validate(loaded: LoadedLab, seeds: Sequence[int] = SEEDS) -> Iterator[Verdic
 
     Raises:
         NoCompiler: NVRTC is not installed.
-        BadLab: the lab's own Python fails.
+        BadLab: the lab's own Python fails, or the catalogue has its id or number.
     """
-    suffix = loaded.lab.files.suffix
+    suffix, speed = loaded.lab.files.suffix, loaded.lab.speed
     if loaded.private is None:
         raise BadLab(f"{loaded.folder}: its solutions are kept apart; see {VAULT}.")
+    refuse_taken(loaded)
     yield _passes(loaded, f"reference{suffix}", loaded.reference, seeds)
     for name, source in loaded.correct.items():
         yield _passes(loaded, f"solutions/correct/{name}", source, seeds)
+    if speed is not None and loaded.baseline:
+        yield _times_right(loaded, speed, seeds)
     yield _fails(loaded, f"starter{suffix}", loaded.starter, seeds)
     for name, source in loaded.wrong.items():
         yield _fails(loaded, f"solutions/wrong/{name}", source, seeds)
@@ -55,6 +61,29 @@ def _passes(loaded: LoadedLab, file: str, source: str, seeds: Sequence[int]) -> 
     if result.status == "passed":
         return Verdict(file, "pass", True, result.message)
     return Verdict(file, "pass", False, _reason(result, result.cases))
+
+
+def _times_right(loaded: LoadedLab, speed: Speed, seeds: Sequence[int]) -> Verdict:
+    """Check the baseline with what is timed, at sizes that hidden cases have.
+
+    It may ask more of the machine than learners may. As where it is timed, twice the
+    largest tolerance is allowed.
+    """
+    most = loaded.lab.hidden.sizes
+    sizes = {name: min(size, most[name].most) for name, size in speed.sizes.items()}
+    cases = [DrawnCase("timed", sizes, speed.values, seed, False) for seed in seeds]
+
+    def tolerance(*given: Any) -> dict[str, Any]:
+        allowed = loaded.cases.tolerance(*given)
+        return {name: 2 * np.max(each) for name, each in allowed.items()}
+
+    generous = dataclasses.replace(loaded.cases, tolerance=tolerance)
+    asked = dataclasses.replace(loaded, cases=generous)
+    result = check_all(asked, loaded.baseline, cases, _LIMITS)
+    failed = [each for each in result.cases if not (each.passed or each.is_beyond)]
+    if failed or not result.cases:
+        return Verdict(speed.baseline, "pass", False, _reason(result, failed))
+    return Verdict(speed.baseline, "pass", True, "What is timed is right.")
 
 
 def _fails(loaded: LoadedLab, file: str, source: str, seeds: Sequence[int]) -> Verdict:

@@ -8,7 +8,7 @@ from tests.labs.host.sample_lab import write_lab
 from warpbook_labs.checking import check_all
 from warpbook_labs.drawing import hidden_cases, public_cases
 from warpbook_labs.jail.limits import Limits
-from warpbook_labs.loader import LoadedLab, load
+from warpbook_labs.loader import CATALOGUE, LoadedLab, load
 from warpbook_labs.results import CheckResult
 
 SEED = 81_503
@@ -103,3 +103,86 @@ def test_nothing_that_knows_what_is_right_is_in_its_process(lab: LoadedLab) -> N
     files = "\n\ndef prepare(n):\n    print(open('/proc/self/maps').read())\n"
     result = checked(lab, IDLE + files)
     assert "PermissionError" in result.cases[0].message
+
+
+#: useless work beside a program that does one thing after another
+SERIAL_BESIDE_A_SLEEP = """
+import torch
+from given import work
+
+
+def prepare(chunks, rows, width):
+    made = [torch.empty(rows, width, device="cuda") for _ in range(2)]
+    return *made, torch.cuda.Stream()
+
+
+def run(state, source, weights, out):
+    arrived, computed, side = state
+    rows = arrived.shape[0]
+    with torch.cuda.stream(side):
+        torch.cuda._sleep(10**9)
+    for at in range(0, source.shape[0], rows):
+        arrived.copy_(source[at : at + rows], non_blocking=True)
+        work(arrived, weights, computed)
+        out[at : at + rows].copy_(computed, non_blocking=True)
+"""
+#: the first call captures a graph with room for every chunk; the second replays it
+ROOM_IN_A_GRAPH = """
+import torch
+from given import work
+
+
+def prepare(chunks, rows, width):
+    return {"rows": rows}
+
+
+def run(state, source, weights, out):
+    if "graph" not in state:
+        state["graph"] = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(state["graph"]):
+            rows = state["rows"]
+            there = [torch.empty_like(source[:rows], device="cuda")
+                     for _ in range(2 * len(source) // rows)]
+            pieces = zip(there[::2], there[1::2], source.split(rows), out.split(rows))
+            for arrived, computed, chunk, result in pieces:
+                arrived.copy_(chunk, non_blocking=True)
+                work(arrived, weights, computed)
+                result.copy_(computed, non_blocking=True)
+    state["graph"].replay()
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [
+        (SERIAL_BESIDE_A_SLEEP, "% of the time that the busiest engine needs"),
+        (ROOM_IN_A_GRAPH, "The GPU has room for three chunks on their way in"),
+    ],
+)
+def test_what_a_lab_bounds_is_not_hidden_elsewhere(source: str, told: str) -> None:
+    overlap = load(CATALOGUE / "streams" / "copy_compute_overlap")
+    # seven small chunks, and six large ones
+    few = public_cases(overlap.lab)[:2]
+    for case in check_all(overlap, source, few, Limits()).cases:
+        assert told in case.message
+
+
+#: 64 GiB of margin around images that were never there
+FORGED_CONVOLUTION = """
+import sys, torch
+
+def prepare(n):
+    known = sys.modules["warpbook_labs.simulated.operations"].OPERATIONS
+    known["conv2d"] = type(known["conv2d"])(lambda *a: None)
+
+def run(state, x, y, factor, out):
+    images = torch.zeros(1024, 1024, 1, 1, device="cuda")
+    filters = torch.zeros(1, 1024, 1, 1, device="cuda")
+    torch.nn.functional.conv2d(images, filters, padding=64, stride=64)
+"""
+
+
+def test_memory_that_only_the_judge_would_take_is_refused(lab: LoadedLab) -> None:
+    result = checked(lab, FORGED_CONVOLUTION)
+    assert result.status == "failed" and result.right == 0
+    assert "conv2d takes more memory than is simulated" in result.cases[0].message

@@ -9,12 +9,11 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from tests.cheats.between import listen
 from warpbook_labs import checking
 from warpbook_labs.checking import check
 from warpbook_labs.drawing import DrawnCase, hidden_cases, public_cases
-from warpbook_labs.jail import jobs
 from warpbook_labs.jail.limits import Limits
-from warpbook_labs.jail.parent import Outcome
 from warpbook_labs.loader import LoadedLab
 from warpbook_labs.results import CheckResult
 from warpbook_labs.session import find
@@ -139,13 +138,7 @@ def test_what_is_right_never_enters_the_process_of_the_kernel(
     lab: LoadedLab, cases: list[DrawnCase], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sent: list[bytes] = []
-
-    def noted(job: jobs.Job, limits: Limits | None = None) -> Outcome:
-        sent.append(msgspec.msgpack.encode(job))
-        return run(job, limits)
-
-    run = checking.parent.run
-    monkeypatch.setattr(checking.parent, "run", noted)
+    listen(monkeypatch, lambda job, _: sent.append(msgspec.msgpack.encode(job)))
     result = check(lab, lab.reference, cases, Limits())
     assert result.status == "passed" and len(sent) == 2
     prepared = checking.Prepared(lab, checking.rule_of("cuda", lab.reference), cases[0])

@@ -109,7 +109,8 @@ BEFORE = {
     ),
     "floods the answer": (
         "import os\nwhile True: os.write(1, b'x' * (1 << 20))",
-        "is larger than|took longer",
+        # a slow machine lets it write less than what is refused before its time is over
+        "is larger than|took longer|makes no sense",
     ),
     "floods the errors": (
         "import os\nwhile True: os.write(2, b'x' * (1 << 20))",

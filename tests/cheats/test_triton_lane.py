@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from warpbook_labs import checking
+from tests.cheats.between import listen
 from warpbook_labs.checking import check
 from warpbook_labs.drawing import DrawnCase, public_cases
 from warpbook_labs.jail import jobs, parent
@@ -139,33 +139,27 @@ def test_saying_that_all_is_well_does_not_make_wrong_results_right(
     lab: LoadedLab, case: DrawnCase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The child may say what it likes of findings and counts, not of results."""
-    run = parent.run
+    forged: list[Outcome] = []
 
-    def forged(job: jobs.Job, limits: Limits | None = None) -> Outcome:
-        outcome = run(job, limits)
+    def forge(_: jobs.Job, outcome: Outcome) -> None:
         if isinstance(outcome.result, jobs.Interpreted):
             for each in outcome.result.runs:
                 for report in each.reports:
                     report.findings.clear()
-        return outcome
+            forged.append(outcome)
 
-    monkeypatch.setattr(checking.parent, "run", forged)
+    listen(monkeypatch, forge)
     for name in ("whole_blocks_only.py", "one_element_each_program.py"):
         result = check(lab, lab.wrong[name], [case], Limits())
         assert result.status == "failed", name
+    assert len(forged) == 2
 
 
 def test_what_is_right_never_enters_the_process_of_the_kernel(
     lab: LoadedLab, case: DrawnCase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[jobs.Job] = []
-    run = parent.run
-
-    def noted(job: jobs.Job, limits: Limits | None = None) -> Outcome:
-        seen.append(job)
-        return run(job, limits)
-
-    monkeypatch.setattr(checking.parent, "run", noted)
+    listen(monkeypatch, lambda job, _: seen.append(job))
     assert check(lab, lab.reference, [case], Limits()).status == "passed"
     (job,) = [each for each in seen if isinstance(each, jobs.InterpretTriton)]
     memory = {each.name: each for each in job.runs[0].memory}

@@ -81,6 +81,7 @@ def test_a_right_source_is_fast_enough(name: str) -> None:
         f"{interval(speed.of_baseline)} | {speed.of_baseline.pairs} |"
     )
     assert speed.status in ("fast enough", "not graded"), speed.message
+    assert result.flags == ()
 
 
 def interval(found: Ratio | None) -> str:

@@ -117,6 +117,31 @@ def test_a_picture_that_is_not_in_the_folder_is_told(lab: Path) -> None:
         load(lab)
 
 
+def test_what_the_catalogue_has_is_refused_with_what_to_do(lab: Path) -> None:
+    with pytest.raises(BadLab, match=r"has a lab `vector-add`: choose another id"):
+        new_lab("vector-add", lab.parent)
+    assert not (lab.parent / "vector_add").exists()
+    change(lab / "lab.toml", "number = 900", "number = 2")
+    told = r"lab\.toml: number: `vector-add` of the catalogue has it\. Choose another"
+    with pytest.raises(BadLab, match=told):
+        next(validate(load(lab)))
+    change(lab / "lab.toml", "number = 2", "number = 900")
+    change(lab / "lab.toml", 'id = "my-lab"', 'id = "vector-add"')
+    same_id = load(lab.rename(lab.with_name("vector_add")))
+    with pytest.raises(BadLab, match=r"lab\.toml: id: `vector-add` of the"):
+        next(validate(same_id))
+
+
+def test_a_new_lab_on_host_code_has_a_text_and_a_picture_of_its_own(
+    tmp_path: Path,
+) -> None:
+    host = load(new_lab("my-host-lab", tmp_path, "host"))
+    kernel = load(new_lab("my-lab", tmp_path))
+    assert "thread" not in host.text.lower() and host.text != kernel.text
+    figures = [(each.folder / "figure.svg").read_text() for each in (host, kernel)]
+    assert "thread" not in figures[0] and "thread" in figures[1]
+
+
 def test_a_source_without_a_launch_rule_is_told(lab: Path) -> None:
     change(lab / "solutions/wrong/no_bound.cu", "// launch:", "// lunch:")
     with pytest.raises(BadLab, match=r"no_bound.cu: .* how its kernel is launched"):

@@ -71,7 +71,16 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     )
     found = action("regrade", "grade once more what is kept; earlier results stay")
     found.add_argument(
-        "what", metavar="SUBMISSION", help="its number; or a lab, for all of its own"
+        "what",
+        metavar="SUBMISSION|LAB",
+        help="its number; or a lab, for all of its own",
+    )
+    found.add_argument(
+        "number",
+        nargs="?",
+        type=int,
+        metavar="NUMBER",
+        help="of the lab's submissions, this one alone",
     )
     found.add_argument(
         "--no-gpu",

@@ -34,8 +34,8 @@ def card_lines(card: Card, source: str) -> Iterator[str]:
     if log:
         yield ""
         yield from log[:_MOST_LOG_LINES]
-    if len(log) > _MOST_LOG_LINES:
-        yield f"and {len(log) - _MOST_LOG_LINES:,} more lines"
+    if (more := len(log) - _MOST_LOG_LINES) > 0:
+        yield f"and {more:,} more line{'s' if more > 1 else ''}"
     if result.cases:
         yield ""
     for case in result.cases:
@@ -43,7 +43,9 @@ def card_lines(card: Card, source: str) -> Iterator[str]:
         kind = "hidden" if case.is_hidden else "shown"
         yield f"  {mark:7} {kind:7} {case.about}"
     left_out = result.of - len(result.cases)
-    if result.cases and left_out:
+    if result.cases and left_out == 1:
+        yield "  1 more hidden case fails; it is not told."
+    elif result.cases and left_out:
         yield f"  {left_out:,} more hidden cases fail; they are not told."
     failed = next((each for each in result.cases if not each.passed), None)
     if failed is not None:
@@ -84,7 +86,7 @@ def _failure(case: CaseResult, code: Sequence[str]) -> Iterator[str]:
             yield from _indented(_quoted(code, finding.line))
     more = len(case.findings) - _MOST_FINDINGS
     if more > 0:
-        yield f"  and {more} more findings"
+        yield f"  and {more} more finding{'s' if more > 1 else ''}"
     wrong = case.wrong
     if wrong is not None:
         place = ", ".join(map(str, wrong.index))

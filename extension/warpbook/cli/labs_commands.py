@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from warpbook.cli.errors import CommandError
 from warpbook.cli.labs_card import card_lines
 from warpbook.cli.labs_trace import record
 from warpbook_labs import nvrtc
@@ -22,14 +23,32 @@ from warpbook_labs.nvrtc import NoCompiler
 from warpbook_labs.opening import open_lab
 from warpbook_labs.overview import look_here, overview
 from warpbook_labs.parting import part
-from warpbook_labs.session import Card, check_public, find, regrade, submit
+from warpbook_labs.session import (
+    Card,
+    Interrupted,
+    check_public,
+    find,
+    grade,
+    regrade,
+    submit,
+)
 from warpbook_labs.sources import BadSource, read_source
 from warpbook_labs.store import Progress, Store, StoreError
 from warpbook_labs.validating import Verdict, validate
 from warpbook_monitors.plain_text import bounded, joined
 
 #: what is told in one line, with exit status 2
-PROBLEMS = (BadLab, BadSource, LookupError, NoCompiler, StoreError, OSError)
+PROBLEMS = (
+    BadLab,
+    BadSource,
+    CommandError,
+    LookupError,
+    NoCompiler,
+    StoreError,
+    OSError,
+)
+#: what a shell says of a program that Ctrl-C ended
+_INTERRUPTED = 130
 
 
 def _list(asked: argparse.Namespace) -> int:
@@ -94,9 +113,15 @@ def _check(asked: argparse.Namespace) -> int:
 
 def _submit(asked: argparse.Namespace) -> int:
     loaded, source = _given(asked)
-    return _tell(
-        asked, submit(Store(), loaded, source, use_gpu=not asked.no_gpu), source
-    )
+    try:
+        card = submit(Store(), loaded, source, use_gpu=not asked.no_gpu)
+    except Interrupted as problem:
+        if asked.json:
+            _print_json({"error": str(problem), "submission": problem.submission})
+        else:
+            print(f"warpbook: {problem}", file=sys.stderr)
+        return _INTERRUPTED
+    return _tell(asked, card, source)
 
 
 def _trace(asked: argparse.Namespace) -> int:
@@ -114,11 +139,17 @@ def _trace(asked: argparse.Namespace) -> int:
 
 def _regrade(asked: argparse.Namespace) -> int:
     nvrtc.version()
-    store, what = Store(), asked.what
-    numbers = [int(what)] if what.isdecimal() else store.submissions(find(what).lab.id)
-    if not numbers:
-        raise LookupError(f"There is no submission for {what}.")
-    cards = [regrade(store, each, use_gpu=not asked.no_gpu) for each in numbers]
+    store, what, use_gpu = Store(), asked.what, not asked.no_gpu
+    if what.isdecimal() and asked.number is None:
+        cards = [regrade(store, int(what), use_gpu=use_gpu)]
+    else:
+        loaded = find(what)
+        numbers = store.submissions(loaded.lab.id)
+        if asked.number is not None:
+            numbers = [asked.number]
+        if not numbers:
+            raise LookupError(f"There is no submission for {what}.")
+        cards = [grade(store, loaded, each, use_gpu=use_gpu) for each in numbers]
     if asked.json:
         _print_json({"cards": cards})
     for card in () if asked.json else cards:

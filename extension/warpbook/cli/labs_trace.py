@@ -23,7 +23,7 @@ def record(loaded: LoadedLab, source: str, folder: Path) -> Files:
     """Run a source once more, untimed, and record it.
 
     Raises:
-        CommandError: there is no GPU, or no trace.
+        CommandError: there is no GPU, or no trace; the message says why.
         NoCompiler: NVRTC is not installed.
     """
     name = f"{loaded.lab.id}-{time.strftime('%Y%m%d-%H%M%S')}"

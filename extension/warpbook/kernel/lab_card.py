@@ -133,7 +133,7 @@ def _log(result: Plain) -> str:
     if not lines:
         return ""
     more = len(lines) - _MOST_LOG_LINES
-    end = [f"and {more:,} more lines"] if more > 0 else []
+    end = [f"and {more:,} more line{'s' if more > 1 else ''}"] if more > 0 else []
     return _pre("The compiler said", [*lines[:_MOST_LOG_LINES], *end], is_open=True)
 
 
@@ -147,7 +147,8 @@ def _cases(title: str, cases: Sequence[Plain], result: Plain) -> str:
         for each in cases[:_MOST_CASES]
     )
     left_out = int(result.get("of") or 0) - min(len(cases), _MOST_CASES)
-    more = f"<p>{left_out:,} more cases are not told.</p>" if left_out > 0 else ""
+    untold = f"{left_out:,} more cases are" if left_out > 1 else "1 more case is"
+    more = f"<p>{untold} not told.</p>" if left_out > 0 else ""
     told = (
         f"{shown(title)}: {result.get('right', 0):,} of {result.get('of', 0):,} right"
     )
@@ -174,7 +175,7 @@ def _failure(case: Plain | None, code: Sequence[str]) -> str:
         parts.append(_quoted(code, each.get("line")))
     more = len(findings) - _MOST_FINDINGS
     if more > 0:
-        parts.append(f"<p>and {more} more findings</p>")
+        parts.append(f"<p>and {more} more finding{'s' if more > 1 else ''}</p>")
     wrong: Plain | None = case.get("wrong")
     if wrong is not None:
         place = ", ".join(map(str, wrong["index"]))

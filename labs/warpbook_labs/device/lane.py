@@ -54,19 +54,24 @@ def run_on_gpu(
         job = job_of(loaded, source, gpu.architecture, sizes)
     except BadRule as problem:
         raise NotOnGpu(str(problem)) from None
-    built = jail.run(job, limits)
-    if not isinstance(built.result, jobs.Compiled):
-        words = built.message
-        if isinstance(built.result, jobs.Refused):
-            words = built.result.message.strip().splitlines()[0]
-        raise NotOnGpu(f"It could not be compiled for {gpu.architecture}: {words}")
-    image = image_of(built.result)
-    asked = Asked(str(loaded.folder), source, image, tuple(cases))
+    # it gets ready for the GPU while the source is compiled
+    with parent.started(gpu.uuid) as do:
+        built = jail.run(job, limits)
+        if not isinstance(built.result, jobs.Compiled):
+            words = built.message
+            if isinstance(built.result, jobs.Refused):
+                words = built.result.message.strip().splitlines()[0]
+            raise NotOnGpu(f"It could not be compiled for {gpu.architecture}: {words}")
+        image = image_of(built.result)
+        asked = Asked(str(loaded.folder), source, image, tuple(cases))
+        ready = [do]
 
-    def run(asked: Asked) -> parent.Heard:
-        return parent.run(asked, gpu.uuid)
+        def run(asked: Asked) -> parent.Heard:
+            if ready:
+                return ready.pop()(asked, parent.WALL_S)
+            return parent.run(asked, gpu.uuid)
 
-    return graded(gpu, loaded, asked, is_timed, run)
+        return graded(gpu, loaded, asked, is_timed, run)
 
 
 def graded(

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Callable, Iterator
 from typing import IO
 
 import msgspec
@@ -24,6 +25,7 @@ from warpbook_labs.device.jobs import (
 
 #: it ends what hangs after seconds of its own; this is for a driver that hangs
 WALL_S = 120.0
+_WORKER = "warpbook_labs.device.worker"
 _MOST_LINE_BYTES = 1 << 20
 _MOST_STDERR_BYTES = 4096
 # made now: msgspec takes no two threads that meet a type for the first time
@@ -49,11 +51,12 @@ class Heard(msgspec.Struct):
         return frozenset((self.pid, *(self.began.pids if self.began else ())))
 
 
+#: has a job done within some seconds
+Do = Callable[[Struct, float], Heard]
+
+
 def run(
-    asked: Struct,
-    uuid: str,
-    wall_s: float = WALL_S,
-    module: str = "warpbook_labs.device.worker",
+    asked: Struct, uuid: str, wall_s: float = WALL_S, module: str = _WORKER
 ) -> Heard:
     """Do a job in a process of its own.
 
@@ -63,7 +66,16 @@ def run(
         wall_s: after this it is killed.
         module: the program that does it, and tells what `device.jobs` has.
     """
-    heard = Heard()
+    with started(uuid, module) as do:
+        return do(asked, wall_s)
+
+
+@contextlib.contextmanager
+def started(uuid: str, module: str = _WORKER) -> Iterator[Do]:
+    """Start a process that waits for one job, and give what has it done; see `run`.
+
+    The process ends with the context, whatever it does.
+    """
     with subprocess.Popen(
         [sys.executable, "-m", module],
         stdin=subprocess.PIPE,
@@ -72,29 +84,40 @@ def run(
         env=_environment(uuid),
         start_new_session=True,
     ) as child:
-        heard.pid = child.pid
-        errors = bytearray()
-        pumps = [
-            threading.Thread(target=_feed, args=(child.stdin, asked)),
-            threading.Thread(target=_listen, args=(child.stdout, heard)),
-            threading.Thread(target=_keep, args=(child.stderr, errors)),
-        ]
-        for pump in pumps:
-            pump.start()
         try:
-            child.wait(wall_s)
-        except subprocess.TimeoutExpired:
-            heard.problem = f"It took longer than {wall_s:g} s, and was stopped."
+            yield lambda asked, wall_s: _heard(child, asked, wall_s)
         finally:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(child.pid, signal.SIGKILL)
-            child.wait()
-        for pump in pumps:
-            pump.join()
+            _end(child)
+
+
+def _heard(child: subprocess.Popen[bytes], asked: Struct, wall_s: float) -> Heard:
+    heard = Heard(child.pid)
+    errors = bytearray()
+    # waiting with an end looks every 50 ms only, so it is a thread that waits
+    end = threading.Thread(target=child.wait)
+    pumps = [
+        threading.Thread(target=_feed, args=(child.stdin, asked)),
+        threading.Thread(target=_listen, args=(child.stdout, heard)),
+        threading.Thread(target=_keep, args=(child.stderr, errors)),
+    ]
+    for thread in (end, *pumps):
+        thread.start()
+    end.join(wall_s)
+    if end.is_alive():
+        heard.problem = f"It took longer than {wall_s:g} s, and was stopped."
+    _end(child)
+    for thread in (end, *pumps):
+        thread.join()
     if heard.ended is None and not heard.problem:
         words = errors.decode(errors="replace").strip().splitlines()[-1:] or ["no word"]
         heard.problem = f"The process that grades crashed ({words[0][:300]})."
     return heard
+
+
+def _end(child: subprocess.Popen[bytes]) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(child.pid, signal.SIGKILL)
+    child.wait()
 
 
 def _environment(uuid: str) -> dict[str, str]:

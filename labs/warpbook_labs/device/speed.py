@@ -69,10 +69,8 @@ def baseline_of(loaded: LoadedLab, speed: Speed) -> str:
     Where no speed-up is asked for it is the reference: the starter of such a lab need
     not even be right.
     """
-    if speed.baseline:
-        return ((loaded.private or loaded.folder) / speed.baseline).read_text(
-            encoding="utf-8"
-        )
+    if loaded.baseline:
+        return loaded.baseline
     return loaded.reference if speed.of_baseline is None else loaded.starter
 
 

@@ -51,15 +51,18 @@ def main() -> None:
     def tell(what: Told) -> None:
         os.write(answers, msgspec.json.encode(what) + b"\n")
 
-    asked = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=Asked)
-    tell(_done(asked, tell))
+    tell(_done(tell))
     # a context that crashed or hangs can't be tidied up
     os._exit(0)
 
 
-def _done(asked: Asked, tell: Tell) -> Ended:
+def _done(tell: Tell) -> Ended:
     try:
-        _do(asked, tell)
+        # before it knows what is asked: that is compiled meanwhile
+        device = Device()
+        tools = Tools(device)
+        asked = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=Asked)
+        _do(asked, device, tools, tell)
     except Crashed as problem:
         return Ended("crash", str(problem))
     except Hung as problem:
@@ -71,12 +74,10 @@ def _done(asked: Asked, tell: Tell) -> Ended:
     return Ended("done")
 
 
-def _do(asked: Asked, tell: Tell) -> None:
+def _do(asked: Asked, device: Device, tools: Tools, tell: Tell) -> None:
     loaded = load(Path(asked.folder))
     rule = rule_of(loaded.lab.language, asked.source)
-    device = Device()
     tell(Began(device.name, device.architecture))
-    tools = Tools(device)
     program = device.assembled(asked.cubin)
     right = True
     for number, case in enumerate(asked.cases):

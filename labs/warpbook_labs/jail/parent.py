@@ -10,6 +10,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable, Iterator
 from typing import IO, Literal
 
 import msgspec
@@ -28,6 +29,9 @@ _WORDS: dict[Status, str] = {
     "crashed": "The process that did it crashed ({how}).",
     "too much output": "Its result is larger than {output_mib:,} MiB.",
 }
+_PROCESSOR_WORDS = (
+    "It took longer than {processor_s} s of processor time, and was stopped."
+)
 _READ_BYTES = 1 << 16
 _MOST_STDERR_BYTES = 4096
 # made now: msgspec takes no two threads that meet a type for the first time
@@ -62,12 +66,20 @@ def run(job: Job, limits: Limits | None = None) -> Outcome:
     Raises:
         NoCompiler: NVRTC is not installed.
     """
-    limits = limits or Limits()
-    began = time.monotonic()
+    with started(type(job), limits or Limits()) as do:
+        return do(job)
+
+
+@contextlib.contextmanager
+def started(kind: type[Job], limits: Limits) -> Iterator[Callable[[Job], Outcome]]:
+    """Start a process that waits for one job of a kind, and give what has it done.
+
+    It raises what `run` does. The process ends with the context, whatever it does.
+    """
     with tempfile.TemporaryDirectory(prefix="warpbook-jail-") as empty:
         command = [sys.executable, "-m", "warpbook_labs.jail.worker"]
         with subprocess.Popen(
-            [*command, msgspec.json.encode(limits), empty, WORK[type(job)]],
+            [*command, msgspec.json.encode(limits), empty, WORK[kind]],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -75,7 +87,7 @@ def run(job: Job, limits: Limits | None = None) -> Outcome:
             start_new_session=True,
         ) as child:
             try:
-                return _watched(child, msgspec.msgpack.encode(job), limits, began)
+                yield lambda job: _watched(child, msgspec.msgpack.encode(job), limits)
             finally:
                 _kill(child)
 
@@ -91,25 +103,24 @@ def _environment() -> dict[str, str]:
     return {**kept, **alone, "PYTHONPATH": path}
 
 
-def _watched(
-    child: subprocess.Popen[bytes], job: bytes, limits: Limits, began: float
-) -> Outcome:
+def _watched(child: subprocess.Popen[bytes], job: bytes, limits: Limits) -> Outcome:
+    began = time.monotonic()
     output = _Bounded(child.stdout, limits.output_bytes)
     errors = _Bounded(child.stderr, _MOST_STDERR_BYTES)
+    # waiting with an end looks every 50 ms only, so it is a thread that waits
+    end = threading.Thread(target=child.wait)
     pumps = [
         threading.Thread(target=_feed, args=(child.stdin, job)),
         threading.Thread(target=output.read),
         threading.Thread(target=errors.read),
     ]
-    for pump in pumps:
-        pump.start()
-    try:
-        code: int | None = child.wait(max(began + limits.wall_s - time.monotonic(), 0))
-    except subprocess.TimeoutExpired:
-        code = None
-        _kill(child)
-    for pump in pumps:
-        pump.join()
+    for thread in (end, *pumps):
+        thread.start()
+    end.join(limits.wall_s)
+    code = None if end.is_alive() else child.returncode
+    _kill(child)
+    for thread in (end, *pumps):
+        thread.join()
     return _outcome(code, output.held, errors.held, limits, began)
 
 
@@ -159,8 +170,10 @@ def _outcome(
             how = ["its answer makes no sense"]
     elif code < 0:
         how = [signal.Signals(-code).name]
-    words = _WORDS[status].format(
+    template = _PROCESSOR_WORDS if code == -signal.SIGXCPU else _WORDS[status]
+    words = template.format(
         wall_s=limits.wall_s,
+        processor_s=limits.processor_s,
         memory_mib=limits.memory_bytes >> 20,
         output_mib=limits.output_bytes >> 20,
         how=how[0][:200],

@@ -18,7 +18,6 @@ from warpbook_labs.referee.layout import laid_out, largest
 from warpbook_labs.referee.messages import Load
 from warpbook_labs.referee.player import CantBegin, Lost, Raised
 from warpbook_labs.referee.timing import Drawn, Trials
-from warpbook_labs.spec import Speed
 from warpbook_monitors.data_folder import data_folder
 
 __all__ = ["Sitting", "TooLarge"]
@@ -116,7 +115,7 @@ class Sitting:
             missing.append("baseline")
         begun = self._begin(missing)
         if "baseline" in begun and self._speed is not None:
-            self._load("baseline", host_baseline(self._loaded, self._speed))
+            self._load("baseline", host_baseline(self._loaded))
         problem = self._load("learner", self._asked.source)
         if problem:
             self._drop()
@@ -220,12 +219,9 @@ class Sitting:
         self.court.close()
 
 
-def host_baseline(loaded: LoadedLab, speed: Speed) -> str:
+def host_baseline(loaded: LoadedLab) -> str:
     """Give the source that the learner's is compared with, and whose results count.
 
     So it must be right, as no starter is.
     """
-    if not speed.baseline:
-        return loaded.reference
-    folder = loaded.private or loaded.folder
-    return (folder / speed.baseline).read_text(encoding="utf-8")
+    return loaded.baseline or loaded.reference

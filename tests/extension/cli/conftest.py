@@ -68,6 +68,7 @@ def start(environment: dict[str, str], tmp_path: Path) -> Callable[..., object]:
             env=environment,
             cwd=tmp_path,
             stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
         )
         started.append(process)

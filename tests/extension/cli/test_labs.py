@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -155,11 +157,14 @@ def test_a_new_lab_is_valid_until_a_wrong_solution_is_right(
         (["submit", "vector-add", "binary.cu"], "binary.cu: line 2 is not UTF-8"),
         (["submit", "vector-add", "huge.cu"], "huge.cu: it has more than 200,000"),
         (["new", "Not An Id"], "is no id"),
+        (["new", "vector-add"], "The catalogue has a lab `vector-add`"),
+        (["trace", "vector-add", "right.cu"], "Nothing can be traced here: "),
     ],
 )
 def test_what_cant_be_checked_is_told_with_status_2(
     warpbook, tmp_path: Path, arguments: list[str], words: str
 ) -> None:
+    shutil.copy(RIGHT, tmp_path / "right.cu")
     (tmp_path / "binary.cu").write_bytes(b"// x\n\xff\xfe")
     (tmp_path / "huge.cu").write_bytes(b"/" * 200_001)
     done = warpbook("labs", *arguments)
@@ -167,6 +172,54 @@ def test_what_cant_be_checked_is_told_with_status_2(
     assert words in done.stderr and "Traceback" not in done.stderr
     as_json = warpbook("labs", *arguments, "--json")
     assert as_json.returncode == 2 and words in json.loads(as_json.stdout)["error"]
+
+
+def test_what_is_kept_of_a_lab_in_a_folder_is_graded_again_by_its_folder(
+    warpbook,
+) -> None:
+    assert warpbook("labs", "new", "row-sums").returncode == 0
+    for _ in range(2):
+        done = warpbook("labs", "submit", "row_sums", "row_sums/reference.cu")
+        assert done.returncode == 0, done.stderr
+    again = warpbook("labs", "regrade", "row_sums")
+    assert again.returncode == 0 and again.stdout.count("row-sums: passed") == 2
+    one = warpbook("labs", "regrade", "row_sums", "2", "--json")
+    assert [each["submission"] for each in json.loads(one.stdout)["cards"]] == [2]
+    alone = warpbook("labs", "regrade", "2")
+    assert alone.returncode == 2
+    assert "Name its folder: warpbook labs regrade FOLDER 2" in alone.stderr
+    other = warpbook("labs", "regrade", "vector-add", "2")
+    assert other.returncode == 2 and "no submission 2 of vector-add" in other.stderr
+
+
+@pytest.mark.parametrize("is_json", [False, True])
+def test_a_submission_that_is_interrupted_says_how_it_is_graded(
+    warpbook, start, tmp_path: Path, is_json: bool
+) -> None:
+    warpbook("labs", "new", "row-sums")
+    folder = tmp_path / "row_sums"
+    cases, began = folder / "cases.py", tmp_path / "began"
+    quick = cases.read_text()
+    waits = f"    open('{began}', 'w').close(); import time; time.sleep(60)\n"
+    before = '    n = sizes["n"]\n'
+    cases.write_text(quick.replace(before, waits + before))
+    source = str(folder / "reference.cu")
+    more = ["--json"] if is_json else []
+    process = start("labs", "submit", str(folder), source, *more)
+    while not began.exists():
+        assert process.poll() is None
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    told, said = process.communicate(timeout=30)
+    again = f"labs regrade {folder} 1"
+    words = f"Submission 1 is kept. Grade it with: warpbook {again}"
+    assert process.returncode == 130
+    if is_json:
+        assert json.loads(told) == {"error": words, "submission": 1}
+    else:
+        assert (told, said) == ("", f"warpbook: {words}\n")
+    cases.write_text(quick)
+    assert warpbook(*again.split()).returncode == 0
 
 
 def test_a_damaged_store_is_told_and_left_as_it_is(

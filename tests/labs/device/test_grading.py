@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -70,6 +71,10 @@ class Worker:
             heard.problem = "It fell."
         return heard
 
+    @contextlib.contextmanager
+    def started(self, uuid: str) -> Iterator[parent.Do]:
+        yield lambda asked, _: self(asked, uuid)
+
     def _told(self, asked: Asked) -> Sequence[Told]:
         if self.problem:
             return [Ended("problem", self.problem)]
@@ -113,6 +118,7 @@ def worker(monkeypatch: pytest.MonkeyPatch) -> Worker:
 
     monkeypatch.setattr(grading, "find_gpu", lambda: GPU)
     monkeypatch.setattr(lane.parent, "run", stands_in)
+    monkeypatch.setattr(lane.parent, "started", stands_in.started)
     monkeypatch.setattr(lane, "limit_card", no_card)
     monkeypatch.setattr(lane, "when_quiet", quiet)
     return stands_in
