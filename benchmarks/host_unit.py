@@ -93,8 +93,9 @@ def _timed(sitting: Sitting, units: int) -> tuple[list[float], list[float]]:
     court = sitting.court
     player = court.players["learner"]
     layout = laid_out(sitting.parameters, {"n": SIZE})
-    for region in court.regions.values():
+    for place, region in court.regions.items():
         region.own()
+        region.load([each for each in layout.read if each.place == place], "learner")
     player.ask(Prepare({"n": SIZE}, layout.slots), 20.0)
     player.stop()
     whole = next(each for each in layout.written if each.name == "whole")

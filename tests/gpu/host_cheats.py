@@ -1,7 +1,7 @@
 """Host code for `halves` that tries to get marks that it has not earned.
 
 The lab is that of tests/labs/referee/small_lab.py. All of them run on the processor,
-too, but for those of the last group, which need streams.
+too; those that need a GPU's streams are in `host_stream_cheats.py`.
 """
 
 from __future__ import annotations
@@ -409,37 +409,5 @@ GAIN_NOTHING = {
         for name in ('perf_counter', 'perf_counter_ns', 'monotonic', 'monotonic_ns'):
             setattr(time, name, lambda *given: 0)
         """,
-    ),
-}
-#: these need a GPU: they work on a stream that they keep from being waited for
-_UNWAITED = """
-torch.cuda.synchronize = lambda *given: None
-torch._C._cuda_synchronize = lambda *given: None
-side = torch.cuda.Stream()
-"""
-CAUGHT_ON_A_GPU = {
-    "works on a stream that nobody waits for": (
-        source(
-            f"""
-            with torch.cuda.stream(side):
-                torch.cuda._sleep(200_000_000)
-                {RIGHT}
-            """,
-            before=_UNWAITED,
-        ),
-        "nothing|wrong",
-    ),
-    "leaves kernels running when it is timed": (
-        source(
-            f"""
-            {RIGHT}
-            torch.cuda.current_stream().synchronize()
-            if len(x) > 100000:
-                with torch.cuda.stream(side):
-                    torch.cuda._sleep(2_000_000_000)
-            """,
-            before=_UNWAITED,
-        ),
-        "works on the GPU after|did not end",
     ),
 }

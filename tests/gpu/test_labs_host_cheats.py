@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from tests.gpu import host_cheats as cheats
+from tests.gpu import host_stream_cheats as stream_cheats
 from tests.labs.referee.small_lab import failures, write_lab
 from warpbook_labs.device import parent
 from warpbook_labs.device.gpu import find_gpu
@@ -22,7 +23,7 @@ from warpbook_labs.referee.jobs import AskedOfHost, Bounds
 
 pytestmark = pytest.mark.gpu
 
-CAUGHT = {**cheats.CAUGHT, **cheats.CAUGHT_WHEN_TIMED, **cheats.CAUGHT_ON_A_GPU}
+CAUGHT = {**cheats.CAUGHT, **cheats.CAUGHT_WHEN_TIMED, **stream_cheats.CAUGHT}
 # all buffers are on the GPU here: there is only the driver's own memory to take away
 CAUGHT["takes shared memory away"] = (
     cheats.CAUGHT["takes shared memory away"][0],
@@ -34,7 +35,9 @@ CAUGHT["takes what lies in the output"] = (
     "nothing|is nan",
 )
 PASSED = {**cheats.HONEST, **cheats.GAIN_NOTHING}
-TIMED = {*PASSED, *cheats.CAUGHT_WHEN_TIMED, *cheats.CAUGHT_ON_A_GPU}
+TIMED = {*PASSED, *cheats.CAUGHT_WHEN_TIMED, *stream_cheats.CAUGHT}
+#: the GPU decides when they get a turn
+EITHER = stream_cheats.BEGINS_EARLY
 BOUNDS = Bounds(run_s=8.0, prepare_s=20.0, memory_bytes=6 << 30, threads=256)
 AT_ONCE = 6
 
@@ -57,7 +60,7 @@ def ended(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Heard]
     with ThreadPoolExecutor(AT_ONCE) as pool:
         graded = pool.map(lambda text: grade(lab, text, False), untimed.values())
         found = dict(zip(untimed, graded, strict=True))
-    for name, text in {**PASSED, **timed}.items():
+    for name, text in {**PASSED, **EITHER, **timed}.items():
         found[name] = grade(lab, text, True)
     yield found
     print("\n| source | in words | of the baseline |")
@@ -87,3 +90,16 @@ def test_what_is_right_passes_and_gains_nothing(
 def test_who_does_not_do_it_fails(name: str, ended: dict[str, Heard]) -> None:
     assert failures(ended[name]) != [], ended[name]
     assert re.search(CAUGHT[name][1], " ".join(failures(ended[name])))
+
+
+@pytest.mark.parametrize("name", EITHER)
+def test_who_begins_early_is_wrong_or_gains_nothing(
+    name: str, ended: dict[str, Heard]
+) -> None:
+    words = " ".join(failures(ended[name]))
+    speed = ended[name].timed
+    if words:
+        assert re.search("whole.* is wrong in a timed call", words)
+    else:
+        assert speed is not None and speed.result.of_baseline is not None
+        assert speed.result.of_baseline.low < 1.05

@@ -90,18 +90,21 @@ def _call(
     for slot in layout.read:
         if slot.is_written:
             continue
-        if court.region(slot).read(slot).tobytes() != _values(slot, given).tobytes():
+        if (
+            court.region(slot).read(slot, "learner").tobytes()
+            != _values(slot, given).tobytes()
+        ):
             return Tried("input", f"It writes `{slot.name}`, which is an input.")
     return Tried("", "")
 
 
 def put(court: Court, layout: Layout, given: Arrays) -> None:
-    """Have inputs there, and poison in outputs."""
+    """Have inputs there for the learner, and poison in outputs."""
     for slot in layout.slots:
         if slot.is_read:
-            court.region(slot).write(slot, _values(slot, given))
+            court.region(slot).write(slot, _values(slot, given), "learner")
         else:
-            court.region(slot).poison(slot)
+            court.region(slot).poison(slot, "learner")
     court.settle()
 
 
@@ -114,7 +117,7 @@ def _compared(
 ) -> Tried:
     left = {}
     for slot in layout.written:
-        held = court.region(slot).read(slot)
+        held = court.region(slot).read(slot, "learner")
         first = None
         if not slot.is_read:
             first = court.region(slot).first_unwritten(slot, held)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -57,6 +57,7 @@ class Court:
         pools: dict[str, Values],
         pool_places: Mapping[str, HostPlace],
         is_staged: bool,
+        sides: Sequence[Side],
     ) -> None:
         """Take the memory.
 
@@ -64,7 +65,7 @@ class Court:
             TooLarge: there is not enough.
         """
         self.tools = None if device is None else Tools(device)
-        _refuse_too_large(device, size_bytes)
+        _refuse_too_large(device, size_bytes, len(sides))
         self.transport: Transport = "staged" if is_staged else "shared"
         self.regions: dict[HostPlace, Region] = {}
         for place in PLACES:
@@ -73,11 +74,11 @@ class Court:
             own = {
                 name: pool for name, pool in pools.items() if pool_places[name] == place
             }
-            if self.tools is not None and place == "device" and not is_staged:
-                region = DeviceRegion(self.tools, size_bytes[place], own)
-                self.regions[place] = region
-            else:
-                self.regions[place] = HostRegion(place, size_bytes[place], own)
+            self.regions[place] = (
+                DeviceRegion(self.tools, size_bytes[place], own, sides)
+                if self.tools is not None and place == "device" and not is_staged
+                else HostRegion(place, size_bytes[place], own, sides)
+            )
         self.players: dict[Side, Player] = {}
         self._probe: Probe | None = None
         self._turn = 0
@@ -91,7 +92,7 @@ class Court:
         is_traced: bool = False,
     ) -> None:
         """Start a child; it is not waited for."""
-        memory = tuple(region.memory() for region in self.regions.values())
+        memory = tuple(region.memory(side) for region in self.regions.values())
         player = Player(
             self.transport,
             self.tools is not None,
@@ -137,10 +138,11 @@ class Court:
     def timed(self, side: Side, run: Run, layout: Layout, patience_s: float) -> Unit:
         """Have one side do its unit, by our clock.
 
-        Its inputs are there, its outputs are poisoned and it stands still. The clock
-        begins before it may move, and stops when every output on the GPU is copied to
-        where it can't write, and of the others many bytes are read at places that
-        nobody knows. Those are copied when it stands still again.
+        Its inputs are loaded, its outputs are poisoned and it stands still. The clock
+        begins before what comes late of its inputs is there and it may move, and stops
+        when every output on the GPU is copied to where it can't write, and of the
+        others many bytes are read at places that nobody knows. Those are copied when
+        it stands still again.
 
         Raises:
             Lost: it ended, or does not end.
@@ -160,12 +162,15 @@ class Court:
             self.tools.flush()
         self.settle()
         began_ns = time.perf_counter_ns()
+        for region in self.regions.values():
+            region.complete(side)
+        self.settle()
         player.go_on()
         player.send(run)
         player.done(run, patience_s)
         if on_gpu:
             self.regions["device"].keep(on_gpu, side)
-        seen = [each.region.drawn(each.places) for each in drawn]
+        seen = [each.region.drawn(each.places, side) for each in drawn]
         self.settle()
         taken_ns = time.perf_counter_ns() - began_ns
         player.stop()
@@ -206,11 +211,12 @@ def _at(slots: list[Slot], place: int) -> str:
 
 
 def _refuse_too_large(
-    device: Device | None, size_bytes: Mapping[HostPlace, int]
+    device: Device | None, size_bytes: Mapping[HostPlace, int], sides: int
 ) -> None:
-    on_gpu = 0 if device is None else 5 * size_bytes["device"]
-    # what is shared, the poison, inputs, and what two sides left
-    in_host = 5 * (sum(size_bytes.values()) - on_gpu // 5)
+    # the poison and inputs; what each side shares, and what it left
+    times = 2 + 2 * sides
+    on_gpu = 0 if device is None else times * size_bytes["device"]
+    in_host = times * (sum(size_bytes.values()) - on_gpu // times)
     free_bytes = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     if device is not None and on_gpu + _SPARE_BYTES > device.free_bytes:
         raise TooLarge(

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from warpbook_labs.device.kernels import poison
 from warpbook_labs.device.ratio import Side
 from warpbook_labs.device.tools import Found, Tools
+from warpbook_labs.referee.late import Late
 from warpbook_labs.referee.memory import handle_of
 from warpbook_labs.referee.messages import Memory, Slot
 from warpbook_labs.referee.regions import Values, first_poisoned, wrong_words
@@ -18,10 +20,24 @@ from warpbook_labs.referee.regions import Values, first_poisoned, wrong_words
 _GRAIN_BYTES = 2 << 20
 
 
+class _LateOnGpu(NamedTuple):
+    """What comes late, as the GPU has it; see `Late`."""
+
+    places: int
+    others: int
+    size_bytes: int
+
+
 class DeviceRegion:
     """Memory of the GPU, which a child opens by a handle."""
 
-    def __init__(self, tools: Tools, size_bytes: int, pools: dict[str, Values]) -> None:
+    def __init__(
+        self,
+        tools: Tools,
+        size_bytes: int,
+        pools: dict[str, Values],
+        sides: Sequence[Side],
+    ) -> None:
         """Take it.
 
         Raises:
@@ -31,36 +47,40 @@ class DeviceRegion:
         self._tools = tools
         device = tools.device
         self._size_bytes = -(-max(size_bytes, 1) // _GRAIN_BYTES) * _GRAIN_BYTES
-        self._shared = device.allocate(self._size_bytes)
-        self._handle = handle_of(device.driver, self._shared)
+        self._shared = {side: device.allocate(self._size_bytes) for side in sides}
+        self._handles = {
+            side: handle_of(device.driver, address)
+            for side, address in self._shared.items()
+        }
         self._key = secrets.randbits(32)
         #: a poisoned copy of everything, since a buffer is poisoned by copying it
         self._poison = device.allocate(self._size_bytes)
         tools.poison(self._poison, self._size_bytes, self._key)
         self._own: dict[Side, int] = {}
         self._inputs = 0
+        self._late: dict[Side, _LateOnGpu] = {}
         self._pools: dict[str, tuple[int, int, int]] = {}
         for name, values in pools.items():
             address = device.allocate(values.nbytes)
             device.upload(address, values)
             self._pools[name] = address, len(values), values.itemsize
 
-    def memory(self) -> Memory:
-        """Tell how a child opens what is shared."""
-        return Memory("device", self._size_bytes, handle=self._handle)
+    def memory(self, side: Side) -> Memory:
+        """Tell how a child opens what it shares."""
+        return Memory("device", self._size_bytes, handle=self._handles[side])
 
-    def poison(self, slot: Slot) -> None:
+    def poison(self, slot: Slot, side: Side) -> None:
         """Have a buffer hold what is no result."""
-        self._copy(self._shared, self._poison, slot)
+        self._copy(self._shared[side], self._poison, slot)
 
-    def write(self, slot: Slot, values: Values) -> None:
+    def write(self, slot: Slot, values: Values, side: Side) -> None:
         """Put values into what is shared."""
         exact = np.ascontiguousarray(values, slot.dtype)
-        self._tools.device.upload(self._shared + slot.offset, exact)
+        self._tools.device.upload(self._shared[side] + slot.offset, exact)
 
-    def read(self, slot: Slot) -> Values:
+    def read(self, slot: Slot, side: Side) -> Values:
         """Give what is in what is shared."""
-        return self._download(self._shared, slot)
+        return self._download(self._shared[side], slot)
 
     def first_unwritten(self, slot: Slot, held: Values) -> int | None:
         """Give the first byte of `held` that is still as it was poisoned."""
@@ -82,14 +102,37 @@ class DeviceRegion:
         to, count = self._inputs + slot.offset, slot.size_bytes // item
         self._tools.fill(to, address, length, item, count, key)
 
-    def load(self, slot: Slot) -> None:
-        """Copy an input to what is shared."""
-        self._copy(self._shared, self._inputs, slot)
+    def load(self, slots: Sequence[Slot], side: Side) -> None:
+        """Copy inputs to what is shared, all of it but what comes late."""
+        for slot in slots:
+            self._copy(self._shared[side], self._inputs, slot)
+        late = self._late[side] = self._told(Late.drawn(slots), side)
+        self._put(side, late.places, late.others, late.size_bytes)
 
-    def is_changed(self, slot: Slot) -> bool:
+    def complete(self, side: Side) -> None:
+        """Put there what comes late, which is a matter of microseconds."""
+        late = self._late[side]
+        self._put(side, late.places, late.places, late.size_bytes)
+
+    def _told(self, late: Late, side: Side) -> _LateOnGpu:
+        """Have the GPU know what comes late."""
+        device, count = self._tools.device, late.places.size
+        held = self._late.get(side)
+        if held is None or held.size_bytes != count:
+            table_bytes = late.places.nbytes
+            places = device.allocate(2 * table_bytes)
+            held = _LateOnGpu(places, places + table_bytes, count)
+        device.upload(held.places, late.places)
+        device.upload(held.others, late.others)
+        return held
+
+    def _put(self, side: Side, places: int, others: int, count: int) -> None:
+        self._tools.put(self._shared[side], places, self._inputs, others, count)
+
+    def is_changed(self, slot: Slot, side: Side) -> bool:
         """Tell whether what is shared is no longer as it was loaded."""
         # bit by bit, of numbers too short to be taken for poison
-        found = self._compared(self._shared, self._inputs, slot, "uint8", 0.0)
+        found = self._compared(self._shared[side], self._inputs, slot, "uint8", 0.0)
         return bool(found.how_many)
 
     def keep(self, slots: Sequence[Slot], side: Side) -> None:
@@ -99,7 +142,7 @@ class DeviceRegion:
         """
         begin = min(each.offset for each in slots)
         end = max(each.offset + each.size_bytes for each in slots)
-        to, held = self._own[side] + begin, self._shared + begin
+        to, held = self._own[side] + begin, self._shared[side] + begin
         self._tools.device.copy(to, held, end - begin)
 
     def kept(self, slot: Slot, side: Side) -> Values:

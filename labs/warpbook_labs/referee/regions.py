@@ -1,7 +1,8 @@
 """Memory of one place as the referee has it: what is shared, and what only it sees.
 
-Of the host here, of the GPU in `device_region.py`. Each has the inputs once more, where
-no child can write them, and keeps what each side left in the outputs.
+Of the host here, of the GPU in `device_region.py`. Each side shares memory of its own,
+so that neither sees when it is the other's turn. Each region has the inputs once more,
+where no child can write them, and keeps what each side left in the outputs.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from warpbook_labs.comparing import first_wrong
 from warpbook_labs.device.kernels import filled, poison
 from warpbook_labs.device.ratio import Side
 from warpbook_labs.host_spec import HostPlace
+from warpbook_labs.referee.late import Late
 from warpbook_labs.referee.memory import Mapped
 from warpbook_labs.referee.messages import Memory, Slot
 
@@ -33,16 +35,16 @@ _memcmp.argtypes = ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t
 class Region(Protocol):
     """What the referee does with memory of a place."""
 
-    def memory(self) -> Memory:
-        """Tell how a child opens what is shared."""
+    def memory(self, side: Side) -> Memory:
+        """Tell how a child opens what it shares."""
 
-    def poison(self, slot: Slot) -> None:
+    def poison(self, slot: Slot, side: Side) -> None:
         """Have a buffer hold what is no result."""
 
-    def write(self, slot: Slot, values: Values) -> None:
+    def write(self, slot: Slot, values: Values, side: Side) -> None:
         """Put values into what is shared."""
 
-    def read(self, slot: Slot) -> Values:
+    def read(self, slot: Slot, side: Side) -> Values:
         """Give what is in what is shared."""
 
     def first_unwritten(self, slot: Slot, held: Values) -> int | None:
@@ -54,10 +56,13 @@ class Region(Protocol):
     def fill(self, slot: Slot, pool: str, key: int) -> None:
         """Put an input together from a pool, where no child sees it."""
 
-    def load(self, slot: Slot) -> None:
-        """Copy an input to what is shared."""
+    def load(self, slots: Sequence[Slot], side: Side) -> None:
+        """Copy inputs to what is shared, all of it but what comes late."""
 
-    def is_changed(self, slot: Slot) -> bool:
+    def complete(self, side: Side) -> None:
+        """Put there what comes late, which is a matter of microseconds."""
+
+    def is_changed(self, slot: Slot, side: Side) -> bool:
         """Tell whether what is shared is no longer as it was loaded."""
 
     def keep(self, slots: Sequence[Slot], side: Side) -> None:
@@ -74,11 +79,16 @@ class HostRegion:
     """Memory of the host."""
 
     def __init__(
-        self, place: HostPlace, size_bytes: int, pools: dict[str, Values]
+        self,
+        place: HostPlace,
+        size_bytes: int,
+        pools: dict[str, Values],
+        sides: Sequence[Side],
     ) -> None:
         """Take it."""
         self._place, self._pools = place, pools
-        self._shared = Mapped.new(size_bytes)
+        self._shared = {side: Mapped.new(size_bytes) for side in sides}
+        self._late: dict[Side, Late] = {}
         self._size_bytes = size_bytes
         # one for all: whoever knows it has still computed nothing
         some = poison(min(size_bytes, _POISON_BYTES), secrets.randbits(32))
@@ -86,24 +96,24 @@ class HostRegion:
         self._own: dict[Side, NDArray[np.uint8]] = {}
         self._inputs: NDArray[np.uint8] = np.empty(0, np.uint8)
 
-    def memory(self) -> Memory:
-        """Tell how a child opens what is shared."""
-        held = self._shared
+    def memory(self, side: Side) -> Memory:
+        """Tell how a child opens what it shares."""
+        held = self._shared[side]
         return Memory(self._place, held.size_bytes, held.descriptor)
 
-    def poison(self, slot: Slot) -> None:
+    def poison(self, slot: Slot, side: Side) -> None:
         """Have a buffer hold what is no result."""
         part = _part(slot)
-        self._shared.bytes[part] = self._poison[part]
+        self._shared[side].bytes[part] = self._poison[part]
 
-    def write(self, slot: Slot, values: Values) -> None:
+    def write(self, slot: Slot, values: Values, side: Side) -> None:
         """Put values into what is shared."""
         exact = np.ascontiguousarray(values, slot.dtype)
-        self._shared.bytes[_part(slot)] = exact.reshape(-1).view(np.uint8)
+        self._shared[side].bytes[_part(slot)] = exact.reshape(-1).view(np.uint8)
 
-    def read(self, slot: Slot) -> Values:
+    def read(self, slot: Slot, side: Side) -> Values:
         """Give what is in what is shared."""
-        return _shaped(slot, self._shared.bytes[_part(slot)].copy())
+        return _shaped(slot, self._shared[side].bytes[_part(slot)].copy())
 
     def first_unwritten(self, slot: Slot, held: Values) -> int | None:
         """Give the first byte of `held` that is still as it was poisoned."""
@@ -123,14 +133,23 @@ class HostRegion:
         values = filled(self._pools[pool], count, key)
         self._inputs[_part(slot)] = np.ascontiguousarray(values).view(np.uint8)
 
-    def load(self, slot: Slot) -> None:
-        """Copy an input to what is shared."""
-        self._shared.bytes[_part(slot)] = self._inputs[_part(slot)]
+    def load(self, slots: Sequence[Slot], side: Side) -> None:
+        """Copy inputs to what is shared, all of it but what comes late."""
+        shared = self._shared[side].bytes
+        for slot in slots:
+            shared[_part(slot)] = self._inputs[_part(slot)]
+        late = self._late[side] = Late.drawn(slots)
+        shared[late.places] = self._inputs[late.others]
 
-    def is_changed(self, slot: Slot) -> bool:
+    def complete(self, side: Side) -> None:
+        """Put there what comes late, which is a matter of microseconds."""
+        places = self._late[side].places
+        self._shared[side].bytes[places] = self._inputs[places]
+
+    def is_changed(self, slot: Slot, side: Side) -> bool:
         """Tell whether what is shared is no longer as it was loaded."""
         at = slot.offset
-        now, was = self._shared.address + at, self._inputs.ctypes.data + at
+        now, was = self._shared[side].address + at, self._inputs.ctypes.data + at
         # four times as fast as NumPy, for gigabytes after each unit
         return bool(_memcmp(now, was, slot.size_bytes))
 
@@ -138,7 +157,7 @@ class HostRegion:
         """Copy outputs from what is shared, as one side left them."""
         for slot in slots:
             part = _part(slot)
-            self._own[side][part] = self._shared.bytes[part]
+            self._own[side][part] = self._shared[side].bytes[part]
 
     def kept(self, slot: Slot, side: Side) -> Values:
         """Give such a copy."""
@@ -153,9 +172,9 @@ class HostRegion:
             return ""
         return wrong_words(slot, found.index, found.wrong)
 
-    def drawn(self, places: NDArray[np.int64]) -> NDArray[np.uint8]:
+    def drawn(self, places: NDArray[np.int64], side: Side) -> NDArray[np.uint8]:
         """Give the bytes at some places of what is shared, as they are now."""
-        return self._shared.bytes[places]
+        return self._shared[side].bytes[places]
 
     def kept_at(self, places: NDArray[np.int64], side: Side) -> NDArray[np.uint8]:
         """Give the bytes at some places, as they were kept."""

@@ -63,6 +63,7 @@ class Sitting:
                 drawn.pools,
                 drawn.places,
                 self._is_staged,
+                ("learner",) if self._speed is None else ("learner", "baseline"),
             )
         except OSError as problem:
             if self._is_staged:

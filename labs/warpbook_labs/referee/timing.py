@@ -173,20 +173,25 @@ class Trials:
         return self._blame()
 
     def _unit(self, side: Side) -> Unit:
-        for slot in self._layout.slots:
-            if slot.is_read:
-                self._court.region(slot).load(slot)
-            else:
-                self._court.region(slot).poison(slot)
+        for slot in self._layout.written:
+            if not slot.is_read:
+                self._court.region(slot).poison(slot, side)
+        self._load(side)
         run = self._court.next_run(self._speed.calls, self._numbers)
         with _blamed(side):
             unit = self._court.timed(side, run, self._layout, self._bounds.run_s)
         if side == "learner":
             for slot in self._layout.read:
-                if not slot.is_written and self._court.region(slot).is_changed(slot):
+                region = self._court.region(slot)
+                if not slot.is_written and region.is_changed(slot, side):
                     words = f"It writes `{slot.name}`, an input, in a timed call."
                     raise WrongOutput("input", words)
         return unit
+
+    def _load(self, side: Side) -> None:
+        for place, region in self._court.regions.items():
+            slots = [each for each in self._layout.read if each.place == place]
+            region.load(slots, side)
 
     def _blame(self) -> NoReturn:
         """Find out whose work is left on the GPU: it ends with its process.
@@ -279,10 +284,12 @@ class Trials:
     def _measured_empty_ns(self) -> float:
         """Tell what a unit takes in which nothing is called.
 
-        That is the order and the answer, the reading of outputs and, where buffers are
-        staged, the copies. It is the baseline's process that is asked, which is ours.
+        That is what comes late of inputs, the order and the answer, the reading of
+        outputs and, where buffers are staged, the copies. It is the baseline's process
+        that is asked, which is ours.
         """
         taken = []
+        self._load("baseline")
         for _ in range(_EMPTY):
             run = self._court.next_run(self._speed.calls, self._numbers, is_empty=True)
             patience_s = self._bounds.run_s

@@ -9,6 +9,7 @@ import pytest
 
 from tests.labs.device.fake_gpu import FakeGpu
 from warpbook_labs.device import tools
+from warpbook_labs.device.ratio import Side
 from warpbook_labs.device.tools import Tools
 from warpbook_labs.nvrtc import Compiled
 from warpbook_labs.referee import device_region, probe
@@ -19,14 +20,18 @@ from warpbook_labs.spec import Parameter
 
 N = 3000
 X = Parameter("x", "input", "float32", ("n",))
+SIDES: tuple[Side, ...] = ("learner", "baseline")
 OUT = Parameter("out", "output", "float32", ("n",))
 
 
 @pytest.fixture
 def fake(monkeypatch: pytest.MonkeyPatch) -> FakeGpu:
+    def handle(driver: object, address: int) -> bytes:
+        return address.to_bytes(64, "little")
+
     nothing = lambda *_: Compiled("", "", b"")  # noqa: E731
     monkeypatch.setattr(tools, "compile_to_ptx", nothing)
-    monkeypatch.setattr(device_region, "handle_of", lambda driver, address: bytes(64))
+    monkeypatch.setattr(device_region, "handle_of", handle)
     monkeypatch.setattr(device_region, "_GRAIN_BYTES", 4096)
     made: Any = FakeGpu(lambda *_: None, lambda *_: None)
     made.driver = None
@@ -41,7 +46,7 @@ def layout() -> Layout:
 @pytest.fixture
 def region(fake: Any, layout: Layout) -> DeviceRegion:
     pool = np.arange(1, 5000, dtype=np.float32)
-    made = DeviceRegion(Tools(fake), layout.size_bytes["device"], {"x": pool})
+    made = DeviceRegion(Tools(fake), layout.size_bytes["device"], {"x": pool}, SIDES)
     made.own()
     return made
 
@@ -51,14 +56,48 @@ def test_inputs_are_put_together_apart_and_loaded(
 ) -> None:
     for key, slot in enumerate(layout.read):
         region.fill(slot, "x", key)
-        region.load(slot)
-    one, other = (region.read(slot) for slot in layout.read)
+    region.load(layout.read, "learner")
+    region.complete("learner")
+    one, other = (region.read(slot, "learner") for slot in layout.read)
     assert one.shape == (N,) and not np.array_equal(one, other)
     first, second = layout.read
-    assert not region.is_changed(first)
+    assert not region.is_changed(first, "learner")
     one[N - 1] += 1
-    region.write(first, one)
-    assert region.is_changed(first) and not region.is_changed(second)
+    region.write(first, one, "learner")
+    assert region.is_changed(first, "learner")
+    assert not region.is_changed(second, "learner")
+
+
+def test_neither_side_sees_what_the_other_is_given(
+    region: DeviceRegion, layout: Layout
+) -> None:
+    (first, _), (out, _) = layout.read, layout.written
+    region.fill(first, "x", 1)
+    region.poison(out, "learner")
+    before = [region.read(slot, "learner").tobytes() for slot in (first, out)]
+    region.load(layout.read, "baseline")
+    region.poison(out, "baseline")
+    after = [region.read(slot, "learner").tobytes() for slot in (first, out)]
+    assert after == before
+    learner, baseline = (region.memory(side).handle for side in SIDES)
+    assert learner != baseline
+
+
+def test_some_of_each_input_comes_late(region: DeviceRegion, layout: Layout) -> None:
+    for key, slot in enumerate(layout.read):
+        region.fill(slot, "x", key)
+    for _ in range(2):
+        region.load(layout.read, "learner")
+        region.load(layout.read, "baseline")
+        early = [region.read(slot, "learner") for slot in layout.read]
+        region.complete("learner")
+        for slot, held in zip(layout.read, early, strict=True):
+            whole = region.read(slot, "learner")
+            assert 100 < (held != whole).sum() < N / 2
+            # what lies there first is none that can't be there
+            assert np.isin(held, whole).all()
+            assert not region.is_changed(slot, "learner")
+            assert region.is_changed(slot, "baseline")
 
 
 def test_outputs_are_poisoned_kept_and_compared(
@@ -67,15 +106,16 @@ def test_outputs_are_poisoned_kept_and_compared(
     first, second = layout.written
     right = np.arange(1, N + 1, dtype=np.float32)
     for slot in layout.written:
-        region.poison(slot)
-        assert np.isnan(region.read(slot)).all()
-        assert region.first_unwritten(slot, region.read(slot)) == 0
-        region.write(slot, right)
-        assert region.first_unwritten(slot, region.read(slot)) is None
+        for side in SIDES:
+            region.poison(slot, side)
+            assert np.isnan(region.read(slot, side)).all()
+            assert region.first_unwritten(slot, region.read(slot, side)) == 0
+            region.write(slot, right, side)
+            assert region.first_unwritten(slot, region.read(slot, side)) is None
     region.keep(layout.written, "baseline")
     wrong = right.copy()
     wrong[77] += 1
-    region.write(second, wrong)
+    region.write(second, wrong, "learner")
     region.keep(layout.written, "learner")
     assert region.wrong(first, 0.0) == ""
     assert "out[77] is wrong in a timed call, and 1 of 3,000" in (
@@ -83,7 +123,7 @@ def test_outputs_are_poisoned_kept_and_compared(
     )
     assert region.wrong(second, 1.0) == ""
     # what is kept stays when what is shared is poisoned again
-    region.poison(first)
+    region.poison(first, "learner")
     assert np.array_equal(region.kept(first, "learner"), right)
 
 

@@ -29,7 +29,7 @@ N = 50_000
 def shared() -> Iterator[Court]:
     """Memory for one set of `x` and `out`, and one learner for all."""
     layout = laid_out([X, OUT], {"n": N})
-    made = Court(None, largest(layout), {}, {}, is_staged=False)
+    made = Court(None, largest(layout), {}, {}, is_staged=False, sides=("learner",))
     yield made
     made.close()
 
@@ -56,12 +56,13 @@ def begun(court: Court, source: str) -> Layout:
     player.stop()
     for region in court.regions.values():
         region.own()
+        region.load(layout.read, "learner")
     return layout
 
 
 def out_of(court: Court, layout: Layout) -> np.ndarray:
     (slot,) = layout.written
-    return court.region(slot).read(slot)
+    return court.region(slot).read(slot, "learner")
 
 
 COUNTS = """
@@ -82,7 +83,7 @@ def test_all_threads_of_one_that_is_stopped_stand_still(court: Court) -> None:
     layout = begun(court, COUNTS)
     player = court.players["learner"]
     (slot,) = layout.written
-    court.region(slot).write(slot, np.zeros(N))
+    court.region(slot).write(slot, np.zeros(N), "learner")
     player.ask(court.next_run(1, {}), 5)
     wait_for("a count", lambda: out_of(court, layout).max() > 0 or None)
     player.stop()
@@ -118,7 +119,7 @@ def test_an_output_that_is_written_after_done_is_seen(court: Court) -> None:
     (slot,) = layout.written
     side: Side = "learner"
     region = court.region(slot)
-    region.poison(slot)
+    region.poison(slot, side)
     # either it is seen to change, or it is not there
     try:
         court.timed(side, court.next_run(1, {}), layout, 5)

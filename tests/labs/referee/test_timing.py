@@ -11,6 +11,7 @@ import pytest
 from tests.labs.referee.several import Again
 from tests.labs.referee.small_lab import RIGHT, failures, heard, write_lab
 from warpbook_labs.device.errors import DriverError
+from warpbook_labs.device.ratio import Side
 from warpbook_labs.device.timing import WrongOutput
 from warpbook_labs.loader import LoadedLab
 from warpbook_labs.referee.court import Court, TooLarge
@@ -43,6 +44,7 @@ def sitting(shared: Again) -> Again:
     return shared
 
 
+SIDES: tuple[Side, ...] = ("learner", "baseline")
 #: of the units in which nothing is called
 EMPTY = [True] * 15
 
@@ -186,7 +188,7 @@ def test_where_only_timed_buffers_do_not_fit_the_cases_are_run(
 def test_buffers_that_do_not_fit_are_refused_in_words() -> None:
     layout = laid_out([Parameter("x", "input", "float64", ("n",))], {"n": 1 << 40})
     with pytest.raises(TooLarge, match="are free"):
-        Court(None, largest(layout), {}, {}, is_staged=False)
+        Court(None, largest(layout), {}, {}, is_staged=False, sides=SIDES)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int32", "uint8"])
@@ -194,17 +196,18 @@ def test_one_wrong_element_is_found_at_each_place(dtype: str) -> None:
     out = Parameter("out", "output", dtype, ("n",), "host")  # type: ignore[arg-type]
     layout = laid_out([out], {"n": 70})
     (slot,) = layout.slots
-    region = HostRegion("host", layout.size_bytes["host"], {})
+    region = HostRegion("host", layout.size_bytes["host"], {}, SIDES)
     region.own()
     right = np.arange(1, 71).astype(dtype)
-    region.write(slot, right)
+    region.write(slot, right, "baseline")
+    region.write(slot, right, "learner")
     region.keep([slot], "baseline")
     region.keep([slot], "learner")
     assert region.wrong(slot, 0.0) == ""
     for at in range(70):
         got = right.copy()
         got[at] += 1
-        region.write(slot, got)
+        region.write(slot, got, "learner")
         region.keep([slot], "learner")
         assert f"out[{at}] is wrong in a timed call, and 1 of 70" in (
             region.wrong(slot, 0.0)
@@ -215,12 +218,12 @@ def test_poison_that_is_left_is_found_at_each_place() -> None:
     out = Parameter("out", "output", "float32", ("n",), "host")
     layout = laid_out([out], {"n": 50})
     (slot,) = layout.slots
-    region = HostRegion("host", layout.size_bytes["host"], {})
-    region.poison(slot)
-    before = region.read(slot)
+    region = HostRegion("host", layout.size_bytes["host"], {}, SIDES)
+    region.poison(slot, "learner")
+    before = region.read(slot, "learner")
     assert np.isnan(before).all()
     for at in range(50):
         got = np.ones(50, np.float32)
         got[at] = before[at]
-        region.write(slot, got)
-        assert region.first_unwritten(slot, region.read(slot)) == 4 * at
+        region.write(slot, got, "learner")
+        assert region.first_unwritten(slot, region.read(slot, "learner")) == 4 * at
