@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -36,8 +37,6 @@ CAUGHT["takes what lies in the output"] = (
 )
 PASSED = {**cheats.HONEST, **cheats.GAIN_NOTHING}
 TIMED = {*PASSED, *cheats.CAUGHT_WHEN_TIMED, *stream_cheats.CAUGHT}
-#: the GPU decides when they get a turn
-EITHER = stream_cheats.BEGINS_EARLY
 BOUNDS = Bounds(run_s=8.0, prepare_s=20.0, memory_bytes=6 << 30, threads=256)
 AT_ONCE = 6
 
@@ -60,7 +59,7 @@ def ended(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Heard]
     with ThreadPoolExecutor(AT_ONCE) as pool:
         graded = pool.map(lambda text: grade(lab, text, False), untimed.values())
         found = dict(zip(untimed, graded, strict=True))
-    for name, text in {**PASSED, **EITHER, **timed}.items():
+    for name, text in {**PASSED, **timed}.items():
         found[name] = grade(lab, text, True)
     yield found
     print("\n| source | in words | of the baseline |")
@@ -92,14 +91,13 @@ def test_who_does_not_do_it_fails(name: str, ended: dict[str, Heard]) -> None:
     assert re.search(CAUGHT[name][1], " ".join(failures(ended[name])))
 
 
-@pytest.mark.parametrize("name", EITHER)
-def test_who_begins_early_is_wrong_or_gains_nothing(
-    name: str, ended: dict[str, Heard]
+@pytest.mark.parametrize("all_on_device", [True, False])
+def test_who_begins_when_inputs_come_begins_with_wrong_ones(
+    all_on_device: bool, tmp_path: Path
 ) -> None:
-    words = " ".join(failures(ended[name]))
-    speed = ended[name].timed
-    if words:
-        assert re.search("whole.* is wrong in a timed call", words)
-    else:
-        assert speed is not None and speed.result.of_baseline is not None
-        assert speed.result.of_baseline.low < 1.05
+    lab = write_lab(tmp_path, all_on_device)
+    said = " ".join(failures(grade(lab, stream_cheats.BEGINS_EARLY, True)))
+    print(f"\n| inputs pinned: {not all_on_device} | {said} |")
+    found = re.search(r"of 12 tries (\d+) were early, (\d+) of them right", said)
+    # the little that the processes' change takes is left to be early in
+    assert found and int(found[2]) <= int(found[1]) / 2, said

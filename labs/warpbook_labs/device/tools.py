@@ -57,10 +57,6 @@ class Tools:
         chunk, places = chunk_of(length)
         self._run("fill", count, to, pool, count, places, chunk, key, item)
 
-    def put(self, to: int, places: int, held: int, others: int, count: int) -> None:
-        """Copy single bytes: to these places of `to`, from those others of `held`."""
-        self._run("put", count, to, places, held, others, count)
-
     def compare(
         self,
         arena: int,

@@ -43,10 +43,6 @@ extern "C" __global__ void fill(void* to, const void* pool, u64 count, u32 place
     if (item == 4) take((u32*)to, (const u32*)pool, count, places, chunk, key);
     if (item == 8) take((u64*)to, (const u64*)pool, count, places, chunk, key);
 }
-extern "C" __global__ void put(u8* to, const u64* places, const u8* held, const u64* others,
-                               u64 count) {
-    for (EACH(i, count)) to[places[i]] = held[others[i]];
-}
 __device__ double half_value(unsigned short h) {
     int exponent = h >> 10 & 31, fraction = h & 1023;
     double size = exponent == 31 ? (fraction ? __longlong_as_double(0x7ff8000000000000ll)

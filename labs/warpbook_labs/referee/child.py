@@ -65,7 +65,7 @@ class Child:
             OSError: it can't be.
             RuntimeError: CUDA refuses it.
         """
-        self._setup, self._torch = setup, torch
+        self._transport, self._torch = setup.transport, torch
         self._on_gpu = setup.has_gpu
         self._memory: dict[HostPlace, Any] = {}
         for each in setup.memory:
@@ -132,7 +132,7 @@ class Child:
         tensor = torch.frombuffer(
             held.map, dtype=dtype, count=count, offset=slot.offset
         ).view(slot.shape)
-        if slot.place == "device" and self._setup.transport == "staged":
+        if slot.place == "device" and self._transport == "staged":
             device = "cuda" if self._on_gpu else "cpu"
             return _Given(slot, torch.empty_like(tensor, device=device), tensor)
         return _Given(slot, tensor, tensor)
@@ -218,6 +218,8 @@ def main() -> None:
             left = left[os.write(setup.told, left) :]
 
     child, ready = _begun(setup)
+    # whoever knows a handle might guess another
+    setup = msgspec.structs.replace(setup, memory=())
     tell(ready)
     if child is None:
         os._exit(0)

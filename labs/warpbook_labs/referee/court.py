@@ -65,7 +65,7 @@ class Court:
             TooLarge: there is not enough.
         """
         self.tools = None if device is None else Tools(device)
-        _refuse_too_large(device, size_bytes, len(sides))
+        _refuse_too_large(device, size_bytes, len(sides), is_staged)
         self.transport: Transport = "staged" if is_staged else "shared"
         self.regions: dict[HostPlace, Region] = {}
         for place in PLACES:
@@ -110,6 +110,12 @@ class Court:
             player.close()
         self.players.clear()
 
+    def give_back(self) -> None:
+        """Give its memory back; its children have ended."""
+        for region in self.regions.values():
+            region.close()
+        self.regions.clear()
+
     def settle(self) -> None:
         """Wait for all of ours on the GPU."""
         if self.tools is not None:
@@ -139,10 +145,10 @@ class Court:
         """Have one side do its unit, by our clock.
 
         Its inputs are loaded, its outputs are poisoned and it stands still. The clock
-        begins before what comes late of its inputs is there and it may move, and stops
-        when every output on the GPU is copied to where it can't write, and of the
-        others many bytes are read at places that nobody knows. Those are copied when
-        it stands still again.
+        begins before its inputs are complete and it may move, and stops when every
+        output on the GPU is copied to where it can't write, and of the others many
+        bytes are read at places that nobody knows. Those are copied when it stands
+        still again.
 
         Raises:
             Lost: it ended, or does not end.
@@ -158,12 +164,12 @@ class Court:
                 drawn.append(_Drawn(region, slots, _places(slots)))
             elif slots:
                 on_gpu = slots
-        if self.tools is not None:
-            self.tools.flush()
         self.settle()
         began_ns = time.perf_counter_ns()
         for region in self.regions.values():
             region.complete(side)
+        if self.tools is not None:
+            self.tools.flush()
         self.settle()
         player.go_on()
         player.send(run)
@@ -211,12 +217,19 @@ def _at(slots: list[Slot], place: int) -> str:
 
 
 def _refuse_too_large(
-    device: Device | None, size_bytes: Mapping[HostPlace, int], sides: int
+    device: Device | None,
+    size_bytes: Mapping[HostPlace, int],
+    sides: int,
+    is_staged: bool,
 ) -> None:
     # the poison and inputs; what each side shares, and what it left
     times = 2 + 2 * sides
-    on_gpu = 0 if device is None else times * size_bytes["device"]
-    in_host = times * (sum(size_bytes.values()) - on_gpu // times)
+    on_gpu, in_host = 0, times * sum(size_bytes.values())
+    if device is not None and is_staged:
+        on_gpu = sides * size_bytes["device"]
+    elif device is not None:
+        on_gpu = times * size_bytes["device"]
+        in_host -= on_gpu
     free_bytes = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     if device is not None and on_gpu + _SPARE_BYTES > device.free_bytes:
         raise TooLarge(

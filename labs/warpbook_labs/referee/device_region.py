@@ -4,28 +4,19 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
 from warpbook_labs.device.kernels import poison
 from warpbook_labs.device.ratio import Side
 from warpbook_labs.device.tools import Found, Tools
-from warpbook_labs.referee.late import Late
+from warpbook_labs.referee.layout import ALIGNMENT
 from warpbook_labs.referee.memory import handle_of
 from warpbook_labs.referee.messages import Memory, Slot
 from warpbook_labs.referee.regions import Values, first_poisoned, wrong_words
 
 #: what the driver gives at once: a handle is of a whole allocation
 _GRAIN_BYTES = 2 << 20
-
-
-class _LateOnGpu(NamedTuple):
-    """What comes late, as the GPU has it; see `Late`."""
-
-    places: int
-    others: int
-    size_bytes: int
 
 
 class DeviceRegion:
@@ -47,21 +38,26 @@ class DeviceRegion:
         self._tools = tools
         device = tools.device
         self._size_bytes = -(-max(size_bytes, 1) // _GRAIN_BYTES) * _GRAIN_BYTES
-        self._shared = {side: device.allocate(self._size_bytes) for side in sides}
-        self._handles = {
-            side: handle_of(device.driver, address)
-            for side, address in self._shared.items()
-        }
+        self._taken: list[int] = []
+        self._shared = {side: self._take(self._size_bytes) for side in sides}
+        try:
+            self._handles = {
+                side: handle_of(device.driver, address)
+                for side, address in self._shared.items()
+            }
+        except OSError:
+            self.close()
+            raise
         self._key = secrets.randbits(32)
         #: a poisoned copy of everything, since a buffer is poisoned by copying it
-        self._poison = device.allocate(self._size_bytes)
+        self._poison = self._take(self._size_bytes)
         tools.poison(self._poison, self._size_bytes, self._key)
         self._own: dict[Side, int] = {}
         self._inputs = 0
-        self._late: dict[Side, _LateOnGpu] = {}
+        self._loaded: dict[Side, list[tuple[int, int]]] = {}
         self._pools: dict[str, tuple[int, int, int]] = {}
         for name, values in pools.items():
-            address = device.allocate(values.nbytes)
+            address = self._take(values.nbytes)
             device.upload(address, values)
             self._pools[name] = address, len(values), values.itemsize
 
@@ -89,11 +85,10 @@ class DeviceRegion:
 
     def own(self) -> None:
         """Take memory that no child sees, for what follows."""
-        device = self._tools.device
-        self._inputs = device.allocate(self._size_bytes)
+        self._inputs = self._take(self._size_bytes)
         self._own = {
-            "learner": device.allocate(self._size_bytes),
-            "baseline": device.allocate(self._size_bytes),
+            "learner": self._take(self._size_bytes),
+            "baseline": self._take(self._size_bytes),
         }
 
     def fill(self, slot: Slot, pool: str, key: int) -> None:
@@ -103,31 +98,14 @@ class DeviceRegion:
         self._tools.fill(to, address, length, item, count, key)
 
     def load(self, slots: Sequence[Slot], side: Side) -> None:
-        """Copy inputs to what is shared, all of it but what comes late."""
-        for slot in slots:
-            self._copy(self._shared[side], self._inputs, slot)
-        late = self._late[side] = self._told(Late.drawn(slots), side)
-        self._put(side, late.places, late.others, late.size_bytes)
+        """Have inputs be what `complete` copies; nothing of them is shared before."""
+        self._loaded[side] = _runs(slots)
 
     def complete(self, side: Side) -> None:
-        """Put there what comes late, which is a matter of microseconds."""
-        late = self._late[side]
-        self._put(side, late.places, late.places, late.size_bytes)
-
-    def _told(self, late: Late, side: Side) -> _LateOnGpu:
-        """Have the GPU know what comes late."""
-        device, count = self._tools.device, late.places.size
-        held = self._late.get(side)
-        if held is None or held.size_bytes != count:
-            table_bytes = late.places.nbytes
-            places = device.allocate(2 * table_bytes)
-            held = _LateOnGpu(places, places + table_bytes, count)
-        device.upload(held.places, late.places)
-        device.upload(held.others, late.others)
-        return held
-
-    def _put(self, side: Side, places: int, others: int, count: int) -> None:
-        self._tools.put(self._shared[side], places, self._inputs, others, count)
+        """Begin to copy inputs to what is shared; `Device.wait` ends it."""
+        for begin, size_bytes in self._loaded[side]:
+            to, held = self._shared[side] + begin, self._inputs + begin
+            self._tools.device.copy(to, held, size_bytes)
 
     def is_changed(self, slot: Slot, side: Side) -> bool:
         """Tell whether what is shared is no longer as it was loaded."""
@@ -158,6 +136,15 @@ class DeviceRegion:
         index = tuple(int(each) for each in np.unravel_index(found.first, slot.shape))
         return wrong_words(slot, index, found.how_many)
 
+    def close(self) -> None:
+        """Give all memory back; no child may have it open."""
+        while self._taken:
+            self._tools.device.free(self._taken.pop())
+
+    def _take(self, size_bytes: int) -> int:
+        self._taken.append(self._tools.device.allocate(size_bytes))
+        return self._taken[-1]
+
     def _compared(
         self, got: int, right: int, slot: Slot, dtype: str, bound: float
     ) -> Found:
@@ -176,3 +163,14 @@ class DeviceRegion:
         values = device.download(held + slot.offset, slot.size_bytes)
         shaped: Values = values.view(slot.dtype).reshape(slot.shape)
         return shaped
+
+
+def _runs(slots: Sequence[Slot]) -> list[tuple[int, int]]:
+    """Give offset and bytes of what lies side by side, to be copied at once."""
+    found: list[tuple[int, int]] = []
+    for slot in slots:
+        begin, end = slot.offset, slot.offset + slot.size_bytes
+        if found and begin - sum(found[-1]) < ALIGNMENT:
+            begin = found.pop()[0]
+        found.append((begin, end - begin))
+    return found

@@ -1,4 +1,4 @@
-"""Elements of inputs that a child gets only when its clock runs.
+"""Elements of inputs in the host's memory that a child gets only when its clock runs.
 
 A stream can wait for memory to change, and so begin when inputs are copied there,
 before the child is told to. What it reads then is wrong at places that nobody knows,
@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 
 from warpbook_labs.referee.messages import Slot
 
-#: of all inputs in one place, and of each buffer of them
-_ALL, _LEAST = 1024, 8
+#: of all inputs in one place by about, and of each buffer of them
+_ALL, _LEAST = 256, 8
 
 
 class Late(NamedTuple):
     """Bytes that come late, by their offsets in the memory of a place."""
 
-    #: (bytes,): where
+    #: (bytes,): where, each once
     places: NDArray[np.int64]
     #: (bytes,): whose values lie there until then, those of other elements
     others: NDArray[np.int64]
@@ -36,10 +36,10 @@ class Late(NamedTuple):
         for slot in inputs:
             item = np.dtype(slot.dtype).itemsize
             of = slot.size_bytes // item
-            if of:
-                count = min(of, max(_LEAST, _ALL // len(inputs)))
-                begins = slot.offset + item * chance.integers(0, of, (2, count))
-                whole = begins[:, :, np.newaxis] + np.arange(item)
-                found.append(whole.reshape(2, -1))
+            count = min(of, max(_LEAST, _ALL // len(inputs)))
+            late = chance.choice(of, count, replace=False, shuffle=False)
+            drawn = np.stack([late, chance.integers(0, max(of, 1), count)])
+            whole = slot.offset + item * drawn[:, :, np.newaxis] + np.arange(item)
+            found.append(whole.reshape(2, -1))
         places, others = np.concatenate(found, axis=1)
         return cls(places, others)

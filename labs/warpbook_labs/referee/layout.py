@@ -15,7 +15,7 @@ from warpbook_labs.spec import Parameter
 
 PLACES: tuple[HostPlace, ...] = ("device", "pinned", "host")
 #: pages, so that no two buffers share one
-_ALIGNMENT = 4096
+ALIGNMENT = 4096
 
 
 class Layout(NamedTuple):
@@ -62,7 +62,7 @@ def laid_out(
             )
         )
         end = offset + max(taken, 1)
-        size_bytes[each.place] = -(-end // _ALIGNMENT) * _ALIGNMENT
+        size_bytes[each.place] = -(-end // ALIGNMENT) * ALIGNMENT
     return Layout(tuple(found), size_bytes)
 
 

@@ -8,6 +8,7 @@ where no child can write them, and keeps what each side left in the outputs.
 from __future__ import annotations
 
 import ctypes
+import os
 import secrets
 from collections.abc import Sequence
 from typing import Any, Protocol
@@ -53,14 +54,17 @@ class Region(Protocol):
     def own(self) -> None:
         """Take memory that no child sees, for what follows."""
 
+    def close(self) -> None:
+        """Give all memory back; no child may have it open."""
+
     def fill(self, slot: Slot, pool: str, key: int) -> None:
         """Put an input together from a pool, where no child sees it."""
 
     def load(self, slots: Sequence[Slot], side: Side) -> None:
-        """Copy inputs to what is shared, all of it but what comes late."""
+        """Make inputs ready, so that `complete` has little to do."""
 
     def complete(self, side: Side) -> None:
-        """Put there what comes late, which is a matter of microseconds."""
+        """Have all inputs in what is shared, when the clock runs."""
 
     def is_changed(self, slot: Slot, side: Side) -> bool:
         """Tell whether what is shared is no longer as it was loaded."""
@@ -88,6 +92,9 @@ class HostRegion:
         """Take it."""
         self._place, self._pools = place, pools
         self._shared = {side: Mapped.new(size_bytes) for side in sides}
+        for held in self._shared.values():
+            # whoever touches a page first decides near which processor it lies
+            held.bytes[:] = 0
         self._late: dict[Side, Late] = {}
         self._size_bytes = size_bytes
         # one for all: whoever knows it has still computed nothing
@@ -127,6 +134,12 @@ class HostRegion:
             "baseline": np.empty(self._size_bytes, np.uint8),
         }
 
+    def close(self) -> None:
+        """Give all memory back; no child may have it open."""
+        for held in self._shared.values():
+            os.close(held.descriptor)
+        self._shared.clear()
+
     def fill(self, slot: Slot, pool: str, key: int) -> None:
         """Put an input together from a pool, where no child sees it."""
         count = slot.size_bytes // np.dtype(slot.dtype).itemsize
@@ -134,15 +147,18 @@ class HostRegion:
         self._inputs[_part(slot)] = np.ascontiguousarray(values).view(np.uint8)
 
     def load(self, slots: Sequence[Slot], side: Side) -> None:
-        """Copy inputs to what is shared, all of it but what comes late."""
-        shared = self._shared[side].bytes
-        for slot in slots:
-            shared[_part(slot)] = self._inputs[_part(slot)]
+        """Copy inputs to what is shared, but for what comes late."""
         late = self._late[side] = Late.drawn(slots)
-        shared[late.places] = self._inputs[late.others]
+        inputs, shared = self._inputs, self._shared[side].bytes
+        right = inputs[late.places]
+        # before it is copied, or a stream could be faster
+        inputs[late.places] = inputs[late.others]
+        for slot in slots:
+            shared[_part(slot)] = inputs[_part(slot)]
+        inputs[late.places] = right
 
     def complete(self, side: Side) -> None:
-        """Put there what comes late, which is a matter of microseconds."""
+        """Put there what comes late."""
         places = self._late[side].places
         self._shared[side].bytes[places] = self._inputs[places]
 

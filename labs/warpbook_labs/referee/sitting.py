@@ -138,6 +138,7 @@ class Sitting:
                 raise
             self._setbacks.append(str(problem))
             if self._is_staged != was_staged:
+                self.court.give_back()
                 self.court = self._made()
             everyone: list[Side] = ["learner"]
             if self._speed is not None:

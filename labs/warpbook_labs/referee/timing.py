@@ -154,13 +154,7 @@ class Trials:
         if number % 2:
             order = ("baseline", "learner")
         for _ in range(_MOST_VOIDS + 1):
-            keys = {
-                (each.name, each.number): secrets.randbits(32)
-                for each in self._layout.read
-            }
-            for slot in self._layout.read:
-                key = keys[slot.name, slot.number]
-                self._court.region(slot).fill(slot, slot.name, key)
+            keys = self._filled()
             units = {side: self._unit(side) for side in order}
             self._check(keys, is_kept)
             if all(unit.is_quiet for unit in units.values()):
@@ -187,6 +181,16 @@ class Trials:
                     words = f"It writes `{slot.name}`, an input, in a timed call."
                     raise WrongOutput("input", words)
         return unit
+
+    def _filled(self) -> dict[tuple[str, int], int]:
+        """Put all inputs together anew; tell by which keys."""
+        keys = {
+            (each.name, each.number): secrets.randbits(32) for each in self._layout.read
+        }
+        for slot in self._layout.read:
+            key = keys[slot.name, slot.number]
+            self._court.region(slot).fill(slot, slot.name, key)
+        return keys
 
     def _load(self, side: Side) -> None:
         for place, region in self._court.regions.items():
@@ -284,11 +288,12 @@ class Trials:
     def _measured_empty_ns(self) -> float:
         """Tell what a unit takes in which nothing is called.
 
-        That is what comes late of inputs, the order and the answer, the reading of
-        outputs and, where buffers are staged, the copies. It is the baseline's process
-        that is asked, which is ours.
+        That is the inputs' arrival, the order and the answer, the reading of outputs
+        and, where buffers are staged, the copies. It is the baseline's process that is
+        asked, which is ours.
         """
         taken = []
+        self._filled()
         self._load("baseline")
         for _ in range(_EMPTY):
             run = self._court.next_run(self._speed.calls, self._numbers, is_empty=True)

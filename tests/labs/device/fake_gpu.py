@@ -158,12 +158,6 @@ def _fill(gpu: FakeGpu, given: list[Any]) -> None:
     gpu.view(to, count, dtype)[:] = kernels.filled(held, count, key)
 
 
-def _put(gpu: FakeGpu, given: list[Any]) -> None:
-    to, places, held, others, count = given
-    taken = gpu.memory[held - _BEGIN + gpu.view(others, count, np.int64)]
-    gpu.memory[to - _BEGIN + gpu.view(places, count, np.int64)] = taken
-
-
 def _compare(gpu: FakeGpu, given: list[Any]) -> None:
     arena, at, right, count, item, kind, bound, key, found = given
     dtype = f"{chr(kind)}{item}"
@@ -188,7 +182,6 @@ _TRUSTED: dict[str, Run] = {
     "poison": _poison,
     "untouched": _untouched,
     "fill": _fill,
-    "put": _put,
     "compare": _compare,
     "digest": _digest,
     "flush": lambda gpu, given: None,

@@ -74,19 +74,6 @@ def test_inputs_are_put_together_as_on_the_processor(
         assert (left != kernels.filled(pool, 5000, KEY + 1)).any()
 
 
-def test_single_bytes_are_copied_from_place_to_place(ptx: str) -> None:
-    held = {
-        "to": np.zeros(99, np.uint8),
-        "held": np.arange(99, dtype=np.uint8),
-        "places": np.array([0, 98, 40, 41], np.uint64),
-        "others": np.array([7, 8, 98, 0], np.uint64),
-    }
-    left = run(ptx, "put", held, "to", "places", "held", "others", 4)["to"]
-    assert {int(at): int(left[at]) for at in np.flatnonzero(left)} == {
-        0: 7, 98: 8, 40: 98,
-    }  # fmt: skip
-
-
 RIGHT = np.array([1, -2, np.nan, np.inf, -np.inf, 0, 1e-3, 5], np.float32)
 
 

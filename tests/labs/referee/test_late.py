@@ -47,6 +47,27 @@ def test_each_input_is_whole_only_when_it_is_complete(sets: int) -> None:
         assert np.isin(held, whole).all()
 
 
+def test_what_is_right_is_never_there_early() -> None:
+    region, layout = made(1000)
+    (x,) = (slot for slot in layout.read if slot.name == "x")
+    region.load(layout.read, "learner")
+    region.complete("learner")
+    right = region.read(x, "learner").tobytes()
+    region.poison(x, "learner")
+    shared, was_right = region._shared["learner"], []
+
+    class Watched(np.ndarray):  # type: ignore[type-arg]
+        def __setitem__(self, place: object, values: object) -> None:
+            super().__setitem__(place, values)  # type: ignore[index]
+            was_right.append(region.read(x, "learner").tobytes() == right)
+
+    shared.bytes = shared.bytes.view(Watched)
+    region.load(layout.read, "learner")
+    assert was_right and not any(was_right)
+    region.complete("learner")
+    assert was_right[-1]
+
+
 def test_nobody_knows_from_the_last_unit_what_comes_late() -> None:
     region, layout = made(100_000)
     found = []
