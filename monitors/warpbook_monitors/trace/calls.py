@@ -7,7 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from warpbook_monitors.trace.columns import NONE, Bools, Category, Columns, Int64s
+from warpbook_monitors.trace.columns import (
+    NONE,
+    Bools,
+    Category,
+    Columns,
+    Int64s,
+    distinct,
+)
 from warpbook_monitors.trace.run import Run
 
 # torch on AMD's GPUs writes HIP's calls as if they were CUDA's
@@ -81,7 +88,7 @@ def _while_capturing(api: Columns) -> Bools:
     """
     begins, ends = named(api, _CAPTURE_BEGIN), named(api, _CAPTURE_END)
     capturing = np.zeros(len(api), np.bool_)
-    for thread in np.unique(api.track[begins]):
+    for thread in distinct(api.track[begins]):
         on_thread = api.track == thread
         depth = np.cumsum(begins[on_thread].astype(int) - ends[on_thread].astype(int))
         capturing[on_thread] = depth > 0

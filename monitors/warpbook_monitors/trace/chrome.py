@@ -14,7 +14,7 @@ from warpbook_monitors.trace.calls import named
 from warpbook_monitors.trace.chrome_events import Gathered, nanoseconds
 from warpbook_monitors.trace.chrome_file import Gpu
 from warpbook_monitors.trace.chrome_parts import gather
-from warpbook_monitors.trace.columns import Category, Columns
+from warpbook_monitors.trace.columns import Category, Columns, distinct
 from warpbook_monitors.trace.errors import TraceFileError
 from warpbook_monitors.trace.limits import measured_ceilings
 from warpbook_monitors.trace.own_marks import marked_ns, of_the_cell
@@ -70,7 +70,7 @@ def _run(columns: Columns, found: Gathered) -> Run:
     names = [gpu.name for gpu in gpus]
     used = [
         names[at]
-        for at in np.unique(columns.device[on_gpu])
+        for at in distinct(columns.device[on_gpu])
         if 0 <= at < len(names) and names[at]
     ]
     first = next(filter(None, names), _UNNAMED if on_gpu.any() else None)

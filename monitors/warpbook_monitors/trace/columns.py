@@ -219,10 +219,18 @@ def groups(*keys: Int32s | Int64s) -> tuple[Int64s, Int64s]:
         if size * span > _LARGEST_TABLE:
             first, packed = _ranked(packed, size)
             size = max(len(first), 1)
-            distinct, key = np.unique(key, return_inverse=True)
-            least, span = 0, max(len(distinct), 1)
+            found, key = np.unique(key, return_inverse=True)
+            least, span = 0, max(len(found), 1)
         packed, size = packed * span + (key - least), size * span
     return _ranked(packed, size)
+
+
+def distinct(values: Int64s) -> Int64s:
+    """Give each value once, in ascending order.
+
+    `numpy.unique` does it too, but then takes 15 ms to import masked arrays.
+    """
+    return values[groups(values)[0]]
 
 
 def rows_by(*keys: Int32s | Int64s) -> list[Int64s]:

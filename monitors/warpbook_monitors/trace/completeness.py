@@ -9,7 +9,7 @@ import numpy as np
 from warpbook_monitors.trace.artefacts import profilers_spans
 from warpbook_monitors.trace.calls import Calls
 from warpbook_monitors.trace.cell_profile import Completeness
-from warpbook_monitors.trace.columns import NONE, Category, Columns
+from warpbook_monitors.trace.columns import NONE, Category, Columns, distinct
 from warpbook_monitors.trace.intervals import union_ns
 from warpbook_monitors.trace.run import Run
 
@@ -111,7 +111,7 @@ def _wrong(
             "number, an end before the begin, or far from all others): they are left "
             "out."
         )
-    gpus = len(np.unique(on_gpu.device))
+    gpus = len(distinct(on_gpu.device))
     if gpus > 1:
         yield (
             f"Work of {gpus} GPUs is in this trace: what is said of the GPU is said of "

@@ -25,6 +25,7 @@ from warpbook_monitors.trace.columns import (
     Category,
     Columns,
     Int64s,
+    distinct,
     rows_by,
 )
 from warpbook_monitors.trace.intervals import Coverage
@@ -208,7 +209,7 @@ def host_wait_causes(events: Columns, gaps: Gaps, calls: Calls, run: Run) -> Gap
     operators = operators.where(named(operators, _OPERATOR))
     slow = slow_launches(calls)
     profiler = profilers_spans(events, calls)
-    for one in np.unique(thread[chosen]):
+    for one in distinct(thread[chosen]):
         # a worker such as autograd's goes on where the main thread left off
         host = _Host(operators, calls, slow, profiler, [int(one), main], run)
         _add_causes(causes, host, gaps, chosen[thread[chosen] == one])

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from warpbook_monitors.trace.cell_profile import Lane
-from warpbook_monitors.trace.columns import Columns
+from warpbook_monitors.trace.columns import Columns, distinct
 
 #: All lanes of a report together hold at most this many events ...
 MAX_EVENTS = 3000
@@ -70,11 +70,11 @@ def make_lanes(
 def _rows(drawn: LaneEvents) -> list[tuple[str, Columns]]:
     """Split by stream and by thread: streams first, the busiest thread next."""
     rows = []
-    devices = np.unique(drawn.on_gpu.device)
+    devices = distinct(drawn.on_gpu.device)
     for device in devices:
         on_device = drawn.on_gpu.where(drawn.on_gpu.device == device)
         prefix = f"GPU {device} stream" if len(devices) > 1 else "Stream"
-        for stream in np.unique(on_device.track):
+        for stream in distinct(on_device.track):
             rows.append(
                 (f"{prefix} {stream}", on_device.where(on_device.track == stream))
             )

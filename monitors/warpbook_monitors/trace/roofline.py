@@ -19,6 +19,7 @@ from warpbook_monitors.trace.columns import (
     Columns,
     Int64s,
     Operands,
+    distinct,
     groups,
 )
 from warpbook_monitors.trace.flops import model
@@ -36,7 +37,7 @@ _WITHIN = "Memcpy DtoD"
 
 def roofs(events: Columns, run: Run) -> tuple[Roof, ...]:
     """Give the ceilings of each kind of GPU that computed."""
-    used = np.unique(events.device[events.is_in(Category.KERNEL, Category.COPY)])
+    used = distinct(events.device[events.is_in(Category.KERNEL, Category.COPY)])
     kinds = {gpu.name: gpu for gpu in (_gpu(run, int(at)) for at in used) if gpu}
     return tuple(
         Roof(name, basis, of.memory_bytes_per_s, dict(of.flops_per_s))
@@ -211,7 +212,7 @@ def _within_gpu(events: Columns) -> Bools:
 
 
 def _of_copies(copies: Columns, run: Run, total_ns: int) -> Iterator[RooflinePoint]:
-    for device in np.unique(copies.device):
+    for device in distinct(copies.device):
         gpu = _gpu(run, int(device))
         mine = copies.where(copies.device == device)
         if gpu is not None:

@@ -21,6 +21,7 @@ from warpbook_monitors.trace.columns import (
     Columns,
     Int32s,
     Int64s,
+    distinct,
     groups,
 )
 from warpbook_monitors.trace.run import Run
@@ -214,7 +215,7 @@ def _tracks(events: Columns) -> tuple[tuple[Track, ...], Int64s]:
     threads = events.track[first]
     busy = {
         int(thread): int(counts[(threads == thread) & (kind[first] != 0)].sum())
-        for thread in np.unique(threads)
+        for thread in distinct(threads)
     }
     for at, row in enumerate(first):
         thread = int(events.track[row])
@@ -225,7 +226,7 @@ def _tracks(events: Columns) -> tuple[tuple[Track, ...], Int64s]:
     order = [key[-1] for key in sorted(keys)]
     place = np.empty(len(first), np.int64)
     place[order] = np.arange(len(first))
-    gpus = len(np.unique(events.device[kind == 0]))
+    gpus = len(distinct(events.device[kind == 0]))
     labels = _labels(events, [int(first[at]) for at in order], gpus)
     return labels, place[group]
 
