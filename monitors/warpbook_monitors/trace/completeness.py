@@ -107,9 +107,8 @@ def _wrong(
         )
     if run.senseless_events:
         yield (
-            f"{run.senseless_events:,} events of the file have times that can't be (no "
-            "number, an end before the begin, or far from all others): they are left "
-            "out."
+            "Events of the file with times that can't be (no number, an end before the "
+            f"begin, or far from all others) are left out: {run.senseless_events:,}."
         )
     gpus = len(distinct(on_gpu.device))
     if gpus > 1:
@@ -119,8 +118,8 @@ def _wrong(
         )
     if early:
         yield (
-            f"{early:,} kernels or copies start before the call that launched them: "
-            "their times are wrong."
+            "Kernels or copies that start before the call that launched them, so that "
+            f"their times are wrong: {early:,}."
         )
     if profiler_ns > _TOLERATED_PROFILER_SHARE * (run.end_ns - run.start_ns):
         yield (
