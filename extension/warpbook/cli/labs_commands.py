@@ -138,12 +138,12 @@ def _trace(asked: argparse.Namespace) -> int:
 
 
 def _regrade(asked: argparse.Namespace) -> int:
-    nvrtc.version()
     store, what, use_gpu = Store(), asked.what, not asked.no_gpu
     if what.isdecimal() and asked.number is None:
         cards = [regrade(store, int(what), use_gpu=use_gpu)]
     else:
         loaded = find(what)
+        _need_compiler(loaded)
         numbers = store.submissions(loaded.lab.id)
         if asked.number is not None:
             numbers = [asked.number]
@@ -210,7 +210,6 @@ def _new(asked: argparse.Namespace) -> int:
 
 
 def _validate(asked: argparse.Namespace) -> int:
-    nvrtc.version()
     worst, told = 0, []
     if not asked.labs:
         # two with the same id or number are told here
@@ -219,6 +218,7 @@ def _validate(asked: argparse.Namespace) -> int:
         problem, verdicts = "", []
         try:
             loaded = load(Path(name).resolve()) if Path(name).is_dir() else find(name)
+            _need_compiler(loaded)
             for verdict in validate(loaded):
                 verdicts.append(verdict)
                 if not asked.json:
@@ -251,8 +251,7 @@ ACTIONS = {
 def _given(asked: argparse.Namespace) -> tuple[LoadedLab, str]:
     """Load the lab and read the source; whether there is a compiler is asked first."""
     loaded = find(asked.lab)
-    if loaded.lab.language == "cuda":
-        nvrtc.version()
+    _need_compiler(loaded)
     name = loaded.lab.id
     file = asked.file or Path(name, loaded.lab.files.source_name)
     if asked.file is None and not file.exists():
@@ -261,6 +260,16 @@ def _given(asked: argparse.Namespace) -> tuple[LoadedLab, str]:
             "name your file."
         )
     return loaded, read_source(file)
+
+
+def _need_compiler(loaded: LoadedLab) -> None:
+    """Ask for NVRTC before anything is begun that would want it.
+
+    Raises:
+        NoCompiler: it is not installed.
+    """
+    if loaded.lab.language == "cuda":
+        nvrtc.version()
 
 
 def _tell(asked: argparse.Namespace, card: Card, source: str) -> int:
