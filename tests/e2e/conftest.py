@@ -33,6 +33,7 @@ def browser() -> Iterator[Browser]:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=program("chromium"),
+            timeout=TIMEOUT_MS,
             args=[
                 "--no-sandbox",
                 "--no-proxy-server",

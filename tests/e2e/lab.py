@@ -37,6 +37,12 @@ _NOTIFICATIONS = (
 )
 
 
+_ASK_THE_SERVER = """async () => {
+    const base = JSON.parse(
+        document.getElementById("jupyter-config-data").textContent).baseUrl;
+    await (await fetch(`${base}warpbook/api/v1/capabilities`)).text();
+}"""
+
 # the first notebook that is open, as JupyterLab's own object
 _PANEL = """\
 ([...window.jupyterapp.shell.widgets("main")]
@@ -115,9 +121,7 @@ class LabPage:
         self.sent: list[dict[str, Any]] = []
         page.set_default_timeout(TIMEOUT_MS)
         page.on("console", self._hear)
-        page.on(
-            "pageerror", lambda error: self.errors.append(error.stack or str(error))
-        )
+        page.on("pageerror", lambda error: self._note(error.stack or str(error)))
         page.on("websocket", self._follow)
 
     def open(self, lab_url: str, notebook: str) -> None:
@@ -218,6 +222,58 @@ class LabPage:
 
         wait_for(f"a tip that tells {pattern}", told)
 
+    def bring_to_see(self, part: Locator, drawn: Locator) -> None:
+        """Bring a part into view until what is drawn in it is seen.
+
+        What nobody sees isn't drawn, and what grows above may push it out of sight.
+        """
+
+        def seen() -> bool | None:
+            part.scroll_into_view_if_needed()
+            return drawn.is_visible() or None
+
+        wait_for(f"{drawn} in sight", seen)
+
+    def open_report(self, title: str) -> None:
+        """Open the newest report of this title from the dashboard's list.
+
+        It is written anew when a report comes, which loses a click that has begun.
+        """
+        link = self.dashboard.locator(".wb-reports .wb-link", has_text=title).first
+
+        def opened() -> bool | None:
+            link.click()
+            return title in (self.drawer.text_content() or "") or None
+
+        wait_for(f"the report {title}", opened)
+
+    def wait_quiet(self) -> None:
+        """Wait until no frame comes any more, of a page that has asked for no more."""
+
+        def quiet() -> bool | None:
+            before = self.frames
+            # a server that answers has also heard what it was told before
+            self.page.evaluate(_ASK_THE_SERVER)
+            self.page.wait_for_timeout(1_000)
+            return self.frames == before or None
+
+        wait_for("no more frames", quiet)
+
+    def forgive_lost_server(self) -> None:
+        """Forget what JupyterLab and the browser say of a time without a server.
+
+        What our own code says of it stays an error.
+        """
+        # a handshake that is cut short has no net::ERR_
+        browser = ("WebSocket connection to ", "Failed to load resource: ")
+        self.errors = [
+            each
+            for each in self.errors
+            if "warpbook" in each
+            and "net::ERR_" not in each
+            and not each.startswith(browser)
+        ]
+
     def set_theme(self, name: str) -> None:
         """Change JupyterLab's theme."""
         self.page.evaluate(
@@ -250,12 +306,13 @@ class LabPage:
 
     def wait_moving(self, view: Locator, frames: int = 10) -> None:
         """Wait until the first chart of a view has moved and more frames have come."""
-        # what nobody sees isn't drawn
-        view.locator(".wb-plot").first.scroll_into_view_if_needed()
+        plot = view.locator(".wb-plot").first
         before = self.frames
         seen = set()
 
         def moved() -> bool | None:
+            # what nobody sees isn't drawn; what grows above may push it out of sight
+            plot.scroll_into_view_if_needed()
             canvas = view.locator("canvas").first
             seen.add(canvas.evaluate("canvas => canvas.toDataURL()"))
             self.page.wait_for_timeout(100)
@@ -285,7 +342,13 @@ class LabPage:
 
     def _hear(self, message: ConsoleMessage) -> None:
         if message.type == "error":
-            self.errors.append(f"{message.text} ({message.location['url']})")
+            self._note(f"{message.text} ({message.location['url']})")
+
+    def _note(self, error: str) -> None:
+        # JupyterLab's debugger and widgets ask each kernel by themselves, and complain
+        # if it goes before it has answered
+        if "Canceled future for " not in error or "extensions/warpbook" in error:
+            self.errors.append(error)
 
     def _follow(self, socket: WebSocket) -> None:
         if urlsplit(socket.url).path == f"{BASE_URL}warpbook/api/v1/stream":

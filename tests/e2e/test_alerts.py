@@ -20,6 +20,14 @@ for_s = 0
 clear_s = 0
 """
 NOTEBOOK = "alerts.ipynb"
+#: what toasts said; those of good news are gone after seconds
+REMEMBER_TOASTS = """
+window.toasts = new Set();
+new MutationObserver(() => {
+    document.querySelectorAll(".Toastify__toast").forEach(
+        toast => window.toasts.add(toast.textContent));
+}).observe(document, { subtree: true, childList: true, characterData: true });
+"""
 SETTINGS = "home/.jupyter/lab/user-settings/warpbook/plugin.jupyterlab-settings"
 
 
@@ -35,7 +43,8 @@ def alerts_url(
 ) -> Iterator[str]:
     folder: Path = tmp_path_factory.mktemp("alerts")
     lab = Lab(folder, **stub.env)
-    lab.write_notebook(NOTEBOOK, ["import time; time.sleep(1.5)"])
+    # longer than a busy page may take to hear that a cell began, and a second
+    lab.write_notebook(NOTEBOOK, ["import time; time.sleep(5)"])
     (folder / "home" / ".jupyter" / "warpbook-alerts.toml").write_text(RULES)
     settings = folder / SETTINGS
     settings.parent.mkdir(parents=True)
@@ -54,9 +63,17 @@ def hide(page: LabPage) -> None:
     )
 
 
+def wait_for_toast(page: LabPage, words: str) -> None:
+    """Wait until a toast has said this, however soon it went."""
+    page.page.wait_for_function(
+        "words => [...window.toasts].some(each => each.includes(words))", arg=words
+    )
+
+
 def test_a_hidden_page_is_notified_and_told_when_it_is_over(
     page: LabPage, alerts_url: str, stub: StubNvml
 ) -> None:
+    page.page.add_init_script(REMEMBER_TOASTS)
     page.open(alerts_url, NOTEBOOK)
     page.wait_moving(page.dashboard)
     hide(page)
@@ -69,15 +86,8 @@ def test_a_hidden_page_is_notified_and_told_when_it_is_over(
             or None
         ),
     )
-    frames = -1
-
-    def quiet() -> bool | None:
-        nonlocal frames
-        before, frames = frames, page.frames
-        page.page.wait_for_timeout(2000)
-        return before == frames or None
-
-    wait_for("no more frames", quiet)
+    page.wait_quiet()
+    frames = page.frames
     stub.set(0, temperature_celsius=99)
     toast = page.page.locator(".jp-toast-message, .Toastify__toast")
     expect(toast.filter(has_text="GPU 0 is hot").first).to_be_visible()
@@ -88,12 +98,13 @@ def test_a_hidden_page_is_notified_and_told_when_it_is_over(
     )
     assert page.frames == frames
     stub.set(0, temperature_celsius=40)
-    expect(toast.filter(has_text="Over: GPU 0 is hot").first).to_be_visible()
+    wait_for_toast(page, "Over: GPU 0 is hot")
 
 
 def test_an_alert_that_was_seen_is_not_told_again_after_a_reload(
     page: LabPage, alerts_url: str, stub: StubNvml
 ) -> None:
+    page.page.add_init_script(REMEMBER_TOASTS)
     page.open(alerts_url, NOTEBOOK)
     stub.set(0, temperature_celsius=98)
     toast = page.page.locator(".Toastify__toast").filter(has_text="GPU 0 is hot")
@@ -104,7 +115,7 @@ def test_an_alert_that_was_seen_is_not_told_again_after_a_reload(
         "() => window.jupyterapp.commands.hasCommand('warpbook:notify-long-cells')"
     )
     page.run(0)
-    expect(page.page.get_by_text("alerts.ipynb [1] is done").first).to_be_visible()
+    wait_for_toast(page, "alerts.ipynb [1] is done")
     expect(toast).to_have_count(0)
     stub.set(0, temperature_celsius=40)
 

@@ -26,7 +26,9 @@ def say_as_server(page: LabPage) -> list[WebSocketRoute]:
     return routes
 
 
-def receipt(device: str, wall_ms: float, watts: float) -> dict[str, Any]:
+def receipt(
+    device: str, ended_ms: float, wall_ms: float, watts: float
+) -> dict[str, Any]:
     cell = {
         "id": f"run-{wall_ms:.0f}",
         "protocol": 1,
@@ -35,8 +37,8 @@ def receipt(device: str, wall_ms: float, watts: float) -> dict[str, Any]:
         "cell_id": "c",
         "execution_count": 7,
         "title": f"train({ATTACK})",
-        "started_ms": 1_000.0,
-        "ended_ms": 1_000.0 + wall_ms,
+        "started_ms": ended_ms - wall_ms,
+        "ended_ms": ended_ms,
         "status": "ok",
         "allocators": [
             {
@@ -75,9 +77,10 @@ def test_a_receipt_stands_beside_the_run_before(
     page.wait_moving(page.dashboard)
     # more than one, if the page had to connect again
     *_, hello = (each for each in page.received if each["type"] == "hello")
-    gpu = hello["devices"][0]["id"]
-    told = receipt(gpu, 5_000, 690)
-    told["previous"] = receipt(gpu, 9_000, 300)
+    gpu, now_ms = hello["devices"][0]["id"], hello["time_ms"]
+    # the list has only the newest, and the lab is shared
+    told = receipt(gpu, now_ms, 5_000, 690)
+    told["previous"] = receipt(gpu, now_ms - 60_000, 9_000, 300)
     routes[-1].send(json.dumps(told))
     page.dashboard.locator(".wb-cells .wb-link", has_text="train(<img").click()
     expect(page.drawer).to_contain_text(f"Receipt: train({ATTACK})")

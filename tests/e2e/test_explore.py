@@ -150,7 +150,7 @@ def test_the_views_follow_the_theme(
         page.page.screenshot(path=screenshots / f"live-{theme.lower()}.png")
         assert page.is_dark(page.dashboard) is dark
 
-        page.dashboard.locator(".wb-reports .wb-link", has_text="torch").first.click()
+        page.open_report("torch")
         page.wait_for_figure(page.drawer)
         page.page.screenshot(path=screenshots / f"report-{theme.lower()}.png")
         page.drawer.get_by_role("button", name="Close").click()

@@ -34,12 +34,9 @@ def test_a_gpu_without_gpm_says_in_words_what_is_missing(
     expect(a100.get_by_label("What the chip does", exact=True)).to_have_count(0)
     for title in ("NVML says", "Memory", "Power", "PCIe", "Clocks"):
         chart = a100.get_by_label(title, exact=True)
-        chart.scroll_into_view_if_needed()
-        expect(chart.locator("canvas")).to_be_visible()
+        page.bring_to_see(chart, chart.locator("canvas"))
     chip = h200.get_by_label("What the chip does", exact=True)
-    # what nobody sees isn't drawn
-    chip.scroll_into_view_if_needed()
-    expect(chip).to_contain_text("%")
+    page.bring_to_see(chip, chip.filter(has_text="%"))
     expect(page.dashboard.locator(".wb-badge-live")).to_have_text(["LIVE"] * 4)
     expect(page.status_item).to_contain_text("(NVML)")
     for view in (page.status_item, page.dashboard):
@@ -61,6 +58,7 @@ def test_a_lost_gpu_says_so_and_the_others_go_on(
     expect(a100.locator(".wb-device-state")).to_be_hidden()
     expect(host.locator(".wb-device-state")).to_be_hidden()
     stub.set(0, power_mw=123_000)
-    expect(a100.get_by_label("Power", exact=True)).to_contain_text("123 W")
+    power = a100.get_by_label("Power", exact=True)
+    page.bring_to_see(power, power.filter(has_text="123 W"))
     page.wait_moving(a100)
     page.wait_moving(host)

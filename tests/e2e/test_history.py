@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Locator, expect
+from playwright.sync_api import Locator, Response, expect
 
 from tests.e2e.lab import TOUR, Lab, LabPage
 from tests.programs import wait_for
@@ -17,8 +17,7 @@ CHIP = "What the chip does"
 def plot_of(page: LabPage, title: str = CHIP) -> Locator:
     """The plot of the first GPU's chart of this title, with lines on it."""
     chart = page.dashboard.get_by_label(title, exact=True).first
-    chart.scroll_into_view_if_needed()
-    expect(chart.locator("canvas")).to_be_visible()
+    page.bring_to_see(chart, chart.locator("canvas"))
     return chart.locator(".wb-plot")
 
 
@@ -57,7 +56,7 @@ def picture(plot: Locator) -> str:
 def still(page: LabPage, plot: Locator) -> str | None:
     """The plot's picture, if it is the same some frames later."""
     before = picture(plot)
-    watch(page, 5)
+    watch(page, 20)
     return before if picture(plot) == before else None
 
 
@@ -74,13 +73,12 @@ def test_a_paused_view_stands_still_while_data_goes_on(
     page.dashboard.get_by_role("button", name="Pause").click()
     expect(paused).to_contain_text("PAUSED")
     plot = plot_of(page)
+    # what the server has of this time is drawn when it comes
     before = wait_for("a view that stands still", lambda: still(page, plot))
-    watch(page, 20)
-    assert picture(plot) == before
     page.dashboard.get_by_role("button", name="Resume").click()
     expect(paused).to_be_hidden()
+    wait_for("a view that goes on", lambda: picture(plot) != before or None)
     page.wait_moving(page.dashboard)
-    assert picture(plot) != before
 
 
 def test_time_is_zoomed_and_moved_by_hand_and_by_keys(
@@ -92,10 +90,10 @@ def test_time_is_zoomed_and_moved_by_hand_and_by_keys(
     shown: list[str] = []
 
     def expect_another_span() -> None:
+        # until the view is held there are no words, and so others than before
+        expect(paused).to_be_visible()
         if shown:
             expect(paused).not_to_have_text(shown[-1])
-        else:
-            expect(paused).to_be_visible()
         shown.append(paused.inner_text())
 
     drag(page, plot, 0.5, 0.9)
@@ -122,13 +120,21 @@ def test_values_are_read_with_pointer_and_keys(page: LabPage, lab_url: str) -> N
     page.open(lab_url, TOUR)
     page.wait_moving(page.dashboard)
     plot = plot_of(page, "Power")
-    plot.focus()
-    expect(plot).to_have_attribute(
-        "aria-label", re.compile(r"^Power.*now: board \d+.W")
-    )
     tip = plot.locator(".wb-tip")
-    page.page.keyboard.press("ArrowLeft")
-    expect(tip).to_contain_text("W")
+
+    def described() -> bool | None:
+        """Whether the chart tells a value; a busy machine may just have none."""
+        plot.blur()
+        plot.focus()
+        words = plot.get_attribute("aria-label") or ""
+        return bool(re.search(r"^Power.*now: board \d+.W", words)) or None
+
+    def read() -> bool | None:
+        page.page.keyboard.press("ArrowLeft")
+        return bool(re.search(r"board \d+.W", tip.inner_text())) or None
+
+    wait_for("a description with a value", described)
+    wait_for("a value that is read", read)
     page.page.keyboard.press("Escape")
     plot.blur()
     expect(tip).to_be_hidden()
@@ -188,7 +194,12 @@ def test_an_hour_is_summed_up_by_the_server(
     page.open(lab_url, TOUR)
     page.wait_moving(page.dashboard)
     plot = plot_of(page)
-    with page.page.expect_response("**/history/detail?*") as asking:
+
+    def is_of_the_chip(response: Response) -> bool:
+        """Whether it is of a GPU; every device that is seen is asked for."""
+        return "/history/detail?" in response.url and "sm_active_ratio" in response.url
+
+    with page.page.expect_response(is_of_the_chip) as asking:
         page.dashboard.get_by_label("Time window").select_option("3600")
     detail = asking.value.json()
     assert detail["step_ms"] == 6000
@@ -208,7 +219,6 @@ def test_a_click_on_a_cells_band_tells_what_it_cost(
     cells = ["import time; time.sleep(6)"]
     page.open(lab_url, lab.write_notebook("cost.ipynb", cells))
     plot = plot_of(page)
-    page.dashboard.get_by_label("Time window").select_option("30")
     page.run(0)
     page.run(0)
     # the lab is shared: other tests' cells are listed too
@@ -218,7 +228,7 @@ def test_a_click_on_a_cells_band_tells_what_it_cost(
 
     # it has ended, nobody knows how long ago on a machine that is busy
     tip = plot.locator(".wb-tip")
-    for share in range(99, 0, -3):
+    for share in range(99, 0, -2):
         point_at(plot, share / 100)
         page.page.wait_for_timeout(200)
         if "cost.ipynb" in tip.inner_text():

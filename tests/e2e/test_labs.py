@@ -10,6 +10,7 @@ from playwright.sync_api import expect
 
 from tests.e2e.lab import BASE_URL, Lab, LabPage
 from tests.e2e.test_accessible import AXE
+from tests.programs import wait_for
 from warpbook_labs.loader import CATALOGUE
 
 ATTACK = "<img src=x onerror=window.attacked=1>"
@@ -83,7 +84,9 @@ def test_from_the_launcher_over_a_hostile_failure_to_a_card_that_passed(
         ".jp-Notebook img[alt='Neighbouring threads, neighbouring elements']"
     )
     expect(picture).to_be_visible()
-    assert picture.evaluate("image => image.complete && image.naturalWidth > 0")
+    # its words are seen before it has come
+    there = "image => image.complete && image.naturalWidth > 0"
+    wait_for("the picture", lambda: picture.evaluate(there) or None)
     page.page.screenshot(path=screenshots / "lab-notebook.png")
 
     page.run(cell_of(page, "warpbook.labs.open"))

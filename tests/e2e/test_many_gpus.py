@@ -38,9 +38,8 @@ def test_only_what_is_unfolded_is_drawn_and_instances_are_in_their_gpu(
     expect(gpus.first.locator("canvas").first).to_be_visible()
     expect(page.dashboard.locator(".wb-device .wb-device")).to_have_count(2)
     assert gpus.nth(3).locator("canvas").count() == 0
-    # what is out of sight is not drawn
-    gpus.nth(3).scroll_into_view_if_needed()
-    expect(gpus.nth(3).locator("summary").first).to_contain_text("SM 0")
+    folded = gpus.nth(3).locator("summary").first
+    page.bring_to_see(folded, folded.filter(has_text="SM 0"))
 
     split = gpus.last
     split.locator("summary").first.click()
@@ -50,8 +49,7 @@ def test_only_what_is_unfolded_is_drawn_and_instances_are_in_their_gpu(
         if instance.get_attribute("open") is None:
             instance.locator("summary").first.click()
         chip = instance.get_by_label("What the chip does", exact=True)
-        chip.scroll_into_view_if_needed()
-        expect(chip).to_contain_text(f"SM active {share}".replace(" %", "\u00a0%"))
+        page.bring_to_see(chip, chip.filter(has_text=f"SM active {share}"))
     page.page.screenshot(path=screenshots / "mig.png")
 
 

@@ -52,6 +52,7 @@ def test_an_idle_kernel_that_holds_memory_is_named_opened_and_restarted(
     held = page.panel.locator(".wb-holder", has_text=name)
     restart = held.get_by_role("button", name=f"Restart kernel of {name}")
     dialog = page.page.get_by_role("dialog")
+    tab = page.page.get_by_role("tab", name=name)
 
     def hold() -> None:
         page.run(0)
@@ -69,6 +70,18 @@ def test_an_idle_kernel_that_holds_memory_is_named_opened_and_restarted(
         (shown,) = page.cells()[1]["outputs"]
         assert shown["output_type"] == "error", shown
 
+    def close() -> None:
+        page.execute("docmanager:save")
+        page.execute("application:close")
+        expect(tab).to_have_count(0)
+
+    def restart_it() -> None:
+        """Say so in the dialog, and wait: a kernel that ends may still be idle."""
+        with page.page.expect_response("**/api/kernels/*/restart*") as restarting:
+            dialog.get_by_role("button", name="Restart").click()
+        assert restarting.value.ok
+        expect(dialog).to_have_count(0)
+
     hold()
     others = page.panel.locator(".wb-holder", has_text="3.00 GiB")
     expect(others).to_contain_text(f"PID {os.getpid()}")
@@ -85,19 +98,22 @@ def test_an_idle_kernel_that_holds_memory_is_named_opened_and_restarted(
     page.run(1)
     assert page.cells()[1]["outputs"][0]["output_type"] == "execute_result"
     restart.click()
-    dialog.get_by_role("button", name="Restart").click()
+    restart_it()
     variables_are_lost()
 
-    # the same of a notebook that is closed, which the row then opens
+    # a notebook that is closed is opened by the row
     hold()
-    page.execute("docmanager:save")
-    page.execute("application:close")
-    tab = page.page.get_by_role("tab", name=name)
-    expect(tab).to_have_count(0)
-    restart.click()
-    dialog.get_by_role("button", name="Restart").click()
-    expect(dialog).to_have_count(0)
+    close()
     held.get_by_role("button", name=name, exact=True).click()
+    expect(tab).to_be_visible()
+    page.wait_idle()
+    page.run(1)
+    assert page.cells()[1]["outputs"][0]["output_type"] == "execute_result"
+    # and its kernel is restarted while it is closed; the row goes with the process
+    close()
+    restart.click()
+    restart_it()
+    page.execute("docmanager:open", path=name)
     expect(tab).to_be_visible()
     variables_are_lost()
 

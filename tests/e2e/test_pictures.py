@@ -22,7 +22,7 @@ figures = profile("train_fp32", memory_curves=(curve,), wall_ms=2000.0)
 points = tuple(
     msgspec.structs.replace(each, operands={ATTACK!r}) for each in figures.roofline)
 now = time.time() * 1000
-ServerLink().post(CellReport(
+post(CellReport(
     id="pictured", protocol=PROTOCOL_VERSION, kernel_id="k", notebook="train.ipynb",
     cell_id="c", execution_count=8, title="pictured()", started_ms=now - 2500,
     ended_ms=now - 500, status="ok",
@@ -40,7 +40,7 @@ def test_a_reports_pictures_are_drawn(
     show(page, "pictured()")
     figures = page.drawer.locator(".wb-figure")
     # of each recorded GPU on the cell's axis, then of memory
-    for figure in (figures.nth(0), figures.nth(1)):
+    for figure in (figures.nth(0), figures.nth(1), figures.nth(2)):
         figure.scroll_into_view_if_needed()
         page.wait_for_figure(figure)
     page.page.screenshot(path=screenshots / "report-memory.png")
@@ -48,11 +48,14 @@ def test_a_reports_pictures_are_drawn(
     # they move together: the wheel over memory zooms into the telemetry too
     telemetry, memory = figures.nth(1), figures.nth(2)
     before = telemetry.screenshot()
-    memory.hover()
-    page.page.mouse.wheel(0, -400)
-    wait_for(
-        "telemetry that moves too", lambda: telemetry.screenshot() != before or None
-    )
+
+    def zoomed() -> bool | None:
+        memory.hover()
+        page.page.mouse.wheel(0, -400)
+        page.page.wait_for_timeout(500)
+        return telemetry.screenshot() != before or None
+
+    wait_for("telemetry that moves too", zoomed)
 
     fold = page.drawer.locator("summary", has_text="Roofline")
     fold.click()

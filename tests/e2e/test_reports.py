@@ -19,7 +19,7 @@ ATTACK = "<img src=x onerror=window.attacked=1>"
 #: what a kernel with an H200 would hand in, from traces of one
 HAND_IN = f"""\
 import msgspec, time
-from warpbook.kernel.server_link import ServerLink
+from warpbook.kernel.server_link import LinkError, ServerLink
 from warpbook.protocol import PROTOCOL_VERSION, CellReport
 from warpbook_monitors.trace.analysis import analyse
 from warpbook_monitors.trace.cell_profile import LineRow
@@ -31,10 +31,19 @@ def profile(name, **changes):
     figures = analyse(*read_chrome_trace(f"{{traces}}/{{name}}.json.gz"))
     return msgspec.structs.replace(figures, **changes)
 
+def post(report):
+    # a kernel gives a server two seconds; a report that comes again takes its own place
+    for _ in range(10):
+        try:
+            return ServerLink().post(report)
+        except LinkError as problem:
+            print(problem)
+            time.sleep(1)
+
 def hand_in(name, title, seconds_ago, profile, previous=None):
     ended = time.time() * 1000 - seconds_ago * 1000
     found = None if previous is None else compare(previous, profile)
-    ServerLink().post(CellReport(
+    post(CellReport(
         id=name, protocol=PROTOCOL_VERSION, kernel_id="k", notebook="train.ipynb",
         cell_id="c", execution_count=7, title=title, started_ms=ended - 20,
         ended_ms=ended, status="ok", profile=profile, difference=found,
@@ -58,7 +67,7 @@ def profile(name: str) -> CellProfile:
 
 
 def show(page: LabPage, title: str) -> None:
-    page.dashboard.locator(".wb-reports .wb-link", has_text=title).first.click()
+    page.open_report(title)
     page.wait_for_figure(page.drawer)
 
 
@@ -173,6 +182,9 @@ for n in range(5):
     page.run(0)
     page.run(1)
     page.run(1)
+    # else the newest might be the first run's, or another test's
+    runs = page.dashboard.get_by_role("row", name="lines.ipynb").locator(".wb-link")
+    expect(runs.filter(has_text="import torch")).to_have_count(2)
     show(page, "import torch")
     expect(page.drawer).to_contain_text("No GPU in this profile")
     expect(page.drawer).to_contain_text("Against its run before")

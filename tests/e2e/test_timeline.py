@@ -25,8 +25,7 @@ hand_in({events}, {title!r}, {whole})"""
 
 
 def open_report(page: LabPage, title: str) -> Locator:
-    link = page.dashboard.locator(".wb-reports .wb-link", has_text=title)
-    link.click()
+    page.open_report(title)
     return page.drawer.locator(".wb-timeline")
 
 
@@ -60,6 +59,14 @@ def still_box(page: LabPage, timeline: Locator) -> dict[str, float]:
         if now is not None and now == before:
             return dict(now)
         before = now
+
+
+def drag(page: LabPage, start: tuple[float, float], end: tuple[float, float]) -> None:
+    """Drag, which Bokeh takes for a press where the first move comes after 0.3 s."""
+    page.page.mouse.move(*start)
+    page.page.mouse.down()
+    page.page.mouse.move(*end, steps=10)
+    page.page.mouse.up()
 
 
 def shown(page: LabPage, lab: Lab, lab_url: str, events: int) -> Locator:
@@ -124,13 +131,18 @@ def test_a_box_drawn_with_the_mouse_is_added_up(
 ) -> None:
     timeline = shown(page, lab, lab_url, 40_000)
     timeline.locator("[title='Statistics of a part']").click()
-    canvas = still_box(page, timeline)
-    middle = canvas["y"] + canvas["height"] / 2
-    page.page.mouse.move(canvas["x"] + canvas["width"] * 0.4, middle)
-    page.page.mouse.down()
-    page.page.mouse.move(canvas["x"] + canvas["width"] * 0.6, middle, steps=5)
-    page.page.mouse.up()
     selection = timeline.get_by_role("region", name="Selected part")
+    heading = selection.get_by_role("heading")
+
+    def draw_box() -> bool | None:
+        canvas = still_box(page, timeline)
+        middle = canvas["y"] + canvas["height"] / 2
+        start, end = (canvas["x"] + canvas["width"] * share for share in (0.4, 0.6))
+        drag(page, (start, middle), (end, middle))
+        page.page.wait_for_timeout(2_000)
+        return heading.is_visible() or None
+
+    wait_for("a part that is selected", draw_box)
     expect(selection).to_contain_text("GPU 0 busy")
     expect(selection.get_by_role("heading")).to_contain_text("Selected: ")
 
@@ -151,10 +163,12 @@ def test_dragging_and_the_wheel_show_other_parts(
         return (begin, end) if end - begin < (whole[1] - whole[0]) / 2 else None
 
     zoomed = wait_for("a nearer part", zoomed_in)
-    page.page.mouse.down()
-    page.page.mouse.move(x - 200, y, steps=10)
-    page.page.mouse.up()
-    wait_for("a later part", lambda: seen_ms(timeline)[0] > zoomed[0] or None)
+
+    def dragged() -> bool | None:
+        drag(page, (x, y), (x - 200, y))
+        return still_ms(page, timeline)[0] > zoomed[0] or None
+
+    wait_for("a later part", dragged)
     page.wait_for_figure(timeline)
 
 
