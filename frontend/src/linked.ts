@@ -1,7 +1,5 @@
 /** Bokeh figures over the same time that move and zoom together. */
 
-import type { Figure } from './bokeh';
-
 /** The little of BokehJS's ranges that is used here. */
 interface Range {
   readonly name: string | null;
@@ -15,6 +13,11 @@ interface Range {
 interface Layout {
   readonly x_range?: Range;
   readonly children?: readonly Layout[];
+}
+
+/** What is drawn. */
+interface Figure {
+  readonly roots: readonly { readonly model: unknown }[];
 }
 
 /** The server gives such a name, and the same one, to ranges that belong together. */

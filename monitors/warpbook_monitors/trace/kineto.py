@@ -15,13 +15,13 @@ import torch
 from torch.autograd.profiler import profile, record_function
 
 from warpbook_monitors.trace import torch_gpus
+from warpbook_monitors.trace.allocations import Allocations, read_allocations
 from warpbook_monitors.trace.cell_profile import SetUp
 from warpbook_monitors.trace.columns import ON_GPU, Columns
 from warpbook_monitors.trace.cupti import let_go
 from warpbook_monitors.trace.errors import CaptureFailed, ProfilerBusy
 from warpbook_monitors.trace.kineto_events import read_events
 from warpbook_monitors.trace.memory import Counts, highest, memory_use
-from warpbook_monitors.trace.memory_curves import Allocations, read_allocations
 from warpbook_monitors.trace.own_marks import AROUND, MARK, marked_ns, of_the_cell
 from warpbook_monitors.trace.run import Run
 

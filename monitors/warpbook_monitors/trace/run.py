@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from warpbook_monitors.trace.allocations import Allocations
 from warpbook_monitors.trace.ceilings import Ceilings
 from warpbook_monitors.trace.cell_profile import SetUp
 from warpbook_monitors.trace.memory import MemoryUse
 
 if TYPE_CHECKING:
     from warpbook_monitors.trace.marks import Marks
-    from warpbook_monitors.trace.memory_curves import Allocations
 
 
 @dataclass(frozen=True)

@@ -11,14 +11,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from warpbook_monitors.trace.allocations import Allocations, read_allocations
 from warpbook_monitors.trace.kineto import Capture
 from warpbook_monitors.trace.marks import make_marks
-from warpbook_monitors.trace.memory_curves import (
-    MAX_POINTS,
-    Allocations,
-    memory_curves,
-    read_allocations,
-)
+from warpbook_monitors.trace.memory_curves import MAX_POINTS, memory_curves
 from warpbook_monitors.trace.run import Run
 
 SECOND = 10**9
