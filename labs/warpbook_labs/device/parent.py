@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from typing import IO
 
 import msgspec
 from msgspec import Struct
 
+from warpbook_labs.children import kill, waited_for
 from warpbook_labs.device.jobs import (
     Began,
     Ended,
@@ -87,37 +86,25 @@ def started(uuid: str, module: str = _WORKER) -> Iterator[Do]:
         try:
             yield lambda asked, wall_s: _heard(child, asked, wall_s)
         finally:
-            _end(child)
+            kill(child)
 
 
 def _heard(child: subprocess.Popen[bytes], asked: Struct, wall_s: float) -> Heard:
     heard = Heard(child.pid)
     errors = bytearray()
-    # waiting with an end looks every 50 ms only, so it is a thread that waits
-    end = threading.Thread(target=child.wait)
-    pumps = [
-        threading.Thread(target=_feed, args=(child.stdin, asked)),
-        threading.Thread(target=_listen, args=(child.stdout, heard)),
-        threading.Thread(target=_keep, args=(child.stderr, errors)),
-    ]
-    for thread in (end, *pumps):
-        thread.start()
-    end.join(wall_s)
-    if end.is_alive():
+    code = waited_for(
+        child,
+        msgspec.msgpack.encode(asked),
+        wall_s,
+        lambda: _listen(child.stdout, heard),
+        lambda: _keep(child.stderr, errors),
+    )
+    if code is None:
         heard.problem = f"It took longer than {wall_s:g} s, and was stopped."
-    _end(child)
-    for thread in (end, *pumps):
-        thread.join()
     if heard.ended is None and not heard.problem:
         words = errors.decode(errors="replace").strip().splitlines()[-1:] or ["no word"]
         heard.problem = f"The process that grades crashed ({words[0][:300]})."
     return heard
-
-
-def _end(child: subprocess.Popen[bytes]) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(child.pid, signal.SIGKILL)
-    child.wait()
 
 
 def _environment(uuid: str) -> dict[str, str]:
@@ -129,12 +116,6 @@ def _environment(uuid: str) -> dict[str, str]:
         # a kernel is on the GPU before it is timed
         "CUDA_MODULE_LOADING": "EAGER",
     }
-
-
-def _feed(pipe: IO[bytes] | None, asked: Struct) -> None:
-    with contextlib.suppress(BrokenPipeError), pipe or contextlib.nullcontext():
-        if pipe is not None:
-            pipe.write(msgspec.msgpack.encode(asked))
 
 
 def _listen(pipe: IO[bytes] | None, heard: Heard) -> None:

@@ -8,13 +8,13 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import IO, Literal
 
 import msgspec
 
+from warpbook_labs.children import kill, waited_for
 from warpbook_labs.jail.jobs import WORK, Job, Result
 from warpbook_labs.jail.limits import Limits, Tier, isolation_words
 from warpbook_labs.jail.worker import NO_COMPILER, OUT_OF_MEMORY, Answer
@@ -89,7 +89,7 @@ def started(kind: type[Job], limits: Limits) -> Iterator[Callable[[Job], Outcome
             try:
                 yield lambda job: _watched(child, msgspec.msgpack.encode(job), limits)
             finally:
-                _kill(child)
+                kill(child)
 
 
 def _environment() -> dict[str, str]:
@@ -107,28 +107,8 @@ def _watched(child: subprocess.Popen[bytes], job: bytes, limits: Limits) -> Outc
     began = time.monotonic()
     output = _Bounded(child.stdout, limits.output_bytes)
     errors = _Bounded(child.stderr, _MOST_STDERR_BYTES)
-    # waiting with an end looks every 50 ms only, so it is a thread that waits
-    end = threading.Thread(target=child.wait)
-    pumps = [
-        threading.Thread(target=_feed, args=(child.stdin, job)),
-        threading.Thread(target=output.read),
-        threading.Thread(target=errors.read),
-    ]
-    for thread in (end, *pumps):
-        thread.start()
-    end.join(limits.wall_s)
-    code = None if end.is_alive() else child.returncode
-    _kill(child)
-    for thread in (end, *pumps):
-        thread.join()
+    code = waited_for(child, job, limits.wall_s, output.read, errors.read)
     return _outcome(code, output.held, errors.held, limits, began)
-
-
-def _feed(pipe: IO[bytes] | None, job: bytes) -> None:
-    # a child that ends before it has read all says why by its exit code
-    with contextlib.suppress(BrokenPipeError), pipe or contextlib.nullcontext():
-        if pipe is not None:
-            pipe.write(job)
 
 
 class _Bounded:
@@ -186,12 +166,3 @@ def _outcome(
         time.monotonic() - began,
         answer.is_filtered if answer else False,
     )
-
-
-def _kill(child: subprocess.Popen[bytes]) -> None:
-    try:
-        os.killpg(child.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        return
-    finally:
-        child.wait()
