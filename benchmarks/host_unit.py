@@ -5,8 +5,9 @@
 A child in its sandbox works for some milliseconds, on a GPU where there is one (a
 kernel that waits), else on the processor, and writes into an output how long that took
 by its own clock, from `run`'s begin to the GPU's rest. The referee's clock runs from
-before the child may move until the outputs are read. The difference is what the lane
-adds: to go on, the order, the answer, the copy. Beside it an order and its answer
+before the inputs come, and the child may move, until the outputs are read. The
+difference is what the lane adds: inputs, to go on, the order, the answer, the copy.
+Beside it an order and its answer
 through the queues of `torch.multiprocessing`, which graders use.
 """
 

@@ -11,6 +11,17 @@ torch._C._cuda_synchronize = lambda *given: None
 side = torch.cuda.Stream()
 """
 CAUGHT = {
+    "has a kernel running from before the first unit": (
+        source(
+            RIGHT,
+            before=_UNWAITED,
+            prepare="""
+            with torch.cuda.stream(side):
+                torch.cuda._sleep(20_000_000_000 if n > 100000 else 1)
+            """,
+        ),
+        "works on the GPU after|did not end",
+    ),
     "works on a stream that nobody waits for": (
         source(
             f"""
@@ -46,29 +57,31 @@ BEGINS_EARLY = source(
     if len(x) < 100000:
         {RIGHT}
         return
-    if 'side' in state:
+    if state['waits']:
         tried[0] += 1
         if state['copied'].query():
             tried[1] += 1
             tried[2] += bool((state['early'] == x.cuda()).all())
-        if tried[0] == 12:
+        if tried[0] == 20:
             raise ValueError('of %d tries %d were early, %d of them right' % (*tried,))
-    else:
-        state['side'] = torch.cuda.Stream()
-        state['early'] = torch.empty(len(x), device='cuda')
-        state['copied'] = torch.cuda.Event()
     {RIGHT}
-    largest = int(out.argmax())
-    with torch.cuda.stream(state['side']):
-        wait_for_poison(state['side'], out[largest:])
-        torch.cuda._sleep(400_000)
-        state['early'].copy_(x, non_blocking=True)
-        state['copied'].record()
+    called.append((state, x, out, int(out.argmax())))
+    if len(called) < 2:
+        return
+    # both sets of this unit: nothing else is asked of the GPU while streams wait
+    for state, x, out, largest in called:
+        state['waits'] = True
+        with torch.cuda.stream(state['side']):
+            wait_for_poison(state['side'], out[largest:])
+            torch.cuda._sleep(100_000 * (1 + tried[0]))
+            state['early'].copy_(x, non_blocking=True)
+            state['copied'].record()
+    called.clear()
     """,
     before=_UNWAITED
     + """
 driver = ctypes.CDLL('libcuda.so.1')
-tried = [0, 0, 0]
+tried, called = [0, 0, 0], []
 # a kernel that is loaded while a stream waits would wait for it
 torch.cuda._sleep(1)
 (torch.zeros(9).cuda() == torch.zeros(9, device='cuda')).all()
@@ -80,4 +93,9 @@ def wait_for_poison(stream, buffer):
     if driver.cuStreamWaitValue32_v2(handle, at, least, 0):
         raise RuntimeError('no stream waits for memory here')
 """,
+    prepare="""
+    side, copied = torch.cuda.Stream(), torch.cuda.Event()
+    early = torch.empty(n, device='cuda')
+    return {'side': side, 'copied': copied, 'early': early, 'waits': False}
+    """,
 )

@@ -91,13 +91,10 @@ def test_who_does_not_do_it_fails(name: str, ended: dict[str, Heard]) -> None:
     assert re.search(CAUGHT[name][1], " ".join(failures(ended[name])))
 
 
-@pytest.mark.parametrize("all_on_device", [True, False])
-def test_who_begins_when_inputs_come_begins_with_wrong_ones(
-    all_on_device: bool, tmp_path: Path
-) -> None:
-    lab = write_lab(tmp_path, all_on_device)
+def test_who_begins_when_inputs_come_begins_with_wrong_ones(tmp_path: Path) -> None:
+    lab = write_lab(tmp_path)
     said = " ".join(failures(grade(lab, stream_cheats.BEGINS_EARLY, True)))
-    print(f"\n| inputs pinned: {not all_on_device} | {said} |")
-    found = re.search(r"of 12 tries (\d+) were early, (\d+) of them right", said)
-    # the little that the processes' change takes is left to be early in
-    assert found and int(found[2]) <= int(found[1]) / 2, said
+    print(f"\n| begins when inputs come | {said} |")
+    found = re.search(r"of 20 tries (\d+) were early, (\d+) of them right", said)
+    # some are right: those that came when the clock ran already
+    assert found and int(found[1]) > 6 and int(found[2]) <= int(found[1]) / 2, said

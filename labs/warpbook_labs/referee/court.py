@@ -68,17 +68,24 @@ class Court:
         _refuse_too_large(device, size_bytes, len(sides), is_staged)
         self.transport: Transport = "staged" if is_staged else "shared"
         self.regions: dict[HostPlace, Region] = {}
-        for place in PLACES:
-            if not size_bytes[place]:
-                continue
-            own = {
-                name: pool for name, pool in pools.items() if pool_places[name] == place
-            }
-            self.regions[place] = (
-                DeviceRegion(self.tools, size_bytes[place], own, sides)
-                if self.tools is not None and place == "device" and not is_staged
-                else HostRegion(place, size_bytes[place], own, sides)
-            )
+        try:
+            for place in PLACES:
+                if not size_bytes[place]:
+                    continue
+                own = {
+                    name: pool
+                    for name, pool in pools.items()
+                    if pool_places[name] == place
+                }
+                self.regions[place] = (
+                    DeviceRegion(self.tools, size_bytes[place], own, sides)
+                    if self.tools is not None and place == "device" and not is_staged
+                    else HostRegion(place, size_bytes[place], own, sides)
+                )
+        except OSError:
+            # it may be tried again in another way
+            self.give_back()
+            raise
         self.players: dict[Side, Player] = {}
         self._probe: Probe | None = None
         self._turn = 0
@@ -133,8 +140,8 @@ class Court:
         return Run(self._turn, tuple(range(sets)), numbers, is_empty)
 
     def look_when_quiet(self) -> None:
-        """Learn how long the probe takes while no child has work."""
-        if self.tools is not None:
+        """Learn, once, how long the probe takes while no child has work."""
+        if self.tools is not None and self._probe is None:
             self._probe = Probe(self.tools)
 
     def is_quiet(self) -> bool:
@@ -222,8 +229,9 @@ def _refuse_too_large(
     sides: int,
     is_staged: bool,
 ) -> None:
-    # the poison and inputs; what each side shares, and what it left
-    times = 2 + 2 * sides
+    # what is shared and the poison; where two are timed, each of them shares, and there
+    # are inputs and what each left
+    times = 2 if sides == 1 else 6
     on_gpu, in_host = 0, times * sum(size_bytes.values())
     if device is not None and is_staged:
         on_gpu = sides * size_bytes["device"]

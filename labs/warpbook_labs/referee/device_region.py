@@ -86,10 +86,7 @@ class DeviceRegion:
     def own(self) -> None:
         """Take memory that no child sees, for what follows."""
         self._inputs = self._take(self._size_bytes)
-        self._own = {
-            "learner": self._take(self._size_bytes),
-            "baseline": self._take(self._size_bytes),
-        }
+        self._own = {side: self._take(self._size_bytes) for side in self._shared}
 
     def fill(self, slot: Slot, pool: str, key: int) -> None:
         """Put an input together from a pool, where no child sees it."""

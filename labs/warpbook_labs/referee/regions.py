@@ -29,6 +29,9 @@ Values = NDArray[Any]
 #: made anew, and then repeated
 _POISON_BYTES = 8 << 20
 
+#: of one side's memory at once, before the other's
+_TOUCHED_BYTES = 2 << 20
+
 _memcmp = ctypes.CDLL(None).memcmp
 _memcmp.argtypes = ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t
 
@@ -92,9 +95,11 @@ class HostRegion:
         """Take it."""
         self._place, self._pools = place, pools
         self._shared = {side: Mapped.new(size_bytes) for side in sides}
-        for held in self._shared.values():
-            # whoever touches a page first decides near which processor it lies
-            held.bytes[:] = 0
+        for begin in range(0, size_bytes, _TOUCHED_BYTES):
+            # who touches a page first decides near which processor it lies, and so
+            # each side has as many there as the other
+            for held in self._shared.values():
+                held.bytes[begin : begin + _TOUCHED_BYTES] = 0
         self._late: dict[Side, Late] = {}
         self._size_bytes = size_bytes
         # one for all: whoever knows it has still computed nothing
@@ -130,8 +135,7 @@ class HostRegion:
         """Take memory that no child sees, for what follows."""
         self._inputs = np.empty(self._size_bytes, np.uint8)
         self._own = {
-            "learner": np.empty(self._size_bytes, np.uint8),
-            "baseline": np.empty(self._size_bytes, np.uint8),
+            side: np.empty(self._size_bytes, np.uint8) for side in self._shared
         }
 
     def close(self) -> None:

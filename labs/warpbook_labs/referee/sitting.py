@@ -115,6 +115,9 @@ class Sitting:
         if self._speed is not None and "baseline" not in self.court.players:
             missing.append("baseline")
         begun = self._begin(missing)
+        if self._speed is not None:
+            # before a learner's line has run that could leave work there
+            self.court.look_when_quiet()
         if "baseline" in begun and self._speed is not None:
             self._load("baseline", host_baseline(self._loaded))
         problem = self._load("learner", self._asked.source)

@@ -16,7 +16,7 @@ from warpbook_labs.device.timing import WrongOutput
 from warpbook_labs.loader import LoadedLab
 from warpbook_labs.referee.court import Court, TooLarge
 from warpbook_labs.referee.layout import laid_out, largest
-from warpbook_labs.referee.messages import Failed
+from warpbook_labs.referee.messages import Command, Failed
 from warpbook_labs.referee.player import CantBegin, Player
 from warpbook_labs.referee.regions import HostRegion
 from warpbook_labs.referee.timing import Disturbed
@@ -46,7 +46,7 @@ def sitting(shared: Again) -> Again:
 
 SIDES: tuple[Side, ...] = ("learner", "baseline")
 #: of the units in which nothing is called
-EMPTY = [True] * 15
+EMPTY = [True] * 9
 
 
 def as_told(monkeypatch: pytest.MonkeyPatch, is_quiet: Callable[[Court], bool]) -> None:
@@ -64,14 +64,19 @@ def test_a_pair_after_which_something_runs_is_done_again(
     assert next(told, None) is None
 
 
+@pytest.mark.parametrize("empty", [[], EMPTY], ids=["from the begin", "later"])
 def test_work_that_ends_with_the_learner_is_the_learners(
-    sitting: Again, monkeypatch: pytest.MonkeyPatch
+    sitting: Again, monkeypatch: pytest.MonkeyPatch, empty: list[bool]
 ) -> None:
-    as_told(monkeypatch, lambda court: "learner" not in court.players)
+    told = iter(empty)
+    as_told(
+        monkeypatch,
+        lambda court: next(told, False) or "learner" not in court.players,
+    )
     with pytest.raises(WrongOutput) as caught:
         sitting.timed()
     assert caught.value.kind == "goes on"
-    assert "works on the GPU after `run` has returned" in str(caught.value)
+    assert "works on the GPU after `prepare` or `run` has returned" in str(caught.value)
 
 
 def test_work_that_goes_on_without_the_learner_is_somebody_elses(
@@ -104,6 +109,23 @@ def test_work_that_comes_again_without_the_learner_is_not_the_learners(
     as_told(monkeypatch, is_quiet)
     with pytest.raises(Disturbed, match="not at rest"):
         sitting.timed()
+
+
+def test_the_probe_knows_what_is_quiet_before_a_source_is_loaded(
+    shared: Again, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order: list[str] = []
+    ask = Player.ask
+
+    def asked(player: Player, command: Command, patience_s: float) -> None:
+        order.append(type(command).__name__)
+        ask(player, command, patience_s)
+
+    monkeypatch.setattr(Player, "ask", asked)
+    monkeypatch.setattr(Court, "look_when_quiet", lambda _: order.append("looked"))
+    shared.drop()
+    assert shared.start() == ""
+    assert order[0] == "looked" and set(order[1:]) == {"Load"}
 
 
 def test_a_wrong_baseline_is_no_fault_of_the_learners(sitting: Again) -> None:
