@@ -183,11 +183,15 @@ class LabPage:
         index = f"[data-windowed-list-index='{cell}']"
         return self.page.locator(f".jp-Notebook {index} .jp-Cell-outputArea")
 
-    def wait_status(self, status: str) -> None:
-        """Wait until the page knows that the kernel is in this state."""
-        self.page.wait_for_function(
-            f"s => {_PANEL}?.sessionContext.session?.kernel?.status === s", arg=status
-        )
+    def wait_running(self, cell: int) -> None:
+        """Wait until a cell runs, or will when the kernel comes to it.
+
+        The kernel's status may be that of what JupyterLab asks it beside the cell.
+        """
+        self.scroll_to(cell)
+        index = f"[data-windowed-list-index='{cell}']"
+        prompt = self.page.locator(f".jp-Notebook {index} .jp-InputPrompt")
+        expect(prompt).to_have_text("[*]:")
 
     def scroll_to(self, cell: int) -> None:
         """Bring a cell into view."""

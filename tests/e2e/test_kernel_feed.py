@@ -58,8 +58,8 @@ def test_without_our_server_the_kernel_feeds_the_widget_and_it_says_so(
         expect(page.monitor).to_contain_text("Power")
 
         page.run(1, wait=False)
+        page.wait_running(1)
         page.scroll_to(0)
-        page.wait_status("busy")
         # no frames of a server
         page.wait_moving(page.monitor, frames=0)
         (lab_without_warpbook.notebooks / "seen").touch()

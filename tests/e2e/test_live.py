@@ -40,8 +40,8 @@ def test_frames_move_while_a_cell_holds_the_kernel_and_after_it_died(
     for view in (page.monitor, page.dashboard):
         page.wait_moving(view)
         page.run(1, wait=False)
+        page.wait_running(1)
         page.scroll_to(0)
-        page.wait_status("busy")
         hold.touch()
         wait_for("a kernel that is held", lambda: not hold.exists() or None)
         page.wait_moving(view)
@@ -67,7 +67,7 @@ def test_cells_of_a_notebook_that_never_loaded_warpbook_are_bands(
         lab_url, lab.write_notebook("plain.ipynb", ["import time; time.sleep(600)"])
     )
     page.run(0, wait=False)
-    page.wait_status("busy")
+    page.wait_running(0)
     expect(page.dashboard.locator(".wb-notebooks")).to_contain_text("plain.ipynb")
     # the cell runs now, so its band ends where the newest frame is
     page.point_at_newest(page.dashboard, r"plain\.ipynb \[1\]:.* running")
