@@ -265,7 +265,9 @@ class CellProfiler:
         key = cell_id or "\n".join(source[1:])
         if options.live:
             live = self._delivery.begin_live(options, title, cell_id)
-            return Session(options, title, cell_id, key, live, is_unprepared=False)
+            session = Session(options, title, cell_id, key, live, is_unprepared=False)
+            session.hooks.enter_context(self._noting_tracebacks(live))
+            return session
         runs = Runs(
             options.warm_ups,
             options.repeats,
@@ -282,7 +284,7 @@ class CellProfiler:
         return session
 
     @contextlib.contextmanager
-    def _noting_tracebacks(self, runs: Runs) -> Iterator[None]:
+    def _noting_tracebacks(self, runs: Runs | LiveCell) -> Iterator[None]:
         """Note when IPython begins to write of a failure, before any hook is called."""
         show = self._shell.showtraceback
 

@@ -96,6 +96,7 @@ class LiveRuns:
         #: a part of the step was under the profiler
         self._is_mixed = False
         self._ended_ns: int | None = None
+        self._traceback_ns: int | None = None
         self.started_ms = time.time() * 1e3
         self._start_ns = self._boundary_ns = time.perf_counter_ns()
         self._stretch = _Stretch(self._start_ns)
@@ -119,9 +120,18 @@ class LiveRuns:
         self._plan = Plan(self._share, self._start_ns)
         return False
 
-    def finish(self) -> Profiled | None:
-        """End, with the window that shows best what held the code back, if any."""
-        self._ended_ns = time.perf_counter_ns()
+    def shows_traceback(self) -> None:
+        """Note that the code ends here if it failed: IPython now writes of it."""
+        self._traceback_ns = time.perf_counter_ns()
+
+    def finish(self, failed: bool = False) -> Profiled | None:
+        """End, with the window that shows best what held the code back, if any.
+
+        Args:
+            failed: an exception ended the code.
+        """
+        now_ns = time.perf_counter_ns()
+        self._ended_ns = (self._traceback_ns if failed else None) or now_ns
         self._is_busy = True
         self._steps.stop()
         # a window that is open ends within a step

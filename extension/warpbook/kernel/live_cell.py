@@ -90,6 +90,11 @@ class LiveCell:
     def at(self, line: int) -> None:
         """Lines are not told of a live profile."""
 
+    def shows_traceback(self) -> None:
+        """Note that the code ends here if it failed: IPython now writes of it."""
+        if self._runs is not None:
+            self._runs.shows_traceback()
+
     def abandon(self) -> None:
         """End it: the code did not run."""
         if self._runs is not None:
@@ -106,7 +111,7 @@ class LiveCell:
             problem = self._problem or NotProfiled("It did not begin.")
             display(Notice(f"No profile of this code: {problem}"))
             return problem
-        typical = runs.finish()
+        typical = runs.finish(failed=status != "ok")
         view.end()
         live = runs.told()
         outcome: Profile | TraceError

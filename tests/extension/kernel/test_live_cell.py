@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -203,7 +204,12 @@ def test_a_cell_that_is_too_short_is_told_so(live: Any) -> None:
 
 
 @pytest.mark.parametrize("within", [True, False])
-def test_an_exception_is_the_cells_own(live: Any, ingest: Any, within: bool) -> None:
+def test_an_exception_is_the_cells_own(
+    live: Any, ingest: Any, within: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wrote: list[float] = []
+    write = lambda *_, **__: wrote.append(time.time() * 1e3)  # noqa: E731
+    monkeypatch.setattr(live, "showtraceback", write)
     run(
         live,
         LIVE,
@@ -214,6 +220,7 @@ def test_an_exception_is_the_cells_own(live: Any, ingest: Any, within: bool) -> 
         "1 / 0",
     )
     assert ingest.reports[-1].status == "error"
+    assert ingest.reports[-1].ended_ms <= wrote[0]
     assert len(live.user_ns["p"].live.windows) >= 1
     assert not torch.autograd._profiler_enabled()
     assert run(live, "%%gpuprof -o q", "train()").success
