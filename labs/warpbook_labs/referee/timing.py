@@ -102,8 +102,9 @@ class Trials:
         """Have both sides prepare their sets, and take memory that no child sees.
 
         Raises:
-            WrongOutput: the learner's `prepare` fails.
-            DriverError: the baseline's does.
+            WrongOutput: the learner's `prepare` fails, or leaves work on the GPU.
+            Disturbed: somebody else works on the GPU.
+            DriverError: the baseline's `prepare` fails.
         """
         self._court, self._loaded, self._speed = court, loaded, speed
         self._drawn, self._bounds = drawn, bounds
@@ -303,8 +304,7 @@ class Trials:
                 unit = self._court.timed("baseline", run, self._layout, patience_s)
             if unit.is_quiet:
                 taken.append(unit.taken_ns)
-                continue
-            voids += 1
+            voids = 0 if unit.is_quiet else voids + 1
             if voids > _MOST_VOIDS:
                 self._blame()
         return statistics.median(taken)

@@ -51,8 +51,8 @@ def examine(events: Columns, on_gpu: Columns, calls: Calls, run: Run) -> Complet
         )
     elif corrupt > _MOST_CORRUPT_SHARE * (len(on_gpu) + run.senseless_events):
         refusal = (
-            f"Too many times are wrong ({corrupt:,}, and {len(on_gpu):,} events are on "
-            "the GPU), so nothing can be concluded. Profile again."
+            f"Too many times are wrong (wrong: {corrupt:,}, events on the GPU: "
+            f"{len(on_gpu):,}), so nothing can be concluded. Profile again."
         )
     elif profiler_ns > _MOST_PROFILER_SHARE * window_ns:
         refusal = (

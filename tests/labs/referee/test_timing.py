@@ -57,7 +57,8 @@ def as_told(monkeypatch: pytest.MonkeyPatch, is_quiet: Callable[[Court], bool]) 
 def test_a_pair_after_which_something_runs_is_done_again(
     sitting: Again, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told = iter(EMPTY + [False] * 3)
+    # two units in which nothing is called, and then two pairs
+    told = iter([False] * 2 + EMPTY + [False] * 3)
     as_told(monkeypatch, lambda court: next(told, True))
     timed = sitting.timed()
     assert timed.result.calls == 8 and timed.result.status != "not graded"
