@@ -48,10 +48,13 @@ def chunk_of(pool: int) -> tuple[int, int]:
     return chunk, pool - chunk + 1
 
 
-def filled(pool: NDArray[Any], count: int, key: int) -> NDArray[Any]:
-    """Take elements from a pool, as the kernel `fill` does."""
+def filled(
+    pool: NDArray[Any], count: int, key: int, first_chunk: int = 0
+) -> NDArray[Any]:
+    """Take elements from a pool, from a chunk on, as the kernel `fill` does."""
     chunk, places = chunk_of(len(pool))
-    numbers = np.arange(-(-count // chunk), dtype=np.uint32) + np.uint32(key)
+    last_chunk = first_chunk - (-count // chunk)
+    numbers = np.arange(first_chunk, last_chunk, dtype=np.uint32) + np.uint32(key)
     begins = mix(numbers) % np.uint32(places)
     windows = np.lib.stride_tricks.sliding_window_view(pool, chunk)
     found: NDArray[Any] = windows[begins].reshape(-1)

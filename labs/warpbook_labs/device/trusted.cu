@@ -61,17 +61,26 @@ __device__ double value_of(const u8* p, u32 item, u32 kind) {
     return item == 1 ? *(const signed char*)p : item == 2 ? *(const short*)p
          : item == 4 ? *(const int*)p : *(const long long*)p;
 }
+__device__ u64 bits_of(const u8* p, u32 item) {
+    return item == 1 ? *p : item == 2 ? *(const unsigned short*)p
+         : item == 4 ? *(const u32*)p : *(const u64*)p;
+}
+// of an element; where it begins is a multiple of its size
+__device__ u64 poison_bits(u64 at, u32 item, u32 key) {
+    u64 word = poison_word(at / 4, key);
+    if (item == 8) return word | (u64)poison_word(at / 4 + 1, key) << 32;
+    return item == 4 ? word : word >> 8 * (at % 4) & (1u << 8 * item) - 1;
+}
 // found[0]: the first element that is wrong, found[1]: how many are
 extern "C" __global__ void compare(const u8* arena, u64 at, const u8* right, u64 count,
                                    u32 item, u32 kind, double bound, u32 key, u64* found) {
     for (EACH(i, count)) {
         const u8* got = arena + at + i * item;
         const u8* want = right + i * item;
-        bool same = true, unwritten = kind == 'f' || item >= 4;
-        for (u32 b = 0; b < item; b++) {
-            same &= got[b] == want[b];
-            unwritten &= got[b] == poison_byte(at + i * item + b, key);
-        }
+        u64 bits = bits_of(got, item);
+        bool same = bits == bits_of(want, item);
+        bool unwritten = (kind == 'f' || item >= 4)
+                      && bits == poison_bits(at + i * item, item, key);
         if (!same) {
             double a = value_of(got, item, kind), b = value_of(want, item, kind);
             if (kind == 'f')

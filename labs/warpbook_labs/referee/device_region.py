@@ -106,8 +106,9 @@ class DeviceRegion:
 
     def is_changed(self, slot: Slot, side: Side) -> bool:
         """Tell whether what is shared is no longer as it was loaded."""
-        # bit by bit, of numbers too short to be taken for poison
-        found = self._compared(self._shared[side], self._inputs, slot, "uint8", 0.0)
+        # bit by bit, of numbers too short, or else too long, to be taken for poison
+        bits = "uint8" if slot.size_bytes % 8 else "uint64"
+        found = self._compared(self._shared[side], self._inputs, slot, bits, 0.0)
         return bool(found.how_many)
 
     def keep(self, slots: Sequence[Slot], side: Side) -> None:
