@@ -9,12 +9,14 @@ from __future__ import annotations
 _LONGEST_NS = 1_000_000_000
 #: reading takes some 8 µs an event, on the cell's own thread
 _MOST_EVENTS = 40_000
+#: longer windows come more rarely; so long a person waits to see the report grow
+_MOST_WAIT_NS = 10_000_000_000
 #: nobody reads reports that come more often
 _PAUSE_NS = 2_000_000_000
 #: after a window that went wrong
 _LONG_PAUSE_NS = 10_000_000_000
-#: before anything is known: 100 ms hold fewer than 50,000 events of any program
-_FIRST_NS = 100_000_000
+#: also before anything is known: 100 ms hold fewer than 50,000 events of any program
+_SHORTEST_NS = 100_000_000
 _FIXED_COST_NS = 20_000_000
 _FIRST_COST_RATE = 0.3
 #: a window may cost more than the one before
@@ -28,7 +30,7 @@ class Plan:
         """Bound it to this share of the time since the start."""
         self.share = share
         #: of the next window
-        self.length_ns = _FIRST_NS
+        self.length_ns = _SHORTEST_NS
         self.overhead_ns = 0
         self._start_ns = start_ns
         self._cost_rate = _FIRST_COST_RATE
@@ -56,8 +58,11 @@ class Plan:
         self._not_before_ns = now_ns + _PAUSE_NS
         if recorded_ns > 0:
             self._cost_rate = overhead_ns / recorded_ns
-            within = round(_MOST_EVENTS * recorded_ns / max(events, 1))
-            self.length_ns = min(within, _LONGEST_NS)
+            readable_ns = round(_MOST_EVENTS * recorded_ns / max(events, 1))
+            budget_ns = self.share * _MOST_WAIT_NS / _CAUTION
+            affordable_ns = round(budget_ns * recorded_ns / max(overhead_ns, 1))
+            wanted_ns = min(max(affordable_ns, _SHORTEST_NS), _LONGEST_NS)
+            self.length_ns = min(readable_ns, wanted_ns)
 
     def failed(self, now_ns: int, overhead_ns: int) -> None:
         """Take that a window gave nothing."""

@@ -36,7 +36,7 @@ from warpbook_labs.spec import Speed
 #: units of each that are checked, but whose times are not used
 _WARM_UP = 3
 #: no new look is begun after this
-_MOST_S = 20.0
+_MOST_S = 10.0
 #: pairs that are done again since work was left on the GPU
 _MOST_VOIDS = 4
 #: at the GPU, before and after a process has ended that may have work there

@@ -1,6 +1,7 @@
 """The arithmetic of a long cell: its budget, its windows, its step times."""
 
 import functools
+import itertools
 import random
 from pathlib import Path
 
@@ -48,6 +49,22 @@ def test_a_program_of_many_events_gets_short_windows() -> None:
     plan = Plan(0.05, 0)
     plan.took(1000 * MS, 100 * MS, 60 * MS, events=50_000)
     assert plan.length_ns == 80 * MS
+
+
+@pytest.mark.parametrize("cost_rate", [0.1, 0.5, 3.0])
+def test_a_dear_profile_gets_shorter_windows_not_rarer_ones(cost_rate: float) -> None:
+    plan = Plan(0.1, 0)
+    now_ns, begins = 0, []
+    while now_ns < 120_000 * MS:
+        now_ns += 3 * MS
+        if plan.may_open(now_ns, 3 * MS):
+            begins.append(now_ns)
+            overhead_ns = round(plan.length_ns * cost_rate)
+            now_ns += plan.length_ns + overhead_ns
+            plan.took(now_ns, plan.length_ns, overhead_ns, events=10_000)
+    waits = [later - before for before, later in itertools.pairwise(begins)]
+    # before the second nobody knew what one takes
+    assert max(waits[1:]) < 10_000 * MS
 
 
 def test_quantiles_are_within_one_percent() -> None:
