@@ -14,6 +14,7 @@ from warpbook_monitors.trace.columns import (
     Columns,
     Int64s,
     distinct,
+    rows_by,
 )
 from warpbook_monitors.trace.run import Run
 
@@ -26,6 +27,7 @@ _WAIT = re.compile(
 )
 # copies to ordinary memory hold the host until they are done
 _BLOCKING_COPY = re.compile(r"Memcpy DtoH .*Pageable")
+_TO_HOST = re.compile(r"(Memcpy )?DtoH |CopyDeviceToHost$")
 _CAPTURE_BEGIN = re.compile(r"(cuda|cu|hip)StreamBeginCapture")
 _CAPTURE_END = re.compile(r"(cuda|cu|hip)StreamEndCapture")
 
@@ -39,6 +41,9 @@ class Calls:
     #: calls whose purpose is to wait, and copies that hold the host
     waits: Bools
     blocking_copies: Bools
+    #: for each launch of a copy to the host that waits itself, or that is followed on
+    #: its thread by a wait, the position of that wait; NONE for all others
+    read_by: Int64s
     #: launches whose work on the GPU was recorded
     matched: Bools
     #: for each event on the GPU the position of its launch in `api`; NONE where it
@@ -57,7 +62,22 @@ def find_calls(events: Columns, on_gpu: Columns, run: Run) -> Calls:
     waits = named(api, _WAIT) | blocking
     matched = launches & known & np.isin(api.correlation, on_gpu.correlation)
     launch = _launch_of(on_gpu, api, np.flatnonzero(launches & known))
-    return Calls(api, launches, waits, blocking & launches, matched, launch)
+    to_host = on_gpu.correlation[named(on_gpu, _TO_HOST)]
+    copies = launches & known & np.isin(api.correlation, to_host)
+    read_by = _read_by(api, launches, waits, copies)
+    return Calls(api, launches, waits, blocking & launches, read_by, matched, launch)
+
+
+def _read_by(api: Columns, launches: Bools, waits: Bools, copies: Bools) -> Int64s:
+    found = np.full(len(api), NONE, np.int64)
+    telling = np.flatnonzero(launches | waits)
+    for of_thread in rows_by(api.track[telling]):
+        rows = telling[of_thread]
+        following = np.append(rows[1:], NONE)
+        wait = np.where(waits[rows], rows, following)
+        is_read = copies[rows] & (wait != NONE) & waits[wait]
+        found[rows[is_read]] = wait[is_read]
+    return found
 
 
 def _launch_of(on_gpu: Columns, api: Columns, rows: Int64s) -> Int64s:

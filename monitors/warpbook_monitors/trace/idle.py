@@ -138,7 +138,8 @@ class HostWait:
     """What the host did while the GPU waited for it, in ns; they sum to host wait."""
 
     #: of gaps that began while the host waited for the GPU: until the wait returned,
-    #: and until the end where the host then launched at once
+    #: and until the end where the host then launched at once; gaps before a copy to
+    #: the host that it waits for, where it asked for that at once
     synchronize_ns: int = 0
     #: gaps in which the host launched one thing after another, too slowly for the
     #: GPU, and what other gaps spent in the launching call itself
@@ -161,7 +162,8 @@ class GapCauses:
     python_ns: Int64s
     #: the thread that launched what ended the gap
     thread: Int64s
-    #: position in `Calls.api` of the wait that the gap began in, or NONE
+    #: position in `Calls.api` of the wait that the gap began in, or that reads what
+    #: ended it, or NONE
     sync: Int64s
     #: the middle of what neither a wait nor launching explains
     other_at_ns: Int64s
@@ -212,7 +214,9 @@ def host_wait_causes(events: Columns, gaps: Gaps, calls: Calls, run: Run) -> Gap
     for one in distinct(thread[chosen]):
         # a worker such as autograd's goes on where the main thread left off
         host = _Host(operators, calls, slow, profiler, [int(one), main], run)
-        _add_causes(causes, host, gaps, chosen[thread[chosen] == one])
+        mine = chosen[thread[chosen] == one]
+        read_by = np.append(calls.read_by, NONE)[gaps.launch[mine]]
+        _add_causes(causes, host, gaps, mine, read_by)
     return causes
 
 
@@ -268,7 +272,9 @@ class _Host:
         return launch_ns - earlier
 
 
-def _add_causes(causes: GapCauses, host: _Host, gaps: Gaps, mine: Int64s) -> None:
+def _add_causes(
+    causes: GapCauses, host: _Host, gaps: Gaps, mine: Int64s, read_by: Int64s
+) -> None:
     start, end = gaps.start_ns[mine], np.minimum(gaps.end_ns[mine], host.end_ns)
     waits = gaps.host_wait_ns()[mine]
     begun_in = _covering(host.sync_start_ns, host.sync_end_ns, start)
@@ -289,6 +295,10 @@ def _add_causes(causes: GapCauses, host: _Host, gaps: Gaps, mine: Int64s) -> Non
     # ... and until the queue that it emptied is filled again, where that comes at once
     refills = is_sync & (launch_ns < returned + LAUNCHING_NS)
     left = np.where(refills, set_up, left)
+    # to ask for a result is a part of waiting for it
+    is_read = is_launching & (read_by != NONE)
+    causes.sync[mine[is_read]] = read_by[is_read]
+    left = np.where(is_read, set_up, left)
     in_launches = np.minimum(host.spent_ns(host.launching, since, end), left)
     in_api = np.minimum(host.spent_ns(host.api, since, end), left)
     in_either = np.minimum(host.spent_ns(host.api_or_operators, since, end), left)

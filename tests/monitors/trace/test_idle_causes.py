@@ -59,6 +59,40 @@ def test_a_queue_is_filled_again_on_account_of_the_wait(tmp_path: Path) -> None:
     assert found.metrics.idle.host_python_ns == 0
 
 
+def reads(at: float, number: int, is_waited_for: bool) -> list[Event]:
+    """A kernel of 2 µs, and a copy to the host that is asked for 10 µs after its end."""
+    copy = {"cat": "gpu_memcpy", "name": "Memcpy DtoH (Device -> Pinned)"}
+    wait = "cudaStreamSynchronize" if is_waited_for else "cudaEventQuery"
+    return [
+        call(2 * number, at),
+        kernel(2 * number, at + 5),
+        around("aten::item", at + 8, 30),
+        call(2 * number + 1, at + 17, name="cudaMemcpyAsync"),
+        kernel(2 * number + 1, at + 23, **copy, args={"bytes": 4}),
+        call(5000 + number, at + 22, name="cudaStreamIsCapturing", dur=1.0),
+        call(6000 + number, at + 24, name=wait, dur=4.0),
+    ]
+
+
+@pytest.mark.parametrize("is_waited_for", [True, False])
+def test_asking_for_a_result_is_a_part_of_waiting_for_it(
+    is_waited_for: bool, tmp_path: Path
+) -> None:
+    """A host so slow that the kernel is over before `.item()` asks for its sum."""
+    steps = [reads(40.0 * at, at, is_waited_for) for at in range(50)]
+    found = told(tmp_path, trace(*(each for step in steps for each in step)))
+    idle = found.metrics.idle
+    if is_waited_for:
+        assert found.verdict.kind == "sync-bound"
+        # 16 µs before each copy, and 20 from its end to the next kernel
+        assert idle.host_synchronize_ns > 50 * 30_000
+        assert [each.operator for each in found.metrics.sync_points] == ["aten::item"]
+    else:
+        assert idle.host_synchronize_ns == 0
+        assert found.verdict.kind == "launch-bound"
+    agree(found.metrics)
+
+
 def cold(first_us: float) -> list[Event]:
     """Eleven products of 2 ms, of which the first has its module loaded."""
     events = [around("aten::mm", 0, first_us + 10)]
