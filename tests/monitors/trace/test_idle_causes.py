@@ -60,7 +60,7 @@ def test_a_queue_is_filled_again_on_account_of_the_wait(tmp_path: Path) -> None:
 
 
 def reads(at: float, number: int, is_waited_for: bool) -> list[Event]:
-    """A kernel of 2 µs, and a copy to the host that is asked for 10 µs after its end."""
+    """A kernel of 2 µs, and a copy to the host, asked for 10 µs after its end."""
     copy = {"cat": "gpu_memcpy", "name": "Memcpy DtoH (Device -> Pinned)"}
     wait = "cudaStreamSynchronize" if is_waited_for else "cudaEventQuery"
     return [
