@@ -155,7 +155,7 @@ def main() -> None:
     added, empty = added_us(asked.units, asked.unit_ms / 1000, gpu)
     off = statistics.median(empty)
     rows = [
-        _row("go on, order, answer, outputs read", added, asked.unit_ms),
+        _row("inputs come, go on, order, answer, outputs read", added, asked.unit_ms),
         _row(
             "of it left when an empty unit is taken off, as is done",
             [each - off for each in added],
