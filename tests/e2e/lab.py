@@ -241,7 +241,7 @@ class LabPage:
     def open_report(self, title: str) -> None:
         """Open the newest report of this title from the dashboard's list.
 
-        It is written anew when a report comes, which loses a click that has begun.
+        What grows above may move it between two events of a click.
         """
         link = self.dashboard.locator(".wb-reports .wb-link", has_text=title).first
 

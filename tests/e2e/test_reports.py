@@ -76,6 +76,31 @@ def table(page: LabPage, caption: str) -> Locator:
     return page.drawer.locator("table", has=caption_node)
 
 
+def test_a_click_that_has_begun_survives_a_new_report(
+    page: LabPage, lab: Lab, lab_url: str
+) -> None:
+    handed = [
+        f"hand_in('{name}', '{name}()', {ago}, profile('tiny_kernels'))"
+        for name, ago in (("pressed", 6), ("later", 3))
+    ]
+    page.open(lab_url, lab.write_notebook("press.ipynb", [HAND_IN, *handed]))
+    page.run(0)
+    page.run(1)
+    listed = page.dashboard.get_by_role("region", name="Cell reports", exact=True)
+    link = listed.get_by_role("button", name="pressed()")
+    expect(link).to_be_visible()
+    # the lists are written within half a second of what comes, and move what is below
+    page.page.wait_for_timeout(1_500)
+    link.hover()
+    page.page.mouse.down()
+    page.run(2)
+    page.page.wait_for_timeout(1_500)
+    expect(listed).not_to_contain_text("later()")
+    page.page.mouse.up()
+    expect(page.drawer).to_contain_text("pressed()")
+    expect(listed).to_contain_text("later()")
+
+
 def test_a_report_says_what_held_the_cell_back(
     page: LabPage, lab: Lab, lab_url: str, screenshots: Path
 ) -> None:

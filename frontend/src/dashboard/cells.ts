@@ -7,6 +7,7 @@ import { clip, clock, duration } from '../format';
 import type { RunOfCell } from '../history';
 import type { Receipt } from '../protocol';
 import type { Stream } from '../shared';
+import type { Pressed } from './pressed';
 import { table } from './table';
 
 const MOST_CELLS = 8;
@@ -34,6 +35,7 @@ export class CellList {
   constructor(
     private readonly stream: Stream,
     private readonly bands: Bands | null,
+    private readonly pressed: Pressed,
     private readonly actions: CellActions
   ) {
     this.update();
@@ -72,9 +74,12 @@ export class CellList {
   }
 
   private write(): void {
+    if (this.pressed.isDown) {
+      return;
+    }
     const runs = this.runs();
     this.node.hidden = runs.length === 0;
-    // a button that is made anew loses the click that has begun on it
+    // a button that is made anew loses the keyboard's focus
     const written = JSON.stringify(
       runs.map(({ cells, open }) => [cells, open !== null])
     );

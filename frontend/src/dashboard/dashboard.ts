@@ -23,6 +23,7 @@ import { Header } from './header';
 import { moveByKey } from './keys';
 import { MonitorTile } from './monitor';
 import { Notices } from './notices';
+import { Pressed } from './pressed';
 import { ReportList } from './reports';
 import type { SectionOptions } from './section';
 import { DeviceSection } from './section';
@@ -69,12 +70,18 @@ export class Dashboard extends Widget {
       this.select(null)
     );
     this.cards = new Cards(stream, history, this.drawer, this.viewport);
+    // both lists: one that grows would push the other from below the pointer
+    const pressed = new Pressed(this.body, () => {
+      this.reports.update();
+      this.cells.update();
+    });
     this.reports = new ReportList(
       statements,
       () => store.now(),
+      pressed,
       report => this.cards.report(report)
     );
-    this.cells = new CellList(stream, bands, this.cards);
+    this.cells = new CellList(stream, bands, pressed, this.cards);
     this.notices = new Notices(stream, content => this.drawer.show(content));
     this.node.append(this.header.node, this.body, this.drawer.node);
     this.viewport.onChange(() => this.moved());

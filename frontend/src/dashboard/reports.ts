@@ -5,6 +5,7 @@ import { clip, clock, duration, NONE } from '../format';
 import type { CellReport } from '../protocol';
 import type { Statements } from '../statements';
 import { statusWords, wallMs } from './live';
+import type { Pressed } from './pressed';
 import { whose } from './report';
 import { busyShare } from './report_figures';
 import { table } from './table';
@@ -18,12 +19,16 @@ export class ReportList {
   constructor(
     private readonly statements: Statements,
     private readonly now: () => number,
+    private readonly pressed: Pressed,
     private readonly open: (report: CellReport) => void
   ) {
     this.update();
   }
 
   update(): void {
+    if (this.pressed.isDown) {
+      return;
+    }
     const reports = [...this.statements.reports.values()].sort(
       (one, other) => other.started_ms - one.started_ms
     );
