@@ -29,6 +29,7 @@ from warpbook_monitors.alerts.rules import FILE_NAME, read_rules
 from warpbook_monitors.errors import RulesError
 from warpbook_monitors.frames import Absence, Device
 from warpbook_monitors.open_sources import live_sources
+from warpbook_monitors.python_path import NOWHERE
 from warpbook_monitors.sampler import Sampler
 
 #: a GPU may be there, and something keeps warpbook from it
@@ -286,7 +287,7 @@ def _ask(interpreter: str, program: str) -> list[object] | str:
             capture_output=True,
             text=True,
             timeout=_CHILD_TIMEOUT_S,
-            cwd="/",
+            cwd=NOWHERE,
         )
         if done.returncode == 0:
             answer: list[object] = json.loads(done.stdout.strip().splitlines()[-1])

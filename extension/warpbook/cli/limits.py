@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ import msgspec
 
 from warpbook.cli.errors import CommandError
 from warpbook_monitors.plain_text import aligned, joined
+from warpbook_monitors.python_path import NOWHERE, own_path
 from warpbook_monitors.trace.ceilings import DTYPE_LABELS, ceilings
 from warpbook_monitors.trace.limits import Answer, Limits
 
@@ -52,6 +54,8 @@ def _limits(again: bool) -> tuple[Limits, ...]:
     done = subprocess.run(
         [sys.executable, "-m", "warpbook_monitors.trace.measure_limits"]
         + (["--again"] if again else []),
+        cwd=NOWHERE,
+        env={**os.environ, "PYTHONPATH": own_path()},
         capture_output=True,
         check=False,
     )

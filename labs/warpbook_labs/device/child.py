@@ -7,6 +7,8 @@ import subprocess
 import sys
 from typing import NamedTuple
 
+from warpbook_monitors.python_path import NOWHERE, own_path
+
 _MOST_WORDS = 500
 
 
@@ -34,9 +36,10 @@ def run_child(
         done = subprocess.run(
             [sys.executable, "-m", module, *options],
             input=given,
+            cwd=NOWHERE,
             env={
                 **os.environ,
-                "PYTHONPATH": os.pathsep.join(each for each in sys.path if each),
+                "PYTHONPATH": own_path(),
                 "CUDA_VISIBLE_DEVICES": uuid,
             },
             capture_output=True,

@@ -21,6 +21,7 @@ from warpbook_labs.device.jobs import (
     Tried,
     Trying,
 )
+from warpbook_monitors.python_path import NOWHERE, own_path
 
 #: it ends what hangs after seconds of its own; this is for a driver that hangs
 WALL_S = 120.0
@@ -80,6 +81,7 @@ def started(uuid: str, module: str = _WORKER) -> Iterator[Do]:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
+        cwd=NOWHERE,
         env=_environment(uuid),
         start_new_session=True,
     ) as child:
@@ -108,10 +110,9 @@ def _heard(child: subprocess.Popen[bytes], asked: Struct, wall_s: float) -> Hear
 
 
 def _environment(uuid: str) -> dict[str, str]:
-    path = os.pathsep.join(each for each in sys.path if each)
     return {
         **os.environ,
-        "PYTHONPATH": path,
+        "PYTHONPATH": own_path(),
         "CUDA_VISIBLE_DEVICES": uuid,
         # a kernel is on the GPU before it is timed
         "CUDA_MODULE_LOADING": "EAGER",

@@ -19,6 +19,7 @@ from warpbook_labs.jail.jobs import WORK, Job, Result
 from warpbook_labs.jail.limits import Limits, Tier, isolation_words
 from warpbook_labs.jail.worker import NO_COMPILER, OUT_OF_MEMORY, Answer
 from warpbook_labs.nvrtc import NoCompiler
+from warpbook_monitors.python_path import NOWHERE, own_path
 
 Status = Literal["done", "timeout", "out of memory", "crashed", "too much output"]
 
@@ -83,6 +84,7 @@ def started(kind: type[Job], limits: Limits) -> Iterator[Callable[[Job], Outcome
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
+            cwd=NOWHERE,
             env=_environment(),
             start_new_session=True,
         ) as child:
@@ -95,12 +97,10 @@ def started(kind: type[Job], limits: Limits) -> Iterator[Callable[[Job], Outcome
 def _environment() -> dict[str, str]:
     """Give the child what Python needs to start, and no secret of this process."""
     kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
-    # where this package was found, which need not be installed
-    path = os.pathsep.join(each for each in sys.path if each)
     # threads would want memory of their own, and none may be started in the jail
     threads = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
     alone = {**dict.fromkeys(threads, "1"), "MALLOC_ARENA_MAX": "1"}
-    return {**kept, **alone, "PYTHONPATH": path}
+    return {**kept, **alone, "PYTHONPATH": own_path()}
 
 
 def _watched(child: subprocess.Popen[bytes], job: bytes, limits: Limits) -> Outcome:

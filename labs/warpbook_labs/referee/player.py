@@ -32,6 +32,7 @@ from warpbook_labs.referee.messages import (
     framed,
     reply_of,
 )
+from warpbook_monitors.python_path import NOWHERE, own_path
 
 _CHILD = "warpbook_labs.referee.child"
 #: so often it is looked at how much memory it takes
@@ -90,7 +91,7 @@ class Player:
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
-            cwd="/",
+            cwd=NOWHERE,
             env=_environment(str(self.folder)),
             pass_fds=(asked, told, *descriptors),
         )
@@ -276,13 +277,9 @@ class Player:
 def _environment(folder: str) -> dict[str, str]:
     """Give what Python, PyTorch and CUDA need to start, and nothing else."""
     kept = ("PATH", "LANG", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "CUDA_HOME")
-    path = [str(Path(each).resolve()) for each in sys.path if each]
-    # not the folder that it happens to be started in
-    path = [each for each in path if each != str(Path.cwd())]
     return {
         **{name: os.environ[name] for name in kept if name in os.environ},
-        # where this package was found, which need not be installed
-        "PYTHONPATH": os.pathsep.join(path),
+        "PYTHONPATH": own_path(),
         "PYTHONDONTWRITEBYTECODE": "1",
         "HOME": folder,
         "TMPDIR": folder,

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
+from warpbook_monitors.python_path import NOWHERE, own_path
 from warpbook_monitors.trace.chrome_events import Gathered
 from warpbook_monitors.trace.chrome_file import (
     BETWEEN,
@@ -101,15 +102,13 @@ def _forked(path: str, part: Part) -> Iterator[IO[bytes]]:
 @contextlib.contextmanager
 def _started(path: str, part: Part) -> Iterator[IO[bytes]]:
     """Read a part in a new process, and give what it tells."""
-    places = os.pathsep.join(filter(None, sys.path))
     with subprocess.Popen(
         [sys.executable or "", "-m", __name__, os.path.abspath(path), *map(str, part)],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-        # Python imports from where it starts, which is not for any folder to use
-        cwd=os.path.abspath(os.sep),
-        env={**os.environ, "PYTHONPATH": places, "OPENBLAS_NUM_THREADS": "1"},
+        cwd=NOWHERE,
+        env={**os.environ, "PYTHONPATH": own_path(), "OPENBLAS_NUM_THREADS": "1"},
     ) as worker:
         assert worker.stdout
         try:
