@@ -27,6 +27,7 @@ _WAIT = re.compile(
 )
 # copies to ordinary memory hold the host until they are done
 _BLOCKING_COPY = re.compile(r"Memcpy DtoH .*Pageable")
+_COPY = re.compile(r"(cuda|cu|hip)Memcpy")
 _TO_HOST = re.compile(r"(Memcpy )?DtoH |CopyDeviceToHost$")
 _CAPTURE_BEGIN = re.compile(r"(cuda|cu|hip)StreamBeginCapture")
 _CAPTURE_END = re.compile(r"(cuda|cu|hip)StreamEndCapture")
@@ -41,8 +42,8 @@ class Calls:
     #: calls whose purpose is to wait, and copies that hold the host
     waits: Bools
     blocking_copies: Bools
-    #: for each launch of a copy to the host that waits itself, or that is followed on
-    #: its thread by a wait, the position of that wait; NONE for all others
+    #: for each copy to the host that was over while its thread waited for it, the
+    #: position of that wait, which may be the copy's own call; NONE for all others
     read_by: Int64s
     #: launches whose work on the GPU was recorded
     matched: Bools
@@ -62,21 +63,27 @@ def find_calls(events: Columns, on_gpu: Columns, run: Run) -> Calls:
     waits = named(api, _WAIT) | blocking
     matched = launches & known & np.isin(api.correlation, on_gpu.correlation)
     launch = _launch_of(on_gpu, api, np.flatnonzero(launches & known))
-    to_host = on_gpu.correlation[named(on_gpu, _TO_HOST)]
-    copies = launches & known & np.isin(api.correlation, to_host)
-    read_by = _read_by(api, launches, waits, copies)
+    read_by = _read_by(api, launches, waits, on_gpu, launch)
     return Calls(api, launches, waits, blocking & launches, read_by, matched, launch)
 
 
-def _read_by(api: Columns, launches: Bools, waits: Bools, copies: Bools) -> Int64s:
-    found = np.full(len(api), NONE, np.int64)
+def _read_by(
+    api: Columns, launches: Bools, waits: Bools, on_gpu: Columns, launch: Int64s
+) -> Int64s:
+    following = np.full(len(api), NONE, np.int64)
     telling = np.flatnonzero(launches | waits)
     for of_thread in rows_by(api.track[telling]):
         rows = telling[of_thread]
-        following = np.append(rows[1:], NONE)
-        wait = np.where(waits[rows], rows, following)
-        is_read = copies[rows] & (wait != NONE) & waits[wait]
-        found[rows[is_read]] = wait[is_read]
+        after = np.append(rows[1:], NONE)
+        following[rows] = np.where(waits[rows], rows, after)
+    copies = np.flatnonzero(named(on_gpu, _TO_HOST) & (launch != NONE))
+    call = launch[copies]
+    wait, ended_ns = following[call], on_gpu.end_ns[copies]
+    # a graph may hold a copy, and who waits for another one has not asked for this
+    is_read = named(api, _COPY)[call] & (wait != NONE) & waits[wait]
+    is_read &= (api.start_ns[wait] < ended_ns) & (ended_ns <= api.end_ns[wait])
+    found = np.full(len(api), NONE, np.int64)
+    found[call[is_read]] = wait[is_read]
     return found
 
 

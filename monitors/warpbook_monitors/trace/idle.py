@@ -278,17 +278,18 @@ def _add_causes(
     start, end = gaps.start_ns[mine], np.minimum(gaps.end_ns[mine], host.end_ns)
     waits = gaps.host_wait_ns()[mine]
     begun_in = _covering(host.sync_start_ns, host.sync_end_ns, start)
-    is_sync = begun_in != NONE
-    causes.sync[mine[is_sync]] = host.syncs[begun_in[is_sync]]
     # the launch that ends a gap is the first to begin in it; none ends the last gap
     place = np.searchsorted(host.launch_start_ns, start)
     launch_ns = np.append(host.launch_start_ns, np.iinfo(np.int64).max)[place]
+    returned = np.append(host.sync_end_ns, 0)[begun_in]
+    # while one thread waits, another may launch, and too slowly
+    is_sync = (begun_in != NONE) & (returned <= launch_ns)
+    causes.sync[mine[is_sync]] = host.syncs[begun_in[is_sync]]
     pause = host.idle_before_ns(np.minimum(launch_ns, end))
     is_launching = ~is_sync & (launch_ns <= end) & (pause < LAUNCHING_NS)
     # one alone comes after no other
     is_launching &= len(host.launch_start_ns) > 1
     # a wait explains its gap until it returned ...
-    returned = np.append(host.sync_end_ns, 0)[begun_in]
     since = np.where(is_sync, np.minimum(returned, end), start)
     left = np.where(is_sync, np.minimum(end - since, waits), waits)
     set_up = np.minimum(host.spent_ns(host.set_up, since, end), left)

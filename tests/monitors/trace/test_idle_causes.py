@@ -11,6 +11,7 @@ from warpbook_monitors.trace.chrome import read_chrome_trace
 from warpbook_monitors.trace.figures import Metrics
 from warpbook_monitors.trace.findings import _time
 from warpbook_monitors.trace.metrics import measure
+from warpbook_monitors.trace.report import TraceReport
 
 Event = dict[str, Any]
 #: fills the GPU, and no operator tells what limits it
@@ -59,10 +60,9 @@ def test_a_queue_is_filled_again_on_account_of_the_wait(tmp_path: Path) -> None:
     assert found.metrics.idle.host_python_ns == 0
 
 
-def reads(at: float, number: int, is_waited_for: bool) -> list[Event]:
+def reads(at: float, number: int, waits: Event) -> list[Event]:
     """A kernel of 2 µs, and a copy to the host, asked for 10 µs after its end."""
     copy = {"cat": "gpu_memcpy", "name": "Memcpy DtoH (Device -> Pinned)"}
-    wait = "cudaStreamSynchronize" if is_waited_for else "cudaEventQuery"
     return [
         call(2 * number, at),
         kernel(2 * number, at + 5),
@@ -70,26 +70,75 @@ def reads(at: float, number: int, is_waited_for: bool) -> list[Event]:
         call(2 * number + 1, at + 17, name="cudaMemcpyAsync"),
         kernel(2 * number + 1, at + 23, **copy, args={"bytes": 4}),
         call(5000 + number, at + 22, name="cudaStreamIsCapturing", dur=1.0),
-        call(6000 + number, at + 24, name=wait, dur=4.0),
+        call(6000 + number, 0, **{"dur": 4.0, **waits, "ts": at + waits["ts"]}),
     ]
 
 
-@pytest.mark.parametrize("is_waited_for", [True, False])
-def test_asking_for_a_result_is_a_part_of_waiting_for_it(
-    is_waited_for: bool, tmp_path: Path
-) -> None:
+def told_of(steps: list[list[Event]], tmp_path: Path) -> TraceReport:
+    return told(tmp_path, trace(*(each for step in steps for each in step)))
+
+
+def test_asking_for_a_result_is_a_part_of_waiting_for_it(tmp_path: Path) -> None:
     """A host so slow that the kernel is over before `.item()` asks for its sum."""
-    steps = [reads(40.0 * at, at, is_waited_for) for at in range(50)]
-    found = told(tmp_path, trace(*(each for step in steps for each in step)))
-    idle = found.metrics.idle
-    if is_waited_for:
-        assert found.verdict.kind == "sync-bound"
-        # 16 µs before each copy, and 20 from its end to the next kernel
-        assert idle.host_synchronize_ns > 50 * 30_000
-        assert [each.operator for each in found.metrics.sync_points] == ["aten::item"]
-    else:
-        assert idle.host_synchronize_ns == 0
-        assert found.verdict.kind == "launch-bound"
+    waits = {"name": "cudaStreamSynchronize", "ts": 24}
+    found = told_of([reads(40.0 * at, at, waits) for at in range(50)], tmp_path)
+    assert found.verdict.kind == "sync-bound"
+    # 16 µs before each copy, and 20 from its end to the next kernel
+    assert found.metrics.idle.host_synchronize_ns > 50 * 30_000
+    assert [each.operator for each in found.metrics.sync_points] == ["aten::item"]
+    agree(found.metrics)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"name": "cudaEventQuery", "ts": 24},
+        # the copy was over before, or goes on: nobody waited for it
+        {"name": "cudaEventSynchronize", "ts": 34},
+        {"name": "cudaEventSynchronize", "ts": 22, "dur": 1.0},
+    ],
+)
+def test_a_copy_that_nobody_waited_for_is_launched(
+    other: Event, tmp_path: Path
+) -> None:
+    found = told_of([reads(40.0 * at, at, other) for at in range(50)], tmp_path)
+    assert found.metrics.idle.host_synchronize_ns == 0
+    assert found.verdict.kind == "launch-bound"
+    agree(found.metrics)
+
+
+def test_a_graph_that_ends_with_a_copy_is_launched(tmp_path: Path) -> None:
+    """To wait for its result is not why it was launched so late."""
+    copy = {"cat": "gpu_memcpy", "name": "Memcpy DtoH (Device -> Pinned)"}
+    steps = [
+        [
+            call(2 * at, 120.0 * at),
+            kernel(2 * at, 120.0 * at + 5),
+            call(2 * at + 1, 120.0 * at + 90, name="cudaGraphLaunch"),
+            kernel(2 * at + 1, 120.0 * at + 97),
+            kernel(2 * at + 1, 120.0 * at + 100, **copy, args={"bytes": 4}),
+            call(5000 + at, 120.0 * at + 95, name="cudaStreamSynchronize", dur=8.0),
+        ]
+        for at in range(40)
+    ]
+    found = told_of(steps, tmp_path)
+    assert found.verdict.kind == "launch-bound"
+    assert found.metrics.idle.host_launching_ns > 40 * 80_000
+
+
+def test_a_thread_that_waits_is_not_to_blame_for_another_that_launches(
+    tmp_path: Path,
+) -> None:
+    """It returns with the other's last kernel, not before any of its launches."""
+    waits = call(9000, 0.0, name="cudaStreamSynchronize", dur=9_000.0)
+    events = [waits]
+    for at in range(100):
+        events += [
+            call(at, 10 + 90.0 * at, tid=2),
+            kernel(at, 16 + 90.0 * at),
+        ]
+    found = told(tmp_path, trace(*events))
+    assert found.verdict.kind == "launch-bound"
     agree(found.metrics)
 
 
