@@ -130,6 +130,7 @@ def test_a_report_says_what_held_the_cell_back(
 
     time = page.drawer.get_by_role("region", name="Time of the GPU")
     expect(time).to_contain_text("– the host was in operators")
+    expect(time).to_contain_text("causes are shares of this")
     kernels = page.drawer.get_by_role("region", name="Kernels")
     expect(kernels).to_contain_text("48.4\u00a0TFLOP/s")
 

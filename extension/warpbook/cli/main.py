@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import errno
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -11,9 +13,12 @@ from importlib import import_module
 from warpbook import __version__
 from warpbook.cli.errors import CommandError
 from warpbook_monitors.errors import MonitorError
+from warpbook_monitors.plain_text import printable
 
 #: each a module of this package
 _COMMANDS = ("up", "doctor", "record", "agent", "analyze", "limits", "labs")
+#: why what is written to goes no further
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 def make_parser(names: Sequence[str] = _COMMANDS) -> argparse.ArgumentParser:
@@ -37,19 +42,36 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # it multiplies no matrices: NumPy's threads for that would only spin at first
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     asked = make_parser(named or _COMMANDS).parse_args(given)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # a terminal may have no sign for what a trace holds
+        sys.stdout.reconfigure(errors="replace")
     try:
         status: int = asked.run(asked)
+        if sys.stdout is not None:
+            # else Python does it at its exit, and can only complain
+            sys.stdout.flush()
     except (CommandError, MonitorError) as error:
-        print(f"warpbook: {error}", file=sys.stderr)
+        print(f"warpbook: {printable(str(error))}", file=sys.stderr)
         return 1
     except BrokenPipeError:
-        # whoever read our output has gone; Python would complain at its exit
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # whoever read our output has gone
+        _let_go_of_output()
+        return 1
+    except OSError as problem:
+        if problem.errno not in _FULL:
+            raise
+        _let_go_of_output()
+        print(f"warpbook: can't write: {problem.strerror}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         # what a shell says of a program that Ctrl-C ended
         return 130
     return status
+
+
+def _let_go_of_output() -> None:
+    """Write to nowhere what is left, of which Python would complain at its exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 if __name__ == "__main__":

@@ -157,11 +157,17 @@ def checked(asked: argparse.Namespace, variables: Mapping[str, Any]) -> Options:
         memory=asked.memory,
         lines=asked.lines,
         shapes=not asked.no_shapes,
-        save=None if asked.save is None else checked_path(asked.save),
+        save=None if asked.save is None else checked_path(_unquoted(asked.save)),
         versus=None if asked.vs is None else _profile_named(asked.vs, variables),
         live=asked.live,
         share=share,
     )
+
+
+def _unquoted(text: str) -> str:
+    """Take the quotes off that hold a path with spaces together; IPython keeps them."""
+    is_quoted = len(text) > 1 and text[0] == text[-1] and text[0] in "'\""
+    return text[1:-1] if is_quoted else text
 
 
 def checked_share(share: float | None, live: bool) -> float:

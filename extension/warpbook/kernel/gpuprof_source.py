@@ -5,8 +5,12 @@ from __future__ import annotations
 import argparse
 import ast
 import copy
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
+
+#: an option or its value, which quotes may hold together
+_WORD = re.compile(r"""(?:'[^']*'|"[^"]*"|\S*)(?=\s|$)""")
 
 
 def repeated(tree: ast.Module, condition: str) -> ast.Module:
@@ -109,17 +113,22 @@ def split_line(line: str, actions: Sequence[argparse.Action]) -> tuple[str, str]
     options: list[str] = []
     rest = line.strip()
     while rest.startswith("-"):
-        word, _, rest = rest.partition(" ")
-        rest = rest.lstrip()
+        word, rest = _next_word(rest)
         if word == "--":
             break
         options.append(word)
         action = by_name.get(word)
         if action is not None and action.nargs != 0:
-            value, _, rest = rest.partition(" ")
+            value, rest = _next_word(rest)
             options.append(value)
-            rest = rest.lstrip()
     return " ".join(options), rest
+
+
+def _next_word(line: str) -> tuple[str, str]:
+    """Take the first word off."""
+    found = _WORD.match(line)
+    end = found.end() if found else 0
+    return line[:end], line[end:].lstrip()
 
 
 def run_line(shell: Any, code: str) -> Callable[[], Any]:

@@ -7,6 +7,9 @@ import { figures } from './table';
 
 type Figures = [string, string][];
 
+/** What the profiler took of the window changes no share if it is less. */
+const TOLD_SHARE = 0.01;
+
 /** The figures to read first. */
 export function headline(profile: CellProfile): HTMLElement {
   const { metrics, repeats } = profile;
@@ -96,8 +99,18 @@ function gpuTime(metrics: Metrics): Figures {
     ['– the host was in other CUDA calls', idle.host_api_ns],
     ['– the host was in Python or other code', idle.host_python_ns]
   ];
+  const ofProfiler: Figures =
+    idle.profiler_ns >= TOLD_SHARE * window && window > 0
+      ? [
+          [
+            "– less the profiler's part",
+            `${ns(window - idle.profiler_ns)}: causes are shares of this`
+          ]
+        ]
+      : [];
   return [
     ['Window', ns(window)],
+    ...ofProfiler,
     ['Busy', part(metrics.gpu_busy_ns)],
     ['Idle, waiting for the host', part(idle.host_wait_ns)],
     ...did
@@ -105,7 +118,7 @@ function gpuTime(metrics: Metrics): Figures {
       .map(([label, value]): [string, string] => [label, part(value)]),
     ['Idle between kernels', part(idle.kernel_wait_ns)],
     ['Idle, other', part(idle.other_ns - idle.profiler_ns)],
-    ["The profiler's own", part(idle.profiler_ns)]
+    ['Idle, for the profiler', part(idle.profiler_ns)]
   ];
 }
 
@@ -195,7 +208,9 @@ function flops(metrics: Metrics): string {
     kernel_time_ns: time
   } = metrics;
   if (all === null) {
-    return 'not known (no shapes were recorded)';
+    return modelled === null
+      ? 'not known (no shapes were recorded)'
+      : 'not known (no operator here has a formula)';
   }
   const seconds = ((modelled ?? 0) * time) / 1e9;
   const rate = seconds > 0 ? `, ${flop(all / seconds)}/s` : '';

@@ -15,6 +15,8 @@ import {
   words
 } from './sortable';
 
+const NO_OPERATOR = '(no operator)';
+
 /** What each line of the cell took, beside its code; null if nobody asked. */
 export function lineTable({ lines }: CellProfile): HTMLElement | null {
   if (lines.length === 0) {
@@ -117,7 +119,7 @@ function idlePlaces({ idle_places: rows }: Metrics): Sortable {
     caption: 'Where the host was while the GPU waited for it',
     heads: ['Where', ...lineHead(rows), 'And', 'GPU idle'],
     rows: rows.map(row => [
-      name(row.operator ?? 'Python or other code'),
+      name(row.operator ?? NO_OPERATOR),
       ...lineCell(row, rows),
       words(row.cause === 'launching' ? 'launched' : 'other work'),
       timeNs(row.time_ns)
@@ -197,7 +199,7 @@ function memoryPeaks({ memory_curves: rows }: CellProfile): Sortable {
     caption: "Peak of torch's memory",
     heads: ['Where', 'Line', 'Size', 'At', 'Allocations and frees'],
     rows: rows.map(row => [
-      name(`GPU ${row.device}: ${row.peak_path || '(no operator)'}`),
+      name(`GPU ${row.device}: ${row.peak_path || NO_OPERATOR}`),
       number(row.peak_line),
       size(row.peak_allocated_bytes),
       time(row.peak_ms),

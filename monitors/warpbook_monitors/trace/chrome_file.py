@@ -128,6 +128,13 @@ class _Kind(Struct):
     cat: str = ""
 
 
+class _Times(Struct):
+    """Whether these are numbers."""
+
+    ts: float = 0.0
+    dur: float = 0.0
+
+
 class _RawPiece(Head):
     """The events as they are written."""
 
@@ -150,7 +157,8 @@ _NULL = re.compile(
 )
 _NO_BEGIN = re.compile(rb'("ts"\s*:\s*)null')
 #: such a time makes no sense, so that the event is left out and counted
-_NEVER = rb"\1-1e300"
+_NO_TIME = -1e300
+_NEVER = rb"\1%r" % _NO_TIME
 _UNSIGNED = re.compile(
     rb'("(?:[Ee]xternal id|correlation|device|stream|bytes|tid)"\s*:\s*)"?(\d{19,20})"?'
 )
@@ -258,11 +266,21 @@ def _event(text: msgspec.Raw) -> Event:
         kind = msgspec.json.decode(text, type=_Kind)
         if kind.ph != "X" or kind.cat not in CATEGORIES:
             return Event()
+        if not _has_times(text):
+            return Event(kind.ph, kind.cat, ts=_NO_TIME)
         if CATEGORIES[kind.cat] != Category.OPERATOR:
             # where it ran and what launched it is told nowhere else
             raise
         bare = msgspec.json.decode(text, type=Bare, strict=False)
         return Event(*msgspec.structs.astuple(bare))
+
+
+def _has_times(text: msgspec.Raw) -> bool:
+    try:
+        msgspec.json.decode(text, type=_Times, strict=False)
+    except msgspec.ValidationError:
+        return False
+    return True
 
 
 def _signed(found: re.Match[bytes]) -> bytes:

@@ -22,6 +22,8 @@ Bools = npt.NDArray[np.bool_]
 MAX_NAME_LENGTH = 300
 #: In `size_bytes`, `device` and `correlation`: there is none.
 NONE = -1
+#: No GPU has as much memory: a larger size is none.
+_MOST_BYTES = 2**50
 
 
 class Category(IntEnum):
@@ -196,7 +198,7 @@ def make_columns(
         device=device[order],
         track=track[order],
         correlation=correlation[order],
-        size_bytes=size_bytes[order],
+        size_bytes=np.where(size_bytes > _MOST_BYTES, NONE, size_bytes)[order],
         external=external[order],
         shapes=distinct_shapes,
         shape=shape[order],

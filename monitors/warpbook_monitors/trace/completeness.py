@@ -123,8 +123,8 @@ def _wrong(
         )
     if profiler_ns > _TOLERATED_PROFILER_SHARE * (run.end_ns - run.start_ns):
         yield (
-            f"{profiler_ns / 1e6:.1f} ms of the cell was the profiler's own work: "
-            "without it the cell is faster."
+            f"{profiler_ns / 1e6:.1f} ms of the host's time was the profiler's own "
+            "work: without it the cell is faster."
         )
 
 

@@ -9,6 +9,8 @@ from warpbook_monitors import units
 from warpbook_monitors.trace.figures import Finding, Metrics
 from warpbook_monitors.trace.tables import UNKNOWN, share
 
+#: what the profiler took of the window changes no share that is read if it is less
+_TOLD_SHARE = 0.01
 Figures = tuple[tuple[str, str], ...]
 
 
@@ -61,6 +63,9 @@ def _gpu_time(metrics: Metrics, gpu_recorded: bool) -> Iterator[tuple[str, str]]
         yield "Idle", UNKNOWN
         yield "The profiler's own", part(idle.profiler_ns)
         return
+    if idle.profiler_ns >= _TOLD_SHARE * window_ns > 0:
+        without = _ns(window_ns - idle.profiler_ns)
+        yield "– less the profiler's part", f"{without}: causes are shares of this"
     yield "Busy", part(metrics.gpu_busy_ns)
     yield "Idle, waiting for the host", part(idle.host_wait_ns)
     what_the_host_did = {
@@ -75,7 +80,7 @@ def _gpu_time(metrics: Metrics, gpu_recorded: bool) -> Iterator[tuple[str, str]]
             yield f"– the host {label}", part(nanoseconds)
     yield "Idle between kernels", part(idle.kernel_wait_ns)
     yield "Idle, other", part(idle.other_ns - idle.profiler_ns)
-    yield "The profiler's own", part(idle.profiler_ns)
+    yield "Idle, for the profiler", part(idle.profiler_ns)
 
 
 def _launches(metrics: Metrics, matched: int) -> Iterator[tuple[str, str]]:
@@ -130,7 +135,9 @@ def _kernels(metrics: Metrics) -> Iterator[tuple[str, str]]:
 
 def _flops(metrics: Metrics) -> str:
     if metrics.flops is None:
-        return f"{UNKNOWN} (no shapes were recorded)"
+        if metrics.modelled_share is None:
+            return f"{UNKNOWN} (no shapes were recorded)"
+        return f"{UNKNOWN} (no operator here has a formula)"
     told = _flop(metrics.flops)
     if metrics.modelled_share is None:
         return told

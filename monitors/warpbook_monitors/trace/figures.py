@@ -122,7 +122,7 @@ class IdlePlace(Struct, frozen=True):
 
     #: it launched one thing after another, or did other work
     cause: Literal["launching", "other"]
-    #: the outermost operator; None is Python or other code
+    #: the outermost operator; None is outside of any: Python, CUDA calls, other code
     operator: str | None
     #: of the cell's source, where lines were asked for
     line: int | None
@@ -166,11 +166,11 @@ class Metrics(Struct, frozen=True):
     copies: tuple[CopyTotal, ...]
     #: what limits the kernels, the longest first
     kernel_work: tuple[KernelWork, ...]
-    #: modelled from shapes; None where none was written down
+    #: modelled from shapes; None where none was written down, or none has a formula
     flops: int | None
     #: at least, of the same operators
     modelled_bytes: int | None
-    #: share of kernel time that belongs to modelled operators
+    #: share of kernel time that belongs to modelled operators; None without shapes
     modelled_share: float | None
     #: of `exposed_copy_ns`: while host and GPU copied to one another; None in profiles
     #: that an older warpbook kept

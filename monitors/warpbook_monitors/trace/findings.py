@@ -19,7 +19,14 @@ from warpbook_monitors.trace.figures import (
     Metrics,
     SyncTotal,
 )
-from warpbook_monitors.trace.kernel_work import MEMORY, SMALL, TENSOR, UNKNOWN
+from warpbook_monitors.trace.kernel_work import (
+    FP64,
+    MEMORY,
+    SMALL,
+    TENSOR,
+    TENSOR_8_BIT,
+    UNKNOWN,
+)
 
 _LAUNCH_LESS = "Launch less: torch.compile, a CUDA graph, or larger batches."
 _MOVE_OFF = (
@@ -34,6 +41,30 @@ _WARM_UP = (
 _OF_NVIDIA = re.compile(r"NVIDIA|Tesla|GeForce|Quadro|TITAN")
 _UNITS = (("h", 3.6e12), ("min", 6e10), ("s", 1e9), ("ms", 1e6), ("µs", 1e3))
 _FUSE = "Fuse them (torch.compile) or work on larger batches."
+_ON_TENSOR_CORES: tuple[Lab | None, str] = (
+    "mixed-precision",
+    "Use the tensor cores: bf16, or TF32 by "
+    "torch.set_float32_matmul_precision('high').",
+)
+#: of a unit, the lab and the change; any other should be the tensor cores
+_FASTER: dict[str, tuple[Lab | None, str]] = {
+    TENSOR: (
+        "int8-linear",
+        "The tensor cores are the right unit: a smaller dtype, or fewer FLOPs, is what "
+        "would make it faster.",
+    ),
+    TENSOR_8_BIT: (
+        None,
+        "The dtype is small already: fewer FLOPs, or matrices large enough for larger "
+        "tiles, are what would make it faster.",
+    ),
+    FP64: (
+        "mixed-precision",
+        "Is double needed? bf16, or float32 as TF32 by "
+        "torch.set_float32_matmul_precision('high'), is many times as fast on the "
+        "tensor cores.",
+    ),
+}
 #: a cause that explains less than this of the window is not told
 _LEAST_SHARE = 0.02
 #: the first cause is the verdict if it explains so much of the window ...
@@ -330,15 +361,12 @@ def _kernel_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
                 "dtype.",
             )
         elif each.bound != UNKNOWN:
+            lab, change = _FASTER.get(each.bound, _ON_TENSOR_CORES)
             yield (
                 "compute-bound",
-                "int8-linear" if each.bound == TENSOR else "mixed-precision",
+                lab,
                 each.time_ns,
                 gain_ns,
                 f"Kernels that compute on the {each.bound} took {share}{rate}.",
-                "The tensor cores are the right unit: a smaller dtype, or fewer FLOPs, "
-                "is what would make it faster."
-                if each.bound == TENSOR
-                else "Use the tensor cores: bf16, or TF32 by "
-                "torch.set_float32_matmul_precision('high').",
+                change,
             )

@@ -24,9 +24,10 @@ from warpbook_monitors.trace.kernels import (
 from warpbook_monitors.trace.roofline import Called, called
 from warpbook_monitors.trace.run import GpuLimits, Run
 
-MEMORY, TENSOR, FP32, FP64, SMALL, UNKNOWN = (
+MEMORY, TENSOR, TENSOR_8_BIT, FP32, FP64, SMALL, UNKNOWN = (
     "memory",
     "tensor cores",
+    "tensor cores in 8 bits",
     "FP32 cores",
     "FP64 units",
     "too small",
@@ -38,7 +39,9 @@ _NEAR_ROOF = 0.3
 _SMALL_BLOCKS_PER_SM = 0.25
 #: a launch and the gap after it take as long; what is longer has work of its own
 _SHORT_NS = 10_000
-_FP64 = re.compile(r"dgemm|dmma|f64|double", re.I)
+_FP64 = re.compile(r"(?<![a-z])d(gemm|884)|dmma|f64|\bdouble\b", re.I)
+_8_BIT = re.compile(r"(?<![a-z0-9])[sui]8|e4m3|e5m2|i8816|i16832|imma|qmma", re.I)
+_8_BIT_DTYPES = ("signed char", "c10::Float8_e4m3fn", "c10::Float8_e5m2")
 _FP32_GEMM = re.compile(r"ffma|simt|sgemm|f32f32_f32f32", re.I)
 
 
@@ -171,7 +174,12 @@ def _unit(main: str, dtype: str | None) -> str:
     on_tensor = uses_tensor_cores(main)
     if on_tensor is None:
         return UNKNOWN
-    return TENSOR if on_tensor else FP64 if dtype == "double" else FP32
+    if dtype == "double":
+        # its tensor cores, where a chip has them, are as fast as FP32
+        return FP64
+    if not on_tensor:
+        return FP32
+    return TENSOR_8_BIT if dtype in _8_BIT_DTYPES else TENSOR
 
 
 def _few(
@@ -215,10 +223,10 @@ def _limit(name: str, few: _Limited | None, roof: _UnderRoof | None) -> _Limited
 def _by_name(name: str) -> str:
     if only_moves(name):
         return MEMORY
+    if re.search(r"gemm|conv", name, re.I) and _FP64.search(name):
+        return FP64
     if _FP32_GEMM.search(name):
         return FP32
     if uses_tensor_cores(name):
-        return TENSOR
-    if re.search(r"gemm|conv", name, re.I) and _FP64.search(name):
-        return FP64
+        return TENSOR_8_BIT if _8_BIT.search(name) else TENSOR
     return UNKNOWN

@@ -194,7 +194,8 @@ def _copies(copies: Columns) -> tuple[CopyTotal, ...]:
         memory = next((kind for kind in ("pinned", "pageable") if kind in sides), "")
         time_ns = int(copies.duration_ns[rows].sum())
         sizes = copies.size_bytes[rows]
-        size_bytes = int(sizes.sum()) if (sizes != NONE).all() else None
+        # of millions of copies no sum of 64 bits can be trusted
+        size_bytes = int(sizes.sum(dtype=float)) if (sizes != NONE).all() else None
         found.append(
             CopyTotal(
                 direction,
@@ -233,7 +234,7 @@ def _modelled(
         size_bytes += int(calls[number]) * (work.size_bytes or 0)
         modelled.append(number)
     if not modelled:
-        return None, None, None
+        return None, None, 0.0
     chosen = linked.external[np.isin(group, modelled)]
     covered = int(kernels.duration_ns[np.isin(kernels.external, chosen)].sum())
     return flops, size_bytes, covered / max(int(kernels.duration_ns.sum()), 1)

@@ -25,7 +25,7 @@ class Whole(Struct, frozen=True):
     #: launches whose work on the GPU was found, and the others
     matched: int
     lost: int
-    #: of the window, the profiler's own time
+    #: of the window, what the GPU idled on account of the profiler
     profiler_ns: int
     #: what a reader must know before believing the figures
     warnings: tuple[str, ...]

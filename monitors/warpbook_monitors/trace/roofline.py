@@ -217,7 +217,7 @@ def _of_copies(copies: Columns, run: Run, total_ns: int) -> Iterator[RooflinePoi
         mine = copies.where(copies.device == device)
         if gpu is not None:
             # it is read and written
-            size_bytes = 2 * int(mine.size_bytes.sum())
+            size_bytes = 2 * int(mine.size_bytes.sum(dtype=float))
             times_ns = float(mine.duration_ns.sum()), total_ns
             need = Need(None, size_bytes, None)
             yield _point(gpu, (_WITHIN, ""), len(mine), times_ns, need)

@@ -20,6 +20,7 @@ from warpbook_monitors.trace.memory import MemoryUse
 from warpbook_monitors.trace.pictures import MemoryCurve, RooflinePoint
 
 UNKNOWN = "not known"
+NO_OPERATOR = "(no operator)"
 #: a table shows this many rows; the profile itself holds more
 ROWS_SHOWN = 10
 _NAME_WIDTH = 52
@@ -166,7 +167,7 @@ def idle_places(metrics: Metrics) -> Table:
         ("line", "and", "idle"),
         (
             (
-                each.operator or "Python or other code",
+                each.operator or NO_OPERATOR,
                 "" if each.line is None else str(each.line),
                 doing[each.cause],
                 _ns(each.time_ns),
@@ -221,7 +222,7 @@ def memory_peaks(curves: Sequence[MemoryCurve]) -> Table:
         ("size", "at", "line", "allocations and frees"),
         (
             (
-                f"GPU {each.device}: {each.peak_path or '(no operator)'}",
+                f"GPU {each.device}: {each.peak_path or NO_OPERATOR}",
                 units.size(each.peak_allocated_bytes),
                 units.duration(max(each.peak_ms, 0.0)),
                 "" if each.peak_line is None else str(each.peak_line),

@@ -3,11 +3,14 @@
 import gzip
 import json
 import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.extension.cli.conftest import COMMAND
+from tests.monitors.trace import written
 from warpbook.cli.main import main
 
 TRACES = Path(__file__).parents[2] / "data" / "traces"
@@ -26,6 +29,37 @@ def test_the_verdict_comes_first_and_the_figures_follow(
     assert any(
         line.split()[-2:] == ["800,", "800"] for line in lines if "matched" in line
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        # shapes were recorded, of operators that have no formula; and none were
+        ("tiny_kernels", "not known (no operator here has a formula)"),
+        ("ddp_rank0", "not known (no shapes were recorded)"),
+        # the warning is of the host's time, the figures of what the GPU idled for
+        ("ddp_rank0", "! 3.3 ms of the host's time was the profiler's own work"),
+        ("ddp_rank0", "Idle, for the profiler                  2.62 ms (20 %)"),
+        ("tiny_kernels", "– less the profiler's part"),
+        ("tiny_kernels", "9.23 ms: causes are shares of this"),
+        # mostly in a CUDA call that no operator made
+        ("graph_replay", "(no operator)                         other work  532 µs"),
+    ],
+)
+def test_figures_say_what_they_are_of(
+    name: str, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["analyze", trace(name)]) == 0
+    assert told in capsys.readouterr().out
+
+
+def test_a_window_of_which_the_profiler_took_nothing_is_told_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "t.json").write_bytes(written.trace(*written.program()))
+    assert main(["analyze", str(tmp_path / "t.json")]) == 0
+    text = capsys.readouterr().out
+    assert "less the profiler's part" not in text and "Window" in text
 
 
 def test_json_has_the_keys_that_others_rely_on(
@@ -174,6 +208,41 @@ def test_names_in_a_trace_can_not_steer_the_terminal(
     (tmp_path / "t.json").write_text(text)
     assert main(["analyze", str(tmp_path / "t.json")]) == 0
     assert "\x1b" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_a_terminal_without_these_letters_shows_the_rest(
+    encoding: str, environment: dict[str, str]
+) -> None:
+    done = subprocess.run(
+        [COMMAND, "analyze", trace("tiny_kernels")],
+        env={**environment, "PYTHONIOENCODING": encoding},
+        capture_output=True,
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"launch-bound: The GPU idled 88% of the window" in done.stdout
+
+
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_output_that_can_not_be_written_is_told_in_one_line(
+    options: list[str], environment: dict[str, str]
+) -> None:
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [COMMAND, "analyze", *options, trace("tiny_kernels")],
+            env=environment,
+            stdout=full,
+            stderr=subprocess.PIPE,
+        )
+    assert done.returncode == 1
+    assert done.stderr == b"warpbook: can't write: No space left on device\n"
+
+
+def test_the_name_of_a_file_can_not_steer_the_terminal(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["analyze", "no\x1b[31mfile"]) == 1
+    assert capsys.readouterr().err.startswith("warpbook: no?[31mfile: can't be read")
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"[1", b"\x1f\x8b\x08broken"])

@@ -95,6 +95,8 @@ def test_every_group_of_figures_is_there(form: str) -> None:
     assert "Communication" in ddp and "3.14 ms" in ddp, "exposed"
     assert "not known (no shapes were recorded)" in ddp
     assert "cudaEventSynchronize" in ddp
+    # the causes are shares of less than the window
+    assert "10.7 ms: causes are shares of this" in ddp
 
 
 def test_lines_stand_beside_the_code_with_bars_for_their_times() -> None:

@@ -69,7 +69,6 @@ def test_a_missing_file_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        {"ts": "soon"},
         {"name": 3},
         {"args": {"stream": "seven"}},
         {"args": {"correlation": 2**70}},
@@ -79,6 +78,19 @@ def test_a_missing_file_is_told(tmp_path: Path) -> None:
 def test_a_senseless_event_is_refused(tmp_path: Path, change: dict[str, Any]) -> None:
     with pytest.raises(TraceFileError, match="no trace of torch.profiler"):
         read_chrome_trace(written(tmp_path / "t.json", {**KERNEL, **change}))
+
+
+@pytest.mark.parametrize("cat", ["kernel", "cpu_op"])
+@pytest.mark.parametrize("field", ["ts", "dur"])
+@pytest.mark.parametrize("odd", ["soon", "", True, [], {}, None])
+def test_an_event_without_a_time_is_left_out_and_counted(
+    odd: Any, field: str, cat: str, tmp_path: Path
+) -> None:
+    timeless = {**KERNEL, "cat": cat, field: odd}
+    path = written(tmp_path / "t.json", KERNEL, timeless, {**KERNEL, "ts": 9.0})
+    columns, run = read_chrome_trace(path)
+    assert columns.start_ns.tolist() == [1000, 9000]
+    assert run.senseless_events == 1
 
 
 @pytest.mark.parametrize("args", [[1, 2], "of words", {"device": "cuda:0"}])

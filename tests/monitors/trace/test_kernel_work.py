@@ -125,6 +125,49 @@ def test_helpers_of_attention_are_told_from_its_products(tmp_path: Path) -> None
     }
 
 
+@pytest.mark.parametrize(
+    ("name", "dtype", "bound", "lab", "change"),
+    [
+        ("dgemm_sm80_simt_64x64", "double", "FP64 units", "mixed-precision", "double"),
+        (
+            *("cutlass_80_tensorop_d884gemm_128x64", "double"),
+            *("FP64 units", "mixed-precision", "double"),
+        ),
+        (
+            *("cutlass_80_tensorop_i16832gemm_s8_128x64", "signed char"),
+            *("tensor cores in 8 bits", None, "larger tiles"),
+        ),
+        (
+            *("sm90_xmma_gemm_e4m3bf16_e4m3f32_f32_tn", "c10::Float8_e4m3fn"),
+            *("tensor cores in 8 bits", None, "larger tiles"),
+        ),
+        (
+            *("sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn", BF16),
+            *("tensor cores", "int8-linear", "a smaller dtype"),
+        ),
+        (SIMT, "float", "FP32 cores", "mixed-precision", "Use the tensor cores"),
+    ],
+)
+@pytest.mark.parametrize("noted", [True, False])
+def test_what_is_advised_suits_the_dtype(
+    name: str,
+    dtype: str,
+    bound: str,
+    lab: str | None,
+    change: str,
+    noted: bool,
+    tmp_path: Path,
+) -> None:
+    """Its operands tell the dtype, or else the kernel's name."""
+    operator = product(4096, 4096, 4096) if noted else "aten::mm"
+    found = told(tmp_path, written(operator, (name, 3000.0, MUCH), dtype=dtype))
+    assert list(work(found)) == [bound]
+    first = found.findings[0]
+    assert (first.kind, first.lab) == ("compute-bound", lab)
+    assert change in first.change
+    assert bound in first.evidence
+
+
 def test_two_products_of_one_operator_share_its_need(tmp_path: Path) -> None:
     """Each takes twice the time of its half: 50 % of the peak, not the double."""
     names = "sm90_xmma_dgrad_implicit_gemm_bf16", "sm90_xmma_wgrad_implicit_gemm_bf16"

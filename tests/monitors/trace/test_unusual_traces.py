@@ -240,6 +240,32 @@ def test_copies_between_gpus_are_communication(tmp_path: Path) -> None:
     assert "memory-bound" not in explained
 
 
+@pytest.mark.parametrize(
+    ("sizes", "known"),
+    [
+        ([2**63 - 1] * 8, None),
+        ([2**50 + 1, 512], None),
+        ([512, 512], 1024),
+        # each could be, and all of them fit no 64 bits
+        ([2**50] * 10_000, 10_000 * 2**50),
+    ],
+)
+def test_a_copy_larger_than_any_gpu_has_no_size(
+    sizes: list[int], known: int | None, tmp_path: Path
+) -> None:
+    events = []
+    for at, size in enumerate(sizes, start=1):
+        copy = {"cat": "gpu_memcpy", "name": "Memcpy HtoD (Pinned -> Device)"}
+        events += [
+            call(at, 20.0 * at),
+            kernel(at, 20.0 * at + 6, **copy, args={"bytes": size}),
+        ]
+    found = told(tmp_path, trace(*events))
+    (total,), (row,) = found.metrics.copies, found.copies
+    assert total.size_bytes == row.size_bytes == known
+    assert (total.gb_per_s is None) == (known is None)
+
+
 def test_copies_are_exposed_by_their_own_times(tmp_path: Path) -> None:
     """Those from the host are hidden, and those on the GPU are not."""
     events = []
