@@ -20,6 +20,7 @@ from warpbook_labs.comparing import WrongElement
 from warpbook_labs.counting import beyond_bounds, matrix_instructions
 from warpbook_labs.device.gpu import NoGpu, find_gpu
 from warpbook_labs.drawing import DrawnCase
+from warpbook_labs.hidden import fit_to_tell
 from warpbook_labs.host.checking import check_host
 from warpbook_labs.jail import jobs, parent
 from warpbook_labs.jail.limits import Limits
@@ -43,6 +44,12 @@ _MOST_LINES = 200
 _MOST_FINDINGS = 20
 _MOST_PRINTED = 4_000
 _MOST_RESOURCES = 16
+#: what NVRTC says of an `#include`
+_NO_HEADER = "could not open source file"
+_NO_HEADERS = (
+    "No header can be included here, and CUDA's built-in types and functions, such as "
+    "`float4`, `printf` and `__shfl_down_sync`, need none."
+)
 
 
 def check(
@@ -55,7 +62,7 @@ def check(
         BadLab: the lab's own Python fails.
     """
     result = check_all(loaded, source, cases, limits)
-    return msgspec.structs.replace(result, cases=_shown(result.cases))
+    return msgspec.structs.replace(result, cases=fit_to_tell(result.cases))
 
 
 def check_all(
@@ -88,6 +95,8 @@ def check_all(
         if not isinstance(compiled, jobs.Compiled):
             log = compiled.message if isinstance(compiled, jobs.Refused) else ""
             words = "It does not compile." if log else f"The compiler: {built.message}"
+            if _NO_HEADER in log:
+                words = f"{words} {_NO_HEADERS}"
             return ended("compile error", words, log)
         program = source if is_triton else compiled.ptx
         try:
@@ -142,12 +151,6 @@ def _build(
         return jobs.Compile(source, resources_for=_architecture())
     shown = [each.sizes for each in cases if not each.is_hidden]
     return compile_job(loaded, rule, source, shown or [cases[0].sizes])
-
-
-def _shown(done: tuple[CaseResult, ...]) -> tuple[CaseResult, ...]:
-    """Leave out hidden failures but the first: they would tell too much at once."""
-    hidden = [each for each in done if each.is_hidden and not each.passed]
-    return tuple(each for each in done if each not in hidden[1:])
 
 
 def _not_graded(loaded: LoadedLab) -> tuple[str, ...]:

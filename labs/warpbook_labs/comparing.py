@@ -21,9 +21,9 @@ class WrongElement(Struct, frozen=True):
     expected: str
     #: how far it may be off; "exactly" where it may not
     allowed: str
-    #: how many are wrong in all, of how many
-    wrong: int
-    elements: int
+    #: how many are wrong in all, of how many; learners are not told of a hidden case
+    wrong: int | None
+    elements: int | None
 
 
 def first_wrong(

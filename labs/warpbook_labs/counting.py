@@ -20,6 +20,8 @@ _WORDS = {
     "total_ns": "ns of simulated time",
     "host_ns": "ns of the host's work",
     "compute_ns": "ns in which kernels ran",
+    "dot_multiplications": "multiplications by tl.dot for tensor cores",
+    "kernel_ns": "ns of all kernels, one by one",
     "percent_of_bound": "% of the time that the busiest engine needs",
     "convolution_percent": "% of the time of the fastest convolutions",
     "unrepeatable": "launches that may give other bits the next time",

@@ -17,6 +17,7 @@ from warpbook_labs.device.gpu import NoGpu, find_gpu
 from warpbook_labs.device.lane import NotOnGpu, run_on_gpu
 from warpbook_labs.device.results import DeviceCase, DeviceResult
 from warpbook_labs.drawing import DrawnCase
+from warpbook_labs.hidden import fit_to_tell
 from warpbook_labs.jail.limits import Limits
 from warpbook_labs.loader import LoadedLab
 from warpbook_labs.nvrtc import NoCompiler
@@ -91,10 +92,8 @@ def _without(result: CheckResult, loaded: LoadedLab, why: str) -> CheckResult:
 
 
 def _fit_to_tell(device: DeviceResult) -> DeviceResult:
-    """Leave out hidden failures but the first, as the interpreter's are."""
-    hidden = [each for each in device.cases if each.is_hidden and not each.passed]
-    shown = tuple(each for each in device.cases if each not in hidden[1:])
-    return msgspec.structs.replace(device, cases=shown)
+    """Leave out what is not told of hidden cases, as of the interpreter's."""
+    return msgspec.structs.replace(device, cases=fit_to_tell(device.cases))
 
 
 def _together(

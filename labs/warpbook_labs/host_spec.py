@@ -25,6 +25,7 @@ HostCount = Literal[
     "host_ns",
     "copy_ns",
     "compute_ns",
+    "kernel_ns",
     "percent_of_bound",
     "convolution_percent",
     "unrepeatable",

@@ -16,6 +16,8 @@ _MOST_PROCESSES = 4
 _RUNS_EACH = 4
 #: where so many cores are, a single one is
 _MANY_CORES = 8
+#: what takes longer is told with its line, before the system ends the process
+_SHARE_OF_TIME = 0.8
 
 
 class Stopped(Exception):
@@ -42,6 +44,19 @@ def started(is_triton: bool, runs: int, limits: Limits) -> Iterator[Interpret]:
     """
     kind = jobs.InterpretTriton if is_triton else jobs.Interpret
     count = _worth(runs)
+
+    def job(
+        program: str, runs: tuple[jobs.Run, ...]
+    ) -> jobs.InterpretTriton | jobs.Interpret:
+        if is_triton:
+            return jobs.InterpretTriton(program, runs)
+        return jobs.Interpret(
+            program,
+            runs,
+            processor_s=_SHARE_OF_TIME * limits.processor_s,
+            wall_s=_SHARE_OF_TIME * limits.wall_s,
+        )
+
     with contextlib.ExitStack() as stack:
         # the last to end: its threads wait for the processes
         threads = stack.enter_context(ThreadPoolExecutor(count, "warpbook-interpreter"))
@@ -49,7 +64,7 @@ def started(is_triton: bool, runs: int, limits: Limits) -> Iterator[Interpret]:
 
         def interpret(program: str, runs: tuple[jobs.Run, ...]) -> Interpreted:
             # neighbours are of a size, and so each has some of all
-            shares = [kind(program, runs[at::count]) for at in range(count)]
+            shares = [job(program, runs[at::count]) for at in range(count)]
             done = [
                 threads.submit(do, share)
                 for do, share in zip(work, shares, strict=True)

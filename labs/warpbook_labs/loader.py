@@ -128,16 +128,17 @@ def load(folder: Path) -> LoadedLab:
     suffix = lab.files.suffix
     private = private_folder(folder)
     solutions: dict[str, dict[str, str]] = {"correct": {}, "wrong": {}}
-    if private is not None:
+    if private is None:
+        cases = _shown(folder, lab)
+    else:
+        cases = _cases(private / "cases.py", lab.language)
         for kind, sources in solutions.items():
-            for file in sorted((private / "solutions" / kind).glob(f"*{suffix}")):
+            for file in _solutions(private / "solutions" / kind, suffix):
                 sources[file.name] = _text(file)
     loaded = LoadedLab(
         folder,
         lab,
-        _shown(folder, lab)
-        if private is None
-        else _cases(private / "cases.py", lab.language),
+        cases,
         _text(folder / "text.md"),
         _text(folder / f"starter{suffix}"),
         _text(folder / GIVEN) if (folder / GIVEN).is_file() else "",
@@ -149,6 +150,19 @@ def load(folder: Path) -> LoadedLab:
     )
     _check(loaded)
     return loaded
+
+
+def _solutions(folder: Path, suffix: str) -> list[Path]:
+    found = []
+    for file in sorted(folder.glob("*")):
+        # what an editor or Python leaves there is no solution
+        if not file.is_file() or file.name.startswith("."):
+            continue
+        if file.suffix != suffix:
+            words = f"in this language a solution's name ends in {suffix}"
+            raise BadLab(f"{file}: {words}. Rename it, or put it elsewhere.")
+        found.append(file)
+    return found
 
 
 def _text(file: Path) -> str:
@@ -275,6 +289,16 @@ def _check_numbers(lab: Lab, file: Path) -> None:
             raise BadLab(f"{file}: public[{number}].values: not in hidden.values.")
     if set(lab.hidden.sizes) != sizes:
         raise BadLab(f"{file}: hidden.sizes: it needs {', '.join(sorted(sizes))}.")
+    for name, of in lab.hidden.sizes.items():
+        key = f"hidden.sizes.{name}"
+        if of.least > of.most:
+            words = f"least is {of.least}, and most is {of.most}"
+            raise BadLab(f"{file}: {key}: {words}. Make least the smaller one.")
+        if of.device_most and of.device_most < of.most:
+            words = f"device_most is {of.device_most}, and most is {of.most}"
+            raise BadLab(f"{file}: {key}: {words}. Make most the smaller one.")
+        if min(of.least, *of.always, 0) < 0:
+            raise BadLab(f"{file}: {key}: a size is below 0.")
     if lab.speed is not None and set(lab.speed.sizes) != sizes:
         raise BadLab(f"{file}: speed.sizes: it needs {', '.join(sorted(sizes))}.")
     if lab.speed is not None and lab.speed.values not in lab.hidden.values:
@@ -294,11 +318,11 @@ def _check_kernels(loaded: LoadedLab, file: Path) -> None:
     for each in lab.counted:
         if each.count not in get_args(KernelCount):
             raise BadLab(f"{file}: counted: {each.count}: only of labs in `host`.")
-        is_matrix = each.count == "matrix_instructions"
+        is_matrix = each.count in ("matrix_instructions", "dot_multiplications")
         if lab.language == "triton" and not (
             is_matrix or each.count.startswith("global_")
         ):
-            words = "of Triton, matrix_instructions and what begins with global_ are"
+            words = "of Triton, global_*, matrix_instructions, dot_multiplications are"
             raise BadLab(f"{file}: counted: {each.count}: {words} counted.")
         if lab.language == "cuda" and is_matrix:
             raise BadLab(f"{file}: counted: {each.count}: only of labs in `triton`.")

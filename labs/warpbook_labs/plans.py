@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import msgspec
 from msgspec import Struct
 
+from warpbook_labs.hidden import fit_to_tell, without_words
 from warpbook_labs.jail import jobs, parent
 from warpbook_labs.jail.limits import Limits
 from warpbook_labs.loader import BadLab, LoadedLab
@@ -56,9 +57,7 @@ def check_plan(
     """
     seeds = () if seed is None else (seed,)
     [result] = check_draws(loaded, source, seeds, limits)
-    hidden = [each for each in result.cases if each.is_hidden and not each.passed]
-    shown = tuple(each for each in result.cases if each not in hidden[1:])
-    return msgspec.structs.replace(result, cases=shown)
+    return msgspec.structs.replace(result, cases=fit_to_tell(result.cases))
 
 
 def check_draws(
@@ -110,6 +109,19 @@ def check_draws(
     return results
 
 
+def refuse_other_chance(loaded: LoadedLab, plan: Plan) -> None:
+    """Refuse a lab that asks something else each time, of the same seed.
+
+    Raises:
+        BadLab: it does, or its own Python fails.
+    """
+    # NaN is no NaN's equal, so their words are compared
+    first, again = (repr(_draw(loaded, plan, None)) for _ in range(2))
+    if first != again:
+        words = "with the same seed it draws other questions"
+        raise _bad(loaded, "questions", f"{words}. Draw from `chance` alone.")
+
+
 def _result(
     name: str, plan: Plan, asked: Sequence[tuple[_Put, CaseResult]], isolation: str
 ) -> CheckResult:
@@ -149,11 +161,15 @@ def _bad(loaded: LoadedLab, function: str, message: str) -> BadLab:
 def _told(loaded: LoadedLab, put: _Put, answer: jobs.Answered) -> CaseResult:
     function, question = put.function, put.question
     words = answer.problem
+    if words and put.is_hidden:
+        words = without_words(words)
     if words and answer.line is not None:
         words = f"Line {answer.line}: {words}"
     if not words:
         try:
-            words = judged(function, loaded.cases.judge, question, answer.data)
+            words = judged(
+                function, loaded.cases.judge, question, answer.data, put.is_hidden
+            )
         except Exception as problem:  # noqa: BLE001 - whatever it is, the lab is bad
             why = f"{type(problem).__name__}: {problem}"
             raise _bad(loaded, "judge", why) from None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpbook_labs.comparing import WrongElement, first_wrong
-from warpbook_labs.drawing import DrawnCase
+from warpbook_labs.drawing import DrawnCase, public_cases
 from warpbook_labs.expressions import BadExpression, value
 from warpbook_labs.jail import jobs
 from warpbook_labs.launch_rule import BadRule, Launch, Rule
 from warpbook_labs.loader import BadLab, LoadedLab
+from warpbook_labs.promised import not_a_bound, not_a_dict, not_numbers
 from warpbook_labs.spec import Parameter
 
 #: what a submission may have as scratch memory, in all
@@ -36,19 +37,29 @@ class OwnPython:
         """Draw the inputs of a case.
 
         Raises:
-            BadLab: it fails, or gives too little; so do those below.
+            BadLab: it fails, or gives what it must not; so do those below.
         """
-        return self._ask("inputs", dict(sizes), values, chance)
+        found = self._ask("inputs", dict(sizes), values, chance)
+        self._held_to("inputs", ("input", "inout", "scalar"), found, sizes)
+        return found
 
     def expected(self, given: Arrays, sizes: dict[str, int]) -> Arrays:
         """Give what is right."""
-        return self._ask("expected", given, dict(sizes))
+        found = self._ask("expected", given, dict(sizes))
+        self._held_to("expected", ("output", "inout"), found, sizes)
+        return found
 
     def tolerance(
         self, given: Arrays, sizes: dict[str, int], expected: Arrays
     ) -> Arrays:
         """Give how far it may be off."""
-        return self._ask("tolerance", given, dict(sizes), expected)
+        found = self._ask("tolerance", given, dict(sizes), expected)
+        for each in self._parameters("tolerance", ("output", "inout"), found):
+            right, shape = np.asarray(expected[each.name]), shape_of(each, sizes)
+            words = not_a_bound(each.name, found[each.name], right, shape)
+            if words:
+                raise self._bad("tolerance", words)
+        return found
 
     def shaped(
         self,
@@ -98,18 +109,53 @@ class OwnPython:
             found: Arrays = getattr(self._loaded.cases, function)(*given)
         except Exception as problem:  # noqa: BLE001 - whatever it is, the lab is bad
             raise self._bad(function, f"{type(problem).__name__}: {problem}") from None
-        kinds = {
-            "inputs": ("input", "inout", "scalar"),
-            "expected": ("output", "inout"),
-            "tolerance": ("output", "inout"),
-        }[function]
-        for each in self._loaded.lab.parameters:
-            if each.kind in kinds and each.name not in found:
-                raise self._bad(function, f"it gives no `{each.name}`.")
+        words = not_a_dict(found)
+        if words:
+            raise self._bad(function, words)
         return found
+
+    def _parameters(
+        self, function: str, kinds: tuple[str, ...], found: Arrays
+    ) -> Iterator[Parameter]:
+        """Give the parameters that it must give, each with numbers for it."""
+        for each in self._loaded.lab.parameters:
+            if each.kind not in kinds:
+                continue
+            if each.name not in found:
+                raise self._bad(function, f"it gives no `{each.name}`.")
+            words = not_numbers(each, found[each.name])
+            if words:
+                raise self._bad(function, words)
+            yield each
+
+    def _held_to(
+        self,
+        function: str,
+        kinds: tuple[str, ...],
+        found: Arrays,
+        sizes: Mapping[str, int],
+    ) -> None:
+        for each in self._parameters(function, kinds, found):
+            if is_buffer(each):
+                # it refuses a wrong shape
+                self.shaped(function, found, each, sizes)
 
     def _bad(self, function: str, message: str) -> BadLab:
         return BadLab(f"{self._loaded.folder / 'cases.py'}: {function}: {message}")
+
+
+def try_shown(loaded: LoadedLab) -> None:
+    """Ask a lab's own Python for the cases that it shows.
+
+    Raises:
+        BadLab: it fails, or gives what it must not.
+    """
+    python = OwnPython(loaded)
+    for case in public_cases(loaded.lab):
+        chance = np.random.default_rng(case.seed)
+        given = python.inputs(case.sizes, case.values, chance)
+        right = python.expected(given, case.sizes)
+        python.tolerance(given, case.sizes, right)
 
 
 class Prepared:
@@ -156,8 +202,13 @@ def wrong_words(wrong: WrongElement) -> str:
     place = ", ".join(map(str, wrong.index))
     return (
         f"{wrong.output}[{place}] is {wrong.got}; right is {wrong.expected}, "
-        f"{wrong.allowed}. {wrong.wrong:,} of {wrong.elements:,} elements are wrong."
+        f"{wrong.allowed}. {count_words(wrong)}"
     )
+
+
+def count_words(wrong: WrongElement) -> str:
+    """Say how many elements are wrong."""
+    return f"{wrong.wrong:,} of {wrong.elements:,} elements are wrong."
 
 
 def shape_of(parameter: Parameter, sizes: Mapping[str, int]) -> tuple[int, ...]:

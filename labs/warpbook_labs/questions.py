@@ -72,20 +72,32 @@ def call_words(function: Function, question: Question) -> str:
     return words if len(words) <= _MOST_SHOWN else words[: _MOST_SHOWN - 3] + "..."
 
 
-def judged(function: Function, judge: Judge, question: Question, data: bytes) -> str:
-    """Judge an answer; give in words why it is wrong, nothing if it is right."""
+def judged(
+    function: Function,
+    judge: Judge,
+    question: Question,
+    data: bytes,
+    is_hidden: bool = False,
+) -> str:
+    """Judge an answer; give in words why it is wrong, nothing if it is right.
+
+    Of a hidden question an answer of another type is not quoted: a learner can put the
+    question into it.
+    """
     try:
         answer = msgspec.msgpack.decode(data, type=RESULTS[function.returns])
     except (msgspec.DecodeError, RecursionError):
-        return f"It must return {function.returns}, and returns {_kind(data)}."
+        found = _kind(data, is_hidden)
+        return f"It must return {function.returns}, and returns {found}."
     return judge(question, answer)
 
 
-def _kind(data: bytes) -> str:
+def _kind(data: bytes, is_hidden: bool) -> str:
     try:
         held = msgspec.msgpack.decode(data)
     except (msgspec.DecodeError, RecursionError, TypeError, ValueError):
         return "no such data"
     if held is None:
         return "nothing (None)"
-    return f"{type(held).__name__}: {str(held)[:60]}"
+    kind = type(held).__name__
+    return kind if is_hidden else f"{kind}: {str(held)[:60]}"

@@ -29,6 +29,7 @@ KernelCount = Literal[
     "shared_requests",
     "global_requests",
     "matrix_instructions",
+    "dot_multiplications",
 ]
 
 

@@ -13,8 +13,9 @@ from warpbook_labs.apart import VAULT
 from warpbook_labs.checking import check_all
 from warpbook_labs.drawing import DrawnCase, hidden_cases, public_cases
 from warpbook_labs.jail.limits import Limits
-from warpbook_labs.loader import BadLab, LoadedLab, refuse_taken
-from warpbook_labs.plans import check_draws
+from warpbook_labs.loader import CATALOGUE, BadLab, LoadedLab, refuse_taken
+from warpbook_labs.plans import check_draws, refuse_other_chance
+from warpbook_labs.preparing import OwnPython
 from warpbook_labs.results import CaseResult, CheckResult
 from warpbook_labs.spec import Speed
 
@@ -22,6 +23,8 @@ from warpbook_labs.spec import Speed
 SEEDS = (11, 22, 33)
 #: of all draws together
 _LIMITS = Limits(wall_s=120.0, processor_s=100)
+#: what a starter may not end in
+_NOT_RUN = ("compile error", "bad launch rule")
 
 
 class Verdict(Struct, frozen=True):
@@ -40,20 +43,64 @@ def validate(loaded: LoadedLab, seeds: Sequence[int] = SEEDS) -> Iterator[Verdic
 
     Raises:
         NoCompiler: NVRTC is not installed.
-        BadLab: the lab's own Python fails, or the catalogue has its id or number.
+        BadLab: the lab's own Python fails or draws by other chance, the catalogue has
+            its id or number, it comes after a lab that is not there, or its starter
+            does not compile.
     """
     suffix, speed = loaded.lab.files.suffix, loaded.lab.speed
     if loaded.private is None:
         raise BadLab(f"{loaded.folder}: its solutions are kept apart; see {VAULT}.")
     refuse_taken(loaded)
+    _refuse_unknown(loaded)
+    if loaded.lab.plan is not None:
+        refuse_other_chance(loaded, loaded.lab.plan)
+    else:
+        _refuse_other_chance(loaded, seeds)
     yield _passes(loaded, f"reference{suffix}", loaded.reference, seeds)
     for name, source in loaded.correct.items():
         yield _passes(loaded, f"solutions/correct/{name}", source, seeds)
     if speed is not None and loaded.baseline:
         yield _times_right(loaded, speed, seeds)
-    yield _fails(loaded, f"starter{suffix}", loaded.starter, seeds)
+    yield _fails(loaded, f"starter{suffix}", loaded.starter, seeds, must_run=True)
     for name, source in loaded.wrong.items():
         yield _fails(loaded, f"solutions/wrong/{name}", source, seeds)
+
+
+def _refuse_unknown(loaded: LoadedLab) -> None:
+    """Refuse a lab that comes after one which is not there."""
+    folder = loaded.folder.resolve()
+    files = [*CATALOGUE.glob("*/*/lab.toml"), *folder.parent.glob("*/lab.toml")]
+    if folder.parent.name == loaded.lab.track:
+        # labs of a course, in folders of tracks like the catalogue's
+        files += folder.parent.parent.glob("*/*/lab.toml")
+    known = {file.parent.name for file in files} - {folder.name}
+    for name in loaded.lab.after:
+        if name.replace("-", "_") not in known:
+            words = f"there is no other lab `{name}`, here or in `warpbook labs list`"
+            raise BadLab(f"{loaded.folder / 'lab.toml'}: after: {words}.")
+
+
+def _refuse_other_chance(loaded: LoadedLab, seeds: Sequence[int]) -> None:
+    """Refuse a lab that draws something else each time, of the same seed."""
+    python, lab = OwnPython(loaded), loaded.lab
+    hidden = [case for seed in seeds for case in hidden_cases(lab, seed)]
+    # one of each kind of values; those that are shown are smaller
+    by_kind = {case.values: case for case in [*hidden, *public_cases(lab)]}
+    for case in by_kind.values():
+        first, again = (
+            python.inputs(case.sizes, case.values, np.random.default_rng(case.seed))
+            for _ in range(2)
+        )
+        for each in lab.parameters:
+            if each.kind not in ("input", "inout", "scalar"):
+                continue
+            one, other = np.asarray(first[each.name]), np.asarray(again[each.name])
+            if not np.array_equal(one, other, equal_nan=True):
+                words = f"with the same seed it gives another `{each.name}`"
+                raise BadLab(
+                    f"{loaded.folder / 'cases.py'}: inputs: {words} (values: "
+                    f"{case.values}). Draw from `chance` alone."
+                )
 
 
 def _passes(loaded: LoadedLab, file: str, source: str, seeds: Sequence[int]) -> Verdict:
@@ -86,19 +133,35 @@ def _times_right(loaded: LoadedLab, speed: Speed, seeds: Sequence[int]) -> Verdi
     return Verdict(speed.baseline, "pass", True, "What is timed is right.")
 
 
-def _fails(loaded: LoadedLab, file: str, source: str, seeds: Sequence[int]) -> Verdict:
+def _fails(
+    loaded: LoadedLab,
+    file: str,
+    source: str,
+    seeds: Sequence[int],
+    must_run: bool = False,
+) -> Verdict:
     if loaded.lab.plan is None:
         # they are part of every draw, so what fails them needs no other
         shown = check_all(loaded, source, public_cases(loaded.lab), _LIMITS)
         if not _passed(shown):
-            return Verdict(file, "fail", True, _reason(shown, shown.cases))
+            return _failed(loaded, file, shown, must_run)
     result, by_draw = _checked(loaded, source, seeds)
     for seed, cases in by_draw.items():
         # a result without cases failed before any was run
         if result.cases and all(each.passed for each in cases):
             words = f"with the hidden cases of seed {seed} it passes"
             return Verdict(file, "fail", False, words)
-    return Verdict(file, "fail", True, _reason(result, result.cases))
+    return _failed(loaded, file, result, must_run)
+
+
+def _failed(
+    loaded: LoadedLab, file: str, result: CheckResult, must_run: bool
+) -> Verdict:
+    reason = _reason(result, result.cases)
+    if must_run and result.status in _NOT_RUN:
+        words = "learners begin with it, so it must compile, run, and fail"
+        raise BadLab(f"{loaded.folder / file}: {words}: {reason}")
+    return Verdict(file, "fail", True, reason)
 
 
 def _checked(

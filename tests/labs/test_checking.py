@@ -76,10 +76,30 @@ def test_right_results_with_too_much_traffic_fail(lab: LoadedLab) -> None:
     assert "Counted: 1,500 global sectors, at most 387" in failed.message
 
 
+def test_a_kernel_that_never_ends_is_told_with_its_line(lab: LoadedLab) -> None:
+    source = right(lab).replace(
+        "float sum", "int k = 0;\n    while (n > 256) { k = k + 1; }\n    float sum"
+    )
+    limits = Limits(wall_s=90, processor_s=6)
+    result = check(lab, source, public_cases(lab.lab), limits)
+    assert (result.status, result.right) == ("failed", 1)
+    one_block, endless, *others = result.cases
+    assert one_block.passed and endless.sizes == {"n": 1000}
+    [finding] = endless.findings
+    assert (finding.kind, finding.line) == ("too long", 7)
+    assert "are on line 7. Does one of its loops never end?" in finding.message
+    # there is no time left for these
+    assert all("a case before it took too long" in each.message for each in others)
+
+
 def test_what_does_not_compile_and_what_has_no_rule_are_told(lab: LoadedLab) -> None:
     broken = checked(lab, right(lab).replace("sum;", "sun;"))
     assert (broken.status, broken.of) == ("compile error", 13)
     assert 'kernel.cu(7): error: identifier "sun" is undefined' in broken.log
+    assert broken.message == "It does not compile."
+    included = checked(lab, f"#include <cuda_fp16.h>\n{right(lab)}")
+    assert 'could not open source file "cuda_fp16.h"' in included.log
+    assert "It does not compile. No header can be included here" in included.message
     no_rule = checked(lab, right(lab).replace("launch", "lunch"))
     assert no_rule.status == "bad launch rule" and "// launch:" in no_rule.message
 

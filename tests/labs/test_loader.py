@@ -66,6 +66,13 @@ def test_a_new_lab_of_any_language_grades_fairly(
         ("sizes = { n = 256 }", "sizes = { n = 0 }", r"\$\.public\[0\]\.sizes"),
         ("seed = 1", 'values = "odd"', r"public\[1\].values: not in hidden.values"),
         ("sizes.n =", "sizes.m =", "hidden.sizes: it needs n"),
+        ("least = 2", "least = 4001", "hidden.sizes.n: least is 4001, and most is"),
+        (
+            "most = 4000",
+            "most = 4000, device_most = 9",
+            "hidden.sizes.n: device_most is 9, and most is 4000",
+        ),
+        ("always = [1,", "always = [-1,", "hidden.sizes.n: a size is below 0"),
         ('bytes = "8 * n"', 'bytes = "8 ** n"', "work.bytes"),
         ('most = "2 * ceil', 'most = "2 * floor', "counted.global_sectors"),
         ("[hidden]", "[hidden", "lab.toml"),
@@ -145,6 +152,16 @@ def test_a_new_lab_on_host_code_has_a_text_and_a_picture_of_its_own(
 def test_a_source_without_a_launch_rule_is_told(lab: Path) -> None:
     change(lab / "solutions/wrong/no_bound.cu", "// launch:", "// lunch:")
     with pytest.raises(BadLab, match=r"no_bound.cu: .* how its kernel is launched"):
+        load(lab)
+
+
+def test_a_solution_of_another_language_is_refused_by_its_name(lab: Path) -> None:
+    place = lab / "solutions" / "correct"
+    (place / ".x.cu.swp").write_text("of an editor")
+    (place / "__pycache__").mkdir()
+    assert len(load(lab).correct) == 2
+    (place / "x.py").write_text("x = 1")
+    with pytest.raises(BadLab, match=r"correct/x\.py: .* ends in \.cu\. Rename it"):
         load(lab)
 
 

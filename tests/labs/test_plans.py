@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import random
+import re
 import runpy
 from pathlib import Path
 from typing import Any
@@ -104,6 +105,28 @@ def test_a_wrong_answer_is_told_with_its_question_unless_that_is_hidden(
     hidden = [each for each in result.cases if each.is_hidden]
     assert [each.passed for each in hidden] == [False, True]
     assert "asked" not in hidden[0].message and hidden[0].printed == ""
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ("raise ValueError(repr(x))", "Line 3: ValueError; its words are told of"),
+        ("raise type(repr(x), (Exception,), {})", "Line 3: It raised something; what"),
+        ("return repr(x)", "It must return int, and returns str."),
+        ("return lambda: x", "It can't be called so, or returned no plain data."),
+        ("while True: pass", "Line 3: It took longer than 1 s."),
+        ("return b'x' * (1 << 20)", "It returned more than 64 KiB."),
+    ],
+)
+def test_what_goes_wrong_is_told_of_a_hidden_question_without_its_numbers(
+    lab: LoadedLab, body: str, told: str
+) -> None:
+    # only what is drawn has more than one digit
+    source = f"def square(x):\n    if x < 4: return x * x\n    {body}\n"
+    result = check_plan(lab, source, seed=7)
+    [hidden] = [each for each in result.cases if each.is_hidden and not each.passed]
+    assert hidden.message.startswith(told), hidden.message
+    assert not re.search(r"\d\d", hidden.message.replace("64 KiB", ""))
 
 
 def test_enough_right_answers_are_enough(lab: LoadedLab) -> None:

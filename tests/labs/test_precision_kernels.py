@@ -16,6 +16,7 @@ from warpbook_labs.drawing import DrawnCase, public_cases
 from warpbook_labs.jail import jobs, parent
 from warpbook_labs.jail.limits import Limits
 from warpbook_labs.loader import BadLab, LoadedLab, load
+from warpbook_labs.new_lab import new_lab
 from warpbook_labs.ptx.findings import Counts
 from warpbook_labs.results import CaseResult
 from warpbook_labs.session import find
@@ -44,6 +45,31 @@ def test_how_many_instructions_for_tensor_cores_a_program_has_is_told(
     # every element is right
     assert wrong.wrong is None and not wrong.passed
     assert wrong.message.endswith("Counted: 0 matrix instructions, at least 1.")
+
+
+def test_a_dot_that_is_never_run_multiplies_nothing(lab: LoadedLab) -> None:
+    case = public_cases(lab.lab)[1]
+    wrong = checked(lab, lab.wrong["a_dot_that_never_runs.py"], case)
+    # every element is right, and the program has what tensor cores do
+    assert wrong.wrong is None and wrong.counts is not None
+    assert wrong.counts.matrix_instructions >= 1
+    least = "at least 116,550."
+    words = "Counted: 0 multiplications by tl.dot for tensor cores"
+    assert wrong.message.endswith(f"{words}, {least}")
+
+
+def test_each_dot_that_is_run_is_counted_as_what_it_multiplies(lab: LoadedLab) -> None:
+    # tiles of 32 x 32 with 64 of k: 2 x 3 of them, each with one step
+    case = public_cases(lab.lab)[1]
+    right = checked(lab, lab.correct["one_tile_each.py"], case)
+    assert right.passed and right.counts is not None
+    assert right.counts.dot_multiplications == 2 * 3 * 32 * 32 * 64
+    # no tensor core multiplies FP32 as it is
+    exact = checked(lab, lab.wrong["asks_for_every_bit.py"], case)
+    assert exact.counts is not None and exact.counts.dot_multiplications == 0
+    rounded = lab.wrong["asks_for_every_bit.py"].replace('"ieee"', '"tf32"')
+    counts = checked(lab, rounded, case).counts
+    assert counts is not None and counts.dot_multiplications == 2 * 3 * 32 * 32 * 64
 
 
 @pytest.mark.parametrize(
@@ -111,6 +137,15 @@ def test_one_is_told_in_the_singular() -> None:
         assert told == f"Less. Counted: {words}, at most 0."
 
 
+def test_what_tl_dot_multiplied_is_no_bound_for_cuda(tmp_path: Path) -> None:
+    folder = new_lab("my-lab", tmp_path)
+    file = folder / "lab.toml"
+    counted = '[[counted]]\ncount = "dot_multiplications"\nleast = "n"\nabout = "Do."\n'
+    file.write_text(f"{file.read_text()}\n{counted}")
+    with pytest.raises(BadLab, match="dot_multiplications: only of labs in `triton`"):
+        load(folder)
+
+
 def test_a_count_without_a_bound_is_refused(lab: LoadedLab, tmp_path: Path) -> None:
     folder = tmp_path / "tensor_cores"
     folder.mkdir()
@@ -125,7 +160,7 @@ def test_a_count_without_a_bound_is_refused(lab: LoadedLab, tmp_path: Path) -> N
     with pytest.raises(BadLab, match="counted.matrix_instructions"):
         load(folder)
     file.write_text(text.replace("matrix_instructions", "bank_conflicts"))
-    with pytest.raises(BadLab, match="of Triton, matrix_instructions and"):
+    with pytest.raises(BadLab, match=r"of Triton, global_\*, matrix_instructions, dot"):
         load(folder)
 
 

@@ -23,7 +23,10 @@ MISTAKES = [
     ("memory_is_given_back", "released too early", "produce("),
     ("memory_kept_for_the_wrong_stream", "released too early", "produce("),
     ("one_stream", SLOW, ""),
+    ("produces_by_itself", NOT_DONE, ""),
+    ("produces_in_no_time", NOT_DONE, ""),
     ("side_does_not_wait", "race", "work("),
+    ("sleeps_beside_one_stream", NOT_DONE, ""),
     ("sleeps_beside_the_work", NOT_DONE, ""),
     ("synchronizes_everywhere", "The processor should wait once", ""),
     ("waits_before_the_copy", "host read too early", "report.copy_("),
@@ -61,6 +64,14 @@ def test_a_mistake_is_told_as_what_it_is(name: str, begin: str, blamed: str) -> 
     if blamed:
         line = case.findings[0].line
         assert line is not None and blamed in source.splitlines()[line - 1]
+
+
+def test_what_the_kernels_take_is_added_up_however_much_overlaps() -> None:
+    one_stream = told(LAB.wrong["one_stream.py"]).host_counts
+    overlapped = told(LAB.reference).host_counts
+    assert one_stream is not None and overlapped is not None
+    assert overlapped.kernel_ns == one_stream.kernel_ns
+    assert overlapped.compute_ns < 0.8 * one_stream.compute_ns
 
 
 def test_the_arithmetic_alone_is_not_what_was_asked() -> None:

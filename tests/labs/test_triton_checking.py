@@ -6,7 +6,7 @@ import pytest
 
 from warpbook_labs.checking import check
 from warpbook_labs.device.programs import job_of
-from warpbook_labs.drawing import hidden_cases, public_cases
+from warpbook_labs.drawing import DrawnCase, hidden_cases, public_cases
 from warpbook_labs.jail import jobs, parent
 from warpbook_labs.jail.limits import Limits
 from warpbook_labs.loader import LoadedLab
@@ -99,6 +99,16 @@ def test_a_stray_or_racing_access_is_told_with_program_element_and_line(
         for finding in case.findings
     ]
     assert [each for each in found if words in each.message and each.line == line]
+
+
+def test_of_a_hidden_case_a_stray_access_is_told_without_the_buffers_size(
+    lab: LoadedLab,
+) -> None:
+    case = DrawnCase("hidden", {"n": 3000}, "random", 1, True)
+    source = lab.reference.replace("tl.load(y + i, mask=inside)", "tl.load(y + i)")
+    [told] = check(lab, source, [case], Limits()).cases
+    assert "Program 2 reads `y[3000]`, outside of the buffer, and 71" in told.message
+    assert told.findings[0].message in told.message
 
 
 def test_what_the_interpreter_takes_and_the_compiler_does_not_is_a_compile_error(

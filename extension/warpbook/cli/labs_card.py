@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from warpbook.cli.labs_host import host_lines
 from warpbook.cli.labs_speed import device_lines
+from warpbook_labs.comparing import WrongElement
 from warpbook_labs.resources import Held
 from warpbook_labs.results import CaseResult
 from warpbook_labs.session import Card
@@ -98,7 +99,7 @@ def _failure(case: CaseResult, code: Sequence[str]) -> Iterator[str]:
                     ("got", wrong.got),
                     ("expected", wrong.expected),
                     ("allowed", wrong.allowed),
-                    ("wrong", f"{wrong.wrong:,} of {wrong.elements:,} elements"),
+                    *_counted(case, wrong),
                 ]
             )
         )
@@ -109,6 +110,13 @@ def _failure(case: CaseResult, code: Sequence[str]) -> Iterator[str]:
         found = re.match(r"Line (\d+):", case.message)
         if found:
             yield from _indented(_quoted(code, int(found[1])))
+
+
+def _counted(case: CaseResult, wrong: WrongElement) -> list[tuple[str, str]]:
+    """Say how many elements are wrong; of a hidden case that would tell its size."""
+    if case.is_hidden or wrong.elements is None:
+        return []
+    return [("wrong", f"{wrong.wrong:,} of {wrong.elements:,} elements")]
 
 
 def _work(case: CaseResult, code: Sequence[str]) -> Iterator[str]:

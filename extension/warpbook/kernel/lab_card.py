@@ -187,7 +187,7 @@ def _failure(case: Plain | None, code: Sequence[str]) -> str:
                     ("got", wrong["got"]),
                     ("expected", wrong["expected"]),
                     ("allowed", wrong["allowed"]),
-                    ("wrong", f"{wrong['wrong']:,} of {wrong['elements']:,} elements"),
+                    *_counted(case, wrong),
                 ]
             )
         )
@@ -198,6 +198,13 @@ def _failure(case: Plain | None, code: Sequence[str]) -> str:
         found = re.match(r"Line (\d+):", str(case["message"]))
         parts.append(_quoted(code, int(found[1])) if found else "")
     return "".join(parts)
+
+
+def _counted(case: Plain, wrong: Plain) -> list[tuple[str, str]]:
+    """Say how many elements are wrong; of a hidden case that would tell its size."""
+    if case["is_hidden"] or wrong.get("elements") is None:
+        return []
+    return [("wrong", f"{wrong['wrong']:,} of {wrong['elements']:,} elements")]
 
 
 def _work(case: Plain | None, code: Sequence[str]) -> str:

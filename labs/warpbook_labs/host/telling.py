@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import builtins
-import re
 from typing import Any
 
 from warpbook_labs.comparing import NOTHING
 from warpbook_labs.drawing import DrawnCase
+from warpbook_labs.hidden import without_words
 from warpbook_labs.host.messages import Left
 from warpbook_labs.host.preparing import WrongCall
 from warpbook_labs.results import CaseResult
@@ -20,10 +19,6 @@ _UNWRITTEN = (
 )
 _MOST_PRINTED = 4_000
 _MOST_WORDS = 600
-#: what is said of a hidden case too: it holds no number of it
-_OURS = re.compile(
-    r"It (took longer than [\d.]+ s|writes `\w+`, which is an input)\.", re.ASCII
-)
 
 
 def case_result(
@@ -51,7 +46,7 @@ def case_result(
         more |= {"wrong": wrong.wrong, "call": call, "advice": advice}
     words = message or (f"{wrong.words} {advice}".strip() if wrong else "")
     if left.problem:
-        words = _without_numbers(left.problem) if case.is_hidden else left.problem
+        words = without_words(left.problem) if case.is_hidden else left.problem
         if left.line is not None:
             words = f"Line {left.line}: {words}"
     return CaseResult(
@@ -63,14 +58,3 @@ def case_result(
         printed="" if case.is_hidden else left.printed[:_MOST_PRINTED],
         **more,
     )
-
-
-def _without_numbers(problem: str) -> str:
-    """Leave of what was raised only its kind: a learner can put sizes into the rest."""
-    if _OURS.fullmatch(problem):
-        return problem
-    name = problem.partition(":")[0]
-    kind = getattr(builtins, name, None)
-    if isinstance(kind, type) and issubclass(kind, BaseException):
-        return f"{name}; its words are told of cases that are shown only."
-    return "It raised something; what, is told of cases that are shown only."

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import math
+import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -108,6 +111,9 @@ class Interpret(Struct, frozen=True, tag="interpret"):
     runs: tuple[Run, ...]
     #: of each launch
     max_steps: int = MAX_STEPS
+    #: of the processor, with the start of the process, and by the clock, of this job
+    processor_s: float = math.inf
+    wall_s: float = math.inf
 
 
 class InterpretTriton(Struct, frozen=True, tag="interpret triton"):
@@ -252,7 +258,8 @@ def do(job: Compile | Interpret) -> Result:
             compiled = compile_to_ptx(job.source, job.architecture, job.options)
             resources_log = _resources_log(job) if job.resources_for else ""
             return Compiled(compiled.ptx, compiled.log, compiled.cubin, resources_log)
-        return Interpreted(tuple(_run(job, each) for each in job.runs))
+        is_over = _clock(job)
+        return Interpreted(tuple(_run(job, each, is_over) for each in job.runs))
     except (CompileError, PtxError) as problem:
         return Refused(str(problem))
 
@@ -266,9 +273,17 @@ def _resources_log(job: Compile) -> str:
         return ""
 
 
-def _run(job: Interpret, run: Run) -> Ran:
+def _clock(job: Interpret) -> Callable[[], bool]:
+    """Start a clock that tells whether a job has had its time."""
+    end_s = time.monotonic() + job.wall_s
+    return lambda: time.process_time() > job.processor_s or time.monotonic() > end_s
+
+
+def _run(job: Interpret, run: Run, is_over: Callable[[], bool]) -> Ran:
+    if is_over():
+        return Ran((), (), "It was not run, since a case before it took too long.")
     try:
-        return _launched(job, run)
+        return _launched(job, run, is_over)
     except PtxError as problem:
         return Ran((), (), str(problem))
     except MemoryError:
@@ -278,7 +293,7 @@ def _run(job: Interpret, run: Run) -> Ran:
         return Ran((), (), f"This interpreter can't make sense of the kernel ({what}).")
 
 
-def _launched(job: Interpret, run: Run) -> Ran:
+def _launched(job: Interpret, run: Run, is_over: Callable[[], bool]) -> Ran:
     machine = Machine(job.ptx)
     buffers: dict[str, Buffer] = {}
     for each in run.memory:
@@ -296,6 +311,7 @@ def _launched(job: Interpret, run: Run) -> Ran:
             [_argument(each, buffers) for each in launch.arguments],
             launch.dynamic_shared_bytes,
             job.max_steps,
+            is_over,
         )
         reports.append(report)
         if report.stopped:

@@ -38,4 +38,13 @@ class Fault(PtxError):
 
 
 class TooLong(PtxError):
-    """The kernel took more steps than it may: it may never end."""
+    """The kernel took more steps or time than it may: it may never end."""
+
+    def __init__(self, line: int | None) -> None:
+        """Say where its threads were."""
+        at = "" if line is None else f", and threads of it are on line {line}"
+        super().__init__(
+            f"The kernel has run longer than an exercise may without a GPU{at}. Does "
+            "one of its loops never end?"
+        )
+        self.line = line

@@ -55,6 +55,8 @@ class Counts:
     bank_conflicts: int = 0
     #: for tensor cores, in the programs that are launched, however often each is run
     matrix_instructions: int = 0
+    #: what `tl.dot` multiplied for tensor cores, of the dots that were really run
+    dot_multiplications: int = 0
 
     def add(self, other: Counts) -> None:
         """Add another's to these."""

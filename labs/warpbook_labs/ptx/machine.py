@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -89,6 +89,7 @@ class Machine:
         arguments: Sequence[Argument],
         dynamic_shared_bytes: int = 0,
         max_steps: int = MAX_STEPS,
+        is_over: Callable[[], bool] = lambda: False,
     ) -> Report:
         """Launch a kernel and wait for it.
 
@@ -99,6 +100,7 @@ class Machine:
             arguments: buffers and numbers, in the kernel's order.
             dynamic_shared_bytes: for its `extern __shared__` array.
             max_steps: instructions that may be run, each for many threads.
+            is_over: tells whether there is no time left.
 
         Raises:
             BadLaunch: grid, block or arguments do not fit.
@@ -125,7 +127,7 @@ class Machine:
         )
         if not dynamic_shared_bytes and not linked.shared_bytes:
             state.shared.state[:] = 0
-        return _run(state, blocks, max_steps)
+        return _run(state, blocks, Budget(max_steps, is_over))
 
     def _place(self, variable: Variable) -> int:
         held = variable.initial.ljust(variable.size_bytes, b"\0")
@@ -178,9 +180,9 @@ class Machine:
         )
 
 
-def _run(state: State, blocks: int, max_steps: int) -> Report:
+def _run(state: State, blocks: int, budget: Budget) -> Report:
     report, lanes = state.report, state.lanes
-    code, budget = make_code(state), Budget(max_steps)
+    code = make_code(state)
     try:
         with np.errstate(all="ignore"):
             for first in range(0, blocks, lanes.slots):
@@ -195,7 +197,7 @@ def _run(state: State, blocks: int, max_steps: int) -> Report:
         report.add(Finding(fault.kind, str(fault), fault.line))  # type: ignore[arg-type]
     except TooLong as problem:
         report.stopped = True
-        report.add(Finding("too long", str(problem)))
+        report.add(Finding("too long", str(problem), problem.line))
     for (begin, end), (warps, threads) in budget.stretches.items():
         for instruction in code.instructions[begin:end]:
             counts = Counts(warp_instructions=warps, thread_instructions=threads)

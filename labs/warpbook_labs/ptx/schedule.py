@@ -7,6 +7,7 @@ out in that order.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -30,21 +31,22 @@ class Budget:
     """How many instructions may still be run, each for many threads at once."""
 
     left: int
+    #: tells whether there is no time left
+    is_over: Callable[[], bool] = lambda: False
     #: threads' instructions and warps', by the stretch of code
     stretches: dict[tuple[int, int], list[int]] = field(default_factory=dict)
 
-    def spend(self, begin: int, end: int, warps: int, threads: int) -> None:
-        """Take a stretch's instructions.
+    def spend(
+        self, begin: int, end: int, warps: int, threads: int, line: int | None
+    ) -> None:
+        """Take a stretch's instructions, which begin on this line of the source.
 
         Raises:
-            TooLong: none are left.
+            TooLong: none are left, or no time.
         """
         self.left -= end - begin
-        if self.left < 0:
-            raise TooLong(
-                "The kernel has run longer than an exercise may without a GPU. Does "
-                "one of its loops never end?"
-            )
+        if self.left < 0 or self.is_over():
+            raise TooLong(line)
         known = self.stretches.setdefault((begin, end), [0, 0])
         known[0] += warps
         known[1] += threads
@@ -101,7 +103,7 @@ class Schedule:
         whole = None if mask.all() else mask
         threads = int(mask.sum())
         warps = int(mask.reshape(-1, WARP).any(axis=1).sum())
-        self._budget.spend(pc, end + 1, warps, threads)
+        self._budget.spend(pc, end + 1, warps, threads, instruction.line)
         for at in range(pc, end):
             code.steps[at](whole)
         self._leave(end, mask)
@@ -168,7 +170,7 @@ class Schedule:
         if not going.any():
             return
         warps = int(going.reshape(-1, WARP).any(axis=1).sum())
-        self._budget.spend(pc, pc + 1, warps, int(going.sum()))
+        self._budget.spend(pc, pc + 1, warps, int(going.sum()), instruction.line)
         code.steps[pc](None if going.all() else going)
         self._pc[going] = pc + 1
 

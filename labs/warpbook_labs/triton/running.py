@@ -14,6 +14,7 @@ import os
 import sys
 import types
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from numpy.typing import NDArray
 from warpbook_labs.jail import jobs
 from warpbook_labs.languages import INSTALL_TRITON
 from warpbook_labs.nvrtc import NoCompiler
-from warpbook_labs.ptx.findings import Report
+from warpbook_labs.ptx.findings import Counts, Report
 from warpbook_labs.triton.memory import Addresses, Mask, TritonMemory
 
 #: the learner's file in messages; absolute, so that nobody asks where this process is
@@ -221,11 +222,33 @@ def _launch(
     kernel = getattr(module, launch.kernel)
     arguments = [_argument(each, run, memory) for each in launch.arguments]
     constants = dict(launch.constants)
-    interpreter._interpreter = _Watched(plain, interpreter.interpreter_builder, memory)
+    builder = interpreter.interpreter_builder
+    interpreter._interpreter = _Watched(plain, builder, memory)
     try:
-        kernel[launch.grid](*arguments, **constants)
+        with _dots_counted(builder, memory.report):
+            kernel[launch.grid](*arguments, **constants)
     finally:
         interpreter._interpreter = plain
+
+
+@contextlib.contextmanager
+def _dots_counted(builder: Any, report: Report) -> Iterator[None]:
+    """Count what each `tl.dot` that is run multiplies, where tensor cores would."""
+    ieee = importlib.import_module("triton._C.libtriton").ir.INPUT_PRECISION.IEEE
+    plain = builder.create_dot
+
+    def create_dot(a: Any, b: Any, total: Any, precision: Any, *more: Any) -> Any:
+        # no tensor core multiplies FP32 without rounding it
+        if a.data.dtype != np.float32 or precision != ieee:
+            each = Counts(dot_multiplications=a.data.size * b.data.shape[-1])
+            report.counts.add(each)
+        return plain(a, b, total, precision, *more)
+
+    builder.create_dot = create_dot
+    try:
+        yield
+    finally:
+        del builder.create_dot
 
 
 def _argument(argument: jobs.Argument, run: jobs.Run, memory: TritonMemory) -> Any:

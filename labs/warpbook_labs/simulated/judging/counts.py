@@ -35,6 +35,8 @@ class HostCounts:
     #: how long each engine had work; both directions of copies together
     copy_ns: int = 0
     compute_ns: int = 0
+    #: of all kernels one by one, sleep too: no shorter where some run at the same time
+    kernel_ns: int = 0
     #: the whole time by the least that the busiest engine needs for the same work, with
     #: copies as fast as from pinned memory, and no engine busy with sleep; rounded up
     percent_of_bound: int = 0

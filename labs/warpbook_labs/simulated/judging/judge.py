@@ -197,6 +197,7 @@ def _finish(machine: Machine) -> None:
     counts.host_ns = timeline.host_ns
     counts.copy_ns = timeline.busy_ns("h2d") + timeline.busy_ns("d2h")
     counts.compute_ns = timeline.busy_ns("compute")
+    counts.kernel_ns = timeline.sum_ns("compute")
     least_ns = max(
         # who sleeps keeps no engine busy
         timeline.busy_ns("compute", with_apart=False),

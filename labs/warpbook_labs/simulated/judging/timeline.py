@@ -154,6 +154,10 @@ class Timeline:
             until_ns = max(until_ns, end_ns)
         return busy_ns
 
+    def sum_ns(self, engine: Engine) -> int:
+        """Add up what work on an engine takes, also where it is done at one time."""
+        return sum(each.duration_ns for each in self._work if each.engine == engine)
+
     def bars(self) -> list[Bar]:
         """Give all that was done, once it is."""
         done = [

@@ -109,6 +109,8 @@ def test_a_sleeping_kernel_occupies_its_stream_alone() -> None:
     assert 1_000_000 < counts.total_ns < 1_100_000
     # two at the same time, and each counts where it is alone
     assert 1_000_000 <= counts.compute_ns < 1_100_000
+    # but added up they are two
+    assert counts.kernel_ns == 2_000_000
 
 
 def test_reading_a_number_of_the_gpu_waits_for_it() -> None:
