@@ -132,6 +132,8 @@ def load(folder: Path) -> LoadedLab:
         cases = _shown(folder, lab)
     else:
         cases = _cases(private / "cases.py", lab.language)
+    starter = _text(folder / f"starter{suffix}")
+    if private is not None:
         for kind, sources in solutions.items():
             for file in _solutions(private / "solutions" / kind, suffix):
                 sources[file.name] = _text(file)
@@ -140,7 +142,7 @@ def load(folder: Path) -> LoadedLab:
         lab,
         cases,
         _text(folder / "text.md"),
-        _text(folder / f"starter{suffix}"),
+        starter,
         _text(folder / GIVEN) if (folder / GIVEN).is_file() else "",
         "" if private is None else _text(private / f"reference{suffix}"),
         "" if private is None else _baseline(folder / "lab.toml", lab, private),

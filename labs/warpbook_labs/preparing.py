@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpbook_labs.comparing import WrongElement, first_wrong
-from warpbook_labs.drawing import DrawnCase, public_cases
+from warpbook_labs.drawing import DrawnCase
 from warpbook_labs.expressions import BadExpression, value
 from warpbook_labs.jail import jobs
 from warpbook_labs.launch_rule import BadRule, Launch, Rule
@@ -142,20 +142,6 @@ class OwnPython:
 
     def _bad(self, function: str, message: str) -> BadLab:
         return BadLab(f"{self._loaded.folder / 'cases.py'}: {function}: {message}")
-
-
-def try_shown(loaded: LoadedLab) -> None:
-    """Ask a lab's own Python for the cases that it shows.
-
-    Raises:
-        BadLab: it fails, or gives what it must not.
-    """
-    python = OwnPython(loaded)
-    for case in public_cases(loaded.lab):
-        chance = np.random.default_rng(case.seed)
-        given = python.inputs(case.sizes, case.values, chance)
-        right = python.expected(given, case.sizes)
-        python.tolerance(given, case.sizes, right)
 
 
 class Prepared:

@@ -15,7 +15,6 @@ from warpbook_labs.grading import grade_source
 from warpbook_labs.jail.limits import Limits
 from warpbook_labs.loader import CATALOGUE, BadLab, KeptApart, LoadedLab, load
 from warpbook_labs.plans import check_plan
-from warpbook_labs.preparing import try_shown
 from warpbook_labs.results import CheckResult
 from warpbook_labs.store import Store
 
@@ -90,14 +89,12 @@ def submit(
 
     Raises:
         BadSource: it is no source that could be checked; it is not kept.
-        BadLab: the lab's own Python fails; if for a case shown, nothing is kept.
+        BadLab: it is kept, but the lab's own Python fails.
         StoreError: it could not be kept.
         NoCompiler: it is kept, and can be graded once NVRTC is installed.
         KeptApart: it is kept, and can be graded where the lab is whole.
         Interrupted: it is kept, and can be graded later.
     """
-    if loaded.private is not None and loaded.lab.plan is None:
-        try_shown(loaded)
     number = store.add_submission(loaded.lab.id, source, secrets.randbits(_SEED_BITS))
     try:
         return grade(store, loaded, number, limits, use_gpu)

@@ -94,14 +94,14 @@ def test_a_tolerance_is_one_number_or_goes_with_the_outputs_shape() -> None:
     assert not_a_bound("out", np.ones((0, 3)), np.ones((0, 3)), (0, 3)) == ""
 
 
-def test_a_submission_to_a_bad_lab_is_refused_and_not_kept(
+def test_a_submission_to_a_bad_lab_is_kept_and_the_lab_is_refused(
     lab: LoadedLab, tmp_path: Path
 ) -> None:
     store = Store(tmp_path / "labs.db")
     bad = giving(lab, "tolerance", {"out": np.zeros(3)})
     with pytest.raises(BadLab, match=r"cases\.py: tolerance: `out` is \(3,\)"):
         submit(store, bad, lab.reference)
-    assert store.submissions("my-lab") == []
+    assert store.submissions("my-lab") == [1]
     with pytest.raises(BadLab, match=r"cases\.py: tolerance: `out` is \(3,\)"):
         check_public(bad, lab.reference)
     assert submit(store, lab, lab.reference).passed
