@@ -41,6 +41,7 @@ from warpbook_monitors.data_folder import data_folder
 #: of the tables below; another program's file is refused
 _VERSION = 1
 _WAIT_S = 10.0
+_AGAIN_S = 0.01
 
 _TABLES = MetaData()
 _SUBMISSIONS = Table(
@@ -289,8 +290,22 @@ def _grading(row: RowMapping) -> Grading:
 
 def _set_up(connection: Any, _record: object) -> None:
     # a commit is on the disk before it is acknowledged, and readers hold up nobody
-    for setting in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
+    _to_wal(connection)
+    for setting in ("synchronous = FULL", "foreign_keys = ON"):
         connection.execute(f"PRAGMA {setting}")
+
+
+def _to_wal(connection: Any) -> None:
+    # SQLite waits for others in all it does, but not where two begin a file at once
+    end_s = time.monotonic() + _WAIT_S
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as problem:
+            if "locked" not in str(problem) or time.monotonic() > end_s:
+                raise
+            time.sleep(_AGAIN_S)
 
 
 def _best_and_last(

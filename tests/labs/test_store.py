@@ -7,6 +7,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -146,6 +147,18 @@ def test_many_may_hand_in_at_once(tmp_path: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
         numbers = list(pool.map(hand_in, range(24)))
     assert sorted(numbers) == list(range(1, 25))
+
+
+def test_who_begins_the_file_beside_another_waits_for_that(tmp_path: Path) -> None:
+    path = tmp_path / "labs.db"
+    other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    other.execute("BEGIN IMMEDIATE")
+    # SQLite itself refuses at once here
+    ends = threading.Timer(0.3, lambda: other.execute("COMMIT"))
+    ends.start()
+    assert Store(path).add_submission("some-lab", "// x", 1) == 1
+    ends.join()
+    other.close()
 
 
 @pytest.mark.parametrize("source", ["x" * 200_001, "\0", "", "\udcff"])
