@@ -81,7 +81,7 @@ def test_a_click_that_has_begun_survives_a_new_report(
 ) -> None:
     handed = [
         f"hand_in('{name}', '{name}()', {ago}, profile('tiny_kernels'))"
-        for name, ago in (("pressed", 6), ("later", 3))
+        for name, ago in (("pressed", 6), ("later", 3), ("latest", 1))
     ]
     page.open(lab_url, lab.write_notebook("press.ipynb", [HAND_IN, *handed]))
     page.run(0)
@@ -99,6 +99,11 @@ def test_a_click_that_has_begun_survives_a_new_report(
     page.page.mouse.up()
     expect(page.drawer).to_contain_text("pressed()")
     expect(listed).to_contain_text("later()")
+    # a release that no browser tells, as over a scrollbar
+    page.dashboard.locator(".wb-body").dispatch_event("pointerdown")
+    page.run(3)
+    page.page.mouse.move(300, 300)
+    expect(listed).to_contain_text("latest()")
 
 
 def test_a_report_says_what_held_the_cell_back(

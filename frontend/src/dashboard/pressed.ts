@@ -14,12 +14,21 @@ export class Pressed {
       this.down = true;
       document.addEventListener('pointerup', this.release);
       document.addEventListener('pointercancel', this.release);
+      document.addEventListener('pointermove', this.moved);
     });
   }
+
+  /** A browser may not tell of a release over a scrollbar or another window. */
+  private readonly moved = (event: PointerEvent): void => {
+    if (event.buttons === 0) {
+      this.release();
+    }
+  };
 
   private readonly release = (): void => {
     document.removeEventListener('pointerup', this.release);
     document.removeEventListener('pointercancel', this.release);
+    document.removeEventListener('pointermove', this.moved);
     // a click follows its pointer's event within the same task
     window.setTimeout(() => {
       this.down = false;

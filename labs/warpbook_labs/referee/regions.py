@@ -196,7 +196,9 @@ class HostRegion:
         found = first_wrong(slot.name, got, right, bound, unwritten)
         if found is None:
             return ""
-        return wrong_words(slot, found.index, found.wrong or 0)
+        # it is left out only where a hidden case is told
+        assert found.wrong is not None
+        return wrong_words(slot, found.index, found.wrong)
 
     def drawn(self, places: NDArray[np.int64], side: Side) -> NDArray[np.uint8]:
         """Give the bytes at some places of what is shared, as they are now."""
