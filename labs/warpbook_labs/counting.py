@@ -11,8 +11,8 @@ from warpbook_labs.spec import Counted
 
 #: counts whose names say too little in a sentence
 _WORDS = {
-    "h2d_bytes": "bytes copied to the GPU",
-    "d2h_bytes": "bytes copied to the host",
+    "h2d_bytes": "bytes over the link to the GPU",
+    "d2h_bytes": "bytes over the link to the host",
     "pageable_bytes": "bytes copied from or to pageable memory",
     "device_bytes": "bytes of the GPU's memory asked for",
     "held_bytes": "bytes of the GPU's memory held at one time",

@@ -101,7 +101,10 @@ def test_counts_agree_with_a_trace(lab: str, tmp_path: Path) -> None:
             )
         by_name = {each.name: each for each in rows}
         size = by_name["bytes"]
-        if abs(size.counted - size.traced) > 0.01 * max(size.counted, 1):
+        # what kernels themselves read over the link, no trace tells
+        if by_name["copies"].counted and abs(size.counted - size.traced) > 0.01 * max(
+            size.counted, 1
+        ):
             apart.append((name, size))
         copies = by_name["copies"]
         if copies.counted != copies.traced:

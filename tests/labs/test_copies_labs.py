@@ -13,10 +13,13 @@ from warpbook_labs.simulated.judging.rates import PINNED_BYTES_PER_S
 
 COPIES = load(CATALOGUE / "streams" / "host_device_copies")
 OVERLAP = load(CATALOGUE / "streams" / "copy_compute_overlap")
+ZERO_COPY = load(CATALOGUE / "streams" / "zero_copy")
+LABS = (COPIES, OVERLAP, ZERO_COPY)
 
 TOO_MUCH = "To the GPU should go"
 ORDINARY = "All but the gains"
 IN_COPY, WORK, OUT_COPY = "inputs[slot].copy_(", "work(", "out[piece].copy_("
+WAITS, ROWS = "The host should wait for nothing", "Over the link should go the rows"
 ENGINES = "Copies in, work and copies out should go on"
 
 #: a wrong solution, the public case that shows it, how what is told begins, and a part
@@ -53,6 +56,17 @@ MISTAKES: dict[str, list[tuple[str, int, str, str]]] = {
         ("works_again_and_again", 1, f"{ENGINES} at the same time, and nothing", ""),
         ("works_where_it_copies", 1, ENGINES, ""),
     ],
+    "zero-copy": [
+        ("a_copy_for_each_row", 0, WAITS, ""),
+        ("column_by_column", 0, ROWS, ""),
+        ("computes_on_the_host", 0, WAITS, ""),
+        ("does_not_wait_for_its_stream", 0, "race", "scaled("),
+        ("gathers_on_the_host", 0, WAITS, ""),
+        ("keeps_the_first_rows", 0, "In call 2: out[", ""),
+        ("reads_twice", 0, ROWS, ""),
+        ("scales_every_row", 0, ROWS, ""),
+        ("the_whole_table", 0, ROWS, ""),
+    ],
 }
 
 
@@ -66,7 +80,7 @@ def told(loaded: LoadedLab, source: str, case: DrawnCase) -> CaseResult:
     ("loaded", "name", "shown_by", "reason", "blamed"),
     [
         pytest.param(loaded, *mistake, id=mistake[0])
-        for loaded in (COPIES, OVERLAP)
+        for loaded in LABS
         for mistake in MISTAKES[loaded.lab.id]
     ],
 )
@@ -82,7 +96,7 @@ def test_a_mistake_is_told_as_what_it_is(
         assert line is not None and blamed in source.splitlines()[line - 1]
 
 
-@pytest.mark.parametrize("loaded", [COPIES, OVERLAP], ids=lambda each: each.lab.id)
+@pytest.mark.parametrize("loaded", LABS, ids=lambda each: each.lab.id)
 def test_every_wrong_solution_has_its_reason_above(loaded: LoadedLab) -> None:
     names = {f"{name}.py" for name, *_ in MISTAKES[loaded.lab.id]}
     assert names == set(loaded.wrong)
@@ -138,3 +152,18 @@ def test_copies_in_both_directions_and_work_are_drawn_at_the_same_time(
         for moment in bars
     ]
     assert any({"h2d", "compute", "d2h"} <= engines for engines in at_once)
+
+
+def test_rows_that_a_kernel_reads_from_the_host_are_counted_and_nobody_waits() -> None:
+    case = public_cases(ZERO_COPY.lab)[1]
+    by_kernel = told(ZERO_COPY, ZERO_COPY.reference, case).host_counts
+    by_host = told(ZERO_COPY, ZERO_COPY.starter, case).host_counts
+    assert by_kernel is not None and by_host is not None
+    assert by_kernel.h2d_bytes == by_host.h2d_bytes == 4 * 2048 * 256
+    assert (by_kernel.copies, by_kernel.synchronizations) == (0, 0)
+    # the row numbers go to the host, and the rows come
+    assert by_host.copies == 2
+    assert by_host.pageable_bytes == 4 * 2048 * 256 + 8 * 2048
+    assert by_host.total_ns > 5 * by_kernel.total_ns
+    # nobody is faster than the link
+    assert by_kernel.total_ns > by_kernel.h2d_bytes / PINNED_BYTES_PER_S * 1e9

@@ -128,7 +128,7 @@ def test_one_is_told_in_the_singular() -> None:
     counts = HostCounts(synchronizations=1, h2d_bytes=1, total_ns=1, copies=1)
     for count, words in (
         ("synchronizations", "1 wait of the host"),
-        ("h2d_bytes", "1 byte copied to the GPU"),
+        ("h2d_bytes", "1 byte over the link to the GPU"),
         ("total_ns", "1 ns of simulated time"),
         ("copies", "1 copy"),
     ):

@@ -39,7 +39,7 @@ def count_rows(counts: Mapping[str, int]) -> Iterator[tuple[str, str]]:
     pageable = counts.get("pageable_bytes", 0)
     if pageable:
         moved.append(f"{units.size(pageable)} of that in memory that is not pinned")
-    yield "copied", ", ".join(moved)
+    yield "over the link", ", ".join(moved)
     new = units.size(counts.get("device_bytes", 0))
     held = units.size(counts.get("held_bytes", 0))
     yield "memory of the GPU", f"{new} new; at most {held} in use beside the buffers"

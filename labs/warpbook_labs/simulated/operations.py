@@ -130,6 +130,11 @@ def _index_select(reads: Arrays, writes: Arrays, numbers: Numbers) -> None:
     target[...] = rows[index]
 
 
+def _selected_bytes(reads: Views, writes: Views, numbers: Numbers) -> float:
+    # of what is chosen from, only that is read
+    return 2.0 * moved_bytes(writes) + moved_bytes(reads[1:])
+
+
 def _flip(reads: Arrays, writes: Arrays, numbers: Numbers) -> None:
     same_shapes(reads, writes[0])
     writes[0][...] = np.flip(reads[0], tuple(int(number) for number in numbers))
@@ -298,7 +303,7 @@ OPERATIONS: dict[str, Operation] = {
     "random": Operation(_random),
     "cat": Operation(_cat),
     "flip": Operation(_flip),
-    "index_select": Operation(_index_select),
+    "index_select": Operation(_index_select, bytes=_selected_bytes),
     **{
         name: Operation(function, flops=_one_each)
         for name, function in pointwise.FUNCTIONS.items()

@@ -29,6 +29,8 @@ class View(Struct, frozen=True, array_like=True):
     #: in elements, as the offset is
     strides: tuple[int, ...]
     offset: int = 0
+    #: of page-locked memory, as kernels reach it themselves, over the link
+    is_mapped: bool = False
 
 
 class Allocate(Struct, frozen=True, tag="allocate"):

@@ -16,7 +16,8 @@ class HostCounts:
     captures: int = 0
     #: times that the host waited: `synchronize`, `item`, copies that block
     synchronizations: int = 0
-    #: copies between host and GPU, those of graphs too, and their bytes
+    #: copies between host and GPU, those of graphs too, and all bytes that cross the
+    #: link, those too that kernels read and write in memory of the host
     copies: int = 0
     h2d_bytes: int = 0
     d2h_bytes: int = 0

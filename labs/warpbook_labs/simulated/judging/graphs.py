@@ -25,9 +25,9 @@ class Kernel:
 
     def reaches_all(self) -> bool:
         """Tell whether all is where it runs, but for single numbers of the host."""
-        place_is_host = self.launch.stream == HOST
-        return all(_is_host(span) == place_is_host for span in self.writes) and all(
-            _is_host(span) == place_is_host or _is_number_of_host(span)
+        is_kernel = self.launch.stream != HOST
+        return all(span.is_on_gpu == is_kernel for span in self.writes) and all(
+            span.is_on_gpu == is_kernel or _is_number_of_host(span)
             for span in self.reads
         )
 
@@ -138,20 +138,13 @@ class Capture:
 
 def as_captured(kernel: Kernel) -> Kernel:
     """Keep a number of the host as it is now, as CUDA keeps a kernel's arguments."""
-    reads = tuple(
-        span if span.storage.place == "device" else _frozen(span)
-        for span in kernel.reads
-    )
+    reads = tuple(span if span.is_on_gpu else _frozen(span) for span in kernel.reads)
     return Kernel(kernel.launch, reads, kernel.writes)
-
-
-def _is_host(span: Span) -> bool:
-    return span.storage.place != "device"
 
 
 def _is_number_of_host(span: Span) -> bool:
     """Tell whether it is one element, however far it is broadcast."""
-    return _is_host(span) and span.end - span.begin <= span.array.itemsize
+    return not span.is_on_gpu and span.end - span.begin <= span.array.itemsize
 
 
 def _frozen(span: Span) -> Span:

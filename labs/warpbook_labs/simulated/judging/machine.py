@@ -212,7 +212,7 @@ class Machine:
         span = self.memory.span(read.source)
         host = self._lanes.host
         what = read.what if read.what.isidentifier() and len(read.what) < 40 else "read"
-        if span.storage.place != "device":
+        if not span.is_on_gpu:
             self.watch.access(host, span, False, f"`{what}`", read.line)
         else:
             lane = self._lanes.of(read.stream)

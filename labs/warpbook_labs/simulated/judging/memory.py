@@ -116,6 +116,11 @@ class Span:
     is_dense: bool
 
     @property
+    def is_on_gpu(self) -> bool:
+        """Tell whether kernels reach it: the GPU's memory, or the host's as mapped."""
+        return self.storage.place == "device" or self.view.is_mapped
+
+    @property
     def size_bytes(self) -> int:
         """Say how many bytes have to be moved to read or write it once."""
         return min(self.array.nbytes, self.end - self.begin)
@@ -218,6 +223,8 @@ def span_of(storage: Storage, view: View) -> Span:
     item_bytes = _ITEM_BYTES.get(view.dtype)
     if item_bytes is None:
         raise ProgramRefused("A tensor has a dtype that the simulated GPU has not.")
+    if view.is_mapped and storage.place != "pinned":
+        raise ProgramRefused("The GPU sees no memory of the host that is not pinned.")
     pairs = tuple(zip(view.shape, view.strides, strict=False))
     if (
         len(view.shape) != len(view.strides)

@@ -15,6 +15,15 @@ PAGEABLE_BYTES_PER_S = 10e9
 #: ns between two copies in a queue; measured: eight copies in a row
 COPY_GAP_NS = 2_300
 
+# kernels that reach page-locked memory themselves
+#: bytes/s that they read and write; measured: rows of 1 KiB at random places; a fill
+MAPPED_READ_BYTES_PER_S = 44.3e9
+MAPPED_WRITE_BYTES_PER_S = 51.9e9
+#: ns for a row at a random place, however short; measured: rows of 32 to 256 bytes
+MAPPED_ROW_NS = 16.8
+#: bytes that come at least; of the GPU's documentation: a sector of its cache
+SECTOR_BYTES = 32
+
 # kernels
 #: bytes/s that a kernel moves, read and written; measured: a copy within its memory
 DEVICE_BYTES_PER_S = 4.27e12

@@ -6,6 +6,7 @@ from . import rates
 from .computing import Computer, kernel_ns
 from .counts import HostCounts
 from .graphs import Kernel, Transfer
+from .link import over_link_of
 from .order import Lane
 from .timeline import Engine, Timeline
 from .watch import Replayed, Watch
@@ -38,7 +39,8 @@ class Runner:
         for span in kernel.reads:
             if replay is not None:
                 self._watch.read_in(replay, span, launch.line)
-            by = lane if span.storage.place == "device" else self._host
+            # a number of the host comes along with the launch
+            by = lane if span.is_on_gpu else self._host
             self._watch.access(by, span, False, what, launch.line)
         for span in kernel.writes:
             self._watch.access(lane, span, True, what, launch.line)
@@ -46,11 +48,14 @@ class Runner:
         if replay is not None:
             replay.written |= {span.storage for span in kernel.writes}
         if lane is not self._host:
+            over_link = over_link_of(launch)
+            self.counts.h2d_bytes += over_link.read_bytes
+            self.counts.d2h_bytes += over_link.written_bytes
             self.queue(
                 lane,
                 "compute",
                 short(launch.operation),
-                kernel_ns(launch),
+                max(kernel_ns(launch), over_link.ns),
                 launch.line,
                 gap_ns=rates.KERNEL_GAP_NS if replay is None else rates.GRAPH_GAP_NS,
                 is_apart=launch.operation == "sleep",

@@ -153,11 +153,39 @@ def tensor(
 
 
 def as_tensor(data: Any, dtype: DType | None = None, device: Where = None) -> Tensor:
-    """A tensor of what may be one."""
+    """A tensor of what may be one, or of memory that the GPU can reach."""
+    interface = getattr(data, "__cuda_array_interface__", None)
+    if isinstance(interface, dict):
+        data = _mapped(data, interface)
     if not isinstance(data, Tensor):
         return tensor(data, dtype=dtype, device=device)
     target = data.device if device is None else device_of(device)
     return to(data, target, dtype or data.dtype)
+
+
+def _mapped(asker: object, interface: dict[str, Any]) -> Tensor:
+    """Page-locked memory as the GPU sees it, by its address.
+
+    Raises:
+        RuntimeError: there is no such memory, or not so much.
+    """
+    shape = tuple(int(side) for side in interface["shape"])
+    dtype = dtype_of(np.dtype(interface["typestr"]))
+    if interface.get("strides") is not None:
+        refuse("strides in __cuda_array_interface__")
+    address = int(interface["data"][0])
+    storage = current().pinned_at(address)
+    if storage is None:
+        raise RuntimeError(
+            "The specified pointer resides on host memory and is not registered with "
+            "any CUDA device."
+        )
+    begin = address - storage.address
+    end = begin + math.prod(shape) * dtype.itemsize
+    if end > storage.data.nbytes or begin % dtype.itemsize:
+        raise RuntimeError("__cuda_array_interface__ reaches beyond its memory.")
+    memory = storage.data[begin:end].view(dtype.numpy).reshape(shape)
+    return Tensor(storage.as_mapped(asker), memory)
 
 
 def empty_like(

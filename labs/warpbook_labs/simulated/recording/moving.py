@@ -14,7 +14,7 @@ from warpbook_labs.simulated.recording.elementwise import (
     fill_,
     masked_fill_,
 )
-from warpbook_labs.simulated.recording.recorder import current
+from warpbook_labs.simulated.recording.recorder import current, refuse
 from warpbook_labs.simulated.recording.streams import Stream
 from warpbook_labs.simulated.recording.tensor import (
     Tensor,
@@ -96,6 +96,11 @@ def _transfer(target: Tensor, source: Tensor, non_blocking: bool) -> None:
     for tensor in (source, target):
         if tensor.storage.recorder is not recorder:
             raise RuntimeError("A tensor is of another case: it was kept somewhere.")
+        if tensor.storage.shown is not None:
+            refuse(
+                "copies between the host and memory of its own that the GPU sees",
+                "Copy the tensor of the host that it was made of. ",
+            )
     recorder.copy(
         (view_of(source), source.array),
         (view_of(target), target.array),

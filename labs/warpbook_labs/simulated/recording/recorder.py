@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+import weakref
 from collections.abc import Callable, Sequence
 from functools import wraps
 from types import FrameType
@@ -64,10 +65,24 @@ class Storage:
         self.place: Place = "pageable"
         #: of a buffer of the lab, which stays
         self.is_lent = False
+        #: the page-locked memory that this shows as the GPU sees it, and who asked
+        self.shown: weakref.ref[Storage] | None = None
+        self.asker: object = None
+
+    def as_mapped(self, asker: object) -> Storage:
+        """Give it as the GPU sees it: memory that stays if the asker keeps it."""
+        seen = Storage(self.recorder, self.number, self.data)
+        seen.place, seen.shown, seen.asker = "device", weakref.ref(self), asker
+        return seen
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether it shows memory that nobody held any more."""
+        return self.shown is not None and self.shown() is None
 
     def __del__(self) -> None:
         """Say that nobody holds it any more."""
-        if not self.is_lent:
+        if not (self.is_lent or self.shown):
             self.recorder.release(self)
 
 
@@ -102,6 +117,7 @@ class Recorder:
         self.allocated = 0
         self.most_allocated = 0
         self.is_open = True
+        self._pinned: weakref.WeakSet[Storage] = weakref.WeakSet()
         self._source_name = source_name
         self._most = most_instructions
         self._counts: dict[str, int] = {}
@@ -155,7 +171,7 @@ class Recorder:
         stream = self.stream if place == "device" else HOST
         self.add(Allocate(number, size_bytes, place, stream, self.line()))
         storage = Storage(self, number, np.zeros(size_bytes, np.uint8))
-        storage.place = place
+        self._place(storage, place)
         if place == "device":
             self.allocated += -(-size_bytes // _ALIGNMENT) * _ALIGNMENT
             self.most_allocated = max(self.most_allocated, self.allocated)
@@ -166,8 +182,21 @@ class Recorder:
         flat = np.zeros(data.nbytes, np.uint8)
         flat[...] = np.ascontiguousarray(data).reshape(-1).view(np.uint8)
         storage = Storage(self, self.number_of("storage"), flat)
-        storage.place, storage.is_lent = place, True
+        storage.is_lent = True
+        self._place(storage, place)
         return storage
+
+    def _place(self, storage: Storage, place: Place) -> None:
+        storage.place = place
+        if place == "pinned":
+            self._pinned.add(storage)
+
+    def pinned_at(self, address: int) -> Storage | None:
+        """Find the page-locked memory that has an address."""
+        for each in self._pinned:
+            if 0 <= address - each.address < each.data.nbytes:
+                return each
+        return None
 
     def reset_peak(self) -> None:
         """The most memory is counted from now on."""

@@ -109,9 +109,15 @@ def view_of(tensor: Tensor) -> View:
         stride // array.itemsize if side != 1 else stride // array.itemsize or 1
         for side, stride in zip(array.shape, array.strides, strict=True)
     )
-    offset = (address - tensor.storage.address) // array.itemsize if array.size else 0
+    storage = tensor.storage
+    offset = (address - storage.address) // array.itemsize if array.size else 0
     return View(
-        tensor.storage.number, tensor.dtype.name, array.shape, tuple(strides), offset
+        storage.number,
+        tensor.dtype.name,
+        array.shape,
+        tuple(strides),
+        offset,
+        storage.shown is not None,
     )
 
 
@@ -202,6 +208,11 @@ def launch(
     for tensor in (*reads, *writes):
         if tensor.storage.recorder is not recorder:
             raise RuntimeError("A tensor is of another case: it was kept somewhere.")
+        if tensor.storage.is_gone:
+            raise RuntimeError(
+                "The page-locked tensor that the GPU sees here is gone, and its memory "
+                "may be another's: have what names its address keep the tensor."
+            )
     for write in writes:
         _refuse_shared_elements(write)
         for read in reads:
@@ -226,7 +237,9 @@ def _refuse_shared_elements(write: Tensor) -> None:
 
 
 def _refuse_overlap(write: Tensor, read: Tensor) -> None:
-    if read.storage is not write.storage or not (read.array.size and write.array.size):
+    # by number: memory of the host may be seen by the GPU, too
+    is_apart = read.storage.number != write.storage.number
+    if is_apart or not (read.array.size and write.array.size):
         return
     if not (read.array.flags.c_contiguous and write.array.flags.c_contiguous):
         return

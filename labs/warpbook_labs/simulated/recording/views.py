@@ -133,14 +133,22 @@ def iterate(self: Tensor) -> Iterator[Tensor]:
     return iter(unbind(self))
 
 
-def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
+def index_select(
+    input: Tensor, dim: int, index: Tensor, *, out: Tensor | None = None
+) -> Tensor:
     """Rows by their numbers, copied."""
     if index.dtype.name not in ("int32", "int64"):
         raise IndexError("index_select(): Expected dtype int32 or int64 for index")
     dim = dimension(dim, input.ndim)
     shape = [*input.shape]
     shape[dim] = len(index.array)
-    result = new(shape, input.dtype, place_of(one_device([input, index])))
+    where = one_device([input, index])
+    result = new(shape, input.dtype, place_of(where)) if out is None else out
+    if out is not None:
+        one_device([input, index, out])
+        if out.dtype is not input.dtype or out.shape != tuple(shape):
+            # PyTorch would make it fit, with a warning
+            refuse("index_select into a tensor of another shape or dtype")
     launch("index_select", [input, index], [result], [dim])
     return result
 

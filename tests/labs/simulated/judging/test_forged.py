@@ -47,6 +47,9 @@ FORGED: dict[str, Forge] = {
     "an extent beyond any": lambda w, x, out: w.launch(
         "neg", [view(x, shape=(BIG,), strides=(BIG,))], [out]
     ),
+    "its own memory as the host's": lambda w, x, out: w.launch(
+        "neg", [view(x, is_mapped=True)], [out]
+    ),
     "a dtype of its own": lambda w, x, out: w.launch(
         "neg", [view(x, dtype="object")], [out]
     ),

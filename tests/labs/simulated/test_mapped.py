@@ -1,0 +1,216 @@
+"""Page-locked memory of the host that kernels read and write themselves."""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from types import ModuleType
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+from warpbook_labs.simulated.judging import rates
+from warpbook_labs.simulated.judging.judge import Buffer, Judged, judge
+from warpbook_labs.simulated.program import Place, Program
+from warpbook_labs.simulated.recording.recorder import Missing
+from warpbook_labs.simulated.recording.session import Session
+
+ROWS, WIDTH = 512, 64
+ROW_BYTES = 4 * WIDTH
+SEEN = """
+import torch
+
+class Address:
+    def __init__(self, pinned, **changed):
+        self.__cuda_array_interface__ = {
+            "version": 3,
+            "shape": tuple(pinned.shape),
+            "typestr": "<f4",
+            "data": (pinned.data_ptr(), False),
+            **changed,
+        }
+
+def seen_by_gpu(pinned, **changed):
+    return torch.as_tensor(Address(pinned, **changed), device="cuda")
+
+def run(x, out):
+"""
+
+
+def judged(
+    monkeypatch: pytest.MonkeyPatch,
+    body: str,
+    place: Place = "pinned",
+    out_place: Place = "pinned",
+) -> tuple[Judged, np.ndarray]:
+    """Record `run` with zeros, and judge it with other numbers."""
+    text = textwrap.indent(textwrap.dedent(body).strip("\n"), "    ")
+    zeros = np.zeros((ROWS, WIDTH), np.float32)
+    lent = {"pageable": "host"}
+    session = Session(
+        {
+            "x": (zeros, lent.get(place, place)),
+            "out": (zeros, lent.get(out_place, out_place)),
+        }
+    )
+    for name, module in session.modules().items():
+        monkeypatch.setitem(sys.modules, name, module)
+    module = ModuleType("solution")
+    exec(compile(SEEN + text, "solution.py", "exec"), module.__dict__)
+    session.begin_call(0)
+    module.run(**session.tensors)
+    sent = msgspec.msgpack.encode(session.program())
+    program = msgspec.msgpack.decode(sent, type=Program)
+    buffers = [
+        Buffer("x", place, "float32", (ROWS, WIDTH), True, False),
+        Buffer("out", out_place, "float32", (ROWS, WIDTH), False, True),
+    ]
+    x = np.random.default_rng(3).standard_normal((ROWS, WIDTH), np.float32)
+    return judge(program, buffers, [{"x": x}]), x
+
+
+def kinds(done: Judged) -> list[str]:
+    return [each.kind for each in done.findings]
+
+
+def test_a_kernel_reads_and_writes_memory_of_the_host(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    body = """
+    seen = seen_by_gpu(x)
+    assert seen.is_cuda and not seen.is_pinned() and x.is_pinned()
+    assert seen.data_ptr() == x.data_ptr()
+    torch.add(seen, 1, out=seen_by_gpu(out))
+    torch.cuda.synchronize()
+    """
+    done, x = judged(monkeypatch, body)
+    assert kinds(done) == []
+    np.testing.assert_array_equal(done.outputs[0]["out"], x + 1)
+    counts = done.counts[0]
+    assert counts.h2d_bytes == counts.d2h_bytes == x.nbytes
+    assert (counts.copies, counts.launches) == (0, 1)
+    assert counts.compute_ns >= x.nbytes / rates.MAPPED_READ_BYTES_PER_S * 1e9
+
+
+@pytest.mark.parametrize(
+    ("rows", "read_bytes"),
+    [
+        ("seen[:100]", 100 * ROW_BYTES),
+        ("seen[::2]", ROWS // 2 * ROW_BYTES),
+        # a sector of the cache for four bytes of each row
+        ("seen[:, 3]", ROWS * 32),
+        ("seen[:, ::4]", ROWS * ROW_BYTES),
+        ("seen.index_select(0, torch.arange(7, device='cuda') * 9)", 7 * ROW_BYTES),
+        ("seen.index_select(1, torch.arange(7, device='cuda'))", 7 * ROWS * 32),
+        ("seen[0, 0].expand(9, 9)", 32),
+    ],
+)
+def test_what_crosses_the_link_is_what_a_kernel_reads_in_whole_sectors(
+    monkeypatch: pytest.MonkeyPatch, rows: str, read_bytes: int
+) -> None:
+    body = f"seen = seen_by_gpu(x)\nhere = {rows}\nhere = here + 0"
+    if "index_select" in rows:
+        body = f"seen = seen_by_gpu(x)\nhere = {rows}"
+    done, _ = judged(monkeypatch, body + "\nout.zero_()")
+    assert done.counts[0].h2d_bytes == read_bytes
+
+
+def test_what_is_read_twice_crosses_twice_and_a_short_row_takes_as_long_as_a_longer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    body = "seen = seen_by_gpu(x)\n{}\nout.zero_()"
+    once, x = judged(monkeypatch, body.format("seen.abs()"))
+    twice, _ = judged(monkeypatch, body.format("seen.abs()\nseen.abs()"))
+    assert once.counts[0].h2d_bytes == x.nbytes
+    assert twice.counts[0].h2d_bytes == 2 * x.nbytes
+    many = "which = torch.zeros(40000, dtype=torch.int64, device='cuda')\n"
+    rows = many + "seen[:, :{}].index_select(0, which)"
+    short, longer = (
+        judged(monkeypatch, body.format(rows.format(width)))[0].counts[0].kernel_ns
+        for width in (1, 32)
+    )
+    assert short == pytest.approx(longer, rel=0.05)
+    assert short > 40_000 * rates.MAPPED_ROW_NS
+
+
+def test_the_host_may_not_touch_what_a_kernel_still_reads_or_writes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    writes = """
+    torch.add(seen_by_gpu(x), 1, out=seen_by_gpu(out))
+    {wait}
+    out.mul_(2)
+    """
+    wait = "torch.cuda.synchronize()"
+    early, _ = judged(monkeypatch, writes.format(wait=""))
+    assert kinds(early) == ["host read too early"]
+    late, x = judged(monkeypatch, writes.format(wait=wait))
+    assert kinds(late) == []
+    np.testing.assert_array_equal(late.outputs[0]["out"], (x + 1) * 2)
+    reads = """
+    staged = torch.empty(512, 64, pin_memory=True)
+    staged.copy_(x)
+    here = seen_by_gpu(staged) + 0
+    {wait}
+    staged.zero_()
+    out.copy_(here)
+    """
+    early, _ = judged(monkeypatch, reads.format(wait=""))
+    assert len(kinds(early)) == 1
+    assert kinds(judged(monkeypatch, reads.format(wait=wait))[0]) == []
+
+
+def test_a_graph_reads_the_host_at_each_replay(monkeypatch: pytest.MonkeyPatch) -> None:
+    body = """
+    graph, there = torch.cuda.CUDAGraph(), torch.empty(512, 64, device="cuda")
+    with torch.cuda.graph(graph):
+        torch.add(seen_by_gpu(x), 1, out=there)
+    graph.replay()
+    graph.replay()
+    out.copy_(there)
+    """
+    done, x = judged(monkeypatch, body)
+    assert kinds(done) == []
+    assert done.counts[0].h2d_bytes == 2 * x.nbytes
+    np.testing.assert_array_equal(done.outputs[0]["out"], x + 1)
+
+
+def refused(monkeypatch: pytest.MonkeyPatch, body: str, **places: Any) -> str:
+    with pytest.raises((RuntimeError, TypeError, Missing)) as caught:
+        judged(monkeypatch, body, **places)
+    return str(caught.value)
+
+
+def test_memory_that_is_not_page_locked_is_not_seen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    words = "not registered with any CUDA device"
+    assert words in refused(monkeypatch, "seen_by_gpu(x)", place="pageable")
+    assert words in refused(monkeypatch, "seen_by_gpu(x, data=(0, False))")
+    assert "beyond" in refused(monkeypatch, "seen_by_gpu(x, shape=(513, 64))")
+    # PyTorch refuses it too, where it was not asked to see it
+    words = "same device"
+    assert words in refused(monkeypatch, "torch.add(x, 1, out=x.to('cuda'))")
+    words = "Copy the tensor of the host"
+    assert words in refused(monkeypatch, "out.copy_(seen_by_gpu(x))")
+
+
+KEPT = """
+def filled():
+    held = torch.empty(512, 64, pin_memory=True)
+    held.copy_(x)
+    return seen_by_gpu(held{keeps})
+torch.add(filled(), 1, out=seen_by_gpu(out))
+torch.cuda.synchronize()
+"""
+
+
+def test_memory_of_the_host_is_kept_by_who_names_its_address_or_not_at_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    done, x = judged(monkeypatch, KEPT.format(keeps=", tensor=held"))
+    assert kinds(done) == []
+    np.testing.assert_array_equal(done.outputs[0]["out"], x + 1)
+    assert "is gone" in refused(monkeypatch, KEPT.format(keeps=""))
