@@ -88,7 +88,7 @@ class Work(Struct, frozen=True, forbid_unknown_fields=True):
     bytes: str
     flops: str
     #: of the arithmetic, where it is not that of the first output
-    dtype: DType | None = None
+    dtype: DType | Literal["float8_e4m3fn"] | None = None
     #: of host code: what must go over the link to the GPU, and back
     h2d_bytes: str = "0"
     d2h_bytes: str = "0"

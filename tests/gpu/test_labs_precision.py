@@ -13,7 +13,10 @@ from pathlib import Path
 import pytest
 
 from warpbook_labs.device.gpu import find_gpu
+from warpbook_labs.drawing import public_cases
+from warpbook_labs.jail.limits import Limits
 from warpbook_labs.loader import CATALOGUE, load
+from warpbook_labs.referee.lane import run_on_gpu
 from warpbook_labs.tracing import trace_submission
 from warpbook_monitors.trace.chrome import read_chrome_trace
 from warpbook_monitors.trace.report import report
@@ -108,3 +111,54 @@ def test_benchmark_costs_where_shapes_change_and_deterministic_repeats() -> None
     assert found["tuned"][0] > 2 * found["plain"][0]
     # once tuned it is not slower
     assert found["tuned"][1] < 1.1 * found["plain"][1]
+
+
+FP8 = load(PRECISION / "fp8_linear")
+POSITIVE, SURPRISE = "sums of 2,048 positive products", "larger than any in earlier"
+
+
+def without(text: str, *changes: tuple[str, str]) -> str:
+    """Change the reference of the lab on FP8."""
+    for old, new in changes:
+        assert text.count(old) == 1, old
+        text = text.replace(old, new)
+    return text
+
+
+def in_fp8(source: str) -> dict[str, str]:
+    """Give what is wrong in each public case, in words; "" is right."""
+    cases = public_cases(FP8.lab)
+    result = run_on_gpu(find_gpu(), FP8, source, cases, False, Limits())
+    assert result.of == len(cases)
+    for each in result.cases:
+        print(f"| {each.about} | {each.message or 'right'} |")
+    return {each.about: each.message for each in result.cases}
+
+
+def test_fast_sums_in_fp8_are_told_by_many_positive_products() -> None:
+    print("\n| case, with fast sums | on this GPU |\n|---|---|")
+    fast = without(FP8.reference, ("out=None if", "fast_sums=True, out=None if"))
+    found = in_fp8(fast)
+    assert [about for about, words in found.items() if words] == [POSITIVE]
+    assert found[POSITIVE].startswith("In call 1 of 3: out[")
+
+
+def test_what_does_not_saturate_is_wrong_where_the_cast_makes_nan() -> None:
+    torch = pytest.importorskip("torch")
+    cast = torch.tensor(1e4, device="cuda").to(torch.float8_e4m3fn).float().item()
+    print(f"\nPyTorch {torch.__version__} makes {cast} of 10,000")
+    print("| case, without a clamp | on this GPU |\n|---|---|")
+    found = in_fp8(without(FP8.reference, (".clamp_(-448, 448)", "")))
+    wrong = [about for about, words in found.items() if words]
+    assert bool(wrong) == (cast != cast)
+    assert all(SURPRISE in about for about in wrong)
+
+
+def test_the_product_of_the_lab_on_fp8_is_one_in_8_bits(tmp_path: Path) -> None:
+    trace, log = tmp_path / "t.trace.json.gz", tmp_path / "t.jsonl.gz"
+    trace_submission(find_gpu(), FP8, FP8.reference, trace, log)
+    found = report(*read_chrome_trace(str(trace)))
+    by_unit = {each.bound: each.time_ns for each in found.metrics.kernel_work}
+    print(f"\n| {' | '.join(f'{unit}: {ns:,} ns' for unit, ns in by_unit.items())} |")
+    assert by_unit["tensor cores in 8 bits"] > 0
+    assert "tensor cores" not in by_unit
