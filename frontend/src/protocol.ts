@@ -354,11 +354,13 @@ export interface Finding {
   readonly lab:
     | 'copy-compute-overlap'
     | 'cuda-graphs'
+    | 'fp8-linear'
     | 'host-device-copies'
     | 'int8-linear'
     | 'mixed-precision'
     | 'read-the-trace'
     | 'roofline'
+    | 'zero-copy'
     | null;
 }
 

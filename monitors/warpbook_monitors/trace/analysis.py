@@ -58,7 +58,9 @@ def analyse(events: Columns, run: Run) -> CellProfile:
     seen = _gpu_was_recorded(events, on_gpu, launches, run)
     paths = Paths(events)
     metrics = measure(events, run, calls, paths) if seen else None
-    findings = find(metrics) if metrics is not None and not whole.refusal else ()
+    findings: tuple[Finding, ...] = ()
+    if metrics is not None and not whole.refusal:
+        findings = find(metrics, run.gpus)
     operators, outermost = _operators(events, run)
     names, lanes, omitted = make_lanes(
         LaneEvents(on_gpu, calls.api.where(calls.launches | calls.waits), outermost),

@@ -25,11 +25,13 @@ Kind = Literal[
 Lab = Literal[
     "copy-compute-overlap",
     "cuda-graphs",
+    "fp8-linear",
     "host-device-copies",
     "int8-linear",
     "mixed-precision",
     "read-the-trace",
     "roofline",
+    "zero-copy",
 ]
 
 

@@ -9,8 +9,9 @@ The profiler's own doing belongs to nobody and is taken from the window first.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from warpbook_monitors.trace.advice import computed_better, copied_better
 from warpbook_monitors.trace.figures import (
     CellVerdict,
     Finding,
@@ -19,14 +20,8 @@ from warpbook_monitors.trace.figures import (
     Metrics,
     SyncTotal,
 )
-from warpbook_monitors.trace.kernel_work import (
-    FP64,
-    MEMORY,
-    SMALL,
-    TENSOR,
-    TENSOR_8_BIT,
-    UNKNOWN,
-)
+from warpbook_monitors.trace.kernel_work import MEMORY, SMALL, UNKNOWN
+from warpbook_monitors.trace.run import GpuLimits
 
 _LAUNCH_LESS = "Launch less: torch.compile, a CUDA graph, or larger batches."
 _MOVE_OFF = (
@@ -41,30 +36,6 @@ _WARM_UP = (
 _OF_NVIDIA = re.compile(r"NVIDIA|Tesla|GeForce|Quadro|TITAN")
 _UNITS = (("h", 3.6e12), ("min", 6e10), ("s", 1e9), ("ms", 1e6), ("µs", 1e3))
 _FUSE = "Fuse them (torch.compile) or work on larger batches."
-_ON_TENSOR_CORES: tuple[Lab | None, str] = (
-    "mixed-precision",
-    "Use the tensor cores: bf16, or TF32 by "
-    "torch.set_float32_matmul_precision('high').",
-)
-#: of a unit, the lab and the change; any other should be the tensor cores
-_FASTER: dict[str, tuple[Lab | None, str]] = {
-    TENSOR: (
-        "int8-linear",
-        "The tensor cores are the right unit: a smaller dtype, or fewer FLOPs, is what "
-        "would make it faster.",
-    ),
-    TENSOR_8_BIT: (
-        None,
-        "The dtype is small already: fewer FLOPs, or matrices large enough for larger "
-        "tiles, are what would make it faster.",
-    ),
-    FP64: (
-        "mixed-precision",
-        "Is double needed? bf16, or float32 as TF32 by "
-        "torch.set_float32_matmul_precision('high'), is many times as fast on the "
-        "tensor cores.",
-    ),
-}
 #: a cause that explains less than this of the window is not told
 _LEAST_SHARE = 0.02
 #: the first cause is the verdict if it explains so much of the window ...
@@ -73,8 +44,13 @@ CLEAR_SHARE = 0.4
 CLOSE_SHARE = 0.8
 
 
-def find(metrics: Metrics) -> tuple[Finding, ...]:
-    """Give all causes, the one that explains most first."""
+def find(metrics: Metrics, gpus: Sequence[GpuLimits] = ()) -> tuple[Finding, ...]:
+    """Give all causes, the one that explains most first.
+
+    Args:
+        metrics: of the window.
+        gpus: what it ran on, as far as known.
+    """
     window_ns = metrics.window_ns - metrics.idle.profiler_ns
     if window_ns <= 0:
         return ()
@@ -89,7 +65,7 @@ def find(metrics: Metrics) -> tuple[Finding, ...]:
             lab,
         )
         for kind, lab, explains_ns, gain_ns, evidence, change in _causes(
-            metrics, window_ns
+            metrics, window_ns, bool(gpus) and all(each.has_fp8 for each in gpus)
         )
         if explains_ns >= _LEAST_SHARE * window_ns
     ]
@@ -163,11 +139,11 @@ def _time(nanoseconds: int) -> str:
 Cause = tuple[Kind, Lab | None, int, int | None, str, str]
 
 
-def _causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
+def _causes(metrics: Metrics, window_ns: int, has_fp8: bool) -> Iterator[Cause]:
     yield from _host_causes(metrics, window_ns)
     yield from _untold_idle(metrics, window_ns)
     yield from _traffic_causes(metrics, window_ns)
-    yield from _kernel_causes(metrics, window_ns)
+    yield from _kernel_causes(metrics, window_ns, has_fp8)
 
 
 def _host_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
@@ -271,21 +247,16 @@ def _traffic_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
     if time_ns:
         slow = max(host, key=lambda each: each.time_ns)
         rate = f" at {slow.gb_per_s:.1f} GB/s" if slow.gb_per_s else ""
+        lab, change = copied_better(slow)
         yield (
             "transfer-bound",
-            "copy-compute-overlap"
-            if slow.host_memory == "pinned"
-            else "host-device-copies",
+            lab,
             exposed_ns,
             exposed_ns,
             f"Copies between host and GPU took {exposed_ns / window_ns:.0%} of the "
             f"window with no compute kernel beside them, mostly {slow.direction} "
             f"({slow.host_memory or 'unknown'} memory){rate}.",
-            "Copy from pinned memory with non_blocking=True, and overlap copies with "
-            "kernels on another stream."
-            if slow.host_memory != "pinned"
-            else "The memory is pinned already: copy less, or overlap copies with "
-            "kernels on another stream.",
+            change,
         )
     device_ns = metrics.exposed_copy_ns - exposed_ns
     yield (
@@ -309,7 +280,7 @@ def _traffic_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
     )
 
 
-def _kernel_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
+def _kernel_causes(metrics: Metrics, window_ns: int, has_fp8: bool) -> Iterator[Cause]:
     for each in metrics.kernel_work:
         share = f"{each.time_ns / window_ns:.0%} of the window"
         gain_ns, rate = None, ""
@@ -361,7 +332,7 @@ def _kernel_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
                 "dtype.",
             )
         elif each.bound != UNKNOWN:
-            lab, change = _FASTER.get(each.bound, _ON_TENSOR_CORES)
+            lab, change = computed_better(each.bound, has_fp8)
             yield (
                 "compute-bound",
                 lab,

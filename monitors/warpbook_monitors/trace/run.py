@@ -27,6 +27,11 @@ class GpuLimits:
     #: what a GPU of this name was measured to reach here, by `warpbook limits`
     measured: Ceilings | None = None
 
+    @property
+    def has_fp8(self) -> bool:
+        """Tell whether its tensor cores take FP8: those of 8.9 and later do."""
+        return (self.compute_capability or (0, 0)) >= (8, 9)
+
 
 @dataclass(frozen=True)
 class Run:

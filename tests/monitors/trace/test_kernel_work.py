@@ -143,7 +143,7 @@ def test_helpers_of_attention_are_told_from_its_products(tmp_path: Path) -> None
         ),
         (
             *("sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn", BF16),
-            *("tensor cores", "int8-linear", "a smaller dtype"),
+            *("tensor cores", "fp8-linear", "a smaller dtype, as FP8"),
         ),
         (SIMT, "float", "FP32 cores", "mixed-precision", "Use the tensor cores"),
     ],

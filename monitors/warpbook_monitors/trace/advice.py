@@ -1,0 +1,76 @@
+"""What would make copies and arithmetic faster, and which lab teaches it."""
+
+from __future__ import annotations
+
+from warpbook_monitors.trace.figures import CopyTotal, Lab
+from warpbook_monitors.trace.kernel_work import FP64, TENSOR, TENSOR_8_BIT
+from warpbook_monitors.units import size
+
+#: a lab, where one teaches it, and what to do in words
+Advice = tuple[Lab | None, str]
+
+_ON_TENSOR_CORES: Advice = (
+    "mixed-precision",
+    "Use the tensor cores: bf16, or TF32 by "
+    "torch.set_float32_matmul_precision('high').",
+)
+_IN_FP8: Advice = (
+    "fp8-linear",
+    "The tensor cores are the right unit: a smaller dtype, as FP8, which this GPU has, "
+    "or fewer FLOPs, is what would make it faster.",
+)
+#: of a unit, the lab and the change; any other should be the tensor cores
+_FASTER: dict[str, Advice] = {
+    TENSOR: (
+        "int8-linear",
+        "The tensor cores are the right unit: a smaller dtype, or fewer FLOPs, is what "
+        "would make it faster.",
+    ),
+    TENSOR_8_BIT: (
+        None,
+        "The dtype is small already: fewer FLOPs, or matrices large enough for larger "
+        "tiles, are what would make it faster.",
+    ),
+    FP64: (
+        "mixed-precision",
+        "Is double needed? bf16, or float32 as TF32 by "
+        "torch.set_float32_matmul_precision('high'), is many times as fast on the "
+        "tensor cores.",
+    ),
+}
+#: of so many copies that carry less each, most of the time lies between them: 2.3 µs
+#: were measured between two, in which PCIe 5 carries 127 KB
+_MANY_COPIES, _SMALL_COPY_BYTES = 50, 64 << 10
+
+
+def copied_better(copies: CopyTotal) -> Advice:
+    """Say what to change about copies between host and GPU."""
+    if copies.host_memory != "pinned":
+        return "host-device-copies", (
+            "Copy from pinned memory with non_blocking=True, and overlap copies with "
+            "kernels on another stream."
+        )
+    if copies.calls >= _MANY_COPIES and copies.size_bytes is not None:
+        each_bytes = copies.size_bytes / copies.calls
+        if each_bytes < _SMALL_COPY_BYTES:
+            return "zero-copy", (
+                f"The memory is pinned already, and {copies.calls:,} copies carry "
+                f"{size(each_bytes)} each: copy what lies side by side at once, or let "
+                "one kernel read rows that lie apart over the link itself."
+            )
+    return "copy-compute-overlap", (
+        "The memory is pinned already: copy less, or overlap copies with kernels on "
+        "another stream."
+    )
+
+
+def computed_better(unit: str, has_fp8: bool) -> Advice:
+    """Say what to change about kernels that a unit's arithmetic bounds.
+
+    Args:
+        unit: one of `kernel_work`.
+        has_fp8: the GPU's tensor cores take FP8.
+    """
+    if unit == TENSOR and has_fp8:
+        return _IN_FP8
+    return _FASTER.get(unit, _ON_TENSOR_CORES)
