@@ -84,7 +84,7 @@ def test_what_the_lab_says_of_rows_over_the_link() -> None:
         timeout=200,
     )
     found, gb_per_s = json.loads(told.stdout)
-    print("\n| bytes of a row | rows | kernel, ms | GB/s | host, ms | with 16 threads |")
+    print("\n| bytes a row | rows | kernel, ms | GB/s | host, ms | 16 threads, ms |")
     print("|---|---|---|---|---|---|")
     by_row = {}
     for row_bytes, (picked, kernel_ms, host_ms, threads_ms) in found.items():
