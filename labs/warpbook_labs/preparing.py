@@ -198,8 +198,25 @@ def count_words(wrong: WrongElement) -> str:
 
 
 def shape_of(parameter: Parameter, sizes: Mapping[str, int]) -> tuple[int, ...]:
-    """Give the sides of a buffer in a case."""
-    return tuple(value(side, sizes) for side in parameter.shape)
+    """Give the sides of a buffer in a case.
+
+    Raises:
+        BadLab: with these sizes there is no such buffer.
+    """
+    sides = []
+    for text in parameter.shape:
+        try:
+            sides.append(value(text, sizes))
+        except BadExpression as problem:
+            raise _no_side(parameter, sizes, str(problem)) from None
+        if sides[-1] < 0:
+            raise _no_side(parameter, sizes, f"`{text}` is {sides[-1]}.")
+    return tuple(sides)
+
+
+def _no_side(parameter: Parameter, sizes: Mapping[str, int], words: str) -> BadLab:
+    drawn = ", ".join(f"{name} = {size}" for name, size in sizes.items())
+    return BadLab(f"lab.toml: parameters.{parameter.name}.shape: with {drawn} {words}")
 
 
 def is_buffer(parameter: Parameter) -> bool:

@@ -130,3 +130,19 @@ def test_what_its_python_must_not_give_is_told_with_the_function(
     with (lab / "cases.py").open("a") as file:
         file.write(f"\n\ndef {function}(*_):\n    return {given}\n")
     assert refused(lab).startswith(f"cases.py: {function}: {words}")
+
+
+@pytest.mark.parametrize(
+    ("shape", "words"),
+    [
+        ("n - 3 * (2 / (n + 1))", "with n = 1 `n - 3 * (2 / (n + 1))` is -2."),
+        ("n + 0 / (n - 31)", "with n = 31 `n + 0 / (n - 31)` divides by zero."),
+    ],
+)
+@pytest.mark.parametrize("language", ["cuda", "host"])
+def test_a_shape_that_there_can_not_be_is_told_with_the_sizes(
+    language: LanguageName, shape: str, words: str, tmp_path: Path
+) -> None:
+    lab = new_lab("my-lab", tmp_path, language)
+    change(lab / "lab.toml", 'shape = ["n"]', f'shape = ["{shape}"]')
+    assert refused(lab) == f"lab.toml: parameters.x.shape: {words}"
