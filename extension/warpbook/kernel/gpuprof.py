@@ -35,6 +35,7 @@ from warpbook.kernel.gpuprof_source import (
     repeated,
     run_line,
     split_line,
+    with_values_apart,
 )
 from warpbook.kernel.profile import Profile
 from warpbook.kernel.runs import Runs
@@ -300,7 +301,7 @@ class CellProfiler:
             self._shell.showtraceback = show
 
     def _parse(self, line: str) -> Options:
-        asked = parse_argstring(CellProfiler.gpuprof, line)
+        asked = parse_argstring(CellProfiler.gpuprof, with_values_apart(line))
         return checked(asked, self._shell.user_ns)
 
     @staticmethod

@@ -10,7 +10,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 #: an option or its value, which quotes may hold together
-_WORD = re.compile(r"""(?:'[^']*'|"[^"]*"|\S*)(?=\s|$)""")
+_WORD = re.compile(r"""(?:(?:--[a-z-]+=)?(?:'[^']*'|"[^"]*")|\S*)(?=\s|$)""")
+#: an option with a value in quotes, which IPython would split at its spaces
+_WITH_QUOTED = re.compile(r"""(?<!\S)(--[a-z-]+)=(?=['"])""")
 
 
 def repeated(tree: ast.Module, condition: str) -> ast.Module:
@@ -122,6 +124,11 @@ def split_line(line: str, actions: Sequence[argparse.Action]) -> tuple[str, str]
             value, rest = _next_word(rest)
             options.append(value)
     return " ".join(options), rest
+
+
+def with_values_apart(options: str) -> str:
+    """Write `--save="a b"` as `--save "a b"`, which IPython holds together."""
+    return _WITH_QUOTED.sub(r"\1 ", options)
 
 
 def _next_word(line: str) -> tuple[str, str]:

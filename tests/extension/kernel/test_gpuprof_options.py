@@ -145,7 +145,15 @@ def test_save_writes_the_run_as_a_chrome_trace_and_nothing_else(
     assert {each.name for each in tmp_path.iterdir()} <= {"traces", "ipython"}
 
 
-@pytest.mark.parametrize("save", ["--save 'a b.json'", '--save "a b.json"'])
+@pytest.mark.parametrize(
+    "save",
+    [
+        "--save 'a b.json'",
+        '--save "a b.json"',
+        "--save='a b.json'",
+        '--save="a b.json"',
+    ],
+)
 @pytest.mark.parametrize("line", ["%%gpuprof -q {}\nx = 1", "%gpuprof -q {} x = 1"])
 def test_a_path_with_a_space_stands_in_quotes(
     shell: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, save: str, line: str
