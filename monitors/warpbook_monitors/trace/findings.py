@@ -155,7 +155,11 @@ def _host_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
             "sync-bound",
             "read-the-trace",
             idle.host_synchronize_ns,
-            idle.host_synchronize_ns,
+            # who waits no more still has to do what it did beside
+            min(
+                idle.host_synchronize_ns,
+                sum(each.time_ns for each in metrics.sync_points),
+            ),
             f"The GPU idled {share.format(idle.host_synchronize_ns / window_ns)} "
             f"because the host had waited for it, mostly in {_place(sync)}, and had "
             "nothing queued.",

@@ -57,6 +57,10 @@ def test_a_queue_is_filled_again_on_account_of_the_wait(tmp_path: Path) -> None:
     """Operators of 30 µs after each wait would run beside kernels of 40 without it."""
     found = told(tmp_path, trace(*with_item(40, [], 100)))
     assert found.verdict.kind == "sync-bound"
+    # the host waits for 40 of 100 µs: without that it still needs the other 60
+    assert found.metrics.idle.host_synchronize_ns > 20 * 50_000
+    window_ns = found.metrics.window_ns
+    assert found.findings[0].bound_ns == window_ns - 20 * 40_000
     assert found.metrics.idle.host_python_ns == 0
 
 
