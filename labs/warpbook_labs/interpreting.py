@@ -48,14 +48,11 @@ def started(is_triton: bool, runs: int, limits: Limits) -> Iterator[Interpret]:
     def job(
         program: str, runs: tuple[jobs.Run, ...]
     ) -> jobs.InterpretTriton | jobs.Interpret:
+        processor_s = _SHARE_OF_TIME * limits.processor_s
         if is_triton:
-            return jobs.InterpretTriton(program, runs)
-        return jobs.Interpret(
-            program,
-            runs,
-            processor_s=_SHARE_OF_TIME * limits.processor_s,
-            wall_s=_SHARE_OF_TIME * limits.wall_s,
-        )
+            return jobs.InterpretTriton(program, runs, processor_s)
+        wall_s = _SHARE_OF_TIME * limits.wall_s
+        return jobs.Interpret(program, runs, processor_s=processor_s, wall_s=wall_s)
 
     with contextlib.ExitStack() as stack:
         # the last to end: its threads wait for the processes

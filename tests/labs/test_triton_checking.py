@@ -173,3 +173,20 @@ def test_without_triton_it_is_said_how_to_install_it(
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(NoCompiler, match=r"pip install 'warpbook\[triton\]'"):
         checked(lab, lab.reference)
+
+
+def test_a_kernel_that_never_ends_is_told_with_its_line(lab: LoadedLab) -> None:
+    lines = lab.reference.splitlines()
+    at = next(n for n, line in enumerate(lines) if "tl.store(" in line)
+    lines[at:at] = ["    k = 0", "    while n > 1024:", "        k = k + 1"]
+    result = check(
+        lab, "\n".join(lines), public_cases(lab.lab), Limits(wall_s=90, processor_s=12)
+    )
+    assert result.status == "failed"
+    endless = [each for each in result.cases if each.findings]
+    assert {each.findings[0].kind for each in endless} == {"too long"}
+    lines_told = {each.findings[0].line for each in endless}
+    assert lines_told <= {at + 2, at + 3} and lines_told
+    assert all("loops never end?" in each.message for each in endless)
+    others = [each for each in result.cases if not (each.passed or each.findings)]
+    assert all("a case before it took too long" in each.message for each in others)

@@ -121,6 +121,8 @@ class InterpretTriton(Struct, frozen=True, tag="interpret triton"):
 
     source: str
     runs: tuple[Run, ...]
+    #: of the processor, with the start of the process
+    processor_s: float = math.inf
 
 
 class Asked(Struct, frozen=True):

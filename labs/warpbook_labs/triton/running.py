@@ -12,6 +12,7 @@ import io
 import linecache
 import os
 import sys
+import time
 import types
 import warnings
 from collections.abc import Iterator
@@ -21,9 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpbook_labs.jail import jobs
+from warpbook_labs.jail.learner_code import TooLong, load_modules, within
 from warpbook_labs.languages import INSTALL_TRITON
 from warpbook_labs.nvrtc import NoCompiler
-from warpbook_labs.ptx.findings import Counts, Report
+from warpbook_labs.ptx.findings import Counts, Finding, Report
 from warpbook_labs.triton.memory import Addresses, Mask, TritonMemory
 
 #: the learner's file in messages; absolute, so that nobody asks where this process is
@@ -56,6 +58,7 @@ def load_triton(is_interpreted: bool) -> Any:
 
 def prepare() -> None:
     """Load all that a run needs, which no file can be opened for later."""
+    load_modules()
     load_triton(is_interpreted=True)
     interpreter = importlib.import_module("triton.runtime.interpreter")
     standard = importlib.import_module("triton.language.standard")
@@ -149,7 +152,7 @@ def load_module(source: str) -> types.ModuleType:
     sys.modules["kernel"] = module
     try:
         exec(compile(source, FILE, "exec"), module.__dict__)
-    except MemoryError:
+    except (MemoryError, TooLong):
         raise
     except BaseException as problem:  # noqa: BLE001 - whatever a source raises
         raise NoSource(told(problem)) from None
@@ -161,11 +164,7 @@ def told(problem: BaseException) -> str:
     inner = problem
     while inner.__cause__ is not None:
         inner = inner.__cause__
-    line, trace = None, inner.__traceback__
-    while trace is not None:
-        if trace.tb_frame.f_code.co_filename == FILE:
-            line = trace.tb_lineno
-        trace = trace.tb_next
+    line = _line(inner)
     words = str(inner).strip() or type(inner).__name__
     if isinstance(inner, SyntaxError):
         words, line = inner.msg, inner.lineno
@@ -173,18 +172,31 @@ def told(problem: BaseException) -> str:
     return f"{where}{words}"[:_MOST_MESSAGE]
 
 
+def _line(problem: BaseException) -> int | None:
+    """Give the innermost line of the source."""
+    line, trace = None, problem.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == FILE:
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    return line
+
+
 def do(job: jobs.InterpretTriton) -> jobs.Interpreted:
     """Run a source, each run with memory of its own."""
-    return jobs.Interpreted(tuple(_run(job.source, each) for each in job.runs))
+    return jobs.Interpreted(tuple(_run(job, each) for each in job.runs))
 
 
-def _run(source: str, run: jobs.Run) -> jobs.Ran:
+def _run(job: jobs.InterpretTriton, run: jobs.Run) -> jobs.Ran:
+    left_s = job.processor_s - time.process_time()
+    if left_s <= 0:
+        return jobs.Ran((), (), "It was not run, since a case before it took too long.")
     memory = TritonMemory(run.memory)
     reports: list[Report] = []
     printed = _Printed()
     try:
-        with contextlib.redirect_stdout(printed):
-            module = load_module(source)
+        with contextlib.redirect_stdout(printed), within(left_s):
+            module = load_module(job.source)
             for launch in run.launches:
                 reports.append(Report())
                 memory.begin(reports[-1])
@@ -194,10 +206,20 @@ def _run(source: str, run: jobs.Run) -> jobs.Ran:
         raise
     except NoSource as problem:
         return jobs.Ran((), (), str(problem))
+    except TooLong as problem:
+        reports = reports or [Report()]
+        reports[-1].stopped = True
+        reports[-1].add(_too_long(_line(problem)))
     except BaseException as problem:  # noqa: BLE001 - whatever a kernel raises
         return jobs.Ran((), (), told(problem))
     reports[-1].printed = printed.getvalue()
     return jobs.Ran(tuple(reports), memory.told())
+
+
+def _too_long(line: int | None) -> Finding:
+    where = "" if line is None else f" It was at line {line} then."
+    words = "It takes too long, and was stopped.{} Does one of its loops never end?"
+    return Finding("too long", words.format(where), line)
 
 
 class _Printed(io.StringIO):
