@@ -20,7 +20,7 @@ A report has these, times in ns (and more, as `warpbook analyze --json` gives th
                           "of_ceiling": 0.6, "of_measured": 0.7 or None}]}}
 
 The bounds of `kernel_work` are "memory", "tensor cores", "FP32 cores", "FP64 units",
-"too small" and "unknown".
+"too small" and "unknown" in these reports.
 """
 
 

@@ -35,7 +35,6 @@ def _causes(metrics):
     idle = metrics["idle"]
     other = ("host_operator_ns", "host_api_ns", "host_python_ns")
     found = [
-        ("sync-bound", idle["host_synchronize_ns"]),
         ("launch-bound", idle["host_launching_ns"]),
         ("launch-bound", idle["kernel_wait_ns"]),
         ("host-bound", sum(idle[name] for name in other)),
@@ -49,7 +48,11 @@ def _causes(metrics):
     exposed = metrics["exposed_copy_ns"]
     by_host = round(exposed * host_ns / all_ns) if all_ns else 0
     found += [("transfer-bound", by_host), ("memory-bound", exposed - by_host)]
-    causes = [(kind, time_ns, time_ns) for kind, time_ns in found]
+    synchronize_ns = idle["host_synchronize_ns"]
+    # who waits no more still has to do what it did beside
+    waited_ns = sum(each["time_ns"] for each in metrics["sync_points"])
+    causes = [("sync-bound", synchronize_ns, min(synchronize_ns, waited_ns))]
+    causes += [(kind, time_ns, time_ns) for kind, time_ns in found]
     for each in metrics["kernel_work"]:
         time_ns, reached = each["time_ns"], each["of_measured"]
         if reached is None:
