@@ -103,7 +103,12 @@ def test_a_kernel_reads_and_writes_memory_of_the_host(
         ("seen[:, 3]", ROWS * 32),
         ("seen[:, ::4]", ROWS * ROW_BYTES),
         ("seen.index_select(0, torch.arange(7, device='cuda') * 9)", 7 * ROW_BYTES),
-        ("seen.index_select(1, torch.arange(7, device='cuda'))", 7 * ROWS * 32),
+        ("seen.index_select(1, torch.arange(7, device='cuda') * 9)", 7 * ROWS * 32),
+        # neighbours come together, as in a slice
+        ("seen.index_select(1, torch.arange(7, device='cuda'))", ROWS * 32),
+        ("seen.view(-1)[torch.arange(70, device='cuda')]", 288),
+        ("seen[torch.zeros(7, dtype=torch.int64, device='cuda')]", 7 * ROW_BYTES),
+        ("seen[torch.zeros(0, dtype=torch.int64, device='cuda')]", 0),
         ("seen[0, 0].expand(9, 9)", 32),
     ],
 )
@@ -111,7 +116,7 @@ def test_what_crosses_the_link_is_what_a_kernel_reads_in_whole_sectors(
     monkeypatch: pytest.MonkeyPatch, rows: str, read_bytes: int
 ) -> None:
     body = f"seen = seen_by_gpu(x)\nhere = {rows}\nhere = here + 0"
-    if "index_select" in rows:
+    if "index_select" in rows or "seen[torch" in rows or "(-1)[" in rows:
         body = f"seen = seen_by_gpu(x)\nhere = {rows}"
     done, _ = judged(monkeypatch, body + "\nout.zero_()")
     assert done.counts[0].h2d_bytes == read_bytes
@@ -146,6 +151,7 @@ def test_the_host_may_not_touch_what_a_kernel_still_reads_or_writes(
     wait = "torch.cuda.synchronize()"
     early, _ = judged(monkeypatch, writes.format(wait=""))
     assert kinds(early) == ["host read too early"]
+    assert "nobody waits for a kernel" in early.findings[0].message
     late, x = judged(monkeypatch, writes.format(wait=wait))
     assert kinds(late) == []
     np.testing.assert_array_equal(late.outputs[0]["out"], (x + 1) * 2)
@@ -160,6 +166,44 @@ def test_the_host_may_not_touch_what_a_kernel_still_reads_or_writes(
     early, _ = judged(monkeypatch, reads.format(wait=""))
     assert len(kinds(early)) == 1
     assert kinds(judged(monkeypatch, reads.format(wait=wait))[0]) == []
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        "seen[which]",
+        "seen[which, :]",
+        "seen[which, ...]",
+        "seen[which.view(7, 1)].view(7, 64)",
+        "torch.nn.functional.embedding(which, seen)",
+        "torch.nn.functional.embedding(which.view(7, 1), seen).view(7, 64)",
+        "seen.view(-1)[which[:, None] * 64 + torch.arange(64, device='cuda')]",
+    ],
+)
+def test_rows_are_chosen_in_many_ways_and_cross_once(
+    monkeypatch: pytest.MonkeyPatch, chosen: str
+) -> None:
+    body = f"""
+    which = torch.arange(7, device="cuda") * 9
+    seen = seen_by_gpu(x)
+    out.zero_()
+    out[:7].copy_({chosen})
+    """
+    done, x = judged(monkeypatch, body)
+    assert kinds(done) == []
+    np.testing.assert_array_equal(done.outputs[0]["out"][:7], x[:63:9])
+    assert done.counts[0].h2d_bytes == 7 * ROW_BYTES
+
+
+def test_an_address_may_have_strides(monkeypatch: pytest.MonkeyPatch) -> None:
+    body = """
+    whole = seen_by_gpu(x, strides=(256, 4))
+    turned = seen_by_gpu(x, shape=(64, 512), strides=(4, 256), version=2, stream=None)
+    torch.add(whole, turned.t(), out=seen_by_gpu(out, data=(out.data_ptr(), False)))
+    """
+    done, x = judged(monkeypatch, body)
+    assert kinds(done) == []
+    np.testing.assert_array_equal(done.outputs[0]["out"], 2 * x)
 
 
 def test_a_graph_reads_the_host_at_each_replay(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,7 +222,7 @@ def test_a_graph_reads_the_host_at_each_replay(monkeypatch: pytest.MonkeyPatch) 
 
 
 def refused(monkeypatch: pytest.MonkeyPatch, body: str, **places: Any) -> str:
-    with pytest.raises((RuntimeError, TypeError, Missing)) as caught:
+    with pytest.raises((RuntimeError, TypeError, ValueError, Missing)) as caught:
         judged(monkeypatch, body, **places)
     return str(caught.value)
 
@@ -190,11 +234,47 @@ def test_memory_that_is_not_page_locked_is_not_seen(
     assert words in refused(monkeypatch, "seen_by_gpu(x)", place="pageable")
     assert words in refused(monkeypatch, "seen_by_gpu(x, data=(0, False))")
     assert "beyond" in refused(monkeypatch, "seen_by_gpu(x, shape=(513, 64))")
+    assert "beyond" in refused(monkeypatch, "seen_by_gpu(x, shape=(-1, 64))")
+    assert "beyond" in refused(monkeypatch, "seen_by_gpu(x, strides=(260, 4))")
     # PyTorch refuses it too, where it was not asked to see it
     words = "same device"
     assert words in refused(monkeypatch, "torch.add(x, 1, out=x.to('cuda'))")
     words = "Copy the tensor of the host"
     assert words in refused(monkeypatch, "out.copy_(seen_by_gpu(x))")
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ("torch.as_tensor(Address(x))", "Say device='cuda'"),
+        ("torch.as_tensor(Address(x), device='cpu')", "Say device='cuda'"),
+        ("torch.tensor(Address(x), device='cuda')", "torch.as_tensor copies nothing"),
+        ("seen_by_gpu(x, data=(x.data_ptr(), True))", "read only flag"),
+        ("seen_by_gpu(x, data=[x.data_ptr(), False])", "must be a 2-tuple"),
+        ("seen_by_gpu(x, shape=None)", "attribute `shape` must exist"),
+        ("seen_by_gpu(x, typestr=torch.float32)", "`typestr` must be a string"),
+        ("seen_by_gpu(x, strides=(256,))", "same length as shape"),
+        ("seen_by_gpu(x, strides=(256, 2))", "not a multiple of the element byte size"),
+        ("seen_by_gpu(x, strides=(256, -4))", "that go back"),
+    ],
+)
+def test_an_address_that_pytorch_takes_otherwise_is_refused(
+    monkeypatch: pytest.MonkeyPatch, asked: str, words: str
+) -> None:
+    assert words in refused(monkeypatch, asked)
+
+
+def test_rows_do_not_go_where_they_are_chosen_from(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    body = """
+    which = torch.arange(512, device="cuda")
+    here = seen_by_gpu({})
+    torch.index_select({}, 0, which, out=here)
+    """
+    words = "refer to a single memory location"
+    assert words in refused(monkeypatch, body.format("out", "here"))
+    assert words in refused(monkeypatch, body.format("out", "seen_by_gpu(out)"))
 
 
 KEPT = """

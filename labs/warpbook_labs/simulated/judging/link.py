@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from warpbook_labs.simulated.program import Launch, View
+from warpbook_labs.simulated.program import View
 
 from . import rates
+from .graphs import Kernel
+
+#: of more numbers than these each counts alone, so that memory stays bounded
+_MOST_NUMBERS = 1 << 22
 
 
 class OverLink(NamedTuple):
@@ -21,21 +25,23 @@ class OverLink(NamedTuple):
     ns: float
 
 
-def over_link_of(launch: Launch) -> OverLink:
+def over_link_of(kernel: Kernel) -> OverLink:
     """Count what crosses the link, in whole sectors; what is read twice counts twice.
 
     Args:
-        launch: of which the views are known to make sense.
+        kernel: one that could be computed.
     """
+    launch = kernel.launch
     read_bytes = sum(_sector_bytes(each) for each in launch.reads if each.is_mapped)
     written_bytes = sum(_sector_bytes(each) for each in launch.writes if each.is_mapped)
     rows = 0
     if launch.operation == "index_select" and launch.reads[0].is_mapped:
         # of what is chosen from, only that is read
-        source, index = launch.reads
-        row = _without(source, int(launch.numbers[0]))
-        rows = math.prod(index.shape)
-        read_bytes += rows * _sector_bytes(row) - _sector_bytes(source)
+        source, side = launch.reads[0], int(launch.numbers[0])
+        read_bytes -= _sector_bytes(source)
+        for length, count in _pieces(kernel.reads[1].array):
+            read_bytes += count * _sector_bytes(_part(source, side, length))
+            rows += count
     ns = max(
         read_bytes / rates.MAPPED_READ_BYTES_PER_S * 1e9,
         written_bytes / rates.MAPPED_WRITE_BYTES_PER_S * 1e9,
@@ -44,11 +50,25 @@ def over_link_of(launch: Launch) -> OverLink:
     return OverLink(read_bytes, written_bytes, ns)
 
 
-def _without(view: View, side: int) -> View:
-    """Give one element along a side."""
-    shape, strides = list(view.shape), list(view.strides)
-    del shape[side], strides[side]
-    return View(view.storage, view.dtype, tuple(shape), tuple(strides), view.offset)
+def _pieces(numbers: NDArray[Any]) -> list[tuple[int, int]]:
+    """Give how many numbers follow each other, and how often so many do.
+
+    Neighbours are read together: an index of each element costs no more than of rows.
+    """
+    if numbers.size > _MOST_NUMBERS:
+        return [(1, numbers.size)]
+    whole = numbers.astype(np.int64)
+    ends = np.flatnonzero(whole[1:] != whole[:-1] + 1)
+    lengths = np.diff(ends, prepend=-1, append=whole.size - 1)
+    kinds, counts = np.unique(lengths, return_counts=True)
+    return list(zip(kinds.tolist(), counts.tolist(), strict=True))
+
+
+def _part(view: View, side: int, length: int) -> View:
+    """Give so many elements along a side."""
+    shape = list(view.shape)
+    shape[side] = length
+    return View(view.storage, view.dtype, tuple(shape), view.strides, view.offset)
 
 
 def _sector_bytes(view: View) -> int:

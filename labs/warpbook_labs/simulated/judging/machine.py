@@ -20,18 +20,14 @@ from .computing import host_ns
 from .counts import HostCounts
 from .errors import ProgramRefused
 from .graphs import Capture, Event, Graph, Kernel, Tenure, Transfer, as_captured
-from .memory import (
-    FIRST_CALL,
-    Memory,
-    Span,
-    Storage,
-    can_be_written,
-)
+from .memory import FIRST_CALL, Memory, Span, Storage, can_be_written
 from .order import Lane, Lanes, Mark
 from .running import Runner
 from .timeline import Timeline
 from .watch import Replayed, Watch
 
+#: of one launch; numbers of the host among them cross the link uncounted
+MOST_OPERANDS = 10_000
 #: captured in one program
 MOST_GRAPHS = 64
 #: nodes of graphs that are replayed in one program, each time again
@@ -236,6 +232,8 @@ class Machine:
             self.first_look = read.line
 
     def _kernel(self, launch: asked.Launch) -> Kernel:
+        if len(launch.reads) + len(launch.writes) > MOST_OPERANDS:
+            raise ProgramRefused(f"A kernel takes {MOST_OPERANDS:,} tensors at most.")
         reads = tuple(self.memory.span(view) for view in launch.reads)
         writes = tuple(self._target(view) for view in launch.writes)
         kernel = Kernel(launch, reads, writes)

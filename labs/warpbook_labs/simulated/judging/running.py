@@ -48,7 +48,7 @@ class Runner:
         if replay is not None:
             replay.written |= {span.storage for span in kernel.writes}
         if lane is not self._host:
-            over_link = over_link_of(launch)
+            over_link = over_link_of(kernel)
             self.counts.h2d_bytes += over_link.read_bytes
             self.counts.d2h_bytes += over_link.written_bytes
             self.queue(

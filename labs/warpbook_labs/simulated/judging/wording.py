@@ -30,10 +30,12 @@ def of_conflict(first: Access, second: Access) -> tuple[Kind, str]:
             f"{does} {memory} on the host, which {first.what} of {at(first.line)} may "
             f"not yet have {_done(first)}: wait for its stream or event first."
         )
+    why = "a copy with non_blocking=True does not wait"
+    if first.span.view.is_mapped:
+        why = "nobody waits for a kernel"
     return "host read too early", (
         f"{does} {memory} on the host, which {first.what} of {at(first.line)} may not "
-        f"yet have {_done(first)}: a copy with non_blocking=True does not wait. "
-        "Synchronize with its stream or event first."
+        f"yet have {_done(first)}: {why}. Synchronize with its stream or event first."
     )
 
 

@@ -28,6 +28,8 @@ from warpbook_labs.simulated.recording.tensor import (
 )
 
 _MOST_CONSTANTS = 10_000
+#: the attribute that says where memory of the GPU is
+_INTERFACE = "__cuda_array_interface__"
 
 Where = Device | str | int | None
 
@@ -134,6 +136,8 @@ def tensor(
     _no_gradients(requires_grad)
     if isinstance(data, Tensor):
         refuse("torch.tensor of a tensor: use x.clone()")
+    if hasattr(data, _INTERFACE):
+        refuse(f"torch.tensor of {_INTERFACE}: torch.as_tensor copies nothing")
     if isinstance(data, (bool, int, float)):
         kind = of_number(data)
     else:
@@ -154,38 +158,81 @@ def tensor(
 
 def as_tensor(data: Any, dtype: DType | None = None, device: Where = None) -> Tensor:
     """A tensor of what may be one, or of memory that the GPU can reach."""
-    interface = getattr(data, "__cuda_array_interface__", None)
-    if isinstance(interface, dict):
-        data = _mapped(data, interface)
+    if hasattr(data, _INTERFACE):
+        seen = _mapped(data)
+        if device_of(device) == CPU:
+            refuse(
+                "torch.as_tensor that copies what the GPU sees to the host",
+                "Say device='cuda', and nothing is copied. ",
+            )
+        return to(seen, device_of(device), dtype or seen.dtype)
     if not isinstance(data, Tensor):
         return tensor(data, dtype=dtype, device=device)
     target = data.device if device is None else device_of(device)
     return to(data, target, dtype or data.dtype)
 
 
-def _mapped(asker: object, interface: dict[str, Any]) -> Tensor:
+def _mapped(asker: Any) -> Tensor:
     """Page-locked memory as the GPU sees it, by its address.
 
     Raises:
         RuntimeError: there is no such memory, or not so much.
     """
+    interface = _interface(asker)
     shape = tuple(int(side) for side in interface["shape"])
     dtype = dtype_of(np.dtype(interface["typestr"]))
-    if interface.get("strides") is not None:
-        refuse("strides in __cuda_array_interface__")
     address = int(interface["data"][0])
     storage = current().pinned_at(address)
     if storage is None:
         raise RuntimeError(
             "The specified pointer resides on host memory and is not registered with "
-            "any CUDA device."
+            "any CUDA device. The simulated GPU knows page-locked memory by what a "
+            "tensor's `data_ptr()` says."
         )
     begin = address - storage.address
-    end = begin + math.prod(shape) * dtype.itemsize
-    if end > storage.data.nbytes or begin % dtype.itemsize:
+    steps = _steps(interface.get("strides"), len(shape), dtype)
+    try:
+        memory = np.ndarray(shape, dtype.numpy, storage.data, begin, steps)
+    except (TypeError, ValueError):
+        memory = None
+    if memory is None or begin % dtype.itemsize:
         raise RuntimeError("__cuda_array_interface__ reaches beyond its memory.")
-    memory = storage.data[begin:end].view(dtype.numpy).reshape(shape)
     return Tensor(storage.as_mapped(asker), memory)
+
+
+def _interface(asker: Any) -> dict[str, Any]:
+    """What names an address, if PyTorch takes it."""
+    interface = getattr(asker, _INTERFACE)
+    if not isinstance(interface, dict):
+        raise TypeError(f"`{_INTERFACE}` must be a dict")
+    for name in ("shape", "typestr", "data"):
+        if interface.get(name) is None:
+            raise TypeError(f"attribute `{name}` must exist")
+    if not isinstance(interface["typestr"], str):
+        raise TypeError("`typestr` must be a string")
+    data = interface["data"]
+    if not isinstance(data, tuple) or len(data) != 2:
+        raise TypeError("`data` must be a 2-tuple of (int, bool)")
+    if data[1]:
+        raise TypeError("the read only flag is not supported, should always be False")
+    return interface
+
+
+def _steps(strides: Any, count: int, dtype: DType) -> list[int] | None:
+    """Strides in bytes, if they are given."""
+    if strides is None:
+        return None
+    steps = [int(step) for step in strides]
+    if len(steps) != count:
+        raise TypeError("strides must be a sequence of the same length as shape")
+    if any(step % dtype.itemsize for step in steps):
+        raise ValueError(
+            "given array strides not a multiple of the element byte size. Make a copy "
+            "of the array to reallocate the memory."
+        )
+    if any(step < 0 for step in steps):
+        refuse(f"strides in {_INTERFACE} that go back")
+    return steps
 
 
 def empty_like(

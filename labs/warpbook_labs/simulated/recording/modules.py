@@ -16,6 +16,7 @@ from warpbook_labs.simulated.recording import (
     matrices,
     reducing,
     streams,
+    views,
 )
 from warpbook_labs.simulated.recording.devices import Device
 from warpbook_labs.simulated.recording.dtypes import FLOAT, dtype_of
@@ -141,6 +142,7 @@ def _cuda() -> dict[str, Any]:
 def _functional() -> dict[str, Any]:
     functions: dict[str, Callable[..., Any]] = {
         "conv2d": convolution.conv2d,
+        "embedding": views.embedding,
         "gelu": _gelu,
         "linear": matrices.linear,
         "log_softmax": reducing.log_softmax,

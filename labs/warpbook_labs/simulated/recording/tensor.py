@@ -216,7 +216,7 @@ def launch(
     for write in writes:
         _refuse_shared_elements(write)
         for read in reads:
-            _refuse_overlap(write, read)
+            refuse_overlap(write, read)
     recorder.launch(
         operation,
         recorder.stream if writes[0].is_cuda else HOST,
@@ -236,7 +236,12 @@ def _refuse_shared_elements(write: Tensor) -> None:
         )
 
 
-def _refuse_overlap(write: Tensor, read: Tensor) -> None:
+def refuse_overlap(write: Tensor, read: Tensor, may_be_same: bool = True) -> None:
+    """Refuse to write elements that are read, but for each to itself.
+
+    Raises:
+        RuntimeError: they are, in PyTorch's words.
+    """
     # by number: memory of the host may be seen by the GPU, too
     is_apart = read.storage.number != write.storage.number
     if is_apart or not (read.array.size and write.array.size):
@@ -248,7 +253,7 @@ def _refuse_overlap(write: Tensor, read: Tensor) -> None:
     apart = (
         starts[0] + read.nbytes <= starts[1] or starts[1] + write.nbytes <= starts[0]
     )
-    if not is_same and not apart:
+    if not (apart or (is_same and may_be_same)):
         raise RuntimeError(
             "unsupported operation: some elements of the input tensor and the "
             "written-to tensor refer to a single memory location. Please clone() the "

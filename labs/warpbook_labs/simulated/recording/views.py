@@ -26,6 +26,7 @@ from warpbook_labs.simulated.recording.tensor import (
     of_array,
     one_device,
     place_of,
+    refuse_overlap,
     stretched,
     view_of,
 )
@@ -107,9 +108,32 @@ def _elements(self: Tensor, index: Any) -> Tensor:
 
 def getitem(self: Tensor, index: Any) -> Tensor:
     """`x[...]`: the same memory, but for an index that is a tensor."""
-    if isinstance(index, Tensor) and index.ndim == 1 and index.dtype is not BOOL:
-        return index_select(self, 0, index)
+    first = _first_only(index) if self.ndim > 1 else index
+    if isinstance(first, Tensor) and first.ndim and first.dtype is not BOOL:
+        return _rows(self, first)
     return _elements(self, index)
+
+
+def _first_only(index: Any) -> Any:
+    """The index of the first side in `x[index, :]`, or what was given."""
+    if isinstance(index, tuple) and len(index) == 2:
+        first, rest = index
+        if rest is Ellipsis or (isinstance(rest, slice) and rest == slice(None)):
+            return first
+    return index
+
+
+def _rows(input: Tensor, numbers: Tensor) -> Tensor:
+    """Rows by their numbers, copied, in the shape that the numbers have."""
+    chosen = index_select(input, 0, reshape(numbers, -1))
+    return view(chosen, (*numbers.shape, *input.shape[1:]))
+
+
+def embedding(input: Tensor, weight: Tensor) -> Tensor:
+    """Rows of a matrix by their numbers, copied."""
+    if weight.ndim != 2:
+        raise RuntimeError("'weight' must be 2-D")
+    return _rows(weight, input)
 
 
 def setitem(self: Tensor, index: Any, value: Any) -> None:
@@ -146,6 +170,8 @@ def index_select(
     result = new(shape, input.dtype, place_of(where)) if out is None else out
     if out is not None:
         one_device([input, index, out])
+        for read in (input, index):
+            refuse_overlap(out, read, may_be_same=False)
         if out.dtype is not input.dtype or out.shape != tuple(shape):
             # PyTorch would make it fit, with a warning
             refuse("index_select into a tensor of another shape or dtype")

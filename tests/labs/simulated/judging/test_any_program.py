@@ -48,7 +48,9 @@ views = st.one_of(
             st.sampled_from([0, 1, 2, 4, 8, -1, 1 << 40, 1 << 62]), max_size=4
         ).map(tuple),
         st.integers(-1, 20),
+        st.booleans(),
     ),
+    st.just(View(5, "float32", (4, 4), (4, 1), 0, True)),
 )
 several = st.lists(views, max_size=3).map(tuple)
 instructions = st.one_of(

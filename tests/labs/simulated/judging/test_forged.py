@@ -50,6 +50,21 @@ FORGED: dict[str, Forge] = {
     "its own memory as the host's": lambda w, x, out: w.launch(
         "neg", [view(x, is_mapped=True)], [out]
     ),
+    "pageable memory as the GPU sees it": lambda w, x, out: w.launch(
+        "neg", [view(w.new(N, "pageable"), is_mapped=True)], [out]
+    ),
+    "what the GPU sees, on the host": lambda w, x, out: w.launch(
+        "neg",
+        [view(w.new(N, "pinned"), is_mapped=True)],
+        [w.new(N, "pinned")],
+        -1,
+    ),
+    "its own memory as the host's, copied": lambda w, x, out: w.copy(
+        view(x, is_mapped=True), w.new(N, "pinned")
+    ),
+    "more tensors than a kernel takes": lambda w, x, out: w.launch(
+        "cat", [*[view(x, shape=(0,))] * 20_000, x], [out], numbers=(0.0,)
+    ),
     "a dtype of its own": lambda w, x, out: w.launch(
         "neg", [view(x, dtype="object")], [out]
     ),
