@@ -20,6 +20,7 @@ E4M3 = torch.float8_e4m3fn
 
 #: a wrong solution, the public case that shows it, and how what is told begins
 MISTAKES = [
+    ("divided_in_half", 0, "out["),
     ("does_not_pad", 2, "Line 18: ValueError: 5 x 37 times 37 x 11: 16 must divide"),
     ("does_not_saturate", 1, "out["),
     ("forgets_the_weights_scale", 0, "out["),
@@ -29,7 +30,7 @@ MISTAKES = [
     ("scale_of_this_step", 0, "out["),
     ("scaled_in_half", 2, "out["),
     ("sums_to_half_before_they_are_scaled", 0, "out["),
-    ("two_bits_of_mantissa", 0, "out["),
+    ("two_bits_of_fraction", 0, "out["),
     ("weights_as_whole_numbers", 0, "out["),
 ]
 
@@ -128,7 +129,7 @@ def test_the_tolerance_is_some_thousandths_of_the_result() -> None:
     for values in FP8.lab.hidden.values:
         _, right, allowed = drawn(values)
         size = np.sqrt((right["out"] ** 2).mean())
-        assert 1e-3 < np.median(allowed["out"]) / size < 4e-3 or values == "small_rows"
+        assert 1e-3 < np.median(allowed["out"]) / size < 5e-3 or values == "small_rows"
         assert allowed["largest"] == 0
 
 
@@ -147,8 +148,55 @@ def test_either_code_is_right_where_a_number_lies_in_the_middle() -> None:
     # halves to even
     assert right["out"][0, 0] == 16 + 0 + 20 - 448
     near = 2 + 2.0**-9 * 256
-    roundings = 2.0**-9 * np.hypot(16, np.hypot(20, 448)) + 2 * 2.0**-10 * 412
+    roundings = 2.0**-9 * np.hypot(16, np.hypot(20, 448)) + 3 * 2.0**-10 * 412
     assert near < allowed < near + roundings
+
+
+def as_tensor_cores_add(codes: Any, w: Any, is_fast: bool) -> Any:
+    """Give sums as an H200 was seen to add them up.
+
+    32 products and the sum so far lose what is below 2^-13 of the largest of them. Of
+    128 products what is left is added in float32, unless sums are to be fast.
+    """
+    spare = [(0, 0), (0, -codes.shape[1] % 32)]
+    codes, w = np.pad(codes, spare), np.pad(w, spare)
+    total = np.zeros((len(codes), len(w)))
+    held = total.copy()
+    for begin in range(0, codes.shape[1], 32):
+        if begin % 128 == 0 and not is_fast:
+            total, held = total + held, np.zeros_like(held)
+        part = slice(begin, begin + 32)
+        products = codes[:, None, part] * w[None, :, part]
+        addends = np.concatenate([products, held[..., None]], axis=2)
+        _, exponents = np.frexp(np.abs(addends).max(axis=2, keepdims=True))
+        last = np.ldexp(1.0, exponents - 1 - 13)
+        held = (np.trunc(addends / last) * last).sum(axis=2)
+    return total + held
+
+
+def of_tolerance(features: int, is_fast: bool) -> Any:
+    """Give how much of the tolerance sums of positive products on tensor cores take."""
+    sizes = {"tokens": 300, "features": features, "outputs": 100, "steps": 16}
+    python = OwnPython(FP8)
+    given = python.inputs(sizes, "positive", np.random.default_rng(features))
+    right = python.expected(given, sizes)
+    scale = float(given["past"].max()) / 448
+    codes = CASES["numbers_of"](CASES["bits_of"](given["x"].astype(float) / scale))
+    sums = as_tensor_cores_add(codes, CASES["numbers_of"](given["weight"]), is_fast)
+    out = (sums * (scale * given["weight_scale"])).astype(np.float16).astype(float)
+    allowed = python.tolerance(given, sizes, right)["out"]
+    return np.abs(out - right["out"]) / allowed
+
+
+# 2^-10 of the result was too little: of 128 products an H200 needed 1.2 times as much
+@pytest.mark.parametrize("features", [32, 64, 100, 128, 131, 160, 256, 512, 2048])
+def test_sums_of_tensor_cores_are_right_with_room(features: int) -> None:
+    assert of_tolerance(features, is_fast=False).max() < 0.85
+
+
+@pytest.mark.parametrize("features", [512, 2048])
+def test_fast_sums_of_many_positive_products_are_wrong(features: int) -> None:
+    assert of_tolerance(features, is_fast=True).min() > 1
 
 
 def test_results_are_within_float16_and_past_says_what_the_kind_of_values_is() -> None:
@@ -169,6 +217,17 @@ def test_results_are_within_float16_and_past_says_what_the_kind_of_values_is() -
             assert not np.isin(given["weight"], (0x7F, 0xFF)).any()
             seen.add(case.values)
     assert seen == set(FP8.lab.hidden.values)
+
+
+@pytest.mark.parametrize("values", ["random", "positive", "large"])
+def test_nobody_knows_the_largest_number_of_a_large_x(values: str) -> None:
+    sizes = {"tokens": 64, "features": 4096, "outputs": 16, "steps": 4}
+    found = [
+        float(np.abs(given["x"]).max())
+        for seed in range(8)
+        for given in [FP8.cases.inputs(sizes, values, np.random.default_rng(seed))]
+    ]
+    assert len(set(found)) > 4
 
 
 def test_the_case_of_a_mistake_about_past_has_room_for_it() -> None:
