@@ -57,6 +57,25 @@ def test_every_wrong_solution_has_its_reason_above() -> None:
 # codes
 
 
+def test_in_timed_calls_every_right_division_gives_the_same_codes() -> None:
+    """Their bound is that of one call, so no scale may have more ties than another."""
+    x = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
+    numbers = torch.from_numpy(x[np.abs(x) < 4]).float()
+    python, sizes = OwnPython(FP8), {**FP8.lab.speed.sizes, "tokens": 1, "outputs": 1}
+    given = python.inputs({**sizes, "steps": 400}, "random", np.random.default_rng(3))
+    odd = np.unique(given["past"])
+    assert len(odd) > 100
+    # an even one, for what is asked not to be asked of nothing
+    for most in [*odd.tolist(), 1536 / 256]:
+        most_sized = torch.tensor(most)
+        exact = numbers / (most_sized / 448)
+        # smaller ones are codes without all places, which weigh nothing
+        seen = exact.abs() >= 2.0**-6
+        divided = exact[seen].to(E4M3).float()
+        scaled = (numbers * (448 / most_sized))[seen].to(E4M3).float()
+        assert torch.equal(divided, scaled) == (most in odd)
+
+
 @pytest.mark.parametrize("largest", [448.0, 4.7578125, 5.99, 61.3, 60000.0, 1e-3])
 def test_codes_have_the_bits_that_pytorch_gives_them(largest: float) -> None:
     every = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
