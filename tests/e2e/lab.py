@@ -157,15 +157,25 @@ class LabPage:
         )
 
     def run(self, cell: int, wait: bool = True) -> None:
-        """Run a cell of the notebook, and wait until it is done."""
-        self.page.evaluate(
-            f"""async ([cell, wait]) => {{
-                {_PANEL}.content.activeCellIndex = cell;
-                const done = window.jupyterapp.commands.execute("notebook:run-cell");
-                if (wait) await done;
-            }}""",
-            [cell, wait],
-        )
+        """Run a cell of the notebook, and wait until it is done.
+
+        A machine that is busy may lose it all the same: it is asked once more.
+        """
+        for _ in range(2):
+            count = self.page.evaluate(
+                f"""async ([cell, wait]) => {{
+                    {_PANEL}.content.activeCellIndex = cell;
+                    const {{ commands }} = window.jupyterapp;
+                    const done = commands.execute("notebook:run-cell");
+                    if (wait) await done;
+                    return {_PANEL}.content.widgets[cell].model.executionCount;
+                }}""",
+                [cell, wait],
+            )
+            if not wait or count is not None:
+                return
+            self.wait_idle()
+        raise AssertionError(f"cell {cell} was not run")
 
     def run_all(self) -> None:
         """Run the notebook top to bottom, as far as it goes."""

@@ -32,7 +32,8 @@ from warpbook.protocol import (
 
 _T = TypeVar("_T")
 
-_TIMEOUT_S = 2.0
+#: a server that is well answers in milliseconds; on a machine that is busy, in seconds
+_TIMEOUT_S = 5.0
 #: the first state waits until the server has opened the GPUs
 _STATE_TIMEOUT_S = 40.0
 #: a receipt waits until the GPUs were read once more after the cell
