@@ -8,7 +8,7 @@ import io
 import signal
 import time
 from collections.abc import Iterator, Sequence
-from types import FrameType, TracebackType
+from types import FrameType
 
 #: what a learner may import: no file can be opened later
 MODULES = (
@@ -82,7 +82,7 @@ def told(
         source_name: of the learner's own file.
         modules: what may be imported.
     """
-    line = _line(problem.__traceback__, source_name)
+    line = line_of(problem, source_name)
     kind = type(problem).__name__
     if isinstance(problem, TooLong):
         return line, f"It took longer than {seconds:g} s."
@@ -104,9 +104,9 @@ def told(
     return line, words[: _MOST_WORDS * 2]
 
 
-def _line(trace: TracebackType | None, source_name: str) -> int | None:
+def line_of(problem: BaseException, source_name: str) -> int | None:
     """Give the innermost line that is the learner's own."""
-    line = None
+    line, trace = None, problem.__traceback__
     while trace is not None:
         if trace.tb_frame.f_code.co_filename == source_name:
             line = trace.tb_lineno

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpbook_labs.jail import jobs
-from warpbook_labs.jail.learner_code import TooLong, load_modules, within
+from warpbook_labs.jail.learner_code import TooLong, line_of, load_modules, within
 from warpbook_labs.languages import INSTALL_TRITON
 from warpbook_labs.nvrtc import NoCompiler
 from warpbook_labs.ptx.findings import Counts, Finding, Report
@@ -164,22 +164,12 @@ def told(problem: BaseException) -> str:
     inner = problem
     while inner.__cause__ is not None:
         inner = inner.__cause__
-    line = _line(inner)
+    line = line_of(inner, FILE)
     words = str(inner).strip() or type(inner).__name__
     if isinstance(inner, SyntaxError):
         words, line = inner.msg, inner.lineno
     where = "" if line is None else f"Line {line}: "
     return f"{where}{words}"[:_MOST_MESSAGE]
-
-
-def _line(problem: BaseException) -> int | None:
-    """Give the innermost line of the source."""
-    line, trace = None, problem.__traceback__
-    while trace is not None:
-        if trace.tb_frame.f_code.co_filename == FILE:
-            line = trace.tb_lineno
-        trace = trace.tb_next
-    return line
 
 
 def do(job: jobs.InterpretTriton) -> jobs.Interpreted:
@@ -209,7 +199,7 @@ def _run(job: jobs.InterpretTriton, run: jobs.Run) -> jobs.Ran:
     except TooLong as problem:
         reports = reports or [Report()]
         reports[-1].stopped = True
-        reports[-1].add(_too_long(_line(problem)))
+        reports[-1].add(_too_long(line_of(problem, FILE)))
     except BaseException as problem:  # noqa: BLE001 - whatever a kernel raises
         return jobs.Ran((), (), told(problem))
     reports[-1].printed = printed.getvalue()
