@@ -65,11 +65,18 @@ def find(metrics: Metrics, gpus: Sequence[GpuLimits] = ()) -> tuple[Finding, ...
             lab,
         )
         for kind, lab, explains_ns, gain_ns, evidence, change in _causes(
-            metrics, window_ns, bool(gpus) and all(each.has_fp8 for each in gpus)
+            metrics, window_ns, _has_fp8(gpus)
         )
         if explains_ns >= _LEAST_SHARE * window_ns
     ]
     return tuple(sorted(found, key=lambda each: -each.explains_ns))
+
+
+def _has_fp8(gpus: Sequence[GpuLimits]) -> bool:
+    """Tell whether all are known to take FP8; AMD counts its generations otherwise."""
+    return bool(gpus) and all(
+        _OF_NVIDIA.match(each.name) and each.has_fp8 for each in gpus
+    )
 
 
 def judge(

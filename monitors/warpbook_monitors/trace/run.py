@@ -29,7 +29,7 @@ class GpuLimits:
 
     @property
     def has_fp8(self) -> bool:
-        """Tell whether its tensor cores take FP8: those of 8.9 and later do."""
+        """Tell whether its tensor cores take FP8: NVIDIA's of 8.9 and later do."""
         return (self.compute_capability or (0, 0)) >= (8, 9)
 
 

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 import textwrap
-from types import ModuleType
 from typing import Any
 
-import msgspec
 import numpy as np
 import pytest
 
+from tests.labs.simulated.learner_file import judged_file, kinds
 from warpbook_labs.simulated.judging import rates
-from warpbook_labs.simulated.judging.judge import Buffer, Judged, judge
-from warpbook_labs.simulated.program import Place, Program
+from warpbook_labs.simulated.judging.judge import Judged
+from warpbook_labs.simulated.program import Place
 from warpbook_labs.simulated.recording.recorder import Missing
-from warpbook_labs.simulated.recording.session import Session
 
 ROWS, WIDTH = 512, 64
 ROW_BYTES = 4 * WIDTH
@@ -35,7 +32,10 @@ class Address:
 def seen_by_gpu(pinned, **changed):
     return torch.as_tensor(Address(pinned, **changed), device="cuda")
 
-def run(x, out):
+def prepare(n):
+    return None
+
+def run(state, x, out):
 """
 
 
@@ -47,32 +47,8 @@ def judged(
 ) -> tuple[Judged, np.ndarray]:
     """Record `run` with zeros, and judge it with other numbers."""
     text = textwrap.indent(textwrap.dedent(body).strip("\n"), "    ")
-    zeros = np.zeros((ROWS, WIDTH), np.float32)
-    lent = {"pageable": "host"}
-    session = Session(
-        {
-            "x": (zeros, lent.get(place, place)),
-            "out": (zeros, lent.get(out_place, out_place)),
-        }
-    )
-    for name, module in session.modules().items():
-        monkeypatch.setitem(sys.modules, name, module)
-    module = ModuleType("solution")
-    exec(compile(SEEN + text, "solution.py", "exec"), module.__dict__)
-    session.begin_call(0)
-    module.run(**session.tensors)
-    sent = msgspec.msgpack.encode(session.program())
-    program = msgspec.msgpack.decode(sent, type=Program)
-    buffers = [
-        Buffer("x", place, "float32", (ROWS, WIDTH), True, False),
-        Buffer("out", out_place, "float32", (ROWS, WIDTH), False, True),
-    ]
     x = np.random.default_rng(3).standard_normal((ROWS, WIDTH), np.float32)
-    return judge(program, buffers, [{"x": x}]), x
-
-
-def kinds(done: Judged) -> list[str]:
-    return [each.kind for each in done.findings]
+    return judged_file(monkeypatch, SEEN + text, [x], place, out_place), x
 
 
 def test_a_kernel_reads_and_writes_memory_of_the_host(

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 import textwrap
-from types import ModuleType
 
-import msgspec
 import numpy as np
 import pytest
 
-from warpbook_labs.simulated.judging.judge import Buffer, Judged, judge
-from warpbook_labs.simulated.program import Place, Program
-from warpbook_labs.simulated.recording.session import Session
+from tests.labs.simulated.learner_file import judged_file, kinds
+from warpbook_labs.simulated.judging.judge import Judged
+from warpbook_labs.simulated.program import Place
 
 N, CALLS = 4096, 3
 
@@ -28,30 +25,9 @@ def judged(
     source += textwrap.indent(textwrap.dedent(prepare).strip("\n"), "    ")
     source += "\ndef run(state, x, out):\n"
     source += textwrap.indent(textwrap.dedent(body).strip("\n"), "    ")
-    zeros = np.zeros(N, np.float32)
-    lent = "host" if place == "pageable" else place
-    session = Session({"x": (zeros, lent), "out": (zeros, lent)}, "solution.py")
-    for name, module in session.modules().items():
-        monkeypatch.setitem(sys.modules, name, module)
-    module = ModuleType("solution")
-    exec(compile(source, "solution.py", "exec"), module.__dict__)
-    state = module.prepare(N)
-    for call in range(CALLS):
-        session.begin_call(call)
-        module.run(state, **session.tensors)
-    sent = msgspec.msgpack.encode(session.program())
-    program = msgspec.msgpack.decode(sent, type=Program)
-    buffers = [
-        Buffer("x", place, "float32", (N,), True, False),
-        Buffer("out", place, "float32", (N,), False, True),
-    ]
     chance = np.random.default_rng(7)
     given = [chance.standard_normal(N, np.float32) for _ in range(CALLS)]
-    return judge(program, buffers, [{"x": each} for each in given]), given
-
-
-def kinds(judged: Judged) -> list[str]:
-    return [each.kind for each in judged.findings]
+    return judged_file(monkeypatch, source, given, place), given
 
 
 def test_ordinary_pytorch_is_right(monkeypatch: pytest.MonkeyPatch) -> None:

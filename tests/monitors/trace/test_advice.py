@@ -10,17 +10,24 @@ from warpbook_monitors.trace.figures import Finding
 
 
 @pytest.mark.parametrize(
-    ("capability", "lab"),
-    [((8, 0), "int8-linear"), ((8, 9), "fp8-linear"), ((12, 0), "fp8-linear")],
+    ("name", "capability", "lab"),
+    [
+        ("NVIDIA A100-SXM4-80GB", (8, 0), "int8-linear"),
+        ("NVIDIA L4", (8, 9), "fp8-linear"),
+        ("NVIDIA H200", (9, 0), "fp8-linear"),
+        ("NVIDIA GeForce RTX 5090", (12, 0), "fp8-linear"),
+        # of AMD, with warps of 32 threads as NVIDIA's, and no FP8
+        ("AMD Radeon RX 7900 XTX", (11, 0), "int8-linear"),
+    ],
 )
 def test_fp8_is_advised_where_the_gpu_has_it(
-    capability: tuple[int, int], lab: str, tmp_path: Path
+    name: str, capability: tuple[int, int], lab: str, tmp_path: Path
 ) -> None:
     major, minor = capability
-    gpu = GPU | {"computeMajor": major, "computeMinor": minor}
-    name = "sm80_xmma_gemm_bf16bf16_bf16f32_f32_tn"
+    gpu = GPU | {"name": name, "computeMajor": major, "computeMinor": minor}
+    named = "sm80_xmma_gemm_bf16bf16_bf16f32_f32_tn"
     args = {"grid": [1000, 1, 1], "block": [256, 1, 1]}
-    events = [call(1, 0), kernel(1, 10, name=name, dur=3000.0, args=args)]
+    events = [call(1, 0), kernel(1, 10, name=named, dur=3000.0, args=args)]
     first = told(tmp_path, trace(*events, deviceProperties=[gpu])).findings[0]
     assert (first.kind, first.lab) == ("compute-bound", lab)
     assert ("FP8" in first.change) == (lab == "fp8-linear")
