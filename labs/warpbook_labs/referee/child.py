@@ -15,13 +15,14 @@ import importlib
 import os
 import sys
 from collections.abc import Iterator
-from types import ModuleType, TracebackType
+from types import ModuleType
 from typing import Any, NamedTuple, NoReturn
 
 import msgspec
 import numpy as np
 
 from warpbook_labs.host_spec import HostPlace
+from warpbook_labs.jail.learner_code import line_of
 from warpbook_labs.referee import confine
 from warpbook_labs.referee.memory import Mapped, opened_on_gpu
 from warpbook_labs.referee.messages import (
@@ -187,7 +188,7 @@ class Child:
 
     def failed(self, problem: BaseException) -> Failed:
         """Say what was raised; end this process where CUDA is of no use any more."""
-        line = _line(problem.__traceback__)
+        line = line_of(problem, SOURCE_NAME)
         if isinstance(problem, SyntaxError) and problem.filename == SOURCE_NAME:
             line = problem.lineno
         words = " ".join(f"{type(problem).__name__}: {problem}".split())
@@ -292,16 +293,6 @@ def _end() -> NoReturn:
 
 def _execute(module: ModuleType, source: str, name: str) -> None:
     exec(compile(source, name, "exec", dont_inherit=True), module.__dict__)
-
-
-def _line(trace: TracebackType | None) -> int | None:
-    """Give the innermost line that is the learner's own."""
-    line = None
-    while trace is not None:
-        if trace.tb_frame.f_code.co_filename == SOURCE_NAME:
-            line = trace.tb_lineno
-        trace = trace.tb_next
-    return line
 
 
 def _pin(torch: Any, mapped: Mapped) -> None:
