@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, expect, sync_playwright
+from playwright.sync_api import Error as PlaywrightError
 
 from tests.e2e.lab import TIMEOUT_MS, Lab, LabPage
 from tests.programs import program
@@ -58,6 +59,21 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Lab:
 def lab_url(lab: Lab) -> Iterator[str]:
     with lab.serve() as url:
         yield url
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Tell what was on the page when a test failed."""
+    report = yield
+    page = getattr(item, "funcargs", {}).get("page")
+    if report.when == "call" and report.failed and isinstance(page, LabPage):
+        try:
+            report.sections.append(("the page", page.told()))
+        except PlaywrightError as error:
+            report.sections.append(("the page", f"can't be read: {error}"))
+    return report
 
 
 @pytest.fixture

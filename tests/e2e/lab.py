@@ -6,6 +6,7 @@ import contextlib
 import json
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -109,8 +110,9 @@ class LabPage:
         self.page = page
         #: frames of our stream that have arrived
         self.frames = 0
-        #: what the console said was wrong
+        #: what the console said was wrong, and all that it said
         self.errors: list[str] = []
+        self._console: list[str] = []
         self.status_item = page.locator(".wb-status")
         self.dashboard = page.locator(".wb-dashboard")
         self.drawer = page.locator(".wb-drawer")
@@ -354,7 +356,23 @@ class LabPage:
 
         wait_for("a figure that is drawn", drawn)
 
+    def told(self) -> str:
+        """What a person would see and look at first where a test failed, shortly."""
+        cells = f"() => window.jupyterapp && {_PANEL}?.model.toJSON().cells"
+        outputs = [each["outputs"] for each in self.page.evaluate(cells) or []]
+        kinds = Counter(each["type"] for each in self.received)
+        views = (self.dashboard, self.drawer)
+        return "\n".join(
+            (
+                f"outputs: {json.dumps(outputs)[-800:]}",
+                f"stream: {dict(kinds)}, sent: {self.sent[-2:]}",
+                *("\n".join(view.all_inner_texts())[-500:] for view in views),
+                *(each[-200:] for each in self._console[-4:]),
+            )
+        )
+
     def _hear(self, message: ConsoleMessage) -> None:
+        self._console.append(f"{message.type}: {message.text}")
         if message.type == "error":
             self._note(f"{message.text} ({message.location['url']})")
 

@@ -106,6 +106,20 @@ def test_a_click_that_has_begun_survives_a_new_report(
     expect(listed).to_contain_text("latest()")
 
 
+def test_every_report_that_is_kept_can_be_opened(
+    page: LabPage, lab: Lab, lab_url: str
+) -> None:
+    cell = f"""\
+import sys
+sys.path.insert(0, {str(ROOT)!r})
+from tests.many_events import hand_in
+for number in range(30): hand_in(40, f"the {{number}}th of many", whole=False)"""
+    page.open(lab_url, lab.write_notebook("many.ipynb", [cell]))
+    page.run(0)
+    for number in (0, 29):
+        page.open_report(f"the {number}th of many")
+
+
 def test_a_report_says_what_held_the_cell_back(
     page: LabPage, lab: Lab, lab_url: str, screenshots: Path
 ) -> None:

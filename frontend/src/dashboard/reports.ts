@@ -11,10 +11,14 @@ import { busyShare } from './report_figures';
 import { table } from './table';
 
 export class ReportList {
-  readonly node = h('section', {
-    class: 'wb-reports',
-    'aria-label': 'Cell reports'
-  });
+  /** Scrolls by itself, so that every report that is kept can be opened. */
+  private readonly list = h('div', { class: 'wb-report-list' });
+  readonly node = h(
+    'section',
+    { class: 'wb-reports', 'aria-label': 'Cell reports' },
+    h('h3', {}, 'Cell reports'),
+    this.list
+  );
 
   constructor(
     private readonly statements: Statements,
@@ -61,14 +65,15 @@ export class ReportList {
               clock(report.started_ms),
               busyShare(report.profile),
               duration(wallMs(report))
-            ])
+            ]),
+            reports.length
           );
-    const focused = this.node.contains(document.activeElement)
+    const focused = this.list.contains(document.activeElement)
       ? (document.activeElement as HTMLElement).dataset['report']
       : undefined;
-    this.node.replaceChildren(h('h3', {}, 'Cell reports'), body);
+    this.list.replaceChildren(body);
     if (focused !== undefined) {
-      this.node
+      this.list
         .querySelector<HTMLElement>(`[data-report="${CSS.escape(focused)}"]`)
         ?.focus();
     }
