@@ -258,7 +258,7 @@ def filled():
     held = torch.empty(512, 64, pin_memory=True)
     held.copy_(x)
     return seen_by_gpu(held{keeps})
-torch.add(filled(), 1, out=seen_by_gpu(out))
+{body}
 torch.cuda.synchronize()
 """
 
@@ -266,7 +266,37 @@ torch.cuda.synchronize()
 def test_memory_of_the_host_is_kept_by_who_names_its_address_or_not_at_all(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    done, x = judged(monkeypatch, KEPT.format(keeps=", tensor=held"))
+    body = "seen = filled()\ntorch.add(seen, 1, out=seen_by_gpu(out))"
+    done, x = judged(monkeypatch, KEPT.format(keeps=", tensor=held", body=body))
     assert kinds(done) == []
     np.testing.assert_array_equal(done.outputs[0]["out"], x + 1)
-    assert "is gone" in refused(monkeypatch, KEPT.format(keeps=""))
+    assert "is gone" in refused(monkeypatch, KEPT.format(keeps="", body=body))
+
+
+def test_memory_of_the_host_is_kept_until_the_kernels_that_read_it_are_done(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    body = """
+    held = torch.empty(512, 64, pin_memory=True)
+    held.copy_(x)
+    seen = seen_by_gpu(held, tensor=held)
+    here = seen + 0
+    {after}
+    del held, seen
+    out.zero_()
+    """
+
+    def found(after: str) -> list[str]:
+        done, _ = judged(monkeypatch, body.format(after=after))
+        return [each.message for each in done.findings]
+
+    (message,) = found("")
+    assert (
+        "tensor of line 21 is released while `add` of line 24 on the default stream"
+        in message
+    )
+    assert "may still read it by its address" in message
+    assert found("torch.cuda.synchronize()") == []
+    # PyTorch waits for a copy of its own, and so for what its stream did before
+    assert found("here.copy_(held, non_blocking=True)") == []
+    assert len(found("here.copy_(held, non_blocking=True); seen + 0")) == 1

@@ -138,6 +138,8 @@ class Machine:
         storage = self.memory[release.storage]
         if storage.name is not None:
             raise ProgramRefused("A buffer of the case can't be released.")
+        if storage.place == "pinned":
+            self.watch.released(storage, self._lanes.host)
         if storage.place == "device":
             self._allocator.count_released(storage)
             if storage.graph is None:

@@ -53,6 +53,24 @@ class Watch:
         if other is not None and self._is_new(other, access):
             self.findings.add(*wording.of_conflict(other, access), line)
 
+    def released(self, storage: Storage, host: Lane) -> None:
+        """Tell that kernels may still use page-locked memory that nobody holds now.
+
+        PyTorch's allocator waits for the copies that it knows, and for what the same
+        stream did before them; it does not know who uses an address.
+        """
+        going_on = self._accesses.not_awaited(storage, host)
+        copied: dict[int, int] = {}
+        for each in going_on:
+            if not each.span.view.is_mapped:
+                number = each.lane.number
+                copied[number] = max(each.tick, copied.get(number, 0))
+        for each in going_on:
+            if each.tick > copied.get(each.lane.number, 0):
+                message = wording.of_released(each)
+                self.findings.add("released too early", message, each.line)
+                return
+
     def _is_new(self, first: Access, second: Access) -> bool:
         """Tell whether two lines were not told before."""
         lines = (first.line, second.line)

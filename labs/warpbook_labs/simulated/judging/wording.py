@@ -50,6 +50,17 @@ def of_reused(first: Access, second: Access, line: int) -> str:
     )
 
 
+def of_released(access: Access) -> str:
+    """Say that page-locked memory may be given to another while a kernel uses it."""
+    verb = "write" if access.is_write else "read"
+    return (
+        f"The page-locked tensor of {at(access.span.storage.line)} is released while "
+        f"{access.what} of {at(access.line)} on {access.lane.name} may still {verb} "
+        "it by its address, of which PyTorch does not know: another pinned tensor may "
+        "get the memory. Keep the tensor until that stream is done."
+    )
+
+
 def _begins(access: Access) -> str:
     verb = "writes" if access.is_write else "reads"
     where = "" if access.lane.stream == HOST else f" on {access.lane.name}"
