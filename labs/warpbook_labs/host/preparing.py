@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import secrets
 from collections.abc import Iterable, Mapping
@@ -25,6 +26,10 @@ from warpbook_labs.preparing import (
     wrong_words,
 )
 from warpbook_labs.spec import Parameter
+
+
+#: of poison that no right result has
+_NOT_BY_CHANCE_BYTES = 16
 
 
 class WrongCall(NamedTuple):
@@ -94,18 +99,29 @@ class PreparedCalls:
             each.name: poison(each.size_bytes, self._key).tobytes()
             for each in self.outputs
         }
-        return self._whole(self.given, outputs)
+        return self._whole(outputs)
 
     def to_record(self) -> HostCase:
         """Give what a process needs that records it.
 
         Of a hidden case these are other inputs, which say nothing of what is right.
+        """
+        told = self.with_other_inputs() if self.case.is_hidden else self
+        return told._whole({})
+
+    def with_other_inputs(self) -> PreparedCalls:
+        """Give the same case with other numbers in its buffers.
+
         Numbers that are no buffers stay, since a recording holds them.
         """
-        if not self.case.is_hidden:
-            return self._whole(self.given, {})
+        scalars = [each.name for each in self._lab.parameters if each.kind == "scalar"]
         chance = np.random.default_rng(secrets.randbits(64))
-        return self._whole([self._drawn(chance) for _ in self.given], {})
+        other = copy.copy(self)
+        other.given = [
+            {**self._drawn(chance), **{name: given[name] for name in scalars}}
+            for given in self.given
+        ]
+        return other
 
     def inputs(self, call: int) -> dict[str, NDArray[Any]]:
         """Give the true inputs of a call, by buffer."""
@@ -133,10 +149,10 @@ class PreparedCalls:
 
     def _first_unwritten(self, output: HostBuffer, data: bytes) -> int | None:
         dtype = np.dtype(output.dtype)
-        if dtype.itemsize < 4 and dtype.kind != "f":
-            # so small a number may be right by chance
-            return None
         same = np.frombuffer(data, np.uint8) == poison(len(data), self._key)
+        if dtype.itemsize < 4 and dtype.kind != "f":
+            # so small a number may be right by chance, and many of them may not
+            return 0 if len(same) >= _NOT_BY_CHANCE_BYTES and same.all() else None
         places = np.flatnonzero(same.reshape(-1, dtype.itemsize).all(axis=1))
         return int(places[0]) * dtype.itemsize if len(places) else None
 
@@ -153,13 +169,12 @@ class PreparedCalls:
             if each.name in self.input_names
         }
 
-    def _whole(self, of_buffers: list[Arrays], outputs: dict[str, bytes]) -> HostCase:
+    def _whole(self, outputs: dict[str, bytes]) -> HostCase:
         calls = []
-        for arrays, of_numbers in zip(of_buffers, self.given, strict=True):
-            inputs = self._arrays(arrays)
-            data = {name: each.tobytes() for name, each in inputs.items()}
+        for given in self.given:
+            data = {name: each.tobytes() for name, each in self._arrays(given).items()}
             numbers = {
-                each.name: np.asarray(of_numbers[each.name], each.dtype).item()
+                each.name: np.asarray(given[each.name], each.dtype).item()
                 for each in self._lab.parameters
                 if each.kind == "scalar"
             }

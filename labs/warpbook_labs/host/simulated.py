@@ -8,7 +8,7 @@ import numpy as np
 
 from warpbook_labs.counting import beyond_bounds
 from warpbook_labs.host.messages import Left
-from warpbook_labs.host.preparing import PreparedCalls
+from warpbook_labs.host.preparing import PreparedCalls, WrongCall
 from warpbook_labs.host.telling import NO_SENSE, case_result
 from warpbook_labs.host_spec import HostPlace
 from warpbook_labs.jail import jobs
@@ -16,7 +16,7 @@ from warpbook_labs.ptx.findings import Finding
 from warpbook_labs.results import CaseResult
 from warpbook_labs.simulated.judging.errors import ProgramRefused
 from warpbook_labs.simulated.judging.judge import Buffer, Judged, judge
-from warpbook_labs.simulated.program import Place
+from warpbook_labs.simulated.program import Place, Program
 from warpbook_labs.spec import Counted
 
 _PLACES: dict[HostPlace, Place] = {
@@ -25,10 +25,11 @@ _PLACES: dict[HostPlace, Place] = {
     "host": "pageable",
 }
 _MOST_FINDINGS = 20
-#: a hidden case is recorded with other inputs than it is judged with
+#: where what is right for the inputs that were recorded is wrong for others
 _LOOKED = (
-    "Line {} looks at numbers of the GPU: without one they are of other inputs here. "
-    "Keep the work on the GPU."
+    "Line {} has Python look at numbers, as `.item()` and `.tolist()` do. Without a "
+    "GPU what you ask for is recorded once, then judged with other inputs, for which "
+    "these numbers are wrong. Pass tensors on instead: `a[i] = b[i]`, `a.copy_(b)`."
 )
 
 
@@ -47,6 +48,47 @@ def told_simulated(
         return case_result(case, left)
     if left.program is None:
         return case_result(case, left, NO_SENSE)
+    try:
+        judged, wrong = _judged(left.program, prepared)
+        looked = "" if judged.first_look is None else _LOOKED.format(judged.first_look)
+        is_by_heart = (
+            bool(looked)
+            and wrong is None
+            and _judged(left.program, prepared.with_other_inputs())[1] is not None
+        )
+    except ProgramRefused as problem:
+        return case_result(case, left, str(problem))
+    findings = tuple(
+        Finding(each.kind, each.message, each.line)
+        for each in judged.findings[:_MOST_FINDINGS]
+    )
+    counts = judged.counts[-1]
+    words = advice = ""
+    if findings:
+        words = f"{findings[0].kind}: {findings[0].message}"
+    elif is_by_heart:
+        words = looked
+    elif wrong is None:
+        words = beyond_bounds(counted, counts, case.sizes)
+    elif case.is_hidden:
+        advice = looked
+    return case_result(
+        case,
+        left,
+        words,
+        wrong,
+        advice,
+        is_beyond=bool(words) and not (wrong or findings or is_by_heart),
+        findings=findings,
+        host_counts=counts,
+        bars=() if case.is_hidden else judged.bars,
+    )
+
+
+def _judged(
+    program: Program, prepared: PreparedCalls
+) -> tuple[Judged, WrongCall | None]:
+    """Do what a program asks with the inputs of a case; also what is wrong first."""
     inputs = prepared.input_names
     buffers = [
         Buffer(
@@ -60,34 +102,8 @@ def told_simulated(
         for each in prepared.buffers
     ]
     calls = [prepared.inputs(each) for each in range(len(prepared.given))]
-    try:
-        judged = judge(left.program, buffers, calls)
-    except ProgramRefused as problem:
-        return case_result(case, left, str(problem))
-    findings = tuple(
-        Finding(each.kind, each.message, each.line)
-        for each in judged.findings[:_MOST_FINDINGS]
-    )
-    wrong = prepared.first_wrong(_memory(prepared, judged))
-    counts = judged.counts[-1]
-    words = advice = ""
-    if findings:
-        words = f"{findings[0].kind}: {findings[0].message}"
-    elif wrong is None:
-        words = beyond_bounds(counted, counts, case.sizes)
-    elif judged.first_look is not None and case.is_hidden:
-        advice = _LOOKED.format(judged.first_look)
-    return case_result(
-        case,
-        left,
-        words,
-        wrong,
-        advice,
-        is_beyond=bool(words) and not (wrong or findings),
-        findings=findings,
-        host_counts=counts,
-        bars=() if case.is_hidden else judged.bars,
-    )
+    judged = judge(program, buffers, calls)
+    return judged, prepared.first_wrong(_memory(prepared, judged))
 
 
 def _memory(

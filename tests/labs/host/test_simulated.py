@@ -79,7 +79,7 @@ def test_of_hidden_cases_the_jail_has_other_inputs_than_the_judge(
         assert one.numbers == other.numbers
         assert set(other.data) == {"x", "y"} < set(one.data)
     assert [each.data["y"] for each in true] != [each.data["y"] for each in decoys]
-    # whoever writes down what the stand-in computes is right only where it is shown
+    # what Python saw while it was recorded is wrong for others, also where it is shown
     by_heart = """import torch
 
 def prepare(n):
@@ -91,10 +91,14 @@ def run(state, x, y, factor, out):
     y.add_(1)
 """
     result = checked(simulated, by_heart)
-    shown = [each.passed for each in result.cases if not each.is_hidden]
-    assert shown == [True, True] and result.status == "failed"
-    told = [each.message for each in result.cases if each.is_hidden]
-    assert "Line 8 looks at numbers of the GPU" in told[0]
+    assert result.right == 0 and not result.cases[0].is_hidden
+    assert all("Line 8 has Python look at" in each.message for each in result.cases)
+    # to look is no mistake by itself
+    decided = by_heart.replace('torch.tensor(right.tolist(), device="cuda")', "right")
+    decided = decided.replace(
+        "    y.add_", "    assert right.sum().item() < 1e9\n    y.add_"
+    )
+    assert checked(simulated, decided).status == "passed"
 
 
 def test_each_call_counts_and_the_last_one_is_held_against_bounds(
