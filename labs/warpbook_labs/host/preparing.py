@@ -27,7 +27,6 @@ from warpbook_labs.preparing import (
 )
 from warpbook_labs.spec import Parameter
 
-
 #: of poison that no right result has
 _NOT_BY_CHANCE_BYTES = 16
 
