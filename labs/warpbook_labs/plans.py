@@ -174,7 +174,8 @@ def _told(loaded: LoadedLab, put: _Put, answer: jobs.Answered) -> CaseResult:
             why = f"{type(problem).__name__}: {problem}"
             raise _bad(loaded, "judge", why) from None
     if words and not put.is_hidden:
-        words = f"{words} It was asked {call_words(function, question)}"
+        # what is raised seldom ends as a sentence
+        words = f"{words.rstrip('.')}. It was asked {call_words(function, question)}"
     return CaseResult(
         f"{function.name}: {question.about or 'a question'}",
         put.is_hidden,

@@ -85,8 +85,12 @@ def judged(
     question into it.
     """
     try:
-        answer = msgspec.msgpack.decode(data, type=RESULTS[function.returns])
-    except (msgspec.DecodeError, RecursionError):
+        held = msgspec.msgpack.decode(data)
+        # a count that went through a division, or NumPy, is one still
+        if function.returns == "int" and isinstance(held, float) and held.is_integer():
+            held = int(held)
+        answer = msgspec.convert(held, RESULTS[function.returns])
+    except (msgspec.DecodeError, RecursionError, TypeError, ValueError):
         found = _kind(data, is_hidden)
         return f"It must return {function.returns}, and returns {found}."
     return judge(question, answer)

@@ -136,11 +136,19 @@ def test_enough_right_answers_are_enough(lab: LoadedLab) -> None:
 
 
 FAILURES = {
-    "def square(x):\n    y = 1\n    return y / 0\n": "Line 3: ZeroDivisionError",
+    "def square(x):\n    y = 1\n    return y / 0\n": (
+        "Line 3: ZeroDivisionError: division by zero. It was asked square(1)"
+    ),
     "def square(x):\n    return 2.5\n": "must return int, and returns float: 2.5",
     "def square(x):\n    pass\n": "must return int, and returns nothing (None)",
+    "def square(x):\n    return {(x,): x}\n": "must return int, and returns",
     "def square(x):\n    return [x]\n": "must return int, and returns list: [1]",
-    "def square(x):\n    return lambda: 3\n": "no plain data",
+    "def square(x):\n    return lambda: 3\n": (
+        "no plain data: it is of type function. It was asked square(1)"
+    ),
+    "import numpy\ndef square(x):\n    return numpy.array([x])\n": "of type ndarray",
+    "def square(x):\n    return x + 0.5\n": "must return int, and returns float: 1.5",
+    "def square(x):\n    return float('inf')\n": "must return int, and returns float",
     "def square(x):\n    return 10**40\n": "no plain data",
     "def square(x, y):\n    return x\n": "missing 1 required positional argument",
     "def squared(x):\n    return x\n": "has no attribute 'square'",
@@ -155,6 +163,23 @@ def test_what_goes_wrong_in_a_call_is_told_with_its_line(
     result = check_plan(lab, source)
     assert result.status == "failed"
     assert FAILURES[source] in result.cases[0].message
+
+
+@pytest.mark.parametrize(
+    "answer",
+    ["numpy.int64(x * x)", "numpy.float32(x * x) if x < 9 else x * x", "x * x / 1"],
+)
+def test_a_whole_number_is_one_whoever_computed_it(answer: str, lab: LoadedLab) -> None:
+    result = check_plan(lab, f"import numpy\ndef square(x):\n    return {answer}\n")
+    assert result.status == "passed", result.message
+
+
+def test_the_modules_that_are_told_can_be_imported(lab: LoadedLab) -> None:
+    told = check_plan(lab, "import torch\n").message
+    names = told.partition("; there are ")[2].rstrip(".").split(", ")
+    assert {"math", "numpy", "copy"} < set(names)
+    source = f"import {', '.join(names)}\n{RIGHT}"
+    assert check_plan(lab, source).status == "passed"
 
 
 def test_what_cant_be_loaded_is_told_with_its_line(lab: LoadedLab) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import runpy
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import get_args
@@ -56,6 +57,40 @@ def test_every_kind_of_verdict_is_planted_in_every_draw(lab: LoadedLab) -> None:
         assert kinds == set(get_args(Kind))
         asked = [each.function for each in found]
         assert asked.count("line") >= 4 and asked.count("at_best_ns") >= 8
+
+
+@pytest.mark.parametrize("seed", range(100, 106))
+def test_every_draw_finds_what_is_wrong_and_nothing_where_all_is_right(
+    lab: LoadedLab, seed: int
+) -> None:
+    asked = lab.cases.questions(random.Random(seed))
+    for file in sorted((lab.folder / "solutions").glob("*/*.py")):
+        functions = runpy.run_path(str(file))
+        wrong = []
+        for each in asked:
+            try:
+                answer = functions[each.function](*each.arguments.values())
+            except ValueError:
+                # no cause is of the kind that it takes for the verdict
+                wrong.append(each.about)
+            else:
+                wrong += [each.about] if lab.cases.judge(each, answer) else []
+        assert bool(wrong) == (file.parent.name == "wrong"), (file.name, wrong)
+
+
+def test_the_cells_have_what_tempts_to_a_wrong_verdict(lab: LoadedLab) -> None:
+    reports = {
+        each.about: each.arguments["report"]["metrics"]
+        for each in of_kind(lab, "bottleneck")
+    }
+    hidden = reports["copies beside kernels"]
+    assert hidden["copy_ns"] > 0.8 * hidden["compute_ns"]
+    assert hidden["exposed_copy_ns"] < 0.01 * hidden["copy_ns"]
+    assert reports["nothing on the GPU"]["gpu_busy_ns"] == 0
+    places = reports["a loader, and launches on one line"]["idle_places"]
+    assert max(places, key=lambda each: each["time_ns"])["cause"] == "launching"
+    within = reports["copies within the GPU"]
+    assert 0 < within["exposed_host_copy_ns"] < 0.3 * within["exposed_copy_ns"]
 
 
 def test_a_report_tells_no_verdict_and_each_draw_is_another(lab: LoadedLab) -> None:

@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from warpbook_labs.jail.jobs import Answered, Asked, Call, Called, Refused
 from warpbook_labs.jail.learner_code import Printed, load_modules, told, within
@@ -29,7 +30,7 @@ def do(job: Call) -> Called | Refused:
     """Load a learner's module and call its functions, one after the other."""
     module = ModuleType("answers")
     printed = Printed()
-    encode = msgspec.msgpack.Encoder().encode
+    encode = msgspec.msgpack.Encoder(enc_hook=_plain).encode
     try:
         with contextlib.redirect_stdout(printed), within(job.call_s):
             code = compile(job.source, SOURCE_NAME, "exec", dont_inherit=True)
@@ -40,6 +41,17 @@ def do(job: Call) -> Called | Refused:
     return Called(
         tuple(_answer(module, each, job.call_s, encode) for each in job.calls)
     )
+
+
+def _plain(answer: object) -> object:
+    """Give a number of NumPy's as Python's.
+
+    Raises:
+        TypeError: it is none.
+    """
+    if isinstance(answer, np.generic):
+        return answer.item()
+    raise TypeError(f"it is of type {type(answer).__qualname__}")
 
 
 def _answer(

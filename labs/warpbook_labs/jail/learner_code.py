@@ -12,8 +12,9 @@ from types import FrameType
 
 #: what a learner may import: no file can be opened later
 MODULES = (
-    "abc bisect collections dataclasses decimal enum fractions functools heapq "
-    "itertools json math numbers operator random re statistics string textwrap typing"
+    "abc bisect collections contextlib copy dataclasses datetime decimal enum "
+    "fractions functools heapq itertools json math numbers numpy operator random re "
+    "statistics string struct sys textwrap time types typing"
 ).split()
 _TICK_S = 0.05
 _MOST_PRINTED, _MOST_WORDS = 4_000, 300

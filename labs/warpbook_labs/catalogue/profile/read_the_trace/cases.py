@@ -10,77 +10,24 @@ from typing import Any
 import msgspec
 
 from warpbook_labs.questions import Question
-from warpbook_labs.simulated.cell import SIDE, Cell
-from warpbook_monitors.trace.cell_profile import CellProfile
-from warpbook_monitors.trace.columns import Operands
+from warpbook_labs.simulated.cell import SIDE
+from warpbook_labs.simulated.cell_script import POINTWISE, Script
 from warpbook_monitors.trace.figures import Metrics
 from warpbook_monitors.trace.findings import find
 from warpbook_monitors.trace.findings import judge as verdict_of
 
 Report = dict[str, Any]
-_POINTWISE = "void at::native::vectorized_elementwise_kernel<4, {}>(int)"
-_SGEMM = "sm80_xmma_gemm_f32f32_f32f32_f32_nn_n_tilesize128x128x8_simt"
-_NVJET = "nvjet_tst_192x192_64x4_2x1_v_bz_coopA_NNT"
 _NCCL = "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
 _OWN = "my_scan(float const*, float*, int)"
-#: of an H200's datasheet
-_BYTES_PER_NS, _FP32_PER_NS, _BF16_PER_NS = 4_800, 67_000, 989_000
 #: a time may be off by this part
 _CLOSE = 0.01
+#: of each kind whose ceilings matter, whether `warpbook limits` measured the GPU
+_MEASURED = {"memory-bound": True, "compute-bound": False}
 #: of each kind that has a line, which idle places tell it
 _CAUSES = {"launch-bound": "launching", "host-bound": "other"}
 
 
-class _Script:
-    """What cells do, each on its own line."""
-
-    def __init__(self, chance: random.Random, is_measured: bool) -> None:
-        self.chance, self.cell = chance, Cell(chance, is_measured)
-        self.lines = sorted(chance.sample(range(2, 70), 9))
-        self.cell.line(self.lines[0])
-        self.cell.python((20, 60))
-
-    def at(self, place: int) -> Cell:
-        self.cell.line(self.lines[place])
-        return self.cell
-
-    def times(self, least: int, most: int) -> range:
-        return range(self.chance.randint(least, most))
-
-    def pointwise(self, mib: float, place: int = 7) -> None:
-        """Pass over memory, at half of the datasheet's rate or better."""
-        elements = round(mib * 2**18)
-        took_ns = 8 * elements / _BYTES_PER_NS / self.chance.uniform(0.5, 0.75)
-        name = _POINTWISE.format(self.chance.choice(["mul", "gelu", "where"]))
-        operands = Operands(((elements,),), ("float",))
-        self.at(place).kernel(name, round(took_ns), "aten::gelu", operands)
-
-    def product(self, side: int, dtype: str = "float", place: int = 7) -> None:
-        """Multiply matrices."""
-        name, peak = (_SGEMM, _FP32_PER_NS)
-        if dtype != "float":
-            name, peak = (_NVJET, _BF16_PER_NS)
-        took_ns = 2 * side**3 / peak / self.chance.uniform(0.5, 0.74)
-        operands = Operands(((side, side), (side, side)), (dtype, dtype))
-        self.at(place).kernel(name, round(took_ns), "aten::mm", operands)
-
-    def tiny(self, place: int, blocks: int = 64) -> None:
-        """Launch a kernel of microseconds."""
-        took_ns = self.cell.ns((1.4, 2.2))
-        cell = self.at(place)
-        cell.kernel(_POINTWISE.format("add"), took_ns, "aten::add_", blocks=blocks)
-
-    def read_number(self, place: int) -> None:
-        """Read one number back."""
-        self.at(place).copy("DtoH", "Pageable", 4, 1, "aten::item")
-
-    def finish(self) -> CellProfile:
-        """Wait for all, as people do at the end."""
-        self.at(8).wait()
-        return self.cell.profile()
-
-
-def _many_launches(script: _Script) -> None:
+def _many_launches(script: Script) -> None:
     """Kernels of microseconds, one after the other."""
     for _ in script.times(60, 120):
         script.tiny(script.chance.choice((3, 3, 3, 4)))
@@ -88,33 +35,36 @@ def _many_launches(script: _Script) -> None:
     script.cell.profiler((150, 250))
 
 
-def _small_and_close(script: _Script) -> None:
-    """A queue that is full, of kernels too small, with gaps between them."""
-    script.product(1024)
-    for _ in script.times(70, 120):
-        script.at(3).kernel(
-            _POINTWISE.format("add"),
-            script.cell.ns((1.8, 2.6)),
-            blocks=8,
-            cost=(0.3, 0.5),
-            behind=(1.8, 2.6),
-        )
+def _small_and_close(script: Script) -> None:
+    """A queue that is full, of kernels too small, with gaps as long between them."""
+    for _ in script.times(4, 7):
+        script.product(1024)
+        for _ in range(20):
+            script.at(3).kernel(
+                POINTWISE.format("add"),
+                script.cell.ns((1.8, 2.6)),
+                blocks=8,
+                cost=(0.3, 0.5),
+                behind=(1.8, 2.6),
+            )
 
 
-def _reads_each_number(script: _Script) -> None:
+def _reads_each_number(script: Script) -> None:
     """A number read in each step; a long wait at the end, which costs nothing."""
     for step in script.times(20, 40):
         script.product(script.chance.choice((512, 640)), place=2)
         script.read_number(5)
-        script.cell.python((60, 90))
-        # seldom, and long: the first wait, and the slowest, but not the one that counts
+        script.cell.python((45, 60))
+        # seldom, and long: the first wait, the slowest, and the GPU idles longest after
+        # it, but it is not the one that counts
         if step % 16 == 0:
             script.pointwise(256, 3)
             script.at(4).wait("cudaStreamSynchronize")
-    script.pointwise(1500, 6)
+            script.cell.python((80, 85))
+    script.pointwise(1000, 6)
 
 
-def _waits_each_step(script: _Script) -> None:
+def _waits_each_step(script: Script) -> None:
     """`synchronize()` after each step, to take the time."""
     for _ in script.times(20, 40):
         script.pointwise(script.chance.uniform(30, 60), 2)
@@ -127,7 +77,7 @@ def _waits_each_step(script: _Script) -> None:
     script.product(3072, place=6)
 
 
-def _slow_loader(script: _Script) -> None:
+def _slow_loader(script: Script) -> None:
     """Something in Python before each step."""
     for step in script.times(8, 16):
         script.at(1).python((500, 900))
@@ -138,7 +88,19 @@ def _slow_loader(script: _Script) -> None:
             script.tiny(6)
 
 
-def _pageable_copies(script: _Script) -> None:
+def _loader_among_launches(script: Script) -> None:
+    """Work in four places, and launches in one that take longer than each of it."""
+    for _ in script.times(4, 7):
+        script.at(1).python((190, 200))
+        for place in (2, 6, 7):
+            script.tiny(place)
+            script.at(place).python((115, 125))
+        for _ in range(46):
+            script.tiny(4)
+            script.cell.python((1, 3))
+
+
+def _pageable_copies(script: Script) -> None:
     """Batches from ordinary memory."""
     for _ in script.times(6, 12):
         rate = script.chance.uniform(9, 12)
@@ -146,42 +108,59 @@ def _pageable_copies(script: _Script) -> None:
         script.product(2048, "c10::BFloat16", 4)
 
 
-def _pinned_copies(script: _Script) -> None:
+def _pinned_copies(script: Script) -> None:
     """Batches from pinned memory, with nothing beside them."""
     for _ in script.times(6, 12):
-        rate = script.chance.uniform(48, 55)
-        script.at(2).copy("HtoD", "Pinned", script.chance.randint(30, 60) << 20, rate)
+        script.pinned("HtoD", script.chance.uniform(600, 1200), 2)
         script.product(2048, "c10::BFloat16", 4)
         script.pointwise(120, 5)
 
 
-def _hidden_copies(script: _Script) -> None:
-    """Long copies, with longer kernels beside them."""
+def _results_back(script: Script) -> None:
+    """Batches come, results go, and the GPU copies some of them for itself."""
+    for _ in script.times(6, 12):
+        script.pinned("HtoD", script.chance.uniform(280, 300), 2)
+        script.clone(script.chance.uniform(160, 200), 3)
+        script.product(2048, "c10::BFloat16", 4)
+        script.pinned("DtoH", script.chance.uniform(330, 360), 5)
+
+
+def _hidden_copies(script: Script) -> None:
+    """Long copies, with kernels beside them that are hardly longer."""
     for _ in script.times(5, 9):
-        script.product(4096, place=4)
-        rate = script.chance.uniform(48, 55)
-        size_bytes = script.chance.randint(70, 90) << 20
-        script.at(2).copy("HtoD", "Pinned", size_bytes, rate, stream=SIDE)
+        took_us = script.product(4096, place=4) / 1_000
+        part = script.chance.uniform(0.88, 0.94)
+        script.pinned("HtoD", took_us * part, 2, SIDE)
 
 
-def _passes_over_memory(script: _Script) -> None:
-    """A chain of pointwise operators, and copies within the GPU."""
+def _clones(script: Script) -> None:
+    """Copies within the GPU, while batches come beside a product, and after it."""
+    for _ in script.times(6, 12):
+        took_us = script.product(1664, place=4) / 1_000
+        script.pinned("HtoD", took_us * 0.9, 2, SIDE)
+        script.pinned("HtoD", script.chance.uniform(120, 150), 3)
+        script.clone(script.chance.uniform(600, 700), 5)
+        script.at(6).wait("cudaStreamSynchronize")
+
+
+def _passes_over_memory(script: Script) -> None:
+    """A chain of pointwise operators near the ceiling, and copies within the GPU."""
     for _ in script.times(8, 16):
-        script.pointwise(script.chance.uniform(400, 700), 3)
-        size_bytes = script.chance.randint(100, 200) << 20
-        script.at(4).copy("DtoD", "", size_bytes, script.chance.uniform(1500, 2200))
-        script.product(1536, place=6)
+        script.pointwise(script.chance.uniform(500, 600), 3, 0.65)
+        script.clone(script.chance.uniform(150, 190), 4)
+        script.product(1280, place=6)
 
 
-def _half_precision(script: _Script) -> None:
+def _half_precision(script: Script) -> None:
     """Products on the tensor cores; the profiler held the host up."""
     script.cell.profiler((4000, 7000))
     for _ in script.times(10, 20):
         script.product(script.chance.choice((4096, 5120)), "c10::BFloat16", 4)
+        script.product(1280, place=6)
         script.pointwise(200, 5)
 
 
-def _all_reduces(script: _Script) -> None:
+def _all_reduces(script: Script) -> None:
     """Gradients are added up while nothing else goes on."""
     for _ in script.times(6, 10):
         script.product(4096, "c10::BFloat16", 3)
@@ -190,36 +169,57 @@ def _all_reduces(script: _Script) -> None:
         script.at(5).wait("cudaStreamSynchronize")
 
 
-def _a_bit_of_each(script: _Script) -> None:
-    """Python, copies and kernels, a third each."""
+def _a_bit_of_each(script: Script) -> None:
+    """Python, copies and kernels: one is ahead, and explains a third."""
     for _ in script.times(6, 12):
-        script.at(1).python((600, 640))
-        script.at(2).copy("HtoD", "Pageable", 3 << 20, script.chance.uniform(10, 11))
-        script.pointwise(450, 4)
+        script.at(1).python((350, 370))
+        script.pinned("HtoD", script.chance.uniform(220, 240), 2)
+        script.clone(script.chance.uniform(220, 240), 3)
+        script.product(1664, place=4)
+        script.at(5).wait()
 
 
-def _nobody_knows(script: _Script) -> None:
+def _two_alike(script: Script) -> None:
+    """Batches from pageable memory are prepared for as long as they are copied."""
+    for _ in script.times(6, 12):
+        script.at(1).python((555, 565))
+        script.at(2).copy("HtoD", "Pageable", 5 << 20, script.chance.uniform(10, 10.2))
+        script.product(1024, place=4)
+
+
+def _nobody_knows(script: Script) -> None:
     """A kernel of somebody's own, of which no operator tells the work."""
     for _ in script.times(6, 12):
         script.at(3).kernel(_OWN, script.cell.ns((400, 700)))
         script.pointwise(150, 5)
 
 
+def _nothing_ran(script: Script) -> None:
+    """The GPU was forgotten."""
+    for _ in script.times(3, 6):
+        script.at(3).python((400, 900))
+
+
 #: what is planted, and what kind it must come out as
-_PLANTED: tuple[tuple[str, str, Callable[[_Script], None]], ...] = (
+_PLANTED: tuple[tuple[str, str, Callable[[Script], None]], ...] = (
     ("many small launches", "launch-bound", _many_launches),
     ("small kernels close behind one another", "launch-bound", _small_and_close),
     ("a number read in each step", "sync-bound", _reads_each_number),
     ("a wait in each step", "sync-bound", _waits_each_step),
     ("a slow loader", "host-bound", _slow_loader),
+    ("a loader, and launches on one line", "host-bound", _loader_among_launches),
     ("batches from pageable memory", "transfer-bound", _pageable_copies),
     ("batches from pinned memory", "transfer-bound", _pinned_copies),
+    ("batches there, results back", "transfer-bound", _results_back),
     ("copies beside kernels", "compute-bound", _hidden_copies),
+    ("copies within the GPU", "memory-bound", _clones),
     ("passes over memory", "memory-bound", _passes_over_memory),
     ("products in half precision", "compute-bound", _half_precision),
     ("gradients added up", "communication-bound", _all_reduces),
     ("a bit of each", "mixed", _a_bit_of_each),
+    ("two causes alike", "mixed", _two_alike),
     ("a kernel of somebody's own", "unknown", _nobody_knows),
+    ("nothing on the GPU", "unknown", _nothing_ran),
 )
 
 
@@ -242,11 +242,11 @@ def questions(chance: random.Random) -> list[Question]:
 
 
 def _clear(
-    kind: str, plant: Callable[[_Script], None], chance: random.Random
-) -> tuple[_Script, _Said, Report]:
+    kind: str, plant: Callable[[Script], None], chance: random.Random
+) -> tuple[Script, _Said, Report]:
     """Run cells until there is one whose verdict is not too close to call."""
     for _ in range(100):
-        script = _Script(chance, kind == "memory-bound" or chance.random() < 0.5)
+        script = Script(chance, _MEASURED.get(kind, chance.random() < 0.5))
         plant(script)
         profile = script.finish()
         if profile.metrics is None or profile.completeness.refusal:

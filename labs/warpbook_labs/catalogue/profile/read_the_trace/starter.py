@@ -5,7 +5,7 @@ A report has these, times in ns (and more, as `warpbook analyze --json` gives th
     {"kernels": [{"name": "nvjet_...", "calls": 12, "time_ms": 3.1, ...}, ...],
      "metrics": {
          "window_ns": 5000000, "gpu_busy_ns": ..., "launches": 120,
-         "copy_ns": ..., "exposed_copy_ns": ...,
+         "copy_ns": ..., "exposed_copy_ns": ..., "exposed_host_copy_ns": ...,
          "communication_ns": ..., "exposed_communication_ns": ...,
          "idle": {"profiler_ns": ..., "kernel_wait_ns": ...,
                   "host_synchronize_ns": ..., "host_launching_ns": ...,
@@ -17,10 +17,11 @@ A report has these, times in ns (and more, as `warpbook analyze --json` gives th
          "copies": [{"direction": "HtoD", "host_memory": "pinned", "calls": 9,
                      "time_ns": ..., "size_bytes": ..., "gb_per_s": ...}],
          "kernel_work": [{"bound": "memory", "time_ns": ..., "kernels": 30,
-                          "of_ceiling": 0.6, "of_measured": 0.7 or None}]}}
+                          "of_ceiling": 0.6 or None, "of_measured": 0.7 or None}]}}
 
 The bounds of `kernel_work` are "memory", "tensor cores", "FP32 cores", "FP64 units",
-"too small" and "unknown" in these reports.
+"too small" and "unknown" in these reports. Where `of_ceiling` and `of_measured` are
+both None, nobody knows of a gain; only kernels that are "too small" could go wholly.
 """
 
 
@@ -36,8 +37,8 @@ def exposed_copy_ns(pieces):
 
 def bottleneck(report):
     """Name what held the cell back most."""
-    longest = report["kernels"][0]["name"]
-    return "compute-bound" if "gemm" in longest else "memory-bound"
+    longest = report["kernels"][:1]
+    return "compute-bound" if "gemm" in str(longest) else "memory-bound"
 
 
 def line(report):

@@ -40,14 +40,8 @@ def _causes(metrics):
         ("host-bound", sum(idle[name] for name in other)),
         ("communication-bound", metrics["exposed_communication_ns"]),
     ]
-    copies = [each for each in metrics["copies"] if each["direction"] != "PtoP"]
-    all_ns = sum(each["time_ns"] for each in copies)
-    host_ns = sum(
-        each["time_ns"] for each in copies if each["direction"] in ("HtoD", "DtoH")
-    )
-    exposed = metrics["exposed_copy_ns"]
-    by_host = round(exposed * host_ns / all_ns) if all_ns else 0
-    found += [("transfer-bound", by_host), ("memory-bound", exposed - by_host)]
+    exposed, with_host = metrics["exposed_copy_ns"], metrics["exposed_host_copy_ns"]
+    found += [("transfer-bound", with_host), ("memory-bound", exposed - with_host)]
     synchronize_ns = idle["host_synchronize_ns"]
     # who waits no more still has to do what it did beside
     waited_ns = sum(each["time_ns"] for each in metrics["sync_points"])

@@ -41,14 +41,8 @@ def _causes(metrics):
         ("host-bound", sum(idle[name] for name in other)),
         ("communication-bound", metrics["exposed_communication_ns"]),
     ]
-    copies = [each for each in metrics["copies"] if each["direction"] != "PtoP"]
-    all_ns = sum(each["time_ns"] for each in copies)
-    host_ns = sum(
-        each["time_ns"] for each in copies if each["direction"] in ("HtoD", "DtoH")
-    )
-    exposed = metrics["exposed_copy_ns"]
-    by_host = round(exposed * host_ns / all_ns) if all_ns else 0
-    found += [("transfer-bound", by_host), ("memory-bound", exposed - by_host)]
+    exposed, with_host = metrics["exposed_copy_ns"], metrics["exposed_host_copy_ns"]
+    found += [("transfer-bound", with_host), ("memory-bound", exposed - with_host)]
     causes = [(kind, time_ns, time_ns) for kind, time_ns in found]
     for each in metrics["kernel_work"]:
         time_ns, reached = each["time_ns"], each["of_measured"]
