@@ -15,6 +15,10 @@ from warpbook_labs.opening import open_lab
 from warpbook_labs.results import CaseResult, CheckResult
 from warpbook_labs.session import find
 
+_DESCRIBED = """    described = tl.make_tensor_descriptor(x, [n, 4], [4, 1], [4, 4])
+    described.store([0, 0], tl.zeros((4, 4), tl.float32))
+    inside"""
+
 
 @pytest.fixture(scope="module")
 def lab() -> LoadedLab:
@@ -50,19 +54,19 @@ def test_a_right_source_passes_with_its_sectors_counted_by_line(lab: LoadedLab) 
             "total), mask=inside)",
             "total))",
             11,
-            "Program 2 writes `out[3000]`, and `out` has 3,000 elements, and 71 more",
+            "Program 2 writes `out[3000]`, and `out` has 3,000 elements; and 71 more",
         ),
         (
             "tl.load(y + i, mask=inside)",
             "tl.load(y + i)",
             10,
-            "Program 2 reads `y[3000]`, and `y` has 3,000 elements, and 71 more",
+            "Program 2 reads `y[3000]`, and `y` has 3,000 elements; and 71 more",
         ),
         (
             "tl.load(x + i, mask=inside)",
             "tl.load(x + i - 5, mask=inside)",
             10,
-            "Program 0 reads `x[-5]`, and `x` has 1,024 elements, and 4 more",
+            "Program 0 reads `x[-5]`, and `x` has 1,024 elements; and 4 more",
         ),
         (
             "tl.load(x + i, mask=inside)",
@@ -107,7 +111,7 @@ def test_of_a_hidden_case_a_stray_access_is_told_without_the_buffers_size(
     case = DrawnCase("hidden", {"n": 3000}, "random", 1, True)
     source = lab.reference.replace("tl.load(y + i, mask=inside)", "tl.load(y + i)")
     [told] = check(lab, source, [case], Limits()).cases
-    assert "Program 2 reads `y[3000]`, outside of the buffer, and 71" in told.message
+    assert "Program 2 reads `y[3000]`, outside of the buffer; and 71" in told.message
     assert told.findings[0].message in told.message
 
 
@@ -119,6 +123,12 @@ def test_what_the_interpreter_takes_and_the_compiler_does_not_is_a_compile_error
         ("inside = i < n", "inside = i < total", "Line 9: "),
         ("tl.arange(0, BLOCK)", "tl.arange(0, n)", "Line 8: "),
         ("BLOCK=1024", "BLOCK=1000", "Line 8: arange's range must be a power of 2"),
+        (
+            "    inside",
+            "    s = n\n    for k in range(n):\n        s = s + 0.5\n    inside",
+            "Line 10: `s` is int32 before the loop, and fp32 in it: it must have one",
+        ),
+        ("    inside", _DESCRIBED, "`add_relu` makes tensor descriptors, which can't"),
     ):
         result = checked(lab, lab.reference.replace(old, new))
         assert result.status == "compile error"

@@ -21,6 +21,14 @@ from warpbook_labs.jail.learner_code import load_modules
 from warpbook_labs.languages import INSTALL_TORCH
 from warpbook_labs.nvrtc import NoCompiler
 
+_NO_GPU = (
+    "Without a GPU this lab runs on the processor: make tensors with "
+    "`device=x.device`, and leave out what only a GPU has."
+)
+#: of `torch.cuda`: what only a GPU has, and what has nothing to do without one
+_OF_A_GPU = ("_lazy_init", "CUDAGraph", "Event", "ExternalStream", "Stream")
+_IDLE = ("set_device", "synchronize", "empty_cache", "manual_seed", "manual_seed_all")
+_MARKS = ("mark", "range_end", "range_pop", "range_push", "range_start")
 #: meets what PyTorch loads or starts only when it is first wanted
 _REHEARSAL = """
 import torch
@@ -74,6 +82,7 @@ def prepare() -> None:
     torch.backends.mkldnn.set_flags(False)
     torch.backends.nnpack.set_flags(False)
     _leave_out_compiler(torch)
+    _leave_out_gpu(torch.cuda)
     with contextlib.redirect_stdout(io.StringIO()):
         exec(compile(_REHEARSAL, "rehearsal", "exec", dont_inherit=True), {})
 
@@ -96,6 +105,23 @@ def _leave_out_compiler(torch: Any) -> None:
     stand_in.disable = stand_in.graph_break = leave_alone
     sys.modules["torch._dynamo"] = torch._dynamo = stand_in
     torch.compile = refuse
+
+
+def _leave_out_gpu(cuda: Any) -> None:
+    """Say in words that there is none, where it matters, and do nothing where not."""
+
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise RuntimeError(_NO_GPU)
+
+    def idle(*_: Any, **__: Any) -> int:
+        return 0
+
+    for name in _OF_A_GPU:
+        setattr(cuda, name, refuse)
+    for name in _IDLE:
+        setattr(cuda, name, idle)
+    for name in _MARKS:
+        setattr(cuda.nvtx, name, idle)
 
 
 def do(job: RunTorch) -> HostRan | Refused:

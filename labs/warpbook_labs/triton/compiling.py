@@ -37,6 +37,11 @@ _TYPES = {
     "int64": "i64",
 }
 _OPTIONS = ("num_warps", "num_stages")
+#: an error of Python's, as its compiler quotes it
+_QUOTED = re.compile(r"^\w+Error\([\"'](.*)[\"'],?\)$", re.S)
+_CHANGED = re.compile(
+    r"Loop-carried variable (\w+) has initial type (.+) but is re-assigned to (.+) in"
+)
 
 _REHEARSAL = """
 import triton
@@ -134,6 +139,11 @@ def _compiled(module: Any, architecture: str, variant: jobs.Variant) -> str:
         if name == "cubin":
             break
         code = stage(code, metadata)
+    if metadata.get("global_scratch_size"):
+        raise NoSource(
+            f"`{variant.kernel}` makes tensor descriptors, which can't be had here, "
+            "nor serve rows that 16 bytes don't divide: use pointers and masks."
+        )
     return _named(str(code), variant, int(metadata["shared"]))
 
 
@@ -147,7 +157,8 @@ def _named(ptx: str, variant: jobs.Variant, shared_bytes: int) -> str:
     if shared_bytes > _MOST_SHARED_BYTES:
         raise NoSource(
             f"`{variant.kernel}` wants {shared_bytes:,} bytes of shared memory; "
-            f"{_MOST_SHARED_BYTES:,} can be had here: make its blocks smaller."
+            f"{_MOST_SHARED_BYTES:,} can be had here: make its blocks smaller, "
+            "or have fewer num_stages."
         )
     missing = _OF_LIBDEVICE.search(ptx)
     if missing is not None:
@@ -182,4 +193,27 @@ def _words(problem: BaseException, source: str) -> str:
     if node is None or start < 0:
         return told(problem)
     line = source.count("\n", 0, start) + node.lineno
-    return f"Line {line}: {words}"[:400]
+    return f"Line {line}: {_plain(words)}"[:400]
+
+
+def _plain(words: str) -> str:
+    """Tell what its compiler quotes of an error, and what to do where it doesn't."""
+    quoted = _QUOTED.match(words)
+    words = quoted[1] if quoted else words
+    changed = _CHANGED.match(words)
+    if changed is None:
+        return words
+    name, before, after = changed.groups()
+    return (
+        f"`{name}` is {_shown(before)} before the loop, and {_shown(after)} in it: it "
+        "must have one dtype and one shape before the loop and in it."
+    )
+
+
+def _shown(kind: str) -> str:
+    """Tell a type without marks of Python's: of a block its dtype, then its sides."""
+    block = re.fullmatch(r"<\[(.*)\], (.*)>", kind)
+    if block is None:
+        return kind
+    sides = block[1].replace("'", "")
+    return f"{block[2]}[{sides}]"

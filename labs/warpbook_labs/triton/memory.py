@@ -36,11 +36,6 @@ class _Spot:
     number: int = 0
     line: int | None = None
 
-    @property
-    def words(self) -> str:
-        x, y, z = self.program
-        return f"program ({x}, {y}, {z})" if y or z else f"program {x}"
-
 
 @dataclass
 class TritonMemory:
@@ -73,9 +68,10 @@ class TritonMemory:
         self._programs: dict[int, Program] = {}
         self.begin(Report())
 
-    def begin(self, report: Report) -> None:
-        """Begin a launch, whose findings go into a report."""
+    def begin(self, report: Report, grid: Program = (1, 1, 1)) -> None:
+        """Begin a launch of a grid, whose findings go into a report."""
         self.report = report
+        self._sides = max((at for at in range(1, 4) if grid[at - 1] > 1), default=1)
         self._writer = np.full(len(self._held), _NOBODY, np.int64)
         self._reader = np.full(len(self._held), _NOBODY, np.int64)
         self._programs.clear()
@@ -176,7 +172,8 @@ class TritonMemory:
         good = mask & (near >= 0) & (at + width <= ends)
         bad = at[mask & ~good]
         if len(bad):
-            many = f", and {len(bad) - 1:,} more" if len(bad) > 1 else ""
+            more = f"{len(bad) - 1:,} more element{'s' if len(bad) > 2 else ''}"
+            many = f"; and {more} beyond it" if len(bad) > 1 else ""
             where = self._place(int(bad[0]), width)
             self._find("out of bounds", f"{does} {where}{many}")
         crooked = good & (at % width != 0)
@@ -232,7 +229,12 @@ class TritonMemory:
         )
 
     def _whose(self, number: int) -> str:
-        return _Spot(self._programs.get(number, (number, 0, 0))).words
+        return self._words(self._programs.get(number, (number, 0, 0)))
+
+    def _words(self, program: Program) -> str:
+        """Name a program by as many numbers as its grid has sides."""
+        told = ", ".join(str(each) for each in program[: self._sides])
+        return f"program ({told})" if self._sides > 1 else f"program {told}"
 
     def _place(self, at: int, width: int) -> str:
         """Name a byte by the buffer that it is in, or nearest to."""
@@ -252,7 +254,7 @@ class TritonMemory:
         return f"{where}, and `{each.name}` has {length:,} elements"
 
     def _find(self, kind: Kind, what: str) -> None:
-        words = self.spot.words
+        words = self._words(self.spot.program)
         self.report.add(
             Finding(kind, f"{words[0].upper()}{words[1:]} {what}.", self.spot.line)
         )

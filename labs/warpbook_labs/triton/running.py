@@ -27,6 +27,7 @@ from warpbook_labs.languages import INSTALL_TRITON
 from warpbook_labs.nvrtc import NoCompiler
 from warpbook_labs.ptx.findings import Counts, Finding, Report
 from warpbook_labs.triton.memory import Addresses, Mask, TritonMemory
+from warpbook_labs.triton.mending import mend
 
 #: the learner's file in messages; absolute, so that nobody asks where this process is
 FILE = "/kernel.py"
@@ -65,7 +66,7 @@ def prepare() -> None:
     for each in list(vars(standard).values()):
         if isinstance(each, interpreter.InterpretedFunction):
             each.rewrite()
-    _mend(interpreter.InterpreterBuilder, interpreter)
+    mend(interpreter)
     np.seterr(all="ignore")
     warnings.simplefilter("ignore")
     run = jobs.Run(
@@ -86,35 +87,6 @@ def prepare() -> None:
     (ran,) = do(jobs.InterpretTriton(_REHEARSAL, (run,))).runs
     if ran.refused:
         raise NoCompiler(f"This Triton can't be used here: {ran.refused}")
-
-
-def _mend(builder: Any, interpreter: Any) -> None:
-    """Have older versions compare as a GPU does, and count with any NumPy."""
-
-    def fmax(self: Any, left: Any, right: Any) -> Any:
-        return self.binary_op(left, right, np.fmax)
-
-    def fmin(self: Any, left: Any, right: Any) -> Any:
-        return self.binary_op(left, right, np.fmin)
-
-    builder.create_maxnumf, builder.create_minnumf = fmax, fmin
-    patch = interpreter._patch_lang_tensor
-
-    def patch_and_mend(tensor: Any, scope: Any) -> None:
-        patch(tensor, scope)
-        scope.set_attr(tensor, "__index__", _as_integer)
-
-    # it is patched anew at each launch, so what is set on a tensor would not last
-    interpreter._patch_lang_tensor = patch_and_mend
-
-
-def _as_integer(tensor: Any) -> int:
-    """Give a scalar as Python's `range` and `int` ask for it.
-
-    The interpreter holds it as an array of one element, with one dimension. Triton
-    3.6 has `int` of that array, which NumPy refuses from 2.4 on.
-    """
-    return int(tensor.handle.data.item())
 
 
 _REHEARSAL = """
@@ -189,7 +161,7 @@ def _run(job: jobs.InterpretTriton, run: jobs.Run) -> jobs.Ran:
             module = load_module(job.source)
             for launch in run.launches:
                 reports.append(Report())
-                memory.begin(reports[-1])
+                memory.begin(reports[-1], launch.grid)
                 _launch(module, launch, run, memory)
                 memory.look_at_zones()
     except MemoryError:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from warpbook_labs.checking import check, check_all
 from warpbook_labs.drawing import DrawnCase, hidden_cases, public_cases
 from warpbook_labs.jail.limits import Limits
@@ -45,6 +47,25 @@ def run(state, x, y, factor, out):
     y.add_(1)
 """
 
+FOR_A_GPU = """import torch
+from torch.cuda import nvtx
+
+def prepare(n):
+    torch.cuda.manual_seed_all(1)
+    return n
+
+def run(state, x, y, factor, out):
+    with nvtx.range("a step"), torch.profiler.record_function("a step"):
+        torch.cuda.synchronize()
+        torch.cuda.synchronize(x.device)
+    nvtx.range_push("another")
+    nvtx.range_pop()
+    torch.cuda.empty_cache()
+    print(torch.cuda.is_available(), torch.cuda.device_count())
+    out.copy_(factor * (x + y[:, 0]))
+    y.add_(1)
+"""
+
 
 def test_what_training_loads_late_is_there_and_runs_on_one_thread(
     on_torch: LoadedLab,
@@ -83,3 +104,34 @@ def test_what_goes_wrong_is_told_but_not_the_sizes_of_hidden_cases(
     assert "`out = ...` only gives a new tensor that name" in unwritten.message
     for each in (raised_there, endless, unwritten):
         assert each.printed == "" and each.sizes is None
+
+
+def test_what_has_nothing_to_do_without_a_gpu_does_nothing(
+    on_torch: LoadedLab,
+) -> None:
+    result = check(on_torch, FOR_A_GPU, public_cases(on_torch.lab), Limits())
+    assert result.status == "passed", result.cases
+    assert result.cases[0].printed.startswith("False 0\n")
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        'torch.tensor(1.0, device="cuda")',
+        "x.cuda()",
+        'x.to("cuda:0")',
+        "torch.cuda.Event(enable_timing=True)",
+        "torch.cuda.Stream()",
+        "torch.cuda.current_stream()",
+        "torch.cuda.CUDAGraph()",
+        "torch.cuda.get_device_properties(0)",
+    ],
+)
+def test_what_only_a_gpu_has_is_refused_in_words(
+    on_torch: LoadedLab, asked: str
+) -> None:
+    source = FOR_A_GPU.replace("    torch.cuda.empty_cache()", f"    {asked}")
+    [case] = check(on_torch, source, public_cases(on_torch.lab)[:1], Limits()).cases
+    words = "Line 14: RuntimeError: Without a GPU this lab runs on the processor: "
+    assert case.message.startswith(words)
+    assert "device=x.device" in case.message

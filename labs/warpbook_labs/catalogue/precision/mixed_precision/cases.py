@@ -13,11 +13,15 @@ UNIT, LEAST = 2.0**-11, 2.0**-25
 #: the derivative of the loss by a prediction, for an error of 1: float16 has no such
 #: number, and 65,536 times it is well within its range
 SLOPE = 2.0**-27
-#: the scale that is left after a step was skipped
-SCALE = 2.0**15
-#: no float16; and a target whose gradient overflows with that scale, and not with half
-#: of it: a scale kept from call to call, and halved by each, is found out in the third
-GLITCH, OUTLIER = 1e9, 4e8
+#: the scale that a training begins with, and what is left after a step was skipped
+FIRST_SCALE, SCALE = 2.0**16, 2.0**15
+#: the largest float16
+MOST = 65504.0
+#: no float16; and a target whose gradient overflows with the first scale, and not with
+#: the second: a scale kept from call to call is found out in the second
+GLITCH, OUTLIER = 1e9, MOST / FIRST_SCALE / SLOPE * 4 / 3
+#: so that no gradient of the hidden layer does, either: training adds less than 1/2
+MOST_TO_OUTPUT = 0.75
 #: so many standard deviations are allowed
 DEVIATIONS = 8
 
@@ -33,6 +37,7 @@ def inputs(sizes: dict[str, int], values: str, chance: np.random.Generator) -> A
     x = chance.standard_normal((steps, batch, features))
     y = np.tanh(x @ layer(hidden, features).T) @ layer(outputs, hidden).T
     w1, w2 = layer(hidden, features), layer(outputs, hidden)
+    w2 = np.clip(w2, -MOST_TO_OUTPUT, MOST_TO_OUTPUT)
     given: Arrays = {
         "x": x.astype(np.float32),
         "y": y.astype(np.float32),
@@ -49,17 +54,31 @@ def inputs(sizes: dict[str, int], values: str, chance: np.random.Generator) -> A
     given["limit"] = float(np.float32(largest / 3))
     # a step moves a weight by a hundredth of its size or so
     given["rate"] = float(np.float32(2.0**-5 / np.sqrt(hidden) / (largest / 3)))
-    for kind in ("glitch", "outlier"):
-        if values in (kind, "both"):
-            _spoil(given, kind, chance)
+    any_step = int(chance.integers(steps))
+    if values == "glitch":
+        _spoil(given["x"][any_step], GLITCH, chance)
+    elif values == "outlier":
+        _plant_outlier(given, any_step, chance)
+    elif values == "both":
+        # with good steps between them, after which a scale that grows is found out, too
+        _spoil(given["x"][min(1, steps // 3)], GLITCH, chance)
+        if steps > 1:
+            _plant_outlier(given, steps - 1, chance)
     return given
 
 
-def _spoil(given: Arrays, kind: str, chance: np.random.Generator) -> None:
-    """Put a number into one step that float16 can't hold, or not once scaled."""
-    name, number = {"glitch": ("x", GLITCH), "outlier": ("y", OUTLIER)}[kind]
-    place = tuple(int(chance.integers(side)) for side in given[name].shape)
-    given[name][place] = number
+def _spoil(batch: Any, number: float, chance: np.random.Generator) -> int:
+    """Put a number somewhere into a batch, and give the row that it is in."""
+    row, column = (int(chance.integers(side)) for side in batch.shape)
+    batch[row, column] = number
+    return row
+
+
+def _plant_outlier(given: Arrays, step: int, chance: np.random.Generator) -> None:
+    """Put a target into a step whose gradient may not fit in."""
+    row = _spoil(given["y"][step], OUTLIER, chance)
+    # so that no gradient but that of the prediction is as large
+    given["x"][step, row] = 0
 
 
 def _gradients(x: Any, y: Any, w1: Any, w2: Any) -> tuple[Any, Any]:
@@ -88,7 +107,7 @@ def _trained(given: Arrays) -> dict[str, tuple[Any, Any]]:
     """
     w1, w2 = (np.asarray(given[name], np.float64) for name in ("w1", "w2"))
     off1, off2 = np.zeros_like(w1), np.zeros_like(w2)
-    losses, off_losses, skipped = [], [], 0
+    losses, off_losses, skipped, scale = [], [], 0, FIRST_SCALE
     rate, limit = given["rate"], given["limit"]
     for x, y in zip(given["x"].astype(float), given["y"].astype(float), strict=True):
         in2 = off2**2 + _rounding(w2)
@@ -106,8 +125,8 @@ def _trained(given: Arrays) -> dict[str, tuple[Any, Any]]:
         losses.append(given["weight"] * (apart**2).sum())
         off = 2 * np.abs(apart) * np.sqrt(var_p) + var_p
         off_losses.append(given["weight"] * off.sum() + 2.0**-18 * losses[-1])
-        if abs(x).max() > 65504 or abs(apart).max() * SLOPE * SCALE > 65504:
-            skipped += 1
+        if abs(x).max() > MOST or abs(apart).max() * SLOPE * scale > MOST:
+            skipped, scale = skipped + 1, scale / 2
             continue
         d = SLOPE * apart
         var_d = SLOPE**2 * var_p + _rounding(d, SCALE)
