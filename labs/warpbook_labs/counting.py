@@ -39,6 +39,8 @@ _ONE = {
     "sectors": "sector",
     "waits": "wait",
 }
+#: beyond it one says how many times
+_MOST_PERCENT = 1000
 _ENTRY = re.compile(r"^\.visible \.entry (\w+)\(", re.M)
 #: with its operands from registers, or on Hopper from shared memory
 _MATRIX = re.compile(r"^\s+(?:@\S+ )?(?:wgmma\.mma_async|mma\.sync)\.", re.M)
@@ -47,7 +49,10 @@ _AFTER_NAME = "__"
 
 
 def beyond_bounds(
-    counted: Iterable[Counted], counts: Any, sizes: Mapping[str, int]
+    counted: Iterable[Counted],
+    counts: Any,
+    sizes: Mapping[str, int],
+    parts: Mapping[str, Mapping[str, int]] | None = None,
 ) -> str:
     """Say of the first count that lies beyond its bounds what to do; nothing if none.
 
@@ -55,15 +60,36 @@ def beyond_bounds(
         counted: the lab's bounds.
         counts: has an attribute for each count.
         sizes: of the case.
+        parts: by count, what it is made of, in percent.
     """
     for each in counted:
         got = getattr(counts, each.count)
-        told = f"{each.about} Counted: {got:,} {_words(each.count, got)}"
         if each.most and got > (most := value(each.most, sizes)):
-            return f"{told}, at most {most:,}."
+            return f"{_told(each, got, f'at most {most:,}')}.{_split(parts, each)}"
         if each.least and got < (least := value(each.least, sizes)):
-            return f"{told}, at least {least:,}."
+            return f"{_told(each, got, f'at least {least:,}')}."
     return ""
+
+
+def _told(bound: Counted, got: int, allowed: str) -> str:
+    """Say what was counted, and many percent as times."""
+    words = _words(bound.count, got)
+    if words.startswith("% of ") and got > _MOST_PERCENT:
+        times = f"{got // 100:,} times {words.removeprefix('% of ')}"
+        return f"{bound.about} Counted: {times}, {allowed} %"
+    return f"{bound.about} Counted: {got:,} {words}, {allowed}"
+
+
+def _split(parts: Mapping[str, Mapping[str, int]] | None, bound: Counted) -> str:
+    """Say what a count is made of, where that is known."""
+    found = (parts or {}).get(bound.count)
+    if not found:
+        return ""
+    return f" Of this: {', '.join(f'{name} {_share(n)}' for name, n in found.items())}."
+
+
+def _share(percent: int) -> str:
+    return f"{percent} %" if percent <= _MOST_PERCENT else f"{percent // 100:,} times"
 
 
 def _words(count: str, got: int) -> str:

@@ -11,7 +11,7 @@ from warpbook_labs.comparing import WrongElement
 from warpbook_labs.resources import Held
 from warpbook_labs.results import CaseResult
 from warpbook_labs.session import Card
-from warpbook_monitors.plain_text import aligned, labelled, shortened
+from warpbook_monitors.plain_text import aligned, bounded, labelled, shortened
 
 #: lines of the source whose work is told
 _MOST_LINES = 5
@@ -176,7 +176,7 @@ def _effort(case: CaseResult) -> int:
 
 def _quoted(code: Sequence[str], line: int) -> Iterator[str]:
     if 1 <= line <= len(code):
-        yield f"  {line:>4} | {code[line - 1].expandtabs(4)[:_WIDTH]}"
+        yield f"  {line:>4} | {bounded(code[line - 1].expandtabs(4), _WIDTH)}"
 
 
 def _indented(lines: Sequence[str] | Iterator[str]) -> Iterator[str]:

@@ -78,7 +78,7 @@ def _left(
         # of the processor: on a busy machine the same code takes longer by the clock
         took = within(job.case_s)
         with contextlib.redirect_stdout(printed), took:
-            left = one(lambda: _loaded(job), case)
+            left = one(lambda: _loaded(job, case), case)
         return msgspec.structs.replace(left, printed=printed.held)
     except _CantLoad:
         raise
@@ -87,19 +87,30 @@ def _left(
     except BaseException as problem:  # noqa: BLE001 - whatever the learner's code does
         line, words = told(problem, job.case_s, SOURCE_NAME, _IMPORTED)
         if line is None and isinstance(problem, TypeError):
-            words = f"TypeError: {problem}. {_called(case)}"
+            words = f"TypeError: {problem}. They are called as {_called(case)}."
         is_too_long = isinstance(problem, TooLong)
         return Left((), None, words, line, printed.held, is_too_long)
 
 
 def _called(case: HostCase) -> str:
-    """Say how the learner's functions are called."""
+    """Say how the learner's functions are called: by name, in whatever order."""
+    sizes = ", ".join(f"{name}=..." for name in case.sizes)
+    buffers = [each.name for each in case.buffers]
     numbers = [name for call in case.calls[:1] for name in call.numbers]
-    names = ", ".join([each.name for each in case.buffers] + numbers)
-    return f"They are called as prepare({', '.join(case.sizes)}), run(state, {names})."
+    given = ", ".join(["state", *(f"{name}=..." for name in buffers + numbers)])
+    return f"prepare({sizes}) and run({given})"
 
 
-def _loaded(job: RunTorch | Record) -> ModuleType:
+def _loaded(job: RunTorch | Record, case: HostCase) -> ModuleType:
+    module = _solution(job)
+    for name in ("prepare", "run"):
+        if not callable(getattr(module, name, None)):
+            words = f"There is no function `{name}`: the lab calls {_called(case)}."
+            raise _CantLoad(words)
+    return module
+
+
+def _solution(job: RunTorch | Record) -> ModuleType:
     try:
         if job.given:
             sys.modules["given"] = _module("given", job.given, GIVEN_NAME)

@@ -27,7 +27,7 @@ _PLACES: dict[HostPlace, Place] = {
 _MOST_FINDINGS = 20
 #: where what is right for the inputs that were recorded is wrong for others
 _LOOKED = (
-    "Line {} has Python look at numbers, as `.item()` and `.tolist()` do. Without a "
+    "Line {}: Python looks at numbers here, as `.item()` and `.tolist()` do. Without a "
     "GPU what you ask for is recorded once, then judged with other inputs, for which "
     "these numbers are wrong. Pass tensors on instead: `a[i] = b[i]`, `a.copy_(b)`."
 )
@@ -66,10 +66,10 @@ def told_simulated(
     words = advice = ""
     if findings:
         words = f"{findings[0].kind}: {findings[0].message}"
-    elif is_by_heart:
-        words = looked
     elif wrong is None:
-        words = beyond_bounds(counted, counts, case.sizes)
+        parts = {"convolution_percent": judged.convolution_percents}
+        words = beyond_bounds(counted, counts, case.sizes, parts)
+        words = words or (looked if is_by_heart else "")
     elif case.is_hidden:
         advice = looked
     return case_result(
@@ -78,7 +78,7 @@ def told_simulated(
         words,
         wrong,
         advice,
-        is_beyond=bool(words) and not (wrong or findings or is_by_heart),
+        is_beyond=bool(words) and not (wrong or findings),
         findings=findings,
         host_counts=counts,
         bars=() if case.is_hidden else judged.bars,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from warpbook_labs.comparing import NOTHING
+from warpbook_labs.comparing import NOTHING, WrongElement
 from warpbook_labs.drawing import DrawnCase
 from warpbook_labs.hidden import without_words
 from warpbook_labs.host.messages import Left
@@ -16,6 +16,9 @@ NO_SENSE = "Its answer makes no sense."
 _UNWRITTEN = (
     "`{0} = ...` only gives a new tensor that name: `{0}.copy_(...)` or "
     "`{0}[...] = ...` writes."
+)
+_PARTLY_WRITTEN = (
+    "Only part of `{0}` is written: this is the first element that is not."
 )
 _MOST_PRINTED = 4_000
 _MOST_WORDS = 600
@@ -36,13 +39,14 @@ def case_result(
         left: what the process says; its problem goes before all else.
         message: why it failed; what is wrong if left out.
         wrong: what is wrong in its outputs; None if nothing is.
-        advice: what may help with that.
+        advice: what may help with that; without a message a guess if left out.
         more: fields of the result.
     """
     if wrong is not None:
         call = wrong.number if wrong.number > 1 else 0
-        if not advice and wrong.wrong.got == NOTHING:
-            advice = _UNWRITTEN.format(wrong.wrong.output)
+        if not (advice or message) and wrong.wrong.got == NOTHING:
+            words = _UNWRITTEN if _is_untouched(wrong.wrong) else _PARTLY_WRITTEN
+            advice = words.format(wrong.wrong.output)
         more |= {"wrong": wrong.wrong, "call": call, "advice": advice}
     words = message or (f"{wrong.words} {advice}".strip() if wrong else "")
     if left.problem:
@@ -53,8 +57,13 @@ def case_result(
         case.about,
         case.is_hidden,
         not words,
-        words[:_MOST_WORDS],
+        words if len(words) <= _MOST_WORDS else f"{words[: _MOST_WORDS - 1]}…",
         None if case.is_hidden else dict(case.sizes),
         printed="" if case.is_hidden else left.printed[:_MOST_PRINTED],
         **more,
     )
+
+
+def _is_untouched(wrong: WrongElement) -> bool:
+    """Tell whether nobody seems to have written any of an output."""
+    return not any(wrong.index) and wrong.wrong == wrong.elements

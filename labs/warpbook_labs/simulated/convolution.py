@@ -14,7 +14,8 @@ The model is no cuDNN. It assumes, and says so wherever its numbers are shown:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from math import ceil, prod
 from typing import Any
 
@@ -32,6 +33,12 @@ ALGORITHMS_TRIED = 8
 #: of the host, for one algorithm: to plan it, to run it, to wait for it
 TRY_NS = 250_000.0
 NAMES = ("conv2d", "conv2d_weight")
+#: what time goes to, beside computing
+_BY_RULE = "algorithms picked by a rule of thumb"
+_DETERMINISTIC = "deterministic algorithms"
+_TURNED = "turning to channels_last and back for each convolution"
+_CONVERTED = "copies to another dtype or order"
+_TUNING = "tuning"
 
 Arrays = Sequence[NDArray[Any]]
 Numbers = tuple[float, ...]
@@ -197,9 +204,15 @@ def _rounded(numbers: NDArray[Any], asked: Settings) -> NDArray[np.float32]:
 class Cost(Struct, frozen=True):
     """What the model says of one convolution, without what a launch costs."""
 
-    ns: float
+    #: nanoseconds by what they are for
+    parts: dict[str, float]
     #: of the fastest algorithm in half precision, with channels last
     fastest_ns: float
+
+    @property
+    def ns(self) -> float:
+        """All of it."""
+        return sum(self.parts.values())
 
 
 def cost(
@@ -223,14 +236,16 @@ def cost(
     fastest = max(total_flops / HALF_PER_NS, 2 * elements / BYTES_PER_NS)
     rate = TF32_PER_NS if asked.allow_tf32 else SIMT_PER_NS
     took = max(total_flops / (HALF_PER_NS if is_half else rate), moved)
+    is_tf32 = views[0].dtype == "float32" and asked.allow_tf32
+    parts = {f"computing in {'TF32' if is_tf32 else views[0].dtype}": took}
     if not asked.benchmark:
-        took *= PICKED_BY_RULE
+        parts[_BY_RULE] = (PICKED_BY_RULE - 1) * took
     if is_gradient and asked.deterministic:
-        took *= DETERMINISTIC
+        parts[_DETERMINISTIC] = (DETERMINISTIC - 1) * sum(parts.values())
     if is_half:
         turned = (each for each in views if not is_channels_last(each))
-        took += sum(2 * _bytes(each) for each in turned) / BYTES_PER_NS
-    return Cost(took, fastest)
+        parts[_TURNED] = sum(2 * _bytes(each) for each in turned) / BYTES_PER_NS
+    return Cost(parts, fastest)
 
 
 def conv2d_ns(reads: Sequence[View], writes: Sequence[View], numbers: Numbers) -> float:
@@ -262,7 +277,8 @@ class Tuner:
     def __init__(self) -> None:
         """Begin with a library that has tried nothing."""
         self._tried: set[tuple[Any, ...]] = set()
-        self._ns = self._fastest_ns = 0.0
+        self._parts: dict[str, float] = defaultdict(float)
+        self._fastest_ns = 0.0
         #: launches whose algorithm may give other bits next time
         self.unrepeatable = 0
 
@@ -270,7 +286,7 @@ class Tuner:
         """Take a launch; give the nanoseconds for which the host tries algorithms."""
         if in_last_call and _turns(launch):
             moved = sum(_bytes(each) for each in (*launch.reads, *launch.writes))
-            self._ns += moved / BYTES_PER_NS
+            self._add({_CONVERTED: moved / BYTES_PER_NS})
         if launch.operation not in NAMES:
             return 0.0
         asked = Settings.of(launch.numbers)
@@ -286,7 +302,7 @@ class Tuner:
             self._tried.add(key)
             tuning_ns = ALGORITHMS_TRIED * (TRY_NS + costs.ns)
         if in_last_call:
-            self._ns += costs.ns + tuning_ns
+            self._add({**costs.parts, _TUNING: tuning_ns})
             self._fastest_ns += costs.fastest_ns
         return tuning_ns
 
@@ -298,7 +314,21 @@ class Tuner:
         """
         if not self._fastest_ns:
             return 0
-        return ceil(100 * self._ns / self._fastest_ns)
+        return ceil(100 * sum(self._parts.values()) / self._fastest_ns)
+
+    @property
+    def percents(self) -> dict[str, int]:
+        """What the percent is spent on, the most first."""
+        found = {
+            name: round(100 * ns / (self._fastest_ns or ns))
+            for name, ns in sorted(self._parts.items(), key=lambda each: -each[1])
+            if ns
+        }
+        return {name: percent for name, percent in found.items() if percent}
+
+    def _add(self, parts: Mapping[str, float]) -> None:
+        for name, ns in parts.items():
+            self._parts[name] += ns
 
 
 def _key(launch: Launch) -> tuple[Any, ...]:
@@ -309,10 +339,14 @@ def _key(launch: Launch) -> tuple[Any, ...]:
 
 
 def _turns(launch: Launch) -> bool:
-    """Whether a copy on the GPU gives images or filters another order or dtype."""
+    """Whether a copy on the GPU gives anything another order or dtype."""
     if launch.operation != "copy" or launch.stream == HOST:
         return False
     (source,), (target,) = launch.reads, launch.writes
-    return len(source.shape) == 4 and (
-        source.dtype != target.dtype or source.strides != target.strides
-    )
+    return source.dtype != target.dtype or _steps(source) != _steps(target)
+
+
+def _steps(view: View) -> list[int]:
+    """Its strides, where there is more than one element to step to."""
+    pairs = zip(view.shape, view.strides, strict=True)
+    return [stride for side, stride in pairs if side > 1]

@@ -17,7 +17,7 @@ from typing import Literal
 import numpy as np
 from numpy.random import default_rng
 
-from warpbook_labs.simulated import convolution, pointwise
+from warpbook_labs.simulated import convolution, indexing, pointwise
 from warpbook_labs.simulated.pointwise import (
     Array,
     Arrays,
@@ -72,10 +72,10 @@ def moved_bytes(views: Views) -> int:
 
 
 def _copy(reads: Arrays, writes: Arrays, numbers: Numbers) -> None:
-    (read,), (write,) = reads, writes
-    same_shapes(reads, write)
-    with np.errstate(all="ignore"):
-        write[...] = read
+    for read, write in zip(reads, writes, strict=True):
+        same_shapes([read], write)
+        with np.errstate(all="ignore"):
+            write[...] = read
 
 
 def _fill(reads: Arrays, writes: Arrays, numbers: Numbers) -> None:
@@ -119,20 +119,16 @@ def _cat(reads: Arrays, writes: Arrays, numbers: Numbers) -> None:
         raise ValueError("shapes differ")
 
 
-def _index_select(reads: Arrays, writes: Arrays, numbers: Numbers) -> None:
-    (source, index), (write,), (dim,) = reads, writes, numbers
-    target = np.moveaxis(write, int(dim), 0)
-    rows = np.moveaxis(source, int(dim), 0)
-    if index.ndim != 1 or target.shape != (len(index), *rows.shape[1:]):
-        raise ValueError("shapes differ")
-    if index.size and index.min() < 0:
-        raise IndexError("index out of range in self")
-    target[...] = rows[index]
-
-
 def _selected_bytes(reads: Views, writes: Views, numbers: Numbers) -> float:
     # of what is chosen from, only that is read
     return 2.0 * moved_bytes(writes) + moved_bytes(reads[1:])
+
+
+def _put_bytes(reads: Views, writes: Views, numbers: Numbers) -> float:
+    # of what is written into, only that is written
+    values = reads[0]
+    written = math.prod(values.shape) * np.dtype(values.dtype).itemsize
+    return float(written + moved_bytes(reads))
 
 
 def _flip(reads: Arrays, writes: Arrays, numbers: Numbers) -> None:
@@ -208,8 +204,11 @@ def _topk(reads: Arrays, writes: Arrays, numbers: Numbers) -> None:
     (read,), (values, places) = reads, writes
     axis, is_largest = (int(number) for number in numbers)
     same_shapes([places], values)
-    order = np.argsort(read, axis=axis, kind="stable")
-    order = np.flip(order, axis) if is_largest else order
+    # equal ones stay in their order, from whichever end they come
+    order = np.argsort(
+        np.flip(read, axis) if is_largest else read, axis=axis, kind="stable"
+    )
+    order = read.shape[axis] - 1 - np.flip(order, axis) if is_largest else order
     count = values.shape[axis]
     chosen = np.moveaxis(np.moveaxis(order, axis, 0)[:count], 0, axis)
     if chosen.shape != values.shape:
@@ -303,7 +302,12 @@ OPERATIONS: dict[str, Operation] = {
     "random": Operation(_random),
     "cat": Operation(_cat),
     "flip": Operation(_flip),
-    "index_select": Operation(_index_select, bytes=_selected_bytes),
+    "gather": Operation(indexing.gather, bytes=_selected_bytes),
+    "index": Operation(indexing.index, bytes=_selected_bytes),
+    "index_copy": Operation(indexing.index_copy, bytes=_put_bytes),
+    "index_put": Operation(indexing.index_put, bytes=_put_bytes),
+    "index_select": Operation(indexing.index_select, bytes=_selected_bytes),
+    "take_along_dim": Operation(indexing.take_along_dim, bytes=_selected_bytes),
     **{
         name: Operation(function, flops=_one_each)
         for name, function in pointwise.FUNCTIONS.items()

@@ -38,3 +38,12 @@ def test_what_is_left_out_is_counted_in_good_english() -> None:
     assert "2 more cases are not told." in html
     text, html = told(findings=3, log_lines=40, left_out=0)
     assert " more " not in text and " more " not in html
+
+
+def test_a_long_line_of_the_source_ends_where_it_says_so() -> None:
+    finding = Finding("race", "Line 1: x", 1)
+    case = CaseResult("small", False, False, "race: x", findings=(finding,))
+    card = Card(CheckResult("lab", "failed", "0", (case,)), False, "self-graded", 1)
+    for source, is_cut in (("x" * 76, False), ("x" * 77, True)):
+        quoted = "\n".join(card_lines(card, source)).partition("| ")[2].split("\n")[0]
+        assert len(quoted) == 76 and quoted.endswith("…") == is_cut

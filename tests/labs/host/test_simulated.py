@@ -92,7 +92,8 @@ def run(state, x, y, factor, out):
 """
     result = checked(simulated, by_heart)
     assert result.right == 0 and not result.cases[0].is_hidden
-    assert all("Line 8 has Python look at" in each.message for each in result.cases)
+    told = [each.message for each in result.cases]
+    assert all("Line 8: Python looks at numbers" in each for each in told)
     # to look is no mistake by itself
     decided = by_heart.replace('torch.tensor(right.tolist(), device="cuda")', "right")
     decided = decided.replace(
@@ -166,7 +167,49 @@ def test_it_is_told_how_the_functions_are_called(simulated: LoadedLab) -> None:
     source = RACE.replace("def run(state, ", "def run(")
     message = checked(simulated, source).cases[0].message
     assert message.startswith("TypeError: run() got multiple values for argument 'x'.")
-    assert "called as prepare(n), run(state, x, y, out, factor)." in message
+    given = "state, x=..., y=..., out=..., factor=..."
+    assert f"called as prepare(n=...) and run({given})." in message
+
+
+def test_a_function_that_is_missing_is_told(simulated: LoadedLab) -> None:
+    source = RACE.replace("def run(", "def runs(")
+    result = checked(simulated, source)
+    assert result.status == "compile error"
+    words = "There is no function `run`: the lab calls prepare(n=...) and run(state, x"
+    assert result.message.startswith(words)
+
+
+NOTHING_WRITTEN = """import torch
+
+def prepare(n):
+    pass
+
+def run(state, x, y, factor, out):
+    out = factor * (x.cuda() + y[:, 0])
+    y.add_(1)
+"""
+
+
+def test_a_new_name_is_told_only_where_nobody_writes_an_output(
+    simulated: LoadedLab,
+) -> None:
+    told = "`out = ...` only gives a new tensor that name"
+    [first, *_] = checked(simulated, NOTHING_WRITTEN).cases
+    assert told in first.advice and told in first.message
+    partly = NOTHING_WRITTEN.replace("out =", "out[:-1] =")
+    partly = partly.replace("+ y[:, 0])", "+ y[:, 0])[:-1]")
+    [first, *_] = checked(simulated, partly).cases
+    assert first.wrong is not None and first.wrong.index == (9,)
+    assert first.advice.startswith("Only part of `out` is written: ")
+    from_nobody = NOTHING_WRITTEN.replace(
+        "out = factor * (x.cuda() + y[:, 0])", "out.copy_(torch.empty_like(out))"
+    )
+    [first, *_] = checked(simulated, from_nobody).cases
+    assert first.message == (
+        "uninitialised read: Line 7: `copy` reads memory of line 7, which nobody has "
+        "written before."
+    )
+    assert first.advice == ""
 
 
 ENDLESS = """

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from tests.labs.simulated.learner_file import judged_file, kinds
 from warpbook_labs.simulated.judging import rates
 from warpbook_labs.simulated.judging.judge import Judged
 from warpbook_labs.simulated.program import Place
-from warpbook_labs.simulated.recording.recorder import Missing
+from warpbook_labs.simulated.recording.refusing import Missing
 
 ROWS, WIDTH = 512, 64
 ROW_BYTES = 4 * WIDTH
@@ -86,14 +88,29 @@ def test_a_kernel_reads_and_writes_memory_of_the_host(
         ("seen[torch.zeros(7, dtype=torch.int64, device='cuda')]", 7 * ROW_BYTES),
         ("seen[torch.zeros(0, dtype=torch.int64, device='cuda')]", 0),
         ("seen[0, 0].expand(9, 9)", 32),
+        # of rows in a part of their columns, that part
+        ("seen[i * 9, 8:24]", 7 * 64),
+        ("seen[i * 9, 8]", 7 * 32),
+        ("seen[i * 9, i]", 7 * 32),
+        ("seen[3, i[:4]]", 32),
+        ("seen[i - 7]", 7 * ROW_BYTES),
+        ("seen.take(torch.arange(70, device='cuda') + i[0])", 288),
+        ("seen.take(i * 2)", 7 * 32),
+        ("seen.gather(0, i[:, None].expand(7, 64))", 7 * ROW_BYTES),
+        ("seen.gather(1, i[:2].expand(512, 2))", 512 * 32),
+        ("seen.gather(1, (i[:2] * 5).expand(9, 2))", 18 * 32),
+        ("seen.take_along_dim(i[:, None], 0)", 7 * ROW_BYTES),
+        ("torch.embedding(seen, i)", 7 * ROW_BYTES),
+        ("torch.nn.Embedding.from_pretrained(seen)(i)", 7 * ROW_BYTES),
     ],
 )
 def test_what_crosses_the_link_is_what_a_kernel_reads_in_whole_sectors(
     monkeypatch: pytest.MonkeyPatch, rows: str, read_bytes: int
 ) -> None:
     body = f"seen = seen_by_gpu(x)\nhere = {rows}\nhere = here + 0"
-    if "index_select" in rows or "seen[torch" in rows or "(-1)[" in rows:
-        body = f"seen = seen_by_gpu(x)\nhere = {rows}"
+    if "arange" in rows or "zeros" in rows or re.search(r"\bi\b", rows):
+        numbers = "i = torch.arange(7, device='cuda')"
+        body = f"seen = seen_by_gpu(x)\n{numbers}\nhere = {rows}"
     done, _ = judged(monkeypatch, body + "\nout.zero_()")
     assert done.counts[0].h2d_bytes == read_bytes
 
@@ -152,6 +169,13 @@ def test_the_host_may_not_touch_what_a_kernel_still_reads_or_writes(
         "seen[which, ...]",
         "seen[which.view(7, 1)].view(7, 64)",
         "torch.nn.functional.embedding(which, seen)",
+        "torch.embedding(seen, which)",
+        "torch.nn.Embedding.from_pretrained(seen)(which)",
+        "seen[which, 0:64]",
+        "seen[which - 512]",
+        "seen.gather(0, which[:, None].expand(-1, 64))",
+        "torch.take_along_dim(seen, which[:, None], 0)",
+        "seen.take(which[:, None] * 64 + torch.arange(64, device='cuda'))",
         "torch.nn.functional.embedding(which.view(7, 1), seen).view(7, 64)",
         "seen.view(-1)[which[:, None] * 64 + torch.arange(64, device='cuda')]",
     ],
@@ -169,6 +193,33 @@ def test_rows_are_chosen_in_many_ways_and_cross_once(
     assert kinds(done) == []
     np.testing.assert_array_equal(done.outputs[0]["out"][:7], x[:63:9])
     assert done.counts[0].h2d_bytes == 7 * ROW_BYTES
+
+
+@pytest.mark.parametrize(
+    ("put", "written_bytes"),
+    [
+        ("there[which] = seen[:7]", 7 * ROW_BYTES),
+        ("there.index_copy_(0, which, seen[:7])", 7 * ROW_BYTES),
+        ("there[which, 8:24] = seen[:7, 8:24]", 7 * 64),
+        ("there[which, which] = seen[0, :7]", 7 * 32),
+    ],
+)
+def test_what_is_put_into_memory_of_the_host_crosses_alone(
+    monkeypatch: pytest.MonkeyPatch, put: str, written_bytes: int
+) -> None:
+    body = f"""
+    which = torch.arange(7, device="cuda") * 9
+    seen, there = seen_by_gpu(x), seen_by_gpu(out)
+    out.zero_()
+    {put}
+    torch.cuda.synchronize()
+    """
+    done, x = judged(monkeypatch, body)
+    assert kinds(done) == []
+    assert done.counts[0].d2h_bytes == written_bytes
+    there, which = torch.zeros(ROWS, WIDTH), torch.arange(7) * 9
+    exec(put, {"there": there, "seen": torch.from_numpy(x), "which": which})
+    np.testing.assert_array_equal(done.outputs[0]["out"], there.numpy())
 
 
 def test_an_address_may_have_strides(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from .errors import ProgramRefused
+from .findings import at
+from .graphs import Replayed
 from .memory import Span, Storage
 from .order import Lane
 
@@ -30,6 +32,25 @@ class Access:
     #: such as "a copy to the GPU"
     what: str
     line: int
+    #: in which it was done; None: at once
+    replay: Replayed | None = None
+
+    @property
+    def asker(self) -> Lane:
+        """The stream that has to wait, as the host asked: a replay's, of a graph's."""
+        return self.replay.lane if self.replay else self.lane
+
+    @property
+    def asked_line(self) -> int:
+        """Where the host asked for it: a replay's line, not the capture's."""
+        return self.replay.line if self.replay else self.line
+
+
+def seen_from_outside(first: Access, second: Access) -> tuple[Access, Access]:
+    """Leave out the replay where both are in it: only the capture can order them."""
+    if first.replay is not None and first.replay is second.replay:
+        return replace(first, replay=None), replace(second, replay=None)
+    return first, second
 
 
 @dataclass(frozen=True)
@@ -59,13 +80,13 @@ class Accesses:
         if len(noted) > _PRUNE_ABOVE:
             self._prune(noted)
         conflict = None
-        self._count(len(noted))
+        self._count(len(noted), access)
         if access.span.array.size:
             for other in noted.values():
                 if (
                     (access.is_write or other.is_write)
                     and not lane.has_seen(other.lane.number, other.tick)
-                    and self._overlap(access.span, other.span)
+                    and self._overlap(access, other)
                 ):
                     conflict = other
                     break
@@ -110,19 +131,20 @@ class Accesses:
         self._of.clear()
         self._before.clear()
 
-    def _overlap(self, one: Span, other: Span) -> bool:
-        is_certain = one.overlaps(other)
+    def _overlap(self, one: Access, other: Access) -> bool:
+        is_certain = one.span.overlaps(other.span)
         if is_certain is not None:
             return is_certain
-        self._count(one.storage.size_bytes // _MARKED_BYTES)
-        return one.touches(other)
+        self._count(one.span.storage.size_bytes // _MARKED_BYTES, one)
+        return one.span.touches(other.span)
 
-    def _count(self, comparisons: int) -> None:
+    def _count(self, comparisons: int, of: Access) -> None:
         self._comparisons += comparisons
         if self._comparisons > MOST_COMPARISONS:
             raise ProgramRefused(
-                "Too many pieces of the same memory are in use at one time: take fewer "
-                "chunks."
+                f"{at(of.asked_line).capitalize()}: more pieces of the same memory are "
+                "in use at one time than can be followed: wait for a stream now and "
+                "then, or copy larger pieces."
             )
 
     def _prune(self, noted: dict[_Key, Access]) -> None:

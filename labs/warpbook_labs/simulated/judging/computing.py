@@ -19,7 +19,7 @@ from warpbook_labs.simulated.program import Launch
 from . import effort, rates
 from .errors import ProgramRefused
 from .graphs import Kernel
-from .memory import CONSTANT, GARBAGE, UNWRITTEN, Bytes, Origin, Span
+from .memory import CARRIED, CONSTANT, GARBAGE, UNWRITTEN, Bytes, Origin, Span
 
 #: of one program, each replay of a graph again
 MOST_BYTES = 8 << 30
@@ -56,22 +56,36 @@ class Computer:
             stamps = _stamps(kernel)
             origin = _origin(kernel)
             _apply(operation, kernel)
+            carried = None
+            if _is_copy(kernel):
+                # told only where it ends: it may be overwritten, or nobody needs it
+                carried = _nobodys(reads[0], "`copy`", launch.line)
             for span in writes:
                 span.stamp(stamps)
                 span.storage.garbage = origin or span.storage.garbage
+                span.storage.carried = carried or span.storage.carried
         except MemoryError as error:
             raise _too_large(launch) from error
 
-    def move(self, source: Span, target: Span) -> None:
-        """Do what a copy between host and GPU does."""
+    def move(self, source: Span, target: Span, what: str, line: int) -> None:
+        """Do what a copy between host and GPU does.
+
+        Args:
+            source: what is read.
+            target: what is written.
+            what: such as "the copy to the GPU".
+            line: where it was asked.
+        """
         if source.view.shape != target.view.shape or (
             source.view.dtype != target.view.dtype
         ):
             raise ProgramRefused("A copy between host and GPU changes shape or dtype.")
         self.spend(2 * source.array.nbytes, 0)
         target.array[...] = source.array
-        target.stamp(source.stamps.copy())
+        carried = _nobodys(source, what, line)
+        target.stamp(_copied(source))
         target.storage.garbage = source.storage.garbage or target.storage.garbage
+        target.storage.carried = carried or target.storage.carried
 
     def spend(
         self, size_bytes: float = 0, flops: float = 0, seconds: float = 0
@@ -100,9 +114,8 @@ def _stamps(kernel: Kernel) -> int | Bytes:
     """Say where the values come from that a kernel writes."""
     reads, writes = kernel.reads, kernel.writes
     name = kernel.launch.operation
-    if name == "copy" and len(reads) == len(writes) == 1:
-        copied: Bytes = reads[0].stamps.copy()
-        return copied
+    if _is_copy(kernel):
+        return _copied(reads[0])
     if name in POINTWISE and len(writes) == 1:
         stamps: Bytes = np.full(writes[0].stamps.shape, CONSTANT, np.uint8)
         for span in reads:
@@ -113,23 +126,44 @@ def _stamps(kernel: Kernel) -> int | Bytes:
     return max(of_reads, default=CONSTANT)
 
 
+def _is_copy(kernel: Kernel) -> bool:
+    return (
+        kernel.launch.operation == "copy"
+        and len(kernel.reads) == len(kernel.writes) == 1
+    )
+
+
+def _copied(span: Span) -> Bytes:
+    """Tell what was carried along from what is left as it was."""
+    return np.where(span.stamps == UNWRITTEN, np.uint8(CARRIED), span.stamps)
+
+
 def _known(span: Span) -> Bytes:
     """Take what nobody wrote as garbage."""
-    if not span.holds(UNWRITTEN):
+    is_garbage = (span.stamps == UNWRITTEN) | (span.stamps == CARRIED)
+    if not is_garbage.any():
         return span.stamps
-    return np.where(span.stamps == UNWRITTEN, np.uint8(GARBAGE), span.stamps)
+    return np.where(is_garbage, np.uint8(GARBAGE), span.stamps)
+
+
+def _nobodys(span: Span, what: str, line: int) -> Origin | None:
+    """Say where that comes from which is read, though nobody wrote it."""
+    if span.holds(CARRIED):
+        return span.storage.carried
+    return span.unwritten(what, line)
 
 
 def _origin(kernel: Kernel) -> Origin | None:
     """Say where garbage comes from that a kernel reads."""
-    is_copy = kernel.launch.operation == "copy"
+    launch, is_copy = kernel.launch, _is_copy(kernel)
     for span in kernel.reads:
-        storage = span.storage
-        if span.holds(UNWRITTEN) and not is_copy:
-            what, line = f"`{kernel.launch.operation}`", kernel.launch.line
-            return Origin(what, storage.name, storage.line, line)
-        if span.holds(GARBAGE):
-            return storage.garbage
+        origin = None
+        if not is_copy:
+            origin = _nobodys(span, f"`{launch.operation}`", launch.line)
+        if origin is None and span.holds(GARBAGE):
+            origin = span.storage.garbage
+        if origin is not None:
+            return origin
     return None
 
 

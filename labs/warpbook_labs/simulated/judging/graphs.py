@@ -79,14 +79,29 @@ class Graph:
     stream: int
     line: int
     nodes: list[Node] = field(default_factory=list)
-    #: what they use
+    #: what they use, and what of that they write
     storages: set[Storage] = field(default_factory=set)
+    written: set[Storage] = field(default_factory=set)
     is_whole: bool = False
     #: of its last replay, which the next one waits for
     last: Mark | None = None
     #: it has been said already that it reads what is old, or is no longer there
     is_known_stale: bool = False
     is_known_released: bool = False
+
+
+@dataclass(eq=False)
+class Replayed:
+    """A graph that is being replayed."""
+
+    graph: Graph
+    #: the stream that was asked to
+    lane: Lane
+    line: int
+    #: of `run`; before the first it is -1
+    call: int
+    #: storages that it has written by now
+    written: set[Storage] = field(default_factory=set)
 
 
 class Capture:
@@ -125,6 +140,9 @@ class Capture:
             lane.step()
             lane_line = line
             self.graph.storages |= node.storages()
+            for span in node.writes if isinstance(node, Kernel) else (node.target,):
+                self.graph.written.add(span.storage)
+                span.storage.captured = line
         self._streams[stream] = (lane, lane_line)
 
     def not_joined(self) -> list[tuple[Lane, int]]:

@@ -21,7 +21,7 @@ from .counts import HostCounts
 from .errors import ProgramRefused
 from .findings import Finding
 from .machine import Machine
-from .memory import FIRST_CALL, MOST_CALLS, UNWRITTEN, Storage, span_of
+from .memory import CARRIED, FIRST_CALL, MOST_CALLS, UNWRITTEN, Storage, span_of
 from .timeline import Bar, thinned
 
 MOST_INSTRUCTIONS = 100_000
@@ -62,6 +62,8 @@ class Judged:
     #: the line where Python first looked at numbers that come of the inputs: those that
     #: it saw were of other inputs, so what it made of them is wrong; None if it did not
     first_look: int | None
+    #: what `convolution_percent` is spent on
+    convolution_percents: Mapping[str, int]
 
 
 def judge(
@@ -133,6 +135,7 @@ class _Judging:
             tuple(self._counts),
             self._bars,
             self._machine.first_look,
+            tuner.percents,
         )
 
     def _buffer_storages(self) -> dict[str, Storage]:
@@ -184,8 +187,9 @@ class _Judging:
                 span = span_of(self._storages[name], self._program.buffers[name])
                 outputs[name] = span.array.copy()
                 machine.watch.output(span)
-                missing = np.flatnonzero(span.stamps.reshape(-1) == UNWRITTEN)
+                missing = np.flatnonzero(np.isin(span.stamps, (UNWRITTEN, CARRIED)))
                 if missing.size:
+                    machine.watch.left_out(span.storage)
                     unwritten[name] = int(missing[0])
         self._outputs.append(outputs)
         self._unwritten.append(unwritten)

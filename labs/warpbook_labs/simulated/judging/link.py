@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,8 +14,14 @@ from warpbook_labs.simulated.program import View
 from . import rates
 from .graphs import Kernel
 
-#: of more numbers than these each counts alone, so that memory stays bounded
-_MOST_NUMBERS = 1 << 22
+#: numbers that are counted at once, so that memory stays bounded
+_AT_ONCE = 1 << 22
+#: of more than these each counts alone, so that time does
+_MOST_NUMBERS = 1 << 24
+#: operations that choose of what they read first, or write into a part
+_GATHERING = ("gather", "take_along_dim")
+_CHOOSING = ("index", "index_select", *_GATHERING)
+_PUTTING = ("index_copy", "index_put")
 
 
 class OverLink(NamedTuple):
@@ -32,16 +40,17 @@ def over_link_of(kernel: Kernel) -> OverLink:
         kernel: one that could be computed.
     """
     launch = kernel.launch
-    read_bytes = sum(_sector_bytes(each) for each in launch.reads if each.is_mapped)
-    written_bytes = sum(_sector_bytes(each) for each in launch.writes if each.is_mapped)
+    read, written = (
+        [_sector_bytes(each) if each.is_mapped else 0 for each in views]
+        for views in (launch.reads, launch.writes)
+    )
     rows = 0
-    if launch.operation == "index_select" and launch.reads[0].is_mapped:
-        # of what is chosen from, only that is read
-        source, side = launch.reads[0], int(launch.numbers[0])
-        read_bytes -= _sector_bytes(source)
-        for length, count in _pieces(kernel.reads[1].array):
-            read_bytes += count * _sector_bytes(_part(source, side, length))
-            rows += count
+    # of what is chosen from, only that is read, and of what is written into, written
+    if launch.operation in _CHOOSING and launch.reads[0].is_mapped:
+        read[0], rows = _chosen(kernel, launch.reads[0])
+    elif launch.operation in _PUTTING and launch.writes[0].is_mapped:
+        written[0], _ = _chosen(kernel, launch.writes[0])
+    read_bytes, written_bytes = sum(read), sum(written)
     ns = max(
         read_bytes / rates.MAPPED_READ_BYTES_PER_S * 1e9,
         written_bytes / rates.MAPPED_WRITE_BYTES_PER_S * 1e9,
@@ -50,25 +59,79 @@ def over_link_of(kernel: Kernel) -> OverLink:
     return OverLink(read_bytes, written_bytes, ns)
 
 
-def _pieces(numbers: NDArray[Any]) -> list[tuple[int, int]]:
-    """Give how many numbers follow each other, and how often so many do.
+def _chosen(kernel: Kernel, of: View) -> tuple[int, int]:
+    """Count the bytes of what is chosen of a view, and in how many pieces it lies.
 
-    Neighbours are read together: an index of each element costs no more than of rows.
+    Neighbours are chosen together: an index of each element costs no more than of rows.
     """
-    if numbers.size > _MOST_NUMBERS:
-        return [(1, numbers.size)]
-    whole = numbers.astype(np.int64)
-    ends = np.flatnonzero(whole[1:] != whole[:-1] + 1)
-    lengths = np.diff(ends, prepend=-1, append=whole.size - 1)
+    sides = [int(number) for number in kernel.launch.numbers]
+    indices = [span.array for span in kernel.reads[1:]]
+    extents, steps = ([each[side] for side in sides] for each in (of.shape, of.strides))
+    if kernel.launch.operation in _GATHERING:
+        part = _with_side(of, range(len(of.shape)), 1)
+        where = _gathered(of, indices[0], sides[0])
+    elif len(sides) == 1:
+        part = _with_side(of, sides, steps[0])
+        where = _each(indices, extents, [1])
+    else:
+        part = _with_side(of, sides, 1)
+        where = _each(indices, extents, steps)
+    count = math.prod(kernel.launch.reads[1].shape)
+    if count > _MOST_NUMBERS:
+        return count * _sector_bytes(part), count
+    total = rows = 0
+    for places in where:
+        for length, count in _pieces(places):
+            total += count * _sector_bytes(_part(part, length))
+            rows += count
+    return total, rows
+
+
+def _each(
+    indices: Sequence[NDArray[Any]], extents: Sequence[int], steps: Sequence[int]
+) -> Iterator[NDArray[np.int64]]:
+    """Give the places that indices name together, some at a time."""
+    for begin in range(0, indices[0].size, _AT_ONCE):
+        places = np.zeros((), np.int64)
+        for index, extent, step in zip(indices, extents, steps, strict=True):
+            some = index.flat[begin : begin + _AT_ONCE].astype(np.int64)
+            places = places + some % extent * step
+        yield places
+
+
+def _gathered(of: View, index: NDArray[Any], side: int) -> Iterator[NDArray[np.int64]]:
+    """Give the places of elements of which one side is numbered, some at a time."""
+    for begin in range(0, index.size, _AT_ONCE):
+        some = index.flat[begin : begin + _AT_ONCE].astype(np.int64)
+        at = [*np.unravel_index(np.arange(begin, begin + some.size), index.shape)]
+        at[side] = some % of.shape[side]
+        yield sum(
+            (each * step for each, step in zip(at, of.strides, strict=True)),
+            start=np.zeros(some.size, np.int64),
+        )
+
+
+def _pieces(places: NDArray[np.int64]) -> list[tuple[int, int]]:
+    """Give how many places follow each other, and how often so many do."""
+    ends = np.flatnonzero(places[1:] != places[:-1] + 1)
+    lengths = np.diff(ends, prepend=-1, append=places.size - 1)
     kinds, counts = np.unique(lengths, return_counts=True)
     return list(zip(kinds.tolist(), counts.tolist(), strict=True))
 
 
-def _part(view: View, side: int, length: int) -> View:
-    """Give so many elements along a side."""
-    shape = list(view.shape)
-    shape[side] = length
-    return View(view.storage, view.dtype, tuple(shape), view.strides, view.offset)
+def _with_side(view: View, without: Sequence[int], step: int) -> View:
+    """Give a view with one side in place of others, at the end."""
+    kept = [side for side in range(len(view.shape)) if side not in without]
+    shape, strides = (
+        [each[side] for side in kept] for each in (view.shape, view.strides)
+    )
+    return View(view.storage, view.dtype, (*shape, 1), (*strides, step), view.offset)
+
+
+def _part(view: View, length: int) -> View:
+    """Give so many elements along the last side."""
+    shape = (*view.shape[:-1], length)
+    return View(view.storage, view.dtype, shape, view.strides, view.offset)
 
 
 def _sector_bytes(view: View) -> int:

@@ -21,10 +21,11 @@ from .counts import HostCounts
 from .errors import ProgramRefused
 from .graphs import Capture, Event, Graph, Kernel, Tenure, Transfer, as_captured
 from .memory import FIRST_CALL, Memory, Span, Storage, can_be_written
-from .order import Lane, Lanes, Mark
+from .order import Lanes, Mark
+from .replaying import Replayer
 from .running import Runner
 from .timeline import Timeline
-from .watch import Replayed, Watch
+from .watch import Watch
 
 #: of one launch; numbers of the host among them cross the link uncounted
 MOST_OPERANDS = 10_000
@@ -32,8 +33,6 @@ MOST_OPERANDS = 10_000
 MOST_GRAPHS = 64
 #: nodes of graphs that are replayed in one program, each time again
 MOST_REPLAYED = 400_000
-#: pieces of work that a lane may wait for before they are drawn together
-_MOST_AWAITED = 64
 
 
 class Machine:
@@ -50,7 +49,10 @@ class Machine:
         self._allocator = Allocator(self._lanes, self._accesses)
         self.watch = Watch(self._accesses)
         self._runner = Runner(self._lanes.host, self.watch)
+        self._replayer = Replayer(self._lanes, self._allocator, self._runner)
         self._events: dict[int, Mark] = {}
+        #: what recorded them
+        self._records: dict[int, asked.RecordEvent] = {}
         #: events that were last recorded while a graph was captured
         self._captured_events: set[int] = set()
         self._graphs: dict[int, Graph] = {}
@@ -110,6 +112,7 @@ class Machine:
                 graph.last = Mark(graph.last.clock)
         self._accesses.all_is_done()
         self._allocator.all_is_done()
+        self.watch.all_is_done()
 
     # memory
 
@@ -175,7 +178,7 @@ class Machine:
             if self._capture.takes(launch.stream):
                 self._capture.keep(as_captured(kernel), launch.stream, launch.line)
                 return
-            self.watch.beside_capture(launch.line)
+            self.watch.beside_capture(self._lanes.of(launch.stream), launch.line)
         self.counts.launches += 1
         lane = self._lanes.of(launch.stream)
         lane.know(self._lanes.host.clock)
@@ -196,7 +199,7 @@ class Machine:
                     self.watch.in_capture("a copy for which the host waits", copy.line)
                 self._capture.keep(transfer, copy.stream, copy.line)
                 return
-            self.watch.beside_capture(copy.line)
+            self.watch.beside_capture(lane, copy.line)
         lane.know(self._lanes.host.clock)
         self._runner.transfer(transfer, lane)
         if not is_blocking:
@@ -273,6 +276,7 @@ class Machine:
         self._captured_events.discard(record.event)
         lane.know(self._lanes.host.clock)
         self._events[record.event] = lane.mark()
+        self._records[record.event] = record
 
     def _wait_event(self, wait: asked.WaitEvent) -> None:
         self.timeline.host_works("lets a stream wait", rates.EVENT_NS, wait.line)
@@ -287,12 +291,14 @@ class Machine:
             if capture is not None and capture.takes(wait.stream):
                 self.watch.event_of_before(wait.line)
                 return
-            self._join(lane, self._events[wait.event])
-
-    def _join(self, lane: Lane, mark: Mark) -> None:
-        lane.wait_for(mark)
-        if len(lane.work) > _MOST_AWAITED:
-            self._runner.queue(lane, "compute", "waits", 0, 0, gap_ns=0, is_apart=True)
+            record = self._records[wait.event]
+            if record.stream == wait.stream:
+                self.watch.waits_for_itself(lane, wait.line, record.line)
+            else:
+                self.watch.waits(lane, wait.line)
+            self._runner.join(lane, self._events[wait.event])
+        else:
+            self.watch.waits_for_nothing(lane, wait.line)
 
     def _synchronize(self, wait: asked.Synchronize) -> None:
         host = self._lanes.host
@@ -313,6 +319,8 @@ class Machine:
             self.watch.event_of_graph(wait.line)
             return
         else:
+            if wait.number not in self._events:
+                self.watch.waits_for_nothing(host, wait.line)
             mark = self._events.get(wait.number, Mark({}))
         host.know(mark.clock)
         self._host_waits(mark.work, wait.line)
@@ -363,31 +371,10 @@ class Machine:
         self.counts.graph_launches += 1
         self.timeline.host_works("launches a graph", rates.GRAPH_LAUNCH_NS, replay.line)
         self.watch.replayed(graph, replay.line)
-        lane, origin = self._lanes.of(replay.stream), self._lane(graph, graph.stream)
-        lane.know(self._lanes.host.clock)
-        lane.step()
-        self._join(origin, lane.mark())
-        if graph.last is not None:
-            self._join(origin, graph.last)
-        now = Replayed(graph, self._call)
-        events: dict[int, Mark] = {}
         for node in graph.nodes:
             if isinstance(node, Kernel):
                 self._tune(node.launch, is_replayed=True)
-                self._runner.run(node, self._lane(graph, node.launch.stream), now)
-            elif isinstance(node, Transfer):
-                self._runner.transfer(node, self._lane(graph, node.copy.stream), now)
-            elif isinstance(node, Tenure):
-                if node.does == "give out":
-                    self._allocator.give_out(node.storage)
-                else:
-                    self._allocator.take_back(node.storage)
-            elif node.does == "record":
-                events[node.event] = self._lane(graph, node.stream).mark()
-            else:
-                self._join(self._lane(graph, node.stream), events[node.event])
-        graph.last = origin.mark()
-        self._join(lane, graph.last)
+        self._replayer.replay(graph, replay, self._call)
 
     def _release_graph(self, release: asked.ReleaseGraph) -> None:
         graph = self._graphs.get(release.graph)
@@ -395,6 +382,3 @@ class Machine:
             raise ProgramRefused("A graph is released that is not whole.")
         graph.is_whole = False
         self._allocator.forget_graph(graph.number)
-
-    def _lane(self, graph: Graph, stream: int) -> Lane:
-        return self._lanes.of(stream, graph.number)

@@ -34,6 +34,8 @@ CONSTANT = 1
 FIRST_CALL = 2
 #: which no stamp can tell apart
 MOST_CALLS = 200
+#: copied from where nobody had written
+CARRIED = 254
 #: made of what nobody had written
 GARBAGE = 255
 #: NaN in each type that has one
@@ -65,6 +67,10 @@ class Origin:
     name: str | None
     allocated: int
     line: int
+    #: none of it was written
+    is_whole: bool = False
+    #: the line that is to write it, in a capture that was not replayed
+    captured: int | None = None
 
 
 @dataclass(eq=False)
@@ -87,6 +93,10 @@ class Storage:
     used_on: set[int] = field(default_factory=set)
     #: of garbage that it holds, or held
     garbage: Origin | None = None
+    #: of what was carried there, or was once
+    carried: Origin | None = None
+    #: the line that last wrote it in a capture, until that is replayed
+    captured: int | None = None
     data: Bytes = field(init=False)
     stamps: Bytes = field(init=False)
 
@@ -140,6 +150,19 @@ class Span:
     def holds(self, stamp: int) -> bool:
         """Tell whether some element has a stamp."""
         return bool((self.stamps == stamp).any())
+
+    def unwritten(self, what: str, line: int) -> Origin | None:
+        """Say what of it nobody has written, if so.
+
+        Args:
+            what: reads it.
+            line: where.
+        """
+        is_unwritten = self.stamps == UNWRITTEN
+        if not is_unwritten.any():
+            return None
+        of, is_whole = self.storage, bool(is_unwritten.all())
+        return Origin(what, of.name, of.line, line, is_whole, of.captured)
 
     def touches(self, other: Span) -> bool:
         """Tell the same by marking each byte."""

@@ -5,12 +5,15 @@ from __future__ import annotations
 from . import rates
 from .computing import Computer, kernel_ns
 from .counts import HostCounts
-from .graphs import Kernel, Transfer
+from .graphs import Kernel, Replayed, Transfer
 from .link import over_link_of
-from .order import Lane
+from .order import Lane, Mark
 from .timeline import Engine, Timeline
-from .watch import Replayed, Watch
+from .watch import Watch
 from .wording import short
+
+#: pieces of work that a lane may wait for before they are drawn together
+_MOST_AWAITED = 64
 
 
 class Runner:
@@ -41,9 +44,9 @@ class Runner:
                 self._watch.read_in(replay, span, launch.line)
             # a number of the host comes along with the launch
             by = lane if span.is_on_gpu else self._host
-            self._watch.access(by, span, False, what, launch.line)
+            self._watch.access(by, span, False, what, launch.line, replay)
         for span in kernel.writes:
-            self._watch.access(lane, span, True, what, launch.line)
+            self._watch.access(lane, span, True, what, launch.line, replay)
         self._computer.run(kernel)
         if replay is not None:
             replay.written |= {span.storage for span in kernel.writes}
@@ -74,9 +77,9 @@ class Runner:
             replay.written.add(target.storage)
         # pageable memory is read before the call returns
         reader = self._host if is_pageable and not is_down else lane
-        self._watch.access(reader, source, False, what, copy.line)
-        self._watch.access(lane, target, True, what, copy.line)
-        self._computer.move(source, target)
+        self._watch.access(reader, source, False, what, copy.line, replay)
+        self._watch.access(lane, target, True, what, copy.line, replay)
+        self._computer.move(source, target, what, copy.line)
         size_bytes = source.array.nbytes
         self.counts.copies += 1
         if is_down:
@@ -95,6 +98,12 @@ class Runner:
             size_bytes / bytes_per_s * 1e9,
             copy.line,
         )
+
+    def join(self, lane: Lane, mark: Mark) -> None:
+        """Let a lane wait for a mark."""
+        lane.wait_for(mark)
+        if len(lane.work) > _MOST_AWAITED:
+            self.queue(lane, "compute", "waits", 0, 0, gap_ns=0, is_apart=True)
 
     def queue(
         self,

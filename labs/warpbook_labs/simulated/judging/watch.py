@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
 
 from . import wording
-from .accesses import Access, Accesses
-from .findings import Findings, at
-from .graphs import Capture, Graph
-from .memory import FIRST_CALL, GARBAGE, UNWRITTEN, Origin, Span, Storage
+from .accesses import Access, Accesses, seen_from_outside
+from .findings import Findings, Kind, at
+from .graphs import Capture, Graph, Replayed
+from .memory import CARRIED, FIRST_CALL, GARBAGE, Origin, Span, Storage
 from .order import Lane
-
-
-@dataclass
-class Replayed:
-    """A graph that is being replayed."""
-
-    graph: Graph
-    #: of `run`; before the first it is -1
-    call: int
-    #: storages that it has written by now
-    written: set[Storage] = field(default_factory=set)
 
 
 class Watch:
@@ -32,9 +21,34 @@ class Watch:
         self._accesses = accesses
         #: lines that were told not to have an order
         self._told: set[tuple[int, int]] = set()
+        #: of this call each lane's last wait that changed nothing: its line, and words
+        self._in_vain: dict[Lane, tuple[int, str]] = {}
+
+    def all_is_done(self) -> None:
+        """Nobody has to wait any more for what there was."""
+        self._in_vain.clear()
+
+    def waits(self, lane: Lane, line: int) -> None:
+        """Note that a line that may have waited for nothing before now does wait."""
+        if self._in_vain.get(lane, (None,))[0] == line:
+            del self._in_vain[lane]
+
+    def waits_for_itself(self, lane: Lane, line: int, recorded: int) -> None:
+        """Note a wait that changes nothing, in case one was needed."""
+        self._in_vain[lane] = line, wording.of_itself(lane, line, recorded)
+
+    def waits_for_nothing(self, lane: Lane, line: int) -> None:
+        """Note a wait for an event that nobody has recorded."""
+        self._in_vain[lane] = line, wording.of_no_event(line)
 
     def access(
-        self, lane: Lane, span: Span, is_write: bool, what: str, line: int
+        self,
+        lane: Lane,
+        span: Span,
+        is_write: bool,
+        what: str,
+        line: int,
+        replay: Replayed | None = None,
     ) -> None:
         """Note an access, and tell what it should have waited for."""
         storage = span.storage
@@ -44,14 +58,13 @@ class Watch:
                 f"Line {line} writes `{storage.name}`, which is an input.",
                 line,
             )
-        access = Access(lane, lane.step(), is_write, span, what, line)
+        access = Access(lane, lane.step(), is_write, span, what, line, replay)
         before = self._accesses.of_before(access)
-        if before is not None and self._is_new(before, access):
-            message = wording.of_reused(before, access, storage.line)
-            self.findings.add("released too early", message, line)
+        if before is not None:
+            self._conflict(before, access, wording.of_reused)
         other = self._accesses.note(access)
-        if other is not None and self._is_new(other, access):
-            self.findings.add(*wording.of_conflict(other, access), line)
+        if other is not None:
+            self._conflict(other, access, wording.of_conflict)
 
     def released(self, storage: Storage, host: Lane) -> None:
         """Tell that kernels may still use page-locked memory that nobody holds now.
@@ -67,40 +80,57 @@ class Watch:
                 copied[number] = max(each.tick, copied.get(number, 0))
         for each in going_on:
             if each.tick > copied.get(each.lane.number, 0):
-                message = wording.of_released(each)
-                self.findings.add("released too early", message, each.line)
+                message = wording.of_released(each) + self._beside(host)
+                self.findings.add("released too early", message, each.asked_line)
                 return
 
-    def _is_new(self, first: Access, second: Access) -> bool:
-        """Tell whether two lines were not told before."""
-        lines = (first.line, second.line)
-        if lines in self._told:
-            return False
-        self._told.add(lines)
-        return True
+    def _conflict(
+        self,
+        first: Access,
+        second: Access,
+        told: Callable[[Access, Access], tuple[Kind, str]],
+    ) -> None:
+        """Tell what two accesses did to each other, of two lines once."""
+        first, second = seen_from_outside(first, second)
+        if first.asker is second.asker:
+            # a graph left a stream of its own behind, which is told of its capture
+            return
+        lines = (first.asked_line, second.asked_line)
+        if lines not in self._told:
+            self._told.add(lines)
+            kind, message = told(first, second)
+            message += self._beside(second.asker)
+            self.findings.add(kind, message, second.asked_line)
+
+    def _beside(self, lane: Lane) -> str:
+        """Say of a lane that should have waited that it tried to."""
+        _, words = self._in_vain.get(lane, (0, ""))
+        return f" {words}" if words else ""
 
     def looked_at(self, span: Span, what: str, line: int) -> None:
         """Tell that Python sees what nobody wrote."""
-        storage = span.storage
-        if span.holds(UNWRITTEN):
-            self._unwritten(Origin(what, storage.name, storage.line, line))
+        unwritten = span.unwritten(what, line)
+        if unwritten:
+            self._unwritten(unwritten)
         self.output(span)
 
     def output(self, span: Span) -> None:
         """Tell what an output was made of that nobody had written."""
-        if span.storage.garbage is not None and span.holds(GARBAGE):
-            self._unwritten(span.storage.garbage)
+        storage = span.storage
+        for origin, stamp in ((storage.garbage, GARBAGE), (storage.carried, CARRIED)):
+            if origin is not None and span.holds(stamp):
+                self._unwritten(origin)
+
+    def left_out(self, output: Storage) -> None:
+        """Tell what was to write an output, of which something was not written."""
+        if output.captured is not None:
+            line = output.captured
+            self.findings.add("capture", wording.of_captured(output.name, line), line)
 
     def _unwritten(self, origin: Origin) -> None:
         """Tell that something is made of what nobody wrote."""
-        name = origin.name
-        memory = f"`{name}`" if name else f"memory of {at(origin.allocated)}"
-        self.findings.add(
-            "uninitialised read",
-            f"Line {origin.line}: {origin.what} reads {memory}, of which nobody has "
-            "written some element before.",
-            origin.line,
-        )
+        message = wording.of_unwritten(origin)
+        self.findings.add("uninitialised read", message, origin.line)
 
     def read_in(self, replay: Replayed, span: Span, line: int) -> None:
         """Look whether a graph reads what was meant for an earlier call."""
@@ -162,12 +192,13 @@ class Watch:
             line,
         )
 
-    def beside_capture(self, line: int) -> None:
+    def beside_capture(self, lane: Lane, line: int) -> None:
         """Tell what is not captured."""
         self.findings.add(
             "capture",
             f"Line {line} runs on a stream that is not captured, so no replay does it "
-            "again: let that stream wait for the one that is captured first.",
+            "again: let that stream wait for the one that is captured first."
+            + self._beside(lane),
             line,
         )
 

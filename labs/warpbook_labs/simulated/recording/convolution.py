@@ -1,15 +1,20 @@
-"""Convolutions, and what cuDNN may do for them: `torch.backends.cudnn`."""
+"""Convolutions, with what `torch.backends.cudnn` allows them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import TracebackType
 
 from warpbook_labs.simulated.convolution import output_shape
 from warpbook_labs.simulated.recording import layout
+from warpbook_labs.simulated.recording.backends import (
+    CUDNN,
+    are_deterministic_algorithms_enabled,
+    precision,
+)
 from warpbook_labs.simulated.recording.elementwise import add
 from warpbook_labs.simulated.recording.moving import contiguous
-from warpbook_labs.simulated.recording.recorder import current, refuse
+from warpbook_labs.simulated.recording.recorder import current
+from warpbook_labs.simulated.recording.refusing import refuse
 from warpbook_labs.simulated.recording.tensor import (
     Tensor,
     launch,
@@ -18,117 +23,6 @@ from warpbook_labs.simulated.recording.tensor import (
     one_device,
     place_of,
 )
-
-_FLAGS = {
-    "benchmark": False,
-    "deterministic": False,
-    "allow_tf32": True,
-    "enabled": True,
-}
-
-
-class Precision:
-    """`torch.backends.cudnn.conv`: the newer way to say whether TF32 is allowed."""
-
-    __slots__ = ()
-
-    @property
-    def fp32_precision(self) -> str:
-        """`"tf32"` or `"ieee"`."""
-        is_allowed = current().settings.get("allow_tf32", _FLAGS["allow_tf32"])
-        return "tf32" if is_allowed else "ieee"
-
-    @fp32_precision.setter
-    def fp32_precision(self, name: str) -> None:
-        if name not in ("tf32", "ieee"):
-            raise RuntimeError(f'Unknown precision: {name}; "tf32" or "ieee" is known')
-        current().settings["allow_tf32"] = name == "tf32"
-
-
-class Flags:
-    """`torch.backends.cudnn` as a module: settings that the next convolution reads."""
-
-    __name__ = "torch.backends.cudnn"
-    __path__: tuple[str, ...] = ()
-    conv = Precision()
-
-    def __getattr__(self, name: str) -> bool:
-        """Tell a setting."""
-        if name in _FLAGS:
-            return current().settings.get(name, _FLAGS[name])
-        if name.startswith("__"):
-            raise AttributeError(name)
-        refuse(f"torch.backends.cudnn.{name}")
-
-    def __setattr__(self, name: str, value: object) -> None:
-        """Change a setting."""
-        if name in _FLAGS:
-            current().settings[name] = bool(value)
-        elif name.startswith("__"):
-            super().__setattr__(name, value)
-        else:
-            refuse(f"torch.backends.cudnn.{name}")
-
-    def is_available(self) -> bool:
-        """Whether there is cuDNN."""
-        return True
-
-    def flags(
-        self,
-        enabled: bool = False,
-        benchmark: bool = False,
-        benchmark_limit: int = 10,
-        deterministic: bool = False,
-        allow_tf32: bool = True,
-        fp32_precision: str = "none",
-    ) -> FlagsContext:
-        """Other settings for a while; what is not named has these defaults."""
-        del benchmark_limit, fp32_precision
-        return FlagsContext(
-            {
-                "enabled": enabled,
-                "benchmark": benchmark,
-                "deterministic": deterministic,
-                "allow_tf32": allow_tf32,
-            }
-        )
-
-
-class FlagsContext:
-    """Settings for a while."""
-
-    def __init__(self, settings: dict[str, bool]) -> None:
-        """Keep what holds meanwhile."""
-        self._settings = settings
-        self._before: dict[str, bool] = {}
-
-    def __enter__(self) -> None:
-        """Change the settings."""
-        recorder = current()
-        self._before = dict(recorder.settings)
-        recorder.settings.update(self._settings)
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        problem: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Change them back."""
-        recorder = current()
-        for name in self._settings:
-            recorder.settings[name] = self._before.get(name, _FLAGS[name])
-
-
-def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    """Only algorithms that give the same bits each time."""
-    del warn_only
-    current().settings["deterministic algorithms"] = bool(mode)
-
-
-def are_deterministic_algorithms_enabled() -> bool:
-    """Whether only such are used."""
-    return current().settings.get("deterministic algorithms", False)
 
 
 def _single(name: str, given: int | str | Sequence[int]) -> int:
@@ -140,16 +34,19 @@ def _single(name: str, given: int | str | Sequence[int]) -> int:
 
 
 def _numbers(stride: int, padding: int) -> list[float]:
-    settings = {**_FLAGS, **current().settings}
-    if not settings["enabled"]:
-        refuse("convolutions with torch.backends.cudnn.enabled = False")
-    deterministic = settings["deterministic"] or are_deterministic_algorithms_enabled()
+    where = current().settings.get("disabled in line")
+    if where is not None:
+        refuse(
+            "convolutions with torch.backends.cudnn.enabled = False",
+            f"Line {where} set it, as `flags()` does: it sets `enabled=False` unless "
+            "you name it. ",
+        )
     return [
         stride,
         padding,
-        settings["benchmark"],
-        deterministic,
-        settings["allow_tf32"],
+        CUDNN.benchmark,
+        CUDNN.deterministic or are_deterministic_algorithms_enabled(),
+        precision("conv") == "tf32",
     ]
 
 

@@ -17,13 +17,14 @@ from warpbook_labs.simulated.recording.dtypes import (
     dtype_of,
     of_number,
 )
-from warpbook_labs.simulated.recording.moving import to
-from warpbook_labs.simulated.recording.recorder import current, refuse
+from warpbook_labs.simulated.recording.moving import ordered, to
+from warpbook_labs.simulated.recording.reading import Looked
+from warpbook_labs.simulated.recording.recorder import current
+from warpbook_labs.simulated.recording.refusing import refuse
 from warpbook_labs.simulated.recording.tensor import (
     Tensor,
     launch,
     new,
-    new_like,
     of_array,
 )
 
@@ -66,10 +67,33 @@ def empty(
     device: Where = None,
     pin_memory: bool = False,
     requires_grad: bool = False,
+    layout: str | None = None,
+    out: Tensor | None = None,
 ) -> Tensor:
     """Memory that nobody has written."""
     _no_gradients(requires_grad)
-    return new(sides(size), dtype or FLOAT, _place(device, pin_memory))
+    _strided(layout)
+    shape = sides(size)
+    if out is None:
+        return new(shape, dtype or FLOAT, _place(device, pin_memory))
+    if dtype not in (None, out.dtype):
+        raise RuntimeError(
+            f"dtype {dtype.letter_name} does not match dtype of out parameter "
+            f"({out.dtype.letter_name})"
+        )
+    if device is not None and device_of(device) != out.device:
+        raise RuntimeError(
+            f"device {device} does not match device of out parameter ({out.device})"
+        )
+    if out.shape != shape:
+        # PyTorch would make it fit, with a warning
+        refuse("`out` of another shape")
+    return out
+
+
+def _strided(layout: str | None) -> None:
+    if layout not in (None, Tensor.layout):
+        refuse(f"tensors of layout {layout}")
 
 
 def _filled(
@@ -78,6 +102,11 @@ def _filled(
     tensor = empty(*size, dtype=dtype, **options)
     launch("fill", [], [tensor], [float(number)])
     return tensor
+
+
+def _usual(options: dict[str, Any], dtype: DType) -> DType | None:
+    """A type that numbers have unless `out` has another."""
+    return dtype if options.get("out") is None else None
 
 
 def zeros(*size: Any, dtype: DType | None = None, **options: Any) -> Tensor:
@@ -98,7 +127,8 @@ def full(
     **options: Any,
 ) -> Tensor:
     """One number everywhere."""
-    return _filled(fill_value, [size], dtype or of_number(fill_value), options)
+    dtype = dtype or _usual(options, of_number(fill_value))
+    return _filled(fill_value, [size], dtype, options)
 
 
 def arange(
@@ -118,7 +148,7 @@ def arange(
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
     if dtype is None:
         is_whole = all(isinstance(n, int) for n in (start, end, step))
-        dtype = LONG if is_whole else FLOAT
+        dtype = _usual(options, LONG if is_whole else FLOAT)
     tensor = empty(math.ceil((end - start) / step), dtype=dtype, **options)
     launch("arange", [], [tensor], [start, step])
     return tensor
@@ -135,7 +165,7 @@ def tensor(
     """Numbers of Python, which the host writes, and copies if they belong elsewhere."""
     _no_gradients(requires_grad)
     if isinstance(data, Tensor):
-        refuse("torch.tensor of a tensor: use x.clone()")
+        refuse("torch.tensor of a tensor", "Use x.clone(), or x.to('cuda'). ")
     if hasattr(data, _INTERFACE):
         refuse(f"torch.tensor of {_INTERFACE}: torch.as_tensor copies nothing")
     if isinstance(data, (bool, int, float)):
@@ -166,9 +196,12 @@ def as_tensor(data: Any, dtype: DType | None = None, device: Where = None) -> Te
                 "Say device='cuda', and nothing is copied. ",
             )
         return to(seen, device_of(device), dtype or seen.dtype)
+    if isinstance(data, Looked) and data.tensor is not None:
+        data = data.tensor
     if not isinstance(data, Tensor):
         return tensor(data, dtype=dtype, device=device)
-    target = data.device if device is None else device_of(device)
+    is_anywhere = device is None and current().default_devices[-1] is None
+    target = data.device if is_anywhere else device_of(device)
     return to(data, target, dtype or data.dtype)
 
 
@@ -242,11 +275,15 @@ def empty_like(
     device: Where = None,
     pin_memory: bool = False,
     memory_format: object = None,
+    layout: str | None = None,
+    requires_grad: bool = False,
 ) -> Tensor:
     """Memory for as much, that nobody has written."""
-    del memory_format  # kept as it is
+    _strided(layout)
+    _no_gradients(requires_grad)
     where = input.device if device is None else device
-    return new_like(input, dtype or input.dtype, _place(where, pin_memory))
+    place = _place(where, pin_memory)
+    return ordered(input, dtype or input.dtype, place, memory_format)
 
 
 def _like(number: float, input: Tensor, options: dict[str, Any]) -> Tensor:

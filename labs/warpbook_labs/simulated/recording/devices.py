@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from warpbook_labs.simulated.recording.recorder import current
+from warpbook_labs.simulated.recording.refusing import Told
 
-class Device:
+
+class Device(Told):
     """The processor, or the one simulated GPU."""
 
+    _spoken = "torch.device"
     type: str
     index: int | None
 
@@ -50,6 +54,15 @@ class Device:
         index = "" if self.index is None else f", index={self.index}"
         return f"device(type='{self.type}'{index})"
 
+    def __enter__(self) -> Device:
+        """Have new tensors here that name no device."""
+        current().default_devices.append(self)
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        """Have them where they were."""
+        current().default_devices.pop()
+
 
 CPU = Device("cpu")
 #: where tensors of the GPU say that they are
@@ -59,7 +72,19 @@ CUDA = Device("cuda", 0)
 def device_of(what: Device | str | int | None) -> Device:
     """The device that is meant, as tensors tell it."""
     if what is None:
+        what = current().default_devices[-1]
+    if what is None:
         return CPU
     if isinstance(what, int):
         return CUDA if what == 0 else Device("cuda", what)
     return CUDA if Device(what).type == "cuda" else CPU
+
+
+def set_default_device(device: Device | str | int | None) -> None:
+    """New tensors that name no device are here from now on."""
+    current().default_devices[-1] = None if device is None else device_of(device)
+
+
+def get_default_device() -> Device:
+    """Where new tensors are that name no device."""
+    return device_of(None)

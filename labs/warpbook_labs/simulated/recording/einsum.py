@@ -8,8 +8,8 @@ from typing import Any
 
 from warpbook_labs.simulated.recording.elementwise import compute
 from warpbook_labs.simulated.recording.matrices import bmm
-from warpbook_labs.simulated.recording.recorder import refuse
 from warpbook_labs.simulated.recording.reducing import sum as sum_of
+from warpbook_labs.simulated.recording.refusing import refuse
 from warpbook_labs.simulated.recording.tensor import Tensor
 from warpbook_labs.simulated.recording.views import permute, reshape
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from warpbook_labs.simulated.recording.recorder import Graph, current
+from warpbook_labs.simulated.recording.refusing import Told
 from warpbook_labs.simulated.recording.streams import Stream
 
 
-class CUDAGraph:
+class CUDAGraph(Told):
     """Work that is captured once and launched as a whole."""
 
+    _spoken = "torch.cuda.CUDAGraph"
     _graph: Graph | None = None
     _is_whole = False
 

@@ -10,7 +10,7 @@ import numpy as np
 from warpbook_labs.simulated.recording.creating import full, sides
 from warpbook_labs.simulated.recording.elementwise import type_of
 from warpbook_labs.simulated.recording.moving import contiguous, copy_
-from warpbook_labs.simulated.recording.recorder import refuse
+from warpbook_labs.simulated.recording.refusing import refuse
 from warpbook_labs.simulated.recording.tensor import (
     Tensor,
     launch,
@@ -19,6 +19,7 @@ from warpbook_labs.simulated.recording.tensor import (
     of_array,
     one_device,
     place_of,
+    refuse_overlap,
     stretched,
 )
 from warpbook_labs.simulated.recording.views import (
@@ -54,6 +55,8 @@ def cat(
             f"out has shape {list(out.shape)}, the result {shape}; PyTorch would give "
             "out other memory, with a warning."
         )
+    for part in parts:
+        refuse_overlap(out, part, may_be_same=False)
     launch("cat", parts, [out], [dim])
     return out
 
@@ -65,9 +68,9 @@ def stack(
     return cat([unsqueeze(tensor, dim) for tensor in tensors], dim, out=out)
 
 
-def repeat(self: Tensor, *counts: Any) -> Tensor:
+def repeat(self: Tensor, *repeats: Any) -> Tensor:
     """So often along each side, copied."""
-    times = sides(counts)
+    times = sides(repeats)
     if len(times) < self.ndim:
         raise RuntimeError(
             "Number of dimensions of repeat dims can not be smaller than number of "
@@ -86,7 +89,7 @@ def repeat(self: Tensor, *counts: Any) -> Tensor:
     if np.may_share_memory(source, self.array):
         copy_(of_array(result, result.array.reshape(pairs)), of_array(self, source))
         return result
-    return repeat(contiguous(self), *counts)
+    return repeat(contiguous(self), *repeats)
 
 
 def _at_least(tensor: Tensor, rank: int) -> Tensor:

@@ -26,6 +26,11 @@ CHANNELS_LAST = MemoryFormat("channels_last")
 
 def strides(shape: Sequence[int], order: object) -> list[int]:
     """The strides, in elements, of a tensor that is whole in this order."""
+    if not isinstance(order, MemoryFormat):
+        raise TypeError(
+            "argument 'memory_format' must be torch.memory_format, not "
+            f"{type(order).__name__}"
+        )
     dims = list(range(len(shape)))
     if order is CHANNELS_LAST:
         if len(shape) != 4:

@@ -13,6 +13,7 @@ from warpbook_labs.simulated.recording.tensor import (
     of_array,
     one_device,
     place_of,
+    refuse_read_again,
 )
 from warpbook_labs.simulated.recording.views import flatten, reshape, t, view
 
@@ -34,10 +35,17 @@ def _check(left: Tensor, right: Tensor, *more: Tensor) -> None:
         raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({a} and {b})")
 
 
-def _target(left: Tensor, shape: tuple[int, ...], out: Tensor | None) -> Tensor:
+def _target(
+    name: str,
+    left: Tensor,
+    right: Tensor,
+    shape: tuple[int, ...],
+    out: Tensor | None,
+) -> Tensor:
     if out is None:
         return new(shape, left.dtype, place_of(left.device))
     one_device([left, out])
+    refuse_read_again(name, out, left, right)
     if out.dtype is not left.dtype:
         raise RuntimeError(
             f"Expected out tensor to have dtype {left.dtype}, but got {out.dtype} "
@@ -63,7 +71,9 @@ def mm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
     _rank("mm", input, 2)
     _rank("mm", mat2, 2)
     _check(input, mat2)
-    result = _target(input, (input.array.shape[0], mat2.array.shape[1]), out)
+    result = _target(
+        "mm", input, mat2, (input.array.shape[0], mat2.array.shape[1]), out
+    )
     launch("matmul", [input, mat2], [result])
     return result
 
@@ -80,7 +90,7 @@ def bmm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
         )
     _check(input, mat2)
     shape = (*input.array.shape[:2], mat2.array.shape[2])
-    result = _target(input, shape, out)
+    result = _target("bmm", input, mat2, shape, out)
     launch("matmul", [input, mat2], [result])
     return result
 
@@ -100,7 +110,7 @@ def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
     final = batch
     final += () if input.ndim == 1 else (rows,)
     final += () if other.ndim == 1 else (columns,)
-    result = _target(left, final, out)
+    result = _target("matmul", left, right, final, out)
     whole = of_array(result, result.array)
     if input.ndim == 1:
         whole = of_array(whole, np.expand_dims(whole.array, len(batch)))
@@ -126,7 +136,7 @@ def addmm(
     _rank("addmm", mat2, 2)
     _check(mat1, mat2, input)
     shape = (mat1.array.shape[0], mat2.array.shape[1])
-    result = _target(mat1, shape, out)
+    result = _target("addmm", mat1, mat2, shape, out)
     if broadcast([input.array.shape, shape]) != shape:
         raise RuntimeError(
             f"The expanded size of the tensor ({list(shape)}) must match the existing "
@@ -155,14 +165,14 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     return reshape(result, (*input.array.shape[:-1], weight.array.shape[0]))
 
 
-def mv(input: Tensor, vec: Tensor) -> Tensor:
+def mv(input: Tensor, vec: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The product of a matrix and a vector."""
     _rank("mv", input, 2)
     _rank("mv", vec, 1)
-    return matmul(input, vec)
+    return matmul(input, vec, out=out)
 
 
-def dot(input: Tensor, tensor: Tensor) -> Tensor:
+def dot(input: Tensor, tensor: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The sum of the products of two vectors."""
     _rank("dot", input, 1)
     _rank("dot", tensor, 1)
@@ -172,24 +182,37 @@ def dot(input: Tensor, tensor: Tensor) -> Tensor:
             f"{list(input.shape)} and src {list(tensor.shape)} to have the same "
             "number of elements"
         )
-    return matmul(input, tensor)
+    return matmul(input, tensor, out=out)
 
 
-def outer(input: Tensor, vec2: Tensor) -> Tensor:
+def outer(input: Tensor, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
     """All products of the elements of two vectors."""
     _rank("outer", input, 1)
     _rank("outer", vec2, 1)
-    return compute("mul", [of_array(input, input.array[:, None]), vec2])
+    return compute("mul", [of_array(input, input.array[:, None]), vec2], out=out)
 
 
 def baddbmm(
-    input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, alpha: float = 1
+    input: Tensor,
+    batch1: Tensor,
+    batch2: Tensor,
+    *,
+    beta: float = 1,
+    alpha: float = 1,
+    out: Tensor | None = None,
 ) -> Tensor:
     """`beta * input + alpha * (batch1 @ batch2)`, of many pairs."""
     _rank("baddbmm", batch1, 3)
     _rank("baddbmm", batch2, 3)
     _check(batch1, batch2, input)
     shape = (*batch1.array.shape[:2], batch2.array.shape[2])
-    result = _target(batch1, shape, None)
+    result = _target("baddbmm", batch1, batch2, shape, out)
     launch("addmm", [expanded(input, shape), batch1, batch2], [result], [beta, alpha])
     return result
+
+
+def baddbmm_(
+    self: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, alpha: float = 1
+) -> Tensor:
+    """`baddbmm`, in place."""
+    return baddbmm(self, batch1, batch2, beta=beta, alpha=alpha, out=self)

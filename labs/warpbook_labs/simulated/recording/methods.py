@@ -8,15 +8,19 @@ from typing import Any
 import numpy as np
 
 from warpbook_labs.simulated.recording import (
+    comparing,
     creating,
     elementwise,
+    indexing,
     joining,
     layout,
     matrices,
     moving,
+    ordering,
     printing,
     reading,
     reducing,
+    selecting,
     views,
 )
 from warpbook_labs.simulated.recording.dtypes import (
@@ -28,7 +32,7 @@ from warpbook_labs.simulated.recording.dtypes import (
 )
 from warpbook_labs.simulated.recording.einsum import einsum
 from warpbook_labs.simulated.recording.elementwise import BINARY, UNARY, Kind, compute
-from warpbook_labs.simulated.recording.recorder import refuse, telling
+from warpbook_labs.simulated.recording.refusing import refuse, telling
 from warpbook_labs.simulated.recording.tensor import Tensor
 
 Function = Callable[..., Any]
@@ -119,16 +123,19 @@ _SHARED: dict[str, Function] = {
             *(moving.masked_fill, matrices.addmm, matrices.bmm),
             *(matrices.baddbmm, matrices.dot, matrices.mv, matrices.outer),
             *(matrices.matmul, matrices.mm, moving.clone, joining.flip),
-            *(reducing.all, reducing.allclose, reducing.amax, reducing.amin),
+            *(reducing.all, comparing.allclose, reducing.amax, reducing.amin),
             reducing.aminmax,
             *(reducing.any, reducing.argmax, reducing.argmin, reducing.cumsum),
-            *(reducing.equal, reducing.log_softmax, reducing.max, reducing.mean),
+            *(comparing.equal, reducing.log_softmax, reducing.max, reducing.mean),
             *(reducing.min, reducing.norm, reducing.prod, reducing.softmax),
             *(reducing.sort, reducing.std, reducing.sum, reducing.topk, reducing.var),
-            *(views.chunk, views.flatten, views.index_select, views.narrow),
+            *(views.chunk, views.flatten, selecting.index_select, views.narrow),
             *(views.numel, views.permute, views.reshape, views.select, views.split),
             *(views.squeeze, views.t, views.transpose, views.unbind, views.unsqueeze),
-            *(views.ravel, views.unflatten),
+            *(views.ravel, views.split_with_sizes, views.tensor_split),
+            *(views.unflatten, comparing.isclose, reducing.argsort),
+            *(selecting.gather, selecting.index_copy, selecting.take),
+            selecting.take_along_dim,
         )
     },
     "broadcast_to": views.expand,
@@ -141,6 +148,10 @@ _FUNCTIONS: dict[str, Function] = {
     "where": elementwise.where,
     "cat": joining.cat,
     "concat": joining.cat,
+    "concatenate": joining.cat,
+    "_foreach_copy_": moving.foreach_copy_,
+    "embedding": selecting.embedding,
+    "from_numpy": reading.from_numpy,
     "einsum": einsum,
     "finfo": finfo,
     "hstack": joining.hstack,
@@ -151,8 +162,9 @@ _FUNCTIONS: dict[str, Function] = {
     **{
         function.__name__: function
         for function in (
-            *(creating.arange, creating.as_tensor, creating.empty),
+            *(creating.arange, creating.as_tensor, ordering.empty),
             *(creating.empty_like, creating.eye, creating.full, creating.full_like),
+            *(ordering.empty_strided,),
             *(creating.ones, creating.ones_like, creating.rand, creating.randn),
             *(creating.tensor, creating.zeros, creating.zeros_like),
             *(creating.linspace, creating.rand_like, creating.randn_like),
@@ -205,6 +217,7 @@ _METHODS: dict[str, Function] = {
     "byte": moving.converter("uint8"),
     "char": moving.converter("int8"),
     "addmm_": matrices.addmm_,
+    "baddbmm_": matrices.baddbmm_,
     "contiguous": moving.contiguous,
     "copy_": moving.copy_,
     "cpu": moving.cpu,
@@ -217,12 +230,15 @@ _METHODS: dict[str, Function] = {
     "expand_as": views.expand_as,
     "fill_": elementwise.fill_,
     "get_device": lambda self: 0 if self.is_cuda else -1,
+    "index_copy_": selecting.index_copy_,
+    "index_put_": indexing.index_put_,
     "is_contiguous": _is_contiguous,
     "is_pinned": moving.is_pinned,
     "item": reading.item,
     "masked_fill_": elementwise.masked_fill_,
     "nelement": views.numel,
     "new_empty": creating.new_empty,
+    "new_empty_strided": ordering.new_empty_strided,
     "new_full": creating.new_full,
     "new_ones": creating.new_ones,
     "new_tensor": creating.new_tensor,
@@ -234,6 +250,7 @@ _METHODS: dict[str, Function] = {
     "requires_grad_": _requires_grad_,
     "reshape_as": views.reshape_as,
     "size": views.size,
+    "split": views.split_of,
     "storage_offset": views.storage_offset,
     "stride": views.stride,
     "to": moving.tensor_to,
@@ -249,7 +266,7 @@ _METHODS: dict[str, Function] = {
     "__deepcopy__": _copied,
     "__float__": reading.as_float,
     "__format__": printing.in_format,
-    "__getitem__": views.getitem,
+    "__getitem__": indexing.getitem,
     "__index__": reading.as_index,
     "__int__": reading.as_int,
     "__iter__": views.iterate,
@@ -259,7 +276,7 @@ _METHODS: dict[str, Function] = {
     "__invert__": _ELEMENTWISE["bitwise_not"],
     "__abs__": _ELEMENTWISE["abs"],
     "__repr__": printing.as_text,
-    "__setitem__": views.setitem,
+    "__setitem__": indexing.setitem,
 }
 _OPERATORS = {
     "add": "add",

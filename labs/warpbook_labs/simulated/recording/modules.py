@@ -8,21 +8,29 @@ from typing import Any
 
 from warpbook_labs.simulated.pointwise import promoted
 from warpbook_labs.simulated.recording import (
+    backends,
+    comparing,
     convolution,
     elementwise,
     graphs,
     joining,
+    layers,
     layout,
     matrices,
+    precision,
     reducing,
     streams,
-    views,
 )
-from warpbook_labs.simulated.recording.devices import Device
+from warpbook_labs.simulated.recording.devices import (
+    Device,
+    get_default_device,
+    set_default_device,
+)
 from warpbook_labs.simulated.recording.dtypes import FLOAT, dtype_of
 from warpbook_labs.simulated.recording.elementwise import compute
 from warpbook_labs.simulated.recording.methods import FUNCTIONS, TYPES
-from warpbook_labs.simulated.recording.recorder import current, refuse, telling
+from warpbook_labs.simulated.recording.recorder import current
+from warpbook_labs.simulated.recording.refusing import refuse, telling
 from warpbook_labs.simulated.recording.tensor import Size, Tensor
 
 NAME = "simulated GPU"
@@ -56,10 +64,6 @@ def _module(name: str, content: Mapping[str, Any]) -> ModuleType:
     def missing(attribute: str) -> Any:
         if attribute.startswith("__"):
             raise AttributeError(attribute)
-        if attribute == "bfloat16":
-            refuse("torch.bfloat16, since NumPy has no such numbers")
-        if attribute in ("amp", "autocast"):
-            refuse(f"{name}.{attribute}", "Give tensors their dtype: x.half(). ")
         refuse(f"{name}.{attribute}")
 
     vars(module).update(content)
@@ -77,6 +81,18 @@ def _sleep(cycles: int) -> None:
 def _synchronize(device: object = None) -> None:
     del device
     current().synchronize_device()
+
+
+def _set_sync_debug_mode(debug_mode: int | str) -> None:
+    if debug_mode in (2, "error"):
+        refuse(
+            "torch.cuda.set_sync_debug_mode('error')",
+            "The timeline shows where the host waits. ",
+        )
+    if debug_mode not in (0, 1, "default", "warn"):
+        raise RuntimeError(
+            "invalid value of debug_mode, expected one of `default`, `warn`, `error`"
+        )
 
 
 def _current_device() -> int:
@@ -129,12 +145,26 @@ def _cuda() -> dict[str, Any]:
         "is_current_stream_capturing": graphs.is_current_stream_capturing,
         "is_initialized": lambda: True,
         "manual_seed": _ignore,
+        "manual_seed_all": _ignore,
         "max_memory_allocated": lambda device=None: current().most_allocated,
         "memory_allocated": lambda device=None: current().allocated,
         "reset_peak_memory_stats": lambda device=None: current().reset_peak(),
         "set_device": _ignore,
         "set_stream": streams.set_stream,
+        "set_sync_debug_mode": _set_sync_debug_mode,
         "stream": streams.StreamContext,
+        "synchronize": _synchronize,
+    }
+
+
+def _accelerator() -> dict[str, Any]:
+    return {
+        "current_accelerator": lambda check_available=False: Device("cuda"),
+        "current_device_index": _current_device,
+        "current_stream": streams.current_stream,
+        "device_count": lambda: 1,
+        "is_available": lambda: True,
+        "set_stream": streams.set_stream,
         "synchronize": _synchronize,
     }
 
@@ -142,7 +172,7 @@ def _cuda() -> dict[str, Any]:
 def _functional() -> dict[str, Any]:
     functions: dict[str, Callable[..., Any]] = {
         "conv2d": convolution.conv2d,
-        "embedding": views.embedding,
+        "embedding": layers.embedding,
         "gelu": _gelu,
         "linear": matrices.linear,
         "log_softmax": reducing.log_softmax,
@@ -164,13 +194,13 @@ def _torch() -> dict[str, Any]:
     return {
         **FUNCTIONS,
         **TYPES,
-        "Event": streams.Event,
+        "Event": streams.DeviceEvent,
         "Size": Size,
         "Stream": streams.Stream,
         "Tensor": Tensor,
         "__version__": "2 (simulated)",
         "are_deterministic_algorithms_enabled": (
-            convolution.are_deterministic_algorithms_enabled
+            backends.are_deterministic_algorithms_enabled
         ),
         "channels_last": layout.CHANNELS_LAST,
         "contiguous_format": layout.CONTIGUOUS,
@@ -178,10 +208,16 @@ def _torch() -> dict[str, Any]:
         "device": Device,
         "dtype": type(FLOAT),
         "enable_grad": _Nothing,
+        "get_deterministic_debug_mode": backends.get_deterministic_debug_mode,
+        "get_default_device": get_default_device,
         "get_default_dtype": lambda: FLOAT,
+        "get_float32_matmul_precision": precision.get_float32_matmul_precision,
         "get_num_threads": lambda: 1,
         "inf": float("inf"),
         "inference_mode": _Nothing,
+        "is_deterministic_algorithms_warn_only_enabled": (
+            backends.is_deterministic_algorithms_warn_only_enabled
+        ),
         "is_tensor": _is_tensor,
         "manual_seed": _ignore,
         "memory_format": layout.MemoryFormat,
@@ -191,28 +227,41 @@ def _torch() -> dict[str, Any]:
         "preserve_format": layout.PRESERVE,
         "promote_types": _promote_types,
         "result_type": _result_type,
+        "set_default_device": set_default_device,
+        "set_deterministic_debug_mode": backends.set_deterministic_debug_mode,
+        "set_float32_matmul_precision": precision.set_float32_matmul_precision,
         "set_grad_enabled": _Nothing,
         "set_num_threads": _ignore,
         "strided": Tensor.layout,
-        "use_deterministic_algorithms": convolution.use_deterministic_algorithms,
+        "use_deterministic_algorithms": backends.use_deterministic_algorithms,
     }
 
 
 def _all() -> dict[str, ModuleType]:
     range_ = {"mark": _ignore, "range": _Nothing}
     range_ |= {"range_push": _ignore, "range_pop": _ignore}
-    flags: Any = convolution.Flags()
+    norm = telling("torch.linalg.vector_norm", reducing.vector_norm)
+    matmul = {"matmul": precision.MatmulSettings()}
     modules = {
         "torch": _module("torch", _torch()),
-        "torch.backends": _module("torch.backends", {}),
-        "torch.backends.cudnn": flags,
+        "torch.backends": backends.Backends("torch.backends"),
+        "torch.accelerator": _module("torch.accelerator", _accelerator()),
+        "torch.backends.cuda": _module("torch.backends.cuda", matmul),
+        "torch.backends.cudnn": backends.CUDNN,
         "torch.cuda": _module("torch.cuda", _cuda()),
         "torch.cuda.nvtx": _module("torch.cuda.nvtx", range_),
-        "torch.linalg": _module("torch.linalg", {"vector_norm": reducing.vector_norm}),
-        "torch.nn": _module("torch.nn", {}),
+        "torch.linalg": _module("torch.linalg", {"vector_norm": norm}),
+        "torch.nn": _module("torch.nn", {"Embedding": layers.Embedding}),
         "torch.nn.functional": _module("torch.nn.functional", _functional()),
         "torch.nn.grad": _module(
             "torch.nn.grad", {"conv2d_weight": convolution.conv2d_weight}
+        ),
+        "torch.testing": _module(
+            "torch.testing", {"assert_close": comparing.assert_close}
+        ),
+        "torch.utils": _module("torch.utils", {}),
+        "torch.utils.deterministic": _module(
+            "torch.utils.deterministic", {"fill_uninitialized_memory": True}
         ),
     }
     for name, module in modules.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from warpbook_labs.simulated.program import Place
@@ -14,11 +15,13 @@ from warpbook_labs.simulated.recording.elementwise import (
     fill_,
     masked_fill_,
 )
-from warpbook_labs.simulated.recording.recorder import current, refuse
+from warpbook_labs.simulated.recording.recorder import current
+from warpbook_labs.simulated.recording.refusing import refuse
 from warpbook_labs.simulated.recording.streams import Stream
 from warpbook_labs.simulated.recording.tensor import (
     Tensor,
     dense_strides,
+    is_same,
     launch,
     new,
     new_like,
@@ -28,26 +31,53 @@ from warpbook_labs.simulated.recording.tensor import (
 )
 
 
-def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
+def copy_(self: Tensor, other: Any, non_blocking: bool = False) -> Tensor:
     """Write what another tensor holds into this one."""
-    if isinstance(src, (bool, int, float)):
-        return fill_(self, src)
-    if not isinstance(src, Tensor):
+    if isinstance(other, (bool, int, float)):
+        return fill_(self, other)
+    if not isinstance(other, Tensor):
         raise TypeError(
             "copy_(): argument 'other' (position 1) must be Tensor, not "
-            f"{type(src).__name__}"
+            f"{type(other).__name__}"
         )
+    if self.dtype is other.dtype and is_same(self, other):
+        return self
     shape = self.array.shape
-    if broadcast([shape, src.array.shape]) != shape:
+    if broadcast([shape, other.array.shape]) != shape:
         raise RuntimeError(
             f"The expanded size of the tensor ({list(shape)}) must match the existing "
-            f"size ({list(src.shape)})"
+            f"size ({list(other.shape)})"
         )
-    source = expanded(src, shape)
+    source = expanded(other, shape)
     if self.device == source.device:
         launch("copy", [source], [self])
     else:
         _between(self, source, bool(non_blocking))
+    return self
+
+
+def foreach_copy_(
+    self: Sequence[Tensor], src: Sequence[Tensor], non_blocking: bool = False
+) -> Sequence[Tensor]:
+    """`copy_` of each: on the GPU by one kernel, if their types are the same."""
+    if not self:
+        raise RuntimeError("Tensor list must have at least one tensor.")
+    if len(self) != len(src):
+        raise RuntimeError(
+            "Tensor lists must have the same number of tensors, got "
+            f"{len(self)} and {len(src)}"
+        )
+    pairs = list(zip(self, src, strict=True))
+    kinds = {(target.dtype, source.dtype) for target, source in pairs}
+    is_alike = all(
+        target.is_cuda and source.is_cuda and target.shape == source.shape
+        for target, source in pairs
+    )
+    if is_alike and len(kinds) == 1:
+        launch("copy", src, self)
+    else:
+        for target, source in pairs:
+            copy_(target, source, non_blocking)
     return self
 
 
@@ -94,9 +124,9 @@ def _whole(target: Tensor, dtype: DType) -> Tensor:
 def _transfer(target: Tensor, source: Tensor, non_blocking: bool) -> None:
     recorder = current()
     for tensor in (source, target):
-        if tensor.storage.recorder is not recorder:
+        if tensor.memory.recorder is not recorder:
             raise RuntimeError("A tensor is of another case: it was kept somewhere.")
-        if tensor.storage.shown is not None:
+        if tensor.memory.shown is not None:
             refuse(
                 "copies between the host and memory of its own that the GPU sees",
                 "Copy the tensor of the host that it was made of. ",
@@ -105,7 +135,7 @@ def _transfer(target: Tensor, source: Tensor, non_blocking: bool) -> None:
         (view_of(source), source.array),
         (view_of(target), target.array),
         non_blocking,
-        "pageable" in (source.storage.place, target.storage.place),
+        "pageable" in (source.memory.place, target.memory.place),
     )
 
 
@@ -126,11 +156,11 @@ def to(
     if non_blocking and self.is_cuda and place == "pageable":
         # PyTorch gives page-locked memory then, so that nobody need wait
         place = "pinned"
-    result = _ordered(self, dtype, place, memory_format)
+    result = ordered(self, dtype, place, memory_format)
     return copy_(result, self, non_blocking)
 
 
-def _ordered(like: Tensor, dtype: DType, place: Place, memory_format: object) -> Tensor:
+def ordered(like: Tensor, dtype: DType, place: Place, memory_format: object) -> Tensor:
     """New memory in an order that is asked for, or in the tensor's own."""
     if memory_format in (None, layout.PRESERVE):
         return new_like(like, dtype, place)
@@ -170,14 +200,16 @@ def cuda(
     return to(self, CUDA, None, non_blocking)
 
 
-def pin_memory(self: Tensor) -> Tensor:
+def pin_memory(self: Tensor, device: Device | str | int | None = None) -> Tensor:
     """A copy in page-locked memory."""
+    if device is not None and device_of(device) == CPU:
+        raise RuntimeError("CPU device type not an accelerator.")
     if self.is_cuda:
         raise RuntimeError(
             f"cannot pin 'torch.cuda.{self.dtype.letter_name}Tensor' only dense CPU "
             "tensors can be pinned"
         )
-    if self.storage.place == "pinned":
+    if self.memory.place == "pinned":
         return self
     result = new(self.shape, self.dtype, "pinned", dense_strides(self.array))
     return copy_(result, self)
@@ -186,7 +218,7 @@ def pin_memory(self: Tensor) -> Tensor:
 def is_pinned(self: Tensor, device: object = None) -> bool:
     """Whether it is in page-locked memory."""
     del device
-    return self.storage.place == "pinned"
+    return self.memory.place == "pinned"
 
 
 def contiguous(self: Tensor, memory_format: object = None) -> Tensor:
@@ -194,13 +226,13 @@ def contiguous(self: Tensor, memory_format: object = None) -> Tensor:
     order = layout.CONTIGUOUS if memory_format is None else memory_format
     if layout.is_ordered(self, order):
         return self
-    return copy_(_ordered(self, self.dtype, place_of(self.device), order), self)
+    return copy_(ordered(self, self.dtype, place_of(self.device), order), self)
 
 
 def clone(self: Tensor, *, memory_format: object = None) -> Tensor:
     """A copy in memory of its own."""
     place = place_of(self.device)
-    return copy_(_ordered(self, self.dtype, place, memory_format), self)
+    return copy_(ordered(self, self.dtype, place, memory_format), self)
 
 
 def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
@@ -212,14 +244,14 @@ def record_stream(self: Tensor, stream: Stream) -> None:
     """Tell the allocator that a stream uses it."""
     if not self.is_cuda:
         raise RuntimeError("record_stream is not supported by tensors of the host")
-    current().use_on(self.storage, stream.stream_id)
+    current().use_on(self.memory, stream.stream_id)
 
 
 def converter(name: str) -> Any:
     """The method that makes it a type, such as `x.half()`."""
 
-    def convert(self: Tensor) -> Tensor:
-        return to(self, self.device, ALL[name])
+    def convert(self: Tensor, *, memory_format: object = None) -> Tensor:
+        return to(self, self.device, ALL[name], memory_format=memory_format)
 
     return convert
 

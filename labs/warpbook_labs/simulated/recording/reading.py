@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
+import numpy as np
 from numpy.typing import NDArray
 
 from warpbook_labs.simulated.recording.recorder import current
-from warpbook_labs.simulated.recording.tensor import Tensor, view_of
+from warpbook_labs.simulated.recording.refusing import refuse
+from warpbook_labs.simulated.recording.tensor import Tensor, of_array, view_of
 
 
 def look(tensor: Tensor, what: str) -> NDArray[Any]:
     """Its numbers, which Python wants to see."""
     recorder = current()
-    if tensor.storage.recorder is not recorder:
+    if tensor.memory.recorder is not recorder:
         raise RuntimeError("A tensor is of another case: it was kept somewhere.")
     recorder.read(view_of(tensor), what, is_on_device=tensor.is_cuda)
     return tensor.array
@@ -44,10 +46,58 @@ def numpy(self: Tensor, *, force: bool = False) -> NDArray[Any]:
             "can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu() to "
             "copy the tensor to host memory first."
         )
-    # writing there would be seen by nobody, since it is not recorded
-    array: NDArray[Any] = look(self, "numpy").copy()
+    array: Looked = look(self, "numpy").copy().view(Looked)
     array.flags.writeable = False
+    array.tensor = self
     return array
+
+
+class Looked(np.ndarray[Any, Any]):
+    """What a tensor held: writing here would be seen by nobody, nor recorded."""
+
+    #: whose whole array it is
+    tensor: Tensor | None = None
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        """Say how to write."""
+        if not self.flags.writeable:
+            _refuse_writing()
+        super().__setitem__(index, value)
+
+    def __array_ufunc__(
+        self, ufunc: np.ufunc, method: Any, *given: Any, **options: Any
+    ) -> Any:
+        """Compute as with any array, but not into it."""
+        if any(isinstance(each, Looked) for each in options.get("out", ())):
+            _refuse_writing()
+        plain = [
+            each.view(np.ndarray) if isinstance(each, Looked) else each
+            for each in given
+        ]
+        return getattr(ufunc, method)(*plain, **options)
+
+    def __repr__(self) -> str:
+        """Show it as any array."""
+        return repr(self.view(np.ndarray))
+
+
+def _refuse_writing() -> NoReturn:
+    raise ValueError(
+        "assignment destination is read-only: without a GPU `.numpy()` is to look at; "
+        "write with `x.copy_(...)` or `x[...] = ...`"
+    )
+
+
+def from_numpy(ndarray: Any) -> Tensor:
+    """The tensor whose memory an array of `x.numpy()` has."""
+    if not isinstance(ndarray, np.ndarray):
+        raise TypeError(f"expected np.ndarray (got {type(ndarray).__name__})")
+    if not isinstance(ndarray, Looked) or ndarray.tensor is None:
+        refuse(
+            "torch.from_numpy, which shares memory, but of a whole `x.numpy()`",
+            "Use `torch.tensor`, which copies. ",
+        )
+    return of_array(ndarray.tensor, ndarray.tensor.array)
 
 
 def as_bool(self: Tensor) -> bool:

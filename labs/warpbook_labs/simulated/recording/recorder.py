@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
 import sys
 import weakref
-from collections.abc import Callable, Sequence
-from functools import wraps
+from collections.abc import Sequence
 from types import FrameType
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,18 +33,12 @@ from warpbook_labs.simulated.program import (
     WaitEvent,
 )
 
-#: in Python's own words
-_MISSING_OPTION = re.compile(r"unexpected keyword argument '(\w+)'")
 _ALIGNMENT = 512
 _MOST_BYTES = 1 << 32
 _IN_CAPTURE = (
     "CUDA error: operation not permitted when stream is capturing. {what} makes the "
     "host wait for the GPU, and while a graph is captured its kernels do not run."
 )
-
-
-class Missing(AttributeError):
-    """PyTorch has it, the simulated GPU has not."""
 
 
 class TooMuch(RuntimeError):
@@ -113,7 +105,9 @@ class Recorder:
         #: the graph in which an event was recorded last
         self.marked_in: dict[int, Graph | None] = {}
         #: what the learner asked of all work that comes, such as "benchmark"
-        self.settings: dict[str, bool] = {}
+        self.settings: dict[str, Any] = {}
+        #: where new tensors are that name no device, innermost last; the host if None
+        self.default_devices: list[Any] = [None]
         self.allocated = 0
         self.most_allocated = 0
         self.is_open = True
@@ -280,8 +274,8 @@ class Recorder:
         graph = self.marked_in.get(event)
         if graph is None and event in self.marked_in and stream in self.capturing:
             raise RuntimeError(
-                "CUDA error: dependency created on uncaptured work in another stream\n"
-                "The event was recorded before the capture began: wait for it before."
+                "CUDA error: dependency created on uncaptured work in another stream: "
+                "the event was recorded before the capture began. Wait for it before."
             )
         self.add(WaitEvent(event, stream, self.line()))
         if graph is not None and graph in self.capturing.values():
@@ -356,31 +350,6 @@ def make_current(recorder: Recorder) -> None:
     _current[:] = [recorder]
 
 
-def telling(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """Have it say which option is missing, as for all else that is."""
-
-    @wraps(function)
-    def call(*operands: Any, **options: Any) -> Any:
-        try:
-            return function(*operands, **options)
-        except TypeError as error:
-            missing = _MISSING_OPTION.search(str(error))
-            if missing is None:
-                raise
-        refuse(f"`{missing[1]}` of {name}")
-
-    return call
-
-
-def refuse(name: str, instead: str = "") -> NoReturn:
-    """Say that something is not there, and perhaps what to do instead.
-
-    Raises:
-        Missing: always.
-    """
-    line = current().line() if _current else 0
-    where = f" (line {line})" if line else ""
-    raise Missing(
-        f"The simulated GPU has no {name}{where}. {instead}It has streams, events, "
-        "graphs, copies and common operations; a GPU has the whole of PyTorch."
-    )
+def line() -> int:
+    """The learner's line that is executed now; 0 if none is, or no case runs."""
+    return _current[-1].line() if _current else 0

@@ -10,8 +10,7 @@ import numpy as np
 from warpbook_labs.simulated.recording.dtypes import BOOL, LONG, DType
 from warpbook_labs.simulated.recording.elementwise import compute
 from warpbook_labs.simulated.recording.moving import to
-from warpbook_labs.simulated.recording.reading import as_bool
-from warpbook_labs.simulated.recording.recorder import refuse
+from warpbook_labs.simulated.recording.refusing import refuse
 from warpbook_labs.simulated.recording.tensor import (
     Tensor,
     launch,
@@ -306,12 +305,22 @@ def _in_order(input: Tensor, k: int, dim: int, largest: bool) -> Extreme:
     return Extreme(values, indices)
 
 
-def sort(input: Tensor, dim: int = -1, descending: bool = False) -> Extreme:
+def sort(
+    input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool = False
+) -> Extreme:
     """All along a side in order, and where they were."""
+    del stable  # equal ones stay in their order anyway
     if not input.ndim:
         refuse("sort of a tensor of no dimensions")
     dim = dimension(dim, input.ndim)
     return _in_order(input, input.shape[dim], dim, descending)
+
+
+def argsort(
+    input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool = False
+) -> Tensor:
+    """Where the elements were that are next to each other in order."""
+    return sort(input, dim, descending, stable=stable).indices
 
 
 def _along(name: str, input: Tensor, dim: int, dtype: DType | None) -> Tensor:
@@ -343,20 +352,3 @@ def cumsum(input: Tensor, dim: int) -> Tensor:
     result = new_like(input, kind, place_of(input.device))
     launch("cumsum", [input], [result], [dimension(dim, input.ndim)])
     return result
-
-
-def equal(input: Tensor, other: Tensor) -> bool:
-    """Whether two are the same; Python waits for the answer."""
-    one_device([input, other])
-    if input.array.shape != other.array.shape:
-        return False
-    return as_bool(all(compute("eq", [input, other], "bool")))
-
-
-def allclose(
-    input: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8
-) -> bool:
-    """Whether two are nearly the same; Python waits for the answer."""
-    off = compute("abs", [compute("sub", [input, other])])
-    allowed = compute("add", [compute("mul", [compute("abs", [other]), rtol]), atol])
-    return as_bool(all(compute("le", [off, allowed], "bool")))

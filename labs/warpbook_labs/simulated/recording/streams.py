@@ -6,15 +6,19 @@ from types import TracebackType
 from typing import Any, NoReturn
 
 from warpbook_labs.simulated.program import DEFAULT_STREAM
-from warpbook_labs.simulated.recording.devices import CUDA, Device
+from warpbook_labs.simulated.recording.devices import CUDA, Device, device_of
 from warpbook_labs.simulated.recording.recorder import Recorder, current
+from warpbook_labs.simulated.recording.refusing import Told, refuse
 
 #: PyTorch hands out so many streams, of each priority, and then the first again
 _POOL = 32
 
 
-class Stream:
+class Stream(Told):
     """A queue of work for the GPU."""
+
+    _spoken = "torch.cuda.Stream"
+    device_index = 0
 
     def __init__(self, device: object = None, priority: int = 0, **kwargs: Any) -> None:
         """Take the next of the pool."""
@@ -37,6 +41,11 @@ class Stream:
     def device(self) -> Device:
         """The GPU."""
         return CUDA
+
+    @staticmethod
+    def priority_range() -> NoReturn:
+        """The lowest and the highest priority."""
+        refuse("torch.cuda.Stream.priority_range")
 
     def __eq__(self, other: object) -> bool:
         """Compare their numbers."""
@@ -70,7 +79,7 @@ class Stream:
 
     def query(self) -> NoReturn:
         """Whether all is done."""
-        _unknown("Whether a stream has done its work")
+        _unknown("Whether a stream has done its work", "use `synchronize()`")
 
     def __enter__(self) -> Stream:
         """Become the current stream."""
@@ -83,8 +92,10 @@ class Stream:
         self._recorder.stream = self._recorder.entered.pop()
 
 
-class Event:
+class Event(Told):
     """A mark in a stream."""
+
+    _spoken = "torch.cuda.Event"
 
     def __init__(
         self,
@@ -115,21 +126,39 @@ class Event:
 
     def query(self) -> NoReturn:
         """Whether it has come."""
-        _unknown("Whether an event has come")
+        _unknown("Whether an event has come", "use `synchronize()`")
 
     def elapsed_time(self, end_event: Event) -> NoReturn:
         """Milliseconds between two."""
         del end_event
-        _unknown("The time between two events")
+        _unknown("The time between two events", "leave the timing out here")
 
 
-def _unknown(what: str) -> NoReturn:
+def _unknown(what: str, instead: str) -> NoReturn:
     line = current().line()
     where = f" (line {line})" if line else ""
     raise RuntimeError(
         f"{what} is not known without a GPU{where}: the simulated GPU decides when all "
-        "has been asked."
+        f"has been asked; {instead}."
     )
+
+
+class DeviceEvent(Event):
+    """`torch.Event`, which names a device first."""
+
+    def __init__(
+        self,
+        device: Device | str | int | None = None,
+        *,
+        enable_timing: bool = False,
+        blocking: bool = False,
+        interprocess: bool = False,
+    ) -> None:
+        """Begin without a mark."""
+        # PyTorch takes the accelerator, where there is one
+        if device is not None and device_of(device) != CUDA:
+            refuse("torch.Event of the processor", "Say device='cuda'. ")
+        super().__init__(enable_timing, blocking, interprocess)
 
 
 class StreamContext:

@@ -10,10 +10,15 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
+from warpbook_labs.simulated.pointwise import FUNCTIONS as POINTWISE
 from warpbook_labs.simulated.program import HOST, Place, View
 from warpbook_labs.simulated.recording.devices import CPU, CUDA, Device
 from warpbook_labs.simulated.recording.dtypes import DType, dtype_of
-from warpbook_labs.simulated.recording.recorder import Storage, current, refuse
+from warpbook_labs.simulated.recording.recorder import Storage, current
+from warpbook_labs.simulated.recording.refusing import refuse
+
+#: candidates that are tried to find an element that two have in common
+_MOST_WORK = 100_000
 
 
 class Size(tuple[int, ...]):
@@ -31,7 +36,7 @@ class Size(tuple[int, ...]):
 class Tensor:
     """`torch.Tensor`; its methods are in `methods.py`."""
 
-    __slots__ = ("__weakref__", "array", "storage")
+    __slots__ = ("__weakref__", "array", "memory")
 
     #: nothing is differentiated
     requires_grad = False
@@ -39,10 +44,16 @@ class Tensor:
     grad = None
     layout = "torch.strided"
 
-    def __init__(self, storage: Storage, array: NDArray[Any]) -> None:
+    def __init__(self, memory: Storage, array: NDArray[Any]) -> None:
         """Take elements of memory."""
-        self.storage = storage
+        self.memory = memory
         self.array = array
+
+    def __new__(cls, *given: Any, **options: Any) -> Tensor:
+        """Refuse what a learner would make so."""
+        if options or not given or not isinstance(given[0], Storage):
+            refuse("torch.Tensor(...)")
+        return super().__new__(cls)
 
     def __getattr__(self, name: str) -> Any:
         """Say what the simulated GPU has not."""
@@ -72,7 +83,7 @@ class Tensor:
     @property
     def is_cuda(self) -> bool:
         """Whether it is on the GPU."""
-        return self.storage.place == "device"
+        return self.memory.place == "device"
 
     @property
     def ndim(self) -> int:
@@ -109,7 +120,7 @@ def view_of(tensor: Tensor) -> View:
         stride // array.itemsize if side != 1 else stride // array.itemsize or 1
         for side, stride in zip(array.shape, array.strides, strict=True)
     )
-    storage = tensor.storage
+    storage = tensor.memory
     offset = (address - storage.address) // array.itemsize if array.size else 0
     return View(
         storage.number,
@@ -123,7 +134,7 @@ def view_of(tensor: Tensor) -> View:
 
 def of_array(tensor: Tensor, array: NDArray[Any]) -> Tensor:
     """Other elements of the same memory."""
-    return Tensor(tensor.storage, array)
+    return Tensor(tensor.memory, array)
 
 
 def new(
@@ -206,17 +217,22 @@ def launch(
     """Work of the GPU on the current stream, or of the processor."""
     recorder = current()
     for tensor in (*reads, *writes):
-        if tensor.storage.recorder is not recorder:
+        if tensor.memory.recorder is not recorder:
             raise RuntimeError("A tensor is of another case: it was kept somewhere.")
-        if tensor.storage.is_gone:
+        if tensor.memory.is_gone:
             raise RuntimeError(
                 "The page-locked tensor that the GPU sees here is gone, and its memory "
                 "may be another's: have what names its address keep the tensor."
             )
+    is_element_by_element = operation == "copy" or operation in POINTWISE
     for write in writes:
         _refuse_shared_elements(write)
-        for read in reads:
-            refuse_overlap(write, read)
+        for place, read in enumerate(reads):
+            if is_element_by_element:
+                refuse_overlap(write, read)
+            # each element of what is added is read once, where it is written
+            elif not (operation == "addmm" and place == 0 and is_same(write, read)):
+                refuse_read_again(operation, write, read)
     recorder.launch(
         operation,
         recorder.stream if writes[0].is_cuda else HOST,
@@ -236,26 +252,54 @@ def _refuse_shared_elements(write: Tensor) -> None:
         )
 
 
+def is_same(left: Tensor, right: Tensor) -> bool:
+    """Whether both are the same elements in the same order."""
+
+    def place(tensor: Tensor) -> tuple[Any, ...]:
+        array = tensor.array
+        pairs = zip(array.shape, array.strides, strict=True)
+        steps = [step for side, step in pairs if side > 1]
+        return array.__array_interface__["data"][0], array.shape, steps
+
+    return left.memory.number == right.memory.number and place(left) == place(right)
+
+
+def _overlap(write: Tensor, read: Tensor) -> bool:
+    # by number: memory of the host may be seen by the GPU, too
+    if write.memory.number != read.memory.number:
+        return False
+    if not np.may_share_memory(write.array, read.array):
+        return False
+    try:
+        limit: Any = _MOST_WORK  # NumPy's stubs know none but 0 and -1
+        return np.shares_memory(write.array, read.array, max_work=limit)
+    except np.exceptions.TooHardError:
+        return True
+
+
 def refuse_overlap(write: Tensor, read: Tensor, may_be_same: bool = True) -> None:
     """Refuse to write elements that are read, but for each to itself.
 
     Raises:
         RuntimeError: they are, in PyTorch's words.
     """
-    # by number: memory of the host may be seen by the GPU, too
-    is_apart = read.storage.number != write.storage.number
-    if is_apart or not (read.array.size and write.array.size):
+    if may_be_same and is_same(write, read):
         return
-    if not (read.array.flags.c_contiguous and write.array.flags.c_contiguous):
-        return
-    starts = [t.array.__array_interface__["data"][0] for t in (read, write)]
-    is_same = starts[0] == starts[1] and read.nbytes == write.nbytes
-    apart = (
-        starts[0] + read.nbytes <= starts[1] or starts[1] + write.nbytes <= starts[0]
-    )
-    if not (apart or (is_same and may_be_same)):
+    if _overlap(write, read):
         raise RuntimeError(
             "unsupported operation: some elements of the input tensor and the "
             "written-to tensor refer to a single memory location. Please clone() the "
             "tensor before performing the operation."
+        )
+
+
+def refuse_read_again(name: str, write: Tensor, *reads: Tensor) -> None:
+    """Refuse to write what is read more than once: PyTorch computes something else.
+
+    Raises:
+        RuntimeError: so it would be.
+    """
+    if any(_overlap(write, read) for read in reads):
+        raise RuntimeError(
+            f"`{name}` writes `out` while it still reads it: give it other memory."
         )

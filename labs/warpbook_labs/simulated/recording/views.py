@@ -4,29 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from warpbook_labs.simulated.recording.creating import sides
-from warpbook_labs.simulated.recording.dtypes import BOOL, DType
-from warpbook_labs.simulated.recording.elementwise import (
-    broadcast,
-    fill_,
-    masked_fill_,
-)
+from warpbook_labs.simulated.recording.dtypes import DType
+from warpbook_labs.simulated.recording.elementwise import broadcast
 from warpbook_labs.simulated.recording.layout import CONTIGUOUS
-from warpbook_labs.simulated.recording.moving import clone, copy_
-from warpbook_labs.simulated.recording.recorder import refuse
+from warpbook_labs.simulated.recording.moving import clone
+from warpbook_labs.simulated.recording.refusing import refuse
 from warpbook_labs.simulated.recording.tensor import (
     Tensor,
-    launch,
-    new,
     of_array,
-    one_device,
-    place_of,
-    refuse_overlap,
     stretched,
     view_of,
 )
@@ -84,9 +76,7 @@ def _index(index: Any) -> tuple[Any, ...]:
             if part.step is not None and part.step <= 0:
                 raise ValueError("step must be greater than zero")
         elif isinstance(part, (list, np.ndarray, bool, Tensor)):
-            refuse(
-                "indexing by lists, masks or tensors but x[index] and x[mask] = number"
-            )
+            refuse("indexing by masks but x[mask] = number", "Use `torch.where`. ")
         elif (
             part is not None and part is not Ellipsis and not hasattr(part, "__index__")
         ):
@@ -97,57 +87,12 @@ def _index(index: Any) -> tuple[Any, ...]:
     return parts if any(part is Ellipsis for part in parts) else (*parts, Ellipsis)
 
 
-def _elements(self: Tensor, index: Any) -> Tensor:
-    if isinstance(index, Tensor) and not index.ndim and index.dtype is not BOOL:
-        index = int(index)
+def elements(self: Tensor, index: Any) -> Tensor:
+    """The same memory by an index of numbers, slices, None and "..." only."""
     try:
         return of_array(self, self.array[_index(index)])
     except IndexError as problem:
         raise IndexError(str(problem).replace("axis", "dimension")) from None
-
-
-def getitem(self: Tensor, index: Any) -> Tensor:
-    """`x[...]`: the same memory, but for an index that is a tensor."""
-    first = _first_only(index) if self.ndim > 1 else index
-    if isinstance(first, Tensor) and first.ndim and first.dtype is not BOOL:
-        return _rows(self, first)
-    return _elements(self, index)
-
-
-def _first_only(index: Any) -> Any:
-    """The index of the first side in `x[index, :]`, or what was given."""
-    if isinstance(index, tuple) and len(index) == 2:
-        first, rest = index
-        if rest is Ellipsis or (isinstance(rest, slice) and rest == slice(None)):
-            return first
-    return index
-
-
-def _rows(input: Tensor, numbers: Tensor) -> Tensor:
-    """Rows by their numbers, copied, in the shape that the numbers have."""
-    chosen = index_select(input, 0, reshape(numbers, -1))
-    return view(chosen, (*numbers.shape, *input.shape[1:]))
-
-
-def embedding(input: Tensor, weight: Tensor) -> Tensor:
-    """Rows of a matrix by their numbers, copied."""
-    if weight.ndim != 2:
-        raise RuntimeError("'weight' must be 2-D")
-    return _rows(weight, input)
-
-
-def setitem(self: Tensor, index: Any, value: Any) -> None:
-    """`x[...] = value`."""
-    if isinstance(index, Tensor) and index.dtype is BOOL:
-        masked_fill_(self, index, value)
-        return
-    target = _elements(self, index)
-    if not isinstance(value, Tensor):
-        fill_(target, value)
-        return
-    while value.ndim > target.ndim and value.array.shape[0] == 1:
-        value = of_array(value, value.array[0])
-    copy_(target, value)
 
 
 def iterate(self: Tensor) -> Iterator[Tensor]:
@@ -155,28 +100,6 @@ def iterate(self: Tensor) -> Iterator[Tensor]:
     if not self.ndim:
         raise TypeError("iteration over a 0-d tensor")
     return iter(unbind(self))
-
-
-def index_select(
-    input: Tensor, dim: int, index: Tensor, *, out: Tensor | None = None
-) -> Tensor:
-    """Rows by their numbers, copied."""
-    if index.dtype.name not in ("int32", "int64"):
-        raise IndexError("index_select(): Expected dtype int32 or int64 for index")
-    dim = dimension(dim, input.ndim)
-    shape = [*input.shape]
-    shape[dim] = len(index.array)
-    where = one_device([input, index])
-    result = new(shape, input.dtype, place_of(where)) if out is None else out
-    if out is not None:
-        one_device([input, index, out])
-        for read in (input, index):
-            refuse_overlap(out, read, may_be_same=False)
-        if out.dtype is not input.dtype or out.shape != tuple(shape):
-            # PyTorch would make it fit, with a warning
-            refuse("index_select into a tensor of another shape or dtype")
-    launch("index_select", [input, index], [result], [dim])
-    return result
 
 
 def narrow(input: Tensor, dim: int, start: int, length: int) -> Tensor:
@@ -196,32 +119,78 @@ def narrow(input: Tensor, dim: int, start: int, length: int) -> Tensor:
 def select(input: Tensor, dim: int, index: int) -> Tensor:
     """One along a side."""
     dim = dimension(dim, input.ndim)
-    return _elements(input, (slice(None),) * dim + (index,))
+    return elements(input, (slice(None),) * dim + (index,))
 
 
 def split(
     tensor: Tensor, split_size_or_sections: int | Sequence[int], dim: int = 0
 ) -> tuple[Tensor, ...]:
     """Pieces of a length, or of the lengths given."""
-    dim = dimension(dim, tensor.ndim)
-    side = tensor.array.shape[dim]
-    if isinstance(split_size_or_sections, int):
-        step = split_size_or_sections
-        if step <= 0:
-            raise RuntimeError("split expects split_size be positive")
-        lengths = [min(step, side - at) for at in range(0, side, step)] or [0]
-    else:
-        lengths = list(split_size_or_sections)
-        if sum(lengths) != side:
+    if not isinstance(split_size_or_sections, int):
+        return split_with_sizes(tensor, split_size_or_sections, dim)
+    side, step = tensor.array.shape[dimension(dim, tensor.ndim)], split_size_or_sections
+    if step <= 0:
+        raise RuntimeError("split expects split_size be positive")
+    lengths = [min(step, side - at) for at in range(0, side, step)] or [0]
+    return split_with_sizes(tensor, lengths, dim)
+
+
+def split_of(
+    self: Tensor, split_size: int | Sequence[int], dim: int = 0
+) -> tuple[Tensor, ...]:
+    """The same as a method, which has another name for the lengths."""
+    return split(self, split_size, dim)
+
+
+def split_with_sizes(
+    input: Tensor, split_sizes: Sequence[int], dim: int = 0
+) -> tuple[Tensor, ...]:
+    """Pieces of the lengths given."""
+    dim = dimension(dim, input.ndim)
+    side, lengths = input.array.shape[dim], list(split_sizes)
+    if sum(lengths) != side:
+        raise RuntimeError(
+            f"split_with_sizes expects split_sizes to sum exactly to {side} (input "
+            f"tensor's size at dimension {dim}), but got split_sizes={lengths}"
+        )
+    ends = list(accumulate(lengths, initial=0))
+    return tuple(
+        narrow(input, dim, at, length)
+        for at, length in zip(ends, lengths, strict=False)
+    )
+
+
+def tensor_split(
+    input: Tensor,
+    sections: Any = None,
+    dim: int = 0,
+    *,
+    indices: Sequence[int] | None = None,
+) -> tuple[Tensor, ...]:
+    """So many pieces as equal as can be, or those between places."""
+    if not input.ndim:
+        raise RuntimeError(
+            "tensor_split expected at least a 1-dimensional tensor, but got a tensor "
+            "with 0 dims"
+        )
+    dim = dimension(dim, input.ndim)
+    side, wanted = input.array.shape[dim], sections if indices is None else indices
+    if isinstance(wanted, Tensor):
+        refuse("tensor_split by a tensor", "Give numbers of Python. ")
+    if isinstance(wanted, int):
+        if wanted < 1:
             raise RuntimeError(
-                f"split_with_sizes expects split_sizes to sum exactly to {side} (input "
-                f"tensor's size at dimension {dim}), but got split_sizes={lengths}"
+                f"number of sections must be larger than 0, got {wanted}"
             )
-    pieces, at = [], 0
-    for length in lengths:
-        pieces.append(narrow(tensor, dim, at, length))
-        at += length
-    return tuple(pieces)
+        each, longer = divmod(side, wanted)
+        lengths = [each + (at < longer) for at in range(wanted)]
+        return split_with_sizes(input, lengths, dim)
+    before = (slice(None),) * dim
+    begins, ends = [None, *wanted], [*wanted, None]
+    return tuple(
+        elements(input, (*before, slice(begin, end)))
+        for begin, end in zip(begins, ends, strict=True)
+    )
 
 
 def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
@@ -252,11 +221,13 @@ def _reshaped(input: Tensor, shape: tuple[int, ...]) -> NDArray[Any]:
         ) from None
 
 
-def view(self: Tensor, *shape: Any) -> Tensor:
+def view(self: Tensor, *size: Any, dtype: DType | None = None) -> Tensor:
     """The same elements in another shape, or the same bytes as another type."""
-    if len(shape) == 1 and isinstance(shape[0], DType):
-        return of_array(self, self.array.view(shape[0].numpy))
-    array = _reshaped(self, sides(shape))
+    if len(size) == 1 and isinstance(size[0], DType):
+        (dtype,) = size
+    if dtype is not None:
+        return of_array(self, self.array.view(dtype.numpy))
+    array = _reshaped(self, sides(size))
     if array.size and not np.may_share_memory(array, self.array):
         raise RuntimeError(
             "view size is not compatible with input tensor's size and stride (at least "
@@ -351,19 +322,21 @@ def unsqueeze(input: Tensor, dim: int) -> Tensor:
     return of_array(input, np.expand_dims(input.array, dimension(dim, input.ndim + 1)))
 
 
-def squeeze(input: Tensor, dim: int | None = None) -> Tensor:
+def squeeze(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
     """Without sides of 1."""
     if dim is None:
         return of_array(input, input.array.squeeze())
-    dim = dimension(dim, input.ndim)
-    if not input.ndim or input.array.shape[dim] != 1:
-        return of_array(input, input.array)
-    return of_array(input, input.array.squeeze(dim))
+    dims = [dimension(one, input.ndim) for one in sides([dim])]
+    for one in dims:
+        if dims.count(one) > 1:
+            raise RuntimeError(f"dim {one} appears multiple times in the list of dims")
+    short = [one for one in dims if input.ndim and input.array.shape[one] == 1]
+    return of_array(input, input.array.squeeze(tuple(short)))
 
 
-def expand(self: Tensor, *shape: Any) -> Tensor:
+def expand(self: Tensor, *size: Any) -> Tensor:
     """Sides of 1 longer, without memory."""
-    wanted = list(sides(shape))
+    wanted = list(sides(size))
     extra = len(wanted) - self.ndim
     for at, side in enumerate(wanted):
         if side == -1 and at >= extra:

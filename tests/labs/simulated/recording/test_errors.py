@@ -8,10 +8,16 @@ import numpy as np
 import pytest
 import torch
 
-from tests.labs.simulated.recording.pair import Body, outcome, simulated
+from tests.labs.simulated.recording.pair import Body, assert_same, outcome, simulated
 
 X = np.ones((2, 3), np.float32)
 Y = np.ones((4, 5), np.float32)
+
+
+def square(y: Any) -> Any:
+    """Some of it, in as many rows as columns."""
+    return y.view(-1)[:16].view(4, 4)
+
 
 #: with so much of the beginning in common
 MISTAKES: dict[str, Body] = {
@@ -27,6 +33,14 @@ MISTAKES: dict[str, Body] = {
     "mean of whole numbers": lambda t, x, y: x.long().mean(),
     "shared elements": lambda t, x, y: x[:1].expand(4, 3).add_(1),
     "overlap": lambda t, x, y: y.view(-1)[1:].add_(y.view(-1)[:-1]),
+    "overlap, turned": lambda t, x, y: square(y).add_(square(y).t()),
+    "overlap, row": lambda t, x, y: y.add_(y[:1]),
+    "overlap, number": lambda t, x, y: y.sub_(y[0, 0]),
+    "overlap, copy": lambda t, x, y: square(y).copy_(square(y).t()),
+    "overlap, cat": lambda t, x, y: t.cat([y[:1], y[1:2]], out=y[:2]),
+    "overlap, index_select": lambda t, x, y: t.index_select(y, 0, t.arange(4), out=y),
+    "overlap, gather": lambda t, x, y: t.gather(y, 0, y.long() * 0, out=y),
+    "overlap, index": lambda t, x, y: y.__setitem__(t.tensor([0, 1]), y[1:3]),
     "split": lambda t, x, y: x.split([1, 3]),
     "chunk": lambda t, x, y: x.chunk(0),
     "cat": lambda t, x, y: t.cat([x, y]),
@@ -71,12 +85,52 @@ def test_tensors_of_two_devices_do_not_meet(body: Any) -> None:
         body(t, t.ones(2, 3), t.ones(2, 3, device="cuda"))
 
 
+@pytest.mark.parametrize(
+    ("body", "name"),
+    [
+        (lambda t, a, w: t.matmul(a, w, out=a), "matmul"),
+        (lambda t, a, w: t.mm(a, w, out=w), "mm"),
+        (lambda t, a, w: t.mm(a, w, out=a.t()), "mm"),
+        (lambda t, a, w: t.mm(a[:, :2], w[:2, :2], out=a[:, 1:3]), "mm"),
+        (lambda t, a, w: t.bmm(a[None], w[None], out=a[None]), "bmm"),
+        (lambda t, a, w: t.addmm(w, a, w * 1, out=a), "addmm"),
+        (lambda t, a, w: a.addmm_(a, w), "addmm"),
+        (lambda t, a, w: t.addmm(a[0], a * 1, w, out=a), "addmm"),
+        (lambda t, a, w: t.baddbmm(w[None], a[None], w[None], out=w[None]), "baddbmm"),
+        (lambda t, a, w: t.mv(a, w[0], out=a[0]), "matmul"),
+        (lambda t, a, w: t.sum(a, 0, keepdim=True, out=a[:1]), "sum"),
+        (lambda t, a, w: t.amax(a, 0, out=a[0]), "amax"),
+    ],
+)
+def test_what_is_read_again_is_not_written_meanwhile(body: Any, name: str) -> None:
+    t = simulated()
+    words = f"`{name}` writes `out` while it still reads it: give it other memory."
+    with pytest.raises(RuntimeError, match=words):
+        body(t, t.ones(4, 4, device="cuda"), t.ones(4, 4, device="cuda"))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        lambda t, a, w: t.addmm(a, w, w, out=a),
+        lambda t, a, w: a[None].baddbmm_(w[None], w[None])[0],
+        lambda t, a, w: t.mm(a[:, 2:], w[:2, :2], out=a[:, :2]),
+        lambda t, a, w: t.add(a[:, 2:], 1, out=a[:, :2]),
+        lambda t, a, w: t.mul(a.t(), a.t(), out=a.t()),
+        lambda t, a, w: t.sum(a[1:], 0, out=a[0]),
+    ],
+)
+def test_what_is_read_once_or_lies_elsewhere_is_written(body: Body) -> None:
+    some = np.arange(16, dtype=np.float32).reshape(4, 4)
+    assert_same(body, some, some.T.copy())
+
+
 def test_what_is_missing_says_what_to_do_where_that_is_known() -> None:
     t = simulated()
     with pytest.raises(AttributeError, match=r"no torch.autocast. Give .* x.half\(\)"):
         t.autocast("cuda")
-    with pytest.raises(AttributeError, match="has no torch.Tensor.gather. It has str"):
-        t.ones(3).gather(0, 1)
+    with pytest.raises(AttributeError, match="has no torch.Tensor.median. It has str"):
+        t.ones(3).median(0)
     with pytest.raises(AttributeError, match="has no gradients"):
         t.ones(3).requires_grad_()
 

@@ -68,6 +68,31 @@ VIEWS: dict[str, Body] = {
     "channels last, kept": lambda t, x: (
         x[None].contiguous(memory_format=t.channels_last) * 2
     ),
+    "channels last, empty": lambda t, x: t.empty(
+        x[None].shape, memory_format=t.channels_last
+    ).copy_(x),
+    "channels last, empty of 3": lambda t, x: t.empty(
+        x.shape, memory_format=t.channels_last
+    ),
+    "preserved, empty": lambda t, x: t.empty(2, memory_format=t.preserve_format),
+    "channels last, alike": lambda t, x: t.empty_like(
+        x[None], dtype=t.float16, memory_format=t.channels_last
+    ).copy_(x),
+    "channels last, zeros": lambda t, x: t.zeros_like(
+        x[None], memory_format=t.channels_last
+    ),
+    "rows, ones": lambda t, x: t.ones_like(
+        x[None].to(memory_format=t.channels_last), memory_format=t.contiguous_format
+    ),
+    "channels last, half": lambda t, x: x[None].half(memory_format=t.channels_last),
+    "no format": lambda t, x: x.contiguous(memory_format="channels_last"),
+    "strided": lambda t, x: t.empty_strided((2, 3), (7, 2)).fill_(1),
+    "strided, new": lambda t, x: x.new_empty_strided(
+        (2, 3), (1, 2), dtype=t.float16
+    ).fill_(1),
+    "strided, negative": lambda t, x: t.empty_strided((2, 3), (-1, 1)),
+    "strided, no side": lambda t, x: t.empty_strided((-2, 3), (1, 1)),
+    "strided, too few": lambda t, x: t.empty_strided((2, 3), (1,)),
     "channels last, 3": lambda t, x: x.contiguous(memory_format=t.channels_last),
     "size": lambda t, x: x.size(-1),
     "sizes": lambda t, x: tuple(x.size()),
