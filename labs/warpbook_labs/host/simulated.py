@@ -50,12 +50,6 @@ def told_simulated(
         return case_result(case, left, NO_SENSE)
     try:
         judged, wrong = _judged(left.program, prepared)
-        looked = "" if judged.first_look is None else _LOOKED.format(judged.first_look)
-        is_by_heart = (
-            bool(looked)
-            and wrong is None
-            and _judged(left.program, prepared.with_other_inputs())[1] is not None
-        )
     except ProgramRefused as problem:
         return case_result(case, left, str(problem))
     findings = tuple(
@@ -63,13 +57,17 @@ def told_simulated(
         for each in judged.findings[:_MOST_FINDINGS]
     )
     counts = judged.counts[-1]
+    looked = "" if judged.first_look is None else _LOOKED.format(judged.first_look)
     words = advice = ""
     if findings:
         words = f"{findings[0].kind}: {findings[0].message}"
     elif wrong is None:
         parts = {"convolution_percent": judged.convolution_percents}
         words = beyond_bounds(counted, counts, case.sizes, parts)
-        words = words or (looked if is_by_heart else "")
+        # a hidden case was recorded with other inputs anyhow
+        is_open = looked and not (words or case.is_hidden)
+        if is_open and not _holds_for_others(left.program, prepared):
+            words = looked
     elif case.is_hidden:
         advice = looked
     return case_result(
@@ -83,6 +81,14 @@ def told_simulated(
         host_counts=counts,
         bars=() if case.is_hidden else judged.bars,
     )
+
+
+def _holds_for_others(program: Program, prepared: PreparedCalls) -> bool:
+    """Tell whether a program is right with other inputs of the same case, too."""
+    try:
+        return _judged(program, prepared.with_other_inputs())[1] is None
+    except ProgramRefused:
+        return False
 
 
 def _judged(
