@@ -65,19 +65,19 @@ def beyond_bounds(
     for each in counted:
         got = getattr(counts, each.count)
         if each.most and got > (most := value(each.most, sizes)):
-            return f"{_told(each, got, f'at most {most:,}')}.{_split(parts, each)}"
+            return f"{_told(each, got, 'at most', most)}.{_split(parts, each)}"
         if each.least and got < (least := value(each.least, sizes)):
-            return f"{_told(each, got, f'at least {least:,}')}."
+            return f"{_told(each, got, 'at least', least)}."
     return ""
 
 
-def _told(bound: Counted, got: int, allowed: str) -> str:
+def _told(bound: Counted, got: int, allowed: str, limit: int) -> str:
     """Say what was counted, and many percent as times."""
     words = _words(bound.count, got)
     if words.startswith("% of ") and got > _MOST_PERCENT:
         times = f"{got // 100:,} times {words.removeprefix('% of ')}"
-        return f"{bound.about} Counted: {times}, {allowed} %"
-    return f"{bound.about} Counted: {got:,} {words}, {allowed}"
+        return f"{bound.about} Counted: {times}, {allowed} {limit / 100:,.4g}"
+    return f"{bound.about} Counted: {got:,} {words}, {allowed} {limit:,}"
 
 
 def _split(parts: Mapping[str, Mapping[str, int]] | None, bound: Counted) -> str:
