@@ -28,6 +28,8 @@ from warpbook_labs.simulated.pointwise import (
 from warpbook_labs.simulated.program import View
 
 Views = Sequence[View]
+#: of `torch.cuda._sleep`: the H200's highest clock, from its datasheet
+_CYCLES_PER_NS = 1.98
 
 
 #: how much of something a launch needs
@@ -344,5 +346,7 @@ OPERATIONS: dict[str, Operation] = {
         scratch=convolution.conv2d_weight_scratch,
     ),
     # cycles of one SM, on its stream alone
-    "sleep": Operation(_nothing, ns=lambda reads, writes, numbers: numbers[0] / 1.98),
+    "sleep": Operation(
+        _nothing, ns=lambda reads, writes, numbers: numbers[0] / _CYCLES_PER_NS
+    ),
 }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Literal
 
 from .errors import ProgramRefused
 from .findings import at
@@ -51,15 +50,6 @@ def seen_from_outside(first: Access, second: Access) -> tuple[Access, Access]:
     if first.replay is not None and first.replay is second.replay:
         return replace(first, replay=None), replace(second, replay=None)
     return first, second
-
-
-@dataclass(frozen=True)
-class Conflict:
-    """Two accesses without an order."""
-
-    kind: Literal["unordered", "reused"]
-    first: Access
-    second: Access
 
 
 class Accesses:

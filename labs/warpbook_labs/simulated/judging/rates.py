@@ -42,8 +42,6 @@ KERNEL_NS = 1_000
 KERNEL_GAP_NS = 1_400
 #: ns between two kernels of a graph; measured: a graph of 800 kernels
 GRAPH_GAP_NS = 260
-#: cycles/s of `torch.cuda._sleep`: the H200's highest clock, from its datasheet
-CYCLES_PER_S = 1.98e9
 
 # the host
 #: ns to launch one kernel from PyTorch; measured: 198,000 a second
