@@ -36,6 +36,8 @@ ANSWERS = (
     protocol.Capabilities,
     protocol.StateNow,
     protocol.SpanStatistics,
+    protocol.RecordList,
+    protocol.CellBand,
     protocol.Detail,
     protocol.TimelineWindow,
     protocol.TimelineStatistics,

@@ -17,6 +17,8 @@ from msgspec import Meta, Struct
 
 from warpbook_labs.entries import LabEntry, SoFar
 from warpbook_monitors.alerts.alert import Alert
+from warpbook_monitors.archive.keeping import Keeping
+from warpbook_monitors.archive.record import Record, RecordKind
 from warpbook_monitors.frames import (
     PROTOCOL_VERSION,
     Absence,
@@ -51,6 +53,7 @@ __all__ = [
     "Allocator",
     "Capabilities",
     "CellProfile",
+    "CellBand",
     "CellReport",
     "CellRun",
     "ClientMessage",
@@ -73,6 +76,7 @@ __all__ = [
     "Hello",
     "Holder",
     "Holders",
+    "Keeping",
     "LabCards",
     "LabEntry",
     "LabHints",
@@ -86,6 +90,9 @@ __all__ = [
     "Outlook",
     "PostMortem",
     "Receipt",
+    "Record",
+    "RecordKind",
+    "RecordList",
     "Replay",
     "ServerMessage",
     "SoFar",
@@ -327,7 +334,34 @@ ServerMessage = (
     | PostMortem
     | Receipt
     | Alerts
+    | Keeping
 )
+
+
+class CellBand(Struct, frozen=True, forbid_unknown_fields=True):
+    """A cell that a page saw run: the body of `POST .../api/v1/cells`."""
+
+    #: the same for every page that saw it: of the kernel's message
+    id: Annotated[str, Meta(pattern="^[A-Za-z0-9_-]{1,100}$")]
+    kernel_id: Annotated[str, Meta(pattern="^[A-Za-z0-9-]{0,64}$")]
+    notebook: Annotated[str, Meta(max_length=1000)]
+    cell_id: Annotated[str, Meta(max_length=100)] | None
+    execution_count: int | None
+    #: first line of the cell
+    title: Annotated[str, Meta(max_length=200)]
+    #: Unix ms of the server's clock
+    started_ms: float
+    #: None while it runs
+    ended_ms: float | None
+    status: Literal["running", "ok", "error", "interrupted"]
+
+
+class RecordList(Struct, frozen=True):
+    """Answer of `GET .../api/v1/records`: what was found, the newest first."""
+
+    records: tuple[Record, ...]
+    #: whether older ones match, too: ask again with `before_ms` of the last
+    has_more: bool
 
 
 class SpanStatistics(Struct, frozen=True):

@@ -94,6 +94,19 @@ export interface Capabilities {
   readonly bokeh: string | null;
 }
 
+/** A cell that a page saw run: the body of `POST .../api/v1/cells`. */
+export interface CellBand {
+  readonly id: string;
+  readonly kernel_id: string;
+  readonly notebook: string;
+  readonly cell_id: string | null;
+  readonly execution_count: number | null;
+  readonly title: string;
+  readonly started_ms: number;
+  readonly ended_ms: number | null;
+  readonly status: 'error' | 'interrupted' | 'ok' | 'running';
+}
+
 /** One run of one cell under the profiler. */
 export interface CellProfile {
   readonly verdict: CellVerdict | null;
@@ -447,6 +460,15 @@ export interface IdleSplit {
   readonly host_python_ns: number;
 }
 
+/** How the archive stands; sent after each hello and when it changes. */
+export interface Keeping {
+  readonly type: 'keeping';
+  readonly state: 'off' | 'on' | 'other_server' | 'stopped';
+  readonly from_ms: number | null;
+  readonly size_bytes: number;
+  readonly message: string;
+}
+
 /** All calls of one GPU kernel. */
 export interface KernelRow {
   readonly name: string;
@@ -743,6 +765,27 @@ export interface Receipt {
   readonly previous: Receipt | null;
 }
 
+/** What a record is found by, and what a list shows of it. */
+export interface Record {
+  readonly kind: 'alert' | 'cell' | 'post_mortem' | 'receipt' | 'report';
+  readonly id: string;
+  readonly started_ms: number;
+  readonly ended_ms: number | null;
+  readonly notebook: string | null;
+  readonly kernel_id: string | null;
+  readonly cell_id: string | null;
+  readonly title: string;
+  readonly verdict: string | null;
+  readonly status: string;
+  readonly sentence: string;
+}
+
+/** Answer of `GET .../api/v1/records`: what was found, the newest first. */
+export interface RecordList {
+  readonly records: Record[];
+  readonly has_more: boolean;
+}
+
 /**
  * All runs of a code that was run several times; the profile is of the fastest.
  */
@@ -996,6 +1039,7 @@ export type ServerMessage =
   | Outlook
   | PostMortem
   | Receipt
-  | Alerts;
+  | Alerts
+  | Keeping;
 
 export type ClientMessage = Subscribe | Unsubscribe;

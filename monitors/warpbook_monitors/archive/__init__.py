@@ -1,0 +1,1 @@
+"""What was seen, on disk: the history of the GPUs, and records of cells and alerts."""

@@ -1,0 +1,265 @@
+"""The archive: one thread that writes, and readers in threads of their own.
+
+What a caller hands in is committed when its future is done. Where the disk is full or
+hangs, futures fail and the history is not kept; nothing else waits for it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import queue
+import shutil
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from pathlib import Path
+from typing import TypeVar
+
+from msgspec.structs import replace
+
+from warpbook_monitors.archive.database import (
+    FILE_NAME,
+    connect,
+    connect_to_read,
+    is_damage,
+    size_bytes,
+    transaction,
+)
+from warpbook_monitors.archive.errors import (
+    ArchiveError,
+    ArchiveStopped,
+)
+from warpbook_monitors.archive.keeping import Keeping
+from warpbook_monitors.archive.lease import Lease
+from warpbook_monitors.archive.limits import Limits
+from warpbook_monitors.archive.retention import drop_oldest
+from warpbook_monitors.archive.tail import Tail
+from warpbook_monitors.frames import Device, Telemetry
+
+_log = logging.getLogger(__name__)
+T = TypeVar("T")
+Job = Callable[[sqlite3.Connection], T]
+
+#: a kill loses no more of the history than this
+FLUSH_S = 0.9
+#: how often it is tried again where writing has failed, or another server writes
+RETRY_S = 5.0
+#: jobs that wait for a disk that hangs; more are refused at once
+_MOST_JOBS = 1000
+
+
+class Archive:
+    """The past of one machine, for one person."""
+
+    def __init__(self, folder: Path, limits: Limits | None = None) -> None:
+        """Name the folder; nothing is opened before `start`."""
+        self.path = folder / FILE_NAME
+        self.limits = limits or Limits()
+        self.keeping = Keeping("stopped", None, 0, "It has not started yet.")
+        self._tail = Tail()
+        self._lease = Lease(folder / "archive.lock")
+        self._jobs: queue.Queue[Callable[[sqlite3.Connection | None], None] | None] = (
+            queue.Queue(_MOST_JOBS)
+        )
+        self._listeners: list[Callable[[Keeping], None]] = []
+        self._connection: sqlite3.Connection | None = None
+        self._retry_s = 0.0
+        self._closing = False
+        self._thread = threading.Thread(
+            target=self._run, name="warpbook-archive", daemon=True
+        )
+
+    def listen(self, listener: Callable[[Keeping], None]) -> None:
+        """Call `listener`, on the archive's thread, when `keeping` changes."""
+        self._listeners.append(listener)
+
+    def start(self) -> None:
+        """Begin to write."""
+        self._thread.start()
+
+    def close(self, timeout_s: float) -> bool:
+        """Write what was handed in and end; False where the disk did not take it."""
+        self._closing = True
+        with contextlib.suppress(queue.Full):
+            self._jobs.put_nowait(None)
+        if self._thread.ident is not None:
+            self._thread.join(timeout_s)
+        return not self._thread.is_alive()
+
+    def append(self, message: Telemetry, devices: tuple[Device, ...]) -> None:
+        """Take a message of the stream, to be written within a second; any thread."""
+        self._tail.append(message, devices)
+
+    def write(self, job: Job[T]) -> Future[T]:
+        """Do something in one transaction; what it did is on disk when it is done.
+
+        The future raises ArchiveStopped where nothing is written at the moment.
+        """
+        future: Future[T] = Future()
+
+        def run(connection: sqlite3.Connection | None) -> None:
+            if not future.set_running_or_notify_cancel():
+                return
+            if connection is None:
+                future.set_exception(ArchiveStopped(self.keeping.message))
+                return
+            try:
+                with transaction(connection):
+                    result = job(connection)
+            except sqlite3.Error as error:
+                self._fail(error)
+                future.set_exception(ArchiveStopped(self.keeping.message))
+            except Exception as error:  # noqa: BLE001 - it is the caller's
+                future.set_exception(error)
+            else:
+                future.set_result(result)
+
+        try:
+            self._jobs.put_nowait(run)
+        except queue.Full:
+            future.set_exception(ArchiveStopped("The disk does not answer."))
+        return future
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """Give a connection that sees one state of the archive; off the event loop.
+
+        Raises:
+            ArchiveError: it can't be read.
+        """
+        with contextlib.closing(connect_to_read(self.path)) as connection:
+            try:
+                connection.execute("BEGIN")
+                yield connection
+            except sqlite3.DatabaseError as error:
+                raise ArchiveError(f"{self.path}: {error}.") from error
+
+    def _run(self) -> None:
+        flush_s = time.monotonic()
+        while True:
+            flush_s = max(flush_s + FLUSH_S, time.monotonic())
+            if not self._work_until(flush_s):
+                break
+            self._flush()
+        self._flush()
+        if self._connection is not None:
+            self._connection.close()
+        self._lease.release()
+
+    def _work_until(self, until_s: float) -> bool:
+        """Do what is handed in until a time; False when it is to end."""
+        while not self._closing or not self._jobs.empty():
+            try:
+                job = self._jobs.get(timeout=max(until_s - time.monotonic(), 0.001))
+            except queue.Empty:
+                return True
+            if job is None:
+                continue
+            job(self._open())
+            if time.monotonic() >= until_s:
+                return True
+        return False
+
+    def _open(self) -> sqlite3.Connection | None:
+        """Give the connection; None while the disk is given time to get well."""
+        now_s = time.monotonic()
+        if self._connection is not None or now_s < self._retry_s:
+            return self._connection
+        self._retry_s = now_s + RETRY_S
+        try:
+            self._connection = connect(self.path)
+            self._take_lease(self._connection)
+        except (ArchiveError, OSError, sqlite3.Error) as error:
+            self._stop(str(error))
+        return self._connection
+
+    def _take_lease(self, connection: sqlite3.Connection) -> None:
+        held_before = self._lease.is_held
+        if self._lease.take():
+            if not held_before:
+                # what the server before us had not put into segments
+                self._tail.recover(connection)
+            self._tell("on", "")
+        else:
+            self._tell(
+                "other_server",
+                f"Another server of yours (process {self._lease.holder()}) keeps the "
+                "history of this machine. When it ends, this one does.",
+            )
+
+    def _flush(self) -> None:
+        """Write what came since the last time, and make room."""
+        connection = self._open()
+        if connection is None:
+            self._tail.drop()
+            return
+        try:
+            if not self._lease.is_held:
+                self._tail.drop()
+                if time.monotonic() >= self._retry_s:
+                    self._retry_s = time.monotonic() + RETRY_S
+                    self._take_lease(connection)
+                return
+            self._check_free_space()
+            self._tail.write(connection, self._closing)
+            if drop_oldest(connection, self.limits, time.time() * 1000):
+                self._tell("on", "")
+        except (sqlite3.Error, OSError) as error:
+            self._fail(error)
+        except ArchiveStopped as stopped:
+            self._fail(stopped)
+
+    def _check_free_space(self) -> None:
+        free_bytes = shutil.disk_usage(self.path.parent).free
+        if free_bytes < self.limits.least_free_bytes:
+            raise ArchiveStopped(
+                f"The disk of {self.path.parent} is full ({free_bytes >> 20} MiB are "
+                f"left, and {self.limits.least_free_bytes >> 20} MiB are needed)."
+            )
+
+    def _fail(self, error: Exception) -> None:
+        """Stop writing for a while; the connection is made anew then."""
+        if self._connection is not None:
+            with contextlib.suppress(sqlite3.Error):
+                self._connection.close()
+            self._connection = None
+        # a damaged file is mended at once, when it is opened next
+        mends = isinstance(error, sqlite3.DatabaseError) and is_damage(error)
+        self._retry_s = 0.0 if mends else time.monotonic() + RETRY_S
+        self._stop(str(error))
+
+    def _stop(self, reason: str) -> None:
+        if self.keeping.state != "stopped" or self.keeping.message != reason:
+            _log.error("The archive takes nothing: %s", reason)
+        self._tell("stopped", reason)
+
+    def _tell(self, state: str, message: str) -> None:
+        """Note how the archive stands, and tell who listens if that is news."""
+        before = self.keeping
+        from_ms, size = before.from_ms, before.size_bytes
+        if self._connection is not None:
+            with contextlib.suppress(sqlite3.Error):
+                from_ms = _oldest_ms(self._connection)
+                size = size_bytes(self._connection)
+        self.keeping = replace(
+            before,
+            state=state,
+            from_ms=from_ms,
+            size_bytes=size,
+            message=message,
+        )
+        if (before.state, before.message) != (state, message):
+            for listener in self._listeners:
+                listener(self.keeping)
+
+
+def _oldest_ms(connection: sqlite3.Connection) -> float | None:
+    """When the oldest reading was made."""
+    times_ms = [
+        connection.execute(f"SELECT min(from_ms) FROM {table}").fetchone()[0]
+        for table in ("segment", "recent")
+    ]
+    return min((each for each in times_ms if each is not None), default=None)

@@ -1,0 +1,59 @@
+"""Which of a person's servers keeps the history of this machine: one at a time.
+
+The lock is the operating system's, so it ends with the process that holds it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+
+
+class Lease:
+    """A lock on a file beside the archive."""
+
+    def __init__(self, path: Path) -> None:
+        """Name the file; nothing is locked yet."""
+        self._path = path
+        self._descriptor: int | None = None
+
+    @property
+    def is_held(self) -> bool:
+        """Whether this process has it."""
+        return self._descriptor is not None
+
+    def take(self) -> bool:
+        """Take it unless another process has it; say whether it is held.
+
+        Raises:
+            OSError: the file can't be opened.
+        """
+        if self._descriptor is not None:
+            return True
+        descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            return False
+        except OSError:
+            os.close(descriptor)
+            raise
+        os.ftruncate(descriptor, 0)
+        os.write(descriptor, f"{os.getpid()}\n".encode())
+        self._descriptor = descriptor
+        return True
+
+    def release(self) -> None:
+        """Give it back."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def holder(self) -> int | None:
+        """The process that took it last; None where that can't be read."""
+        try:
+            return int(self._path.read_text().strip() or 0) or None
+        except (OSError, ValueError):
+            return None

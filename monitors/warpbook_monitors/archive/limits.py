@@ -1,0 +1,23 @@
+"""How much the archive keeps, and for how long."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+DAY_MS = 24 * 3600 * 1000.0
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The oldest is removed first where one of them is reached."""
+
+    #: every frame is kept for so long
+    frames_ms: float = DAY_MS
+    #: summaries of seconds and minutes, and records of cells and alerts
+    summaries_ms: float = 30 * DAY_MS
+    #: of the whole file
+    size_bytes: int = 4 * 2**30
+    #: of it, for the events of reports' timelines
+    timelines_bytes: int = 512 * 2**20
+    #: writing stops before the disk has less than this left
+    least_free_bytes: int = 64 * 2**20
