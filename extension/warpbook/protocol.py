@@ -18,7 +18,7 @@ from msgspec import Meta, Struct
 from warpbook_labs.entries import LabEntry, SoFar
 from warpbook_monitors.alerts.alert import Alert
 from warpbook_monitors.archive.keeping import Keeping
-from warpbook_monitors.archive.record import Record, RecordKind
+from warpbook_monitors.archive.record import KeptRecord, RecordKind
 from warpbook_monitors.frames import (
     PROTOCOL_VERSION,
     Absence,
@@ -90,7 +90,7 @@ __all__ = [
     "Outlook",
     "PostMortem",
     "Receipt",
-    "Record",
+    "KeptRecord",
     "RecordKind",
     "RecordList",
     "Replay",
@@ -359,7 +359,7 @@ class CellBand(Struct, frozen=True, forbid_unknown_fields=True):
 class RecordList(Struct, frozen=True):
     """Answer of `GET .../api/v1/records`: what was found, the newest first."""
 
-    records: tuple[Record, ...]
+    records: tuple[KeptRecord, ...]
     #: whether older ones match, too: ask again with `before_ms` of the last
     has_more: bool
 

@@ -469,6 +469,21 @@ export interface Keeping {
   readonly message: string;
 }
 
+/** What a record is found by, and what a list shows of it. */
+export interface KeptRecord {
+  readonly kind: 'alert' | 'cell' | 'post_mortem' | 'receipt' | 'report';
+  readonly id: string;
+  readonly started_ms: number;
+  readonly ended_ms: number | null;
+  readonly notebook: string | null;
+  readonly kernel_id: string | null;
+  readonly cell_id: string | null;
+  readonly title: string;
+  readonly verdict: string | null;
+  readonly status: string;
+  readonly sentence: string;
+}
+
 /** All calls of one GPU kernel. */
 export interface KernelRow {
   readonly name: string;
@@ -765,24 +780,9 @@ export interface Receipt {
   readonly previous: Receipt | null;
 }
 
-/** What a record is found by, and what a list shows of it. */
-export interface Record {
-  readonly kind: 'alert' | 'cell' | 'post_mortem' | 'receipt' | 'report';
-  readonly id: string;
-  readonly started_ms: number;
-  readonly ended_ms: number | null;
-  readonly notebook: string | null;
-  readonly kernel_id: string | null;
-  readonly cell_id: string | null;
-  readonly title: string;
-  readonly verdict: string | null;
-  readonly status: string;
-  readonly sentence: string;
-}
-
 /** Answer of `GET .../api/v1/records`: what was found, the newest first. */
 export interface RecordList {
-  readonly records: Record[];
+  readonly records: KeptRecord[];
   readonly has_more: boolean;
 }
 

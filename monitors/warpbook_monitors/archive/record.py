@@ -9,7 +9,7 @@ from msgspec import Struct
 RecordKind = Literal["report", "receipt", "cell", "alert", "post_mortem"]
 
 
-class Record(Struct, frozen=True):
+class KeptRecord(Struct, frozen=True):
     """What a record is found by, and what a list shows of it."""
 
     kind: RecordKind
