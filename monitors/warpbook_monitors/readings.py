@@ -77,16 +77,16 @@ def read_frames(
         for at, missing in nothing.items():
             values = _decode_values(read[at]) if at in read else []
             rows[at].append(values if len(values) == len(missing) else missing)
-    starts, ends = _windows(times_ms)
+    starts, ends = windows(times_ms)
     told = {}
     for at, device in devices.items():
         table = np.array(rows[at], dtype=np.float64).reshape(-1, len(device.metrics))
-        reasons = _reason_shares(device, table)
+        reasons = reason_shares(device, table)
         told[at] = Readings(starts, ends, table, table, table, reasons)
     return told
 
 
-def _windows(times_ms: Sequence[float]) -> tuple[Floats, Floats]:
+def windows(times_ms: Sequence[float]) -> tuple[Floats, Floats]:
     """What each frame stands for; over a hole, as long as a frame usually does."""
     ends = np.array(times_ms, dtype=np.float64)
     steps = np.diff(ends)
@@ -130,7 +130,7 @@ def read_seconds(
     return told
 
 
-def _reason_shares(device: Device, values: Floats) -> Floats:
+def reason_shares(device: Device, values: Floats) -> Floats:
     """A column for each of `REASON_BITS`: 1.0 where it is set, NaN where unknown."""
     names = [metric.name for metric in device.metrics]
     if REASONS not in names:

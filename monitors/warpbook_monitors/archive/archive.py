@@ -35,9 +35,10 @@ from warpbook_monitors.archive.errors import (
 from warpbook_monitors.archive.keeping import Keeping
 from warpbook_monitors.archive.lease import Lease
 from warpbook_monitors.archive.limits import Limits
-from warpbook_monitors.archive.retention import drop_oldest
-from warpbook_monitors.archive.tail import Tail
-from warpbook_monitors.frames import Device, Telemetry
+from warpbook_monitors.archive.retention import drop_oldest, give_back
+from warpbook_monitors.archive.segments import next_merge
+from warpbook_monitors.archive.tail import Message, Tail
+from warpbook_monitors.frames import Device
 
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -47,6 +48,8 @@ Job = Callable[[sqlite3.Connection], T]
 FLUSH_S = 0.9
 #: how often it is tried again where writing has failed, or another server writes
 RETRY_S = 5.0
+#: how often it is looked what is too old
+_TIDY_S = 30.0
 #: jobs that wait for a disk that hangs; more are refused at once
 _MOST_JOBS = 1000
 
@@ -67,6 +70,7 @@ class Archive:
         self._listeners: list[Callable[[Keeping], None]] = []
         self._connection: sqlite3.Connection | None = None
         self._retry_s = 0.0
+        self._tidied_s = 0.0
         self._closing = False
         self._thread = threading.Thread(
             target=self._run, name="warpbook-archive", daemon=True
@@ -89,7 +93,7 @@ class Archive:
             self._thread.join(timeout_s)
         return not self._thread.is_alive()
 
-    def append(self, message: Telemetry, devices: tuple[Device, ...]) -> None:
+    def append(self, message: Message, devices: tuple[Device, ...]) -> None:
         """Take a message of the stream, to be written within a second; any thread."""
         self._tail.append(message, devices)
 
@@ -177,11 +181,9 @@ class Archive:
         return self._connection
 
     def _take_lease(self, connection: sqlite3.Connection) -> None:
-        held_before = self._lease.is_held
         if self._lease.take():
-            if not held_before:
-                # what the server before us had not put into segments
-                self._tail.recover(connection)
+            # what was not yet a segment when a server was killed, or the disk full
+            self._tail.recover(connection)
             self._tell("on", "")
         else:
             self._tell(
@@ -204,13 +206,25 @@ class Archive:
                     self._take_lease(connection)
                 return
             self._check_free_space()
-            self._tail.write(connection, self._closing)
-            if drop_oldest(connection, self.limits, time.time() * 1000):
-                self._tell("on", "")
+            self._tail.write(connection)
+            self._tidy(connection)
         except (sqlite3.Error, OSError) as error:
             self._fail(error)
         except ArchiveStopped as stopped:
             self._fail(stopped)
+
+    def _tidy(self, connection: sqlite3.Connection) -> None:
+        """Bring segments together and make room, a little at a time."""
+        now_ms = time.time() * 1000
+        with transaction(connection):
+            is_more = next_merge(connection, now_ms)
+        if is_more or time.monotonic() < self._tidied_s + _TIDY_S:
+            return
+        with transaction(connection):
+            if not drop_oldest(connection, self.limits, now_ms):
+                self._tidied_s = time.monotonic()
+        give_back(connection)
+        self._tell("on", "")
 
     def _check_free_space(self) -> None:
         free_bytes = shutil.disk_usage(self.path.parent).free

@@ -9,32 +9,32 @@ CREATE TABLE recent (
     messages BLOB NOT NULL
 );
 
--- Descriptions of devices, each once.
+-- Which devices a segment tells of, each list once.
 CREATE TABLE description (
     id INTEGER PRIMARY KEY,
-    -- a Device as JSON
-    device TEXT NOT NULL UNIQUE
+    -- a list of Device as JSON
+    devices TEXT NOT NULL UNIQUE
 );
 
--- Columns of one device over a span.
+-- Columns of all devices over a span.
 CREATE TABLE segment (
     number INTEGER PRIMARY KEY,
-    -- what one row stands for: 0 is a frame, 1000 a second, 60000 a minute
+    -- what one row stands for: 0 is a frame, 1000 a second, 60000 a minute, ...
     step_ms INTEGER NOT NULL,
-    device_id TEXT NOT NULL,
     description INTEGER NOT NULL REFERENCES description (id),
     from_ms REAL NOT NULL,
     to_ms REAL NOT NULL,
     columns BLOB NOT NULL
 );
-CREATE INDEX segment_span ON segment (step_ms, device_id, to_ms);
+CREATE INDEX segment_span ON segment (step_ms, to_ms);
 CREATE INDEX segment_age ON segment (to_ms);
 
--- What the stream said beside frames: gaps and events of GPUs.
+-- What the stream said beside frames: gaps, and events of GPUs.
 CREATE TABLE remark (
     number INTEGER PRIMARY KEY,
     time_ms REAL NOT NULL,
-    message BLOB NOT NULL
+    -- a message of the stream as JSON
+    message TEXT NOT NULL
 );
 CREATE INDEX remark_time ON remark (time_ms);
 

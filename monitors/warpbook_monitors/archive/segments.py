@@ -1,0 +1,150 @@
+"""Segments in the archive's file: written, brought together, and read by span."""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from warpbook_monitors.archive.columns import DamagedColumn
+from warpbook_monitors.archive.summaries import (
+    FRAMES,
+    HOUR,
+    MINUTE,
+    SECOND,
+    bucket_ms,
+    longer,
+    seconds_of,
+)
+from warpbook_monitors.archive.table import Table, joined, pack, unpack
+from warpbook_monitors.frames import Device
+
+_log = logging.getLogger(__name__)
+
+#: a segment of frames spans so much; summaries are written beside it
+SEGMENT_MS = 300_000
+_DAY_MS = 86_400_000
+#: when a period is over, what was written of it becomes one segment
+_PERIODS_MS = {SECOND: (HOUR,), MINUTE: (HOUR, _DAY_MS), HOUR: (HOUR, _DAY_MS)}
+
+_encode_devices = msgspec.json.Encoder().encode
+_decode_devices = msgspec.json.Decoder(tuple[Device, ...]).decode
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A segment that is yet to be unpacked."""
+
+    number: int
+    devices: tuple[Device, ...]
+    from_ms: float
+    to_ms: float
+    packed: bytes
+
+
+def store_frames(
+    connection: sqlite3.Connection, frames: Table, devices: Sequence[Device]
+) -> None:
+    """Write frames and their summaries."""
+    description = _describe(connection, devices)
+    seconds = seconds_of(frames, devices)
+    for step_ms, table in (
+        (FRAMES, frames),
+        (SECOND, seconds),
+        (MINUTE, longer(seconds, MINUTE)),
+        (HOUR, longer(seconds, HOUR)),
+    ):
+        _insert(connection, step_ms, description, table)
+
+
+def next_merge(connection: sqlite3.Connection, now_ms: float) -> bool:
+    """Bring segments of one period that is over together; False if none is left.
+
+    Only segments of the same devices are: a period in which devices changed has some.
+    """
+    for step_ms, periods_ms in _PERIODS_MS.items():
+        for period_ms in periods_ms:
+            row = connection.execute(
+                "SELECT CAST((to_ms - 1) / ? AS INTEGER) AS period, description"
+                " FROM segment WHERE step_ms = ? AND to_ms <= ? AND to_ms > ?"
+                " GROUP BY period, description HAVING count(*) > 1 LIMIT 1",
+                (
+                    period_ms,
+                    step_ms,
+                    now_ms // period_ms * period_ms,
+                    # older ones were brought together long ago, or can't be
+                    now_ms - 2 * _DAY_MS,
+                ),
+            ).fetchone()
+            if row is not None:
+                _merge(connection, step_ms, row[0] * period_ms, period_ms, row[1])
+                return True
+    return False
+
+
+def _merge(
+    connection: sqlite3.Connection,
+    step_ms: int,
+    period_from_ms: float,
+    period_ms: float,
+    description: int,
+) -> None:
+    where = "step_ms = ? AND description = ? AND to_ms - 1 >= ? AND to_ms - 1 < ?"
+    span = (step_ms, description, period_from_ms, period_from_ms + period_ms)
+    rows = connection.execute(
+        f"SELECT columns FROM segment WHERE {where} ORDER BY number", span
+    ).fetchall()
+    tables = []
+    for (packed,) in rows:
+        try:
+            tables.append(unpack(packed))
+        except DamagedColumn as error:
+            _log.warning("A segment of the archive is left out: %s", error)
+    connection.execute(f"DELETE FROM segment WHERE {where}", span)
+    table = joined(tables)
+    if table.rows:
+        _insert(connection, step_ms, description, longer(table, step_ms))
+
+
+def stored(
+    connection: sqlite3.Connection, step_ms: int, from_ms: float, to_ms: float
+) -> Iterator[Stored]:
+    """Give the segments that meet a span, in the order in which they were written."""
+    rows = connection.execute(
+        "SELECT number, devices, from_ms, to_ms, columns FROM segment"
+        " JOIN description ON description.id = segment.description"
+        " WHERE step_ms = ? AND to_ms >= ? AND from_ms <= ? ORDER BY number",
+        (step_ms, from_ms, to_ms),
+    )
+    known: dict[str, tuple[Device, ...]] = {}
+    for number, text, begin_ms, end_ms, packed in rows:
+        if text not in known:
+            known[text] = _decode_devices(text)
+        yield Stored(number, known[text], begin_ms, end_ms, packed)
+
+
+def _insert(
+    connection: sqlite3.Connection, step_ms: int, description: int, table: Table
+) -> None:
+    ends_ms = table.to_ms
+    from_ms = float(ends_ms.min())
+    if step_ms:
+        from_ms = float(min(from_ms, bucket_ms(ends_ms, step_ms).min()))
+    connection.execute(
+        "INSERT INTO segment (step_ms, description, from_ms, to_ms, columns)"
+        " VALUES (?, ?, ?, ?, ?)",
+        (step_ms, description, from_ms, float(ends_ms.max()), pack(table)),
+    )
+
+
+def _describe(connection: sqlite3.Connection, devices: Sequence[Device]) -> int:
+    """Give the number of these devices' description."""
+    text = _encode_devices(tuple(devices)).decode()
+    connection.execute(
+        "INSERT OR IGNORE INTO description (devices) VALUES (?)", (text,)
+    )
+    row = connection.execute("SELECT id FROM description WHERE devices = ?", (text,))
+    return int(row.fetchone()[0])
