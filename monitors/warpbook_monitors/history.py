@@ -93,6 +93,11 @@ class History:
         """What the messages take of memory."""
         return self._pieces_bytes + self._raw_bytes
 
+    @property
+    def begin_ms(self) -> float:
+        """Since when all that came is here."""
+        return self._begin_ms if self._dropped_ms is None else self._dropped_ms
+
     def append(self, time_ms: float, encoded: bytes) -> None:
         """Keep one message, which is one line; the oldest go when the ring is full."""
         self._times_ms.append(time_ms)

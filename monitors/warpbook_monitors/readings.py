@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 
 import msgspec
 import numpy as np
@@ -84,6 +84,27 @@ def read_frames(
         reasons = reason_shares(device, table)
         told[at] = Readings(starts, ends, table, table, table, reasons)
     return told
+
+
+def joined(older: Readings, newer: Readings) -> Readings:
+    """Readings of the same metrics, one after the other."""
+    return Readings(
+        *(
+            np.concatenate([getattr(older, field.name), getattr(newer, field.name)])
+            for field in fields(Readings)
+        )
+    )
+
+
+def narrowed(readings: Readings, columns: Sequence[int]) -> Readings:
+    """Only some of the metrics, in this order."""
+    chosen = list(columns)
+    return replace(
+        readings,
+        least=readings.least[:, chosen],
+        mean=readings.mean[:, chosen],
+        most=readings.most[:, chosen],
+    )
 
 
 def windows(times_ms: Sequence[float]) -> tuple[Floats, Floats]:

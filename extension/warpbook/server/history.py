@@ -1,14 +1,22 @@
-"""The history as figures: what was read in a span, and what it was like."""
+"""The history as figures: what was read in a span, and what it was like.
+
+The newest hour is in memory, what is older in the archive, where there is one.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Callable, Mapping
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from warpbook.protocol import Device, DeviceSpan, Frame
 from warpbook.server.broadcast import Broadcaster
+from warpbook.server.selection import encode
+from warpbook_monitors.archive.errors import ArchiveError
 from warpbook_monitors.sampler import Message
 from warpbook_monitors.seconds import (
     COUNTER_REACH_MS,
@@ -19,15 +27,26 @@ from warpbook_monitors.seconds import (
 )
 
 if TYPE_CHECKING:
+    from warpbook_monitors.archive.archive import Archive
     from warpbook_monitors.readings import Readings
+
+_log = logging.getLogger(__name__)
+
+#: of the archive in one go: no reader keeps SQLite from tidying up for long
+_EXPORTED_MS = 300_000.0
+
+Read = Callable[[], "dict[int, Readings]"]
 
 
 class Past:
-    """What was read: by frames for a short span, by seconds for a long one."""
+    """What was read: by frames for a short span, by summaries for a long one."""
 
-    def __init__(self, broadcaster: Broadcaster) -> None:
-        """Follow the stream."""
+    def __init__(
+        self, broadcaster: Broadcaster, archive: Archive | None = None
+    ) -> None:
+        """Follow the stream, and hand it to the archive."""
         self.broadcaster = broadcaster
+        self.archive = archive
         #: time of the newest frame that is in the history
         self.newest_ms = 0.0
         self._seconds = Seconds(broadcaster.history.seconds)
@@ -37,11 +56,60 @@ class Past:
         if isinstance(message, Frame):
             self.newest_ms = message.time_ms
             self._seconds.take(message, self.broadcaster.devices)
+        if self.archive is not None:
+            self.archive.append(message, self.broadcaster.devices)
+
+    @property
+    def oldest_ms(self) -> float:
+        """Nothing that is older can be told."""
+        begin_ms = self.broadcaster.history.begin_ms
+        kept_ms = None if self.archive is None else self.archive.keeping.from_ms
+        return begin_ms if kept_ms is None else min(kept_ms, begin_ms)
 
     def reader(
+        self,
+        from_ms: float,
+        to_ms: float,
+        devices: Mapping[int, Device],
+        metrics: Sequence[int] | None = None,
+        step_ms: float = 0.0,
+    ) -> Read:
+        """Give what reads a span as it is known now; call it off the event loop.
+
+        Args:
+            from_ms: begin of the span.
+            to_ms: its end.
+            devices: those wanted, by position.
+            metrics: positions of the only metrics to read, the same for all devices.
+            step_ms: shorter summaries than these are of no use.
+        """
+        read_memory = self._memory_reader(from_ms, to_ms, devices)
+        archive, begin_ms = self.archive, self.broadcaster.history.begin_ms
+        is_archived = archive is not None and from_ms < begin_ms
+
+        def read() -> dict[int, Readings]:
+            # numpy must not be imported on the event loop
+            from warpbook_monitors.readings import joined, narrowed  # noqa: PLC0415
+
+            told = read_memory()
+            if metrics is not None:
+                told = {at: narrowed(each, metrics) for at, each in told.items()}
+            if archive is None or not is_archived:
+                return told
+            chosen = {at: _narrowed(each, metrics) for at, each in devices.items()}
+            span = (from_ms, min(to_ms, begin_ms))
+            try:
+                older = _read_archive(archive, span, to_ms - from_ms, chosen, step_ms)
+            except ArchiveError as error:
+                _log.warning("What is older than an hour is left out: %s", error)
+                return told
+            return {at: joined(older[at], told[at]) for at in devices}
+
+        return read
+
+    def _memory_reader(
         self, from_ms: float, to_ms: float, devices: Mapping[int, Device]
-    ) -> Callable[[], dict[int, Readings]]:
-        """Give what reads a span as it is known now; call it off the event loop."""
+    ) -> Read:
         by_seconds = to_ms - from_ms > LONGEST_OF_FRAMES_MS
         seconds = self._seconds.span(from_ms, to_ms) if by_seconds else ()
         messages = self.broadcaster.history.entries(from_ms, to_ms)
@@ -64,21 +132,20 @@ class Past:
     ) -> tuple[DeviceSpan, ...]:
         """Tell what some devices, by position, did in a span."""
         before_ms, after_ms = from_ms - POWER_REACH_MS, to_ms + COUNTER_REACH_MS
+        by_seconds = after_ms - before_ms > LONGEST_OF_FRAMES_MS
         read = self.reader(before_ms, after_ms, devices)
-        history = self.broadcaster.history
-        ends = itertools.chain(
-            history.entries(before_ms, from_ms + COUNTER_REACH_MS),
-            history.entries(to_ms - COUNTER_REACH_MS, after_ms),
-        )
+        read_begin = self.reader(before_ms, from_ms + COUNTER_REACH_MS, devices)
+        read_end = self.reader(to_ms - COUNTER_REACH_MS, after_ms, devices)
 
         def tell() -> tuple[DeviceSpan, ...]:
             # numpy must not be imported on the event loop
-            from warpbook_monitors.readings import read_frames  # noqa: PLC0415
+            from warpbook_monitors.readings import joined  # noqa: PLC0415
             from warpbook_monitors.span_statistics import device_span  # noqa: PLC0415
 
-            readings = read()
-            by_seconds = after_ms - before_ms > LONGEST_OF_FRAMES_MS
-            counters = read_frames(ends, devices) if by_seconds else readings
+            readings = counters = read()
+            if by_seconds:
+                begin, end = read_begin(), read_end()
+                counters = {at: joined(begin[at], end[at]) for at in devices}
             return tuple(
                 device_span(device, readings[at], from_ms, to_ms, counters[at])
                 for at, device in devices.items()
@@ -86,11 +153,74 @@ class Past:
 
         return await asyncio.to_thread(tell)
 
+    def messages(self, from_ms: float, to_ms: float) -> Iterator[bytes]:
+        """Give the messages of a span, oldest first; take them off the event loop."""
+        history, archive = self.broadcaster.history, self.archive
+        newer = history.entries(from_ms, to_ms)
+        begin_ms = history.begin_ms
+        if archive is None or from_ms >= begin_ms:
+            return newer
+        devices = self.broadcaster.devices
+        older = _archived(archive, from_ms, min(to_ms, begin_ms), devices)
+        return itertools.chain(older, newer)
+
     def missing(self, from_ms: float, to_ms: float) -> str:
         """Say in words what the history does not hold of a span; empty if nothing."""
-        lost = self.broadcaster.history.lost_since(from_ms)
-        if lost is not None and lost.to_ms > from_ms:
-            return f"Not all of it is there. {lost.message}"
-        if to_ms > self.newest_ms + SECOND_MS:
+        if self.archive is None or self.archive.keeping.from_ms is None:
+            lost = self.broadcaster.history.lost_since(from_ms)
+            if lost is not None and lost.to_ms > from_ms:
+                return f"Not all of it is there. {lost.message}"
+        elif from_ms < self.oldest_ms:
+            return "Not all of it is there. Older than the history that is kept."
+        begin_ms = self.broadcaster.history.begin_ms
+        if to_ms > max(self.newest_ms, begin_ms) + SECOND_MS:
             return "Not all of it is there: nothing was read at its end."
         return ""
+
+
+def _read_archive(
+    archive: Archive,
+    span: tuple[float, float],
+    length_ms: float,
+    devices: Mapping[int, Device],
+    step_ms: float,
+) -> dict[int, Readings]:
+    """Read the archived part of a span that is `length_ms` long in all."""
+    # numpy must not be imported on the event loop
+    from warpbook_monitors.archive.lookup import (  # noqa: PLC0415
+        fitting_step_ms,
+        read_archive,
+    )
+
+    from_ms, to_ms = span
+    width = sum(len(device.metrics) for device in devices.values())
+    fitting_ms = fitting_step_ms(length_ms, step_ms, width)
+    with archive.reading() as connection:
+        if length_ms <= LONGEST_OF_FRAMES_MS:
+            told = read_archive(connection, from_ms, to_ms, devices, 0)
+            if any(len(readings.ends_ms) for readings in told.values()):
+                return told
+            # so long after it the frames are gone, and the seconds still there
+        return read_archive(connection, from_ms, to_ms, devices, fitting_ms)
+
+
+def _archived(
+    archive: Archive, from_ms: float, to_ms: float, devices: Sequence[Device]
+) -> Iterator[bytes]:
+    # numpy must not be imported on the event loop
+    from warpbook_monitors.archive.lookup import archived_messages  # noqa: PLC0415
+
+    from_ms = max(from_ms, archive.keeping.from_ms or to_ms)
+    while from_ms < to_ms:
+        end_ms = min(from_ms + _EXPORTED_MS, to_ms)
+        with archive.reading() as connection:
+            messages = list(archived_messages(connection, from_ms, end_ms, devices))
+        yield from map(encode, messages)
+        from_ms = end_ms
+
+
+def _narrowed(device: Device, metrics: Sequence[int] | None) -> Device:
+    """A device that has only some of its metrics."""
+    if metrics is None:
+        return device
+    return replace(device, metrics=tuple(device.metrics[at] for at in metrics))

@@ -13,10 +13,11 @@ import shutil
 import sqlite3
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from msgspec.structs import replace
 
@@ -35,10 +36,11 @@ from warpbook_monitors.archive.errors import (
 from warpbook_monitors.archive.keeping import Keeping
 from warpbook_monitors.archive.lease import Lease
 from warpbook_monitors.archive.limits import Limits
-from warpbook_monitors.archive.retention import drop_oldest, give_back
-from warpbook_monitors.archive.segments import next_merge
-from warpbook_monitors.archive.tail import Message, Tail
 from warpbook_monitors.frames import Device
+from warpbook_monitors.history import Message
+
+if TYPE_CHECKING:
+    from warpbook_monitors.archive.historian import Historian
 
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -48,8 +50,8 @@ Job = Callable[[sqlite3.Connection], T]
 FLUSH_S = 0.9
 #: how often it is tried again where writing has failed, or another server writes
 RETRY_S = 5.0
-#: how often it is looked what is too old
-_TIDY_S = 30.0
+#: messages, while the disk hangs: a minute at 10 Hz
+_MOST_WAITING = 600
 #: jobs that wait for a disk that hangs; more are refused at once
 _MOST_JOBS = 1000
 
@@ -62,7 +64,11 @@ class Archive:
         self.path = folder / FILE_NAME
         self.limits = limits or Limits()
         self.keeping = Keeping("stopped", None, 0, "It has not started yet.")
-        self._tail = Tail()
+        self._historian: Historian | None = None
+        self._lock = threading.Lock()
+        self._waiting: deque[tuple[Message, tuple[Device, ...]]] = deque(
+            maxlen=_MOST_WAITING
+        )
         self._lease = Lease(folder / "archive.lock")
         self._jobs: queue.Queue[Callable[[sqlite3.Connection | None], None] | None] = (
             queue.Queue(_MOST_JOBS)
@@ -70,7 +76,6 @@ class Archive:
         self._listeners: list[Callable[[Keeping], None]] = []
         self._connection: sqlite3.Connection | None = None
         self._retry_s = 0.0
-        self._tidied_s = 0.0
         self._closing = False
         self._thread = threading.Thread(
             target=self._run, name="warpbook-archive", daemon=True
@@ -95,7 +100,8 @@ class Archive:
 
     def append(self, message: Message, devices: tuple[Device, ...]) -> None:
         """Take a message of the stream, to be written within a second; any thread."""
-        self._tail.append(message, devices)
+        with self._lock:
+            self._waiting.append((message, devices))
 
     def write(self, job: Job[T]) -> Future[T]:
         """Do something in one transaction; what it did is on disk when it is done.
@@ -142,6 +148,12 @@ class Archive:
                 raise ArchiveError(f"{self.path}: {error}.") from error
 
     def _run(self) -> None:
+        # numpy takes a tenth of a second to import, which is not the event loop's
+        from warpbook_monitors.archive.historian import (  # noqa: PLC0415
+            Historian,
+        )
+
+        self._historian = Historian(self.limits)
         flush_s = time.monotonic()
         while True:
             flush_s = max(flush_s + FLUSH_S, time.monotonic())
@@ -182,8 +194,9 @@ class Archive:
 
     def _take_lease(self, connection: sqlite3.Connection) -> None:
         if self._lease.take():
-            # what was not yet a segment when a server was killed, or the disk full
-            self._tail.recover(connection)
+            if self._historian is not None:
+                # not yet in a segment when a server was killed, or the disk full
+                self._historian.recover(connection)
             self._tell("on", "")
         else:
             self._tell(
@@ -194,37 +207,23 @@ class Archive:
 
     def _flush(self) -> None:
         """Write what came since the last time, and make room."""
+        with self._lock:
+            waiting = list(self._waiting)
+            self._waiting.clear()
         connection = self._open()
-        if connection is None:
-            self._tail.drop()
+        if connection is None or self._historian is None:
             return
         try:
             if not self._lease.is_held:
-                self._tail.drop()
                 if time.monotonic() >= self._retry_s:
                     self._retry_s = time.monotonic() + RETRY_S
                     self._take_lease(connection)
                 return
             self._check_free_space()
-            self._tail.write(connection)
-            self._tidy(connection)
-        except (sqlite3.Error, OSError) as error:
+            if self._historian.write(connection, waiting):
+                self._tell("on", "")
+        except (sqlite3.Error, OSError, ArchiveStopped) as error:
             self._fail(error)
-        except ArchiveStopped as stopped:
-            self._fail(stopped)
-
-    def _tidy(self, connection: sqlite3.Connection) -> None:
-        """Bring segments together and make room, a little at a time."""
-        now_ms = time.time() * 1000
-        with transaction(connection):
-            is_more = next_merge(connection, now_ms)
-        if is_more or time.monotonic() < self._tidied_s + _TIDY_S:
-            return
-        with transaction(connection):
-            if not drop_oldest(connection, self.limits, now_ms):
-                self._tidied_s = time.monotonic()
-        give_back(connection)
-        self._tell("on", "")
 
     def _check_free_space(self) -> None:
         free_bytes = shutil.disk_usage(self.path.parent).free

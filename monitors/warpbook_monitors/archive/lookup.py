@@ -85,7 +85,7 @@ def read_archive(
     }
 
 
-def archived_frames(
+def archived_messages(
     connection: sqlite3.Connection,
     from_ms: float,
     to_ms: float,
@@ -93,7 +93,8 @@ def archived_frames(
 ) -> Iterator[Frame | Gap | Event]:
     """Give the messages of a span, oldest first; readings are those of `devices`."""
     remarks = connection.execute(
-        "SELECT message FROM remark WHERE time_ms BETWEEN ? AND ? ORDER BY time_ms",
+        "SELECT message FROM remark WHERE time_ms >= ? AND time_ms < ?"
+        " ORDER BY time_ms",
         (from_ms, to_ms),
     )
     return heapq.merge(
@@ -227,7 +228,7 @@ def _within(
         and described[old].metrics == device.metrics
     }
     for frame in frames:
-        if from_ms <= frame.time_ms <= to_ms:
+        if from_ms <= frame.time_ms < to_ms:
             readings = [
                 msgspec.structs.replace(reading, device=places[reading.device])
                 for reading in frame.readings

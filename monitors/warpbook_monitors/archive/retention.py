@@ -27,7 +27,7 @@ def drop_oldest(connection: sqlite3.Connection, limits: Limits, now_ms: float) -
     removed += _delete(connection, "segment", "to_ms < ?", (oldest_ms,))
     removed += _delete(connection, "remark", "time_ms < ?", (oldest_ms,))
     if size_bytes(connection) > limits.size_bytes:
-        removed += _delete(connection, "segment", "true", ())
+        removed += _delete(connection, "segment", "true", (), 4)
     if removed:
         connection.execute(
             "DELETE FROM description WHERE id NOT IN (SELECT description FROM segment)"
@@ -43,11 +43,15 @@ def give_back(connection: sqlite3.Connection) -> None:
 
 
 def _delete(
-    connection: sqlite3.Connection, table: str, where: str, values: tuple[float, ...]
+    connection: sqlite3.Connection,
+    table: str,
+    where: str,
+    values: tuple[float, ...],
+    most: int = _AT_A_TIME,
 ) -> int:
     """Remove some rows, those that were written first."""
     return connection.execute(
         f"DELETE FROM {table} WHERE number IN"
         f" (SELECT number FROM {table} WHERE {where} ORDER BY number LIMIT ?)",
-        (*values, _AT_A_TIME),
+        (*values, most),
     ).rowcount

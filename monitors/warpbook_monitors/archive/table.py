@@ -123,20 +123,22 @@ def joined(tables: Iterable[Table]) -> Table:
     """
     kept: list[Table] = []
     for table in tables:
-        if table.rows:
+        if not table.rows:
+            continue
+        if any(_overlaps(earlier, table) for earlier in kept):
             kept = [_without(earlier, table) for earlier in kept]
-            kept = [earlier for earlier in kept if earlier.rows]
-            kept.append(table)
+        kept.append(table)
     return kept[0] if len(kept) == 1 else _below(kept)
+
+
+def _overlaps(earlier: Table, later: Table) -> bool:
+    return bool(earlier.rows) and bool(earlier.to_ms.max() > later.to_ms.min())
 
 
 def _without(earlier: Table, later: Table) -> Table:
     """Leave out what a later table tells anew."""
-    from_ms, to_ms = later.to_ms.min(), later.to_ms.max()
-    if earlier.to_ms.max() <= from_ms:
-        return earlier
-    apart = earlier.to_ms < from_ms - _APART_MS
-    return earlier.chosen(apart | (earlier.to_ms > to_ms + _APART_MS))
+    from_ms, to_ms = later.to_ms.min() - _APART_MS, later.to_ms.max() + _APART_MS
+    return earlier.chosen((earlier.to_ms < from_ms) | (earlier.to_ms > to_ms))
 
 
 def _below(tables: Sequence[Table]) -> Table:

@@ -9,9 +9,7 @@ from __future__ import annotations
 import itertools
 import logging
 import sqlite3
-import threading
 import zlib
-from collections import deque
 from collections.abc import Iterator, Sequence
 
 import msgspec
@@ -20,13 +18,10 @@ from warpbook_monitors.archive.database import transaction
 from warpbook_monitors.archive.frame_table import FrameTable
 from warpbook_monitors.archive.segments import SEGMENT_MS, store_frames
 from warpbook_monitors.frames import Device, Devices, Event, Frame, Gap
+from warpbook_monitors.history import Message
 
 _log = logging.getLogger(__name__)
 
-Message = Frame | Gap | Devices | Event
-
-#: while the disk hangs: a minute at 10 Hz
-_MOST_WAITING = 600
 #: one row of `recent`, of a second of eight GPUs; more is damage
 _MOST_ROW_BYTES = 64 * 2**20
 _LEVEL = 1
@@ -36,28 +31,14 @@ _decode = msgspec.json.Decoder(Message).decode
 
 
 class Tail:
-    """Takes messages in any thread; all else is for the thread of the archive."""
+    """What is no segment yet; for the thread of the archive."""
 
     def __init__(self) -> None:
         """Nothing came yet."""
-        self._lock = threading.Lock()
-        self._waiting: deque[tuple[Message, tuple[Device, ...]]] = deque(
-            maxlen=_MOST_WAITING
-        )
         self._growing: FrameTable | None = None
         self._newest_ms = 0.0
         #: the rows of `recent` that hold what grows: number and time
         self._rows: list[tuple[int, float]] = []
-
-    def append(self, message: Message, devices: tuple[Device, ...]) -> None:
-        """Take a message, and the devices that it tells of."""
-        with self._lock:
-            self._waiting.append((message, devices))
-
-    def drop(self) -> None:
-        """Forget what came and was not written."""
-        with self._lock:
-            self._waiting.clear()
 
     def recover(self, connection: sqlite3.Connection) -> int:
         """Take up what the file holds of an unfinished segment; give its frames."""
@@ -82,13 +63,12 @@ class Tail:
                 self._rows.append((number, from_ms))
         return count
 
-    def write(self, connection: sqlite3.Connection) -> None:
-        """Write what came since the last time, in one transaction."""
-        with self._lock:
-            waiting = list(self._waiting)
-            self._waiting.clear()
-        if not waiting:
-            return
+    def write(
+        self,
+        connection: sqlite3.Connection,
+        waiting: Sequence[tuple[Message, tuple[Device, ...]]],
+    ) -> None:
+        """Write messages, each with the devices it tells of, in one transaction."""
         with transaction(connection):
             for message, _ in waiting:
                 if isinstance(message, Gap | Event):
