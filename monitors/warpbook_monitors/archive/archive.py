@@ -76,6 +76,7 @@ class Archive:
         self._listeners: list[Callable[[Keeping], None]] = []
         self._connection: sqlite3.Connection | None = None
         self._retry_s = 0.0
+        self._is_damaged = False
         self._closing = False
         self._thread = threading.Thread(
             target=self._run, name="warpbook-archive", daemon=True
@@ -186,7 +187,8 @@ class Archive:
             return self._connection
         self._retry_s = now_s + RETRY_S
         try:
-            self._connection = connect(self.path)
+            self._connection = connect(self.path, self._is_damaged)
+            self._is_damaged = False
             self._take_lease(self._connection)
         except (ArchiveError, OSError, sqlite3.Error) as error:
             self._stop(str(error))
@@ -240,8 +242,10 @@ class Archive:
                 self._connection.close()
             self._connection = None
         # a damaged file is mended at once, when it is opened next
-        mends = isinstance(error, sqlite3.DatabaseError) and is_damage(error)
-        self._retry_s = 0.0 if mends else time.monotonic() + RETRY_S
+        if isinstance(error, sqlite3.DatabaseError) and is_damage(error):
+            self._is_damaged, self._retry_s = True, 0.0
+        else:
+            self._retry_s = time.monotonic() + RETRY_S
         self._stop(str(error))
 
     def _stop(self, reason: str) -> None:

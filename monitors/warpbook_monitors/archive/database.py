@@ -30,30 +30,29 @@ _BUSY_S = 10.0
 _CHECKPOINT_PAGES = 1000
 
 
-def connect(path: Path) -> sqlite3.Connection:
+def connect(path: Path, is_damaged: bool = False) -> sqlite3.Connection:
     """Open the file for writing; begin, migrate or mend it where that is needed.
+
+    Args:
+        path: of the file.
+        is_damaged: SQLite said so when it was used.
 
     Raises:
         ArchiveTooNew: a newer warpbook wrote it.
         ArchiveError: it is another program's file.
         ArchiveStopped: the folder can't be written.
     """
+    if is_damaged:
+        _mend(path)
     try:
         _make_private(path)
-        connection = _open(path)
-        try:
-            _migrate(connection, path)
-        except BaseException:
-            connection.close()
-            raise
-        return connection
+        return _open(path)
     except sqlite3.DatabaseError as error:
         if not is_damage(error):
             raise ArchiveStopped(f"{path}: {error}.") from error
     except OSError as error:
         raise ArchiveStopped(f"{error.filename}: {error.strerror}.") from error
-    _mend(path)
-    return connect(path)
+    return connect(path, is_damaged=True)
 
 
 def connect_to_read(path: Path) -> sqlite3.Connection:
@@ -117,12 +116,19 @@ def _open(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(
         path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False
     )
-    # before the first table: a file that was begun without it never shrinks
-    connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
-    connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute("PRAGMA synchronous = NORMAL")
-    connection.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
-    connection.execute(f"PRAGMA journal_size_limit = {8 * 2**20}")
+    try:
+        # what is not ours is not even given another journal
+        _check(connection, path)
+        # before the first table: a file that was begun without it never shrinks
+        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
+        connection.execute(f"PRAGMA journal_size_limit = {8 * 2**20}")
+        _migrate(connection, path)
+    except BaseException:
+        connection.close()
+        raise
     return connection
 
 
@@ -205,6 +211,8 @@ def _salvage(damaged: Path, new: sqlite3.Connection, table: str) -> int:
     insert = f"INSERT OR IGNORE INTO {table} VALUES ({places})"
     count = 0
     with transaction(new), contextlib.closing(sqlite3.connect(damaged)) as old:
+        # a file that was cut off is read up to there, and not refused as a whole
+        old.execute("PRAGMA writable_schema = 1")
         for order in ("ASC", "DESC"):
             with contextlib.suppress(sqlite3.DatabaseError):
                 # by name: an older format may have them in another order

@@ -1,0 +1,252 @@
+"""The archive as a process has it: killed, full, damaged, too new, shared."""
+
+import contextlib
+import os
+import random
+import resource
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.monitors.archive.machine import DEVICES, frame, frames
+from warpbook_monitors.archive.archive import Archive
+from warpbook_monitors.archive.database import connect, transaction
+from warpbook_monitors.archive.errors import ArchiveStopped
+from warpbook_monitors.archive.keeping import Keeping
+from warpbook_monitors.archive.limits import Limits
+from warpbook_monitors.archive.lookup import archived_messages
+from warpbook_monitors.frames import Frame
+
+ROOT = Path(__file__).resolve().parents[3]
+PATIENCE_S = 30.0
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "archive"
+
+
+@contextlib.contextmanager
+def opened(folder: Path, limits: Limits | None = None) -> Iterator[Archive]:
+    archive = Archive(folder, limits)
+    archive.start()
+    try:
+        yield archive
+    finally:
+        assert archive.close(PATIENCE_S)
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    deadline_s = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline_s, "it has not come"
+        time.sleep(0.02)
+
+
+def read_frames(archive: Archive) -> list[Frame]:
+    with archive.reading() as connection:
+        messages = archived_messages(connection, 0, 4e12, DEVICES)
+        return [message for message in messages if isinstance(message, Frame)]
+
+
+def test_a_kill_loses_at_most_the_last_second(folder: Path) -> None:
+    """Killed again and again at moments of chance, it goes on where it was."""
+    dice = random.Random(15)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    told_ms: list[float] = []
+    for _ in range(5):
+        child = subprocess.Popen(
+            [sys.executable, "-m", "tests.monitors.archive.writer_child", str(folder)],
+            cwd=ROOT,
+            env=environment,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert child.stdout is not None
+        # it is killed in the middle of its writing, not of its start
+        lines = [child.stdout.readline() for _ in range(100)]
+        timer = threading.Timer(dice.uniform(0.0, 2.0), child.kill)
+        timer.start()
+        lines += child.stdout.readlines()
+        child.stdout.close()
+        child.wait()
+        timer.join()
+        told_ms = [float(line) for line in lines if line.endswith("\n")]
+        with opened(folder) as archive:
+            wait_for(lambda a=archive: a.keeping.state == "on")  # type: ignore[misc]
+            kept = {frame.time_ms for frame in read_frames(archive)}
+        lost_ms = [time_ms for time_ms in told_ms if time_ms not in kept]
+        assert len(lost_ms) < len(told_ms)
+        if lost_ms:
+            # a flush each 0.9 s, and what it takes on a busy machine
+            assert told_ms[-1] - lost_ms[0] < 2000, "a second is lost, not more"
+            assert lost_ms == told_ms[-len(lost_ms) :], "only the end is lost"
+
+
+def test_what_is_handed_in_is_on_disk_when_it_is_done(folder: Path) -> None:
+    with opened(folder) as archive:
+        archive.write(_keep_timeline("one")).result(PATIENCE_S)
+        with contextlib.closing(sqlite3.connect(folder / "archive.db")) as other:
+            assert other.execute("SELECT report_id FROM timeline").fetchall() == [
+                ("one",)
+            ]
+        with pytest.raises(ZeroDivisionError):
+            archive.write(lambda connection: 1 / 0).result(PATIENCE_S)
+    assert (folder / "archive.db").stat().st_mode & 0o777 == 0o600
+    assert folder.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_full_disk_stops_the_writing_until_there_is_room(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The operating system refuses: files may not grow beyond a size."""
+    monkeypatch.setattr("warpbook_monitors.archive.archive.RETRY_S", 0.2)
+    told: list[Keeping] = []
+    # Python ignores the signal, so a write fails as on a full disk
+    unlimited = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with opened(folder) as archive:
+        wait_for(lambda: archive.keeping.state == "on")
+        archive.listen(told.append)
+        archive.write(_keep_timeline("before")).result(PATIENCE_S)
+        size_bytes = sum(path.stat().st_size for path in folder.iterdir())
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size_bytes, unlimited[1]))
+        try:
+            with pytest.raises(ArchiveStopped, match=r"disk|full|I/O"):
+                archive.write(_keep_timeline("full", 2**22)).result(PATIENCE_S)
+            wait_for(lambda: archive.keeping.state == "stopped")
+            # live goes on: nobody waits for the disk
+            for message in frames(3000):
+                archive.append(message, DEVICES)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, unlimited)
+        wait_for(lambda: archive.keeping.state == "on")
+        archive.write(_keep_timeline("after")).result(PATIENCE_S)
+        with archive.reading() as connection:
+            rows = connection.execute("SELECT report_id FROM timeline ORDER BY kept_ms")
+            assert [row[0] for row in rows] == ["before", "after"]
+    assert [each.state for each in told] == ["stopped", "on"]
+    assert told[0].message
+
+
+def test_writing_stops_before_the_disk_is_full(folder: Path) -> None:
+    with opened(folder, Limits(least_free_bytes=2**60)) as archive:
+        wait_for(lambda: "MiB are needed" in archive.keeping.message)
+        assert archive.keeping.state == "stopped"
+
+
+def test_a_newer_format_is_refused_and_left_as_it_is(folder: Path) -> None:
+    connect(folder / "archive.db").close()
+    with contextlib.closing(sqlite3.connect(folder / "archive.db")) as newer:
+        newer.execute("PRAGMA user_version = 99")
+    before = (folder / "archive.db").read_bytes()
+    with opened(folder) as archive:
+        with pytest.raises(ArchiveStopped, match="newer warpbook.*format 99"):
+            archive.write(lambda connection: None).result(PATIENCE_S)
+        archive.append(frame(0, 1.8e12), DEVICES)
+        assert archive.keeping.state == "stopped"
+    assert (folder / "archive.db").read_bytes() == before
+
+
+def test_another_programs_file_is_refused(folder: Path) -> None:
+    folder.mkdir()
+    with contextlib.closing(sqlite3.connect(folder / "archive.db")) as other:
+        other.execute("CREATE TABLE precious (thing)")
+    with opened(folder) as archive:
+        with pytest.raises(ArchiveStopped, match="no archive of warpbook"):
+            archive.write(lambda connection: None).result(PATIENCE_S)
+
+
+@pytest.mark.parametrize("damage", ["cut off", "overwritten", "no database"])
+def test_a_damaged_file_is_put_aside_and_what_is_good_is_kept(
+    folder: Path, damage: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = folder / "archive.db"
+    with contextlib.closing(connect(path)) as connection, transaction(connection):
+        for number in range(300):
+            _keep_timeline(f"{number:03}", 5000)(connection)
+    content = path.read_bytes()
+    half = len(content) // 2
+    if damage == "cut off":
+        path.write_bytes(content[:half])
+    elif damage == "overwritten":
+        path.write_bytes(content[:half] + b"\xa5" * 8192 + content[half + 8192 :])
+    else:
+        path.write_bytes(b"\xa5" * len(content))
+    with opened(folder) as archive:
+        # the damage may be found when the file is opened or when it is read
+        for _ in range(3):
+            with contextlib.suppress(ArchiveStopped):
+                archive.write(_read_all).result(PATIENCE_S)
+        kept = archive.write(_read_all).result(PATIENCE_S)
+        archive.write(_keep_timeline("after")).result(PATIENCE_S)
+        assert archive.keeping.state == "on"
+    assert "was damaged" in caplog.text
+    assert any("damaged" in each.name for each in folder.iterdir())
+    if damage != "no database":
+        assert len(kept) > 50, "what could be read is kept"
+
+
+def test_two_servers_share_the_file_and_one_keeps_the_history(folder: Path) -> None:
+    with opened(folder) as second:
+        with opened(folder) as first:
+            wait_for(lambda: {"on", "other_server"} == _states(first, second))
+            keeper = first if first.keeping.state == "on" else second
+            other = second if keeper is first else first
+            for number, message in enumerate(frames(20)):
+                (keeper if number % 2 else other).append(message, DEVICES)
+            keeper.write(_keep_timeline("keeper")).result(PATIENCE_S)
+            other.write(_keep_timeline("other")).result(PATIENCE_S)
+            wait_for(lambda: len(read_frames(other)) == 10)
+            assert "process" in other.keeping.message
+
+
+def test_when_the_keeper_ends_another_server_goes_on(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("warpbook_monitors.archive.archive.RETRY_S", 0.2)
+    first = Archive(folder)
+    first.start()
+    wait_for(lambda: first.keeping.state == "on")
+    with opened(folder) as second:
+        wait_for(lambda: second.keeping.state == "other_server")
+        assert first.close(PATIENCE_S)
+        wait_for(lambda: second.keeping.state == "on")
+        second.append(frame(1, 1.8e12), DEVICES)
+        wait_for(lambda: len(read_frames(second)) == 1)
+
+
+def _states(*archives: Archive) -> set[str]:
+    return {archive.keeping.state for archive in archives}
+
+
+def _keep_timeline(
+    report_id: str, size_bytes: int = 10
+) -> Callable[[sqlite3.Connection], None]:
+    def keep(connection: sqlite3.Connection) -> None:
+        body = random.Random(report_id).randbytes(size_bytes)
+        connection.execute(
+            "INSERT INTO timeline VALUES (?, ?, ?)", (report_id, time.time(), body)
+        )
+
+    return keep
+
+
+def _read_all(connection: sqlite3.Connection) -> list[tuple[object, ...]]:
+    return connection.execute("SELECT * FROM timeline").fetchall()
+
+
+def test_closing_writes_what_came_last(folder: Path) -> None:
+    with opened(folder) as archive:
+        for message in frames(7):
+            archive.append(message, DEVICES)
+    with opened(folder) as archive:
+        wait_for(lambda: archive.keeping.state == "on")
+        assert len(read_frames(archive)) == 7
+    assert signal.getsignal(signal.SIGXFSZ) == signal.SIG_IGN
