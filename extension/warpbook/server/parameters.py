@@ -1,0 +1,111 @@
+"""What a request may ask for: each route declares it, and it is checked here only.
+
+A route names a Struct as its `query_type`. Its bounds are msgspec's own, so a number
+that is out of them, not a number at all, or given twice never reaches the route.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, TypeVar
+
+import msgspec
+from msgspec import Meta, Struct
+from tornado import web
+
+from warpbook_monitors.recording import MAX_TIME_MS
+
+#: Unix time in ms
+UnixMs = Annotated[float, Meta(ge=0, le=MAX_TIME_MS)]
+#: ns from the begin of a run: as exact as a browser's numbers
+RunNs = Annotated[int, Meta(ge=-(2**53), le=2**53)]
+Text = Annotated[str, Meta(max_length=200)]
+Name = Annotated[str, Meta(max_length=200)]
+#: metric names with commas between them
+NameList = Annotated[str, Meta(max_length=20_000)]
+ReportId = Annotated[str, Meta(pattern="^[A-Za-z0-9-]{1,64}$")]
+
+_T = TypeVar("_T")
+_Q = TypeVar("_Q", bound=Struct)
+
+
+class NoQuery(Struct, frozen=True):
+    """Of a route that takes no parameter."""
+
+
+class Span(Struct, frozen=True):
+    """A span of time."""
+
+    from_ms: UnixMs
+    to_ms: UnixMs
+
+    def __post_init__(self) -> None:
+        """Refuse a span that ends before it begins.
+
+        Raises:
+            ValueError: it does.
+        """
+        if not self.from_ms < self.to_ms:
+            raise ValueError("from_ms must be a time before to_ms")
+
+
+class BadBody(ValueError):
+    """A body or message that can't be used; the message says why."""
+
+
+class Parameters(web.RequestHandler):
+    """A handler whose query is checked before anything else is done.
+
+    Cost: the query is at most what the server's header limit lets in.
+    """
+
+    #: what the query may hold; None is a route that has not said
+    query_type: ClassVar[type[Struct] | None] = None
+
+    def check_query(self) -> None:
+        """Read the query; call it in `prepare`.
+
+        Raises:
+            HTTPError: 400, with what is wrong.
+        """
+        if self.query_type is None:
+            raise NotImplementedError(f"{type(self).__name__} declares no query.")
+        self._query = read_query(self.request.query_arguments, self.query_type)
+
+    def query(self, kind: type[_Q]) -> _Q:
+        """Give the query, which was checked."""
+        assert isinstance(self._query, kind)
+        return self._query
+
+
+def read_query(arguments: dict[str, list[bytes]], kind: type[Struct]) -> Struct:
+    """Read a query; what is not declared is passed over.
+
+    Raises:
+        HTTPError: 400, with what is wrong.
+    """
+    texts = {}
+    for name in kind.__struct_fields__:
+        given = arguments.get(name, [])
+        if len(given) > 1:
+            raise web.HTTPError(400, f"{name} is given more than once.")
+        if given:
+            try:
+                texts[name] = given[0].decode()
+            except UnicodeDecodeError:
+                raise web.HTTPError(400, f"{name} is not UTF-8.") from None
+    try:
+        return msgspec.convert(texts, kind, strict=False)
+    except msgspec.ValidationError as error:
+        raise web.HTTPError(400, f"The query can't be used: {error}.") from None
+
+
+def read_json(body: bytes | str, kind: type[_T]) -> _T:
+    """Read a body or a message of the stream.
+
+    Raises:
+        BadBody: it is none; deeply nested ones are none either.
+    """
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except (ValueError, RecursionError) as error:
+        raise BadBody(str(error) or "It is nested too deeply.") from None
