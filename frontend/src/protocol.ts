@@ -59,6 +59,7 @@ export interface Alert {
   readonly since_ms: number;
   readonly until_ms: number | null;
   readonly kernel_id: string | null;
+  readonly is_replay: boolean;
 }
 
 /**
@@ -482,6 +483,7 @@ export interface KeptRecord {
   readonly verdict: string | null;
   readonly status: string;
   readonly sentence: string;
+  readonly is_replay: boolean;
 }
 
 /** All calls of one GPU kernel. */

@@ -8,10 +8,15 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from warpbook.protocol import Alerts, Event, Frame, Holders
+import msgspec
+from msgspec.structs import replace
+
+from warpbook.protocol import Alert, Alerts, Event, Frame, Holders
 from warpbook.server.broadcast import Broadcaster
+from warpbook.server.record_forms import alert_record, decode_alert
+from warpbook.server.records import Records
 from warpbook.server.selection import encode
-from warpbook_monitors.alerts.engine import Engine
+from warpbook_monitors.alerts.engine import KEPT_MS, MOST_ENDED, Engine
 from warpbook_monitors.alerts.rules import Rules, read_rules
 from warpbook_monitors.alerts.situation import Counters, Situation, Trouble, look_at
 from warpbook_monitors.errors import RulesError
@@ -35,13 +40,22 @@ class Alerting:
         rules_file: Path,
         watch: str,
         holders: Callable[[], Holders | None] = lambda: None,
+        records: Records | None = None,
     ) -> None:
         """Take the path of the rules file, which need not be there.
 
         Args:
+            broadcaster: who tells what is read, and sends alerts.
+            rules_file: in TOML.
             watch: when devices are read for the rules' sake: "connected" is while a
                 page is open, "watched" never, "always" from now on.
+            holders: who holds memory, as far as that is known.
+            records: where alerts are kept.
         """
+        self._records = records or Records()
+        #: as the pages are told them: each is on disk before
+        self._shown: tuple[Alert, ...] = ()
+        self._showing = asyncio.Lock()
         self._broadcaster = broadcaster
         self._rules_file = rules_file
         self._watch = watch
@@ -77,11 +91,11 @@ class Alerting:
 
     def told(self) -> Alerts:
         """All alerts, as they were judged last."""
-        return Alerts(self._judged_ms, self._engine.alerts)
+        return Alerts(self._judged_ms, self._shown)
 
     def severities(self) -> Iterator[tuple[str, str, str]]:
         """Give rule, severity and device of each alert that holds."""
-        for alert in self._engine.alerts:
+        for alert in self._shown:
             if alert.until_ms is None:
                 yield alert.rule, alert.severity, alert.device or ""
 
@@ -89,7 +103,7 @@ class Alerting:
         while True:
             await asyncio.sleep(PERIOD_S)
             try:
-                self._judge()
+                await self._judge()
             except Exception:  # noqa: BLE001 - one bad second must not be the last
                 _log.exception("Judging the alert rules failed.")
 
@@ -104,7 +118,52 @@ class Alerting:
         elif isinstance(message, Event):
             self._events.append(message)
 
-    def _judge(self) -> None:
+    async def load(self) -> list[bytes]:
+        """Take those on disk that ended lately; tell the pages if there are any.
+
+        Raises:
+            ArchiveError: they can't be read.
+        """
+        ended = []
+        for message in await self._records.newest("alert", MOST_ENDED):
+            try:
+                ended.append(decode_alert(message))
+            except msgspec.MsgspecError:
+                # another version of warpbook may have written it
+                continue
+        oldest_ms = time.time() * 1000 - KEPT_MS
+        known = {alert.id for alert in self._engine.alerts}
+        news = [
+            alert
+            for alert in ended
+            if (alert.until_ms or 0.0) > oldest_ms and alert.id not in known
+        ]
+        if not news:
+            return []
+        async with self._showing:
+            self._engine.restore(news)
+            self._shown = (*self._shown, *reversed(news))
+        return [encode(self.told())]
+
+    async def _show(self) -> None:
+        """Put on disk what began, changed or ended, then tell every page."""
+        recorded = {
+            device.id
+            for device in self._broadcaster.devices
+            if device.origin == "replay"
+        }
+        alerts = tuple(
+            replace(alert, is_replay=True) if alert.device in recorded else alert
+            for alert in self._engine.alerts
+        )
+        news = set(alerts) - set(self._shown)
+        await self._records.keep(
+            *((alert_record(alert), encode(alert)) for alert in news)
+        )
+        self._shown = alerts
+        self._broadcaster.send_everyone(encode(self.told()))
+
+    async def _judge(self) -> None:
         frames, self._frames = self._frames, []
         events, self._events = self._events, []
         self._listen_for_silence(bool(frames))
@@ -124,7 +183,8 @@ class Alerting:
             tuple(self._troubles.values()),
         )
         if self._engine.judge(self._rules, situation):
-            self._broadcaster.send_everyone(encode(self.told()))
+            async with self._showing:
+                await self._show()
 
     def _listen_for_silence(self, heard: bool) -> None:
         now_s = time.monotonic()

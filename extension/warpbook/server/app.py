@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,13 @@ from warpbook.server.outlook import OutlookWatch
 from warpbook.server.post_mortem import PostMortems
 from warpbook.server.receipt_route import ReceiptHandler
 from warpbook.server.receipts import Receipts
+from warpbook.server.record_routes import (
+    KIND,
+    CellsHandler,
+    RecordHandler,
+    RecordsHandler,
+)
+from warpbook.server.records import Records
 from warpbook.server.report_figures import ReportFigureHandler
 from warpbook.server.reports import Reports
 from warpbook.server.rest import (
@@ -59,6 +67,9 @@ from warpbook.server.timeline_routes import (
 )
 from warpbook.server.timelines import MAX_MEGABYTES, Timelines
 from warpbook_monitors.alerts.rules import FILE_NAME
+from warpbook_monitors.archive.archive import Archive
+from warpbook_monitors.archive.limits import DAY_MS, Limits
+from warpbook_monitors.archive.place import default_folder
 from warpbook_monitors.backoff import MOST_CPU_RATIO
 from warpbook_monitors.exposition import SCRAPE_WATCH_S, SamplerCollector
 from warpbook_monitors.history import MAX_BYTES, History
@@ -107,6 +118,35 @@ class WarpbookApp(ExtensionApp):
         max=65_536,
         help="For all events of the newest cell reports, to zoom into; the oldest are "
         "dropped first. A million events take about 30.",
+    ).tag(config=True)
+    archive = Bool(
+        True,
+        help="Keep what was read and what happened on disk, for days: see "
+        "archive_folder, archive_days, archive_full_hours and archive_megabytes.",
+    ).tag(config=True)
+    archive_folder = Unicode(
+        "",
+        help="Where it is kept; a folder for each machine in warpbook's folder of data "
+        "if left out. It must be on a disk of this machine: network disks lose files "
+        "of this kind.",
+    ).tag(config=True)
+    archive_days = Float(
+        30.0,
+        min=1.0,
+        max=3660.0,
+        help="For so long seconds, reports, receipts, cells and alerts are kept.",
+    ).tag(config=True)
+    archive_full_hours = Float(
+        24.0,
+        min=1.0,
+        max=24 * 3660.0,
+        help="For so long each reading is kept.",
+    ).tag(config=True)
+    archive_megabytes = Int(
+        4096,
+        min=64,
+        max=1_048_576,
+        help="On disk, for all of it; the oldest is removed first.",
     ).tag(config=True)
     max_viewers = Int(
         256, min=1, max=10_000, help="Connections to the stream at a time."
@@ -170,8 +210,11 @@ class WarpbookApp(ExtensionApp):
         history = History(
             self.history_seconds, self.rate_hz, self.history_megabytes << 20
         )
-        self._reports = Reports()
-        self._timelines = Timelines(self._reports, self.timelines_megabytes << 20)
+        self._records = Records(self._make_archive())
+        self._reports = Reports(self._records)
+        self._timelines = Timelines(
+            self._reports, self.timelines_megabytes << 20, self._records
+        )
         self._broadcaster = Broadcaster(sampler, history, costs)
         self._broadcaster.greet(self._reports.encoded)
         self._past = Past(self._broadcaster)
@@ -182,8 +225,8 @@ class WarpbookApp(ExtensionApp):
             costs,
         )
         OutlookWatch(self._broadcaster, lambda: self._holders.newest)
-        post_mortems = PostMortems(self._broadcaster, self._holders)
-        self._receipts = Receipts(self._past, self._holders)
+        post_mortems = PostMortems(self._broadcaster, self._holders, self._records)
+        self._receipts = Receipts(self._past, self._holders, self._records)
         self._kernel_watch = KernelWatch(
             self._broadcaster,
             partial(running_kernels, self.serverapp),
@@ -204,8 +247,12 @@ class WarpbookApp(ExtensionApp):
             Path(self.alert_rules or Path(jupyter_config_dir(), FILE_NAME)),
             self.alerts,
             lambda: self._holders.newest,
+            self._records,
         )
+        for keeper in (self._reports, self._receipts, post_mortems, self._alerting):
+            self._records.on_start(partial(self._load, keeper.load))
         if self.serverapp is not None:
+            self.serverapp.io_loop.add_callback(self._records.start)
             self.serverapp.io_loop.add_callback(self._alerting.start)
         self._alerts_collector = AlertsCollector(self._alerting)
         self._collector = SamplerCollector(
@@ -220,6 +267,25 @@ class WarpbookApp(ExtensionApp):
             settings = self.serverapp.web_app.settings
             page_config = settings.setdefault("page_config_data", {})
             page_config["warpbookOpenDashboard"] = "true"
+
+    def _make_archive(self) -> Archive | None:
+        """Name the archive; its thread opens the file later."""
+        if not self.archive:
+            return None
+        size_bytes = self.archive_megabytes << 20
+        limits = Limits(
+            frames_ms=self.archive_full_hours * 3_600_000,
+            summaries_ms=self.archive_days * DAY_MS,
+            size_bytes=size_bytes,
+            records_bytes=size_bytes // 8,
+            timelines_bytes=size_bytes // 8,
+        )
+        return Archive(Path(self.archive_folder or default_folder()), limits)
+
+    async def _load(self, load: Callable[[], Awaitable[list[bytes]]]) -> None:
+        """Have what is kept from before loaded, and tell pages that are here."""
+        for encoded in await load():
+            self._broadcaster.send_everyone(encoded)
 
     def initialize_handlers(self) -> None:
         """Put the routes below `<base_url>/warpbook/`."""
@@ -245,6 +311,13 @@ class WarpbookApp(ExtensionApp):
             (f"{api}/history/span", SpanHandler, past),
             (f"{api}/history/detail", DetailHandler, past),
             (f"{api}/receipt", ReceiptHandler, {**shared, "receipts": self._receipts}),
+            (f"{api}/records", RecordsHandler, {**shared, "records": self._records}),
+            (
+                f"{api}/records/{KIND}/(.{{1,1000}})",
+                RecordHandler,
+                {**shared, "records": self._records},
+            ),
+            (f"{api}/cells", CellsHandler, {**shared, "records": self._records}),
             (f"{api}/history/export", ExportHandler, shared),
             (f"{api}/labs", LabsHandler, shared),
             (f"{api}/labs/{LAB}/open", LabOpenHandler, shared),
@@ -299,3 +372,4 @@ class WarpbookApp(ExtensionApp):
         self._kernel_watch.close()
         await self._holders.close()
         await self._broadcaster.close()
+        await self._records.close()

@@ -31,9 +31,8 @@ class DifferenceHandler(Handler):
     async def get(self, report_id: str) -> None:
         """Compare with the other one, the earlier first."""
         named = (report_id, self.get_query_argument("with"))
-        before, after = sorted(
-            map(self.kept_report, named), key=lambda each: each.started_ms
-        )
+        reports = [await self.kept_report(name) for name in named]
+        before, after = sorted(reports, key=lambda report: report.started_ms)
         clocks = (await self._clocks(before), await self._clocks(after))
 
         def compared() -> Comparison:

@@ -107,7 +107,7 @@ class _ReportHandler(IngestHandler):
         super().initialize(**shared)
         self._timelines = timelines
 
-    def post(self) -> None:
+    async def post(self) -> None:
         body = self.request.body
         if len(body) > MAX_REPORT_BYTES:
             self.refuse(413, f"A report may have {MAX_REPORT_BYTES} bytes.")
@@ -122,7 +122,7 @@ class _ReportHandler(IngestHandler):
             return
         if report.timeline_events is not None:
             self._timelines.expect(report.id)
-        self._broadcaster.send_everyone(self._reports.add(report))
+        self._broadcaster.send_everyone(await self._reports.take(report))
         self.set_status(204)
 
 

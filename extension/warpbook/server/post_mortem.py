@@ -10,6 +10,8 @@ from warpbook.protocol import Device, Holders, OutOfMemory, PostMortem
 from warpbook.server.attribution import is_device
 from warpbook.server.broadcast import Broadcaster
 from warpbook.server.holders import HolderWatch
+from warpbook.server.record_forms import post_mortem_record
+from warpbook.server.records import Records
 from warpbook.server.selection import encode
 from warpbook_monitors.labels import device_label
 from warpbook_monitors.plain_text import bounded
@@ -21,8 +23,14 @@ MAX_POST_MORTEMS = 5
 class PostMortems:
     """Writes them, and keeps the newest for views opened later."""
 
-    def __init__(self, broadcaster: Broadcaster, holders: HolderWatch) -> None:
-        """Take who sends them, and who knows the holders."""
+    def __init__(
+        self,
+        broadcaster: Broadcaster,
+        holders: HolderWatch,
+        records: Records | None = None,
+    ) -> None:
+        """Take who sends them, who knows the holders, and who has those before."""
+        self._records = records or Records()
         self._broadcaster = broadcaster
         self._holders = holders
         self._kept: deque[bytes] = deque(maxlen=MAX_POST_MORTEMS)
@@ -51,9 +59,21 @@ class PostMortems:
             sentence=explain(told.failed, name, holders, told.kernel_id),
         )
         encoded = encode(report)
+        await self._records.keep((post_mortem_record(report), encoded))
         self._kept.append(encoded)
         self._broadcaster.send_everyone(encoded)
         return report
+
+    async def load(self) -> list[bytes]:
+        """Take the newest that are on disk; give those that are news, for views.
+
+        Raises:
+            ArchiveError: they can't be read.
+        """
+        messages = await self._records.newest("post_mortem", MAX_POST_MORTEMS)
+        news = [message for message in messages if message not in self._kept]
+        self._kept = deque([*news, *self._kept], maxlen=MAX_POST_MORTEMS)
+        return [message for message in news if message in self._kept]
 
     def _device(self, told: OutOfMemory, now: Holders) -> Device | None:
         """Find the GPU that was full: by its UUID, or because only one can be it."""

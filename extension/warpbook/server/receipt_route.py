@@ -46,7 +46,7 @@ class ReceiptHandler(Handler):
             check_times(run)
         except ValueError as error:
             raise web.HTTPError(400, str(error)) from error
-        receipt = self._receipts.find(run) or await self._receipts.make(run)
+        receipt = await self._receipts.find(run) or await self._receipts.make(run)
         self.finish_json(encode(receipt))
 
     def _text(self, name: str) -> str | None:

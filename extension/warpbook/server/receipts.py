@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
+import msgspec
 from msgspec.structs import replace
 
 from warpbook.protocol import (
@@ -23,7 +24,10 @@ from warpbook.server.attribution import is_device
 from warpbook.server.history import Past
 from warpbook.server.holders import HolderWatch
 from warpbook.server.receipt_words import SHORTEST_MS, Whose, notes, one_line
+from warpbook.server.record_forms import decode_receipt, receipt_record
+from warpbook.server.records import Records
 from warpbook.server.selection import encode
+from warpbook_monitors.archive.errors import ArchiveError
 from warpbook_monitors.verdict import judge_means
 
 #: a cell that ran is refused beyond this size
@@ -31,6 +35,8 @@ MAX_CELL_BYTES = 32_768
 MAX_RECEIPTS = 500
 #: each new view is sent the newest of them
 MAX_GREETING_BYTES = 1_000_000
+#: of one cell, that are looked through on disk
+_MOST_OF_CELL = 20
 #: half a second after the cell NVML's power, a mean over a second, is about it
 _CLOSED_AFTER_MS = 600.0
 _PATIENCE_S = 1.0
@@ -87,9 +93,12 @@ def check_times(run: CellRun) -> None:
 class Receipts:
     """Writes receipts and keeps the newest; on the event loop."""
 
-    def __init__(self, past: Past, holders: HolderWatch) -> None:
+    def __init__(
+        self, past: Past, holders: HolderWatch, records: Records | None = None
+    ) -> None:
         """Take who knows the past, and who knows the holders of memory."""
         self._past = past
+        self._records = records or Records()
         self._broadcaster = past.broadcaster
         self._holders = holders
         #: by id of the run, without their own "previous"; oldest first
@@ -101,27 +110,45 @@ class Receipts:
         if run.allocators:
             self._holders.note_allocators(run.kernel_id, run.allocators)
         receipt = await self.make(run)
+        encoded = encode(receipt)
+        await self._records.keep((receipt_record(receipt, self._is_replay()), encoded))
         self._kept.pop(run.id, None)
         self._kept[run.id] = replace(receipt, previous=None)
-        while len(self._kept) > MAX_RECEIPTS:
-            self._kept.popitem(last=False)
-        self._broadcaster.send_everyone(encode(receipt))
+        self._make_room()
+        self._broadcaster.send_everyone(encoded)
         return receipt
 
-    def find(self, run: CellRun) -> Receipt | None:
+    async def load(self) -> list[bytes]:
+        """Take the newest that are on disk; give those that are news, for views.
+
+        Raises:
+            ArchiveError: they can't be read.
+        """
+        messages = await self._records.newest("receipt", MAX_RECEIPTS)
+        found = await asyncio.to_thread(_decoded, messages)
+        news = [each for each in found if each.cell.id not in self._kept]
+        present = list(self._kept.items())
+        self._kept = OrderedDict(
+            (each.cell.id, replace(each, previous=None)) for each in news
+        )
+        self._kept.update(present)
+        self._make_room()
+        return list(_newest_encoded(news))
+
+    async def find(self, run: CellRun) -> Receipt | None:
         """Find the kept receipt of a run that a view knows only by its times."""
         for kept in reversed(self._kept.values()):
-            cell = kept.cell
-            both_ms = min(cell.ended_ms, run.ended_ms) - max(
-                cell.started_ms, run.started_ms
-            )
-            if (
-                _is_same_cell(cell, run)
-                and both_ms >= 0.5 * (cell.ended_ms - cell.started_ms)
-                and both_ms >= 0.5 * (run.ended_ms - run.started_ms)
-            ):
-                return replace(kept, previous=self._previous(cell))
-        return None
+            if _is_same_run(kept.cell, run):
+                return replace(kept, previous=await self._previous(kept.cell))
+        older = await self._older(run, run.ended_ms)
+        return next((kept for kept in older if _is_same_run(kept.cell, run)), None)
+
+    def _make_room(self) -> None:
+        while len(self._kept) > MAX_RECEIPTS:
+            self._kept.popitem(last=False)
+
+    def _is_replay(self) -> bool:
+        return self._broadcaster.sampler.replay is not None
 
     async def make(self, run: CellRun) -> Receipt:
         """Write a receipt, as soon as the history holds all of the cell."""
@@ -137,7 +164,7 @@ class Receipts:
         else:
             spans = await self._past.spans(run.started_ms, run.ended_ms, devices)
         receipts = tuple(self._on_device(run, span, holders) for span in spans)
-        previous = self._previous(run)
+        previous = await self._previous(run)
         replayed = any(device.origin == "replay" for device in devices.values())
         line = one_line(run, receipts, previous, whose, replayed)
         return Receipt(run, wall_ms, receipts, line, previous)
@@ -182,12 +209,28 @@ class Receipts:
         of_span = [each for each in self._broadcaster.devices if each.id == span.device]
         return judge_means(of_span[0], means) if of_span and means else None
 
-    def _previous(self, run: CellRun) -> Receipt | None:
+    async def _previous(self, run: CellRun) -> Receipt | None:
         """The receipt of the same cell's run before."""
         for kept in reversed(self._kept.values()):
             if kept.cell.ended_ms <= run.started_ms and _is_same_cell(kept.cell, run):
                 return kept
+        for kept in await self._older(run, run.started_ms):
+            if kept.cell.ended_ms <= run.started_ms and _is_same_cell(kept.cell, run):
+                return replace(kept, previous=None)
         return None
+
+    async def _older(self, run: CellRun, before_ms: float) -> list[Receipt]:
+        """The receipts of a cell that are on disk, the newest first."""
+        if run.cell_id is None:
+            return []
+        try:
+            messages = await self._records.of_cell(
+                "receipt", run.cell_id, before_ms, _MOST_OF_CELL
+            )
+        except ArchiveError:
+            # a receipt without what was before is better than none
+            return []
+        return _decoded(messages)
 
     async def _wait_for(self, time_ms: float) -> None:
         """Wait until the history reaches a time; not for long, and not for nobody."""
@@ -201,14 +244,40 @@ class Receipts:
 
     def _greet(self) -> Iterable[bytes]:
         """Give the newest receipts, oldest first."""
-        greeting: list[bytes] = []
-        size_bytes = 0
-        for kept in reversed(self._kept.values()):
-            greeting.append(encode(kept))
-            size_bytes += len(greeting[-1])
-            if size_bytes > MAX_GREETING_BYTES:
-                break
-        return reversed(greeting)
+        return _newest_encoded(list(self._kept.values()))
+
+
+def _newest_encoded(receipts: Sequence[Receipt]) -> Iterable[bytes]:
+    """Encode as many of the newest as a new view is sent; the oldest first."""
+    greeting: list[bytes] = []
+    size_bytes = 0
+    for receipt in reversed(receipts):
+        greeting.append(encode(replace(receipt, previous=None)))
+        size_bytes += len(greeting[-1])
+        if size_bytes > MAX_GREETING_BYTES:
+            break
+    return reversed(greeting)
+
+
+def _decoded(messages: Iterable[bytes]) -> list[Receipt]:
+    """Decode what can be: another version of warpbook may have written others."""
+    receipts = []
+    for message in messages:
+        try:
+            receipts.append(decode_receipt(message))
+        except msgspec.MsgspecError:
+            continue
+    return receipts
+
+
+def _is_same_run(cell: CellRun, run: CellRun) -> bool:
+    """Whether a cell, and one that a view knows only by its times, are one."""
+    both_ms = min(cell.ended_ms, run.ended_ms) - max(cell.started_ms, run.started_ms)
+    return (
+        _is_same_cell(cell, run)
+        and both_ms >= 0.5 * (cell.ended_ms - cell.started_ms)
+        and both_ms >= 0.5 * (run.ended_ms - run.started_ms)
+    )
 
 
 def _is_same_cell(one: CellRun, other: CellRun) -> bool:

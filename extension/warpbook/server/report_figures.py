@@ -26,7 +26,7 @@ class ReportFigureHandler(PastHandler):
     @authorized
     async def get(self, report_id: str) -> None:
         """Draw the kind that is asked for."""
-        report = self.kept_report(report_id)
+        report = await self.kept_report(report_id)
         kind = self.get_query_argument("kind", "timeline")
         if kind == "telemetry":
             await self._broadcaster.ready()

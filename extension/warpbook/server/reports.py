@@ -2,23 +2,37 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict
 from collections.abc import Iterable
 
+import msgspec
+
 from warpbook.protocol import CellReport
+from warpbook.server.record_forms import decode_report, report_record
+from warpbook.server.records import Records
 from warpbook.server.selection import encode
 
 MAX_REPORTS = 50
 #: each new view is sent all of them
 MAX_TOTAL_BYTES = 8_000_000
+#: of the archive, decoded, for a view that asks often about the same ones
+_MOST_OLDER = 8
 
 
 class Reports:
     """The newest reports by id, each with its bytes for the stream."""
 
-    def __init__(self) -> None:
-        """Start with none."""
+    def __init__(self, records: Records | None = None) -> None:
+        """Start with none; `records` has those before."""
+        self._records = records or Records()
         self._kept: OrderedDict[str, tuple[CellReport, bytes]] = OrderedDict()
+        self._older: OrderedDict[str, CellReport] = OrderedDict()
+
+    async def take(self, report: CellReport) -> bytes:
+        """Put a report on disk, then keep it as `add` does; give its bytes."""
+        await self._records.keep((report_record(report), encode(report)))
+        return self.add(report)
 
     def add(self, report: CellReport) -> bytes:
         """Keep a report, in the place of one with the same id; give its bytes.
@@ -30,20 +44,69 @@ class Reports:
             return kept[1]
         encoded = encode(report)
         self._kept.pop(report.id, None)
+        self._older.pop(report.id, None)
         self._kept[report.id] = (report, encoded)
+        self._make_room()
+        return encoded
+
+    async def load(self) -> list[bytes]:
+        """Take the newest that are on disk; give the bytes of those that are news.
+
+        Raises:
+            ArchiveError: they can't be read.
+        """
+        messages = await self._records.newest("report", MAX_REPORTS)
+        found = await asyncio.to_thread(_decoded, messages)
+        news = [each for each in found if each[0].id not in self._kept]
+        present = list(self._kept.items())
+        self._kept = OrderedDict((report.id, (report, body)) for report, body in news)
+        self._kept.update(present)
+        self._make_room()
+        return [body for report, body in news if report.id in self._kept]
+
+    def _make_room(self) -> None:
         while len(self._kept) > MAX_REPORTS or self._total_bytes > MAX_TOTAL_BYTES:
             self._kept.popitem(last=False)
-        return encoded
 
     @property
     def _total_bytes(self) -> int:
         return sum(len(encoded) for _, encoded in self._kept.values())
 
     def get(self, report_id: str) -> CellReport | None:
-        """Find a report that is still kept."""
+        """Find a report that is among the newest."""
         kept = self._kept.get(report_id)
         return kept[0] if kept else None
+
+    async def find(self, report_id: str) -> CellReport | None:
+        """Find a report among the newest, or on disk.
+
+        Raises:
+            ArchiveError: it is not among the newest, and the disk can't be read.
+        """
+        report = self.get(report_id) or self._older.get(report_id)
+        if report is not None:
+            return report
+        message = await self._records.message("report", report_id)
+        if message is None:
+            return None
+        for found, _ in await asyncio.to_thread(_decoded, [message]):
+            self._older[report_id] = found
+            while len(self._older) > _MOST_OLDER:
+                self._older.popitem(last=False)
+            return found
+        return None
 
     def encoded(self) -> Iterable[bytes]:
         """Give all reports, oldest first."""
         return [encoded for _, encoded in self._kept.values()]
+
+
+def _decoded(messages: Iterable[bytes]) -> list[tuple[CellReport, bytes]]:
+    """Decode what can be: another version of warpbook may have written others."""
+    found = []
+    for message in messages:
+        try:
+            found.append((decode_report(message), message))
+        except msgspec.MsgspecError:
+            continue
+    return found

@@ -18,6 +18,7 @@ from warpbook.server.broadcast import Broadcaster
 from warpbook.server.holders import HolderWatch
 from warpbook.server.reports import Reports
 from warpbook.server.selection import MIN_RATE_HZ, encode
+from warpbook_monitors.archive.errors import ArchiveError
 from warpbook_monitors.recording import MAX_TIME_MS
 
 #: one figure at a time: bokeh is slow to import and keeps state of its own
@@ -68,9 +69,12 @@ class Handler(APIHandler):
                 return position, device
         raise web.HTTPError(404, f"There is no device {device_id[:80]!r}.")
 
-    def kept_report(self, report_id: str) -> CellReport:
-        """Find a report that the server still keeps."""
-        report = self._reports.get(report_id)
+    async def kept_report(self, report_id: str) -> CellReport:
+        """Find a report that the server still keeps, in memory or on disk."""
+        try:
+            report = await self._reports.find(report_id)
+        except ArchiveError as problem:
+            raise web.HTTPError(503, str(problem)) from None
         if report is None:
             raise web.HTTPError(
                 404, "This server keeps no such report; run the cell again."

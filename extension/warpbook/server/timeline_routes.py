@@ -13,7 +13,6 @@ from msgspec import Struct
 from tornado import web
 from tornado.iostream import StreamClosedError
 
-from warpbook.protocol import CellReport
 from warpbook.server.export import gather
 from warpbook.server.rest import Handler
 from warpbook.server.selection import encode
@@ -41,18 +40,9 @@ class TimelineHandler(Handler):
         super().initialize(**shared)
         self._timelines = timelines
 
-    def report(self, report_id: str) -> CellReport:
-        """Find the report."""
-        report = self._reports.get(report_id)
-        if report is None:
-            raise web.HTTPError(
-                404, "This server keeps no such report; run the cell again."
-            )
-        return report
-
     async def timeline(self, report_id: str) -> Timeline:
         """Find its timeline."""
-        self.report(report_id)
+        await self.kept_report(report_id)
         try:
             return await self._timelines.get(report_id)
         except NoTimeline as missing:
@@ -150,7 +140,8 @@ class FigureHandler(TimelineHandler):
     @authorized
     async def get(self, report_id: str) -> None:
         """Give the figure that the view fills with windows."""
-        report, timeline = self.report(report_id), await self.timeline(report_id)
+        report = await self.kept_report(report_id)
+        timeline = await self.timeline(report_id)
 
         def draw(theme: str) -> str:
             # bokeh must not be imported on the event loop
@@ -171,7 +162,8 @@ class TraceHandler(TimelineHandler):
     @authorized
     async def get(self, report_id: str) -> None:
         """Send all events in pieces, made off the event loop."""
-        report, timeline = self.report(report_id), await self.timeline(report_id)
+        report = await self.kept_report(report_id)
+        timeline = await self.timeline(report_id)
         from warpbook_monitors.trace.timeline_export import (  # noqa: PLC0415
             to_chrome_trace,
         )

@@ -12,7 +12,9 @@ import time
 from collections import OrderedDict
 from typing import TYPE_CHECKING
 
+from warpbook.server.records import Records
 from warpbook.server.reports import Reports
+from warpbook_monitors.archive.errors import ArchiveError
 
 if TYPE_CHECKING:
     from warpbook_monitors.trace.timeline import Timeline
@@ -30,9 +32,12 @@ class NoTimeline(Exception):
 class Timelines:
     """Timelines by the id of their report, up to a bound; for the event loop."""
 
-    def __init__(self, reports: Reports, max_bytes: int) -> None:
-        """Start with none."""
+    def __init__(
+        self, reports: Reports, max_bytes: int, records: Records | None = None
+    ) -> None:
+        """Start with none; `records` has those before."""
         self._reports = reports
+        self._records = records or Records()
         self._max_bytes = max_bytes
         self._kept: OrderedDict[str, Timeline] = OrderedDict()
         #: until when a timeline is expected, and whom to tell when it is there
@@ -60,28 +65,25 @@ class Timelines:
         if self._reports.get(report_id) is None:
             raise NoTimeline("There is no such report: hand it in first.")
 
-        def make() -> Timeline:
-            from warpbook_monitors.trace.timeline import Timeline  # noqa: PLC0415
-            from warpbook_monitors.trace.timeline_body import unpack  # noqa: PLC0415
-
-            return Timeline(unpack(body))
-
         try:
             async with self._making:
-                made = await asyncio.to_thread(make)
+                made = await asyncio.to_thread(_make, body)
             self._keep(report_id, made)
         finally:
             _, came = self._expected.pop(report_id, (0.0, None))
             if came is not None:
                 came.set()
+        await self._records.keep_timeline(report_id, body)
         # what draws it takes almost a second to import, and is wanted soon
         await asyncio.to_thread(importlib.import_module, "warpbook.figures.timeline")
 
     def _keep(self, report_id: str, timeline: Timeline) -> None:
         self._kept.pop(report_id, None)
         self._kept[report_id] = timeline
-        for each in [each for each in self._kept if self._reports.get(each) is None]:
-            del self._kept[each]
+        if not self._records.is_on:
+            # its report can't be found any more
+            for old in [old for old in self._kept if self._reports.get(old) is None]:
+                del self._kept[old]
         while self._total_bytes > self._max_bytes:
             self._kept.popitem(last=False)
 
@@ -101,7 +103,7 @@ class Timelines:
                 await asyncio.wait_for(came.wait(), max(until_s - time.monotonic(), 0))
             except asyncio.TimeoutError:
                 self._expected.pop(report_id, None)
-        timeline = self._kept.get(report_id)
+        timeline = self._kept.get(report_id) or await self._from_disk(report_id)
         if timeline is None:
             raise NoTimeline(
                 "This server does not have all events of this report: they are handed "
@@ -109,3 +111,30 @@ class Timelines:
                 "reports the oldest are dropped. Run the cell again."
             )
         return timeline
+
+    async def _from_disk(self, report_id: str) -> Timeline | None:
+        """Make a timeline of what is on disk; None where it is not there."""
+        async with self._making:
+            # another view may have asked for it meanwhile
+            if report_id in self._kept:
+                return self._kept[report_id]
+            try:
+                body = await self._records.timeline(report_id)
+                if body is None:
+                    return None
+                timeline = await asyncio.to_thread(_make, body)
+            except ArchiveError as problem:
+                raise NoTimeline(str(problem)) from None
+            except ValueError:
+                # damaged, or of another version of warpbook
+                return None
+            self._keep(report_id, timeline)
+            return timeline
+
+
+def _make(body: bytes) -> Timeline:
+    # numpy must not be imported on the event loop
+    from warpbook_monitors.trace.timeline import Timeline  # noqa: PLC0415
+    from warpbook_monitors.trace.timeline_body import unpack  # noqa: PLC0415
+
+    return Timeline(unpack(body))

@@ -24,3 +24,5 @@ class Alert(Struct, frozen=True):
     until_ms: float | None = None
     #: the kernel that it is about, so that it can be restarted
     kernel_id: str | None = None
+    #: whether the device is a recording's
+    is_replay: bool = False

@@ -18,7 +18,7 @@ KEPT_MS = 15 * 60_000.0
 #: what lasts begins anew if nobody could see it for so long before it was an alert
 _BLIND_MS = 10_000.0
 #: more would be a flood that nobody reads; those that hold are always told
-_MOST_ENDED = 100
+MOST_ENDED = 100
 
 #: a rule's name, and what its finding is about
 _Key = tuple[str, str]
@@ -53,6 +53,10 @@ class Engine:
             sorted(hold, key=lambda alert: -alert.since_ms) + self._ended[::-1]
         )
 
+    def restore(self, ended: Iterable[Alert]) -> None:
+        """Take alerts that ended before now, the oldest first."""
+        self._ended = [*ended, *self._ended][-MOST_ENDED:]
+
     def judge(self, rules: Rules, now: Situation) -> bool:
         """Look at the situation; whether an alert began, changed, ended or went."""
         before = self.alerts
@@ -69,7 +73,7 @@ class Engine:
             self._subside(key, gone.clear_s if gone else 0.0, now.time_ms)
         self._ended = [
             alert
-            for alert in self._ended[-_MOST_ENDED:]
+            for alert in self._ended[-MOST_ENDED:]
             if (alert.until_ms or 0.0) > now.time_ms - KEPT_MS
         ]
         return self.alerts != before

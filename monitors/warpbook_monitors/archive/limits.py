@@ -17,6 +17,9 @@ class Limits:
     summaries_ms: float = 30 * DAY_MS
     #: of the whole file
     size_bytes: int = 4 * 2**30
+    #: of it, for reports, receipts, cells, alerts and post-mortems, and how many
+    records_bytes: int = 512 * 2**20
+    records: int = 100_000
     #: of it, for the events of reports' timelines
     timelines_bytes: int = 512 * 2**20
     #: writing stops before the disk has less than this left

@@ -29,3 +29,5 @@ class KeptRecord(Struct, frozen=True):
     status: str
     #: one line for a person
     sentence: str
+    #: whether it is about what a recording was read for, and not this machine's GPUs
+    is_replay: bool = False

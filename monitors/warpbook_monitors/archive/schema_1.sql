@@ -51,11 +51,18 @@ CREATE TABLE record (
     verdict TEXT,
     status TEXT NOT NULL,
     sentence TEXT NOT NULL,
+    is_replay INTEGER NOT NULL,
+    -- the server that will tell its end; NULL once that was told
+    server TEXT,
     -- the message that a view was sent, as JSON, compressed
     body BLOB NOT NULL,
+    -- of `body`, so that an index holds it
+    body_bytes INTEGER NOT NULL,
     PRIMARY KEY (kind, id)
 );
-CREATE INDEX record_time ON record (started_ms);
+CREATE INDEX record_time ON record (started_ms, body_bytes);
+CREATE INDEX record_cell ON record (cell_id, started_ms);
+CREATE INDEX record_open ON record (server) WHERE server IS NOT NULL;
 
 -- All events of a report's run, as the kernel packed them, compressed.
 CREATE TABLE timeline (

@@ -189,7 +189,9 @@ async def test_it_is_refused_without_authentication(jp_fetch, hand_in) -> None:
         assert refused.value.code == 403
 
 
-@pytest.mark.parametrize("warpbook_config", [{"timelines_megabytes": 1}])
+@pytest.mark.parametrize(
+    "warpbook_config", [{"timelines_megabytes": 1, "archive": False}]
+)
 async def test_the_oldest_make_room(hand_in, ask, warpbook_config) -> None:
     for number in range(4):
         await hand_in(f"r-{number}", packed(20_000))
