@@ -10,12 +10,18 @@ from prometheus_client.registry import Collector
 from tornado import web
 
 from warpbook.server.alerts import Alerting
+from warpbook.server.parameters import NoQuery
 from warpbook.server.rest import Handler
 from warpbook.server.selection import encode
 
 
 class AlertsHandler(Handler):
-    """`GET api/v1/alerts`."""
+    """`GET api/v1/alerts`.
+
+    Cost: what was judged last is told again.
+    """
+
+    query_type = NoQuery
 
     def initialize(self, alerting: Alerting) -> None:  # type: ignore[override]
         """Take what the application shares."""

@@ -5,19 +5,32 @@ from __future__ import annotations
 import asyncio
 
 from jupyter_server.auth.decorator import authorized
+from msgspec import Struct
 from tornado import web
 
 from warpbook.protocol import CellReport, Comparison
 from warpbook.server.broadcast import Broadcaster
 from warpbook.server.history import Past
+from warpbook.server.parameters import ReportId
 from warpbook.server.reports import Reports
 from warpbook.server.rest import Handler
 from warpbook.server.selection import encode
 from warpbook_monitors.trace.compare import Clocks, clocks_of, compare
 
 
+class Difference(Struct, frozen=True, rename={"other": "with"}):
+    """Which other report is compared."""
+
+    other: ReportId
+
+
 class DifferenceHandler(Handler):
-    """Compares, with the clocks that the history holds of both runs."""
+    """Compares, with the clocks that the history holds of both runs.
+
+    Cost: two reports, bounded where they come in, and the held part of their spans.
+    """
+
+    query_type = Difference
 
     def initialize(  # type: ignore[override]
         self, broadcaster: Broadcaster, reports: Reports, past: Past
@@ -30,7 +43,7 @@ class DifferenceHandler(Handler):
     @authorized
     async def get(self, report_id: str) -> None:
         """Compare with the other one, the earlier first."""
-        named = (report_id, self.get_query_argument("with"))
+        named = (report_id, self.query(Difference).other)
         reports = [await self.kept_report(name) for name in named]
         before, after = sorted(reports, key=lambda report: report.started_ms)
         clocks = (await self._clocks(before), await self._clocks(after))

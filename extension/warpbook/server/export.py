@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import math
 from collections.abc import Iterator
+from typing import Literal
 
 from jupyter_server.auth.decorator import authorized
+from msgspec import Struct
 from tornado import web
 from tornado.iostream import StreamClosedError
 
-from warpbook.server.rest import Handler
+from warpbook.server.history_route import PastHandler
+from warpbook.server.parameters import UnixMs
 from warpbook_monitors.export import to_chrome_trace, to_csv, to_jsonl
+from warpbook_monitors.recording import MAX_TIME_MS
 
 #: by `format`: the ending of the file's name, and its type
 _FORMATS = {
@@ -23,21 +26,30 @@ _FORMATS = {
 _PIECE_BYTES = 1 << 18
 
 
-class ExportHandler(Handler):
-    """Sends the file in pieces, made off the event loop."""
+class Export(Struct, frozen=True):
+    """What is exported: without times, all that is held."""
+
+    format: Literal["csv", "jsonl", "chrome"]
+    from_ms: UnixMs = 0.0
+    to_ms: UnixMs = MAX_TIME_MS
+
+
+class ExportHandler(PastHandler):
+    """Sends the file in pieces, made off the event loop.
+
+    Cost: five minutes of the stream in memory at a time, as fast as they are taken.
+    """
+
+    query_type = Export
 
     @web.authenticated
     @authorized
     async def get(self) -> None:
         """Export what the history holds of a span; without one, all of it."""
-        asked = self.get_query_argument("format")
-        if asked not in _FORMATS:
-            raise web.HTTPError(400, f"format is one of {', '.join(_FORMATS)}.")
+        asked = self.query(Export)
         await self._broadcaster.ready()
-        from_ms = self.time_argument("from_ms", -math.inf)
-        to_ms = self.time_argument("to_ms", math.inf)
-        pieces = self._pieces(asked, from_ms, to_ms)
-        ending, kind = _FORMATS[asked]
+        pieces = self._pieces(asked)
+        ending, kind = _FORMATS[asked.format]
         self.set_header("Content-Type", kind)
         self.set_header(
             "Content-Disposition", f'attachment; filename="warpbook-history.{ending}"'
@@ -48,12 +60,12 @@ class ExportHandler(Handler):
                 self.write(piece)
                 await self.flush()
 
-    def _pieces(self, asked: str, from_ms: float, to_ms: float) -> Iterator[bytes]:
+    def _pieces(self, asked: Export) -> Iterator[bytes]:
         # unpacked piece by piece: an hour of eight GPUs is more than 100 MB of text
-        messages = self._broadcaster.history.entries(from_ms, to_ms)
-        if asked == "csv":
+        messages = self._past.messages(asked.from_ms, asked.to_ms)
+        if asked.format == "csv":
             return to_csv(self._broadcaster.devices, messages)
-        if asked == "chrome":
+        if asked.format == "chrome":
             return to_chrome_trace(self._broadcaster.devices, messages)
         return to_jsonl(self._broadcaster.hello(), messages)
 

@@ -17,6 +17,7 @@ from warpbook.protocol import Device, DeviceSpan, Frame
 from warpbook.server.broadcast import Broadcaster
 from warpbook.server.selection import encode
 from warpbook_monitors.archive.errors import ArchiveError
+from warpbook_monitors.archive.steps import FRAMES, SECOND, fitting_step_ms
 from warpbook_monitors.sampler import Message
 from warpbook_monitors.seconds import (
     COUNTER_REACH_MS,
@@ -66,6 +67,29 @@ class Past:
         kept_ms = None if self.archive is None else self.archive.keeping.from_ms
         return begin_ms if kept_ms is None else min(kept_ms, begin_ms)
 
+    def clamped(self, from_ms: float, to_ms: float) -> tuple[float, float]:
+        """The part of a span of which anything can be held; it may be empty."""
+        oldest_ms = self.oldest_ms - SECOND_MS
+        newest_ms = max(self.newest_ms, self.broadcaster.history.begin_ms) + SECOND_MS
+        from_ms = min(max(from_ms, oldest_ms), newest_ms)
+        return from_ms, max(min(to_ms, newest_ms), from_ms)
+
+    def row_ms(self, from_ms: float, to_ms: float, metrics: int, step_ms: float) -> int:
+        """What a row that `reader` gives stands for; 0 is a frame.
+
+        Args:
+            from_ms: begin of the span.
+            to_ms: its end.
+            metrics: how many are read, of all devices together.
+            step_ms: shorter rows are of no use.
+        """
+        from_ms, to_ms = self.clamped(from_ms, to_ms)
+        if to_ms - from_ms <= LONGEST_OF_FRAMES_MS:
+            return FRAMES
+        if self.archive is None or from_ms >= self.broadcaster.history.begin_ms:
+            return SECOND
+        return fitting_step_ms(to_ms - from_ms, step_ms, metrics)
+
     def reader(
         self,
         from_ms: float,
@@ -83,9 +107,12 @@ class Past:
             metrics: positions of the only metrics to read, the same for all devices.
             step_ms: shorter summaries than these are of no use.
         """
+        from_ms, to_ms = self.clamped(from_ms, to_ms)
         read_memory = self._memory_reader(from_ms, to_ms, devices)
         archive, begin_ms = self.archive, self.broadcaster.history.begin_ms
         is_archived = archive is not None and from_ms < begin_ms
+        width = sum(len(metrics or device.metrics) for device in devices.values())
+        row_ms = self.row_ms(from_ms, to_ms, width, step_ms)
 
         def read() -> dict[int, Readings]:
             # numpy must not be imported on the event loop
@@ -99,7 +126,7 @@ class Past:
             chosen = {at: _narrowed(each, metrics) for at, each in devices.items()}
             span = (from_ms, min(to_ms, begin_ms))
             try:
-                older = _read_archive(archive, span, to_ms - from_ms, chosen, step_ms)
+                older = _read_archive(archive, span, chosen, row_ms)
             except ArchiveError as error:
                 _log.warning("What is older than an hour is left out: %s", error)
                 return told
@@ -181,27 +208,19 @@ class Past:
 def _read_archive(
     archive: Archive,
     span: tuple[float, float],
-    length_ms: float,
     devices: Mapping[int, Device],
-    step_ms: float,
+    row_ms: int,
 ) -> dict[int, Readings]:
-    """Read the archived part of a span that is `length_ms` long in all."""
     # numpy must not be imported on the event loop
-    from warpbook_monitors.archive.lookup import (  # noqa: PLC0415
-        fitting_step_ms,
-        read_archive,
-    )
+    from warpbook_monitors.archive.lookup import read_archive  # noqa: PLC0415
 
     from_ms, to_ms = span
-    width = sum(len(device.metrics) for device in devices.values())
-    fitting_ms = fitting_step_ms(length_ms, step_ms, width)
     with archive.reading() as connection:
-        if length_ms <= LONGEST_OF_FRAMES_MS:
-            told = read_archive(connection, from_ms, to_ms, devices, 0)
-            if any(len(readings.ends_ms) for readings in told.values()):
-                return told
+        told = read_archive(connection, from_ms, to_ms, devices, row_ms)
+        if row_ms == FRAMES and not any(len(r.ends_ms) for r in told.values()):
             # so long after it the frames are gone, and the seconds still there
-        return read_archive(connection, from_ms, to_ms, devices, fitting_ms)
+            return read_archive(connection, from_ms, to_ms, devices, SECOND)
+        return told
 
 
 def _archived(

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import math
+from typing import Annotated
 
 from jupyter_server.auth.decorator import authorized
+from msgspec import Meta
 from tornado import web
 
 from warpbook.protocol import Detail, DetailColumn, Device, SpanStatistics
 from warpbook.server.broadcast import Broadcaster
 from warpbook.server.history import Past
+from warpbook.server.parameters import Name, NameList, Span, Theme
 from warpbook.server.reports import Reports
 from warpbook.server.rest import Handler
 from warpbook.server.selection import encode
-from warpbook_monitors.seconds import LONGEST_OF_FRAMES_MS, SECOND_MS
+from warpbook_monitors.seconds import SECOND_MS
 
 #: of a detail: more than any chart has pixels
 MAX_STEPS = 4000
-_DEFAULT_STEPS = 600
+_MOST_FIGURE_ROWS = 3000
 
 
 class PastHandler(Handler):
@@ -33,32 +36,52 @@ class PastHandler(Handler):
 
 
 class SpanHandler(PastHandler):
-    """`GET api/v1/history/span?from_ms=&to_ms=`."""
+    """`GET api/v1/history/span?from_ms=&to_ms=`.
+
+    Cost: what is held of the span, in rows that fit a bound, on a thread.
+    """
+
+    query_type = Span
 
     @web.authenticated
     @authorized
     async def get(self) -> None:
         """Give each device's statistics over a span."""
         await self._broadcaster.ready()
-        from_ms, to_ms = self.span_arguments()
+        span = self.query(Span)
         devices = dict(enumerate(self._broadcaster.devices))
-        spans = await self._past.spans(from_ms, to_ms, devices)
-        note = self._past.missing(from_ms, to_ms)
-        self.finish_json(encode(SpanStatistics(from_ms, to_ms, spans, note)))
+        spans = await self._past.spans(span.from_ms, span.to_ms, devices)
+        note = self._past.missing(span.from_ms, span.to_ms)
+        answer = SpanStatistics(span.from_ms, span.to_ms, spans, note)
+        self.finish_json(encode(answer))
+
+
+class HistoryFigure(Span, frozen=True, kw_only=True):
+    """The query of a figure of the history."""
+
+    device: Name
+    theme: Theme = "light"
 
 
 class HistoryFigureHandler(PastHandler):
-    """`GET api/v1/history/figure?device=ID&from_ms=&to_ms=`."""
+    """`GET api/v1/history/figure?device=ID&from_ms=&to_ms=&theme=`.
+
+    Cost: at most some 3,000 rows of the held part of the span, one figure at a time.
+    """
+
+    query_type = HistoryFigure
 
     @web.authenticated
     @authorized
     async def get(self) -> None:
         """Draw one device's history in a span of time."""
         await self._broadcaster.ready()
-        from_ms, to_ms = self.span_arguments()
-        position, device = self.device_argument()
+        asked = self.query(HistoryFigure)
+        from_ms, to_ms = self._past.clamped(asked.from_ms, asked.to_ms)
+        position, device = self.device(asked.device)
         replay = self._broadcaster.sampler.replay
-        read = self._past.reader(from_ms, to_ms, {position: device})
+        step_ms = (to_ms - from_ms) / _MOST_FIGURE_ROWS
+        read = self._past.reader(from_ms, to_ms, {position: device}, step_ms=step_ms)
 
         def draw(theme: str) -> str:
             # bokeh must not be imported on the event loop
@@ -67,36 +90,57 @@ class HistoryFigureHandler(PastHandler):
             label = replay.name if replay and device.origin == "replay" else None
             return history_item(device, read()[position], theme, label)
 
-        await self.finish_figure(draw)
+        await self.finish_figure(draw, asked.theme)
+
+
+class DetailQuery(Span, frozen=True, kw_only=True):
+    """The query of a long time in steps."""
+
+    device: Name
+    metrics: NameList
+    steps: Annotated[int, Meta(ge=1, le=MAX_STEPS)] = 600
 
 
 class DetailHandler(PastHandler):
-    """`GET api/v1/history/detail?device=&metrics=a,b&from_ms=&to_ms=&steps=`."""
+    """`GET api/v1/history/detail?device=&metrics=a,b&from_ms=&to_ms=&steps=`.
+
+    Cost: what is held of the span, in rows that fit a bound, into at most 4,000 steps.
+    """
+
+    query_type = DetailQuery
 
     @web.authenticated
     @authorized
     async def get(self) -> None:
         """Give some metrics of a device in at most as many steps as asked for."""
         await self._broadcaster.ready()
-        from_ms, to_ms = self.span_arguments()
-        position, device = self.device_argument()
-        columns = self._columns(device)
-        step_ms = (to_ms - from_ms) / self._steps()
-        if to_ms - from_ms > LONGEST_OF_FRAMES_MS:
-            # nothing finer is at hand, and a step holds whole seconds
-            step_ms = math.ceil(step_ms / SECOND_MS) * SECOND_MS
-            from_ms = math.floor(from_ms / SECOND_MS) * SECOND_MS
-        count = math.ceil((to_ms - from_ms) / step_ms)
+        asked = self.query(DetailQuery)
+        position, device = self.device(asked.device)
+        columns = _columns(device, asked.metrics)
+        from_ms, to_ms = asked.from_ms, asked.to_ms
+        step_ms = (to_ms - from_ms) / asked.steps
+        row_ms = self._past.row_ms(from_ms, to_ms, len(columns), step_ms)
+        if row_ms:
+            # nothing finer is at hand, and a step holds whole rows
+            step_ms = math.ceil(step_ms / row_ms) * row_ms
+            from_ms = math.floor(from_ms / row_ms) * row_ms
+        count = min(math.ceil((to_ms - from_ms) / step_ms), MAX_STEPS)
         # a reading stands for the time before it: the first may end in the first step
-        read = self._past.reader(from_ms, to_ms + SECOND_MS, {position: device})
+        read = self._past.reader(
+            from_ms,
+            to_ms + max(row_ms, SECOND_MS),
+            {position: device},
+            list(columns.values()),
+            step_ms,
+        )
 
         def tell() -> bytes:
             # numpy must not be imported on the event loop
             from warpbook_monitors.detail import in_steps, rounded  # noqa: PLC0415
 
-            chosen = list(columns.values())
+            chosen = range(len(columns))
             steps = in_steps(read()[position], chosen, from_ms, step_ms, count)
-            tables = [rounded(each) for each in (steps.least, steps.mean, steps.most)]
+            tables = [rounded(table) for table in (steps.least, steps.mean, steps.most)]
             told = {
                 name: DetailColumn(*(tuple(table[at]) for table in tables))
                 for at, name in enumerate(columns)
@@ -105,18 +149,12 @@ class DetailHandler(PastHandler):
 
         self.finish_json(await asyncio.to_thread(tell))
 
-    def _columns(self, device: Device) -> dict[str, int]:
-        """By name, the place of each metric that is asked for."""
-        places = {metric.name: at for at, metric in enumerate(device.metrics)}
-        asked = self.get_query_argument("metrics").split(",")
-        for name in asked:
-            if name not in places:
-                raise web.HTTPError(400, f"{device.id} has no metric {name[:80]!r}.")
-        return {name: places[name] for name in asked}
 
-    def _steps(self) -> int:
-        text = self.get_query_argument("steps", str(_DEFAULT_STEPS))
-        steps = int(text) if text.isascii() and text.isdigit() and len(text) < 6 else 0
-        if not 1 <= steps <= MAX_STEPS:
-            raise web.HTTPError(400, f"steps is a number from 1 to {MAX_STEPS}.")
-        return steps
+def _columns(device: Device, names: str) -> dict[str, int]:
+    """By name, the place of each metric that is asked for."""
+    places = {metric.name: at for at, metric in enumerate(device.metrics)}
+    chosen = dict.fromkeys(names.split(","))
+    for name in chosen:
+        if name not in places:
+            raise web.HTTPError(400, f"{device.id} has no metric {name[:80]!r}.")
+    return {name: places[name] for name in chosen}

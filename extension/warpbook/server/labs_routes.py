@@ -18,6 +18,7 @@ from warpbook.server.labs_work import (
     labs,
     open_lab,
 )
+from warpbook.server.parameters import NoQuery
 from warpbook.server.rest import Handler
 from warpbook.server.selection import encode
 
@@ -27,7 +28,12 @@ _T = TypeVar("_T")
 
 
 class LabsHandler(Handler):
-    """`GET api/v1/labs`."""
+    """`GET api/v1/labs`.
+
+    Cost: the list of labs is read once; progress is one query.
+    """
+
+    query_type = NoQuery
 
     @web.authenticated
     @authorized
@@ -41,7 +47,12 @@ class LabsHandler(Handler):
 
 
 class LabOpenHandler(Handler):
-    """`POST api/v1/labs/LAB/open`."""
+    """`POST api/v1/labs/LAB/open`.
+
+    Cost: one child process at a time.
+    """
+
+    query_type = NoQuery
 
     @web.authenticated
     @authorized
@@ -66,7 +77,12 @@ class LabOpenHandler(Handler):
 
 
 class LabHintsHandler(Handler):
-    """`GET` and `POST api/v1/labs/LAB/hints`."""
+    """`GET` and `POST api/v1/labs/LAB/hints`.
+
+    Cost: one lab is read; one request at a time.
+    """
+
+    query_type = NoQuery
 
     @web.authenticated
     @authorized
@@ -82,7 +98,12 @@ class LabHintsHandler(Handler):
 
 
 class LabCardsHandler(Handler):
-    """`GET api/v1/labs/LAB/cards`."""
+    """`GET api/v1/labs/LAB/cards`.
+
+    Cost: fifty results; one request at a time.
+    """
+
+    query_type = NoQuery
 
     @web.authenticated
     @authorized

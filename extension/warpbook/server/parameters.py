@@ -6,7 +6,7 @@ that is out of them, not a number at all, or given twice never reaches the route
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, TypeVar
+from typing import Annotated, ClassVar, Literal, TypeVar
 
 import msgspec
 from msgspec import Meta, Struct
@@ -22,6 +22,7 @@ Text = Annotated[str, Meta(max_length=200)]
 Name = Annotated[str, Meta(max_length=200)]
 #: metric names with commas between them
 NameList = Annotated[str, Meta(max_length=20_000)]
+Theme = Literal["light", "dark"]
 ReportId = Annotated[str, Meta(pattern="^[A-Za-z0-9-]{1,64}$")]
 
 _T = TypeVar("_T")
@@ -30,6 +31,12 @@ _Q = TypeVar("_Q", bound=Struct)
 
 class NoQuery(Struct, frozen=True):
     """Of a route that takes no parameter."""
+
+
+class Figure(Struct, frozen=True):
+    """How a figure looks."""
+
+    theme: Theme = "light"
 
 
 class Span(Struct, frozen=True):

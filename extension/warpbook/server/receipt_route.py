@@ -7,6 +7,7 @@ from tornado import web
 
 from warpbook.protocol import PROTOCOL_VERSION, CellRun
 from warpbook.server.broadcast import Broadcaster
+from warpbook.server.parameters import Name, Span
 from warpbook.server.receipts import Receipts, check_times
 from warpbook.server.reports import Reports
 from warpbook.server.rest import Handler
@@ -15,8 +16,21 @@ from warpbook.server.selection import encode
 _MAX_TEXT = 200
 
 
+class ReceiptQuery(Span, frozen=True, kw_only=True):
+    """The cell that a view knows; it may know no more than when it ran."""
+
+    kernel_id: Name = ""
+    cell_id: Name | None = None
+    title: str = ""
+
+
 class ReceiptHandler(Handler):
-    """`?from_ms=&to_ms=&kernel_id=&cell_id=&title=`; the first two are needed."""
+    """`?from_ms=&to_ms=&kernel_id=&cell_id=&title=`; the first two are needed.
+
+    Cost: what is held of the span, in rows that fit a bound, on a thread.
+    """
+
+    query_type = ReceiptQuery
 
     def initialize(  # type: ignore[override]
         self, broadcaster: Broadcaster, reports: Reports, receipts: Receipts
@@ -29,17 +43,17 @@ class ReceiptHandler(Handler):
     @authorized
     async def get(self) -> None:
         """Give the receipt that the kernel asked for, or else write one."""
-        from_ms, to_ms = self.span_arguments()
+        asked = self.query(ReceiptQuery)
         run = CellRun(
-            id=f"span-{from_ms:.0f}-{to_ms:.0f}",
+            id=f"span-{asked.from_ms:.0f}-{asked.to_ms:.0f}",
             protocol=PROTOCOL_VERSION,
-            kernel_id=self._text("kernel_id") or "",
+            kernel_id=asked.kernel_id,
             notebook=None,
-            cell_id=self._text("cell_id"),
+            cell_id=asked.cell_id,
             execution_count=None,
-            title=self._text("title") or "",
-            started_ms=from_ms,
-            ended_ms=to_ms,
+            title=asked.title[:_MAX_TEXT],
+            started_ms=asked.from_ms,
+            ended_ms=asked.to_ms,
             status="ok",
         )
         try:
@@ -48,7 +62,3 @@ class ReceiptHandler(Handler):
             raise web.HTTPError(400, str(error)) from error
         receipt = await self._receipts.find(run) or await self._receipts.make(run)
         self.finish_json(encode(receipt))
-
-    def _text(self, name: str) -> str | None:
-        text = self.get_query_argument(name, None)
-        return None if text is None else text[:_MAX_TEXT]

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from typing import Annotated, get_args
 
-import msgspec
 from jupyter_server.auth.decorator import authorized
-from msgspec import Meta
+from msgspec import Meta, Struct
 from tornado import web
 
 from warpbook.protocol import CellBand, RecordKind
 from warpbook.server.broadcast import Broadcaster
+from warpbook.server.parameters import NoQuery, UnixMs, read_json
 from warpbook.server.record_forms import band_record
 from warpbook.server.records import Records
 from warpbook.server.reports import Reports
@@ -26,12 +26,10 @@ _KINDS: tuple[RecordKind, ...] = get_args(RecordKind)
 KIND = f"({'|'.join(_KINDS)})"
 MAX_BANDS = 200
 MAX_BODY_BYTES = 1_000_000
-_MAX_NOTEBOOK = 1000
-_DEFAULT_LIMIT = 50
 
-_decode_bands = msgspec.json.Decoder(
-    Annotated[tuple[CellBand, ...], Meta(max_length=MAX_BANDS)]
-).decode
+_Bands: type[tuple[CellBand, ...]] = Annotated[  # type: ignore[assignment]
+    tuple[CellBand, ...], Meta(max_length=MAX_BANDS)
+]
 
 
 class _Handler(Handler):
@@ -43,12 +41,45 @@ class _Handler(Handler):
         self._records = records
 
 
+class RecordsQuery(Struct, frozen=True):
+    """What records are searched for; without anything, all."""
+
+    text: Annotated[str, Meta(max_length=MAX_TEXT)] = ""
+    notebook: Annotated[str, Meta(max_length=1000)] = ""
+    #: with commas between them
+    kind: Annotated[str, Meta(max_length=100)] = ""
+    verdict: Annotated[str, Meta(max_length=MAX_TEXT)] = ""
+    from_ms: UnixMs | None = None
+    to_ms: UnixMs | None = None
+    before_ms: UnixMs | None = None
+    limit: Annotated[int, Meta(ge=1, le=MOST_FOUND)] = 50
+
+    def __post_init__(self) -> None:
+        """Refuse a kind that there is not.
+
+        Raises:
+            ValueError: it is one.
+        """
+        if len(self.kinds) < len(set(filter(None, self.kind.split(",")))):
+            raise ValueError(f"kind is one of {', '.join(_KINDS)}")
+
+    @property
+    def kinds(self) -> tuple[RecordKind, ...]:
+        """The kinds that are wanted; empty is all."""
+        wanted = self.kind.split(",")
+        return tuple(kind for kind in _KINDS if kind in wanted)
+
+
 class RecordsHandler(_Handler):
     """`?text=&notebook=&kind=&verdict=&from_ms=&to_ms=&before_ms=&limit=`.
 
-    All may be left out, and `kind` may come several times. It reads at most the list of
-    all records (100,000), in a thread, and gives at most 200.
+    All may be left out, and `kind` may be several, with commas between them.
+
+    Cost: at most the list of all records (100,000) is read, in a thread, and at most
+    200 are given.
     """
+
+    query_type = RecordsQuery
 
     @web.authenticated
     @authorized
@@ -61,48 +92,26 @@ class RecordsHandler(_Handler):
         self.finish_json(encode(found))
 
     def _search(self) -> Search:
-        kinds = {self._kind(kind) for kind in self.get_query_arguments("kind")}
+        asked = self.query(RecordsQuery)
         return Search(
-            text=self._text("text", MAX_TEXT) or "",
-            notebook=self._text("notebook", _MAX_NOTEBOOK),
-            kinds=tuple(sorted(kinds)),
-            verdict=self._text("verdict", MAX_TEXT),
-            from_ms=self._time("from_ms"),
-            to_ms=self._time("to_ms"),
-            before_ms=self._time("before_ms"),
-            limit=self._limit(),
+            text=asked.text,
+            notebook=asked.notebook or None,
+            kinds=asked.kinds,
+            verdict=asked.verdict or None,
+            from_ms=asked.from_ms,
+            to_ms=asked.to_ms,
+            before_ms=asked.before_ms,
+            limit=asked.limit,
         )
-
-    def _kind(self, text: str) -> RecordKind:
-        for kind in _KINDS:
-            if kind == text:
-                return kind
-        raise web.HTTPError(400, f"kind is one of {', '.join(_KINDS)}.")
-
-    def _text(self, name: str, most: int) -> str | None:
-        text = self.get_query_argument(name, "")
-        if len(text) > most:
-            raise web.HTTPError(400, f"{name} may have {most} characters.")
-        return text or None
-
-    def _time(self, name: str) -> float | None:
-        if not self.get_query_argument(name, ""):
-            return None
-        time_ms = self.time_argument(name)
-        if not 0 <= time_ms <= MAX_TIME_MS:
-            raise web.HTTPError(400, f"{name} must be a Unix time in ms.")
-        return time_ms
-
-    def _limit(self) -> int:
-        text = self.get_query_argument("limit", str(_DEFAULT_LIMIT))
-        limit = int(text) if text.isascii() and text.isdigit() and len(text) < 6 else 0
-        if not 1 <= limit <= MOST_FOUND:
-            raise web.HTTPError(400, f"limit is a number from 1 to {MOST_FOUND}.")
-        return limit
 
 
 class RecordHandler(_Handler):
-    """`GET api/v1/records/<kind>/<id>`: one row of an index is read."""
+    """`GET api/v1/records/<kind>/<id>`.
+
+    Cost: one row is read.
+    """
+
+    query_type = NoQuery
 
     @web.authenticated
     @authorized
@@ -118,7 +127,12 @@ class RecordHandler(_Handler):
 
 
 class CellsHandler(_Handler):
-    """`POST api/v1/cells`: at most 200 cells, of at most 1,000,000 bytes."""
+    """`POST api/v1/cells`.
+
+    Cost: at most 200 cells, of at most 1,000,000 bytes, in one transaction.
+    """
+
+    query_type = NoQuery
 
     @web.authenticated
     @authorized
@@ -132,9 +146,9 @@ class CellsHandler(_Handler):
         if len(body) > MAX_BODY_BYTES:
             raise web.HTTPError(413, f"Cells may have {MAX_BODY_BYTES} bytes.")
         try:
-            bands = _decode_bands(body)
+            bands = read_json(body, _Bands)
             _check(bands)
-        except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        except ValueError as error:
             raise web.HTTPError(400, f"No list of cells: {error}") from None
         kept = [(band_record(band), encode(band)) for band in bands]
         if kept and not await self._records.keep(*kept):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from jupyter_server.auth.decorator import authorized
 from tornado import web
 
 from warpbook.protocol import CellReport, Device
 from warpbook.server.history_route import PastHandler
+from warpbook.server.parameters import Figure
 from warpbook_monitors.seconds import SECOND_MS
 
 if TYPE_CHECKING:
@@ -19,22 +20,33 @@ if TYPE_CHECKING:
 _MOST_GPUS = 8
 
 
+class ReportFigure(Figure, frozen=True):
+    """The query of a report's figure."""
+
+    kind: Literal["timeline", "roofline", "memory", "telemetry"] = "timeline"
+
+
 class ReportFigureHandler(PastHandler):
-    """Draws the timeline, the roofline, memory over time, or the GPUs' telemetry."""
+    """Draws the timeline, the roofline, memory over time, or the GPUs' telemetry.
+
+    Cost: what the report holds, which is bounded where it comes in; of telemetry what
+    is held of its span, for at most eight GPUs. One figure at a time.
+    """
+
+    query_type = ReportFigure
 
     @web.authenticated
     @authorized
     async def get(self, report_id: str) -> None:
         """Draw the kind that is asked for."""
         report = await self.kept_report(report_id)
-        kind = self.get_query_argument("kind", "timeline")
+        asked = self.query(ReportFigure)
+        kind = asked.kind
         if kind == "telemetry":
             await self._broadcaster.ready()
             make = self._telemetry(report)
-        elif kind in ("timeline", "roofline", "memory"):
-            make = _of_profile(report, kind)
         else:
-            raise web.HTTPError(400, f"There is no figure of kind {kind[:80]!r}.")
+            make = _of_profile(report, kind)
 
         def draw(theme: str) -> str:
             # bokeh must not be imported on the event loop
@@ -45,7 +57,7 @@ class ReportFigureHandler(PastHandler):
                 link_time(figure, report.id)
             return figure_item(figure, theme)
 
-        await self.finish_figure(draw)
+        await self.finish_figure(draw, asked.theme)
 
     def _telemetry(self, report: CellReport) -> Callable[[], Model]:
         devices = self._gpus_of(report)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
 import threading
 from collections.abc import Callable
 
@@ -16,16 +15,16 @@ from warpbook.protocol import PROTOCOL_VERSION, Capabilities, CellReport, Device
 from warpbook.server.bokehjs import bokeh_version
 from warpbook.server.broadcast import Broadcaster
 from warpbook.server.holders import HolderWatch
+from warpbook.server.parameters import NoQuery, Parameters, Theme
 from warpbook.server.reports import Reports
 from warpbook.server.selection import MIN_RATE_HZ, encode
 from warpbook_monitors.archive.errors import ArchiveError
-from warpbook_monitors.recording import MAX_TIME_MS
 
 #: one figure at a time: bokeh is slow to import and keeps state of its own
 _drawing = threading.Lock()
 
 
-class Handler(APIHandler):
+class Handler(Parameters, APIHandler):
     """A request of a view; polling is not a person's activity."""
 
     auth_resource = "warpbook"
@@ -36,34 +35,19 @@ class Handler(APIHandler):
         self._broadcaster = broadcaster
         self._reports = reports
 
+    async def prepare(self) -> None:  # type: ignore[override]
+        """Check who asks, then what is asked for."""
+        await super().prepare()
+        if self.current_user is not None:
+            self.check_query()
+
     def finish_json(self, encoded: bytes) -> None:
         """Answer with JSON that is encoded already."""
         self.set_header("Content-Type", "application/json")
         self.finish(encoded)
 
-    def time_argument(self, name: str, default: float | None = None) -> float:
-        """Read a Unix time in ms from the query."""
-        text = self.get_query_argument(name, None)
-        if text is None and default is not None:
-            return default
-        try:
-            time_ms = float(text or "")
-        except ValueError:
-            time_ms = math.nan
-        if not math.isfinite(time_ms):
-            raise web.HTTPError(400, f"{name} must be a Unix time in ms.")
-        return time_ms
-
-    def span_arguments(self) -> tuple[float, float]:
-        """Read a span of time from the query."""
-        from_ms, to_ms = self.time_argument("from_ms"), self.time_argument("to_ms")
-        if not 0 <= from_ms < to_ms <= MAX_TIME_MS:
-            raise web.HTTPError(400, "from_ms must be a time before to_ms.")
-        return from_ms, to_ms
-
-    def device_argument(self) -> tuple[int, Device]:
-        """Read the id of a device from the query; give its position too."""
-        device_id = self.get_query_argument("device")
+    def device(self, device_id: str) -> tuple[int, Device]:
+        """Find a device that is read, with its position."""
         for position, device in enumerate(self._broadcaster.devices):
             if device.id == device_id:
                 return position, device
@@ -81,9 +65,8 @@ class Handler(APIHandler):
             )
         return report
 
-    async def finish_figure(self, draw: Callable[[str], str]) -> None:
+    async def finish_figure(self, draw: Callable[[str], str], theme: Theme) -> None:
         """Draw off the event loop: the first time imports bokeh, almost a second."""
-        theme = "dark" if self.get_query_argument("theme", "") == "dark" else "light"
 
         def drawn() -> str:
             with _drawing:
@@ -93,7 +76,12 @@ class Handler(APIHandler):
 
 
 class CapabilitiesHandler(Handler):
-    """`GET api/v1/capabilities`."""
+    """`GET api/v1/capabilities`.
+
+    Cost: nothing is read; the first request of all opens the GPUs.
+    """
+
+    query_type = NoQuery
 
     @web.authenticated
     @authorized
@@ -119,7 +107,12 @@ class CapabilitiesHandler(Handler):
 
 
 class StateHandler(Handler):
-    """`GET api/v1/state`."""
+    """`GET api/v1/state`.
+
+    Cost: the sampler runs for five seconds, however many ask.
+    """
+
+    query_type = NoQuery
 
     @web.authenticated
     @authorized
@@ -129,7 +122,12 @@ class StateHandler(Handler):
 
 
 class HoldersHandler(Handler):
-    """`GET api/v1/holders`."""
+    """`GET api/v1/holders`.
+
+    Cost: one look at the processes, which all who ask meanwhile share.
+    """
+
+    query_type = NoQuery
 
     def initialize(  # type: ignore[override]
         self, broadcaster: Broadcaster, reports: Reports, holders: HolderWatch

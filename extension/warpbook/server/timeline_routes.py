@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from jupyter_server.auth.decorator import authorized
-from msgspec import Struct
+from msgspec import Meta, Struct
 from tornado import web
 from tornado.iostream import StreamClosedError
 
 from warpbook.server.export import gather
+from warpbook.server.parameters import Figure, NoQuery, RunNs, Text
 from warpbook.server.rest import Handler
 from warpbook.server.selection import encode
 from warpbook.server.timelines import NoTimeline, Timelines
@@ -23,11 +23,6 @@ if TYPE_CHECKING:
 
 #: a window is asked for with a margin: three screens of pixels
 MAX_STEPS = 12_000
-_DEFAULT_STEPS = 2000
-MAX_SEARCH_LENGTH = 200
-#: whole nanoseconds, as exact as a browser's numbers
-_TIME = re.compile(r"-?\d{1,16}")
-_MAX_TIME_NS = 2**53
 
 
 class TimelineHandler(Handler):
@@ -53,88 +48,124 @@ class TimelineHandler(Handler):
         timeline = await self.timeline(report_id)
         self.finish_json(await asyncio.to_thread(lambda: encode(ask(timeline))))
 
-    def moment_argument(self, name: str) -> int:
-        """Read a time from the query, in ns from the run's start."""
-        text = self.get_query_argument(name)
-        if not _TIME.fullmatch(text) or abs(int(text)) > _MAX_TIME_NS:
-            raise web.HTTPError(400, f"{name} is a whole number of nanoseconds.")
-        return int(text)
 
-    def part_arguments(self) -> tuple[int, int]:
-        """Read a part of the run from the query."""
-        from_ns, to_ns = self.moment_argument("from_ns"), self.moment_argument("to_ns")
-        if from_ns >= to_ns:
-            raise web.HTTPError(400, "from_ns must be before to_ns.")
-        return from_ns, to_ns
+class Part(Struct, frozen=True):
+    """A part of a run."""
 
-    def text_argument(self, default: str | None = None) -> str:
-        """Read from the query what is searched for."""
-        text = (
-            self.get_query_argument("text")
-            if default is None
-            else self.get_query_argument("text", default)
-        )
-        if len(text) > MAX_SEARCH_LENGTH:
-            raise web.HTTPError(400, f"text may have {MAX_SEARCH_LENGTH} characters.")
-        return text
+    from_ns: RunNs
+    to_ns: RunNs
+
+    def __post_init__(self) -> None:
+        """Refuse a part that ends before it begins.
+
+        Raises:
+            ValueError: it does.
+        """
+        if not self.from_ns < self.to_ns:
+            raise ValueError("from_ns must be before to_ns")
+
+
+class Window(Struct, frozen=True):
+    """A part, or without one all of the run, in steps."""
+
+    from_ns: RunNs | None = None
+    to_ns: RunNs | None = None
+    steps: Annotated[int, Meta(ge=1, le=MAX_STEPS)] = 2000
+    text: Text = ""
+
+    def __post_init__(self) -> None:
+        """Refuse a part that has one end only, or ends before it begins.
+
+        Raises:
+            ValueError: it does.
+        """
+        if (self.from_ns is None) != (self.to_ns is None):
+            raise ValueError("from_ns and to_ns come together")
+        if self.part is not None:
+            Part(*self.part)
+
+    @property
+    def part(self) -> tuple[int, int] | None:
+        """The part; None is all of the run."""
+        if self.from_ns is None or self.to_ns is None:
+            return None
+        return self.from_ns, self.to_ns
+
+
+class Search(Struct, frozen=True):
+    """A text, and the moment next to which matches are wanted."""
+
+    text: Text
+    at_ns: RunNs
+    #: -1 is no row
+    at_row: Annotated[int, Meta(ge=-1, le=9999)] = -1
 
 
 class WindowHandler(TimelineHandler):
-    """`GET api/v1/reports/<id>/timeline?from_ns=&to_ns=&steps=&text=`."""
+    """`GET api/v1/reports/<id>/timeline?from_ns=&to_ns=&steps=&text=`.
+
+    Cost: at most 12,000 bars a row, of 64 rows.
+    """
+
+    query_type = Window
 
     @web.authenticated
     @authorized
     async def get(self, report_id: str) -> None:
         """Show a part in bars; without one, all of it."""
-        steps, text = self._steps(), self.text_argument("")
-        if "from_ns" in self.request.arguments:
-            from_ns, to_ns = self.part_arguments()
-            await self.answer(
-                report_id, lambda all_: all_.window(from_ns, to_ns, steps, text)
-            )
-        else:
-            await self.answer(
-                report_id,
-                lambda all_: all_.window(
-                    all_.first_ns, max(all_.last_ns, all_.first_ns + 1), steps, text
-                ),
-            )
+        asked = self.query(Window)
 
-    def _steps(self) -> int:
-        text = self.get_query_argument("steps", str(_DEFAULT_STEPS))
-        steps = int(text) if text.isascii() and text.isdigit() and len(text) < 6 else 0
-        if not 1 <= steps <= MAX_STEPS:
-            raise web.HTTPError(400, f"steps is a number from 1 to {MAX_STEPS}.")
-        return steps
+        def window(timeline: Timeline) -> Struct:
+            first_ns = timeline.first_ns
+            all_ = first_ns, max(timeline.last_ns, first_ns + 1)
+            return timeline.window(*(asked.part or all_), asked.steps, asked.text)
+
+        await self.answer(report_id, window)
 
 
 class StatisticsHandler(TimelineHandler):
-    """`GET api/v1/reports/<id>/timeline/statistics?from_ns=&to_ns=`."""
+    """`GET api/v1/reports/<id>/timeline/statistics?from_ns=&to_ns=`.
+
+    Cost: the events of one run, of which there are at most 2,000,000.
+    """
+
+    query_type = Part
 
     @web.authenticated
     @authorized
     async def get(self, report_id: str) -> None:
         """Add a part up."""
-        from_ns, to_ns = self.part_arguments()
-        await self.answer(report_id, lambda all_: all_.statistics(from_ns, to_ns))
+        part = self.query(Part)
+        await self.answer(
+            report_id, lambda all_: all_.statistics(part.from_ns, part.to_ns)
+        )
 
 
 class SearchHandler(TimelineHandler):
-    """`GET api/v1/reports/<id>/timeline/search?text=&at_ns=&at_row=`."""
+    """`GET api/v1/reports/<id>/timeline/search?text=&at_ns=&at_row=`.
+
+    Cost: the names of one run, of which there are at most 100,000.
+    """
+
+    query_type = Search
 
     @web.authenticated
     @authorized
     async def get(self, report_id: str) -> None:
         """Find names, and the matches next to a moment."""
-        text, at_ns = self.text_argument(), self.moment_argument("at_ns")
-        row = self.get_query_argument("at_row", "-1")
-        if not re.fullmatch(r"-1|\d{1,4}", row, re.ASCII):
-            raise web.HTTPError(400, "at_row is the number of a row, or -1.")
-        await self.answer(report_id, lambda all_: all_.search(text, at_ns, int(row)))
+        asked = self.query(Search)
+        await self.answer(
+            report_id, lambda all_: all_.search(asked.text, asked.at_ns, asked.at_row)
+        )
 
 
 class FigureHandler(TimelineHandler):
-    """`GET api/v1/reports/<id>/timeline/figure?theme=`."""
+    """`GET api/v1/reports/<id>/timeline/figure?theme=`.
+
+    Cost: a figure without data, one at a time.
+    """
+
+    query_type = Figure
 
     @web.authenticated
     @authorized
@@ -152,11 +183,16 @@ class FigureHandler(TimelineHandler):
             link_time(figure, report.id)
             return figure_item(figure, theme)
 
-        await self.finish_figure(draw)
+        await self.finish_figure(draw, self.query(Figure).theme)
 
 
 class TraceHandler(TimelineHandler):
-    """`GET api/v1/reports/<id>/timeline/export`: a Chrome trace."""
+    """`GET api/v1/reports/<id>/timeline/export`: a Chrome trace.
+
+    Cost: the events of one run, in pieces, as fast as they are taken.
+    """
+
+    query_type = NoQuery
 
     @web.authenticated
     @authorized

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from warpbook_monitors.archive.database import transaction
 from warpbook_monitors.archive.limits import Limits
+from warpbook_monitors.archive.records import drop_old_records
 from warpbook_monitors.archive.retention import drop_oldest, give_back
 from warpbook_monitors.archive.segments import next_merge
 from warpbook_monitors.archive.tail import Tail
@@ -45,7 +46,8 @@ class Historian:
         with transaction(connection):
             # a little at a time: what comes meanwhile waits
             is_more = next_merge(connection, now_ms)
-            is_more = drop_oldest(connection, self._limits, now_ms) or is_more
+            for drop in (drop_oldest, drop_old_records):
+                is_more = drop(connection, self._limits, now_ms) or is_more
         if not is_more:
             self._tidied_s = time.monotonic()
             give_back(connection)

@@ -13,14 +13,8 @@ import numpy as np
 from warpbook_monitors.archive.columns import DamagedColumn, Floats
 from warpbook_monitors.archive.frame_table import FrameTable, frames_of
 from warpbook_monitors.archive.segments import stored
-from warpbook_monitors.archive.summaries import (
-    FRAMES,
-    HOUR,
-    MINUTE,
-    SECOND,
-    longer,
-    seconds_of,
-)
+from warpbook_monitors.archive.steps import FRAMES
+from warpbook_monitors.archive.summaries import longer, seconds_of
 from warpbook_monitors.archive.table import FROM_MS, Table, joined, unpack
 from warpbook_monitors.archive.tail import unpack_messages
 from warpbook_monitors.frames import Device, Devices, Event, Frame, Gap
@@ -30,25 +24,7 @@ from warpbook_monitors.readings import Readings, reason_shares, windows
 _log = logging.getLogger(__name__)
 _decode_remark = msgspec.json.Decoder(Gap | Event).decode
 
-#: of one answer: numbers in memory, 8 bytes each
-_MOST_NUMBERS = 8_000_000
 _KINDS = ("least", "mean", "most")
-
-
-def fitting_step_ms(length_ms: float, wanted_ms: float, metrics: int) -> int:
-    """How long the rows are that answer a span; the frames are not chosen here.
-
-    Args:
-        length_ms: of the span.
-        wanted_ms: shorter rows are of no use.
-        metrics: how many are read, of all devices together.
-    """
-    steps_ms = [step for step in (MINUTE, HOUR) if step <= wanted_ms]
-    for step_ms in (SECOND, MINUTE, HOUR):
-        numbers = length_ms / step_ms * metrics * len(_KINDS)
-        if step_ms >= max(steps_ms, default=SECOND) and numbers <= _MOST_NUMBERS:
-            return step_ms
-    return HOUR
 
 
 def read_archive(

@@ -6,7 +6,7 @@ import sqlite3
 
 from warpbook_monitors.archive.database import size_bytes
 from warpbook_monitors.archive.limits import Limits
-from warpbook_monitors.archive.summaries import FRAMES
+from warpbook_monitors.archive.steps import FRAMES
 
 #: removed at a time, so that no transaction holds others up
 _AT_A_TIME = 50

@@ -10,15 +10,8 @@ from dataclasses import dataclass
 import msgspec
 
 from warpbook_monitors.archive.columns import DamagedColumn
-from warpbook_monitors.archive.summaries import (
-    FRAMES,
-    HOUR,
-    MINUTE,
-    SECOND,
-    bucket_ms,
-    longer,
-    seconds_of,
-)
+from warpbook_monitors.archive.steps import FRAMES, HOUR, MINUTE, SECOND
+from warpbook_monitors.archive.summaries import bucket_ms, longer, seconds_of
 from warpbook_monitors.archive.table import Table, joined, pack, unpack
 from warpbook_monitors.frames import Device
 

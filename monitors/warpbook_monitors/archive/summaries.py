@@ -8,14 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpbook_monitors.archive.columns import Floats
+from warpbook_monitors.archive.steps import SECOND
 from warpbook_monitors.archive.table import FROM_MS, TO_MS, Table
 from warpbook_monitors.frames import Device
 from warpbook_monitors.health import REASON_BITS
 from warpbook_monitors.seconds import REASONS
 
-FRAMES, SECOND, MINUTE, HOUR = 0, 1000, 60_000, 3_600_000
-#: what a row may stand for, in ms; 0 is a frame
-STEPS_MS = (FRAMES, SECOND, MINUTE, HOUR)
 #: of a mean; the least and the most are exact
 _MEAN_DIGITS = 4
 

@@ -13,12 +13,11 @@ from warpbook_monitors.archive.database import connect, size_bytes, transaction
 from warpbook_monitors.archive.limits import DAY_MS, Limits
 from warpbook_monitors.archive.lookup import (
     archived_messages,
-    fitting_step_ms,
     read_archive,
 )
 from warpbook_monitors.archive.retention import drop_oldest
 from warpbook_monitors.archive.segments import next_merge
-from warpbook_monitors.archive.summaries import HOUR, MINUTE, SECOND
+from warpbook_monitors.archive.steps import HOUR, MINUTE, SECOND, fitting_step_ms
 from warpbook_monitors.archive.tail import Tail
 from warpbook_monitors.frames import Device, Event, Frame, Gap, Metric
 from warpbook_monitors.history import Message
