@@ -135,6 +135,11 @@ class Power:
 
     def _by_seconds(self, from_ms: float, to_ms: float) -> float | None:
         """What the seconds that cover the time took, less what they have before it."""
+        # no second is looked at of which there can be no reading
+        if not len(self._read_ms) or not (
+            self._read_ms[0] - POWER_MEAN_MS <= from_ms and to_ms <= self._read_ms[-1]
+        ):
+            return None
         count = math.ceil((to_ms - from_ms) / POWER_MEAN_MS)
         before_ms = count * POWER_MEAN_MS - (to_ms - from_ms)
         seconds = self._at(_seconds_to(to_ms, count))

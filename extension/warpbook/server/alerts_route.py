@@ -11,11 +11,11 @@ from tornado import web
 
 from warpbook.server.alerts import Alerting
 from warpbook.server.parameters import NoQuery
-from warpbook.server.rest import Handler
+from warpbook.server.rest import Request
 from warpbook.server.selection import encode
 
 
-class AlertsHandler(Handler):
+class AlertsHandler(Request):
     """`GET api/v1/alerts`.
 
     Cost: what was judged last is told again.
@@ -23,7 +23,7 @@ class AlertsHandler(Handler):
 
     query_type = NoQuery
 
-    def initialize(self, alerting: Alerting) -> None:  # type: ignore[override]
+    def initialize(self, alerting: Alerting) -> None:
         """Take what the application shares."""
         self._alerting = alerting
 

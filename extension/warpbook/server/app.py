@@ -29,6 +29,7 @@ from warpbook.server.history_route import (
 )
 from warpbook.server.holders import HolderWatch
 from warpbook.server.ingest import Ingest
+from warpbook.server.keeping import keep_telling
 from warpbook.server.kernel_watch import KernelWatch
 from warpbook.server.kernels import running_kernels, runs_code
 from warpbook.server.labs_routes import (
@@ -124,6 +125,11 @@ class WarpbookApp(ExtensionApp):
         help="Keep what was read and what happened on disk, for days: see "
         "archive_folder, archive_days, archive_full_hours and archive_megabytes.",
     ).tag(config=True)
+    keep_watching = Bool(
+        False,
+        help="Read the devices although nobody looks, so that the night is in the "
+        "archive in the morning.",
+    ).tag(config=True)
     archive_folder = Unicode(
         "",
         help="Where it is kept; a folder for each machine in warpbook's folder of data "
@@ -217,13 +223,18 @@ class WarpbookApp(ExtensionApp):
         )
         self._broadcaster = Broadcaster(sampler, history, costs)
         self._broadcaster.greet(self._reports.encoded)
-        self._past = Past(self._broadcaster)
+        self._past = Past(self._broadcaster, self._records.archive)
         self._holders = HolderWatch(
             self._broadcaster,
             partial(running_kernels, self.serverapp),
             Attribution(self.other_users == "names", os.environ.get("JUPYTERHUB_USER")),
             costs,
         )
+        if self.serverapp is not None:
+            loop = self.serverapp.io_loop
+            keep_telling(self._broadcaster, self._records.archive, loop.add_callback)
+            if self.keep_watching:
+                loop.add_callback(self._broadcaster.hold, "keep_watching")
         OutlookWatch(self._broadcaster, lambda: self._holders.newest)
         post_mortems = PostMortems(self._broadcaster, self._holders, self._records)
         self._receipts = Receipts(self._past, self._holders, self._records)
@@ -318,7 +329,7 @@ class WarpbookApp(ExtensionApp):
                 {**shared, "records": self._records},
             ),
             (f"{api}/cells", CellsHandler, {**shared, "records": self._records}),
-            (f"{api}/history/export", ExportHandler, shared),
+            (f"{api}/history/export", ExportHandler, past),
             (f"{api}/labs", LabsHandler, shared),
             (f"{api}/labs/{LAB}/open", LabOpenHandler, shared),
             (f"{api}/labs/{LAB}/hints", LabHintsHandler, shared),

@@ -6,12 +6,12 @@ starts. A kernel started elsewhere has neither, and says so to its user.
 
 from __future__ import annotations
 
-import math
 import os
 import secrets
 from typing import Any
 
 import msgspec
+from msgspec.json import Decoder
 from tornado import httpserver, netutil, web
 
 from warpbook._version import __version__
@@ -29,15 +29,13 @@ from warpbook.server.broadcast import Broadcaster
 from warpbook.server.history import Past
 from warpbook.server.ingest_handler import IngestHandler
 from warpbook.server.kernel_watch import KernelWatch, UnknownKernel
+from warpbook.server.parameters import BadBody, Span, read_json
 from warpbook.server.post_mortem import PostMortems
 from warpbook.server.receipts import MAX_CELL_BYTES, Receipts, check_times
 from warpbook.server.reports import Reports
 from warpbook.server.selection import encode
 from warpbook.server.timeline_ingest import TimelineHandler
 from warpbook.server.timelines import Timelines
-from warpbook_monitors.recording import MAX_TIME_MS
-
-_decode = msgspec.json.Decoder(CellReport).decode
 
 
 class Ingest:
@@ -101,6 +99,11 @@ class Ingest:
 
 
 class _ReportHandler(IngestHandler):
+    """Takes a report, and tells every open view.
+
+    Cost: MAX_REPORT_BYTES.
+    """
+
     def initialize(  # type: ignore[override]
         self, timelines: Timelines, **shared: Any
     ) -> None:
@@ -115,9 +118,9 @@ class _ReportHandler(IngestHandler):
         try:
             if self.is_refused(body):
                 return
-            report = _decode(body)
+            report = read_json(body, Decoder(CellReport))
             _check(report)
-        except (msgspec.MsgspecError, ValueError) as error:
+        except ValueError as error:
             self.refuse(400, f"Not a cell report: {error}")
             return
         if report.timeline_events is not None:
@@ -127,14 +130,17 @@ class _ReportHandler(IngestHandler):
 
 
 class _OutOfMemoryHandler(IngestHandler):
-    """Answers with who held what, and tells every open view."""
+    """Answers with who held what, and tells every open view.
+
+    Cost: one look at the processes, and one row on disk.
+    """
 
     async def post(self) -> None:
         try:
             if self.is_refused(self.request.body):
                 return
-            told = msgspec.json.decode(self.request.body, type=OutOfMemory)
-        except msgspec.MsgspecError as error:
+            told = read_json(self.request.body, Decoder(OutOfMemory))
+        except BadBody as error:
             self.refuse(400, f"Not a failed allocation: {error}")
             return
         self.set_header("Content-Type", "application/json")
@@ -142,7 +148,10 @@ class _OutOfMemoryHandler(IngestHandler):
 
 
 class _CellHandler(IngestHandler):
-    """Answers with the receipt of a cell that ran, and tells every open view."""
+    """Answers with the receipt of a cell that ran, and tells every open view.
+
+    Cost: what is held of its span, in rows that fit a bound, on a thread.
+    """
 
     async def post(self) -> None:
         body = self.request.body
@@ -152,8 +161,8 @@ class _CellHandler(IngestHandler):
         try:
             if self.is_refused(body):
                 return
-            run = msgspec.json.decode(body, type=CellRun)
-        except msgspec.MsgspecError as error:
+            run = read_json(body, Decoder(CellRun))
+        except BadBody as error:
             self.refuse(400, f"Not a cell that ran: {error}")
             return
         try:
@@ -167,15 +176,18 @@ class _CellHandler(IngestHandler):
 
 
 class _WatchHandler(IngestHandler):
-    """Has the GPUs read while `%gpuwatch` is on in a kernel."""
+    """Has the GPUs read while `%gpuwatch` is on in a kernel.
+
+    Cost: the list of kernels is looked through once.
+    """
 
     async def post(self) -> None:
         body = self.request.body
         try:
             if self.is_refused(body):
                 return
-            asked = msgspec.json.decode(body, type=_Watch)
-        except msgspec.MsgspecError as error:
+            asked = read_json(body, Decoder(_Watch))
+        except BadBody as error:
             self.refuse(400, f"Not a kernel to watch: {error}")
             return
         try:
@@ -194,20 +206,33 @@ class _WatchHandler(IngestHandler):
 
 
 class _VersionHandler(IngestHandler):
-    """Answers at once: it opens no GPU."""
+    """Answers at once: it opens no GPU.
+
+    Cost: nothing.
+    """
 
     def get(self) -> None:
         self.finish({"protocol": PROTOCOL_VERSION, "version": __version__})
 
 
 class _StateHandler(IngestHandler):
+    """Answers with the newest frame.
+
+    Cost: the sampler runs for five seconds, however many ask.
+    """
+
     async def get(self) -> None:
         self.set_header("Content-Type", "application/json")
         self.finish(encode(await self._broadcaster.state()))
 
 
 class _SpanHandler(IngestHandler):
-    """What each device did in a span: `GET /v1/span?from_ms=&to_ms=`."""
+    """What each device did in a span: `GET /v1/span?from_ms=&to_ms=`.
+
+    Cost: what is held of the span, in rows that fit a bound, on a thread.
+    """
+
+    query_type = Span
 
     def initialize(  # type: ignore[override]
         self, past: Past, **shared: Any
@@ -216,14 +241,7 @@ class _SpanHandler(IngestHandler):
         self._past = past
 
     async def get(self) -> None:
-        try:
-            from_ms = float(self.get_query_argument("from_ms"))
-            to_ms = float(self.get_query_argument("to_ms"))
-        except ValueError:
-            from_ms = to_ms = math.nan
-        if not 0 <= from_ms < to_ms <= MAX_TIME_MS:
-            self.refuse(400, "from_ms must be a time before to_ms.")
-            return
+        from_ms, to_ms = self.query(Span).from_ms, self.query(Span).to_ms
         # no GPU is opened for it: what nobody read is not in the history either
         devices = dict(enumerate(self._broadcaster.devices))
         spans = await self._past.spans(from_ms, to_ms, devices)

@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import hmac
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
+from msgspec import Struct
+from msgspec.json import Decoder
 from tornado import web
 
 from warpbook.protocol import PROTOCOL_VERSION
 from warpbook.server.broadcast import Broadcaster
 from warpbook.server.kernel_watch import KernelWatch
+from warpbook.server.parameters import NoQuery, Parameters, read_json
 from warpbook.server.post_mortem import PostMortems
 from warpbook.server.receipts import Receipts
 from warpbook.server.reports import Reports
 
 
-class IngestHandler(web.RequestHandler):
-    """Answers only to those who know the secret."""
+class IngestHandler(Parameters):
+    """Answers only to those who know the secret.
+
+    Cost: a body is bounded by its route.
+    """
+
+    query_type: ClassVar[type[Struct] | None] = NoQuery
 
     def initialize(
         self,
@@ -41,18 +49,21 @@ class IngestHandler(web.RequestHandler):
         given = self.request.headers.get("Authorization", "")
         if not hmac.compare_digest(given.encode(), f"Bearer {self._secret}".encode()):
             raise web.HTTPError(403, reason="The secret of the ingest is wrong.")
+        self.check_query()
 
     def write_error(self, status_code: int, **kwargs: Any) -> None:
         """Answer with the reason, in words."""
-        self.finish({"message": self._reason})
+        error = kwargs.get("exc_info", (None, None))[1]
+        told = error.log_message if isinstance(error, web.HTTPError) else None
+        self.finish({"message": told or self._reason})
 
     def is_refused(self, body: bytes) -> bool:
         """Refuse what speaks another version of the protocol.
 
         Raises:
-            MsgspecError: it names no version.
+            BadBody: it names no version.
         """
-        protocol = msgspec.json.decode(body, type=_Versioned).protocol
+        protocol = read_json(body, Decoder(_Versioned)).protocol
         if protocol == PROTOCOL_VERSION:
             return False
         self.refuse(

@@ -16,7 +16,6 @@ from typing import Any
 
 import msgspec
 from jupyter_server.auth.decorator import authorized
-from jupyter_server.base.handlers import APIHandler
 from tornado import web
 
 from warpbook.protocol import CloseCode, Frame
@@ -29,6 +28,8 @@ from warpbook.server.nvdashboard_charts import (
     cpu_resource,
     is_live_gpu,
 )
+from warpbook.server.parameters import BadBody, NoQuery, read_json
+from warpbook.server.rest import Request
 from warpbook.server.selection import MIN_RATE_HZ, Pace, encode
 from warpbook.server.sockets import AuthorizedSocket
 from warpbook.server.stream import MAX_GARBAGE
@@ -51,7 +52,7 @@ class Asked(msgspec.Struct, rename="camel"):
     is_paused: bool
 
 
-_decode = msgspec.json.Decoder(Asked).decode
+_DECODER = msgspec.json.Decoder(Asked)
 
 
 class Nvdashboard:
@@ -152,8 +153,8 @@ class ChartSocket(AuthorizedSocket):
     def on_message(self, message: str | bytes) -> None:
         """Change the period, pause, or say why not."""
         try:
-            asked = _decode(message)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            asked = read_json(message, _DECODER)
+        except BadBody as error:
             self._refuse(f"Not a message of this protocol: {error}")
             return
         if not asked.update_frequency > 0 or not math.isfinite(asked.update_frequency):
@@ -182,11 +183,13 @@ class ChartSocket(AuthorizedSocket):
             self.close(CloseCode.GARBAGE, "too many messages that were refused")
 
 
-class AcceleratorsHandler(APIHandler):
-    """`GET <base_url>/nvdashboard/accelerators/check`: what a kernel could load."""
+class AcceleratorsHandler(Request):
+    """`GET <base_url>/nvdashboard/accelerators/check`: what a kernel could load.
 
-    auth_resource = "warpbook"
-    _track_activity = False
+    Cost: the metadata of every package that is installed, on a thread.
+    """
+
+    query_type = NoQuery
 
     def initialize(self, feed: Nvdashboard) -> None:
         """Take what the application shares."""

@@ -10,6 +10,7 @@ from typing import Annotated, ClassVar, Literal, TypeVar
 
 import msgspec
 from msgspec import Meta, Struct
+from msgspec.json import Decoder
 from tornado import web
 
 from warpbook_monitors.recording import MAX_TIME_MS
@@ -106,13 +107,13 @@ def read_query(arguments: dict[str, list[bytes]], kind: type[Struct]) -> Struct:
         raise web.HTTPError(400, f"The query can't be used: {error}.") from None
 
 
-def read_json(body: bytes | str, kind: type[_T]) -> _T:
+def read_json(body: bytes | str, decoder: Decoder[_T]) -> _T:
     """Read a body or a message of the stream.
 
     Raises:
         BadBody: it is none; deeply nested ones are none either.
     """
     try:
-        return msgspec.json.decode(body, type=kind)
+        return decoder.decode(body)
     except (ValueError, RecursionError) as error:
         raise BadBody(str(error) or "It is nested too deeply.") from None

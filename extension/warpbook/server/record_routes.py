@@ -7,6 +7,7 @@ from typing import Annotated, get_args
 
 from jupyter_server.auth.decorator import authorized
 from msgspec import Meta, Struct
+from msgspec.json import Decoder
 from tornado import web
 
 from warpbook.protocol import CellBand, RecordKind
@@ -27,9 +28,9 @@ KIND = f"({'|'.join(_KINDS)})"
 MAX_BANDS = 200
 MAX_BODY_BYTES = 1_000_000
 
-_Bands: type[tuple[CellBand, ...]] = Annotated[  # type: ignore[assignment]
-    tuple[CellBand, ...], Meta(max_length=MAX_BANDS)
-]
+_BANDS: Decoder[tuple[CellBand, ...]] = Decoder(
+    Annotated[tuple[CellBand, ...], Meta(max_length=MAX_BANDS)]
+)
 
 
 class _Handler(Handler):
@@ -146,7 +147,7 @@ class CellsHandler(_Handler):
         if len(body) > MAX_BODY_BYTES:
             raise web.HTTPError(413, f"Cells may have {MAX_BODY_BYTES} bytes.")
         try:
-            bands = read_json(body, _Bands)
+            bands = read_json(body, _BANDS)
             _check(bands)
         except ValueError as error:
             raise web.HTTPError(400, f"No list of cells: {error}") from None

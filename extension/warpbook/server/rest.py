@@ -24,16 +24,11 @@ from warpbook_monitors.archive.errors import ArchiveError
 _drawing = threading.Lock()
 
 
-class Handler(Parameters, APIHandler):
+class Request(Parameters, APIHandler):
     """A request of a view; polling is not a person's activity."""
 
     auth_resource = "warpbook"
     _track_activity = False
-
-    def initialize(self, broadcaster: Broadcaster, reports: Reports) -> None:
-        """Take what the application shares."""
-        self._broadcaster = broadcaster
-        self._reports = reports
 
     async def prepare(self) -> None:  # type: ignore[override]
         """Check who asks, then what is asked for."""
@@ -45,6 +40,15 @@ class Handler(Parameters, APIHandler):
         """Answer with JSON that is encoded already."""
         self.set_header("Content-Type", "application/json")
         self.finish(encoded)
+
+
+class Handler(Request):
+    """A request about what the server reads and keeps."""
+
+    def initialize(self, broadcaster: Broadcaster, reports: Reports) -> None:
+        """Take what the application shares."""
+        self._broadcaster = broadcaster
+        self._reports = reports
 
     def device(self, device_id: str) -> tuple[int, Device]:
         """Find a device that is read, with its position."""

@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 import msgspec
+from msgspec.json import Decoder
 
 from warpbook.protocol import (
     ClientMessage,
@@ -16,6 +17,7 @@ from warpbook.protocol import (
     Subscribe,
 )
 from warpbook.server.broadcast import Broadcaster
+from warpbook.server.parameters import BadBody, read_json
 from warpbook.server.selection import Pace, Refused, Selection, encode, select
 from warpbook.server.sockets import AuthorizedSocket, text_frame
 from warpbook_monitors.history import Piece, is_frame
@@ -25,7 +27,6 @@ MAX_GARBAGE = 10
 #: of messages that must not be left out, while nothing gets through
 MAX_WAITING_BYTES = 16_000_000
 
-_decode = msgspec.json.Decoder(ClientMessage).decode
 _decode_frame = msgspec.json.Decoder(Frame).decode
 
 
@@ -69,12 +70,12 @@ class StreamHandler(AuthorizedSocket):
     def on_message(self, message: str | bytes) -> None:
         """Serve a subscription, or say why not."""
         try:
-            asked = _decode(message)
+            asked = read_json(message, Decoder(ClientMessage))
             if isinstance(asked, Subscribe):
                 self._subscribe(asked)
             else:
                 self._stop_frames()
-        except msgspec.MsgspecError as error:
+        except BadBody as error:
             self._refuse(Error("garbage", f"Not a message of this protocol: {error}"))
         except Refused as refused:
             self._refuse(refused.error)

@@ -13,7 +13,10 @@ from warpbook_monitors.trace.timeline_answers import MAX_BODY_BYTES
 
 @web.stream_request_body
 class TimelineHandler(IngestHandler):
-    """Takes a body larger than others may be, once the secret was right."""
+    """Takes a body larger than others may be, once the secret was right.
+
+    Cost: MAX_BODY_BYTES, and one timeline is made at a time.
+    """
 
     def initialize(  # type: ignore[override]
         self, timelines: Timelines, **shared: Any
