@@ -92,7 +92,7 @@ def read_query(arguments: dict[str, list[bytes]], kind: type[Struct]) -> Struct:
         HTTPError: 400, with what is wrong.
     """
     texts = {}
-    for name in kind.__struct_fields__:
+    for name in kind.__struct_encode_fields__:
         given = arguments.get(name, [])
         if len(given) > 1:
             raise web.HTTPError(400, f"{name} is given more than once.")

@@ -153,7 +153,7 @@ async def test_nothing_is_opened_without_a_token(jp_fetch, jp_root_dir) -> None:
 
 
 async def test_a_damaged_store_leaves_the_list(jp_fetch, data: Path) -> None:
-    data.parent.mkdir(parents=True)
+    data.parent.mkdir(parents=True, exist_ok=True)
     data.write_bytes(b"not a database at all" * 100)
     listed = await asked(jp_fetch)
     assert all(each["progress"] is None for each in listed["labs"])

@@ -101,7 +101,7 @@ async def test_the_export_is_a_chrome_trace(hand_in, ask) -> None:
     ("route", "wrong"),
     [
         ((), {"from_ns": 5, "to_ns": 5}),
-        ((), {"from_ns": "1e3", "to_ns": 2000}),
+        ((), {"from_ns": "1.5", "to_ns": 2000}),
         ((), {"from_ns": 0, "to_ns": 10**17}),
         ((), {"from_ns": 0}),
         ((), {"steps": 0}),

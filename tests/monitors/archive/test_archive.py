@@ -176,7 +176,7 @@ def test_a_damaged_file_is_put_aside_and_what_is_good_is_kept(
     if damage == "cut off":
         path.write_bytes(content[:half])
     elif damage == "overwritten":
-        path.write_bytes(content[:half] + b"\xa5" * 8192 + content[half + 8192 :])
+        path.write_bytes(content[:half] + b"\xa5" * 2**17 + content[half + 2**17 :])
     else:
         path.write_bytes(b"\xa5" * len(content))
     with opened(folder) as archive:
