@@ -28,6 +28,8 @@ _APPLICATION_ID = 0x77626172
 _BUSY_S = 10.0
 #: beyond it the write-ahead log is folded into the file: 1,000 pages of 4 KiB
 _CHECKPOINT_PAGES = 1000
+#: opened without complaint, and found damaged later: mended when opened next
+_damaged: set[Path] = set()
 
 
 def connect(path: Path) -> sqlite3.Connection:
@@ -38,6 +40,9 @@ def connect(path: Path) -> sqlite3.Connection:
         ArchiveError: it is another program's file.
         ArchiveStopped: the folder can't be written.
     """
+    if path.resolve() in _damaged:
+        _damaged.discard(path.resolve())
+        _mend(path)
     try:
         _make_private(path)
         connection = _open(path)
@@ -84,7 +89,10 @@ def transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
     try:
         yield connection
         connection.execute("COMMIT")
-    except BaseException:
+    except BaseException as error:
+        if isinstance(error, sqlite3.DatabaseError) and is_damage(error):
+            (_, _, path) = connection.execute("PRAGMA database_list").fetchone()
+            _damaged.add(Path(path).resolve())
         # SQLite has rolled back by itself where the disk was full
         if connection.in_transaction:
             connection.execute("ROLLBACK")
@@ -97,6 +105,17 @@ def size_bytes(connection: sqlite3.Connection) -> int:
     (free_pages,) = connection.execute("PRAGMA freelist_count").fetchone()
     (page_bytes,) = connection.execute("PRAGMA page_size").fetchone()
     return int((pages - free_pages) * page_bytes)
+
+
+def check(connection: sqlite3.Connection) -> None:
+    """Look through the whole file, which takes a second for each gigabyte or so.
+
+    Raises:
+        DatabaseError: it is damaged.
+    """
+    (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+    if found != "ok":
+        raise sqlite3.DatabaseError(f"database disk image is malformed: {found}")
 
 
 def is_damage(error: sqlite3.DatabaseError) -> bool:
@@ -117,8 +136,11 @@ def _open(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(
         path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False
     )
-    # before the first table: a file that was begun without it never shrinks
-    connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+    (pages,) = connection.execute("PRAGMA page_count").fetchone()
+    if not pages:
+        # before the first table: a file that was begun without it never shrinks. Said
+        # again later it would write to the file, also to one that is refused.
+        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = NORMAL")
     connection.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
