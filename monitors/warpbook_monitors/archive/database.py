@@ -12,10 +12,10 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterator
-from importlib import resources
 from pathlib import Path
 
 from warpbook_monitors.archive.errors import ArchiveError, ArchiveStopped, ArchiveTooNew
+from warpbook_monitors.sql_script import statements
 
 _log = logging.getLogger(__name__)
 
@@ -174,20 +174,10 @@ def _migrate(connection: sqlite3.Connection, path: Path) -> None:
     with transaction(connection):
         # another server may have done it meanwhile
         for version in range(_check(connection, path) + 1, SCHEMA_VERSION + 1):
-            for statement in _statements(version):
+            for statement in statements(__package__, f"schema_{version}.sql"):
                 connection.execute(statement)
             connection.execute(f"PRAGMA user_version = {version}")
             connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
-
-
-def _statements(version: int) -> Iterator[str]:
-    script = resources.files(__package__).joinpath(f"schema_{version}.sql")
-    statement = ""
-    for line in script.read_text(encoding="utf-8").splitlines(keepends=True):
-        statement += line
-        if sqlite3.complete_statement(statement):
-            yield statement
-            statement = ""
 
 
 def _mend(path: Path) -> None:
