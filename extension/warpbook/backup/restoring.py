@@ -36,6 +36,9 @@ from warpbook_monitors.errors import RulesError
 #: what is unpacked may be so many times as large as the backup, or this size
 _MOST_TIMES = 100
 _SMALL_BYTES = 2**30
+_PREFIX = ".warpbook-restore-"
+#: of a restore that was killed: by then, none is still at work
+_LEFTOVER_S = 24 * 3600.0
 #: left free on the disk
 _FREE_BYTES = 256 * 2**20
 
@@ -64,9 +67,8 @@ def restore_backup(source: Path, places: Places) -> Restored:
         raise BackupError(f"{source}: there is no such file.")
     try:
         places.data.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(
-            prefix=".warpbook-restore-", dir=places.data
-        ) as folder:
+        _remove_leftovers(places.data)
+        with tempfile.TemporaryDirectory(prefix=_PREFIX, dir=places.data) as folder:
             staging = Path(folder)
             manifest = _unpack(source, staging)
             _check(manifest, staging)
@@ -75,6 +77,12 @@ def restore_backup(source: Path, places: Places) -> Restored:
     except OSError as error:
         raise BackupError(f"{error.filename}: {error.strerror}.") from None
     return Restored(manifest, before, aside)
+
+
+def _remove_leftovers(folder: Path) -> None:
+    for left in folder.glob(f"{_PREFIX}*"):
+        if time.time() - left.stat().st_mtime > _LEFTOVER_S:
+            shutil.rmtree(left, ignore_errors=True)
 
 
 def _unpack(source: Path, staging: Path) -> Manifest:

@@ -129,7 +129,6 @@ def test_a_kill_in_the_middle_loses_nothing(
     took_s = time.monotonic() - began_s
     (before,) = data.glob("before-restore-*")
     assert warpbook("restore", str(before)).returncode == 0
-    content = backup.read_bytes()
     for command in (["restore"], ["backup", "--force"]) * 4:
         before = set(data.glob("before-restore-*"))
         process = subprocess.Popen(
@@ -146,7 +145,6 @@ def test_a_kill_in_the_middle_loses_nothing(
             assert len(store.submissions("some-lab")) == 202
         with gzip.open(backup) as stream:
             assert stream.read()
-    assert len(content) > 1000
 
 
 def entry(name: str, content: bytes, **changes) -> dict:
