@@ -36,10 +36,9 @@ from sqlalchemy.pool import NullPool
 
 from warpbook_labs.results import UNDECIDED, CheckResult
 from warpbook_labs.sources import refuse_unfit
+from warpbook_labs.store_format import NewerFormat, bring_up_to_date
 from warpbook_monitors.data_folder import data_folder
 
-#: of the tables below; another program's file is refused
-_VERSION = 1
 _WAIT_S = 10.0
 _AGAIN_S = 0.01
 
@@ -140,17 +139,11 @@ class Store:
         )
         event.listen(self._engine, "connect", _set_up)
         with self._transaction() as connection:
-            found = connection.exec_driver_sql("PRAGMA user_version").scalar()
-            if found not in (0, _VERSION):
-                raise StoreError(
-                    f"{self.path}: it was written by another version of warpbook "
-                    f"(format {found}; this one reads {_VERSION}). Update warpbook."
-                )
-            if not found:
-                # whoever else begins it at this moment waits
-                connection.exec_driver_sql("BEGIN IMMEDIATE")
-                _TABLES.create_all(connection)
-                connection.exec_driver_sql(f"PRAGMA user_version = {_VERSION}")
+            driver: Any = connection.connection.driver_connection
+            try:
+                bring_up_to_date(driver)
+            except NewerFormat as newer:
+                raise StoreError(f"{self.path}: {newer}") from None
 
     def add_submission(self, lab: str, source: str, seed: int) -> int:
         """Keep a submission; once its number is returned, nothing loses it.

@@ -11,7 +11,6 @@ import urllib.request
 from collections.abc import Iterator
 from importlib import metadata, util
 from pathlib import Path
-from typing import Literal
 
 from jupyter_client.kernelspec import KernelSpecManager
 from jupyter_core.paths import (
@@ -21,9 +20,10 @@ from jupyter_core.paths import (
 )
 from jupyter_server.extension.config import ExtensionConfigManager
 from jupyter_server.extension.manager import ExtensionPackage
-from msgspec import Struct
 
 from warpbook import __version__
+from warpbook.cli.archive_checks import archive_checks
+from warpbook.cli.check import Check, shown
 from warpbook.protocol import ENV_INGEST_SECRET, ENV_INGEST_URL, PROTOCOL_VERSION
 from warpbook_monitors.alerts.rules import FILE_NAME, read_rules
 from warpbook_monitors.errors import RulesError
@@ -38,17 +38,6 @@ _BROKEN_REASONS = {"driver_not_loaded", "version_mismatch", "no_permission", "lo
 _CHILD_TIMEOUT_S = 120
 
 
-class Check(Struct, frozen=True):
-    """One thing that was looked at."""
-
-    what: str
-    #: "absent" is told and is no failure
-    state: Literal["ok", "absent", "broken"]
-    message: str
-    #: what to do; empty where nothing needs to be done
-    remedy: str = ""
-
-
 def all_checks() -> Iterator[Check]:
     """Look at everything, cheapest first."""
     yield Check("Python", "ok", f"{platform.python_version()} at {_python()}")
@@ -58,6 +47,7 @@ def all_checks() -> Iterator[Check]:
     yield _labextension()
     yield _bokeh()
     yield _alert_rules()
+    yield from archive_checks()
     yield _torch()
     yield from _kernels()
     yield _ingest()
@@ -167,11 +157,11 @@ def _alert_rules() -> Check:
         return Check(
             what,
             "broken",
-            f"{_shown(str(path))} is refused: {error.reason}",
+            f"{shown(str(path))} is refused: {error.reason}",
             "Mend it there; until then the built-in rules hold.",
         )
     count = sum(1 for _ in rules.enabled())
-    where = f"with {_shown(str(path))}" if path.exists() else "built in"
+    where = f"with {shown(str(path))}" if path.exists() else "built in"
     return Check(what, "ok", f"{count} rules, {where}")
 
 
@@ -216,14 +206,14 @@ def _kernel(name: str, interpreter: str) -> Check:
         return Check(
             what,
             "absent",
-            f"It is started through {_shown(interpreter)}, so its warpbook can't be "
+            f"It is started through {shown(interpreter)}, so its warpbook can't be "
             "looked at from here.",
             "Run `warpbook doctor` in its environment.",
         )
     if interpreter in ("python", "python3"):
         # Jupyter starts these with its own interpreter, whatever PATH says
         interpreter = sys.executable
-    install = f"Run: {_shown(interpreter)} -m pip install warpbook=={__version__}"
+    install = f"Run: {shown(interpreter)} -m pip install warpbook=={__version__}"
     ask = (
         "import json; from warpbook import __version__ as version; "
         "from warpbook.protocol import PROTOCOL_VERSION as protocol; "
@@ -295,13 +285,13 @@ def _ask(interpreter: str, program: str) -> list[object] | str:
     except subprocess.TimeoutExpired:
         return f"no answer within {_CHILD_TIMEOUT_S} s"
     except (OSError, ValueError, IndexError) as error:
-        return f"{_shown(interpreter)}: {error}"
+        return f"{shown(interpreter)}: {error}"
     lines = done.stderr.strip().splitlines()
     return lines[-1][:300] if lines else f"it ended with status {done.returncode}"
 
 
 def _python() -> str:
-    return _shown(sys.executable)
+    return shown(sys.executable)
 
 
 def _pip() -> str:
@@ -313,9 +303,3 @@ def _reinstall() -> str:
         f"Run: {_pip()} --force-reinstall --no-deps warpbook=={__version__} "
         "(in a checkout: make setup)"
     )
-
-
-def _shown(path: str) -> str:
-    """Shorten a path below the person's home."""
-    home = str(Path.home())
-    return f"~{path[len(home) :]}" if path.startswith(f"{home}/") else path

@@ -16,7 +16,17 @@ from warpbook_monitors.errors import MonitorError
 from warpbook_monitors.plain_text import printable
 
 #: each a module of this package
-_COMMANDS = ("up", "doctor", "record", "agent", "analyze", "limits", "labs")
+_COMMANDS = (
+    "up",
+    "doctor",
+    "record",
+    "agent",
+    "analyze",
+    "limits",
+    "labs",
+    "backup",
+    "restore",
+)
 #: why what is written to goes no further
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 

@@ -13,6 +13,7 @@ from typing import TypeVar
 from warpbook.protocol import KeptRecord, RecordKind, RecordList
 from warpbook.server.record_forms import ended_without_its_server
 from warpbook_monitors.archive.archive import Archive
+from warpbook_monitors.archive.database import check, is_damage
 from warpbook_monitors.archive.errors import ArchiveError
 from warpbook_monitors.archive.kept_timelines import (
     pack_timeline,
@@ -184,7 +185,14 @@ class Records:
                 return ask(connection)
 
         async with self._reads:
-            return await asyncio.to_thread(read)
+            try:
+                return await asyncio.to_thread(read)
+            except ArchiveError as problem:
+                cause = problem.__cause__
+                if isinstance(cause, sqlite3.DatabaseError) and is_damage(cause):
+                    # who writes puts a damaged file aside, and may not have met it
+                    archive.write(check)
+                raise
 
     async def _write(
         self, write: Callable[[sqlite3.Connection], None], size_bytes: int
@@ -237,8 +245,8 @@ class Records:
                 connection, servers, ended_without_its_server, archive.limits
             )
 
-        is_ended = False
-        while not is_ended:
+        is_ended = is_loaded = False
+        while not (is_ended and is_loaded):
             try:
                 await asyncio.wrap_future(archive.write(end))
                 is_ended = True
@@ -251,7 +259,9 @@ class Records:
             try:
                 for loader in self._loaders:
                     await loader()
-            except ArchiveError as problem:
-                _log.warning("What is kept from before can't be read: %s", problem)
-            if not is_ended:
+                is_loaded = True
+            except ArchiveError:
+                # tried again below
+                is_loaded = False
+            if not (is_ended and is_loaded):
                 await asyncio.sleep(RETRY_S)

@@ -12,10 +12,10 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterator
-from importlib import resources
 from pathlib import Path
 
 from warpbook_monitors.archive.errors import ArchiveError, ArchiveStopped, ArchiveTooNew
+from warpbook_monitors.sql_script import statements
 
 _log = logging.getLogger(__name__)
 
@@ -98,6 +98,17 @@ def size_bytes(connection: sqlite3.Connection) -> int:
     return int((pages - free_pages) * page_bytes)
 
 
+def check(connection: sqlite3.Connection) -> None:
+    """Look through the whole file, which takes a second for each gigabyte or so.
+
+    Raises:
+        DatabaseError: it is damaged.
+    """
+    (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+    if found != "ok":
+        raise sqlite3.DatabaseError(f"database disk image is malformed: {found}")
+
+
 def is_damage(error: sqlite3.DatabaseError) -> bool:
     """Whether the file itself is broken: SQLITE_CORRUPT or SQLITE_NOTADB."""
     words = str(error)
@@ -119,8 +130,10 @@ def _open(path: Path) -> sqlite3.Connection:
     try:
         # what is not ours is not even given another journal
         _check(connection, path)
-        # before the first table: a file that was begun without it never shrinks
-        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+        (pages,) = connection.execute("PRAGMA page_count").fetchone()
+        if not pages:
+            # before the first table: a file that was begun without it never shrinks
+            connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
@@ -158,20 +171,10 @@ def _migrate(connection: sqlite3.Connection, path: Path) -> None:
     with transaction(connection):
         # another server may have done it meanwhile
         for version in range(_check(connection, path) + 1, SCHEMA_VERSION + 1):
-            for statement in _statements(version):
+            for statement in statements(__package__, f"schema_{version}.sql"):
                 connection.execute(statement)
             connection.execute(f"PRAGMA user_version = {version}")
             connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
-
-
-def _statements(version: int) -> Iterator[str]:
-    script = resources.files(__package__).joinpath(f"schema_{version}.sql")
-    statement = ""
-    for line in script.read_text(encoding="utf-8").splitlines(keepends=True):
-        statement += line
-        if sqlite3.complete_statement(statement):
-            yield statement
-            statement = ""
 
 
 def _mend(path: Path) -> None:

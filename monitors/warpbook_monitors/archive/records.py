@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+
+import msgspec
 
 from warpbook_monitors.archive.limits import Limits
 from warpbook_monitors.archive.record import KeptRecord, RecordKind
@@ -251,13 +254,16 @@ def _select(
         " ORDER BY started_ms DESC, rowid DESC LIMIT ?",
         (*values, limit),
     )
-    return [_record(row) for row in rows]
+    return list(_records(rows))
 
 
-def _record(row: Sequence[object]) -> KeptRecord:
-    told = dict(zip(_COLUMNS, row, strict=True))
-    told["is_replay"] = bool(told["is_replay"])
-    return KeptRecord(**told)  # type: ignore[arg-type]
+def _records(rows: Iterable[Sequence[object]]) -> Iterator[KeptRecord]:
+    for row in rows:
+        columns = dict(zip(_COLUMNS, row, strict=True))
+        columns["is_replay"] = bool(columns["is_replay"])
+        # SQLite keeps anything in a column, and the file may be somebody else's
+        with contextlib.suppress(msgspec.ValidationError):
+            yield msgspec.convert(columns, KeptRecord)
 
 
 def _escaped(text: str) -> str:

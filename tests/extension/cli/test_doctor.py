@@ -5,9 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.server_process import server
 from tests.stub_nvml import DRIVER_NOT_LOADED
 from warpbook import __version__
 from warpbook.protocol import PROTOCOL_VERSION
+from warpbook_labs.store import Store
 
 
 @pytest.fixture(scope="module")
@@ -147,3 +149,46 @@ def test_an_extension_that_is_switched_off_is_broken(
     assert done.returncode == 1
     assert "BROKEN  Server extension: It is switched off." in done.stdout
     assert "server extension enable warpbook" in done.stdout
+
+
+def archive_of(told: str) -> str:
+    (line,) = re.findall(r"^.{7} Archive: .*$", told, re.MULTILINE)
+    return line
+
+
+def test_what_is_kept_is_told_and_nothing_is_created(
+    warpbook, home: Path, quick_torch
+) -> None:
+    folder = home / ".local" / "share" / "warpbook"
+    done = warpbook("doctor", **quick_torch)
+    assert archive_of(done.stdout).startswith("absent  Archive: No server has kept")
+    assert "absent  Submissions to labs: There are none" in done.stdout
+    assert not folder.exists()
+    Store(folder / "labs.db")
+    with server(home) as running:
+        path = next((folder / "archive").glob("*/archive.db"))
+        running.get("warpbook/api/v1/state")
+        there = {each for each in folder.rglob("*") if not each.name.endswith("-shm")}
+        done = warpbook("doctor", **quick_torch)
+        assert done.returncode == 0, done.stdout
+        pid = running.process.pid
+        line = archive_of(done.stdout)
+        assert line.startswith("ok ")
+        assert f"process {pid} keeps the history" in line
+        assert "format 1" in line and "GB are free" in line
+        assert "ok      Submissions to labs: ~/.local/share/warpbook" in done.stdout
+        after = {each for each in folder.rglob("*") if not each.name.endswith("-shm")}
+        assert after == there
+    assert "no server keeps" in archive_of(warpbook("doctor", **quick_torch).stdout)
+
+    content = bytearray(path.read_bytes())
+    path.write_bytes(content[:60] + (9).to_bytes(4, "big") + content[64:])
+    done = warpbook("doctor", **quick_torch)
+    assert done.returncode == 1
+    assert archive_of(done.stdout).startswith("BROKEN  Archive: ~/")
+    assert "-> Update warpbook, or name another folder" in done.stdout
+    path.write_bytes(content[:4096] + b"\xff" * 4096 + content[8192:])
+    done = warpbook("doctor", **quick_torch)
+    assert done.returncode == 1
+    assert "can't be read" in archive_of(done.stdout)
+    assert "-> Start a server, which mends what it can" in done.stdout

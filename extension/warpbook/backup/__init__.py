@@ -1,0 +1,1 @@
+"""All that belongs to a person in one file, and back."""

@@ -1,0 +1,166 @@
+"""Makes a backup: copies of one moment, told in a manifest, in one file."""
+
+from __future__ import annotations
+
+import io
+import os
+import secrets
+import shutil
+import tarfile
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from warpbook._version import __version__
+from warpbook.backup.databases import copy_database, is_damaged
+from warpbook.backup.manifest import (
+    FORMAT,
+    MANIFEST_NAME,
+    MAX_FILE_BYTES,
+    RULES,
+    BackupError,
+    Entry,
+    Manifest,
+    is_allowed,
+    is_database,
+    is_left_out,
+)
+from warpbook.backup.tar_stream import sha256_of
+
+#: most of it is compressed already
+_COMPRESSION = 3
+_MOST_FOLDERS = 5
+
+
+class Places(NamedTuple):
+    """Where a person's things are."""
+
+    data: Path
+    rules: Path
+
+    def path(self, name: str) -> Path:
+        """Say where a file of a backup belongs."""
+        return self.rules if name == RULES else self.data / name.removeprefix("data/")
+
+
+class Made(NamedTuple):
+    """A backup that was made."""
+
+    manifest: Manifest
+    size_bytes: int
+    #: in words, what is not in it
+    left_out: tuple[str, ...]
+
+
+def make_backup(places: Places, target: Path, replace: bool = False) -> Made:
+    """Write all that there is into `target`, which is there whole or not at all.
+
+    Args:
+        places: where the files are; servers may go on writing.
+        target: a new file, for nobody but its owner.
+        replace: take the place of a file that is there.
+
+    Raises:
+        BackupError: it can't be made.
+    """
+    if target.exists() and not replace:
+        raise BackupError(f"{target} is there already: name another, or add --force.")
+    try:
+        with tempfile.TemporaryDirectory(
+            prefix=".warpbook-backup-", dir=target.absolute().parent
+        ) as staging:
+            entries, left_out = _stage(places, Path(staging))
+            manifest = Manifest(FORMAT, __version__, time.time() * 1000, entries)
+            _write(manifest, Path(staging), target, replace)
+    except OSError as error:
+        raise BackupError(f"{error.filename}: {error.strerror}.") from None
+    return Made(manifest, target.stat().st_size, left_out)
+
+
+def _stage(places: Places, staging: Path) -> tuple[tuple[Entry, ...], tuple[str, ...]]:
+    """Copy everything as it is now."""
+    entries: list[Entry] = []
+    left_out: list[str] = []
+    for name, path in _files(places):
+        if not is_allowed(name):
+            left_out.append(f"{path}: warpbook has no file of such a name.")
+            continue
+        copy = staging / f"{len(entries)}"
+        form: int | None
+        if is_database(name):
+            if is_damaged(path):
+                left_out.append(f"{path}: it is damaged; see `warpbook doctor`.")
+                continue
+            form = copy_database(path, copy)
+        elif path.stat().st_size > MAX_FILE_BYTES:
+            left_out.append(f"{path}: it has more than {MAX_FILE_BYTES >> 20} MiB.")
+            continue
+        else:
+            shutil.copyfile(path, copy)
+            form = None
+        entry = Entry(
+            name=name,
+            kind="file" if form is None else "database",
+            size_bytes=copy.stat().st_size,
+            sha256=sha256_of(copy),
+            format=form,
+        )
+        entries.append(entry)
+    return tuple(entries), tuple(left_out)
+
+
+def _files(places: Places) -> Iterator[tuple[str, Path]]:
+    """Find all files, by the names that they have in a backup."""
+    if places.rules.is_file():
+        yield RULES, places.rules
+    for folder, folders, files in os.walk(places.data, followlinks=True):
+        below = Path(folder).relative_to(places.data)
+        # a link to a folder above would never end
+        kept = [name for name in sorted(folders) if not is_left_out(name)]
+        folders[:] = kept if len(below.parts) < _MOST_FOLDERS else []
+        for name in sorted(files):
+            path = Path(folder, name)
+            if not is_left_out(name) and path.is_file():
+                yield f"data/{(below / name).as_posix()}", path
+
+
+def _write(manifest: Manifest, staging: Path, target: Path, replace: bool) -> None:
+    part = staging / f"{secrets.token_hex(4)}.part"
+    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "wb") as stream:
+        with tarfile.open(
+            fileobj=stream,
+            mode="w:gz",
+            compresslevel=_COMPRESSION,
+            format=tarfile.GNU_FORMAT,
+        ) as tar:
+            told = msgspec.json.format(msgspec.json.encode(manifest), indent=1)
+            tar.addfile(_header(MANIFEST_NAME, len(told), manifest), io.BytesIO(told))
+            for number, entry in enumerate(manifest.files):
+                with (staging / f"{number}").open("rb") as copy:
+                    tar.addfile(_header(entry.name, entry.size_bytes, manifest), copy)
+        stream.flush()
+        os.fsync(stream.fileno())
+    if replace:
+        os.replace(part, target)
+    else:
+        try:
+            # unlike a rename, it fails where a file came meanwhile
+            os.link(part, target)
+        except FileExistsError:
+            raise BackupError(f"{target} is there already.") from None
+        except OSError:
+            # some file systems have no links
+            os.replace(part, target)
+
+
+def _header(name: str, size_bytes: int, manifest: Manifest) -> tarfile.TarInfo:
+    header = tarfile.TarInfo(name)
+    header.size = size_bytes
+    header.mode = 0o600
+    header.mtime = int(manifest.made_ms / 1000)
+    return header

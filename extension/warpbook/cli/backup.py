@@ -1,0 +1,52 @@
+"""`warpbook backup`: all that belongs to a person, in one file."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from jupyter_core.paths import jupyter_config_dir
+
+from warpbook.backup.making import Places, make_backup
+from warpbook.backup.manifest import BackupError
+from warpbook.cli.errors import CommandError
+from warpbook_monitors.alerts.rules import FILE_NAME
+from warpbook_monitors.data_folder import data_folder
+from warpbook_monitors.plain_text import printable
+
+
+def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Describe the command."""
+    parser = commands.add_parser(
+        "backup",
+        help="write all that warpbook keeps of you into one file",
+        description="Write all that warpbook keeps of you into one file: history, "
+        "reports, cells and alerts of all machines, submissions to labs, measured "
+        "limits and alert rules. Servers may run meanwhile. `warpbook restore` brings "
+        "it back.",
+    )
+    parser.add_argument("file", type=Path, help="the file to write, *.tar.gz")
+    parser.add_argument(
+        "--force", action="store_true", help="replace a file that is there"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(asked: argparse.Namespace) -> int:
+    """Make it, and tell what is in it."""
+    try:
+        made = make_backup(places(), asked.file, asked.force)
+    except BackupError as error:
+        raise CommandError(str(error)) from None
+    for problem in made.left_out:
+        print(f"warpbook: left out: {printable(problem)}", file=sys.stderr)
+    for entry in made.manifest.files:
+        print(f"{entry.size_bytes / 1e6:10.1f} MB  {entry.name}")
+    print(f"{made.size_bytes / 1e6:10.1f} MB  {printable(str(asked.file))}")
+    return 0
+
+
+def places() -> Places:
+    """Say where the files of whoever runs this are."""
+    return Places(data_folder(), Path(jupyter_config_dir(), FILE_NAME))

@@ -1,0 +1,311 @@
+"""Everything of a person in one file, and back; the file may be somebody else's."""
+
+import gzip
+import io
+import json
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import tarfile
+import time
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from tests.extension.cli.conftest import COMMAND
+from tests.extension.server.test_ingest import report
+from tests.extension.server.test_records_survive import now_ms, whose
+from tests.server_process import server
+from warpbook_labs.store import Store
+
+RULES = "[built_in.temperature]\nfor_s = 1\n"
+
+
+@pytest.fixture
+def data(home: Path) -> Path:
+    folder = home / ".local" / "share" / "warpbook"
+    folder.mkdir(parents=True)
+    return folder
+
+
+def fill(home: Path, data: Path) -> int:
+    """Let somebody have submissions, limits, rules; give a submission's number."""
+    number = Store(data / "labs.db").add_submission("some-lab", "// mine", 7)
+    (data / "limits").mkdir()
+    (data / "limits" / "GPU-1-580.1.json").write_text("{}")
+    (home / ".jupyter").mkdir(exist_ok=True)
+    (home / ".jupyter" / "warpbook-alerts.toml").write_text(RULES)
+    return number
+
+
+def reports_of(path: Path) -> set[str]:
+    connection = sqlite3.connect(path)
+    rows = connection.execute("SELECT id FROM record WHERE kind = 'report'").fetchall()
+    connection.close()
+    return {name for (name,) in rows}
+
+
+def test_everything_comes_back_while_servers_write(
+    warpbook, home: Path, data: Path, tmp_path: Path
+) -> None:
+    number = fill(home, data)
+    backup = tmp_path / "mine.tar.gz"
+    with server(home) as running:
+        running.start_kernel()
+
+        def hand_in(name: str) -> None:
+            times = {"started_ms": now_ms(), "ended_ms": now_ms()}
+            body = report(name, **times, **whose(running))
+            assert running.ingest("/v1/reports", body).status_code == 204
+
+        hand_in("before")
+        done = warpbook("backup", str(backup))
+        assert done.returncode == 0, done.stderr
+        assert backup.stat().st_mode & 0o777 == 0o600
+        assert "data/labs.db" in done.stdout
+        refused = warpbook("backup", str(backup))
+        assert refused.returncode == 1 and "is there already" in refused.stderr
+        assert warpbook("backup", str(backup), "--force").returncode == 0
+
+        hand_in("later")
+        (data / "limits" / "GPU-1-580.1.json").write_text("changed")
+        (home / ".jupyter" / "warpbook-alerts.toml").unlink()
+        Store(data / "labs.db").add_submission("some-lab", "// later", 7)
+        done = warpbook("restore", str(backup))
+        assert done.returncode == 0, done.stderr
+        # the server has the file open, and goes on with what is in it now
+        assert running.record("report", "before")
+        names = {found["id"] for found in running.records(kind="report")}
+        assert names == {"before"}
+        hand_in("after")
+        names = {found["id"] for found in running.records(kind="report")}
+        assert names == {"before", "after"}
+    assert (data / "limits" / "GPU-1-580.1.json").read_text() == "{}"
+    assert (home / ".jupyter" / "warpbook-alerts.toml").read_text() == RULES
+    store = Store(data / "labs.db")
+    assert store.submissions("some-lab") == [number]
+
+    (before,) = data.glob("before-restore-*.tar.gz")
+    assert str(before) in done.stdout
+    assert warpbook("restore", str(before)).returncode == 0
+    assert len(store.submissions("some-lab")) == 2
+    (archive,) = (data / "archive").glob("*/archive.db")
+    assert reports_of(archive) == {"before", "later"}
+
+
+def test_it_comes_back_on_a_machine_that_has_nothing(
+    warpbook, home: Path, data: Path, tmp_path: Path
+) -> None:
+    number = fill(home, data)
+    backup = tmp_path / "mine.tar.gz"
+    assert warpbook("backup", str(backup)).returncode == 0
+    other = tmp_path / "other"
+    other.mkdir()
+    done = warpbook("restore", str(backup), HOME=str(other))
+    assert done.returncode == 0, done.stderr
+    folder = other / ".local" / "share" / "warpbook"
+    assert Store(folder / "labs.db").submissions("some-lab") == [number]
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert (folder / "labs.db").stat().st_mode & 0o777 == 0o600
+    assert not list(folder.glob("before-restore-*"))
+
+
+def test_a_kill_in_the_middle_loses_nothing(
+    warpbook, environment, home: Path, data: Path, tmp_path: Path
+) -> None:
+    fill(home, data)
+    store = Store(data / "labs.db")
+    for _ in range(200):
+        store.add_submission("some-lab", "// " + "x" * 20_000, 7)
+    backup = tmp_path / "mine.tar.gz"
+    assert warpbook("backup", str(backup)).returncode == 0
+    store.add_submission("some-lab", "// later", 7)
+    began_s = time.monotonic()
+    assert warpbook("restore", str(backup)).returncode == 0
+    took_s = time.monotonic() - began_s
+    (before,) = data.glob("before-restore-*")
+    assert warpbook("restore", str(before)).returncode == 0
+    for command in (["restore"], ["backup", "--force"]) * 4:
+        before = set(data.glob("before-restore-*"))
+        process = subprocess.Popen(
+            [COMMAND, *command, str(backup)], env=environment, cwd=tmp_path
+        )
+        # any moment will do, most of them while it works
+        time.sleep(random.uniform(0.3, 1.0) * took_s)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        assert len(store.submissions("some-lab")) in (201, 202)
+        if len(store.submissions("some-lab")) == 201:
+            (kept, *_) = set(data.glob("before-restore-*")) - before
+            assert warpbook("restore", str(kept)).returncode == 0
+            assert len(store.submissions("some-lab")) == 202
+        with gzip.open(backup) as stream:
+            assert stream.read()
+
+
+def entry(name: str, content: bytes, **changes) -> dict:
+    told = {
+        "name": name,
+        "kind": "database" if name.endswith(".db") else "file",
+        "size_bytes": len(content),
+        "sha256": sha256(content).hexdigest(),
+    }
+    return {**told, **changes}
+
+
+def hostile(path: Path, entries: list[dict], contents: list[bytes], **changes) -> Path:
+    """Write a backup that tells `entries` and holds `contents`."""
+    manifest = {"format": 1, "version": "1", "made_ms": 1.0, "files": entries}
+    told = json.dumps({**manifest, **changes}).encode()
+    with tarfile.open(path, "w:gz") as tar:
+        names = ["manifest.json", *(each["name"] for each in entries)]
+        for name, content in zip(names, [told, *contents], strict=False):
+            header = tarfile.TarInfo(name)
+            header.size = len(content)
+            tar.addfile(header, io.BytesIO(content))
+    return path
+
+
+def database(tmp_path: Path, *statements: str) -> bytes:
+    path = tmp_path / f"made-{random.random()}.db"
+    connection = sqlite3.connect(path)
+    for statement in statements:
+        connection.execute(statement)
+    connection.commit()
+    connection.close()
+    return path.read_bytes()
+
+
+def one_file(name: str, **changes) -> Callable[[Path], Path]:
+    def make(folder: Path) -> Path:
+        body = b"{}"
+        return hostile(folder / "b", [entry(name, body, **changes)], [body])
+
+    return make
+
+
+def one_database(name: str, *statements: str) -> Callable[[Path], Path]:
+    def make(folder: Path) -> Path:
+        body = database(folder, *statements)
+        return hostile(folder / "b", [entry(name, body)], [body])
+
+    return make
+
+
+def linked(folder: Path) -> Path:
+    made = one_file("data/limits/a.json")(folder)
+    with tarfile.open(made) as tar:
+        told = tar.extractfile("manifest.json").read()
+    with tarfile.open(made, "w:gz") as tar:
+        header = tarfile.TarInfo("manifest.json")
+        header.size = len(told)
+        tar.addfile(header, io.BytesIO(told))
+        link = tarfile.TarInfo("data/limits/a.json")
+        link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
+        tar.addfile(link)
+    return made
+
+
+def bomb(folder: Path) -> Path:
+    """A header that has Python's own reader keep a gigabyte in memory."""
+    path = folder / "b"
+    header = tarfile.TarInfo("x")
+    header.type, header.size = tarfile.XHDTYPE, 10**9
+    with gzip.open(path, "wb", compresslevel=1) as stream:
+        stream.write(header.tobuf(tarfile.GNU_FORMAT))
+        for _ in range(100):
+            stream.write(bytes(10**7))
+    return path
+
+
+def cut_off(folder: Path) -> Path:
+    body = os.urandom(100_000)
+    path = hostile(folder / "b", [entry("data/limits/a.json", body)], [body])
+    path.write_bytes(path.read_bytes()[:50_000])
+    return path
+
+
+def plain(content: bytes) -> Callable[[Path], Path]:
+    def make(folder: Path) -> Path:
+        (folder / "b").write_bytes(content)
+        return folder / "b"
+
+    return make
+
+
+ARCHIVE = "data/archive/m/archive.db"
+
+
+@pytest.mark.parametrize(
+    ("make", "why"),
+    [
+        (one_file("../../.bashrc"), "which is not ours"),
+        (one_file("data/../../.bashrc"), "which is not ours"),
+        (one_file("/etc/passwd"), "which is not ours"),
+        (one_file("data/labs.db-wal"), "which is not ours"),
+        (one_file("data/archive/m/archive.lock"), "which is not ours"),
+        (one_file("data/limits/\u202ea.json"), "which is not ours"),
+        (one_file("config/jupyter_server_config.py"), "which is not ours"),
+        (one_file("data/limits/a.json", sha256="0" * 64), "is damaged"),
+        (one_file("data/limits/a.json", size_bytes=3), "not where it should be"),
+        (one_file("data/limits/a.json", size_bytes=-1), "manifest can't be read"),
+        (one_file("data/limits/a.json", size_bytes=2**40), "is too large"),
+        (one_file("data/labs.db", size_bytes=2**40), "would come out of it"),
+        (one_file("data/labs.db"), "not a database"),
+        (one_database("data/labs.db", "PRAGMA user_version = 2"), "Update warpbook"),
+        (
+            one_database("data/labs.db", "CREATE TABLE t (a)"),
+            "not what it should be",
+        ),
+        (
+            one_database("data/labs.db", "CREATE VIEW hints AS SELECT 1 AS lab"),
+            "no database of ours has",
+        ),
+        (
+            one_database(
+                "data/labs.db",
+                "CREATE TABLE hints (lab, opened)",
+                "CREATE TRIGGER t AFTER INSERT ON hints BEGIN SELECT 1; END",
+            ),
+            "no database of ours has",
+        ),
+        (
+            one_database(
+                ARCHIVE,
+                "PRAGMA user_version = 9",
+                f"PRAGMA application_id = {0x77626172}",
+            ),
+            "newer warpbook",
+        ),
+        (one_database(ARCHIVE, "CREATE TABLE t (a)"), "no archive of warpbook"),
+        (linked, "more than plain files"),
+        (bomb, "more than plain files"),
+        (cut_off, "no backup, or damaged"),
+        (plain(b"hello"), "no backup, or damaged"),
+        (plain(gzip.compress(b"hello" * 200)), "no backup, or damaged"),
+        (plain(b""), "no backup of warpbook"),
+        (
+            lambda folder: hostile(folder / "b", [], [], format=2),
+            "a newer warpbook made it",
+        ),
+        (
+            lambda folder: hostile(folder / "b", [], [], made_ms=1e300),
+            "manifest can't be read",
+        ),
+    ],
+)
+def test_a_hostile_backup_changes_nothing(
+    warpbook, home: Path, data: Path, tmp_path: Path, make, why
+) -> None:
+    (data / "limits").mkdir()
+    (data / "limits" / "a.json").write_text("mine")
+    there = {path for path in home.rglob("*")}
+    done = warpbook("restore", str(make(tmp_path)))
+    assert done.returncode == 1
+    assert why in done.stderr and "Traceback" not in done.stderr
+    assert {path for path in home.rglob("*")} == there
+    assert (data / "limits" / "a.json").read_text() == "mine"
