@@ -10,8 +10,8 @@ from prometheus_client.registry import Collector
 from tornado import web
 
 from warpbook.server.alerts import Alerting
+from warpbook.server.page_request import Request
 from warpbook.server.parameters import NoQuery
-from warpbook.server.rest import Request
 from warpbook.server.selection import encode
 
 

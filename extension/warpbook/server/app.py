@@ -20,7 +20,9 @@ from warpbook.server.attribution import Attribution
 from warpbook.server.bokehjs import bokehjs_folder
 from warpbook.server.broadcast import Broadcaster
 from warpbook.server.difference_route import DifferenceHandler
+from warpbook.server.draining import ARCHIVE_S, bounded_stop, end_at_the_latest
 from warpbook.server.export import ExportHandler
+from warpbook.server.health_routes import HealthHandler, ReadyHandler
 from warpbook.server.history import Past
 from warpbook.server.history_route import (
     DetailHandler,
@@ -39,9 +41,12 @@ from warpbook.server.labs_routes import (
     LabOpenHandler,
     LabsHandler,
 )
+from warpbook.server.logs import write_json_lines
 from warpbook.server.nvdashboard import PEER, Nvdashboard
 from warpbook.server.outlook import OutlookWatch
+from warpbook.server.page_request import READINESS
 from warpbook.server.post_mortem import PostMortems
+from warpbook.server.readiness import Readiness
 from warpbook.server.receipt_route import ReceiptHandler
 from warpbook.server.receipts import Receipts
 from warpbook.server.record_routes import (
@@ -195,12 +200,20 @@ class WarpbookApp(ExtensionApp):
         help="Serve the routes of jupyterlab-nvdashboard, so that its JupyterLab "
         "extension shows what warpbook reads. Disable its server extension then.",
     ).tag(config=True)
+    json_logs = Bool(
+        False,
+        help="Write what warpbook logs as JSON lines, those of requests with their id "
+        "and route.",
+    ).tag(config=True)
     open_dashboard = Bool(False, help="Open the dashboard when JupyterLab starts.").tag(
         config=True
     )
 
     def initialize_settings(self) -> None:
         """Build the parts; no device is looked for before somebody asks."""
+        if self.json_logs:
+            write_json_lines()
+        self._readiness = Readiness()
         costs = Costs()
         sources = (
             replay_sources(Path(self.replay_file))
@@ -230,9 +243,12 @@ class WarpbookApp(ExtensionApp):
             Attribution(self.other_users == "names", os.environ.get("JUPYTERHUB_USER")),
             costs,
         )
+        archive = self._records.archive
+        if archive is not None:
+            self._readiness.add("archive", lambda: archive.problem)
         if self.serverapp is not None:
             loop = self.serverapp.io_loop
-            keep_telling(self._broadcaster, self._records.archive, loop.add_callback)
+            keep_telling(self._broadcaster, archive, loop.add_callback)
             if self.keep_watching:
                 loop.add_callback(self._broadcaster.hold, "keep_watching")
         OutlookWatch(self._broadcaster, lambda: self._holders.newest)
@@ -251,6 +267,7 @@ class WarpbookApp(ExtensionApp):
             self._kernel_watch,
             self._past,
             self._timelines,
+            self._readiness,
         )
         self._ingest.start()
         self._alerting = Alerting(
@@ -308,7 +325,12 @@ class WarpbookApp(ExtensionApp):
         timelines = {**shared, "timelines": self._timelines}
         api = "/warpbook/api/v1"
         report = f"{api}/reports/([A-Za-z0-9-]{{1,64}})"
+        if self.serverapp is not None:
+            self.serverapp.web_app.settings[READINESS] = self._readiness
+        probe = {"readiness": self._readiness}
         self.handlers += [
+            (f"{api}/health", HealthHandler, probe),
+            (f"{api}/ready", ReadyHandler, probe),
             (
                 f"{api}/stream",
                 StreamHandler,
@@ -374,13 +396,17 @@ class WarpbookApp(ExtensionApp):
         return True
 
     async def stop_extension(self) -> None:
-        """Stop reading and listening."""
+        """Take no new work, finish what is in flight, and stop; whatever hangs."""
+        self._readiness.is_draining = True
+        if getattr(self.serverapp, "_stopping", False):
+            end_at_the_latest()
         if self.prometheus:
             REGISTRY.unregister(self._collector)
             REGISTRY.unregister(self._alerts_collector)
         self._alerting.stop()
-        self._ingest.stop()
         self._kernel_watch.close()
-        await self._holders.close()
-        await self._broadcaster.close()
-        await self._records.close()
+        await bounded_stop("requests of kernels", self._ingest.drain())
+        self._ingest.stop()
+        await bounded_stop("holders", self._holders.close())
+        await bounded_stop("devices", self._broadcaster.close())
+        await bounded_stop("archive", self._records.close(), ARCHIVE_S)

@@ -41,6 +41,7 @@ class ExportHandler(PastHandler):
     """
 
     query_type = Export
+    may_be_opened = True
 
     @web.authenticated
     @authorized

@@ -6,6 +6,7 @@ starts. A kernel started elsewhere has neither, and says so to its user.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import secrets
 from typing import Any
@@ -31,11 +32,15 @@ from warpbook.server.ingest_handler import IngestHandler
 from warpbook.server.kernel_watch import KernelWatch, UnknownKernel
 from warpbook.server.parameters import BadBody, Span, read_json
 from warpbook.server.post_mortem import PostMortems
+from warpbook.server.readiness import Readiness
 from warpbook.server.receipts import MAX_CELL_BYTES, Receipts, check_times
 from warpbook.server.reports import Reports
 from warpbook.server.selection import encode
 from warpbook.server.timeline_ingest import TimelineHandler
 from warpbook.server.timelines import Timelines
+
+#: how often it is looked whether all is answered
+_LOOK_S = 0.02
 
 
 class Ingest:
@@ -50,8 +55,10 @@ class Ingest:
         watch: KernelWatch,
         past: Past,
         timelines: Timelines,
+        readiness: Readiness,
     ) -> None:
         """Prepare it; nothing listens yet."""
+        self._in_flight: set[IngestHandler] = set()
         self._secret = secrets.token_urlsafe(32)
         shared = {
             "secret": self._secret,
@@ -77,6 +84,8 @@ class Ingest:
                 ("/v1/watch", _WatchHandler, shared),
             ],
             log_function=_log_nothing,
+            readiness=readiness,
+            in_flight=self._in_flight,
         )
         # a little more than a report may be, so that a large one gets an answer
         self._server = httpserver.HTTPServer(
@@ -90,6 +99,12 @@ class Ingest:
         port = sockets[0].getsockname()[1]
         os.environ[ENV_INGEST_URL] = f"http://127.0.0.1:{port}"
         os.environ[ENV_INGEST_SECRET] = self._secret
+
+    async def drain(self) -> None:
+        """Listen no more, and wait until what is in flight is answered."""
+        self._server.stop()
+        while self._in_flight:
+            await asyncio.sleep(_LOOK_S)
 
     def stop(self) -> None:
         """Listen no more."""

@@ -15,6 +15,7 @@ from warpbook.server.broadcast import Broadcaster
 from warpbook.server.kernel_watch import KernelWatch
 from warpbook.server.parameters import NoQuery, Parameters, read_json
 from warpbook.server.post_mortem import PostMortems
+from warpbook.server.readiness import Readiness
 from warpbook.server.receipts import Receipts
 from warpbook.server.reports import Reports
 
@@ -49,7 +50,16 @@ class IngestHandler(Parameters):
         given = self.request.headers.get("Authorization", "")
         if not hmac.compare_digest(given.encode(), f"Bearer {self._secret}".encode()):
             raise web.HTTPError(403, reason="The secret of the ingest is wrong.")
+        readiness: Readiness = self.settings["readiness"]
+        if readiness.is_draining:
+            self.set_header("Retry-After", "5")
+            raise web.HTTPError(503, readiness.reason)
+        self.settings["in_flight"].add(self)
         self.check_query()
+
+    def on_finish(self) -> None:
+        """The answer is on its way."""
+        self.settings["in_flight"].discard(self)
 
     def write_error(self, status_code: int, **kwargs: Any) -> None:
         """Answer with the reason, in words."""

@@ -28,8 +28,8 @@ from warpbook.server.nvdashboard_charts import (
     cpu_resource,
     is_live_gpu,
 )
+from warpbook.server.page_request import Request
 from warpbook.server.parameters import BadBody, NoQuery, read_json
-from warpbook.server.rest import Request
 from warpbook.server.selection import MIN_RATE_HZ, Pace, encode
 from warpbook.server.sockets import AuthorizedSocket
 from warpbook.server.stream import MAX_GARBAGE

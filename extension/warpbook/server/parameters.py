@@ -13,6 +13,7 @@ from msgspec import Meta, Struct
 from msgspec.json import Decoder
 from tornado import web
 
+from warpbook_monitors.plain_text import bounded
 from warpbook_monitors.recording import MAX_TIME_MS
 
 #: Unix time in ms
@@ -116,4 +117,6 @@ def read_json(body: bytes | str, decoder: Decoder[_T]) -> _T:
     try:
         return decoder.decode(body)
     except (ValueError, RecursionError) as error:
-        raise BadBody(str(error) or "It is nested too deeply.") from None
+        words = str(error) or "It is nested too deeply."
+        # it may quote a name of the sender's choice
+        raise BadBody(bounded(words, 300)) from None

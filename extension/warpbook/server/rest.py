@@ -7,7 +7,6 @@ import threading
 from collections.abc import Callable
 
 from jupyter_server.auth.decorator import authorized
-from jupyter_server.base.handlers import APIHandler
 from tornado import web
 
 from warpbook._version import __version__
@@ -15,31 +14,14 @@ from warpbook.protocol import PROTOCOL_VERSION, Capabilities, CellReport, Device
 from warpbook.server.bokehjs import bokeh_version
 from warpbook.server.broadcast import Broadcaster
 from warpbook.server.holders import HolderWatch
-from warpbook.server.parameters import NoQuery, Parameters, Theme
+from warpbook.server.page_request import Request
+from warpbook.server.parameters import NoQuery, Theme
 from warpbook.server.reports import Reports
 from warpbook.server.selection import MIN_RATE_HZ, encode
 from warpbook_monitors.archive.errors import ArchiveError
 
 #: one figure at a time: bokeh is slow to import and keeps state of its own
 _drawing = threading.Lock()
-
-
-class Request(Parameters, APIHandler):
-    """A request of a view; polling is not a person's activity."""
-
-    auth_resource = "warpbook"
-    _track_activity = False
-
-    async def prepare(self) -> None:  # type: ignore[override]
-        """Check who asks, then what is asked for."""
-        await super().prepare()
-        if self.current_user is not None:
-            self.check_query()
-
-    def finish_json(self, encoded: bytes) -> None:
-        """Answer with JSON that is encoded already."""
-        self.set_header("Content-Type", "application/json")
-        self.finish(encoded)
 
 
 class Handler(Request):

@@ -16,6 +16,7 @@ from tornado import web, websocket
 from tornado.iostream import IOStream, StreamClosedError
 
 from warpbook.protocol import MAX_CLIENT_MESSAGE_BYTES
+from warpbook.server.page_request import check_site_and_drain
 
 #: of frames in the kernel's send buffer, which a slow viewer sees late
 _SEND_BUFFER_BYTES = 64 * 1024
@@ -32,6 +33,7 @@ class AuthorizedSocket(WebSocketMixin, websocket.WebSocketHandler, JupyterHandle
         )
         if not allowed:
             raise web.HTTPError(403)
+        check_site_and_drain(self, may_be_opened=False)
         await self.before_upgrade()
         upgrade: Awaitable[None] | None = super().get(*args, **kwargs)
         if upgrade is not None:

@@ -193,6 +193,7 @@ class TraceHandler(TimelineHandler):
     """
 
     query_type = NoQuery
+    may_be_opened = True
 
     @web.authenticated
     @authorized

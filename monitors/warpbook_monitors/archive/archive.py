@@ -82,6 +82,11 @@ class Archive:
             target=self._run, name="warpbook-archive", daemon=True
         )
 
+    @property
+    def problem(self) -> str:
+        """Why nothing is kept, in words; empty while it is."""
+        return self.keeping.message if self.keeping.state == "stopped" else ""
+
     def listen(self, listener: Callable[[Keeping], None]) -> None:
         """Call `listener`, on the archive's thread, when `keeping` changes."""
         self._listeners.append(listener)

@@ -1,0 +1,55 @@
+"""`api/v1/health` and `api/v1/ready`: for a hub's or Kubernetes' probe.
+
+They need no credentials, so they tell nothing but how the server is.
+"""
+
+from __future__ import annotations
+
+from jupyter_server.auth.decorator import allow_unauthenticated
+from jupyter_server.base.handlers import APIHandler
+
+from warpbook.server.parameters import NoQuery, Parameters
+from warpbook.server.readiness import Readiness
+
+
+class _ProbeHandler(Parameters, APIHandler):
+    _track_activity = False
+
+    def initialize(self, readiness: Readiness) -> None:
+        """Take what the application shares."""
+        self._readiness = readiness
+
+    async def prepare(self) -> None:  # type: ignore[override]
+        """Find out about nobody: a probe is nobody's."""
+
+
+class HealthHandler(_ProbeHandler):
+    """`GET api/v1/health`: 200 as long as the event loop answers.
+
+    Cost: nothing is read.
+    """
+
+    query_type = NoQuery
+
+    @allow_unauthenticated
+    def get(self) -> None:
+        """Say that it answers."""
+        self.finish({"healthy": True})
+
+
+class ReadyHandler(_ProbeHandler):
+    """`GET api/v1/ready`: 200, or 503 with the reason.
+
+    A full disk stops no server: a person must get in to make room. It is a problem.
+
+    Cost: nothing is read.
+    """
+
+    query_type = NoQuery
+
+    @allow_unauthenticated
+    def get(self) -> None:
+        """Say whether it takes work."""
+        reason, problems = self._readiness.reason, self._readiness.problems()
+        self.set_status(503 if reason else 200)
+        self.finish({"ready": not reason, "reason": reason, "problems": problems})

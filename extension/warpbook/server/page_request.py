@@ -1,0 +1,85 @@
+"""A request of a page, from its first check to its line in the log."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from jupyter_server.base.handlers import APIHandler, JupyterHandler
+from tornado import web
+
+from warpbook.server.cross_site import refuse_cross_site
+from warpbook.server.logs import log_refusal, request_id
+from warpbook.server.parameters import Parameters
+from warpbook.server.readiness import Readiness
+
+#: where the application's readiness is among the settings of Jupyter's
+READINESS = "warpbook_readiness"
+_RETRY_AFTER_S = "5"
+
+
+class Request(Parameters, APIHandler):
+    """Checks who asks, from where, and what for; polling is not a person's activity.
+
+    Cost: that of a lookup of the user.
+    """
+
+    auth_resource = "warpbook"
+    _track_activity = False
+    #: whether a person may open it from the address bar, as a download
+    may_be_opened: ClassVar[bool] = False
+
+    def set_default_headers(self) -> None:
+        """Answers are data: no page of any site may frame, run or embed them."""
+        super().set_default_headers()
+        self.set_header("Cross-Origin-Resource-Policy", "same-origin")
+        self.set_header("Cache-Control", "no-store")
+
+    async def prepare(self) -> None:  # type: ignore[override]
+        """Check the request before anything is done for it.
+
+        Raises:
+            HTTPError: 400, 403 or 503.
+        """
+        self.request_id = request_id(self)
+        self.set_header("X-Request-Id", self.request_id)
+        await super().prepare()
+        if self.current_user is not None:
+            check_site_and_drain(self, self.may_be_opened)
+            self.check_query()
+
+    def finish_json(self, encoded: bytes) -> None:
+        """Answer with JSON that is encoded already."""
+        self.set_header("Content-Type", "application/json")
+        self.finish(encoded)
+
+    def write_error(self, status_code: int, **kwargs: Any) -> None:
+        """Answer why not, and log that by the route."""
+        error = (kwargs.get("exc_info") or (None, None))[1]
+        reason = getattr(error, "log_message", None) or repr(error)
+        if status_code == 503:
+            self.set_header("Retry-After", _RETRY_AFTER_S)
+        super().write_error(status_code, **kwargs)
+        log_refusal(self, self._route(), reason)
+
+    def _route(self) -> str:
+        """The path without what a caller put into it."""
+        route = self.request.path
+        for argument in filter(None, self.path_args):
+            route = route.replace(f"/{argument}", "/*")
+        return route
+
+    def _request_summary(self) -> str:
+        """What Tornado logs of a request: no query, for a token may be in it."""
+        return f"{self.request.method} {self._route()} ({self.request.remote_ip})"
+
+
+def check_site_and_drain(handler: JupyterHandler, may_be_opened: bool) -> None:
+    """Refuse other sites' pages, and new work while the server stops.
+
+    Raises:
+        HTTPError: 403 or 503.
+    """
+    refuse_cross_site(handler, may_be_opened)
+    readiness: Readiness | None = handler.settings.get(READINESS)
+    if readiness is not None and readiness.is_draining:
+        raise web.HTTPError(503, readiness.reason)
