@@ -52,7 +52,6 @@ class IngestHandler(Parameters):
             raise web.HTTPError(403, reason="The secret of the ingest is wrong.")
         readiness: Readiness = self.settings["readiness"]
         if readiness.is_draining:
-            self.set_header("Retry-After", "5")
             raise web.HTTPError(503, readiness.reason)
         self.settings["in_flight"].add(self)
         self.check_query()
@@ -63,6 +62,8 @@ class IngestHandler(Parameters):
 
     def write_error(self, status_code: int, **kwargs: Any) -> None:
         """Answer with the reason, in words."""
+        if status_code == 503:
+            self.set_header("Retry-After", "5")
         error = kwargs.get("exc_info", (None, None))[1]
         told = error.log_message if isinstance(error, web.HTTPError) else None
         self.finish({"message": told or self._reason})

@@ -31,6 +31,9 @@ class Request(Parameters, APIHandler):
     def set_default_headers(self) -> None:
         """Answers are data: no page of any site may frame, run or embed them."""
         super().set_default_headers()
+        # an error's answer is begun anew, with the same id
+        self.request_id = getattr(self, "request_id", "") or request_id(self)
+        self.set_header("X-Request-Id", self.request_id)
         self.set_header("Cross-Origin-Resource-Policy", "same-origin")
         self.set_header("Cache-Control", "no-store")
 
@@ -40,8 +43,6 @@ class Request(Parameters, APIHandler):
         Raises:
             HTTPError: 400, 403 or 503.
         """
-        self.request_id = request_id(self)
-        self.set_header("X-Request-Id", self.request_id)
         await super().prepare()
         if self.current_user is not None:
             check_site_and_drain(self, self.may_be_opened)

@@ -63,7 +63,7 @@ class Archive:
         """Name the folder; nothing is opened before `start`."""
         self.path = folder / FILE_NAME
         self.limits = limits or Limits()
-        self.keeping = Keeping("stopped", None, 0, "It has not started yet.")
+        self.keeping = Keeping("on", None, 0)
         self._historian: Historian | None = None
         self._lock = threading.Lock()
         self._waiting: deque[tuple[Message, tuple[Device, ...]]] = deque(
