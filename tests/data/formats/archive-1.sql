@@ -1,4 +1,3 @@
--- archive.db of format 1
 PRAGMA application_id = 2002936178;
 PRAGMA user_version = 1;
 BEGIN TRANSACTION;
@@ -7,7 +6,7 @@ CREATE TABLE description (
     -- a Device as JSON
     device TEXT NOT NULL UNIQUE
 );
-INSERT INTO "description" VALUES(1,'{}');
+INSERT INTO "description" VALUES(1,'[]');
 CREATE TABLE recent (
     number INTEGER PRIMARY KEY,
     from_ms REAL NOT NULL,
@@ -15,7 +14,7 @@ CREATE TABLE recent (
     -- messages of the stream as JSON lines, compressed
     messages BLOB NOT NULL
 );
-INSERT INTO "recent" VALUES(1,3.0,4.0,X'00');
+INSERT INTO "recent" VALUES(1,2.0,2.0,X'00');
 CREATE TABLE record (
     kind TEXT NOT NULL,
     id TEXT NOT NULL,
@@ -43,7 +42,7 @@ CREATE TABLE remark (
     time_ms REAL NOT NULL,
     message BLOB NOT NULL
 );
-INSERT INTO "remark" VALUES(1,3.0,X'00');
+INSERT INTO "remark" VALUES(1,2.0,X'00');
 CREATE TABLE segment (
     number INTEGER PRIMARY KEY,
     -- what one row stands for: 0 is a frame, 1000 a second, 60000 a minute
@@ -54,13 +53,13 @@ CREATE TABLE segment (
     to_ms REAL NOT NULL,
     columns BLOB NOT NULL
 );
-INSERT INTO "segment" VALUES(1,60000,'gpu:GPU-1',1,1.0,2.0,X'00');
+INSERT INTO "segment" VALUES(1,1,'[]',1,2.0,2.0,X'00');
 CREATE TABLE timeline (
     report_id TEXT PRIMARY KEY,
     kept_ms REAL NOT NULL,
     body BLOB NOT NULL
 );
-INSERT INTO "timeline" VALUES('r-1',3.0,X'00');
+INSERT INTO "timeline" VALUES('[]',2.0,X'00');
 CREATE INDEX segment_span ON segment (step_ms, device_id, to_ms);
 CREATE INDEX segment_age ON segment (to_ms);
 CREATE INDEX remark_time ON remark (time_ms);

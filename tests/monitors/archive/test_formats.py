@@ -1,8 +1,7 @@
 """A file of each format that there ever was is brought to today's.
 
-`tests/data/formats/archive-N.sql` is what `sqlite3`'s `iterdump` gives of a file of
-format N, with rows in every table, below its two PRAGMAs. It stays as it is once format
-N was released.
+`tests/data/formats/archive-N.sql` is what `tools/dump_format.py` printed when format N
+was the newest. It stays as it is once that was released.
 """
 
 import json
