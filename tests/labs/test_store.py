@@ -16,11 +16,15 @@ import pytest
 
 from tests.programs import ROOT
 from warpbook_labs import store as stores
+from warpbook_labs import store_format
 from warpbook_labs.jail.limits import Limits
 from warpbook_labs.results import CheckResult
 from warpbook_labs.session import find, grade, submit
 from warpbook_labs.sources import BadSource
 from warpbook_labs.store import Mark, Progress, Store, StoreError
+from warpbook_labs.store_format import FORMAT
+
+FORMATS = ROOT / "tests" / "data" / "formats"
 
 #: hands in until it is killed, and tells each number that it was given
 HAND_IN = """
@@ -217,3 +221,58 @@ def test_a_place_that_cant_be_written_is_told(tmp_path: Path) -> None:
     (tmp_path / "labs.db").mkdir()
     with pytest.raises(StoreError, match="unable to open"):
         Store(tmp_path / "labs.db")
+
+
+@pytest.mark.parametrize("version", range(1, FORMAT + 1))
+def test_an_older_file_is_migrated_with_all_that_it_holds(
+    tmp_path: Path, version: int
+) -> None:
+    """`labs-N.sql` is a dump of format N, and stays as it is once that was released."""
+    path = tmp_path / "labs.db"
+    old = sqlite3.connect(path)
+    old.executescript((FORMATS / f"labs-{version}.sql").read_text())
+    old.close()
+    store = Store(path)
+    submission = store.submission(1)
+    assert submission is not None and submission.source == "// mine\n"
+    assert [each.result.right for each in store.gradings(1)] == [1]
+    assert store.progress()["vector-add"].hints == 1
+    assert store.add_submission("vector-add", "// more", 1) == 2
+    fresh = Store(tmp_path / "fresh.db")
+    assert columns(store.path) == columns(fresh.path)
+
+
+def test_each_format_follows_the_one_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A format to come is a script that changes the one before it, in one step."""
+    path = tmp_path / "labs.db"
+    Store(path).add_submission("some-lab", "// mine", 1)
+    scripts = {
+        "store_schema_2.sql": ["ALTER TABLE hints ADD COLUMN at_ms BIGINT"],
+        "store_schema_3.sql": ["ALTER TABLE hints ADD COLUMN a", "NONSENSE"],
+    }
+    monkeypatch.setattr(store_format, "statements", lambda _, name: scripts[name])
+    connection = sqlite3.connect(path, isolation_level=None)
+    with pytest.raises(sqlite3.OperationalError):
+        store_format.bring_up_to_date(connection, 3)
+    connection.execute("ROLLBACK")
+    assert connection.execute("PRAGMA user_version").fetchone() == (1,)
+    assert columns(path)["hints"] == {"lab", "opened"}
+    store_format.bring_up_to_date(connection, 2)
+    connection.execute("COMMIT")
+    connection.close()
+    assert columns(path)["hints"] == {"lab", "opened", "at_ms"}
+    with pytest.raises(StoreError, match="format 2"):
+        Store(path)
+
+
+def columns(path: Path) -> dict[str, set[str]]:
+    connection = sqlite3.connect(path)
+    tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+    told = {
+        name: {row[1] for row in connection.execute(f"PRAGMA table_info({name})")}
+        for (name,) in tables.fetchall()
+    }
+    connection.close()
+    return told

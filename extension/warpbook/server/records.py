@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import sqlite3
 import time
@@ -56,6 +57,8 @@ class Records:
         #: what was not on disk in time, and may still come to it
         self._overdue: set[asyncio.Future[None]] = set()
         self._is_told = False
+        #: once the archive's thread has opened the file, or could not
+        self._is_tried = asyncio.Event()
         self._loaders: list[Callable[[], Awaitable[None]]] = []
         self._restoring: asyncio.Task[None] | None = None
 
@@ -184,6 +187,9 @@ class Records:
             with archive.reading() as connection:
                 return ask(connection)
 
+        with contextlib.suppress(asyncio.TimeoutError):
+            # a page may be faster than the thread that begins the file
+            await asyncio.wait_for(self._is_tried.wait(), PATIENCE_S)
         async with self._reads:
             try:
                 return await asyncio.to_thread(read)
@@ -256,6 +262,7 @@ class Records:
             except Exception:  # noqa: BLE001 - a fault of ours must not hide the rest
                 _log.exception("What servers before left open could not be ended.")
                 is_ended = True
+            self._is_tried.set()
             try:
                 for loader in self._loaders:
                     await loader()

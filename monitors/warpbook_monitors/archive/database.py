@@ -69,8 +69,12 @@ def connect_to_read(path: Path) -> sqlite3.Connection:
             isolation_level=None,
             check_same_thread=False,
         )
-        connection.execute("PRAGMA query_only = 1")
-        _check(connection, path)
+        try:
+            connection.execute("PRAGMA query_only = 1")
+            _check(connection, path)
+        except BaseException:
+            connection.close()
+            raise
     except sqlite3.DatabaseError as error:
         raise ArchiveError(f"{path}: {error}.") from error
     return connection
