@@ -3,8 +3,8 @@ PRAGMA user_version = 1;
 BEGIN TRANSACTION;
 CREATE TABLE description (
     id INTEGER PRIMARY KEY,
-    -- a Device as JSON
-    device TEXT NOT NULL UNIQUE
+    -- a list of Device as JSON
+    devices TEXT NOT NULL UNIQUE
 );
 INSERT INTO "description" VALUES(1,'[]');
 CREATE TABLE recent (
@@ -40,27 +40,27 @@ INSERT INTO "record" VALUES('alert','temperature/gpu:GPU-1/1',1700000000000.0,17
 CREATE TABLE remark (
     number INTEGER PRIMARY KEY,
     time_ms REAL NOT NULL,
-    message BLOB NOT NULL
+    -- a message of the stream as JSON
+    message TEXT NOT NULL
 );
-INSERT INTO "remark" VALUES(1,2.0,X'00');
+INSERT INTO "remark" VALUES(1,2.0,'[]');
 CREATE TABLE segment (
     number INTEGER PRIMARY KEY,
-    -- what one row stands for: 0 is a frame, 1000 a second, 60000 a minute
+    -- what one row stands for: 0 is a frame, 1000 a second, 60000 a minute, ...
     step_ms INTEGER NOT NULL,
-    device_id TEXT NOT NULL,
     description INTEGER NOT NULL REFERENCES description (id),
     from_ms REAL NOT NULL,
     to_ms REAL NOT NULL,
     columns BLOB NOT NULL
 );
-INSERT INTO "segment" VALUES(1,1,'[]',1,2.0,2.0,X'00');
+INSERT INTO "segment" VALUES(1,1,1,2.0,2.0,X'00');
 CREATE TABLE timeline (
     report_id TEXT PRIMARY KEY,
     kept_ms REAL NOT NULL,
     body BLOB NOT NULL
 );
 INSERT INTO "timeline" VALUES('[]',2.0,X'00');
-CREATE INDEX segment_span ON segment (step_ms, device_id, to_ms);
+CREATE INDEX segment_span ON segment (step_ms, to_ms);
 CREATE INDEX segment_age ON segment (to_ms);
 CREATE INDEX remark_time ON remark (time_ms);
 CREATE INDEX record_time ON record (started_ms, body_bytes);

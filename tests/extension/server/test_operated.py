@@ -75,7 +75,7 @@ def test_sigterm_ends_the_server_and_keeps_what_was_handed_in(
         if hangs:
             stub_nvml.fault("nvmlDeviceGetPowerUsage", delay_ms=3_600_000)
         answers = []
-        body = report("last", **whose(running))
+        body = report("last", started_ms=last_ms, ended_ms=last_ms, **whose(running))
         hand_in = threading.Thread(
             target=lambda: answers.append(running.ingest("/v1/reports", body))
         )
