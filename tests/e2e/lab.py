@@ -86,6 +86,10 @@ class Lab:
 
             yield wait_for(f"the lab, see {self._log}", told_url, 120)
 
+    def log(self) -> str:
+        """What the server has logged."""
+        return self._log.read_text()
+
     def write_notebook(self, name: str, cells: Sequence[str]) -> str:
         """Put a notebook where the lab finds it; give its name."""
         code = {"cell_type": "code", "execution_count": None, "outputs": []}

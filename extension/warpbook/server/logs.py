@@ -12,7 +12,7 @@ import time
 from tornado import web
 
 _SECRETS = re.compile(
-    r"(?i)(token=|authorization\W{1,3}(?:bearer|token)?\s*|secret=)[^\s&\"']+"
+    r"(?i)(token=|secret=|authorization['\"]?\s*[:=]\s*(?:bearer |token )?)[^\s&\"']+"
 )
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 #: ours, with all below them

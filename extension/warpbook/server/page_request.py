@@ -56,7 +56,7 @@ class Request(Parameters, APIHandler):
     def write_error(self, status_code: int, **kwargs: Any) -> None:
         """Answer why not, and log that by the route."""
         error = (kwargs.get("exc_info") or (None, None))[1]
-        reason = getattr(error, "log_message", None) or repr(error)
+        reason = getattr(error, "log_message", None) or self._reason
         if status_code == 503:
             self.set_header("Retry-After", _RETRY_AFTER_S)
         super().write_error(status_code, **kwargs)
