@@ -19,6 +19,7 @@ from warpbook.server.alerts_route import AlertsCollector, AlertsHandler
 from warpbook.server.attribution import Attribution
 from warpbook.server.bokehjs import bokehjs_folder
 from warpbook.server.broadcast import Broadcaster
+from warpbook.server.credentials import Credentials, give_each_kernel
 from warpbook.server.difference_route import DifferenceHandler
 from warpbook.server.draining import ARCHIVE_S, bounded_stop, end_at_the_latest
 from warpbook.server.export import ExportHandler
@@ -31,9 +32,10 @@ from warpbook.server.history_route import (
 )
 from warpbook.server.holders import HolderWatch
 from warpbook.server.ingest import Ingest
+from warpbook.server.ingest_handler import IngestParts
 from warpbook.server.keeping import keep_telling
 from warpbook.server.kernel_watch import KernelWatch
-from warpbook.server.kernels import running_kernels, runs_code
+from warpbook.server.kernels import running_kernels, runs_code, runs_kernel
 from warpbook.server.labs_routes import (
     LAB,
     LabCardsHandler,
@@ -259,17 +261,24 @@ class WarpbookApp(ExtensionApp):
             partial(running_kernels, self.serverapp),
             partial(runs_code, self.serverapp),
         )
+        self._credentials = Credentials(partial(runs_kernel, self.serverapp))
         self._ingest = Ingest(
-            self._broadcaster,
-            self._reports,
-            post_mortems,
-            self._receipts,
-            self._kernel_watch,
-            self._past,
-            self._timelines,
-            self._readiness,
+            IngestParts(
+                self._broadcaster,
+                self._reports,
+                post_mortems,
+                self._receipts,
+                self._kernel_watch,
+                self._past,
+                self._timelines,
+                self._readiness,
+                self._credentials,
+            )
         )
         self._ingest.start()
+        if self.serverapp is not None:
+            manager = self.serverapp.kernel_manager
+            give_each_kernel(manager, self._ingest.environment)
         self._alerting = Alerting(
             self._broadcaster,
             Path(self.alert_rules or Path(jupyter_config_dir(), FILE_NAME)),

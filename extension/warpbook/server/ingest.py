@@ -7,13 +7,12 @@ starts. A kernel started elsewhere has neither, and says so to its user.
 from __future__ import annotations
 
 import asyncio
-import os
-import secrets
 from typing import Any
 
 import msgspec
 from msgspec.json import Decoder
 from tornado import httpserver, netutil, web
+from tornado.iostream import IOStream
 
 from warpbook._version import __version__
 from warpbook.protocol import (
@@ -26,121 +25,115 @@ from warpbook.protocol import (
     OutOfMemory,
     SpanStatistics,
 )
-from warpbook.server.broadcast import Broadcaster
-from warpbook.server.history import Past
-from warpbook.server.ingest_handler import IngestHandler
-from warpbook.server.kernel_watch import KernelWatch, UnknownKernel
+from warpbook.server.ingest_handler import IngestHandler, IngestParts
+from warpbook.server.kernel_watch import UnknownKernel
 from warpbook.server.parameters import BadBody, Span, read_json
-from warpbook.server.post_mortem import PostMortems
-from warpbook.server.readiness import Readiness
-from warpbook.server.receipts import MAX_CELL_BYTES, Receipts, check_times
-from warpbook.server.reports import Reports
+from warpbook.server.receipts import MAX_CELL_BYTES, check_times
 from warpbook.server.selection import encode
 from warpbook.server.timeline_ingest import TimelineHandler
-from warpbook.server.timelines import Timelines
 
 #: how often it is looked whether all is answered
 _LOOK_S = 0.02
+#: more than one for each kernel that a person may have
+_MOST_CONNECTIONS = 256
+_MOST_HEADER_BYTES = 16_384
+#: a connection on which no request begins is closed
+_IDLE_S = 15.0
+#: on loopback 64 MB take less than a second, on a busy machine some
+_BODY_S = 20.0
+
+
+class _Server(httpserver.HTTPServer):
+    """Takes a bounded number of connections."""
+
+    def handle_stream(self, stream: IOStream, address: tuple[Any, ...]) -> None:
+        """Close what is beyond the bound: a kernel tries again, or says so."""
+        if len(self._connections) >= _MOST_CONNECTIONS:
+            stream.close()
+        else:
+            super().handle_stream(stream, address)
 
 
 class Ingest:
     """A small HTTP server beside Jupyter's own."""
 
-    def __init__(
-        self,
-        broadcaster: Broadcaster,
-        reports: Reports,
-        post_mortems: PostMortems,
-        receipts: Receipts,
-        watch: KernelWatch,
-        past: Past,
-        timelines: Timelines,
-        readiness: Readiness,
-    ) -> None:
+    def __init__(self, parts: IngestParts) -> None:
         """Prepare it; nothing listens yet."""
-        self._in_flight: set[IngestHandler] = set()
-        self._secret = secrets.token_urlsafe(32)
-        shared = {
-            "secret": self._secret,
-            "broadcaster": broadcaster,
-            "reports": reports,
-            "post_mortems": post_mortems,
-            "receipts": receipts,
-            "watch": watch,
-        }
+        self._parts = parts
+        self._url = ""
+        shared = {"parts": parts}
         application = web.Application(
             [
                 ("/v1/version", _VersionHandler, shared),
-                ("/v1/reports", _ReportHandler, {**shared, "timelines": timelines}),
+                ("/v1/reports", _ReportHandler, shared),
                 (
                     "/v1/reports/([A-Za-z0-9-]{1,64})/timeline",
                     TimelineHandler,
-                    {**shared, "timelines": timelines},
+                    shared,
                 ),
                 ("/v1/state", _StateHandler, shared),
-                ("/v1/span", _SpanHandler, {**shared, "past": past}),
+                ("/v1/span", _SpanHandler, shared),
                 ("/v1/out-of-memory", _OutOfMemoryHandler, shared),
                 ("/v1/cells", _CellHandler, shared),
                 ("/v1/watch", _WatchHandler, shared),
             ],
             log_function=_log_nothing,
-            readiness=readiness,
-            in_flight=self._in_flight,
         )
-        # a little more than a report may be, so that a large one gets an answer
-        self._server = httpserver.HTTPServer(
-            application, max_body_size=4 * MAX_REPORT_BYTES
+        self._server = _Server(
+            application,
+            max_body_size=MAX_REPORT_BYTES,
+            max_header_size=_MOST_HEADER_BYTES,
+            idle_connection_timeout=_IDLE_S,
+            body_timeout=_BODY_S,
         )
 
     def start(self) -> None:
-        """Listen, and tell the kernels to come where."""
+        """Listen on loopback."""
         sockets = netutil.bind_sockets(0, "127.0.0.1")
         self._server.add_sockets(sockets)
-        port = sockets[0].getsockname()[1]
-        os.environ[ENV_INGEST_URL] = f"http://127.0.0.1:{port}"
-        os.environ[ENV_INGEST_SECRET] = self._secret
+        self._url = f"http://127.0.0.1:{sockets[0].getsockname()[1]}"
+
+    def environment(self, kernel_id: str) -> dict[str, str]:
+        """What a kernel needs to hand in its reports."""
+        return {
+            ENV_INGEST_URL: self._url,
+            ENV_INGEST_SECRET: self._parts.credentials.of(kernel_id),
+        }
 
     async def drain(self) -> None:
         """Listen no more, and wait until what is in flight is answered."""
         self._server.stop()
-        while self._in_flight:
+        while self._parts.in_flight:
             await asyncio.sleep(_LOOK_S)
 
     def stop(self) -> None:
         """Listen no more."""
         self._server.stop()
-        os.environ.pop(ENV_INGEST_URL, None)
-        os.environ.pop(ENV_INGEST_SECRET, None)
 
 
 class _ReportHandler(IngestHandler):
     """Takes a report, and tells every open view.
 
-    Cost: MAX_REPORT_BYTES.
+    Cost: MAX_REPORT_BYTES, and one row on disk.
     """
 
-    def initialize(  # type: ignore[override]
-        self, timelines: Timelines, **shared: Any
-    ) -> None:
-        super().initialize(**shared)
-        self._timelines = timelines
+    max_body_bytes = MAX_REPORT_BYTES
 
     async def post(self) -> None:
-        body = self.request.body
-        if len(body) > MAX_REPORT_BYTES:
-            self.refuse(413, f"A report may have {MAX_REPORT_BYTES} bytes.")
-            return
         try:
-            if self.is_refused(body):
+            if self.is_refused():
                 return
-            report = read_json(body, Decoder(CellReport))
+            report = read_json(bytes(self.body), Decoder(CellReport))
             _check(report)
         except ValueError as error:
             self.refuse(400, f"Not a cell report: {error}")
             return
+        reports, timelines = self.parts.reports, self.parts.timelines
+        if not await self.is_own(report.id):
+            return
         if report.timeline_events is not None:
-            self._timelines.expect(report.id)
-        self._broadcaster.send_everyone(await self._reports.take(report))
+            timelines.expect(report.id)
+        self.parts.broadcaster.send_everyone(await reports.take(report))
         self.set_status(204)
 
 
@@ -150,16 +143,18 @@ class _OutOfMemoryHandler(IngestHandler):
     Cost: one look at the processes, and one row on disk.
     """
 
+    max_body_bytes = MAX_CELL_BYTES
+
     async def post(self) -> None:
         try:
-            if self.is_refused(self.request.body):
+            if self.is_refused():
                 return
-            told = read_json(self.request.body, Decoder(OutOfMemory))
+            told = read_json(bytes(self.body), Decoder(OutOfMemory))
         except BadBody as error:
             self.refuse(400, f"Not a failed allocation: {error}")
             return
         self.set_header("Content-Type", "application/json")
-        self.finish(encode(await self._post_mortems.write(told)))
+        self.finish(encode(await self.parts.post_mortems.write(told)))
 
 
 class _CellHandler(IngestHandler):
@@ -168,15 +163,13 @@ class _CellHandler(IngestHandler):
     Cost: what is held of its span, in rows that fit a bound, on a thread.
     """
 
+    max_body_bytes = MAX_CELL_BYTES
+
     async def post(self) -> None:
-        body = self.request.body
-        if len(body) > MAX_CELL_BYTES:
-            self.refuse(413, f"A cell may have {MAX_CELL_BYTES} bytes.")
-            return
         try:
-            if self.is_refused(body):
+            if self.is_refused():
                 return
-            run = read_json(body, Decoder(CellRun))
+            run = read_json(bytes(self.body), Decoder(CellRun))
         except BadBody as error:
             self.refuse(400, f"Not a cell that ran: {error}")
             return
@@ -185,7 +178,7 @@ class _CellHandler(IngestHandler):
         except ValueError as error:
             self.refuse(422, str(error))
             return
-        receipt = await self._receipts.take(run)
+        receipt = await self.parts.receipts.take(run)
         self.set_header("Content-Type", "application/json")
         self.finish(encode(receipt))
 
@@ -196,20 +189,21 @@ class _WatchHandler(IngestHandler):
     Cost: the list of kernels is looked through once.
     """
 
+    max_body_bytes = MAX_CELL_BYTES
+
     async def post(self) -> None:
-        body = self.request.body
         try:
-            if self.is_refused(body):
+            if self.is_refused():
                 return
-            asked = read_json(body, Decoder(_Watch))
+            asked = read_json(bytes(self.body), Decoder(_Watch))
         except BadBody as error:
             self.refuse(400, f"Not a kernel to watch: {error}")
             return
         try:
             if asked.on:
-                await self._watch.turn_on(asked.kernel_id)
+                await self.parts.watch.turn_on(asked.kernel_id)
             else:
-                self._watch.turn_off(asked.kernel_id)
+                self.parts.watch.turn_off(asked.kernel_id)
         except UnknownKernel:
             self.refuse(
                 422,
@@ -238,7 +232,7 @@ class _StateHandler(IngestHandler):
 
     async def get(self) -> None:
         self.set_header("Content-Type", "application/json")
-        self.finish(encode(await self._broadcaster.state()))
+        self.finish(encode(await self.parts.broadcaster.state()))
 
 
 class _SpanHandler(IngestHandler):
@@ -249,18 +243,12 @@ class _SpanHandler(IngestHandler):
 
     query_type = Span
 
-    def initialize(  # type: ignore[override]
-        self, past: Past, **shared: Any
-    ) -> None:
-        super().initialize(**shared)
-        self._past = past
-
     async def get(self) -> None:
         from_ms, to_ms = self.query(Span).from_ms, self.query(Span).to_ms
         # no GPU is opened for it: what nobody read is not in the history either
-        devices = dict(enumerate(self._broadcaster.devices))
-        spans = await self._past.spans(from_ms, to_ms, devices)
-        note = self._past.missing(from_ms, to_ms)
+        devices = dict(enumerate(self.parts.broadcaster.devices))
+        spans = await self.parts.past.spans(from_ms, to_ms, devices)
+        note = self.parts.past.missing(from_ms, to_ms)
         self.set_header("Content-Type", "application/json")
         self.finish(encode(SpanStatistics(from_ms, to_ms, spans, note)))
 

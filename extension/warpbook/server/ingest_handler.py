@@ -2,87 +2,138 @@
 
 from __future__ import annotations
 
-import hmac
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-import msgspec
 from msgspec import Struct
 from msgspec.json import Decoder
 from tornado import web
 
 from warpbook.protocol import PROTOCOL_VERSION
 from warpbook.server.broadcast import Broadcaster
+from warpbook.server.credentials import Credentials
+from warpbook.server.history import Past
 from warpbook.server.kernel_watch import KernelWatch
 from warpbook.server.parameters import NoQuery, Parameters, read_json
 from warpbook.server.post_mortem import PostMortems
 from warpbook.server.readiness import Readiness
 from warpbook.server.receipts import Receipts
 from warpbook.server.reports import Reports
+from warpbook.server.timelines import Timelines
+from warpbook_monitors.archive.errors import ArchiveError
 
 
+@dataclass(frozen=True)
+class IngestParts:
+    """What the routes of the ingest work with."""
+
+    broadcaster: Broadcaster
+    reports: Reports
+    post_mortems: PostMortems
+    receipts: Receipts
+    watch: KernelWatch
+    past: Past
+    timelines: Timelines
+    readiness: Readiness
+    credentials: Credentials
+    #: requests that are not answered yet
+    in_flight: set[web.RequestHandler] = field(default_factory=set)
+
+
+@web.stream_request_body
 class IngestHandler(Parameters):
-    """Answers only to those who know the secret.
+    """Answers only to kernels of this server, once their headers are right.
 
-    Cost: a body is bounded by its route.
+    Cost: a body of at most `max_body_bytes`, after the headers were checked.
     """
 
     query_type: ClassVar[type[Struct] | None] = NoQuery
+    #: what the body may have
+    max_body_bytes: ClassVar[int] = 0
 
-    def initialize(
-        self,
-        secret: str,
-        broadcaster: Broadcaster,
-        reports: Reports,
-        post_mortems: PostMortems,
-        receipts: Receipts,
-        watch: KernelWatch,
-    ) -> None:
+    def initialize(self, parts: IngestParts) -> None:
         """Take what the ingest shares."""
-        self._secret = secret
-        self._broadcaster = broadcaster
-        self._reports = reports
-        self._post_mortems = post_mortems
-        self._receipts = receipts
-        self._watch = watch
+        self.parts = parts
+        self.body = bytearray()
 
     def prepare(self) -> None:
-        """Refuse whoever does not know the secret."""
-        given = self.request.headers.get("Authorization", "")
-        if not hmac.compare_digest(given.encode(), f"Bearer {self._secret}".encode()):
-            raise web.HTTPError(403, reason="The secret of the ingest is wrong.")
-        readiness: Readiness = self.settings["readiness"]
-        if readiness.is_draining:
-            raise web.HTTPError(503, readiness.reason)
-        self.settings["in_flight"].add(self)
+        """Look at the headers, before any of the body is read.
+
+        Raises:
+            HTTPError: 400, 403, 413 or 503.
+        """
+        scheme, _, credential = self.request.headers.get("Authorization", "").partition(
+            " "
+        )
+        kernel_id = self.parts.credentials.kernel(credential)
+        if scheme != "Bearer" or kernel_id is None:
+            raise web.HTTPError(
+                403, "The credential is that of no kernel which this server runs."
+            )
+        #: who asks
+        self.kernel_id = kernel_id
+        if self.parts.readiness.is_draining:
+            raise web.HTTPError(503, self.parts.readiness.reason)
+        length = self.request.headers.get("Content-Length", "0")
+        if not length.isdigit() or len(length) > 12:
+            raise web.HTTPError(400, "Content-Length is no number.")
+        if int(length) > self.max_body_bytes:
+            raise web.HTTPError(413, f"It may have {self.max_body_bytes} bytes.")
+        connection: Any = self.request.connection
+        connection.set_max_body_size(self.max_body_bytes)
         self.check_query()
+        self.parts.in_flight.add(self)
+
+    def data_received(self, chunk: bytes) -> None:
+        """Gather the body."""
+        self.body += chunk
 
     def on_finish(self) -> None:
         """The answer is on its way."""
-        self.settings["in_flight"].discard(self)
+        self.parts.in_flight.discard(self)
+
+    def on_connection_close(self) -> None:
+        """Nobody waits for the answer any more."""
+        self.parts.in_flight.discard(self)
 
     def write_error(self, status_code: int, **kwargs: Any) -> None:
         """Answer with the reason, in words."""
         if status_code == 503:
             self.set_header("Retry-After", "5")
-        error = kwargs.get("exc_info", (None, None))[1]
-        told = error.log_message if isinstance(error, web.HTTPError) else None
-        self.finish({"message": told or self._reason})
+        error = (kwargs.get("exc_info") or (None, None))[1]
+        reason = error.log_message if isinstance(error, web.HTTPError) else None
+        self.finish({"message": reason or self._reason})
 
-    def is_refused(self, body: bytes) -> bool:
-        """Refuse what speaks another version of the protocol.
+    def is_refused(self) -> bool:
+        """Refuse what speaks another version of the protocol, or for another kernel.
 
         Raises:
             BadBody: it names no version.
         """
-        protocol = read_json(body, Decoder(_Versioned)).protocol
-        if protocol == PROTOCOL_VERSION:
+        head = read_json(bytes(self.body), Decoder(_Head))
+        if head.protocol != PROTOCOL_VERSION:
+            self.refuse(
+                409,
+                f"The server speaks protocol {PROTOCOL_VERSION}, the kernel "
+                f"{head.protocol}: install the same warpbook in both environments.",
+            )
+        elif head.kernel_id not in (None, self.kernel_id):
+            self.refuse(403, "A kernel may speak for itself only.")
+        else:
             return False
-        self.refuse(
-            409,
-            f"The server speaks protocol {PROTOCOL_VERSION}, the kernel {protocol}: "
-            "install the same warpbook in both environments.",
-        )
         return True
+
+    async def is_own(self, report_id: str) -> bool:
+        """Whether no other kernel has handed in a report of this id; else refuse."""
+        try:
+            report = await self.parts.reports.find(report_id)
+        except ArchiveError:
+            # what is on disk can't be looked at, and is not replaced either
+            return True
+        if report is None or report.kernel_id == self.kernel_id:
+            return True
+        self.refuse(403, "This report is another kernel's.")
+        return False
 
     def refuse(self, status: int, message: str) -> None:
         """Answer why not."""
@@ -90,7 +141,8 @@ class IngestHandler(Parameters):
         self.finish({"message": message})
 
 
-class _Versioned(msgspec.Struct):
-    """What every version of a report has."""
+class _Head(Struct):
+    """What every version of a body has; what names no kernel is refused later."""
 
     protocol: int
+    kernel_id: str | None = None

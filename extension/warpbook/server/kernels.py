@@ -51,6 +51,11 @@ async def running_kernels(serverapp: Any) -> list[RunningKernel]:
     return kernels
 
 
+def runs_kernel(serverapp: Any, kernel_id: str) -> bool:
+    """Whether this server runs a kernel, which costs next to nothing to ask."""
+    return serverapp is not None and kernel_id in serverapp.kernel_manager
+
+
 def runs_code(serverapp: Any, kernel_id: str) -> bool:
     """Whether a kernel is at work, which costs next to nothing to ask.
 

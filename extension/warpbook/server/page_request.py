@@ -45,7 +45,8 @@ class Request(Parameters, APIHandler):
         """
         await super().prepare()
         if self.current_user is not None:
-            check_site_and_drain(self, self.may_be_opened)
+            refuse_cross_site(self, self.may_be_opened)
+            refuse_while_draining(self)
             self.check_query()
 
     def finish_json(self, encoded: bytes) -> None:
@@ -74,13 +75,12 @@ class Request(Parameters, APIHandler):
         return f"{self.request.method} {self._route()} ({self.request.remote_ip})"
 
 
-def check_site_and_drain(handler: JupyterHandler, may_be_opened: bool) -> None:
-    """Refuse other sites' pages, and new work while the server stops.
+def refuse_while_draining(handler: JupyterHandler) -> None:
+    """Refuse new work while the server stops.
 
     Raises:
-        HTTPError: 403 or 503.
+        HTTPError: 503.
     """
-    refuse_cross_site(handler, may_be_opened)
     readiness: Readiness | None = handler.settings.get(READINESS)
     if readiness is not None and readiness.is_draining:
         raise web.HTTPError(503, readiness.reason)

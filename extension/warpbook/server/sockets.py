@@ -16,7 +16,7 @@ from tornado import web, websocket
 from tornado.iostream import IOStream, StreamClosedError
 
 from warpbook.protocol import MAX_CLIENT_MESSAGE_BYTES
-from warpbook.server.page_request import check_site_and_drain
+from warpbook.server.page_request import refuse_while_draining
 
 #: of frames in the kernel's send buffer, which a slow viewer sees late
 _SEND_BUFFER_BYTES = 64 * 1024
@@ -33,7 +33,8 @@ class AuthorizedSocket(WebSocketMixin, websocket.WebSocketHandler, JupyterHandle
         )
         if not allowed:
             raise web.HTTPError(403)
-        check_site_and_drain(self, may_be_opened=False)
+        # where it comes from, Jupyter looks at: a browser always says so here
+        refuse_while_draining(self)
         await self.before_upgrade()
         upgrade: Awaitable[None] | None = super().get(*args, **kwargs)
         if upgrade is not None:

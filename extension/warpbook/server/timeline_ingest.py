@@ -2,49 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from tornado import web
-
 from warpbook.server.ingest_handler import IngestHandler
-from warpbook.server.timelines import NoTimeline, Timelines
+from warpbook.server.timelines import NoTimeline
 from warpbook_monitors.trace.timeline_answers import MAX_BODY_BYTES
 
 
-@web.stream_request_body
 class TimelineHandler(IngestHandler):
-    """Takes a body larger than others may be, once the secret was right.
+    """Takes a body larger than others may be.
 
     Cost: MAX_BODY_BYTES, and one timeline is made at a time.
     """
 
-    def initialize(  # type: ignore[override]
-        self, timelines: Timelines, **shared: Any
-    ) -> None:
-        """Take where timelines are kept."""
-        super().initialize(**shared)
-        self._timelines = timelines
-        self._body = bytearray()
-
-    def prepare(self) -> None:
-        """Look at the secret before the body comes."""
-        super().prepare()
-        told = self.request.headers.get("Content-Length", "")
-        if not told.isdigit() or int(told) > MAX_BODY_BYTES:
-            raise web.HTTPError(
-                413, reason=f"A timeline may have {MAX_BODY_BYTES} bytes."
-            )
-        connection: Any = self.request.connection
-        connection.set_max_body_size(MAX_BODY_BYTES)
-
-    def data_received(self, chunk: bytes) -> None:
-        """Gather the body."""
-        self._body += chunk
+    max_body_bytes = MAX_BODY_BYTES
 
     async def post(self, report_id: str) -> None:
         """Keep the timeline, once it was found to be one."""
+        if not await self.is_own(report_id):
+            return
         try:
-            await self._timelines.add(report_id, bytes(self._body))
+            await self.parts.timelines.add(report_id, bytes(self.body))
         except NoTimeline as missing:
             self.refuse(404, str(missing))
         except ValueError as wrong:

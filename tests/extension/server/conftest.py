@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 from functools import partial
 
 import pytest
@@ -114,14 +113,24 @@ def calls_at_rest(stub, broadcaster):
 
 @pytest.fixture
 def ingest(jp_serverapp):
-    """Ask the ingest, as the kernel does, with what its environment holds."""
+    """Ask the ingest as the kernel would of which the body tells.
 
-    async def ask(path: str, body=None, secret: str | None = None):
-        sent = os.environ[ENV_INGEST_SECRET] if secret is None else secret
+    No kernel is started for it: `test_credentials` has real ones.
+    """
+    (app,) = jp_serverapp.extension_manager.extension_apps["warpbook"]
+    app._credentials.is_running = lambda kernel_id: True
+
+    async def ask(
+        path: str, body=None, secret: str | None = None, kernel_id: str | None = None
+    ):
+        if kernel_id is None:
+            kernel_id = body.get("kernel_id", "k") if isinstance(body, dict) else "k"
+        given = app._ingest.environment(kernel_id)
+        sent = given[ENV_INGEST_SECRET] if secret is None else secret
         if body is not None and not isinstance(body, bytes):
             body = json.dumps(body).encode()
         request = HTTPRequest(
-            os.environ[ENV_INGEST_URL] + path,
+            given[ENV_INGEST_URL] + path,
             method="GET" if body is None else "POST",
             body=body,
             headers={"Authorization": f"Bearer {sent}"},

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 
 import pytest
-from tornado.httpclient import AsyncHTTPClient, HTTPRequest
 
 from tests.monitors.test_post_mortem import TORCH
 from tests.stub_nvml import StubNvml
-from warpbook.protocol import ENV_INGEST_SECRET, ENV_INGEST_URL
 
 GIB = 2**30
 GPU = "gpu:GPU-57ab0000-0000-4000-8000-000000000000"
@@ -48,17 +45,15 @@ def notebook(jp_fetch, jp_ws_fetch, jp_serverapp):
 
 
 @pytest.fixture
-def tell(jp_serverapp):
+def tell(ingest):
     """Hand a failed allocation in, as the kernel does."""
 
     async def tell(body: bytes):
-        request = HTTPRequest(
-            os.environ[ENV_INGEST_URL] + "/v1/out-of-memory",
-            method="POST",
-            body=body,
-            headers={"Authorization": f"Bearer {os.environ[ENV_INGEST_SECRET]}"},
-        )
-        return await AsyncHTTPClient().fetch(request, raise_error=False)
+        try:
+            kernel_id = json.loads(body)["kernel_id"]
+        except (ValueError, KeyError, TypeError):
+            kernel_id = "k"
+        return await ingest("/v1/out-of-memory", body, kernel_id=kernel_id)
 
     return tell
 
