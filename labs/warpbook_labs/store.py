@@ -34,6 +34,7 @@ from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
 
+from warpbook_labs.leftovers import remove_leftovers
 from warpbook_labs.results import UNDECIDED, CheckResult
 from warpbook_labs.sources import refuse_unfit
 from warpbook_labs.store_format import NewerFormat, bring_up_to_date
@@ -128,9 +129,13 @@ class Store:
         """
         self.path = path or data_folder() / "labs.db"
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            # sources and marks are nobody else's; so is a file from before
+            self.path.touch(mode=0o600)
+            self.path.chmod(0o600)
         except OSError as problem:
             raise StoreError(f"{self.path}: {problem.strerror}.") from None
+        remove_leftovers()
         # a connection for each use: none is left open in a child or a thread
         self._engine = create_engine(
             f"sqlite:///{self.path}",

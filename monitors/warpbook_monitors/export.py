@@ -33,7 +33,8 @@ def to_csv(devices: Sequence[Device], messages: Iterable[bytes]) -> Iterator[byt
     ]
     text = io.StringIO()
     writer = csv.writer(text)
-    writer.writerow(["time_ms", "label", *(name for _, _, name in columns)])
+    names = [_text_cell(name) for _, _, name in columns]
+    writer.writerow(["time_ms", "label", *names])
     for encoded in messages:
         frame = decode(encoded)
         if not isinstance(frame, Frame):
@@ -44,7 +45,7 @@ def to_csv(devices: Sequence[Device], messages: Iterable[bytes]) -> Iterator[byt
             if _is_described(devices, each)
         }
         row = (_at(values.get(position, ()), column) for position, column, _ in columns)
-        writer.writerow([frame.time_ms, frame.label or "", *row])
+        writer.writerow([frame.time_ms, _text_cell(frame.label or ""), *row])
         yield text.getvalue().encode()
         text.seek(0)
         text.truncate()
@@ -93,6 +94,11 @@ def _counters(devices: Sequence[Device], frame: Frame) -> Iterator[dict[str, obj
                     "ts": frame.time_ms * 1000,
                     "args": {metric.unit: value},
                 }
+
+
+def _text_cell(text: str) -> str:
+    """A text that no spreadsheet takes for a formula (OWASP, "CSV injection")."""
+    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
 
 
 def _is_described(devices: Sequence[Device], reading: Reading) -> bool:

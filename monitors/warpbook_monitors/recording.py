@@ -17,6 +17,7 @@ from types import TracebackType
 import msgspec
 
 from warpbook_monitors.errors import RecordingError
+from warpbook_monitors.foreign_names import check_names, plain_devices, plain_frame
 from warpbook_monitors.frames import (
     PROTOCOL_VERSION,
     Device,
@@ -27,6 +28,8 @@ from warpbook_monitors.frames import (
     Hello,
     Telemetry,
 )
+from warpbook_monitors.plain_file import check_plain
+from warpbook_monitors.plain_text import bounded
 
 #: bounds on hostile input; ten hours of eight GPUs at 10 Hz are below them
 MAX_LINE_BYTES = 1_000_000
@@ -130,11 +133,14 @@ def read_recording(path: Path) -> Recording:
             message = msgspec.json.decode(line, type=Telemetry)
             _check_message(message, hello, frames)
             if isinstance(message, Devices):
-                hello = msgspec.structs.replace(hello, devices=message.devices)
+                devices = plain_devices(message.devices)
+                hello = msgspec.structs.replace(hello, devices=devices)
             elif isinstance(message, Frame):
-                frames.append(clock.put_right(message, frames))
-        except (msgspec.MsgspecError, _Wrong) as error:
-            problem = problem or RecordingError(str(path), number, str(error))
+                frames.append(plain_frame(clock.put_right(message, frames)))
+        except (ValueError, RecursionError, _Wrong) as error:
+            # a bad byte is a ValueError, and what it says may quote it
+            words = bounded(str(error) or "It is nested too deeply.", 300)
+            problem = problem or RecordingError(str(path), number, words)
             if hello is None or len(frames) >= MAX_FRAMES:
                 break
     if reader.damage:
@@ -154,7 +160,14 @@ def _first(line: bytes) -> Hello:
     hello = msgspec.json.decode(line, type=Hello)
     _check_time(hello.time_ms)
     _check_devices(hello.devices)
-    return hello
+    return msgspec.structs.replace(
+        hello,
+        version=bounded(hello.version, 40),
+        devices=plain_devices(hello.devices),
+        # what was not there then is not told now
+        absences=(),
+        replay=None,
+    )
 
 
 def _check_devices(devices: tuple[Device, ...]) -> None:
@@ -162,6 +175,8 @@ def _check_devices(devices: tuple[Device, ...]) -> None:
         raise _Wrong(f"{len(devices)} devices, and {MAX_DEVICES} are the most.")
     if any(len(device.metrics) > MAX_METRICS for device in devices):
         raise _Wrong(f"A device has more than {MAX_METRICS} metrics.")
+    for device in devices:
+        check_names(device)
 
 
 def _check_version(hello: Hello) -> None:
@@ -254,6 +269,7 @@ class _LineReader:
             self.damage = "It ends in the middle of a line."
 
     def _chunks(self) -> Iterator[bytes]:
+        check_plain(self._path)
         with self._path.open("rb") as file:
             is_gzip = file.read(2) == _GZIP_MAGIC
             file.seek(0)

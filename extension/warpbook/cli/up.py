@@ -22,6 +22,7 @@ from jupyter_core.paths import jupyter_runtime_dir
 from warpbook import __version__
 from warpbook.cli.errors import CommandError
 from warpbook_monitors.open_sources import default_sources, replay_sources
+from warpbook_monitors.plain_text import printable
 from warpbook_monitors.replay import ReplaySource
 from warpbook_monitors.sampler import Sampler
 
@@ -72,7 +73,7 @@ def run(asked: argparse.Namespace) -> int:
         ReplaySource(replay).open()
     folder = _put_tour(asked.notebooks.absolute())
     for line in _what_is_here(replay):
-        print(line, flush=True)
+        print(printable(line), flush=True)
     return _serve(_command(asked, replay, folder))
 
 

@@ -66,7 +66,11 @@ def history_item(
     )
     plots: list[figure] = []
     for unit, (label, number) in _UNITS.items():
-        metrics = [m for m in device.metrics if m.unit == unit and m.state == "ok"]
+        metrics = [
+            (_column_name(place), metric)
+            for place, metric in enumerate(device.metrics)
+            if metric.unit == unit and metric.state == "ok"
+        ]
         if not metrics:
             continue
         plot = figure(
@@ -80,12 +84,12 @@ def history_item(
             y_axis_label=label,
         )
         palette = Category10[10]
-        for at, metric in enumerate(metrics):
+        for at, (column_name, metric) in enumerate(metrics):
             if is_summed_up:
                 plot.varea(
                     "time_ms",
-                    f"{metric.name}:least",
-                    f"{metric.name}:most",
+                    f"{column_name}_least",
+                    f"{column_name}_most",
                     source=source,
                     legend_label=metric.label,
                     color=palette[at % len(palette)],
@@ -93,7 +97,7 @@ def history_item(
                 )
             line = plot.line(
                 "time_ms",
-                metric.name,
+                column_name,
                 source=source,
                 legend_label=metric.label,
                 color=palette[at % len(palette)],
@@ -102,7 +106,7 @@ def history_item(
                 HoverTool(
                     renderers=[line],
                     mode="vline",
-                    tooltips=[(metric.label, f"@{metric.name}{{{number}}}")],
+                    tooltips=[(metric.label, f"@{column_name}{{{number}}}")],
                 )
             )
         if unit in _TICKS:
@@ -118,16 +122,21 @@ def history_item(
     return figure_item(column(*plots, sizing_mode="stretch_width"), theme)
 
 
+def _column_name(place: int) -> str:
+    """By position: Bokeh takes a name for a part of the tooltip's template."""
+    return f"metric_{place}"
+
+
 def _columns(device: Device, readings: Readings) -> dict[str, Floats]:
     """Turn the readings into columns; NaN breaks the line where nothing was read."""
     # one row more after each hole, with nothing in it
     holes = np.flatnonzero(np.diff(readings.ends_ms) > _GAP_MS) + 1
     ends = readings.ends_ms
     columns = {"time_ms": np.insert(ends, holes, ends[holes - 1] + 1)}
-    for at, metric in enumerate(device.metrics):
-        columns[metric.name] = np.insert(readings.mean[:, at], holes, np.nan)
+    for at in range(len(device.metrics)):
+        name = _column_name(at)
+        columns[name] = np.insert(readings.mean[:, at], holes, np.nan)
         if readings.least is not readings.most:
-            for name, table in (("least", readings.least), ("most", readings.most)):
-                column = np.insert(table[:, at], holes, np.nan)
-                columns[f"{metric.name}:{name}"] = column
+            for kind, table in (("least", readings.least), ("most", readings.most)):
+                columns[f"{name}_{kind}"] = np.insert(table[:, at], holes, np.nan)
     return columns

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -414,8 +415,10 @@ class WarpbookApp(ExtensionApp):
             REGISTRY.unregister(self._alerts_collector)
         self._alerting.stop()
         self._kernel_watch.close()
-        await bounded_stop("requests of kernels", self._ingest.drain())
+        await asyncio.gather(
+            bounded_stop("requests of kernels", self._ingest.drain()),
+            bounded_stop("holders", self._holders.close()),
+            bounded_stop("devices", self._broadcaster.close()),
+        )
         self._ingest.stop()
-        await bounded_stop("holders", self._holders.close())
-        await bounded_stop("devices", self._broadcaster.close())
         await bounded_stop("archive", self._records.close(), ARCHIVE_S)

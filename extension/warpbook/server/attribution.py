@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from pathlib import PurePath
 
@@ -58,7 +59,7 @@ class Attribution:
             kernel = self._kernel_of(owner, by_pid, listed_s)
             if kernel is not None:
                 of_kernels.setdefault(kernel.id, []).append(process)
-            elif owner.is_ours and self._is_same_hub_user(owner.pid):
+            elif owner.is_ours and self._is_same_hub_user(owner):
                 holders.append(self._program(process, owner))
             else:
                 others.append((process, owner))
@@ -89,14 +90,17 @@ class Attribution:
                 return kernels[pid]
         return None
 
-    def _is_same_hub_user(self, pid: int) -> bool:
+    def _is_same_hub_user(self, owner: SystemProcess) -> bool:
         """Whether a process of this system user is also of this hub user.
 
-        Hubs may run everybody's servers as one system user.
+        Hubs may run everybody's servers as one system user. Then whoever neither
+        descends from this server nor says whose it is may be anybody's.
         """
-        if self._hub_user is None:
+        if self._hub_user is None or owner.user == self._hub_user:
             return True
-        return environment(pid).get("JUPYTERHUB_USER", self._hub_user) == self._hub_user
+        if os.getpid() in owner.ancestors:
+            return True
+        return environment(owner.pid).get("JUPYTERHUB_USER") == self._hub_user
 
     def _kernel(self, kernel: RunningKernel, processes: Sequence[GpuProcess]) -> Holder:
         return Holder(

@@ -7,6 +7,7 @@ from; whoever knows the token is no such page.
 
 from __future__ import annotations
 
+import re
 from urllib.parse import urlsplit
 
 from jupyter_server.base.handlers import JupyterHandler
@@ -14,6 +15,8 @@ from tornado import web
 
 #: browsers say it to HTTPS and to this machine; to others they say none of it
 _SITE = "Sec-Fetch-Site"
+#: of Jupyter's and JupyterHub's tokens
+_SCHEME = re.compile(r"(?i)(token|bearer)\s")
 
 
 def refuse_cross_site(handler: JupyterHandler, may_be_opened: bool) -> None:
@@ -37,8 +40,9 @@ def refuse_cross_site(handler: JupyterHandler, may_be_opened: bool) -> None:
 def is_from_here(handler: JupyterHandler, may_be_opened: bool) -> bool:
     """Whether a request comes from a page of this server, or from a program."""
     headers = handler.request.headers
-    if headers.get("Authorization") or handler.token_authenticated:
-        # no other site can send either without being asked for leave first
+    if handler.token_authenticated or _SCHEME.match(headers.get("Authorization", "")):
+        # no other site can send it without being asked for leave first; the password
+        # for a proxy, which a browser adds by itself, is of another scheme
         return True
     site = headers.get(_SITE)
     if site == "same-origin":

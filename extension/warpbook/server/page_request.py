@@ -28,8 +28,13 @@ class Request(Parameters, APIHandler):
     #: whether a person may open it from the address bar, as a download
     may_be_opened: ClassVar[bool] = False
 
+    @property
+    def content_security_policy(self) -> str:
+        """Answers are data: no page may frame them, and nothing in them runs."""
+        return "default-src 'none'; frame-ancestors 'none'; sandbox"
+
     def set_default_headers(self) -> None:
-        """Answers are data: no page of any site may frame, run or embed them."""
+        """Have no other site embed an answer, and no cache keep it."""
         super().set_default_headers()
         # an error's answer is begun anew, with the same id
         self.request_id = getattr(self, "request_id", "") or request_id(self)

@@ -33,7 +33,11 @@ class AuthorizedSocket(WebSocketMixin, websocket.WebSocketHandler, JupyterHandle
         )
         if not allowed:
             raise web.HTTPError(403)
-        # where it comes from, Jupyter looks at: a browser always says so here
+        if self.request.headers.get("Upgrade", "").lower() != "websocket":
+            raise web.HTTPError(400, "Only a WebSocket is served here.")
+        # a browser always says here where it comes from
+        if not self.check_origin(self.request.headers.get("Origin", "")):
+            raise web.HTTPError(403)
         refuse_while_draining(self)
         await self.before_upgrade()
         upgrade: Awaitable[None] | None = super().get(*args, **kwargs)

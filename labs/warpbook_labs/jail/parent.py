@@ -18,6 +18,7 @@ from warpbook_labs.children import kill, waited_for
 from warpbook_labs.jail.jobs import WORK, Job, Result
 from warpbook_labs.jail.limits import Limits, Tier, isolation_words
 from warpbook_labs.jail.worker import NO_COMPILER, OUT_OF_MEMORY, Answer
+from warpbook_labs.leftovers import JAIL_PREFIX
 from warpbook_labs.nvrtc import NoCompiler
 from warpbook_monitors.python_path import NOWHERE, own_path
 
@@ -77,7 +78,7 @@ def started(kind: type[Job], limits: Limits) -> Iterator[Callable[[Job], Outcome
 
     It raises what `run` does. The process ends with the context, whatever it does.
     """
-    with tempfile.TemporaryDirectory(prefix="warpbook-jail-") as empty:
+    with tempfile.TemporaryDirectory(prefix=JAIL_PREFIX) as empty:
         command = [sys.executable, "-m", "warpbook_labs.jail.worker"]
         with subprocess.Popen(
             [*command, msgspec.json.encode(limits), empty, WORK[kind]],

@@ -16,6 +16,7 @@ from pathlib import Path
 import msgspec
 
 from warpbook_labs.device.results import Kind
+from warpbook_labs.leftovers import PLAYER_PREFIX
 from warpbook_labs.referee.jobs import Bounds
 from warpbook_labs.referee.messages import (
     LENGTH,
@@ -77,7 +78,7 @@ class Player:
         is_traced: bool = False,
     ) -> None:
         """Start it; `begin` waits until it is ready."""
-        self.folder = Path(tempfile.mkdtemp(prefix="warpbook-host-"))
+        self.folder = Path(tempfile.mkdtemp(prefix=PLAYER_PREFIX))
         self._bounds = bounds
         asked, self._asked = os.pipe2(os.O_CLOEXEC)
         self._told, told = os.pipe2(os.O_CLOEXEC)

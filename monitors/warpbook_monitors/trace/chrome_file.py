@@ -19,6 +19,7 @@ from typing import Annotated, NamedTuple
 import msgspec
 from msgspec import Meta, Struct, field
 
+from warpbook_monitors.plain_file import check_plain
 from warpbook_monitors.trace.columns import KINETO_CATEGORIES, NONE, Category
 from warpbook_monitors.trace.errors import TraceFileError
 
@@ -180,6 +181,7 @@ WHOLE = Part()
 
 def is_gzip(path: str) -> bool:
     """Tell whether a file is compressed."""
+    check_plain(Path(path))
     with Path(path).open("rb") as file:
         return file.read(2) == b"\x1f\x8b"
 
