@@ -98,9 +98,10 @@ class Attribution:
         """
         if self._hub_user is None or owner.user == self._hub_user:
             return True
-        if os.getpid() in owner.ancestors:
-            return True
-        return environment(owner.pid).get("JUPYTERHUB_USER") == self._hub_user
+        named = environment(owner.pid).get("JUPYTERHUB_USER")
+        if named is not None:
+            return named == self._hub_user
+        return os.getpid() in owner.ancestors
 
     def _kernel(self, kernel: RunningKernel, processes: Sequence[GpuProcess]) -> Holder:
         return Holder(

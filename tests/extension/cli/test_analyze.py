@@ -2,8 +2,10 @@
 
 import gzip
 import json
+import os
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -265,3 +267,14 @@ def test_a_trace_cut_off_in_the_middle_is_refused(
     path.write_bytes(path.read_bytes()[:-4000])
     assert main(["analyze", str(path)]) == 1
     assert "can't be read" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
+def test_what_is_no_plain_file_is_refused_at_once(
+    make: Callable[[Path], None], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """At 4c6eb8b a pipe that nobody writes to was waited for without an end."""
+    path = tmp_path / "trace.json"
+    make(path)
+    assert main(["analyze", str(path)]) == 1
+    assert "no plain file" in capsys.readouterr().err

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -194,6 +195,27 @@ class TestUnderAHub:
         (other,) = by_kind(told, "other_users")
         assert (other["used_bytes"], other["pids"]) == (2 * GIB, [])
         assert "bob" not in json.dumps(told)
+
+    async def test_one_that_says_nothing_is_nobodys_we_know(
+        self, holders, stub
+    ) -> None:
+        """At 4c6eb8b a cleaned environment made it one's own, with name and PID."""
+        # it is no child of this server, and of the same system user as everybody
+        started = subprocess.run(
+            ["sh", "-c", "env -i sleep 600 >/dev/null 2>&1 & echo $!"],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        pid = int(started.stdout)
+        try:
+            stub.hold(0, (pid, GIB))
+            told = (await holders())[GPU]
+        finally:
+            os.kill(pid, signal.SIGKILL)
+        (other,) = told["holders"]
+        assert (other["kind"], other["pids"]) == ("other_users", [])
+        assert "sleep" not in json.dumps(told)
 
 
 async def test_a_kernel_of_another_server_names_its_notebook(holders, stub) -> None:
