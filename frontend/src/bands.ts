@@ -15,6 +15,8 @@ export type BandStatus = 'running' | 'ok' | 'error' | 'interrupted';
 
 /** One execution of one cell. */
 export interface Band {
+  /** Of the kernel's message that asked for it: the same on every page. */
+  readonly id: string;
   readonly notebook: string;
   /** Null if another client of the same kernel executed it. */
   readonly cellId: string | null;
@@ -70,6 +72,24 @@ export class Bands {
   /** The newest executions, the newest first. */
   newest(most: number): readonly Band[] {
     return this.bands.slice(-most).reverse();
+  }
+
+  /** Those that have ended, the oldest first. */
+  ended(): readonly Band[] {
+    return this.bands.filter(({ endMs }) => endMs !== null);
+  }
+
+  /** Whether this page has seen an execution. */
+  has(id: string): boolean {
+    return this.bands.some(band => band.id === id);
+  }
+
+  /** The place of a notebook's colour; a new one where it was not seen. */
+  colorOf(notebook: string): number {
+    if (!this.notebooks.includes(notebook)) {
+      this.notebooks.push(notebook);
+    }
+    return this.notebooks.indexOf(notebook);
   }
 
   private follow(panel: NotebookPanel): void {
@@ -129,6 +149,7 @@ export class Bands {
       return outputArea?.future?.msg.header.msg_id === messageId;
     });
     const band: Band = {
+      id: messageId,
       notebook,
       cellId: cell?.model.id ?? null,
       executionCount: input.execution_count,

@@ -9,9 +9,13 @@ import type { Check } from './checks';
 import { facts, list, number, optional, record, string, whole } from './checks';
 import { comparison, profile } from './decode_report';
 import type {
+  Alert,
+  CellReport,
   Comparison,
   Detail,
+  PostMortem,
   Receipt,
+  RecordList,
   ServerMessage,
   SpanStatistics
 } from './protocol';
@@ -307,8 +311,50 @@ const MESSAGES: Record<ServerMessage['type'], Check> = {
     sentence: string
   }),
   receipt,
-  alerts: record({ time_ms: number, alerts: list(alert, 1000) })
+  alerts: record({ time_ms: number, alerts: list(alert, 1000) }),
+  keeping: record({
+    state: string,
+    from_ms: optional(number),
+    size_bytes: number,
+    message: string
+  })
 };
+
+const recordList = record({
+  records: list(
+    record({
+      kind: string,
+      id: string,
+      started_ms: number,
+      ended_ms: optional(number),
+      notebook: optional(string),
+      kernel_id: optional(string),
+      cell_id: optional(string),
+      title: string,
+      verdict: optional(string),
+      status: string,
+      sentence: string
+    }),
+    1000
+  ),
+  has_more: value => typeof value === 'boolean'
+});
+
+export function isRecordList(value: unknown): value is RecordList {
+  return recordList(value);
+}
+
+export function isCellReport(value: unknown): value is CellReport {
+  return MESSAGES.cell_report(value);
+}
+
+export function isPostMortem(value: unknown): value is PostMortem {
+  return MESSAGES.post_mortem(value);
+}
+
+export function isAlert(value: unknown): value is Alert {
+  return alert(value);
+}
 
 /** Decode one message; null for anything that is not one. */
 export function decode(data: unknown): ServerMessage | OtherProtocol | null {

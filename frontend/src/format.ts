@@ -11,6 +11,8 @@ export interface Quantity {
 const BINARY = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
 const DECIMAL = ['B/s', 'kB/s', 'MB/s', 'GB/s', 'TB/s'];
 const JOULES = ['J', 'kJ', 'MJ', 'GJ'];
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
 /** What stands where there is no value. */
 export const NONE = '–';
 
@@ -98,6 +100,15 @@ export function duration(ms: number | null | undefined): string {
   if (ms < 60_000) {
     return `${threeFigures(ms / 1000)}\u00a0s`;
   }
+  if (ms >= DAY_MS) {
+    const hours = Math.round(ms / HOUR_MS);
+    return `${Math.floor(hours / 24)}\u00a0d\u00a0${hours % 24}\u00a0h`;
+  }
+  if (ms >= HOUR_MS) {
+    const minutes = Math.round(ms / 60_000);
+    const part = String(minutes % 60).padStart(2, '0');
+    return `${Math.floor(minutes / 60)}\u00a0h\u00a0${part}\u00a0min`;
+  }
   const seconds = Math.round(ms / 1000);
   const rest = String(seconds % 60).padStart(2, '0');
   return `${Math.floor(seconds / 60)}\u00a0min\u00a0${rest}\u00a0s`;
@@ -131,6 +142,11 @@ export function date(ms: number): string {
   const at = new Date(ms);
   const part = (value: number) => String(value).padStart(2, '0');
   return `${at.getFullYear()}-${part(at.getMonth() + 1)}-${part(at.getDate())}`;
+}
+
+/** Give a moment: the time of day, with the date unless it is today. */
+export function when(ms: number, nowMs = Date.now()): string {
+  return date(ms) === date(nowMs) ? clock(ms) : `${date(ms)} ${clock(ms)}`;
 }
 
 /** Shorten text of unknown length and origin, such as the name of a kernel. */

@@ -23,7 +23,7 @@ export class Settings {
       // overrides.json says
       const value = (name: string) => loaded.get(name).composite;
       this.rateHz = bounded(value('rate_hz'), 1, 10, 10);
-      this.windowSeconds = bounded(value('window_s'), 30, 3600, 60);
+      this.windowSeconds = bounded(value('window_s'), 30, 2_592_000, 60);
       this.panel = value('panel') !== false;
       this.statusBar = value('status_bar') !== false;
       this.notify = NOTIFY.find(each => each === value('notify')) ?? 'all';

@@ -15,6 +15,7 @@ import type {
   Event,
   Health,
   Holders,
+  Keeping,
   MemoryOutlook,
   Outlook,
   PostMortem,
@@ -42,6 +43,8 @@ export class Statements implements Listener {
   readonly reports = new Map<string, CellReport>();
   /** By the id of the run, the oldest first. */
   readonly receipts = new Map<string, Receipt>();
+  /** How the server keeps the past; null before it said so. */
+  keeping: Keeping | null = null;
   private readonly told = new Map<string, Event>();
   private readonly deaths = new Map<string, PostMortem>();
   private verdicts: Heard<Verdicts> | null = null;
@@ -125,6 +128,9 @@ export class Statements implements Listener {
         break;
       case 'outlook':
         this.outlooks = { message, atMs };
+        break;
+      case 'keeping':
+        this.keeping = message;
         break;
       case 'cell_report':
         keep(this.reports, message.id, message);

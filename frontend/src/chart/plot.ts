@@ -1,10 +1,9 @@
 /** How uPlot is set up for one of our charts; what it shows is in `chart.ts`. */
 
 import uPlot from 'uplot';
-import { clock } from '../format';
 import type { Unit } from '../protocol';
 import type { Colors } from '../theme';
-import { tickLabels, timeTicks, valueTicks } from './scales';
+import { tickLabels, timeLabels, timeTicks, valueTicks } from './scales';
 
 const AXIS_FONT = '10px system-ui, sans-serif';
 /** Half of a time of day in that font, less the chart's padding. */
@@ -74,7 +73,7 @@ export function makePlot(place: HTMLElement, options: PlotOptions): uPlot {
               tick => tick <= end
             );
           },
-          values: (_, ticks) => ticks.map(clock)
+          values: (_, ticks) => timeLabels(ticks)
         },
         {
           ...axis,

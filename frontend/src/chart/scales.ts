@@ -1,6 +1,6 @@
 /** Where an axis ends and where its ticks are: calm, round and the same everywhere. */
 
-import { quantity } from '../format';
+import { clock, date, quantity } from '../format';
 import type { Unit } from '../protocol';
 
 /** The next of 1, 2, 5 times a power of the unit's base at or above a value. */
@@ -33,18 +33,40 @@ export function tickLabels(ticks: number[], unit: Unit): string[] {
   });
 }
 
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
 const TIME_STEPS_MS = [
-  1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1200, 1800
-].map(s => s * 1000);
+  ...[1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1200, 1800].map(
+    s => s * 1000
+  ),
+  ...[1, 2, 3, 6, 12].map(hours => hours * HOUR_MS),
+  ...[1, 2, 4, 7].map(days => days * DAY_MS)
+];
 
 /** Whole multiples of a step that leaves at most `most` ticks in a span. */
 export function timeTicks(fromMs: number, toMs: number, most: number) {
   const span = toMs - fromMs;
   const step =
     TIME_STEPS_MS.find(candidate => span / candidate <= most) ?? span;
+  // days and hours are those of the browser's zone
+  const zoneMs = new Date(fromMs).getTimezoneOffset() * 60_000;
   const ticks: number[] = [];
-  for (let at = Math.ceil(fromMs / step) * step; at <= toMs; at += step) {
+  const first = Math.ceil((fromMs - zoneMs) / step) * step + zoneMs;
+  for (let at = first; at <= toMs; at += step) {
     ticks.push(at);
   }
   return ticks;
+}
+
+/** Write ticks of time: the day where one begins, else the time of day. */
+export function timeLabels(ticks: readonly number[]): string[] {
+  const [first = 0, second = first] = ticks;
+  const step = second - first;
+  return ticks.map(tick => {
+    const time = clock(tick);
+    if (step >= DAY_MS || (step >= HOUR_MS && time === '00:00:00')) {
+      return date(tick).slice(5);
+    }
+    return step >= 60_000 ? time.slice(0, 5) : time;
+  });
 }

@@ -7,8 +7,10 @@ export interface Span {
 
 /** Less than this is a handful of readings. */
 const SHORTEST_MS = 2_000;
-/** The server keeps an hour. */
-export const LONGEST_MS = 3_600_000;
+/** A server without an archive keeps an hour. */
+export const HOUR_MS = 3_600_000;
+/** One with an archive keeps summaries of so much, unless its settings say other. */
+export const MONTH_MS = 30 * 24 * HOUR_MS;
 
 export class Viewport {
   private held: Span | null = null;
@@ -16,7 +18,9 @@ export class Viewport {
 
   constructor(
     private readonly now: () => number,
-    private _windowMs: number
+    private _windowMs: number,
+    /** How far back there can be anything. */
+    private readonly longestMs: () => number = () => HOUR_MS
   ) {}
 
   /** Be told when the span changes other than by time passing. */
@@ -67,7 +71,11 @@ export class Viewport {
   zoom(factor: number, atRatio = 0.5): void {
     const { fromMs, toMs } = this.span();
     const fixedMs = fromMs + (toMs - fromMs) * atRatio;
-    const lengthMs = clamp((toMs - fromMs) * factor, SHORTEST_MS, LONGEST_MS);
+    const lengthMs = clamp(
+      (toMs - fromMs) * factor,
+      SHORTEST_MS,
+      this.longestMs()
+    );
     const start = fixedMs - lengthMs * atRatio;
     this.show({ fromMs: start, toMs: start + lengthMs });
   }
@@ -87,8 +95,9 @@ export class Viewport {
 
   private bounded({ fromMs, toMs }: Span): Span {
     const now = this.now();
-    const lengthMs = clamp(toMs - fromMs, SHORTEST_MS, LONGEST_MS);
-    const start = clamp(fromMs, now - LONGEST_MS, now - lengthMs);
+    const longestMs = this.longestMs();
+    const lengthMs = clamp(toMs - fromMs, SHORTEST_MS, longestMs);
+    const start = clamp(fromMs, now - longestMs, now - lengthMs);
     return { fromMs: start, toMs: start + lengthMs };
   }
 

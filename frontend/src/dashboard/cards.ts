@@ -2,25 +2,83 @@
 
 import type { Span, Viewport } from '../chart/viewport';
 import { h } from '../dom';
-import { clip, clock } from '../format';
+import { clip, when } from '../format';
 import type { History, RunOfCell } from '../history';
-import type { CellReport, Device, Receipt } from '../protocol';
+import type {
+  Alert,
+  CellReport,
+  Device,
+  KeptRecord,
+  Receipt
+} from '../protocol';
+import type { Records } from '../records';
 import type { Stream } from '../shared';
 import { deviceLabel } from '../words';
 import type { CellActions } from './cells';
-import type { Drawer } from './drawer';
+import type { Content, Drawer } from './drawer';
+import { card } from './drawer';
+import { postMortemContent } from './notices';
 import { receiptContent } from './receipt';
 import { reportContent } from './report';
 import { saveButtons } from './save';
 import { spanContent, spanTitle } from './span';
+
+/** Around what is short, so that something is to be seen. */
+const LEAST_MARGIN_MS = 5_000;
 
 export class Cards implements CellActions {
   constructor(
     private readonly stream: Stream,
     private readonly history: History,
     private readonly drawer: Drawer,
-    private readonly viewport: Viewport
+    private readonly viewport: Viewport,
+    private readonly records: Records
   ) {}
+
+  /** Open what is kept of something that happened. */
+  open(record: KeptRecord): void {
+    const { id, kind } = record;
+    const title = clip(record.title, 80);
+    if (kind === 'report') {
+      void this.drawer.showLater(title, async () => {
+        const report = await this.records.report(id);
+        // from now on it can be compared with others, as if it had just come
+        this.stream.statements.message(report);
+        return this.reportContent(report);
+      });
+    } else if (kind === 'receipt') {
+      void this.drawer.showLater(title, async () =>
+        this.receiptContent(await this.records.receipt(id))
+      );
+    } else if (kind === 'alert') {
+      void this.drawer.showLater(title, async () =>
+        alertContent(await this.records.alert(id))
+      );
+    } else if (kind === 'post_mortem') {
+      void this.drawer.showLater(title, async () =>
+        postMortemContent(
+          await this.records.postMortem(id),
+          this.stream.store.devices
+        )
+      );
+    } else {
+      this.ask({
+        fromMs: record.started_ms,
+        toMs: record.ended_ms ?? this.stream.store.now(),
+        kernelId: record.kernel_id ?? '',
+        cellId: record.cell_id,
+        title: record.title
+      });
+    }
+  }
+
+  /** Show when something happened, with a little around it. */
+  show(record: KeptRecord): void {
+    const fromMs = record.started_ms;
+    const toMs = record.ended_ms ?? this.stream.store.now();
+    const marginMs = Math.max((toMs - fromMs) * 0.1, LEAST_MARGIN_MS);
+    this.viewport.show({ fromMs: fromMs - marginMs, toMs: toMs + marginMs });
+  }
 
   /** The statistics of a span; `device` is the one that can be explored further. */
   span(span: Span | null, device: Device): void {
@@ -51,7 +109,7 @@ export class Cards implements CellActions {
       to_ms: toMs.toFixed(0)
     });
     this.drawer.show({
-      title: `${deviceLabel(device, this.stream.store.devices)}, ${clock(fromMs)} to ${clock(toMs)}`,
+      title: `${deviceLabel(device, this.stream.store.devices)}, ${when(fromMs)} to ${when(toMs)}`,
       parts: [
         { path: `api/v1/history/figure?${query.toString()}`, folded: null }
       ]
@@ -59,18 +117,20 @@ export class Cards implements CellActions {
   }
 
   report(report: CellReport): void {
+    this.drawer.show(this.reportContent(report));
+  }
+
+  private reportContent(report: CellReport) {
     const { reports } = this.stream.statements;
-    this.drawer.show(
-      reportContent(report, {
-        others: [...reports.values()].filter(({ id }) => id !== report.id),
-        compare: other => this.history.difference(report.id, other.id),
-        live: {
-          statements: this.stream.statements,
-          now: () => this.stream.store.now(),
-          open: each => this.report(each)
-        }
-      })
-    );
+    return reportContent(report, {
+      others: [...reports.values()].filter(({ id }) => id !== report.id),
+      compare: other => this.history.difference(report.id, other.id),
+      live: {
+        statements: this.stream.statements,
+        now: () => this.stream.store.now(),
+        open: each => this.report(each)
+      }
+    });
   }
 
   receipt(receipt: Receipt): void {
@@ -102,6 +162,21 @@ export class Cards implements CellActions {
       openReport: each => this.report(each)
     });
   }
+}
+
+function alertContent(alert: Alert): Content {
+  const until =
+    alert.until_ms === null ? 'holds' : `until ${when(alert.until_ms)}`;
+  const replay = alert.is_replay ? ', of a recording (replay)' : '';
+  return card(
+    clip(alert.title, 120),
+    h('p', {}, clip(alert.text, 1000)),
+    h(
+      'p',
+      { class: 'wb-note' },
+      `${clip(alert.severity, 20)}, ${when(alert.since_ms)} ${until}${replay}`
+    )
+  );
 }
 
 function button(label: string, click: () => void): HTMLButtonElement {

@@ -1,11 +1,12 @@
 /** The controls of the history: how much, which part, what to do with it. */
 
 import { STORED_MS } from '../chart/loop';
-import { LONGEST_MS } from '../chart/viewport';
+import { HOUR_MS, MONTH_MS } from '../chart/viewport';
 import type { Viewport } from '../chart/viewport';
 import { h, setText } from '../dom';
-import { clock, duration } from '../format';
+import { clip, duration, when } from '../format';
 import type { ExportFormat, History } from '../history';
+import type { Keeping } from '../protocol';
 import { keyList } from './keys';
 import { FORMATS, save } from './save';
 
@@ -15,7 +16,11 @@ const WINDOWS: readonly (readonly [number, string])[] = [
   [300, '5 min'],
   [STORED_MS / 1000, '10 min'],
   [1800, '30 min'],
-  [LONGEST_MS / 1000, '1 h']
+  [HOUR_MS / 1000, '1 h'],
+  [6 * 3600, '6 h'],
+  [24 * 3600, '1 day'],
+  [7 * 24 * 3600, '7 days'],
+  [MONTH_MS / 1000, '30 days']
 ];
 const ZOOM = 2;
 const PAN = 0.5;
@@ -64,10 +69,12 @@ export class Controls {
         this.button('−', 'Show more time', () => viewport.zoom(ZOOM)),
         this.button('+', 'Show less time', () => viewport.zoom(1 / ZOOM))
       ),
+      h('label', { class: 'wb-labelled' }, 'Go to ', this.moment),
       this.tool,
       this.export,
       ...keyList(),
-      this.words
+      this.words,
+      this.kept
     );
     this.update();
   }
@@ -82,7 +89,7 @@ export class Controls {
     this.badge.hidden = following;
     setText(
       this.badge,
-      following ? '' : `PAUSED ${clock(fromMs)} to ${clock(toMs)}`
+      following ? '' : `PAUSED ${when(fromMs)} to ${when(toMs)}`
     );
     this.tool.setAttribute('aria-pressed', String(this.selecting));
   }
@@ -100,6 +107,25 @@ export class Controls {
       this.select.prepend(this.other);
     }
     this.select.value = seconds;
+  }
+
+  /** Say how far back the history goes, and what is wrong with it. */
+  setKeeping(keeping: Keeping | null): void {
+    const fromMs = keeping?.from_ms ?? null;
+    const since = fromMs === null ? '' : `Kept since ${when(fromMs)}. `;
+    const problem =
+      keeping?.state === 'stopped' ? '' : (keeping?.message ?? '');
+    setText(this.kept, clip(`${since}${problem}`, 300));
+  }
+
+  /** Show the chosen moment in the middle, as much time as now. */
+  private goTo(): void {
+    const atMs = new Date(this.moment.value).getTime();
+    const { fromMs, toMs } = this.viewport.span();
+    if (Number.isFinite(atMs)) {
+      const halfMs = (toMs - fromMs) / 2;
+      this.viewport.show({ fromMs: atMs - halfMs, toMs: atMs + halfMs });
+    }
   }
 
   /** Stand still, or go on with now. */
@@ -149,6 +175,13 @@ export class Controls {
     h('span', { class: 'wb-wide' }, ' a span')
   );
   private readonly words = h('span', { role: 'status' });
+  private readonly kept = h('span', { class: 'wb-note' });
+  private readonly moment = h('input', {
+    class: 'wb-select',
+    type: 'datetime-local',
+    'aria-label': 'Go to a time',
+    change: () => this.goTo()
+  });
   private readonly select: HTMLSelectElement;
   /** The length of time that is none of those to choose from. */
   private readonly other = h('option', {});

@@ -7,18 +7,21 @@ import { BokehLoader } from '../bokeh';
 import { Details } from '../chart/details';
 import { DrawLoop, STORED_MS } from '../chart/loop';
 import type { Mark } from '../chart/marks';
+import { PastCells } from '../chart/pastcells';
 import type { Span } from '../chart/viewport';
-import { Viewport } from '../chart/viewport';
+import { HOUR_MS, MONTH_MS, Viewport } from '../chart/viewport';
 import { h } from '../dom';
 import { History } from '../history';
 import { instancesOf } from '../instances';
 import type { Device } from '../protocol';
 import type { Stream } from '../shared';
+import { Records } from '../records';
 import { onThemeChange } from '../theme';
 import { Cards } from './cards';
 import { CellList } from './cells';
 import { Controls } from './controls';
 import { Drawer } from './drawer';
+import { Find } from './find';
 import { Header } from './header';
 import { moveByKey } from './keys';
 import { MonitorTile } from './monitor';
@@ -52,8 +55,10 @@ export class Dashboard extends Widget {
     this.rateHz = options.rateHz;
     this.viewport = new Viewport(
       () => store.now(),
-      options.windowSeconds * 1000
+      options.windowSeconds * 1000,
+      () => this.longestMs()
     );
+    const records = new Records(connection);
     const history = new History(connection);
     this.details = new Details(
       history,
@@ -69,7 +74,15 @@ export class Dashboard extends Widget {
     this.drawer = new Drawer(new BokehLoader(connection), () =>
       this.select(null)
     );
-    this.cards = new Cards(stream, history, this.drawer, this.viewport);
+    this.cards = new Cards(
+      stream,
+      history,
+      this.drawer,
+      this.viewport,
+      records
+    );
+    this.find = new Find(records, this.cards);
+    this.pastCells = new PastCells(records, () => this.loop.drawNow());
     // both lists: one that grows would push the other from below the pointer
     const pressed = new Pressed(this.body, () => {
       this.reports.update();
@@ -190,8 +203,19 @@ export class Dashboard extends Widget {
     this.drawer.restyle();
   }
 
+  /** How far back a person can look. */
+  private longestMs(): number {
+    const { keeping } = this.stream.statements;
+    if (keeping === null || keeping.state === 'off') {
+      return HOUR_MS;
+    }
+    const keptMs = this.stream.store.now() - (keeping.from_ms ?? Infinity);
+    return Math.max(MONTH_MS, keptMs);
+  }
+
   /** The server told something about devices or cells. */
   private told(): void {
+    this.controls.setKeeping(this.stream.statements.keeping);
     this.reports.update();
     this.cells.update();
     this.notices.update();
@@ -246,6 +270,7 @@ export class Dashboard extends Widget {
       ...ofGpus.map(({ node }) => node),
       this.cells.node,
       this.reports.node,
+      this.find.node,
       ...ofHosts.map(({ node }) => node),
       ...tiles.map(({ node }) => node)
     );
@@ -298,11 +323,22 @@ export class Dashboard extends Widget {
       this.bands?.marks(fromMs, toMs, store.offsetMs, band =>
         this.cells.opener(band)?.()
       ) ?? [];
+    const { bands } = this;
+    // what is older than this page, the server knows
+    const past =
+      bands === null
+        ? []
+        : this.pastCells.marks(
+            { fromMs, toMs },
+            id => bands.has(id),
+            notebook => bands.colorOf(notebook),
+            record => this.cards.open(record)
+          );
     const selection: Mark[] =
       this.selection === null
         ? []
         : [{ ...this.selection, color: 'selection', label: 'selected' }];
-    return [...gaps, ...cells, ...selection];
+    return [...gaps, ...past, ...cells, ...selection];
   }
 
   private readonly body = h('div', { class: 'wb-body' });
@@ -313,6 +349,8 @@ export class Dashboard extends Widget {
   private readonly header: Header;
   private readonly drawer: Drawer;
   private readonly cards: Cards;
+  private readonly find: Find;
+  private readonly pastCells: PastCells;
   private readonly cells: CellList;
   private readonly reports: ReportList;
   private readonly notices: Notices;

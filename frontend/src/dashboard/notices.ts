@@ -43,24 +43,29 @@ export class Notices {
     ]
       .filter(({ atMs }) => atMs > this.dismissedMs)
       .sort((one, other) => other.atMs - one.atMs);
-    const key = notices.map(({ atMs }) => atMs).join();
+    const { keeping } = statements;
+    const stopped = keeping?.state === 'stopped' ? keeping.message : '';
+    const key = `${notices.map(({ atMs }) => atMs).join()} ${stopped}`;
     if (key === this.shown) {
       return;
     }
     this.shown = key;
-    this.node.hidden = notices.length === 0;
+    this.node.hidden = notices.length === 0 && stopped === '';
     const more = notices.length - MOST_SHOWN;
     const dismiss = () => {
       this.dismissedMs = notices[0]?.atMs ?? 0;
       this.update();
     };
     this.node.replaceChildren(
+      ...(stopped === '' ? [] : [keepingNotice(stopped)]),
       ...notices.slice(0, MOST_SHOWN).map(({ node }) => node()),
       h(
         'p',
         { class: 'wb-note' },
         more > 0 ? `and ${more} earlier ` : '',
-        h('button', { class: 'wb-button', click: dismiss }, 'Dismiss')
+        notices.length > 0
+          ? h('button', { class: 'wb-button', click: dismiss }, 'Dismiss')
+          : null
       )
     );
   }
@@ -90,6 +95,17 @@ export class Notices {
 
   private shown = '';
   private dismissedMs = -Infinity;
+}
+
+/** Nothing is kept any more; live goes on. */
+function keepingNotice(why: string): HTMLElement {
+  return h(
+    'article',
+    { class: 'wb-notice', 'data-severity': 'warning', role: 'status' },
+    h('strong', {}, 'History is not kept on disk now; live goes on.'),
+    ' ',
+    clip(why, 500)
+  );
 }
 
 function eventNotice(event: Event, devices: readonly Device[]): HTMLElement {

@@ -4,16 +4,48 @@ import type {
   JupyterFrontEnd,
   JupyterFrontEndPlugin
 } from '@jupyterlab/application';
+import { URLExt } from '@jupyterlab/coreutils';
 import { INotebookTracker } from '@jupyterlab/notebook';
+import { ServerConnection } from '@jupyterlab/services';
 import { Bands } from '../bands';
-import { IBands } from '../tokens';
+import { Handover } from '../handover';
+import type { CellBand } from '../protocol';
+import { IBands, IWarpbook } from '../tokens';
 
 export const bandsPlugin: JupyterFrontEndPlugin<Bands> = {
   id: 'warpbook:bands',
   description: 'Follows the executed cells of all open notebooks.',
   autoStart: true,
-  requires: [INotebookTracker],
+  requires: [INotebookTracker, IWarpbook],
   provides: IBands,
-  activate: (_app: JupyterFrontEnd, tracker: INotebookTracker) =>
-    new Bands(tracker)
+  activate: (
+    app: JupyterFrontEnd,
+    tracker: INotebookTracker,
+    { stream }: IWarpbook
+  ) => {
+    const bands = new Bands(tracker);
+    const { serverSettings } = app.serviceManager;
+    new Handover({
+      bands,
+      isKept: () =>
+        ['on', 'other_server'].includes(stream.statements.keeping?.state ?? ''),
+      offsetMs: () => stream.store.offsetMs,
+      post: cells => post(serverSettings, cells)
+    });
+    return bands;
+  }
 };
+
+async function post(
+  settings: ServerConnection.ISettings,
+  cells: readonly CellBand[]
+): Promise<void> {
+  const answer = await ServerConnection.makeRequest(
+    URLExt.join(settings.baseUrl, 'warpbook/api/v1/cells'),
+    { method: 'POST', body: JSON.stringify(cells) },
+    settings
+  );
+  if (!answer.ok) {
+    throw new ServerConnection.ResponseError(answer);
+  }
+}

@@ -1,0 +1,97 @@
+/** Cells that ran before this page was open, as marks: the server keeps them. */
+
+import { duration, clip } from '../format';
+import type { KeptRecord } from '../protocol';
+import type { Records } from '../records';
+import { ANYTHING } from '../records';
+import type { Mark } from './marks';
+import type { Span } from './viewport';
+
+/** As many as a list may have. */
+const MOST = 200;
+/** A wheel turns in many small steps. */
+const SETTLE_MS = 200;
+
+export class PastCells {
+  /** @param arrived - called when there are others to draw */
+  constructor(
+    private readonly records: Pick<Records, 'find'>,
+    private readonly arrived: () => void
+  ) {}
+
+  /** The cells of a span, without those that the page itself has seen. */
+  marks(
+    span: Span,
+    isKnown: (id: string) => boolean,
+    color: (notebook: string) => number,
+    open: (record: KeptRecord) => void
+  ): Mark[] {
+    this.want(span);
+    return this.cells
+      .filter(
+        ({ id, started_ms: from, ended_ms: to }) =>
+          !isKnown(id) && to !== null && from <= span.toMs && to >= span.fromMs
+      )
+      .map(cell => ({
+        fromMs: cell.started_ms,
+        toMs: cell.ended_ms,
+        color: color(cell.notebook ?? ''),
+        label: describe(cell),
+        open: () => open(cell)
+      }));
+  }
+
+  private want(span: Span): void {
+    const { fetched } = this;
+    if (
+      fetched !== null &&
+      span.fromMs >= fetched.fromMs &&
+      span.toMs <= fetched.toMs
+    ) {
+      return;
+    }
+    this.wanted = span;
+    this.timer ||= window.setTimeout(() => {
+      this.timer = 0;
+      void this.fetch(this.wanted);
+    }, SETTLE_MS);
+  }
+
+  private async fetch(span: Span): Promise<void> {
+    const marginMs = (span.toMs - span.fromMs) / 2;
+    const wider = {
+      fromMs: Math.max(0, span.fromMs - marginMs),
+      toMs: span.toMs + marginMs
+    };
+    this.fetched = wider;
+    try {
+      const { records } = await this.records.find({
+        ...ANYTHING,
+        ...wider,
+        kinds: ['cell'],
+        limit: MOST
+      });
+      if (this.fetched === wider) {
+        this.cells = records;
+        this.arrived();
+      }
+    } catch {
+      // without an archive there are none, and the charts are there all the same
+    }
+  }
+
+  private cells: readonly KeptRecord[] = [];
+  private fetched: Span | null = null;
+  private wanted: Span = { fromMs: 0, toMs: 0 };
+  private timer = 0;
+}
+
+function describe(cell: KeptRecord): string {
+  const elapsed = duration(
+    (cell.ended_ms ?? cell.started_ms) - cell.started_ms
+  );
+  const status = cell.status === 'ok' ? '' : `, ${cell.status}`;
+  const notebook = cell.notebook ?? '';
+  const name = notebook.slice(notebook.lastIndexOf('/') + 1);
+  return `${clip(name, 60)}: ${elapsed}${clip(status, 20)}`;
+}

@@ -1,0 +1,216 @@
+/** Finds what happened: reports, cells, alerts, by name, notebook, verdict or day. */
+
+import { h, setText } from '../dom';
+import { clip, duration, NONE, when } from '../format';
+import type { KeptRecord } from '../protocol';
+import type { RecordKind, Records, Search } from '../records';
+import { ANYTHING } from '../records';
+import { table } from './table';
+
+const DAY_MS = 86_400_000;
+const PAGE = 20;
+
+/** What can be searched for, and what a person calls it. */
+const KINDS: readonly (readonly [string, string, readonly RecordKind[]])[] = [
+  ['', 'Anything', []],
+  ['report', 'Reports', ['report']],
+  ['cell', 'Cells', ['cell', 'receipt']],
+  ['alert', 'Alerts', ['alert']],
+  ['post_mortem', 'Out of memory', ['post_mortem']]
+];
+const NAMES: Record<RecordKind, string> = {
+  report: 'report',
+  receipt: 'receipt',
+  cell: 'cell',
+  alert: 'alert',
+  post_mortem: 'out of memory'
+};
+
+export interface FindActions {
+  /** Open what a record is about. */
+  open(record: KeptRecord): void;
+  /** Show the time of a record on the charts. */
+  show(record: KeptRecord): void;
+}
+
+export class Find {
+  readonly node: HTMLElement;
+
+  constructor(
+    private readonly records: Pick<Records, 'find'>,
+    private readonly actions: FindActions
+  ) {
+    const kinds = KINDS.map(([value, label]) => h('option', { value }, label));
+    this.kind.append(...kinds);
+    this.node = h(
+      'details',
+      { class: 'wb-reports wb-find', 'aria-label': 'Find' },
+      h('summary', {}, 'Find a report, a cell or an alert'),
+      h(
+        'form',
+        {
+          class: 'wb-controls',
+          role: 'search',
+          submit: event => {
+            event.preventDefault();
+            void this.search(null);
+          }
+        },
+        labelled('Text', this.text),
+        labelled('Kind', this.kind),
+        labelled('Notebook', this.notebook),
+        labelled('Verdict', this.verdict),
+        labelled('From', this.from),
+        labelled('To', this.to),
+        h('button', { class: 'wb-button', type: 'submit' }, 'Find')
+      ),
+      this.words,
+      this.list,
+      this.more
+    );
+  }
+
+  private async search(beforeMs: number | null): Promise<void> {
+    const asked = (this.asked += 1);
+    setText(this.words, 'Looking…');
+    try {
+      const { records, has_more: hasMore } = await this.records.find({
+        ...this.wanted(),
+        beforeMs
+      });
+      if (asked !== this.asked) {
+        return;
+      }
+      this.shown = beforeMs === null ? records : [...this.shown, ...records];
+      this.write(hasMore);
+    } catch (error) {
+      if (asked === this.asked) {
+        setText(
+          this.words,
+          `Nothing can be found. ${(error as Error).message}`
+        );
+      }
+    }
+  }
+
+  private wanted(): Search {
+    const chosen = KINDS.find(([value]) => value === this.kind.value);
+    return {
+      ...ANYTHING,
+      text: this.text.value.trim(),
+      kinds: chosen?.[2] ?? [],
+      notebook: this.notebook.value.trim(),
+      verdict: this.verdict.value.trim(),
+      fromMs: dayBegin(this.from.value),
+      toMs: dayEnd(this.to.value),
+      limit: PAGE
+    };
+  }
+
+  private write(hasMore: boolean): void {
+    const { shown } = this;
+    setText(
+      this.words,
+      shown.length === 0
+        ? 'Nothing that is kept matches.'
+        : `${shown.length} found${hasMore ? ', and there are older ones' : ''}.`
+    );
+    this.list.replaceChildren(
+      ...(shown.length === 0
+        ? []
+        : [
+            table(
+              'Found, the newest first',
+              ['What', 'Kind', 'Notebook', 'Verdict', 'Began', 'Took', ''],
+              shown.map(record => this.row(record)),
+              shown.length
+            )
+          ])
+    );
+    const last = shown.at(-1);
+    this.more.replaceChildren(
+      ...(hasMore && last !== undefined
+        ? [
+            h(
+              'button',
+              {
+                class: 'wb-button',
+                type: 'button',
+                click: () => void this.search(last.started_ms)
+              },
+              'Older ones'
+            )
+          ]
+        : [])
+    );
+  }
+
+  private row(record: KeptRecord): (string | Node)[] {
+    const { ended_ms: endedMs, started_ms: startedMs, status } = record;
+    const took =
+      endedMs === null ? status || NONE : duration(endedMs - startedMs);
+    return [
+      h(
+        'button',
+        {
+          class: 'wb-link',
+          title: clip(record.sentence, 300),
+          click: () => this.actions.open(record)
+        },
+        clip(record.title, 80) || '(empty)'
+      ),
+      NAMES[record.kind] + (record.is_replay ? ', replay' : ''),
+      clip(record.notebook ?? NONE, 60),
+      clip(record.verdict ?? NONE, 40),
+      when(startedMs),
+      took,
+      h(
+        'button',
+        { class: 'wb-button', click: () => this.actions.show(record) },
+        'Show in time'
+      )
+    ];
+  }
+
+  private readonly text = input('search', 'Title, notebook or sentence');
+  private readonly notebook = input('search', 'Any');
+  private readonly verdict = input('search', 'Any');
+  private readonly from = input('date', '');
+  private readonly to = input('date', '');
+  private readonly kind = h('select', { class: 'wb-select' });
+  private readonly words = h('p', { class: 'wb-note', role: 'status' });
+  private readonly list = h('div', { class: 'wb-report-list' });
+  private readonly more = h('div', {});
+  private shown: readonly KeptRecord[] = [];
+  private asked = 0;
+}
+
+/** Begin of a day in the browser's zone; null without one. */
+export function dayBegin(day: string): number | null {
+  const ms = day === '' ? NaN : new Date(`${day}T00:00:00`).getTime();
+  return Number.isFinite(ms) ? ms : null;
+}
+
+/** End of a day in the browser's zone, whose length may be another than 24 h. */
+export function dayEnd(day: string): number | null {
+  const begin = dayBegin(day);
+  if (begin === null) {
+    return null;
+  }
+  const next = new Date(begin + 1.5 * DAY_MS);
+  next.setHours(0, 0, 0, 0);
+  return next.getTime() - 1;
+}
+
+function input(type: string, placeholder: string): HTMLInputElement {
+  return h('input', {
+    class: 'wb-select',
+    type,
+    placeholder,
+    maxlength: '200'
+  });
+}
+
+function labelled(label: string, control: HTMLElement): HTMLElement {
+  return h('label', { class: 'wb-labelled' }, `${label} `, control);
+}

@@ -1,0 +1,76 @@
+/** Hands the cells that this page saw to the server, which keeps them. */
+
+import type { Band, Bands } from './bands';
+import { clip } from './format';
+import type { CellBand } from './protocol';
+
+/** Cells may end by the hundred. */
+const SETTLE_MS = 1_000;
+/** As many as the server takes at once. */
+const MOST = 200;
+
+export interface HandoverOptions {
+  readonly bands: Bands;
+  /** Whether the server keeps any. */
+  readonly isKept: () => boolean;
+  /** The client's clock less the server's. */
+  readonly offsetMs: () => number;
+  /** Send them; it fails where the server does not take them. */
+  readonly post: (cells: readonly CellBand[]) => Promise<void>;
+}
+
+export class Handover {
+  private readonly sent = new Set<string>();
+  private timer = 0;
+
+  constructor(private readonly options: HandoverOptions) {
+    options.bands.onChange(() => this.soon());
+  }
+
+  private soon(): void {
+    this.timer ||= window.setTimeout(() => {
+      this.timer = 0;
+      void this.send();
+    }, SETTLE_MS);
+  }
+
+  private async send(): Promise<void> {
+    const { bands, isKept, offsetMs, post } = this.options;
+    if (!isKept()) {
+      return;
+    }
+    // one offset for both ends: no cell ends before it begins
+    const offset = offsetMs();
+    const cells = bands
+      .ended()
+      .filter(({ id }) => !this.sent.has(id))
+      .slice(0, MOST);
+    if (cells.length === 0) {
+      return;
+    }
+    cells.forEach(({ id }) => this.sent.add(id));
+    try {
+      await post(cells.map(band => cellBand(band, offset)));
+    } catch {
+      // asked again with the next cell: a disk that is full may have room then
+      cells.forEach(({ id }) => this.sent.delete(id));
+    }
+  }
+}
+
+/** A band as the server takes it, in the server's clock. */
+export function cellBand(band: Band, offsetMs: number): CellBand {
+  const startedMs = Math.max(band.startMs - offsetMs, 0);
+  return {
+    id: band.id,
+    kernel_id: band.kernelId,
+    notebook: clip(band.notebook, 1000),
+    cell_id: band.cellId === null ? null : clip(band.cellId, 100),
+    execution_count: band.executionCount,
+    title: clip(band.title, 200),
+    started_ms: startedMs,
+    ended_ms:
+      band.endMs === null ? null : Math.max(band.endMs - offsetMs, startedMs),
+    status: band.status
+  };
+}

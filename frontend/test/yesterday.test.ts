@@ -1,0 +1,164 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { timeLabels, timeTicks } from '../src/chart/scales';
+import { MONTH_MS, Viewport } from '../src/chart/viewport';
+import { dayBegin, dayEnd } from '../src/dashboard/find';
+import { isRecordList } from '../src/decode';
+import { duration, when } from '../src/format';
+import { cellBand, Handover } from '../src/handover';
+import type { Band, Bands } from '../src/bands';
+import type { CellBand } from '../src/protocol';
+import { ANYTHING, Records } from '../src/records';
+
+const HOUR = 3_600_000;
+const DAY = 24 * HOUR;
+/** Noon, in the zone of whoever runs this. */
+const NOON = new Date(2026, 5, 15, 12).getTime();
+
+test('ticks of days are midnights, and say which day', () => {
+  const ticks = timeTicks(NOON - 7 * DAY, NOON, 8);
+  assert.ok(ticks.length >= 6);
+  for (const tick of ticks) {
+    assert.equal(new Date(tick).getHours(), 0);
+  }
+  assert.equal(timeLabels(ticks).at(-1), '06-15');
+});
+
+test('ticks of hours say the day where one begins', () => {
+  const labels = timeLabels(timeTicks(NOON - DAY, NOON, 10));
+  assert.ok(labels.includes('06-15'));
+  assert.ok(labels.includes('09:00'));
+});
+
+test('a moment of another day is told with its day', () => {
+  assert.equal(when(NOON, NOON + HOUR), '12:00:00');
+  assert.equal(when(NOON, NOON + DAY), '2026-06-15 12:00:00');
+});
+
+test('long times are told in hours and days', () => {
+  const seen = (text: string) => text.replaceAll('\u00a0', ' ');
+  assert.equal(seen(duration(HOUR + 5 * 60_000)), '1 h 05 min');
+  assert.equal(seen(duration(2 * DAY + 3 * HOUR)), '2 d 3 h');
+});
+
+test('with an archive one can look back a month, and without an hour', () => {
+  let longest = MONTH_MS;
+  const view = new Viewport(
+    () => NOON,
+    60_000,
+    () => longest
+  );
+  view.show({ fromMs: NOON - 40 * DAY, toMs: NOON - 39 * DAY });
+  assert.equal(view.span().fromMs, NOON - MONTH_MS);
+  assert.equal(view.span().toMs - view.span().fromMs, DAY);
+  view.zoom(1000);
+  assert.equal(view.span().toMs - view.span().fromMs, MONTH_MS);
+  longest = HOUR;
+  view.toStart();
+  assert.equal(view.span().fromMs, NOON - HOUR);
+});
+
+test('a search asks only for what was chosen', async () => {
+  const asked: string[] = [];
+  const records = new Records({
+    read: path => {
+      asked.push(path);
+      return Promise.resolve(
+        new Response(JSON.stringify({ records: [], has_more: false }))
+      );
+    }
+  });
+  await records.find({
+    ...ANYTHING,
+    text: 'a b&c',
+    kinds: ['cell', 'receipt']
+  });
+  assert.equal(
+    asked[0],
+    'api/v1/records?limit=20&text=a+b%26c&kind=cell%2Creceipt'
+  );
+  await assert.rejects(records.report('x'), /unknown form/);
+  assert.equal(asked[1], 'api/v1/records/report/x');
+});
+
+test('an answer that is no list of records is refused', () => {
+  assert.ok(isRecordList({ records: [], has_more: false }));
+  assert.ok(!isRecordList({ records: [{ id: 1 }], has_more: false }));
+  assert.ok(!isRecordList({ records: [] }));
+});
+
+test('a day is from midnight to midnight where the person is', () => {
+  assert.equal(new Date(dayBegin('2026-06-15') ?? 0).getHours(), 0);
+  const end = dayEnd('2026-06-15') ?? 0;
+  assert.equal(new Date(end + 1).getDate(), 16);
+  assert.equal(dayBegin(''), null);
+  assert.equal(dayEnd('nonsense'), null);
+});
+
+function band(id: string, changes: Partial<Band> = {}): Band {
+  return {
+    id,
+    notebook: 'a/b.ipynb',
+    cellId: 'c',
+    executionCount: 1,
+    kernelId: 'k',
+    title: 'x = 1',
+    startMs: 1000,
+    endMs: 1500,
+    status: 'ok',
+    ...changes
+  };
+}
+
+test('a cell is handed over in the clock of the server', () => {
+  const cell = cellBand(band('m-1', { title: 'x'.repeat(500) }), 400);
+  assert.equal(cell.started_ms, 600);
+  assert.equal(cell.ended_ms, 1100);
+  assert.equal(cell.title.length, 200);
+  // a clock that was set meanwhile makes no cell end before it begins
+  assert.equal(cellBand(band('m-2', { endMs: 900 }), 0).ended_ms, 1000);
+});
+
+test('each cell that ended is handed over once, and again if it was refused', async context => {
+  context.mock.timers.enable({ apis: ['setTimeout'] });
+  const scope = globalThis as unknown as { window: unknown };
+  scope.window = { setTimeout };
+  const ended: Band[] = [];
+  let changed: () => void = () => undefined;
+  const bands = {
+    ended: () => ended,
+    onChange: (listener: () => void) => {
+      changed = listener;
+      return () => undefined;
+    }
+  } as unknown as Bands;
+  const sent: string[][] = [];
+  let refuses = true;
+  let isKept = false;
+  new Handover({
+    bands,
+    isKept: () => isKept,
+    offsetMs: () => 0,
+    post: (cells: readonly CellBand[]) => {
+      sent.push(cells.map(({ id }) => id));
+      return refuses ? Promise.reject(new Error('full')) : Promise.resolve();
+    }
+  });
+  const settle = async () => {
+    changed();
+    context.mock.timers.tick(1000);
+    await Promise.resolve();
+    await Promise.resolve();
+  };
+  ended.push(band('m-1'));
+  await settle();
+  assert.deepEqual(sent, []);
+  isKept = true;
+  await settle();
+  refuses = false;
+  await settle();
+  ended.push(band('m-2'));
+  await settle();
+  await settle();
+  assert.deepEqual(sent, [['m-1'], ['m-1'], ['m-2']]);
+});
