@@ -56,11 +56,11 @@ class Lab:
 
     def __init__(self, folder: Path, **env: str) -> None:
         self.notebooks = folder / "notebooks"
-        self._home = folder / "home"
+        self.home = folder / "home"
         self._log = folder / "lab.log"
         self._port = free_port()
-        self._env = environment(HOME=str(self._home), **env)
-        settings = self._home / _NOTIFICATIONS
+        self._env = environment(HOME=str(self.home), **env)
+        settings = self.home / _NOTIFICATIONS
         settings.parent.mkdir(parents=True)
         settings.write_text(json.dumps(_NO_NEWS))
 
@@ -363,7 +363,7 @@ class LabPage:
     def told(self) -> str:
         """What a person would see and look at first where a test failed, shortly."""
         cells = f"() => window.jupyterapp && {_PANEL}?.model.toJSON().cells"
-        outputs = [each["outputs"] for each in self.page.evaluate(cells) or []]
+        outputs = [each.get("outputs") for each in self.page.evaluate(cells) or []]
         kinds = Counter(each["type"] for each in self.received)
         views = (self.dashboard, self.drawer)
         return "\n".join(

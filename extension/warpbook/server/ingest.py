@@ -32,6 +32,10 @@ from warpbook.server.receipts import MAX_CELL_BYTES, check_times
 from warpbook.server.selection import encode
 from warpbook.server.timeline_ingest import TimelineHandler
 
+_REPORT = Decoder(CellReport)
+_OUT_OF_MEMORY = Decoder(OutOfMemory)
+_CELL = Decoder(CellRun)
+
 #: how often it is looked whether all is answered
 _LOOK_S = 0.02
 #: more than one for each kernel that a person may have
@@ -123,7 +127,7 @@ class _ReportHandler(IngestHandler):
         try:
             if self.is_refused():
                 return
-            report = read_json(bytes(self.body), Decoder(CellReport))
+            report = read_json(bytes(self.body), _REPORT)
             _check(report)
         except ValueError as error:
             self.refuse(400, f"Not a cell report: {error}")
@@ -149,7 +153,7 @@ class _OutOfMemoryHandler(IngestHandler):
         try:
             if self.is_refused():
                 return
-            told = read_json(bytes(self.body), Decoder(OutOfMemory))
+            told = read_json(bytes(self.body), _OUT_OF_MEMORY)
         except BadBody as error:
             self.refuse(400, f"Not a failed allocation: {error}")
             return
@@ -169,7 +173,7 @@ class _CellHandler(IngestHandler):
         try:
             if self.is_refused():
                 return
-            run = read_json(bytes(self.body), Decoder(CellRun))
+            run = read_json(bytes(self.body), _CELL)
         except BadBody as error:
             self.refuse(400, f"Not a cell that ran: {error}")
             return

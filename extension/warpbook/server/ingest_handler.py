@@ -75,7 +75,7 @@ class IngestHandler(Parameters):
         if self.parts.readiness.is_draining:
             raise web.HTTPError(503, self.parts.readiness.reason)
         length = self.request.headers.get("Content-Length", "0")
-        if not length.isdigit() or len(length) > 12:
+        if not (length.isascii() and length.isdigit() and len(length) < 13):
             raise web.HTTPError(400, "Content-Length is no number.")
         if int(length) > self.max_body_bytes:
             raise web.HTTPError(413, f"It may have {self.max_body_bytes} bytes.")
@@ -110,7 +110,7 @@ class IngestHandler(Parameters):
         Raises:
             BadBody: it names no version.
         """
-        head = read_json(bytes(self.body), Decoder(_Head))
+        head = read_json(bytes(self.body), _HEAD)
         if head.protocol != PROTOCOL_VERSION:
             self.refuse(
                 409,
@@ -146,3 +146,6 @@ class _Head(Struct):
 
     protocol: int
     kernel_id: str | None = None
+
+
+_HEAD = Decoder(_Head)

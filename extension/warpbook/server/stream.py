@@ -27,6 +27,7 @@ MAX_GARBAGE = 10
 #: of messages that must not be left out, while nothing gets through
 MAX_WAITING_BYTES = 16_000_000
 
+_MESSAGE = Decoder(ClientMessage)
 _decode_frame = msgspec.json.Decoder(Frame).decode
 
 
@@ -40,7 +41,10 @@ _decode_numbered = msgspec.json.Decoder(_Numbered).decode
 
 
 class StreamHandler(AuthorizedSocket):
-    """`GET <base_url>/warpbook/api/v1/stream`."""
+    """`GET <base_url>/warpbook/api/v1/stream`.
+
+    Cost: messages of at most 4,096 bytes; frames are encoded once for all viewers.
+    """
 
     def initialize(self, broadcaster: Broadcaster, max_viewers: int) -> None:
         """Take what the application shares."""
@@ -70,7 +74,7 @@ class StreamHandler(AuthorizedSocket):
     def on_message(self, message: str | bytes) -> None:
         """Serve a subscription, or say why not."""
         try:
-            asked = read_json(message, Decoder(ClientMessage))
+            asked = read_json(message, _MESSAGE)
             if isinstance(asked, Subscribe):
                 self._subscribe(asked)
             else:

@@ -40,7 +40,7 @@ const TIME_STEPS_MS = [
     s => s * 1000
   ),
   ...[1, 2, 3, 6, 12].map(hours => hours * HOUR_MS),
-  ...[1, 2, 4, 7].map(days => days * DAY_MS)
+  ...[1, 2, 4, 7, 14, 30].map(days => days * DAY_MS)
 ];
 
 /** Whole multiples of a step that leaves at most `most` ticks in a span. */
@@ -64,7 +64,8 @@ export function timeLabels(ticks: readonly number[]): string[] {
   const step = second - first;
   return ticks.map(tick => {
     const time = clock(tick);
-    if (step >= DAY_MS || (step >= HOUR_MS && time === '00:00:00')) {
+    const isMidnight = time === '00:00:00' && (step === 0 || step >= HOUR_MS);
+    if (step >= DAY_MS || isMidnight) {
       return date(tick).slice(5);
     }
     return step >= 60_000 ? time.slice(0, 5) : time;

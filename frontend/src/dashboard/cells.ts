@@ -3,7 +3,7 @@
 import type { Band, Bands } from '../bands';
 import { notebookName } from '../bands';
 import { h } from '../dom';
-import { clip, clock, duration } from '../format';
+import { clip, when, duration } from '../format';
 import type { RunOfCell } from '../history';
 import type { Receipt } from '../protocol';
 import type { Stream } from '../shared';
@@ -174,7 +174,7 @@ function cells(
   return [
     clip(title, 80) || '(empty)',
     `${notebookName(notebook)}${count}`,
-    clock(startMs),
+    when(startMs),
     wall
   ];
 }

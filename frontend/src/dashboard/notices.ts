@@ -2,7 +2,7 @@
 
 import { notebookName } from '../bands';
 import { h } from '../dom';
-import { clip, clock, NONE, text } from '../format';
+import { clip, when, NONE, text } from '../format';
 import type { Device, DeviceHolders, Event, PostMortem } from '../protocol';
 import type { Stream } from '../shared';
 import { deviceLabel } from '../words';
@@ -77,7 +77,7 @@ export class Notices {
     return h(
       'article',
       { class: 'wb-notice', 'data-severity': 'warning' },
-      h('strong', {}, `${clock(atMs)} ${whose} ran out of memory on ${where}.`),
+      h('strong', {}, `${when(atMs)} ${whose} ran out of memory on ${where}.`),
       ' ',
       clip(sentence, 500),
       ' ',
@@ -118,7 +118,7 @@ function eventNotice(event: Event, devices: readonly Device[]): HTMLElement {
     h(
       'strong',
       {},
-      `${clock(event.time_ms)} ${where}: ${number}${clip(event.title, 120)}.`
+      `${when(event.time_ms)} ${where}: ${number}${clip(event.title, 120)}.`
     ),
     ' ',
     clip(event.meaning, 400),
@@ -135,7 +135,7 @@ export function postMortemContent(
   const { asked_bytes: asked, holders } = postMortem;
   const where = name(postMortem.device, devices);
   return card(
-    `Out of memory on ${where} at ${clock(postMortem.time_ms)}`,
+    `Out of memory on ${where} at ${when(postMortem.time_ms)}`,
     h('p', {}, clip(postMortem.sentence, 1000)),
     h(
       'p',

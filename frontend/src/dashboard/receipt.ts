@@ -1,7 +1,7 @@
 /** What a cell cost, as a card: this run beside the one before. */
 
 import { h } from '../dom';
-import { clip, clock, duration, text } from '../format';
+import { clip, when, duration, text } from '../format';
 import type {
   Allocator,
   CellReport,
@@ -44,7 +44,7 @@ export function receiptContent(
     h(
       'p',
       { class: 'wb-note' },
-      `${clock(cell.started_ms)} to ${clock(cell.ended_ms)}${status}`
+      `${when(cell.started_ms)} to ${when(cell.ended_ms)}${status}`
     ),
     h('p', { class: 'wb-receipt-line' }, clip(receipt.line, 400)),
     h(

@@ -3,7 +3,7 @@
 import { notebookName } from '../bands';
 import type { BokehLoader } from '../bokeh';
 import { h } from '../dom';
-import { clip, clock } from '../format';
+import { clip, when } from '../format';
 import type { CellReport } from '../protocol';
 import { TimelineView } from '../timeline/view';
 import type { Content, Drawn, Part } from './drawer';
@@ -35,7 +35,7 @@ export function reportContent(
       'p',
       { class: 'wb-note' },
       `${clip(profile.gpu_name ?? 'No GPU in this profile', 80)} · ` +
-        `${clock(report.started_ms)}${status}`
+        `${when(report.started_ms)}${status}`
     ),
     live,
     // while it runs there is only what grows

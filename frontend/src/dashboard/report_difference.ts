@@ -1,7 +1,7 @@
 /** Two runs beside one another: this cell's run before, or any that a person picks. */
 
 import { h } from '../dom';
-import { clip, clock, count, duration, NONE } from '../format';
+import { clip, when, count, duration, NONE } from '../format';
 import type { CellReport, Change, Comparison } from '../protocol';
 import type { Cell } from './sortable';
 import { name, sortableTable, time } from './sortable';
@@ -53,7 +53,7 @@ function picker(
     { class: 'wb-select', change: () => void show() },
     h('option', { value: '' }, 'another report…'),
     ...newestFirst.map(({ id, started_ms: startedMs, title }) =>
-      h('option', { value: id }, `${clock(startedMs)}  ${clip(title, 60)}`)
+      h('option', { value: id }, `${when(startedMs)}  ${clip(title, 60)}`)
     )
   );
 

@@ -1,7 +1,7 @@
 /** The list of cell reports on the dashboard; each opens in the drawer. */
 
 import { h } from '../dom';
-import { clip, clock, duration, NONE } from '../format';
+import { clip, when, duration, NONE } from '../format';
 import type { CellReport } from '../protocol';
 import type { Statements } from '../statements';
 import { statusWords, wallMs } from './live';
@@ -62,7 +62,7 @@ export class ReportList {
               this.opener(report),
               whose(report),
               clip((report.live ?? report.profile).verdict?.kind ?? NONE, 40),
-              clock(report.started_ms),
+              when(report.started_ms),
               busyShare(report.profile),
               duration(wallMs(report))
             ]),

@@ -2,7 +2,7 @@
 
 import type { Span } from '../chart/viewport';
 import { h } from '../dom';
-import { clip, clock, duration, NONE, quantity, text } from '../format';
+import { clip, when, duration, NONE, quantity, text } from '../format';
 import type { Device, DeviceSpan, SpanStatistics } from '../protocol';
 import { deviceHeading } from '../words';
 import type { Content } from './drawer';
@@ -24,7 +24,7 @@ const COVERED = 0.95;
 
 /** Name a span as its card is named. */
 export function spanTitle({ fromMs, toMs }: Span): string {
-  return `${clock(fromMs)} to ${clock(toMs)} (${duration(toMs - fromMs)})`;
+  return `${when(fromMs)} to ${when(toMs)} (${duration(toMs - fromMs)})`;
 }
 
 /** The card of a span; `actions` stand above the figures. */

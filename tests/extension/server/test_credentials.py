@@ -105,12 +105,14 @@ class TestBeforeABody:
         given = app._ingest.environment("k")
         port = int(given[ENV_INGEST_URL].rpartition(":")[2])
 
-        async def send(secret: str | None, length: int, path: str = "/v1/reports"):
+        async def send(
+            secret: str | None, length: int | str, path: str = "/v1/reports"
+        ):
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             sent = given[ENV_INGEST_SECRET] if secret is None else secret
             writer.write(
-                f"POST {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer "
-                f"{sent}\r\nContent-Length: {length}\r\n\r\n".encode()
+                f"POST /v1/reports HTTP/1.1\r\nHost: localhost\r\nAuthorization: "
+                f"Bearer {sent}\r\nContent-Length: {length}\r\n\r\n".encode("latin-1")
             )
             return reader, writer
 
@@ -118,10 +120,14 @@ class TestBeforeABody:
 
     @pytest.mark.parametrize(
         ("secret", "length", "status"),
-        [("nobody.0", 3_900_000, 403), (None, MAX_REPORT_BYTES + 1, 413)],
+        [
+            ("nobody.0", 3_900_000, 403),
+            (None, MAX_REPORT_BYTES + 1, 413),
+            (None, "²", 400),
+        ],
     )
     async def test_it_is_refused_without_one(
-        self, send, secret: str | None, length: int, status: int
+        self, send, secret: str | None, length: int | str, status: int
     ) -> None:
         reader, writer = await send(secret, length)
         head = await asyncio.wait_for(reader.readline(), 60)
