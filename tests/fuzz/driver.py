@@ -160,9 +160,10 @@ class Fuzz:
         for number, hostile in enumerate(rounds(self._seed + 1, count)):
             path, good = bodies[number % len(bodies)]
             body = hostile.bytes_of(packed()) if good is None else hostile.body(good)
-            headers = {"Authorization": f"Bearer {secret}"}
+            # a refused body closes its connection, which must not be used again
+            headers = {"Authorization": f"Bearer {secret}", "Connection": "close"}
             if hostile.dice.random() < 0.05:
-                headers = {"Authorization": "Bearer \xff.0"}
+                headers["Authorization"] = "Bearer \xff.0"
             # what is too large is refused before it is read, and whoever sends on
             # may not hear why
             is_known = headers["Authorization"].endswith(secret)
@@ -181,9 +182,7 @@ class Fuzz:
         surface = Surface("messages of the stream")
         url = f"{self._running.url}/warpbook/api/v1/stream?token={TOKEN}"
         for hostile in rounds(self._seed + 2, -(-count // 9)):
-            with contextlib.closing(
-                websocket.create_connection(url.replace("http", "ws", 1), timeout=60)
-            ) as viewer:
+            with connected(url) as viewer:
                 for _ in range(9):
                     surface.inputs += 1
                     body = hostile.body(SUBSCRIBE)[:4000]
@@ -240,6 +239,16 @@ class Fuzz:
                 f"{method} {answer.url[-200:]}: {answer.status_code}"
             )
         surface.refused += answer.status_code >= 400
+
+
+@contextlib.contextmanager
+def connected(url: str) -> Iterator[websocket.WebSocket]:
+    viewer = websocket.create_connection(url.replace("http", "ws", 1), timeout=60)
+    try:
+        yield viewer
+    finally:
+        # whatever the server has said meanwhile
+        viewer.shutdown()
 
 
 def files(seed: int, count: int, folder: Path) -> list[Surface]:
