@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import random
 from collections.abc import Iterator, Mapping
@@ -124,7 +125,7 @@ class Hostile:
             if isinstance(node, dict) and self.dice.random() < 0.2:
                 del node[key]
             else:
-                node[key] = self.dice.choice(VALUES)
+                node[key] = copy.deepcopy(self.dice.choice(VALUES))
             return
 
 
