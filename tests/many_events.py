@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import uuid
 
 import numpy as np
@@ -105,7 +106,7 @@ def hand_in(events: int, title: str, whole: bool = True) -> str:
     report = CellReport(
         id=str(uuid.uuid4()),
         protocol=PROTOCOL_VERSION,
-        kernel_id="simulated",
+        kernel_id=os.environ["WARPBOOK_INGEST_SECRET"].rpartition(".")[0],
         notebook=None,
         cell_id=None,
         execution_count=None,

@@ -23,7 +23,8 @@ points = tuple(
     msgspec.structs.replace(each, operands={ATTACK!r}) for each in figures.roofline)
 now = time.time() * 1000
 post(CellReport(
-    id="pictured", protocol=PROTOCOL_VERSION, kernel_id="k", notebook="train.ipynb",
+    id=f"pictured-{{kernel_id[:8]}}", protocol=PROTOCOL_VERSION, kernel_id=kernel_id,
+    notebook="train.ipynb",
     cell_id="c", execution_count=8, title="pictured()", started_ms=now - 2500,
     ended_ms=now - 500, status="ok",
     profile=msgspec.structs.replace(figures, roofline=points)))

@@ -125,6 +125,9 @@ export class Controls {
     if (Number.isFinite(atMs)) {
       const halfMs = (toMs - fromMs) / 2;
       this.viewport.show({ fromMs: atMs - halfMs, toMs: atMs + halfMs });
+      setText(this.words, '');
+    } else if (this.moment.value !== '') {
+      setText(this.words, 'Write a time as YYYY-MM-DD hh:mm.');
     }
   }
 
@@ -178,7 +181,10 @@ export class Controls {
   private readonly kept = h('span', { class: 'wb-note' });
   private readonly moment = h('input', {
     class: 'wb-select',
-    type: 'datetime-local',
+    type: 'text',
+    placeholder: 'YYYY-MM-DD hh:mm',
+    size: '16',
+    maxlength: '30',
     'aria-label': 'Go to a time',
     change: () => this.goTo()
   });

@@ -175,8 +175,8 @@ export class Find {
   private readonly text = input('search', 'Title, notebook or sentence');
   private readonly notebook = input('search', 'Any');
   private readonly verdict = input('search', 'Any');
-  private readonly from = input('date', '');
-  private readonly to = input('date', '');
+  private readonly from = input('text', 'YYYY-MM-DD');
+  private readonly to = input('text', 'YYYY-MM-DD');
   private readonly kind = h('select', { class: 'wb-select' });
   private readonly words = h('p', { class: 'wb-note', role: 'status' });
   private readonly list = h('div', { class: 'wb-report-list' });
