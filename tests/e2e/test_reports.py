@@ -206,16 +206,21 @@ def test_runs_are_compared_with_the_one_before_and_with_any_other(
     expect(launched).to_contain_text("−8.15 ms")
     expect(table(page, "GPU work by operators").last).to_contain_text("400 → 0")
 
-    comparison.get_by_label("Compare with").select_option("train")
+    compare_with(comparison, "fit(")
     expect(comparison).to_contain_text(compare(train, graph).sentence)
     comparison.scroll_into_view_if_needed()
     page.set_theme("JupyterLab Dark")
     page.page.screenshot(path=screenshots / "comparison-dark.png")
     # the same two from the other side: the earlier one still comes first
     show(page, "fit(")
-    other = comparison.locator("option", has_text="graph()").first
-    comparison.get_by_label("Compare with").select_option(other.get_attribute("value"))
+    compare_with(comparison, "graph()")
     expect(comparison).to_contain_text(compare(train, graph).sentence)
+
+
+def compare_with(comparison: Locator, title: str) -> None:
+    """Choose another report by its title: its id has the kernel's in it."""
+    other = comparison.locator("option", has_text=title).first
+    comparison.get_by_label("Compare with").select_option(other.get_attribute("value"))
 
 
 def test_a_real_cell_without_a_gpu_is_reported_with_its_lines(

@@ -11,7 +11,7 @@ from tests.programs import wait_for
 
 #: times of the rows that the page holds, and of those that the server has
 ROWS = """() => {
-    const { store } = window[Symbol.for("warpbook.stream.v2")];
+    const { store } = window[Symbol.for("warpbook.stream.v3")];
     return [...store.times(...store.range(0, Infinity))];
 }"""
 RING = """async () => {
