@@ -4,10 +4,10 @@
 
 The frames are those of `benchmarks/history.py`: eight GPUs that play the shipped
 recording from different places, with 60 metrics each. Their seconds are in an order of
-chance, so that nothing repeats as it was. An hour is written by each way; then a day is
-made of it, and four metrics of one GPU are read as the dashboard reads a day: 600 steps.
-The plain ways are what the memory has (a second of JSON, compressed, as a row of SQLite),
-which has no summaries, and, where pyarrow is installed, Parquet files of five minutes.
+chance, so that nothing repeats as it was. An hour is written by each way; then a day
+is made of it, and four metrics of one GPU are read as the dashboard reads a day: 600
+steps. The plain ways are what the memory has (a second of JSON, compressed, as a row of
+SQLite), which has no summaries, and, where pyarrow is installed, Parquet files.
 """
 
 from __future__ import annotations

@@ -48,6 +48,8 @@ class Lease:
     def release(self) -> None:
         """Give it back."""
         if self._descriptor is not None:
+            # a child that was forked meanwhile may have the file open, too
+            fcntl.flock(self._descriptor, fcntl.LOCK_UN)
             os.close(self._descriptor)
             self._descriptor = None
 

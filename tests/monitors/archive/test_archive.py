@@ -213,7 +213,8 @@ def test_when_the_keeper_ends_another_server_goes_on(
     monkeypatch.setattr("warpbook_monitors.archive.archive.RETRY_S", 0.2)
     first = Archive(folder)
     first.start()
-    wait_for(lambda: first.keeping.state == "on")
+    first.write(lambda connection: None).result(PATIENCE_S)
+    assert first.keeping.state == "on"
     with opened(folder) as second:
         wait_for(lambda: second.keeping.state == "other_server")
         assert first.close(PATIENCE_S)
