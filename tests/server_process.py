@@ -35,9 +35,13 @@ class View:
 
     def next(self, kind: str) -> dict:
         """Wait for a message of a kind; others are passed over."""
+        return self.next_of(kind)
+
+    def next_of(self, *kinds: str) -> dict:
+        """Wait for a message of one of some kinds."""
         while True:
             message = json.loads(self._socket.recv())
-            if message["type"] == kind:
+            if message["type"] in kinds:
                 return message
 
     def send(self, message: dict) -> None:

@@ -168,3 +168,8 @@ class Event(Struct, frozen=True, tag="event"):
 
 
 Telemetry = Hello | Devices | Frame | Gap | Event
+
+
+def end_ms(message: Devices | Frame | Gap | Event) -> float:
+    """When a message was made, of a gap when it ended: Unix time."""
+    return message.to_ms if isinstance(message, Gap) else message.time_ms

@@ -59,6 +59,10 @@ class Piece:
             return zlib.decompress(self._content).split(b"\n")[:-1]
         return self._content
 
+    def messages_from(self, number: int) -> Iterator[bytes]:
+        """Give those from one number on; unpacked by the thread that takes them."""
+        yield from self.messages()[number - self.first :]
+
 
 class History:
     """A ring of encoded messages by time; written and asked by one thread."""

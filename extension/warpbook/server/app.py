@@ -7,73 +7,35 @@ import os
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from jupyter_core.paths import jupyter_config_dir
-from jupyter_server.base.handlers import AuthenticatedFileHandler
 from jupyter_server.extension.application import ExtensionApp
 from prometheus_client import REGISTRY
 from traitlets import Bool, Enum, Float, Int, Unicode
 
 from warpbook.server.alerts import Alerting
-from warpbook.server.alerts_route import AlertsCollector, AlertsHandler
+from warpbook.server.alerts_route import AlertsCollector
 from warpbook.server.attribution import Attribution
-from warpbook.server.bokehjs import bokehjs_folder
 from warpbook.server.broadcast import Broadcaster
 from warpbook.server.credentials import Credentials, give_each_kernel
-from warpbook.server.difference_route import DifferenceHandler
 from warpbook.server.draining import ARCHIVE_S, bounded_stop, end_at_the_latest
-from warpbook.server.export import ExportHandler
-from warpbook.server.health_routes import HealthHandler, ReadyHandler
 from warpbook.server.history import Past
-from warpbook.server.history_route import (
-    DetailHandler,
-    HistoryFigureHandler,
-    SpanHandler,
-)
 from warpbook.server.holders import HolderWatch
 from warpbook.server.ingest import Ingest
 from warpbook.server.ingest_handler import IngestParts
 from warpbook.server.keeping import keep_telling
 from warpbook.server.kernel_watch import KernelWatch
 from warpbook.server.kernels import running_kernels, runs_code, runs_kernel
-from warpbook.server.labs_routes import (
-    LAB,
-    LabCardsHandler,
-    LabHintsHandler,
-    LabOpenHandler,
-    LabsHandler,
-)
 from warpbook.server.logs import write_json_lines
 from warpbook.server.nvdashboard import PEER, Nvdashboard
 from warpbook.server.outlook import OutlookWatch
 from warpbook.server.page_request import READINESS
 from warpbook.server.post_mortem import PostMortems
 from warpbook.server.readiness import Readiness
-from warpbook.server.receipt_route import ReceiptHandler
 from warpbook.server.receipts import Receipts
-from warpbook.server.record_routes import (
-    KIND,
-    CellsHandler,
-    RecordHandler,
-    RecordsHandler,
-)
 from warpbook.server.records import Records
-from warpbook.server.report_figures import ReportFigureHandler
 from warpbook.server.reports import Reports
-from warpbook.server.rest import (
-    CapabilitiesHandler,
-    HoldersHandler,
-    StateHandler,
-)
-from warpbook.server.stream import StreamHandler
-from warpbook.server.timeline_routes import (
-    FigureHandler,
-    SearchHandler,
-    StatisticsHandler,
-    TraceHandler,
-    WindowHandler,
-)
+from warpbook.server.routes import RouteParts, routes
 from warpbook.server.timelines import MAX_MEGABYTES, Timelines
 from warpbook_monitors.alerts.rules import FILE_NAME
 from warpbook_monitors.archive.archive import Archive
@@ -327,69 +289,23 @@ class WarpbookApp(ExtensionApp):
 
     def initialize_handlers(self) -> None:
         """Put the routes below `<base_url>/warpbook/`."""
-        shared: dict[str, Any] = {
-            "broadcaster": self._broadcaster,
-            "reports": self._reports,
-        }
-        past = {**shared, "past": self._past}
-        timelines = {**shared, "timelines": self._timelines}
-        api = "/warpbook/api/v1"
-        report = f"{api}/reports/([A-Za-z0-9-]{{1,64}})"
         if self.serverapp is not None:
             self.serverapp.web_app.settings[READINESS] = self._readiness
-        probe = {"readiness": self._readiness}
-        self.handlers += [
-            (f"{api}/health", HealthHandler, probe),
-            (f"{api}/ready", ReadyHandler, probe),
-            (
-                f"{api}/stream",
-                StreamHandler,
-                {"broadcaster": self._broadcaster, "max_viewers": self.max_viewers},
-            ),
-            (f"{api}/capabilities", CapabilitiesHandler, shared),
-            (f"{api}/state", StateHandler, shared),
-            (f"{api}/alerts", AlertsHandler, {"alerting": self._alerting}),
-            (f"{api}/holders", HoldersHandler, {**shared, "holders": self._holders}),
-            (f"{api}/history/figure", HistoryFigureHandler, past),
-            (f"{api}/history/span", SpanHandler, past),
-            (f"{api}/history/detail", DetailHandler, past),
-            (f"{api}/receipt", ReceiptHandler, {**shared, "receipts": self._receipts}),
-            (f"{api}/records", RecordsHandler, {**shared, "records": self._records}),
-            (
-                f"{api}/records/{KIND}/(.{{1,1000}})",
-                RecordHandler,
-                {**shared, "records": self._records},
-            ),
-            (f"{api}/cells", CellsHandler, {**shared, "records": self._records}),
-            (f"{api}/history/export", ExportHandler, past),
-            (f"{api}/labs", LabsHandler, shared),
-            (f"{api}/labs/{LAB}/open", LabOpenHandler, shared),
-            (f"{api}/labs/{LAB}/hints", LabHintsHandler, shared),
-            (f"{api}/labs/{LAB}/cards", LabCardsHandler, shared),
-            (f"{report}/figure", ReportFigureHandler, past),
-            (f"{report}/timeline", WindowHandler, timelines),
-            (f"{report}/timeline/figure", FigureHandler, timelines),
-            (f"{report}/timeline/statistics", StatisticsHandler, timelines),
-            (f"{report}/timeline/search", SearchHandler, timelines),
-            (f"{report}/timeline/export", TraceHandler, timelines),
-            (
-                f"{api}/reports/([A-Za-z0-9-]{{1,64}})/difference",
-                DifferenceHandler,
-                past,
-            ),
-        ]
+        parts = RouteParts(
+            self._broadcaster,
+            self._past,
+            self._reports,
+            self._records,
+            self._receipts,
+            self._timelines,
+            self._alerting,
+            self._holders,
+            self._readiness,
+        )
+        self.handlers += routes(parts, self.max_viewers)
         if self.nvdashboard_routes and not self._nvdashboard_is_enabled():
             feed = Nvdashboard(self._broadcaster, self.max_viewers)
             self.handlers += feed.handlers()
-        folder = bokehjs_folder()
-        if folder is not None:
-            self.handlers.append(
-                (
-                    r"/warpbook/bokehjs/(bokeh[a-z-]*\.min\.js)",
-                    AuthenticatedFileHandler,
-                    {"path": str(folder)},
-                )
-            )
 
     def _nvdashboard_is_enabled(self) -> bool:
         """Whether the peer serves its own routes; if so, say that ours step back."""

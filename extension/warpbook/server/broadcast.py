@@ -25,6 +25,7 @@ from warpbook.protocol import (
 from warpbook.server.insight import Insight
 from warpbook.server.loop_lag import measure_loop_lag
 from warpbook.server.selection import Pace, Selection, encode
+from warpbook_monitors.frames import end_ms
 from warpbook_monitors.history import History
 from warpbook_monitors.own_cost import Costs
 from warpbook_monitors.sampler import Message, Sampler
@@ -263,8 +264,7 @@ class Broadcaster:
 
     def _take(self, message: Message) -> None:
         encoded = encode(message)
-        time_ms = message.to_ms if isinstance(message, Gap) else message.time_ms
-        self.history.append(time_ms, encoded)
+        self.history.append(end_ms(message), encoded)
         if isinstance(message, Frame):
             self._send_frame(message, encoded)
             for told in self._insight.take(message, self.devices) or ():

@@ -8,12 +8,13 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from warpbook.protocol import Device, DeviceSpan, Frame
+from warpbook.protocol import Device, DeviceSpan, Event, Frame, Gap
 from warpbook.server.broadcast import Broadcaster
 from warpbook.server.selection import encode
 from warpbook_monitors.archive.errors import ArchiveError
@@ -35,6 +36,8 @@ _log = logging.getLogger(__name__)
 
 #: of the archive in one go: no reader keeps SQLite from tidying up for long
 _EXPORTED_MS = 300_000.0
+#: so long a view waits for an archive that is being opened
+_OPENED_S = 5.0
 
 Read = Callable[[], "dict[int, Readings]"]
 
@@ -189,7 +192,29 @@ class Past:
             return newer
         devices = self.broadcaster.devices
         older = _archived(archive, from_ms, min(to_ms, begin_ms), devices)
-        return itertools.chain(older, newer)
+        return itertools.chain(map(encode, older), newer)
+
+    def before_memory(self, since_ms: float) -> Iterator[Frame | Gap | Event]:
+        """Give what a view missed and only the archive holds; take it off the loop.
+
+        As much as the memory of a server that had not been started again would hold.
+        """
+        history, archive = self.broadcaster.history, self.archive
+        begin_ms = history.begin_ms
+        from_ms = max(since_ms, self.newest_ms - history.seconds * 1000)
+        # a server that has just been started may still have to open the file
+        if (
+            archive is None
+            or from_ms >= begin_ms
+            or not archive.wait_until_opened(_OPENED_S)
+        ):
+            return
+        # what the view saw last is not sent again
+        from_ms = math.nextafter(from_ms, math.inf)
+        try:
+            yield from _archived(archive, from_ms, begin_ms, self.broadcaster.devices)
+        except ArchiveError as error:
+            _log.warning("A view is not sent what is archived: %s", error)
 
     def missing(self, from_ms: float, to_ms: float) -> str:
         """Say in words what the history does not hold of a span; empty if nothing."""
@@ -225,7 +250,7 @@ def _read_archive(
 
 def _archived(
     archive: Archive, from_ms: float, to_ms: float, devices: Sequence[Device]
-) -> Iterator[bytes]:
+) -> Iterator[Frame | Gap | Event]:
     # numpy must not be imported on the event loop
     from warpbook_monitors.archive.lookup import archived_messages  # noqa: PLC0415
 
@@ -234,7 +259,7 @@ def _archived(
         end_ms = min(from_ms + _EXPORTED_MS, to_ms)
         with archive.reading() as connection:
             messages = list(archived_messages(connection, from_ms, end_ms, devices))
-        yield from map(encode, messages)
+        yield from messages
         from_ms = end_ms
 
 

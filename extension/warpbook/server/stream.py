@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -16,16 +18,20 @@ from warpbook.protocol import (
     Gap,
     Subscribe,
 )
-from warpbook.server.broadcast import Broadcaster
+from warpbook.server.history import Past
 from warpbook.server.parameters import BadBody, read_json
 from warpbook.server.selection import Pace, Refused, Selection, encode, select
 from warpbook.server.sockets import AuthorizedSocket, text_frame
-from warpbook_monitors.history import Piece, is_frame
+from warpbook_monitors.frames import end_ms
+from warpbook_monitors.history import is_frame
 
 #: messages that can't be understood, after which the connection is closed
 MAX_GARBAGE = 10
 #: of messages that must not be left out, while nothing gets through
 MAX_WAITING_BYTES = 16_000_000
+
+#: archived messages that are unpacked at a time: eight GPUs' take some 50 ms
+_BATCH = 200
 
 _MESSAGE = Decoder(ClientMessage)
 _decode_frame = msgspec.json.Decoder(Frame).decode
@@ -46,9 +52,10 @@ class StreamHandler(AuthorizedSocket):
     Cost: messages of at most 4,096 bytes; frames are encoded once for all viewers.
     """
 
-    def initialize(self, broadcaster: Broadcaster, max_viewers: int) -> None:
+    def initialize(self, past: Past, max_viewers: int) -> None:
         """Take what the application shares."""
-        self._broadcaster = broadcaster
+        self._past = past
+        self._broadcaster = past.broadcaster
         self._max_viewers = max_viewers
         self._garbage = 0
         self._waiting_bytes = 0
@@ -133,9 +140,15 @@ class StreamHandler(AuthorizedSocket):
         )
 
     async def _send_since(self, selection: Selection, since_ms: float) -> None:
-        """Send what the history holds, as fast as it is taken; then go live."""
+        """Send what archive and history hold, as fast as it is taken; then go live."""
         history = self._broadcaster.history
         pace = Pace(selection.rate_hz, self._broadcaster.sampler.rate_hz)
+        older = self._past.before_memory(since_ms)
+        while batch := await asyncio.to_thread(list, islice(older, _BATCH)):
+            since_ms = max(since_ms, *map(end_ms, batch))
+            frames = await asyncio.to_thread(pack, map(encode, batch), selection, pace)
+            if not await self.written(frames):
+                return
         gap = history.lost_since(since_ms)
         number = history.after(since_ms)
         while (piece := history.piece(number)) is not None:
@@ -147,7 +160,8 @@ class StreamHandler(AuthorizedSocket):
                 self.send(encode(gap))
                 gap = None
             # an hour of eight GPUs takes seconds to unpack, the loop has other work
-            frames = await asyncio.to_thread(pack, piece, number, selection, pace)
+            unsent = piece.messages_from(number)
+            frames = await asyncio.to_thread(pack, unsent, selection, pace)
             number, since_ms = piece.end, piece.times_ms[-1]
             if not await self.written(frames):
                 return
@@ -171,10 +185,10 @@ class StreamHandler(AuthorizedSocket):
             self.close(CloseCode.GARBAGE, "too many messages that were refused")
 
 
-def pack(piece: Piece, number: int, selection: Selection, pace: Pace) -> bytes:
-    """Give the frames of a piece from `number` on, as they go over the wire."""
+def pack(messages: Iterable[bytes], selection: Selection, pace: Pace) -> bytes:
+    """Give messages, of frames those that are wanted, as they go over the wire."""
     packed = bytearray()
-    for encoded in piece.messages()[number - piece.first :]:
+    for encoded in messages:
         wanted = encoded
         if is_frame(encoded):
             if not pace.takes(_decode_numbered(encoded).seq):

@@ -185,6 +185,34 @@ def test_a_report_of_before_the_restart_is_compared_drawn_and_zoomed_into(
         assert "ended while this cell ran" in cut_off["notes"][-1]
 
 
+def test_a_page_that_comes_back_to_a_new_server_gets_what_it_missed(
+    tmp_path: Path, make_stub_nvml
+) -> None:
+    stub = make_stub_nvml("h200")
+    since = {"type": "subscribe", "protocol": PROTOCOL_VERSION}
+    with server(tmp_path, stub) as running:
+        view = running.view()
+        view.next("hello")
+        view.send(since)
+        before = [view.next("frame") for _ in range(30)]
+        # what is older than a second is on disk
+        running.kill()
+    with server(tmp_path, stub) as running:
+        view = running.view()
+        restarted_ms = view.next("hello")["time_ms"]
+        view.send({**since, "since_ms": before[4]["time_ms"]})
+        messages = [view.next_of("frame", "gap") for _ in range(40)]
+    place = [message["type"] for message in messages].index("gap")
+    gap, later = messages[place], messages[place + 1 :]
+    assert messages[:15] == before[5:20]
+    assert gap["reason"] == "restarted"
+    assert gap["from_ms"] == messages[place - 1]["time_ms"]
+    assert before[-1]["time_ms"] - gap["from_ms"] < 2000
+    assert gap["to_ms"] <= restarted_ms
+    assert {message["type"] for message in later} == {"frame"}
+    assert all(message["time_ms"] > gap["to_ms"] for message in later)
+
+
 def test_two_servers_of_one_user_keep_both_and_end_nothing_of_the_other(
     tmp_path: Path,
 ) -> None:

@@ -1,0 +1,113 @@
+"""The routes below `<base_url>/warpbook/`, and what each of them is given."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from jupyter_server.base.handlers import AuthenticatedFileHandler
+
+from warpbook.server.alerts import Alerting
+from warpbook.server.alerts_route import AlertsHandler
+from warpbook.server.bokehjs import bokehjs_folder
+from warpbook.server.broadcast import Broadcaster
+from warpbook.server.difference_route import DifferenceHandler
+from warpbook.server.export import ExportHandler
+from warpbook.server.health_routes import HealthHandler, ReadyHandler
+from warpbook.server.history import Past
+from warpbook.server.history_route import (
+    DetailHandler,
+    HistoryFigureHandler,
+    SpanHandler,
+)
+from warpbook.server.holders import HolderWatch
+from warpbook.server.labs_routes import (
+    LAB,
+    LabCardsHandler,
+    LabHintsHandler,
+    LabOpenHandler,
+    LabsHandler,
+)
+from warpbook.server.readiness import Readiness
+from warpbook.server.receipt_route import ReceiptHandler
+from warpbook.server.receipts import Receipts
+from warpbook.server.record_routes import (
+    KIND,
+    CellsHandler,
+    RecordHandler,
+    RecordsHandler,
+)
+from warpbook.server.records import Records
+from warpbook.server.report_figures import ReportFigureHandler
+from warpbook.server.reports import Reports
+from warpbook.server.rest import CapabilitiesHandler, HoldersHandler, StateHandler
+from warpbook.server.stream import StreamHandler
+from warpbook.server.timeline_routes import (
+    FigureHandler,
+    SearchHandler,
+    StatisticsHandler,
+    TraceHandler,
+    WindowHandler,
+)
+from warpbook.server.timelines import Timelines
+
+API = "/warpbook/api/v1"
+_REPORT = f"{API}/reports/([A-Za-z0-9-]{{1,64}})"
+
+
+@dataclass(frozen=True)
+class RouteParts:
+    """The parts of the application that routes use."""
+
+    broadcaster: Broadcaster
+    past: Past
+    reports: Reports
+    records: Records
+    receipts: Receipts
+    timelines: Timelines
+    alerting: Alerting
+    holders: HolderWatch
+    readiness: Readiness
+
+
+def routes(parts: RouteParts, max_viewers: int) -> list[tuple[str, type, Any]]:
+    """Pattern, handler and its arguments, for each route."""
+    shared = {"broadcaster": parts.broadcaster, "reports": parts.reports}
+    past = {**shared, "past": parts.past}
+    timelines = {**shared, "timelines": parts.timelines}
+    records = {**shared, "records": parts.records}
+    probe = {"readiness": parts.readiness}
+    stream = {"past": parts.past, "max_viewers": max_viewers}
+    table: list[tuple[str, type, Any]] = [
+        (f"{API}/health", HealthHandler, probe),
+        (f"{API}/ready", ReadyHandler, probe),
+        (f"{API}/stream", StreamHandler, stream),
+        (f"{API}/capabilities", CapabilitiesHandler, shared),
+        (f"{API}/state", StateHandler, shared),
+        (f"{API}/alerts", AlertsHandler, {"alerting": parts.alerting}),
+        (f"{API}/holders", HoldersHandler, {**shared, "holders": parts.holders}),
+        (f"{API}/history/figure", HistoryFigureHandler, past),
+        (f"{API}/history/span", SpanHandler, past),
+        (f"{API}/history/detail", DetailHandler, past),
+        (f"{API}/history/export", ExportHandler, past),
+        (f"{API}/receipt", ReceiptHandler, {**shared, "receipts": parts.receipts}),
+        (f"{API}/records", RecordsHandler, records),
+        (f"{API}/records/{KIND}/(.{{1,1000}})", RecordHandler, records),
+        (f"{API}/cells", CellsHandler, records),
+        (f"{API}/labs", LabsHandler, shared),
+        (f"{API}/labs/{LAB}/open", LabOpenHandler, shared),
+        (f"{API}/labs/{LAB}/hints", LabHintsHandler, shared),
+        (f"{API}/labs/{LAB}/cards", LabCardsHandler, shared),
+        (f"{_REPORT}/figure", ReportFigureHandler, past),
+        (f"{_REPORT}/difference", DifferenceHandler, past),
+        (f"{_REPORT}/timeline", WindowHandler, timelines),
+        (f"{_REPORT}/timeline/figure", FigureHandler, timelines),
+        (f"{_REPORT}/timeline/statistics", StatisticsHandler, timelines),
+        (f"{_REPORT}/timeline/search", SearchHandler, timelines),
+        (f"{_REPORT}/timeline/export", TraceHandler, timelines),
+    ]
+    if (folder := bokehjs_folder()) is not None:
+        served = {"path": str(folder)}
+        name = r"/warpbook/bokehjs/(bokeh[a-z-]*\.min\.js)"
+        table.append((name, AuthenticatedFileHandler, served))
+    return table
