@@ -14,13 +14,14 @@ from pathlib import Path
 from tests.fuzz.driver import (
     ADDRESS_SPACE_BYTES,
     Fuzz,
-    Surface,
     answers,
     files,
     limited_server,
     memory_bytes,
     tracebacks,
 )
+from tests.fuzz.stored import archives, backups
+from tests.fuzz.surface import Surface
 
 _A_ROUND = 460
 
@@ -51,6 +52,8 @@ def main() -> int:
                 for surface in (
                     *of_server,
                     *files(seed, _A_ROUND // 4, home),
+                    archives(seed, _A_ROUND // 4, home / f"archives-{seed}"),
+                    backups(seed, _A_ROUND, home / f"backups-{seed}"),
                 ):
                     sum_ = total.setdefault(surface.name, Surface(surface.name))
                     sum_.inputs += surface.inputs

@@ -8,7 +8,6 @@ import re
 import resource
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ import websocket
 from tests.extension.server.test_ingest import report
 from tests.extension.server.test_timelines import packed
 from tests.fuzz.inputs import rounds
+from tests.fuzz.surface import Surface
 from tests.server_process import TOKEN, ServerProcess, server
 from warpbook.protocol import ENV_INGEST_SECRET, PROTOCOL_VERSION
 from warpbook.server import (
@@ -97,16 +97,6 @@ BAND = {
     "status": "ok",
 }
 SUBSCRIBE = {"type": "subscribe", "protocol": 1, "rate_hz": 5, "since_ms": 0.0}
-
-
-@dataclass
-class Surface:
-    """What came of the inputs to one surface."""
-
-    name: str
-    inputs: int = 0
-    refused: int = 0
-    failures: list[str] = field(default_factory=list)
 
 
 class Fuzz:

@@ -12,6 +12,7 @@ from tests.fuzz.driver import (
     memory_bytes,
     tracebacks,
 )
+from tests.fuzz.stored import archives, backups
 
 SEED = 15
 
@@ -34,7 +35,8 @@ def test_nothing_that_comes_in_breaks_the_server(tmp_path: Path) -> None:
         assert surface.refused > 50, surface.name
 
 
-def test_no_recording_and_no_trace_breaks_a_reader(tmp_path: Path) -> None:
-    for surface in files(SEED, 150, tmp_path):
+def test_no_file_breaks_its_reader(tmp_path: Path) -> None:
+    stored = (archives(SEED, 100, tmp_path / "a"), backups(SEED, 150, tmp_path / "b"))
+    for surface in (*files(SEED, 150, tmp_path), *stored):
         assert surface.failures == [], surface.name
         assert surface.refused > 10, surface.name

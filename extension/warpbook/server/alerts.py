@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import msgspec
 from msgspec.structs import replace
 
 from warpbook.protocol import Alert, Alerts, Event, Frame, Holders
@@ -19,6 +18,7 @@ from warpbook.server.selection import encode
 from warpbook_monitors.alerts.engine import KEPT_MS, MOST_ENDED, Engine
 from warpbook_monitors.alerts.rules import Rules, read_rules
 from warpbook_monitors.alerts.situation import Counters, Situation, Trouble, look_at
+from warpbook_monitors.archive.errors import UNREADABLE
 from warpbook_monitors.errors import RulesError
 from warpbook_monitors.sampler import OPEN_TIMEOUT_S, Message
 
@@ -128,7 +128,7 @@ class Alerting:
         for message in await self._records.newest("alert", MOST_ENDED):
             try:
                 ended.append(decode_alert(message))
-            except msgspec.MsgspecError:
+            except UNREADABLE:
                 # another version of warpbook may have written it
                 continue
         oldest_ms = time.time() * 1000 - KEPT_MS

@@ -7,7 +7,6 @@ import time
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 
-import msgspec
 from msgspec.structs import replace
 
 from warpbook.protocol import (
@@ -27,7 +26,7 @@ from warpbook.server.receipt_words import SHORTEST_MS, Whose, notes, one_line
 from warpbook.server.record_forms import decode_receipt, receipt_record
 from warpbook.server.records import Records
 from warpbook.server.selection import encode
-from warpbook_monitors.archive.errors import ArchiveError
+from warpbook_monitors.archive.errors import UNREADABLE, ArchiveError
 from warpbook_monitors.verdict import judge_means
 
 #: a cell that ran is refused beyond this size
@@ -265,7 +264,7 @@ def _decoded(messages: Iterable[bytes]) -> list[Receipt]:
     for message in messages:
         try:
             receipts.append(decode_receipt(message))
-        except msgspec.MsgspecError:
+        except UNREADABLE:
             continue
     return receipts
 

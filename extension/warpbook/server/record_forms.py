@@ -17,6 +17,7 @@ from warpbook.protocol import (
     RecordKind,
 )
 from warpbook.server.selection import encode
+from warpbook_monitors.archive.errors import UNREADABLE
 from warpbook_monitors.plain_text import bounded
 
 #: of texts that come from kernels and pages
@@ -150,7 +151,7 @@ def ended_without_its_server(
         if kind == "alert":
             alert = replace(decode_alert(message), until_ms=last_ms)
             return alert_record(alert), encode(alert)
-    except msgspec.MsgspecError:
+    except UNREADABLE:
         return None
     return None
 

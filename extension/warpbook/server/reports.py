@@ -6,12 +6,11 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Iterable
 
-import msgspec
-
 from warpbook.protocol import CellReport
 from warpbook.server.record_forms import decode_report, report_record
 from warpbook.server.records import Records
 from warpbook.server.selection import encode
+from warpbook_monitors.archive.errors import UNREADABLE
 
 MAX_REPORTS = 50
 #: each new view is sent all of them
@@ -107,6 +106,6 @@ def _decoded(messages: Iterable[bytes]) -> list[tuple[CellReport, bytes]]:
     for message in messages:
         try:
             found.append((decode_report(message), message))
-        except msgspec.MsgspecError:
+        except UNREADABLE:
             continue
     return found

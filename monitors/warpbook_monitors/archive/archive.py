@@ -16,6 +16,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -139,6 +140,14 @@ class Archive:
             future.set_exception(ArchiveStopped("The disk does not answer."))
         return future
 
+    def wait_until_opened(self, timeout_s: float) -> bool:
+        """Wait for the file to be opened; False where it can't be, or not in time."""
+        try:
+            self.write(size_bytes).result(timeout_s)
+        except (ArchiveError, FutureTimeoutError):
+            return False
+        return True
+
     @contextlib.contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
         """Give a connection that sees one state of the archive; off the event loop.
@@ -195,8 +204,8 @@ class Archive:
             self._connection = connect(self.path, self._is_damaged)
             self._is_damaged = False
             self._take_lease(self._connection)
-        except (ArchiveError, OSError, sqlite3.Error) as error:
-            self._stop(str(error))
+        except Exception as error:  # noqa: BLE001 - this thread must go on
+            self._fail(error)
         return self._connection
 
     def _take_lease(self, connection: sqlite3.Connection) -> None:
@@ -229,7 +238,7 @@ class Archive:
             self._check_free_space()
             if self._historian.write(connection, waiting):
                 self._tell("on", "")
-        except (sqlite3.Error, OSError, ArchiveStopped) as error:
+        except Exception as error:  # noqa: BLE001 - this thread must go on
             self._fail(error)
 
     def _check_free_space(self) -> None:

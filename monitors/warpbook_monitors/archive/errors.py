@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+import zlib
+
+import msgspec
+
 from warpbook_monitors.errors import MonitorError
+
+#: what decoding a value of a damaged or foreign file raises; msgspec lets bad UTF-8
+#: through as UnicodeDecodeError, and SQLite may give a value of any type
+UNREADABLE = (msgspec.MsgspecError, UnicodeError, zlib.error, TypeError)
 
 
 class ArchiveError(MonitorError):

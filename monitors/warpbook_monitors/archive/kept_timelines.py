@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 import zlib
 
+from warpbook_monitors.archive.errors import UNREADABLE
 from warpbook_monitors.archive.limits import Limits
 from warpbook_monitors.trace.timeline_answers import MAX_BODY_BYTES
 
@@ -64,6 +65,6 @@ def timeline_of(connection: sqlite3.Connection, report_id: str) -> bytes | None:
     unpacker = zlib.decompressobj()
     try:
         body = unpacker.decompress(row[0], MAX_BODY_BYTES + 1)
-    except zlib.error:
+    except UNREADABLE:
         return None
     return body if unpacker.eof else None

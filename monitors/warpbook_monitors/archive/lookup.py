@@ -11,13 +11,20 @@ import msgspec
 import numpy as np
 
 from warpbook_monitors.archive.columns import DamagedColumn, Floats
+from warpbook_monitors.archive.errors import UNREADABLE
 from warpbook_monitors.archive.frame_table import FrameTable, frames_of
 from warpbook_monitors.archive.segments import stored
 from warpbook_monitors.archive.steps import FRAMES
 from warpbook_monitors.archive.summaries import longer, seconds_of
-from warpbook_monitors.archive.table import FROM_MS, Table, joined, unpack
+from warpbook_monitors.archive.table import (
+    FROM_MS,
+    Table,
+    joined,
+    unpack,
+    unpack_or_leave_out,
+)
 from warpbook_monitors.archive.tail import unpack_messages
-from warpbook_monitors.frames import Device, Devices, Event, Frame, Gap
+from warpbook_monitors.frames import Device, Devices, Event, Frame, Gap, end_ms
 from warpbook_monitors.health import REASON_BITS
 from warpbook_monitors.readings import Readings, reason_shares, windows
 
@@ -75,8 +82,8 @@ def archived_messages(
     )
     return heapq.merge(
         _frames(connection, from_ms, to_ms, devices),
-        (_decode_remark(text) for (text,) in remarks),
-        key=_time_ms,
+        _readable_remarks(text for (text,) in remarks),
+        key=end_ms,
     )
 
 
@@ -170,20 +177,25 @@ def _readings(
     return Readings(starts_ms[within], ends_ms[within], least, mean, most, reasons)
 
 
+def _readable_remarks(texts: Iterable[str]) -> Iterator[Gap | Event]:
+    for text in texts:
+        try:
+            yield _decode_remark(text)
+        except UNREADABLE as error:
+            _log.warning("A remark of the archive is left out: %s", error)
+
+
 def _frames(
     connection: sqlite3.Connection,
     from_ms: float,
     to_ms: float,
     devices: Sequence[Device],
 ) -> Iterator[Frame]:
-    everything: Iterator[tuple[Sequence[Device], Table]] = (
-        (segment.devices, unpack(segment.packed))
-        for segment in stored(connection, FRAMES, from_ms, to_ms)
-    )
-    for described, table in everything:
-        yield from _within(
-            frames_of(table, described), from_ms, to_ms, devices, described
-        )
+    for segment in stored(connection, FRAMES, from_ms, to_ms):
+        table = unpack_or_leave_out(segment.packed)
+        if table is not None:
+            frames = frames_of(table, segment.devices)
+            yield from _within(frames, from_ms, to_ms, devices, segment.devices)
     for recent in _recent(connection, from_ms, to_ms):
         frames = frames_of(recent.table(), recent.devices)
         yield from _within(frames, from_ms, to_ms, devices, recent.devices)
@@ -212,7 +224,3 @@ def _within(
             ]
             readings.sort(key=lambda reading: reading.device)
             yield msgspec.structs.replace(frame, readings=tuple(readings))
-
-
-def _time_ms(message: Frame | Gap | Event) -> float:
-    return message.to_ms if isinstance(message, Gap) else message.time_ms

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from warpbook_monitors.archive.errors import UNREADABLE
 from warpbook_monitors.archive.limits import Limits
 from warpbook_monitors.archive.record import KeptRecord, RecordKind
 
@@ -185,7 +186,7 @@ def unpack_message(body: bytes) -> bytes | None:
     unpacker = zlib.decompressobj()
     try:
         message = unpacker.decompress(body, _MAX_MESSAGE_BYTES)
-    except zlib.error:
+    except UNREADABLE:
         return None
     return message if unpacker.eof else None
 

@@ -9,10 +9,15 @@ from dataclasses import dataclass
 
 import msgspec
 
-from warpbook_monitors.archive.columns import DamagedColumn
+from warpbook_monitors.archive.errors import UNREADABLE
 from warpbook_monitors.archive.steps import FRAMES, HOUR, MINUTE, SECOND
 from warpbook_monitors.archive.summaries import bucket_ms, longer, seconds_of
-from warpbook_monitors.archive.table import Table, joined, pack, unpack
+from warpbook_monitors.archive.table import (
+    Table,
+    joined,
+    pack,
+    unpack_or_leave_out,
+)
 from warpbook_monitors.frames import Device
 
 _log = logging.getLogger(__name__)
@@ -90,12 +95,11 @@ def _merge(
     rows = connection.execute(
         f"SELECT columns FROM segment WHERE {where} ORDER BY number", span
     ).fetchall()
-    tables = []
-    for (packed,) in rows:
-        try:
-            tables.append(unpack(packed))
-        except DamagedColumn as error:
-            _log.warning("A segment of the archive is left out: %s", error)
+    tables = [
+        table
+        for (packed,) in rows
+        if (table := unpack_or_leave_out(packed)) is not None
+    ]
     connection.execute(f"DELETE FROM segment WHERE {where}", span)
     table = joined(tables)
     if table.rows:
@@ -115,8 +119,17 @@ def stored(
     known: dict[str, tuple[Device, ...]] = {}
     for number, text, begin_ms, end_ms, packed in rows:
         if text not in known:
-            known[text] = _decode_devices(text)
+            known[text] = _read_devices(text)
         yield Stored(number, known[text], begin_ms, end_ms, packed)
+
+
+def _read_devices(text: str) -> tuple[Device, ...]:
+    """Read a description; none of its devices where it is damaged."""
+    try:
+        return _decode_devices(text)
+    except UNREADABLE as error:
+        _log.warning("A description in the archive can't be read: %s", error)
+        return ()
 
 
 def _insert(

@@ -6,6 +6,7 @@ their device, as "0 power_watts", "0 mean power_watts".
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -20,6 +21,9 @@ from warpbook_monitors.archive.columns import (
     pack_column,
     unpack_column,
 )
+from warpbook_monitors.archive.errors import UNREADABLE
+
+_log = logging.getLogger(__name__)
 
 #: Unix ms: until when the row stands, a column of every table
 TO_MS = "to_ms"
@@ -98,7 +102,7 @@ def unpack(packed: bytes, names: Iterable[str] | None = None) -> Table:
     """
     try:
         read = _decode(packed)
-    except msgspec.MsgspecError as error:
+    except UNREADABLE as error:
         raise DamagedColumn(f"A segment can't be read: {error}.") from error
     wanted = read.columns if names is None else dict.fromkeys((FROM_MS, TO_MS, *names))
     columns = {
@@ -110,6 +114,15 @@ def unpack(packed: bytes, names: Iterable[str] | None = None) -> Table:
         raise DamagedColumn("A segment has no times.")
     words = {name: read.words[name] for name in columns if name in read.words}
     return Table(columns, words)
+
+
+def unpack_or_leave_out(packed: bytes) -> Table | None:
+    """Give a table back; None, with a line in the log, where it is damaged."""
+    try:
+        return unpack(packed)
+    except DamagedColumn as error:
+        _log.warning("A segment of the archive is left out: %s", error)
+        return None
 
 
 def joined(tables: Iterable[Table]) -> Table:

@@ -15,9 +15,10 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from warpbook_monitors.archive.database import transaction
+from warpbook_monitors.archive.errors import UNREADABLE
 from warpbook_monitors.archive.frame_table import FrameTable
 from warpbook_monitors.archive.segments import SEGMENT_MS, store_frames
-from warpbook_monitors.frames import Device, Devices, Event, Frame, Gap
+from warpbook_monitors.frames import Device, Devices, Event, Frame, Gap, end_ms
 from warpbook_monitors.history import Message
 
 _log = logging.getLogger(__name__)
@@ -134,7 +135,7 @@ def unpack_messages(packed: bytes) -> list[Message]:
     try:
         lines = zlib.decompressobj().decompress(packed, _MOST_ROW_BYTES)
         messages.extend(map(_decode, lines.splitlines()))
-    except (zlib.error, msgspec.MsgspecError) as error:
+    except UNREADABLE as error:
         _log.warning("A second of the archive is damaged: %s", error)
     return messages
 
@@ -144,10 +145,9 @@ def _pack_messages(messages: Sequence[Message]) -> bytes:
 
 
 def _remark(connection: sqlite3.Connection, message: Gap | Event) -> None:
-    time_ms = message.to_ms if isinstance(message, Gap) else message.time_ms
     connection.execute(
         "INSERT INTO remark (time_ms, message) VALUES (?, ?)",
-        (time_ms, _encode(message).decode()),
+        (end_ms(message), _encode(message).decode()),
     )
 
 
