@@ -131,6 +131,7 @@ def test_a_day_and_twenty_kills(busy_gpu, tmp_path: Path) -> None:
     assert np.nanmax(seconds.most[:, at]) > 150, "it has worked"
 
 
+@pytest.mark.timeout(600)
 def test_what_five_busy_minutes_take_of_a_disk(busy_gpu) -> None:
     frames: list[Frame] = []
     sampler = Sampler(live_sources())
