@@ -195,7 +195,7 @@ class Records:
                 return await asyncio.to_thread(read)
             except ArchiveError as problem:
                 cause = problem.__cause__
-                if isinstance(cause, sqlite3.DatabaseError) and is_damage(cause):
+                if isinstance(cause, Exception) and is_damage(cause):
                     # who writes puts a damaged file aside, and may not have met it
                     archive.write(check)
                 raise

@@ -126,7 +126,7 @@ class Archive:
             try:
                 with transaction(connection):
                     result = job(connection)
-            except sqlite3.Error as error:
+            except (sqlite3.Error, UnicodeDecodeError) as error:
                 self._fail(error)
                 future.set_exception(ArchiveStopped(self.keeping.message))
             except Exception as error:  # noqa: BLE001 - it is the caller's
@@ -159,7 +159,7 @@ class Archive:
             try:
                 connection.execute("BEGIN")
                 yield connection
-            except sqlite3.DatabaseError as error:
+            except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
                 raise ArchiveError(f"{self.path}: {error}.") from error
 
     def _run(self) -> None:
@@ -256,7 +256,7 @@ class Archive:
                 self._connection.close()
             self._connection = None
         # a damaged file is mended at once, when it is opened next
-        if isinstance(error, sqlite3.DatabaseError) and is_damage(error):
+        if is_damage(error):
             self._is_damaged, self._retry_s = True, 0.0
         else:
             self._retry_s = time.monotonic() + RETRY_S

@@ -28,6 +28,8 @@ _APPLICATION_ID = 0x77626172
 _BUSY_S = 10.0
 #: beyond it the write-ahead log is folded into the file: 1,000 pages of 4 KiB
 _CHECKPOINT_PAGES = 1000
+#: what SQLite says of a file that is broken, or has lost tables of its format
+_DAMAGE = ("malformed", "not a database", "no such table", "no such column")
 
 
 def connect(path: Path, is_damaged: bool = False) -> sqlite3.Connection:
@@ -47,7 +49,7 @@ def connect(path: Path, is_damaged: bool = False) -> sqlite3.Connection:
     try:
         _make_private(path)
         return _open(path)
-    except sqlite3.DatabaseError as error:
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
         if not is_damage(error):
             raise ArchiveStopped(f"{path}: {error}.") from error
     except OSError as error:
@@ -75,7 +77,7 @@ def connect_to_read(path: Path) -> sqlite3.Connection:
         except BaseException:
             connection.close()
             raise
-    except sqlite3.DatabaseError as error:
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
         raise ArchiveError(f"{path}: {error}.") from error
     return connection
 
@@ -113,10 +115,17 @@ def check(connection: sqlite3.Connection) -> None:
         raise sqlite3.DatabaseError(f"database disk image is malformed: {found}")
 
 
-def is_damage(error: sqlite3.DatabaseError) -> bool:
-    """Whether the file itself is broken: SQLITE_CORRUPT or SQLITE_NOTADB."""
+def is_damage(error: Exception) -> bool:
+    """Whether the file itself is broken: SQLITE_CORRUPT, SQLITE_NOTADB, or its schema.
+
+    What SQLite says of a damaged name may not even be text.
+    """
+    if isinstance(error, UnicodeDecodeError):
+        return True
     words = str(error)
-    return "malformed" in words or "not a database" in words
+    return isinstance(error, sqlite3.DatabaseError) and any(
+        part in words for part in _DAMAGE
+    )
 
 
 def _make_private(path: Path) -> None:
