@@ -57,6 +57,17 @@ class CaseResult(Struct, frozen=True):
     bars: tuple[Bar, ...] = ()
 
 
+class Provenance(Struct, frozen=True):
+    """Which lab judged which source, by which version."""
+
+    #: SHA-256 of what decides a grade of the lab
+    lab_digest: str
+    #: SHA-256 of the source
+    source_digest: str
+    #: of warpbook
+    version: str
+
+
 class CheckResult(Struct, frozen=True):
     """How a submission went, case by case."""
 
@@ -78,6 +89,8 @@ class CheckResult(Struct, frozen=True):
     resources: tuple[Held, ...] = ()
     #: what a GPU made of it; None where there is none
     device: DeviceResult | None = None
+    #: what it is the result of; None of a result from before it was noted
+    provenance: Provenance | None = None
 
 
 def sentence(cases: Sequence[CaseResult]) -> str:

@@ -6,10 +6,10 @@ grading adds a result of its own.
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,8 @@ from sqlalchemy import (
     RowMapping,
     Table,
     Text,
+    and_,
+    case,
     create_engine,
     event,
     func,
@@ -73,6 +75,27 @@ _HINTS = Table(
     Column("lab", Text, primary_key=True),
     Column("opened", Integer, nullable=False),
 )
+
+
+#: of a row of results: the types that it has if nobody but us has written it
+_IS_READABLE = and_(
+    *(
+        func.typeof(_RESULTS.c[name]) == "integer"
+        for name in ("passed", "right", "of", "graded_ms")
+    ),
+    func.typeof(_RESULTS.c.result) == "text",
+    # what is no JSON must not come to what reads it
+    case(
+        (
+            func.json_valid(_RESULTS.c.result) == 1,
+            func.json_type(_RESULTS.c.result),
+        ),
+        else_="",
+    )
+    == "object",
+)
+_MOST_TOLD = 20
+_decode = msgspec.json.Decoder(CheckResult).decode
 
 
 class StoreError(Exception):
@@ -200,7 +223,7 @@ class Store:
         )
         with self._transaction() as connection:
             rows = connection.execute(asked).mappings().all()
-        return [_grading(row) for row in rows]
+        return _readable(rows)
 
     def newest(self, lab: str, most: int) -> list[Grading]:
         """Give the last results of a lab, the newest first."""
@@ -213,7 +236,18 @@ class Store:
         )
         with self._transaction() as connection:
             rows = connection.execute(asked).mappings().all()
-        return [_grading(row) for row in rows]
+        return _readable(rows)
+
+    def damaged(self) -> tuple[str, ...]:
+        """Say of each result that can't be read that it is left out, in a line."""
+        unreadable = select(_RESULTS.c.id, _RESULTS.c.submission).where(~_IS_READABLE)
+        with self._transaction() as connection:
+            rows = connection.execute(unreadable.limit(_MOST_TOLD)).all()
+        return tuple(
+            f"Result {number} of submission {submission} is damaged and left out; "
+            f"grade it again: warpbook labs regrade {submission}"
+            for number, submission in rows
+        )
 
     def open_hint(self, lab: str, of: int) -> int:
         """Open one more hint of a lab, if there is one; tell how many are open."""
@@ -237,6 +271,7 @@ class Store:
                 func.json_extract(_RESULTS.c.result, "$.status"),
             )
             .join(_SUBMISSIONS)
+            .where(_IS_READABLE)
             .order_by(_RESULTS.c.submission, _RESULTS.c.id)
         )
         with self._transaction() as connection:
@@ -261,7 +296,7 @@ class Store:
             number = connection.execute(insert(table).values(row).returning(table.c.id))
             return int(number.scalar_one())
 
-    @contextmanager
+    @contextlib.contextmanager
     def _transaction(self) -> Iterator[Connection]:
         try:
             with self._engine.begin() as connection:
@@ -281,9 +316,15 @@ class Store:
         return f"{self.path}: {said}."
 
 
-def _grading(row: RowMapping) -> Grading:
-    result = msgspec.json.decode(row["result"], type=CheckResult)
-    return Grading(row["id"], row["submission"], row["graded_ms"], result)
+def _readable(rows: Sequence[RowMapping]) -> list[Grading]:
+    """Give results, without those that are damaged or of another version."""
+    gradings = []
+    for row in rows:
+        with contextlib.suppress(msgspec.MsgspecError, UnicodeError, TypeError):
+            result = _decode(row["result"])
+            times = (row["id"], row["submission"], row["graded_ms"])
+            gradings.append(Grading(*times, result))
+    return gradings
 
 
 def _set_up(connection: Any, _record: object) -> None:

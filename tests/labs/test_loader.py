@@ -10,6 +10,7 @@ import pytest
 from warpbook_labs.languages import LANGUAGES, LanguageName
 from warpbook_labs.loader import BadLab, load, load_all
 from warpbook_labs.new_lab import new_lab
+from warpbook_labs.session import check_public
 from warpbook_labs.validating import validate
 
 
@@ -106,7 +107,6 @@ def test_a_file_that_is_missing_empty_or_no_text_is_named(lab: Path, name: str) 
     ("old", "new", "words"),
     [
         ("def tolerance", "def tolerances", r"no function tolerance\(\)"),
-        ("import numpy as np", "import nompy as np", "ModuleNotFoundError"),
         ("def inputs(", "def inputs((", "SyntaxError"),
     ],
 )
@@ -116,6 +116,13 @@ def test_a_mistake_in_the_labs_python_is_told(
     change(lab / "cases.py", old, new)
     with pytest.raises(BadLab, match=f"cases.py: .*{words}"):
         load(lab)
+
+
+def test_a_mistake_that_shows_when_it_runs_is_told_then(lab: Path) -> None:
+    change(lab / "cases.py", "import numpy as np", "import nompy as np")
+    loaded = load(lab)
+    with pytest.raises(BadLab, match="cases.py: inputs: ModuleNotFoundError"):
+        check_public(loaded, loaded.reference)
 
 
 def test_a_picture_that_is_not_in_the_folder_is_told(lab: Path) -> None:

@@ -105,6 +105,8 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         default="cuda",
         help="what learners write (default: cuda)",
     )
+    found = action("trust", "say that you have looked through somebody's lab")
+    found.add_argument("folder", type=Path, metavar="FOLDER", help="of the lab")
     found = action("validate", "check that labs grade fairly")
     found.add_argument(
         "labs", nargs="*", metavar="LAB", help="id or folder (default: every lab)"

@@ -17,7 +17,7 @@ from warpbook_labs import nvrtc
 from warpbook_labs.apart import VAULT
 from warpbook_labs.device.gpu import NoGpu, find_gpu
 from warpbook_labs.entries import LabEntry
-from warpbook_labs.loader import CATALOGUE, BadLab, LoadedLab, load, load_all
+from warpbook_labs.loader import CATALOGUE, BadLab, LoadedLab, load_all
 from warpbook_labs.new_lab import new_lab
 from warpbook_labs.nvrtc import NoCompiler
 from warpbook_labs.opening import open_lab
@@ -34,6 +34,7 @@ from warpbook_labs.session import (
 )
 from warpbook_labs.sources import BadSource, read_source
 from warpbook_labs.store import Progress, Store, StoreError
+from warpbook_labs.trust import trust
 from warpbook_labs.validating import Verdict, validate
 from warpbook_monitors.plain_text import bounded, joined
 
@@ -52,8 +53,10 @@ _INTERRUPTED = 130
 
 
 def _list(asked: argparse.Namespace) -> int:
-    here, progress = look_here(), Store().progress()
+    here, store = look_here(), Store()
+    progress = store.progress()
     labs, problems = overview(here, None)
+    problems = (*problems, *store.damaged())
     if asked.json:
         _print_json(
             {
@@ -202,10 +205,23 @@ def _hint(asked: argparse.Namespace) -> int:
 
 def _new(asked: argparse.Namespace) -> int:
     place = new_lab(asked.lab, asked.folder, asked.language)
+    trust(place)
     if asked.json:
         _print_json({"lab": asked.lab, "folder": str(place)})
     else:
         print(joined([f"{place}", f"Then: warpbook labs validate {place}"]))
+    return 0
+
+
+def _trust(asked: argparse.Namespace) -> int:
+    folder = asked.folder.resolve()
+    if not (folder / "lab.toml").is_file():
+        raise CommandError(f"{folder}: there is no lab.toml. Name the folder of a lab.")
+    trust(folder)
+    if asked.json:
+        _print_json({"folder": str(folder)})
+    else:
+        print(joined([f"{folder} is trusted from now on."]))
     return 0
 
 
@@ -217,7 +233,7 @@ def _validate(asked: argparse.Namespace) -> int:
     for name in asked.labs or [str(each) for each in _folders()]:
         problem, verdicts = "", []
         try:
-            loaded = load(Path(name).resolve()) if Path(name).is_dir() else find(name)
+            loaded = find(name)
             _need_compiler(loaded)
             for verdict in validate(loaded):
                 verdicts.append(verdict)
@@ -244,6 +260,7 @@ ACTIONS = {
     "regrade": _regrade,
     "part": _part,
     "new": _new,
+    "trust": _trust,
     "validate": _validate,
 }
 

@@ -86,7 +86,7 @@ def started(kind: type[Job], limits: Limits) -> Iterator[Callable[[Job], Outcome
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             cwd=NOWHERE,
-            env=_environment(),
+            env=environment(),
             start_new_session=True,
         ) as child:
             try:
@@ -95,7 +95,7 @@ def started(kind: type[Job], limits: Limits) -> Iterator[Callable[[Job], Outcome
                 kill(child)
 
 
-def _environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
     """Give the child what Python needs to start, and no secret of this process."""
     kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
     # threads would want memory of their own, and none may be started in the jail
