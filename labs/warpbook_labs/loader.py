@@ -28,6 +28,8 @@ CATALOGUE = Path(__file__).with_name("catalogue")
 GIVEN = "given.py"
 #: what a learner's host code consists of
 HOST_FUNCTIONS = ("prepare", "run")
+#: of values that are timed
+_MOST_KINDS = 4
 #: between hints
 HINT = "\n---\n"
 
@@ -287,7 +289,9 @@ def _check_numbers(lab: Lab, file: Path) -> None:
             raise BadLab(f"{file}: {key}: a size is below 0.")
     if lab.speed is not None and set(lab.speed.sizes) != sizes:
         raise BadLab(f"{file}: speed.sizes: it needs {', '.join(sorted(sizes))}.")
-    if lab.speed is not None and lab.speed.values not in lab.hidden.values:
+    if lab.speed is not None and not 0 < len(lab.speed.values) <= _MOST_KINDS:
+        raise BadLab(f"{file}: speed.values: 1 to {_MOST_KINDS} kinds.")
+    if lab.speed is not None and not set(lab.speed.values) <= set(lab.hidden.values):
         raise BadLab(f"{file}: speed.values: not in hidden.values.")
 
 

@@ -99,9 +99,10 @@ class Speed(Struct, frozen=True, forbid_unknown_fields=True):
 
     #: sizes that are timed
     sizes: dict[Name, int]
-    #: the kind of values that are timed; each element is drawn by itself, and of sums
-    #: every order gives the same, so that outputs can be compared with the reference's
-    values: Name = "random"
+    #: kinds of values that are timed, one drawn for each call: together they must have
+    #: all bits of their type, so that a product of fewer bits shows; each element is
+    #: drawn by itself
+    values: tuple[Name, ...] = ("random",)
     #: time at the limit that was measured over time taken
     of_limit: Annotated[float, Meta(gt=0, le=1)] | None = None
     #: time of the baseline over time taken

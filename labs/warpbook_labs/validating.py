@@ -118,7 +118,11 @@ def _times_right(loaded: LoadedLab, speed: Speed, seeds: Sequence[int]) -> Verdi
     """
     most = loaded.lab.hidden.sizes
     sizes = {name: min(size, most[name].most) for name, size in speed.sizes.items()}
-    cases = [DrawnCase("timed", sizes, speed.values, seed, False) for seed in seeds]
+    cases = [
+        DrawnCase("timed", sizes, values, seed, False)
+        for seed in seeds
+        for values in speed.values
+    ]
 
     def tolerance(*given: Any) -> dict[str, Any]:
         allowed = loaded.cases.tolerance(*given)
