@@ -6,6 +6,9 @@ from pathlib import Path
 
 from warpbook_monitors.plain_file import NotAPlainFile, check_plain
 
+CATALOGUE = Path(__file__).with_name("catalogue")
+#: between the hints of a lab's `hints.md`
+HINT = "\n---\n"
 #: more than any text, source or picture of a lab needs
 MOST_BYTES = 4 << 20
 

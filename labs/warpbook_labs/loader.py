@@ -15,7 +15,7 @@ import msgspec
 from warpbook_labs.apart import VAULT, private_folder
 from warpbook_labs.expressions import BadExpression, value
 from warpbook_labs.host_spec import HostCount
-from warpbook_labs.lab_files import UnfitFile, read_file
+from warpbook_labs.lab_files import CATALOGUE, HINT, UnfitFile, read_file
 from warpbook_labs.launch_rule import BadRule
 from warpbook_labs.own_python import BadPython, Cases, imported_cases, jailed_cases
 from warpbook_labs.rules import rule_of
@@ -23,15 +23,12 @@ from warpbook_labs.sources import BadSource
 from warpbook_labs.spec import KernelCount, Lab
 from warpbook_labs.texts import figures
 
-CATALOGUE = Path(__file__).with_name("catalogue")
 #: what a lab on host code gives to import
 GIVEN = "given.py"
 #: what a learner's host code consists of
 HOST_FUNCTIONS = ("prepare", "run")
 #: of values that are timed
 _MOST_KINDS = 4
-#: between hints
-HINT = "\n---\n"
 
 
 class BadLab(Exception):

@@ -15,15 +15,14 @@ from msgspec import Struct
 
 from warpbook_labs import nvrtc
 from warpbook_labs.entries import LabEntry, SoFar
-from warpbook_labs.lab_files import UnfitFile, read_file
+from warpbook_labs.lab_files import CATALOGUE, HINT, UnfitFile, read_file
 from warpbook_labs.languages import INSTALL_TORCH, INSTALL_TRITON
-from warpbook_labs.loader import CATALOGUE, HINT
 from warpbook_labs.spec import Lab
 from warpbook_monitors.errors import MonitorError
 from warpbook_monitors.nvml import call
 
 if TYPE_CHECKING:
-    from warpbook_labs.store import Progress
+    from warpbook_labs.progress import Progress
 
 
 class Here(Struct, frozen=True):

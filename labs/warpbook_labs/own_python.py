@@ -15,7 +15,6 @@ from typing import Any
 
 import msgspec
 
-from warpbook_labs.jail.lab_process import LabProcess
 from warpbook_labs.lab_files import UnfitFile, read_file
 from warpbook_labs.languages import LanguageName
 from warpbook_labs.questions import Draw, Judge, Question
@@ -73,6 +72,9 @@ def jailed_cases(file: Path, language: LanguageName) -> Cases:
     Raises:
         BadPython: it is no Python, or a function is missing.
     """
+    # the server loads this file, and no NumPy
+    from warpbook_labs.jail.lab_process import LabProcess  # noqa: PLC0415
+
     process = LabProcess(file.name, _source(file, language))
 
     def questions(dice: Any) -> list[Question]:

@@ -26,8 +26,6 @@ Status = Literal[
     "too noisy to tell",
     "too busy",
 ]
-#: another try may give another result, with nothing of the submission changed
-UNDECIDED: tuple[Status, ...] = ("too noisy to tell", "too busy")
 
 
 class CaseResult(Struct, frozen=True):

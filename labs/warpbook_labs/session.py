@@ -16,8 +16,8 @@ from warpbook_labs.apart import VAULT
 from warpbook_labs.drawing import hidden_cases, large_cases, public_cases
 from warpbook_labs.grading import grade_source
 from warpbook_labs.jail.limits import Limits
+from warpbook_labs.lab_files import CATALOGUE
 from warpbook_labs.loader import (
-    CATALOGUE,
     BadLab,
     KeptApart,
     LoadedLab,

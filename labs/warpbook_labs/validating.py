@@ -13,7 +13,8 @@ from warpbook_labs.apart import VAULT
 from warpbook_labs.checking import check_all
 from warpbook_labs.drawing import DrawnCase, hidden_cases, public_cases
 from warpbook_labs.jail.limits import Limits
-from warpbook_labs.loader import CATALOGUE, BadLab, LoadedLab, refuse_taken
+from warpbook_labs.lab_files import CATALOGUE
+from warpbook_labs.loader import BadLab, LoadedLab, refuse_taken
 from warpbook_labs.plans import check_draws, refuse_other_chance
 from warpbook_labs.preparing import OwnPython
 from warpbook_labs.results import CaseResult, CheckResult

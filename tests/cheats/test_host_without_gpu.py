@@ -8,7 +8,8 @@ from tests.labs.host.sample_lab import write_lab
 from warpbook_labs.checking import check_all
 from warpbook_labs.drawing import hidden_cases, public_cases
 from warpbook_labs.jail.limits import Limits
-from warpbook_labs.loader import CATALOGUE, LoadedLab, load
+from warpbook_labs.lab_files import CATALOGUE
+from warpbook_labs.loader import LoadedLab, load
 from warpbook_labs.results import CheckResult
 
 SEED = 81_503

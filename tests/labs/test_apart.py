@@ -12,7 +12,8 @@ from msgspec.structs import replace
 from warpbook.cli.main import main
 from warpbook_labs import session
 from warpbook_labs.apart import VAULT
-from warpbook_labs.loader import CATALOGUE, BadLab, KeptApart, LoadedLab, load_all
+from warpbook_labs.lab_files import CATALOGUE
+from warpbook_labs.loader import BadLab, KeptApart, LoadedLab, load_all
 from warpbook_labs.parting import part
 from warpbook_labs.session import check_public, find, regrade, submit
 from warpbook_labs.store import Store

@@ -9,12 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from warpbook_labs.loader import CATALOGUE, BadLab, NotTrusted, load
+from warpbook_labs.lab_files import CATALOGUE
+from warpbook_labs.loader import BadLab, NotTrusted, load
 from warpbook_labs.new_lab import new_lab
 from warpbook_labs.overview import hints_of
+from warpbook_labs.progress import Progress, damaged_results
 from warpbook_labs.session import check_public, find, submit
 from warpbook_labs.sources import BadSource, read_source
-from warpbook_labs.store import Progress, Store
+from warpbook_labs.store import Store
 from warpbook_labs.trust import trust
 
 
@@ -118,5 +120,5 @@ def test_a_damaged_row_costs_a_line(lab: Path, data: Path, damage: str) -> None:
     assert progress.best.passed and progress.attempts == 2
     assert len(store.newest("my-lab", 5)) == 1
     if "lab" not in damage:
-        (line,) = store.damaged()
+        (line,) = damaged_results(store.path)
         assert "submission 2 is damaged" in line and "regrade 2" in line

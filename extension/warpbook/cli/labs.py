@@ -116,6 +116,8 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
 def run(asked: argparse.Namespace) -> int:
     """Do what was asked; what it takes may not be installed."""
     try:
+        if asked.action == "list":
+            return _list(asked)
         commands = import_module("warpbook.cli.labs_commands")
     except ImportError as problem:
         return _failed(
@@ -129,6 +131,15 @@ def run(asked: argparse.Namespace) -> int:
         # of the terminal, and no problem of a lab
         raise
     except commands.PROBLEMS as problem:
+        return _failed(asked, str(problem))
+    return status
+
+
+def _list(asked: argparse.Namespace) -> int:
+    listing = import_module("warpbook.cli.labs_list")
+    try:
+        status: int = listing.show(asked)
+    except listing.StoreError as problem:
         return _failed(asked, str(problem))
     return status
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from warpbook_labs.loader import CATALOGUE
+from warpbook_labs.lab_files import CATALOGUE
 from warpbook_labs.store import Store
 
 LAB = CATALOGUE / "kernels" / "vector_add"
@@ -242,7 +242,7 @@ def test_without_what_labs_need_it_says_how_to_install_it(
     folder = tmp_path / "broken"
     (folder / "sqlalchemy").mkdir(parents=True)
     (folder / "sqlalchemy" / "__init__.py").write_text("raise ImportError('not here')")
-    done = warpbook("labs", PYTHONPATH=str(folder))
+    done = warpbook("labs", "check", "vector-add", reference, PYTHONPATH=str(folder))
     assert done.returncode == 2 and "pip install 'warpbook[labs]'" in done.stderr
     shutil.rmtree(folder / "sqlalchemy")
     (folder / "cuda" / "bindings").mkdir(parents=True)
