@@ -13,6 +13,7 @@ from typing import Any, get_args
 import msgspec
 
 from warpbook_labs.apart import VAULT, private_folder
+from warpbook_labs.edits import BadEdit, read_edited
 from warpbook_labs.expressions import BadExpression, value
 from warpbook_labs.host_spec import HostCount
 from warpbook_labs.lab_files import CATALOGUE, HINT, UnfitFile, read_file
@@ -125,6 +126,9 @@ def load(folder: Path) -> LoadedLab:
         for kind, sources in solutions.items():
             for file in _solutions(private / "solutions" / kind, suffix):
                 sources[file.name] = _text(file)
+    reference = "" if private is None else _text(private / f"reference{suffix}")
+    if private is not None:
+        _add_edited(private / "solutions" / "wrong.toml", suffix, reference, solutions)
     loaded = LoadedLab(
         folder,
         lab,
@@ -132,7 +136,7 @@ def load(folder: Path) -> LoadedLab:
         _text(folder / "text.md"),
         starter,
         _text(folder / GIVEN) if (folder / GIVEN).is_file() else "",
-        "" if private is None else _text(private / f"reference{suffix}"),
+        reference,
         "" if private is None else _baseline(folder / "lab.toml", lab, private),
         tuple(part.strip() for part in _text(folder / "hints.md").split(HINT)),
         solutions["correct"],
@@ -150,6 +154,25 @@ def _digest(loaded: LoadedLab) -> str:
     if loaded.private is not None:
         parts.append(_text(loaded.private / "cases.py"))
     return sha256(json.dumps(parts).encode()).hexdigest()
+
+
+def _add_edited(
+    file: Path, suffix: str, reference: str, solutions: dict[str, dict[str, str]]
+) -> None:
+    """Add wrong solutions that are told by how they differ from right ones."""
+    if not file.exists():
+        return
+    bases = {Path(name).stem: text for name, text in solutions["correct"].items()}
+    try:
+        edited = read_edited(_text(file), {**bases, "": reference})
+    except BadEdit as problem:
+        raise BadLab(f"{file}: {problem}") from None
+    wrong = solutions["wrong"]
+    for name, source in edited.items():
+        if f"{name}{suffix}" in wrong:
+            raise BadLab(f"{file}: {name}: there is a file of this name, too.")
+        wrong[f"{name}{suffix}"] = source
+    solutions["wrong"] = dict(sorted(wrong.items()))
 
 
 def _solutions(folder: Path, suffix: str) -> list[Path]:

@@ -125,6 +125,31 @@ def test_a_mistake_that_shows_when_it_runs_is_told_then(lab: Path) -> None:
         check_public(loaded, loaded.reference)
 
 
+EDITED = """
+[[wrong]]
+name = "never_multiplies"
+reason = "the factor is left out"
+edits = [{ old = "OLD", new = "NEW" }]
+"""
+
+
+def test_a_wrong_solution_may_be_told_by_what_differs(lab: Path) -> None:
+    file = lab / "solutions" / "wrong.toml"
+    reference = (lab / "reference.cu").read_text()
+    old, new = "factor * x[i]", "x[i]"
+    file.write_text(EDITED.replace("OLD", old).replace("NEW", new))
+    loaded = load(lab)
+    wanted = reference.replace(old, new)
+    assert loaded.wrong["never_multiplies.cu"] == wanted != reference
+    for old, words in (("nowhere at all", "0 times"), ("i", "times, not once")):
+        file.write_text(EDITED.replace("OLD", old))
+        with pytest.raises(BadLab, match=rf"wrong\.toml: never_multiplies: .*{words}"):
+            load(lab)
+    file.write_text(EDITED.replace("edits", 'base = "nobody"\nedits'))
+    with pytest.raises(BadLab, match="there is no source `nobody`"):
+        load(lab)
+
+
 def test_a_picture_that_is_not_in_the_folder_is_told(lab: Path) -> None:
     (lab / "figure.svg").unlink()
     with pytest.raises(BadLab, match=r"text.md: `figure.svg` is not in the folder"):
