@@ -10,10 +10,22 @@ import numpy as np
 from warpbook_labs.ptx.errors import Unsupported
 from warpbook_labs.ptx.lanes import Step, type_of
 from warpbook_labs.ptx.program import Instruction
-from warpbook_labs.ptx.reach import HINTS, Place, Reach, check_modifiers
+from warpbook_labs.ptx.reach import (
+    HINTS,
+    Place,
+    Reach,
+    check_modifiers,
+    scope_of,
+    strength_of,
+)
 from warpbook_labs.ptx.state import State
 from warpbook_labs.ptx.values import DTYPES, Bools, Values
-from warpbook_labs.ptx.watch import count_traffic, tell_unwritten, watch_write
+from warpbook_labs.ptx.watch import (
+    count_traffic,
+    tell_flags,
+    tell_unwritten,
+    watch_write,
+)
 
 
 def _wrapping_increment(old: Values, limit: Values) -> Values:
@@ -53,6 +65,9 @@ def atomic(instruction: Instruction, pc: int, state: State) -> Step:
             target = lanes.target(operands[0], type_)
         operands = operands[1:]
     reach = Reach(instruction, operands[0], pc, state, "updates")
+    strength, scope = strength_of(instruction, pc, state), scope_of(instruction)
+    releases = bool({"release", "acq_rel"} & set(instruction.modifiers))
+    acquires = bool({"acquire", "acq_rel"} & set(instruction.modifiers))
     sources = [lanes.source(each, type_) for each in operands[1:]]
 
     def run(mask: Bools | None) -> None:
@@ -62,9 +77,18 @@ def atomic(instruction: Instruction, pc: int, state: State) -> Step:
                 np.broadcast_to(each, (lanes.count,))[place.chosen] for each in sources
             ]
             if place.name in ("global", "shared"):
-                watch_write(place, values[:1], pc, state, is_atomic=True)
+                if releases:
+                    state.causality.release(place.chosen, scope)
+                watch_write(place, values[:1], pc, state, strength)
             tell_unwritten(place, dtype.itemsize, pc, state)
             old = _one_after_the_other(place, values, operate, dtype, target is None)
+            if place.name in ("global", "shared"):
+                wrote = np.ones(len(place.at), np.bool_)
+                if name == "cas" and old is not None:
+                    wrote = old == values[0]
+                tell_flags(place, state, wrote)
+                if acquires:
+                    state.causality.acquire(place.chosen, scope)
             if target is not None and old is not None:
                 target[place.chosen] = old
 

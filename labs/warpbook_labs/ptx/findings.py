@@ -9,6 +9,7 @@ Kind = Literal[
     "race",
     "uninitialised read",
     "divergent barrier",
+    "inactive lane",
     "out of bounds",
     "misaligned",
     "read-only",

@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from warpbook_labs.ptx.causality import Causality
 from warpbook_labs.ptx.errors import BadLaunch, Fault, TooLong, Unsupported
 from warpbook_labs.ptx.findings import Counts, Finding, Report
 from warpbook_labs.ptx.lanes import Dim, Lanes
 from warpbook_labs.ptx.link import Linked, link
 from warpbook_labs.ptx.parse import parse
+from warpbook_labs.ptx.polling import polling
 from warpbook_labs.ptx.program import (
     Address,
     Instruction,
@@ -38,6 +40,8 @@ _MAX_THREADS = 1 << 26
 #: of each block, as on the largest GPUs
 MAX_SHARED_BYTES = 227 * 1024
 _MAX_LOCAL_BYTES = 1 << 16
+#: very large numbers of either sign, as floating ones and as whole ones
+_POISONS = (0x5A5A5A5A5A5A5A5A, 0xDA5A5A5ADA5A5A5A)
 #: instructions, each for many threads
 MAX_STEPS = 2_000_000
 
@@ -107,6 +111,32 @@ class Machine:
             Unsupported: the kernel has an instruction that is not known here.
         """
         linked = link(self._module, kernel)
+        blocks = grid[0] * grid[1] * grid[2]
+        memory = self._memory.space
+        before = None
+        if any(each.name == "shfl" for each in linked.code):
+            before = memory.copy()
+
+        def launch(poison: int) -> State:
+            state = self._launched(linked, grid, block, arguments, dynamic_shared_bytes)
+            state.poison = poison
+            budget = Budget(max_steps, is_over)
+            _run(state, blocks, budget)
+            return state
+
+        state = launch(0)
+        if before is not None and state.from_nobody is not None:
+            _tell_if_it_matters(state, memory, before, launch)
+        return state.report
+
+    def _launched(
+        self,
+        linked: Linked,
+        grid: Dim,
+        block: Dim,
+        arguments: Sequence[Argument],
+        dynamic_shared_bytes: int,
+    ) -> State:
         parameters = _packed(linked, arguments)
         threads, blocks = _checked(grid, block)
         shared = linked.shared_bytes + dynamic_shared_bytes + 16
@@ -127,7 +157,7 @@ class Machine:
         )
         if not dynamic_shared_bytes and not linked.shared_bytes:
             state.shared.state[:] = 0
-        return _run(state, blocks, Budget(max_steps, is_over))
+        return state
 
     def _place(self, variable: Variable) -> int:
         held = variable.initial.ljust(variable.size_bytes, b"\0")
@@ -156,7 +186,8 @@ class Machine:
         shared_stride = -(-shared_bytes // 16) * 16
         local_stride = -(-max(linked.local_bytes, 1) // 16) * 16
         widths = {name: _smallest(linked, name) for name in ("global", "shared")}
-        memory, blocks = self._memory.space, grid[0] * grid[1] * grid[2]
+        memory = self._memory.space
+        causality = Causality(lanes.thread, lanes.per_block)
         return State(
             linked=linked,
             lanes=lanes,
@@ -169,14 +200,18 @@ class Machine:
             global_cell_bytes=widths["global"],
             shared_cell_bytes=widths["shared"],
             global_tracker=Tracker(
-                len(memory.data) // widths["global"] + 1, lanes.per_block, blocks
+                len(memory.data) // widths["global"] + 1, lanes.per_block, causality
             ),
             shared_tracker=Tracker(
-                shared_stride * slots // widths["shared"] + 1, lanes.per_block, blocks
+                shared_stride * slots // widths["shared"] + 1,
+                lanes.per_block,
+                causality,
             ),
             parameters=parameters,
             variables=self._variables,
             read_registers=_read(linked.code),
+            polling=polling(linked.code, linked.labels),
+            causality=causality,
         )
 
 
@@ -187,8 +222,7 @@ def _run(state: State, blocks: int, budget: Budget) -> Report:
         with np.errstate(all="ignore"):
             for first in range(0, blocks, lanes.slots):
                 works = lanes.begin(first)
-                state.block_epoch[:] = 0
-                state.warp_epoch[:] = 0
+                state.causality.begin()
                 if first:
                     _clear(state)
                 Schedule(code, state, budget, works).run()
@@ -205,6 +239,25 @@ def _run(state: State, blocks: int, budget: Budget) -> Report:
             if instruction.line is not None:
                 report.lines.setdefault(instruction.line, Counts()).add(counts)
     return report
+
+
+def _tell_if_it_matters(
+    state: State, memory: Space, before: Space, launch: Callable[[int], State]
+) -> None:
+    """Tell of a shuffle from a thread that gives nothing, if results depend on it.
+
+    Nobody looks at some of what is shuffled so, as in the upper half of a sum: the
+    kernel is run again with other numbers in its place, and must come to the same.
+    """
+    found = memory.copy()
+    for poison in _POISONS:
+        memory.put_back(before)
+        again = launch(poison)
+        same = again.report.printed == state.report.printed and found.equals(memory)
+        if not same and state.from_nobody is not None:
+            state.report.add(state.from_nobody)
+            break
+    memory.put_back(found)
 
 
 def _clear(state: State) -> None:

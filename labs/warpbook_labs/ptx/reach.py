@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from warpbook_labs.ptx.causality import CTA, GPU
 from warpbook_labs.ptx.errors import Fault, Unsupported
 from warpbook_labs.ptx.program import (
     Address,
@@ -17,6 +18,7 @@ from warpbook_labs.ptx.program import (
     Operand,
     Symbol,
 )
+from warpbook_labs.ptx.races import ATOMIC, ATOMIC_IN_BLOCK, VOLATILE, WEAK
 from warpbook_labs.ptx.spaces import (
     GLOBAL_BASE,
     LOCAL_WINDOW,
@@ -29,8 +31,7 @@ from warpbook_labs.ptx.values import Bools
 
 Ints = NDArray[np.int64]
 _SPACES = ("global", "shared", "local", "param", "const")
-#: they order accesses, which then can't race with one another
-STRONG = ("volatile", "relaxed", "acquire", "release", "acq_rel", "mmio")
+_ATOMIC = frozenset({"relaxed", "acquire", "release", "acq_rel"})
 #: hints on caching and the scope of an order; all threads here see the same
 HINTS = frozenset(
     "weak volatile relaxed acquire release acq_rel cta cluster gpu sys "
@@ -56,6 +57,21 @@ def space_of(instruction: Instruction) -> str:
         if name in _SPACES:
             return name
     return "generic"
+
+
+def scope_of(instruction: Instruction) -> int:
+    """Tell for whom an access or a fence is meant: a block, or all."""
+    return CTA if "cta" in instruction.modifiers else GPU
+
+
+def strength_of(instruction: Instruction, pc: int, state: State) -> int:
+    """Tell how strong an access is, as `races.py` counts it."""
+    modifiers = set(instruction.modifiers)
+    if instruction.name in ("atom", "red") or modifiers & _ATOMIC:
+        return ATOMIC if scope_of(instruction) == GPU else ATOMIC_IN_BLOCK
+    if modifiers & {"volatile", "mmio"}:
+        return ATOMIC if pc in state.polling.reads else VOLATILE
+    return WEAK
 
 
 def check_modifiers(instruction: Instruction, known: frozenset[str]) -> None:

@@ -47,6 +47,22 @@ class Space:
         self.state: Bytes = np.full(room, RED, np.uint8)
         self.state[:size_bytes] = state
 
+    def copy(self) -> Space:
+        """Give the same bytes apart."""
+        found = Space(0, RED)
+        found.data, found.state = self.data.copy(), self.state.copy()
+        return found
+
+    def put_back(self, other: Space) -> None:
+        """Hold what the other holds, which is of the same size."""
+        self.data[:], self.state[:] = other.data, other.state
+
+    def equals(self, other: Space) -> bool:
+        """Tell whether the other holds the same."""
+        return np.array_equal(self.data, other.data) and np.array_equal(
+            self.state, other.state
+        )
+
     def read(self, at: Offsets, dtype: np.dtype[Any]) -> NDArray[Any]:
         """Give what is at these offsets, which suit the type."""
         found: NDArray[Any] = self.data.view(dtype)[at // dtype.itemsize]

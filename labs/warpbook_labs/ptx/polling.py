@@ -1,0 +1,86 @@
+"""Finds the loops in which threads wait for others.
+
+A loop that reads one place again and again, and stores nothing, waits for who writes
+it: its volatile read is meant to meet a write at any time. A volatile read anywhere
+else takes the first value that comes, whatever other threads are about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from warpbook_labs.ptx.program import (
+    Address,
+    Instruction,
+    Operand,
+    Register,
+    Symbol,
+    Vector,
+)
+
+#: they give no result in their first operand
+_NO_RESULT = frozenset({"st", "red", "bra", "brx", "bar", "barrier", "ret", "exit"})
+
+
+@dataclass(frozen=True)
+class Polling:
+    """What waits, by its place in the program."""
+
+    #: reads that are meant to meet a write
+    reads: frozenset[int]
+    #: atomic operations by which threads take turns, as of a lock
+    takes: frozenset[int]
+
+
+def polling(code: list[Instruction], labels: dict[str, int]) -> Polling:
+    """Find what waits in a program."""
+    reads, takes = set(), set()
+    loops = sorted(_loops(code, labels), key=lambda loop: loop[1] - loop[0])
+    for pc, instruction in enumerate(code):
+        of_loop = next((each for each in loops if each[0] <= pc <= each[1]), None)
+        if of_loop is None:
+            continue
+        inside = code[of_loop[0] : of_loop[1] + 1]
+        if instruction.name == "atom" and _takes(instruction, inside):
+            takes.add(pc)
+        if instruction.name == "ld" and _waits(instruction, inside):
+            reads.add(pc)
+    return Polling(frozenset(reads), frozenset(takes))
+
+
+def _loops(
+    code: list[Instruction], labels: dict[str, int]
+) -> Iterator[tuple[int, int]]:
+    """Give the first and the last instruction of each loop."""
+    for pc, instruction in enumerate(code):
+        if instruction.name == "bra" and isinstance(instruction.operands[0], Symbol):
+            begin = labels.get(instruction.operands[0].name)
+            if begin is not None and begin <= pc:
+                yield begin, pc
+
+
+def _takes(atomic: Instruction, loop: list[Instruction]) -> bool:
+    if "cas" in atomic.modifiers:
+        return True
+    alone = sum(each.name in ("atom", "red") for each in loop) == 1
+    return alone and _waits(atomic, loop)
+
+
+def _waits(reading: Instruction, loop: list[Instruction]) -> bool:
+    if any(each.name in ("st", "bar", "barrier") for each in loop):
+        return False
+    address = reading.operands[1]
+    if not isinstance(address, Address):
+        return False
+    base = address.base
+    return not isinstance(base, Register) or not any(
+        base in _results(each) for each in loop
+    )
+
+
+def _results(instruction: Instruction) -> tuple[Operand, ...]:
+    if instruction.name in _NO_RESULT or not instruction.operands:
+        return ()
+    first = instruction.operands[0]
+    return first.parts if isinstance(first, Vector) else (first,)
