@@ -134,8 +134,8 @@ class Barriers:
             here = np.zeros(len(self.waits), np.bool_)
             here[lanes] = True
             rows = here.reshape(-1, WARP)
-            late: Bools = (state.alive.reshape(-1, WARP) & ~rows).any(axis=1)
-            lanes = np.flatnonzero((rows & ~late.reshape(-1, 1)).ravel())
+            late = (state.alive.reshape(-1, WARP) & ~rows).any(axis=1)
+            lanes = np.flatnonzero(here & ~np.repeat(late, WARP))
             if len(lanes):
                 slot, number = divmod(int(key), _MOST_BARRIERS)
                 found.append(((slot, number), lanes))

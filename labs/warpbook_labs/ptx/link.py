@@ -210,7 +210,11 @@ class _Linker:
             if isinstance(operand, Register):
                 return Register(names.get(operand.name, operand.name))
             if isinstance(operand, Symbol):
-                return Symbol(names.get(operand.name, operand.name), operand.offset)
+                name = names.get(operand.name, operand.name)
+                # only here is known whether a name without "%" is a register's
+                if name in self._linked.registers:
+                    return Register(name)
+                return Symbol(name, operand.offset)
             if isinstance(operand, Address):
                 base = rename(operand.base)
                 if not isinstance(base, Register | Symbol | Immediate):
@@ -219,7 +223,8 @@ class _Linker:
             if isinstance(operand, Vector):
                 return Vector(tuple(map(rename, operand.parts)))
             if isinstance(operand, Negated):
-                return Negated(Register(names[operand.register.name]))
+                name = operand.register.name
+                return Negated(Register(names.get(name, name)))
             return operand
 
         guard = instruction.guard

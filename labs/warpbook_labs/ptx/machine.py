@@ -60,9 +60,13 @@ class Machine:
         self._module = parse(ptx)
         self._memory = Memory()
         self._variables: dict[str, int] = {}
-        for variable in self._module.variables.values():
-            if variable.space in ("global", "const"):
-                self._variables[variable.name] = self._place(variable)
+        first = self._memory.end
+        for space in ("const", "global"):
+            for variable in self._module.variables.values():
+                if variable.space == space:
+                    self._variables[variable.name] = self._place(variable)
+            if space == "const":
+                self._constants = (first, self._memory.end)
 
     @property
     def kernels(self) -> list[str]:
@@ -209,6 +213,7 @@ class Machine:
             ),
             parameters=parameters,
             variables=self._variables,
+            constants=self._constants,
             read_registers=_read(linked.code),
             polling=polling(linked.code, linked.labels),
             causality=causality,

@@ -66,7 +66,8 @@ _CALL = re.compile(
     r"(?:\s*,\s*\((?P<arguments>[^()]*)\))?(?P<rest>.*)$",
     re.S,
 )
-_GUARD = re.compile(r"@(!?)\s*(%[\w$]+)\s*")
+# `asm` may declare registers that begin with no "%"
+_GUARD = re.compile(r"@(!?)\s*(%?[A-Za-z_$][\w$]*)\s*")
 _OPCODE = re.compile(r"([a-z]\w*)((?:(?:::|\.)\w+)*)\s*")
 _FLOAT = re.compile(r"0([fFdD])([0-9a-fA-F]{8,16})$")
 _INTEGER = re.compile(r"-?(?:0[xX][0-9a-fA-F]+|\d+)U?$")

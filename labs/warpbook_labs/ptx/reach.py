@@ -142,10 +142,13 @@ class Reach:
         if self._space == "generic":
             in_shared = _within(address, SHARED_WINDOW)
             in_local = _within(address, LOCAL_WINDOW)
+            begin, end = state.constants
+            in_const = (address >= begin) & (address < end)
             groups = {
                 "shared": (in_shared, SHARED_WINDOW),
                 "local": (in_local, LOCAL_WINDOW),
-                "global": (~in_shared & ~in_local, 0),
+                "const": (in_const, 0),
+                "global": (~in_shared & ~in_local & ~in_const, 0),
             }
             for name, (inside, base) in groups.items():
                 rows = np.flatnonzero(inside)
@@ -166,7 +169,8 @@ class Reach:
             at = address + state.lanes.slot[chosen] * stride
             inside = (address >= 0) & (address <= stride - width)
         else:
-            name, space = "global", state.memory.space
+            name = "const" if name == "const" else "global"
+            space = state.memory.space
             at = address - GLOBAL_BASE
             inside = np.ones(len(at), np.bool_)
         odd = address % width != 0
@@ -175,6 +179,9 @@ class Reach:
             self._fault("out of bounds", name, chosen, address, wrong, width)
         if odd.any():
             self._fault("misaligned", name, chosen, address, odd, width)
+        if name == "const" and self._verb != "reads":
+            everyone = np.ones(len(at), np.bool_)
+            self._fault("read-only", name, chosen, address, everyone, width)
         return Place(name, space, chosen, at)
 
     def _fault(
@@ -184,15 +191,18 @@ class Reach:
         at = int(np.flatnonzero(bad)[0])
         where = (
             state.memory.place(int(address[at]))
-            if name == "global"
+            if name in ("global", "const")
             else f"byte {int(address[at]):,} of {name} memory"
         )
-        if kind == "out of bounds" and name != "global":
+        if kind == "out of bounds" and name in ("shared", "local"):
             stride = state.shared_stride if name == "shared" else state.local_stride
             where += f", of which there are {stride:,}"
         line = state.line(self._pc)
         on = "" if line is None else f" on line {line}"
-        what = "" if kind == "out of bounds" else f", which is no multiple of {width}"
+        what = {
+            "misaligned": f", which is no multiple of {width}",
+            "read-only": ", which is constant memory",
+        }.get(kind, "")
         thread = state.lanes.name_of(int(state.lanes.thread[chosen[at]]))
         count = int(bad.sum())
         others = f"; {count - 1:,} more threads do alike" if count > 1 else ""

@@ -130,6 +130,11 @@ class Memory:
         return buffer
 
     @property
+    def end(self) -> int:
+        """Give the address behind the last buffer."""
+        return self._end
+
+    @property
     def buffers(self) -> list[Buffer]:
         """Give all buffers in the order of their addresses."""
         return list(self._buffers)

@@ -42,6 +42,8 @@ class State:
     parameters: dict[str, bytes]
     #: where the program's own global variables are
     variables: dict[str, int]
+    #: where constant memory begins and ends
+    constants: tuple[int, int]
     #: registers that some instruction reads
     read_registers: frozenset[str]
     #: what waits for other threads
