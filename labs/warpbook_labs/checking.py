@@ -18,6 +18,7 @@ import msgspec
 from warpbook_labs import interpreting
 from warpbook_labs.comparing import WrongElement
 from warpbook_labs.counting import beyond_bounds, matrix_instructions
+from warpbook_labs.cuda_headers import headers_for
 from warpbook_labs.device.gpu import NoGpu, find_gpu
 from warpbook_labs.drawing import DrawnCase
 from warpbook_labs.hidden import fit_to_tell
@@ -47,8 +48,9 @@ _MOST_RESOURCES = 16
 #: what NVRTC says of an `#include`
 _NO_HEADER = "could not open source file"
 _NO_HEADERS = (
-    "No header can be included here, and CUDA's built-in types and functions, such as "
-    "`float4`, `printf` and `__shfl_down_sync`, need none."
+    "Only the headers for device code that NVRTC has within itself can be included "
+    "here. CUDA's built-in types and functions, such as `float4`, `printf` and "
+    "`__shfl_down_sync`, need none."
 )
 
 
@@ -90,7 +92,8 @@ def check_all(
         built = parent.run(build, limits)
         if built.result is None and isinstance(build, jobs.Compile):
             # the assembler may stumble where the compiler does not
-            built = parent.run(jobs.Compile(source), limits)
+            headers = headers_for(source)
+            built = parent.run(jobs.Compile(source, headers=headers), limits)
         compiled = built.result
         if not isinstance(compiled, jobs.Compiled):
             log = compiled.message if isinstance(compiled, jobs.Refused) else ""
@@ -148,7 +151,8 @@ def _build(
 ) -> jobs.Compile | jobs.CompileTriton:
     """Say what is compiled: Triton's interpreter takes what its compiler refuses."""
     if loaded.lab.language != "triton":
-        return jobs.Compile(source, resources_for=_architecture())
+        headers = headers_for(source)
+        return jobs.Compile(source, resources_for=_architecture(), headers=headers)
     shown = [each.sizes for each in cases if not each.is_hidden]
     return compile_job(loaded, rule, source, shown or [cases[0].sizes])
 

@@ -6,18 +6,21 @@ import contextlib
 import math
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from msgspec import Struct
 
 from warpbook_labs.host.messages import HostRan, Record, RunTorch
 from warpbook_labs.nvrtc import VERBOSE, CompileError, compile_to_ptx
-from warpbook_labs.ptx.errors import BadLaunch, PtxError
+from warpbook_labs.ptx.errors import BadLaunch, PtxError, Unsupported
 from warpbook_labs.ptx.findings import Report
 from warpbook_labs.ptx.lanes import Dim
 from warpbook_labs.ptx.machine import MAX_STEPS, Machine
 from warpbook_labs.ptx.spaces import Buffer
+
+#: how a run, or a whole job, went
+Status = Literal["ran", "refused", "unsupported", "not run"]
 
 
 class Compile(Struct, frozen=True, tag="compile"):
@@ -28,6 +31,8 @@ class Compile(Struct, frozen=True, tag="compile"):
     options: tuple[str, ...] = ()
     #: compiled once more for this one, to tell what its kernels take; "" is not asked
     resources_for: str = ""
+    #: that the source may include, by name
+    headers: dict[str, bytes] = {}
 
 
 class Memory(Struct, frozen=True):
@@ -194,6 +199,11 @@ class Ran(Struct, frozen=True):
     memory: tuple[Memory, ...]
     #: why it could not be run, or not to its end
     refused: str = ""
+    #: "unsupported" is no mistake: the interpreter does not know what a GPU does
+    status: Status = "ran"
+    #: of "unsupported": what it is, and the line of the source that has it
+    construct: str = ""
+    line: int | None = None
 
 
 class Interpreted(Struct, frozen=True, tag="interpreted"):
@@ -223,6 +233,7 @@ class Refused(Struct, frozen=True, tag="refused"):
     """It can't be done; the message is for the author of the source."""
 
     message: str
+    status: Status = "refused"
 
 
 Result = Compiled | Interpreted | Called | HostRan | Refused
@@ -257,11 +268,15 @@ def do(job: Compile | Interpret) -> Result:
     """Do a job."""
     try:
         if isinstance(job, Compile):
-            compiled = compile_to_ptx(job.source, job.architecture, job.options)
+            compiled = compile_to_ptx(
+                job.source, job.architecture, job.options, job.headers
+            )
             resources_log = _resources_log(job) if job.resources_for else ""
             return Compiled(compiled.ptx, compiled.log, compiled.cubin, resources_log)
         is_over = _clock(job)
         return Interpreted(tuple(_run(job, each, is_over) for each in job.runs))
+    except Unsupported as problem:
+        return Refused(str(problem), "unsupported")
     except (CompileError, PtxError) as problem:
         return Refused(str(problem))
 
@@ -270,7 +285,7 @@ def _resources_log(job: Compile) -> str:
     """Have the assembler tell; what it refuses, the interpreter may still run."""
     options = (*job.options, VERBOSE)
     try:
-        return compile_to_ptx(job.source, job.resources_for, options).log
+        return compile_to_ptx(job.source, job.resources_for, options, job.headers).log
     except CompileError:
         return ""
 
@@ -283,16 +298,21 @@ def _clock(job: Interpret) -> Callable[[], bool]:
 
 def _run(job: Interpret, run: Run, is_over: Callable[[], bool]) -> Ran:
     if is_over():
-        return Ran((), (), "It was not run, since a case before it took too long.")
+        words = "It was not run, since a case before it took too long."
+        return Ran((), (), words, "not run")
     try:
         return _launched(job, run, is_over)
+    except Unsupported as problem:
+        words = str(problem)
+        return Ran((), (), words, "unsupported", problem.what, problem.line)
     except PtxError as problem:
-        return Ran((), (), str(problem))
+        return Ran((), (), str(problem), "refused")
     except MemoryError:
         raise
     except Exception as problem:  # noqa: BLE001 - `asm` says what no compiler would
         what = f"{type(problem).__name__}: {problem}"[:200]
-        return Ran((), (), f"This interpreter can't make sense of the kernel ({what}).")
+        words = f"This interpreter can't make sense of the kernel ({what})."
+        return Ran((), (), words, "unsupported")
 
 
 def _launched(job: Interpret, run: Run, is_over: Callable[[], bool]) -> Ran:

@@ -10,6 +10,7 @@ Kind = Literal[
     "uninitialised read",
     "divergent barrier",
     "inactive lane",
+    "unfinished copy",
     "out of bounds",
     "misaligned",
     "read-only",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass, field
 
+from warpbook_labs.ptx.entry_names import NoSuchKernel, entry_named
 from warpbook_labs.ptx.errors import NotPtx, PtxError, Unsupported
 from warpbook_labs.ptx.program import (
     Address,
@@ -70,10 +71,15 @@ def link(module: Module, name: str) -> Linked:
     Raises:
         PtxError: there is no such kernel, or it can't be run here.
     """
-    function = module.functions.get(name)
-    if function is None or not function.is_entry or function.body is None:
-        known = ", ".join(n for n, f in module.functions.items() if f.is_entry)
-        raise PtxError(f"There is no kernel `{name}` here, only: {known or 'none'}.")
+    entries = [
+        each.name
+        for each in module.functions.values()
+        if each.is_entry and each.body is not None
+    ]
+    try:
+        function = module.functions[entry_named(name, entries)]
+    except NoSuchKernel as problem:
+        raise PtxError(str(problem)) from None
     linked = Linked(name, function.parameters)
     linker = _Linker(module, linked)
     for variable in module.variables.values():

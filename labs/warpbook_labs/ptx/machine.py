@@ -270,6 +270,7 @@ def _clear(state: State) -> None:
     for space in (state.shared, state.local):
         space.state[space.state != 0] = EMPTY
     state.shared_tracker.forget()
+    state.copies.forget()
 
 
 def _smallest(linked: Linked, space: str) -> int:

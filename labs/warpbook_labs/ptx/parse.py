@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from warpbook_labs.ptx.errors import NotPtx
+from warpbook_labs.ptx.errors import NotPtx, Unsupported
 from warpbook_labs.ptx.program import (
     Address,
     Call,
@@ -279,10 +279,7 @@ class _Body:
     def _call(self, text: str) -> Call:
         found = _CALL.match(text)
         if found is None or found["name"].startswith("%") or found["rest"].strip():
-            raise NotPtx(
-                "The program calls a function through a pointer, which this "
-                "interpreter can't follow."
-            )
+            raise Unsupported("a call through a pointer", self._line)
         return Call(
             found["name"],
             tuple(_commas(found["results"] or "")),

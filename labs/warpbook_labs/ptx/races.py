@@ -138,6 +138,10 @@ class Tracker:
         self._writes.note(cells, who)
         return races
 
+    def note_write(self, cells: NDArray[np.int64], who: Who) -> None:
+        """Take what was watched before as written now."""
+        self._writes.note(cells, who)
+
     def _ordered(self, before: _Accesses, cells: NDArray[np.int64], who: Who) -> Bools:
         thread = before.thread[cells]
         same_block = thread // self._per_block == who.thread // self._per_block

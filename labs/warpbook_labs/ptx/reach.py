@@ -97,12 +97,16 @@ class Reach:
         pc: int,
         state: State,
         verb: str,
+        space: str = "",
     ) -> None:
-        """Take the operand; `verb` is what is done there, for messages."""
+        """Take the operand; `verb` is what is done there, for messages.
+
+        The space is the instruction's, unless it is given.
+        """
         if not isinstance(operand, Address):
             raise Unsupported(instruction.text, instruction.line)
         self._state, self._pc, self._verb = state, pc, verb
-        self._space = space_of(instruction)
+        self._space = space or space_of(instruction)
         self._offset = operand.offset
         base = operand.base
         self._base: Any
@@ -179,7 +183,7 @@ class Reach:
             self._fault("out of bounds", name, chosen, address, wrong, width)
         if odd.any():
             self._fault("misaligned", name, chosen, address, odd, width)
-        if name == "const" and self._verb != "reads":
+        if name == "const" and self._verb not in ("reads", "copies"):
             everyone = np.ones(len(at), np.bool_)
             self._fault("read-only", name, chosen, address, everyone, width)
         return Place(name, space, chosen, at)

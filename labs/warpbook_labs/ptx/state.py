@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpbook_labs.ptx.causality import Causality
+from warpbook_labs.ptx.copies import Copies
 from warpbook_labs.ptx.findings import Finding, Report
 from warpbook_labs.ptx.lanes import Lanes
 from warpbook_labs.ptx.link import Linked
@@ -54,11 +55,14 @@ class State:
     poison: int = 0
     #: the first shuffle that did so, if it matters
     from_nobody: Finding | None = None
+    #: asynchronous ones
+    copies: Copies = field(init=False)
     #: threads that have not ended
     alive: Bools = field(init=False)
 
     def __post_init__(self) -> None:
         """Start without any threads."""
+        self.copies = Copies(self.lanes.count)
         self.alive = np.zeros(self.lanes.count, np.bool_)
 
     def line(self, pc: int) -> int | None:
@@ -110,7 +114,7 @@ class State:
         """List two accesses without an order."""
         words = {True: "writes", False: "reads"}
         if is_shared:
-            place = self._shared_place(race.cell * self.shared_cell_bytes)
+            place = self.shared_place(race.cell * self.shared_cell_bytes)
         else:
             at = GLOBAL_BASE + race.cell * self.global_cell_bytes
             place = self.memory.place(at)
@@ -127,7 +131,8 @@ class State:
             )
         )
 
-    def _shared_place(self, at: int) -> str:
+    def shared_place(self, at: int) -> str:
+        """Say in words which byte of shared memory this is."""
         inside = at % self.shared_stride
         for name, placed in self.linked.shared.items():
             size = placed.variable.size_bytes or self.shared_stride - placed.offset

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from warpbook_labs.ptx.access import access
+from warpbook_labs.ptx.asynchronous import asynchronous
 from warpbook_labs.ptx.carry import Carry
 from warpbook_labs.ptx.choices import choice
 from warpbook_labs.ptx.driver import driver_call
@@ -140,6 +141,7 @@ def _step(instruction: Instruction, pc: int, state: State, carry: Carry) -> Step
         return driver_call(instruction, state)
     step = (
         access(instruction, pc, state)
+        or asynchronous(instruction, pc, state)
         or warp_wide(instruction, pc, state)
         or choice(instruction, lanes)
         or carry.step(instruction)

@@ -73,11 +73,33 @@ def tell_unwritten(place: Place, width: int, pc: int, state: State) -> None:
     )
 
 
+def _tell_early(place: Place, width: int, pc: int, state: State) -> None:
+    """Tell of an access to shared memory into which something is being copied."""
+    early = state.copies.meets(place.at, width)
+    if early is None:
+        return
+    line, other, name = state.line(pc), state.line(early.pc), state.lanes.name_of
+    threads = (int(place.chosen[early.number]), early.copier)
+    first, second = (name(int(state.lanes.thread[each])) for each in threads)
+    on = ["" if each is None else f" on line {each}" for each in (line, other)]
+    where = state.shared_place(int(place.at[early.number]))
+    state.report.add(
+        Finding(
+            "unfinished copy",
+            f"{first} uses {where}{on[0]}, into which {second} copies by `cp.async`"
+            f"{on[1]} without having waited for it (`cp.async.wait_group`).",
+            line,
+        )
+    )
+
+
 def watch_read(place: Place, width: int, pc: int, state: State, strength: int) -> None:
     """Watch a read; the strength is one of `races.py`."""
     tracker = state.shared_tracker if place.name == "shared" else state.global_tracker
     who = state.who(place.chosen, pc, strength)
     is_shared = place.name == "shared"
+    if is_shared:
+        _tell_early(place, width, pc, state)
     for number, (cells, _) in enumerate(_cells(place, width, state)):
         if strength and not number:
             state.causality.read(place.chosen, is_shared, cells)
@@ -120,6 +142,8 @@ def watch_write(
     tracker = state.shared_tracker if place.name == "shared" else state.global_tracker
     who = state.who(place.chosen, pc, strength)
     item = values[0].itemsize
+    if place.name == "shared":
+        _tell_early(place, item * len(values), pc, state)
     for cells, offset in _cells(place, item * len(values), state):
         part = values[offset // item]
         changes = np.ones(len(cells), np.bool_)

@@ -412,7 +412,11 @@ extern "C" __global__ void apply(float* y, int n) {
     float v = weight[threadIdx.x % n] + more;
     y[threadIdx.x] = v + look(n > 3 ? weight : y, 1);
 }
-extern "C" __global__ void change(int n) { float* p = (float*)weight; asm volatile("" : "+l"(p)); p[n] = 1; }""")
+extern "C" __global__ void change(int n) {
+    float* p = (float*)weight;
+    asm volatile("" : "+l"(p));
+    p[n] = 1;
+}""")
     y = m.empty("y", 128)
     report = m.run("apply", (1, 1, 1), (32, 1, 1), [y, 5])
     assert report.findings == []
