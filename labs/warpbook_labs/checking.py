@@ -46,7 +46,11 @@ _MOST_FINDINGS = 20
 _MOST_PRINTED = 4_000
 _MOST_RESOURCES = 16
 #: what NVRTC says of an `#include`
-_NO_HEADER = "could not open source file"
+_NO_HEADER = " open source file"
+#: before what is wrong with a second call
+_AGAIN = (
+    "Called a second time, with its `__device__` variables as the first call left them:"
+)
 _NO_HEADERS = (
     "Only the headers for device code that NVRTC has within itself can be included "
     "here. CUDA's built-in types and functions, such as `float4`, `printf` and "
@@ -192,11 +196,20 @@ class _Told:
             counts.add(report.counts)
             for line, of_line in report.lines.items():
                 lines.setdefault(line, Counts()).add(of_line)
-        findings = tuple(each for report in reports for each in report.findings)
-        wrong = None
+        findings = tuple(
+            each
+            for report in (*reports, *ran.again_reports)
+            for each in report.findings
+        )
+        wrong, is_again = None, False
         if not reports[-1].stopped:
             wrong = self._prepared.wrong({each.name: each for each in ran.memory})
+            if wrong is None and ran.again and not ran.again_reports[-1].stopped:
+                wrong = self._prepared.wrong({each.name: each for each in ran.again})
+                is_again = wrong is not None
         message = self._judge(wrong, findings, counts)
+        if is_again and not findings:
+            message = f"{_AGAIN} {message}"
         slowest = sorted(lines, key=lambda each: -lines[each].warp_instructions)
         return self._told(
             not message,

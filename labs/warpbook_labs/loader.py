@@ -303,6 +303,8 @@ def _check_numbers(lab: Lab, file: Path) -> None:
             raise BadLab(f"{file}: {key}: a size is below 0.")
     if lab.speed is not None and set(lab.speed.sizes) != sizes:
         raise BadLab(f"{file}: speed.sizes: it needs {', '.join(sorted(sizes))}.")
+    if any(set(each) != sizes for each in lab.hidden.beyond):
+        raise BadLab(f"{file}: hidden.beyond: it needs {', '.join(sorted(sizes))}.")
     if lab.speed is not None and lab.speed.values not in lab.hidden.values:
         raise BadLab(f"{file}: speed.values: not in hidden.values.")
 

@@ -48,6 +48,8 @@ class Memory(Struct, frozen=True):
     first_unwritten: int | None = None
     #: of its elements, which Triton asks
     dtype: str = "uint8"
+    #: how far off the alignment of a buffer it begins
+    off_bytes: int = 0
 
 
 class BufferArgument(Struct, frozen=True, tag="buffer"):
@@ -201,6 +203,10 @@ class Ran(Struct, frozen=True):
     refused: str = ""
     #: "unsupported" is no mistake: the interpreter does not know what a GPU does
     status: Status = "ran"
+    #: the same of a second call on the same program, whose variables the first has
+    #: changed; its buffers are as at first
+    again: tuple[Memory, ...] = ()
+    again_reports: tuple[Report, ...] = ()
     #: of "unsupported": what it is, and the line of the source that has it
     construct: str = ""
     line: int | None = None
@@ -320,34 +326,52 @@ def _launched(job: Interpret, run: Run, is_over: Callable[[], bool]) -> Ran:
     buffers: dict[str, Buffer] = {}
     for each in run.memory:
         if each.data is None:
-            buffers[each.name] = machine.empty(each.name, each.size_bytes)
+            buffers[each.name] = machine.empty(
+                each.name, each.size_bytes, each.off_bytes
+            )
         else:
             values = np.frombuffer(each.data, np.uint8)
-            buffers[each.name] = machine.put(each.name, values)
-    reports = []
-    for launch in run.launches:
-        report = machine.run(
-            launch.kernel,
-            launch.grid,
-            launch.block,
-            [_argument(each, buffers) for each in launch.arguments],
-            launch.dynamic_shared_bytes,
-            job.max_steps,
-            is_over,
-        )
-        reports.append(report)
-        if report.stopped:
-            break
-    held = tuple(
+            buffers[each.name] = machine.put(each.name, values, each.off_bytes)
+    told = [buffers[each.name] for each in run.memory if each.is_told]
+
+    def launched() -> tuple[Report, ...]:
+        reports = []
+        for launch in run.launches:
+            report = machine.run(
+                launch.kernel,
+                launch.grid,
+                launch.block,
+                [_argument(each, buffers) for each in launch.arguments],
+                launch.dynamic_shared_bytes,
+                job.max_steps,
+                is_over,
+            )
+            reports.append(report)
+            if report.stopped:
+                break
+        return tuple(reports)
+
+    reports = launched()
+    held = _held(machine, told)
+    if reports[-1].stopped or not machine.has_changed():
+        return Ran(reports, held)
+    # what the program keeps from call to call may spoil the next
+    machine.put_back(buffers.values())
+    again = launched()
+    return Ran(reports, held, again=_held(machine, told), again_reports=again)
+
+
+def _held(machine: Machine, buffers: list[Buffer]) -> tuple[Memory, ...]:
+    """Give what buffers hold now."""
+    return tuple(
         Memory(
             each.name,
             each.size_bytes,
             machine.read(each, np.uint8).tobytes(),
             first_unwritten=machine.first_unwritten(each),
         )
-        for each in (buffers[given.name] for given in run.memory if given.is_told)
+        for each in buffers
     )
-    return Ran(tuple(reports), held)
 
 
 def _argument(argument: Argument, buffers: dict[str, Buffer]) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -60,6 +60,7 @@ class Machine:
         self._module = parse(ptx)
         self._memory = Memory()
         self._variables: dict[str, int] = {}
+        self._own: list[Buffer] = []
         first = self._memory.end
         for space in ("const", "global"):
             for variable in self._module.variables.values():
@@ -73,13 +74,27 @@ class Machine:
         """Name the kernels of the program."""
         return [name for name, each in self._module.functions.items() if each.is_entry]
 
-    def put(self, name: str, values: NDArray[Any]) -> Buffer:
-        """Add a buffer of global memory that holds these values."""
-        return self._memory.put(name, values)
+    def put(self, name: str, values: NDArray[Any], off_bytes: int = 0) -> Buffer:
+        """Add a buffer of global memory that holds these values.
 
-    def empty(self, name: str, size_bytes: int) -> Buffer:
+        Args:
+            name: for messages.
+            values: what it holds.
+            off_bytes: how far off the alignment of buffers it begins.
+        """
+        return self._memory.put(name, values, off_bytes=off_bytes)
+
+    def empty(self, name: str, size_bytes: int, off_bytes: int = 0) -> Buffer:
         """Add a buffer that nobody has written."""
-        return self._memory.empty(name, size_bytes)
+        return self._memory.empty(name, size_bytes, off_bytes)
+
+    def has_changed(self) -> bool:
+        """Tell whether the program's own variables hold other values than at first."""
+        return not self._memory.is_as_at_first(self._own)
+
+    def put_back(self, buffers: Iterable[Buffer]) -> None:
+        """Have buffers hold again what they held at first."""
+        self._memory.put_back(buffers)
 
     def read(self, buffer: Buffer, dtype: Any) -> NDArray[Any]:
         """Give what a buffer holds now."""
@@ -166,7 +181,9 @@ class Machine:
     def _place(self, variable: Variable) -> int:
         held = variable.initial.ljust(variable.size_bytes, b"\0")
         name = variable.name
-        return self._memory.put(name, np.frombuffer(held, np.uint8).copy()).address
+        buffer = self._memory.put(name, np.frombuffer(held, np.uint8))
+        self._own.append(buffer)
+        return buffer.address
 
     def _state(
         self,

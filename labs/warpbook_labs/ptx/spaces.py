@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,7 +35,6 @@ class Buffer:
     name: str
     address: int
     size_bytes: int
-    is_read_only: bool = False
 
 
 class Space:
@@ -92,6 +92,11 @@ class Space:
         return found
 
 
+def _slice(buffer: Buffer) -> slice:
+    begin = buffer.address - GLOBAL_BASE
+    return slice(begin, begin + buffer.size_bytes)
+
+
 class Memory:
     """The global memory of a launch: buffers with nobody's memory between them."""
 
@@ -99,26 +104,26 @@ class Memory:
         """Start with none."""
         self._buffers: list[Buffer] = []
         self._contents: list[NDArray[Any] | None] = []
+        #: how far off its alignment each buffer begins
+        self._offs: list[int] = []
         self._end = GLOBAL_BASE
         self._space: Space | None = None
 
-    def put(
-        self, name: str, values: NDArray[Any], is_read_only: bool = False
-    ) -> Buffer:
-        """Add a buffer that holds these values."""
-        return self._add(name, values.nbytes, values.copy(), is_read_only)
+    def put(self, name: str, values: NDArray[Any], off_bytes: int = 0) -> Buffer:
+        """Add a buffer that holds these values, off the alignment by some bytes."""
+        return self._add(name, values.nbytes, values.copy(), off_bytes)
 
-    def empty(self, name: str, size_bytes: int) -> Buffer:
-        """Add a buffer that nobody has written."""
-        return self._add(name, size_bytes, None, False)
+    def empty(self, name: str, size_bytes: int, off_bytes: int = 0) -> Buffer:
+        """Add a buffer that nobody has written, off the alignment by some bytes."""
+        return self._add(name, size_bytes, None, off_bytes)
 
     def _add(
-        self, name: str, size_bytes: int, values: NDArray[Any] | None, read_only: bool
+        self, name: str, size_bytes: int, values: NDArray[Any] | None, off_bytes: int
     ) -> Buffer:
         if self._space is not None:
             raise BadLaunch("The memory is in use: add buffers before the first run.")
-        address = self._end + _RED_ZONE_BYTES
-        buffer = Buffer(name, address, size_bytes, read_only)
+        address = self._end + _RED_ZONE_BYTES + off_bytes
+        buffer = Buffer(name, address, size_bytes)
         self._end = -(-(address + size_bytes) // _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES
         if self._end - GLOBAL_BASE > MAX_GLOBAL_BYTES:
             raise BadLaunch(
@@ -127,6 +132,7 @@ class Memory:
             )
         self._buffers.append(buffer)
         self._contents.append(values)
+        self._offs.append(off_bytes)
         return buffer
 
     @property
@@ -144,14 +150,31 @@ class Memory:
         """Give the bytes, which begin at `GLOBAL_BASE`."""
         if self._space is None:
             space = Space(self._end - GLOBAL_BASE + _RED_ZONE_BYTES, RED)
-            for buffer, values in zip(self._buffers, self._contents, strict=True):
-                begin = buffer.address - GLOBAL_BASE
-                here = slice(begin, begin + buffer.size_bytes)
-                space.state[here] = EMPTY if values is None else WRITTEN
-                if values is not None:
-                    space.data[here] = np.frombuffer(values.tobytes(), np.uint8)
             self._space = space
+            self.put_back(self._buffers)
         return self._space
+
+    def put_back(self, buffers: Iterable[Buffer]) -> None:
+        """Have buffers hold what they held at first."""
+        space, wanted = self.space, {each.address for each in buffers}
+        for buffer, values in zip(self._buffers, self._contents, strict=True):
+            if buffer.address not in wanted:
+                continue
+            here = _slice(buffer)
+            space.state[here] = EMPTY if values is None else WRITTEN
+            if values is not None:
+                space.data[here] = np.frombuffer(values.tobytes(), np.uint8)
+
+    def is_as_at_first(self, buffers: Iterable[Buffer]) -> bool:
+        """Tell whether these buffers, which held values at first, still do."""
+        wanted = {each.address for each in buffers}
+        return all(
+            np.array_equal(
+                self.space.data[_slice(buffer)], np.frombuffer(values.tobytes(), "u1")
+            )
+            for buffer, values in zip(self._buffers, self._contents, strict=True)
+            if buffer.address in wanted and values is not None
+        )
 
     def read(self, buffer: Buffer, dtype: Any) -> NDArray[Any]:
         """Give what a buffer holds now."""
@@ -163,6 +186,18 @@ class Memory:
         begin = buffer.address - GLOBAL_BASE
         empty = self.space.state[begin : begin + buffer.size_bytes] != WRITTEN
         return int(np.argmax(empty)) if empty.any() else None
+
+    def as_aligned(self, at: Offsets) -> Offsets:
+        """Give where accesses would be if all buffers were aligned, to count sectors.
+
+        So a lab's bounds hold wherever buffers begin.
+        """
+        if not any(self._offs):
+            return at
+        begins = np.array([each.address - GLOBAL_BASE for each in self._buffers])
+        buffer = np.maximum(np.searchsorted(begins, at, side="right") - 1, 0)
+        found: Offsets = at - np.array(self._offs)[buffer]
+        return found
 
     def place(self, address: int) -> str:
         """Say in words where an address is."""
