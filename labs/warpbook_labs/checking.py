@@ -236,4 +236,7 @@ class _Told:
             return f"{findings[0].kind}: {findings[0].message}"
         if wrong is not None:
             return wrong_words(wrong)
+        if not self._prepared.is_aligned:
+            # bounds are those of aligned buffers: what begins off them takes more
+            return ""
         return beyond_bounds(self._loaded.lab.counted, counts, self._case.sizes)

@@ -180,6 +180,11 @@ class Prepared:
         dtypes = {each.name: each.dtype for each in self._loaded.lab.parameters}
         return dtypes[name]
 
+    @property
+    def is_aligned(self) -> bool:
+        """Tell whether all buffers begin where alignment has them begin."""
+        return not any(self._off.values())
+
     def wrong(self, memory: Mapping[str, jobs.Memory]) -> WrongElement | None:
         """Compare what the launches left with what is right."""
         return self._python.first_wrong(self.given, self.case.sizes, memory)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import struct
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -45,6 +46,15 @@ _POISONS = (0x5A5A5A5A5A5A5A5A, 0xDA5A5A5ADA5A5A5A)
 #: instructions, each for many threads
 MAX_STEPS = 2_000_000
 
+#: a job runs one program, and few of its kernels, in many cases
+_parsed = functools.lru_cache(maxsize=2)(parse)
+
+
+@functools.lru_cache(maxsize=16)
+def _linked(ptx: str, kernel: str) -> Linked:
+    return link(_parsed(ptx), kernel)
+
+
 Argument = Buffer | np.generic | int | float
 
 
@@ -57,7 +67,7 @@ class Machine:
         Raises:
             NotPtx: the text can't be read.
         """
-        self._module = parse(ptx)
+        self._ptx, self._module = ptx, _parsed(ptx)
         self._memory = Memory()
         self._variables: dict[str, int] = {}
         self._own: list[Buffer] = []
@@ -129,7 +139,7 @@ class Machine:
             BadLaunch: grid, block or arguments do not fit.
             Unsupported: the kernel has an instruction that is not known here.
         """
-        linked = link(self._module, kernel)
+        linked = _linked(self._ptx, kernel)
         blocks = grid[0] * grid[1] * grid[2]
         memory = self._memory.space
         before = None

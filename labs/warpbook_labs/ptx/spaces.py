@@ -104,8 +104,6 @@ class Memory:
         """Start with none."""
         self._buffers: list[Buffer] = []
         self._contents: list[NDArray[Any] | None] = []
-        #: how far off its alignment each buffer begins
-        self._offs: list[int] = []
         self._end = GLOBAL_BASE
         self._space: Space | None = None
 
@@ -132,7 +130,6 @@ class Memory:
             )
         self._buffers.append(buffer)
         self._contents.append(values)
-        self._offs.append(off_bytes)
         return buffer
 
     @property
@@ -186,18 +183,6 @@ class Memory:
         begin = buffer.address - GLOBAL_BASE
         empty = self.space.state[begin : begin + buffer.size_bytes] != WRITTEN
         return int(np.argmax(empty)) if empty.any() else None
-
-    def as_aligned(self, at: Offsets) -> Offsets:
-        """Give where accesses would be if all buffers were aligned, to count sectors.
-
-        So a lab's bounds hold wherever buffers begin.
-        """
-        if not any(self._offs):
-            return at
-        begins = np.array([each.address - GLOBAL_BASE for each in self._buffers])
-        buffer = np.maximum(np.searchsorted(begins, at, side="right") - 1, 0)
-        found: Offsets = at - np.array(self._offs)[buffer]
-        return found
 
     def place(self, address: int) -> str:
         """Say in words where an address is."""

@@ -25,8 +25,14 @@ SYNCHRONISES: dict[str, int] = {
     "vote": -1,
     "match": -1,
     "redux": -1,
+    "mma": -1,
+    "ldmatrix": -1,
     "bar.warp": 0,
 }
+
+
+#: they name no threads: all of the warp must come
+WHOLE_WARP = frozenset({"mma", "ldmatrix"})
 
 
 def is_warp_wide(instruction: Instruction) -> bool:
@@ -38,6 +44,8 @@ def is_warp_wide(instruction: Instruction) -> bool:
 
 def members(instruction: Instruction, lanes: Lanes) -> Any:
     """Give the mask of the threads that it waits for."""
+    if instruction.name in WHOLE_WARP:
+        return np.uint32(0xFFFFFFFF)
     place = 0 if instruction.name in ("bar", "barrier") else -1
     return lanes.source(instruction.operands[place], "b32")
 
@@ -46,7 +54,7 @@ def warp_wide(instruction: Instruction, pc: int, state: State) -> Step | None:
     """Give what an instruction of a warp does; None if it is none."""
     if instruction.name == "activemask":
         return _active(instruction, state)
-    if not is_warp_wide(instruction):
+    if not is_warp_wide(instruction) or instruction.name in WHOLE_WARP:
         return None
     if instruction.name == "shfl":
         return _shuffle(instruction, pc, state)

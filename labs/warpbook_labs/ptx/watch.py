@@ -36,7 +36,7 @@ def count_traffic(place: Place, width: int, pc: int, state: State) -> None:
     counts = Counts()
     if place.name == "global":
         counts.global_requests, counts.global_sectors, counts.least_global_sectors = (
-            global_traffic(state.memory.as_aligned(at), active, width)
+            global_traffic(at, active, width)
         )
     else:
         counts.shared_requests, counts.bank_conflicts = shared_traffic(

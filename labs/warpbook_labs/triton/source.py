@@ -16,6 +16,13 @@ from warpbook_labs.sources import BadSource
 #: more would be no kernel that a person wrote
 _MOST_NODES = 20_000
 _IMPORTS = ("import triton", "import triton.language as tl")
+#: a GPU knows these, and what to write in their place where there may be none
+_NOT_HERE = {
+    "inline_asm_elementwise": "use functions of `tl`",
+    "make_block_ptr": "use pointers and masks; Triton 3.9 has no block pointers either",
+    "autotune": "name the numbers of a launch in the launch rule",
+    "heuristics": "name the numbers of a launch in the launch rule",
+}
 _BUILTINS = ("range", "min", "max", "int", "float", "bool", "len", "print", "tuple")
 #: of `triton`
 _HOST = ("jit", "cdiv", "next_power_of_2", "language")
@@ -23,7 +30,6 @@ _HOST = ("jit", "cdiv", "next_power_of_2", "language")
 _NOT_OF_TL = (
     "core",
     "extra",
-    "inline_asm_elementwise",
     "semantic",
     "standard",
     "target_info",
@@ -68,6 +74,10 @@ _REFUSED: dict[type[ast.AST], str] = {
 
 class BadTriton(BadSource):
     """The file is no Triton that could be checked; the message names the line."""
+
+
+class NotHere(BadTriton):
+    """Triton has it, and a GPU may run it; it can't be checked here."""
 
 
 @dataclass(frozen=True)
@@ -127,6 +137,11 @@ def _refuse(node: ast.AST, why: str) -> None:
     raise BadTriton(f"Line {getattr(node, 'lineno', 1)}: {why}.")
 
 
+def _not_here(node: ast.AST, name: str) -> None:
+    line = getattr(node, "lineno", 1)
+    raise NotHere(f"Line {line}: `{name}` can't be checked here: {_NOT_HERE[name]}.")
+
+
 def _top_level(statement: ast.stmt) -> set[str]:
     """Check what stands outside of functions; give the names that it makes."""
     if isinstance(statement, (ast.Import, ast.ImportFrom)):
@@ -164,6 +179,11 @@ def _is_constant(value: ast.expr) -> bool:
 
 
 def _kernel(function: ast.FunctionDef) -> Kernel:
+    for each in function.decorator_list:
+        called = each.func if isinstance(each, ast.Call) else each
+        name = ast.unparse(called).removeprefix("triton.")
+        if name in _NOT_HERE:
+            _not_here(each, name)
     if [ast.unparse(each) for each in function.decorator_list] != ["triton.jit"]:
         _refuse(
             function,
@@ -221,7 +241,11 @@ class _Body(ast.NodeVisitor):
             _refuse(node, f"{what}: what begins with _ is no part of the language")
         if owner == "triton":
             allowed = node.attr in _HOST
+        elif ast.unparse(node.value) == "tl.PropagateNan":
+            allowed = node.attr in ("ALL", "NONE")
         elif owner == "tl":
+            if node.attr in _NOT_HERE:
+                _not_here(node, node.attr)
             allowed = node.attr not in _NOT_OF_TL
         elif ast.unparse(node.value) in ("tl.math", "triton.language"):
             allowed = node.attr not in _NOT_OF_TL

@@ -239,12 +239,11 @@ def test_what_is_not_known_is_named_with_its_line() -> None:
     m = machine("""
 extern "C" __global__ void tensor(unsigned* x) {
     unsigned a = x[0];
-    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
-        "{%0,%0,%0,%0}, {%0,%0,%0,%0}, {%0,%0}, {%0,%0,%0,%0};" : "+r"(a));
+    asm volatile("fabric.none.b32 %0;" : "+r"(a));
     x[0] = a;
 }""")
     x = m.put("x", np.ones(4, np.uint32))
-    with pytest.raises(Unsupported, match=r"`mma.sync.*line \d"):
+    with pytest.raises(Unsupported, match=r"`fabric.none.*line \d"):
         m.run("tensor", (1, 1, 1), (32, 1, 1), [x])
 
 
