@@ -309,8 +309,14 @@ def _run(job: Interpret, run: Run, is_over: Callable[[], bool]) -> Ran:
     try:
         return _launched(job, run, is_over)
     except Unsupported as problem:
-        words = str(problem)
-        return Ran((), (), words, "unsupported", problem.what, problem.line)
+        return Ran(
+            (),
+            (),
+            str(problem),
+            "unsupported",
+            construct=problem.what,
+            line=problem.line,
+        )
     except PtxError as problem:
         return Ran((), (), str(problem), "refused")
     except MemoryError:

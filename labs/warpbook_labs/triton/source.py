@@ -179,11 +179,11 @@ def _is_constant(value: ast.expr) -> bool:
 
 
 def _kernel(function: ast.FunctionDef) -> Kernel:
-    for each in function.decorator_list:
-        called = each.func if isinstance(each, ast.Call) else each
+    for above in function.decorator_list:
+        called = above.func if isinstance(above, ast.Call) else above
         name = ast.unparse(called).removeprefix("triton.")
         if name in _NOT_HERE:
-            _not_here(each, name)
+            _not_here(above, name)
     if [ast.unparse(each) for each in function.decorator_list] != ["triton.jit"]:
         _refuse(
             function,

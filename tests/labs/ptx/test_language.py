@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.labs.ptx.kernels import machine
+from tests.labs.ptx.kernels import machine, ptx_of
+from warpbook_labs.jail import jobs
 from warpbook_labs.ptx.errors import PtxError, Unsupported
 
 ASYNC = """
@@ -147,3 +148,26 @@ extern "C" __global__ void bulk(int* x) {
     with pytest.raises(Unsupported) as recursive:
         m.run("recursive", (1, 1, 1), (1, 1, 1), [x])
     assert recursive.value.way_on == "Write it as a loop."
+
+
+def test_a_run_tells_what_is_not_known_apart_from_what_is_wrong() -> None:
+    ptx = ptx_of("""
+extern "C" __global__ void bulk(int* x) {
+    asm volatile("cp.async.bulk.commit_group;");
+}
+extern "C" __global__ void fine(int* x) { *x = 1; }""")
+
+    def run(kernel: str, block: int) -> jobs.Ran:
+        argument = jobs.BufferArgument("x")
+        launch = jobs.Launch(kernel, (1, 1, 1), (block, 1, 1), (argument,))
+        ran = jobs.do(
+            jobs.Interpret(ptx, (jobs.Run((jobs.Memory("x", 4),), (launch,)),))
+        )
+        assert isinstance(ran, jobs.Interpreted)
+        return ran.runs[0]
+
+    bulk = run("bulk", 1)
+    assert (bulk.status, bulk.line) == ("unsupported", 3)
+    assert bulk.construct == "cp.async.bulk.commit_group"
+    assert run("fine", 1).status == "ran"
+    assert run("fine", 4096).status == "refused"
