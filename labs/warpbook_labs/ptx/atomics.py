@@ -50,6 +50,22 @@ _ATOMIC: dict[str, Callable[..., Any]] = {
 }
 
 
+#: by which threads take turns at a lock
+_EXCHANGES = (_ATOMIC["exch"], _ATOMIC["cas"])
+
+
+def _take_turns(place: Place, values: list[Values], old: Values) -> None:
+    """Exchange one place with each thread's number, if it holds what was expected."""
+    at, dtype = place.at[:1], old.dtype
+    now = place.space.read(at, dtype)[0]
+    expected = values[0] if len(values) > 1 else None
+    for number, new in enumerate(values[-1]):
+        old[number] = now
+        if expected is None or now == expected[number]:
+            now = new
+    place.space.write(at, np.array([now], dtype))
+
+
 def atomic(instruction: Instruction, pc: int, state: State) -> Step:
     """Give what `atom` and `red` do."""
     lanes, type_ = state.lanes, type_of(instruction)
@@ -107,6 +123,9 @@ def _one_after_the_other(
         operate.at(place.space.data.view(dtype), place.at // dtype.itemsize, values[0])
         return None
     old = np.zeros(len(place.at), dtype)
+    if operate in _EXCHANGES and (place.at == place.at[0]).all():
+        _take_turns(place, values, old)
+        return old
     left = np.arange(len(place.at))
     while len(left):
         # of each place the first that is left

@@ -14,7 +14,7 @@ without a second fence; and a barrier of the block after the flag was seen will 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +37,10 @@ class _Flag:
         self.to_block: dict[int, Clock | None] = {}
 
 
+#: by lane: of flags that it read, what they told then
+_Seen = dict[int, dict[_Flag, Clock]]
+
+
 class Causality:
     """What the threads that run now know, beside the barriers that all passed."""
 
@@ -57,25 +61,26 @@ class Causality:
         self._clocks: list[Clock | None] = [None]
         #: of each lane: what comes before what it does now
         self._known: Numbers = np.zeros(count, np.int32)
-        #: and what would after a fence, by the scope of the fence
-        self._seen: Numbers = np.zeros((2, count), np.int32)
+        #: and what would after a fence, by the scope of the fence: flags that it read
+        self._has_seen = np.zeros((2, count), np.bool_)
+        self._seen: tuple[_Seen, _Seen] = ({}, {})
+        #: flags whose clocks the lane has in what it knows
+        self._acquired: _Seen = {}
         #: by scope: what the last fence released, as of then; no time is no fence
         self._released_time: Numbers = np.zeros((2, count), np.int32)
         self._released_block: Numbers = np.zeros((2, count), np.int32)
         self._released_warp: Numbers = np.zeros((2, count), np.int32)
         self._released_known: Numbers = np.zeros((2, count), np.int32)
         self._flags: dict[tuple[bool, int], _Flag] = {}
-        #: what a lane saw of a flag last: who waits for another looks very often
-        self._last: dict[tuple[int, int, tuple[bool, int]], Clock] = {}
 
     def begin(self) -> None:
         """Other blocks run now: flags of global memory stay, all else is new."""
         for array in (self.block_epoch, self.warp_epoch, self.time, self._known):
             array[:] = 0
-        self._seen[:] = 0
+        self._has_seen[:] = False
+        self._seen, self._acquired = ({}, {}), {}
         self._released_time[:] = 0
         self._clocks = [None]
-        self._last = {}
         self._flags = {key: flag for key, flag in self._flags.items() if not key[0]}
 
     def covers(self, lanes: Ints, keys: tuple[Numbers, ...], is_strong: bool) -> Bools:
@@ -88,29 +93,31 @@ class Causality:
             is_strong: what they do is atomic or volatile.
         """
         found = np.zeros(len(lanes), np.bool_)
-        if len(self._clocks) == 1:
-            return found
         thread, *counts = (each.astype(np.int64) for each in keys)
         names = (
             THREAD + thread,
             BLOCK + thread // self._per_block,
             WARP_OF + thread // 32,
         )
-        sources = [self._known, *self._seen] if is_strong else [self._known]
-        for source in sources:
-            numbers = source[lanes]
-            for number in np.unique(numbers):
-                clock = self._clocks[number]
-                if clock is None:
-                    continue
-                here = np.flatnonzero(numbers == number)
+
+        def look(clock: Clock | None, here: Ints) -> None:
+            if clock is not None:
                 for name, count in zip(names, counts, strict=True):
                     found[here] |= clock.knows(name[here], count[here])
+
+        numbers = self._known[lanes]
+        for number in np.unique(numbers):
+            look(self._clocks[number], np.flatnonzero(numbers == number))
+        if is_strong and self._has_seen[:, lanes].any():
+            for lane in np.unique(lanes):
+                here = np.flatnonzero(lanes == lane)
+                for clock in self._seen_by(int(lane)):
+                    look(clock, here)
         return found
 
     def is_seen(self, lane: int) -> bool:
         """Tell whether a lane has read a flag, and done no fence since."""
-        return bool(self._seen[:, lane].any())
+        return bool(self._has_seen[:, lane].any())
 
     def fence(self, lanes: Ints, scope: int) -> None:
         """Have each of these threads do a fence of its own."""
@@ -119,11 +126,14 @@ class Causality:
 
     def acquire(self, lanes: Ints, scope: int) -> None:
         """Let what these threads have seen come before what they do from now on."""
-        scopes = range(scope + 1)
-        for lane in lanes[self._seen[: scope + 1, lanes].any(axis=0)]:
-            seen = [self._seen[each, lane] for each in scopes]
-            self._known[lane] = self._join((self._known[lane], *seen))
-            self._seen[: scope + 1, lane] = 0
+        for lane in lanes[self._has_seen[: scope + 1, lanes].any(axis=0)].tolist():
+            clocks: list[Clock | None] = [self._clocks[self._known[lane]]]
+            for each in range(scope + 1):
+                seen = self._seen[each].pop(lane, {})
+                self._acquired.setdefault(lane, {}).update(seen)
+                clocks += seen.values()
+            self._known[lane] = self._number(joined(clocks))
+            self._has_seen[: scope + 1, lane] = False
 
     def release(self, lanes: Ints, scope: int) -> None:
         """Note what these threads may tell by a flag from now on."""
@@ -133,6 +143,12 @@ class Causality:
             self._released_block[each, lanes] = self.block_epoch[lanes]
             self._released_warp[each, lanes] = self.warp_epoch[lanes]
             self._released_known[each, lanes] = self._known[lanes]
+
+    def as_flag(self, lanes: Ints) -> Numbers:
+        """Give the times of strong writes, which their own release tells of, too."""
+        released = self._released_time[CTA, lanes]
+        found: Numbers = np.where(released > 0, released - 1, self.time[lanes])
+        return found
 
     def wrote(self, lanes: Ints, is_shared: bool, cells: Ints, keeps: bool) -> None:
         """Note that threads wrote cells by a strong access.
@@ -167,10 +183,15 @@ class Causality:
         if flag is None:
             flag = self._flags[key] = _Flag()
         block = int(self._thread[lane]) // self._per_block
+        # what this thread knows already, it tells as well
+        known = self._acquired.get(lane, {}).get(flag)
+        before = flag.to_block.get(block)
         told = self._released(CTA, lane)
-        flag.to_block[block] = joined((flag.to_block.get(block), told))
+        flag.to_block[block] = told if before is known else joined((before, told))
         if self._released_time[GPU, lane]:
-            flag.to_all = joined((flag.to_all, self._released(GPU, lane)))
+            told = self._released(GPU, lane)
+            before = flag.to_all
+            flag.to_all = told if before is known else joined((before, told))
 
     def _see(self, lane: int, key: tuple[bool, int]) -> None:
         flag = self._flags.get(key)
@@ -178,29 +199,27 @@ class Causality:
             return
         block = int(self._thread[lane]) // self._per_block
         for scope, clock in ((CTA, flag.to_block.get(block)), (GPU, flag.to_all)):
-            if clock is not None and self._last.get((lane, scope, key)) is not clock:
-                self._last[lane, scope, key] = clock
-                seen = self._clocks[self._seen[scope, lane]]
-                self._seen[scope, lane] = self._number(joined((seen, clock)))
+            if clock is not None:
+                # what a flag tells only grows, until another is written there
+                self._seen[scope].setdefault(lane, {})[flag] = clock
+                self._has_seen[scope, lane] = True
 
     def meet(self, lanes: Ints, is_block: bool) -> None:
         """Have threads that passed a barrier of all know what each of them knew."""
-        if len(self._clocks) == 1:
-            return
-        arrays = [self._known, *self._seen]
-        if not any(each[lanes].any() for each in arrays):
+        if not (self._known[lanes].any() or self._has_seen[:, lanes].any()):
             return
         of = self._thread[lanes] // (self._per_block if is_block else 32)
         for group in np.unique(of):
             here = lanes[of == group]
             if is_block:
-                self._known[here] = self._join(
-                    np.concatenate([each[here] for each in arrays])
-                )
-                self._seen[:, here] = 0
-            else:
-                for each in arrays:
-                    each[here] = self._join(each[here])
+                # a barrier of the block after the flag was seen will do for a fence
+                self.acquire(here, GPU)
+            numbers = set(np.unique(self._known[here]).tolist()) - {0}
+            if len(numbers) > 1:
+                known = joined(self._clocks[each] for each in numbers)
+                self._known[here] = self._number(known)
+            elif numbers:
+                self._known[here] = numbers.pop()
 
     def meet_some(self, lanes: Ints, arrived: Sequence[Clock | None] = ()) -> None:
         """Have some threads of a block or a warp pass a barrier of their own.
@@ -209,8 +228,7 @@ class Causality:
             lanes: that go on.
             arrived: what others told that came there and did not wait.
         """
-        clocks = [self._clocks[each] for each in np.unique(self._seen[:, lanes])]
-        clocks += [self.told(lanes), *arrived]
+        clocks = [self.told(lanes), *arrived]
         self._known[lanes] = self._number(joined(clocks))
 
     def told(self, lanes: Ints) -> Clock | None:
@@ -242,11 +260,8 @@ class Causality:
             () if known is None else (known,),
         )
 
-    def _join(self, numbers: Iterable[int]) -> int:
-        distinct = {int(each) for each in numbers} - {0}
-        if len(distinct) == 1:
-            return distinct.pop()
-        return self._number(joined(self._clocks[each] for each in distinct))
+    def _seen_by(self, lane: int) -> list[Clock]:
+        return [clock for seen in self._seen for clock in seen.get(lane, {}).values()]
 
     def _number(self, clock: Clock | None) -> int:
         if clock is None:

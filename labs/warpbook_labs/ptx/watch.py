@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from typing import Literal
 
@@ -141,6 +142,9 @@ def watch_write(
     """Watch a write, before it is done."""
     tracker = state.shared_tracker if place.name == "shared" else state.global_tracker
     who = state.who(place.chosen, pc, strength)
+    if strength:
+        # who reads a flag knows of it, and not only of what was before its fence
+        who = dataclasses.replace(who, time=state.causality.as_flag(place.chosen))
     item = values[0].itemsize
     if place.name == "shared":
         _tell_early(place, item * len(values), pc, state)
