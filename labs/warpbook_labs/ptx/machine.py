@@ -38,6 +38,9 @@ from warpbook_labs.ptx.values import DTYPES
 _LANES = 8192
 _MAX_THREADS_OF_BLOCK = 1024
 _MAX_THREADS = 1 << 26
+#: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability"
+_MOST_GRID = ((1 << 31) - 1, 65_535, 65_535)
+_MOST_BLOCK = (1024, 1024, 64)
 #: of each block, as on the largest GPUs
 MAX_SHARED_BYTES = 227 * 1024
 _MAX_LOCAL_BYTES = 1 << 16
@@ -298,6 +301,7 @@ def _clear(state: State) -> None:
         space.state[space.state != 0] = EMPTY
     state.shared_tracker.forget()
     state.copies.forget()
+    state.mbarriers.clear()
 
 
 def _smallest(linked: Linked, space: str) -> int:
@@ -344,6 +348,15 @@ def _checked(grid: Dim, block: Dim) -> tuple[int, int]:
             f"A block of {block} has {threads:,} threads; there may be "
             f"{_MAX_THREADS_OF_BLOCK:,}."
         )
+    for what, sides, most in (
+        ("grid", grid, _MOST_GRID),
+        ("block", block, _MOST_BLOCK),
+    ):
+        if any(side > limit for side, limit in zip(sides, most, strict=True)):
+            raise BadLaunch(
+                f"A {what} of {sides} can't be launched: its sides may be "
+                f"{' x '.join(f'{each:,}' for each in most)} at most."
+            )
     if threads * blocks > _MAX_THREADS:
         raise BadLaunch(
             f"{threads * blocks:,} threads are too many to run without a GPU."

@@ -21,6 +21,7 @@ from warpbook_labs.ptx.program import (
 
 #: they give no result in their first operand
 _NO_RESULT = frozenset({"st", "red", "bra", "brx", "bar", "barrier", "ret", "exit"})
+_TESTS = frozenset({"test_wait", "try_wait"})
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,8 @@ def polling(code: list[Instruction], labels: dict[str, int]) -> Polling:
         if of_loop is None:
             continue
         inside = code[of_loop[0] : of_loop[1] + 1]
+        if instruction.name == "mbarrier" and _TESTS & set(instruction.modifiers):
+            takes.add(pc)
         if instruction.name == "atom" and _takes(instruction, inside):
             takes.add(pc)
         if instruction.name == "ld" and _waits(instruction, inside):

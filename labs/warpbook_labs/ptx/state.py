@@ -21,6 +21,21 @@ from warpbook_labs.ptx.values import Bools
 
 
 @dataclass
+class Phases:
+    """A barrier in shared memory: arrivals that it waits for, and its phase."""
+
+    count: int
+    left: int
+    phase: int = 0
+
+    def arrive(self, threads: int) -> None:
+        """Have so many arrive; the last of them ends the phase."""
+        self.left -= threads
+        if self.left <= 0:
+            self.phase, self.left = self.phase + 1, self.count
+
+
+@dataclass
 class State:
     """One launch: its program, its threads and all of their memory."""
 
@@ -57,6 +72,8 @@ class State:
     from_nobody: Finding | None = None
     #: asynchronous ones
     copies: Copies = field(init=False)
+    #: by their bytes of shared memory
+    mbarriers: dict[int, Phases] = field(default_factory=dict)
     #: threads that have not ended
     alive: Bools = field(init=False)
 

@@ -18,6 +18,7 @@ from warpbook_labs.ptx.floats import floating
 from warpbook_labs.ptx.integers import integer
 from warpbook_labs.ptx.lanes import Step, put
 from warpbook_labs.ptx.matrices import matrix
+from warpbook_labs.ptx.mbarriers import mbarrier
 from warpbook_labs.ptx.program import Instruction, Symbol
 from warpbook_labs.ptx.reach import scope_of
 from warpbook_labs.ptx.state import State
@@ -145,6 +146,7 @@ def _step(instruction: Instruction, pc: int, state: State, carry: Carry) -> Step
         or asynchronous(instruction, pc, state)
         or warp_wide(instruction, pc, state)
         or matrix(instruction, pc, state)
+        or mbarrier(instruction, pc, state)
         or choice(instruction, lanes)
         or carry.step(instruction)
         or floating(instruction, lanes)

@@ -171,3 +171,47 @@ extern "C" __global__ void fine(int* x) { *x = 1; }""")
     assert bulk.construct == "cp.async.bulk.commit_group"
     assert run("fine", 1).status == "ran"
     assert run("fine", 4096).status == "refused"
+
+
+PRODUCER = """
+#include <cuda/barrier>
+__global__ void hand_over(const int* x, int* y) {
+    __shared__ cuda::barrier<cuda::thread_scope_block> full, empty;
+    __shared__ int held[32];
+    int t = threadIdx.x;
+    if (t == 0) { init(&full, 64); init(&empty, 64); }
+    __syncthreads();
+    for (int i = 0; i < 4; i++)
+        if (t < 32) {
+            held[t] = x[i * 32 + t];
+            (void)full.arrive();
+            empty.arrive_and_wait();
+        } else {
+            FULL
+            y[i * 32 + t - 32] = held[63 - t];
+            EMPTY
+        }
+}"""
+
+
+@pytest.mark.parametrize(
+    ("full", "empty", "found"),
+    [
+        ("full.arrive_and_wait();", "empty.arrive_and_wait();", []),
+        # it does not wait for the numbers
+        ("(void)full.arrive();", "empty.arrive_and_wait();", ["race"]),
+        # it says that it is done before it is
+        ("full.arrive_and_wait(); (void)empty.arrive();", "", ["race"]),
+    ],
+)
+def test_barriers_in_shared_memory_hand_numbers_over(
+    full: str, empty: str, found: list[str]
+) -> None:
+    m = machine(PRODUCER.replace("FULL", full).replace("EMPTY", empty))
+    values = np.arange(128, dtype=np.int32).reshape(4, 32)
+    x, y = m.put("x", values), m.empty("y", 512)
+    report = m.run("hand_over", (1, 1, 1), (64, 1, 1), [x, y])
+    assert [each.kind for each in report.findings if each.kind == "race"][:1] == found
+    if not found:
+        assert report.findings == []
+        assert np.array_equal(m.read(y, np.int32).reshape(4, 32), values[:, ::-1])

@@ -230,6 +230,8 @@ def test_launches_that_do_not_fit_are_refused_with_the_reason() -> None:
         ((1, 1, 1), (32, 1, 1), [x, x, np.int32(4)], "8 bytes"),
         ((1, 1, 1), (32, 1, 1), [x, x, 1 << 70], "does not fit"),
         ((1 << 30, 1, 1), (32, 1, 1), [x, x, 4], "too many"),
+        ((1, 70_000, 1), (32, 1, 1), [x, x, 4], "65,535 x 65,535 at most"),
+        ((1, 1, 1), (1, 1, 128), [x, x, 4], "1,024 x 64 at most"),
     ):
         with pytest.raises(BadLaunch, match=words):
             m.run("gelu", grid, block, given)
