@@ -45,8 +45,8 @@ class Barriers:
         #: threads that it waits for; 0 is all of the block
         self._needs: NDArray[np.int64] = np.zeros(count, np.int64)
         self._began = works.copy()
-        #: of each thread: where its last stretch with any work in it begins
-        self.last: NDArray[np.int32] = np.full(count, -1, np.int32)
+        #: of each thread: where its last two stretches with any work in them begin
+        self._last: NDArray[np.int32] = np.full((2, count), -1, np.int32)
         self._arrived: dict[tuple[int, int], _Arrived] = {}
         self._beyond: dict[int, Bools] = {}
 
@@ -71,6 +71,11 @@ class Barriers:
                 held.threads += WARP * len(np.unique(some // WARP))
                 held.clocks.append(state.causality.told(some))
         return lanes
+
+    def went(self, lanes: Bools, pc: int) -> None:
+        """Note that threads go through a stretch that has some work in it."""
+        self._last[1, lanes] = self._last[0, lanes]
+        self._last[0, lanes] = pc
 
     def open(self, pcs: NDArray[np.int32]) -> Bools | None:
         """Let those go on for whom enough have come.
@@ -153,9 +158,11 @@ class Barriers:
         ended = lanes[self._began[lanes] & ~state.alive[lanes]]
         if not len(ended):
             return
-        last = self.last[ended]
+        # a single one may be the end of a thread that returned before, since compilers
+        # share what ends have in common
+        last = self._last[:, ended]
         beyond = self._behind(int(places[0]))
-        past = int((beyond[last] & (last >= 0)).sum())
+        past = int((beyond[last] & (last >= 0)).all(axis=0).sum())
         if past:
             line = state.line(int(places[0]))
             began = int(self._began[lanes].sum())

@@ -25,6 +25,15 @@ class Unsupported(PtxError):
         )
 
 
+class TooLarge(Unsupported):
+    """More than can be run on the processor; a GPU may have room for it."""
+
+    def __init__(self, what: str) -> None:
+        """Say what there is too much of, in a sentence."""
+        super().__init__(what)
+        self.args = (what,)
+
+
 def _way_on(what: str) -> str:
     """Say what to write instead, by the beginning of what is not known."""
     return next((way for name, way in _WAYS.items() if what.startswith(name)), "")

@@ -10,7 +10,7 @@ import dataclasses
 from dataclasses import dataclass, field
 
 from warpbook_labs.ptx.entry_names import NoSuchKernel, entry_named
-from warpbook_labs.ptx.errors import NotPtx, PtxError, Unsupported
+from warpbook_labs.ptx.errors import NotPtx, PtxError, TooLarge, Unsupported
 from warpbook_labs.ptx.program import (
     Address,
     Call,
@@ -162,7 +162,7 @@ class _Linker:
                 names[name] = name + tag
                 self._linked.registers[name + tag] = statement.type
             if len(self._linked.registers) > _MOST_REGISTERS:
-                raise PtxError("The kernel has too many registers for this machine.")
+                raise TooLarge("The kernel has too many registers for this machine.")
         elif isinstance(statement, Variable):
             names[statement.name] = statement.name + tag
             self.place(statement, statement.name + tag)
@@ -206,7 +206,7 @@ class _Linker:
     def _append(self, instruction: Instruction) -> None:
         self._linked.code.append(instruction)
         if len(self._linked.code) > _MOST_INSTRUCTIONS:
-            raise PtxError(
+            raise TooLarge(
                 "The kernel with all that it calls has over "
                 f"{_MOST_INSTRUCTIONS:,} instructions: too many for this machine."
             )

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpbook_labs.ptx.causality import Causality
-from warpbook_labs.ptx.errors import BadLaunch, Fault, TooLong, Unsupported
+from warpbook_labs.ptx.errors import BadLaunch, Fault, TooLarge, TooLong, Unsupported
 from warpbook_labs.ptx.findings import Counts, Finding, Report
 from warpbook_labs.ptx.lanes import Dim, Lanes
 from warpbook_labs.ptx.link import Linked, link
@@ -288,6 +288,9 @@ def _tell_if_it_matters(
     for poison in _POISONS:
         memory.put_back(before)
         again = launch(poison)
+        if again.report.stopped != state.report.stopped:
+            # it took too long this time, which tells nothing
+            break
         same = again.report.printed == state.report.printed and found.equals(memory)
         if not same and state.from_nobody is not None:
             state.report.add(state.from_nobody)
@@ -358,7 +361,7 @@ def _checked(grid: Dim, block: Dim) -> tuple[int, int]:
                 f"{' x '.join(f'{each:,}' for each in most)} at most."
             )
     if threads * blocks > _MAX_THREADS:
-        raise BadLaunch(
+        raise TooLarge(
             f"{threads * blocks:,} threads are too many to run without a GPU."
         )
     return threads, blocks

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from warpbook_labs.ptx.errors import NotPtx, Unsupported
+from warpbook_labs.ptx.errors import NotPtx, TooLarge, Unsupported
 from warpbook_labs.ptx.program import (
     Address,
     Call,
@@ -81,7 +81,7 @@ def parse(text: str) -> Module:
         NotPtx: it can't be read.
     """
     if len(text) > MAX_TEXT_BYTES:
-        raise NotPtx(
+        raise TooLarge(
             f"The program has {len(text):,} characters of PTX; this interpreter reads "
             f"{MAX_TEXT_BYTES:,}."
         )

@@ -116,7 +116,7 @@ class Schedule:
             return
         end = code.ends[pc]
         if end > pc and code.barriers:
-            self._barriers.last[mask] = pc
+            self._barriers.went(mask, pc)
         whole = None if mask.all() else mask
         threads = int(mask.sum())
         warps = int(mask.reshape(-1, WARP).any(axis=1).sum())
@@ -182,7 +182,7 @@ class Schedule:
         warps = int(going.reshape(-1, WARP).any(axis=1).sum())
         self._budget.spend(pc, pc + 1, warps, int(going.sum()), instruction.line)
         if code.barriers:
-            self._barriers.last[going] = pc
+            self._barriers.went(going, pc)
         masks = named[going]
         if (masks == masks[0]).all():
             code.steps[pc](None if going.all() else going)

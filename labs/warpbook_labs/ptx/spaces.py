@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from warpbook_labs.ptx.errors import BadLaunch
+from warpbook_labs.ptx.errors import BadLaunch, TooLarge
 
 #: addresses are far from each other's space, and beyond 32 bits, so that an address
 #: that was cut off or made up is nobody's
@@ -124,7 +124,7 @@ class Memory:
         buffer = Buffer(name, address, size_bytes)
         self._end = -(-(address + size_bytes) // _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES
         if self._end - GLOBAL_BASE > MAX_GLOBAL_BYTES:
-            raise BadLaunch(
+            raise TooLarge(
                 f"The buffers take more than {MAX_GLOBAL_BYTES >> 20:,} MiB: too much "
                 "to run without a GPU."
             )

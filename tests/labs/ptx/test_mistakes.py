@@ -249,3 +249,18 @@ extern "C" __global__ void check(int* x) { assert(x[threadIdx.x] < 5); }""")
     (found,) = m.run("check", (1, 1, 1), (4, 1, 1), [x]).findings
     assert found.kind == "assertion"
     assert "thread (2, 0, 0)" in found.message and "x[threadIdx.x] < 5" in found.message
+
+
+def test_an_end_that_early_and_late_threads_share_is_no_barrier_missed() -> None:
+    m = machine("""
+extern "C" __global__ void rows(const float* x, float* y, int n) {
+    __shared__ float held[64];
+    int t = threadIdx.x;
+    if (t >= n) { y[t] = 0; return; }
+    held[t] = x[t];
+    __syncthreads();
+    y[t] = held[n - 1 - t];
+}""")
+    x, y = m.put("x", np.ones(64, np.float32)), m.empty("y", 256)
+    assert m.run("rows", (1, 1, 1), (64, 1, 1), [x, y, 40]).findings == []
+    assert m.read(y, np.float32).sum() == 40
