@@ -38,6 +38,7 @@ from warpbook_labs.resources import (
 from warpbook_labs.results import CaseResult, CheckResult, Status, sentence
 from warpbook_labs.rules import rule_of
 from warpbook_labs.sources import BadSource, refuse_unfit
+from warpbook_labs.triton.tuning import configured
 from warpbook_labs.triton.variants import compile_job
 
 #: of one case, so that a result stays small enough to be kept
@@ -78,6 +79,15 @@ def check_all(
     lab = loaded.lab
     if lab.language == "host":
         return check_host(loaded, source, cases, limits)
+    if lab.language == "triton":
+        try:
+            sources = configured(source)
+        except BadSource as problem:
+            words = str(problem)
+            return CheckResult(lab.id, "compile error", words, of=len(cases))
+        if len(sources) > 1:
+            return _check_each(loaded, sources, cases, limits)
+        (source,) = sources
 
     def ended(status: Status, message: str, log: str = "") -> CheckResult:
         return CheckResult(lab.id, status, message, of=len(cases), log=log)
@@ -127,6 +137,35 @@ def check_all(
         found.isolation,
         _not_graded(loaded),
         _resources(compiled.resources_log, prepared),
+    )
+
+
+def _check_each(
+    loaded: LoadedLab,
+    sources: Sequence[str],
+    cases: Sequence[DrawnCase],
+    limits: Limits,
+) -> CheckResult:
+    """Check the configurations of a source, each with some of the cases."""
+    results = [
+        check_all(loaded, each, cases[at :: len(sources)], limits)
+        for at, each in enumerate(sources)
+        if at < len(cases)
+    ]
+    for each in results:
+        if each.status not in ("passed", "failed"):
+            return msgspec.structs.replace(each, of=len(cases))
+    done: list[CaseResult] = []
+    for at in range(len(cases)):
+        done.append(results[at % len(sources)].cases[at // len(sources)])
+    right = sum(each.passed for each in done)
+    return msgspec.structs.replace(
+        results[0],
+        status="passed" if right == len(done) else "failed",
+        message=sentence(done),
+        cases=tuple(done),
+        right=right,
+        of=len(done),
     )
 
 

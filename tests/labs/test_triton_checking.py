@@ -200,3 +200,36 @@ def test_a_kernel_that_never_ends_is_told_with_its_line(lab: LoadedLab) -> None:
     assert all("loops never end?" in each.message for each in endless)
     others = [each for each in result.cases if not (each.passed or each.findings)]
     assert all("a case before it took too long" in each.message for each in others)
+
+
+TUNED = """# launch: add_relu[ceil_div(n, BLOCK)](x, y, out, n)
+import triton
+import triton.language as tl
+
+
+@triton.autotune(
+    configs=[
+        triton.Config({"BLOCK": 256}, num_warps=2),
+        triton.Config({"BLOCK": SECOND}, num_warps=4, num_stages=2),
+    ],
+    key=["n"],
+)
+@triton.jit
+def add_relu(x, y, out, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = i < n
+    total = tl.load(x + i, mask=inside) + tl.load(y + i, mask=inside)
+    kept = tl.maximum(total, 0.0, propagate_nan=tl.PropagateNan.ALL)
+    tl.store(out + i, kept, mask=MASK)
+"""
+
+
+def test_every_configuration_of_autotune_is_checked(lab: LoadedLab) -> None:
+    source = TUNED.replace("SECOND", "1024")
+    right = checked(lab, source.replace("MASK", "inside"))
+    assert (right.status, right.of) == ("passed", 6)
+    # right with the first configuration alone
+    case = failed(checked(lab, source.replace("MASK", "inside & (BLOCK < 512)")))
+    assert case.wrong is not None and case.wrong.index == (0,)
+    bad = checked(lab, TUNED.replace("SECOND", "1000").replace("MASK", "inside"))
+    assert "Line 15: arange's range must be a power of 2" in bad.log + bad.message

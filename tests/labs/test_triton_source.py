@@ -52,8 +52,8 @@ def test_kernels_are_found_with_their_parameters() -> None:
         ("class Mine: pass", "outside of kernels stand only constants"),
         ("def plain(x): pass", "@triton.jit, and nothing else"),
         (
-            "@triton.autotune([])\n@triton.jit\ndef f(x): pass",
-            "`autotune` can't be checked here",
+            "@triton.heuristics({})\n@triton.jit\ndef f(x): pass",
+            "can't be checked here",
         ),
         ("@triton.jit\ndef helper(x): pass", "there is another `helper` above"),
         ("@triton.jit\ndef _f(x): pass", "names begin with a letter"),

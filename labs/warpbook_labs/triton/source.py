@@ -20,7 +20,6 @@ _IMPORTS = ("import triton", "import triton.language as tl")
 _NOT_HERE = {
     "inline_asm_elementwise": "use functions of `tl`",
     "make_block_ptr": "use pointers and masks; Triton 3.9 has no block pointers either",
-    "autotune": "name the numbers of a launch in the launch rule",
     "heuristics": "name the numbers of a launch in the launch rule",
 }
 _BUILTINS = ("range", "min", "max", "int", "float", "bool", "len", "print", "tuple")
@@ -98,7 +97,7 @@ def read_kernels(source: str) -> dict[str, Kernel]:
     Raises:
         BadTriton: it says more than kernels and constants.
     """
-    tree = _parsed(source)
+    tree = parsed(source)
     kernels: dict[str, Kernel] = {}
     names: set[str] = set()
     for statement in tree.body:
@@ -118,7 +117,12 @@ def read_kernels(source: str) -> dict[str, Kernel]:
     return kernels
 
 
-def _parsed(source: str) -> ast.Module:
+def parsed(source: str) -> ast.Module:
+    """Read a source as Python.
+
+    Raises:
+        BadTriton: it is none.
+    """
     try:
         with warnings.catch_warnings():
             # what Python finds odd in a learner's text is no matter of ours
