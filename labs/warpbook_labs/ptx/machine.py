@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import struct
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -11,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpbook_labs.ptx.causality import Causality
-from warpbook_labs.ptx.errors import BadLaunch, Fault, TooLarge, TooLong, Unsupported
+from warpbook_labs.ptx.errors import BadLaunch, Fault, TooLong, Unsupported
 from warpbook_labs.ptx.findings import Counts, Finding, Report
 from warpbook_labs.ptx.lanes import Dim, Lanes
+from warpbook_labs.ptx.launching import Argument, checked, packed
 from warpbook_labs.ptx.link import Linked, link
 from warpbook_labs.ptx.parse import parse
 from warpbook_labs.ptx.polling import polling
@@ -36,11 +36,6 @@ from warpbook_labs.ptx.values import DTYPES
 #: threads that run at once, if there are so many: each instruction costs some
 #: microseconds, however few threads it is for
 _LANES = 8192
-_MAX_THREADS_OF_BLOCK = 1024
-_MAX_THREADS = 1 << 26
-#: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability"
-_MOST_GRID = ((1 << 31) - 1, 65_535, 65_535)
-_MOST_BLOCK = (1024, 1024, 64)
 #: of each block, as on the largest GPUs
 MAX_SHARED_BYTES = 227 * 1024
 _MAX_LOCAL_BYTES = 1 << 16
@@ -56,9 +51,6 @@ _parsed = functools.lru_cache(maxsize=2)(parse)
 @functools.lru_cache(maxsize=16)
 def _linked(ptx: str, kernel: str) -> Linked:
     return link(_parsed(ptx), kernel)
-
-
-Argument = Buffer | np.generic | int | float
 
 
 class Machine:
@@ -169,8 +161,8 @@ class Machine:
         arguments: Sequence[Argument],
         dynamic_shared_bytes: int,
     ) -> State:
-        parameters = _packed(linked, arguments)
-        threads, blocks = _checked(grid, block)
+        parameters = packed(linked, arguments)
+        threads, blocks = checked(grid, block)
         shared = linked.shared_bytes + dynamic_shared_bytes + 16
         if linked.shared_bytes + dynamic_shared_bytes > MAX_SHARED_BYTES:
             raise BadLaunch(
@@ -338,66 +330,3 @@ def _read(code: list[Instruction]) -> frozenset[str]:
         for place, operand in enumerate(instruction.operands):
             note(operand, place == 0 and instruction.name not in ("st", "red", "brx"))
     return frozenset(found)
-
-
-def _checked(grid: Dim, block: Dim) -> tuple[int, int]:
-    if min(*grid, *block) < 1:
-        raise BadLaunch(
-            f"Every side of grid {grid} and block {block} must be at least 1."
-        )
-    threads, blocks = (side[0] * side[1] * side[2] for side in (block, grid))
-    if threads > _MAX_THREADS_OF_BLOCK:
-        raise BadLaunch(
-            f"A block of {block} has {threads:,} threads; there may be "
-            f"{_MAX_THREADS_OF_BLOCK:,}."
-        )
-    for what, sides, most in (
-        ("grid", grid, _MOST_GRID),
-        ("block", block, _MOST_BLOCK),
-    ):
-        if any(side > limit for side, limit in zip(sides, most, strict=True)):
-            raise BadLaunch(
-                f"A {what} of {sides} can't be launched: its sides may be "
-                f"{' x '.join(f'{each:,}' for each in most)} at most."
-            )
-    if threads * blocks > _MAX_THREADS:
-        raise TooLarge(
-            f"{threads * blocks:,} threads are too many to run without a GPU."
-        )
-    return threads, blocks
-
-
-def _packed(linked: Linked, arguments: Sequence[Argument]) -> dict[str, bytes]:
-    if len(arguments) != len(linked.parameters):
-        raise BadLaunch(
-            f"`{linked.name}` takes {len(linked.parameters)} arguments; "
-            f"{len(arguments)} were given."
-        )
-    packed = {}
-    for variable, argument in zip(linked.parameters, arguments, strict=True):
-        packed[variable.name] = _bytes(variable, argument)
-    return packed
-
-
-def _bytes(variable: Variable, argument: Argument) -> bytes:
-    size = variable.size_bytes
-    if isinstance(argument, Buffer):
-        held = struct.pack("<Q", argument.address)
-    elif isinstance(argument, np.generic):
-        held = argument.tobytes()
-    elif variable.type in ("f32", "f64"):
-        held = struct.pack("<f" if variable.type == "f32" else "<d", argument)
-    elif isinstance(argument, int):
-        try:
-            held = argument.to_bytes(size, "little", signed=argument < 0)
-        except OverflowError:
-            raise BadLaunch(f"{argument} does not fit into {size} bytes.") from None
-    else:
-        held = b""
-    if len(held) != size:
-        what = f"buffer `{argument.name}`" if isinstance(argument, Buffer) else argument
-        raise BadLaunch(
-            f"The argument ({what}) does not fit a parameter of {size} bytes, "
-            f".{variable.type}."
-        )
-    return held
