@@ -1,7 +1,7 @@
 """Finds the loops in which threads wait for others.
 
-A loop that reads one place again and again, and stores nothing, waits for who writes
-it: its volatile read is meant to meet a write at any time. A volatile read anywhere
+A loop that stores nothing, and goes on or ends by what it reads, waits for who writes
+there: its volatile read is meant to meet a write at any time. A volatile read anywhere
 else takes the first value that comes, whatever other threads are about.
 """
 
@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from warpbook_labs.ptx.program import (
     Address,
     Instruction,
+    Negated,
     Operand,
-    Register,
     Symbol,
     Vector,
 )
@@ -71,15 +71,42 @@ def _takes(atomic: Instruction, loop: list[Instruction]) -> bool:
 
 
 def _waits(reading: Instruction, loop: list[Instruction]) -> bool:
+    """Tell whether a loop stores nothing, and branches by what it reads."""
     if any(each.name in ("st", "bar", "barrier") for each in loop):
         return False
-    address = reading.operands[1]
-    if not isinstance(address, Address):
-        return False
-    base = address.base
-    return not isinstance(base, Register) or not any(
-        base in _results(each) for each in loop
+    known = set(_results(reading))
+    while True:
+        more = {
+            result
+            for each in loop
+            if known & set(_sources(each))
+            for result in _results(each)
+        }
+        if more <= known:
+            break
+        known |= more
+    return any(
+        each.name in ("bra", "brx") and known & set(_sources(each)) for each in loop
     )
+
+
+def _sources(instruction: Instruction) -> Iterator[Operand]:
+    """Give the registers that decide what an instruction does or gives."""
+    guard = instruction.guard
+    if guard is not None:
+        yield guard.register if isinstance(guard, Negated) else guard
+    operands = instruction.operands
+    if instruction.name not in _NO_RESULT:
+        operands = operands[1:]
+    for each in operands:
+        if isinstance(each, Negated):
+            yield each.register
+        elif isinstance(each, Address):
+            yield each.base
+        elif isinstance(each, Vector):
+            yield from each.parts
+        else:
+            yield each
 
 
 def _results(instruction: Instruction) -> tuple[Operand, ...]:

@@ -309,3 +309,27 @@ extern "C" __global__ void scan(const int* x, int* prefix, int* flag, int* out) 
             300, 32, x=np.ones(300), prefix=zeros, flag=zeros, out=zeros,
         )  # fmt: skip
         assert kinds(report)[:1] == found
+
+
+def test_a_value_that_comes_with_its_flag_may_be_waited_for_by_volatile_reads() -> None:
+    source = """
+extern "C" __global__ void scan(const int* x, long long* status, int* out) {
+    volatile long long* all = status;
+    int b = blockIdx.x, sum = x[b];
+    all[b] = 1ll << 62 | sum;
+    for (int p = b - 1; p >= 0;) {
+        long long got = all[p];
+        GUARD
+        sum += (int)got;
+        if (got < 0) break;
+        p--;
+    }
+    all[b] = 1ll << 63 | sum;
+    out[b] = sum;
+}"""
+    for guard, found in (("if (got == 0) continue;", []), ("", ["race"])):
+        m = machine(source.replace("GUARD", guard).replace("if (got < 0) break;", guard))
+        x, out = m.put("x", np.ones(50, np.int32)), m.empty("out", 200)
+        status = m.put("status", np.zeros(50, np.int64))
+        report = m.run("scan", (50, 1, 1), (1, 1, 1), [x, status, out])
+        assert kinds(report)[:1] == found
