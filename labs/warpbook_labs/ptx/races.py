@@ -165,14 +165,14 @@ class Tracker:
         apart = (thread != _NOBODY) & (thread != who.thread)
         if changes is not None:
             apart &= changes
-        chosen = np.flatnonzero(apart)
-        if not len(chosen):
+        if not apart.any():
             return []
-        mine, cells = who.at(chosen), cells[chosen]
-        clash = ~self._ordered(before, cells, mine)
-        other_block = before.thread[cells] // self._per_block
-        elsewhere = other_block != mine.thread // self._per_block
-        clash &= ~_both_strong(before.strength[cells], who.strength, elsewhere)
+        left = np.flatnonzero(apart & ~self._ordered(before, cells, who))
+        if not len(left):
+            return []
+        mine, cells = who.at(left), cells[left]
+        elsewhere = thread[left] // self._per_block != mine.thread // self._per_block
+        clash = ~_both_strong(before.strength[cells], who.strength, elsewhere)
         left = np.flatnonzero(clash)
         if len(left):
             covered = self._covered(before, cells[left], mine.at(left))
