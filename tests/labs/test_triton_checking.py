@@ -233,3 +233,20 @@ def test_every_configuration_of_autotune_is_checked(lab: LoadedLab) -> None:
     assert case.wrong is not None and case.wrong.index == (0,)
     bad = checked(lab, TUNED.replace("SECOND", "1000").replace("MASK", "inside"))
     assert "Line 15: arange's range must be a power of 2" in bad.log + bad.message
+
+
+def test_inline_assembly_is_run_by_the_interpreter_of_ptx(lab: LoadedLab) -> None:
+    def asked(text: str, constraints: str) -> CheckResult:
+        call = (
+            f'tl.inline_asm_elementwise("{text}", "{constraints}", [total], '
+            "dtype=tl.float32, is_pure=True, pack=1)"
+        )
+        plain = "tl.where(total < 0, 0.0, total)"
+        assert plain in lab.reference
+        return checked(lab, lab.reference.replace(plain, call))
+
+    assert asked("max.NaN.f32 $0, $1, 0f00000000;", "=f,f").status == "passed"
+    own = "{ .reg .f32 t; max.NaN.f32 t, $1, 0f00000000; mov.f32 $0, t; }"
+    assert asked(own, "=f,f").status == "passed"
+    wrong = failed(asked("max.f32 $0, $1, 0f00000000;", "=f,f"))
+    assert wrong.wrong is not None and wrong.wrong.expected == "nan"

@@ -78,7 +78,7 @@ def test_what_stands_outside_of_kernels_is_refused(line: str, words: str) -> Non
         ("total = x.handle.data", "`x.handle.data` is not for kernels"),
         ("total = tl.core.os", "`tl.core.os` is not for kernels"),
         ("total = tl.core", "`tl.core` is not for kernels"),
-        ("total = tl.inline_asm_elementwise(1)", "can't be checked here"),
+        ("total = tl.make_block_ptr(1)", "can't be checked here"),
         ("total = triton.runtime", "is not for kernels"),
         ("total = eval('1')", "there is no `eval` in a kernel"),
         ("total = np.zeros(3)", "there is no `np`|`np.zeros` is not for kernels"),

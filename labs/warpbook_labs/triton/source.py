@@ -18,7 +18,6 @@ _MOST_NODES = 20_000
 _IMPORTS = ("import triton", "import triton.language as tl")
 #: a GPU knows these, and what to write in their place where there may be none
 _NOT_HERE = {
-    "inline_asm_elementwise": "use functions of `tl`",
     "make_block_ptr": "use pointers and masks; Triton 3.9 has no block pointers either",
     "heuristics": "name the numbers of a launch in the launch rule",
 }

@@ -328,7 +328,9 @@ extern "C" __global__ void scan(const int* x, long long* status, int* out) {
     out[b] = sum;
 }"""
     for guard, found in (("if (got == 0) continue;", []), ("", ["race"])):
-        m = machine(source.replace("GUARD", guard).replace("if (got < 0) break;", guard))
+        m = machine(
+            source.replace("GUARD", guard).replace("if (got < 0) break;", guard)
+        )
         x, out = m.put("x", np.ones(50, np.int32)), m.empty("out", 200)
         status = m.put("status", np.zeros(50, np.int64))
         report = m.run("scan", (50, 1, 1), (1, 1, 1), [x, status, out])
