@@ -311,6 +311,8 @@ def _check_numbers(lab: Lab, file: Path) -> None:
         raise BadLab(f"{file}: speed.sizes: it needs {', '.join(sorted(sizes))}.")
     if lab.speed is not None and not 0 < len(lab.speed.values) <= _MOST_KINDS:
         raise BadLab(f"{file}: speed.values: 1 to {_MOST_KINDS} kinds.")
+    if any(set(each) != sizes for each in lab.hidden.beyond):
+        raise BadLab(f"{file}: hidden.beyond: it needs {', '.join(sorted(sizes))}.")
     if lab.speed is not None and not set(lab.speed.values) <= set(lab.hidden.values):
         raise BadLab(f"{file}: speed.values: not in hidden.values.")
 

@@ -78,8 +78,10 @@ class Hidden(Struct, frozen=True, forbid_unknown_fields=True):
     values: tuple[Name, ...]
     #: besides one for each combination that must be tried
     drawn: Annotated[int, Meta(ge=0, le=32)] = 4
-    #: on a GPU some buffers begin one element off the alignment that they else have
+    #: some buffers begin one element off the alignment that they else have
     unaligned: bool = False
+    #: sizes of cases, one each, with more elements than 16 bits count
+    beyond: Annotated[tuple[dict[Name, int], ...], Meta(max_length=4)] = ()
 
 
 class Work(Struct, frozen=True, forbid_unknown_fields=True):

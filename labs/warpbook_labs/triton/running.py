@@ -25,6 +25,7 @@ from warpbook_labs.jail import jobs
 from warpbook_labs.jail.learner_code import TooLong, line_of, load_modules, within
 from warpbook_labs.languages import INSTALL_TRITON
 from warpbook_labs.nvrtc import NoCompiler
+from warpbook_labs.ptx.errors import Unsupported
 from warpbook_labs.ptx.findings import Counts, Finding, Report
 from warpbook_labs.triton.memory import Addresses, Mask, TritonMemory
 from warpbook_labs.triton.mending import mend
@@ -152,7 +153,8 @@ def do(job: jobs.InterpretTriton) -> jobs.Interpreted:
 def _run(job: jobs.InterpretTriton, run: jobs.Run) -> jobs.Ran:
     left_s = job.processor_s - time.process_time()
     if left_s <= 0:
-        return jobs.Ran((), (), "It was not run, since a case before it took too long.")
+        words = "It was not run, since a case before it took too long."
+        return jobs.Ran((), (), words, "not run")
     memory = TritonMemory(run.memory)
     reports: list[Report] = []
     printed = _Printed()
@@ -167,15 +169,26 @@ def _run(job: jobs.InterpretTriton, run: jobs.Run) -> jobs.Ran:
     except MemoryError:
         raise
     except NoSource as problem:
-        return jobs.Ran((), (), str(problem))
+        return jobs.Ran((), (), str(problem), "refused")
     except TooLong as problem:
         reports = reports or [Report()]
         reports[-1].stopped = True
         reports[-1].add(_too_long(line_of(problem, FILE)))
     except BaseException as problem:  # noqa: BLE001 - whatever a kernel raises
-        return jobs.Ran((), (), told(problem))
+        words = told(problem)
+        if _is_unsupported(problem):
+            return jobs.Ran((), (), words, "unsupported")
+        return jobs.Ran((), (), words, "refused")
     reports[-1].printed = printed.getvalue()
     return jobs.Ran(tuple(reports), memory.told())
+
+
+def _is_unsupported(problem: BaseException) -> bool:
+    """Tell whether it is for something that is not known here."""
+    cause: BaseException | None = problem
+    while cause is not None and not isinstance(cause, Unsupported):
+        cause = cause.__cause__
+    return cause is not None
 
 
 def _too_long(line: int | None) -> Finding:
