@@ -13,10 +13,10 @@ import msgspec
 from warpbook_labs.drawing import DrawnCase
 from warpbook_labs.host.messages import HostRan, Left, Record, RunTorch
 from warpbook_labs.host.preparing import PreparedCalls
-from warpbook_labs.host.simulated import told_simulated
+from warpbook_labs.host.simulated import NotJudged, told_simulated
 from warpbook_labs.host.telling import NO_SENSE, case_result
 from warpbook_labs.host_spec import Host
-from warpbook_labs.jail import jobs, parent
+from warpbook_labs.jail import jobs, parent, warm
 from warpbook_labs.jail.limits import Limits
 from warpbook_labs.loader import BadLab, LoadedLab
 from warpbook_labs.results import CaseResult, CheckResult, Status, sentence
@@ -62,7 +62,9 @@ def check_host(
     done: list[CaseResult] = []
     isolation = ""
     for batch in _batches(loaded, cases):
-        outcome = parent.run(_job(loaded, lab.host, source, batch), limits)
+        job = _job(loaded, lab.host, source, batch)
+        have_done = warm.run if isinstance(job, Record) else parent.run
+        outcome = have_done(job, limits)
         if isinstance(outcome.result, jobs.Refused):
             words = outcome.result.message[:_MOST_WORDS]
             return CheckResult(lab.id, "compile error", words, of=of)
@@ -73,11 +75,14 @@ def check_host(
         if len(left) > len(batch) or (len(left) < len(batch) and not is_over):
             return CheckResult(lab.id, "stopped", NO_SENSE, of=of)
         # what was not run has no answer
-        for prepared, each in zip(batch, left, strict=False):
-            if lab.host.without_gpu == "torch":
-                done.append(_told(prepared, each))
-            else:
-                done.append(told_simulated(lab.counted, prepared, each))
+        ran = list(zip(batch, left, strict=False))
+        if lab.host.without_gpu == "torch":
+            done += (_told(*each) for each in ran)
+        else:
+            try:
+                done += told_simulated(lab.counted, ran, limits)
+            except NotJudged as problem:
+                return CheckResult(lab.id, "stopped", str(problem), of=of)
         isolation = outcome.isolation
         if is_over:
             break

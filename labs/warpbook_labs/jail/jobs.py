@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from msgspec import Struct
 
-from warpbook_labs.host.messages import HostRan, Record, RunTorch
+from warpbook_labs.host.messages import HostJudged, HostRan, Judge, Record, RunTorch
 from warpbook_labs.nvrtc import VERBOSE, CompileError, compile_to_ptx
 from warpbook_labs.ptx.errors import BadLaunch, PtxError
 from warpbook_labs.ptx.findings import Report
@@ -162,7 +162,16 @@ class CompileTriton(Struct, frozen=True, tag="compile triton"):
     variants: tuple[Variant, ...]
 
 
-Job = Compile | Interpret | InterpretTriton | CompileTriton | Call | RunTorch | Record
+Job = (
+    Compile
+    | Interpret
+    | InterpretTriton
+    | CompileTriton
+    | Call
+    | RunTorch
+    | Record
+    | Judge
+)
 
 #: the module that does a job, by the job's type; only this one is loaded
 WORK: dict[type, str] = {
@@ -172,7 +181,8 @@ WORK: dict[type, str] = {
     CompileTriton: "warpbook_labs.triton.compiling",
     Call: "warpbook_labs.jail.calling",
     RunTorch: "warpbook_labs.host.on_processor",
-    Record: "warpbook_labs.host.recorded",
+    Record: "warpbook_labs.host.with_torch",
+    Judge: "warpbook_labs.host.with_torch",
 }
 
 
@@ -225,7 +235,7 @@ class Refused(Struct, frozen=True, tag="refused"):
     message: str
 
 
-Result = Compiled | Interpreted | Called | HostRan | Refused
+Result = Compiled | Interpreted | Called | HostRan | HostJudged | Refused
 
 
 #: meets every part of the interpreter, which then has loaded what it needs: barriers

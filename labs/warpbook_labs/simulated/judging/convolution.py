@@ -1,4 +1,4 @@
-"""Convolutions of the simulated machine: results by NumPy, and a model of their time.
+"""Convolutions of the simulated machine: their results, and a model of their time.
 
 The model is no cuDNN. It assumes, and says so wherever its numbers are shown:
 
@@ -19,10 +19,10 @@ from collections.abc import Mapping, Sequence
 from math import ceil, prod
 from typing import Any
 
-import numpy as np
+import torch
 from msgspec import Struct
-from numpy.typing import NDArray
 
+from warpbook_labs.simulated.dtypes import item_bytes
 from warpbook_labs.simulated.program import HOST, Launch, View
 
 #: what the model calls an H200: operations and bytes in a nanosecond
@@ -40,7 +40,7 @@ _TURNED = "turning to channels_last and back for each convolution"
 _CONVERTED = "copies to another dtype or order"
 _TUNING = "tuning"
 
-Arrays = Sequence[NDArray[Any]]
+Tensors = Sequence[Any]
 Numbers = tuple[float, ...]
 
 
@@ -90,7 +90,7 @@ def output_shape(
     return x[0], weight[0], height, width
 
 
-def conv2d(reads: Arrays, writes: Arrays, numbers: Numbers) -> None:
+def conv2d(reads: Tensors, writes: Tensors, numbers: Numbers) -> None:
     """Convolve images with filters: y of x and w.
 
     Raises:
@@ -99,12 +99,11 @@ def conv2d(reads: Arrays, writes: Arrays, numbers: Numbers) -> None:
     asked = Settings.of(numbers)
     (x, weight), (y,) = (_rounded(each, asked) for each in reads), writes
     _fits(x.shape, weight.shape, y.shape, asked)
-    y[...] = np.tensordot(
-        _windows(x, weight.shape, asked), weight, ((1, 4, 5), (1, 2, 3))
-    ).transpose(0, 3, 1, 2)
+    how = {"stride": asked.stride, "padding": asked.padding}
+    y.copy_(torch.nn.functional.conv2d(x, weight, **how))
 
 
-def conv2d_weight(reads: Arrays, writes: Arrays, numbers: Numbers) -> None:
+def conv2d_weight(reads: Tensors, writes: Tensors, numbers: Numbers) -> None:
     """Give the gradient of the filters, of x and the gradient of y.
 
     Raises:
@@ -113,9 +112,8 @@ def conv2d_weight(reads: Arrays, writes: Arrays, numbers: Numbers) -> None:
     asked = Settings.of(numbers)
     (x, grad), (weight,) = (_rounded(each, asked) for each in reads), writes
     _fits(x.shape, weight.shape, grad.shape, asked)
-    weight[...] = np.tensordot(
-        grad, _windows(x, weight.shape, asked), ((0, 2, 3), (0, 2, 3))
-    )
+    how = {"stride": asked.stride, "padding": asked.padding}
+    weight.copy_(torch.nn.grad.conv2d_weight(x, weight.shape, grad, **how))
 
 
 def conv2d_flops(
@@ -161,7 +159,7 @@ def conv2d_weight_scratch(
 def _scratch(
     x: Sequence[int], weight: Sequence[int], y: Sequence[int], asked: Settings
 ) -> float:
-    """Count images with their margin, and each window, which NumPy lays out anew."""
+    """Count images with their margin, and each window, which is laid out anew."""
     _fits(x, weight, y, asked)
     around = 2 * asked.padding
     padded = prod(x[:2]) * (x[2] + around) * (x[3] + around)
@@ -176,29 +174,15 @@ def _fits(
         raise ValueError("The output of a convolution has another shape.")
 
 
-def _windows(
-    x: NDArray[Any], weight: Sequence[int], asked: Settings
-) -> NDArray[np.float32]:
-    """See images as images, channels, rows, columns, and the filter's two sides."""
-    around = (asked.padding, asked.padding)
-    padded = np.pad(x, ((0, 0), (0, 0), around, around))
-    seen = np.lib.stride_tricks.sliding_window_view(
-        padded, (weight[2], weight[3]), axis=(2, 3)
-    )
-    step = asked.stride
-    return seen[:, :, ::step, ::step]
-
-
-def _rounded(numbers: NDArray[Any], asked: Settings) -> NDArray[np.float32]:
+def _rounded(numbers: Any, asked: Settings) -> Any:
     """Give what tensor cores see of numbers; sums are always of FP32."""
-    wide = numbers.astype(np.float32)
-    if numbers.dtype != np.float32 or not asked.allow_tf32:
-        return wide
-    bits = wide.view(np.uint32)
+    if numbers.dtype is not torch.float32 or not asked.allow_tf32:
+        return numbers.float()
+    bits = numbers.contiguous().view(torch.int32)
     # to nearest, ties to even; infinities and NaN stay
-    halfway = np.uint32(0xFFF) + ((bits >> np.uint32(13)) & np.uint32(1))
-    nearest = (bits + halfway) & np.uint32(0xFFFFE000)
-    return np.where(np.isfinite(wide), nearest.view(np.float32), wide)
+    halfway = 0xFFF + ((bits >> 13) & 1)
+    nearest = ((bits + halfway) & ~0x1FFF).view(torch.float32)
+    return torch.where(torch.isfinite(numbers), nearest, numbers)
 
 
 class Cost(Struct, frozen=True):
@@ -268,7 +252,7 @@ def is_channels_last(view: View) -> bool:
 
 
 def _bytes(view: View) -> int:
-    return prod(view.shape) * np.dtype(view.dtype).itemsize
+    return prod(view.shape) * item_bytes(view.dtype)
 
 
 class Tuner:
@@ -342,8 +326,10 @@ def _turns(launch: Launch) -> bool:
     """Whether a copy on the GPU gives anything another order or dtype."""
     if launch.operation != "copy" or launch.stream == HOST:
         return False
-    (source,), (target,) = launch.reads, launch.writes
-    return source.dtype != target.dtype or _steps(source) != _steps(target)
+    return any(
+        source.dtype != target.dtype or _steps(source) != _steps(target)
+        for source, target in zip(launch.reads, launch.writes, strict=True)
+    )
 
 
 def _steps(view: View) -> list[int]:
