@@ -60,6 +60,8 @@ PRODUCTS = frozenset(
     "mm bmm addmm baddbmm addbmm dot mv addmv _int_mm _scaled_mm convolution "
     "convolution_backward".split()
 )
+#: they compute nothing
+MOVING = frozenset((*_MOVING.split(), "embedding"))
 _TEXTS = _POINTWISE, _REDUCTIONS, _LAYERS, _MOVING, _RANDOM, _OPTIMIZERS
 ALLOWED = PRODUCTS.union(*(text.split() for text in _TEXTS))
 #: of what they read, only what is chosen

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from warpbook_labs.simulated.program import Launch, View
 
-from .allowed import PRODUCTS, base_of
+from .allowed import MOVING, PRODUCTS, base_of
 
 _MOST_DEPTH, _MOST_CALL = 4, 200_000
 _KINDS = (
@@ -26,6 +26,8 @@ _KINDS = (
     "float8_e5m2 contiguous_format channels_last preserve_format strided"
 ).split()
 _CONSTANTS = {name: getattr(torch, name) for name in _KINDS}
+#: operations for each element
+_OF_A_SOFTMAX = 5
 #: sums of their products are of FP32, as a GPU has them
 _NARROW = (torch.float16, torch.bfloat16)
 
@@ -161,7 +163,11 @@ def _bounded(
     is_pointwise = torch.Tag.pointwise in call.func.tags
     counted = writes if is_pointwise else (*reads, *writes)
     flops = float(max((math.prod(each.shape) for each in counted), default=0))
-    if call.base in PRODUCTS:
+    if call.base in MOVING:
+        flops = 0.0
+    elif call.base in ("_softmax", "_log_softmax"):
+        flops *= _OF_A_SOFTMAX
+    elif call.base in PRODUCTS:
         flops = _product_flops(call, sources, targets)
     return Bound(flops, is_pointwise)
 

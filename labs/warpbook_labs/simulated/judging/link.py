@@ -144,13 +144,13 @@ def _sector_bytes(view: View) -> int:
     """Count the sectors of a view, each once, if it begins where one does."""
     if 0 in view.shape:
         return 0
-    run_bytes = item_bytes(view.dtype)
-    item_bytes, runs = run_bytes, 1
+    run_bytes = element_bytes = item_bytes(view.dtype)
+    runs = 1
     sides = zip(view.shape, view.strides, strict=True)
     for extent, stride in sorted(sides, key=lambda side: side[1]):
         if stride == 0 or extent == 1:
             continue
-        step_bytes = stride * item_bytes
+        step_bytes = stride * element_bytes
         if runs == 1 and step_bytes - run_bytes < rates.SECTOR_BYTES:
             # gaps that no sector fits in come along
             run_bytes += (extent - 1) * step_bytes

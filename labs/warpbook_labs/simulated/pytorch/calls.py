@@ -51,6 +51,8 @@ class Kind:
         """Read it."""
         schema = func._schema
         self.name: str = schema.name.removeprefix("aten::")
+        #: it only gives a tensor another shape, such as `t_()`
+        self.is_only_shape: bool = torch.Tag.inplace_view in func.tags
         self.is_of_aten: bool = schema.name.startswith("aten::")
         #: arguments that it writes, by place or name
         self.written: list[int | str] = [

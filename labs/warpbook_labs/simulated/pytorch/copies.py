@@ -40,7 +40,7 @@ def copy(
     machine: Machine, func: Any, target: Any, source: Any, non_blocking: bool = False
 ) -> Any:
     """`target.copy_(source)`."""
-    if target is source:
+    if _is_same(target, source):
         return target
     if target.is_cuda == source.is_cuda:
         return near(machine, target, source)
@@ -99,6 +99,17 @@ def foreach_copy(
         return
     for target, source in pairs:
         copy(machine, None, target, source, non_blocking)
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    """Tell whether both are the same elements, which PyTorch copies nowhere."""
+    return one is other or (
+        one.untyped_storage()._cdata == other.untyped_storage()._cdata
+        and one.storage_offset() == other.storage_offset()
+        and one.shape == other.shape
+        and one.stride() == other.stride()
+        and one.dtype == other.dtype
+    )
 
 
 def _expanded(machine: Machine, source: Any, target: Any) -> Any:

@@ -129,3 +129,8 @@ def _leave_out_compiler() -> None:
     stand_in.disable = stand_in.graph_break = leave_alone
     sys.modules["torch._dynamo"] = torch._dynamo = stand_in
     torch.compile = compile_nothing
+    # of which a setting is made where algorithms are to be deterministic
+    inductor: Any = ModuleType("torch._inductor")
+    inductor.config = ModuleType("torch._inductor.config")
+    sys.modules["torch._inductor"] = torch._inductor = inductor
+    sys.modules["torch._inductor.config"] = inductor.config

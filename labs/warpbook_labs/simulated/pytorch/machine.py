@@ -258,7 +258,8 @@ class _Call:
             )
         ]
         self._follow(args, kwargs)
-        if (self._fresh or self._written) and kind.name not in EMPTY:
+        is_nothing = kind.is_only_shape or kind.name in EMPTY
+        if (self._fresh or self._written) and not is_nothing:
             self._record(seed)
             if graph is not None:
                 fresh = [cpu for _, cpu in self._fresh]

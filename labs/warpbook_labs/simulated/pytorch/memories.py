@@ -30,7 +30,7 @@ _GONE = (
     "another's: have what names its address keep the tensor."
 )
 #: as it is before `looking` puts another in its place
-_from_numpy = torch.from_numpy
+_from_numpy, _tolist = torch.from_numpy, torch.Tensor.tolist
 
 
 class Memory:
@@ -128,7 +128,7 @@ class Memories:
         with _disable_current_modes():
             flat = torch.empty(0, dtype=tensor.dtype).set_(tensor.untyped_storage())
             count = flat.numel()
-            numbers = flat.double().tolist() if count <= _MOST_CONSTANTS else []
+            numbers = _tolist(flat.double()) if count <= _MOST_CONSTANTS else []
         if count > _MOST_CONSTANTS:
             raise RuntimeError(
                 f"The simulated GPU takes {_MOST_CONSTANTS:,} numbers of Python at "

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch.utils._python_dispatch import _disable_current_modes
 
 from warpbook_labs.simulated.program import Place, Program
-from warpbook_labs.simulated.pytorch import current
+from warpbook_labs.simulated.pytorch import current, settings
 from warpbook_labs.simulated.pytorch.machine import Machine
 from warpbook_labs.simulated.pytorch.record import MOST_INSTRUCTIONS
 
@@ -47,6 +47,7 @@ class Session:
             most_instructions: so much may be asked.
             is_judged: what is recorded runs again with other numbers.
         """
+        settings.begin()
         self.machine = Machine(source_name, most_instructions, is_judged)
         memories = self.machine.memories
         self.tensors: dict[str, Any] = {}
