@@ -5,6 +5,8 @@ Each makes results whose shape its operands and plain numbers say.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 _POINTWISE = """
 abs acos acosh add addcdiv addcmul asin asinh atan atan2 atanh bitwise_and
 bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor ceil celu
@@ -37,10 +39,10 @@ nll_loss_backward nll_loss_forward reflection_pad2d smooth_l1_loss
 smooth_l1_loss_backward upsample_bilinear2d upsample_nearest2d
 """
 _MOVING = """
-arange cat complex diag_embed eye flip gather index index_add index_copy index_fill
+arange cat diag_embed eye flip gather index index_add index_copy index_fill
 index_put _index_put_impl index_select linspace masked_scatter new_full repeat roll
 rot90 scatter scatter_add scatter_reduce select_backward select_scatter slice_backward
-slice_scatter sort stack topk tril tril_indices triu triu_indices embedding_renorm
+slice_scatter sort stack topk tril tril_indices triu triu_indices
 searchsorted bucketize take
 """
 _RANDOM = """
@@ -73,6 +75,7 @@ PUTTING = frozenset(
 _NAMES = {"mm": "matmul", "bmm": "matmul", "dot": "matmul", "mv": "matmul"}
 
 
+@lru_cache(4096)
 def base_of(operation: str) -> str | None:
     """Give an ATen call's name without overload and underscore, if it is allowed."""
     space, _, rest = operation.partition(".")

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from warpbook_labs.simulated.program import Launch, View
 
 from .allowed import MOVING, PRODUCTS, base_of
+from .operands import fit
 
 _MOST_DEPTH, _MOST_CALL = 4, 200_000
 _KINDS = (
@@ -101,6 +102,8 @@ def run(launch: Launch, reads: Sequence[Any], writes: Sequence[Any]) -> None:
     if call.base in PRODUCTS and is_narrow and call.base != "_scaled_mm":
         reads, writes = [_wide(each) for each in reads], [_wide(each) for each in writes]
     with torch.no_grad():
+        if not fit(call.base, _filled(call.args, reads, writes)):
+            raise ValueError("operands that do not fit")
         result = _called(call, reads, writes)
         results = [*writes[: call.named], *_fresh(call, result)]
         for target, new in zip(targets, results, strict=True):
@@ -211,10 +214,14 @@ def _called(
     kwargs = {
         name: _filled(each, reads, writes) for name, each in call.kwargs.items()
     }
-    makes = any(each.name == "device" for each in call.func._schema.arguments)
-    if is_meta and makes and not reads:
+    if is_meta and not reads and _makes(call.func):
         kwargs["device"] = "meta"
     return call.func(*args, **kwargs)
+
+
+def _makes(func: Any) -> bool:
+    """Tell whether a call takes a device, on which it makes something."""
+    return any(each.name == "device" for each in func._schema.arguments)
 
 
 def _filled(

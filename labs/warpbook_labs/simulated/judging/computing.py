@@ -230,6 +230,8 @@ def _apply(operation: Operation, kernel: Kernel) -> None:
     )
     try:
         operation.function(reads, writes, launch.numbers)
+    except MemoryError:
+        raise
     except Exception as error:  # noqa: BLE001 - whatever PyTorch says of it
         if "allocate memory" in str(error):
             raise _too_large(launch) from error

@@ -12,7 +12,6 @@ from functools import lru_cache
 from typing import Any
 
 import torch
-from torch.utils._pytree import tree_leaves
 
 #: new memory that nobody writes
 EMPTY = frozenset(
@@ -79,7 +78,26 @@ def kind_of(func: Any) -> Kind:
 
 def tensors_in(*held: Any) -> list[Any]:
     """Give the tensors among arguments or results, in their order."""
-    return [each for each in tree_leaves(held) if isinstance(each, torch.Tensor)]
+    found: list[Any] = []
+    for each in held:
+        if isinstance(each, torch.Tensor):
+            found.append(each)
+        elif isinstance(each, list | tuple):
+            found += tensors_in(*each)
+        elif isinstance(each, dict):
+            found += tensors_in(*each.values())
+    return found
+
+
+def with_each(function: Callable[[Any], Any], held: Any) -> Any:
+    """Give arguments with each tensor changed."""
+    if isinstance(held, torch.Tensor):
+        return function(held)
+    if isinstance(held, list | tuple):
+        return type(held)([with_each(function, each) for each in held])
+    if isinstance(held, dict):
+        return {name: with_each(function, each) for name, each in held.items()}
+    return held
 
 
 def written_down(
@@ -119,5 +137,3 @@ def written_down(
     }
     return json.dumps([told(list(args)), kept])
 
-
-Handler = Callable[..., Any]

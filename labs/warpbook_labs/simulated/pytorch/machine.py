@@ -11,7 +11,6 @@ from typing import Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_map
 
 from warpbook_labs.simulated.program import (
     DEFAULT_STREAM,
@@ -33,6 +32,7 @@ from warpbook_labs.simulated.pytorch.calls import (
     Kind,
     kind_of,
     tensors_in,
+    with_each,
     written_down,
 )
 from warpbook_labs.simulated.pytorch.memories import Memories, look_at_size
@@ -242,7 +242,8 @@ class _Call:
     def do(self) -> Any:
         machine, kind = self._machine, self._kind
         alias = machine.memories.alias
-        args, kwargs = tree_map(alias, (self._args, self._kwargs))
+        args = with_each(alias, self._args)
+        kwargs = with_each(alias, self._kwargs)
         if kind.has_device and not self._tensors:
             self._look_at_size()
         graph = machine.order.captured if self._place == "device" else None
