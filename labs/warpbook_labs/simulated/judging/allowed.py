@@ -27,13 +27,13 @@ logcumsumexp logsumexp max mean median min nanmedian nansum norm prod std std_me
 var var_mean
 """
 _LAYERS = """
-_adaptive_avg_pool2d _adaptive_avg_pool2d_backward _log_softmax
+_safe_softmax _adaptive_avg_pool2d _adaptive_avg_pool2d_backward _log_softmax
 _log_softmax_backward_data _native_batch_norm_legit _softmax _softmax_backward_data
 avg_pool2d avg_pool2d_backward binary_cross_entropy binary_cross_entropy_backward
 binary_cross_entropy_with_logits constant_pad_nd embedding embedding_dense_backward
 huber_loss huber_loss_backward max_pool2d_with_indices
 max_pool2d_with_indices_backward mse_loss mse_loss_backward native_batch_norm
-native_batch_norm_backward native_dropout native_dropout_backward native_group_norm
+native_batch_norm_backward native_dropout_backward native_group_norm
 native_group_norm_backward native_layer_norm native_layer_norm_backward
 nll_loss_backward nll_loss_forward reflection_pad2d smooth_l1_loss
 smooth_l1_loss_backward upsample_bilinear2d upsample_nearest2d
@@ -46,7 +46,7 @@ slice_scatter sort stack topk tril tril_indices triu triu_indices
 searchsorted bucketize take
 """
 _RANDOM = """
-bernoulli exponential normal rand rand_like randint randint_like randn randn_like random
+bernoulli exponential multinomial native_dropout normal rand rand_like randint randint_like randn randn_like random
 randperm uniform
 """
 _OPTIMIZERS = """
@@ -62,6 +62,8 @@ PRODUCTS = frozenset(
     "mm bmm addmm baddbmm addbmm dot mv addmv _int_mm _scaled_mm convolution "
     "convolution_backward".split()
 )
+#: they are given a seed
+RANDOM = frozenset(_RANDOM.split())
 #: they compute nothing
 MOVING = frozenset((*_MOVING.split(), "embedding"))
 _TEXTS = _POINTWISE, _REDUCTIONS, _LAYERS, _MOVING, _RANDOM, _OPTIMIZERS

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from warpbook_labs.simulated.program import Launch, View
 
-from .allowed import MOVING, PRODUCTS, base_of
+from .allowed import MOVING, PRODUCTS, RANDOM, base_of
 from .operands import fit
 
 _MOST_DEPTH, _MOST_CALL = 4, 200_000
@@ -129,7 +129,7 @@ def indices_of(launch: Launch) -> tuple[list[int], list[int]]:
         held = enumerate(call.args[1])
         chosen = [(side, _read(each)) for side, each in held if each is not None]
         return [side for side, _ in chosen], [at for _, at in chosen]
-    if call.base == "embedding":
+    if call.base in ("embedding", "take"):
         return [0], [_read(call.args[1])]
     side, index = call.args[1:3]
     rank = len((launch.writes if call.named else launch.reads)[0].shape)
@@ -168,7 +168,7 @@ def _bounded(
     flops = float(max((math.prod(each.shape) for each in counted), default=0))
     if call.base in MOVING:
         flops = 0.0
-    elif call.base in ("_softmax", "_log_softmax"):
+    elif call.base in ("_softmax", "_log_softmax", "_safe_softmax"):
         flops *= _OF_A_SOFTMAX
     elif call.base in PRODUCTS:
         flops = _product_flops(call, sources, targets)
@@ -214,14 +214,16 @@ def _called(
     kwargs = {
         name: _filled(each, reads, writes) for name, each in call.kwargs.items()
     }
-    if is_meta and not reads and _makes(call.func):
+    if is_meta and not reads and _takes(call.func, "device"):
         kwargs["device"] = "meta"
+    if call.base in RANDOM and _takes(call.func, "generator"):
+        kwargs.setdefault("generator", None)
     return call.func(*args, **kwargs)
 
 
-def _makes(func: Any) -> bool:
-    """Tell whether a call takes a device, on which it makes something."""
-    return any(each.name == "device" for each in func._schema.arguments)
+def _takes(func: Any, name: str) -> bool:
+    """Tell whether a call has an argument of a name."""
+    return any(each.name == name for each in func._schema.arguments)
 
 
 def _filled(

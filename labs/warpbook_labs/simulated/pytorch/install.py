@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import io
 import sys
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,19 @@ from warpbook_labs.simulated.pytorch import cuda, looking, specials
 from warpbook_labs.simulated.pytorch.accelerator import NotSupported, give_gpu
 from warpbook_labs.simulated.pytorch.session import Session
 
+#: parts that PyTorch loads when they are first wanted, which the jail allows no more
+_LOADED_LATE = (
+    "torch._functorch.eager_transforms",
+    "torch._functorch.vmap",
+    "torch.distributions",
+    "torch.nn.utils.parametrizations",
+    "torch.optim.lr_scheduler",
+    "torch.optim.swa_utils",
+    "torch.profiler",
+    "torch.utils._device",
+    "torch.utils.checkpoint",
+    "torch.utils.data",
+)
 #: meets what PyTorch loads or starts only when it is first wanted
 _REHEARSAL = """
 import torch
@@ -82,6 +96,8 @@ def install() -> None:
     torch.backends.mkldnn.set_flags(False)
     torch.backends.nnpack.set_flags(False)
     _leave_out_compiler()
+    for name in _LOADED_LATE:
+        importlib.import_module(name)
     # the engine counts devices now, and starts no thread for the GPU
     torch.ones(1, requires_grad=True).sum().backward()
     give_gpu()
@@ -127,6 +143,7 @@ def _leave_out_compiler() -> None:
 
     stand_in: Any = ModuleType("torch._dynamo")
     stand_in.disable = stand_in.graph_break = leave_alone
+    stand_in.compiled_autograd = SimpleNamespace(_disable=contextlib.nullcontext)
     sys.modules["torch._dynamo"] = torch._dynamo = stand_in
     torch.compile = compile_nothing
     # of which a setting is made where algorithms are to be deterministic

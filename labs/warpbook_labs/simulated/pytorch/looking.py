@@ -9,10 +9,11 @@ import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
 from warpbook_labs.simulated.pytorch import current, mapped
+from warpbook_labs.simulated.pytorch.refusing import refuse
 
 _tolist, _numpy = torch.Tensor.tolist, torch.Tensor.numpy
 _array, _printed = torch.Tensor.__array__, torch._tensor_str._tensor_str
-_as_tensor, _from_numpy = torch.as_tensor, torch.from_numpy
+_as_tensor, _from_numpy, _tensor = torch.as_tensor, torch.from_numpy, torch.tensor
 
 
 def tolist(self: Any) -> Any:
@@ -102,6 +103,13 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Any:
     return _as_tensor(data, dtype=dtype, device=device)
 
 
+def tensor(data: Any, **options: Any) -> Any:
+    """A tensor of Python's numbers."""
+    if hasattr(data, mapped.INTERFACE) and not isinstance(data, torch.Tensor):
+        refuse(f"torch.tensor of {mapped.INTERFACE}: torch.as_tensor copies nothing")
+    return _tensor(data, **options)
+
+
 def _shown(self: Any, indent: int) -> Any:
     machine = current.machine_or_none()
     if machine is None:
@@ -118,6 +126,6 @@ def install() -> None:
     """Put all of it in the place of PyTorch's own."""
     torch.Tensor.tolist, torch.Tensor.numpy = tolist, numpy
     torch.Tensor.__array__ = array
-    torch.as_tensor, torch.from_numpy = as_tensor, from_numpy
+    torch.as_tensor, torch.from_numpy, torch.tensor = as_tensor, from_numpy, tensor
     # no mode looks while PyTorch prints
     torch._tensor_str._tensor_str = _shown

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from warpbook_labs.simulated.judging.allowed import base_of
 from warpbook_labs.simulated.program import (
     DEFAULT_STREAM,
     HOST,
@@ -43,6 +44,7 @@ from warpbook_labs.simulated.pytorch.refusing import refuse
 Special = Callable[..., Any]
 _VIEW_DTYPE = torch.ops.aten.view.dtype
 _SEEDS = 1 << 31
+_MASKS = (torch.bool, torch.uint8)
 _OTHER_DEVICE = (
     "Expected all tensors to be on the same device, but found at least two devices, "
     "cuda:0 and cpu!"
@@ -112,7 +114,7 @@ class Machine(TorchDispatchMode):  # type: ignore[misc]
         self._look_at_devices(tensors)
         if func.is_view:
             return self._viewed(func, args, kwargs)
-        if kind.name in OF_ANY_SIZE:
+        if kind.name in OF_ANY_SIZE or kind.name in INDEXED and _has_mask(args[1]):
             self._look_at_numbers(kind, tensors)
         place = self._place(kind, tensors, kwargs)
         return _Call(self, func, args, kwargs, tensors, place).do()
@@ -219,6 +221,10 @@ class Machine(TorchDispatchMode):  # type: ignore[misc]
             graph.append(work)
 
 
+def _has_mask(indices: Sequence[Any]) -> bool:
+    return any(each is not None and each.dtype in _MASKS for each in indices)
+
+
 class _Call:
     """One ATen call that computes something."""
 
@@ -244,11 +250,11 @@ class _Call:
         alias = machine.memories.alias
         args = with_each(alias, self._args)
         kwargs = with_each(alias, self._kwargs)
+        seed = self._seed(kwargs)
         if kind.has_device and not self._tensors:
             self._look_at_size()
         graph = machine.order.captured if self._place == "device" else None
         before = [alias(each).clone() for each in self._written] if graph is not None else []
-        seed = self._seed()
         result = _computed(self._func, args, kwargs, seed)
         is_one = len(kind.gives_written) == 1
         ours = iter(self._ours)
@@ -273,11 +279,14 @@ class _Call:
             return given[0]
         return tuple(given) if given else None
 
-    def _seed(self) -> int | None:
+    def _seed(self, kwargs: dict[str, Any]) -> int | None:
         """Draw a seed for a call by chance that is done again with other numbers."""
         if self._kind.name not in RANDOM or not self._machine.is_judged:
             return None
-        return int(torch.randint(_SEEDS, (1,)))
+        generator = kwargs.get("generator")
+        if generator is not None:
+            kwargs["generator"] = None
+        return int(torch.randint(_SEEDS, (1,), generator=generator))
 
     def _argument(self, where: int | str) -> Any:
         if isinstance(where, str):
@@ -336,6 +345,8 @@ class _Call:
         if kind.name == "clone":
             machine.launch("copy", self._args[:1], fresh)
             return
+        if machine.is_judged and base_of(str(self._func)) is None:
+            refuse(f"`{kind.name}`")
         written = self._written
         of_ours = {id(each) for each in written}
         reads = [each for each in self._tensors if id(each) not in of_ours]
@@ -349,7 +360,9 @@ class _Call:
         number = FILLS[self._kind.name]
         held = self._kwargs.get("fill_value", self._args[-1]) if number is None else number
         if isinstance(held, torch.Tensor):
-            self._machine.launch("copy", [held], writes)
+            like = self._machine.memories.alias(held).expand(writes[0].shape)
+            source = labels.cuda_view(held, like) if held.is_cuda else like
+            self._machine.launch("copy", [source], writes)
         else:
             self._machine.launch("fill", [], writes, [held])
 
@@ -359,7 +372,7 @@ def _computed(func: Any, args: Any, kwargs: Any, seed: int | None) -> Any:
         return func(*args, **kwargs)
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
-        return func(*args, **{**kwargs, "generator": None})
+        return func(*args, **kwargs)
 
 
 def _again(func: Any, args: Any, kwargs: Any, outs: Sequence[Any], seed: Any) -> None:

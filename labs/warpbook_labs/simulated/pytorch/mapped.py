@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
+from warpbook_labs.simulated.pytorch.labels import CPU
 from warpbook_labs.simulated.pytorch.refusing import refuse
 
 INTERFACE = "__cuda_array_interface__"
@@ -19,7 +20,7 @@ def seen_by_gpu(machine: Any, asker: Any, device: Any) -> Any:
     Raises:
         RuntimeError: there is no such memory, or not so much.
     """
-    if device is not None and torch.device(device).type == "cpu":
+    if torch.device(torch.get_default_device() if device is None else device) == CPU:
         refuse(
             "torch.as_tensor that copies what the GPU sees to the host",
             "Say device='cuda', and nothing is copied.",
@@ -39,7 +40,7 @@ def seen_by_gpu(machine: Any, asker: Any, device: Any) -> Any:
     steps = _steps(interface.get("strides"), shape, kind.itemsize)
     last = sum((side - 1) * step for side, step in zip(shape, steps, strict=True))
     end = begin + (last + 1) * kind.itemsize if 0 not in shape else begin
-    if end > memory.size_bytes or begin % kind.itemsize:
+    if min(shape, default=0) < 0 or end > memory.size_bytes or begin % kind.itemsize:
         raise RuntimeError(f"{INTERFACE} reaches beyond its memory.")
     with _disable_current_modes():
         dtype = torch.from_numpy(np.empty(0, kind)).dtype

@@ -20,6 +20,7 @@ from warpbook_labs.simulated.program import (
 )
 from warpbook_labs.simulated.pytorch import labels
 from warpbook_labs.simulated.pytorch.record import Record
+from warpbook_labs.simulated.pytorch.refusing import refuse
 
 _ALIGNMENT = 512
 #: of one allocation
@@ -116,6 +117,8 @@ class Memories:
 
     def of(self, tensor: Any) -> Memory:
         """Say which memory a tensor has."""
+        if tensor.layout != torch.strided:
+            refuse(f"tensors of the layout {tensor.layout}")
         found = self._by_storage.get(tensor.untyped_storage()._cdata)
         if found is not None:
             if found.shown is not None and found.shown.is_released:

@@ -45,6 +45,23 @@ def record_stream(machine: Machine, func: Any, x: Any, stream: Any) -> None:
     machine.use_on(x, stream.stream_id)
 
 
+def index_put(
+    machine: Machine, func: Any, x: Any, indices: Any, values: Any, *rest: Any, **more: Any
+) -> Any:
+    """`x[indices] = values`, where a mask and one number are a `masked_fill`."""
+    mask, *others = indices
+    is_mask = mask is not None and mask.dtype == torch.bool and not others
+    if is_mask and values.numel() == 1 and not any((*rest, *more.values())):
+        if x.is_cuda and not mask.is_cuda:
+            mask = to_copy(machine, None, mask, device=x.device)
+        shape = [*mask.shape, *[1] * (x.dim() - mask.dim())]
+        mask = machine.call(torch.ops.aten.view.default, (mask, shape), {})
+        value = machine.call(torch.ops.aten.view.default, (values, []), {})
+        fill = torch.ops.aten.masked_fill_.Tensor
+        return machine.call(fill, (x, mask, value), {})
+    return machine.call(func, (x, indices, values, *rest), more)
+
+
 def lstm(machine: Machine, func: Any, *args: Any, **kwargs: Any) -> Any:
     """A cell that is one kernel of CUDA's alone."""
     refuse("fused LSTM or GRU cells", "Write the cell of products and sums.")
@@ -56,6 +73,8 @@ def install() -> None:
         {
             "_local_scalar_dense": scalar,
             "equal": equal,
+            "index_put_": index_put,
+            "_index_put_impl_": index_put,
             "_softmax": softmax,
             "_log_softmax": softmax,
             "lift_fresh": lift,
