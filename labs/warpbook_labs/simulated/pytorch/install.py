@@ -144,6 +144,10 @@ def _leave_out_compiler() -> None:
     stand_in: Any = ModuleType("torch._dynamo")
     stand_in.disable = stand_in.graph_break = leave_alone
     stand_in.compiled_autograd = SimpleNamespace(_disable=contextlib.nullcontext)
+    stand_in.config = SimpleNamespace(
+        error_on_nested_fx_trace=True,
+        patch=lambda *_, **__: contextlib.nullcontext(),
+    )
     sys.modules["torch._dynamo"] = torch._dynamo = stand_in
     torch.compile = compile_nothing
     # of which a setting is made where algorithms are to be deterministic

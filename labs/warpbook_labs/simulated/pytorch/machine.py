@@ -306,6 +306,8 @@ class _Call:
             return type(result)(self._given(each) for each in result)
         if not isinstance(result, torch.Tensor):
             return result
+        if result.layout != torch.strided:
+            refuse(f"tensors of the layout {result.layout}")
         if result.numel():
             # such as _unsafe_view, of which the schema keeps quiet
             for each in self._tensors:
