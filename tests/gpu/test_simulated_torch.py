@@ -19,9 +19,9 @@ import numpy as np
 import pytest
 import torch
 from torch.profiler import ProfilerActivity, profile
+from warpbook_labs.simulated.recording.session import Session
 
 from warpbook_labs.simulated.program import Allocate, Copy, Launch, Place, Program, Read
-from warpbook_labs.simulated.recording.session import Session
 
 pytestmark = [
     pytest.mark.gpu,

@@ -1,7 +1,7 @@
 """Judges recorded programs, in the jail: they are data that anybody may have written.
 
-No right answer is in this process, and no learner's line: it runs what a program asks on
-the inputs that count, and tells what came of it.
+No right answer is in this process, and no learner's line: it runs what a program asks
+on the inputs that count, and tells what came of it.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from warpbook_labs.host.messages import (
     Trial,
     Verdict,
 )
-from warpbook_labs.host.preparing import PreparedCalls, WrongCall
+from warpbook_labs.host.preparing import PreparedCalls
 from warpbook_labs.host.telling import NO_SENSE, case_result
 from warpbook_labs.host_spec import HostPlace
 from warpbook_labs.jail import jobs, warm

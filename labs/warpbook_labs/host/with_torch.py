@@ -126,4 +126,3 @@ def _record(load: Load, case: HostCase) -> Left:
 
 def _module(name: str) -> Any:
     return importlib.import_module(f"warpbook_labs.{name}")
-

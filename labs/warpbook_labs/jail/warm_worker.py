@@ -2,10 +2,11 @@
 
     python -m warpbook_labs.jail.warm_worker SOCKET MODULE
 
-MODULE does the jobs. This process runs no learner's code and is not shut in itself: each
-child is, before it reads its job, and does one. Nothing comes back from a child but its
-answer and its exit code. Whoever closes a job's line ends its child; when the socket is
-closed, or nobody has asked for long, the process ends, and with it its children.
+MODULE does the jobs. This process runs no learner's code and is not shut in itself:
+each child is, before it reads its job, and does one. Nothing comes back from a child
+but its answer and its exit code. Whoever closes a job's line ends its child; when the
+socket is closed, or nobody has asked for long, the process ends, and with it its
+children.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ class _Work(Protocol):
 def main() -> None:
     """Load, then fork until nobody asks any more."""
     control = socket.socket(fileno=int(sys.argv[1]))
-    work: _Work = importlib.import_module(sys.argv[2])  # type: ignore[assignment]
+    work: _Work = importlib.import_module(sys.argv[2])
     try:
         work.prepare()
     except NoCompiler as problem:

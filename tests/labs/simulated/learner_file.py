@@ -60,7 +60,9 @@ def left_of(
 ) -> Left:
     """Run a file in the jail: each call has what the buffers hold."""
     held = tuple(
-        HostBuffer(name, array.dtype.name, array.shape, _HOST[place], True, array.nbytes)
+        HostBuffer(
+            name, array.dtype.name, array.shape, _HOST[place], True, array.nbytes
+        )
         for name, (array, place) in buffers.items()
     )
     data = {name: array.tobytes() for name, (array, _) in buffers.items()}

@@ -110,7 +110,9 @@ def test_what_crosses_the_link_is_what_a_kernel_reads_in_whole_sectors(
     assert done.counts[0].h2d_bytes == read_bytes
 
 
-def test_what_is_read_twice_crosses_twice_and_a_short_row_takes_as_long_as_a_longer() -> None:
+def test_what_is_read_twice_crosses_twice_and_short_rows_take_as_long_as_longer() -> (
+    None
+):
     body = "seen = seen_by_gpu(x)\n{}\nout.zero_()"
     once, x = judged(body.format("seen.abs()"))
     twice, _ = judged(body.format("seen.abs()\nseen.abs()"))
@@ -171,9 +173,7 @@ def test_the_host_may_not_touch_what_a_kernel_still_reads_or_writes() -> None:
         "seen.view(-1)[which[:, None] * 64 + torch.arange(64, device='cuda')]",
     ],
 )
-def test_rows_are_chosen_in_many_ways_and_cross_once(
-    chosen: str
-) -> None:
+def test_rows_are_chosen_in_many_ways_and_cross_once(chosen: str) -> None:
     body = f"""
     which = torch.arange(7, device="cuda") * 9
     seen = seen_by_gpu(x)

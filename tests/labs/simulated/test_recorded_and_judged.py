@@ -106,9 +106,7 @@ def test_memory_of_a_loop_that_another_stream_uses() -> None:
     prepare = "return torch.cuda.Stream()"
     bad, _ = judged(body.replace("TELL", "pass"), prepare)
     assert set(kinds(bad)) == {"released too early"}
-    good, given = judged(
-        body.replace("TELL", "doubled.record_stream(state)"), prepare
-    )
+    good, given = judged(body.replace("TELL", "doubled.record_stream(state)"), prepare)
     assert kinds(good) == []
     np.testing.assert_array_equal(good.outputs[-1]["out"], given[-1] * 2 + 1)
 
@@ -181,9 +179,7 @@ WITH_A_NUMBER = {
 
 
 @pytest.mark.parametrize("name", WITH_A_NUMBER)
-def test_a_number_of_the_processor_may_come_along(
-    name: str
-) -> None:
+def test_a_number_of_the_processor_may_come_along(name: str) -> None:
     done, given = judged(WITH_A_NUMBER[name])
     assert kinds(done) == []
     expected = given[-1] * np.float32(2.5)
@@ -215,9 +211,7 @@ def test_a_number_is_captured_as_it_was() -> None:
     ("end", "is_held"),
     [("pass", True), ("graphs[0].reset()", False), ("graphs.clear()", False)],
 )
-def test_a_graph_holds_its_memory_until_nobody_has_it(
-    end: str, is_held: bool
-) -> None:
+def test_a_graph_holds_its_memory_until_nobody_has_it(end: str, is_held: bool) -> None:
     prepare = """
         graphs = [torch.cuda.CUDAGraph()]
         with torch.cuda.graph(graphs[0]):

@@ -100,7 +100,10 @@ def run(launch: Launch, reads: Sequence[Any], writes: Sequence[Any]) -> None:
     targets = writes
     is_narrow = any(each.dtype in _NARROW for each in (*reads, *writes))
     if call.base in PRODUCTS and is_narrow and call.base != "_scaled_mm":
-        reads, writes = [_wide(each) for each in reads], [_wide(each) for each in writes]
+        reads, writes = (
+            [_wide(each) for each in reads],
+            [_wide(each) for each in writes],
+        )
     with torch.no_grad():
         if not fit(call.base, _filled(call.args, reads, writes)):
             raise ValueError("operands that do not fit")
@@ -178,18 +181,19 @@ def _bounded(
 def _product_flops(call: Call, reads: Sequence[Any], writes: Sequence[Any]) -> float:
     """Count two for each product."""
     args = _filled(call.args, reads, writes)
-    matrices = [each for each in args if isinstance(each, torch.Tensor)]
-    if call.base == "convolution":
-        return 2.0 * math.prod(writes[0].shape) * math.prod(args[1].shape[1:])
-    if call.base == "convolution_backward":
-        slopes, _, weight = args[:3]
-        # for images and filters
-        return 4.0 * math.prod(slopes.shape) * math.prod(weight.shape[1:])
+    if call.base.startswith("convolution"):
+        is_backward = call.base == "convolution_backward"
+        weight = args[2 if is_backward else 1]
+        result = args[0] if is_backward else writes[0]
+        each = 2.0 * float(math.prod(weight.shape[1:]))
+        # backward for images and filters
+        return each * float(math.prod(result.shape) * (1 + is_backward))
     # a bias comes first
     at = int(call.base in ("addmm", "baddbmm", "addbmm", "addmv"))
+    matrices = [each for each in args if isinstance(each, torch.Tensor)]
     left, right = matrices[at : at + 2]
-    columns = right.shape[-1] if right.dim() > 1 else 1
-    return 2.0 * math.prod(left.shape) * columns
+    columns = int(right.shape[-1]) if right.dim() > 1 else 1
+    return 2.0 * float(math.prod(left.shape) * columns)
 
 
 def _look_at_lists(call: Call, reads: Sequence[Any], writes: Sequence[Any]) -> None:
@@ -211,9 +215,7 @@ def _called(
     call: Call, reads: Sequence[Any], writes: Sequence[Any], is_meta: bool = False
 ) -> Any:
     args = _filled(call.args, reads, writes)
-    kwargs = {
-        name: _filled(each, reads, writes) for name, each in call.kwargs.items()
-    }
+    kwargs = {name: _filled(each, reads, writes) for name, each in call.kwargs.items()}
     if is_meta and not reads and _takes(call.func, "device"):
         kwargs["device"] = "meta"
     if call.base in RANDOM and _takes(call.func, "generator"):

@@ -166,7 +166,7 @@ def operation_of(launch: Launch) -> Operation:
     """Give what a launch asks for."""
     try:
         operation = operations.operation_of(launch)
-    except Exception as problem:  # noqa: BLE001 - whatever PyTorch says of it
+    except Exception as problem:
         raise _nonsense(launch) from problem
     if operation is None:
         raise ProgramRefused("An operation is asked for that is not known.")
@@ -182,7 +182,7 @@ def _asked(amount: Amount, launch: Launch) -> float:
     """Say how much of something a launch needs, whatever it was given."""
     try:
         asked = amount(launch.reads, launch.writes, launch.numbers)
-    except Exception as error:  # noqa: BLE001 - of hostile shapes
+    except Exception as error:
         raise _nonsense(launch) from error
     if not 0 <= asked < math.inf:
         raise _nonsense(launch)
@@ -199,7 +199,7 @@ def kernel_ns(launch: Launch) -> float:
                 return max(rates.KERNEL_NS, own)
         flops = flops_of(operation, launch)
         bytes_ns = _bytes_of(operation, launch) / rates.DEVICE_BYTES_PER_S * 1e9
-    except Exception as error:  # noqa: BLE001 - of hostile shapes
+    except Exception as error:
         raise _nonsense(launch) from error
     flops_per_s = rates.FLOPS_PER_S
     if operation.unit == "tensor" and launch.reads:
@@ -232,20 +232,17 @@ def _apply(operation: Operation, kernel: Kernel) -> None:
         operation.function(reads, writes, launch.numbers)
     except MemoryError:
         raise
-    except Exception as error:  # noqa: BLE001 - whatever PyTorch says of it
+    except Exception as error:
         if "allocate memory" in str(error):
             raise _too_large(launch) from error
         raise _nonsense(launch) from error
 
 
 def _too_large(launch: Launch) -> ProgramRefused:
-    return ProgramRefused(
-        f"Line {launch.line}: {short(launch.operation)} takes more memory than is simulated."
-    )
+    what = f"Line {launch.line}: {short(launch.operation)}"
+    return ProgramRefused(f"{what} takes more memory than is simulated.")
 
 
 def _nonsense(launch: Launch) -> ProgramRefused:
-    return ProgramRefused(
-        f"Line {launch.line}: {short(launch.operation)} can't be computed of what it was "
-        "given."
-    )
+    what = f"Line {launch.line}: {short(launch.operation)}"
+    return ProgramRefused(f"{what} can't be computed of what it was given.")

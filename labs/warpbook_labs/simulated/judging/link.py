@@ -70,11 +70,11 @@ def _chosen(kernel: Kernel, of: View) -> tuple[int, int]:
 
     Neighbours are chosen together: an index of each element costs no more than of rows.
     """
-    sides, places = indices_of(kernel.launch)
+    sides, numbered_by = indices_of(kernel.launch)
     if base_of(kernel.launch.operation) == "take":
         # which numbers the elements one after the other
         of = View(of.storage, of.dtype, (math.prod(of.shape),), (1,), of.offset)
-    indices = np.broadcast_arrays(*(kernel.reads[at].array for at in places))
+    indices = np.broadcast_arrays(*(kernel.reads[at].array for at in numbered_by))
     extents, steps = ([each[side] for side in sides] for each in (of.shape, of.strides))
     if base_of(kernel.launch.operation) in _GATHERING:
         part = _with_side(of, range(len(of.shape)), 1)

@@ -42,6 +42,7 @@ GARBAGE = 255
 #: NaN in each type that has one
 _POISON = 0xFF
 
+
 @dataclass(frozen=True)
 class Origin:
     """Where what nobody had written was used."""

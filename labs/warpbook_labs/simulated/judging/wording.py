@@ -10,7 +10,6 @@ from .findings import Kind, at
 from .memory import Origin
 from .order import Lane
 
-
 #: operations that are no ATen calls
 _OWN = ("copy", "fill", "constant", "conv2d", "conv2d_weight", "sleep")
 

@@ -2,8 +2,9 @@
 
 Such a build lacks two things: a device guard for CUDA, for which the one stands in that
 Python may write for a private device, and an accelerator, of whose streams autograd's
-engine would ask: it hears of none. Both are pointers that are changed in this process.
-Nothing is changed before all of them are found.
+engine would ask: it hears of none. Both are pointers that are changed in this process;
+a build for CUDA has them, and gets the same ones. Nothing is changed before all of them
+are found.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class _Calls(NamedTuple):
     is_writable: bool
 
 
-class _Guard(torch._C._acc.DeviceGuard):  # type: ignore[misc, name-defined]
+class _Guard(torch._C._acc.DeviceGuard):  # type: ignore[misc]
     """Says that the current device is the GPU, which is the only one."""
 
     def type_(self) -> Any:
@@ -45,15 +46,12 @@ class _Guard(torch._C._acc.DeviceGuard):  # type: ignore[misc, name-defined]
         return torch._C._autograd.DeviceType.CUDA
 
 
-@ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.c_int8)
-def _never(kind: int) -> bool:
-    return False
-
-
-@ctypes.CFUNCTYPE(ctypes.c_uint16, ctypes.c_bool)
-def _cuda(is_checked: bool) -> int:
-    # std::optional<DeviceType>, as it is returned: the number, then that there is one
-    return _CUDA | 1 << 8
+#: what the functions are that take the place of PyTorch's
+_never = ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.c_int8)(lambda kind: False)
+#: a std::optional<DeviceType>, as it is returned: the number, then whether there is one
+_optional = ctypes.CFUNCTYPE(ctypes.c_uint16, ctypes.c_bool)
+_none = _optional(lambda is_checked: 0)
+_cuda = _optional(lambda is_checked: _CUDA | 1 << 8)
 
 
 def give_gpu() -> None:
@@ -65,6 +63,7 @@ def give_gpu() -> None:
     _look_at_machine()
     guards = _guards()
     engine = _calls("libtorch_cpu.so", _IS_ACCELERATOR)
+    streams = _calls("libtorch_cpu.so", _GET_ACCELERATOR)
     parser = _calls("libtorch_python.so", _GET_ACCELERATOR)
     # held by PyTorch without a reference
     give_gpu.guard = guard = _Guard()  # type: ignore[attr-defined]
@@ -74,6 +73,7 @@ def give_gpu() -> None:
         raise NotSupported(_words("it registers device guards in another way"))
     guards[_CUDA], guards[_PRIVATE] = guards[_PRIVATE], before
     _write(engine, _never)
+    _write(streams, _none)
     _write(parser, _cuda)
 
 

@@ -31,7 +31,8 @@ RANDOM = frozenset(
 )
 #: they write without reading what was there, as those do whose result is an `out`
 _ONLY_WRITE = RANDOM | frozenset(
-    "_index_put_impl_ index_copy_ index_fill_ index_put_ masked_scatter_ scatter_".split()
+    "_index_put_impl_ index_copy_ index_fill_ index_put_ masked_scatter_ "
+    "scatter_".split()
 )
 #: their indices of the processor are copied to the GPU
 INDEXED = frozenset("index index_put index_put_ _index_put_impl_".split())
@@ -136,4 +137,3 @@ def written_down(
         if each is not None and name not in ("device", "generator")
     }
     return json.dumps([told(list(args)), kept])
-

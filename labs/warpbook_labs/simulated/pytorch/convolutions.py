@@ -82,7 +82,7 @@ def _numbers(x: Any, weight: Any, how: Sequence[Any]) -> list[float] | None:
     if not cudnn.enabled:
         refuse(
             "convolutions with torch.backends.cudnn.enabled = False",
-            "`flags()` sets it so, too, unless you name it: `flags(enabled=True, ...)`.",
+            "`flags()` sets it, too, unless you name it: `flags(enabled=True, ...)`.",
         )
     is_deterministic = (
         cudnn.deterministic or torch.are_deterministic_algorithms_enabled()

@@ -73,7 +73,9 @@ def near(machine: Machine, target: Any, source: Any) -> Any:
 def pin(machine: Machine, func: Any, x: Any, device: Any = None) -> Any:
     """`x.pin_memory()`."""
     if x.is_cuda:
-        raise RuntimeError(f"cannot pin '{x.type()}' only dense CPU tensors can be pinned")
+        raise RuntimeError(
+            f"cannot pin '{x.type()}' only dense CPU tensors can be pinned"
+        )
     return near(machine, machine.memories.adopt(torch.empty_like(x), "pinned"), x)
 
 

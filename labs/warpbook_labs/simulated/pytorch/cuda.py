@@ -1,4 +1,4 @@
-"""`torch.cuda` as there is one GPU; its own `graph` and `make_graphed_callables` stay."""
+"""`torch.cuda` of one GPU; its own `graph` and `make_graphed_callables` stay."""
 
 from __future__ import annotations
 
@@ -231,12 +231,14 @@ def _unknown(what: str, instead: str) -> NoReturn:
 
 def current_stream(device: Any = None) -> Stream:
     """The stream to which work goes now."""
-    return Stream(stream_id=current.machine().record.stream)
+    stream: Stream = Stream(stream_id=current.machine().record.stream)
+    return stream
 
 
 def default_stream(device: Any = None) -> Stream:
     """The stream that is there at first."""
-    return Stream(stream_id=DEFAULT_STREAM)
+    stream: Stream = Stream(stream_id=DEFAULT_STREAM)
+    return stream
 
 
 def set_stream(stream: Stream) -> None:
@@ -277,7 +279,7 @@ def reset_peak_memory_stats(device: Any = None) -> None:
     current.machine().memories.reset_peak()
 
 
-class Generator(torch._C.Generator):  # type: ignore[misc, name-defined]
+class Generator(torch._C.Generator):  # type: ignore[misc]
     """`torch.Generator`, which draws on the processor for a GPU, too."""
 
     def __new__(cls, device: Any = "cpu") -> Any:

@@ -70,7 +70,8 @@ for kind in (torch.optim.SGD, torch.optim.AdamW):
 for dtype in (torch.float32, torch.float16, torch.bfloat16):
     image = torch.ones(1, 3, 8, 8, dtype=dtype, device="cuda", requires_grad=True)
     filters = torch.ones(4, 3, 3, 3, dtype=dtype, device="cuda")
-    functional.conv2d(image.to(memory_format=torch.channels_last), filters).sum().backward()
+    last = image.to(memory_format=torch.channels_last)
+    functional.conv2d(last, filters).sum().backward()
     parts = [torch.ones(1, 2, 4, 8, dtype=dtype, device="cuda")] * 3
     functional.scaled_dot_product_attention(*parts)
 torch.einsum("ij,jk->ik", ones, ones)
@@ -133,7 +134,9 @@ def _leave_out_compiler() -> None:
     def leave_alone(function: Any = None, *_: Any, **__: Any) -> Any:
         return function if function is not None else leave_alone
 
-    def compile_nothing(model: Any = None, *, backend: Any = "inductor", **_: Any) -> Any:
+    def compile_nothing(
+        model: Any = None, *, backend: Any = "inductor", **_: Any
+    ) -> Any:
         if backend != "eager":
             raise RuntimeError(
                 "torch.compile finds no compiler here: call the function as it is, or "

@@ -1,4 +1,4 @@
-"""Where Python looks at numbers without an ATen call, or names memory by its address."""
+"""Where Python sees numbers without an ATen call, or names memory by its address."""
 
 from __future__ import annotations
 

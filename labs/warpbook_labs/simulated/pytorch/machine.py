@@ -254,7 +254,9 @@ class _Call:
         if kind.has_device and not self._tensors:
             self._look_at_size()
         graph = machine.order.captured if self._place == "device" else None
-        before = [alias(each).clone() for each in self._written] if graph is not None else []
+        before = (
+            [alias(each).clone() for each in self._written] if graph is not None else []
+        )
         result = _computed(self._func, args, kwargs, seed)
         is_one = len(kind.gives_written) == 1
         ours = iter(self._ours)
@@ -270,8 +272,8 @@ class _Call:
             self._record(seed)
             if graph is not None:
                 fresh = [cpu for _, cpu in self._fresh]
-                again = _again, self._func, args, kwargs, fresh, seed
-                graph.append(functools.partial(*again))
+                again = functools.partial(_again, self._func, args, kwargs)
+                graph.append(functools.partial(again, fresh, seed))
                 # what is captured runs when it is replayed
                 for each, old in zip(self._written, before, strict=True):
                     alias(each).copy_(old)
@@ -320,8 +322,8 @@ class _Call:
         return tensor
 
     def _is_same_memory(self, result: Any, tensor: Any) -> bool:
-        address: int = result.untyped_storage().data_ptr()
-        return address == tensor.untyped_storage().data_ptr()
+        addresses = {each.untyped_storage().data_ptr() for each in (result, tensor)}
+        return len(addresses) == 1
 
     def _follow(self, args: Any, kwargs: Any) -> None:
         """Follow `t_()`, `resize_()`, or an `out=` that was made to fit."""
@@ -360,7 +362,9 @@ class _Call:
 
     def _record_fill(self, writes: Sequence[Any]) -> None:
         number = FILLS[self._kind.name]
-        held = self._kwargs.get("fill_value", self._args[-1]) if number is None else number
+        held = (
+            self._kwargs.get("fill_value", self._args[-1]) if number is None else number
+        )
         if isinstance(held, torch.Tensor):
             like = self._machine.memories.alias(held).expand(writes[0].shape)
             source = labels.cuda_view(held, like) if held.is_cuda else like

@@ -72,7 +72,9 @@ class Memories:
         tensor, memory = self._enter(cpu, place)
         stream = self._record.stream if place == "device" else HOST
         line = self._record.line()
-        self._record.add(Allocate(memory.number, memory.size_bytes, place, stream, line))
+        self._record.add(
+            Allocate(memory.number, memory.size_bytes, place, stream, line)
+        )
         if place == "device":
             self.allocated += _rounded_up(memory.size_bytes)
             self.most_allocated = max(self.most_allocated, self.allocated)

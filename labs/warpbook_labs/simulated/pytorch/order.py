@@ -1,4 +1,4 @@
-"""Events, waits and captures of one case: what CUDA allows, and says where it does not."""
+"""Events, waits and captures of one case, and what CUDA says that it does not allow."""
 
 from __future__ import annotations
 

@@ -46,7 +46,13 @@ def record_stream(machine: Machine, func: Any, x: Any, stream: Any) -> None:
 
 
 def index_put(
-    machine: Machine, func: Any, x: Any, indices: Any, values: Any, *rest: Any, **more: Any
+    machine: Machine,
+    func: Any,
+    x: Any,
+    indices: Any,
+    values: Any,
+    *rest: Any,
+    **more: Any,
 ) -> Any:
     """`x[indices] = values`, where a mask and one number are a `masked_fill`."""
     mask, *others = indices

@@ -44,7 +44,9 @@ views = st.one_of(
     st.builds(
         View,
         st.integers(0, 8),
-        st.sampled_from(["float32", "float16", "bfloat16", "int64", "bool", "uint8", "O"]),
+        st.sampled_from(
+            ["float32", "float16", "bfloat16", "int64", "bool", "uint8", "O"]
+        ),
         st.lists(sizes, max_size=4).map(tuple),
         st.lists(
             st.sampled_from([0, 1, 2, 4, 8, -1, 1 << 40, 1 << 62]), max_size=4

@@ -253,7 +253,11 @@ HOSTILE = {
         '[[{"r": 0}, [{"r": 1}]], {}]',
         "xi",
     ),
-    "numbers beyond": ("aten.index_select.default", '[[{"r": 0}, 0, {"r": 1}], {}]', "xi"),
+    "numbers beyond": (
+        "aten.index_select.default",
+        '[[{"r": 0}, 0, {"r": 1}], {}]',
+        "xi",
+    ),
     "numbers beyond, gathered": (
         "aten.gather.default",
         '[[{"r": 0}, 0, {"r": 1}], {}]',

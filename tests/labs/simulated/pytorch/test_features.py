@@ -84,6 +84,15 @@ def run(state, x, out):
     out.zero_()
     out.view(-1)[: len(y)].copy_(y)
 """
+IDLE = """    return x
+
+
+def prepare():
+    return None
+
+
+def run(state, x):
+"""
 #: bodies that give a tensor made of x, which is (8, 8)
 FEATURES = {
     "arithmetic": "return (x * 2 + 1) / 3 - x ** 2 % 5",
@@ -105,18 +114,23 @@ FEATURES = {
     "vectors": "return x @ x[0] + x[1].dot(x[2])",
     "views": "return x.t()[1:, ::2].unflatten(0, (7, 1)).permute(2, 1, 0) + 1",
     "shapes in place": "y = x * 1; y.t_(); y.unsqueeze_(0); return y.squeeze_(0) + 1",
-    "resized": "y = torch.empty(3, device=x.device); y.resize_(8).copy_(x[0]); return y",
+    "resized": (
+        "y = torch.empty(3, device=x.device); y.resize_(8).copy_(x[0]); return y"
+    ),
     "an out that is made to fit": (
         "y = torch.empty(0, device=x.device); torch.mm(x, x, out=y); return y"
     ),
-    "slices are written": "y = x * 1; y[1:3] = 5.0; y[:, 2] += 1; y[0, 0] = x[1, 1]; return y",
+    "slices are written": (
+        "y = x * 1; y[1:3] = 5.0; y[:, 2] += 1; y[0, 0] = x[1, 1]; return y"
+    ),
     "index": "i = torch.tensor([3, 1, 1], device=x.device); return x[i] + x[:, i].t()",
     "an index of the host": "return x[torch.tensor([3, 1, 1])]",
     "index_put": (
         "y = x * 1; i = torch.arange(4, device=x.device); y[i, i] = 7.0; return y"
     ),
     "gather and scatter": (
-        "i = x.argsort(1); return torch.zeros_like(x).scatter_(1, i, x.gather(1, i) * 2)"
+        "i = x.argsort(1); return torch.zeros_like(x).scatter_(1, i, "
+        "x.gather(1, i) * 2)"
     ),
     "index_add": (
         "i = torch.tensor([0, 0, 3], device=x.device); return x.index_add(0, i, x[:3])"
@@ -124,17 +138,24 @@ FEATURES = {
     "masked_fill": "return x.masked_fill(x > 0, 9.0)",
     "joined": "return torch.cat([x, x.t()])[:8] + torch.stack([x[0], x[1]]).sum(0)",
     "split": "a, b = x.chunk(2); c, *_ = x.split(3, 1); return a + b + c.sum()",
-    "rolled and flipped": "return x.roll(2, 1).flip(0) + torch.tril(x) + x.repeat(1, 1)",
+    "rolled and flipped": (
+        "return x.roll(2, 1).flip(0) + torch.tril(x) + x.repeat(1, 1)"
+    ),
     "padding": "return F.pad(x, (1, 1), value=2.0)[:, 1:9] + F.pad(x, (-1, 1))",
-    "made like it": "return x.new_full((8, 8), 3) + torch.ones_like(x) + torch.eye(8).to(x)",
+    "made like it": (
+        "return x.new_full((8, 8), 3) + torch.ones_like(x) + torch.eye(8).to(x)"
+    ),
     "ranges": "return torch.arange(8, device=x.device) + torch.linspace(0, 1, 8).to(x)",
     "softmax": "return x.softmax(1) + F.log_softmax(x, 0)",
     "softmax in half": "return torch.softmax(x.half(), 1, dtype=torch.float32)",
     "layers": "return F.gelu(F.layer_norm(x, (8,))) + F.silu(F.group_norm(x, 2))",
-    "attention": "y = x.view(1, 2, 4, 8); return F.scaled_dot_product_attention(y, y, y)",
+    "attention": (
+        "y = x.view(1, 2, 4, 8); return F.scaled_dot_product_attention(y, y, y)"
+    ),
     "losses": (
         "t = torch.arange(8, device=x.device); "
-        "return F.cross_entropy(x, t) + F.mse_loss(x, x.t()) + F.smooth_l1_loss(x, x * 2)"
+        "return F.cross_entropy(x, t) + F.mse_loss(x, x.t()) + "
+        "F.smooth_l1_loss(x, x * 2)"
     ),
     "convolutions": (
         "y = x.view(1, 1, 8, 8); w = torch.ones(2, 1, 3, 3, device=x.device); "
@@ -145,13 +166,16 @@ FEATURES = {
         "return F.conv2d(y, w, padding=1, groups=2)"
     ),
     "pooling": "return F.max_pool2d(x.view(1, 1, 8, 8), 2) + F.avg_pool2d(x[None], 2)",
-    "a module": "return fixed(nn.Sequential(nn.Linear(8, 8), nn.ReLU())).to(x.device)(x)",
+    "a module": (
+        "return fixed(nn.Sequential(nn.Linear(8, 8), nn.ReLU())).to(x.device)(x)"
+    ),
     "embedding": (
         "i = torch.arange(8, device=x.device) % 3; "
         "return nn.Embedding.from_pretrained(x)(i)"
     ),
     "a transformer's layer": (
-        "m = fixed(nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True)); "
+        "m = fixed(nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, "
+        "batch_first=True)); "
         "return m.to(x.device)(x[None])"
     ),
     "batch norm, trained": (
@@ -192,7 +216,9 @@ FEATURES = {
     "Adam, foreach": "return trained(x, torch.optim.Adam, lr=0.1, foreach=True)",
     "AdamW, fused": "return trained(x, torch.optim.AdamW, lr=0.1, fused=True)",
     "autocast to bfloat16": "return scaled(x, torch.bfloat16)",
-    "a copy of a module": "return copy.deepcopy(fixed(nn.Linear(8, 8)).to(x.device))(x)",
+    "a copy of a module": (
+        "return copy.deepcopy(fixed(nn.Linear(8, 8)).to(x.device))(x)"
+    ),
     "a default device": "with x.device:\n    return torch.ones(8) + x",
     "a compiler that compiles nothing": (
         "return torch.compile(lambda y: y * 2 + 1, backend='eager')(x)"
@@ -369,7 +395,9 @@ LOOKED_AT = {
 @pytest.mark.parametrize("name", LOOKED_AT)
 def test_a_feature_is_as_with_a_gpu(name: str) -> None:
     body = textwrap.indent(textwrap.dedent(LOOKED_AT[name]), "    ")
-    tail = f"    return x\n\ndef prepare():\n    return None\n\ndef run(state, x):\n{body}"
+    tail = (
+        f"    return x\n\ndef prepare():\n    return None\n\ndef run(state, x):\n{body}"
+    )
     x = np.ones((N, N), np.float32)
     program = program_of(HEAD + tail, {"x": (x, "device")})
     assert program.instructions
@@ -377,7 +405,10 @@ def test_a_feature_is_as_with_a_gpu(name: str) -> None:
 
 #: what the simulated GPU has not, or not so; and what is said
 REFUSED = {
-    "a GPU's and the host's": ("x + torch.ones(8)", "Expected all tensors to be on the"),
+    "a GPU's and the host's": (
+        "x + torch.ones(8)",
+        "Expected all tensors to be on the",
+    ),
     "NumPy of the GPU's": ("x.numpy()", "can't convert cuda:0 device type tensor"),
     "a wait in a capture": (
         "g = torch.cuda.CUDAGraph()\nwith torch.cuda.graph(g):\n    x.sum().item()",
@@ -397,7 +428,10 @@ REFUSED = {
     ),
     "pinning the GPU's": ("x.pin_memory()", "only dense CPU tensors can be pinned"),
     "many numbers of Python": ("torch.ones(3) + torch.tensor([0.0] * 20000)", "10,000"),
-    "an operator that is not known": ("torch.linalg.svd(x)", "The simulated GPU has no"),
+    "an operator that is not known": (
+        "torch.linalg.svd(x)",
+        "The simulated GPU has no",
+    ),
     "sparse tensors": ("x.to_sparse()", "simulated GPU has no"),
     "writing an array": ("a = x.cpu().numpy()\na[0] = 1", "read-only"),
     "cuDNN that is off": (
@@ -412,7 +446,7 @@ REFUSED = {
 def test_what_there_is_not_is_said_in_words(name: str) -> None:
     body, words = REFUSED[name]
     text = textwrap.indent(body, "    ")
-    tail = f"    return x\n\ndef prepare():\n    return None\n\ndef run(state, x):\n{text}\n"
+    tail = f"{IDLE}{text}\n"
     x = np.ones((N, N), np.float32)
     left = left_of(HEAD + tail, {"x": (x, "device")}, {})
     assert words in left.problem
