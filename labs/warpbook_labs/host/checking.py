@@ -19,6 +19,7 @@ from warpbook_labs.host_spec import Host
 from warpbook_labs.jail import jobs, parent, warm
 from warpbook_labs.jail.limits import Limits
 from warpbook_labs.loader import BadLab, LoadedLab
+from warpbook_labs.nvrtc import NoCompiler
 from warpbook_labs.results import CaseResult, CheckResult, Status, sentence
 from warpbook_labs.sources import BadSource, refuse_unfit
 
@@ -62,9 +63,7 @@ def check_host(
     done: list[CaseResult] = []
     isolation = ""
     for batch in _batches(loaded, cases):
-        job = _job(loaded, lab.host, source, batch)
-        have_done = warm.run if isinstance(job, Record) else parent.run
-        outcome = have_done(job, limits)
+        outcome = _outcome(_job(loaded, lab.host, source, batch), limits)
         if isinstance(outcome.result, jobs.Refused):
             words = outcome.result.message[:_MOST_WORDS]
             return CheckResult(lab.id, "compile error", words, of=of)
@@ -125,6 +124,17 @@ def _job(
         return RunTorch(source, loaded.given, cases, host.case_s)
     cases = tuple(each.to_record() for each in batch)
     return Record(source, loaded.given, cases, host.case_s)
+
+
+def _outcome(job: RunTorch | Record, limits: Limits) -> parent.Outcome:
+    """Have it done with the simulated GPU's PyTorch; or, if need be, without one."""
+    try:
+        return warm.run(job, limits)
+    except NoCompiler:
+        if isinstance(job, Record):
+            raise
+        # of training only results are judged, which the processor has, too
+        return parent.run(job, limits)
 
 
 def _told(prepared: PreparedCalls, left: Left) -> CaseResult:

@@ -13,7 +13,13 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from warpbook_labs.host.learner import SOURCE_NAME, Load, run_cases, values_of
+from warpbook_labs.host.learner import (
+    SOURCE_NAME,
+    Load,
+    NotFit,
+    run_cases,
+    values_of,
+)
 from warpbook_labs.host.messages import (
     Buffer,
     HostBuffer,
@@ -24,6 +30,7 @@ from warpbook_labs.host.messages import (
     Judge,
     Left,
     Record,
+    RunTorch,
     Trial,
 )
 from warpbook_labs.jail.jobs import Refused
@@ -79,11 +86,11 @@ def prepare() -> None:
     _rehearse()
 
 
-def do(job: Record | Judge) -> HostRan | HostJudged | Refused:
-    """Record every case, or judge every program."""
+def do(job: RunTorch | Record | Judge) -> HostRan | HostJudged | Refused:
+    """Run or record every case, or judge every program."""
     if isinstance(job, Judge):
         return _judged(job)
-    return run_cases(job, _record)
+    return run_cases(job, _record if isinstance(job, Record) else _run)
 
 
 def _rehearse() -> None:
@@ -122,6 +129,29 @@ def _record(load: Load, case: HostCase) -> Left:
         # what is released from here on, nobody asked for
         program = session.program()
     return Left(program=msgspec.msgpack.encode(program))
+
+
+def _run(load: Load, case: HostCase) -> Left:
+    """Run a case with the inputs that count, and tell what its buffers hold."""
+    places = {
+        each.name: (np.empty(each.shape, each.dtype), each.place)
+        for each in case.buffers
+    }
+    session = _session(places, SOURCE_NAME, is_judged=False)
+    outputs = []
+    with session.recording():
+        module = load()
+        state = module.prepare(**case.sizes)
+        for number, call in enumerate(case.calls):
+            session.begin_call(number, values_of(case, call))
+            tensors = {name: each.detach() for name, each in session.tensors.items()}
+            module.run(state, **tensors, **call.numbers)
+            held = {each.name: session.held(each.name) for each in case.buffers}
+            for each in case.buffers:
+                if not each.is_written and held[each.name] != call.data[each.name]:
+                    raise NotFit(f"It writes `{each.name}`, which is an input.")
+            outputs.append({e.name: held[e.name] for e in case.buffers if e.is_written})
+    return Left(tuple(outputs))
 
 
 def _module(name: str) -> Any:

@@ -181,9 +181,11 @@ WORK: dict[type, str] = {
     CompileTriton: "warpbook_labs.triton.compiling",
     Call: "warpbook_labs.jail.calling",
     RunTorch: "warpbook_labs.host.on_processor",
-    Record: "warpbook_labs.host.with_torch",
-    Judge: "warpbook_labs.host.with_torch",
 }
+#: the module whose process stays warm, and does such a job in a child
+WARM: dict[type, str] = dict.fromkeys(
+    (RunTorch, Record, Judge), "warpbook_labs.host.with_torch"
+)
 
 
 class Compiled(Struct, frozen=True, tag="compiled"):

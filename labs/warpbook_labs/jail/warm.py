@@ -14,7 +14,7 @@ import time
 
 import msgspec
 
-from warpbook_labs.jail.jobs import WORK, Job
+from warpbook_labs.jail.jobs import WARM, Job
 from warpbook_labs.jail.limits import Limits
 from warpbook_labs.jail.parent import (
     MOST_STDERR_BYTES,
@@ -221,7 +221,7 @@ def run(job: Job, limits: Limits | None = None) -> Outcome:
     Raises:
         NoCompiler: what it takes is not installed, or not known.
     """
-    worker = _worker(WORK[type(job)])
+    worker = _worker(WARM[type(job)])
     encoded = msgspec.msgpack.encode(job)
     limits = limits or Limits()
     for _ in range(_TRIES):

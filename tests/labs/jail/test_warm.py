@@ -149,11 +149,14 @@ def test_when_it_is_killed_its_children_end_and_the_job_is_begun_again() -> None
 
 def test_it_ends_with_the_process_that_asked() -> None:
     code = (
+        "import sys\n"
+        "from warpbook_labs.host import checking\n"
         "from warpbook_labs.jail import warm\n"
         "from warpbook_labs.host.messages import *\n"
         f"source = {HEAD + FINE!r}\n"
         "warm.run(Record(source, '', (HostCase({}, (), ()),), 9.0))\n"
         "[worker] = warm._warm.values()\n"
+        "assert 'torch' not in sys.modules\n"
         "print(worker._process.pid, flush=True)\n"
         "import os, signal; os.kill(os.getpid(), signal.SIGKILL)\n"
     )

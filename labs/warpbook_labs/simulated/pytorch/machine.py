@@ -69,10 +69,10 @@ class Machine(TorchDispatchMode):  # type: ignore[misc]
             source_name: lines are those of code from a file of this name.
             most_instructions: so much may be asked.
             is_judged: what is recorded runs again with other numbers, so nothing may
-                be asked whose shape depends on them.
+                be asked whose shape depends on them; else nothing is recorded.
         """
         super().__init__()
-        self.record = Record(source_name, most_instructions)
+        self.record = Record(source_name, most_instructions, is_kept=is_judged)
         self.memories = Memories(self.record)
         self.order = Order(self.record)
         self.is_judged = is_judged
@@ -187,6 +187,8 @@ class Machine(TorchDispatchMode):  # type: ignore[misc]
         call: str = "",
     ) -> None:
         """Record a kernel, or work of the processor."""
+        if not self.record.is_kept:
+            return
         view = self.memories.view
         stream = self.record.stream if any(each.is_cuda for each in writes) else HOST
         self.add(
@@ -283,7 +285,7 @@ class _Call:
 
     def _seed(self, kwargs: dict[str, Any]) -> int | None:
         """Draw a seed for a call by chance that is done again with other numbers."""
-        if self._kind.name not in RANDOM or not self._machine.is_judged:
+        if not (self._machine.is_judged and self._kind.name in RANDOM):
             return None
         generator = kwargs.get("generator")
         if generator is not None:
@@ -342,6 +344,8 @@ class _Call:
 
     def _record(self, seed: int | None) -> None:
         kind, machine = self._kind, self._machine
+        if not machine.is_judged:
+            return
         fresh = [tensor for tensor, _ in self._fresh]
         if kind.name in FILLS:
             self._record_fill(self._written or fresh)
@@ -349,7 +353,7 @@ class _Call:
         if kind.name == "clone":
             machine.launch("copy", self._args[:1], fresh)
             return
-        if machine.is_judged and base_of(str(self._func)) is None:
+        if base_of(str(self._func)) is None:
             refuse(f"`{kind.name}`")
         written = self._written
         of_ours = {id(each) for each in written}

@@ -71,7 +71,7 @@ class Memories:
         """Take in a new tensor of the processor's; give it as the learner gets it."""
         tensor, memory = self._enter(cpu, place)
         stream = self._record.stream if place == "device" else HOST
-        line = self._record.line()
+        line = self._record.line() if self._record.is_kept else 0
         self._record.add(
             Allocate(memory.number, memory.size_bytes, place, stream, line)
         )

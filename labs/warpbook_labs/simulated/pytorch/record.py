@@ -19,13 +19,17 @@ class TooMuch(RuntimeError):
 class Record:
     """All that one case asks, and the stream to which work goes now."""
 
-    def __init__(self, source_name: str, most_instructions: int) -> None:
+    def __init__(
+        self, source_name: str, most_instructions: int, is_kept: bool = True
+    ) -> None:
         """Begin with nothing asked.
 
         Args:
             source_name: lines are those of code from a file of this name.
             most_instructions: so much may be asked.
+            is_kept: it is written down; else it is only done, however much it is.
         """
+        self.is_kept = is_kept
         self.instructions: list[Instruction] = []
         self.stream = DEFAULT_STREAM
         self._source_name = source_name
@@ -52,6 +56,8 @@ class Record:
         Raises:
             TooMuch: there are as many as are kept.
         """
+        if not self.is_kept:
+            return
         if len(self.instructions) >= self._most:
             raise TooMuch(
                 f"The simulated GPU records {self._most:,} things that it is asked, "
@@ -61,4 +67,5 @@ class Record:
 
     def add_anyhow(self, instruction: Instruction) -> None:
         """Write it down, however much there is: what was allocated may be released."""
-        self.instructions.append(instruction)
+        if self.is_kept:
+            self.instructions.append(instruction)

@@ -45,7 +45,7 @@ class Session:
                 "device", "pinned" or "host".
             source_name: lines are those of code from a file of this name.
             most_instructions: so much may be asked.
-            is_judged: what is recorded runs again with other numbers.
+            is_judged: what is recorded runs again with other numbers; else nothing is.
         """
         settings.begin()
         self.machine = Machine(source_name, most_instructions, is_judged)
