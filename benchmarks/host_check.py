@@ -105,7 +105,7 @@ def main() -> None:
         ]
         for lab in LABS:
             took: tuple[list[float], ...] = ([], [])
-            for number in range(options.repeats + 1):
+            for _ in range(options.repeats + 1):
                 for side, times in zip(sides, took, strict=True):
                     # the first of each lab loads its Python
                     times.append(side.check_s(lab))

@@ -25,9 +25,8 @@ _WITHOUT_GPU = {
     "simulated": "**Without a GPU** PyTorch's tensors say `cuda:0` all the same, and "
     "what you ask is recorded. A simulated GPU then does it, and finds what no wait "
     "keeps from happening too early. What it has not says so, with your line.",
-    "torch": "**Without a GPU** PyTorch's tensors say `cuda:0` all the same, where this "
-    "PyTorch is known, or are the processor's: take `x.device` where you need a "
-    "device.",
+    "torch": "**Without a GPU** PyTorch's tensors say `cuda:0` all the same, or are "
+    "the processor's where that can't be had: take `x.device` where you need a device.",
 }
 _PLACES = {
     "device": "on the GPU",

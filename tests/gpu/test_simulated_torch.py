@@ -19,8 +19,8 @@ import numpy as np
 import pytest
 import torch
 from torch.profiler import ProfilerActivity, profile
-from warpbook_labs.simulated.recording.session import Session
 
+from tests.labs.simulated.learner_file import program_of
 from warpbook_labs.simulated.program import Allocate, Copy, Launch, Place, Program, Read
 
 pytestmark = [

@@ -57,6 +57,10 @@ def run(state, x, y):
     torch.cuda.synchronize()
     print(y, y[0].item(), y.cpu().tolist())
 """
+_NOT_KNOWN = (
+    "This PyTorch can't stand in for one with a GPU here ({}). PyTorch 2.13 is known "
+    "to work: pip install torch==2.13.0"
+)
 _session: Callable[..., Any]
 _judged: Callable[[Judge], HostJudged]
 
@@ -78,9 +82,12 @@ def prepare() -> None:
     # these load PyTorch, so they are loaded here only
     accelerator = _module("simulated.pytorch.accelerator")
     try:
+        # even its parts may not be there in another version
         _module("simulated.pytorch.install").install()
     except accelerator.NotSupported as problem:
         raise NoCompiler(str(problem)) from None
+    except Exception as problem:
+        raise NoCompiler(_NOT_KNOWN.format(problem)) from problem
     _session = _module("simulated.pytorch.session").Session
     _judged = _module("host.judging").judged
     _rehearse()

@@ -34,7 +34,7 @@ _WORDS: dict[Status, str] = {
 _PROCESSOR_WORDS = (
     "It took longer than {processor_s} s of processor time, and was stopped."
 )
-_READ_BYTES = 1 << 16
+_READ_BYTES = 1 << 20
 MOST_STDERR_BYTES = 4096
 # made now: msgspec takes no two threads that meet a type for the first time
 _decode = msgspec.msgpack.Decoder(Answer).decode

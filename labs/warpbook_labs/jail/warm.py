@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import fcntl
 import os
 import socket
 import subprocess
@@ -30,6 +31,7 @@ from warpbook_monitors.python_path import NOWHERE
 
 #: PyTorch takes seconds to start, and more on a busy machine
 _START_S = 90.0
+_PIPE_BYTES = 1 << 20
 _TRIES = 2
 _NO_START = (
     "The process that loads PyTorch ended before it was ready ({how}): this PyTorch or "
@@ -79,6 +81,10 @@ class _Warm:
         files.enter_context(ours)
         pipes = [os.pipe() for _ in range(3)]
         (job, stdin), (stdout, output), (stderr, errors) = pipes
+        for pipe in (job, stdout):
+            # inputs are many MiB, of which an ordinary pipe holds 64 KiB at a time
+            with contextlib.suppress(OSError, AttributeError):
+                fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
         line = _Line(ours, stdin, stdout, stderr)
         files.callback(line.close)
         sent = [job, output, errors, theirs.fileno()]

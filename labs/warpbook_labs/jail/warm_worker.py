@@ -39,7 +39,7 @@ CODE = struct.Struct("=i")
 FILES = 4
 MOST_ASKED_BYTES = 4096
 _IDLE_S = 900.0
-_READ_BYTES = 1 << 16
+_READ_BYTES = 1 << 20
 _PR_SET_PDEATHSIG = 1
 _CRASHED = 1
 

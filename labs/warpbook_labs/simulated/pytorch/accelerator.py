@@ -38,14 +38,6 @@ class _Calls(NamedTuple):
     is_writable: bool
 
 
-class _Guard(torch._C._acc.DeviceGuard):  # type: ignore[misc]
-    """Says that the current device is the GPU, which is the only one."""
-
-    def type_(self) -> Any:
-        """Name the kind of devices."""
-        return torch._C._autograd.DeviceType.CUDA
-
-
 #: what the functions are that take the place of PyTorch's
 _never = ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.c_int8)(lambda kind: False)
 #: a std::optional<DeviceType>, as it is returned: the number, then whether there is one
@@ -66,7 +58,7 @@ def give_gpu() -> None:
     streams = _calls("libtorch_cpu.so", _GET_ACCELERATOR)
     parser = _calls("libtorch_python.so", _GET_ACCELERATOR)
     # held by PyTorch without a reference
-    give_gpu.guard = guard = _Guard()  # type: ignore[attr-defined]
+    give_gpu.guard = guard = _guard()  # type: ignore[attr-defined]
     before = guards[_PRIVATE]
     torch._C._acc.register_python_privateuseone_device_guard(guard)
     if guards[_PRIVATE] in (None, before):
@@ -75,6 +67,16 @@ def give_gpu() -> None:
     _write(engine, _never)
     _write(streams, _none)
     _write(parser, _cuda)
+
+
+def _guard() -> Any:
+    """Make a device guard: the current device is the GPU, which is the only one."""
+
+    class Guard(torch._C._acc.DeviceGuard):  # type: ignore[misc]
+        def type_(self) -> Any:
+            return torch._C._autograd.DeviceType.CUDA
+
+    return Guard()
 
 
 def _look_at_machine() -> None:
