@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from msgspec import Struct
 
-from warpbook_labs.host.messages import HostRan, Record, RunTorch
+from warpbook_labs.host.messages import HostJudged, HostRan, Judge, Record, RunTorch
 from warpbook_labs.nvrtc import VERBOSE, CompileError, compile_to_ptx
 from warpbook_labs.ptx.errors import BadLaunch, PtxError, Unsupported
 from warpbook_labs.ptx.findings import Report
@@ -169,7 +169,16 @@ class CompileTriton(Struct, frozen=True, tag="compile triton"):
     variants: tuple[Variant, ...]
 
 
-Job = Compile | Interpret | InterpretTriton | CompileTriton | Call | RunTorch | Record
+Job = (
+    Compile
+    | Interpret
+    | InterpretTriton
+    | CompileTriton
+    | Call
+    | RunTorch
+    | Record
+    | Judge
+)
 
 #: the module that does a job, by the job's type; only this one is loaded
 WORK: dict[type, str] = {
@@ -179,8 +188,11 @@ WORK: dict[type, str] = {
     CompileTriton: "warpbook_labs.triton.compiling",
     Call: "warpbook_labs.jail.calling",
     RunTorch: "warpbook_labs.host.on_processor",
-    Record: "warpbook_labs.host.recorded",
 }
+#: the module whose process stays warm, and does such a job in a child
+WARM: dict[type, str] = dict.fromkeys(
+    (RunTorch, Record, Judge), "warpbook_labs.host.with_torch"
+)
 
 
 class Compiled(Struct, frozen=True, tag="compiled"):
@@ -242,7 +254,7 @@ class Refused(Struct, frozen=True, tag="refused"):
     status: Status = "refused"
 
 
-Result = Compiled | Interpreted | Called | HostRan | Refused
+Result = Compiled | Interpreted | Called | HostRan | HostJudged | Refused
 
 
 #: meets every part of the interpreter, which then has loaded what it needs: barriers
