@@ -169,6 +169,16 @@ def check(connection: sqlite3.Connection) -> None:
         raise sqlite3.DatabaseError(f"database disk image is malformed: {found}")
 
 
+def migrate(connection: sqlite3.Connection, newest: int = SCHEMA_VERSION) -> None:
+    """Bring a file of ours from its format to a newer one; the caller commits."""
+    (found,) = connection.execute("PRAGMA user_version").fetchone()
+    for version in range(found + 1, newest + 1):
+        for statement in statements(__package__, f"schema_{version}.sql"):
+            connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {version}")
+        connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+
+
 def prove_writing(connection: sqlite3.Connection) -> None:
     """Write what is there already, to see that the disk takes it."""
     with transaction(connection):
@@ -243,8 +253,5 @@ def _migrate(connection: sqlite3.Connection, path: Path) -> None:
         return
     with transaction(connection):
         # another server may have done it meanwhile
-        for version in range(_check(connection, path) + 1, SCHEMA_VERSION + 1):
-            for statement in statements(__package__, f"schema_{version}.sql"):
-                connection.execute(statement)
-            connection.execute(f"PRAGMA user_version = {version}")
-            connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+        _check(connection, path)
+        migrate(connection)
