@@ -126,7 +126,7 @@ def _repeat(connection: sqlite3.Connection) -> None:
         for number, (step, described, from_ms, to_ms, packed) in itertools.product(
             range(1, 24), rows
         ):
-            table = unpack(packed)
+            table = unpack(packed, step)
             later_ms = number * 3_600_000.0
             moved = {
                 name: column + later_ms if name in (FROM_MS, TO_MS) else column
