@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from warpbook_labs.jail import jobs, parent
 from warpbook_labs.jail.limits import Limits
+from warpbook_labs.jail.parent import Ended
 
 _MOST_PROCESSES = 4
 #: so many runs are worth a process, which takes longer to start than most of them
@@ -22,6 +23,11 @@ _SHARE_OF_TIME = 0.8
 
 class Stopped(Exception):
     """Not all were run; the message says why."""
+
+    def __init__(self, message: str, status: Ended = "stopped") -> None:
+        """Say why, and whether the time was up."""
+        super().__init__(message)
+        self.status = status
 
 
 class Interpreted(NamedTuple):
@@ -73,7 +79,7 @@ def started(is_triton: bool, runs: int, limits: Limits) -> Iterator[Interpret]:
                 if isinstance(result, jobs.Refused):
                     raise Stopped(result.message)
                 if not isinstance(result, jobs.Interpreted):
-                    raise Stopped(outcome.message)
+                    raise Stopped(outcome.message, outcome.ended)
                 ran.update(zip(range(len(runs))[at::count], result.runs, strict=True))
             in_order = tuple(ran[at] for at in range(len(runs)))
             return Interpreted(in_order, outcomes[0].isolation)

@@ -14,14 +14,17 @@ from warpbook_labs.resources import Held
 from warpbook_labs.simulated.judging.counts import HostCounts
 from warpbook_labs.simulated.judging.timeline import Bar
 
-#: "too slow", "too noisy to tell" and "too busy" are right, and not fast enough, or
-#: nobody could tell whether they are
+#: "unsupported": the checker without a GPU does not know what a GPU does there: it is
+#: neither right nor wrong. "too slow", "too noisy to tell" and "too busy" are right,
+#: and not fast enough, or nobody could tell whether they are
 Status = Literal[
     "passed",
     "failed",
     "compile error",
     "bad launch rule",
     "stopped",
+    "timed out",
+    "unsupported",
     "too slow",
     "too noisy to tell",
     "too busy",
@@ -55,6 +58,10 @@ class CaseResult(Struct, frozen=True):
     host_counts: HostCounts | None = None
     #: the same of a case that the learner sees: what each engine did when
     bars: tuple[Bar, ...] = ()
+    #: of the source, where the message is about one
+    line: int | None = None
+    #: it failed because the checker can't run it, which is no mistake
+    is_unsupported: bool = False
 
 
 class CheckResult(Struct, frozen=True):
@@ -78,6 +85,16 @@ class CheckResult(Struct, frozen=True):
     resources: tuple[Held, ...] = ()
     #: what a GPU made of it; None where there is none
     device: DeviceResult | None = None
+    #: of the source, where the message is about one
+    line: int | None = None
+
+
+def status_of(cases: Sequence[CaseResult]) -> Status:
+    """Judge by all cases: what can't be checked is no mistake, unless others fail."""
+    failed = [each for each in cases if not each.passed]
+    if not failed:
+        return "passed"
+    return "unsupported" if all(each.is_unsupported for each in failed) else "failed"
 
 
 def sentence(cases: Sequence[CaseResult]) -> str:

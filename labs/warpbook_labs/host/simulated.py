@@ -9,7 +9,7 @@ import numpy as np
 from warpbook_labs.counting import beyond_bounds
 from warpbook_labs.host.messages import Left
 from warpbook_labs.host.preparing import PreparedCalls, WrongCall
-from warpbook_labs.host.telling import NO_SENSE, case_result
+from warpbook_labs.host.telling import case_result
 from warpbook_labs.host_spec import HostPlace
 from warpbook_labs.jail import jobs
 from warpbook_labs.ptx.findings import Finding
@@ -18,6 +18,7 @@ from warpbook_labs.simulated.judging.errors import ProgramRefused
 from warpbook_labs.simulated.judging.judge import Buffer, Judged, judge
 from warpbook_labs.simulated.program import Place, Program
 from warpbook_labs.spec import Counted
+from warpbook_labs.texts import INVALID_MESSAGE, at_line
 
 _PLACES: dict[HostPlace, Place] = {
     "device": "device",
@@ -27,7 +28,7 @@ _PLACES: dict[HostPlace, Place] = {
 _MOST_FINDINGS = 20
 #: where what is right for the inputs that were recorded is wrong for others
 _LOOKED = (
-    "Line {}: Python looks at numbers here, as `.item()` and `.tolist()` do. Without a "
+    "Python looks at numbers here, as `.item()` and `.tolist()` do. Without a "
     "GPU what you ask for is recorded once, then judged with other inputs, for which "
     "these numbers are wrong. Pass tensors on instead: `a[i] = b[i]`, `a.copy_(b)`."
 )
@@ -47,7 +48,7 @@ def told_simulated(
     if left.problem:
         return case_result(case, left)
     if left.program is None:
-        return case_result(case, left, NO_SENSE)
+        return case_result(case, left, INVALID_MESSAGE)
     try:
         judged, wrong = _judged(left.program, prepared)
     except ProgramRefused as problem:
@@ -57,8 +58,9 @@ def told_simulated(
         for each in judged.findings[:_MOST_FINDINGS]
     )
     counts = judged.counts[-1]
-    looked = "" if judged.first_look is None else _LOOKED.format(judged.first_look)
+    looked = "" if judged.first_look is None else at_line(_LOOKED, judged.first_look)
     words = advice = ""
+    line = None
     if findings:
         words = f"{findings[0].kind}: {findings[0].message}"
     elif wrong is None:
@@ -67,7 +69,7 @@ def told_simulated(
         # a hidden case was recorded with other inputs anyhow
         is_open = looked and not (words or case.is_hidden)
         if is_open and not _holds_for_others(left.program, prepared):
-            words = looked
+            words, line = looked, judged.first_look
     elif case.is_hidden:
         advice = looked
     return case_result(
@@ -76,6 +78,7 @@ def told_simulated(
         words,
         wrong,
         advice,
+        line,
         is_beyond=bool(words) and not (wrong or findings),
         findings=findings,
         host_counts=counts,

@@ -194,6 +194,8 @@ class Ran(Struct, frozen=True):
     memory: tuple[Memory, ...]
     #: why it could not be run, or not to its end
     refused: str = ""
+    #: of the source, where that is about one
+    line: int | None = None
 
 
 class Interpreted(Struct, frozen=True, tag="interpreted"):
@@ -223,6 +225,8 @@ class Refused(Struct, frozen=True, tag="refused"):
     """It can't be done; the message is for the author of the source."""
 
     message: str
+    #: of the source, where the message is about one
+    line: int | None = None
 
 
 Result = Compiled | Interpreted | Called | HostRan | Refused

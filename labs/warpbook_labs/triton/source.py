@@ -115,7 +115,7 @@ def _parsed(source: str) -> ast.Module:
             warnings.simplefilter("ignore")
             tree = ast.parse(source)
     except SyntaxError as problem:
-        raise BadTriton(f"Line {problem.lineno}: {problem.msg}.") from None
+        raise BadTriton(f"{problem.msg}.", problem.lineno) from None
     except (ValueError, RecursionError, MemoryError):
         raise BadTriton("This is no Python that could be read.") from None
     if sum(1 for _ in ast.walk(tree)) > _MOST_NODES:
@@ -124,7 +124,7 @@ def _parsed(source: str) -> ast.Module:
 
 
 def _refuse(node: ast.AST, why: str) -> None:
-    raise BadTriton(f"Line {getattr(node, 'lineno', 1)}: {why}.")
+    raise BadTriton(f"{why}.", getattr(node, "lineno", 1))
 
 
 def _top_level(statement: ast.stmt) -> set[str]:
