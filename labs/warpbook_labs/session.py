@@ -35,8 +35,8 @@ class Interrupted(KeyboardInterrupt):
         self.submission = submission
 
 
-class Card(Struct, frozen=True):
-    """What a learner is told of a check or a submission."""
+class Graded(Struct, frozen=True):
+    """The result of a check or a submission, and how it was graded."""
 
     result: CheckResult
     passed: bool
@@ -68,14 +68,14 @@ def check_public(
     source: str,
     limits: Limits | None = None,
     use_gpu: bool = True,
-) -> Card:
+) -> Graded:
     """Check against the cases that the lab shows; nothing is kept."""
     if loaded.lab.plan is not None:
         planned = check_plan(loaded, source)
-        return Card(planned, planned.status == "passed", "practice")
+        return Graded(planned, planned.status == "passed", "practice")
     cases = public_cases(loaded.lab)
     result = grade_source(loaded, source, cases, limits or Limits(), use_gpu=use_gpu)
-    return Card(result, result.status == "passed", "practice")
+    return Graded(result, result.status == "passed", "practice")
 
 
 def submit(
@@ -84,7 +84,7 @@ def submit(
     source: str,
     limits: Limits | None = None,
     use_gpu: bool = True,
-) -> Card:
+) -> Graded:
     """Keep a submission, then grade it with cases drawn for it alone.
 
     Raises:
@@ -109,7 +109,7 @@ def grade(
     number: int,
     limits: Limits | None = None,
     use_gpu: bool = True,
-) -> Card:
+) -> Graded:
     """Grade a submission that is kept, once more or for the first time.
 
     Raises:
@@ -139,12 +139,12 @@ def grade(
             use_gpu=use_gpu,
         )
     store.add_result(number, result)
-    return Card(result, result.status == "passed", "self-graded", number)
+    return Graded(result, result.status == "passed", "self-graded", number)
 
 
 def regrade(
     store: Store, number: int, limits: Limits | None = None, use_gpu: bool = True
-) -> Card:
+) -> Graded:
     """Grade a submission of the catalogue once more; what it got before stays, too.
 
     Raises:

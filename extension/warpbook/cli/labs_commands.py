@@ -15,6 +15,7 @@ from warpbook.cli.labs_card import card_lines
 from warpbook.cli.labs_trace import record
 from warpbook_labs import nvrtc
 from warpbook_labs.apart import VAULT
+from warpbook_labs.cards.card import card_of
 from warpbook_labs.device.gpu import NoGpu, find_gpu
 from warpbook_labs.entries import LabEntry
 from warpbook_labs.loader import CATALOGUE, BadLab, LoadedLab, load, load_all
@@ -24,7 +25,7 @@ from warpbook_labs.opening import open_lab
 from warpbook_labs.overview import look_here, overview
 from warpbook_labs.parting import part
 from warpbook_labs.session import (
-    Card,
+    Graded,
     Interrupted,
     check_public,
     find,
@@ -272,11 +273,12 @@ def _need_compiler(loaded: LoadedLab) -> None:
         nvrtc.version()
 
 
-def _tell(asked: argparse.Namespace, card: Card, source: str) -> int:
+def _tell(asked: argparse.Namespace, card: Graded, source: str) -> int:
     if asked.json:
         _print_json(card)
     else:
-        print(joined(card_lines(card, source)))
+        told = card_of(card.result, source, card.submission)
+        print(joined(card_lines(told)))
     return 0 if card.passed else 1
 
 
