@@ -2,7 +2,7 @@
 
 Each sees what the other can't: the interpreter, and for host code the simulated GPU,
 find races and count work; the GPU has the real order of things, large cases, and the
-time. Right is what is right for both.
+time. A case passes only if both accept it.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def _fit_to_tell(device: DeviceResult) -> DeviceResult:
 def _together(
     result: CheckResult, device: DeviceResult, loaded: LoadedLab, is_timed: bool
 ) -> CheckResult:
-    """Join what both found: right is what is right for both."""
+    """Join what both found: a case passes only if both accept it."""
     failed_there = device.of - device.right
     result = msgspec.structs.replace(
         result,

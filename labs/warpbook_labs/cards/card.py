@@ -121,7 +121,7 @@ def _cases(
             yield CardSection(_passed(title, result), ())
         return
     rows = tuple(map(_case, cases[:_MOST_CASES]))
-    parts: list[Part] = [CardTable(("result", "shown", "kind of case"), rows)]
+    parts: list[Part] = [CardTable(("result", "set", "kind of case"), rows)]
     more = len(cases) - _MOST_CASES
     if more > 0:
         parts.append(CardText(f"{more:,} more cases."))
