@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / each) for each in ("extension", "labs", "monitors")]
 
 from warpbook import protocol  # noqa: E402
+from warpbook_labs.cards import model  # noqa: E402
 from warpbook_monitors import frames  # noqa: E402
 
 TARGET = ROOT / "frontend" / "src" / "protocol.ts"
@@ -27,6 +28,11 @@ WIDTH = 80
 LITERALS = {
     frozenset(get_args(getattr(frames, name))): name
     for name in ("State", "AbsenceReason", "Unit", "DeviceKind", "Severity")
+} | {frozenset(get_args(model.CardStatus)): "CardStatus"}
+#: The same of unions of structs, by the names of their members.
+PARTS = {
+    frozenset(each.__name__ for each in get_args(getattr(model, name))): name
+    for name in ("Cell", "Part")
 }
 UNIONS = {
     "ServerMessage": protocol.ServerMessage,
@@ -58,7 +64,8 @@ def type_script(schema: Schema) -> str:
         return str(schema["$ref"])
     if "anyOf" in schema:
         # "number" and "integer" are one type here, so a union may say it twice
-        return " | ".join(dict.fromkeys(type_script(s) for s in schema["anyOf"]))
+        options = dict.fromkeys(type_script(s) for s in schema["anyOf"])
+        return PARTS.get(frozenset(options)) or " | ".join(options)
     if "enum" in schema:
         alias = LITERALS.get(frozenset(schema["enum"]))
         return alias or " | ".join(f"'{value}'" for value in schema["enum"])
@@ -133,6 +140,9 @@ def generate() -> str:
     for values, name in LITERALS.items():
         union = " | ".join(f"'{v}'" for v in sorted(values))
         parts.append(declaration(f"export type {name} =", union) + "\n")
+    for members, name in PARTS.items():
+        parts.append(declaration(f"export type {name} =", " | ".join(sorted(members))))
+        parts[-1] += "\n"
     parts += [
         interface(name, schema, name in from_client)
         for name, schema in sorted(components.items())

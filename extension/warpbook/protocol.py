@@ -15,6 +15,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
+from warpbook_labs.cards.model import Card
 from warpbook_labs.entries import LabEntry, SoFar
 from warpbook_monitors.alerts.alert import Alert
 from warpbook_monitors.archive.keeping import Keeping
@@ -52,6 +53,7 @@ __all__ = [
     "Alerts",
     "Allocator",
     "Capabilities",
+    "Card",
     "CellProfile",
     "CellBand",
     "CellReport",
@@ -457,6 +459,8 @@ class LabCards(Struct, frozen=True):
 
     lab: str
     cards: tuple[LabMark, ...]
+    #: of the newest, all that is shown of it; None where nothing was handed in
+    newest: Card | None
 
 
 class StateNow(Struct, frozen=True):

@@ -20,6 +20,22 @@ export function h<K extends keyof HTMLElementTagNameMap>(
   return element;
 }
 
+const SVG = 'http://www.w3.org/2000/svg';
+
+/** Make an element of a picture. */
+export function svg(
+  tag: string,
+  attributes: Record<string, string>,
+  ...children: Node[]
+): SVGElement {
+  const element = document.createElementNS(SVG, tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    element.setAttribute(name, value);
+  }
+  element.append(...children);
+  return element;
+}
+
 /** Set an element's text, touching the page only if it is another one. */
 export function setText(element: Element, text: string): void {
   if (element.textContent !== text) {

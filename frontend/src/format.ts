@@ -132,6 +132,13 @@ export function count(value: number): string {
   return value.toLocaleString('en');
 }
 
+/** Give bytes or operations per second. */
+export function rate(perSecond: number, unit: 'B' | 'FLOP'): string {
+  const names = DECIMAL.map(name => name.replace('B', unit));
+  const { digits, unit: name } = scaled(perSecond, 1000, names);
+  return `${digits}\u00a0${name}`;
+}
+
 /** Give the time of day, 24 hours, in the browser's zone. */
 export function clock(ms: number): string {
   return new Date(ms).toTimeString().slice(0, 8);

@@ -40,6 +40,23 @@ export type DeviceKind = 'gpu' | 'host' | 'mig' | 'monitor';
 
 export type Severity = 'fault' | 'normal' | 'warning';
 
+export type CardStatus =
+  'error' | 'failed' | 'passed' | 'timed out' | 'undecided' | 'unsupported';
+
+export type Cell =
+  | BytesCell
+  | CodeCell
+  | DurationCell
+  | LocationCell
+  | NumberCell
+  | RateCell
+  | RatioCell
+  | StatusCell
+  | TextCell;
+
+export type Part =
+  CardFacts | CardLog | CardTable | CardText | CardTimeline | LocationCell;
+
 /** Something a person may expect here and that is not there, and why. */
 export interface Absence {
   readonly what: string;
@@ -82,6 +99,13 @@ export interface Allocator {
   readonly retries: number;
 }
 
+/** A size in bytes. */
+export interface BytesCell {
+  readonly type: 'bytes';
+  readonly size_bytes: number;
+  readonly what: string;
+}
+
 /** Answer of `GET <base_url>/warpbook/api/v1/capabilities`. */
 export interface Capabilities {
   readonly protocol: number;
@@ -93,6 +117,78 @@ export interface Capabilities {
   readonly absences: Absence[];
   readonly replay: Replay | null;
   readonly bokeh: string | null;
+}
+
+/** A lab's result, ready to be drawn. */
+export interface Card {
+  readonly title: string;
+  readonly status: CardStatus;
+  readonly label: string;
+  readonly message: string;
+  readonly sections: CardSection[];
+}
+
+/** What a lane was busy with for a while. */
+export interface CardBar {
+  readonly begin_ns: number;
+  readonly end_ns: number;
+  readonly label: string;
+  readonly line: number | null;
+  readonly is_waiting: boolean;
+}
+
+/** A label with one value or several. */
+export interface CardFact {
+  readonly label: string;
+  readonly cells: Cell[];
+}
+
+/** Labels with their values. */
+export interface CardFacts {
+  readonly type: 'facts';
+  readonly facts: CardFact[];
+}
+
+/** One engine of a timeline. */
+export interface CardLane {
+  readonly engine: string;
+  readonly name: string;
+  readonly bars: CardBar[];
+}
+
+/** Lines as a program wrote them. */
+export interface CardLog {
+  readonly type: 'log';
+  readonly lines: string[];
+  readonly more: number;
+}
+
+/** What belongs together; a section without a title has no heading. */
+export interface CardSection {
+  readonly title: string;
+  readonly parts: Part[];
+  readonly fold: '' | 'closed' | 'open';
+}
+
+/** Columns with names, and rows of as many cells. */
+export interface CardTable {
+  readonly type: 'table';
+  readonly heads: string[];
+  readonly rows: Cell[][];
+}
+
+/** A sentence or two. */
+export interface CardText {
+  readonly type: 'paragraph';
+  readonly text: string;
+  readonly tone: 'plain' | 'quiet' | 'warning';
+}
+
+/** What each engine did when, from 0 on. */
+export interface CardTimeline {
+  readonly type: 'timeline';
+  readonly end_ns: number;
+  readonly lanes: CardLane[];
 }
 
 /** A cell that a page saw run: the body of `POST .../api/v1/cells`. */
@@ -212,6 +308,12 @@ export interface Clocks {
   readonly is_throttled: boolean;
 }
 
+/** A name of the source. */
+export interface CodeCell {
+  readonly type: 'code';
+  readonly code: string;
+}
+
 /** Two profiles of the same code, the earlier one first. */
 export interface Comparison {
   readonly sentence: string;
@@ -325,6 +427,12 @@ export interface Devices {
   readonly time_ms: number;
   readonly devices: Device[];
   readonly absences: Absence[];
+}
+
+/** A time in nanoseconds. */
+export interface DurationCell {
+  readonly type: 'duration';
+  readonly duration_ns: number;
 }
 
 /** The last client message was refused; the stream goes on. */
@@ -509,6 +617,7 @@ export interface KernelWork {
 export interface LabCards {
   readonly lab: string;
   readonly cards: LabMark[];
+  readonly newest: Card | null;
 }
 
 /** One lab in the list. */
@@ -642,6 +751,14 @@ export interface LiveWindow {
   readonly merged: number;
 }
 
+/** A line of the submission, counted from 1, and what it says. */
+export interface LocationCell {
+  readonly type: 'location';
+  readonly line: number;
+  readonly code: string;
+  readonly column: number | null;
+}
+
 /** What torch's allocator held on one GPU while the code ran. */
 export interface MemoryCurve {
   readonly device: number;
@@ -729,6 +846,13 @@ export interface Metrics {
   readonly exposed_host_copy_ns: number | null;
 }
 
+/** A whole number of something. */
+export interface NumberCell {
+  readonly type: 'number';
+  readonly value: number;
+  readonly unit: string;
+}
+
 /** All calls of one operator on the host (torch's `aten::` names). */
 export interface OperatorRow {
   readonly name: string;
@@ -762,6 +886,25 @@ export interface PostMortem {
   readonly asked_bytes: number | null;
   readonly holders: DeviceHolders | null;
   readonly sentence: string;
+}
+
+/** Bytes or operations per second. */
+export interface RateCell {
+  readonly type: 'rate';
+  readonly per_second: number;
+  readonly unit: 'B' | 'FLOP';
+}
+
+/** A factor or a share, and how certain it is. */
+export interface RatioCell {
+  readonly type: 'ratio';
+  readonly value: number;
+  readonly style: 'percent' | 'times';
+  readonly of: string;
+  readonly low: number | null;
+  readonly high: number | null;
+  readonly pairs: number | null;
+  readonly required: number | null;
 }
 
 /** One device at one tick. */
@@ -874,6 +1017,12 @@ export interface StateNow {
   readonly outlook: Record<string, MemoryOutlook>;
 }
 
+/** How something went. */
+export interface StatusCell {
+  readonly type: 'status';
+  readonly status: CardStatus;
+}
+
 /** How long the steps of a loop took, by the host's clock. */
 export interface StepTimes {
   readonly steps: number;
@@ -909,6 +1058,12 @@ export interface SyncTotal {
   readonly calls: number;
   readonly time_ns: number;
   readonly stall_ns: number;
+}
+
+/** Words, on one line. */
+export interface TextCell {
+  readonly type: 'text';
+  readonly text: string;
 }
 
 /**

@@ -35,7 +35,7 @@ from warpbook_labs.resources import (
     held_by_launches,
     read_log,
 )
-from warpbook_labs.results import CaseResult, CheckResult, Status, sentence
+from warpbook_labs.results import CaseResult, CheckResult, Status, sentence, status_of
 from warpbook_labs.rules import rule_of
 from warpbook_labs.sources import BadSource, refuse_unfit
 from warpbook_labs.triton.tuning import configured
@@ -89,8 +89,10 @@ def check_all(
             return _check_each(loaded, sources, cases, limits)
         (source,) = sources
 
-    def ended(status: Status, message: str, log: str = "") -> CheckResult:
-        return CheckResult(lab.id, status, message, of=len(cases), log=log)
+    def ended(
+        status: Status, message: str, log: str = "", line: int | None = None
+    ) -> CheckResult:
+        return CheckResult(lab.id, status, message, of=len(cases), log=log, line=line)
 
     try:
         refuse_unfit(source)
@@ -98,9 +100,9 @@ def check_all(
         prepared = [_Told(loaded, rule, case) for case in cases]
         build = _build(loaded, rule, source, cases)
     except BadSource as problem:
-        return ended("compile error", str(problem))
+        return ended("compile error", str(problem), line=problem.line)
     except BadRule as problem:
-        return ended("bad launch rule", str(problem))
+        return ended("bad launch rule", str(problem), line=problem.line)
     is_triton = lab.language == "triton"
     with interpreting.started(is_triton, len(cases), limits) as interpret:
         built = parent.run(build, limits)
@@ -119,16 +121,15 @@ def check_all(
         try:
             found = interpret(program, tuple(each.run for each in prepared))
         except interpreting.Stopped as problem:
-            return ended("stopped", str(problem), compiled.log)
+            return ended(problem.status, str(problem), compiled.log)
     done = tuple(
         one.told(ran, compiled.ptx)
         for one, ran in zip(prepared, found.runs, strict=True)
     )
     right = sum(each.passed for each in done)
-    passed = right == len(done)
     return CheckResult(
         lab.id,
-        "passed" if passed else "failed",
+        status_of(done),
         sentence(done),
         done,
         right,
@@ -226,7 +227,12 @@ class _Told:
     def told(self, ran: jobs.Ran, ptx: str) -> CaseResult:
         """Compare what the launches left with what is right."""
         if ran.refused:
-            return self._told(False, ran.refused)
+            return self._told(
+                False,
+                ran.refused,
+                line=ran.line,
+                is_unsupported=ran.status == "unsupported",
+            )
         reports = ran.reports
         launched = [each.kernel for each in self.run.launches]
         counts = Counts(matrix_instructions=matrix_instructions(ptx, launched))

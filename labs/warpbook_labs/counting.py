@@ -17,15 +17,15 @@ _WORDS = {
     "pageable_bytes": "bytes copied from or to pageable memory",
     "device_bytes": "bytes of the GPU's memory asked for",
     "held_bytes": "bytes of the GPU's memory held at one time",
-    "synchronizations": "waits of the host",
+    "synchronizations": "host synchronizations",
     "total_ns": "ns of simulated time",
-    "host_ns": "ns of the host's work",
+    "host_ns": "ns of host work",
     "compute_ns": "ns in which kernels ran",
     "dot_multiplications": "multiplications by tl.dot for tensor cores",
     "kernel_ns": "ns of all kernels, one by one",
-    "percent_of_bound": "% of the time that the busiest engine needs",
+    "percent_of_bound": "% of the ideal time",
     "convolution_percent": "% of the time of the fastest convolutions",
-    "unrepeatable": "launches that may give other bits the next time",
+    "unrepeatable": "non-deterministic launches",
 }
 #: what is said of one, in place of what is said of many
 _ONE = {
@@ -38,7 +38,7 @@ _ONE = {
     "launches": "launch",
     "requests": "request",
     "sectors": "sector",
-    "waits": "wait",
+    "synchronizations": "synchronization",
 }
 #: beyond it one says how many times
 _MOST_PERCENT = 1000
@@ -76,8 +76,8 @@ def _told(bound: Counted, got: int, allowed: str, limit: int) -> str:
     """Say what was counted, and many percent as times."""
     words = _words(bound.count, got)
     if words.startswith("% of ") and got > _MOST_PERCENT:
-        times = f"{got // 100:,} times {words.removeprefix('% of ')}"
-        return f"{bound.about} Counted: {times}, {allowed} {limit / 100:,.4g}"
+        times = f"{got // 100:,}× {words.removeprefix('% of ')}"
+        return f"{bound.about} Counted: {times}, {allowed} {limit / 100:,.4g}×"
     return f"{bound.about} Counted: {got:,} {words}, {allowed} {limit:,}"
 
 
@@ -90,7 +90,7 @@ def _split(parts: Mapping[str, Mapping[str, int]] | None, bound: Counted) -> str
 
 
 def _share(percent: int) -> str:
-    return f"{percent} %" if percent <= _MOST_PERCENT else f"{percent // 100:,} times"
+    return f"{percent} %" if percent <= _MOST_PERCENT else f"{percent // 100:,}×"
 
 
 def _words(count: str, got: int) -> str:

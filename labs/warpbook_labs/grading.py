@@ -2,7 +2,7 @@
 
 Each sees what the other can't: the interpreter, and for host code the simulated GPU,
 find races and count work; the GPU has the real order of things, large cases, and the
-time. Right is what is right for both.
+time. A case passes only if both accept it.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ from warpbook_labs.triton.tuning import configured
 
 #: languages whose programs a GPU is given
 _ON_GPU = ("cuda", "triton", "host")
+#: nothing of it was run, here or there
+_NOT_RUN: tuple[Status, ...] = ("compile error", "bad launch rule")
 _NO_SPEED: dict[str, Status] = {
     "too slow": "too slow",
     "too noisy to tell": "too noisy to tell",
@@ -85,7 +87,7 @@ def grade_source(
             device = asked.result()
         except (NotOnGpu, NoCompiler) as problem:
             return _without(result, loaded, str(problem))
-    if result.status not in ("passed", "failed"):
+    if result.status in _NOT_RUN:
         return result
     return _together(result, _fit_to_tell(device), loaded, is_timed)
 
@@ -107,7 +109,7 @@ def _fit_to_tell(device: DeviceResult) -> DeviceResult:
 def _together(
     result: CheckResult, device: DeviceResult, loaded: LoadedLab, is_timed: bool
 ) -> CheckResult:
-    """Join what both found: right is what is right for both."""
+    """Join what both found: a case passes only if both accept it."""
     failed_there = device.of - device.right
     result = msgspec.structs.replace(
         result,
@@ -120,9 +122,17 @@ def _together(
         return msgspec.structs.replace(
             result, status="failed", message=_failed(result, device, first)
         )
-    if result.status == "failed":
+    if _has_veto(result, loaded):
         words = f"{result.message} On the GPU its results are right this time."
         return msgspec.structs.replace(result, message=words)
+    if result.status != "passed":
+        words = f"Data races are not looked for, only results: {result.message}"
+        result = msgspec.structs.replace(
+            result,
+            status="passed",
+            right=result.of,
+            not_graded=(*result.not_graded, words),
+        )
     message = f"All {device.of:,} cases are right, on the GPU, too."
     speed = device.speed
     if speed is None:
@@ -133,6 +143,19 @@ def _together(
         message=f"{message} {speed.message}"
         if speed.status != "not graded"
         else message,
+    )
+
+
+def _has_veto(result: CheckResult, loaded: LoadedLab) -> bool:
+    """Whether what was found without the GPU counts although all is right there.
+
+    Of kernels a finding does, such as a race, and work beyond the lab's bounds; not what
+    the interpreter does not know, or is too slow for. Host code is judged as a program.
+    """
+    if loaded.lab.language == "host":
+        return result.status != "passed"
+    return any(
+        each.findings or each.is_beyond for each in result.cases if not each.passed
     )
 
 

@@ -26,8 +26,8 @@ _SIZES = (
 )
 #: what is said of a hidden case too: it holds no number of it
 _OURS = re.compile(
-    r"It (took longer than [\d.]+ s|returned more than \d+ KiB"
-    r"|writes `\w+`, which is an input)\.",
+    r"(Timed out after [\d.]+ s|It returned more than \d+ KiB"
+    r"|It writes `\w+`, which is an input)\.",
     re.ASCII,
 )
 _NO_DATA = "It can't be called so, or returned no plain data"

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import get_args
 
 from warpbook_labs.expressions import BadExpression, value
+from warpbook_labs.sources import SourceProblem
 from warpbook_labs.spec import DType
 
 MOST_LAUNCHES = 64
@@ -31,7 +32,7 @@ _SCRATCH = re.compile(r"([a-z][a-z0-9_]{0,31})\s+(\w+)\s*\[(.*)\]\s*;?$")
 Dim = tuple[int, int, int]
 
 
-class BadRule(ValueError):
+class BadRule(SourceProblem):
     """The rule can't be followed; the message names the line."""
 
 
@@ -68,9 +69,9 @@ class Launch:
             grid, block = _dim(self.grid, sizes), _dim(self.block, sizes)
             shared_bytes = value(self.shared_bytes, sizes)
         except BadExpression as problem:
-            raise BadRule(f"Line {self.line}: {problem}") from None
+            raise BadRule(str(problem), self.line) from None
         if shared_bytes < 0:
-            raise BadRule(f"Line {self.line}: {shared_bytes:,} bytes can't be shared.")
+            raise BadRule(f"{shared_bytes:,} bytes can't be shared.", self.line)
         return grid, block, shared_bytes
 
 
@@ -112,15 +113,15 @@ def read_lines(
         line = source.count("\n", 0, found.start(1)) + 1
         text = found[2].strip()
         if len(text) > _MOST_CHARACTERS:
-            raise BadRule(f"Line {line}: it has more than {_MOST_CHARACTERS:,} signs.")
+            raise BadRule(f"it has more than {_MOST_CHARACTERS:,} signs.", line)
         if found[1] == "launch":
             launches.append(read_launch(text, line))
         else:
             scratch.append(_scratch(text, line))
         if len(launches) > MOST_LAUNCHES:
-            raise BadRule(f"Line {line}: {MOST_LAUNCHES} launches may be, no more.")
+            raise BadRule(f"{MOST_LAUNCHES} launches may be, no more.", line)
         if len(scratch) > _MOST_SCRATCH:
-            raise BadRule(f"Line {line}: {_MOST_SCRATCH} scratch buffers may be.")
+            raise BadRule(f"{_MOST_SCRATCH} scratch buffers may be.", line)
     if not launches:
         raise BadRule(
             "The source does not say how its kernel is launched. Add a comment such as "
@@ -133,15 +134,16 @@ def _launch(text: str, line: int) -> Launch:
     found = _LAUNCH.match(text)
     if found is None:
         raise BadRule(
-            f"Line {line}: a launch is written kernel<<<grid, block>>>(arguments)."
+            "a launch is written kernel<<<grid, block>>>(arguments).",
+            line,
         )
     numbers = split(found[2])
     if not 2 <= len(numbers) <= 3:
-        raise BadRule(f"Line {line}: between <<< and >>> are grid, block, and bytes.")
+        raise BadRule("between <<< and >>> are grid, block, and bytes.", line)
     shared = numbers[2] if len(numbers) == 3 else "0"
     grid, block = sides(numbers[0]), sides(numbers[1])
     if max(len(grid), len(block)) > 3:
-        raise BadRule(f"Line {line}: grid and block have three sides at most.")
+        raise BadRule("grid and block have three sides at most.", line)
     return Launch(found[1], grid, block, shared, split(found[3]), line)
 
 
@@ -149,8 +151,9 @@ def _scratch(text: str, line: int) -> Scratch:
     found = _SCRATCH.match(text)
     if found is None or found[2] not in get_args(DType):
         raise BadRule(
-            f"Line {line}: scratch memory is written name type[length], with a type "
-            f"of {', '.join(get_args(DType))}."
+            f"scratch memory is written name type[length], with a type "
+            f"of {', '.join(get_args(DType))}.",
+            line,
         )
     return Scratch(found[1], found[2], found[3])  # type: ignore[arg-type]
 

@@ -23,6 +23,7 @@ from warpbook_labs.questions import (
 )
 from warpbook_labs.results import CaseResult, CheckResult, Status
 from warpbook_labs.sources import BadSource, refuse_unfit
+from warpbook_labs.texts import INVALID_MESSAGE, at_line
 
 #: what functions that only compute may want
 PLAN_LIMITS = Limits(wall_s=20.0, processor_s=15, memory_bytes=1 << 30)
@@ -77,13 +78,16 @@ def check_draws(
     shown = _draw(loaded, plan, None)
     hidden = [_draw(loaded, plan, seed) for seed in seeds]
 
-    def ended(status: Status, message: str) -> list[CheckResult]:
-        return [CheckResult(name, status, message)] * max(1, len(hidden))
+    def ended(
+        status: Status, message: str, line: int | None = None
+    ) -> list[CheckResult]:
+        result = CheckResult(name, status, message, line=line)
+        return [result] * max(1, len(hidden))
 
     try:
         refuse_unfit(source)
     except BadSource as problem:
-        return ended("compile error", str(problem))
+        return ended("compile error", str(problem), problem.line)
     put = [*shown, *(each for draw in hidden for each in draw)]
     calls = tuple(
         jobs.Asked(each.function.name, in_order(each.function, each.question))
@@ -91,12 +95,13 @@ def check_draws(
     )
     outcome = parent.run(jobs.Call(source, calls, plan.call_s), limits)
     if isinstance(outcome.result, jobs.Refused):
-        return ended("compile error", outcome.result.message[:_MOST_WORDS])
+        refused = outcome.result
+        return ended("compile error", refused.message[:_MOST_WORDS], refused.line)
     if not isinstance(outcome.result, jobs.Called):
-        return ended("stopped", outcome.message)
+        return ended(outcome.ended, outcome.message)
     answers = outcome.result.answers
     if len(answers) != len(put):
-        return ended("stopped", "Its answer makes no sense.")
+        return ended("stopped", INVALID_MESSAGE)
     told = [
         (each, _told(loaded, each, answer))
         for each, answer in zip(put, answers, strict=True)
@@ -163,9 +168,10 @@ def _told(loaded: LoadedLab, put: _Put, answer: jobs.Answered) -> CaseResult:
     words = answer.problem
     if words and put.is_hidden:
         words = without_words(words)
-    if words and answer.line is not None:
-        words = f"Line {answer.line}: {words}"
-    if not words:
+    line = answer.line if words else None
+    if words:
+        words = at_line(words, line)
+    else:
         try:
             words = judged(
                 function, loaded.cases.judge, question, answer.data, put.is_hidden
@@ -181,6 +187,7 @@ def _told(loaded: LoadedLab, put: _Put, answer: jobs.Answered) -> CaseResult:
         put.is_hidden,
         not words,
         words[:_MOST_WORDS],
+        line=line,
         printed="" if put.is_hidden else answer.printed[:_MOST_PRINTED],
     )
 
@@ -203,8 +210,8 @@ def _failed(plan: Plan, asked: Sequence[tuple[_Put, CaseResult]]) -> str:
         of[put.function.name] += 1
         right[put.function.name] += case.passed
     words = [
-        f"{each.name}: {right[each.name]:,} of {of[each.name]:,} answers are right, "
-        f"{each.share:.0%} are asked for."
+        f"{each.name}: {right[each.name]:,} of {of[each.name]:,} correct"
+        f"{f', {each.share:.0%} are required' if each.share < 1 else ''}."
         for each in plan.functions
         if right[each.name] < each.share * of[each.name]
     ]

@@ -314,7 +314,7 @@ def launches(
         try:
             return value(text, sizes)
         except BadExpression as problem:
-            raise BadRule(f"Line {launch.line}: {problem}") from None
+            raise BadRule(str(problem), launch.line) from None
 
     def argument(text: str, launch: Launch) -> jobs.Argument:
         if text in buffers:

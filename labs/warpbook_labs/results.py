@@ -14,14 +14,17 @@ from warpbook_labs.resources import Held
 from warpbook_labs.simulated.judging.counts import HostCounts
 from warpbook_labs.simulated.judging.timeline import Bar
 
-#: "too slow", "too noisy to tell" and "too busy" are right, and not fast enough, or
-#: nobody could tell whether they are
+#: "unsupported": the checker without a GPU does not know what a GPU does there: it is
+#: neither right nor wrong. "too slow", "too noisy to tell" and "too busy" are right,
+#: and not fast enough, or nobody could tell whether they are
 Status = Literal[
     "passed",
     "failed",
     "compile error",
     "bad launch rule",
     "stopped",
+    "timed out",
+    "unsupported",
     "too slow",
     "too noisy to tell",
     "too busy",
@@ -53,6 +56,10 @@ class CaseResult(Struct, frozen=True):
     host_counts: HostCounts | None = None
     #: the same of a case that the learner sees: what each engine did when
     bars: tuple[Bar, ...] = ()
+    #: of the source, where the message is about one
+    line: int | None = None
+    #: it failed because the checker can't run it, which is no mistake
+    is_unsupported: bool = False
 
 
 class Provenance(Struct, frozen=True):
@@ -89,11 +96,24 @@ class CheckResult(Struct, frozen=True):
     device: DeviceResult | None = None
     #: what it is the result of; None of a result from before it was noted
     provenance: Provenance | None = None
+    #: of the source, where the message is about one
+    line: int | None = None
+
+
+def status_of(cases: Sequence[CaseResult]) -> Status:
+    """Judge by all cases: what can't be checked is no mistake, unless others fail."""
+    failed = [each for each in cases if not each.passed]
+    if not failed:
+        return "passed"
+    return "unsupported" if all(each.is_unsupported for each in failed) else "failed"
 
 
 def sentence(cases: Sequence[CaseResult]) -> str:
     """Say of all cases how many are right, and of these how many are in bounds."""
     right, of = sum(each.passed for each in cases), len(cases)
+    if status_of(cases) == "unsupported":
+        first = next(each for each in cases if each.is_unsupported)
+        return f"It can't be checked without a GPU. {first.message}"
     if right == of:
         return f"All {of:,} cases are right."
     beyond = sum(each.is_beyond for each in cases)

@@ -47,8 +47,8 @@ class Interrupted(KeyboardInterrupt):
         self.submission = submission
 
 
-class Card(Struct, frozen=True):
-    """What a learner is told of a check or a submission."""
+class Graded(Struct, frozen=True):
+    """The result of a check or a submission, and how it was graded."""
 
     result: CheckResult
     passed: bool
@@ -97,7 +97,7 @@ def check_public(
     source: str,
     limits: Limits | None = None,
     use_gpu: bool = True,
-) -> Card:
+) -> Graded:
     """Check against the cases that the lab shows; nothing is kept."""
     if loaded.lab.plan is not None:
         result = check_plan(loaded, source)
@@ -106,7 +106,7 @@ def check_public(
         bounds = limits or Limits()
         result = grade_source(loaded, source, cases, bounds, use_gpu=use_gpu)
     result = replace(result, provenance=_provenance(loaded, source))
-    return Card(result, result.status == "passed", "practice")
+    return Graded(result, result.status == "passed", "practice")
 
 
 def submit(
@@ -115,7 +115,7 @@ def submit(
     source: str,
     limits: Limits | None = None,
     use_gpu: bool = True,
-) -> Card:
+) -> Graded:
     """Keep a submission, then grade it with cases drawn for it alone.
 
     Raises:
@@ -140,7 +140,7 @@ def grade(
     number: int,
     limits: Limits | None = None,
     use_gpu: bool = True,
-) -> Card:
+) -> Graded:
     """Grade a submission that is kept, once more or for the first time.
 
     Raises:
@@ -171,12 +171,12 @@ def grade(
         )
     result = replace(result, provenance=_provenance(loaded, kept.source))
     store.add_result(number, result)
-    return Card(result, result.status == "passed", "self-graded", number)
+    return Graded(result, result.status == "passed", "self-graded", number)
 
 
 def regrade(
     store: Store, number: int, limits: Limits | None = None, use_gpu: bool = True
-) -> Card:
+) -> Graded:
     """Grade a submission of the catalogue once more; what it got before stays, too.
 
     Raises:

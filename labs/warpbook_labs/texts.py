@@ -1,4 +1,4 @@
-"""What a lab's text refers to."""
+"""Small texts: pictures that a lab's text names, and words about a line."""
 
 from __future__ import annotations
 
@@ -10,3 +10,12 @@ _FIGURE = re.compile(r"!\[[^\]\n]*\]\(([^)\s]+)\)")
 def figures(text: str) -> tuple[str, ...]:
     """Name the files of a text's pictures, each once."""
     return tuple(dict.fromkeys(_FIGURE.findall(text)))
+
+
+#: of a process that no learner's code has answered for in the ordinary way
+INVALID_MESSAGE = "The worker sent an invalid message."
+
+
+def at_line(words: str, line: int | None) -> str:
+    """Begin a sentence with the line of a source that it is about, if there is one."""
+    return f"Line {line}: {words}" if line else words

@@ -159,7 +159,7 @@ def run(state, source, weights, out):
 @pytest.mark.parametrize(
     ("source", "told"),
     [
-        (SERIAL_BESIDE_A_SLEEP, "the time that the busiest engine needs"),
+        (SERIAL_BESIDE_A_SLEEP, "the ideal time"),
         (ROOM_IN_A_GRAPH, "The GPU has room for three chunks on their way in"),
     ],
 )

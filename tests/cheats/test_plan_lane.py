@@ -96,7 +96,7 @@ def test_what_is_returned_is_judged_as_data(name: str, lab: LoadedLab) -> None:
 
 #: what is tried before any function is called
 BEFORE = {
-    "leaves at once": ("import os; os._exit(0)", "makes no sense"),
+    "leaves at once": ("import os; os._exit(0)", "invalid message"),
     "leaves at the end": (
         "import atexit, sys; atexit.register(print, 'passed'); sys.exit(0)",
         "SystemExit",
@@ -105,16 +105,16 @@ BEFORE = {
     "aborts": ("import os; os.abort()", "crashed"),
     "writes an answer of its own and leaves": (
         "import os; os.write(1, b'\\x83'); os._exit(0)",
-        "makes no sense",
+        "invalid message",
     ),
     "floods the answer": (
         "import os\nwhile True: os.write(1, b'x' * (1 << 20))",
         # a slow machine lets it write less than what is refused before its time is over
-        "is larger than|took longer|makes no sense",
+        "is larger than|Timed out|invalid message",
     ),
     "floods the errors": (
         "import os\nwhile True: os.write(2, b'x' * (1 << 20))",
-        "took longer",
+        "Timed out",
     ),
     "reads a file": ("open('/etc/passwd')", "PermissionError|FileNotFoundError"),
     "looks for the lab's files": (
@@ -133,16 +133,16 @@ BEFORE = {
         "import _thread; _thread.start_new_thread(print, ())",
         "RuntimeError|can't start",
     ),
-    "loops": ("while True: pass", "longer than 1 s"),
+    "loops": ("while True: pass", "Timed out after 1 s"),
     "catches what would end it": (
         "while True:\n try:\n  while True: pass\n except BaseException: pass",
-        "took longer than|longer than 1 s",
+        "Timed out after",
     ),
-    "counts in one step": ("x = 3 ** 10 ** 9", "longer than"),
+    "counts in one step": ("x = 3 ** 10 ** 9", "Timed out"),
     "takes all memory": ("x = bytearray(1 << 40)", "memory|MemoryError"),
     "takes memory piece by piece": (
         "x = []\nwhile True: x.append(bytearray(1 << 24))",
-        "memory|MemoryError|longer than 1 s",
+        "memory|MemoryError|Timed out",
     ),
     "recurses": ("def f(): f()\nf()", "RecursionError"),
     "imports the judge": (
@@ -155,7 +155,7 @@ BEFORE = {
     ),
     "calls the machine's own code": (
         "import ctypes; ctypes.CDLL(None).system(b'true'); raise SystemExit(7)",
-        "SystemExit: 7|PermissionError|ModuleNotFoundError|crashed|took longer",
+        "SystemExit: 7|PermissionError|ModuleNotFoundError|crashed|Timed out",
     ),
 }
 
@@ -296,6 +296,9 @@ def test_a_call_has_no_more_than_its_own_second(lab: LoadedLab) -> None:
     outcome = run(jobs.Call(slow, calls, 0.3), PLAN_LIMITS)
     assert isinstance(outcome.result, jobs.Called)
     first, second = outcome.result.answers
-    assert (first.line, first.data) == (3, b"") and "longer than 0.3 s" in first.problem
+    assert (first.line, first.data) == (
+        3,
+        b"",
+    ) and "Timed out after 0.3 s" in first.problem
     assert msgspec.msgpack.decode(second.data) == 2
     assert set(learner_code.MODULES) >= {"math", "fractions", "itertools"}

@@ -97,7 +97,7 @@ def test_a_wrong_answer_is_told_with_its_question_unless_that_is_hidden(
     source = "def square(x):\n    print('at', x)\n    return x * x + (x != 2)\n"
     result = check_plan(lab, source, seed=7)
     assert (result.status, result.right, result.of) == ("failed", 2, 8)
-    assert "square: 2 of 8 answers are right, 75% are asked for." in result.message
+    assert "square: 2 of 8 correct, 75% are required." in result.message
     first, second, *_ = result.cases
     assert first.message == "It is 2; right is 1. It was asked square(1)"
     assert second.passed and second.printed == "at 2\n"
@@ -114,7 +114,7 @@ def test_a_wrong_answer_is_told_with_its_question_unless_that_is_hidden(
         ("raise type(repr(x), (Exception,), {})", "Line 3: It raised something; what"),
         ("return repr(x)", "It must return int, and returns str."),
         ("return lambda: x", "It can't be called so, or returned no plain data."),
-        ("while True: pass", "Line 3: It took longer than 1 s."),
+        ("while True: pass", "Line 3: Timed out after 1 s."),
         ("return b'x' * (1 << 20)", "It returned more than 64 KiB."),
     ],
 )
@@ -152,7 +152,7 @@ FAILURES = {
     "def square(x):\n    return 10**40\n": "no plain data",
     "def square(x, y):\n    return x\n": "missing 1 required positional argument",
     "def squared(x):\n    return x\n": "has no attribute 'square'",
-    "def square(x):\n    while True: pass\n": "Line 2: It took longer than 1 s.",
+    "def square(x):\n    while True: pass\n": "Line 2: Timed out after 1 s.",
 }
 
 

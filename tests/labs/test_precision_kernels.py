@@ -127,7 +127,7 @@ def test_bounds_are_told_from_both_sides() -> None:
 def test_one_is_told_in_the_singular() -> None:
     counts = HostCounts(synchronizations=1, h2d_bytes=1, total_ns=1, copies=1)
     for count, words in (
-        ("synchronizations", "1 wait of the host"),
+        ("synchronizations", "1 host synchronization"),
         ("h2d_bytes", "1 byte over the link to the GPU"),
         ("total_ns", "1 ns of simulated time"),
         ("copies", "1 copy"),

@@ -333,7 +333,7 @@ def test_the_price_of_a_setting_is_told_with_the_case(
     told = checked(loaded, loaded.wrong["benchmark_everywhere.py"], [FIXED, CHANGING])
     assert told[0].passed
     # no such number of percent says anything
-    assert " times the time of the fastest convolutions" in told[1].message
+    assert "× the time of the fastest convolutions" in told[1].message
     assert "Of this: tuning " in told[1].message
     counts = told[1].host_counts
     assert counts is not None

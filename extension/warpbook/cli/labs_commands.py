@@ -13,6 +13,7 @@ from warpbook.cli.labs_card import card_lines
 from warpbook.cli.labs_trace import record
 from warpbook_labs import nvrtc
 from warpbook_labs.apart import VAULT
+from warpbook_labs.cards.card import card_of
 from warpbook_labs.lab_files import CATALOGUE
 from warpbook_labs.loader import BadLab, LoadedLab, load_all
 from warpbook_labs.new_lab import new_lab
@@ -21,7 +22,7 @@ from warpbook_labs.opening import open_lab
 from warpbook_labs.parting import part
 from warpbook_labs.progress import Progress, StoreError
 from warpbook_labs.session import (
-    Card,
+    Graded,
     Interrupted,
     check_public,
     find,
@@ -247,11 +248,12 @@ def _need_compiler(loaded: LoadedLab) -> None:
         nvrtc.version()
 
 
-def _tell(asked: argparse.Namespace, card: Card, source: str) -> int:
+def _tell(asked: argparse.Namespace, card: Graded, source: str) -> int:
     if asked.json:
         print_json(card)
     else:
-        print(joined(card_lines(card, source)))
+        told = card_of(card.result, source, card.submission)
+        print(joined(card_lines(told)))
     return 0 if card.passed else 1
 
 

@@ -14,40 +14,37 @@ import msgspec
 from warpbook.kernel.lab_card import STYLE, card_html, shown
 from warpbook.kernel.lab_trace import traced
 from warpbook.kernel.profile import Notice, Profile
+from warpbook_labs.cards.card import card_of
+from warpbook_labs.cards.cell_text import heading
 from warpbook_labs.drawing import public_cases
 from warpbook_labs.loader import BadLab, LoadedLab
 from warpbook_labs.nvrtc import NoCompiler
 from warpbook_labs.opening import open_lab
 from warpbook_labs.progress import Progress, StoreError
-from warpbook_labs.session import Card, check_public, find, submit
+from warpbook_labs.session import Graded, check_public, find, submit
 from warpbook_labs.sources import BadSource, read_source
 from warpbook_labs.store import Store
-from warpbook_monitors.plain_text import bounded
+from warpbook_monitors.plain_text import printable
 
 #: what is told in words below a cell
 PROBLEMS = (BadLab, BadSource, NoCompiler, StoreError, OSError, LookupError)
 
 
 class ShownCard:
-    """How a check or a submission went; `card` holds all that is known."""
+    """How a check or a submission went; `graded` holds all that is known."""
 
-    def __init__(self, card: Card, source: str) -> None:
-        """Keep the card, and the source whose lines it names."""
-        self.card = card
-        self.passed = card.passed
-        self._source = source
+    def __init__(self, graded: Graded, source: str) -> None:
+        """Keep the result, and its card with the lines of the source that it names."""
+        self.graded = graded
+        self.passed = graded.passed
+        self.card = card_of(graded.result, source, graded.submission)
 
     def __repr__(self) -> str:
         """Write the outcome."""
-        result = self.card.result
-        return bounded(f"{result.lab}: {result.status}. {result.message}", 600)
+        return printable(heading(self.card))
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
-        plain = msgspec.to_builtins(self.card)
-        return {
-            "text/plain": repr(self),
-            "text/html": card_html(plain, self._source),
-        }
+        return {"text/plain": repr(self), "text/html": card_html(self.card)}
 
 
 class Hint:
@@ -102,7 +99,7 @@ class OpenLab:
     def submit(self) -> ShownCard | Notice:
         """Keep the source, then grade it with hidden cases drawn for it alone."""
 
-        def handed_in(source: str) -> Card:
+        def handed_in(source: str) -> Graded:
             if source.strip() == self._loaded.starter.strip():
                 raise BadSource(
                     "This is the starter, as it came: nothing was handed in. Write "
@@ -129,7 +126,7 @@ class OpenLab:
             return Notice(str(problem))
         return Hint(hints[:opened], len(hints))
 
-    def _told(self, ask: Callable[[str], Card]) -> ShownCard | Notice:
+    def _told(self, ask: Callable[[str], Graded]) -> ShownCard | Notice:
         try:
             source = read_source(self.source)
             return ShownCard(ask(source), source)

@@ -74,10 +74,19 @@ def hints(lab: str, open_one: bool) -> LabHints:
 
 def cards(lab: str) -> LabCards:
     """Give how the last submissions went."""
+    # it takes NumPy, like the store
+    from warpbook_labs.cards.card import card_of  # noqa: PLC0415
+
     _folder(lab)
     store = _store()
     with _told():
-        return LabCards(lab, tuple(map(_mark, store.newest(lab, _MOST_CARDS))))
+        found = store.newest(lab, _MOST_CARDS)
+        newest = None
+        if found:
+            kept = store.submission(found[0].submission)
+            source = "" if kept is None else kept.source
+            newest = card_of(found[0].result, source, found[0].submission)
+        return LabCards(lab, tuple(map(_mark, found)), newest)
 
 
 async def open_lab(lab: str, root: Path) -> LabOpened:
@@ -148,9 +157,11 @@ def _told() -> Iterator[None]:
 
 
 def _mark(grading: Grading) -> LabMark:
+    from warpbook_labs.cards.words import failure_text  # noqa: PLC0415
+
     result = grading.result
     failed = next((each for each in result.cases if not each.passed), None)
-    first = "" if failed is None else f"{failed.about}: {failed.message}"
+    first = "" if failed is None else f"{failed.about}: {failure_text(failed)}"
     return LabMark(
         grading.submission,
         float(grading.graded_ms),

@@ -1,10 +1,9 @@
 /** Windows of a long cell over its time: how long a step took, and how busy the GPU. */
 
-import { h } from '../dom';
+import { h, svg } from '../dom';
 import { duration } from '../format';
 import type { Live, LiveWindow } from '../protocol';
 
-const NAMESPACE = 'http://www.w3.org/2000/svg';
 /** In units of the drawing; it stretches to the width that there is. */
 const WIDTH = 600;
 const STEP_HEIGHT = 64;
@@ -91,17 +90,4 @@ export function stepMs(window: LiveWindow): number {
 export function busyRatio(window: LiveWindow): number | null {
   const { gpu_busy_ms: busy, recorded_ms: recorded } = window;
   return busy === null || !(recorded > 0) ? null : Math.min(busy / recorded, 1);
-}
-
-function svg(
-  tag: string,
-  attributes: Record<string, string>,
-  ...children: Node[]
-): SVGElement {
-  const element = document.createElementNS(NAMESPACE, tag);
-  for (const [name, value] of Object.entries(attributes)) {
-    element.setAttribute(name, value);
-  }
-  element.append(...children);
-  return element;
 }

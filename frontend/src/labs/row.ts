@@ -3,6 +3,7 @@
 import { h, setText } from '../dom';
 import { clip } from '../format';
 import type { LabEntry, LabHints, LabMark, SoFar } from '../protocol';
+import { labCard } from './card';
 import type { LabsServer } from './server';
 
 const STATES: Record<string, string> = {
@@ -140,31 +141,31 @@ async function showCards(
   server: LabsServer
 ): Promise<void> {
   try {
-    const { cards } = await server.cards(lab);
-    place.replaceChildren(
+    const { cards, newest } = await server.cards(lab);
+    const list =
       cards.length === 0
         ? h('p', {}, 'None yet: a notebook or a terminal hands one in.')
-        : h('ul', { class: 'wb-list' }, ...cards.map(card))
-    );
+        : h('ul', { class: 'wb-list' }, ...cards.map(mark));
+    place.replaceChildren(...(newest === null ? [] : [labCard(newest)]), list);
   } catch (error) {
     place.replaceChildren(problem(error));
   }
 }
 
-function card(mark: LabMark): HTMLElement {
-  const when = new Date(mark.graded_ms).toLocaleString();
+function mark(from: LabMark): HTMLElement {
+  const when = new Date(from.graded_ms).toLocaleString();
   return h(
     'li',
     { class: 'wb-lab-mark' },
     h(
       'span',
       {},
-      `${mark.passed ? '✓' : '✗'} Submission ${mark.submission}, self-graded, ` +
-        `${when}: ${clip(mark.status, 40)}. ${clip(mark.message, 300)}`
+      `${from.passed ? '✓' : '✗'} Submission ${from.submission}, ` +
+        `${when}: ${clip(from.status, 40)}. ${clip(from.message, 300)}`
     ),
-    mark.first_failure === ''
+    from.first_failure === ''
       ? null
-      : h('p', { class: 'wb-note' }, clip(mark.first_failure, 400))
+      : h('p', { class: 'wb-note' }, clip(from.first_failure, 400))
   );
 }
 

@@ -5,6 +5,7 @@ import { ServerConnection } from '@jupyterlab/services';
 import type { Check } from '../checks';
 import { list, number, optional, record, string, whole } from '../checks';
 import type { LabCards, LabHints, LabList, LabOpened } from '../protocol';
+import { card } from './card_checks';
 
 const bool: Check = value => typeof value === 'boolean';
 const names = list(string, 50);
@@ -48,7 +49,11 @@ const mark = record({
   message: string,
   first_failure: string
 });
-const cards = record({ lab: string, cards: list(mark, 100) });
+const cards = record({
+  lab: string,
+  cards: list(mark, 100),
+  newest: optional(card)
+});
 
 export class LabsServer {
   constructor(private readonly settings: ServerConnection.ISettings) {}

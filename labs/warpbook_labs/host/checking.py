@@ -14,14 +14,15 @@ from warpbook_labs.drawing import DrawnCase
 from warpbook_labs.host.messages import HostRan, Left, Record, RunTorch
 from warpbook_labs.host.preparing import PreparedCalls
 from warpbook_labs.host.simulated import NotJudged, told_simulated
-from warpbook_labs.host.telling import NO_SENSE, case_result
+from warpbook_labs.host.telling import case_result
 from warpbook_labs.host_spec import Host
 from warpbook_labs.jail import jobs, parent, warm
 from warpbook_labs.jail.limits import Limits
 from warpbook_labs.loader import BadLab, LoadedLab
 from warpbook_labs.nvrtc import NoCompiler
-from warpbook_labs.results import CaseResult, CheckResult, Status, sentence
+from warpbook_labs.results import CaseResult, CheckResult, sentence, status_of
 from warpbook_labs.sources import BadSource, refuse_unfit
+from warpbook_labs.texts import INVALID_MESSAGE
 
 #: of all buffers of all cases that one process is given
 _MOST_BATCH_BYTES = 64 << 20
@@ -53,7 +54,8 @@ def check_host(
     try:
         refuse_unfit(source)
     except BadSource as problem:
-        return CheckResult(lab.id, "compile error", str(problem), of=of)
+        line = problem.line
+        return CheckResult(lab.id, "compile error", str(problem), of=of, line=line)
     limits = msgspec.structs.replace(
         limits,
         wall_s=max(limits.wall_s, _LEAST_WALL_S),
@@ -65,14 +67,14 @@ def check_host(
     for batch in _batches(loaded, cases):
         outcome = _outcome(_job(loaded, lab.host, source, batch), limits)
         if isinstance(outcome.result, jobs.Refused):
-            words = outcome.result.message[:_MOST_WORDS]
-            return CheckResult(lab.id, "compile error", words, of=of)
+            words, line = outcome.result.message[:_MOST_WORDS], outcome.result.line
+            return CheckResult(lab.id, "compile error", words, of=of, line=line)
         if not isinstance(outcome.result, HostRan):
-            return CheckResult(lab.id, "stopped", outcome.message, of=of)
+            return CheckResult(lab.id, outcome.ended, outcome.message, of=of)
         left = outcome.result.cases
         is_over = bool(left) and left[-1].is_too_long
         if len(left) > len(batch) or (len(left) < len(batch) and not is_over):
-            return CheckResult(lab.id, "stopped", NO_SENSE, of=of)
+            return CheckResult(lab.id, "stopped", INVALID_MESSAGE, of=of)
         # what was not run has no answer
         ran = list(zip(batch, left, strict=False))
         if lab.host.without_gpu == "torch":
@@ -87,10 +89,9 @@ def check_host(
             break
     done += (case_result(each, Left(), _NOT_RUN) for each in cases[len(done) :])
     right = sum(each.passed for each in done)
-    status: Status = "passed" if right == of else "failed"
     return CheckResult(
         lab.id,
-        status,
+        status_of(done),
         sentence(done),
         tuple(done),
         right,
@@ -148,7 +149,7 @@ def _told(prepared: PreparedCalls, left: Left) -> CaseResult:
     ]
     right_sizes = {each.name: each.size_bytes for each in outputs}
     if sizes != [right_sizes] * len(prepared.given):
-        return case_result(prepared.case, left, NO_SENSE)
+        return case_result(prepared.case, left, INVALID_MESSAGE)
     wrong = prepared.first_wrong(
         {each.name: prepared.memory(each, of_call[each.name]) for each in outputs}
         for of_call in left.outputs

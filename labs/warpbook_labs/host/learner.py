@@ -23,6 +23,7 @@ from warpbook_labs.host.messages import (
 )
 from warpbook_labs.jail.jobs import Refused
 from warpbook_labs.jail.learner_code import MODULES, Printed, TooLong, told, within
+from warpbook_labs.sources import SourceProblem
 
 SOURCE_NAME, GIVEN_NAME = "solution.py", "given.py"
 _IMPORTED = ["torch", "given", *MODULES]
@@ -35,7 +36,7 @@ class NotFit(Exception):
     """The learner's code did what it may not; the message says what."""
 
 
-class _CantLoad(Exception):
+class _CantLoad(SourceProblem):
     """The learner's module itself fails; the message is for the learner."""
 
 
@@ -57,7 +58,7 @@ def run_cases(
             if done[-1].is_too_long:
                 break
     except _CantLoad as problem:
-        return Refused(str(problem))
+        return Refused(str(problem), line=problem.line)
     return HostRan(tuple(done))
 
 
@@ -117,7 +118,7 @@ def _solution(job: RunTorch | Record) -> ModuleType:
         return _module("solution", job.source, SOURCE_NAME)
     except BaseException as problem:  # noqa: BLE001 - whatever the learner's code does
         line, words = told(problem, job.case_s, SOURCE_NAME, _IMPORTED)
-        raise _CantLoad(f"Line {line}: {words}" if line else words) from None
+        raise _CantLoad(words, line or None) from None
 
 
 def _print_warning(

@@ -20,7 +20,7 @@ from warpbook_labs.host.messages import (
     Verdict,
 )
 from warpbook_labs.host.preparing import PreparedCalls
-from warpbook_labs.host.telling import NO_SENSE, case_result
+from warpbook_labs.host.telling import case_result
 from warpbook_labs.host_spec import HostPlace
 from warpbook_labs.jail import jobs, warm
 from warpbook_labs.jail.limits import Limits
@@ -28,6 +28,7 @@ from warpbook_labs.ptx.findings import Finding
 from warpbook_labs.results import CaseResult
 from warpbook_labs.simulated.program import Place
 from warpbook_labs.spec import Counted
+from warpbook_labs.texts import INVALID_MESSAGE, at_line
 
 _PLACES: dict[HostPlace, Place] = {
     "device": "device",
@@ -39,7 +40,7 @@ _MOST_FINDINGS = 20
 _PROGRAM_S, _START_S = 20, 60
 #: where what is right for the inputs that were recorded is wrong for others
 _LOOKED = (
-    "Line {}: Python looks at numbers here, as `.item()` and `.tolist()` do. Without a "
+    "Python looks at numbers here, as `.item()` and `.tolist()` do. Without a "
     "GPU what you ask for is recorded once, then judged with other inputs, for which "
     "these numbers are wrong. Pass tensors on instead: `a[i] = b[i]`, `a.copy_(b)`."
 )
@@ -71,10 +72,10 @@ def told_simulated(
     for prepared, left in ran:
         verdict = told.get(id(left))
         if verdict is None:
-            words = "" if left.problem else NO_SENSE
+            words = "" if left.problem else INVALID_MESSAGE
             results.append(case_result(prepared.case, left, words))
         elif verdict.refused or not _is_whole(prepared, verdict):
-            words = verdict.refused or NO_SENSE
+            words = verdict.refused or INVALID_MESSAGE
             results.append(case_result(prepared.case, left, words))
         else:
             results.append(_told(counted, prepared, left, verdict, limits))
@@ -95,8 +96,9 @@ def _told(
         Finding(each.kind, each.message, each.line)
         for each in verdict.findings[:_MOST_FINDINGS]
     )
-    looked = "" if verdict.first_look is None else _LOOKED.format(verdict.first_look)
+    looked = "" if verdict.first_look is None else at_line(_LOOKED, verdict.first_look)
     words = advice = ""
+    line = None
     if findings:
         words = f"{findings[0].kind}: {findings[0].message}"
     elif wrong is None:
@@ -105,7 +107,7 @@ def _told(
         # a hidden case was recorded with other inputs anyhow
         is_open = looked and not (words or case.is_hidden)
         if is_open and not _holds_for_others(left, prepared, limits):
-            words = looked
+            words, line = looked, verdict.first_look
     elif case.is_hidden:
         advice = looked
     return case_result(
@@ -114,6 +116,7 @@ def _told(
         words,
         wrong,
         advice,
+        line,
         is_beyond=bool(words) and not (wrong or findings),
         findings=findings,
         host_counts=counts,
@@ -145,7 +148,7 @@ def _verdicts(
     if not isinstance(outcome.result, HostJudged):
         raise NotJudged(outcome.message)
     if len(outcome.result.verdicts) != len(asked):
-        raise NotJudged(NO_SENSE)
+        raise NotJudged(INVALID_MESSAGE)
     return outcome.result.verdicts
 
 

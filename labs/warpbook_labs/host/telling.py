@@ -10,9 +10,8 @@ from warpbook_labs.hidden import without_words
 from warpbook_labs.host.messages import Left
 from warpbook_labs.host.preparing import WrongCall
 from warpbook_labs.results import CaseResult
+from warpbook_labs.texts import at_line
 
-#: of an answer that no learner's code has given in the ordinary way
-NO_SENSE = "Its answer makes no sense."
 _UNWRITTEN = (
     "`{0} = ...` only gives a new tensor that name: `{0}.copy_(...)` or "
     "`{0}[...] = ...` writes."
@@ -30,6 +29,7 @@ def case_result(
     message: str = "",
     wrong: WrongCall | None = None,
     advice: str = "",
+    line: int | None = None,
     **more: Any,
 ) -> CaseResult:
     """Say how a case went; of a hidden one neither sizes nor what was printed.
@@ -40,6 +40,7 @@ def case_result(
         message: why it failed; what is wrong if left out.
         wrong: what is wrong in its outputs; None if nothing is.
         advice: what may help with that; without a message a guess if left out.
+        line: of the source, if the message is about one.
         more: fields of the result.
     """
     if wrong is not None:
@@ -51,14 +52,14 @@ def case_result(
     words = message or (f"{wrong.words} {advice}".strip() if wrong else "")
     if left.problem:
         words = without_words(left.problem) if case.is_hidden else left.problem
-        if left.line is not None:
-            words = f"Line {left.line}: {words}"
+        words, line = at_line(words, left.line), left.line
     return CaseResult(
         case.about,
         case.is_hidden,
         not words,
         words if len(words) <= _MOST_WORDS else f"{words[: _MOST_WORDS - 1]}…",
         None if case.is_hidden else dict(case.sizes),
+        line=line,
         printed="" if case.is_hidden else left.printed[:_MOST_PRINTED],
         **more,
     )

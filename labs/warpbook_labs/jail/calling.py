@@ -16,6 +16,7 @@ import numpy as np
 
 from warpbook_labs.jail.jobs import Answered, Asked, Call, Called, Refused
 from warpbook_labs.jail.learner_code import Printed, load_modules, told, within
+from warpbook_labs.texts import at_line
 
 SOURCE_NAME = "answers.py"
 _MOST_ANSWER_BYTES = 1 << 16
@@ -37,7 +38,7 @@ def do(job: Call) -> Called | Refused:
             exec(code, module.__dict__)
     except BaseException as problem:  # noqa: BLE001 - whatever the learner's code does
         line, words = told(problem, job.call_s, SOURCE_NAME)
-        return Refused(f"Line {line}: {words}" if line else words)
+        return Refused(at_line(words, line), line=line or None)
     return Called(
         tuple(_answer(module, each, job.call_s, encode) for each in job.calls)
     )

@@ -219,8 +219,9 @@ class Ran(Struct, frozen=True):
     #: changed; its buffers are as at first
     again: tuple[Memory, ...] = ()
     again_reports: tuple[Report, ...] = ()
-    #: of "unsupported": what it is, and the line of the source that has it
+    #: of "unsupported": what it is
     construct: str = ""
+    #: of the source, where `refused` is about one
     line: int | None = None
 
 
@@ -252,6 +253,8 @@ class Refused(Struct, frozen=True, tag="refused"):
 
     message: str
     status: Status = "refused"
+    #: of the source, where the message is about one
+    line: int | None = None
 
 
 Result = Compiled | Interpreted | Called | HostRan | HostJudged | Refused

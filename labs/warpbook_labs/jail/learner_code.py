@@ -96,7 +96,7 @@ def told(
     line = line_of(problem, source_name)
     kind = type(problem).__name__
     if isinstance(problem, TooLong):
-        return line, f"It took longer than {seconds:g} s."
+        return line, f"Timed out after {seconds:g} s."
     if isinstance(problem, SyntaxError) and line is None:
         line = problem.lineno if isinstance(problem.lineno, int) else None
         return line, f"{kind}: {problem.msg}"[:_MOST_WORDS]

@@ -23,17 +23,17 @@ from warpbook_labs.nvrtc import NoCompiler
 from warpbook_monitors.python_path import NOWHERE, own_path
 
 Status = Literal["done", "timeout", "out of memory", "crashed", "too much output"]
+#: what a result says of a job that came to no end of its own
+Ended = Literal["stopped", "timed out"]
 
 _WORDS: dict[Status, str] = {
     "done": "It was done.",
-    "timeout": "It took longer than {wall_s:g} s, and was stopped.",
-    "out of memory": "It wanted more than {memory_mib:,} MiB of memory.",
-    "crashed": "The process that did it crashed ({how}).",
+    "timeout": "Timed out after {wall_s:g} s.",
+    "out of memory": "Memory limit exceeded ({memory_mib:,} MiB).",
+    "crashed": "The worker process crashed ({how}).",
     "too much output": "Its result is larger than {output_mib:,} MiB.",
 }
-_PROCESSOR_WORDS = (
-    "It took longer than {processor_s} s of processor time, and was stopped."
-)
+_PROCESSOR_WORDS = "Timed out after {processor_s} s of CPU time."
 _READ_BYTES = 1 << 20
 MOST_STDERR_BYTES = 4096
 # made now: msgspec takes no two threads that meet a type for the first time
@@ -53,6 +53,11 @@ class Outcome(msgspec.Struct, frozen=True):
     wall_s: float
     #: only the system calls that it needs were let through
     is_filtered: bool = False
+
+    @property
+    def ended(self) -> Ended:
+        """Say whether a job without a result ran out of time, or was stopped."""
+        return "timed out" if self.status == "timeout" else "stopped"
 
     @property
     def isolation(self) -> str:
@@ -168,7 +173,7 @@ def outcome_of(
             answer = _decode(output)
             status = "done"
         except (msgspec.DecodeError, RecursionError):
-            how = ["its answer makes no sense"]
+            how = ["it sent an invalid message"]
     elif code < 0:
         how = [signal.Signals(-code).name]
     template = _PROCESSOR_WORDS if code == -signal.SIGXCPU else _WORDS[status]

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from warpbook_labs.jail import jobs
+from warpbook_labs.texts import at_line
 from warpbook_labs.triton.running import NoSource, load_module, load_triton, told
 
 #: of PTX; every driver for CUDA 12.4 and later takes it
@@ -79,9 +80,10 @@ def do(job: jobs.CompileTriton) -> jobs.Compiled | jobs.Refused:
     except MemoryError:
         raise
     except NoSource as problem:
-        return jobs.Refused(str(problem))
+        return jobs.Refused(str(problem), line=problem.line)
     except BaseException as problem:  # noqa: BLE001 - whatever a compiler raises
-        return jobs.Refused(_words(problem, job.source))
+        words, line = _words(problem, job.source)
+        return jobs.Refused(at_line(words, line), line=line)
     return jobs.Compiled(_joined(texts), "")
 
 
@@ -178,7 +180,7 @@ def _named(ptx: str, variant: jobs.Variant, shared_bytes: int) -> str:
     return re.sub(rf"\b{name}_param_", f"{variant.entry}_param_", ptx)
 
 
-def _words(problem: BaseException, source: str) -> str:
+def _words(problem: BaseException, source: str) -> tuple[str, int | None]:
     """Tell what the compiler says, without the picture of the line that it draws."""
     inner, node, kernel = problem, None, ""
     while True:
@@ -193,7 +195,7 @@ def _words(problem: BaseException, source: str) -> str:
     if node is None or start < 0:
         return told(problem)
     line = source.count("\n", 0, start) + node.lineno
-    return f"Line {line}: {_plain(words)}"[:400]
+    return _plain(words)[:400], line
 
 
 def _plain(words: str) -> str:

@@ -47,28 +47,28 @@ def read_triton_rule(source: str) -> Rule:
 def _launch(text: str, line: int, kernels: dict[str, Kernel]) -> Launch:
     found = _LAUNCH.match(text)
     if found is None:
-        raise BadRule(f"Line {line}: a launch is written kernel[grid](arguments).")
+        raise BadRule("a launch is written kernel[grid](arguments).", line)
     kernel = kernels.get(found[1])
     if kernel is None:
         known = ", ".join(f"`{name}`" for name in kernels)
-        raise BadRule(f"Line {line}: there is no kernel `{found[1]}`, only {known}.")
+        raise BadRule(f"there is no kernel `{found[1]}`, only {known}.", line)
     grid = split(found[2])
     if len(grid) == 1 and grid[0].startswith("(") and grid[0].endswith(")"):
         # Triton's own launches have a tuple there, such as [(8, 8)]
         inner = split(grid[0][1:-1])
         grid = inner if len(inner) > 1 or grid[0].endswith(",)") else grid
     if not 1 <= len(grid) <= 3:
-        raise BadRule(f"Line {line}: a grid has one to three sides.")
+        raise BadRule("a grid has one to three sides.", line)
     given: list[str] = []
     named: dict[str, str] = {}
     for each in split(found[3]):
         name = _NAMED.match(each)
         if name is None and named:
-            raise BadRule(f"Line {line}: `{each}` must stand before what has a name.")
+            raise BadRule(f"`{each}` must stand before what has a name.", line)
         if name is None:
             given.append(each)
         elif name[1] in named:
-            raise BadRule(f"Line {line}: `{name[1]}` is given twice.")
+            raise BadRule(f"`{name[1]}` is given twice.", line)
         else:
             named[name[1]] = name[2]
     warps = _option("num_warps", named, DEFAULT_WARPS, line)
@@ -90,7 +90,7 @@ def _option(name: str, named: dict[str, str], default: int, line: int) -> int:
     allowed = _OPTIONS[name]
     if not text.isdecimal() or int(text) not in allowed:
         known = ", ".join(map(str, allowed))
-        raise BadRule(f"Line {line}: {name} is one of {known}.")
+        raise BadRule(f"{name} is one of {known}.", line)
     return int(text)
 
 
@@ -103,19 +103,22 @@ def _compare(
     for each in sorted(constants):
         if each in wanted:
             raise BadRule(
-                f"Line {line}: `{each}` is no tl.constexpr of `{kernel.name}`: give it "
-                "without its name."
+                f"`{each}` is no tl.constexpr of `{kernel.name}`: give it "
+                "without its name.",
+                line,
             )
         if each not in kernel.constants:
-            raise BadRule(f"Line {line}: `{kernel.name}` has no parameter `{each}`.")
+            raise BadRule(f"`{kernel.name}` has no parameter `{each}`.", line)
     missing = [each for each in kernel.constants if each not in constants]
     if missing:
         raise BadRule(
-            f"Line {line}: `{missing[0]}` is a tl.constexpr of `{kernel.name}`: give "
-            f"it a number, such as {missing[0]}=1024."
+            f"`{missing[0]}` is a tl.constexpr of `{kernel.name}`: give "
+            f"it a number, such as {missing[0]}=1024.",
+            line,
         )
     if len(given) != len(wanted):
         raise BadRule(
-            f"Line {line}: `{kernel.name}` takes {len(wanted)} arguments "
-            f"({', '.join(wanted)}) beside its constants; {len(given)} are given."
+            f"`{kernel.name}` takes {len(wanted)} arguments "
+            f"({', '.join(wanted)}) beside its constants; {len(given)} are given.",
+            line,
         )

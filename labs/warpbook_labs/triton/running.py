@@ -27,6 +27,8 @@ from warpbook_labs.languages import INSTALL_TRITON
 from warpbook_labs.nvrtc import NoCompiler
 from warpbook_labs.ptx.errors import Unsupported
 from warpbook_labs.ptx.findings import Counts, Finding, Report
+from warpbook_labs.sources import SourceProblem
+from warpbook_labs.texts import at_line
 from warpbook_labs.triton.memory import Addresses, Mask, TritonMemory
 from warpbook_labs.triton.mending import mend
 
@@ -38,7 +40,7 @@ _MOST_PRINTED = 4_000
 _MOST_MESSAGE = 400
 
 
-class NoSource(Exception):
+class NoSource(SourceProblem):
     """The source can't be executed; the message is for its author."""
 
 
@@ -128,12 +130,12 @@ def load_module(source: str) -> types.ModuleType:
     except (MemoryError, TooLong):
         raise
     except BaseException as problem:  # noqa: BLE001 - whatever a source raises
-        raise NoSource(told(problem)) from None
+        raise NoSource(*told(problem)) from None
     return module
 
 
-def told(problem: BaseException) -> str:
-    """Tell what went wrong, with the line of the source where that is known."""
+def told(problem: BaseException) -> tuple[str, int | None]:
+    """Tell what went wrong, and the line of the source where that is known."""
     inner = problem
     while inner.__cause__ is not None:
         inner = inner.__cause__
@@ -141,8 +143,7 @@ def told(problem: BaseException) -> str:
     words = str(inner).strip() or type(inner).__name__
     if isinstance(inner, SyntaxError):
         words, line = inner.msg, inner.lineno
-    where = "" if line is None else f"Line {line}: "
-    return f"{where}{words}"[:_MOST_MESSAGE]
+    return words[:_MOST_MESSAGE], line
 
 
 def do(job: jobs.InterpretTriton) -> jobs.Interpreted:
@@ -169,16 +170,15 @@ def _run(job: jobs.InterpretTriton, run: jobs.Run) -> jobs.Ran:
     except MemoryError:
         raise
     except NoSource as problem:
-        return jobs.Ran((), (), str(problem), "refused")
+        return jobs.Ran((), (), str(problem), "refused", line=problem.line)
     except TooLong as problem:
         reports = reports or [Report()]
         reports[-1].stopped = True
         reports[-1].add(_too_long(line_of(problem, FILE)))
     except BaseException as problem:  # noqa: BLE001 - whatever a kernel raises
-        words = told(problem)
-        if _is_unsupported(problem):
-            return jobs.Ran((), (), words, "unsupported")
-        return jobs.Ran((), (), words, "refused")
+        words, line = told(problem)
+        status: jobs.Status = "unsupported" if _is_unsupported(problem) else "refused"
+        return jobs.Ran((), (), at_line(words, line), status, line=line)
     reports[-1].printed = printed.getvalue()
     return jobs.Ran(tuple(reports), memory.told())
 

@@ -128,7 +128,7 @@ def parsed(source: str) -> ast.Module:
             warnings.simplefilter("ignore")
             tree = ast.parse(source)
     except SyntaxError as problem:
-        raise BadTriton(f"Line {problem.lineno}: {problem.msg}.") from None
+        raise BadTriton(f"{problem.msg}.", problem.lineno) from None
     except (ValueError, RecursionError, MemoryError):
         raise BadTriton("This is no Python that could be read.") from None
     if sum(1 for _ in ast.walk(tree)) > _MOST_NODES:
@@ -137,7 +137,7 @@ def parsed(source: str) -> ast.Module:
 
 
 def _refuse(node: ast.AST, why: str) -> None:
-    raise BadTriton(f"Line {getattr(node, 'lineno', 1)}: {why}.")
+    raise BadTriton(f"{why}.", getattr(node, "lineno", 1))
 
 
 def _not_here(node: ast.AST, name: str) -> None:

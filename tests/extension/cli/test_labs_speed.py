@@ -1,8 +1,8 @@
 """What the terminal says of a submission on a GPU."""
 
 import msgspec
-
 from warpbook.cli.labs_speed import device_lines
+
 from warpbook_labs.device.limit_card import LimitCard
 from warpbook_labs.device.quiet import Conditions
 from warpbook_labs.device.ratio import Ratio

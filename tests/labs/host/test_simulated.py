@@ -232,7 +232,7 @@ def test_after_a_case_that_takes_too_long_no_other_is_run(
     result = checked(lab, ENDLESS)
     first, *others = result.cases
     assert (result.status, result.right, len(others)) == ("failed", 0, 2)
-    assert first.message == "Line 6: It took longer than 0.2 s."
+    assert first.message == "Line 6: Timed out after 0.2 s."
     not_run = "It was not run, since a case before it took too long."
     assert {each.message for each in others} == {not_run}
     monkeypatch.undo()

@@ -154,10 +154,10 @@ extern "C" __global__ void add(volatile float* x, int n) {
     values = np.zeros(4, np.float32)
     by_clock = launch(ptx, values, Limits(wall_s=2), max_steps=10**9)
     assert (by_clock.status, by_clock.result) == ("timeout", None)
-    assert "longer than 2 s" in by_clock.message
+    assert "Timed out after 2 s" in by_clock.message
     by_processor = launch(ptx, values, Limits(processor_s=1), max_steps=10**9)
     assert by_processor.status == "timeout"
-    assert "longer than 1 s of processor time" in by_processor.message
+    assert "Timed out after 1 s of CPU time" in by_processor.message
     by_steps = launch(ptx, values, max_steps=10_000)
     assert isinstance(by_steps.result, Interpreted)
     assert by_steps.result.runs[0].reports[0].stopped

@@ -43,7 +43,7 @@ class HostCounts:
     percent_of_bound: int = 0
     #: convolutions with their tuning and layouts, by the fastest algorithms; or 0
     convolution_percent: int = 0
-    #: launches of the whole program that may give other bits the next time
+    #: non-deterministic launches of the whole program
     unrepeatable: int = 0
 
     def as_numbers(self) -> dict[str, int]:

@@ -1,0 +1,1 @@
+"""A lab's result as a card: computed once, then drawn by three thin renderers."""

@@ -1,0 +1,159 @@
+"""Computes the card of a result: what is shown of it, in which order.
+
+Notebook, terminal and page draw what they are given here, so that they say the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from warpbook_labs.cards.failure import (
+    device_failure_sections,
+    failure_sections,
+    location,
+)
+from warpbook_labs.cards.host_code import host_sections
+from warpbook_labs.cards.model import (
+    Card,
+    CardLog,
+    CardSection,
+    CardTable,
+    CardText,
+    Cell,
+    Part,
+    StatusCell,
+    TextCell,
+)
+from warpbook_labs.cards.speed import speed_sections
+from warpbook_labs.cards.words import (
+    GRADED_HERE,
+    PRACTICE,
+    UNSUPPORTED,
+    card_status,
+    case_status,
+    limited,
+    limited_lines,
+    not_shown,
+)
+from warpbook_labs.cards.work import effort, resource_sections, work_sections
+from warpbook_labs.device.results import DeviceCase, DeviceResult
+from warpbook_labs.results import CaseResult, CheckResult
+
+_MOST_CASES = 60
+_MOST_LOG_LINES = 40
+_MOST_PRINTED_LINES = 40
+_MOST_NOTES = 20
+_MOST_WORDS = 600
+_WIDTH = 160
+
+
+def card_of(result: CheckResult, source: str, submission: int | None = None) -> Card:
+    """Make the card of a result.
+
+    Args:
+        result: of a check or a grading.
+        source: what was checked; lines of it are quoted where one is named.
+        submission: its number in the store; None if it is kept nowhere.
+    """
+    status = card_status(result)
+    label = "unsupported" if status == "unsupported" else result.status
+    message = result.message
+    if status == "unsupported":
+        message = f"{UNSUPPORTED[0].upper()}{UNSUPPORTED[1:]}. {message}"
+    sections = tuple(_sections(result, source.splitlines(), submission))
+    return Card(
+        limited(result.lab, 100), status, label, limited(message, _MOST_WORDS), sections
+    )
+
+
+def _sections(
+    result: CheckResult, code: Sequence[str], submission: int | None
+) -> Iterator[CardSection]:
+    device, cases = result.device, result.cases
+    failed = next((each for each in cases if not each.passed), None)
+    told = failed or max(cases, key=effort, default=None)
+    yield CardSection("", tuple(_head(result, code, submission)))
+    yield from _log("Compiler output", result.log, _MOST_LOG_LINES, is_open=True)
+    yield from _cases("Cases", cases, result)
+    yield from failure_sections(failed, code)
+    if device is not None:
+        where = f"{limited(device.gpu, 100)} ({limited(device.architecture, 20)})"
+        yield from _cases(f"Cases on {where}", device.cases, device)
+        on_gpu = next((each for each in device.cases if not each.passed), None)
+        yield from device_failure_sections(on_gpu)
+        yield from speed_sections(device)
+    yield from work_sections(told, code)
+    yield from host_sections(told)
+    yield from resource_sections(result.resources)
+    yield from _printed(cases)
+    yield from _conditions(result)
+
+
+def _head(
+    result: CheckResult, code: Sequence[str], submission: int | None
+) -> Iterator[Part]:
+    if submission is None:
+        yield CardText(PRACTICE, "quiet")
+    else:
+        yield CardText(f"Submission {submission}. {GRADED_HERE}", "quiet")
+    yield from location(code, result.line)
+    for flag in (result.device.flags if result.device else ())[:_MOST_NOTES]:
+        yield CardText(limited(f"For review: {flag}", _MOST_WORDS), "warning")
+
+
+def _log(title: str, log: str, most: int, *, is_open: bool) -> Iterator[CardSection]:
+    lines = log.splitlines()
+    if not lines:
+        return
+    told = CardLog(limited_lines(lines[:most], _WIDTH), max(len(lines) - most, 0))
+    yield CardSection(title, (told,), "open" if is_open else "closed")
+
+
+def _cases(
+    title: str,
+    cases: Sequence[CaseResult] | Sequence[DeviceCase],
+    result: CheckResult | DeviceResult,
+) -> Iterator[CardSection]:
+    """Tell each case; of hidden ones that failed a result has only the first."""
+    if not cases:
+        # a result of the GPU alone says at least how many passed
+        if isinstance(result, DeviceResult) and result.of:
+            yield CardSection(_passed(title, result), ())
+        return
+    rows = tuple(map(_case, cases[:_MOST_CASES]))
+    parts: list[Part] = [CardTable(("result", "set", "kind of case"), rows)]
+    more = len(cases) - _MOST_CASES
+    if more > 0:
+        parts.append(CardText(f"{more:,} more cases."))
+    hidden = result.of - len(cases)
+    if hidden > 0:
+        parts.append(CardText(not_shown(hidden)))
+    has_failed = any(not each.passed for each in cases)
+    yield CardSection(
+        _passed(title, result), tuple(parts), "open" if has_failed else "closed"
+    )
+
+
+def _passed(title: str, result: CheckResult | DeviceResult) -> str:
+    return f"{title}: {result.right:,} of {result.of:,} passed"
+
+
+def _case(case: CaseResult | DeviceCase) -> tuple[Cell, ...]:
+    hidden = "hidden" if case.is_hidden else "shown"
+    about = TextCell(limited(case.about, _WIDTH))
+    return (StatusCell(case_status(case)), TextCell(hidden), about)
+
+
+def _printed(cases: Sequence[CaseResult]) -> Iterator[CardSection]:
+    case = next((each for each in cases if each.printed and not each.is_hidden), None)
+    if case is not None:
+        title = f"Printed output ({limited(case.about, 120)})"
+        yield from _log(title, case.printed, _MOST_PRINTED_LINES, is_open=False)
+
+
+def _conditions(result: CheckResult) -> Iterator[CardSection]:
+    words = [f"It was run {result.isolation}."] if result.isolation else []
+    words += result.not_graded[:_MOST_NOTES]
+    if words:
+        quiet = (CardText(limited(each, _MOST_WORDS), "quiet") for each in words)
+        yield CardSection("", tuple(quiet))
