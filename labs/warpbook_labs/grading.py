@@ -149,8 +149,9 @@ def _together(
 def _has_veto(result: CheckResult, loaded: LoadedLab) -> bool:
     """Whether what was found without the GPU counts although all is right there.
 
-    Of kernels a finding does, such as a race, and work beyond the lab's bounds; not what
-    the interpreter does not know, or is too slow for. Host code is judged as a program.
+    Of kernels a finding does, such as a race, and work beyond the bounds; what the
+    interpreter does not know, or is too slow for, does not. Host code is judged as a
+    program.
     """
     if loaded.lab.language == "host":
         return result.status != "passed"
