@@ -231,13 +231,24 @@ class Causality:
         clocks = [self.told(lanes), *arrived]
         self._known[lanes] = self._number(joined(clocks))
 
-    def told(self, lanes: Ints) -> Clock | None:
-        """Give all that comes before what these threads do next."""
+    def told(self, lanes: Ints) -> Clock:
+        """Give all that comes before what these threads of a block do next."""
         self.time[lanes] += 1
-        now = (self.time, self.block_epoch, self.warp_epoch, self._known)
-        return joined(
-            self._clock(lane, [int(each[lane]) for each in now])
-            for lane in lanes.tolist()
+        thread = self._thread[lanes].astype(np.int64)
+        warps, first = np.unique(thread // 32, return_index=True)
+        # all of them are of one block, and lanes of a warp passed the same barriers
+        block = thread[:1] // self._per_block
+        known = [self._clocks[each] for each in np.unique(self._known[lanes])]
+        return Clock(
+            np.concatenate((THREAD + thread, BLOCK + block, WARP_OF + warps)),
+            np.concatenate(
+                (
+                    self.time[lanes],
+                    self.block_epoch[lanes[:1]],
+                    self.warp_epoch[lanes[first]],
+                )
+            ).astype(np.int64),
+            tuple(each for each in known if each is not None),
         )
 
     def _released(self, scope: int, lane: int) -> Clock:
