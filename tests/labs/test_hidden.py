@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from warpbook.cli.labs_card import card_lines
+from warpbook_labs.cards.card import card_of
 from warpbook_labs.checking import check
 from warpbook_labs.comparing import WrongElement
 from warpbook_labs.device.results import DeviceCase
@@ -16,7 +17,7 @@ from warpbook_labs.hidden import fit_to_tell
 from warpbook_labs.jail.limits import Limits
 from warpbook_labs.preparing import wrong_words
 from warpbook_labs.results import CaseResult
-from warpbook_labs.session import Card, find
+from warpbook_labs.session import find
 
 #: a size that nothing else has
 SIZE = 1_021
@@ -31,7 +32,7 @@ def told_of(name: str, source: str, is_hidden: bool = True) -> CaseResult:
     loaded = find(name)
     result = check(loaded, source, [case], Limits())
     [told] = result.cases
-    text = "\n".join(card_lines(Card(result, False, "practice"), source))
+    text = "\n".join(card_lines(card_of(result, source)))
     # work is told of hidden cases, too
     without_work = msgspec.structs.replace(told, counts=None, lines={})
     words = f"{text} {msgspec.json.encode(without_work)!r}"

@@ -40,7 +40,7 @@ def test_from_the_list_over_open_and_check_to_a_submission_that_passed(
     assert failed.returncode == 1
     for words in (
         "vector-add: failed. 0 of 3 cases are right.",
-        "FAILED  shown   one full block",
+        "✗ failed  shown  one full block",
         "first wrong  out[",
         "expected     0",
         "Most work by line",
@@ -55,7 +55,7 @@ def test_from_the_list_over_open_and_check_to_a_submission_that_passed(
     assert mine.read_text() == (RIGHT).read_text()
     passed = warpbook("labs", "submit", "vector-add")
     assert passed.returncode == 0
-    assert "Submission 1, self-graded." in passed.stdout
+    assert "Submission 1. Practice grade (graded on this machine)." in passed.stdout
     row = next(
         line for line in warpbook("labs", "list").stdout.splitlines() if "r-add" in line
     )
@@ -69,7 +69,7 @@ def test_a_finding_and_a_compilers_error_quote_the_learners_line(
     shutil.copy(LAB / "solutions" / "wrong" / "no_bound.cu", tmp_path)
     found = warpbook("labs", "check", "vector-add", "no_bound.cu")
     assert found.returncode == 1
-    assert "out of bounds: thread (232, 0, 0)" in found.stdout
+    assert "out-of-bounds access: thread (232, 0, 0)" in found.stdout
     assert "5 |     float sum = x[i] + y[i];" in found.stdout
     source = (RIGHT).read_text()
     (tmp_path / "broken.cu").write_text(source.replace("sum;", "sun;"))

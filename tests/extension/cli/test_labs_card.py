@@ -1,49 +1,69 @@
-"""The card of a submission: one is told as one, on a terminal and in a notebook."""
+"""The card of a result on a terminal: laid out, and nothing in it steers."""
 
 from __future__ import annotations
 
-import msgspec
-
+from tests.extension.lab_results import rich_card, words_of
 from warpbook.cli.labs_card import card_lines
-from warpbook.kernel.lab_card import card_html
+from warpbook_labs.cards.card import card_of
 from warpbook_labs.ptx.findings import Finding
 from warpbook_labs.results import CaseResult, CheckResult
-from warpbook_labs.session import Card
+from warpbook_labs.session import check_public, find
+from warpbook_monitors.plain_text import printable
 
 
-def told(findings: int, log_lines: int, left_out: int) -> tuple[str, str]:
-    case = CaseResult(
-        "small",
-        is_hidden=True,
-        passed=False,
-        message="race: x",
-        findings=(Finding("race", "x"),) * findings,
-    )
-    log = "words\n" * log_lines
-    result = CheckResult("lab", "failed", "0", (case,), 0, 1 + left_out, log)
-    card = Card(result, False, "self-graded", 1)
-    return "\n".join(card_lines(card, "")), card_html(msgspec.to_builtins(card), "")
+def test_a_real_check_is_laid_out_in_columns() -> None:
+    lab = find("vector-add")
+    source = (lab.folder / "solutions" / "wrong" / "no_bound.cu").read_text()
+    card = card_of(check_public(lab, source, use_gpu=False).result, source)
+    lines = list(card_lines(card))
+    assert lines[:3] == [
+        "✗ vector-add: failed. 1 of 3 cases are right.",
+        "Practice run: nothing was kept.",
+        "",
+    ]
+    assert "  ✗ failed  shown  a last block that is not full" in lines
+    assert "       5 |     float sum = x[i] + y[i];" in lines
+    [head] = [each for each in lines if each.startswith("  line ")]
+    row = next(each for each in lines if "float sum" in each and "," not in each[-9:])
+    assert "warp instructions  sectors  ideal sectors  bank conflicts" in head
+    assert row and not any(each != each.rstrip() for each in lines)
 
 
-def test_what_is_left_out_is_counted_in_good_english() -> None:
-    text, html = told(findings=4, log_lines=41, left_out=1)
-    assert "and 1 more finding\n" in text and "and 1 more finding<" in html
-    assert "and 1 more line\n" in text and "and 1 more line<" in html
-    assert "1 more hidden case fails; it is not told." in text
-    assert "1 more case is not told." in html
-    text, html = told(findings=5, log_lines=42, left_out=2)
-    assert "and 2 more findings\n" in text and "and 2 more findings<" in html
-    assert "and 2 more lines\n" in text and "and 2 more lines<" in html
-    assert "2 more hidden cases fail; they are not told." in text
-    assert "2 more cases are not told." in html
-    text, html = told(findings=3, log_lines=40, left_out=0)
-    assert " more " not in text and " more " not in html
+def test_a_rich_card_has_every_word_and_no_control_character() -> None:
+    card = rich_card()
+    lines = list(card_lines(card))
+    text = "\n".join(lines)
+    assert all(each == printable(each) for each in lines)
+    assert "\x1b" not in text and "\u202e" not in text
+    for words in words_of(card):
+        assert printable(words) in text
+    for words in (
+        "✗ vector-add: failed. 3 of 4 cases are right. <script>",
+        "data race (no happens-before order): two threads <script>",
+        "     2 |     sum += 1; // <script>",
+        "and 60 more lines",
+        "and 1 more finding",
+        "! For review: Faster than the limit.",
+        "  total time         1.67 ms, 107× the ideal time",
+        "# busy, - waiting; full width: 1.67 ms",
+    ):
+        assert words in text
+    assert len(text) < 30_000
+
+
+def test_a_timeline_marks_what_is_busy_and_what_waits() -> None:
+    lines = list(card_lines(rich_card()))
+    [host] = [each for each in lines if each.startswith("  host          #")]
+    assert host.endswith("#" * 5 + "-" * 55)
+    assert "  to the GPU    " + "." * 60 in lines
+    assert "  kernels       " + "#" * 60 in lines
 
 
 def test_a_long_line_of_the_source_ends_where_it_says_so() -> None:
-    finding = Finding("race", "Line 1: x", 1)
+    finding = Finding("race", "x", 1)
     case = CaseResult("small", False, False, "race: x", findings=(finding,))
-    card = Card(CheckResult("lab", "failed", "0", (case,)), False, "self-graded", 1)
+    result = CheckResult("lab", "failed", "0", (case,))
     for source, is_cut in (("x" * 76, False), ("x" * 77, True)):
-        quoted = "\n".join(card_lines(card, source)).partition("| ")[2].split("\n")[0]
+        told = "\n".join(card_lines(card_of(result, source)))
+        quoted = told.partition("| ")[2].split("\n")[0]
         assert len(quoted) == 76 and quoted.endswith("…") == is_cut

@@ -12,7 +12,6 @@ from nbclient import NotebookClient
 
 import warpbook
 from tests.programs import ROOT
-from warpbook.kernel.lab_card import card_html
 from warpbook.kernel.lab_trace import report_of
 from warpbook_labs.lab_files import CATALOGUE
 from warpbook_labs.loader import load
@@ -21,7 +20,6 @@ from warpbook_labs.opening import open_lab
 LAB = CATALOGUE / "kernels" / "vector_add"
 REFERENCE = (LAB / "solutions" / "correct" / "one_element_each.cu").read_text()
 TRACE = ROOT / "tests" / "data" / "traces" / "train_fp32.json.gz"
-ATTACK = "<script>window.attacked=1</script>"
 
 
 @pytest.fixture(autouse=True)
@@ -35,116 +33,6 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def told(shell: Any) -> str:
     """What the newest output says."""
     return str(shell.display_pub.outputs[-1]["data"]["text/plain"])
-
-
-def card(**changes: Any) -> dict[str, Any]:
-    case = {
-        "about": f"a prime {ATTACK}",
-        "is_hidden": True,
-        "passed": False,
-        "message": f"wrong {ATTACK}",
-        # a grader that told them would be at fault; the card does not pass it on
-        "sizes": {"n": 7919},
-        "printed": "hidden words",
-        "findings": [{"kind": "race", "message": ATTACK, "line": 2}],
-        "wrong": {
-            "output": ATTACK,
-            "index": [3, 4],
-            "got": "nan",
-            "expected": "1.0",
-            "allowed": "exactly",
-            "wrong": 5,
-            "elements": 6,
-        },
-        "lines": {"2": dict.fromkeys(COUNTS, 12_345)},
-        "counts": dict.fromkeys(COUNTS, 12_345),
-    }
-    result = {
-        "lab": "vector-add",
-        "status": "failed",
-        "message": ATTACK,
-        "cases": [case],
-        "right": 3,
-        "of": 4,
-        "log": "\n".join([ATTACK] * 100),
-        "isolation": "in a jail",
-        "not_graded": [ATTACK],
-        **changes,
-    }
-    return {
-        "result": result,
-        "passed": False,
-        "grading": "self-graded",
-        "submission": 3,
-        "seed": 424242,
-    }
-
-
-COUNTS = (
-    "warp_instructions",
-    "global_sectors",
-    "least_global_sectors",
-    "bank_conflicts",
-)
-
-
-def test_a_card_escapes_and_bounds_what_it_shows_and_tells_nothing_hidden() -> None:
-    html = card_html(card(), f"first\n  {ATTACK}\n" + "x" * 10_000)
-    assert "<script" not in html
-    assert "window.attacked=1&lt;/script&gt;" in html
-    for words in (
-        "✗ vector-add: failed",
-        "Submission 3, self-graded",
-        "and 60 more lines",
-        "race: &lt;script&gt;",
-        "   2 |   &lt;script&gt;",
-        "[3, 4]",
-        "12,345",
-        "It was run in a jail.",
-        "3 of 4 right",
-    ):
-        assert words in html
-    assert "of 6 elements" not in html
-    assert "7919" not in html and "hidden words" not in html and "424242" not in html
-    assert len(html) < 40_000
-
-
-def test_a_card_tells_speed_with_its_interval_limits_and_flags() -> None:
-    ratio = {"median": 0.912, "low": 0.905, "high": 0.918, "pairs": 160}
-    device = {
-        "gpu": f"H200 {ATTACK}",
-        "cases": [],
-        "speed": {
-            "status": "fast enough",
-            "message": "It is.",
-            "sizes": {"n": 16_777_216},
-            "learner_ns": 47_000.0,
-            "of_limit": ratio,
-            "wanted_of_limit": 0.85,
-        },
-        "limit_card": {
-            "gpu": f"H200 {ATTACK}",
-            "copy_bytes_per_s": 4.2e12,
-            "power_limit_watts": None,
-            "measured_ms": 1.76e12,
-            "has_ecc": True,
-            "flops_per_s": {"float32": 5.2e13},
-        },
-        "flags": ["Faster than the limit."],
-    }
-    html = card_html(card(device=device), "")
-    assert "<script" not in html
-    for words in (
-        "Speed: fast enough. It is.",
-        "0.912 (95 %: 0.905 to 0.918, 160 pairs); 0.85 is asked",
-        "47.0 µs",
-        "4,200.0 GB/s",
-        "<dt>flops per s float32</dt><dd>52.00 TFLOP/s</dd>",
-        "<dt>ecc</dt><dd>yes</dd>",
-        "not known",
-        "For a person to judge: Faster than the limit.",
-    ):
-        assert words in html
 
 
 def test_the_list_tells_by_track_what_can_be_done_here() -> None:
@@ -184,7 +72,7 @@ def test_opening_again_keeps_ones_work_and_a_submission_passes(here: Path) -> No
     assert again.source.read_text() == REFERENCE
     assert "if (i >= n) return" in again.notebook.read_text()
     done = again.submit()
-    assert done.passed and repr(done).startswith("vector-add: passed")
+    assert done.passed and repr(done).startswith("✓ vector-add: passed")
     assert "1 submissions" in again._repr_html_()
     assert "cases 1 to 3" in again.run(4).message
     assert "Nothing can be traced here" in again.trace().message
