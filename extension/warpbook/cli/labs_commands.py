@@ -12,17 +12,17 @@ import msgspec
 
 from warpbook.cli.errors import CommandError
 from warpbook.cli.labs_card import card_lines
-from warpbook.cli.labs_trace import record
 from warpbook_labs import nvrtc
 from warpbook_labs.apart import VAULT
 from warpbook_labs.cards.card import card_of
+from warpbook_labs.cards.progress import how_far
 from warpbook_labs.device.gpu import NoGpu, find_gpu
 from warpbook_labs.entries import LabEntry
 from warpbook_labs.loader import CATALOGUE, BadLab, LoadedLab, load, load_all
 from warpbook_labs.new_lab import new_lab
 from warpbook_labs.nvrtc import NoCompiler
 from warpbook_labs.opening import open_lab
-from warpbook_labs.overview import look_here, overview
+from warpbook_labs.overview import look_here, overview, so_far
 from warpbook_labs.parting import part
 from warpbook_labs.session import (
     Graded,
@@ -35,6 +35,7 @@ from warpbook_labs.session import (
 )
 from warpbook_labs.sources import BadSource, read_source
 from warpbook_labs.store import Progress, Store, StoreError
+from warpbook_labs.tracing import NoTrace, record
 from warpbook_labs.validating import Verdict, validate
 from warpbook_monitors.plain_text import bounded, joined
 
@@ -45,6 +46,7 @@ PROBLEMS = (
     CommandError,
     LookupError,
     NoCompiler,
+    NoTrace,
     StoreError,
     OSError,
 )
@@ -54,7 +56,7 @@ _INTERRUPTED = 130
 
 def _list(asked: argparse.Namespace) -> int:
     here, progress = look_here(), Store().progress()
-    labs, problems = overview(here, None)
+    labs, problems = overview(here, so_far(progress))
     if asked.json:
         _print_json(
             {
@@ -70,9 +72,8 @@ def _list(asked: argparse.Namespace) -> int:
         return 0
     rows = [("", "lab", "track", "title", "minutes", "needs", "you")]
     for each in labs:
-        so_far = _so_far(progress.get(each.id, Progress()))
-        needs = ", ".join(each.needs)
-        told = (each.id, each.track, each.title, str(each.minutes), needs, so_far)
+        far, needs = how_far(each.progress), ", ".join(each.needs)
+        told = (each.id, each.track, each.title, str(each.minutes), needs, far)
         rows.append((str(each.number), *told))
     lines = [*_left(rows), ""]
     if here.compiler is None:
@@ -128,7 +129,7 @@ def _submit(asked: argparse.Namespace) -> int:
 def _trace(asked: argparse.Namespace) -> int:
     loaded, source = _given(asked)
     folder = asked.file.parent if asked.file else Path(loaded.lab.id)
-    trace, telemetry = record(loaded, source, folder)
+    trace, telemetry, _ = record(loaded, source, folder)
     if asked.json:
         _print_json({"trace": str(trace), "telemetry": str(telemetry)})
         return 0
@@ -295,14 +296,6 @@ def _verdict(loaded: LoadedLab, verdict: Verdict) -> Iterator[str]:
 def _row(lab: LabEntry, progress: Progress) -> dict[str, Any]:
     told: dict[str, Any] = msgspec.to_builtins(lab)
     return {**told, "progress": progress}
-
-
-def _so_far(progress: Progress) -> str:
-    if progress.best is not None and progress.best.passed:
-        return "passed"
-    if progress.best is not None:
-        return f"{progress.best.right} of {progress.best.of} cases"
-    return "begun" if progress.attempts or progress.hints else ""
 
 
 def _left(rows: Sequence[tuple[str, ...]]) -> list[str]:

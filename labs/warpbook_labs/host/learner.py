@@ -58,7 +58,7 @@ def run_cases(
             if done[-1].is_too_long:
                 break
     except _CantLoad as problem:
-        return Refused(str(problem), problem.line)
+        return Refused(str(problem), line=problem.line)
     return HostRan(tuple(done))
 
 

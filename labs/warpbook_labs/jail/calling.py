@@ -38,7 +38,7 @@ def do(job: Call) -> Called | Refused:
             exec(code, module.__dict__)
     except BaseException as problem:  # noqa: BLE001 - whatever the learner's code does
         line, words = told(problem, job.call_s, SOURCE_NAME)
-        return Refused(at_line(words, line), line or None)
+        return Refused(at_line(words, line), line=line or None)
     return Called(
         tuple(_answer(module, each, job.call_s, encode) for each in job.calls)
     )

@@ -80,10 +80,10 @@ def do(job: jobs.CompileTriton) -> jobs.Compiled | jobs.Refused:
     except MemoryError:
         raise
     except NoSource as problem:
-        return jobs.Refused(str(problem), problem.line)
+        return jobs.Refused(str(problem), line=problem.line)
     except BaseException as problem:  # noqa: BLE001 - whatever a compiler raises
         words, line = _words(problem, job.source)
-        return jobs.Refused(at_line(words, line), line)
+        return jobs.Refused(at_line(words, line), line=line)
     return jobs.Compiled(_joined(texts), "")
 
 

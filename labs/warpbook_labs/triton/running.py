@@ -168,14 +168,14 @@ def _run(job: jobs.InterpretTriton, run: jobs.Run) -> jobs.Ran:
     except MemoryError:
         raise
     except NoSource as problem:
-        return jobs.Ran((), (), str(problem), problem.line)
+        return jobs.Ran((), (), str(problem), line=problem.line)
     except TooLong as problem:
         reports = reports or [Report()]
         reports[-1].stopped = True
         reports[-1].add(_too_long(line_of(problem, FILE)))
     except BaseException as problem:  # noqa: BLE001 - whatever a kernel raises
         words, line = told(problem)
-        return jobs.Ran((), (), at_line(words, line), line)
+        return jobs.Ran((), (), at_line(words, line), line=line)
     reports[-1].printed = printed.getvalue()
     return jobs.Ran(tuple(reports), memory.told())
 
