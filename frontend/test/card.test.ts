@@ -60,7 +60,7 @@ test('a rich card has every word, none of it markup or control', () => {
 test('figures are those that notebook and terminal show', () => {
   const text = seen(drawn(RICH).textContent);
   for (const words of [
-    '✗ vector-add: failed. 3 of 4 cases are right.',
+    '✗ vector-add: failed. 3 of 4 cases passed.',
     '   2 |     sum += 1; // <script>',
     '1.250× (95 % CI 1.246× to 1.254×, 80 pairs); required: 1.200×',
     '80 timed calls, 1 also on the CPU',

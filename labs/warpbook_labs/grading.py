@@ -133,7 +133,7 @@ def _together(
             right=result.of,
             not_graded=(*result.not_graded, words),
         )
-    message = f"All {device.of:,} cases are right, on the GPU, too."
+    message = f"All {device.of:,} cases passed, on the GPU too."
     speed = device.speed
     if speed is None:
         return msgspec.structs.replace(result, message=message)
@@ -161,10 +161,10 @@ def _has_veto(result: CheckResult, loaded: LoadedLab) -> bool:
 
 
 def _failed(result: CheckResult, device: DeviceResult, first: DeviceCase) -> str:
-    words = f"On the GPU {device.right:,} of {device.of:,} cases are right."
+    words = f"On the GPU {device.right:,} of {device.of:,} cases passed."
     if result.status == "passed":
         return (
-            f"{words} The first that is not: {first.about}. {first.message} Without "
+            f"{words} The first that failed: {first.about}. {first.message} Without "
             "the GPU, where cases are smaller, no mistake is found."
         )
     return f"{result.message} {words}"
@@ -178,7 +178,7 @@ def _not_graded(
     if not is_timed:
         return ("Speed is graded when you submit.",)
     if device.speed is None:
-        return ("Speed is graded once all cases are right.",)
+        return ("Speed is graded once all cases pass.",)
     if device.speed.status == "not graded":
         return (f"Speed is not graded: {device.speed.message}",)
     return ()

@@ -109,17 +109,17 @@ def status_of(cases: Sequence[CaseResult]) -> Status:
 
 
 def sentence(cases: Sequence[CaseResult]) -> str:
-    """Say of all cases how many are right, and of these how many are in bounds."""
+    """Say how many cases passed, and how many more would, but for the limits."""
     right, of = sum(each.passed for each in cases), len(cases)
     if status_of(cases) == "unsupported":
         first = next(each for each in cases if each.is_unsupported)
         return f"It can't be checked without a GPU. {first.message}"
     if right == of:
-        return f"All {of:,} cases are right."
+        return f"All {of:,} cases passed."
     beyond = sum(each.is_beyond for each in cases)
     if not beyond:
-        return f"{right:,} of {of:,} cases are right."
+        return f"{right:,} of {of:,} cases passed."
     return (
         f"{right + beyond:,} of {of:,} cases give the right result, {right:,} of them "
-        "within what is allowed."
+        "within the lab's limits."
     )

@@ -2,15 +2,45 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
+from typing import NamedTuple
 
 from warpbook_labs.device import tracing as kernels
-from warpbook_labs.device.gpu import Gpu
+from warpbook_labs.device.gpu import Gpu, NoGpu, find_gpu
 from warpbook_labs.device.tracing import NoTrace
 from warpbook_labs.loader import LoadedLab
 from warpbook_labs.referee import tracing as host
 
-__all__ = ["NoTrace", "trace_submission"]
+__all__ = ["NoTrace", "Recorded", "record", "trace_submission"]
+
+
+class Recorded(NamedTuple):
+    """What was recorded of a submission, and on which GPU."""
+
+    #: a Chrome trace, in gzip
+    trace: Path
+    #: a recording of what the GPU did
+    telemetry: Path
+    gpu: Gpu
+
+
+def record(loaded: LoadedLab, source: str, folder: Path) -> Recorded:
+    """Run a source once more, untimed, and record it into two files of the folder.
+
+    Raises:
+        NoTrace: there is no GPU, or it could not be recorded; the message says why.
+        NoCompiler: NVRTC is not installed.
+    """
+    name = f"{loaded.lab.id}-{time.strftime('%Y%m%d-%H%M%S')}"
+    try:
+        gpu = find_gpu()
+    except NoGpu as problem:
+        raise NoTrace(f"Nothing can be traced here: {problem}") from None
+    trace = folder / f"{name}.trace.json.gz"
+    telemetry = folder / f"{name}.telemetry.jsonl.gz"
+    trace_submission(gpu, loaded, source, trace, telemetry)
+    return Recorded(trace, telemetry, gpu)
 
 
 def trace_submission(

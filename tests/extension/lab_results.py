@@ -107,7 +107,7 @@ _KERNEL = Resources(f"sum {ATTACK}", "sm_90", 32, 0, 8, 4, 1024)
 RICH = CheckResult(
     "vector-add",
     "failed",
-    f"3 of 4 cases are right. {ATTACK}",
+    f"3 of 4 cases passed. {ATTACK}",
     (_PASSED, _FAILED),
     3,
     4,
@@ -121,7 +121,7 @@ RICH = CheckResult(
 HOST = CheckResult(
     "fix-the-stream",
     "passed",
-    "All 1 cases are right.",
+    "All 1 cases passed.",
     (
         CaseResult(
             "four chunks",

@@ -10,7 +10,6 @@ from pathlib import Path
 from warpbook.cli.errors import CommandError
 from warpbook.cli.json_output import print_json
 from warpbook.cli.labs_card import card_lines
-from warpbook.cli.labs_trace import record
 from warpbook_labs import nvrtc
 from warpbook_labs.apart import VAULT
 from warpbook_labs.cards.card import card_of
@@ -32,6 +31,7 @@ from warpbook_labs.session import (
 )
 from warpbook_labs.sources import BadSource, read_source
 from warpbook_labs.store import Store
+from warpbook_labs.tracing import NoTrace, record
 from warpbook_labs.trust import trust
 from warpbook_labs.validating import Verdict, validate
 from warpbook_monitors.plain_text import joined
@@ -43,6 +43,7 @@ PROBLEMS = (
     CommandError,
     LookupError,
     NoCompiler,
+    NoTrace,
     StoreError,
     OSError,
 )
@@ -90,7 +91,7 @@ def _submit(asked: argparse.Namespace) -> int:
 def _trace(asked: argparse.Namespace) -> int:
     loaded, source = _given(asked)
     folder = asked.file.parent if asked.file else Path(loaded.lab.id)
-    trace, telemetry = record(loaded, source, folder)
+    trace, telemetry, _ = record(loaded, source, folder)
     if asked.json:
         print_json({"trace": str(trace), "telemetry": str(telemetry)})
         return 0

@@ -9,9 +9,10 @@ from typing import Any
 import msgspec
 
 from warpbook.cli.json_output import print_json
+from warpbook_labs.cards.progress import how_far
 from warpbook_labs.device.gpu import NoGpu, find_gpu
 from warpbook_labs.entries import LabEntry
-from warpbook_labs.overview import look_here, overview
+from warpbook_labs.overview import look_here, overview, so_far
 from warpbook_labs.progress import (
     Progress,
     damaged_results,
@@ -28,7 +29,7 @@ def show(asked: argparse.Namespace) -> int:
     """Tell the labs, what they need, and how far the person is."""
     here, path = look_here(), submissions_file()
     progress = read_progress(path) if path.exists() else {}
-    labs, problems = overview(here, None)
+    labs, problems = overview(here, so_far(progress))
     if path.exists():
         problems = (*problems, *damaged_results(path))
     if asked.json:
@@ -46,9 +47,9 @@ def show(asked: argparse.Namespace) -> int:
         return 0
     rows = [("", "lab", "track", "title", "minutes", "needs", "you")]
     for each in labs:
-        so_far = _so_far(progress.get(each.id, Progress()))
+        far = how_far(each.progress)
         needs = ", ".join(each.needs)
-        told = (each.id, each.track, each.title, str(each.minutes), needs, so_far)
+        told = (each.id, each.track, each.title, str(each.minutes), needs, far)
         rows.append((str(each.number), *told))
     lines = [*_left(rows), ""]
     if here.compiler is None:
@@ -67,14 +68,6 @@ def show(asked: argparse.Namespace) -> int:
 def _row(lab: LabEntry, progress: Progress) -> dict[str, Any]:
     told: dict[str, Any] = msgspec.to_builtins(lab)
     return {**told, "progress": progress}
-
-
-def _so_far(progress: Progress) -> str:
-    if progress.best is not None and progress.best.passed:
-        return "passed"
-    if progress.best is not None:
-        return f"{progress.best.right} of {progress.best.of} cases"
-    return "begun" if progress.attempts or progress.hints else ""
 
 
 def _left(rows: Sequence[tuple[str, ...]]) -> list[str]:

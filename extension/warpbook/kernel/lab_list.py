@@ -7,11 +7,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from warpbook.kernel.lab_card import STYLE, shown
+from warpbook_labs.cards.progress import how_far
 from warpbook_labs.entries import LabEntry, SoFar
 from warpbook_labs.overview import look_here, overview, so_far
 from warpbook_monitors.plain_text import joined
-
-_STATES = {"new": "", "begun": "begun", "passed": "passed"}
 
 
 class LabList:
@@ -80,24 +79,12 @@ def _row(lab: LabEntry) -> str:
     return (
         f"<tr><td>{lab.number}</td><td><code>{shown(lab.id)}</code> {shown(lab.title)}"
         f"</td><td>{lab.minutes}</td><td>{shown(', '.join(lab.needs))}</td>"
-        f"<td>{shown(here, 300)}</td><td>{shown(how_far(lab))}</td>"
+        f"<td>{shown(here, 300)}</td><td>{shown(how_far(lab.progress))}</td>"
         f"<td>{shown(', '.join(lab.after))}</td></tr>"
     )
 
 
 def _text(lab: LabEntry) -> str:
     here = "" if lab.can_check else f"; can't be checked here: {lab.why}"
-    far = how_far(lab)
-    return f"{lab.number} {lab.id}: {lab.title} ({lab.minutes} min){here}" + (
-        f", {far}" if far else ""
-    )
-
-
-def how_far(lab: LabEntry) -> str:
-    """Say in a word or two how far the person is."""
-    done = lab.progress
-    if done is None:
-        return "not known"
-    if done.state == "tried":
-        return f"{done.right:,} of {done.of:,} cases"
-    return _STATES[done.state]
+    far = how_far(lab.progress)
+    return f"{lab.number} {lab.id}: {lab.title} ({lab.minutes} min){here}, {far}"

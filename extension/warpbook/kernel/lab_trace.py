@@ -14,9 +14,8 @@ from warpbook.kernel.server_link import LinkError, NoServer, ServerLink
 from warpbook.kernel.timeline_handover import timelines
 from warpbook.kernel.where import kernel_id, notebook_path
 from warpbook.protocol import PROTOCOL_VERSION, CellReport
-from warpbook_labs.device.gpu import NoGpu, find_gpu
 from warpbook_labs.loader import LoadedLab
-from warpbook_labs.tracing import NoTrace, trace_submission
+from warpbook_labs.tracing import NoTrace, record
 from warpbook_monitors.trace.analysis import analyse
 from warpbook_monitors.trace.chrome import read_chrome_trace
 from warpbook_monitors.trace.errors import TraceError
@@ -24,13 +23,9 @@ from warpbook_monitors.trace.errors import TraceError
 
 def traced(loaded: LoadedLab, source: str, folder: Path) -> Profile | Notice:
     """Run a source once more, untimed, and give the report of that."""
-    name = f"{loaded.lab.id}-{time.strftime('%Y%m%d-%H%M%S')}"
-    trace = folder / f"{name}.trace.json.gz"
-    telemetry = folder / f"{name}.telemetry.jsonl.gz"
     began_ms = time.time() * 1e3
     try:
-        gpu = find_gpu()
-        trace_submission(gpu, loaded, source, trace, telemetry)
+        trace, telemetry, gpu = record(loaded, source, folder)
         return report_of(
             trace,
             f"Lab {loaded.lab.id}",
@@ -41,10 +36,8 @@ def traced(loaded: LoadedLab, source: str, folder: Path) -> Profile | Notice:
                 f"`warpbook up --replay {telemetry.name}` plays what the GPU did.",
             ),
         )
-    except NoGpu as problem:
-        return Notice(f"Nothing can be traced here. {problem}")
     except (NoTrace, TraceError) as problem:
-        return Notice(f"There is no trace. {problem}")
+        return Notice(str(problem))
 
 
 def report_of(

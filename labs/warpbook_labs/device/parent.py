@@ -21,6 +21,7 @@ from warpbook_labs.device.jobs import (
     Tried,
     Trying,
 )
+from warpbook_labs.texts import INVALID_MESSAGE
 from warpbook_monitors.python_path import NOWHERE, own_path
 
 #: it ends what hangs after seconds of its own; this is for a driver that hangs
@@ -102,7 +103,7 @@ def _heard(child: subprocess.Popen[bytes], asked: Struct, wall_s: float) -> Hear
         lambda: _keep(child.stderr, errors),
     )
     if code is None:
-        heard.problem = f"It took longer than {wall_s:g} s, and was stopped."
+        heard.problem = f"Timed out after {wall_s:g} s."
     if heard.ended is None and not heard.problem:
         words = errors.decode(errors="replace").strip().splitlines()[-1:] or ["no word"]
         heard.problem = f"The process that grades crashed ({words[0][:300]})."
@@ -124,7 +125,7 @@ def _listen(pipe: IO[bytes] | None, heard: Heard) -> None:
         try:
             told = _decode(line)
         except msgspec.DecodeError:
-            heard.problem = "The process that grades said what makes no sense."
+            heard.problem = INVALID_MESSAGE
             return
         if isinstance(told, Began):
             heard.began = told

@@ -33,6 +33,7 @@ from warpbook_labs.referee.messages import (
     framed,
     reply_of,
 )
+from warpbook_labs.texts import INVALID_MESSAGE
 from warpbook_monitors.python_path import NOWHERE, own_path
 
 _CHILD = "warpbook_labs.referee.child"
@@ -133,7 +134,7 @@ class Player:
         if isinstance(reply, Failed):
             raise CantBegin(reply)
         if not isinstance(reply, Ready):
-            raise Lost("crash", "It began in a way that makes no sense.")
+            raise Lost("crash", INVALID_MESSAGE)
         return reply.isolation
 
     def ask(self, command: Command, patience_s: float) -> None:
@@ -170,7 +171,7 @@ class Player:
         """Wait for what it says next.
 
         Raises:
-            Lost: it says nothing, ended, or says what makes no sense.
+            Lost: it says nothing, ended, or sends an invalid message.
         """
         until_s = time.monotonic() + patience_s
         poll = select.poll()
@@ -194,7 +195,7 @@ class Player:
             return None
         (length,) = LENGTH.unpack_from(self._held)
         if length > MOST_BYTES:
-            raise Lost("crash", "It said what makes no sense.")
+            raise Lost("crash", INVALID_MESSAGE)
         end = LENGTH.size + length
         if len(self._held) < end:
             return None
@@ -202,7 +203,7 @@ class Player:
         try:
             reply: Reply = reply_of(body)
         except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
-            raise Lost("crash", "It said what makes no sense.") from None
+            raise Lost("crash", INVALID_MESSAGE) from None
         return reply
 
     def _look(self) -> None:

@@ -39,7 +39,7 @@ def test_from_the_list_over_open_and_check_to_a_submission_that_passed(
     failed = warpbook("labs", "check", "vector-add")
     assert failed.returncode == 1
     for words in (
-        "vector-add: failed. 0 of 3 cases are right.",
+        "vector-add: failed. 0 of 3 cases passed.",
         "✗ failed  shown  one full block",
         "first wrong  out[",
         "expected     0",

@@ -17,7 +17,7 @@ def test_a_real_check_is_laid_out_in_columns() -> None:
     card = card_of(check_public(lab, source, use_gpu=False).result, source)
     lines = list(card_lines(card))
     assert lines[:3] == [
-        "✗ vector-add: failed. 1 of 3 cases are right.",
+        "✗ vector-add: failed. 1 of 3 cases passed.",
         "Practice run: nothing was kept.",
         "",
     ]
@@ -38,7 +38,7 @@ def test_a_rich_card_has_every_word_and_no_control_character() -> None:
     for words in words_of(card):
         assert printable(words) in text
     for words in (
-        "✗ vector-add: failed. 3 of 4 cases are right. <script>",
+        "✗ vector-add: failed. 3 of 4 cases passed. <script>",
         "data race (no happens-before order): two threads <script>",
         "     2 |     sum += 1; // <script>",
         "and 60 more lines",
