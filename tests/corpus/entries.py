@@ -134,8 +134,10 @@ def _entries(folder: Path, lab: LoadedLab, texts: dict[str, str]) -> Iterator[En
     edits = msgspec.toml.decode((folder / EDITS).read_bytes(), type=_Edits)
     for right in edits.right:
         # so that others can be told as differences from it
-        texts[right.name] = _changed(folder, right, texts)
-        yield Entry(name, language, right.name, True, right.unusual, texts[right.name])
+        mark = texts[right.base].partition(" ")[0]
+        text = f"{mark} {right.unusual}.\n{_changed(folder, right, texts)}"
+        texts[right.name] = text
+        yield Entry(name, language, right.name, True, right.unusual, text)
     for wrong in edits.wrong:
         source = _changed(folder, wrong, texts)
         if wrong.cause not in CAUSES:

@@ -3,9 +3,10 @@
 
 extern "C" __global__ void __launch_bounds__(128, 4) sums(const float* x, const float* w, float* out, int n, int k) {
     int i = blockIdx.x * 256 + threadIdx.x, i2 = i + 128;
+    if (i >= n) return;
     float sum[32] = {}, sum2[32] = {};
     for (int row = 0; row < k; row++) {
-        float v = i < n ? x[row * n + i] : 0, v2 = i2 < n ? x[row * n + i2] : 0;
+        float v = x[row * n + i], v2 = i2 < n ? x[row * n + i2] : 0;
 #pragma unroll
         for (int j = 0; j < 32; j++) {
             float f = __ldg(w + row * 32 + j);
@@ -15,7 +16,7 @@ extern "C" __global__ void __launch_bounds__(128, 4) sums(const float* x, const 
     }
 #pragma unroll
     for (int j = 0; j < 32; j++) {
-        if (i < n) out[j * n + i] = sum[j];
+        out[j * n + i] = sum[j];
         if (i2 < n) out[j * n + i2] = sum2[j];
     }
 }
