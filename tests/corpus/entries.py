@@ -1,8 +1,8 @@
 """Reads the corpus: right sources as files, all others as differences from them.
 
-`sources/<lab>/` holds right sources, each with a comment in its first line that says what
-is unusual about it, and `edits.toml`, with sources that differ from one of these in a few
-places: wrong ones, and some right ones.
+`sources/<lab>/` holds right sources, each with a comment in its first line that says
+what is unusual about it, and `edits.toml`, with sources that differ from one of these
+in a few places: wrong ones, and some right ones.
 """
 
 from __future__ import annotations

@@ -10,20 +10,21 @@ from tests.corpus.tally import misjudged, tallied
 _ABOUT = """\
 # How well the labs' graders judge
 
-`tests/corpus/` holds sources of which people know whether they are right: by CUDA's rules
-and by the lab's. `python -m tests.corpus --write docs/corpus.md` judges each as a submission
-and writes this page; `--lab NAME` and `--language cuda` judge some, `--gpu` also runs them
-on the GPU of this machine. Right ones are written in ways that are seldom seen; wrong ones
-differ from a right one in one thing, which `edits.toml` says with the line that a verdict
-must name. None is a solution of a lab. To add one, write a file into `sources/<lab>/`, with a
-comment in its first line, or a difference into its `edits.toml`.
+`tests/corpus/` holds sources of which people know whether they are right: by CUDA's
+rules and by the lab's. `python -m tests.corpus --write docs/corpus.md` judges each as a
+submission and writes this page; `--lab NAME` and `--language cuda` judge some, and
+`--gpu` runs them on the GPU of this machine, too. Right ones are written in ways that
+are seldom seen. Wrong ones differ from a right one in one thing: `edits.toml` says
+which, with the line that a verdict must name. None is a solution of a lab. To add one,
+write a file into `sources/<lab>/`, with a comment in its first line, or a difference
+into the `edits.toml` there.
 
-*Not supported* is what could not be judged, since the source has something that is not known
-without a GPU; it is no verdict. *Needs a GPU* are wrong ones that nothing can tell without
-one, such as slow ones. *Line* and *cause* say for how many of those that were caught any
-message names the line at fault, and what is wrong there. Of a wrong number a message tells which,
-and what it must be; that counts as its cause, and its line can't be told. Plans and the
-bounds on counted work have no line either.
+*Not supported* is what could not be judged, since something in the source is not known
+without a GPU: that is no verdict. *Needs a GPU* are wrong ones that nothing can tell
+without one. *Line* and *cause* say for how many of those that were caught a message
+names the line at fault, and what is wrong there. Of a wrong number it tells which, and
+what it must be: that counts as the cause, and names no line. Neither do plans, nor the
+bounds on counted work.
 """
 
 
