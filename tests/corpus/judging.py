@@ -15,7 +15,7 @@ from warpbook_labs.grading import grade_source
 from warpbook_labs.jail.limits import Limits
 from warpbook_labs.loader import LoadedLab
 from warpbook_labs.plans import check_plan
-from warpbook_labs.results import CheckResult
+from warpbook_labs.results import UNDECIDED, CheckResult
 from warpbook_labs.session import find
 
 #: hidden cases are drawn from it, so that everybody's are the same
@@ -58,7 +58,7 @@ def judge(entry: Entry, use_gpu: bool = False) -> Judged:
     result = _checked(find(entry.lab), entry, use_gpu)
     words = _words(result)
     verdict: Verdict = "passed" if result.status == "passed" else "failed"
-    if verdict == "failed" and is_unsupported(result):
+    if verdict == "failed" and (is_unsupported(result) or result.status in UNDECIDED):
         verdict = "not supported"
     return Judged(
         entry,

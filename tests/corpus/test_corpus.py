@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.corpus.causes import CAUSES
 from tests.corpus.entries import BadCorpus, Entry, read_all, read_folder
 from tests.corpus.judging import Judged, is_unsupported, judge
 from tests.corpus.report import page
@@ -59,6 +60,7 @@ def test_every_difference_applies_and_every_named_line_is_there(
         assert each.is_right or (each.lines and each.cause), title
         if each.language in ("cuda", "triton"):
             assert "launch: " in each.source, title
+    assert {each.cause for each in entries.values()} == {"", *CAUSES}
 
 
 def test_no_two_sources_of_a_lab_are_alike(entries: dict[str, Entry]) -> None:
