@@ -1,4 +1,4 @@
-# A decorator for autocast, and torch.func.grad_and_value in place of a graph of one's own.
+# A decorator for autocast, and torch.func.grad in place of a graph of one's own.
 import torch
 from given import loss_of, predict
 

@@ -1,4 +1,4 @@
-// A device function that calls itself, for a block's halves, quarters, ...
+// A device function that calls itself for each half of a block
 // launch: add_relu<<<ceil_div(n, 1024), 128>>>(x, y, out, n)
 
 __device__ __noinline__ void halves(const float* x, const float* y, float* out, int begin, int end, int n) {
