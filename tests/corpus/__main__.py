@@ -14,6 +14,7 @@ from tests.corpus.entries import BadCorpus, Entry, read_all
 from tests.corpus.judging import Judged, judge
 from tests.corpus.report import page, table
 from tests.corpus.tally import LANGUAGES, misjudged
+from warpbook_labs.device.gpu import NoGpu, find_gpu
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -21,7 +22,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     asked = _parser().parse_args(arguments)
     try:
         entries = read_all(asked.lab)
-    except BadCorpus as problem:
+        if asked.gpu:
+            # else all would be judged without one, and told as if it were with one
+            find_gpu()
+    except (BadCorpus, NoGpu) as problem:
         print(problem, file=sys.stderr)
         return 2
     entries = [
