@@ -15,7 +15,8 @@ from warpbook_labs.grading import grade_source
 from warpbook_labs.jail.limits import Limits
 from warpbook_labs.loader import LoadedLab
 from warpbook_labs.plans import check_plan
-from warpbook_labs.results import UNDECIDED, CheckResult
+from warpbook_labs.progress import UNDECIDED
+from warpbook_labs.results import CheckResult
 from warpbook_labs.session import find
 
 #: hidden cases are drawn from it, so that everybody's are the same
@@ -72,6 +73,8 @@ def judge(entry: Entry, use_gpu: bool = False) -> Judged:
 
 def is_unsupported(result: CheckResult) -> bool:
     """Say whether a source was not judged, since something in it is not known here."""
+    if result.status == "unsupported":
+        return True
     return _NOT_SUPPORTED.search(_first(result)) is not None
 
 
