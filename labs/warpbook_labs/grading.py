@@ -149,14 +149,16 @@ def _together(
 def _has_veto(result: CheckResult, loaded: LoadedLab) -> bool:
     """Whether what was found without the GPU counts although all is right there.
 
-    Of kernels a finding does, such as a race, and work beyond the bounds; what the
-    interpreter does not know, or is too slow for, does not. Host code is judged as a
-    program.
+    Of kernels a finding does, such as a race, a result that is right by luck alone, and
+    work beyond the bounds; what the interpreter does not know, or is too slow for, does
+    not. Host code is judged as a program.
     """
     if loaded.lab.language == "host":
         return result.status != "passed"
     return any(
-        each.findings or each.is_beyond for each in result.cases if not each.passed
+        each.findings or each.is_beyond or each.wrong is not None
+        for each in result.cases
+        if not each.passed
     )
 
 
