@@ -126,7 +126,7 @@ def _repeat(connection: sqlite3.Connection) -> None:
         for number, (step, described, from_ms, to_ms, packed) in itertools.product(
             range(1, 24), rows
         ):
-            table = unpack(packed)
+            table = unpack(packed, step)
             later_ms = number * 3_600_000.0
             moved = {
                 name: column + later_ms if name in (FROM_MS, TO_MS) else column
@@ -217,8 +217,8 @@ def main() -> None:
             with tempfile.TemporaryDirectory() as folder:
                 figures[name].append(way(Path(folder), whole))
     lines = [
-        f"{_ROUNDS} rounds, least to most. Eight GPUs at 10 Hz with 60 metrics each, in "
-        "an order of chance: more than a GPU tells. A real H100 tells 46: 231 MB "
+        f"{_ROUNDS} rounds, least to most. Eight GPUs at 10 Hz with 60 metrics each, "
+        "in an order of chance: more than a GPU tells. A real H100 tells 46: 231 MB "
         "(docs/evidence/archive-h100.md).",
         "",
         "| way | MB a day | CPU, % of a core | 4 metrics of a day, s |",

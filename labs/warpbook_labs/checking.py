@@ -18,6 +18,7 @@ import msgspec
 from warpbook_labs import interpreting
 from warpbook_labs.comparing import WrongElement
 from warpbook_labs.counting import beyond_bounds, matrix_instructions
+from warpbook_labs.cuda_headers import headers_for
 from warpbook_labs.device.gpu import NoGpu, find_gpu
 from warpbook_labs.drawing import DrawnCase
 from warpbook_labs.hidden import fit_to_tell
@@ -37,6 +38,8 @@ from warpbook_labs.resources import (
 from warpbook_labs.results import CaseResult, CheckResult, Status, sentence, status_of
 from warpbook_labs.rules import rule_of
 from warpbook_labs.sources import BadSource, refuse_unfit
+from warpbook_labs.triton.source import NotHere
+from warpbook_labs.triton.tuning import configured
 from warpbook_labs.triton.variants import compile_job
 
 #: of one case, so that a result stays small enough to be kept
@@ -45,10 +48,15 @@ _MOST_FINDINGS = 20
 _MOST_PRINTED = 4_000
 _MOST_RESOURCES = 16
 #: what NVRTC says of an `#include`
-_NO_HEADER = "could not open source file"
+_NO_HEADER = " open source file"
+#: before what is wrong with a second call
+_AGAIN = (
+    "Called a second time, with its `__device__` variables as the first call left them:"
+)
 _NO_HEADERS = (
-    "No header can be included here, and CUDA's built-in types and functions, such as "
-    "`float4`, `printf` and `__shfl_down_sync`, need none."
+    "Only the headers for device code that NVRTC has within itself can be included "
+    "here. CUDA's built-in types and functions, such as `float4`, `printf` and "
+    "`__shfl_down_sync`, need none."
 )
 
 
@@ -72,6 +80,15 @@ def check_all(
     lab = loaded.lab
     if lab.language == "host":
         return check_host(loaded, source, cases, limits)
+    if lab.language == "triton":
+        try:
+            sources = configured(source)
+        except BadSource as problem:
+            words = str(problem)
+            return CheckResult(lab.id, "compile error", words, of=len(cases))
+        if len(sources) > 1:
+            return _check_each(loaded, sources, cases, limits)
+        (source,) = sources
 
     def ended(
         status: Status, message: str, log: str = "", line: int | None = None
@@ -83,6 +100,8 @@ def check_all(
         rule = rule_of(lab.language, source)
         prepared = [_Told(loaded, rule, case) for case in cases]
         build = _build(loaded, rule, source, cases)
+    except NotHere as problem:
+        return ended("unsupported", str(problem), line=problem.line)
     except BadSource as problem:
         return ended("compile error", str(problem), line=problem.line)
     except BadRule as problem:
@@ -92,14 +111,16 @@ def check_all(
         built = parent.run(build, limits)
         if built.result is None and isinstance(build, jobs.Compile):
             # the assembler may stumble where the compiler does not
-            built = parent.run(jobs.Compile(source), limits)
+            headers = headers_for(source)
+            built = parent.run(jobs.Compile(source, headers=headers), limits)
         compiled = built.result
         if not isinstance(compiled, jobs.Compiled):
-            log = compiled.message if isinstance(compiled, jobs.Refused) else ""
+            refused = compiled if isinstance(compiled, jobs.Refused) else None
+            log, line = (refused.message, refused.line) if refused else ("", None)
             words = "It does not compile." if log else f"The compiler: {built.message}"
             if _NO_HEADER in log:
                 words = f"{words} {_NO_HEADERS}"
-            return ended("compile error", words, log)
+            return ended("compile error", words, log, line)
         program = source if is_triton else compiled.ptx
         try:
             found = interpret(program, tuple(each.run for each in prepared))
@@ -121,6 +142,35 @@ def check_all(
         found.isolation,
         _not_graded(loaded),
         _resources(compiled.resources_log, prepared),
+    )
+
+
+def _check_each(
+    loaded: LoadedLab,
+    sources: Sequence[str],
+    cases: Sequence[DrawnCase],
+    limits: Limits,
+) -> CheckResult:
+    """Check the configurations of a source, each with some of the cases."""
+    results = [
+        check_all(loaded, each, cases[at :: len(sources)], limits)
+        for at, each in enumerate(sources)
+        if at < len(cases)
+    ]
+    for each in results:
+        if each.status not in ("passed", "failed"):
+            return msgspec.structs.replace(each, of=len(cases))
+    done: list[CaseResult] = []
+    for at in range(len(cases)):
+        done.append(results[at % len(sources)].cases[at // len(sources)])
+    right = sum(each.passed for each in done)
+    return msgspec.structs.replace(
+        results[0],
+        status="passed" if right == len(done) else "failed",
+        message=sentence(done),
+        cases=tuple(done),
+        right=right,
+        of=len(done),
     )
 
 
@@ -149,7 +199,8 @@ def _build(
 ) -> jobs.Compile | jobs.CompileTriton:
     """Say what is compiled: Triton's interpreter takes what its compiler refuses."""
     if loaded.lab.language != "triton":
-        return jobs.Compile(source, resources_for=_architecture())
+        headers = headers_for(source)
+        return jobs.Compile(source, resources_for=_architecture(), headers=headers)
     shown = [each.sizes for each in cases if not each.is_hidden]
     return compile_job(loaded, rule, source, shown or [cases[0].sizes])
 
@@ -180,7 +231,10 @@ class _Told:
     def told(self, ran: jobs.Ran, ptx: str) -> CaseResult:
         """Compare what the launches left with what is right."""
         if ran.refused:
-            return self._told(False, ran.refused, line=ran.line)
+            is_unsupported = ran.status == "unsupported"
+            return self._told(
+                False, ran.refused, line=ran.line, is_unsupported=is_unsupported
+            )
         reports = ran.reports
         launched = [each.kernel for each in self.run.launches]
         counts = Counts(matrix_instructions=matrix_instructions(ptx, launched))
@@ -189,11 +243,20 @@ class _Told:
             counts.add(report.counts)
             for line, of_line in report.lines.items():
                 lines.setdefault(line, Counts()).add(of_line)
-        findings = tuple(each for report in reports for each in report.findings)
-        wrong = None
+        findings = tuple(
+            each
+            for report in (*reports, *ran.again_reports)
+            for each in report.findings
+        )
+        wrong, is_again = None, False
         if not reports[-1].stopped:
             wrong = self._prepared.wrong({each.name: each for each in ran.memory})
+            if wrong is None and ran.again and not ran.again_reports[-1].stopped:
+                wrong = self._prepared.wrong({each.name: each for each in ran.again})
+                is_again = wrong is not None
         message = self._judge(wrong, findings, counts)
+        if is_again and not findings:
+            message = f"{_AGAIN} {message}"
         slowest = sorted(lines, key=lambda each: -lines[each].warp_instructions)
         return self._told(
             not message,
@@ -220,4 +283,7 @@ class _Told:
             return f"{findings[0].kind}: {findings[0].message}"
         if wrong is not None:
             return wrong_words(wrong)
+        if not self._prepared.is_aligned:
+            # bounds are those of aligned buffers: what begins off them takes more
+            return ""
         return beyond_bounds(self._loaded.lab.counted, counts, self._case.sizes)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from warpbook_labs.expressions import value
+from warpbook_labs.ptx.entry_names import plain_name
 from warpbook_labs.spec import Counted
 
 #: counts whose names say too little in a sentence
@@ -115,7 +116,7 @@ def matrix_instructions(ptx: str, kernels: Iterable[str]) -> int:
             (
                 count
                 for entry, count in found.items()
-                if entry == kernel or entry.startswith(kernel + _AFTER_NAME)
+                if kernel == plain_name(entry) or entry.startswith(kernel + _AFTER_NAME)
             ),
             default=0,
         )

@@ -12,6 +12,8 @@ from warpbook_labs.spec import Lab, Sizes
 _MOST_ALWAYS = 12
 #: cases of a submission that only a GPU runs
 _LARGE = 2
+#: a size may be larger by such a part of it
+_PART_MORE = 32
 
 
 class DrawnCase(Struct, frozen=True):
@@ -54,6 +56,8 @@ def hidden_cases(lab: Lab, seed: int) -> list[DrawnCase]:
     for kind in missing + chance.choices(kinds, k=lab.hidden.drawn):
         drawn = {name: _draw(of, chance) for name, of in lab.hidden.sizes.items()}
         cases.append((drawn, kind))
+    for sizes in lab.hidden.beyond:
+        cases.append((_a_little_more(sizes, chance), chance.choice(kinds)))
     return [
         DrawnCase(_about(sizes, kind), sizes, kind, chance.getrandbits(32), True)
         for sizes, kind in cases
@@ -86,6 +90,14 @@ def _always(lab: Lab, chance: random.Random) -> Iterator[dict[str, int]]:
                 for other, each in lab.hidden.sizes.items()
             }
             yield {**others, name: size}
+
+
+def _a_little_more(sizes: dict[str, int], chance: random.Random) -> dict[str, int]:
+    """Have nobody know the sizes, though the lab's file has them."""
+    return {
+        name: size + chance.randint(0, size // _PART_MORE)
+        for name, size in sizes.items()
+    }
 
 
 def _draw(sizes: Sizes, chance: random.Random) -> int:

@@ -7,6 +7,7 @@ time. A case passes only if both accept it.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 
@@ -23,6 +24,8 @@ from warpbook_labs.loader import LoadedLab
 from warpbook_labs.nvrtc import NoCompiler
 from warpbook_labs.referee.lane import run_on_gpu as run_host
 from warpbook_labs.results import CheckResult, Status
+from warpbook_labs.sources import BadSource
+from warpbook_labs.triton.tuning import configured
 
 #: languages whose programs a GPU is given
 _ON_GPU = ("cuda", "triton", "host")
@@ -65,9 +68,14 @@ def grade_source(
     except NoGpu:
         return check(loaded, source, cases, limits)
     run = run_host if lab.language == "host" else run_on_gpu
+    on_gpu = source
+    if lab.language == "triton":
+        with contextlib.suppress(BadSource):
+            # the first configuration, if it has several
+            on_gpu = configured(source)[0]
     with ThreadPoolExecutor(1, "warpbook-gpu") as threads:
         asked = threads.submit(
-            run, gpu, loaded, source, [*cases, *large], is_timed, limits
+            run, gpu, loaded, on_gpu, [*cases, *large], is_timed, limits
         )
         if lab.language == "host":
             # the processor's time is graded, too, so nothing else may need it
@@ -77,7 +85,7 @@ def grade_source(
             device = asked.result()
         except (NotOnGpu, NoCompiler) as problem:
             return _without(result, loaded, str(problem))
-    if result.status not in ("passed", "failed"):
+    if result.status not in ("passed", "failed", "unsupported"):
         return result
     return _together(result, _fit_to_tell(device), loaded, is_timed)
 
@@ -112,7 +120,7 @@ def _together(
         return msgspec.structs.replace(
             result, status="failed", message=_failed(result, device, first)
         )
-    if result.status == "failed":
+    if result.status in ("failed", "unsupported"):
         words = f"{result.message} On the GPU its results are right this time."
         return msgspec.structs.replace(result, message=words)
     message = f"All {device.of:,} cases passed, on the GPU too."

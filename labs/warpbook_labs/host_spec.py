@@ -35,7 +35,7 @@ HostCount = Literal[
 class Host(Struct, frozen=True, forbid_unknown_fields=True):
     """How the learner's `prepare` and `run` are called."""
 
-    #: "simulated": on a GPU that is simulated; "torch": PyTorch on the processor
+    #: "simulated": on a GPU that is simulated; "torch": only results are judged
     without_gpu: Literal["simulated", "torch"]
     #: of `run` in each case, each with new inputs in the same memory
     calls: Annotated[int, Meta(ge=1, le=16)] = 3

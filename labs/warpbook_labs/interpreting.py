@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from warpbook_labs.jail import jobs, parent
 from warpbook_labs.jail.limits import Limits
-from warpbook_labs.jail.parent import Ended
+from warpbook_labs.results import Status
 
 _MOST_PROCESSES = 4
 #: so many runs are worth a process, which takes longer to start than most of them
@@ -24,8 +24,8 @@ _SHARE_OF_TIME = 0.8
 class Stopped(Exception):
     """Not all were run; the message says why."""
 
-    def __init__(self, message: str, status: Ended = "stopped") -> None:
-        """Say why, and whether the time was up."""
+    def __init__(self, message: str, status: Status = "stopped") -> None:
+        """Say why, in words and as the status of the whole."""
         super().__init__(message)
         self.status = status
 
@@ -77,7 +77,9 @@ def started(is_triton: bool, runs: int, limits: Limits) -> Iterator[Interpret]:
             for at, outcome in enumerate(outcomes):
                 result = outcome.result
                 if isinstance(result, jobs.Refused):
-                    raise Stopped(result.message)
+                    is_known = result.status != "unsupported"
+                    status: Status = "stopped" if is_known else "unsupported"
+                    raise Stopped(result.message, status)
                 if not isinstance(result, jobs.Interpreted):
                     raise Stopped(outcome.message, outcome.ended)
                 ran.update(zip(range(len(runs))[at::count], result.runs, strict=True))

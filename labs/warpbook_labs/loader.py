@@ -3,62 +3,45 @@
 from __future__ import annotations
 
 import ast
-import importlib.util
-from collections.abc import Callable
-from dataclasses import dataclass
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, get_args
 
 import msgspec
 
 from warpbook_labs.apart import VAULT, private_folder
+from warpbook_labs.edits import BadEdit, read_edited
 from warpbook_labs.expressions import BadExpression, value
 from warpbook_labs.host_spec import HostCount
-from warpbook_labs.languages import LanguageName
+from warpbook_labs.lab_files import CATALOGUE, HINT, UnfitFile, read_file
 from warpbook_labs.launch_rule import BadRule
-from warpbook_labs.questions import Draw, Judge
+from warpbook_labs.own_python import BadPython, Cases, imported_cases, jailed_cases
 from warpbook_labs.rules import rule_of
 from warpbook_labs.sources import BadSource
 from warpbook_labs.spec import KernelCount, Lab
 from warpbook_labs.texts import figures
 
-CATALOGUE = Path(__file__).with_name("catalogue")
-#: what `cases.py` has to offer, of kernels and of plans
-_FUNCTIONS = ("inputs", "expected", "tolerance")
-_PLAN_FUNCTIONS = ("questions", "judge")
 #: what a lab on host code gives to import
 GIVEN = "given.py"
 #: what a learner's host code consists of
 HOST_FUNCTIONS = ("prepare", "run")
-#: between hints
-HINT = "\n---\n"
+#: of values that are timed
+_MOST_KINDS = 4
 
 
 class BadLab(Exception):
     """A lab can't be used; the message names its file and what is wrong there."""
 
 
+class NotTrusted(BadLab):
+    """A lab of somebody's, of which the person has not said that they trust it."""
+
+
 class KeptApart(BadLab):
     """What it takes is not on this machine, on purpose; the message says so."""
-
-
-@dataclass(frozen=True)
-class Cases:
-    """A lab's own Python: how values are drawn, and what is right.
-
-    What its language does not use raises BadLab.
-    """
-
-    #: (sizes, kind of values, random generator) -> arrays and numbers by parameter
-    inputs: Callable[..., dict[str, Any]]
-    #: (inputs, sizes) -> outputs by parameter, exact or in float64
-    expected: Callable[..., dict[str, Any]]
-    #: (inputs, sizes, expected) -> how far each output may be off, by parameter
-    tolerance: Callable[..., dict[str, Any]]
-    #: (random.Random) -> questions
-    questions: Draw
-    #: (question, answer) -> why it is wrong, in words
-    judge: Judge
 
 
 @dataclass(frozen=True)
@@ -81,6 +64,8 @@ class LoadedLab:
     wrong: dict[str, str]
     #: of reference, cases and solutions; None where they are kept apart
     private: Path | None
+    #: SHA-256 of what decides a grade, as far as it is here
+    digest: str = ""
 
 
 def load_all(catalogue: Path = CATALOGUE) -> dict[str, LoadedLab]:
@@ -101,7 +86,11 @@ def load_all(catalogue: Path = CATALOGUE) -> dict[str, LoadedLab]:
     return dict(sorted(found.items(), key=lambda pair: pair[1].lab.number))
 
 
-def refuse_taken(loaded: LoadedLab, catalogue: Path = CATALOGUE) -> None:
+def refuse_taken(
+    loaded: LoadedLab,
+    catalogue: Path = CATALOGUE,
+    keys: Sequence[str] = ("id", "number"),
+) -> None:
     """Refuse a lab whose id or number one of the catalogue has.
 
     Raises:
@@ -112,7 +101,7 @@ def refuse_taken(loaded: LoadedLab, catalogue: Path = CATALOGUE) -> None:
         if other.resolve() == file.resolve():
             continue
         lab = _lab(other)
-        for key in ("id", "number"):
+        for key in keys:
             if getattr(lab, key) == getattr(loaded.lab, key):
                 words = f"`{lab.id}` of the catalogue has it. Choose another."
                 raise BadLab(f"{file}: {key}: {words}")
@@ -131,12 +120,15 @@ def load(folder: Path) -> LoadedLab:
     if private is None:
         cases = _shown(folder, lab)
     else:
-        cases = _cases(private / "cases.py", lab.language)
+        cases = _cases(folder, private, lab)
     starter = _text(folder / f"starter{suffix}")
     if private is not None:
         for kind, sources in solutions.items():
             for file in _solutions(private / "solutions" / kind, suffix):
                 sources[file.name] = _text(file)
+    reference = "" if private is None else _text(private / f"reference{suffix}")
+    if private is not None:
+        _add_edited(private / "solutions" / "wrong.toml", suffix, reference, solutions)
     loaded = LoadedLab(
         folder,
         lab,
@@ -144,14 +136,43 @@ def load(folder: Path) -> LoadedLab:
         _text(folder / "text.md"),
         starter,
         _text(folder / GIVEN) if (folder / GIVEN).is_file() else "",
-        "" if private is None else _text(private / f"reference{suffix}"),
+        reference,
         "" if private is None else _baseline(folder / "lab.toml", lab, private),
         tuple(part.strip() for part in _text(folder / "hints.md").split(HINT)),
-        **solutions,
-        private=private,
+        solutions["correct"],
+        solutions["wrong"],
+        private,
     )
     _check(loaded)
-    return loaded
+    return replace(loaded, digest=_digest(loaded))
+
+
+def _digest(loaded: LoadedLab) -> str:
+    """Compute what tells this lab from another of its id."""
+    parts = [_text(loaded.folder / "lab.toml"), loaded.given, loaded.reference]
+    parts.append(loaded.baseline)
+    if loaded.private is not None:
+        parts.append(_text(loaded.private / "cases.py"))
+    return sha256(json.dumps(parts).encode()).hexdigest()
+
+
+def _add_edited(
+    file: Path, suffix: str, reference: str, solutions: dict[str, dict[str, str]]
+) -> None:
+    """Add wrong solutions that are told by how they differ from right ones."""
+    if not file.exists():
+        return
+    bases = {Path(name).stem: text for name, text in solutions["correct"].items()}
+    try:
+        edited = read_edited(_text(file), {**bases, "": reference})
+    except BadEdit as problem:
+        raise BadLab(f"{file}: {problem}") from None
+    wrong = solutions["wrong"]
+    for name, source in edited.items():
+        if f"{name}{suffix}" in wrong:
+            raise BadLab(f"{file}: {name}: there is a file of this name, too.")
+        wrong[f"{name}{suffix}"] = source
+    solutions["wrong"] = dict(sorted(wrong.items()))
 
 
 def _solutions(folder: Path, suffix: str) -> list[Path]:
@@ -169,11 +190,9 @@ def _solutions(folder: Path, suffix: str) -> list[Path]:
 
 def _text(file: Path) -> str:
     try:
-        text = file.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise BadLab(f"{file}: this file is missing.") from None
-    except UnicodeDecodeError:
-        raise BadLab(f"{file}: this is no text in UTF-8.") from None
+        text = read_file(file)
+    except UnfitFile as problem:
+        raise BadLab(str(problem)) from None
     if not text.strip():
         raise BadLab(f"{file}: this file is empty.")
     return text
@@ -194,27 +213,14 @@ def _baseline(file: Path, lab: Lab, private: Path) -> str:
     return _text(private / name) if name else ""
 
 
-def _cases(file: Path, language: LanguageName) -> Cases:
-    _text(file)
-    spec = importlib.util.spec_from_file_location(
-        f"warpbook_lab_{file.parent.name}", file
-    )
-    if spec is None or spec.loader is None:
-        raise BadLab(f"{file}: Python can't load it.")
-    module = importlib.util.module_from_spec(spec)
+def _cases(folder: Path, private: Path, lab: Lab) -> Cases:
+    """Give the lab's own Python: only the catalogue's and a grader's is imported."""
+    is_own = folder.resolve().is_relative_to(CATALOGUE) or private != folder
+    cases = imported_cases if is_own else jailed_cases
     try:
-        spec.loader.exec_module(module)
-    except Exception as problem:  # noqa: BLE001 - whatever it is, the lab is bad
-        raise BadLab(f"{file}: {type(problem).__name__}: {problem}") from None
-    for name in _PLAN_FUNCTIONS if language == "plan" else _FUNCTIONS:
-        if not callable(getattr(module, name, None)):
-            raise BadLab(f"{file}: it has no function {name}().")
-
-    def absent(*_: Any) -> Any:
-        raise BadLab(f"{file}: a lab in {language} has no use for this function.")
-
-    names = (*_FUNCTIONS, *_PLAN_FUNCTIONS)
-    return Cases(**{name: getattr(module, name, absent) for name in names})
+        return cases(private / "cases.py", lab.language)
+    except BadPython as problem:
+        raise BadLab(str(problem)) from None
 
 
 def _shown(folder: Path, lab: Lab) -> Cases:
@@ -303,7 +309,11 @@ def _check_numbers(lab: Lab, file: Path) -> None:
             raise BadLab(f"{file}: {key}: a size is below 0.")
     if lab.speed is not None and set(lab.speed.sizes) != sizes:
         raise BadLab(f"{file}: speed.sizes: it needs {', '.join(sorted(sizes))}.")
-    if lab.speed is not None and lab.speed.values not in lab.hidden.values:
+    if lab.speed is not None and not 0 < len(lab.speed.values) <= _MOST_KINDS:
+        raise BadLab(f"{file}: speed.values: 1 to {_MOST_KINDS} kinds.")
+    if any(set(each) != sizes for each in lab.hidden.beyond):
+        raise BadLab(f"{file}: hidden.beyond: it needs {', '.join(sorted(sizes))}.")
+    if lab.speed is not None and not set(lab.speed.values) <= set(lab.hidden.values):
         raise BadLab(f"{file}: speed.values: not in hidden.values.")
 
 

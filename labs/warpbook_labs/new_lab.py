@@ -9,8 +9,9 @@ import re
 import shutil
 from pathlib import Path
 
+from warpbook_labs.lab_files import CATALOGUE
 from warpbook_labs.languages import LANGUAGES, LanguageName
-from warpbook_labs.loader import CATALOGUE, BadLab
+from warpbook_labs.loader import BadLab
 
 _TEMPLATE = Path(__file__).with_name("template")
 _ID = re.compile(r"[a-z][a-z0-9-]{2,40}")

@@ -22,12 +22,11 @@ _KINDS = {
     "scalar": "number",
 }
 _WITHOUT_GPU = {
-    "simulated": "**Without a GPU** `torch` is a stand-in that records what it is "
-    "asked. A simulated GPU then does it, and finds what no wait keeps from happening "
-    "too early. It has streams, events, graphs, copies and common operations, but no "
-    "gradients and no modules; what is missing says so, with your line.",
-    "torch": "**Without a GPU** all is in the processor's memory: take `x.device` "
-    "where you need a device.",
+    "simulated": "**Without a GPU** PyTorch's tensors say `cuda:0` all the same, and "
+    "what you ask is recorded. A simulated GPU then does it, and finds what no wait "
+    "keeps from happening too early. What it has not says so, with your line.",
+    "torch": "**Without a GPU** PyTorch's tensors say `cuda:0` all the same, or are "
+    "the processor's where that can't be had: take `x.device` where you need a device.",
 }
 _PLACES = {
     "device": "on the GPU",

@@ -7,7 +7,7 @@ somebody else's source is compiled only in a process that sees no file worth rea
 from __future__ import annotations
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,7 +40,10 @@ class Compiled:
 
 
 def compile_to_ptx(
-    source: str, architecture: str = "compute_90", options: Sequence[str] = ()
+    source: str,
+    architecture: str = "compute_90",
+    options: Sequence[str] = (),
+    headers: Mapping[str, bytes] | None = None,
 ) -> Compiled:
     """Compile CUDA C++, with line numbers kept.
 
@@ -49,6 +52,7 @@ def compile_to_ptx(
         architecture: virtual architecture, such as "compute_75"; or a real one, such
             as "sm_90", for which there is a cubin, too.
         options: more of NVRTC's options.
+        headers: that it may include, by name.
 
     Raises:
         CompileError: it does not compile.
@@ -63,7 +67,11 @@ def compile_to_ptx(
         raise CompileError("The source has a NUL character in it.")
     nvrtc = _nvrtc()
     error, program = nvrtc.nvrtcCreateProgram(
-        source.encode(), SOURCE_NAME.encode(), 0, [], []
+        source.encode(),
+        SOURCE_NAME.encode(),
+        len(headers or {}),
+        list((headers or {}).values()),
+        [name.encode() for name in headers or {}],
     )
     _check(nvrtc, error)
     try:

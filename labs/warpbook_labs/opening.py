@@ -6,7 +6,8 @@ import contextlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from warpbook_labs.loader import GIVEN, LoadedLab
+from warpbook_labs.lab_files import UnfitFile, read_file
+from warpbook_labs.loader import GIVEN, BadLab, LoadedLab
 from warpbook_labs.notebook import notebook
 from warpbook_labs.sources import BadSource, read_source
 from warpbook_labs.texts import figures
@@ -30,7 +31,7 @@ def open_lab(loaded: LoadedLab, place: Path) -> Opened:
     if loaded.given:
         _put(place / GIVEN, loaded.given)
     for name in figures(loaded.text):
-        _put(place / name, (loaded.folder / name).read_text(encoding="utf-8"))
+        _put(place / name, _figure(loaded.folder / name))
     # who has begun on a terminal goes on with the same source
     held = loaded.starter
     with contextlib.suppress(BadSource):
@@ -38,6 +39,13 @@ def open_lab(loaded: LoadedLab, place: Path) -> Opened:
     written = place / f"{loaded.lab.id}.ipynb"
     _put(written, notebook(loaded, held))
     return Opened(source, written)
+
+
+def _figure(file: Path) -> str:
+    try:
+        return read_file(file)
+    except UnfitFile as problem:
+        raise BadLab(str(problem)) from None
 
 
 def _put(file: Path, text: str) -> None:

@@ -15,14 +15,14 @@ from msgspec import Struct
 
 from warpbook_labs import nvrtc
 from warpbook_labs.entries import LabEntry, SoFar
+from warpbook_labs.lab_files import CATALOGUE, HINT, UnfitFile, read_file
 from warpbook_labs.languages import INSTALL_TORCH, INSTALL_TRITON
-from warpbook_labs.loader import CATALOGUE, HINT
 from warpbook_labs.spec import Lab
 from warpbook_monitors.errors import MonitorError
 from warpbook_monitors.nvml import call
 
 if TYPE_CHECKING:
-    from warpbook_labs.store import Progress
+    from warpbook_labs.progress import Progress
 
 
 class Here(Struct, frozen=True):
@@ -87,7 +87,7 @@ def folder_of(lab: str, catalogue: Path = CATALOGUE) -> Path | None:
 
 def hints_of(folder: Path) -> tuple[str, ...]:
     """Read a lab's hints, without loading it."""
-    text = (folder / "hints.md").read_text(encoding="utf-8")
+    text = read_file(folder / "hints.md")
     return tuple(part.strip() for part in text.split(HINT))
 
 
@@ -104,8 +104,8 @@ def overview(
     found, problems = [], []
     for file in sorted(catalogue.glob("*/*/lab.toml")):
         try:
-            lab = msgspec.toml.decode(file.read_bytes(), type=Lab)
-        except (OSError, msgspec.DecodeError) as problem:
+            lab = msgspec.toml.decode(read_file(file), type=Lab)
+        except (UnfitFile, msgspec.DecodeError) as problem:
             problems.append(f"{file.parent.name}/{file.name}: {problem}")
             continue
         so_far = None if progress is None else progress.get(lab.id, SoFar())

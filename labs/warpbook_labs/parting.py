@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from warpbook_labs.apart import SHOWN
-from warpbook_labs.loader import CATALOGUE, GIVEN, LoadedLab, load_all
+from warpbook_labs.lab_files import CATALOGUE
+from warpbook_labs.loader import GIVEN, LoadedLab, load_all
 from warpbook_labs.shown_cases import shown_numbers
 from warpbook_labs.texts import figures
 

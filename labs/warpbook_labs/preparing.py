@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -157,6 +158,7 @@ class Prepared:
         self.case, self._loaded = case, loaded
         self._python = OwnPython(loaded)
         generator = np.random.default_rng(case.seed)
+        self._off = _off_by(loaded, case)
         self.given = self._python.inputs(case.sizes, case.values, generator)
         self.run = jobs.Run(
             tuple(self._filled(each) for each in memory(loaded, rule, case.sizes)),
@@ -170,17 +172,34 @@ class Prepared:
                 sizes = self.case.sizes
                 drawn = self._python.shaped("inputs", self.given, each, sizes)
                 exact = np.ascontiguousarray(drawn, each.dtype)
-                return msgspec.structs.replace(held, data=exact.tobytes())
-        return held
+                held = msgspec.structs.replace(held, data=exact.tobytes())
+        return msgspec.structs.replace(held, off_bytes=self._off.get(held.name, 0))
 
     def dtype_of(self, name: str) -> str:
         """Name the type of a parameter's elements."""
         dtypes = {each.name: each.dtype for each in self._loaded.lab.parameters}
         return dtypes[name]
 
+    @property
+    def is_aligned(self) -> bool:
+        """Tell whether all buffers begin where alignment has them begin."""
+        return not any(self._off.values())
+
     def wrong(self, memory: Mapping[str, jobs.Memory]) -> WrongElement | None:
         """Compare what the launches left with what is right."""
         return self._python.first_wrong(self.given, self.case.sizes, memory)
+
+
+def _off_by(loaded: LoadedLab, case: DrawnCase) -> dict[str, int]:
+    """Have some buffers of hidden cases begin one element off, if the lab says so."""
+    if not (loaded.lab.hidden.unaligned and case.is_hidden):
+        return {}
+    chance = random.Random(case.seed)
+    return {
+        each.name: np.dtype(each.dtype).itemsize * chance.randrange(2)
+        for each in loaded.lab.parameters
+        if each.shape
+    }
 
 
 def wrong_words(wrong: WrongElement) -> str:

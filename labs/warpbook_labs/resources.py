@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
+from warpbook_labs.ptx.entry_names import plain_name
 from warpbook_monitors.occupancy import MULTIPROCESSORS, Multiprocessor, occupancy
 
 #: where no GPU is attached
@@ -64,8 +65,9 @@ def read_log(log: str) -> tuple[dict[str, Resources], str]:
             continue  # another version's words: nothing is made up
         shared = _SHARED.search(text)
         stack, stored, loaded = spilled.groups() if spilled else (0, 0, 0)
-        found[kernel] = Resources(
-            kernel,
+        name = plain_name(kernel)
+        found[name] = Resources(
+            name,
             architecture,
             int(used[1]),
             int(stack),

@@ -29,8 +29,6 @@ Status = Literal[
     "too noisy to tell",
     "too busy",
 ]
-#: another try may give another result, with nothing of the submission changed
-UNDECIDED: tuple[Status, ...] = ("too noisy to tell", "too busy")
 
 
 class CaseResult(Struct, frozen=True):
@@ -64,6 +62,17 @@ class CaseResult(Struct, frozen=True):
     is_unsupported: bool = False
 
 
+class Provenance(Struct, frozen=True):
+    """Which lab judged which source, by which version."""
+
+    #: SHA-256 of what decides a grade of the lab
+    lab_digest: str
+    #: SHA-256 of the source
+    source_digest: str
+    #: of warpbook
+    version: str
+
+
 class CheckResult(Struct, frozen=True):
     """How a submission went, case by case."""
 
@@ -87,6 +96,8 @@ class CheckResult(Struct, frozen=True):
     device: DeviceResult | None = None
     #: of the source, where the message is about one
     line: int | None = None
+    #: what it is the result of; None of a result from before it was noted
+    provenance: Provenance | None = None
 
 
 def status_of(cases: Sequence[CaseResult]) -> Status:

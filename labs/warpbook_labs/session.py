@@ -4,19 +4,31 @@ from __future__ import annotations
 
 import secrets
 import shlex
+from hashlib import sha256
+from importlib.metadata import version
 from pathlib import Path
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from warpbook_labs.apart import VAULT
 from warpbook_labs.drawing import hidden_cases, large_cases, public_cases
 from warpbook_labs.grading import grade_source
 from warpbook_labs.jail.limits import Limits
-from warpbook_labs.loader import CATALOGUE, BadLab, KeptApart, LoadedLab, load
+from warpbook_labs.lab_files import CATALOGUE
+from warpbook_labs.loader import (
+    BadLab,
+    KeptApart,
+    LoadedLab,
+    NotTrusted,
+    load,
+    refuse_taken,
+)
 from warpbook_labs.plans import check_plan
-from warpbook_labs.results import CheckResult
+from warpbook_labs.results import CheckResult, Provenance
 from warpbook_labs.store import Store
+from warpbook_labs.trust import is_trusted
 
 #: SQLite keeps whole numbers of 64 bits with a sign
 _SEED_BITS = 62
@@ -52,15 +64,32 @@ def find(name: str, catalogue: Path = CATALOGUE) -> LoadedLab:
 
     Raises:
         NoLab: there is none.
-        BadLab: it can't be used.
+        NotTrusted: it is in a folder of somebody's, and the person was not asked yet.
+        BadLab: it can't be used, or takes an id of the catalogue.
     """
     if (Path(name) / "lab.toml").is_file():
-        return load(Path(name).resolve())
+        return _foreign(Path(name).resolve(), catalogue)
     folder_name = name.replace("-", "_")
     for file in catalogue.glob("*/*/lab.toml"):
         if file.parent.name == folder_name:
             return load(file.parent)
     raise NoLab(f"There is no lab `{name}`: `warpbook labs list` names them.")
+
+
+def _foreign(folder: Path, catalogue: Path) -> LoadedLab:
+    """Load a lab by its folder, which may be anybody's."""
+    if folder.is_relative_to(catalogue):
+        return load(folder)
+    if not is_trusted(folder):
+        raise NotTrusted(
+            f"{folder}: this lab does not come with warpbook. What it computes runs in "
+            "a jail; its notebook and its kernels run as yours. Look through it, then: "
+            f"warpbook labs trust {shlex.quote(str(folder))}"
+        )
+    loaded = load(folder)
+    # what is handed in is kept by the lab's id
+    refuse_taken(loaded, catalogue, ("id",))
+    return loaded
 
 
 def check_public(
@@ -71,10 +100,12 @@ def check_public(
 ) -> Graded:
     """Check against the cases that the lab shows; nothing is kept."""
     if loaded.lab.plan is not None:
-        planned = check_plan(loaded, source)
-        return Graded(planned, planned.status == "passed", "practice")
-    cases = public_cases(loaded.lab)
-    result = grade_source(loaded, source, cases, limits or Limits(), use_gpu=use_gpu)
+        result = check_plan(loaded, source)
+    else:
+        cases = public_cases(loaded.lab)
+        bounds = limits or Limits()
+        result = grade_source(loaded, source, cases, bounds, use_gpu=use_gpu)
+    result = replace(result, provenance=_provenance(loaded, source))
     return Graded(result, result.status == "passed", "practice")
 
 
@@ -138,6 +169,7 @@ def grade(
             is_timed=True,
             use_gpu=use_gpu,
         )
+    result = replace(result, provenance=_provenance(loaded, kept.source))
     store.add_result(number, result)
     return Graded(result, result.status == "passed", "self-graded", number)
 
@@ -163,6 +195,11 @@ def regrade(
             f"Name its folder: warpbook labs regrade FOLDER {number}"
         ) from None
     return grade(store, loaded, number, limits, use_gpu)
+
+
+def _provenance(loaded: LoadedLab, source: str) -> Provenance:
+    digest = sha256(source.encode()).hexdigest()
+    return Provenance(loaded.digest, digest, version("warpbook"))
 
 
 def _later(loaded: LoadedLab, number: int) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from warpbook_labs.texts import at_line
+from warpbook_monitors.plain_file import check_plain
 
 #: more than any exercise needs
 MOST_BYTES = 200_000
@@ -30,6 +31,7 @@ def read_source(file: Path) -> str:
         BadSource: it can't be read, or is no text of a sensible size.
     """
     try:
+        check_plain(file)
         with file.open("rb") as opened:
             held = opened.read(MOST_BYTES + 1)
         if len(held) > MOST_BYTES:

@@ -78,8 +78,10 @@ class Hidden(Struct, frozen=True, forbid_unknown_fields=True):
     values: tuple[Name, ...]
     #: besides one for each combination that must be tried
     drawn: Annotated[int, Meta(ge=0, le=32)] = 4
-    #: on a GPU some buffers begin one element off the alignment that they else have
+    #: some buffers begin one element off the alignment that they else have
     unaligned: bool = False
+    #: sizes of cases, one each, with more elements than 16 bits count
+    beyond: Annotated[tuple[dict[Name, int], ...], Meta(max_length=4)] = ()
 
 
 class Work(Struct, frozen=True, forbid_unknown_fields=True):
@@ -99,9 +101,10 @@ class Speed(Struct, frozen=True, forbid_unknown_fields=True):
 
     #: sizes that are timed
     sizes: dict[Name, int]
-    #: the kind of values that are timed; each element is drawn by itself, and of sums
-    #: every order gives the same, so that outputs can be compared with the reference's
-    values: Name = "random"
+    #: kinds of values that are timed, one drawn for each call: together they must have
+    #: all bits of their type, so that a product of fewer bits shows; each element is
+    #: drawn by itself
+    values: tuple[Name, ...] = ("random",)
     #: time at the limit that was measured over time taken
     of_limit: Annotated[float, Meta(gt=0, le=1)] | None = None
     #: time of the baseline over time taken

@@ -6,10 +6,10 @@ grading adds a result of its own.
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,10 +35,16 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
 
 from warpbook_labs.leftovers import remove_leftovers
-from warpbook_labs.results import UNDECIDED, CheckResult
+from warpbook_labs.progress import (
+    Progress,
+    StoreError,
+    read_progress,
+    store_error,
+    submissions_file,
+)
+from warpbook_labs.results import CheckResult
 from warpbook_labs.sources import refuse_unfit
 from warpbook_labs.store_format import NewerFormat, bring_up_to_date
-from warpbook_monitors.data_folder import data_folder
 
 _WAIT_S = 10.0
 _AGAIN_S = 0.01
@@ -75,8 +81,7 @@ _HINTS = Table(
 )
 
 
-class StoreError(Exception):
-    """The file can't be used; the message says why and what to do."""
+_decode = msgspec.json.Decoder(CheckResult).decode
 
 
 class Submission(Struct, frozen=True):
@@ -99,25 +104,6 @@ class Grading(Struct, frozen=True):
     result: CheckResult
 
 
-class Mark(Struct, frozen=True):
-    """How a submission went, in short."""
-
-    submission: int
-    passed: bool
-    right: int
-    of: int
-
-
-class Progress(Struct, frozen=True):
-    """How far a person is with a lab."""
-
-    #: submissions, graded or not
-    attempts: int = 0
-    hints: int = 0
-    best: Mark | None = None
-    last: Mark | None = None
-
-
 class Store:
     """All submissions of a person."""
 
@@ -127,7 +113,7 @@ class Store:
         Raises:
             StoreError: it can't be used.
         """
-        self.path = path or data_folder() / "labs.db"
+        self.path = path or submissions_file()
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             # sources and marks are nobody else's; so is a file from before
@@ -200,7 +186,7 @@ class Store:
         )
         with self._transaction() as connection:
             rows = connection.execute(asked).mappings().all()
-        return [_grading(row) for row in rows]
+        return _readable(rows)
 
     def newest(self, lab: str, most: int) -> list[Grading]:
         """Give the last results of a lab, the newest first."""
@@ -213,7 +199,7 @@ class Store:
         )
         with self._transaction() as connection:
             rows = connection.execute(asked).mappings().all()
-        return [_grading(row) for row in rows]
+        return _readable(rows)
 
     def open_hint(self, lab: str, of: int) -> int:
         """Open one more hint of a lab, if there is one; tell how many are open."""
@@ -229,61 +215,31 @@ class Store:
 
     def progress(self) -> dict[str, Progress]:
         """Tell how far the person is, by the labs that they began."""
-        counted = select(_SUBMISSIONS.c.lab, func.count()).group_by(_SUBMISSIONS.c.lab)
-        marks = (
-            select(
-                _SUBMISSIONS.c.lab,
-                *(_RESULTS.c[name] for name in ("submission", "passed", "right", "of")),
-                func.json_extract(_RESULTS.c.result, "$.status"),
-            )
-            .join(_SUBMISSIONS)
-            .order_by(_RESULTS.c.submission, _RESULTS.c.id)
-        )
-        with self._transaction() as connection:
-            attempts = {lab: count for lab, count in connection.execute(counted)}
-            hints = {lab: opened for lab, opened in connection.execute(select(_HINTS))}
-            by_lab: dict[str, dict[int, Mark]] = {}
-            for row in connection.execute(marks).all():
-                lab, number, passed, right, of, status = tuple(row)
-                of_lab = by_lab.setdefault(lab, {})
-                # of several gradings of a submission the last that decided counts
-                if status not in UNDECIDED or number not in of_lab:
-                    of_lab[number] = Mark(number, bool(passed), right, of)
-        return {
-            lab: Progress(
-                attempts.get(lab, 0), hints.get(lab, 0), *_best_and_last(by_lab, lab)
-            )
-            for lab in sorted(attempts.keys() | hints.keys())
-        }
+        return read_progress(self.path)
 
     def _insert(self, table: Table, row: dict[str, Any]) -> int:
         with self._transaction() as connection:
             number = connection.execute(insert(table).values(row).returning(table.c.id))
             return int(number.scalar_one())
 
-    @contextmanager
+    @contextlib.contextmanager
     def _transaction(self) -> Iterator[Connection]:
         try:
             with self._engine.begin() as connection:
                 yield connection
         except (DBAPIError, sqlite3.Error) as problem:
-            raise StoreError(self._words(problem)) from None
-
-    def _words(self, problem: Exception) -> str:
-        said = str(getattr(problem, "orig", problem))
-        if "locked" in said or "busy" in said:
-            return f"{self.path}: another program holds it: end that, and try again."
-        if "malformed" in said or "not a database" in said or "no such" in said:
-            return (
-                f"{self.path}: the file is damaged ({said}). Move it away, with those "
-                "of its name that end in -wal and -shm; a new one is begun then."
-            )
-        return f"{self.path}: {said}."
+            raise store_error(self.path, problem) from None
 
 
-def _grading(row: RowMapping) -> Grading:
-    result = msgspec.json.decode(row["result"], type=CheckResult)
-    return Grading(row["id"], row["submission"], row["graded_ms"], result)
+def _readable(rows: Sequence[RowMapping]) -> list[Grading]:
+    """Give results, without those that are damaged or of another version."""
+    gradings = []
+    for row in rows:
+        with contextlib.suppress(msgspec.MsgspecError, UnicodeError, TypeError):
+            result = _decode(row["result"])
+            times = (row["id"], row["submission"], row["graded_ms"])
+            gradings.append(Grading(*times, result))
+    return gradings
 
 
 def _set_up(connection: Any, _record: object) -> None:
@@ -304,16 +260,6 @@ def _to_wal(connection: Any) -> None:
             if "locked" not in str(problem) or time.monotonic() > end_s:
                 raise
             time.sleep(_AGAIN_S)
-
-
-def _best_and_last(
-    by_lab: dict[str, dict[int, Mark]], lab: str
-) -> tuple[Mark | None, Mark | None]:
-    marks = list(by_lab.get(lab, {}).values())
-    if not marks:
-        return None, None
-    best = max(marks, key=lambda each: (each.passed, each.right / max(each.of, 1)))
-    return best, marks[-1]
 
 
 def _now_ms() -> int:

@@ -30,17 +30,22 @@ def bring_up_to_date(connection: sqlite3.Connection, newest: int = FORMAT) -> No
     Raises:
         NewerFormat: it is newer than that.
     """
-    if _format(connection, newest) == newest:
+    if check(connection, newest) == newest:
         return
     # whoever else begins or migrates it at this moment waits
     connection.execute("BEGIN IMMEDIATE")
-    for number in range(_format(connection, newest) + 1, newest + 1):
+    for number in range(check(connection, newest) + 1, newest + 1):
         for statement in statements("warpbook_labs", f"store_schema_{number}.sql"):
             connection.execute(statement)
         connection.execute(f"PRAGMA user_version = {number}")
 
 
-def _format(connection: sqlite3.Connection, newest: int) -> int:
+def check(connection: sqlite3.Connection, newest: int = FORMAT) -> int:
+    """Give the format of the file; 0 where it has just begun.
+
+    Raises:
+        NewerFormat: it is newer than that.
+    """
     (found,) = connection.execute("PRAGMA user_version").fetchone()
     if found > newest:
         raise NewerFormat(found)

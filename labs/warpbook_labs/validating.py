@@ -13,7 +13,8 @@ from warpbook_labs.apart import VAULT
 from warpbook_labs.checking import check_all
 from warpbook_labs.drawing import DrawnCase, hidden_cases, public_cases
 from warpbook_labs.jail.limits import Limits
-from warpbook_labs.loader import CATALOGUE, BadLab, LoadedLab, refuse_taken
+from warpbook_labs.lab_files import CATALOGUE
+from warpbook_labs.loader import BadLab, LoadedLab, refuse_taken
 from warpbook_labs.plans import check_draws, refuse_other_chance
 from warpbook_labs.preparing import OwnPython
 from warpbook_labs.results import CaseResult, CheckResult
@@ -118,7 +119,11 @@ def _times_right(loaded: LoadedLab, speed: Speed, seeds: Sequence[int]) -> Verdi
     """
     most = loaded.lab.hidden.sizes
     sizes = {name: min(size, most[name].most) for name, size in speed.sizes.items()}
-    cases = [DrawnCase("timed", sizes, speed.values, seed, False) for seed in seeds]
+    cases = [
+        DrawnCase("timed", sizes, values, seed, False)
+        for seed in seeds
+        for values in speed.values
+    ]
 
     def tolerance(*given: Any) -> dict[str, Any]:
         allowed = loaded.cases.tolerance(*given)

@@ -8,7 +8,8 @@ from tests.labs.host.sample_lab import write_lab
 from warpbook_labs.checking import check_all
 from warpbook_labs.drawing import hidden_cases, public_cases
 from warpbook_labs.jail.limits import Limits
-from warpbook_labs.loader import CATALOGUE, LoadedLab, load
+from warpbook_labs.lab_files import CATALOGUE
+from warpbook_labs.loader import LoadedLab, load
 from warpbook_labs.results import CheckResult
 
 SEED = 81_503
@@ -34,7 +35,10 @@ def run(state, x, y, factor, out):
 FORGED = """
 import sys, os, msgspec
 from warpbook_labs.host import messages
+from warpbook_labs.simulated.program import BeginCall, Program
 from __main__ import Answer
+
+written = msgspec.msgpack.encode
 
 def told(left):
     answer = Answer("namespaces", True, messages.HostRan((left,) * {cases}))
@@ -45,11 +49,11 @@ def told(left):
 LEFT = {
     "that all went well": "messages.Left()",
     "what buffers hold": "messages.Left(({'out': bytes(40), 'y': bytes(80)},) * 2)",
-    "that nothing was asked": ("messages.Left(program=messages.Program({}, ()))"),
+    "that nothing was asked": "messages.Left(program=written(Program({}, ())))",
     "that each call was made": (
-        "messages.Left(program=messages.Program({}, "
-        "(sys.modules['warpbook_labs.simulated.program'].BeginCall(0),) * 2))"
+        "messages.Left(program=written(Program({}, (BeginCall(0),) * 2)))"
     ),
+    "a program of nonsense": "messages.Left(program=b'nonsense')",
 }
 
 
@@ -70,7 +74,7 @@ MEDDLING = {
     "the encoder": "import msgspec; msgspec.msgpack.encode = lambda *a: b'\\xc3'",
     "the worker": "import __main__; __main__.Answer = None",
     "what is recorded": (
-        "from warpbook_labs.simulated.recording import session\n"
+        "from warpbook_labs.simulated.pytorch import session\n"
         "session.Session.program = lambda self: None"
     ),
     "an early end": "import os; os._exit(0)",
@@ -96,10 +100,10 @@ def test_nothing_that_knows_what_is_right_is_in_its_process(lab: LoadedLab) -> N
     look = "import sys\n" + IDLE.replace("pass\n\ndef", f"{words}\n\ndef")
     result = checked(lab, look)
     there = set(result.cases[0].printed.split())
-    assert "warpbook_labs.simulated.recording.session" in there
+    assert "warpbook_labs.simulated.pytorch.session" in there
     for secret in ("loader", "preparing", "comparing", "spec", "host.preparing"):
         assert f"warpbook_labs.{secret}" not in there
-    assert not [each for each in there if "judging" in each or "lab_scaled" in each]
+    assert not [each for each in there if "lab_scaled" in each]
     files = "\n\ndef prepare(n):\n    print(open('/proc/self/maps').read())\n"
     result = checked(lab, IDLE + files)
     assert "PermissionError" in result.cases[0].message
@@ -172,7 +176,7 @@ FORGED_CONVOLUTION = """
 import sys, torch
 
 def prepare(n):
-    known = sys.modules["warpbook_labs.simulated.operations"].OPERATIONS
+    known = sys.modules["warpbook_labs.simulated.judging.operations"].OPERATIONS
     known["conv2d"] = type(known["conv2d"])(lambda *a: None)
 
 def run(state, x, y, factor, out):

@@ -11,7 +11,7 @@ from playwright.sync_api import expect
 from tests.e2e.lab import BASE_URL, Lab, LabPage
 from tests.e2e.test_accessible import AXE
 from tests.programs import wait_for
-from warpbook_labs.loader import CATALOGUE
+from warpbook_labs.lab_files import CATALOGUE
 
 ATTACK = "<img src=x onerror=window.attacked=1>"
 SOLUTION = (

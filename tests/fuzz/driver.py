@@ -296,7 +296,7 @@ def tracebacks(home: Path) -> list[str]:
     """What of the server's log tells of a fault of its own."""
     text = (home / "server.log").read_text(errors="replace")
     secret = re.findall(rf"{ENV_INGEST_SECRET}=\S+", text)
-    return re.findall(r"^Traceback.*", text, re.MULTILINE) + secret
+    return re.findall(r"^\s*Traceback.*", text, re.MULTILINE) + secret
 
 
 def answers(running: ServerProcess) -> bool:

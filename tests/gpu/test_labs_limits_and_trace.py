@@ -9,7 +9,8 @@ import pytest
 
 from warpbook_labs.device.gpu import find_gpu
 from warpbook_labs.device.limit_card import limit_card
-from warpbook_labs.loader import CATALOGUE, load
+from warpbook_labs.lab_files import CATALOGUE
+from warpbook_labs.loader import load
 from warpbook_labs.tracing import trace_submission
 from warpbook_monitors.recording import read_recording
 from warpbook_monitors.trace.chrome import read_chrome_trace

@@ -15,7 +15,8 @@ import pytest
 from warpbook_labs.device.gpu import find_gpu
 from warpbook_labs.drawing import public_cases
 from warpbook_labs.jail.limits import Limits
-from warpbook_labs.loader import CATALOGUE, load
+from warpbook_labs.lab_files import CATALOGUE
+from warpbook_labs.loader import load
 from warpbook_labs.referee.lane import run_on_gpu
 from warpbook_labs.tracing import trace_submission
 from warpbook_monitors.trace.chrome import read_chrome_trace

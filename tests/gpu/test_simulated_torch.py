@@ -2,7 +2,7 @@
 
     pytest -m gpu -s tests/gpu/test_simulated_torch.py
 
-The same lines run on PyTorch under its profiler and on the stand-in: copies between
+The same lines run on a GPU under the profiler and on the simulated one: copies between
 host and GPU by direction and kind of host memory, and the number of all else, must
 agree. Matrix products are left out, since libraries choose how many kernels they take,
 and so is the clearing of small memory with which a sum begins.
@@ -20,8 +20,8 @@ import pytest
 import torch
 from torch.profiler import ProfilerActivity, profile
 
+from tests.labs.simulated.learner_file import program_of
 from warpbook_labs.simulated.program import Allocate, Copy, Launch, Place, Program, Read
-from warpbook_labs.simulated.recording.session import Session
 
 pytestmark = [
     pytest.mark.gpu,
@@ -109,7 +109,7 @@ def _kind(name: str) -> str:
 
 
 def simulated(line: str) -> Counter[str]:
-    """What the stand-in was asked."""
+    """What the simulated GPU was asked."""
     square = np.ones((SIDE, SIDE), np.float32)
     places: dict[str, Place] = {
         "p": "pinned",
@@ -117,10 +117,12 @@ def simulated(line: str) -> Counter[str]:
         "d": "device",
         "e": "device",
     }
-    session = Session({name: (square, place) for name, place in places.items()})
-    space: dict[str, Any] = {"torch": session.modules()["torch"], **session.tensors}
-    exec(line, space)
-    return _asked(session.program(), places)
+    source = (
+        "import torch\n\ndef prepare():\n    pass\n\n"
+        f"def run(state, p, h, d, e):\n    {line}\n"
+    )
+    lent = {name: (square, place) for name, place in places.items()}
+    return _asked(program_of(source, lent), places)
 
 
 def _asked(program: Program, places: dict[str, Place]) -> Counter[str]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from warpbook_labs.loader import CATALOGUE, load, load_all
+from warpbook_labs.lab_files import CATALOGUE
+from warpbook_labs.loader import load, load_all
 from warpbook_labs.validating import validate
 
 FOLDERS = sorted(file.parent for file in CATALOGUE.glob("*/*/lab.toml"))

@@ -33,7 +33,7 @@ def checked(lab: LoadedLab, source: str) -> CheckResult:
 
 def test_a_right_source_passes_with_its_work_counted_by_line(lab: LoadedLab) -> None:
     result = checked(lab, right(lab))
-    assert (result.status, result.right, result.of) == ("passed", 13, 13)
+    assert (result.status, result.right, result.of) == ("passed", 14, 14)
     [block, *_] = result.cases
     assert (block.about, block.sizes) == ("one full block", {"n": 256})
     assert block.counts is not None and block.counts.global_sectors == 96
@@ -94,14 +94,80 @@ def test_a_kernel_that_never_ends_is_told_with_its_line(lab: LoadedLab) -> None:
 
 def test_what_does_not_compile_and_what_has_no_rule_are_told(lab: LoadedLab) -> None:
     broken = checked(lab, right(lab).replace("sum;", "sun;"))
-    assert (broken.status, broken.of) == ("compile error", 13)
+    assert (broken.status, broken.of) == ("compile error", 14)
     assert 'kernel.cu(7): error: identifier "sun" is undefined' in broken.log
     assert broken.message == "It does not compile."
-    included = checked(lab, f"#include <cuda_fp16.h>\n{right(lab)}")
-    assert 'could not open source file "cuda_fp16.h"' in included.log
-    assert "It does not compile. No header can be included here" in included.message
+    included = checked(lab, f'#include "my_own.h"\n{right(lab)}')
+    assert 'open source file "my_own.h"' in included.log
+    assert "It does not compile. Only the headers for device code" in included.message
     no_rule = checked(lab, right(lab).replace("launch", "lunch"))
     assert no_rule.status == "bad launch rule" and "// launch:" in no_rule.message
+
+
+def test_headers_and_kernels_with_c_plus_plus_names_are_taken(lab: LoadedLab) -> None:
+    source = right(lab).replace('extern "C" ', "")
+    result = checked(lab, f"#include <cooperative_groups.h>\n{source}")
+    assert result.status == "passed"
+    assert result.resources[0].resources.kernel == "add_relu"
+
+
+def test_a_counter_that_is_not_put_back_spoils_the_second_call(lab: LoadedLab) -> None:
+    body = """
+// launch: add<<<ceil_div(n, 256), 256>>>(x, y, out, n)
+__device__ unsigned taken;
+__global__ void add(const float* x, const float* y, float* out, int n) {
+    __shared__ unsigned block;
+    if (threadIdx.x == 0) block = TAKE;
+    __syncthreads();
+    int i = block * 256 + threadIdx.x;
+    if (i >= n) return;
+    float sum = x[i] + y[i];
+    out[i] = sum < 0 ? 0 : sum;
+}"""
+    never = checked(lab, body.replace("TAKE", "atomicAdd(&taken, 1)"))
+    assert never.status == "failed"
+    assert "Called a second time, with its `__device__` var" in never.cases[0].message
+    wraps = checked(lab, body.replace("TAKE", "atomicInc(&taken, gridDim.x - 1)"))
+    # its counter costs a sector, and no result
+    assert all(each.passed or each.is_beyond for each in wraps.cases)
+
+
+def test_four_floats_at_a_time_must_ask_where_a_buffer_begins(lab: LoadedLab) -> None:
+    source = """
+// launch: add<<<ceil_div(n, 256), 64>>>(x, y, out, n)
+__device__ float relu(float v) { return v < 0 ? 0 : v; }
+__global__ void add(const float* x, const float* y, float* out, int n) {
+    int i = 4 * (blockIdx.x * 64 + threadIdx.x);
+    if (ASK i + 3 < n) {
+        float4 a = *(float4*)(x + i), b = *(float4*)(y + i);
+        *(float4*)(out + i) = make_float4(
+            relu(a.x + b.x), relu(a.y + b.y), relu(a.z + b.z), relu(a.w + b.w));
+    } else
+        for (; i < n && i < 4 * (blockIdx.x * 64 + threadIdx.x + 1); i++)
+            out[i] = relu(x[i] + y[i]);
+}"""
+    careless = checked(lab, source.replace("ASK", ""))
+    failed = next(each for each in careless.cases if not each.passed)
+    assert failed.is_hidden and failed.findings[0].kind == "misaligned"
+    ask = "((size_t)x | (size_t)y | (size_t)out) % 16 == 0 &&"
+    careful = checked(lab, source.replace("ASK", ask))
+    # what it does with each element by itself is more traffic, and right
+    assert all(each.passed or each.is_beyond for each in careful.cases)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("int i = ", "unsigned short i = "),
+        ("ceil_div(n, 256), 256>>>", "min(ceil_div(n, 256), 200), 256>>>"),
+    ],
+)
+def test_what_holds_for_small_sizes_only_fails(
+    lab: LoadedLab, old: str, new: str
+) -> None:
+    source = right(lab)
+    assert old in source
+    assert checked(lab, source.replace(old, new)).right == 13
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,8 @@ import pytest
 from warpbook_labs.checking import check_all
 from warpbook_labs.drawing import DrawnCase, public_cases
 from warpbook_labs.jail.limits import Limits
-from warpbook_labs.loader import CATALOGUE, LoadedLab, load
+from warpbook_labs.lab_files import CATALOGUE
+from warpbook_labs.loader import LoadedLab, load
 from warpbook_labs.results import CaseResult
 from warpbook_labs.simulated.judging.rates import PINNED_BYTES_PER_S
 

@@ -11,7 +11,8 @@ import torch
 from warpbook_labs.checking import check_all
 from warpbook_labs.drawing import hidden_cases, large_cases, public_cases
 from warpbook_labs.jail.limits import Limits
-from warpbook_labs.loader import CATALOGUE, load
+from warpbook_labs.lab_files import CATALOGUE
+from warpbook_labs.loader import load
 from warpbook_labs.preparing import OwnPython
 
 FP8 = load(CATALOGUE / "precision" / "fp8_linear")

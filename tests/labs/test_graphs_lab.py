@@ -8,7 +8,8 @@ from warpbook_labs.checking import check_all
 from warpbook_labs.drawing import public_cases
 from warpbook_labs.host.drawing import calls_of, generator_of
 from warpbook_labs.jail.limits import Limits
-from warpbook_labs.loader import CATALOGUE, load
+from warpbook_labs.lab_files import CATALOGUE
+from warpbook_labs.loader import load
 from warpbook_labs.preparing import OwnPython
 
 LAB = load(CATALOGUE / "streams" / "cuda_graphs")

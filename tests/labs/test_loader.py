@@ -10,6 +10,7 @@ import pytest
 from warpbook_labs.languages import LANGUAGES, LanguageName
 from warpbook_labs.loader import BadLab, load, load_all
 from warpbook_labs.new_lab import new_lab
+from warpbook_labs.session import check_public
 from warpbook_labs.validating import validate
 
 
@@ -106,7 +107,6 @@ def test_a_file_that_is_missing_empty_or_no_text_is_named(lab: Path, name: str) 
     ("old", "new", "words"),
     [
         ("def tolerance", "def tolerances", r"no function tolerance\(\)"),
-        ("import numpy as np", "import nompy as np", "ModuleNotFoundError"),
         ("def inputs(", "def inputs((", "SyntaxError"),
     ],
 )
@@ -115,6 +115,38 @@ def test_a_mistake_in_the_labs_python_is_told(
 ) -> None:
     change(lab / "cases.py", old, new)
     with pytest.raises(BadLab, match=f"cases.py: .*{words}"):
+        load(lab)
+
+
+def test_a_mistake_that_shows_when_it_runs_is_told_then(lab: Path) -> None:
+    change(lab / "cases.py", "import numpy as np", "import nompy as np")
+    loaded = load(lab)
+    with pytest.raises(BadLab, match="cases.py: inputs: ModuleNotFoundError"):
+        check_public(loaded, loaded.reference)
+
+
+EDITED = """
+[[wrong]]
+name = "never_multiplies"
+reason = "the factor is left out"
+edits = [{ old = "OLD", new = "NEW" }]
+"""
+
+
+def test_a_wrong_solution_may_be_told_by_what_differs(lab: Path) -> None:
+    file = lab / "solutions" / "wrong.toml"
+    reference = (lab / "reference.cu").read_text()
+    old, new = "factor * x[i]", "x[i]"
+    file.write_text(EDITED.replace("OLD", old).replace("NEW", new))
+    loaded = load(lab)
+    wanted = reference.replace(old, new)
+    assert loaded.wrong["never_multiplies.cu"] == wanted != reference
+    for old, words in (("nowhere at all", "0 times"), ("i", "times, not once")):
+        file.write_text(EDITED.replace("OLD", old))
+        with pytest.raises(BadLab, match=rf"wrong\.toml: never_multiplies: .*{words}"):
+            load(lab)
+    file.write_text(EDITED.replace("edits", 'base = "nobody"\nedits'))
+    with pytest.raises(BadLab, match="there is no source `nobody`"):
         load(lab)
 
 

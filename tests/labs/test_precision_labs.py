@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from warpbook_labs.checking import check_all
 from warpbook_labs.drawing import DrawnCase, hidden_cases, public_cases
@@ -13,7 +14,7 @@ from warpbook_labs.jail.limits import Limits
 from warpbook_labs.loader import LoadedLab, load_all
 from warpbook_labs.preparing import OwnPython
 from warpbook_labs.results import CaseResult
-from warpbook_labs.simulated import convolution
+from warpbook_labs.simulated.judging import convolution
 from warpbook_labs.simulated.program import Launch, View
 
 MOST_HALF = 65504.0
@@ -103,6 +104,10 @@ def test_what_bfloat16_or_no_learning_would_give_is_far_outside_the_tolerance(
 # convolutions
 
 
+def tensors(*arrays: np.ndarray[Any, Any]) -> list[torch.Tensor]:
+    return [torch.from_numpy(each) for each in arrays]
+
+
 def test_a_convolution_and_its_gradient_are_those_of_the_definition() -> None:
     chance = np.random.default_rng(0)
     x = chance.standard_normal((2, 3, 7, 6)).astype(np.float32)
@@ -111,12 +116,12 @@ def test_a_convolution_and_its_gradient_are_those_of_the_definition() -> None:
         asked = (stride, padding, 0, 0, 0)
         shape = convolution.output_shape(x.shape, weight.shape, stride, padding)
         y = np.empty(shape, np.float32)
-        convolution.conv2d([x, weight], [y], asked)
+        convolution.conv2d(tensors(x, weight), tensors(y), asked)
         around = ((0, 0), (0, 0), (padding, padding), (padding, padding))
         padded = np.pad(x, around)
         slope = chance.standard_normal(shape).astype(np.float32)
         gradient = np.empty_like(weight)
-        convolution.conv2d_weight([x, slope], [gradient], asked)
+        convolution.conv2d_weight(tensors(x, slope), tensors(gradient), asked)
         right = np.zeros_like(weight)
         for row in range(shape[2]):
             for column in range(shape[3]):
@@ -132,10 +137,10 @@ def test_tf32_keeps_ten_places_rounds_ties_to_even_and_leaves_infinities() -> No
     near = 1 + np.array([2.0**-10, 2.0**-11, 3 * 2.0**-11, 2.0**-12])
     x = np.array([*near, -(2.0**100), np.inf], np.float32).reshape(1, 1, 1, 6)
     one, y = np.ones((1, 1, 1, 1), np.float32), np.empty_like(x)
-    convolution.conv2d([x, one], [y], (1, 0, 0, 0, 1))
+    convolution.conv2d(tensors(x, one), tensors(y), (1, 0, 0, 0, 1))
     kept = [1 + 2.0**-10, 1, 1 + 2.0**-9, 1, -(2.0**100), np.inf]
     assert y.ravel().tolist() == kept
-    convolution.conv2d([x, one], [y], (1, 0, 0, 0, 0))
+    convolution.conv2d(tensors(x, one), tensors(y), (1, 0, 0, 0, 0))
     assert y.tobytes() == x.tobytes()
 
 
@@ -145,7 +150,7 @@ def test_tf32_keeps_ten_places_rounds_ties_to_even_and_leaves_infinities() -> No
 def test_numbers_that_no_convolution_has_are_refused(numbers: tuple[float]) -> None:
     x = np.ones((1, 1, 4, 4), np.float32)
     with pytest.raises(ValueError):
-        convolution.conv2d([x, x[:, :, :1, :1]], [x.copy()], numbers)
+        convolution.conv2d(tensors(x, x[:, :, :1, :1]), tensors(x.copy()), numbers)
 
 
 def convolve(side: int, benchmark: bool, dtype: str = "float32") -> Launch:

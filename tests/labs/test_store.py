@@ -18,10 +18,11 @@ from tests.programs import ROOT
 from warpbook_labs import store as stores
 from warpbook_labs import store_format
 from warpbook_labs.jail.limits import Limits
+from warpbook_labs.progress import Mark, Progress, StoreError
 from warpbook_labs.results import CheckResult
 from warpbook_labs.session import find, grade, submit
 from warpbook_labs.sources import BadSource
-from warpbook_labs.store import Mark, Progress, Store, StoreError
+from warpbook_labs.store import Store
 from warpbook_labs.store_format import FORMAT
 
 FORMATS = ROOT / "tests" / "data" / "formats"

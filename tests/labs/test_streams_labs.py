@@ -7,7 +7,8 @@ import pytest
 from warpbook_labs.checking import check_all
 from warpbook_labs.drawing import public_cases
 from warpbook_labs.jail.limits import Limits
-from warpbook_labs.loader import CATALOGUE, load
+from warpbook_labs.lab_files import CATALOGUE
+from warpbook_labs.loader import load
 from warpbook_labs.results import CaseResult
 
 LAB = load(CATALOGUE / "streams" / "fix_the_stream")

@@ -200,3 +200,53 @@ def test_a_kernel_that_never_ends_is_told_with_its_line(lab: LoadedLab) -> None:
     assert all("loops never end?" in each.message for each in endless)
     others = [each for each in result.cases if not (each.passed or each.findings)]
     assert all("a case before it took too long" in each.message for each in others)
+
+
+TUNED = """# launch: add_relu[ceil_div(n, BLOCK)](x, y, out, n)
+import triton
+import triton.language as tl
+
+
+@triton.autotune(
+    configs=[
+        triton.Config({"BLOCK": 256}, num_warps=2),
+        triton.Config({"BLOCK": SECOND}, num_warps=4, num_stages=2),
+    ],
+    key=["n"],
+)
+@triton.jit
+def add_relu(x, y, out, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = i < n
+    total = tl.load(x + i, mask=inside) + tl.load(y + i, mask=inside)
+    kept = tl.maximum(total, 0.0, propagate_nan=tl.PropagateNan.ALL)
+    tl.store(out + i, kept, mask=MASK)
+"""
+
+
+def test_every_configuration_of_autotune_is_checked(lab: LoadedLab) -> None:
+    source = TUNED.replace("SECOND", "1024")
+    right = checked(lab, source.replace("MASK", "inside"))
+    assert (right.status, right.of) == ("passed", 6)
+    # right with the first configuration alone
+    case = failed(checked(lab, source.replace("MASK", "inside & (BLOCK < 512)")))
+    assert case.wrong is not None and case.wrong.index == (0,)
+    bad = checked(lab, TUNED.replace("SECOND", "1000").replace("MASK", "inside"))
+    assert "Line 15: arange's range must be a power of 2" in bad.log + bad.message
+
+
+def test_inline_assembly_is_run_by_the_interpreter_of_ptx(lab: LoadedLab) -> None:
+    def asked(text: str, constraints: str) -> CheckResult:
+        call = (
+            f'tl.inline_asm_elementwise("{text}", "{constraints}", [total], '
+            "dtype=tl.float32, is_pure=True, pack=1)"
+        )
+        plain = "tl.where(total < 0, 0.0, total)"
+        assert plain in lab.reference
+        return checked(lab, lab.reference.replace(plain, call))
+
+    assert asked("max.NaN.f32 $0, $1, 0f00000000;", "=f,f").status == "passed"
+    own = "{ .reg .f32 t; max.NaN.f32 t, $1, 0f00000000; mov.f32 $0, t; }"
+    assert asked(own, "=f,f").status == "passed"
+    wrong = failed(asked("max.f32 $0, $1, 0f00000000;", "=f,f"))
+    assert wrong.wrong is not None and wrong.wrong.expected == "nan"

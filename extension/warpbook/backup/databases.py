@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -15,6 +16,9 @@ from warpbook_monitors.archive.errors import ArchiveError
 
 #: others write for milliseconds; whoever holds a file for so long hangs
 _PATIENCE_S = 60.0
+#: of a schema of ours, in which no text holds what looks like one
+_COMMENTS = re.compile(r"--[^\n]*")
+_WORDS = re.compile(r"\w+|[^\w\s]")
 
 
 def copy_database(source: Path, target: Path) -> int:
@@ -35,26 +39,24 @@ def check_database(name: str, path: Path) -> None:
     Raises:
         BackupError: it is damaged, newer than this warpbook, or not what it should be.
     """
-    with _opened(path, "rw") as connection:
-        # nothing that the file says is run: it may be made to do harm
-        connection.execute("PRAGMA trusted_schema = 0")
-        connection.execute("PRAGMA cell_size_check = 1")
-        schema = connection.execute("SELECT type, name, sql FROM sqlite_master")
-        _refuse_programs(name, schema.fetchall())
-        (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
-        if found != "ok":
-            raise BackupError(f"{name} in it is damaged: {found}")
-    fresh = path.with_name("fresh.db")
     bring_up_to_date = _migrate_labs if name == LABS else _migrate_archive
     try:
-        bring_up_to_date(fresh)
+        with _opened(path, "rw") as connection:
+            # nothing that the file says is run: it may be made to do harm
+            connection.execute("PRAGMA trusted_schema = 0")
+            connection.execute("PRAGMA cell_size_check = 1")
+            _refuse_programs(name, connection)
+            if name != LABS:
+                # refused before a damaged or newer one would be mended
+                archive_file.connect_to_read(path).close()
+            _refuse_other_schemas(name, connection)
+            # it would run what a schema of somebody else's computes
+            (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+            if found != "ok":
+                raise BackupError(f"{name} in it is damaged: {found}")
         bring_up_to_date(path)
     except (ArchiveError, store_format.NewerFormat) as error:
         raise BackupError(f"{name} in it can't be used: {error}") from None
-    with _opened(path, "rw") as one, _opened(fresh, "rw") as other:
-        if _columns(one) != _columns(other):
-            raise BackupError(f"{name} in it is not what it should be.")
-    fresh.unlink()
 
 
 def put_database(source: Path, target: Path) -> None:
@@ -116,22 +118,40 @@ def _opened(path: Path, mode: str) -> Iterator[sqlite3.Connection]:
         raise BackupError(f"{path}: {error}.") from None
 
 
-def _refuse_programs(name: str, schema: list[tuple[str, str, str | None]]) -> None:
-    """Refuse what SQLite would run: views, triggers, columns that are computed."""
-    for kind, item, sql in schema:
-        words = " ".join(str(sql or "").upper().split())
-        is_plain = kind in ("table", "index") and (
-            sql is None or words.startswith(("CREATE TABLE ", "CREATE INDEX "))
-        )
-        computes = any(word in words for word in ("GENERATED ", "CHECK (", " AS ("))
-        if not is_plain or computes:
+def _refuse_programs(name: str, connection: sqlite3.Connection) -> None:
+    """Refuse what SQLite would run as soon as it is asked for: views, triggers."""
+    for kind, item in connection.execute("SELECT type, name FROM sqlite_master"):
+        if kind not in ("table", "index"):
             raise BackupError(f"{name} in it has what no database of ours has: {item}.")
 
 
+def _refuse_other_schemas(name: str, connection: sqlite3.Connection) -> None:
+    """Refuse all but what we make of that format, word by word.
+
+    So no column computes, no check fails, and no default fills memory.
+    """
+    (form,) = connection.execute("PRAGMA user_version").fetchone()
+    with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as ours:
+        if name == LABS:
+            # it refuses a newer one
+            store_format.check(connection)
+            store_format.bring_up_to_date(ours, form)
+        else:
+            archive_file.migrate(ours, form)
+        if _schema(connection) != _schema(ours):
+            raise BackupError(f"{name} in it is not what it should be.")
+
+
+def _schema(connection: sqlite3.Connection) -> set[tuple[str, ...]]:
+    """Give what a database consists of, without comments and spaces."""
+    rows = connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master")
+    return {
+        (kind, item, table, *_WORDS.findall(_COMMENTS.sub(" ", sql or "")))
+        for kind, item, table, sql in rows
+    }
+
+
 def _migrate_archive(path: Path) -> None:
-    if path.exists():
-        # it is refused before a damaged or newer one would be mended
-        archive_file.connect_to_read(path).close()
     archive_file.connect(path).close()
 
 
@@ -140,17 +160,3 @@ def _migrate_labs(path: Path) -> None:
         store_format.bring_up_to_date(connection)
         if connection.in_transaction:
             connection.execute("COMMIT")
-
-
-def _columns(connection: sqlite3.Connection) -> dict[str, set[str]]:
-    """Give the names of each table's columns."""
-    rows = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
-    return {
-        table: {
-            row[0]
-            for row in connection.execute(
-                "SELECT name FROM pragma_table_info(?)", (table,)
-            )
-        }
-        for (table,) in rows.fetchall()
-    }

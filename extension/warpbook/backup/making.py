@@ -6,6 +6,7 @@ import io
 import os
 import secrets
 import shutil
+import stat
 import tarfile
 import tempfile
 import time
@@ -34,6 +35,8 @@ from warpbook.backup.tar_stream import sha256_of
 #: most of it is compressed already
 _COMPRESSION = 3
 _MOST_FOLDERS = 5
+#: how somebody may call a backup who puts it beside what it holds
+_BACKUP = ".tar.gz"
 
 
 class Places(NamedTuple):
@@ -67,8 +70,7 @@ def make_backup(places: Places, target: Path, replace: bool = False) -> Made:
     Raises:
         BackupError: it can't be made.
     """
-    if target.exists() and not replace:
-        raise BackupError(f"{target} is there already: name another, or add --force.")
+    _refuse_target(target, replace)
     try:
         with tempfile.TemporaryDirectory(
             prefix=".warpbook-backup-", dir=target.absolute().parent
@@ -79,6 +81,20 @@ def make_backup(places: Places, target: Path, replace: bool = False) -> Made:
     except OSError as error:
         raise BackupError(f"{error.filename}: {error.strerror}.") from None
     return Made(manifest, target.stat().st_size, left_out)
+
+
+def _refuse_target(target: Path, replace: bool) -> None:
+    """Refuse to take the place of what is no file, such as a device or a link."""
+    try:
+        mode = target.lstat().st_mode
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise BackupError(f"{target}: {error.strerror}.") from None
+    if not stat.S_ISREG(mode):
+        raise BackupError(f"{target} is no plain file: name another.")
+    if not replace:
+        raise BackupError(f"{target} is there already: name another, or add --force.")
 
 
 def _stage(places: Places, staging: Path) -> tuple[tuple[Entry, ...], tuple[str, ...]]:
@@ -124,7 +140,9 @@ def _files(places: Places) -> Iterator[tuple[str, Path]]:
         folders[:] = kept if len(below.parts) < _MOST_FOLDERS else []
         for name in sorted(files):
             path = Path(folder, name)
-            if not is_left_out(name) and path.is_file():
+            # one of an earlier backup would hold all of it again
+            is_backup = not below.parts and name.endswith(_BACKUP)
+            if not is_backup and not is_left_out(name) and path.is_file():
                 yield f"data/{(below / name).as_posix()}", path
 
 
@@ -146,6 +164,8 @@ def _write(manifest: Manifest, staging: Path, target: Path, replace: bool) -> No
         stream.flush()
         os.fsync(stream.fileno())
     if replace:
+        # what came meanwhile is none of ours either
+        _refuse_target(target, replace)
         os.replace(part, target)
     else:
         try:

@@ -15,7 +15,12 @@ from typing import NamedTuple
 
 import msgspec
 
-from warpbook.backup.databases import check_database, is_damaged, put_database
+from warpbook.backup.databases import (
+    check_database,
+    copy_database,
+    is_damaged,
+    put_database,
+)
 from warpbook.backup.making import Places, make_backup
 from warpbook.backup.manifest import (
     FORMAT,
@@ -31,6 +36,8 @@ from warpbook.backup.manifest import (
 )
 from warpbook.backup.tar_stream import Member, members
 from warpbook_monitors.alerts.rules import read_rules
+from warpbook_monitors.archive.errors import ArchiveError
+from warpbook_monitors.archive.mending import finish_swap, put_in_place
 from warpbook_monitors.errors import RulesError
 
 #: what is unpacked may be so many times as large as the backup, or this size
@@ -203,14 +210,25 @@ def _put_all(manifest: Manifest, staging: Path, places: Places) -> Iterator[Path
             target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             _put_file(staged, target)
             continue
+        if target.parent.is_dir():
+            finish_swap(target)
         if target.exists() and is_damaged(target):
-            aside = target.with_name(f"{target.stem}.damaged-{time.time_ns()}.db")
-            for ending in ("", "-wal", "-shm"):
-                moved = target.with_name(target.name + ending)
-                if moved.exists():
-                    os.replace(moved, aside.with_name(aside.name + ending))
-            yield aside
-        put_database(staged, target)
+            yield _put_in_place(staged, target)
+        else:
+            put_database(staged, target)
+
+
+def _put_in_place(staged: Path, target: Path) -> Path:
+    """Replace a damaged database, of which nothing can be one transaction."""
+    part = target.with_name(f".{secrets.token_hex(8)}.part")
+    try:
+        copy_database(staged, part)
+        part.chmod(0o600)
+        return put_in_place(target, part)
+    except ArchiveError as error:
+        raise BackupError(str(error)) from None
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def _put_file(staged: Path, target: Path) -> None:

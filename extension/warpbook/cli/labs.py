@@ -105,6 +105,8 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         default="cuda",
         help="what learners write (default: cuda)",
     )
+    found = action("trust", "say that you have looked through somebody's lab")
+    found.add_argument("folder", type=Path, metavar="FOLDER", help="of the lab")
     found = action("validate", "check that labs grade fairly")
     found.add_argument(
         "labs", nargs="*", metavar="LAB", help="id or folder (default: every lab)"
@@ -114,6 +116,8 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
 def run(asked: argparse.Namespace) -> int:
     """Do what was asked; what it takes may not be installed."""
     try:
+        if asked.action == "list":
+            return _list(asked)
         commands = import_module("warpbook.cli.labs_commands")
     except ImportError as problem:
         return _failed(
@@ -127,6 +131,15 @@ def run(asked: argparse.Namespace) -> int:
         # of the terminal, and no problem of a lab
         raise
     except commands.PROBLEMS as problem:
+        return _failed(asked, str(problem))
+    return status
+
+
+def _list(asked: argparse.Namespace) -> int:
+    listing = import_module("warpbook.cli.labs_list")
+    try:
+        status: int = listing.show(asked)
+    except listing.StoreError as problem:
         return _failed(asked, str(problem))
     return status
 

@@ -4,26 +4,22 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
-
-import msgspec
 
 from warpbook.cli.errors import CommandError
+from warpbook.cli.json_output import print_json
 from warpbook.cli.labs_card import card_lines
 from warpbook_labs import nvrtc
 from warpbook_labs.apart import VAULT
 from warpbook_labs.cards.card import card_of
-from warpbook_labs.cards.progress import how_far
-from warpbook_labs.device.gpu import NoGpu, find_gpu
-from warpbook_labs.entries import LabEntry
-from warpbook_labs.loader import CATALOGUE, BadLab, LoadedLab, load, load_all
+from warpbook_labs.lab_files import CATALOGUE
+from warpbook_labs.loader import BadLab, LoadedLab, load_all
 from warpbook_labs.new_lab import new_lab
 from warpbook_labs.nvrtc import NoCompiler
 from warpbook_labs.opening import open_lab
-from warpbook_labs.overview import look_here, overview, so_far
 from warpbook_labs.parting import part
+from warpbook_labs.progress import Progress, StoreError
 from warpbook_labs.session import (
     Graded,
     Interrupted,
@@ -34,10 +30,11 @@ from warpbook_labs.session import (
     submit,
 )
 from warpbook_labs.sources import BadSource, read_source
-from warpbook_labs.store import Progress, Store, StoreError
+from warpbook_labs.store import Store
 from warpbook_labs.tracing import NoTrace, record
+from warpbook_labs.trust import trust
 from warpbook_labs.validating import Verdict, validate
-from warpbook_monitors.plain_text import bounded, joined
+from warpbook_monitors.plain_text import joined
 
 #: what is told in one line, with exit status 2
 PROBLEMS = (
@@ -54,48 +51,13 @@ PROBLEMS = (
 _INTERRUPTED = 130
 
 
-def _list(asked: argparse.Namespace) -> int:
-    here, progress = look_here(), Store().progress()
-    labs, problems = overview(here, so_far(progress))
-    if asked.json:
-        _print_json(
-            {
-                "labs": [
-                    _row(each, progress.get(each.id, Progress())) for each in labs
-                ],
-                "compiler": here.compiler,
-                "gpus": here.gpus,
-                "remedy": here.remedy,
-                "problems": problems,
-            }
-        )
-        return 0
-    rows = [("", "lab", "track", "title", "minutes", "needs", "you")]
-    for each in labs:
-        far, needs = how_far(each.progress), ", ".join(each.needs)
-        told = (each.id, each.track, each.title, str(each.minutes), needs, far)
-        rows.append((str(each.number), *told))
-    lines = [*_left(rows), ""]
-    if here.compiler is None:
-        lines.append(f"They can be read here, but not checked: {here.remedy}")
-    else:
-        lines.append(
-            f"Results are checked here: NVRTC {here.compiler} and an interpreter."
-        )
-    missing = [each for each in labs if not each.can_check and each.language != "cuda"]
-    lines += [f"{each.id} can't be checked here. {each.why}" for each in missing]
-    lines += [_gpu_words(), *problems]
-    print(joined(lines))
-    return 0
-
-
 def _open(asked: argparse.Namespace) -> int:
     loaded = find(asked.lab)
     opened = open_lab(loaded, asked.folder / loaded.lab.id)
     source = opened.source
     if asked.json:
         notebook = str(opened.notebook)
-        _print_json({"lab": loaded.lab.id, "file": str(source), "notebook": notebook})
+        print_json({"lab": loaded.lab.id, "file": str(source), "notebook": notebook})
         return 0
     lab = loaded.lab
     text = source.with_name("text.md")
@@ -119,7 +81,7 @@ def _submit(asked: argparse.Namespace) -> int:
         card = submit(Store(), loaded, source, use_gpu=not asked.no_gpu)
     except Interrupted as problem:
         if asked.json:
-            _print_json({"error": str(problem), "submission": problem.submission})
+            print_json({"error": str(problem), "submission": problem.submission})
         else:
             print(f"warpbook: {problem}", file=sys.stderr)
         return _INTERRUPTED
@@ -131,7 +93,7 @@ def _trace(asked: argparse.Namespace) -> int:
     folder = asked.file.parent if asked.file else Path(loaded.lab.id)
     trace, telemetry, _ = record(loaded, source, folder)
     if asked.json:
-        _print_json({"trace": str(trace), "telemetry": str(telemetry)})
+        print_json({"trace": str(trace), "telemetry": str(telemetry)})
         return 0
     lines = [f"What held it back   warpbook analyze {trace}"]
     lines.append(f"What the GPU did    warpbook up --replay {telemetry}")
@@ -153,7 +115,7 @@ def _regrade(asked: argparse.Namespace) -> int:
             raise LookupError(f"There is no submission for {what}.")
         cards = [grade(store, loaded, each, use_gpu=use_gpu) for each in numbers]
     if asked.json:
-        _print_json({"cards": cards})
+        print_json({"cards": cards})
     for card in () if asked.json else cards:
         kept = store.gradings(card.submission or 0)
         before = kept[-2].result.status if len(kept) > 1 else "not graded"
@@ -172,7 +134,7 @@ def _regrade(asked: argparse.Namespace) -> int:
 def _part(asked: argparse.Namespace) -> int:
     labs = part(asked.learners.absolute(), asked.vault.absolute())
     if asked.json:
-        _print_json({"labs": labs})
+        print_json({"labs": labs})
     else:
         print(
             joined(
@@ -193,7 +155,7 @@ def _hint(asked: argparse.Namespace) -> int:
     # once all are open, they are told again
     new = loaded.hints[before:opened] or loaded.hints
     if asked.json:
-        _print_json({"lab": lab.id, "opened": opened, "of": of, "hints": new})
+        print_json({"lab": lab.id, "opened": opened, "of": of, "hints": new})
         return 0
     lines = []
     for number, hint in enumerate(new, opened - len(new) + 1):
@@ -204,10 +166,23 @@ def _hint(asked: argparse.Namespace) -> int:
 
 def _new(asked: argparse.Namespace) -> int:
     place = new_lab(asked.lab, asked.folder, asked.language)
+    trust(place)
     if asked.json:
-        _print_json({"lab": asked.lab, "folder": str(place)})
+        print_json({"lab": asked.lab, "folder": str(place)})
     else:
         print(joined([f"{place}", f"Then: warpbook labs validate {place}"]))
+    return 0
+
+
+def _trust(asked: argparse.Namespace) -> int:
+    folder = asked.folder.resolve()
+    if not (folder / "lab.toml").is_file():
+        raise CommandError(f"{folder}: there is no lab.toml. Name the folder of a lab.")
+    trust(folder)
+    if asked.json:
+        print_json({"folder": str(folder)})
+    else:
+        print(joined([f"{folder} is trusted from now on."]))
     return 0
 
 
@@ -219,7 +194,7 @@ def _validate(asked: argparse.Namespace) -> int:
     for name in asked.labs or [str(each) for each in _folders()]:
         problem, verdicts = "", []
         try:
-            loaded = load(Path(name).resolve()) if Path(name).is_dir() else find(name)
+            loaded = find(name)
             _need_compiler(loaded)
             for verdict in validate(loaded):
                 verdicts.append(verdict)
@@ -232,12 +207,11 @@ def _validate(asked: argparse.Namespace) -> int:
                 print(joined([f"BAD     {problem}"]), flush=True)
         told.append({"lab": name, "problem": problem, "verdicts": verdicts})
     if asked.json:
-        _print_json({"ok": not worst, "labs": told})
+        print_json({"ok": not worst, "labs": told})
     return worst
 
 
 ACTIONS = {
-    "list": _list,
     "open": _open,
     "check": _check,
     "submit": _submit,
@@ -246,6 +220,7 @@ ACTIONS = {
     "regrade": _regrade,
     "part": _part,
     "new": _new,
+    "trust": _trust,
     "validate": _validate,
 }
 
@@ -276,7 +251,7 @@ def _need_compiler(loaded: LoadedLab) -> None:
 
 def _tell(asked: argparse.Namespace, card: Graded, source: str) -> int:
     if asked.json:
-        _print_json(card)
+        print_json(card)
     else:
         told = card_of(card.result, source, card.submission)
         print(joined(card_lines(told)))
@@ -291,31 +266,3 @@ def _verdict(loaded: LoadedLab, verdict: Verdict) -> Iterator[str]:
     yield f"{'ok' if verdict.ok else 'WRONG':7} {loaded.lab.id}  {verdict.file}"
     did = "passes" if (verdict.should == "pass") == verdict.ok else "fails"
     yield f"        {did}: {verdict.reason}"
-
-
-def _row(lab: LabEntry, progress: Progress) -> dict[str, Any]:
-    told: dict[str, Any] = msgspec.to_builtins(lab)
-    return {**told, "progress": progress}
-
-
-def _left(rows: Sequence[tuple[str, ...]]) -> list[str]:
-    """Set the text to the left in its columns."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(
-            cell.ljust(width) for cell, width in zip(row, widths, strict=True)
-        ).rstrip()
-        for row in rows
-    ]
-
-
-def _gpu_words() -> str:
-    try:
-        gpu = find_gpu()
-    except NoGpu as problem:
-        return f"Speed is not graded here, where no GPU can be used: {problem}"
-    return f"Kernels are run on {bounded(gpu.name)} too, and timed when you submit."
-
-
-def _print_json(what: Any) -> None:
-    sys.stdout.buffer.write(msgspec.json.encode(what) + b"\n")

@@ -20,9 +20,10 @@ from warpbook_labs.drawing import public_cases
 from warpbook_labs.loader import BadLab, LoadedLab
 from warpbook_labs.nvrtc import NoCompiler
 from warpbook_labs.opening import open_lab
+from warpbook_labs.progress import Progress, StoreError
 from warpbook_labs.session import Graded, check_public, find, submit
 from warpbook_labs.sources import BadSource, read_source
-from warpbook_labs.store import Progress, Store, StoreError
+from warpbook_labs.store import Store
 from warpbook_monitors.plain_text import printable
 
 #: what is told in words below a cell

@@ -201,7 +201,9 @@ class Past:
         """
         history, archive = self.broadcaster.history, self.archive
         begin_ms = history.begin_ms
-        from_ms = max(since_ms, self.newest_ms - history.seconds * 1000)
+        # until the first frame comes, the memory begins now
+        newest_ms = max(self.newest_ms, begin_ms)
+        from_ms = max(since_ms, newest_ms - history.seconds * 1000)
         # a server that has just been started may still have to open the file
         if (
             archive is None

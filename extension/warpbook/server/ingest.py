@@ -28,7 +28,7 @@ from warpbook.protocol import (
 from warpbook.server.ingest_handler import IngestHandler, IngestParts
 from warpbook.server.kernel_watch import UnknownKernel
 from warpbook.server.parameters import BadBody, Span, read_json
-from warpbook.server.receipts import MAX_CELL_BYTES, check_times
+from warpbook.server.receipts import MAX_CELL_BYTES, NotYours, check_times
 from warpbook.server.selection import encode
 from warpbook.server.timeline_ingest import TimelineHandler
 
@@ -182,7 +182,11 @@ class _CellHandler(IngestHandler):
         except ValueError as error:
             self.refuse(422, str(error))
             return
-        receipt = await self.parts.receipts.take(run)
+        try:
+            receipt = await self.parts.receipts.take(run)
+        except NotYours as error:
+            self.refuse(403, str(error))
+            return
         self.set_header("Content-Type", "application/json")
         self.finish(encode(receipt))
 

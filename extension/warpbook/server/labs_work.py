@@ -148,7 +148,7 @@ def _store() -> Store:
 
 @contextlib.contextmanager
 def _told() -> Iterator[None]:
-    from warpbook_labs.store import StoreError  # noqa: PLC0415
+    from warpbook_labs.progress import StoreError  # noqa: PLC0415
 
     try:
         yield

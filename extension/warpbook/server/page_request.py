@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, ClassVar
+from urllib.parse import unquote
 
 from jupyter_server.base.handlers import APIHandler, JupyterHandler
 from tornado import web
@@ -15,6 +17,7 @@ from warpbook.server.readiness import Readiness
 #: where the application's readiness is among the settings of Jupyter's
 READINESS = "warpbook_readiness"
 _RETRY_AFTER_S = "5"
+_ENCODED = re.compile(r"/[^/]*%[^/]*")
 
 
 class Request(Parameters, APIHandler):
@@ -70,9 +73,14 @@ class Request(Parameters, APIHandler):
 
     def _route(self) -> str:
         """The path without what a caller put into it."""
-        route = self.request.path
-        for argument in filter(None, self.path_args):
-            route = route.replace(f"/{argument}", "/*")
+        # an argument was decoded, so the path is, too
+        route = unquote(self.request.path)
+        given = getattr(self, "path_args", None)
+        if given is None:
+            # refused before it was looked at; no route of ours has such a sign
+            return _ENCODED.sub("/*", self.request.path)
+        for argument in filter(None, given):
+            route = re.sub(rf"/{re.escape(argument)}(?=/|$)", "/*", route)
         return route
 
     def _request_summary(self) -> str:

@@ -18,6 +18,8 @@ from warpbook_monitors.recording import MAX_TIME_MS
 
 #: Unix time in ms
 UnixMs = Annotated[float, Meta(ge=0, le=MAX_TIME_MS)]
+#: of a span; a shorter one is a fault of arithmetic, and makes others
+_LEAST_MS = 1e-4
 #: ns from the begin of a run: as exact as a browser's numbers
 RunNs = Annotated[int, Meta(ge=-(2**53), le=2**53)]
 Text = Annotated[str, Meta(max_length=200)]
@@ -48,13 +50,15 @@ class Span(Struct, frozen=True):
     to_ms: UnixMs
 
     def __post_init__(self) -> None:
-        """Refuse a span that ends before it begins.
+        """Refuse a span that ends before it begins, or of which nothing can be told.
 
         Raises:
-            ValueError: it does.
+            ValueError: it is one.
         """
         if not self.from_ms < self.to_ms:
             raise ValueError("from_ms must be a time before to_ms")
+        if self.to_ms - self.from_ms < _LEAST_MS:
+            raise ValueError("from_ms and to_ms must be further apart")
 
 
 class BadBody(ValueError):

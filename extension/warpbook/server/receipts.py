@@ -76,6 +76,10 @@ _METRICS = frozenset(
 )
 
 
+class NotYours(Exception):
+    """A kernel speaks for another one."""
+
+
 def check_times(run: CellRun) -> None:
     """Refuse a run that can't have been.
 
@@ -102,10 +106,42 @@ class Receipts:
         self._holders = holders
         #: by id of the run, without their own "previous"; oldest first
         self._kept: OrderedDict[str, Receipt] = OrderedDict()
+        #: of receipts that are being written: by id of the run, whose it is
+        self._claimed: dict[str, str] = {}
         self._broadcaster.greet(self._greet)
 
     async def take(self, run: CellRun) -> Receipt:
-        """Write the receipt of a cell that has just run, keep it and tell everybody."""
+        """Write the receipt of a cell that has just run, keep it and tell everybody.
+
+        Raises:
+            NotYours: another kernel handed in a run of this id.
+        """
+        owner = self._claimed.setdefault(run.id, run.kernel_id)
+        try:
+            if owner == run.kernel_id:
+                owner = await self._owner(run)
+            if owner != run.kernel_id:
+                raise NotYours("This receipt is another kernel's.")
+            return await self._take(run)
+        finally:
+            if self._claimed.get(run.id) == run.kernel_id:
+                del self._claimed[run.id]
+
+    async def _owner(self, run: CellRun) -> str:
+        """Whose the kept receipt of this id is; who asks, where there is none."""
+        kept = self._kept.get(run.id)
+        if kept is not None:
+            return kept.cell.kernel_id
+        try:
+            message = await self._records.message("receipt", run.id)
+        except ArchiveError:
+            # what is on disk can't be looked at, and is not replaced either
+            return run.kernel_id
+        for found in _decoded([message] if message is not None else []):
+            return found.cell.kernel_id
+        return run.kernel_id
+
+    async def _take(self, run: CellRun) -> Receipt:
         if run.allocators:
             self._holders.note_allocators(run.kernel_id, run.allocators)
         receipt = await self.make(run)

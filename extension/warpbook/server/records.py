@@ -14,8 +14,8 @@ from typing import TypeVar
 from warpbook.protocol import KeptRecord, RecordKind, RecordList
 from warpbook.server.record_forms import ended_without_its_server
 from warpbook_monitors.archive.archive import Archive
-from warpbook_monitors.archive.database import check, is_damage
-from warpbook_monitors.archive.errors import ArchiveError
+from warpbook_monitors.archive.database import check
+from warpbook_monitors.archive.errors import ArchiveError, is_damage
 from warpbook_monitors.archive.kept_timelines import (
     pack_timeline,
     put_timeline,
@@ -195,7 +195,7 @@ class Records:
                 return await asyncio.to_thread(read)
             except ArchiveError as problem:
                 cause = problem.__cause__
-                if isinstance(cause, sqlite3.DatabaseError) and is_damage(cause):
+                if isinstance(cause, Exception) and is_damage(cause):
                     # who writes puts a damaged file aside, and may not have met it
                     archive.write(check)
                 raise
@@ -247,9 +247,11 @@ class Records:
 
         def end(connection: sqlite3.Connection) -> int:
             servers.enter()
-            return end_open_records(
+            ended = end_open_records(
                 connection, servers, ended_without_its_server, archive.limits
             )
+            servers.forget_gone()
+            return ended
 
         is_ended = is_loaded = False
         while not (is_ended and is_loaded):

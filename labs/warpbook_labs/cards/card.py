@@ -29,6 +29,7 @@ from warpbook_labs.cards.words import (
     GRADED_HERE,
     PRACTICE,
     UNSUPPORTED,
+    UNSUPPORTED_BESIDE_A_GPU,
     card_status,
     case_status,
     limited,
@@ -59,7 +60,8 @@ def card_of(result: CheckResult, source: str, submission: int | None = None) -> 
     label = "unsupported" if status == "unsupported" else result.status
     message = result.message
     if status == "unsupported":
-        message = f"{UNSUPPORTED[0].upper()}{UNSUPPORTED[1:]}. {message}"
+        words = UNSUPPORTED if result.device is None else UNSUPPORTED_BESIDE_A_GPU
+        message = f"{words[0].upper()}{words[1:]}. {message}"
     sections = tuple(_sections(result, source.splitlines(), submission))
     return Card(
         limited(result.lab, 100), status, label, limited(message, _MOST_WORDS), sections

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import importlib
+import re
 import time
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from warpbook_labs.device.arguments import packed
 from warpbook_labs.device.errors import BadArguments, Crashed, DriverError, Hung
 from warpbook_labs.jail import jobs
+from warpbook_labs.ptx.entry_names import NoSuchKernel, entry_named
 
 Dim = tuple[int, int, int]
 
@@ -62,6 +64,9 @@ class Program:
         image = np.frombuffer(cubin, np.uint8)
         self._module = _checked(driver, driver.cuModuleLoadData(image.ctypes.data))
         self._kernels: dict[str, Kernel] = {}
+        #: names of all kernels, as its sections of code are called
+        names = re.findall(rb"\0\.text\.([\w$]+)", cubin)
+        self._entries = [each.decode() for each in dict.fromkeys(names)]
 
     def kernel(self, name: str) -> Kernel:
         """Find a kernel.
@@ -73,9 +78,12 @@ class Program:
             driver = self._driver
             error, handle = driver.cuModuleGetFunction(self._module, name.encode())
             if error.name == "CUDA_ERROR_NOT_FOUND":
-                raise BadArguments(
-                    f'There is no kernel `{name}`. Is it `extern "C" __global__`?'
-                )
+                try:
+                    entry = entry_named(name, self._entries)
+                except NoSuchKernel as problem:
+                    raise BadArguments(str(problem)) from None
+                found = driver.cuModuleGetFunction(self._module, entry.encode())
+                error, handle = found
             _checked(driver, (error, handle))
             sizes: list[int] = []
             while True:

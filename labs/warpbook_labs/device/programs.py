@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from warpbook_labs.cuda_headers import headers_for
 from warpbook_labs.device.driver import Device
 from warpbook_labs.device.errors import DriverError
 from warpbook_labs.device.timing import Source
@@ -32,7 +33,7 @@ def job_of(
         BadRule: the launch rule can't be followed.
     """
     if loaded.lab.language != "triton":
-        return jobs.Compile(source, architecture)
+        return jobs.Compile(source, architecture, headers=headers_for(source))
     rule = rule_of(loaded.lab.language, source)
     return compile_job(loaded, rule, source, sizes, architecture)
 
@@ -40,6 +41,10 @@ def job_of(
 def image_of(compiled: jobs.Compiled) -> bytes:
     """Give what the trusted process is sent: a cubin, or PTX to be assembled there."""
     return compiled.cubin or compiled.ptx.encode() + b"\0"
+
+
+def _cubin(source: str, architecture: str) -> bytes:
+    return compile_to_ptx(source, architecture, headers=headers_for(source)).cubin
 
 
 def own_source(device: Device, loaded: LoadedLab, source: str) -> Source:
@@ -51,7 +56,7 @@ def own_source(device: Device, loaded: LoadedLab, source: str) -> Source:
     """
     rule = rule_of(loaded.lab.language, source)
     if loaded.lab.language != "triton":
-        return Source(rule, compile_to_ptx(source, device.architecture).cubin)
+        return Source(rule, _cubin(source, device.architecture))
     sizes = loaded.lab.speed.sizes if loaded.lab.speed else {}
     outcome = parent.run(job_of(loaded, source, device.architecture, [sizes]))
     if not isinstance(outcome.result, jobs.Compiled):

@@ -85,26 +85,34 @@ class _Side:
     def __init__(self, trials: Trials, source: Source, arena: Arena) -> None:
         self._trials, self._source, self.arena = trials, source, arena
         sizes, loaded = trials.speed.sizes, trials.loaded
-        given = trials.drawn
-        self._launches = launches(loaded, source.rule, sizes, given)
+        # numbers that are handed over as they are belong to the kind of values
+        self._launches = {
+            kind: launches(loaded, source.rule, sizes, given.drawn)
+            for kind, given in trials.kinds.items()
+        }
+        self._kind = next(iter(trials.kinds))
 
-    def ready(self, keys: dict[str, int]) -> None:
+    def ready(self, call: _Call) -> None:
         """Poison its memory, and put inputs there."""
         self.arena.renew()
-        for name, pool in self._trials.pools.items():
+        self._kind = call.kind
+        for name, pool in self._trials.kinds[call.kind].pools.items():
             to = self.arena.addresses[name]
             item = pool.values.itemsize
             count = self.arena.places[name].size_bytes // item
             length = len(pool.values)
             fill = self._trials.tools.fill
-            fill(to, pool.address, length, item, count, keys[name])
+            fill(to, pool.address, length, item, count, call.keys[name])
 
     def call_ns(self) -> float:
         """Run it once, as a program that nobody has run before."""
         device = self._trials.tools.device
         program = device.load(self._source.cubin)
         addresses = self.arena.addresses
-        prepared = [device.prepare(program, each, addresses) for each in self._launches]
+        prepared = [
+            device.prepare(program, each, addresses)
+            for each in self._launches[self._kind]
+        ]
         self._trials.tools.flush()
         taken_ns = device.timed_ns(prepared, _PATIENCE_S)
         program.unload()
@@ -115,6 +123,21 @@ class _Pool(NamedTuple):
     values: NDArray[Any]
     address: int
     digest: int
+
+
+class _Kind(NamedTuple):
+    """Inputs of one kind of values, and what calls' inputs are put together from."""
+
+    drawn: Arrays
+    pools: dict[str, _Pool]
+
+
+class _Call(NamedTuple):
+    """What the inputs of one call are made from."""
+
+    kind: str
+    #: by parameter
+    keys: dict[str, int]
 
 
 class Trials:
@@ -139,7 +162,6 @@ class Trials:
         self._python = OwnPython(loaded)
         sizes = pool_sizes(loaded, speed)
         chance = np.random.default_rng(secrets.randbits(64))
-        self.drawn: Arrays = self._python.inputs(sizes, speed.values, chance)
         needed = _SPARE_BYTES + sum(
             each.size_bytes
             for source in (learner, reference, baseline)
@@ -150,10 +172,9 @@ class Trials:
                 f"Timed calls need {needed >> 20:,} MiB of the GPU's memory, and "
                 f"{tools.device.free_bytes >> 20:,} are free."
             )
-        self.pools = {
-            each.name: self._pool(each)
-            for each in loaded.lab.parameters
-            if each.kind in ("input", "inout")
+        self.kinds = {
+            values: self._drawn(self._python.inputs(sizes, values, chance))
+            for values in speed.values
         }
         # where memory lies makes a kernel up to some percent faster or slower, so both
         # sides have the same
@@ -161,9 +182,9 @@ class Trials:
         self._learner = _Side(self, learner, shared)
         self._baseline = _Side(self, baseline, shared)
         self._reference = _Side(self, reference, self._arena(reference))
-        self._kept: tuple[dict[str, int], dict[str, NDArray[np.uint8]]] | None
-        self._kept = None
-        self._bounds: dict[str, float] | None = None
+        self._kept: tuple[_Call, dict[str, NDArray[np.uint8]]] | None = None
+        #: by kind of values
+        self._bounds: dict[str, dict[str, float]] = {}
 
     def _arena(self, *sources: Source) -> Arena:
         """Take memory in which each of these programs can run."""
@@ -175,9 +196,17 @@ class Trials:
                     needed[each.name] = each
         return Arena(self.tools, list(needed.values()))
 
-    def _pool(self, parameter: Parameter) -> _Pool:
+    def _drawn(self, drawn: Arrays) -> _Kind:
+        pools = {
+            each.name: self._pool(each, drawn)
+            for each in self.loaded.lab.parameters
+            if each.kind in ("input", "inout")
+        }
+        return _Kind(drawn, pools)
+
+    def _pool(self, parameter: Parameter, drawn: Arrays) -> _Pool:
         values = np.ascontiguousarray(
-            np.asarray(self.drawn[parameter.name]).reshape(-1), parameter.dtype
+            np.asarray(drawn[parameter.name]).reshape(-1), parameter.dtype
         )
         # the digest reads whole words
         spare = -values.nbytes % 4
@@ -197,21 +226,18 @@ class Trials:
             Crashed: the GPU stopped it.
             Hung: it did not end.
         """
-        drawn = _WARM_UP + secrets.randbelow(stopping.least_pairs)
         taken: dict[Side, list[float]] = {"learner": [], "baseline": []}
         warm_up: list[Side] = ["learner", "baseline"] * _WARM_UP
-        learner_calls = 0
         began_s = time.monotonic()
         since_ns = time.monotonic_ns()
         done = 0
         for side in warm_up:
             self._called(side, is_kept=False)
-            learner_calls += side == "learner"
         for pairs in stopping.looks():
+            kept = drawn_of_look(done, pairs)
             for side in sides(pairs - done):
-                is_kept = side == "learner" and learner_calls == drawn
+                is_kept = side == "learner" and len(taken["learner"]) == kept
                 taken[side].append(self._called(side, is_kept))
-                learner_calls += side == "learner"
             done = pairs
             late = time.monotonic() - began_s > _MOST_S
             if late or is_enough(taken["learner"], taken["baseline"]):
@@ -221,27 +247,30 @@ class Trials:
         return Times(taken["learner"], taken["baseline"], 1, since_ns, until_ns)
 
     def _called(self, side: Side, is_kept: bool) -> float:
-        keys = {name: secrets.randbits(32) for name in self.pools}
+        kind = secrets.choice(list(self.kinds))
+        pools = self.kinds[kind].pools
+        call = _Call(kind, {name: secrets.randbits(32) for name in pools})
         if side == "baseline":
-            self._baseline.ready(keys)
+            self._baseline.ready(call)
             return self._baseline.call_ns()
-        self._learner.ready(keys)
+        self._learner.ready(call)
         taken_ns = self._learner.call_ns()
-        self._check(keys)
+        self._check(call)
         if is_kept:
-            self._keep(keys)
+            self._keep(call)
         return taken_ns
 
-    def _check(self, keys: dict[str, int]) -> None:
+    def _check(self, call: _Call) -> None:
         """Compare a call with the reference's, computed only now."""
         stray = self._learner.arena.stray()
         if stray:
             raise WrongOutput("red zone", stray)
-        for name, pool in self.pools.items():
+        pools = ((n, p) for each in self.kinds.values() for n, p in each.pools.items())
+        for name, pool in pools:
             if self.tools.digest(pool.address, pool.values.nbytes) != pool.digest:
                 words = f"It changes what other calls get as `{name}`."
                 raise WrongOutput("red zone", words)
-        self._reference.ready(keys)
+        self._reference.ready(call)
         for each in self.loaded.lab.parameters:
             # of new inputs, bit by bit
             bits = f"uint{8 * np.dtype(each.dtype).itemsize}"
@@ -253,9 +282,9 @@ class Trials:
             found = self._compare(each, 0.0)
             if found.how_many:
                 # what it may be off is only asked where it is not the very same
-                if self._bounds is None:
-                    self._bounds = self._bounds_of(keys)
-                found = self._compare(each, self._bounds[each.name])
+                if call.kind not in self._bounds:
+                    self._bounds[call.kind] = self._bounds_of(call)
+                found = self._compare(each, self._bounds[call.kind][each.name])
             if found.how_many:
                 count = int(np.prod(shape_of(each, self.speed.sizes), dtype=np.int64))
                 shape = shape_of(each, self.speed.sizes)
@@ -290,9 +319,9 @@ class Trials:
         parameters = self.loaded.lab.parameters
         return [each for each in parameters if each.kind in ("output", "inout")]
 
-    def _bounds_of(self, keys: dict[str, int]) -> dict[str, float]:
+    def _bounds_of(self, call: _Call) -> dict[str, float]:
         """Say how far an output may be from the reference's, which may be off, too."""
-        given = self._given(keys)
+        given = self._given(call)
         right = {
             each.name: self.tools.device.download(
                 self._reference.arena.addresses[each.name],
@@ -307,18 +336,19 @@ class Trials:
             each.name: 2 * float(np.max(bounds[each.name])) for each in self._outputs()
         }
 
-    def _given(self, keys: dict[str, int]) -> Arrays:
+    def _given(self, call: _Call) -> Arrays:
         """Give the inputs of a call, as the GPU put them together."""
-        given = dict(self.drawn)
+        drawn, pools = self.kinds[call.kind]
+        given = dict(drawn)
         for each in self.loaded.lab.parameters:
-            if each.name in self.pools:
+            if each.name in pools:
                 shape = shape_of(each, self.speed.sizes)
                 count = int(np.prod(shape, dtype=np.int64))
-                values = filled(self.pools[each.name].values, count, keys[each.name])
+                values = filled(pools[each.name].values, count, call.keys[each.name])
                 given[each.name] = values.reshape(shape)
         return given
 
-    def _keep(self, keys: dict[str, int]) -> None:
+    def _keep(self, call: _Call) -> None:
         arena = self._learner.arena
         device = self.tools.device
         outputs = {
@@ -327,14 +357,14 @@ class Trials:
             )
             for each in self._outputs()
         }
-        self._kept = keys, outputs
+        self._kept = call, outputs
 
     def _check_on_host(self) -> None:
         """Compare the call that was drawn by the lab's own Python."""
         if self._kept is None:
             raise DriverError("No timed call was kept for the processor.")
-        keys, outputs = self._kept
-        sizes, given = self.speed.sizes, self._given(keys)
+        call, outputs = self._kept
+        sizes, given = self.speed.sizes, self._given(call)
         expected = self._python.expected(given, sizes)
         tolerance = self._python.tolerance(given, sizes, expected)
         for each in self._outputs():
@@ -346,6 +376,17 @@ class Trials:
             )
             if wrong is not None:
                 raise WrongOutput("wrong", f"In a timed call {wrong_words(wrong)}")
+
+
+def drawn_of_look(done: int, pairs: int) -> int | None:
+    """Draw which pair up to the next look is compared on the CPU; maybe none of them.
+
+    It takes the place of the one drawn before, so that each pair is as likely as any
+    other in the end, however many there are (reservoir sampling).
+    """
+    if secrets.randbelow(pairs) < done:
+        return None
+    return done + secrets.randbelow(pairs - done)
 
 
 def pool_sizes(loaded: LoadedLab, speed: Speed) -> dict[str, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import struct
 from typing import Any, NamedTuple
 
@@ -40,6 +41,7 @@ class Tools:
         self._found = device.allocate(16)
         self._flush_bytes = _FLUSHED * device.l2_bytes // 16 * 16
         self._flushed = 0
+        self._digest_key = secrets.randbits(32)
 
     def poison(self, address: int, size_bytes: int, key: int) -> None:
         """Fill memory with what is no number; its size is a multiple of 4."""
@@ -79,7 +81,8 @@ class Tools:
     def digest(self, address: int, size_bytes: int) -> int:
         """Give a number that any change of this memory changes."""
         self.clear(0, 0)
-        self._run("digest", size_bytes // 4, address, size_bytes // 4, self._found)
+        words = size_bytes // 4
+        self._run("digest", words, address, words, self._digest_key, self._found)
         return self.found().first
 
     def flush(self) -> None:

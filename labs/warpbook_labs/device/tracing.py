@@ -121,7 +121,7 @@ def case_of(loaded: LoadedLab) -> DrawnCase:
     speed = loaded.lab.speed
     if speed is None:
         return public_cases(loaded.lab)[0]
-    return DrawnCase("timed sizes", dict(speed.sizes), speed.values, 0, False)
+    return DrawnCase("timed sizes", dict(speed.sizes), speed.values[0], 0, False)
 
 
 def main() -> None:

@@ -13,12 +13,13 @@ import msgspec
 from warpbook_labs.drawing import DrawnCase
 from warpbook_labs.host.messages import HostRan, Left, Record, RunTorch
 from warpbook_labs.host.preparing import PreparedCalls
-from warpbook_labs.host.simulated import told_simulated
+from warpbook_labs.host.simulated import NotJudged, told_simulated
 from warpbook_labs.host.telling import case_result
 from warpbook_labs.host_spec import Host
-from warpbook_labs.jail import jobs, parent
+from warpbook_labs.jail import jobs, parent, warm
 from warpbook_labs.jail.limits import Limits
 from warpbook_labs.loader import BadLab, LoadedLab
+from warpbook_labs.nvrtc import NoCompiler
 from warpbook_labs.results import CaseResult, CheckResult, sentence, status_of
 from warpbook_labs.sources import BadSource, refuse_unfit
 from warpbook_labs.texts import INVALID_MESSAGE
@@ -64,7 +65,7 @@ def check_host(
     done: list[CaseResult] = []
     isolation = ""
     for batch in _batches(loaded, cases):
-        outcome = parent.run(_job(loaded, lab.host, source, batch), limits)
+        outcome = _outcome(_job(loaded, lab.host, source, batch), limits)
         if isinstance(outcome.result, jobs.Refused):
             words, line = outcome.result.message[:_MOST_WORDS], outcome.result.line
             return CheckResult(lab.id, "compile error", words, of=of, line=line)
@@ -75,11 +76,14 @@ def check_host(
         if len(left) > len(batch) or (len(left) < len(batch) and not is_over):
             return CheckResult(lab.id, "stopped", INVALID_MESSAGE, of=of)
         # what was not run has no answer
-        for prepared, each in zip(batch, left, strict=False):
-            if lab.host.without_gpu == "torch":
-                done.append(_told(prepared, each))
-            else:
-                done.append(told_simulated(lab.counted, prepared, each))
+        ran = list(zip(batch, left, strict=False))
+        if lab.host.without_gpu == "torch":
+            done += (_told(*each) for each in ran)
+        else:
+            try:
+                done += told_simulated(lab.counted, ran, limits)
+            except NotJudged as problem:
+                return CheckResult(lab.id, "stopped", str(problem), of=of)
         isolation = outcome.isolation
         if is_over:
             break
@@ -121,6 +125,17 @@ def _job(
         return RunTorch(source, loaded.given, cases, host.case_s)
     cases = tuple(each.to_record() for each in batch)
     return Record(source, loaded.given, cases, host.case_s)
+
+
+def _outcome(job: RunTorch | Record, limits: Limits) -> parent.Outcome:
+    """Have it done with the simulated GPU's PyTorch; or, if need be, without one."""
+    try:
+        return warm.run(job, limits)
+    except NoCompiler:
+        if isinstance(job, Record):
+            raise
+        # of training only results are judged, which the processor has, too
+        return parent.run(job, limits)
 
 
 def _told(prepared: PreparedCalls, left: Left) -> CaseResult:

@@ -90,7 +90,7 @@ def _left(
         if line is None and isinstance(problem, TypeError):
             words = f"TypeError: {problem}. They are called as {_called(case)}."
         is_too_long = isinstance(problem, TooLong)
-        return Left((), None, words, line, printed.held, is_too_long)
+        return Left((), b"", words, line, printed.held, is_too_long)
 
 
 def _called(case: HostCase) -> str:

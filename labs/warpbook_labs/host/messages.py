@@ -5,7 +5,10 @@ from __future__ import annotations
 from msgspec import Struct
 
 from warpbook_labs.host_spec import HostPlace
-from warpbook_labs.simulated.program import Program
+from warpbook_labs.simulated.judging.counts import HostCounts
+from warpbook_labs.simulated.judging.findings import Finding
+from warpbook_labs.simulated.judging.timeline import Bar
+from warpbook_labs.simulated.program import Place
 
 
 class HostBuffer(Struct, frozen=True):
@@ -47,7 +50,7 @@ class RunTorch(Struct, frozen=True, tag="run torch"):
 
 
 class Record(Struct, frozen=True, tag="record"):
-    """Run host code with a stand-in for PyTorch that records what it is asked."""
+    """Run host code with a PyTorch that records what it is asked of a GPU."""
 
     source: str
     given: str
@@ -60,8 +63,8 @@ class Left(Struct, frozen=True):
 
     #: of a run with PyTorch: by call, what buffers hold that may be written
     outputs: tuple[dict[str, bytes], ...] = ()
-    #: of a recording
-    program: Program | None = None
+    #: of a recording: a `Program`, as it is sent on to who judges it
+    program: bytes = b""
     #: why it is not whole, in words, and the line of the learner's where it happened
     problem: str = ""
     line: int | None = None
@@ -74,3 +77,54 @@ class HostRan(Struct, frozen=True, tag="host ran"):
     """Every case, up to the first that took too long."""
 
     cases: tuple[Left, ...]
+
+
+class Buffer(Struct, frozen=True):
+    """A parameter of a lab that is memory, as the lab says."""
+
+    name: str
+    place: Place
+    dtype: str
+    shape: tuple[int, ...]
+    is_input: bool
+    is_output: bool
+
+
+class Trial(Struct, frozen=True):
+    """A program, and the inputs that count."""
+
+    #: a `Program`, which anybody may have written
+    program: bytes
+    buffers: tuple[Buffer, ...]
+    #: for each call of `run` what the inputs hold
+    calls: tuple[dict[str, bytes], ...]
+
+
+class Judge(Struct, frozen=True, tag="judge"):
+    """Run recorded programs on the simulated GPU."""
+
+    trials: tuple[Trial, ...]
+
+
+class Verdict(Struct, frozen=True):
+    """What came of one program."""
+
+    #: why it was not done, or not to its end, in words
+    refused: str = ""
+    #: by call, what the outputs hold
+    outputs: tuple[dict[str, bytes], ...] = ()
+    #: by call, the first element that was never written, by output that has one
+    unwritten: tuple[dict[str, int], ...] = ()
+    findings: tuple[Finding, ...] = ()
+    #: of the last call
+    counts: HostCounts | None = None
+    bars: tuple[Bar, ...] = ()
+    #: the line where Python first looked at numbers that come of the inputs
+    first_look: int | None = None
+    convolution_percents: dict[str, int] = {}
+
+
+class HostJudged(Struct, frozen=True, tag="host judged"):
+    """Every program."""
+
+    verdicts: tuple[Verdict, ...]

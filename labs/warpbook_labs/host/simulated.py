@@ -1,22 +1,32 @@
-"""Judges what host code asked of the simulated GPU, with the true inputs."""
+"""Has what host code asked of the simulated GPU judged, with the true inputs.
+
+A process of its own does that: here PyTorch is never loaded, and a program never read.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
+import msgspec
 import numpy as np
 
 from warpbook_labs.counting import beyond_bounds
-from warpbook_labs.host.messages import Left
-from warpbook_labs.host.preparing import PreparedCalls, WrongCall
+from warpbook_labs.host.messages import (
+    Buffer,
+    HostJudged,
+    Judge,
+    Left,
+    Trial,
+    Verdict,
+)
+from warpbook_labs.host.preparing import PreparedCalls
 from warpbook_labs.host.telling import case_result
 from warpbook_labs.host_spec import HostPlace
-from warpbook_labs.jail import jobs
+from warpbook_labs.jail import jobs, warm
+from warpbook_labs.jail.limits import Limits
 from warpbook_labs.ptx.findings import Finding
 from warpbook_labs.results import CaseResult
-from warpbook_labs.simulated.judging.errors import ProgramRefused
-from warpbook_labs.simulated.judging.judge import Buffer, Judged, judge
-from warpbook_labs.simulated.program import Place, Program
+from warpbook_labs.simulated.program import Place
 from warpbook_labs.spec import Counted
 from warpbook_labs.texts import INVALID_MESSAGE, at_line
 
@@ -26,6 +36,8 @@ _PLACES: dict[HostPlace, Place] = {
     "host": "pageable",
 }
 _MOST_FINDINGS = 20
+#: of the processor, for one program and for the start; by the clock thrice that
+_PROGRAM_S, _START_S = 20, 60
 #: where what is right for the inputs that were recorded is wrong for others
 _LOOKED = (
     "Python looks at numbers here, as `.item()` and `.tolist()` do. Without a "
@@ -34,42 +46,69 @@ _LOOKED = (
 )
 
 
+class NotJudged(Exception):
+    """The process that judges did not come to an end; the message says why."""
+
+
 def told_simulated(
-    counted: Sequence[Counted], prepared: PreparedCalls, left: Left
-) -> CaseResult:
-    """Run a recorded program on the simulated GPU, and say how that went.
+    counted: Sequence[Counted],
+    ran: Sequence[tuple[PreparedCalls, Left]],
+    limits: Limits,
+) -> list[CaseResult]:
+    """Run recorded programs on the simulated GPU, and say how that went.
 
     Args:
         counted: the lab's bounds.
-        prepared: the case.
-        left: what the jailed process says.
+        ran: cases, and what the jailed process says of each.
+        limits: of a process.
+
+    Raises:
+        NotJudged: what judges them was stopped.
     """
-    case = prepared.case
-    if left.problem:
-        return case_result(case, left)
-    if left.program is None:
-        return case_result(case, left, INVALID_MESSAGE)
-    try:
-        judged, wrong = _judged(left.program, prepared)
-    except ProgramRefused as problem:
-        return case_result(case, left, str(problem))
+    whole = [each for each in ran if each[1].program and not each[1].problem]
+    verdicts = _verdicts([(left, cases) for cases, left in whole], limits)
+    told = dict(zip((id(left) for _, left in whole), verdicts, strict=True))
+    results = []
+    for prepared, left in ran:
+        verdict = told.get(id(left))
+        if verdict is None:
+            words = "" if left.problem else INVALID_MESSAGE
+            results.append(case_result(prepared.case, left, words))
+        elif verdict.refused or not _is_whole(prepared, verdict):
+            words = verdict.refused or INVALID_MESSAGE
+            results.append(case_result(prepared.case, left, words))
+        else:
+            results.append(_told(counted, prepared, left, verdict, limits))
+    return results
+
+
+def _told(
+    counted: Sequence[Counted],
+    prepared: PreparedCalls,
+    left: Left,
+    verdict: Verdict,
+    limits: Limits,
+) -> CaseResult:
+    case, counts = prepared.case, verdict.counts
+    assert counts is not None
+    wrong = prepared.first_wrong(_memory(prepared, verdict))
     findings = tuple(
         Finding(each.kind, each.message, each.line)
-        for each in judged.findings[:_MOST_FINDINGS]
+        for each in verdict.findings[:_MOST_FINDINGS]
     )
-    counts = judged.counts[-1]
-    looked = "" if judged.first_look is None else at_line(_LOOKED, judged.first_look)
+    first_look = verdict.first_look
+    looked = "" if first_look is None else at_line(_LOOKED, first_look)
     words = advice = ""
     line = None
     if findings:
         words = f"{findings[0].kind}: {findings[0].message}"
     elif wrong is None:
-        parts = {"convolution_percent": judged.convolution_percents}
+        parts = {"convolution_percent": verdict.convolution_percents}
         words = beyond_bounds(counted, counts, case.sizes, parts)
         # a hidden case was recorded with other inputs anyhow
         is_open = looked and not (words or case.is_hidden)
-        if is_open and not _holds_for_others(left.program, prepared):
-            words, line = looked, judged.first_look
+        if is_open and not _holds_for_others(left, prepared, limits):
+            words, line = looked, first_look
     elif case.is_hidden:
         advice = looked
     return case_result(
@@ -82,24 +121,41 @@ def told_simulated(
         is_beyond=bool(words) and not (wrong or findings),
         findings=findings,
         host_counts=counts,
-        bars=() if case.is_hidden else judged.bars,
+        bars=() if case.is_hidden else verdict.bars,
     )
 
 
-def _holds_for_others(program: Program, prepared: PreparedCalls) -> bool:
+def _holds_for_others(left: Left, prepared: PreparedCalls, limits: Limits) -> bool:
     """Tell whether a program is right with other inputs of the same case, too."""
-    try:
-        return _judged(program, prepared.with_other_inputs())[1] is None
-    except ProgramRefused:
+    others = prepared.with_other_inputs()
+    [verdict] = _verdicts([(left, others)], limits)
+    if verdict.refused or not _is_whole(others, verdict):
         return False
+    return others.first_wrong(_memory(others, verdict)) is None
 
 
-def _judged(
-    program: Program, prepared: PreparedCalls
-) -> tuple[Judged, WrongCall | None]:
-    """Do what a program asks with the inputs of a case; also what is wrong first."""
+def _verdicts(
+    asked: Sequence[tuple[Left, PreparedCalls]], limits: Limits
+) -> Sequence[Verdict]:
+    """Have programs judged, each with the inputs of a case."""
+    if not asked:
+        return ()
+    job = Judge(tuple(_trial(left.program, inputs) for left, inputs in asked))
+    processor_s = _START_S + _PROGRAM_S * len(asked)
+    limits = msgspec.structs.replace(
+        limits, processor_s=processor_s, wall_s=3.0 * processor_s
+    )
+    outcome = warm.run(job, limits)
+    if not isinstance(outcome.result, HostJudged):
+        raise NotJudged(outcome.message)
+    if len(outcome.result.verdicts) != len(asked):
+        raise NotJudged(INVALID_MESSAGE)
+    return outcome.result.verdicts
+
+
+def _trial(program: bytes, prepared: PreparedCalls) -> Trial:
     inputs = prepared.input_names
-    buffers = [
+    buffers = tuple(
         Buffer(
             each.name,
             _PLACES[each.place],
@@ -109,20 +165,33 @@ def _judged(
             each.is_written,
         )
         for each in prepared.buffers
+    )
+    calls = tuple(
+        {name: held.tobytes() for name, held in prepared.inputs(number).items()}
+        for number in range(len(prepared.given))
+    )
+    return Trial(program, buffers, calls)
+
+
+def _is_whole(prepared: PreparedCalls, verdict: Verdict) -> bool:
+    """Tell whether a verdict has an answer of the right size for each output."""
+    sizes = {each.name: each.size_bytes for each in prepared.outputs}
+    told = [
+        {name: len(data) for name, data in call.items()} for call in verdict.outputs
     ]
-    calls = [prepared.inputs(each) for each in range(len(prepared.given))]
-    judged = judge(program, buffers, calls)
-    return judged, prepared.first_wrong(_memory(prepared, judged))
+    of = len(prepared.given)
+    is_counted = verdict.counts is not None and len(verdict.unwritten) == of
+    return is_counted and told == [sizes] * of
 
 
 def _memory(
-    prepared: PreparedCalls, judged: Judged
-) -> Iterator[dict[str, jobs.Memory]]:
+    prepared: PreparedCalls, verdict: Verdict
+) -> Iterator[Mapping[str, jobs.Memory]]:
     """Give what each call left in the outputs."""
-    for outputs, unwritten in zip(judged.outputs, judged.unwritten, strict=True):
+    for outputs, unwritten in zip(verdict.outputs, verdict.unwritten, strict=True):
         held = {}
         for each in prepared.outputs:
-            data = np.ascontiguousarray(outputs[each.name], each.dtype).tobytes()
+            data = outputs[each.name]
             first = unwritten.get(each.name)
             if first is not None:
                 first *= np.dtype(each.dtype).itemsize

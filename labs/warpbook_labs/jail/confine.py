@@ -47,6 +47,8 @@ def confine(limits: Limits, empty: Path) -> tuple[Tier, bool]:
     tier: Tier = "limits"
     if _enter_empty_root(empty):
         tier = "namespaces"
+    # whoever becomes another user is no longer ended with its parent
+    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     _libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     if _refuse_files() and tier == "limits":
         tier = "landlock"

@@ -6,18 +6,21 @@ import contextlib
 import math
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from msgspec import Struct
 
-from warpbook_labs.host.messages import HostRan, Record, RunTorch
+from warpbook_labs.host.messages import HostJudged, HostRan, Judge, Record, RunTorch
 from warpbook_labs.nvrtc import VERBOSE, CompileError, compile_to_ptx
-from warpbook_labs.ptx.errors import BadLaunch, PtxError
+from warpbook_labs.ptx.errors import BadLaunch, PtxError, Unsupported
 from warpbook_labs.ptx.findings import Report
 from warpbook_labs.ptx.lanes import Dim
 from warpbook_labs.ptx.machine import MAX_STEPS, Machine
 from warpbook_labs.ptx.spaces import Buffer
+
+#: how a run, or a whole job, went
+Status = Literal["ran", "refused", "unsupported", "not run"]
 
 
 class Compile(Struct, frozen=True, tag="compile"):
@@ -28,6 +31,8 @@ class Compile(Struct, frozen=True, tag="compile"):
     options: tuple[str, ...] = ()
     #: compiled once more for this one, to tell what its kernels take; "" is not asked
     resources_for: str = ""
+    #: that the source may include, by name
+    headers: dict[str, bytes] = {}
 
 
 class Memory(Struct, frozen=True):
@@ -43,6 +48,8 @@ class Memory(Struct, frozen=True):
     first_unwritten: int | None = None
     #: of its elements, which Triton asks
     dtype: str = "uint8"
+    #: how far off the alignment of a buffer it begins
+    off_bytes: int = 0
 
 
 class BufferArgument(Struct, frozen=True, tag="buffer"):
@@ -162,7 +169,16 @@ class CompileTriton(Struct, frozen=True, tag="compile triton"):
     variants: tuple[Variant, ...]
 
 
-Job = Compile | Interpret | InterpretTriton | CompileTriton | Call | RunTorch | Record
+Job = (
+    Compile
+    | Interpret
+    | InterpretTriton
+    | CompileTriton
+    | Call
+    | RunTorch
+    | Record
+    | Judge
+)
 
 #: the module that does a job, by the job's type; only this one is loaded
 WORK: dict[type, str] = {
@@ -172,8 +188,11 @@ WORK: dict[type, str] = {
     CompileTriton: "warpbook_labs.triton.compiling",
     Call: "warpbook_labs.jail.calling",
     RunTorch: "warpbook_labs.host.on_processor",
-    Record: "warpbook_labs.host.recorded",
 }
+#: the module whose process stays warm, and does such a job in a child
+WARM: dict[type, str] = dict.fromkeys(
+    (RunTorch, Record, Judge), "warpbook_labs.host.with_torch"
+)
 
 
 class Compiled(Struct, frozen=True, tag="compiled"):
@@ -194,7 +213,15 @@ class Ran(Struct, frozen=True):
     memory: tuple[Memory, ...]
     #: why it could not be run, or not to its end
     refused: str = ""
-    #: of the source, where that is about one
+    #: "unsupported" is no mistake: the interpreter does not know what a GPU does
+    status: Status = "ran"
+    #: the same of a second call on the same program, whose variables the first has
+    #: changed; its buffers are as at first
+    again: tuple[Memory, ...] = ()
+    again_reports: tuple[Report, ...] = ()
+    #: of "unsupported": what it is
+    construct: str = ""
+    #: of the source, where what is said is about one
     line: int | None = None
 
 
@@ -225,11 +252,12 @@ class Refused(Struct, frozen=True, tag="refused"):
     """It can't be done; the message is for the author of the source."""
 
     message: str
+    status: Status = "refused"
     #: of the source, where the message is about one
     line: int | None = None
 
 
-Result = Compiled | Interpreted | Called | HostRan | Refused
+Result = Compiled | Interpreted | Called | HostRan | HostJudged | Refused
 
 
 #: meets every part of the interpreter, which then has loaded what it needs: barriers
@@ -261,11 +289,15 @@ def do(job: Compile | Interpret) -> Result:
     """Do a job."""
     try:
         if isinstance(job, Compile):
-            compiled = compile_to_ptx(job.source, job.architecture, job.options)
+            compiled = compile_to_ptx(
+                job.source, job.architecture, job.options, job.headers
+            )
             resources_log = _resources_log(job) if job.resources_for else ""
             return Compiled(compiled.ptx, compiled.log, compiled.cubin, resources_log)
         is_over = _clock(job)
         return Interpreted(tuple(_run(job, each, is_over) for each in job.runs))
+    except Unsupported as problem:
+        return Refused(str(problem), "unsupported")
     except (CompileError, PtxError) as problem:
         return Refused(str(problem))
 
@@ -274,7 +306,7 @@ def _resources_log(job: Compile) -> str:
     """Have the assembler tell; what it refuses, the interpreter may still run."""
     options = (*job.options, VERBOSE)
     try:
-        return compile_to_ptx(job.source, job.resources_for, options).log
+        return compile_to_ptx(job.source, job.resources_for, options, job.headers).log
     except CompileError:
         return ""
 
@@ -287,16 +319,27 @@ def _clock(job: Interpret) -> Callable[[], bool]:
 
 def _run(job: Interpret, run: Run, is_over: Callable[[], bool]) -> Ran:
     if is_over():
-        return Ran((), (), "It was not run, since a case before it took too long.")
+        words = "It was not run, since a case before it took too long."
+        return Ran((), (), words, "not run")
     try:
         return _launched(job, run, is_over)
+    except Unsupported as problem:
+        return Ran(
+            (),
+            (),
+            str(problem),
+            "unsupported",
+            construct=problem.what,
+            line=problem.line,
+        )
     except PtxError as problem:
-        return Ran((), (), str(problem))
+        return Ran((), (), str(problem), "refused")
     except MemoryError:
         raise
     except Exception as problem:  # noqa: BLE001 - `asm` says what no compiler would
         what = f"{type(problem).__name__}: {problem}"[:200]
-        return Ran((), (), f"This interpreter can't make sense of the kernel ({what}).")
+        words = f"This interpreter can't make sense of the kernel ({what})."
+        return Ran((), (), words, "unsupported")
 
 
 def _launched(job: Interpret, run: Run, is_over: Callable[[], bool]) -> Ran:
@@ -304,34 +347,52 @@ def _launched(job: Interpret, run: Run, is_over: Callable[[], bool]) -> Ran:
     buffers: dict[str, Buffer] = {}
     for each in run.memory:
         if each.data is None:
-            buffers[each.name] = machine.empty(each.name, each.size_bytes)
+            buffers[each.name] = machine.empty(
+                each.name, each.size_bytes, each.off_bytes
+            )
         else:
             values = np.frombuffer(each.data, np.uint8)
-            buffers[each.name] = machine.put(each.name, values)
-    reports = []
-    for launch in run.launches:
-        report = machine.run(
-            launch.kernel,
-            launch.grid,
-            launch.block,
-            [_argument(each, buffers) for each in launch.arguments],
-            launch.dynamic_shared_bytes,
-            job.max_steps,
-            is_over,
-        )
-        reports.append(report)
-        if report.stopped:
-            break
-    held = tuple(
+            buffers[each.name] = machine.put(each.name, values, each.off_bytes)
+    told = [buffers[each.name] for each in run.memory if each.is_told]
+
+    def launched() -> tuple[Report, ...]:
+        reports = []
+        for launch in run.launches:
+            report = machine.run(
+                launch.kernel,
+                launch.grid,
+                launch.block,
+                [_argument(each, buffers) for each in launch.arguments],
+                launch.dynamic_shared_bytes,
+                job.max_steps,
+                is_over,
+            )
+            reports.append(report)
+            if report.stopped:
+                break
+        return tuple(reports)
+
+    reports = launched()
+    held = _held(machine, told)
+    if reports[-1].stopped or not machine.has_changed():
+        return Ran(reports, held)
+    # what the program keeps from call to call may spoil the next
+    machine.put_back(buffers.values())
+    again = launched()
+    return Ran(reports, held, again=_held(machine, told), again_reports=again)
+
+
+def _held(machine: Machine, buffers: list[Buffer]) -> tuple[Memory, ...]:
+    """Give what buffers hold now."""
+    return tuple(
         Memory(
             each.name,
             each.size_bytes,
             machine.read(each, np.uint8).tobytes(),
             first_unwritten=machine.first_unwritten(each),
         )
-        for each in (buffers[given.name] for given in run.memory if given.is_told)
+        for each in buffers
     )
-    return Ran(tuple(reports), held)
 
 
 def _argument(argument: Argument, buffers: dict[str, Buffer]) -> Any:

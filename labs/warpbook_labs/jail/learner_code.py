@@ -55,8 +55,18 @@ def load_modules() -> None:
     """Load what learners may import, and set the clock, which the jail won't allow."""
     for name in MODULES:
         importlib.import_module(name)
+    start_clock()
+
+
+def start_clock() -> None:
+    """Set the clock, which a process that is forked does not have from its parent."""
     signal.signal(signal.SIGALRM, _watch.tick)
     signal.setitimer(signal.ITIMER_REAL, _TICK_S, _TICK_S)
+
+
+def stop_clock() -> None:
+    """Let nothing be interrupted any more."""
+    signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 @contextlib.contextmanager
@@ -100,7 +110,7 @@ def told(
     if isinstance(problem, ModuleNotFoundError):
         words += f"; there are {', '.join(modules)}."
     elif isinstance(problem, MemoryError):
-        words = words or "it wanted more memory than there is."
+        words = words or "memory limit exceeded."
     words = f"{kind}: {words}" if words else kind
     return line, words[: _MOST_WORDS * 2]
 

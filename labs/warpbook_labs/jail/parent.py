@@ -34,8 +34,8 @@ _WORDS: dict[Status, str] = {
     "too much output": "Its result is larger than {output_mib:,} MiB.",
 }
 _PROCESSOR_WORDS = "Timed out after {processor_s} s of CPU time."
-_READ_BYTES = 1 << 16
-_MOST_STDERR_BYTES = 4096
+_READ_BYTES = 1 << 20
+MOST_STDERR_BYTES = 4096
 # made now: msgspec takes no two threads that meet a type for the first time
 _decode = msgspec.msgpack.Decoder(Answer).decode
 
@@ -91,7 +91,7 @@ def started(kind: type[Job], limits: Limits) -> Iterator[Callable[[Job], Outcome
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             cwd=NOWHERE,
-            env=_environment(),
+            env=environment(),
             start_new_session=True,
         ) as child:
             try:
@@ -100,7 +100,7 @@ def started(kind: type[Job], limits: Limits) -> Iterator[Callable[[Job], Outcome
                 kill(child)
 
 
-def _environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
     """Give the child what Python needs to start, and no secret of this process."""
     kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
     # threads would want memory of their own, and none may be started in the jail
@@ -111,21 +111,23 @@ def _environment() -> dict[str, str]:
 
 def _watched(child: subprocess.Popen[bytes], job: bytes, limits: Limits) -> Outcome:
     began = time.monotonic()
-    output = _Bounded(child.stdout, limits.output_bytes)
-    errors = _Bounded(child.stderr, _MOST_STDERR_BYTES)
+    output = Bounded(child.stdout, limits.output_bytes)
+    errors = Bounded(child.stderr, MOST_STDERR_BYTES)
     code = waited_for(child, job, limits.wall_s, output.read, errors.read)
-    return _outcome(code, output.held, errors.held, limits, began)
+    return outcome_of(code, output.held, errors.held, limits, began)
 
 
-class _Bounded:
+class Bounded:
     """What comes out of a pipe, up to a bound and a byte more."""
 
     def __init__(self, pipe: IO[bytes] | None, most_bytes: int) -> None:
+        """Begin with nothing read."""
         self._pipe, self._most_bytes = pipe, most_bytes
         self._held = bytearray()
 
     @property
     def held(self) -> bytes:
+        """Give what was read."""
         return bytes(self._held)
 
     def read(self) -> None:
@@ -133,10 +135,28 @@ class _Bounded:
         while self._pipe is not None and (part := self._pipe.read(_READ_BYTES)):
             self._held += part[: self._most_bytes + 1 - len(self._held)]
 
+    def read_and_close(self) -> None:
+        """Read to the end, and close the pipe."""
+        self.read()
+        if self._pipe is not None:
+            self._pipe.close()
 
-def _outcome(
+
+def outcome_of(
     code: int | None, output: bytes, errors: bytes, limits: Limits, began: float
 ) -> Outcome:
+    """Say how a process ended.
+
+    Args:
+        code: its exit code; None if it was killed when its time was over.
+        output: what it wrote.
+        errors: what it wrote to stderr.
+        limits: what it was given.
+        began: when, by the monotonic clock.
+
+    Raises:
+        NoCompiler: it says that something is not installed.
+    """
     status: Status = "crashed"
     how = errors.decode(errors="replace").strip().splitlines()[-1:] or ["no word"]
     answer: Answer | None = None

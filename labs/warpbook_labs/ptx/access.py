@@ -13,17 +13,19 @@ from warpbook_labs.ptx.lanes import Step, put, type_of
 from warpbook_labs.ptx.program import Address, Instruction, Operand, Symbol, Vector
 from warpbook_labs.ptx.reach import (
     HINTS,
-    STRONG,
     Place,
     Reach,
     check_modifiers,
+    scope_of,
     space_of,
+    strength_of,
 )
 from warpbook_labs.ptx.spaces import LOCAL_WINDOW, SHARED_WINDOW
 from warpbook_labs.ptx.state import State
 from warpbook_labs.ptx.values import DTYPES, Bools, Values
 from warpbook_labs.ptx.watch import (
     count_traffic,
+    tell_flags,
     tell_unwritten,
     watch_read,
     watch_write,
@@ -64,7 +66,8 @@ def _load(instruction: Instruction, pc: int, state: State) -> Step:
     if parameter is not None:
         return _load_parameter(targets, parameter, dtype)
     reach = Reach(instruction, address, pc, state, "reads")
-    strong = any(each in STRONG for each in instruction.modifiers)
+    strength, scope = strength_of(instruction, pc, state), scope_of(instruction)
+    acquires = "acquire" in instruction.modifiers
     width = dtype.itemsize * len(parts)
     bits = np.dtype(f"u{dtype.itemsize}")
 
@@ -72,7 +75,9 @@ def _load(instruction: Instruction, pc: int, state: State) -> Step:
         for place in reach.places(mask, width):
             count_traffic(place, width, pc, state)
             if place.name in ("global", "shared"):
-                watch_read(place, width, pc, state, strong)
+                watch_read(place, width, pc, state, strength)
+                if acquires:
+                    state.causality.acquire(place.chosen, scope)
             for number, target in enumerate(targets):
                 at = place.at + number * dtype.itemsize
                 found = place.space.read(at, bits).view(dtype)
@@ -127,7 +132,8 @@ def _store(instruction: Instruction, pc: int, state: State) -> Step:
     for each in parts:
         held = lanes.width_bytes(each)
         sources.append(lanes.source(each, type_ if held is None else f"b{8 * held}"))
-    strong = any(each in STRONG for each in instruction.modifiers)
+    strength, scope = strength_of(instruction, pc, state), scope_of(instruction)
+    releases = "release" in instruction.modifiers
     width = dtype.itemsize * len(parts)
 
     def run(mask: Bools | None) -> None:
@@ -140,7 +146,11 @@ def _store(instruction: Instruction, pc: int, state: State) -> Step:
                 for source in sources
             ]
             if place.name in ("global", "shared"):
-                watch_write(place, values, pc, state, strong)
+                if releases:
+                    state.causality.release(place.chosen, scope)
+                watch_write(place, values, pc, state, strength)
+                if strength:
+                    tell_flags(place, state)
             for number, each in enumerate(values):
                 place.space.write(place.at + number * dtype.itemsize, each)
 

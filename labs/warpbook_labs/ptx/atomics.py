@@ -10,10 +10,22 @@ import numpy as np
 from warpbook_labs.ptx.errors import Unsupported
 from warpbook_labs.ptx.lanes import Step, type_of
 from warpbook_labs.ptx.program import Instruction
-from warpbook_labs.ptx.reach import HINTS, Place, Reach, check_modifiers
+from warpbook_labs.ptx.reach import (
+    HINTS,
+    Place,
+    Reach,
+    check_modifiers,
+    scope_of,
+    strength_of,
+)
 from warpbook_labs.ptx.state import State
 from warpbook_labs.ptx.values import DTYPES, Bools, Values
-from warpbook_labs.ptx.watch import count_traffic, tell_unwritten, watch_write
+from warpbook_labs.ptx.watch import (
+    count_traffic,
+    tell_flags,
+    tell_unwritten,
+    watch_write,
+)
 
 
 def _wrapping_increment(old: Values, limit: Values) -> Values:
@@ -38,6 +50,22 @@ _ATOMIC: dict[str, Callable[..., Any]] = {
 }
 
 
+#: by which threads take turns at a lock
+_EXCHANGES = (_ATOMIC["exch"], _ATOMIC["cas"])
+
+
+def _take_turns(place: Place, values: list[Values], old: Values) -> None:
+    """Exchange one place with each thread's number, if it holds what was expected."""
+    at, dtype = place.at[:1], old.dtype
+    now = place.space.read(at, dtype)[0]
+    expected = values[0] if len(values) > 1 else None
+    for number, new in enumerate(values[-1]):
+        old[number] = now
+        if expected is None or now == expected[number]:
+            now = new
+    place.space.write(at, np.array([now], dtype))
+
+
 def atomic(instruction: Instruction, pc: int, state: State) -> Step:
     """Give what `atom` and `red` do."""
     lanes, type_ = state.lanes, type_of(instruction)
@@ -53,6 +81,9 @@ def atomic(instruction: Instruction, pc: int, state: State) -> Step:
             target = lanes.target(operands[0], type_)
         operands = operands[1:]
     reach = Reach(instruction, operands[0], pc, state, "updates")
+    strength, scope = strength_of(instruction, pc, state), scope_of(instruction)
+    releases = bool({"release", "acq_rel"} & set(instruction.modifiers))
+    acquires = bool({"acquire", "acq_rel"} & set(instruction.modifiers))
     sources = [lanes.source(each, type_) for each in operands[1:]]
 
     def run(mask: Bools | None) -> None:
@@ -62,9 +93,18 @@ def atomic(instruction: Instruction, pc: int, state: State) -> Step:
                 np.broadcast_to(each, (lanes.count,))[place.chosen] for each in sources
             ]
             if place.name in ("global", "shared"):
-                watch_write(place, values[:1], pc, state, is_atomic=True)
+                if releases:
+                    state.causality.release(place.chosen, scope)
+                watch_write(place, values[:1], pc, state, strength)
             tell_unwritten(place, dtype.itemsize, pc, state)
             old = _one_after_the_other(place, values, operate, dtype, target is None)
+            if place.name in ("global", "shared"):
+                wrote = np.ones(len(place.at), np.bool_)
+                if name == "cas" and old is not None:
+                    wrote = old == values[0]
+                tell_flags(place, state, wrote)
+                if acquires:
+                    state.causality.acquire(place.chosen, scope)
             if target is not None and old is not None:
                 target[place.chosen] = old
 
@@ -83,6 +123,9 @@ def _one_after_the_other(
         operate.at(place.space.data.view(dtype), place.at // dtype.itemsize, values[0])
         return None
     old = np.zeros(len(place.at), dtype)
+    if operate in _EXCHANGES and (place.at == place.at[0]).all():
+        _take_turns(place, values, old)
+        return old
     left = np.arange(len(place.at))
     while len(left):
         # of each place the first that is left

@@ -12,15 +12,43 @@ class NotPtx(PtxError):
 
 
 class Unsupported(PtxError):
-    """An instruction, or a form of one, that this interpreter does not know."""
+    """Something that this interpreter does not know, and a GPU may: no mistake."""
 
-    def __init__(self, what: str, line: int | None = None) -> None:
-        """Say what it is and where the source has it."""
+    def __init__(self, what: str, line: int | None = None, way_on: str = "") -> None:
+        """Say what it is, where the source has it, and what would do instead."""
+        self.what, self.line = what, line
+        self.way_on = way_on or _way_on(what)
         place = "" if line is None else f" (line {line} of the source)"
         super().__init__(
             f"This interpreter does not know `{what}`{place}: the kernel can't be run "
-            "without a GPU."
+            f"without a GPU.{' ' if self.way_on else ''}{self.way_on}"
         )
+
+
+class TooLarge(Unsupported):
+    """More than can be run on the processor; a GPU may have room for it."""
+
+    def __init__(self, what: str) -> None:
+        """Say what there is too much of, in a sentence."""
+        super().__init__(what)
+        self.args = (what,)
+
+
+def _way_on(what: str) -> str:
+    """Say what to write instead, by the beginning of what is not known."""
+    return next((way for name, way in _WAYS.items() if what.startswith(name)), "")
+
+
+_WAYS = {
+    "cp.async.bulk": "Copy by `cp.async` of 4 to 16 bytes, or by loads and stores.",
+    "wgmma": "Use `mma.sync` of 16 x 8 elements here.",
+    "tcgen05": "Use `mma.sync` of 16 x 8 elements here.",
+    "wmma": "Use `mma.sync` of 16 x 8 elements here.",
+    "a function that calls itself": "Write it as a loop.",
+    "a call through a pointer": "Call the function by its name.",
+    "tex": "Read the array by its address.",
+    "suld": "Read the array by its address.",
+}
 
 
 class BadLaunch(PtxError):

@@ -9,6 +9,8 @@ Kind = Literal[
     "race",
     "uninitialised read",
     "divergent barrier",
+    "inactive lane",
+    "unfinished copy",
     "out of bounds",
     "misaligned",
     "read-only",

@@ -9,7 +9,8 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass, field
 
-from warpbook_labs.ptx.errors import NotPtx, PtxError, Unsupported
+from warpbook_labs.ptx.entry_names import NoSuchKernel, entry_named
+from warpbook_labs.ptx.errors import NotPtx, PtxError, TooLarge, Unsupported
 from warpbook_labs.ptx.program import (
     Address,
     Call,
@@ -70,10 +71,15 @@ def link(module: Module, name: str) -> Linked:
     Raises:
         PtxError: there is no such kernel, or it can't be run here.
     """
-    function = module.functions.get(name)
-    if function is None or not function.is_entry or function.body is None:
-        known = ", ".join(n for n, f in module.functions.items() if f.is_entry)
-        raise PtxError(f"There is no kernel `{name}` here, only: {known or 'none'}.")
+    entries = [
+        each.name
+        for each in module.functions.values()
+        if each.is_entry and each.body is not None
+    ]
+    try:
+        function = module.functions[entry_named(name, entries)]
+    except NoSuchKernel as problem:
+        raise PtxError(str(problem)) from None
     linked = Linked(name, function.parameters)
     linker = _Linker(module, linked)
     for variable in module.variables.values():
@@ -156,7 +162,7 @@ class _Linker:
                 names[name] = name + tag
                 self._linked.registers[name + tag] = statement.type
             if len(self._linked.registers) > _MOST_REGISTERS:
-                raise PtxError("The kernel has too many registers for this machine.")
+                raise TooLarge("The kernel has too many registers for this machine.")
         elif isinstance(statement, Variable):
             names[statement.name] = statement.name + tag
             self.place(statement, statement.name + tag)
@@ -200,7 +206,7 @@ class _Linker:
     def _append(self, instruction: Instruction) -> None:
         self._linked.code.append(instruction)
         if len(self._linked.code) > _MOST_INSTRUCTIONS:
-            raise PtxError(
+            raise TooLarge(
                 "The kernel with all that it calls has over "
                 f"{_MOST_INSTRUCTIONS:,} instructions: too many for this machine."
             )
@@ -210,7 +216,11 @@ class _Linker:
             if isinstance(operand, Register):
                 return Register(names.get(operand.name, operand.name))
             if isinstance(operand, Symbol):
-                return Symbol(names.get(operand.name, operand.name), operand.offset)
+                name = names.get(operand.name, operand.name)
+                # only here is known whether a name without "%" is a register's
+                if name in self._linked.registers:
+                    return Register(name)
+                return Symbol(name, operand.offset)
             if isinstance(operand, Address):
                 base = rename(operand.base)
                 if not isinstance(base, Register | Symbol | Immediate):
@@ -219,7 +229,8 @@ class _Linker:
             if isinstance(operand, Vector):
                 return Vector(tuple(map(rename, operand.parts)))
             if isinstance(operand, Negated):
-                return Negated(Register(names[operand.register.name]))
+                name = operand.register.name
+                return Negated(Register(names.get(name, name)))
             return operand
 
         guard = instruction.guard

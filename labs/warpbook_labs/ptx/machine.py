@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Callable, Sequence
+import functools
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from warpbook_labs.ptx.causality import Causality
 from warpbook_labs.ptx.errors import BadLaunch, Fault, TooLong, Unsupported
 from warpbook_labs.ptx.findings import Counts, Finding, Report
 from warpbook_labs.ptx.lanes import Dim, Lanes
+from warpbook_labs.ptx.launching import Argument, checked, packed
 from warpbook_labs.ptx.link import Linked, link
 from warpbook_labs.ptx.parse import parse
+from warpbook_labs.ptx.polling import polling
 from warpbook_labs.ptx.program import (
     Address,
     Instruction,
@@ -33,15 +36,21 @@ from warpbook_labs.ptx.values import DTYPES
 #: threads that run at once, if there are so many: each instruction costs some
 #: microseconds, however few threads it is for
 _LANES = 8192
-_MAX_THREADS_OF_BLOCK = 1024
-_MAX_THREADS = 1 << 26
 #: of each block, as on the largest GPUs
 MAX_SHARED_BYTES = 227 * 1024
 _MAX_LOCAL_BYTES = 1 << 16
+#: very large numbers of either sign, as floating ones and as whole ones
+_POISONS = (0x5A5A5A5A5A5A5A5A, 0xDA5A5A5ADA5A5A5A)
 #: instructions, each for many threads
 MAX_STEPS = 2_000_000
 
-Argument = Buffer | np.generic | int | float
+#: a job runs one program, and few of its kernels, in many cases
+_parsed = functools.lru_cache(maxsize=2)(parse)
+
+
+@functools.lru_cache(maxsize=16)
+def _linked(ptx: str, kernel: str) -> Linked:
+    return link(_parsed(ptx), kernel)
 
 
 class Machine:
@@ -53,25 +62,44 @@ class Machine:
         Raises:
             NotPtx: the text can't be read.
         """
-        self._module = parse(ptx)
+        self._ptx, self._module = ptx, _parsed(ptx)
         self._memory = Memory()
         self._variables: dict[str, int] = {}
-        for variable in self._module.variables.values():
-            if variable.space in ("global", "const"):
-                self._variables[variable.name] = self._place(variable)
+        self._own: list[Buffer] = []
+        first = self._memory.end
+        for space in ("const", "global"):
+            for variable in self._module.variables.values():
+                if variable.space == space:
+                    self._variables[variable.name] = self._place(variable)
+            if space == "const":
+                self._constants = (first, self._memory.end)
 
     @property
     def kernels(self) -> list[str]:
         """Name the kernels of the program."""
         return [name for name, each in self._module.functions.items() if each.is_entry]
 
-    def put(self, name: str, values: NDArray[Any]) -> Buffer:
-        """Add a buffer of global memory that holds these values."""
-        return self._memory.put(name, values)
+    def put(self, name: str, values: NDArray[Any], off_bytes: int = 0) -> Buffer:
+        """Add a buffer of global memory that holds these values.
 
-    def empty(self, name: str, size_bytes: int) -> Buffer:
+        Args:
+            name: for messages.
+            values: what it holds.
+            off_bytes: how far off the alignment of buffers it begins.
+        """
+        return self._memory.put(name, values, off_bytes=off_bytes)
+
+    def empty(self, name: str, size_bytes: int, off_bytes: int = 0) -> Buffer:
         """Add a buffer that nobody has written."""
-        return self._memory.empty(name, size_bytes)
+        return self._memory.empty(name, size_bytes, off_bytes)
+
+    def has_changed(self) -> bool:
+        """Tell whether the program's own variables hold other values than at first."""
+        return not self._memory.is_as_at_first(self._own)
+
+    def put_back(self, buffers: Iterable[Buffer]) -> None:
+        """Have buffers hold again what they held at first."""
+        self._memory.put_back(buffers)
 
     def read(self, buffer: Buffer, dtype: Any) -> NDArray[Any]:
         """Give what a buffer holds now."""
@@ -106,9 +134,35 @@ class Machine:
             BadLaunch: grid, block or arguments do not fit.
             Unsupported: the kernel has an instruction that is not known here.
         """
-        linked = link(self._module, kernel)
-        parameters = _packed(linked, arguments)
-        threads, blocks = _checked(grid, block)
+        linked = _linked(self._ptx, kernel)
+        blocks = grid[0] * grid[1] * grid[2]
+        memory = self._memory.space
+        before = None
+        if any(each.name == "shfl" for each in linked.code):
+            before = memory.copy()
+
+        def launch(poison: int) -> State:
+            state = self._launched(linked, grid, block, arguments, dynamic_shared_bytes)
+            state.poison = poison
+            budget = Budget(max_steps, is_over)
+            _run(state, blocks, budget)
+            return state
+
+        state = launch(0)
+        if before is not None and state.from_nobody is not None:
+            _tell_if_it_matters(state, memory, before, launch)
+        return state.report
+
+    def _launched(
+        self,
+        linked: Linked,
+        grid: Dim,
+        block: Dim,
+        arguments: Sequence[Argument],
+        dynamic_shared_bytes: int,
+    ) -> State:
+        parameters = packed(linked, arguments)
+        threads, blocks = checked(grid, block)
         shared = linked.shared_bytes + dynamic_shared_bytes + 16
         if linked.shared_bytes + dynamic_shared_bytes > MAX_SHARED_BYTES:
             raise BadLaunch(
@@ -127,12 +181,14 @@ class Machine:
         )
         if not dynamic_shared_bytes and not linked.shared_bytes:
             state.shared.state[:] = 0
-        return _run(state, blocks, Budget(max_steps, is_over))
+        return state
 
     def _place(self, variable: Variable) -> int:
         held = variable.initial.ljust(variable.size_bytes, b"\0")
         name = variable.name
-        return self._memory.put(name, np.frombuffer(held, np.uint8).copy()).address
+        buffer = self._memory.put(name, np.frombuffer(held, np.uint8))
+        self._own.append(buffer)
+        return buffer.address
 
     def _state(
         self,
@@ -156,7 +212,8 @@ class Machine:
         shared_stride = -(-shared_bytes // 16) * 16
         local_stride = -(-max(linked.local_bytes, 1) // 16) * 16
         widths = {name: _smallest(linked, name) for name in ("global", "shared")}
-        memory, blocks = self._memory.space, grid[0] * grid[1] * grid[2]
+        memory = self._memory.space
+        causality = Causality(lanes.thread, lanes.per_block)
         return State(
             linked=linked,
             lanes=lanes,
@@ -169,14 +226,19 @@ class Machine:
             global_cell_bytes=widths["global"],
             shared_cell_bytes=widths["shared"],
             global_tracker=Tracker(
-                len(memory.data) // widths["global"] + 1, lanes.per_block, blocks
+                len(memory.data) // widths["global"] + 1, lanes.per_block, causality
             ),
             shared_tracker=Tracker(
-                shared_stride * slots // widths["shared"] + 1, lanes.per_block, blocks
+                shared_stride * slots // widths["shared"] + 1,
+                lanes.per_block,
+                causality,
             ),
             parameters=parameters,
             variables=self._variables,
+            constants=self._constants,
             read_registers=_read(linked.code),
+            polling=polling(linked.code, linked.labels),
+            causality=causality,
         )
 
 
@@ -187,8 +249,7 @@ def _run(state: State, blocks: int, budget: Budget) -> Report:
         with np.errstate(all="ignore"):
             for first in range(0, blocks, lanes.slots):
                 works = lanes.begin(first)
-                state.block_epoch[:] = 0
-                state.warp_epoch[:] = 0
+                state.causality.begin()
                 if first:
                     _clear(state)
                 Schedule(code, state, budget, works).run()
@@ -207,11 +268,35 @@ def _run(state: State, blocks: int, budget: Budget) -> Report:
     return report
 
 
+def _tell_if_it_matters(
+    state: State, memory: Space, before: Space, launch: Callable[[int], State]
+) -> None:
+    """Tell of a shuffle from a thread that gives nothing, if results depend on it.
+
+    Nobody looks at some of what is shuffled so, as in the upper half of a sum: the
+    kernel is run again with other numbers in its place, and must come to the same.
+    """
+    found = memory.copy()
+    for poison in _POISONS:
+        memory.put_back(before)
+        again = launch(poison)
+        if again.report.stopped != state.report.stopped:
+            # it took too long this time, which tells nothing
+            break
+        same = again.report.printed == state.report.printed and found.equals(memory)
+        if not same and state.from_nobody is not None:
+            state.report.add(state.from_nobody)
+            break
+    memory.put_back(found)
+
+
 def _clear(state: State) -> None:
     """Give other blocks memory that nobody has written."""
     for space in (state.shared, state.local):
         space.state[space.state != 0] = EMPTY
     state.shared_tracker.forget()
+    state.copies.forget()
+    state.mbarriers.clear()
 
 
 def _smallest(linked: Linked, space: str) -> int:
@@ -245,57 +330,3 @@ def _read(code: list[Instruction]) -> frozenset[str]:
         for place, operand in enumerate(instruction.operands):
             note(operand, place == 0 and instruction.name not in ("st", "red", "brx"))
     return frozenset(found)
-
-
-def _checked(grid: Dim, block: Dim) -> tuple[int, int]:
-    if min(*grid, *block) < 1:
-        raise BadLaunch(
-            f"Every side of grid {grid} and block {block} must be at least 1."
-        )
-    threads, blocks = (side[0] * side[1] * side[2] for side in (block, grid))
-    if threads > _MAX_THREADS_OF_BLOCK:
-        raise BadLaunch(
-            f"A block of {block} has {threads:,} threads; there may be "
-            f"{_MAX_THREADS_OF_BLOCK:,}."
-        )
-    if threads * blocks > _MAX_THREADS:
-        raise BadLaunch(
-            f"{threads * blocks:,} threads are too many to run without a GPU."
-        )
-    return threads, blocks
-
-
-def _packed(linked: Linked, arguments: Sequence[Argument]) -> dict[str, bytes]:
-    if len(arguments) != len(linked.parameters):
-        raise BadLaunch(
-            f"`{linked.name}` takes {len(linked.parameters)} arguments; "
-            f"{len(arguments)} were given."
-        )
-    packed = {}
-    for variable, argument in zip(linked.parameters, arguments, strict=True):
-        packed[variable.name] = _bytes(variable, argument)
-    return packed
-
-
-def _bytes(variable: Variable, argument: Argument) -> bytes:
-    size = variable.size_bytes
-    if isinstance(argument, Buffer):
-        held = struct.pack("<Q", argument.address)
-    elif isinstance(argument, np.generic):
-        held = argument.tobytes()
-    elif variable.type in ("f32", "f64"):
-        held = struct.pack("<f" if variable.type == "f32" else "<d", argument)
-    elif isinstance(argument, int):
-        try:
-            held = argument.to_bytes(size, "little", signed=argument < 0)
-        except OverflowError:
-            raise BadLaunch(f"{argument} does not fit into {size} bytes.") from None
-    else:
-        held = b""
-    if len(held) != size:
-        what = f"buffer `{argument.name}`" if isinstance(argument, Buffer) else argument
-        raise BadLaunch(
-            f"The argument ({what}) does not fit a parameter of {size} bytes, "
-            f".{variable.type}."
-        )
-    return held

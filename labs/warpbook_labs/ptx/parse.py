@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from warpbook_labs.ptx.errors import NotPtx
+from warpbook_labs.ptx.errors import NotPtx, TooLarge, Unsupported
 from warpbook_labs.ptx.program import (
     Address,
     Call,
@@ -66,7 +66,8 @@ _CALL = re.compile(
     r"(?:\s*,\s*\((?P<arguments>[^()]*)\))?(?P<rest>.*)$",
     re.S,
 )
-_GUARD = re.compile(r"@(!?)\s*(%[\w$]+)\s*")
+# `asm` may declare registers that begin with no "%"
+_GUARD = re.compile(r"@(!?)\s*(%?[A-Za-z_$][\w$]*)\s*")
 _OPCODE = re.compile(r"([a-z]\w*)((?:(?:::|\.)\w+)*)\s*")
 _FLOAT = re.compile(r"0([fFdD])([0-9a-fA-F]{8,16})$")
 _INTEGER = re.compile(r"-?(?:0[xX][0-9a-fA-F]+|\d+)U?$")
@@ -80,7 +81,7 @@ def parse(text: str) -> Module:
         NotPtx: it can't be read.
     """
     if len(text) > MAX_TEXT_BYTES:
-        raise NotPtx(
+        raise TooLarge(
             f"The program has {len(text):,} characters of PTX; this interpreter reads "
             f"{MAX_TEXT_BYTES:,}."
         )
@@ -278,10 +279,7 @@ class _Body:
     def _call(self, text: str) -> Call:
         found = _CALL.match(text)
         if found is None or found["name"].startswith("%") or found["rest"].strip():
-            raise NotPtx(
-                "The program calls a function through a pointer, which this "
-                "interpreter can't follow."
-            )
+            raise Unsupported("a call through a pointer", self._line)
         return Call(
             found["name"],
             tuple(_commas(found["results"] or "")),

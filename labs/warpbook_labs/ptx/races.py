@@ -1,43 +1,57 @@
 """Finds accesses to the same memory that nothing puts in an order.
 
 Each cell remembers who wrote it last and who has read it. Two threads of a block are
-in order where a barrier of the block, or of their warp, lies between them; threads of
-different blocks never are, unless the first has since told all (`__threadfence`).
-Two atomic operations don't disturb each other.
+in order where a barrier of the block, or of their warp, lies between them; else only
+where a fence and a flag say so (`causality.py`). Atomic operations don't disturb each
+other, if the scope of each has the other thread in it ("morally strong" in the PTX
+ISA's "Memory Consistency Model"). `volatile` is weaker here than there: two volatile
+accesses do disturb each other, unless one of them waits for the other (`polling.py`),
+since a kernel that leaves it at that takes the first value that comes.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from warpbook_labs.ptx.causality import Causality
+
 Ints = NDArray[np.int32]
 Bools = NDArray[np.bool_]
 _NOBODY = -1
+#: how strong an access is; those that are atomic for the block alone come third
+WEAK, VOLATILE, ATOMIC_IN_BLOCK, ATOMIC = range(4)
 
 
 @dataclass(frozen=True)
 class Who:
     """The threads of one access, each with the barriers that it has passed."""
 
+    #: which of those that run now
+    lanes: NDArray[np.int64]
     thread: Ints
     #: barriers of its block, and of its warp
     block_epoch: Ints
     warp_epoch: Ints
+    #: releases of its own
+    time: Ints
     #: where the program is
     pc: int
-    is_atomic: bool = False
+    strength: int = WEAK
 
     def at(self, chosen: NDArray[np.int64]) -> Who:
         """Give some of them."""
         return Who(
+            self.lanes[chosen],
             self.thread[chosen],
             self.block_epoch[chosen],
             self.warp_epoch[chosen],
+            self.time[chosen],
             self.pc,
-            self.is_atomic,
+            self.strength,
         )
 
 
@@ -52,6 +66,8 @@ class Race:
     second_thread: int
     second_pc: int
     second_wrote: bool
+    #: both are volatile, or the second has seen a flag and done no fence
+    why: Literal["", "volatile", "no fence", "scope"] = ""
 
 
 class _Accesses:
@@ -61,33 +77,31 @@ class _Accesses:
         self.thread = np.full(cells, _NOBODY, np.int32)
         self.block_epoch = np.zeros(cells, np.int32)
         self.warp_epoch = np.zeros(cells, np.int32)
-        self.fences = np.zeros(cells, np.int32)
+        self.time = np.zeros(cells, np.int32)
         self.pc = np.zeros(cells, np.int32)
-        self.is_atomic = np.zeros(cells, np.bool_)
+        self.strength = np.zeros(cells, np.uint8)
 
     def forget(self) -> None:
         self.thread[:] = _NOBODY
 
-    def note(self, cells: NDArray[np.int64], who: Who, fences: Ints) -> None:
+    def note(self, cells: NDArray[np.int64], who: Who) -> None:
         self.thread[cells] = who.thread
         self.block_epoch[cells] = who.block_epoch
         self.warp_epoch[cells] = who.warp_epoch
-        self.fences[cells] = fences
+        self.time[cells] = who.time
         self.pc[cells] = who.pc
-        self.is_atomic[cells] = who.is_atomic
+        self.strength[cells] = who.strength
 
 
 class Tracker:
     """Watches one space."""
 
-    def __init__(self, cells: int, per_block: int, blocks: int) -> None:
-        """Take the number of cells, of lanes in a block, and of blocks in the grid."""
-        self._per_block = per_block
+    def __init__(self, cells: int, per_block: int, causality: Causality) -> None:
+        """Take the number of cells, and of lanes in a block."""
+        self._per_block, self._causality = per_block, causality
         self._writes = _Accesses(cells)
         #: of each cell one reader, and one more that is another thread
         self._reads = (_Accesses(cells), _Accesses(cells))
-        #: by block of the grid: how often it has told all what it wrote
-        self.fences = np.zeros(blocks, np.int32)
 
     def forget(self) -> None:
         """Forget all: other blocks have this memory now."""
@@ -97,19 +111,18 @@ class Tracker:
     def read(self, cells: NDArray[np.int64], who: Who) -> list[Race]:
         """Note a read; give the writes that it races with."""
         races = self._conflicts(self._writes, cells, who, True, False)
-        fences = self._fences_of(who)
         first, other = self._reads
         old = first.thread[cells]
         # nobody has read it, or only in an order with this
         free = (old == _NOBODY) | (old == who.thread) | self._ordered(first, cells, who)
         if free.all():
-            first.note(cells, who, fences)
+            first.note(cells, who)
         else:
             chosen = np.flatnonzero(free)
-            first.note(cells[chosen], who.at(chosen), fences[chosen])
+            first.note(cells[chosen], who.at(chosen))
         more = np.flatnonzero(first.thread[cells] != who.thread)
         if len(more):
-            other.note(cells[more], who.at(more), fences[more])
+            other.note(cells[more], who.at(more))
         return races
 
     def write(self, cells: NDArray[np.int64], who: Who, changes: Bools) -> list[Race]:
@@ -122,12 +135,12 @@ class Tracker:
         races = self._conflicts(self._writes, cells, who, True, True, changes)
         for reads in self._reads:
             races += self._conflicts(reads, cells, who, False, True)
-        self._writes.note(cells, who, self._fences_of(who))
+        self._writes.note(cells, who)
         return races
 
-    def _fences_of(self, who: Who) -> Ints:
-        found: Ints = self.fences[who.thread // self._per_block]
-        return found
+    def note_write(self, cells: NDArray[np.int64], who: Who) -> None:
+        """Take what was watched before as written now."""
+        self._writes.note(cells, who)
 
     def _ordered(self, before: _Accesses, cells: NDArray[np.int64], who: Who) -> Bools:
         thread = before.thread[cells]
@@ -152,16 +165,18 @@ class Tracker:
         apart = (thread != _NOBODY) & (thread != who.thread)
         if changes is not None:
             apart &= changes
-        chosen = np.flatnonzero(apart)
-        if not len(chosen):
+        if not apart.any():
             return []
-        mine, cells = who.at(chosen), cells[chosen]
-        clash = ~self._ordered(before, cells, mine)
-        if who.is_atomic:
-            clash &= ~before.is_atomic[cells]
-        other_block = before.thread[cells] // self._per_block
-        elsewhere = other_block != mine.thread // self._per_block
-        clash &= ~(elsewhere & (self.fences[other_block] > before.fences[cells]))
+        left = np.flatnonzero(apart & ~self._ordered(before, cells, who))
+        if not len(left):
+            return []
+        mine, cells = who.at(left), cells[left]
+        elsewhere = thread[left] // self._per_block != mine.thread // self._per_block
+        clash = ~_both_strong(before.strength[cells], who.strength, elsewhere)
+        left = np.flatnonzero(clash)
+        if len(left):
+            covered = self._covered(before, cells[left], mine.at(left))
+            left = left[~covered]
         return [
             Race(
                 int(cells[at]),
@@ -171,13 +186,45 @@ class Tracker:
                 int(mine.thread[at]),
                 who.pc,
                 writes,
+                self._why(int(before.strength[cells[at]]), mine, int(at)),
             )
-            for at in np.flatnonzero(clash)[:1]
+            for at in left[:1]
         ]
+
+    def _covered(self, before: _Accesses, cells: NDArray[np.int64], who: Who) -> Bools:
+        """Tell which accesses come before by fences, or by barriers of some."""
+        keys = (before.thread, before.time, before.block_epoch, before.warp_epoch)
+        of_cells = tuple(each[cells] for each in keys)
+        return self._causality.covers(who.lanes, of_cells, who.strength > WEAK)
+
+    def _why(
+        self, strength: int, who: Who, at: int
+    ) -> Literal["", "volatile", "no fence", "scope"]:
+        if strength == who.strength == VOLATILE:
+            return "volatile"
+        if min(strength, who.strength) > VOLATILE:
+            return "scope"
+        seen = who.strength == WEAK and self._causality.is_seen(int(who.lanes[at]))
+        return "no fence" if seen else ""
+
+
+def _both_strong(before: NDArray[np.uint8], strength: int, elsewhere: Bools) -> Bools:
+    """Tell which accesses are so strong that two of them don't disturb each other."""
+    in_block = (before == ATOMIC_IN_BLOCK) | (strength == ATOMIC_IN_BLOCK)
+    found: Bools = (
+        (before > WEAK)
+        & (strength > WEAK)
+        & ((before > VOLATILE) | (strength > VOLATILE))
+        & ~(in_block & elsewhere)
+    )
+    return found
 
 
 def clashes_within(
-    cells: NDArray[np.int64], values: NDArray[np.generic], who: Who
+    cells: NDArray[np.int64],
+    values: NDArray[np.generic],
+    who: Who,
+    why: Literal["", "volatile", "scope"] = "",
 ) -> Race | None:
     """Find two threads that write different values to one cell at the same time."""
     order = np.argsort(cells, kind="stable")
@@ -198,4 +245,5 @@ def clashes_within(
         int(who.thread[order[at + 1]]),
         who.pc,
         True,
+        why,
     )

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from warpbook_labs.ptx.causality import CTA, GPU
 from warpbook_labs.ptx.errors import Fault, Unsupported
 from warpbook_labs.ptx.program import (
     Address,
@@ -17,6 +18,7 @@ from warpbook_labs.ptx.program import (
     Operand,
     Symbol,
 )
+from warpbook_labs.ptx.races import ATOMIC, ATOMIC_IN_BLOCK, VOLATILE, WEAK
 from warpbook_labs.ptx.spaces import (
     GLOBAL_BASE,
     LOCAL_WINDOW,
@@ -29,8 +31,7 @@ from warpbook_labs.ptx.values import Bools
 
 Ints = NDArray[np.int64]
 _SPACES = ("global", "shared", "local", "param", "const")
-#: they order accesses, which then can't race with one another
-STRONG = ("volatile", "relaxed", "acquire", "release", "acq_rel", "mmio")
+_ATOMIC = frozenset({"relaxed", "acquire", "release", "acq_rel"})
 #: hints on caching and the scope of an order; all threads here see the same
 HINTS = frozenset(
     "weak volatile relaxed acquire release acq_rel cta cluster gpu sys "
@@ -58,6 +59,21 @@ def space_of(instruction: Instruction) -> str:
     return "generic"
 
 
+def scope_of(instruction: Instruction) -> int:
+    """Tell for whom an access or a fence is meant: a block, or all."""
+    return CTA if "cta" in instruction.modifiers else GPU
+
+
+def strength_of(instruction: Instruction, pc: int, state: State) -> int:
+    """Tell how strong an access is, as `races.py` counts it."""
+    modifiers = set(instruction.modifiers)
+    if instruction.name in ("atom", "red") or modifiers & _ATOMIC:
+        return ATOMIC if scope_of(instruction) == GPU else ATOMIC_IN_BLOCK
+    if modifiers & {"volatile", "mmio"}:
+        return ATOMIC if pc in state.polling.reads else VOLATILE
+    return WEAK
+
+
 def check_modifiers(instruction: Instruction, known: frozenset[str]) -> None:
     """Refuse what would mean something that is not done here.
 
@@ -81,12 +97,16 @@ class Reach:
         pc: int,
         state: State,
         verb: str,
+        space: str = "",
     ) -> None:
-        """Take the operand; `verb` is what is done there, for messages."""
+        """Take the operand; `verb` is what is done there, for messages.
+
+        The space is the instruction's, unless it is given.
+        """
         if not isinstance(operand, Address):
             raise Unsupported(instruction.text, instruction.line)
         self._state, self._pc, self._verb = state, pc, verb
-        self._space = space_of(instruction)
+        self._space = space or space_of(instruction)
         self._offset = operand.offset
         base = operand.base
         self._base: Any
@@ -126,10 +146,13 @@ class Reach:
         if self._space == "generic":
             in_shared = _within(address, SHARED_WINDOW)
             in_local = _within(address, LOCAL_WINDOW)
+            begin, end = state.constants
+            in_const = (address >= begin) & (address < end)
             groups = {
                 "shared": (in_shared, SHARED_WINDOW),
                 "local": (in_local, LOCAL_WINDOW),
-                "global": (~in_shared & ~in_local, 0),
+                "const": (in_const, 0),
+                "global": (~in_shared & ~in_local & ~in_const, 0),
             }
             for name, (inside, base) in groups.items():
                 rows = np.flatnonzero(inside)
@@ -150,7 +173,8 @@ class Reach:
             at = address + state.lanes.slot[chosen] * stride
             inside = (address >= 0) & (address <= stride - width)
         else:
-            name, space = "global", state.memory.space
+            name = "const" if name == "const" else "global"
+            space = state.memory.space
             at = address - GLOBAL_BASE
             inside = np.ones(len(at), np.bool_)
         odd = address % width != 0
@@ -159,6 +183,9 @@ class Reach:
             self._fault("out of bounds", name, chosen, address, wrong, width)
         if odd.any():
             self._fault("misaligned", name, chosen, address, odd, width)
+        if name == "const" and self._verb not in ("reads", "copies"):
+            everyone = np.ones(len(at), np.bool_)
+            self._fault("read-only", name, chosen, address, everyone, width)
         return Place(name, space, chosen, at)
 
     def _fault(
@@ -168,15 +195,18 @@ class Reach:
         at = int(np.flatnonzero(bad)[0])
         where = (
             state.memory.place(int(address[at]))
-            if name == "global"
+            if name in ("global", "const")
             else f"byte {int(address[at]):,} of {name} memory"
         )
-        if kind == "out of bounds" and name != "global":
+        if kind == "out of bounds" and name in ("shared", "local"):
             stride = state.shared_stride if name == "shared" else state.local_stride
             where += f", of which there are {stride:,}"
         line = state.line(self._pc)
         on = "" if line is None else f" on line {line}"
-        what = "" if kind == "out of bounds" else f", which is no multiple of {width}"
+        what = {
+            "misaligned": f", which is no multiple of {width}",
+            "read-only": ", which is constant memory",
+        }.get(kind, "")
         thread = state.lanes.name_of(int(state.lanes.thread[chosen[at]]))
         count = int(bad.sum())
         others = f"; {count - 1:,} more threads do alike" if count > 1 else ""

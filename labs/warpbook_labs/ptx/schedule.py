@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from warpbook_labs.ptx.barriers import Barriers
 from warpbook_labs.ptx.errors import Fault, TooLong
-from warpbook_labs.ptx.findings import Counts, Finding
+from warpbook_labs.ptx.findings import Counts
 from warpbook_labs.ptx.lanes import WARP
 from warpbook_labs.ptx.program import Instruction
 from warpbook_labs.ptx.state import State
@@ -60,13 +61,12 @@ class Schedule:
         self._code, self._state, self._budget = code, state, budget
         count = state.lanes.count
         self._pc: NDArray[np.int32] = np.zeros(count, np.int32)
-        self._alive = works.copy()
-        #: threads that wait for others of their warp, or of their block
+        self._alive = state.alive
+        self._alive[:] = works
+        #: threads that wait for others of their warp
         self._parked = np.zeros(count, np.bool_)
-        self._at_barrier = np.zeros(count, np.bool_)
-        #: threads that their block began with
-        per_block = state.lanes.per_block
-        self._begun = works.reshape(-1, per_block).sum(axis=1)
+        self._barriers = Barriers(code, state, works)
+        self._may_spin = bool(code.waits.any())
         self._turn = 0
 
     def run(self) -> None:
@@ -77,18 +77,33 @@ class Schedule:
             TooLong: they take too long.
         """
         while True:
-            ready = self._alive & ~self._parked & ~self._at_barrier
+            ready = self._alive & ~self._parked & ~self._barriers.waits
             if not ready.any():
                 if not self._alive.any():
                     return
-                self._open_barriers()
+                if not (self._release_parked() or self._open_barriers()):
+                    self._tell_deadlock()
                 continue
             self._turn += 1
-            places = self._pc[ready]
-            late = self._turn % _FAIR_TURNS == 0
-            pc = int(places.max() if late else places.min())
+            if self._may_spin:
+                # who waits for others lets them go first
+                busy = ready & ~self._code.waits[self._pc]
+                if busy.any():
+                    ready = busy
+                elif self._open_barriers():
+                    continue
+            pc = self._next(self._pc[ready])
             mask = ready & (self._pc == pc)
             self._go(pc, mask)
+
+    def _next(self, places: NDArray[np.int32]) -> int:
+        """Choose where to go on, of the places of those that can."""
+        if self._may_spin and self._code.waits[places].all():
+            # all wait for one another: each in turn
+            different = np.unique(places)
+            return int(different[self._turn % len(different)])
+        late = self._turn % _FAIR_TURNS == 0
+        return int(places.max() if late else places.min())
 
     def _go(self, pc: int, mask: Bools) -> None:
         code = self._code
@@ -100,6 +115,8 @@ class Schedule:
             self._warp_wide(pc, instruction, mask)
             return
         end = code.ends[pc]
+        if end > pc and code.barriers:
+            self._barriers.went(mask, pc)
         whole = None if mask.all() else mask
         threads = int(mask.sum())
         warps = int(mask.reshape(-1, WARP).any(axis=1).sum())
@@ -128,10 +145,10 @@ class Schedule:
         elif instruction.name in ("ret", "exit"):
             self._pc[mask] = at + 1
             self._alive &= ~going
-        elif instruction.name in ("bar", "barrier") and not is_warp_wide(instruction):
+        elif at in code.barriers:
             self._pc[mask] = at
-            self._pc[mask & ~going] = at + 1
-            self._at_barrier |= going
+            on = self._barriers.come(at, going)
+            self._pc[(mask & ~going) | on] = at + 1
         else:
             # here others join, or wait
             self._pc[mask] = at
@@ -158,6 +175,38 @@ class Schedule:
         here &= ~skips
         self._pc[skips] = pc + 1
         named = np.broadcast_to(members(instruction, state.lanes), (state.lanes.count,))
+        going = here if self._is_whole(here) else self._complete(here, named)
+        self._parked = (self._parked & ~going) | (here & ~going)
+        if not going.any():
+            return
+        warps = int(going.reshape(-1, WARP).any(axis=1).sum())
+        self._budget.spend(pc, pc + 1, warps, int(going.sum()), instruction.line)
+        if code.barriers:
+            self._barriers.went(going, pc)
+        masks = named[going]
+        if (masks == masks[0]).all():
+            code.steps[pc](None if going.all() else going)
+        else:
+            for each in np.unique(masks):
+                code.steps[pc](going & (named == each))
+        self._pc[going] = pc + 1
+
+    def _release_parked(self) -> bool:
+        """Let warps go on that waited for threads which have ended since."""
+        before = int(self._parked.sum())
+        nobody = np.zeros_like(self._parked)
+        for pc in np.unique(self._pc[self._parked]):
+            self._warp_wide(int(pc), self._code.instructions[pc], nobody)
+        return int(self._parked.sum()) < before
+
+    def _is_whole(self, here: Bools) -> bool:
+        """Tell whether all threads of these warps have come that are left."""
+        rows = here.reshape(-1, WARP)
+        missing = self._alive.reshape(-1, WARP) & ~rows
+        return not missing[rows.any(axis=1)].any()
+
+    def _complete(self, here: Bools, named: NDArray[np.uint32]) -> Bools:
+        """Give the threads whose warps have all come that any of them names."""
         bits = (named[:, None] >> np.arange(WARP, dtype=np.uint32)) & np.uint32(1)
         wanted = bits.astype(np.bool_).reshape(-1, WARP, WARP)
         alive = self._alive.reshape(-1, 1, WARP)
@@ -165,78 +214,27 @@ class Schedule:
         complete = ~(wanted & alive & ~come).any(axis=2)
         # the warp waits for all whom any of its threads names
         whole = (complete | ~here.reshape(-1, WARP)).all(axis=1)
-        going = here & np.repeat(whole, WARP)
-        self._parked = (self._parked & ~going) | (here & ~going)
-        if not going.any():
-            return
-        warps = int(going.reshape(-1, WARP).any(axis=1).sum())
-        self._budget.spend(pc, pc + 1, warps, int(going.sum()), instruction.line)
-        code.steps[pc](None if going.all() else going)
-        self._pc[going] = pc + 1
+        return here & np.repeat(whole, WARP)
 
-    def _open_barriers(self) -> None:
-        """Let those blocks go on of which all threads that are left have come."""
-        state = self._state
-        shape = (-1, state.lanes.per_block)
-        alive = self._alive.reshape(shape)
-        come = self._at_barrier.reshape(shape)
-        complete = (alive == come).all(axis=1) & alive.any(axis=1)
-        if not complete.any():
-            self._tell_deadlock()
-        going = self._at_barrier & np.repeat(complete, state.lanes.per_block)
-        for slot in np.flatnonzero(complete):
-            self._check_barrier(int(slot))
-        for pc in np.unique(self._pc[going]):
-            here = going & (self._pc == pc)
-            self._code.steps[pc](None if here.all() else here)
+    def _open_barriers(self) -> bool:
+        """Let threads go on for whom enough have come to a barrier."""
+        going = self._barriers.open(self._pc)
+        if going is None:
+            return False
         self._pc[going] += 1
-        state.block_epoch[going] += 1
-        self._at_barrier &= ~going
-
-    def _check_barrier(self, slot: int) -> None:
-        state = self._state
-        per_block = state.lanes.per_block
-        lanes = np.arange(slot * per_block, (slot + 1) * per_block)
-        waiting = lanes[self._at_barrier[lanes]]
-        places = self._pc[waiting]
-        line = state.line(int(places[0]))
-        gone = int(self._begun[slot]) - len(waiting)
-        block = state.lanes.name_of(int(state.lanes.thread[waiting[0]])).split(" of ")[
-            1
-        ]
-        on = "" if line is None else f" on line {line}"
-        if (places != places[0]).any():
-            other = waiting[int(np.flatnonzero(places != places[0])[0])]
-            second = state.line(int(self._pc[other]))
-            state.report.add(
-                Finding(
-                    "divergent barrier",
-                    f"Threads of {block} wait at different barriers: "
-                    f"{state.lanes.name_of(int(state.lanes.thread[waiting[0]]))}{on}, "
-                    f"{state.lanes.name_of(int(state.lanes.thread[other]))} on line "
-                    f"{second}. All threads of a block must come to the same.",
-                    line,
-                )
-            )
-        elif gone:
-            state.report.add(
-                Finding(
-                    "divergent barrier",
-                    f"{gone:,} of the {int(self._begun[slot]):,} threads of {block} "
-                    f"have ended before the barrier{on}, at which the others wait. All "
-                    "threads of a block must come to it.",
-                    line,
-                )
-            )
+        return True
 
     def _tell_deadlock(self) -> None:
         lanes, state = np.flatnonzero(self._parked & self._alive), self._state
         first = int(lanes[0]) if len(lanes) else int(np.flatnonzero(self._alive)[0])
         line = state.line(int(self._pc[first]))
+        why = "of its warp that never come: the mask of a `_sync` function names "
+        why += "threads that do not call it."
+        if not len(lanes):
+            why = "at a barrier, to which fewer come than it waits for."
         raise Fault(
             "deadlock",
             f"{state.lanes.name_of(int(state.lanes.thread[first]))} waits on line "
-            f"{line} for threads of its warp that never come: the "
-            "mask of a `_sync` function names threads that do not call it.",
+            f"{line} for threads {why}",
             line,
         )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from warpbook_labs.ptx.errors import BadLaunch
+from warpbook_labs.ptx.errors import BadLaunch, TooLarge
 
 #: addresses are far from each other's space, and beyond 32 bits, so that an address
 #: that was cut off or made up is nobody's
@@ -34,7 +35,6 @@ class Buffer:
     name: str
     address: int
     size_bytes: int
-    is_read_only: bool = False
 
 
 class Space:
@@ -46,6 +46,22 @@ class Space:
         self.data: Bytes = np.zeros(room, np.uint8)
         self.state: Bytes = np.full(room, RED, np.uint8)
         self.state[:size_bytes] = state
+
+    def copy(self) -> Space:
+        """Give the same bytes apart."""
+        found = Space(0, RED)
+        found.data, found.state = self.data.copy(), self.state.copy()
+        return found
+
+    def put_back(self, other: Space) -> None:
+        """Hold what the other holds, which is of the same size."""
+        self.data[:], self.state[:] = other.data, other.state
+
+    def equals(self, other: Space) -> bool:
+        """Tell whether the other holds the same."""
+        return np.array_equal(self.data, other.data) and np.array_equal(
+            self.state, other.state
+        )
 
     def read(self, at: Offsets, dtype: np.dtype[Any]) -> NDArray[Any]:
         """Give what is at these offsets, which suit the type."""
@@ -76,6 +92,11 @@ class Space:
         return found
 
 
+def _slice(buffer: Buffer) -> slice:
+    begin = buffer.address - GLOBAL_BASE
+    return slice(begin, begin + buffer.size_bytes)
+
+
 class Memory:
     """The global memory of a launch: buffers with nobody's memory between them."""
 
@@ -86,32 +107,35 @@ class Memory:
         self._end = GLOBAL_BASE
         self._space: Space | None = None
 
-    def put(
-        self, name: str, values: NDArray[Any], is_read_only: bool = False
-    ) -> Buffer:
-        """Add a buffer that holds these values."""
-        return self._add(name, values.nbytes, values.copy(), is_read_only)
+    def put(self, name: str, values: NDArray[Any], off_bytes: int = 0) -> Buffer:
+        """Add a buffer that holds these values, off the alignment by some bytes."""
+        return self._add(name, values.nbytes, values.copy(), off_bytes)
 
-    def empty(self, name: str, size_bytes: int) -> Buffer:
-        """Add a buffer that nobody has written."""
-        return self._add(name, size_bytes, None, False)
+    def empty(self, name: str, size_bytes: int, off_bytes: int = 0) -> Buffer:
+        """Add a buffer that nobody has written, off the alignment by some bytes."""
+        return self._add(name, size_bytes, None, off_bytes)
 
     def _add(
-        self, name: str, size_bytes: int, values: NDArray[Any] | None, read_only: bool
+        self, name: str, size_bytes: int, values: NDArray[Any] | None, off_bytes: int
     ) -> Buffer:
         if self._space is not None:
             raise BadLaunch("The memory is in use: add buffers before the first run.")
-        address = self._end + _RED_ZONE_BYTES
-        buffer = Buffer(name, address, size_bytes, read_only)
+        address = self._end + _RED_ZONE_BYTES + off_bytes
+        buffer = Buffer(name, address, size_bytes)
         self._end = -(-(address + size_bytes) // _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES
         if self._end - GLOBAL_BASE > MAX_GLOBAL_BYTES:
-            raise BadLaunch(
+            raise TooLarge(
                 f"The buffers take more than {MAX_GLOBAL_BYTES >> 20:,} MiB: too much "
                 "to run without a GPU."
             )
         self._buffers.append(buffer)
         self._contents.append(values)
         return buffer
+
+    @property
+    def end(self) -> int:
+        """Give the address behind the last buffer."""
+        return self._end
 
     @property
     def buffers(self) -> list[Buffer]:
@@ -123,14 +147,31 @@ class Memory:
         """Give the bytes, which begin at `GLOBAL_BASE`."""
         if self._space is None:
             space = Space(self._end - GLOBAL_BASE + _RED_ZONE_BYTES, RED)
-            for buffer, values in zip(self._buffers, self._contents, strict=True):
-                begin = buffer.address - GLOBAL_BASE
-                here = slice(begin, begin + buffer.size_bytes)
-                space.state[here] = EMPTY if values is None else WRITTEN
-                if values is not None:
-                    space.data[here] = np.frombuffer(values.tobytes(), np.uint8)
             self._space = space
+            self.put_back(self._buffers)
         return self._space
+
+    def put_back(self, buffers: Iterable[Buffer]) -> None:
+        """Have buffers hold what they held at first."""
+        space, wanted = self.space, {each.address for each in buffers}
+        for buffer, values in zip(self._buffers, self._contents, strict=True):
+            if buffer.address not in wanted:
+                continue
+            here = _slice(buffer)
+            space.state[here] = EMPTY if values is None else WRITTEN
+            if values is not None:
+                space.data[here] = np.frombuffer(values.tobytes(), np.uint8)
+
+    def is_as_at_first(self, buffers: Iterable[Buffer]) -> bool:
+        """Tell whether these buffers, which held values at first, still do."""
+        wanted = {each.address for each in buffers}
+        return all(
+            np.array_equal(
+                self.space.data[_slice(buffer)], np.frombuffer(values.tobytes(), "u1")
+            )
+            for buffer, values in zip(self._buffers, self._contents, strict=True)
+            if buffer.address in wanted and values is not None
+        )
 
     def read(self, buffer: Buffer, dtype: Any) -> NDArray[Any]:
         """Give what a buffer holds now."""

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from warpbook_labs.ptx.access import access
+from warpbook_labs.ptx.asynchronous import asynchronous
 from warpbook_labs.ptx.carry import Carry
 from warpbook_labs.ptx.choices import choice
 from warpbook_labs.ptx.driver import driver_call
@@ -16,14 +17,29 @@ from warpbook_labs.ptx.errors import Fault, NotPtx, Unsupported
 from warpbook_labs.ptx.floats import floating
 from warpbook_labs.ptx.integers import integer
 from warpbook_labs.ptx.lanes import Step, put
+from warpbook_labs.ptx.matrices import matrix
+from warpbook_labs.ptx.mbarriers import mbarrier
 from warpbook_labs.ptx.program import Instruction, Symbol
+from warpbook_labs.ptx.reach import scope_of
 from warpbook_labs.ptx.state import State
 from warpbook_labs.ptx.values import Bools
 from warpbook_labs.ptx.warp import is_warp_wide, warp_wide
 
 #: they give no value, and order nothing that is not in order here
 _IDLE = frozenset({"nanosleep", "prefetch", "prefetchu", "pmevent", "griddepcontrol"})
-_ENDS = frozenset({"bra", "brx", "ret", "exit", "bar", "barrier"})
+_BARRIERS = frozenset({"bar", "barrier"})
+_ENDS = _BARRIERS | {"bra", "brx", "ret", "exit"}
+
+
+@dataclass(frozen=True)
+class Barrier:
+    """A barrier of the block, or of a part of it."""
+
+    number: Any
+    #: that it waits for, in whole warps; 0 is all that have not ended
+    threads: Any
+    #: who comes to it does not wait
+    only_arrives: bool
 
 
 @dataclass(frozen=True)
@@ -36,6 +52,9 @@ class Code:
     ends: list[int]
     #: where a branch goes: one place, or one for each lane
     jumps: dict[int, int | Callable[[], Any]]
+    barriers: dict[int, Barrier]
+    #: beginnings of stretches in which threads wait for others, which so go first
+    waits: Bools
     #: for which lanes an instruction that ends a stretch holds
     guards: dict[int, Callable[[], Bools]]
 
@@ -51,11 +70,14 @@ def make_code(state: State) -> Code:
     steps: list[Step] = []
     guards: dict[int, Callable[[], Bools]] = {}
     jumps: dict[int, int | Callable[[], Any]] = {}
+    barriers: dict[int, Barrier] = {}
     for pc, instruction in enumerate(instructions):
         try:
             step = _step(instruction, pc, state, carry)
             if instruction.name in ("bra", "brx"):
                 jumps[pc] = _jump(instruction, state)
+            if is_block_wide(instruction):
+                barriers[pc] = barrier_of(instruction, state)
         except Unsupported as problem:
             if instruction.line is None or "line" in str(problem):
                 raise
@@ -69,7 +91,19 @@ def make_code(state: State) -> Code:
             else:
                 step = _guarded(step, holds)
         steps.append(step)
-    return Code(instructions, steps, _ends(instructions, state), jumps, guards)
+    ends = _ends(instructions, state)
+    waits = np.zeros(len(instructions) + 1, np.bool_)
+    for pc in state.polling.reads | state.polling.takes:
+        for begin in range(pc, -1, -1):
+            if ends[begin] < pc:
+                break
+            waits[begin] = True
+    return Code(instructions, steps, ends, jumps, barriers, waits, guards)
+
+
+def is_block_wide(instruction: Instruction) -> bool:
+    """Tell a barrier of the block, or of some of its warps."""
+    return instruction.name in _BARRIERS and not is_warp_wide(instruction)
 
 
 def _ends(instructions: list[Instruction], state: State) -> list[int]:
@@ -97,20 +131,22 @@ def _guarded(step: Step, holds: Callable[[], Bools]) -> Step:
 
 def _step(instruction: Instruction, pc: int, state: State, carry: Carry) -> Step:
     lanes, name = state.lanes, instruction.name
-    waits = name in ("bar", "barrier")
-    if waits and not is_warp_wide(instruction):
+    if is_block_wide(instruction):
         return _barrier(instruction, state)
-    if (name in _ENDS and not waits) or name in _IDLE:
+    if (name in _ENDS and name not in _BARRIERS) or name in _IDLE:
         return _nothing
     if name in ("membar", "fence"):
-        return _fence(state)
+        return _fence(instruction, state)
     if name == "trap":
         return _trap(instruction)
     if name == "call":
         return driver_call(instruction, state)
     step = (
         access(instruction, pc, state)
-        or warp_wide(instruction, state)
+        or asynchronous(instruction, pc, state)
+        or warp_wide(instruction, pc, state)
+        or matrix(instruction, pc, state)
+        or mbarrier(instruction, pc, state)
         or choice(instruction, lanes)
         or carry.step(instruction)
         or floating(instruction, lanes)
@@ -132,11 +168,11 @@ def _trap(instruction: Instruction) -> Step:
     return run
 
 
-def _fence(state: State) -> Step:
+def _fence(instruction: Instruction, state: State) -> Step:
+    scope = scope_of(instruction)
+
     def run(mask: Bools | None) -> None:
-        threads = state.lanes.thread[state.chosen(mask)]
-        blocks = np.unique(threads // state.lanes.per_block)
-        state.global_tracker.fences[blocks] += 1
+        state.causality.fence(state.chosen(mask), scope)
 
     return run
 
@@ -161,22 +197,26 @@ def _name(operand: object) -> str:
     return operand.name
 
 
-def _barrier(instruction: Instruction, state: State) -> Step:
-    """What is done when all have come to a block's barrier."""
-    lanes = state.lanes
-    reduces = "red" in instruction.modifiers
-    numbers = instruction.operands[1:] if reduces else instruction.operands
-    barrier = lanes.source(numbers[0], "u32")
-    if np.ndim(barrier) or int(barrier) or (not reduces and len(numbers) > 1):
-        raise Unsupported(
-            f"{instruction.text} for a part of the block", instruction.line
-        )
-    if "arrive" in instruction.modifiers:
+def barrier_of(instruction: Instruction, state: State) -> Barrier:
+    """Read which barrier of the block it is, and for how many threads."""
+    lanes, modifiers = state.lanes, instruction.modifiers
+    numbers = list(instruction.operands)
+    if "red" in modifiers:
+        numbers = numbers[1:-1]
+    sources = [lanes.source(each, "u32") for each in numbers]
+    threads = sources[1] if len(sources) > 1 else np.uint32(0)
+    arrives = "arrive" in modifiers
+    if arrives and len(sources) < 2:
         raise Unsupported(instruction.text, instruction.line)
-    if not reduces:
+    return Barrier(sources[0], threads, arrives)
+
+
+def _barrier(instruction: Instruction, state: State) -> Step:
+    """What is done when enough have come to a block's barrier."""
+    lanes = state.lanes
+    if "red" not in instruction.modifiers:
         return _nothing
-    last = instruction.operands[-1]
-    votes = _step_condition(last, state)
+    votes = _step_condition(instruction.operands[-1], state)
     how, type_ = instruction.modifiers[-2:]
     target = lanes.target(instruction.operands[0], type_)
 

@@ -1,6 +1,8 @@
 """Instructions by which the threads of a warp talk to each other.
 
 They run when all threads that they name have come to them; the machine sees to that.
+Only `bar.warp.sync` (`__syncwarp`) puts memory in an order: shuffles, votes and matches
+wait for each other, and the CUDA guide promises no more of them.
 """
 
 from __future__ import annotations
@@ -23,8 +25,14 @@ SYNCHRONISES: dict[str, int] = {
     "vote": -1,
     "match": -1,
     "redux": -1,
+    "mma": -1,
+    "ldmatrix": -1,
     "bar.warp": 0,
 }
+
+
+#: they name no threads: all of the warp must come
+WHOLE_WARP = frozenset({"mma", "ldmatrix"})
 
 
 def is_warp_wide(instruction: Instruction) -> bool:
@@ -36,30 +44,47 @@ def is_warp_wide(instruction: Instruction) -> bool:
 
 def members(instruction: Instruction, lanes: Lanes) -> Any:
     """Give the mask of the threads that it waits for."""
+    if instruction.name in WHOLE_WARP:
+        return np.uint32(0xFFFFFFFF)
     place = 0 if instruction.name in ("bar", "barrier") else -1
     return lanes.source(instruction.operands[place], "b32")
 
 
-def warp_wide(instruction: Instruction, state: State) -> Step | None:
+def warp_wide(instruction: Instruction, pc: int, state: State) -> Step | None:
     """Give what an instruction of a warp does; None if it is none."""
     if instruction.name == "activemask":
         return _active(instruction, state)
-    if not is_warp_wide(instruction):
+    if not is_warp_wide(instruction) or instruction.name in WHOLE_WARP:
         return None
+    if instruction.name == "shfl":
+        return _shuffle(instruction, pc, state)
     made = {
-        "shfl": _shuffle,
         "vote": _vote,
         "match": _match,
         "redux": _reduce,
     }.get(instruction.name)
-    step = None if made is None else made(instruction, state)
+    if made is not None:
+        return made(instruction, state)
+    named = members(instruction, state.lanes)
+    return lambda mask: _meet(mask, named, state)
 
-    def run(mask: Bools | None) -> None:
-        state.warp_barrier(mask)
-        if step is not None:
-            step(mask)
 
-    return run
+def _meet(mask: Bools | None, named: Any, state: State) -> None:
+    """Put in order what these threads did before and do after (`bar.warp.sync`)."""
+    going = state.active(mask)
+    rows = going.reshape(-1, WARP)
+    whole = ~(state.alive.reshape(-1, WARP) & ~rows).any(axis=1) & rows.any(axis=1)
+    causality = state.causality
+    causality.warp_epoch.reshape(-1, WARP)[whole] += 1
+    all_of_warp = np.repeat(whole, WARP)
+    causality.meet(np.flatnonzero(going & all_of_warp), is_block=False)
+    some = np.flatnonzero(going & ~all_of_warp)
+    if not len(some):
+        return
+    masks = np.broadcast_to(named, going.shape)[some]
+    groups = (some // WARP << 32) | masks.astype(np.int64)
+    for group in np.unique(groups):
+        causality.meet_some(some[groups == group])
 
 
 def _rows(values: Any, lanes: Lanes) -> NDArray[Any]:
@@ -81,7 +106,7 @@ def _ballot(votes: Bools) -> NDArray[np.uint32]:
     return np.repeat(bits.view(np.uint32).ravel(), WARP)
 
 
-def _shuffle(instruction: Instruction, state: State) -> Step:
+def _shuffle(instruction: Instruction, pc: int, state: State) -> Step:
     lanes = state.lanes
     mode, type_ = instruction.modifiers[-2:]
     if mode not in ("up", "down", "bfly", "idx"):
@@ -111,6 +136,14 @@ def _shuffle(instruction: Instruction, state: State) -> Step:
         source = np.where(fits, source, lane)
         rows = _rows(a, lanes)
         found = np.take_along_axis(rows, source.reshape(-1, WARP), axis=1).ravel()
+        active = state.active(mask).reshape(-1, WARP)
+        there = np.take_along_axis(active, source.reshape(-1, WARP), axis=1).ravel()
+        odd = active.ravel() & ~there
+        if odd.any():
+            state.read_from_nobody(int(np.flatnonzero(odd)[0]), source, pc)
+            if state.poison:
+                garbage = np.array(state.poison, np.uint64).astype(found.dtype)
+                found = np.where(odd, found ^ garbage, found)
         put(target, found, mask)
         if inside is not None:
             put(inside, fits, mask)

@@ -10,7 +10,8 @@ from warpbook_labs.device.ratio import Side, Stopping
 from warpbook_labs.device.results import DeviceCase
 from warpbook_labs.device.speed import Judge, Timed
 from warpbook_labs.drawing import DrawnCase
-from warpbook_labs.loader import CATALOGUE, BadLab, LoadedLab
+from warpbook_labs.lab_files import CATALOGUE
+from warpbook_labs.loader import BadLab, LoadedLab
 from warpbook_labs.referee.correctness import fallen, try_case
 from warpbook_labs.referee.court import Court, TooLarge
 from warpbook_labs.referee.jobs import AskedOfHost

@@ -20,7 +20,13 @@ from warpbook_labs.comparing import first_wrong
 from warpbook_labs.device.errors import DriverError
 from warpbook_labs.device.kernels import filled
 from warpbook_labs.device.ratio import Side, Stopping
-from warpbook_labs.device.timing import IsEnough, Times, WrongOutput, pool_sizes
+from warpbook_labs.device.timing import (
+    IsEnough,
+    Times,
+    WrongOutput,
+    drawn_of_look,
+    pool_sizes,
+)
 from warpbook_labs.host_spec import HostPlace
 from warpbook_labs.loader import LoadedLab
 from warpbook_labs.preparing import Arrays, OwnPython, wrong_words
@@ -68,7 +74,7 @@ class Drawn(NamedTuple):
         """
         chance = np.random.default_rng(secrets.randbits(64))
         sizes = pool_sizes(loaded, speed)
-        given = OwnPython(loaded).inputs(sizes, speed.values, chance)
+        given = OwnPython(loaded).inputs(sizes, secrets.choice(speed.values), chance)
         read = [
             each for each in loaded.lab.parameters if each.kind in ("input", "inout")
         ]
@@ -131,7 +137,6 @@ class Trials:
             DriverError: the baseline fails, which is no fault of the learner's.
         """
         taken: dict[Side, list[float]] = {"learner": [], "baseline": []}
-        kept = secrets.randbelow(stopping.least_pairs)
         since_ns = time.monotonic_ns()
         for number in range(_WARM_UP):
             self._pair(number, is_kept=False)
@@ -139,6 +144,7 @@ class Trials:
         began_s = time.monotonic()
         done = 0
         for pairs in stopping.looks():
+            kept = drawn_of_look(done, pairs)
             for number in range(done, pairs):
                 for side, unit_ns in self._pair(number, number == kept).items():
                     taken[side].append(unit_ns / self._speed.calls)

@@ -59,7 +59,7 @@ class UseOn(Struct, frozen=True, tag="use on"):
 class Launch(Struct, frozen=True, tag="launch"):
     """One kernel on a stream; or, where the stream is HOST, work of the processor."""
 
-    #: one of `operations.OPERATIONS`
+    #: one of `operations.OPERATIONS`, or an ATen call such as "aten.add.Tensor"
     operation: str
     stream: int
     reads: tuple[View, ...]
@@ -67,6 +67,9 @@ class Launch(Struct, frozen=True, tag="launch"):
     #: what else the operation needs
     numbers: tuple[float, ...] = ()
     line: int = 0
+    #: the arguments of an ATen call, in JSON: what is read and written stands there as
+    #: {"r": 0} and {"w": 0}
+    call: str = ""
 
 
 class Copy(Struct, frozen=True, tag="copy"):

@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from warpbook_labs.triton.assembly import mend_assembly
+
 #: a tensor core reads of FP32 what TF32 has: 10 binary places
 _OF_TF32 = np.uint32(0xFFFFE000)
 _SIGNS_AND_EXPONENTS, _QUIET = np.uint32(0xFF800000), np.uint32(0x00400000)
@@ -38,6 +40,7 @@ def mend(interpreter: Any) -> None:
     _mend_reductions(interpreter.ReduceScanOpInterface, language)
     _mend_dots(builder, handle, language)
     _mend_memory(builder, interpreter, language)
+    mend_assembly(builder, handle)
 
 
 def widened(bits: Numbers) -> Numbers:

@@ -25,6 +25,7 @@ from warpbook_labs.jail import jobs
 from warpbook_labs.jail.learner_code import TooLong, line_of, load_modules, within
 from warpbook_labs.languages import INSTALL_TRITON
 from warpbook_labs.nvrtc import NoCompiler
+from warpbook_labs.ptx.errors import Unsupported
 from warpbook_labs.ptx.findings import Counts, Finding, Report
 from warpbook_labs.sources import SourceProblem
 from warpbook_labs.texts import at_line
@@ -153,7 +154,8 @@ def do(job: jobs.InterpretTriton) -> jobs.Interpreted:
 def _run(job: jobs.InterpretTriton, run: jobs.Run) -> jobs.Ran:
     left_s = job.processor_s - time.process_time()
     if left_s <= 0:
-        return jobs.Ran((), (), "It was not run, since a case before it took too long.")
+        words = "It was not run, since a case before it took too long."
+        return jobs.Ran((), (), words, "not run")
     memory = TritonMemory(run.memory)
     reports: list[Report] = []
     printed = _Printed()
@@ -168,16 +170,25 @@ def _run(job: jobs.InterpretTriton, run: jobs.Run) -> jobs.Ran:
     except MemoryError:
         raise
     except NoSource as problem:
-        return jobs.Ran((), (), str(problem), line=problem.line)
+        return jobs.Ran((), (), str(problem), "refused", line=problem.line)
     except TooLong as problem:
         reports = reports or [Report()]
         reports[-1].stopped = True
         reports[-1].add(_too_long(line_of(problem, FILE)))
     except BaseException as problem:  # noqa: BLE001 - whatever a kernel raises
         words, line = told(problem)
-        return jobs.Ran((), (), at_line(words, line), line=line)
+        status: jobs.Status = "unsupported" if _is_unsupported(problem) else "refused"
+        return jobs.Ran((), (), at_line(words, line), status, line=line)
     reports[-1].printed = printed.getvalue()
     return jobs.Ran(tuple(reports), memory.told())
+
+
+def _is_unsupported(problem: BaseException) -> bool:
+    """Tell whether it is for something that is not known here."""
+    cause: BaseException | None = problem
+    while cause is not None and not isinstance(cause, Unsupported):
+        cause = cause.__cause__
+    return cause is not None
 
 
 def _too_long(line: int | None) -> Finding:

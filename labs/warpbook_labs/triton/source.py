@@ -16,6 +16,11 @@ from warpbook_labs.sources import BadSource
 #: more would be no kernel that a person wrote
 _MOST_NODES = 20_000
 _IMPORTS = ("import triton", "import triton.language as tl")
+#: a GPU knows these, and what to write in their place where there may be none
+_NOT_HERE = {
+    "make_block_ptr": "use pointers and masks; Triton 3.9 has no block pointers either",
+    "heuristics": "name the numbers of a launch in the launch rule",
+}
 _BUILTINS = ("range", "min", "max", "int", "float", "bool", "len", "print", "tuple")
 #: of `triton`
 _HOST = ("jit", "cdiv", "next_power_of_2", "language")
@@ -23,7 +28,6 @@ _HOST = ("jit", "cdiv", "next_power_of_2", "language")
 _NOT_OF_TL = (
     "core",
     "extra",
-    "inline_asm_elementwise",
     "semantic",
     "standard",
     "target_info",
@@ -70,6 +74,10 @@ class BadTriton(BadSource):
     """The file is no Triton that could be checked; the message names the line."""
 
 
+class NotHere(BadTriton):
+    """Triton has it, and a GPU may run it; it can't be checked here."""
+
+
 @dataclass(frozen=True)
 class Kernel:
     """One `@triton.jit` function."""
@@ -88,7 +96,7 @@ def read_kernels(source: str) -> dict[str, Kernel]:
     Raises:
         BadTriton: it says more than kernels and constants.
     """
-    tree = _parsed(source)
+    tree = parsed(source)
     kernels: dict[str, Kernel] = {}
     names: set[str] = set()
     for statement in tree.body:
@@ -108,7 +116,12 @@ def read_kernels(source: str) -> dict[str, Kernel]:
     return kernels
 
 
-def _parsed(source: str) -> ast.Module:
+def parsed(source: str) -> ast.Module:
+    """Read a source as Python.
+
+    Raises:
+        BadTriton: it is none.
+    """
     try:
         with warnings.catch_warnings():
             # what Python finds odd in a learner's text is no matter of ours
@@ -125,6 +138,11 @@ def _parsed(source: str) -> ast.Module:
 
 def _refuse(node: ast.AST, why: str) -> None:
     raise BadTriton(f"{why}.", getattr(node, "lineno", 1))
+
+
+def _not_here(node: ast.AST, name: str) -> None:
+    line = getattr(node, "lineno", 1)
+    raise NotHere(f"`{name}` can't be checked here: {_NOT_HERE[name]}.", line)
 
 
 def _top_level(statement: ast.stmt) -> set[str]:
@@ -164,6 +182,11 @@ def _is_constant(value: ast.expr) -> bool:
 
 
 def _kernel(function: ast.FunctionDef) -> Kernel:
+    for above in function.decorator_list:
+        called = above.func if isinstance(above, ast.Call) else above
+        name = ast.unparse(called).removeprefix("triton.")
+        if name in _NOT_HERE:
+            _not_here(above, name)
     if [ast.unparse(each) for each in function.decorator_list] != ["triton.jit"]:
         _refuse(
             function,
@@ -221,7 +244,11 @@ class _Body(ast.NodeVisitor):
             _refuse(node, f"{what}: what begins with _ is no part of the language")
         if owner == "triton":
             allowed = node.attr in _HOST
+        elif ast.unparse(node.value) == "tl.PropagateNan":
+            allowed = node.attr in ("ALL", "NONE")
         elif owner == "tl":
+            if node.attr in _NOT_HERE:
+                _not_here(node, node.attr)
             allowed = node.attr not in _NOT_OF_TL
         elif ast.unparse(node.value) in ("tl.math", "triton.language"):
             allowed = node.attr not in _NOT_OF_TL

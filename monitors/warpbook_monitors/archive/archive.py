@@ -24,16 +24,21 @@ from msgspec.structs import replace
 
 from warpbook_monitors.archive.database import (
     FILE_NAME,
+    ArchiveFile,
     connect,
     connect_to_read,
-    is_damage,
+    prove_writing,
     size_bytes,
     transaction,
 )
 from warpbook_monitors.archive.errors import (
     ArchiveError,
+    ArchiveMoved,
     ArchiveStopped,
+    ArchiveTooNew,
+    is_damage,
 )
+from warpbook_monitors.archive.file_identity import Identity
 from warpbook_monitors.archive.keeping import Keeping
 from warpbook_monitors.archive.lease import Lease
 from warpbook_monitors.archive.limits import Limits
@@ -51,6 +56,8 @@ Job = Callable[[sqlite3.Connection], T]
 FLUSH_S = 0.9
 #: how often it is tried again where writing has failed, or another server writes
 RETRY_S = 5.0
+#: so often a file is looked for that others replace meanwhile
+_TRIES = 3
 #: messages, while the disk hangs: a minute at 10 Hz
 _MOST_WAITING = 600
 #: jobs that wait for a disk that hangs; more are refused at once
@@ -71,13 +78,12 @@ class Archive:
             maxlen=_MOST_WAITING
         )
         self._lease = Lease(folder / "archive.lock")
-        self._jobs: queue.Queue[Callable[[sqlite3.Connection | None], None] | None] = (
-            queue.Queue(_MOST_JOBS)
-        )
+        self._jobs: queue.Queue[Callable[[], None] | None] = queue.Queue(_MOST_JOBS)
         self._listeners: list[Callable[[Keeping], None]] = []
-        self._connection: sqlite3.Connection | None = None
+        self._connection: ArchiveFile | None = None
         self._retry_s = 0.0
-        self._is_damaged = False
+        #: the file in which damage was met
+        self._damaged: Identity | None = None
         self._closing = False
         self._thread = threading.Thread(
             target=self._run, name="warpbook-archive", daemon=True
@@ -117,22 +123,13 @@ class Archive:
         """
         future: Future[T] = Future()
 
-        def run(connection: sqlite3.Connection | None) -> None:
+        def run() -> None:
             if not future.set_running_or_notify_cancel():
                 return
-            if connection is None:
-                future.set_exception(ArchiveStopped(self.keeping.message))
-                return
             try:
-                with transaction(connection):
-                    result = job(connection)
-            except sqlite3.Error as error:
-                self._fail(error)
-                future.set_exception(ArchiveStopped(self.keeping.message))
+                future.set_result(self._done(job))
             except Exception as error:  # noqa: BLE001 - it is the caller's
                 future.set_exception(error)
-            else:
-                future.set_result(result)
 
         try:
             self._jobs.put_nowait(run)
@@ -141,11 +138,12 @@ class Archive:
         return future
 
     def wait_until_opened(self, timeout_s: float) -> bool:
-        """Wait for the file to be opened; False where it can't be, or not in time."""
+        """Wait for the file to be opened; False where nothing of it is known then."""
         try:
             self.write(size_bytes).result(timeout_s)
         except (ArchiveError, FutureTimeoutError):
-            return False
+            # a disk that is full can be read
+            return self.keeping.from_ms is not None
         return True
 
     @contextlib.contextmanager
@@ -159,8 +157,29 @@ class Archive:
             try:
                 connection.execute("BEGIN")
                 yield connection
-            except sqlite3.DatabaseError as error:
+            except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
                 raise ArchiveError(f"{self.path}: {error}.") from error
+
+    def _done(self, job: Job[T]) -> T:
+        """Do a job now, in the file that is in its place.
+
+        Raises:
+            ArchiveStopped: nothing is written at the moment.
+        """
+        for _ in range(_TRIES):
+            connection = self._open()
+            if connection is None:
+                break
+            try:
+                with transaction(connection):
+                    return job(connection)
+            except ArchiveMoved:
+                # nothing was done yet
+                continue
+            except (sqlite3.Error, UnicodeDecodeError, ArchiveTooNew) as error:
+                self._fail(error)
+                break
+        raise ArchiveStopped(self.keeping.message)
 
     def _run(self) -> None:
         # numpy takes a tenth of a second to import, which is not the event loop's
@@ -189,20 +208,25 @@ class Archive:
                 return True
             if job is None:
                 continue
-            job(self._open())
+            job()
             if time.monotonic() >= until_s:
                 return True
         return False
 
-    def _open(self) -> sqlite3.Connection | None:
+    def _open(self) -> ArchiveFile | None:
         """Give the connection; None while the disk is given time to get well."""
+        if self._connection is not None and not self._connection.is_current():
+            _log.warning("%s: another file, or none, is in its place.", self.path)
+            self._close_connection()
+            self._retry_s = 0.0
         now_s = time.monotonic()
         if self._connection is not None or now_s < self._retry_s:
             return self._connection
         self._retry_s = now_s + RETRY_S
         try:
-            self._connection = connect(self.path, self._is_damaged)
-            self._is_damaged = False
+            self._check_free_space()
+            self._connection = connect(self.path, self._damaged)
+            self._damaged = None
             self._take_lease(self._connection)
         except Exception as error:  # noqa: BLE001 - this thread must go on
             self._fail(error)
@@ -213,7 +237,8 @@ class Archive:
             if self._historian is not None:
                 # not yet in a segment when a server was killed, or the disk full
                 self._historian.recover(connection)
-            self._tell("on", "")
+            # that it is on is told when something was written
+            self._tell(self.keeping.state, self.keeping.message)
         else:
             self._tell(
                 "other_server",
@@ -226,41 +251,82 @@ class Archive:
         with self._lock:
             waiting = list(self._waiting)
             self._waiting.clear()
-        connection = self._open()
-        if connection is None or self._historian is None:
-            return
-        try:
-            if not self._lease.is_held:
-                if time.monotonic() >= self._retry_s:
-                    self._retry_s = time.monotonic() + RETRY_S
-                    self._take_lease(connection)
+        for _ in range(_TRIES):
+            connection = self._open()
+            if connection is None or self._historian is None:
                 return
-            self._check_free_space()
-            if self._historian.write(connection, waiting):
-                self._tell("on", "")
-        except Exception as error:  # noqa: BLE001 - this thread must go on
-            self._fail(error)
+            try:
+                self._write(connection, self._historian, waiting)
+            except ArchiveMoved:
+                # nothing was written yet
+                continue
+            except Exception as error:  # noqa: BLE001 - this thread must go on
+                self._fail(error)
+            return
+
+    def _write(
+        self,
+        connection: sqlite3.Connection,
+        historian: Historian,
+        waiting: list[tuple[Message, tuple[Device, ...]]],
+    ) -> None:
+        if not self._lease.is_held:
+            if time.monotonic() >= self._retry_s:
+                self._retry_s = time.monotonic() + RETRY_S
+                self._take_lease(connection)
+            return
+        self._check_free_space()
+        was_on = self.keeping.state == "on"
+        if not was_on and not waiting:
+            prove_writing(connection)
+        if historian.write(connection, waiting) or not was_on:
+            self._tell("on", "")
 
     def _check_free_space(self) -> None:
-        free_bytes = shutil.disk_usage(self.path.parent).free
-        if free_bytes < self.limits.least_free_bytes:
-            raise ArchiveStopped(
-                f"The disk of {self.path.parent} is full ({free_bytes >> 20} MiB are "
-                f"left, and {self.limits.least_free_bytes >> 20} MiB are needed)."
-            )
+        """Stop before the disk is full.
+
+        Raises:
+            ArchiveStopped: it nearly is.
+        """
+        if words := self._full_disk():
+            raise ArchiveStopped(words)
+
+    def _full_disk(self) -> str:
+        """Say that the disk is full; empty where it is not, or nobody knows."""
+        folder = self.path.parent
+        there = next(
+            (each for each in (folder, *folder.parents) if each.exists()), None
+        )
+        with contextlib.suppress(OSError):
+            usage = shutil.disk_usage(there or folder)
+            # what is no disk has no size
+            if usage.total and usage.free < self.limits.least_free_bytes:
+                return (
+                    f"The disk of {folder} is full ({usage.free >> 20} MiB are left, "
+                    f"and {self.limits.least_free_bytes >> 20} MiB are needed)."
+                )
+        return ""
 
     def _fail(self, error: Exception) -> None:
         """Stop writing for a while; the connection is made anew then."""
+        met = None if self._connection is None else self._connection.identity
+        self._close_connection()
+        # a damaged file is mended at once, when it is opened next
+        if is_damage(error) and met is not None:
+            self._damaged, self._retry_s = met, 0.0
+        else:
+            self._retry_s = time.monotonic() + RETRY_S
+        if isinstance(error, ArchiveTooNew):
+            # the newer server is to keep the history
+            self._lease.release()
+        # SQLite says of a full disk now this, now that
+        self._stop(self._full_disk() or str(error))
+
+    def _close_connection(self) -> None:
         if self._connection is not None:
             with contextlib.suppress(sqlite3.Error):
                 self._connection.close()
             self._connection = None
-        # a damaged file is mended at once, when it is opened next
-        if isinstance(error, sqlite3.DatabaseError) and is_damage(error):
-            self._is_damaged, self._retry_s = True, 0.0
-        else:
-            self._retry_s = time.monotonic() + RETRY_S
-        self._stop(str(error))
 
     def _stop(self, reason: str) -> None:
         if self.keeping.state != "stopped" or self.keeping.message != reason:
@@ -271,10 +337,9 @@ class Archive:
         """Note how the archive stands, and tell who listens if that is news."""
         before = self.keeping
         from_ms, size = before.from_ms, before.size_bytes
-        if self._connection is not None:
-            with contextlib.suppress(sqlite3.Error):
-                from_ms = _oldest_ms(self._connection)
-                size = size_bytes(self._connection)
+        with contextlib.suppress(sqlite3.Error, ArchiveError), self._looking() as file:
+            if file is not None:
+                from_ms, size = _oldest_ms(file), size_bytes(file)
         self.keeping = replace(
             before,
             state=state,
@@ -285,6 +350,17 @@ class Archive:
         if (before.state, before.message) != (state, message):
             for listener in self._listeners:
                 listener(self.keeping)
+
+    @contextlib.contextmanager
+    def _looking(self) -> Iterator[sqlite3.Connection | None]:
+        """Give what reads the file; what can't be written is looked at once."""
+        if self._connection is not None:
+            yield self._connection
+        elif self.keeping.from_ms is None:
+            with self.reading() as connection:
+                yield connection
+        else:
+            yield None
 
 
 def _oldest_ms(connection: sqlite3.Connection) -> float | None:

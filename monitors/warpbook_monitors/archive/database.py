@@ -7,17 +7,24 @@ kill left half written is dropped when the file is opened next.
 from __future__ import annotations
 
 import contextlib
-import logging
-import os
 import sqlite3
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from warpbook_monitors.archive.errors import ArchiveError, ArchiveStopped, ArchiveTooNew
+from warpbook_monitors.archive.errors import (
+    ArchiveError,
+    ArchiveMoved,
+    ArchiveStopped,
+    ArchiveTooNew,
+    is_damage,
+)
+from warpbook_monitors.archive.file_identity import (
+    Identity,
+    identity_of,
+    place_lock,
+)
+from warpbook_monitors.archive.mending import finish_swap, is_swap_open, mend
 from warpbook_monitors.sql_script import statements
-
-_log = logging.getLogger(__name__)
 
 FILE_NAME = "archive.db"
 #: of the newest file `schema_N.sql`
@@ -28,31 +35,68 @@ _APPLICATION_ID = 0x77626172
 _BUSY_S = 10.0
 #: beyond it the write-ahead log is folded into the file: 1,000 pages of 4 KiB
 _CHECKPOINT_PAGES = 1000
+#: so often it is mended when it is opened; what was mended is not damaged again
+_TRIES = 3
 
 
-def connect(path: Path, is_damaged: bool = False) -> sqlite3.Connection:
+class ArchiveFile(sqlite3.Connection):
+    """A connection that writes, and knows which file it has open."""
+
+    path: Path
+    identity: Identity | None
+
+    def is_current(self) -> bool:
+        """Whether the file is still the one of its name."""
+        same = identity_of(self.path) == self.identity
+        return same and not is_swap_open(self.path)
+
+    def check_still_ours(self) -> None:
+        """Look again, in a transaction, whether one may write into it.
+
+        Raises:
+            ArchiveMoved: another file is in its place.
+            ArchiveTooNew: a newer warpbook has migrated it.
+        """
+        if not self.is_current():
+            raise ArchiveMoved(f"{self.path}: another file is in its place.")
+        (version,) = self.execute("PRAGMA user_version").fetchone()
+        if version > SCHEMA_VERSION:
+            raise _too_new(self.path, version)
+
+
+def connect(path: Path, damaged: Identity | None = None) -> ArchiveFile:
     """Open the file for writing; begin, migrate or mend it where that is needed.
 
     Args:
         path: of the file.
-        is_damaged: SQLite said so when it was used.
+        damaged: the file of which SQLite said so when it was used.
 
     Raises:
         ArchiveTooNew: a newer warpbook wrote it.
         ArchiveError: it is another program's file.
-        ArchiveStopped: the folder can't be written.
+        ArchiveStopped: the folder can't be written, or there is no room to mend it.
     """
-    if is_damaged:
-        _mend(path)
     try:
-        _make_private(path)
-        return _open(path)
-    except sqlite3.DatabaseError as error:
-        if not is_damage(error):
-            raise ArchiveStopped(f"{path}: {error}.") from error
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.parent.chmod(0o700)
+        finish_swap(path)
+        for _ in range(_TRIES):
+            if damaged is not None:
+                mend(path, damaged, _begin)
+            try:
+                # nobody is to see one that is just being begun
+                with place_lock(path, to_replace=not path.exists()):
+                    damaged = _made_private(path)
+                    return _open(path, damaged)
+            except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+                if not is_damage(error):
+                    raise
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+        raise ArchiveStopped(f"{path}: {error}.") from error
     except OSError as error:
-        raise ArchiveStopped(f"{error.filename}: {error.strerror}.") from error
-    return connect(path, is_damaged=True)
+        where = error.filename or path
+        raise ArchiveStopped(f"{where}: {error.strerror}.") from error
+    raise ArchiveStopped(f"{path}: it is damaged, and can't be mended.")
 
 
 def connect_to_read(path: Path) -> sqlite3.Connection:
@@ -61,30 +105,42 @@ def connect_to_read(path: Path) -> sqlite3.Connection:
     Raises:
         ArchiveError: there is none, or it can't be read.
     """
-    try:
-        connection = sqlite3.connect(
-            f"{path.absolute().as_uri()}?mode=rw",
-            uri=True,
-            timeout=_BUSY_S,
-            isolation_level=None,
-            check_same_thread=False,
-        )
+    with contextlib.ExitStack() as stack:
+        # where no lock can be made, nobody writes, and nobody replaces the file
+        with contextlib.suppress(OSError):
+            stack.enter_context(place_lock(path, to_replace=False))
         try:
-            connection.execute("PRAGMA query_only = 1")
-            _check(connection, path)
-        except BaseException:
-            connection.close()
-            raise
-    except sqlite3.DatabaseError as error:
-        raise ArchiveError(f"{path}: {error}.") from error
+            connection = sqlite3.connect(
+                f"{path.absolute().as_uri()}?mode=rw",
+                uri=True,
+                timeout=_BUSY_S,
+                isolation_level=None,
+                check_same_thread=False,
+            )
+            try:
+                connection.execute("PRAGMA query_only = 1")
+                _check(connection, path)
+            except BaseException:
+                connection.close()
+                raise
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+            raise ArchiveError(f"{path}: {error}.") from error
     return connection
 
 
 @contextlib.contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
-    """Commit all that is done within, or nothing of it."""
+    """Commit all that is done within, or nothing of it.
+
+    Raises:
+        ArchiveMoved: another file is in the place of this one.
+        ArchiveTooNew: a newer warpbook has migrated it since it was opened.
+    """
     connection.execute("BEGIN IMMEDIATE")
     try:
+        # now nobody migrates it, and who replaces it waits
+        if isinstance(connection, ArchiveFile):
+            connection.check_still_ours()
         yield connection
         connection.execute("COMMIT")
     except BaseException:
@@ -113,24 +169,43 @@ def check(connection: sqlite3.Connection) -> None:
         raise sqlite3.DatabaseError(f"database disk image is malformed: {found}")
 
 
-def is_damage(error: sqlite3.DatabaseError) -> bool:
-    """Whether the file itself is broken: SQLITE_CORRUPT or SQLITE_NOTADB."""
-    words = str(error)
-    return "malformed" in words or "not a database" in words
+def migrate(connection: sqlite3.Connection, newest: int = SCHEMA_VERSION) -> None:
+    """Bring a file of ours from its format to a newer one; the caller commits."""
+    (found,) = connection.execute("PRAGMA user_version").fetchone()
+    for version in range(found + 1, newest + 1):
+        for statement in statements(__package__, f"schema_{version}.sql"):
+            connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {version}")
+        connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
 
 
-def _make_private(path: Path) -> None:
-    """Make the folder and the file for nobody but their owner."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    path.parent.chmod(0o700)
+def prove_writing(connection: sqlite3.Connection) -> None:
+    """Write what is there already, to see that the disk takes it."""
+    with transaction(connection):
+        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+
+
+def _made_private(path: Path) -> Identity | None:
+    """Make the file for nobody but its owner; give which one it is."""
     path.touch(mode=0o600)
     path.chmod(0o600)
+    return identity_of(path)
 
 
-def _open(path: Path) -> sqlite3.Connection:
+def _begin(path: Path) -> sqlite3.Connection:
+    """Make a new file, and open it."""
+    return _open(path, _made_private(path))
+
+
+def _open(path: Path, identity: Identity | None) -> ArchiveFile:
     connection = sqlite3.connect(
-        path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False
+        path,
+        timeout=_BUSY_S,
+        isolation_level=None,
+        check_same_thread=False,
+        factory=ArchiveFile,
     )
+    connection.path, connection.identity = path, identity
     try:
         # what is not ours is not even given another journal
         _check(connection, path)
@@ -160,12 +235,16 @@ def _check(connection: sqlite3.Connection, path: Path) -> int:
             "folder in WarpbookApp.archive_folder."
         )
     if version > SCHEMA_VERSION:
-        raise ArchiveTooNew(
-            f"{path}: it was written by a newer warpbook (format {version}; this one "
-            f"knows {SCHEMA_VERSION}). Update warpbook, or name another folder in "
-            "WarpbookApp.archive_folder; the file is left as it is."
-        )
+        raise _too_new(path, version)
     return int(version)
+
+
+def _too_new(path: Path, version: int) -> ArchiveTooNew:
+    return ArchiveTooNew(
+        f"{path}: it was written by a newer warpbook (format {version}; this one "
+        f"knows {SCHEMA_VERSION}). Update warpbook, or name another folder in "
+        "WarpbookApp.archive_folder; the file is left as it is."
+    )
 
 
 def _migrate(connection: sqlite3.Connection, path: Path) -> None:
@@ -174,61 +253,5 @@ def _migrate(connection: sqlite3.Connection, path: Path) -> None:
         return
     with transaction(connection):
         # another server may have done it meanwhile
-        for version in range(_check(connection, path) + 1, SCHEMA_VERSION + 1):
-            for statement in statements(__package__, f"schema_{version}.sql"):
-                connection.execute(statement)
-            connection.execute(f"PRAGMA user_version = {version}")
-            connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
-
-
-def _mend(path: Path) -> None:
-    """Put a damaged file aside, and begin a new one with what can be read of it."""
-    aside = path.with_name(f"{path.stem}.damaged-{time.time_ns()}.db")
-    # a write-ahead log of a damaged file must not be played into the new one
-    for ending in ("", "-wal", "-shm"):
-        source = path.with_name(path.name + ending)
-        if source.exists():
-            os.replace(source, aside.with_name(aside.name + ending))
-    new = connect(path)
-    try:
-        rows = sum(_salvage(aside, new, table) for table in _tables(new))
-    finally:
-        new.close()
-    _log.error(
-        "The archive %s was damaged. What could be read of it, %d rows, was kept; the "
-        "damaged file is %s.",
-        path,
-        rows,
-        aside.name,
-    )
-
-
-def _tables(connection: sqlite3.Connection) -> list[str]:
-    rows = connection.execute(
-        "SELECT name FROM sqlite_master"
-        " WHERE type = 'table' AND name NOT LIKE 'sqlite%'"
-    )
-    return [name for (name,) in rows]
-
-
-def _salvage(damaged: Path, new: sqlite3.Connection, table: str) -> int:
-    """Copy the rows of a table up to the damage, from both ends; give how many."""
-    columns = [row[1] for row in new.execute(f"PRAGMA table_info({table})")]
-    places = ", ".join("?" * len(columns))
-    insert = f"INSERT OR IGNORE INTO {table} VALUES ({places})"
-    count = 0
-    with transaction(new), contextlib.closing(sqlite3.connect(damaged)) as old:
-        # a file that was cut off is read up to there, and not refused as a whole
-        old.execute("PRAGMA writable_schema = 1")
-        for order in ("ASC", "DESC"):
-            with contextlib.suppress(sqlite3.DatabaseError):
-                # by name: an older format may have them in another order
-                rows = old.execute(
-                    f"SELECT {', '.join(columns)} FROM {table} ORDER BY rowid {order}"
-                )
-                for row in rows:
-                    inserted = new.execute(insert, row).rowcount
-                    if inserted < 1 and order == "DESC":
-                        break
-                    count += inserted
-    return count
+        _check(connection, path)
+        migrate(connection)

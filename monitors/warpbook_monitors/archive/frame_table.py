@@ -11,6 +11,8 @@ from warpbook_monitors.archive.columns import Floats
 from warpbook_monitors.archive.table import TO_MS, Table
 from warpbook_monitors.frames import Device, Frame, Reading
 
+#: whole numbers beyond it are not exact
+_MOST_SEQ = 2.0**53
 SEQ, LABEL, STATE, WHY = "seq", "label", "state", "why"
 _STATES = ("ok", "stale", "lost", "no_permission", "not_supported", "unavailable")
 
@@ -83,10 +85,12 @@ class FrameTable:
 
 
 def frames_of(table: Table, devices: Sequence[Device]) -> Iterator[Frame]:
-    """Give the frames of a table, as they were taken."""
+    """Give the frames of a table, as they were taken; without a number it is none."""
     seqs, labels = table.column(SEQ), _words(table, LABEL)
     parts = [_Part(table, position, device) for position, device in enumerate(devices)]
     for row, time_ms in enumerate(table.to_ms):
+        if not 0 <= seqs[row] <= _MOST_SEQ:
+            continue
         readings = tuple(
             reading for part in parts if (reading := part.reading(row)) is not None
         )

@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 
 from warpbook_monitors.archive.database import transaction
+from warpbook_monitors.archive.errors import ArchiveMoved
 from warpbook_monitors.archive.limits import Limits
 from warpbook_monitors.archive.records import drop_old_records
 from warpbook_monitors.archive.retention import drop_oldest, give_back
@@ -43,11 +44,15 @@ class Historian:
         if time.monotonic() < self._tidied_s + _TIDY_S:
             return False
         now_ms = time.time() * 1000
-        with transaction(connection):
-            # a little at a time: what comes meanwhile waits
-            is_more = next_merge(connection, now_ms)
-            for drop in (drop_oldest, drop_old_records):
-                is_more = drop(connection, self._limits, now_ms) or is_more
+        try:
+            with transaction(connection):
+                # a little at a time: what comes meanwhile waits
+                is_more = next_merge(connection, now_ms)
+                for drop in (drop_oldest, drop_old_records):
+                    is_more = drop(connection, self._limits, now_ms) or is_more
+        except ArchiveMoved:
+            # what was handed in is written, and is not to be written again
+            return False
         if not is_more:
             self._tidied_s = time.monotonic()
             give_back(connection)

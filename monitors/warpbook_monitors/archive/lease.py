@@ -9,6 +9,8 @@ import fcntl
 import os
 from pathlib import Path
 
+from warpbook_monitors.archive.file_identity import identity_of
+
 
 class Lease:
     """A lock on a file beside the archive."""
@@ -30,20 +32,34 @@ class Lease:
             OSError: the file can't be opened.
         """
         if self._descriptor is not None:
-            return True
-        descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+            if self._is_in_place(self._descriptor):
+                return True
+            # somebody removed the file: what is locked is nobody's any more
+            self.release()
+        while True:
+            descriptor = os.open(
+                self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600
+            )
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if self._is_in_place(descriptor):
+                    break
+            except BlockingIOError:
+                os.close(descriptor)
+                return False
+            except OSError:
+                os.close(descriptor)
+                raise
+            # it was removed between the two
             os.close(descriptor)
-            return False
-        except OSError:
-            os.close(descriptor)
-            raise
         os.ftruncate(descriptor, 0)
         os.write(descriptor, f"{os.getpid()}\n".encode())
         self._descriptor = descriptor
         return True
+
+    def _is_in_place(self, descriptor: int) -> bool:
+        found = os.fstat(descriptor)
+        return identity_of(self._path) == (found.st_dev, found.st_ino)
 
     def release(self) -> None:
         """Give it back."""

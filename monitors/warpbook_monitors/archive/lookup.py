@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 
 from warpbook_monitors.archive.columns import DamagedColumn, Floats
-from warpbook_monitors.archive.errors import UNREADABLE
+from warpbook_monitors.archive.errors import UNREADABLE, ArchiveError
 from warpbook_monitors.archive.frame_table import FrameTable, frames_of
 from warpbook_monitors.archive.segments import stored
 from warpbook_monitors.archive.steps import FRAMES
@@ -50,6 +50,9 @@ def read_archive(
         devices: those wanted, with the metrics that are wanted, by a position of the
             caller's.
         step_ms: one of `STEPS_MS`; 0 is frames.
+
+    Raises:
+        ArchiveError: it holds far more rows than were ever read.
     """
     tables: dict[int, list[Table]] = {position: [] for position in devices}
     for described, read in _tables(connection, from_ms, to_ms, step_ms):
@@ -63,7 +66,7 @@ def read_archive(
             except DamagedColumn as error:
                 _log.warning("A segment of the archive is left out: %s", error)
     return {
-        position: _readings(joined(tables[position]), device, from_ms, to_ms, step_ms)
+        position: _readings(_joined(tables[position]), device, from_ms, to_ms, step_ms)
         for position, device in devices.items()
     }
 
@@ -95,6 +98,13 @@ def place_of(device: Device, described: Sequence[Device]) -> int | None:
     return None
 
 
+def _joined(tables: Sequence[Table]) -> Table:
+    try:
+        return joined(tables)
+    except DamagedColumn as error:
+        raise ArchiveError(f"The archive can't be read: {error}") from error
+
+
 Read = Callable[[Iterable[str]], Table]
 
 
@@ -105,7 +115,7 @@ def _tables(
     for segment in stored(connection, step_ms, from_ms, to_ms):
 
         def read_segment(names: Iterable[str], packed: bytes = segment.packed) -> Table:
-            return unpack(packed, names)
+            return unpack(packed, step_ms, names)
 
         yield segment.devices, read_segment
     for frames in _recent(connection, from_ms, to_ms):
@@ -192,7 +202,7 @@ def _frames(
     devices: Sequence[Device],
 ) -> Iterator[Frame]:
     for segment in stored(connection, FRAMES, from_ms, to_ms):
-        table = unpack_or_leave_out(segment.packed)
+        table = unpack_or_leave_out(segment.packed, FRAMES)
         if table is not None:
             frames = frames_of(table, segment.devices)
             yield from _within(frames, from_ms, to_ms, devices, segment.devices)

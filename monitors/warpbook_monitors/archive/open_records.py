@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import secrets
 import sqlite3
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,6 +17,8 @@ from warpbook_monitors.archive.lease import Lease
 from warpbook_monitors.archive.limits import Limits
 from warpbook_monitors.archive.record import KeptRecord, RecordKind
 from warpbook_monitors.archive.records import message_of, put
+
+_LOOK_S = 0.005
 
 #: of a record that has no end: the record and its message as they stay
 Ending = Callable[[RecordKind, bytes, float], "tuple[KeptRecord, bytes] | None"]
@@ -32,7 +35,9 @@ class Servers:
 
     def enter(self) -> None:
         """Be known as alive, until `leave` or the end of the process."""
-        self._lease.take()
+        # who looks whether it is free holds it for a moment
+        while not self._lease.take():
+            time.sleep(_LOOK_S)
 
     def leave(self) -> None:
         """Be known as gone."""
@@ -53,6 +58,11 @@ class Servers:
         path.unlink(missing_ok=True)
         lease.release()
         return True
+
+    def forget_gone(self) -> None:
+        """Remove the locks of servers that were killed, and left nothing open."""
+        for path in self._folder.glob("server-*.lock"):
+            self.is_gone(path.stem.removeprefix("server-"))
 
     def _path(self, name: str) -> Path:
         return self._folder / f"server-{name}.lock"

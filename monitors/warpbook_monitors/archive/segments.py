@@ -11,11 +11,13 @@ import msgspec
 
 from warpbook_monitors.archive.errors import UNREADABLE
 from warpbook_monitors.archive.steps import FRAMES, HOUR, MINUTE, SECOND
-from warpbook_monitors.archive.summaries import bucket_ms, longer, seconds_of
+from warpbook_monitors.archive.summaries import longer, seconds_of
 from warpbook_monitors.archive.table import (
+    FROM_MS,
     Table,
     joined,
     pack,
+    that_fit,
     unpack_or_leave_out,
 )
 from warpbook_monitors.frames import Device
@@ -98,10 +100,11 @@ def _merge(
     tables = [
         table
         for (packed,) in rows
-        if (table := unpack_or_leave_out(packed)) is not None
+        if (table := unpack_or_leave_out(packed, step_ms)) is not None
     ]
     connection.execute(f"DELETE FROM segment WHERE {where}", span)
-    table = joined(tables)
+    # what can't be brought together is damage, and would be met again and again
+    table = joined(that_fit(tables))
     if table.rows:
         _insert(connection, step_ms, description, longer(table, step_ms))
 
@@ -136,9 +139,8 @@ def _insert(
     connection: sqlite3.Connection, step_ms: int, description: int, table: Table
 ) -> None:
     ends_ms = table.to_ms
-    from_ms = float(ends_ms.min())
-    if step_ms:
-        from_ms = float(min(from_ms, bucket_ms(ends_ms, step_ms).min()))
+    # of a summary, since when anything was read, and not when its hour began
+    from_ms = float((table.columns[FROM_MS] if step_ms else ends_ms).min())
     connection.execute(
         "INSERT INTO segment (step_ms, description, from_ms, to_ms, columns)"
         " VALUES (?, ?, ?, ?, ?)",

@@ -22,6 +22,7 @@ from warpbook_monitors.archive.columns import (
     unpack_column,
 )
 from warpbook_monitors.archive.errors import UNREADABLE
+from warpbook_monitors.recording import MAX_TIME_MS
 
 _log = logging.getLogger(__name__)
 
@@ -94,8 +95,13 @@ def pack(table: Table) -> bytes:
     return _encode(_Packed(table.rows, columns, words))
 
 
-def unpack(packed: bytes, names: Iterable[str] | None = None) -> Table:
+def unpack(packed: bytes, step_ms: int, names: Iterable[str] | None = None) -> Table:
     """Give a table back, or only some of its columns and the times.
+
+    Args:
+        packed: what `pack` gave, or anything else.
+        step_ms: what its rows stand for; 0 is frames, which have no begin.
+        names: the columns that are wanted.
 
     Raises:
         DamagedColumn: it is none.
@@ -110,19 +116,34 @@ def unpack(packed: bytes, names: Iterable[str] | None = None) -> Table:
         for name in wanted
         if name in read.columns
     }
-    if TO_MS not in columns:
-        raise DamagedColumn("A segment has no times.")
+    for name in (FROM_MS, TO_MS) if step_ms else (TO_MS,):
+        times_ms = columns.get(name)
+        # NaN is in no range
+        if times_ms is None or not (np.abs(times_ms) <= MAX_TIME_MS).all():
+            raise DamagedColumn("A segment has no times.")
     words = {name: read.words[name] for name in columns if name in read.words}
     return Table(columns, words)
 
 
-def unpack_or_leave_out(packed: bytes) -> Table | None:
+def unpack_or_leave_out(packed: bytes, step_ms: int) -> Table | None:
     """Give a table back; None, with a line in the log, where it is damaged."""
     try:
-        return unpack(packed)
+        return unpack(packed, step_ms)
     except DamagedColumn as error:
         _log.warning("A segment of the archive is left out: %s", error)
         return None
+
+
+def that_fit(tables: Sequence[Table]) -> list[Table]:
+    """Leave out the largest, with a line in the log, where rows are too many."""
+    kept, rows = set(), 0
+    for place in sorted(range(len(tables)), key=lambda place: tables[place].rows):
+        rows += tables[place].rows
+        if rows > MAX_ROWS:
+            _log.warning("Segments of the archive are left out: too many rows.")
+            break
+        kept.add(place)
+    return [table for place, table in enumerate(tables) if place in kept]
 
 
 def joined(tables: Iterable[Table]) -> Table:

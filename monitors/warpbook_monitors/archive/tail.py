@@ -71,6 +71,7 @@ class Tail:
     ) -> None:
         """Write messages, each with the devices it tells of, in one transaction."""
         with transaction(connection):
+            self._forget_lost_rows(connection)
             for message, _ in waiting:
                 if isinstance(message, Gap | Event):
                     _remark(connection, message)
@@ -80,6 +81,16 @@ class Tail:
                 for span in self._spans(frames):
                     self._take(connection, span, devices)
                     self._keep(connection, span, devices)
+
+    def _forget_lost_rows(self, connection: sqlite3.Connection) -> None:
+        """Begin anew where another process has put a backup in the file's place."""
+        row = connection.execute(
+            "SELECT 1 FROM recent WHERE number = ? AND from_ms = ?",
+            self._rows[0] if self._rows else (0, 0.0),
+        ).fetchone()
+        if row is None:
+            # the row that said what the others tell of is gone
+            self._rows = []
 
     def _spans(self, frames: Sequence[Frame]) -> Iterator[list[Frame]]:
         """Cut frames where a segment ends."""

@@ -130,7 +130,7 @@ class Row:
         at = shift - self._finest
         if not 0 <= at < len(self._levels):
             first, last = self.spans.reach(from_ns, to_ns)
-            return _summed(self._parts(first, last, shift))
+            return _summed(self._parts(first, last, shift, from_ns, to_ns))
         level = self._levels[at]
         begin, end = np.searchsorted(
             level.step, [from_ns >> shift, -(-to_ns >> shift)], "left"
@@ -175,15 +175,26 @@ class Row:
             levels.append(_summed(parts))
         return finest, levels
 
-    def _parts(self, first: int, last: int, shift: int) -> _Steps:
-        """Cut events at the steps, and add up by step and name."""
+    def _parts(
+        self,
+        first: int,
+        last: int,
+        shift: int,
+        from_ns: int | None = None,
+        to_ns: int | None = None,
+    ) -> _Steps:
+        """Cut events at the steps of a span, and add up by step and name."""
         start_ns, end_ns = (
             self.spans.start_ns[first:last],
             self.spans.end_ns[first:last],
         )
-        begin = start_ns >> shift
+        begin = started = start_ns >> shift
         # an event of no length is in the step where it starts
         finish = np.maximum((end_ns - 1) >> shift, begin)
+        if from_ns is not None and to_ns is not None:
+            # an event may reach out of the span by any number of steps
+            begin = np.maximum(begin, from_ns >> shift)
+            finish = np.maximum(np.minimum(finish, (to_ns - 1) >> shift), begin)
         pieces = finish - begin + 1
         event = np.repeat(np.arange(len(begin)), pieces)
         before = np.cumsum(pieces) - pieces
@@ -191,7 +202,7 @@ class Row:
         time_ns = np.minimum(end_ns[event], (step + 1) << shift) - np.maximum(
             start_ns[event], step << shift
         )
-        count = (step == begin[event]).astype(np.int64)
+        count = (step == started[event]).astype(np.int64)
         return _merged(step, self.name[first:last][event], time_ns, count)
 
 

@@ -11,6 +11,7 @@ import subprocess
 import tarfile
 import time
 from collections.abc import Callable
+from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
 
@@ -20,7 +21,9 @@ from tests.extension.cli.conftest import COMMAND
 from tests.extension.server.test_ingest import report
 from tests.extension.server.test_records_survive import now_ms, whose
 from tests.server_process import server
+from warpbook.backup.manifest import LABS
 from warpbook_labs.store import Store
+from warpbook_monitors.archive.database import connect
 
 RULES = "[built_in.temperature]\nfor_s = 1\n"
 
@@ -147,6 +150,52 @@ def test_a_kill_in_the_middle_loses_nothing(
             assert stream.read()
 
 
+def test_nothing_but_a_file_is_replaced_and_no_backup_holds_another(
+    warpbook, home: Path, data: Path, tmp_path: Path
+) -> None:
+    fill(home, data)
+    pipe, link = tmp_path / "pipe", tmp_path / "link"
+    os.mkfifo(pipe)
+    link.symlink_to(pipe)
+    for target in (pipe, link, tmp_path):
+        done = warpbook("backup", str(target), "--force")
+        assert done.returncode == 1 and "no plain file" in done.stderr
+    assert pipe.is_fifo() and link.is_symlink()
+    inside = data / "mine.tar.gz"
+    assert warpbook("backup", str(inside)).returncode == 0
+    assert warpbook("backup", str(tmp_path / "later.tar.gz")).returncode == 0
+    with tarfile.open(tmp_path / "later.tar.gz") as tar:
+        names = tar.getnames()
+    assert "data/labs.db" in names and "data/mine.tar.gz" not in names
+
+
+def test_a_damaged_database_is_replaced_under_a_server(
+    warpbook, home: Path, data: Path, tmp_path: Path
+) -> None:
+    fill(home, data)
+    backup = tmp_path / "mine.tar.gz"
+    with server(home) as running:
+        running.start_kernel()
+        hand_in = {"started_ms": now_ms(), "ended_ms": now_ms(), **whose(running)}
+        assert running.ingest("/v1/reports", report("one", **hand_in)).ok
+        assert warpbook("backup", str(backup)).returncode == 0
+        (archive,) = (data / "archive").glob("*/archive.db")
+        for path in (archive, data / "labs.db"):
+            for ending in ("-wal", "-shm"):
+                path.with_name(path.name + ending).unlink(missing_ok=True)
+            broken = tmp_path / "broken"
+            broken.write_bytes(b"\xa5" * 8192)
+            os.replace(broken, path)
+        done = warpbook("restore", str(backup))
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.count(".damaged-") == 2
+        # the server finds the new file, and writes into it
+        assert running.ingest("/v1/reports", report("two", **hand_in)).ok
+        assert reports_of(archive) == {"one", "two"}
+    assert len(Store(data / "labs.db").submissions("some-lab")) == 1
+    assert not list(data.glob(".*.part")) + list(archive.parent.glob(".*.part"))
+
+
 def entry(name: str, content: bytes, **changes) -> dict:
     told = {
         "name": name,
@@ -240,6 +289,29 @@ def plain(content: bytes) -> Callable[[Path], Path]:
 ARCHIVE = "data/archive/m/archive.db"
 
 
+def altered(name: str, old: str, new: str) -> Callable[[Path], Path]:
+    """A backup with a database of ours in which one thing is another."""
+
+    def make(folder: Path) -> Path:
+        path = folder / "mine.db"
+        if name == ARCHIVE:
+            connect(path).close()
+        else:
+            Store(path).add_submission("some-lab", "// mine", 7)
+        with closing(sqlite3.connect(path)) as connection, connection:
+            connection.execute("PRAGMA journal_mode = DELETE")
+            connection.execute("PRAGMA writable_schema = 1")
+            changed = connection.execute(
+                "UPDATE sqlite_master SET sql = replace(sql, ?, ?) WHERE instr(sql, ?)",
+                (old, new, old),
+            )
+            assert changed.rowcount == 1
+        body = path.read_bytes()
+        return hostile(folder / "b", [entry(name, body)], [body])
+
+    return make
+
+
 @pytest.mark.parametrize(
     ("make", "why"),
     [
@@ -282,6 +354,18 @@ ARCHIVE = "data/archive/m/archive.db"
             "newer warpbook",
         ),
         (one_database(ARCHIVE, "CREATE TABLE t (a)"), "no archive of warpbook"),
+        (
+            altered(ARCHIVE, "time_ms REAL NOT NULL", "time_ms REAL CHECK(0)"),
+            "not what it should be",
+        ),
+        (
+            altered(ARCHIVE, "devices TEXT", "devices TEXT, g AS(abs(1)), h TEXT"),
+            "not what it should be",
+        ),
+        (
+            altered(LABS, "seed BIGINT", "seed BIGINT DEFAULT(randomblob(10))"),
+            "not what it should be",
+        ),
         (linked, "more than plain files"),
         (bomb, "more than plain files"),
         (cut_off, "no backup, or damaged"),

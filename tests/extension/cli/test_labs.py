@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from warpbook_labs.loader import CATALOGUE
+from warpbook_labs.lab_files import CATALOGUE
+from warpbook_labs.store import Store
 
 LAB = CATALOGUE / "kernels" / "vector_add"
 
@@ -153,7 +154,7 @@ def test_a_new_lab_is_valid_until_a_wrong_solution_is_right(
         (["check", "no-such-lab"], "no lab `no-such-lab`"),
         (["check", "vector-add"], "`warpbook labs open vector-add` puts it there"),
         (["check", "vector-add", "nothing.cu"], "nothing.cu: No such file"),
-        (["submit", "vector-add", "."], "Is a directory"),
+        (["submit", "vector-add", "."], "no plain file"),
         (["submit", "vector-add", "binary.cu"], "binary.cu: line 2 is not UTF-8"),
         (["submit", "vector-add", "huge.cu"], "huge.cu: it has more than 200,000"),
         (["new", "Not An Id"], "is no id"),
@@ -194,19 +195,20 @@ def test_what_is_kept_of_a_lab_in_a_folder_is_graded_again_by_its_folder(
 
 @pytest.mark.parametrize("is_json", [False, True])
 def test_a_submission_that_is_interrupted_says_how_it_is_graded(
-    warpbook, start, tmp_path: Path, is_json: bool
+    warpbook, start, home: Path, tmp_path: Path, is_json: bool
 ) -> None:
     warpbook("labs", "new", "row-sums")
     folder = tmp_path / "row_sums"
-    cases, began = folder / "cases.py", tmp_path / "began"
+    cases = folder / "cases.py"
     quick = cases.read_text()
-    waits = f"    open('{began}', 'w').close(); import time; time.sleep(60)\n"
+    waits = "    import time; time.sleep(60)\n"
     before = '    n = sizes["n"]\n'
     cases.write_text(quick.replace(before, waits + before))
     source = str(folder / "reference.cu")
     more = ["--json"] if is_json else []
     process = start("labs", "submit", str(folder), source, *more)
-    while not began.exists():
+    store = Store(home / ".local" / "share" / "warpbook" / "labs.db")
+    while not store.submissions("row-sums"):
         assert process.poll() is None
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
@@ -240,7 +242,7 @@ def test_without_what_labs_need_it_says_how_to_install_it(
     folder = tmp_path / "broken"
     (folder / "sqlalchemy").mkdir(parents=True)
     (folder / "sqlalchemy" / "__init__.py").write_text("raise ImportError('not here')")
-    done = warpbook("labs", PYTHONPATH=str(folder))
+    done = warpbook("labs", "check", "vector-add", reference, PYTHONPATH=str(folder))
     assert done.returncode == 2 and "pip install 'warpbook[labs]'" in done.stderr
     shutil.rmtree(folder / "sqlalchemy")
     (folder / "cuda" / "bindings").mkdir(parents=True)

@@ -13,7 +13,8 @@ from nbclient import NotebookClient
 import warpbook
 from tests.programs import ROOT
 from warpbook.kernel.lab_trace import report_of
-from warpbook_labs.loader import CATALOGUE, load
+from warpbook_labs.lab_files import CATALOGUE
+from warpbook_labs.loader import load
 from warpbook_labs.opening import open_lab
 
 LAB = CATALOGUE / "kernels" / "vector_add"

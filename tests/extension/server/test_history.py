@@ -3,12 +3,14 @@
 import asyncio
 import json
 import time
+from types import SimpleNamespace
 
 import msgspec
 import pytest
 from tornado.httpclient import HTTPClientError
 
 from warpbook.protocol import Detail, Device, Frame, SpanStatistics
+from warpbook.server.history import Past
 from warpbook_monitors.frames import Reading
 
 SPAN = ("warpbook", "api", "v1", "history", "span")
@@ -221,3 +223,25 @@ async def count(client, until_ms: float) -> int:
     while (await client.next("frame"))["time_ms"] <= until_ms:
         frames += 1
     return frames
+
+
+def test_a_view_of_a_new_server_is_sent_no_more_than_a_memory_holds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Before the first frame, all that the archive holds was sent."""
+    now_ms, asked_ms = 1.8e12, []
+    broadcaster = SimpleNamespace(
+        history=SimpleNamespace(begin_ms=now_ms, seconds=3600),
+        devices=(),
+        follow=lambda take: None,
+    )
+    archive = SimpleNamespace(wait_until_opened=lambda timeout_s: True)
+
+    def archived(archive, from_ms, to_ms, devices):
+        asked_ms.append(from_ms)
+        return iter(())
+
+    monkeypatch.setattr("warpbook.server.history._archived", archived)
+    past = Past(broadcaster, archive)
+    assert list(past.before_memory(0.0)) == []
+    assert asked_ms == [pytest.approx(now_ms - 3_600_000)]

@@ -13,7 +13,7 @@ import pytest
 from tornado.httpclient import HTTPClientError
 
 from warpbook_labs.checking import CaseResult, CheckResult
-from warpbook_labs.loader import CATALOGUE
+from warpbook_labs.lab_files import CATALOGUE
 from warpbook_labs.store import Store
 
 API = ("warpbook", "api", "v1", "labs")

@@ -26,8 +26,10 @@ def test_probes_need_no_credentials_and_tell_nothing_else(tmp_path: Path) -> Non
     option = "--WarpbookApp.archive_folder=/proc/nowhere"
     with server(tmp_path, None, option, answers=(200, 503)) as running:
 
-        def probe(name: str) -> dict:
-            answer = requests.get(f"{running.url}/{PROBES}{name}", timeout=60)
+        def probe(name: str, **headers: str) -> dict:
+            answer = requests.get(
+                f"{running.url}/{PROBES}{name}", headers=headers, timeout=60
+            )
             assert answer.status_code == 200
             assert len(answer.content) < 1000
             return answer.json()
@@ -35,7 +37,10 @@ def test_probes_need_no_credentials_and_tell_nothing_else(tmp_path: Path) -> Non
         assert probe("health") == {"healthy": True}
         # a disk that can't be written stops nobody, and is told
         problem = wait_for("it", lambda: probe("ready")["problems"].get("archive"))
-        assert "/proc/nowhere" in problem
+        assert problem == "stopped", "paths and processes are nobody's business"
+        for token, is_told in ((TOKEN, True), ("wrong", False)):
+            told = probe("ready", Authorization=f"token {token}")["problems"]
+            assert ("/proc/nowhere" in told["archive"]) is is_told
 
 
 async def test_a_server_that_stops_takes_no_new_work(
@@ -111,6 +116,17 @@ def test_log_lines_are_json_with_a_request_id_and_no_token(tmp_path: Path) -> No
         )
         assert odd.status_code == 404
         assert odd.headers["X-Request-Id"] != "no plain id"
+        encoded = {"caller%20text%2Fhere/more": 404, "caller%FF%FE": 400}
+        for number, (path, status) in enumerate(encoded.items()):
+            refused = requests.get(
+                f"{running.url}/{PROBES}records/report/{path}",
+                headers={
+                    "X-Request-Id": f"e{number}",
+                    "Authorization": f"token {TOKEN}",
+                },
+                timeout=60,
+            )
+            assert refused.status_code == status
     text = (tmp_path / "server.log").read_text()
     lines = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
     of_requests = {
@@ -122,6 +138,9 @@ def test_log_lines_are_json_with_a_request_id_and_no_token(tmp_path: Path) -> No
     assert line["route"] == "/warpbook/api/v1/history/span" and line["status"] == 400
     other = of_requests[odd.headers["X-Request-Id"]]
     assert other["route"] == "/warpbook/api/v1/reports/*/figure"
+    for number, route in enumerate(("records/*/*", "records/report/*")):
+        assert of_requests[f"e{number}"]["route"] == f"/warpbook/api/v1/{route}"
+    assert "caller" not in "".join(line["message"] for line in lines)
     ours = [line for line in text.splitlines() if "warpbook/api" in line]
     assert ours and not any(f"token={TOKEN}" in line for line in ours)
     assert "\x1b" not in text

@@ -164,6 +164,16 @@ async def described(jp_fetch) -> list[dict]:
     return json.loads(answer.body)["devices"]
 
 
+async def test_a_span_without_a_length_is_refused(jp_fetch, ingest) -> None:
+    """5e-324 ms is the least number that there is; divided by, it is 0."""
+    query = {"from_ms": "0", "to_ms": "5e-324"}
+    for path in ("history/span", "history/detail", "history/figure"):
+        more = {} if path == "history/span" else {"device": "host"}
+        more |= {"metrics": "cpu_ratio"} if path == "history/detail" else {}
+        assert await status(jp_fetch, f"api/v1/{path}", {**query, **more}) == 400
+    assert (await ingest("/v1/span?from_ms=0&to_ms=5e-324")).code == 400
+
+
 async def test_the_ingest_answers_a_century_and_no_deep_nest(ingest) -> None:
     answer = await ingest("/v1/span?from_ms=0&to_ms=4.1e12")
     assert answer.code == 200

@@ -412,3 +412,28 @@ async def test_a_cell_is_judged_by_its_readings(ingest, make_past) -> None:
         for each in (waiting, working, short)
     ]
     assert kinds == ["host_wait", "unknown", None]
+
+
+async def test_a_kernel_replaces_no_receipt_of_another(
+    connect, ingest, jp_serverapp, jp_fetch
+) -> None:
+    """Neither one that is kept, in memory or on disk, nor one that is being written."""
+    (app,) = jp_serverapp.extension_manager.extension_apps["warpbook"]
+    client = await connect()
+    past = Past(app, await client.next("hello"))
+    past.fill()
+    mine, others = (
+        past.run("same", 1, 3, kernel_id=kernel_id) for kernel_id in ("mine", "other")
+    )
+    answers = await asyncio.gather(
+        ingest("/v1/cells", mine), ingest("/v1/cells", others)
+    )
+    assert sorted(answer.code for answer in answers) == [200, 403]
+    owner = mine if answers[0].code == 200 else others
+    loser = others if owner is mine else mine
+    assert (await ingest("/v1/cells", loser)).code == 403
+    app._receipts._kept.clear()
+    assert (await ingest("/v1/cells", loser)).code == 403
+    assert (await ingest("/v1/cells", owner)).code == 200
+    answer = await jp_fetch("warpbook", "api", "v1", "records", "receipt", "same")
+    assert json.loads(answer.body)["cell"]["kernel_id"] == owner["kernel_id"]

@@ -171,10 +171,10 @@ def _compare(gpu: FakeGpu, given: list[Any]) -> None:
 
 
 def _digest(gpu: FakeGpu, given: list[Any]) -> None:
-    address, count, total = given
+    address, count, key, total = given
     words = gpu.view(address, count, np.uint32)
-    places = np.arange(1, count + 1, dtype=np.uint32)
-    mixed = kernels.mix(words ^ kernels.mix(places)).astype(np.uint64)
+    places = np.arange(count, dtype=np.uint32)
+    mixed = kernels.mix(words ^ kernels.mix(places ^ np.uint32(key))).astype(np.uint64)
     gpu.view(total, 1, np.uint64)[:] += mixed.sum(dtype=np.uint64)
 
 

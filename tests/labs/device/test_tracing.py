@@ -10,7 +10,8 @@ import pytest
 from warpbook_labs.device import tracing
 from warpbook_labs.device.gpu import Gpu
 from warpbook_labs.device.tracing import NoTrace, trace_submission
-from warpbook_labs.loader import CATALOGUE, load
+from warpbook_labs.lab_files import CATALOGUE
+from warpbook_labs.loader import load
 
 GPU = Gpu("GPU-5", "NVIDIA H200", "sm_90", "580.1")
 LAB = CATALOGUE / "kernels" / "vector_add"

@@ -125,9 +125,17 @@ def compared(
 def test_a_changed_word_changes_the_digest(ptx: str) -> None:
     words = np.arange(1000, dtype=np.uint32)
 
-    def digest(held: Any) -> int:
+    def digest(held: Any, key: int = KEY) -> int:
         arrays = {"words": held, "sum": np.zeros(1, np.uint64)}
-        return int(run(ptx, "digest", arrays, "words", 1000, "sum")["sum"][0])
+        return int(run(ptx, "digest", arrays, "words", 1000, key, "sum")["sum"][0])
+
+    # two words that are made to take the place of one another, for a guessed key
+    guess = 1
+    third, last = kernels.mix(np.array([3, 700], np.uint32) ^ np.uint32(guess))
+    forged = words.copy()
+    forged[3], forged[700] = words[700] ^ third ^ last, words[3] ^ third ^ last
+    assert digest(forged, guess) == digest(words, guess)
+    assert digest(forged) != digest(words)
 
     swapped = words.copy()
     swapped[[3, 700]] = swapped[[700, 3]]

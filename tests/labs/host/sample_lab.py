@@ -95,7 +95,9 @@ def write_lab(
     folder: Path, without_gpu: str = "torch", place: str = "device", more: str = ""
 ) -> Path:
     """Write it into a folder; give its own."""
-    device = '"cpu"' if without_gpu == "torch" else '"cuda"'
+    device = '"cuda"'
+    if without_gpu == "torch":
+        device += ' if torch.cuda.is_available() else "cpu"'
     right, wrong = (each.replace("DEVICE", device) for each in (RIGHT, WRONG))
     at = folder / "scaled_sums"
     place = f'place = "{place}"'

@@ -1,4 +1,7 @@
-"""Host code without a GPU, by PyTorch on the processor; each start takes seconds."""
+"""Host code by PyTorch on the processor, where no simulated GPU can be had.
+
+Each start takes seconds.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,19 @@ import pytest
 
 from warpbook_labs.checking import check, check_all
 from warpbook_labs.drawing import DrawnCase, hidden_cases, public_cases
+from warpbook_labs.jail import warm
 from warpbook_labs.jail.limits import Limits
 from warpbook_labs.loader import LoadedLab
+from warpbook_labs.nvrtc import NoCompiler
+
+
+@pytest.fixture(autouse=True)
+def without_simulated_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise NoCompiler("this PyTorch is not known")
+
+    monkeypatch.setattr(warm, "run", refuse)
+
 
 TRAINING = """import torch
 from torch import nn

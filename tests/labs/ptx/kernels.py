@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import functools
 
+from warpbook_labs.cuda_headers import headers_for
 from warpbook_labs.nvrtc import compile_to_ptx
 from warpbook_labs.ptx.machine import Machine
 
 
 @functools.cache
 def ptx_of(source: str) -> str:
-    return compile_to_ptx(source).ptx
+    return compile_to_ptx(source, headers=headers_for(source)).ptx
 
 
 def machine(source: str) -> Machine:
-    """A machine with this CUDA C++ on it; kernels need `extern "C"`."""
+    """A machine with this CUDA C++ on it."""
     return Machine(ptx_of(source))

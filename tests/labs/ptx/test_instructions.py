@@ -379,3 +379,48 @@ extern "C" __global__ void half(const unsigned short* x, unsigned short* y) {
     np.testing.assert_array_equal(got[1].view(np.float16), a + b)
     rounded = (got[2].astype(np.uint32) << 16).view(np.float32)
     np.testing.assert_allclose(rounded, a.astype(np.float32), rtol=2**-8)
+
+
+def test_inline_ptx_declares_registers_and_predicates_of_its_own() -> None:
+    m = machine("""
+extern "C" __global__ void clip(const float* x, float* y) {
+    float v = x[threadIdx.x], got;
+    asm("{ .reg .f32 t; .reg .pred p, q;\\n"
+        " setp.gt.f32 p|q, %1, 0f00000000;\\n"
+        " @p add.f32 t, %1, %1;\\n"
+        " @!p neg.f32 t, %1;\\n"
+        " @q add.f32 t, t, 0f3F800000;\\n"
+        " mov.f32 %0, t; }" : "=f"(got) : "f"(v));
+    asm volatile("{ .reg .u64 at; .reg .f32 pair<2>; mov.u64 at, %0;\\n"
+        " ld.global.f32 pair0, [at]; mul.f32 pair1, pair0, %1;\\n"
+        " st.global.f32 [at+128], pair1; }" :: "l"(y), "f"(got) : "memory");
+    y[threadIdx.x] = got;
+}""")
+    values = np.array([3, -2, 0.5, -0.0], np.float32)
+    x, y = m.put("x", values), m.put("y", np.full(64, 2, np.float32))
+    m.run("clip", (1, 1, 1), (4, 1, 1), [x, y])
+    assert m.read(y, np.float32)[:4].tolist() == [6, 3, 1, 1]
+    assert m.read(y, np.float32)[32] == 2
+
+
+def test_constant_memory_is_not_counted_as_global_and_cannot_be_written() -> None:
+    m = machine("""
+__constant__ float weight[64] = {1, 2, 3, 4, 5};
+__constant__ int more;
+__device__ __noinline__ float look(const float* p, int i) { return p[i]; }
+extern "C" __global__ void apply(float* y, int n) {
+    float v = weight[threadIdx.x % n] + more;
+    y[threadIdx.x] = v + look(n > 3 ? weight : y, 1);
+}
+extern "C" __global__ void change(int n) {
+    float* p = (float*)weight;
+    asm volatile("" : "+l"(p));
+    p[n] = 1;
+}""")
+    y = m.empty("y", 128)
+    report = m.run("apply", (1, 1, 1), (32, 1, 1), [y, 5])
+    assert report.findings == []
+    assert m.read(y, np.float32).tolist() == [i % 5 + 3 for i in range(32)]
+    assert report.counts.global_sectors == 4
+    (found,) = m.run("change", (1, 1, 1), (1, 1, 1), [3]).findings
+    assert found.kind == "read-only" and "constant memory" in found.message

@@ -111,27 +111,66 @@ extern "C" __global__ void total(const int* x, int* parts, unsigned* done, int* 
         assert m.read(out, np.int32)[0] == 10
 
 
-def test_threads_at_different_barriers_and_threads_that_left_are_told() -> None:
+def test_threads_at_different_barriers_are_told() -> None:
     m = machine("""
 extern "C" __global__ void apart(int* x) {
     if (threadIdx.x < 32) { x[threadIdx.x] = 1; __syncthreads(); }
     else { x[threadIdx.x] = 2; __syncthreads(); x[threadIdx.x] = 3; }
-}
-extern "C" __global__ void left(int* x, int n) {
-    if (threadIdx.x >= n) return;
-    x[threadIdx.x] = 1;
-    __syncthreads();
-    x[threadIdx.x] += x[(threadIdx.x + 1) % n];
 }""")
     x = m.put("x", np.zeros(64, np.int32))
     apart = m.run("apart", (1, 1, 1), (64, 1, 1), [x])
     assert kinds(apart) == ["divergent barrier"]
     assert "line 3" in apart.findings[0].message
     assert "line 4" in apart.findings[0].message
-    left = m.run("left", (1, 1, 1), (64, 1, 1), [x, 40])
-    assert (
-        "24 of the 64 threads of block (0, 0, 0) have ended" in left.findings[0].message
-    )
+
+
+def test_threads_that_returned_are_not_waited_for_and_those_that_went_on_are_told() -> (
+    None
+):
+    source = """
+extern "C" __global__ void part(int* x, int n) {
+    __shared__ int held[64];
+    int t = threadIdx.x;
+    if (t >= n) return;
+    held[t] = x[t];
+    __syncthreads();
+    for (int turn = 0; turn < TURNS; turn++) {
+        x[t] += held[n - 1 - t];
+        __syncthreads();
+    }
+    x[t] += 1;
+}"""
+    m = machine(source.replace("TURNS", "3"))
+    x = m.put("x", np.zeros(64, np.int32))
+    assert m.run("part", (1, 1, 1), (64, 1, 1), [x, 40]).findings == []
+    m = machine(source.replace("TURNS", "(t & 32 ? 1 : 3)"))
+    x = m.put("x", np.zeros(64, np.int32))
+    (found,) = m.run("part", (1, 1, 1), (64, 1, 1), [x, 64]).findings[:1]
+    assert (found.kind, found.line) == ("divergent barrier", 10)
+    assert "32 of the 64 threads of block (0, 0, 0) have gone past" in found.message
+
+
+def test_named_barriers_wait_for_as_many_warps_as_they_name() -> None:
+    source = """
+extern "C" __global__ void hand_over(int* x) {
+    __shared__ int held[64];
+    int t = threadIdx.x;
+    if (t < 64) {
+        held[t] = x[t] + 1;
+        asm volatile("bar.arrive 1, 128;" ::: "memory");
+    } else if (t < 128) {
+        asm volatile("BARRIER" ::: "memory");
+        x[t] = held[127 - t];
+    }
+    if (t < 64) asm volatile("bar.sync 2, 64;");
+}"""
+    for barrier, found in (("bar.sync 1, 128;", []), ("bar.sync 3, 64;", ["race"])):
+        m = machine(source.replace("BARRIER", barrier))
+        x = m.put("x", np.arange(160, dtype=np.int32))
+        report = m.run("hand_over", (2, 1, 1), (160, 1, 1), [x])
+        # the second block reads what the first has written
+        races = [each for each in report.findings if "shared" in each.message]
+        assert [each.kind for each in races][:1] == found
 
 
 def test_an_access_beyond_a_buffer_names_thread_buffer_and_line() -> None:
@@ -210,3 +249,18 @@ extern "C" __global__ void check(int* x) { assert(x[threadIdx.x] < 5); }""")
     (found,) = m.run("check", (1, 1, 1), (4, 1, 1), [x]).findings
     assert found.kind == "assertion"
     assert "thread (2, 0, 0)" in found.message and "x[threadIdx.x] < 5" in found.message
+
+
+def test_an_end_that_early_and_late_threads_share_is_no_barrier_missed() -> None:
+    m = machine("""
+extern "C" __global__ void rows(const float* x, float* y, int n) {
+    __shared__ float held[64];
+    int t = threadIdx.x;
+    if (t >= n) { y[t] = 0; return; }
+    held[t] = x[t];
+    __syncthreads();
+    y[t] = held[n - 1 - t];
+}""")
+    x, y = m.put("x", np.ones(64, np.float32)), m.empty("y", 256)
+    assert m.run("rows", (1, 1, 1), (64, 1, 1), [x, y, 40]).findings == []
+    assert m.read(y, np.float32).sum() == 40

@@ -229,7 +229,8 @@ def test_launches_that_do_not_fit_are_refused_with_the_reason() -> None:
         ((1, 1, 1), (32, 1, 1), [x, x], "takes 3 arguments; 2"),
         ((1, 1, 1), (32, 1, 1), [x, x, np.int32(4)], "8 bytes"),
         ((1, 1, 1), (32, 1, 1), [x, x, 1 << 70], "does not fit"),
-        ((1 << 30, 1, 1), (32, 1, 1), [x, x, 4], "too many"),
+        ((1, 70_000, 1), (32, 1, 1), [x, x, 4], "65,535 x 65,535 at most"),
+        ((1, 1, 1), (1, 1, 128), [x, x, 4], "1,024 x 64 at most"),
     ):
         with pytest.raises(BadLaunch, match=words):
             m.run("gelu", grid, block, given)
@@ -239,13 +240,19 @@ def test_what_is_not_known_is_named_with_its_line() -> None:
     m = machine("""
 extern "C" __global__ void tensor(unsigned* x) {
     unsigned a = x[0];
-    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
-        "{%0,%0,%0,%0}, {%0,%0,%0,%0}, {%0,%0}, {%0,%0,%0,%0};" : "+r"(a));
+    asm volatile("fabric.none.b32 %0;" : "+r"(a));
     x[0] = a;
 }""")
     x = m.put("x", np.ones(4, np.uint32))
-    with pytest.raises(Unsupported, match=r"`mma.sync.*line \d"):
+    with pytest.raises(Unsupported, match=r"`fabric.none.*line \d"):
         m.run("tensor", (1, 1, 1), (32, 1, 1), [x])
+
+
+def test_what_is_too_large_for_the_processor_is_no_mistake() -> None:
+    m = machine(POINTWISE)
+    x = m.put("x", np.ones(4, np.float32))
+    with pytest.raises(Unsupported, match="34,359,738,368 threads are too many to run"):
+        m.run("gelu", (1 << 30, 1, 1), (32, 1, 1), [x, x, 4])
 
 
 @pytest.mark.parametrize(

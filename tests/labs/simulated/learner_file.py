@@ -1,60 +1,146 @@
-"""A learner's file, recorded as in the jail and judged as in the parent."""
+"""A learner's file, recorded in the jail and judged in another."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
-from types import ModuleType
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 import numpy as np
-import pytest
 from numpy.typing import NDArray
 
-from warpbook_labs.simulated.judging.judge import Buffer, Judged, judge
-from warpbook_labs.simulated.program import Place, Program
-from warpbook_labs.simulated.recording.session import Session
+from warpbook_labs.host.messages import (
+    Buffer,
+    HostBuffer,
+    HostCall,
+    HostCase,
+    HostJudged,
+    HostRan,
+    Judge,
+    Left,
+    Record,
+    Trial,
+    Verdict,
+)
+from warpbook_labs.host_spec import HostPlace
+from warpbook_labs.jail import warm
+from warpbook_labs.simulated.judging.counts import HostCounts
+from warpbook_labs.simulated.judging.findings import Finding
+from warpbook_labs.simulated.program import Instruction, Place, Program
+
+Array = NDArray[Any]
+_HOST: dict[Place, HostPlace] = {
+    "device": "device",
+    "pinned": "pinned",
+    "pageable": "host",
+}
+
+
+class Failed(Exception):
+    """The learner's file did; this is what they are told."""
+
+
+@dataclass
+class Done:
+    """What came of it."""
+
+    outputs: list[dict[str, Array]]
+    findings: Sequence[Finding]
+    counts: list[HostCounts]
+    first_look: int | None
+
+
+def left_of(
+    source: str,
+    buffers: Mapping[str, tuple[Array, Place]],
+    sizes: Mapping[str, int],
+    calls: int = 1,
+    case_s: float = 60.0,
+) -> Left:
+    """Run a file in the jail: each call has what the buffers hold."""
+    held = tuple(
+        HostBuffer(
+            name, array.dtype.name, array.shape, _HOST[place], True, array.nbytes
+        )
+        for name, (array, place) in buffers.items()
+    )
+    data = {name: array.tobytes() for name, (array, _) in buffers.items()}
+    case = HostCase(dict(sizes), held, (HostCall(data, {}),) * calls)
+    outcome = warm.run(Record(source, "", (case,), case_s))
+    assert isinstance(outcome.result, HostRan), (outcome.message, outcome.result)
+    return outcome.result.cases[0]
+
+
+def program_of(
+    source: str,
+    buffers: Mapping[str, tuple[Array, Place]] | None = None,
+    sizes: Mapping[str, int] | None = None,
+    calls: int = 1,
+) -> Program:
+    """Record a file."""
+    left = left_of(source, buffers or {}, sizes or {}, calls)
+    if left.problem:
+        raise Failed(f"Line {left.line}: {left.problem}")
+    return msgspec.msgpack.decode(left.program, type=Program)
+
+
+def judged(
+    program: Program,
+    buffers: Sequence[Buffer],
+    calls: Sequence[Mapping[str, Array]],
+) -> Verdict:
+    """Judge a program in the jail."""
+    given = tuple(
+        {name: array.tobytes() for name, array in call.items()} for call in calls
+    )
+    trial = Trial(msgspec.msgpack.encode(program), tuple(buffers), given)
+    outcome = warm.run(Judge((trial,)))
+    assert isinstance(outcome.result, HostJudged), outcome.message
+    [verdict] = outcome.result.verdicts
+    return verdict
 
 
 def judged_file(
-    monkeypatch: pytest.MonkeyPatch,
     source: str,
     given: Sequence[NDArray[np.float32]],
     place: Place,
     out_place: Place | None = None,
-) -> Judged:
+) -> Done:
     """Record `prepare(n)` and `run(state, x, out)` with zeros, and judge with others.
 
     Args:
-        monkeypatch: the test's.
         source: the file.
         given: what x holds in each call; out has the same shape.
         place: where x is.
         out_place: where out is, if elsewhere.
     """
     zeros, shape = np.zeros_like(given[0]), given[0].shape
-    places = {"x": place, "out": out_place or place}
-    lent = {"pageable": "host"}
-    session = Session(
-        {name: (zeros, lent.get(each, each)) for name, each in places.items()}
-    )
-    for name, module in session.modules().items():
-        monkeypatch.setitem(sys.modules, name, module)
-    module = ModuleType("solution")
-    exec(compile(source, "solution.py", "exec"), module.__dict__)
-    state = module.prepare(zeros.size)
-    for call in range(len(given)):
-        session.begin_call(call)
-        module.run(state, **session.tensors)
-    sent = msgspec.msgpack.encode(session.program())
-    program = msgspec.msgpack.decode(sent, type=Program)
+    places: dict[str, Place] = {"x": place, "out": out_place or place}
+    lent = {name: (zeros, each) for name, each in places.items()}
+    program = program_of(source, lent, {"n": zeros.size}, len(given))
     buffers = [
         Buffer(name, each, "float32", shape, name == "x", name == "out")
         for name, each in places.items()
     ]
-    return judge(program, buffers, [{"x": each} for each in given])
+    verdict = judged(program, buffers, [{"x": each} for each in given])
+    assert not verdict.refused, verdict.refused
+    assert verdict.counts is not None
+    outputs = [
+        {
+            name: np.frombuffer(data, np.float32).reshape(shape)
+            for name, data in call.items()
+        }
+        for call in verdict.outputs
+    ]
+    return Done(outputs, verdict.findings, [verdict.counts], verdict.first_look)
 
 
-def kinds(judged: Judged) -> list[str]:
+def kinds(done: Done) -> list[str]:
     """Name the findings."""
-    return [each.kind for each in judged.findings]
+    return [each.kind for each in done.findings]
+
+
+def of_kind(program: Program, kind: type[Instruction]) -> list[Any]:
+    """Give all instructions of a kind."""
+    return [each for each in program.instructions if isinstance(each, kind)]

@@ -7,19 +7,17 @@ import textwrap
 import numpy as np
 import pytest
 
-from tests.labs.simulated.learner_file import judged_file, kinds
-from warpbook_labs.simulated.judging.judge import Judged
+from tests.labs.simulated.learner_file import Done, judged_file, kinds
 from warpbook_labs.simulated.program import Place
 
 N, CALLS = 4096, 3
 
 
 def judged(
-    monkeypatch: pytest.MonkeyPatch,
     body: str,
     prepare: str = "return None",
     place: Place = "device",
-) -> tuple[Judged, list[np.ndarray]]:
+) -> tuple[Done, list[np.ndarray]]:
     """Record `run` with zeros, and judge it with other numbers."""
     source = "import torch\ndef prepare(n):\n"
     source += textwrap.indent(textwrap.dedent(prepare).strip("\n"), "    ")
@@ -27,12 +25,11 @@ def judged(
     source += textwrap.indent(textwrap.dedent(body).strip("\n"), "    ")
     chance = np.random.default_rng(7)
     given = [chance.standard_normal(N, np.float32) for _ in range(CALLS)]
-    return judged_file(monkeypatch, source, given, place), given
+    return judged_file(source, given, place), given
 
 
-def test_ordinary_pytorch_is_right(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ordinary_pytorch_is_right() -> None:
     done, given = judged(
-        monkeypatch,
         """
         y = torch.relu(x) * 2 + x.sum()
         y[:100] -= 1
@@ -69,8 +66,8 @@ PREPARED = """
 """
 
 
-def test_a_pipeline_of_chunks_is_right(monkeypatch: pytest.MonkeyPatch) -> None:
-    done, given = judged(monkeypatch, PIPELINE, PREPARED, "pinned")
+def test_a_pipeline_of_chunks_is_right() -> None:
+    done, given = judged(PIPELINE, PREPARED, "pinned")
     assert kinds(done) == []
     for x, outputs in zip(given, done.outputs, strict=True):
         np.testing.assert_array_equal(outputs["out"], 2 * x)
@@ -78,17 +75,14 @@ def test_a_pipeline_of_chunks_is_right(monkeypatch: pytest.MonkeyPatch) -> None:
     assert done.counts[-1].device_bytes == 0
 
 
-def test_one_staging_buffer_for_all_streams_is_a_race(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_one_staging_buffer_for_all_streams_is_a_race() -> None:
     body = PIPELINE.replace("there[part]", "there[:size]")
-    done, _ = judged(monkeypatch, body, PREPARED, "pinned")
+    done, _ = judged(body, PREPARED, "pinned")
     assert set(kinds(done)) == {"race"}
 
 
-def test_reading_a_copy_at_once_is_too_early(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reading_a_copy_at_once_is_too_early() -> None:
     done, _ = judged(
-        monkeypatch,
         """
         host = x.to("cpu", non_blocking=True)
         out.copy_(host + 1)
@@ -98,9 +92,7 @@ def test_reading_a_copy_at_once_is_too_early(monkeypatch: pytest.MonkeyPatch) ->
     assert done.findings[0].line == 6
 
 
-def test_memory_of_a_loop_that_another_stream_uses(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_memory_of_a_loop_that_another_stream_uses() -> None:
     body = """
         main = torch.cuda.current_stream()
         for part, result in zip(x.chunk(8), out.chunk(8)):
@@ -112,11 +104,9 @@ def test_memory_of_a_loop_that_another_stream_uses(
         main.wait_stream(state)
     """
     prepare = "return torch.cuda.Stream()"
-    bad, _ = judged(monkeypatch, body.replace("TELL", "pass"), prepare)
+    bad, _ = judged(body.replace("TELL", "pass"), prepare)
     assert set(kinds(bad)) == {"released too early"}
-    good, given = judged(
-        monkeypatch, body.replace("TELL", "doubled.record_stream(state)"), prepare
-    )
+    good, given = judged(body.replace("TELL", "doubled.record_stream(state)"), prepare)
     assert kinds(good) == []
     np.testing.assert_array_equal(good.outputs[-1]["out"], given[-1] * 2 + 1)
 
@@ -136,14 +126,14 @@ GRAPH = """
 """
 
 
-def test_a_graph_with_static_buffers_is_right(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_graph_with_static_buffers_is_right() -> None:
     body = """
         graph, static, result = state
         static.copy_(x)
         graph.replay()
         out.copy_(result)
     """
-    done, given = judged(monkeypatch, body, GRAPH)
+    done, given = judged(body, GRAPH)
     assert kinds(done) == []
     for x, outputs in zip(given, done.outputs, strict=True):
         np.testing.assert_array_equal(outputs["out"], np.maximum(x * 2, 0) + 1)
@@ -151,9 +141,7 @@ def test_a_graph_with_static_buffers_is_right(monkeypatch: pytest.MonkeyPatch) -
     assert (counts.graph_launches, counts.launches, counts.captures) == (1, 2, 0)
 
 
-def test_a_graph_that_is_given_a_new_tensor_is_stale(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_graph_that_is_given_a_new_tensor_is_stale() -> None:
     body = """
         graph, static, result = state
         if not hasattr(graph, "has_run"):
@@ -162,14 +150,12 @@ def test_a_graph_that_is_given_a_new_tensor_is_stale(
         graph.replay()
         out.copy_(result)
     """
-    done, _ = judged(monkeypatch, body, GRAPH)
+    done, _ = judged(body, GRAPH)
     assert kinds(done) == ["stale graph"]
 
 
-def test_a_number_that_python_took_is_that_of_the_recording(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    done, given = judged(monkeypatch, "out.copy_(x - x.max().item())")
+def test_a_number_that_python_took_is_that_of_the_recording() -> None:
+    done, given = judged("out.copy_(x - x.max().item())")
     assert done.counts[-1].synchronizations == 1
     assert done.first_look == 5
     assert not np.allclose(done.outputs[-1]["out"], given[-1] - given[-1].max())
@@ -193,16 +179,14 @@ WITH_A_NUMBER = {
 
 
 @pytest.mark.parametrize("name", WITH_A_NUMBER)
-def test_a_number_of_the_processor_may_come_along(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    done, given = judged(monkeypatch, WITH_A_NUMBER[name])
+def test_a_number_of_the_processor_may_come_along(name: str) -> None:
+    done, given = judged(WITH_A_NUMBER[name])
     assert kinds(done) == []
     expected = given[-1] * np.float32(2.5)
     np.testing.assert_allclose(done.outputs[-1]["out"], expected, rtol=1e-6)
 
 
-def test_a_number_is_captured_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_number_is_captured_as_it_was() -> None:
     prepare = """
         graph, number = torch.cuda.CUDAGraph(), torch.tensor(2.5)
         static = torch.zeros(n, device="cuda")
@@ -217,7 +201,7 @@ def test_a_number_is_captured_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None
         graph.replay()
         out.copy_(result)
     """
-    done, given = judged(monkeypatch, body, prepare)
+    done, given = judged(body, prepare)
     assert kinds(done) == []
     expected = given[-1] * np.float32(2.5)
     np.testing.assert_allclose(done.outputs[-1]["out"], expected, rtol=1e-6)
@@ -227,9 +211,7 @@ def test_a_number_is_captured_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None
     ("end", "is_held"),
     [("pass", True), ("graphs[0].reset()", False), ("graphs.clear()", False)],
 )
-def test_a_graph_holds_its_memory_until_nobody_has_it(
-    end: str, is_held: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_graph_holds_its_memory_until_nobody_has_it(end: str, is_held: bool) -> None:
     prepare = """
         graphs = [torch.cuda.CUDAGraph()]
         with torch.cuda.graph(graphs[0]):
@@ -241,6 +223,6 @@ def test_a_graph_holds_its_memory_until_nobody_has_it(
         {end}
         out.copy_(x)
     """
-    done, _ = judged(monkeypatch, body, prepare)
+    done, _ = judged(body, prepare)
     assert kinds(done) == []
     assert (done.counts[-1].held_bytes > 0) == is_held

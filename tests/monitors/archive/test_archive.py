@@ -4,6 +4,7 @@ import contextlib
 import os
 import random
 import resource
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -19,7 +20,9 @@ from tests.monitors.archive.machine import DEVICES, frame, frames
 from warpbook_monitors.archive.archive import Archive
 from warpbook_monitors.archive.database import connect, transaction
 from warpbook_monitors.archive.errors import ArchiveStopped
+from warpbook_monitors.archive.file_identity import identity_of
 from warpbook_monitors.archive.keeping import Keeping
+from warpbook_monitors.archive.lease import Lease
 from warpbook_monitors.archive.limits import Limits
 from warpbook_monitors.archive.lookup import archived_messages
 from warpbook_monitors.frames import Frame
@@ -135,10 +138,27 @@ def test_a_full_disk_stops_the_writing_until_there_is_room(
     assert told[0].message
 
 
-def test_writing_stops_before_the_disk_is_full(folder: Path) -> None:
-    with opened(folder, Limits(least_free_bytes=2**60)) as archive:
-        wait_for(lambda: "MiB are needed" in archive.keeping.message)
-        assert archive.keeping.state == "stopped"
+def test_writing_stops_before_the_disk_is_full_and_stays_so(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was told to be on again each time when it was tried."""
+    monkeypatch.setattr("warpbook_monitors.archive.archive.RETRY_S", 0.05)
+    monkeypatch.setattr("warpbook_monitors.archive.archive.FLUSH_S", 0.02)
+    with opened(folder) as archive:
+        archive.append(frame(0, 1.8e12), DEVICES)
+        wait_for(lambda: archive.keeping.from_ms is not None)
+    told: list[Keeping] = []
+    archive = Archive(folder, Limits(least_free_bytes=2**60))
+    archive.listen(told.append)
+    archive.start()
+    wait_for(lambda: archive.keeping.state == "stopped")
+    # what is there can be read all the same
+    assert archive.wait_until_opened(PATIENCE_S)
+    assert len(read_frames(archive)) == 1
+    time.sleep(0.5)
+    assert archive.close(PATIENCE_S)
+    assert [each.state for each in told] == ["stopped"]
+    assert "is full" in told[0].message and "MiB are needed" in told[0].message
 
 
 def test_a_newer_format_is_refused_and_left_as_it_is(folder: Path) -> None:
@@ -152,6 +172,25 @@ def test_a_newer_format_is_refused_and_left_as_it_is(folder: Path) -> None:
         archive.append(frame(0, 1.8e12), DEVICES)
         assert archive.keeping.state == "stopped"
     assert (folder / "archive.db").read_bytes() == before
+
+
+def test_a_format_that_becomes_newer_is_not_written_into(folder: Path) -> None:
+    with opened(folder) as old, opened(folder) as other:
+        wait_for(lambda: {"on", "other_server"} == _states(old, other))
+        with contextlib.closing(sqlite3.connect(folder / "archive.db")) as newer:
+            newer.execute("PRAGMA user_version = 99")
+        for archive in (old, other):
+            with pytest.raises(ArchiveStopped, match=r"newer warpbook.*format 99"):
+                archive.write(_keep_timeline("late")).result(PATIENCE_S)
+            archive.append(frame(0, 1.8e12), DEVICES)
+            assert archive.keeping.state == "stopped"
+        # the history is the newer server's to keep
+        lease = Lease(folder / "archive.lock")
+        assert lease.take()
+        lease.release()
+    with contextlib.closing(sqlite3.connect(folder / "archive.db")) as newer:
+        assert newer.execute("SELECT * FROM timeline").fetchall() == []
+        assert newer.execute("SELECT * FROM recent").fetchall() == []
 
 
 def test_another_programs_file_is_refused(folder: Path) -> None:
@@ -186,11 +225,98 @@ def test_a_damaged_file_is_put_aside_and_what_is_good_is_kept(
                 archive.write(_read_all).result(PATIENCE_S)
         kept = archive.write(_read_all).result(PATIENCE_S)
         archive.write(_keep_timeline("after")).result(PATIENCE_S)
-        assert archive.keeping.state == "on"
+        wait_for(lambda: archive.keeping.state == "on")
     assert "was damaged" in caplog.text
     assert any("damaged" in each.name for each in folder.iterdir())
     if damage != "no database":
         assert len(kept) > 50, "what could be read is kept"
+
+
+@pytest.mark.parametrize("how", ["mended", "removed", "folder removed"])
+def test_who_has_a_replaced_file_open_goes_on_in_the_new_one(
+    folder: Path, how: str
+) -> None:
+    """They wrote into a file without a name, and said that it was kept."""
+    path = folder / "archive.db"
+    with opened(folder) as one, opened(folder) as other:
+        for archive in (one, other):
+            archive.write(_keep_timeline(f"{id(archive)}")).result(PATIENCE_S)
+        if how == "mended":
+            met = identity_of(path)
+            connect(path, met).close()
+            # who met the same damage later mends no new file
+            mended = identity_of(path)
+            assert mended != met
+            connect(path, met).close()
+            assert identity_of(path) == mended
+        elif how == "removed":
+            for each in folder.glob("archive.db*"):
+                each.unlink()
+        else:
+            shutil.rmtree(folder)
+        # it is found without a job, too
+        wait_for(lambda: path.exists() and not read_frames(one))
+        for archive in (one, other):
+            archive.write(_keep_timeline(f"after {id(archive)}")).result(PATIENCE_S)
+        wait_for(lambda: "on" in _states(one, other))
+        for number, archive in enumerate((one, other)):
+            archive.append(frame(number, 1.8e12), DEVICES)
+        wait_for(lambda: len(read_frames(one)) == 1)
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        kept = connection.execute("SELECT report_id FROM timeline").fetchall()
+    assert len(kept) == (4 if how == "mended" else 2)
+
+
+def test_a_mend_that_is_killed_or_has_no_room_loses_nothing(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stopped at each of its steps, the next one does it all."""
+    path = folder / "archive.db"
+    connect(path).close()
+    steps: list[str] = []
+    real = os.replace
+    for stop_at in range(1, 20):
+        shutil.rmtree(folder)
+        connection = connect(path)
+        for number in range(20):
+            with transaction(connection):
+                _keep_timeline(f"{number:02}", 5000)(connection)
+        # some of it is in the write-ahead log alone, as after a kill
+        left = {each: each.read_bytes() for each in folder.glob("archive.db*")}
+        connection.close()
+        for each, content in left.items():
+            each.write_bytes(content)
+        steps.clear()
+
+        def step(source: Path, target: Path, stop_at: int = stop_at) -> None:
+            steps.append(str(source))
+            if len(steps) == stop_at:
+                raise KeyboardInterrupt
+            real(source, target)
+
+        monkeypatch.setattr("warpbook_monitors.archive.mending.os.replace", step)
+        with contextlib.suppress(KeyboardInterrupt):
+            connect(path, identity_of(path)).close()
+        monkeypatch.setattr("warpbook_monitors.archive.mending.os.replace", real)
+        with contextlib.closing(connect(path)) as connection:
+            assert len(_read_all(connection)) == 20, (stop_at, steps)
+        if len(steps) < stop_at:
+            break
+    else:
+        raise AssertionError("it never came to an end")
+    assert stop_at > 3
+    # a full disk while rows are written, and what a kill left of that
+    (folder / "archive.damaged-1.salvage-wal").write_bytes(b"x")
+    unlimited = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2**16, unlimited[1]))
+    try:
+        with pytest.raises(ArchiveStopped):
+            connect(path, identity_of(path))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, unlimited)
+    with contextlib.closing(connect(path)) as connection:
+        assert len(_read_all(connection)) == 20
+    assert not list(folder.glob("*.salvage*"))
 
 
 def test_two_servers_share_the_file_and_one_keeps_the_history(folder: Path) -> None:

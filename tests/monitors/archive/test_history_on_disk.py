@@ -10,6 +10,8 @@ import pytest
 
 from tests.monitors.archive.machine import BEGIN_MS, DEVICES, METRICS, frames, gpu
 from warpbook_monitors.archive.database import connect, size_bytes, transaction
+from warpbook_monitors.archive.errors import ArchiveError
+from warpbook_monitors.archive.frame_table import SEQ
 from warpbook_monitors.archive.limits import DAY_MS, Limits
 from warpbook_monitors.archive.lookup import (
     archived_messages,
@@ -18,6 +20,7 @@ from warpbook_monitors.archive.lookup import (
 from warpbook_monitors.archive.retention import drop_oldest
 from warpbook_monitors.archive.segments import next_merge
 from warpbook_monitors.archive.steps import HOUR, MINUTE, SECOND, fitting_step_ms
+from warpbook_monitors.archive.table import FROM_MS, TO_MS, Table, pack, unpack
 from warpbook_monitors.archive.tail import Tail
 from warpbook_monitors.frames import Device, Event, Frame, Gap, Metric
 from warpbook_monitors.history import Message
@@ -137,6 +140,71 @@ def test_a_second_that_is_damaged_costs_no_other(
     assert len(read) == 190
 
 
+def test_after_a_restore_what_comes_next_tells_of_its_own_devices(
+    connection: sqlite3.Connection,
+) -> None:
+    """Rows without them were lost, or given to whoever was told of last."""
+    written = list(frames(60))
+    others = (gpu(7), gpu(8))
+    tail = keep(connection, written[:30])
+    connection.execute("DELETE FROM recent")
+    keep(connection, list(frames(10, BEGIN_MS + 50, seq=500)), others)
+    keep(connection, written[30:], tail=tail)
+    read = list(archived_messages(connection, 0, BEGIN_MS + DAY_MS, DEVICES))
+    assert [f for f in read if isinstance(f, Frame) and f.readings] == written[30:]
+
+
+@pytest.mark.parametrize("damage", ["no begin", "no end", "too many"])
+def test_segments_that_can_not_be_merged_stop_nothing(
+    connection: sqlite3.Connection, damage: str
+) -> None:
+    keep(connection, list(frames(14 * 300, step_ms=1000.0)))
+    if damage == "too many":
+        rows = np.arange(99_000) + BEGIN_MS
+        columns = {TO_MS: rows, FROM_MS: rows - 1}
+    else:
+        rows = np.arange(3) * 1000 + BEGIN_MS
+        columns = {TO_MS: rows if damage == "no begin" else rows * np.nan}
+        columns |= {FROM_MS: rows} if damage == "no end" else {}
+    packed = pack(Table(columns, {}))
+    connection.execute(
+        "UPDATE segment SET columns = ? WHERE number IN"
+        " (SELECT number FROM segment WHERE step_ms = 1000 ORDER BY number LIMIT 2)",
+        (packed,),
+    )
+    devices = {0: DEVICES[0]}
+    for is_merged in (False, True):
+        if is_merged:
+            merge(connection, BEGIN_MS + 2 * DAY_MS)
+            assert segments(connection, SECOND) == 2
+        try:
+            read = read_archive(connection, 0, BEGIN_MS + DAY_MS, devices, SECOND)
+        except ArchiveError:
+            assert damage == "too many" and not is_merged
+        else:
+            assert len(read[0].ends_ms) >= 12 * 300 - 10
+
+
+def test_frames_without_a_number_are_left_out(connection: sqlite3.Connection) -> None:
+    written = list(frames(3100))
+    keep(connection, written)
+    ((number, packed),) = connection.execute(
+        "SELECT number, columns FROM segment WHERE step_ms = 0"
+    )
+    table = unpack(packed, 0)
+    table.columns[SEQ][:3] = (np.nan, 1e300, -1)
+    for columns in (
+        table.columns,
+        {k: v for k, v in table.columns.items() if k != SEQ},
+    ):
+        connection.execute(
+            "UPDATE segment SET columns = ? WHERE number = ?",
+            (pack(Table(columns, table.words)), number),
+        )
+        read = list(archived_messages(connection, 0, BEGIN_MS + DAY_MS, DEVICES))
+        assert read == (written[3:] if SEQ in columns else written[3000:])
+
+
 def test_a_clock_that_was_set_back_leaves_a_hole(
     connection: sqlite3.Connection,
 ) -> None:
@@ -188,6 +256,15 @@ def test_a_recording_is_another_device(connection: sqlite3.Connection) -> None:
     assert len(played[0].ends_ms) > 0
 
 
+def test_it_is_kept_since_it_was_read_and_not_since_the_hour_began(
+    connection: sqlite3.Connection,
+) -> None:
+    begin_ms = BEGIN_MS + 1_800_000
+    keep(connection, list(frames(400, begin_ms, 1000.0)))
+    for step_ms in (SECOND, MINUTE, HOUR):
+        assert oldest_ms(connection, step_ms) == begin_ms
+
+
 def test_the_oldest_goes_first_by_age_and_by_size(
     connection: sqlite3.Connection,
 ) -> None:
@@ -218,5 +295,7 @@ def test_a_span_of_any_length_fits_in_memory() -> None:
         for wanted_ms in (0, 1000, 144_000, 5_000_000):
             step_ms = fitting_step_ms(length_ms, wanted_ms, 8 * 60)
             assert length_ms / step_ms * 8 * 60 * 3 <= 8_000_000
+            assert fitting_step_ms(length_ms, wanted_ms, 1) >= length_ms / 100_000
+    assert fitting_step_ms(DAY_MS, 0, 4) == SECOND
     assert fitting_step_ms(DAY_MS, 144_000, 4) == MINUTE
     assert fitting_step_ms(3_600_000, 6_000, 4) == SECOND

@@ -189,3 +189,21 @@ def test_only_what_a_server_that_is_gone_left_open_is_ended(
     assert end_open_records(connection, here, ending, Limits()) == 0
     here.leave()
     assert list(tmp_path.glob("server-*")) == []
+
+
+def test_servers_that_were_killed_leave_no_locks(tmp_path: Path) -> None:
+    """Each one that had left nothing open left its lock, for ever."""
+    for name in ("a" * 16, "b" * 16):
+        (tmp_path / f"server-{name}.lock").write_text("1\n")
+    one, other = Servers(tmp_path), Servers(tmp_path)
+    one.enter()
+    other.enter()
+    other.forget_gone()
+    locks = {path.stem for path in tmp_path.glob("server-*.lock")}
+    assert locks == {f"server-{one.name}", f"server-{other.name}"}
+    # and one whose lock somebody removed is known again when it writes next
+    (tmp_path / f"server-{one.name}.lock").unlink()
+    one.enter()
+    assert not other.is_gone(one.name)
+    one.leave()
+    other.leave()

@@ -218,6 +218,14 @@ def test_merged_bars_add_up_to_their_events(dense, from_ns, to_ns, steps) -> Non
         assert inside <= found <= set(bars.found)
 
 
+def test_a_small_window_takes_no_more_for_what_lasts_far_beyond_it() -> None:
+    short = [(Category.KERNEL, 0, 7, 1, 10 * at, 5) for at in range(300)]
+    line = timeline([*short, (Category.KERNEL, 0, 7, 2, 3000, 10**13)], 10**13)
+    bars = line.window(5, 3005, 100).bars
+    assert max(len(row.starts_ns) for row in bars) <= 101
+    assert max(sum(row.counts) for row in bars) == 300
+
+
 def overlaps(begin: int, end: int, from_ns: int, to_ns: int) -> bool:
     return begin < to_ns and (end > from_ns or begin >= from_ns)
 

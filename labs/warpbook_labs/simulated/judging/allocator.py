@@ -73,13 +73,15 @@ class Allocator:
         self._blocks: dict[_Pool, list[_Block]] = {}
         self._alive_bytes = 0
         self._kept: list[_Block] = []
+        #: what the host knew when they were last looked at
+        self._known: dict[int, int] = {}
         self._graphs: dict[int, _GraphMemory] = {}
         self.held_bytes = 0
 
     def count_new(self, storage: Storage) -> None:
         """Take a new storage into account."""
         size_bytes, pool = _rounded(storage.size_bytes), _pool(storage)
-        self._kept = [each for each in self._kept if self._is_in_use(each)]
+        self._forget_what_is_done()
         if storage.graph is not None:
             graph = self._graphs.setdefault(storage.graph, _GraphMemory())
             graph.take(pool, size_bytes)
@@ -152,6 +154,13 @@ class Allocator:
         kept_bytes = sum(each.size_bytes for each in self._kept)
         of_graphs = sum(each.held_bytes for each in self._graphs.values())
         return self._alive_bytes + kept_bytes + of_graphs
+
+    def _forget_what_is_done(self) -> None:
+        """Keep the blocks only that the host does not know to be done with."""
+        clock = self._lanes.host.clock
+        if clock != self._known:
+            self._known = dict(clock)
+            self._kept = [each for each in self._kept if self._is_in_use(each)]
 
     def _is_in_use(self, block: _Block) -> bool:
         host = self._lanes.host

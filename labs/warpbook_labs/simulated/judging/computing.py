@@ -7,19 +7,14 @@ import time
 
 import numpy as np
 
-from warpbook_labs.simulated.operations import (
-    OPERATIONS,
-    Amount,
-    Operation,
-    moved_bytes,
-)
-from warpbook_labs.simulated.pointwise import FUNCTIONS as POINTWISE
 from warpbook_labs.simulated.program import Launch
 
-from . import effort, rates
+from . import aten, effort, operations, rates
 from .errors import ProgramRefused
 from .graphs import Kernel
 from .memory import CARRIED, CONSTANT, GARBAGE, UNWRITTEN, Bytes, Origin, Span
+from .operations import Amount, Operation, moved_bytes
+from .wording import short
 
 #: of one program, each replay of a graph again
 MOST_BYTES = 8 << 30
@@ -53,7 +48,7 @@ class Computer:
             effort.seconds(operation, launch, flops, scratch_bytes),
         )
         try:
-            stamps = _stamps(kernel)
+            stamps = _stamps(operation, kernel)
             origin = _origin(kernel)
             _apply(operation, kernel)
             carried = None
@@ -110,17 +105,16 @@ class Computer:
             )
 
 
-def _stamps(kernel: Kernel) -> int | Bytes:
+def _stamps(operation: Operation, kernel: Kernel) -> int | Bytes:
     """Say where the values come from that a kernel writes."""
     reads, writes = kernel.reads, kernel.writes
-    name = kernel.launch.operation
     if _is_copy(kernel):
         return _copied(reads[0])
-    if name in POINTWISE and len(writes) == 1:
+    if operation.is_pointwise and len(writes) == 1:
         stamps: Bytes = np.full(writes[0].stamps.shape, CONSTANT, np.uint8)
         for span in reads:
-            if span.stamps.shape == stamps.shape:
-                np.maximum(stamps, _known(span), out=stamps)
+            known = np.broadcast_to(_known(span), stamps.shape)
+            np.maximum(stamps, known, out=stamps)
         return stamps
     of_reads = (int(_known(span).max()) for span in reads if span.array.size)
     return max(of_reads, default=CONSTANT)
@@ -159,7 +153,8 @@ def _origin(kernel: Kernel) -> Origin | None:
     for span in kernel.reads:
         origin = None
         if not is_copy:
-            origin = _nobodys(span, f"`{launch.operation}`", launch.line)
+            what = f"`{short(launch.operation)}`"
+            origin = _nobodys(span, what, launch.line)
         if origin is None and span.holds(GARBAGE):
             origin = span.storage.garbage
         if origin is not None:
@@ -169,7 +164,10 @@ def _origin(kernel: Kernel) -> Origin | None:
 
 def operation_of(launch: Launch) -> Operation:
     """Give what a launch asks for."""
-    operation = OPERATIONS.get(launch.operation)
+    try:
+        operation = operations.operation_of(launch)
+    except Exception as problem:
+        raise _nonsense(launch) from problem
     if operation is None:
         raise ProgramRefused("An operation is asked for that is not known.")
     return operation
@@ -184,7 +182,7 @@ def _asked(amount: Amount, launch: Launch) -> float:
     """Say how much of something a launch needs, whatever it was given."""
     try:
         asked = amount(launch.reads, launch.writes, launch.numbers)
-    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+    except Exception as error:
         raise _nonsense(launch) from error
     if not 0 <= asked < math.inf:
         raise _nonsense(launch)
@@ -201,7 +199,7 @@ def kernel_ns(launch: Launch) -> float:
                 return max(rates.KERNEL_NS, own)
         flops = flops_of(operation, launch)
         bytes_ns = _bytes_of(operation, launch) / rates.DEVICE_BYTES_PER_S * 1e9
-    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+    except Exception as error:
         raise _nonsense(launch) from error
     flops_per_s = rates.FLOPS_PER_S
     if operation.unit == "tensor" and launch.reads:
@@ -226,23 +224,25 @@ def _bytes_of(operation: Operation, launch: Launch) -> float:
 
 def _apply(operation: Operation, kernel: Kernel) -> None:
     launch = kernel.launch
-    reads = [span.array for span in kernel.reads]
-    writes = [span.array for span in kernel.writes]
+    reads, writes = (
+        [aten.tensor_of(span.array, span.view.dtype) for span in spans]
+        for spans in (kernel.reads, kernel.writes)
+    )
     try:
-        with np.errstate(all="ignore"):
-            operation.function(reads, writes, launch.numbers)
-    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+        operation.function(reads, writes, launch.numbers)
+    except MemoryError:
+        raise
+    except Exception as error:
+        if "allocate memory" in str(error):
+            raise _too_large(launch) from error
         raise _nonsense(launch) from error
 
 
 def _too_large(launch: Launch) -> ProgramRefused:
-    return ProgramRefused(
-        f"Line {launch.line}: {launch.operation} takes more memory than is simulated."
-    )
+    what = f"Line {launch.line}: {short(launch.operation)}"
+    return ProgramRefused(f"{what} takes more memory than is simulated.")
 
 
 def _nonsense(launch: Launch) -> ProgramRefused:
-    return ProgramRefused(
-        f"Line {launch.line}: {launch.operation} can't be computed of what it was "
-        "given."
-    )
+    what = f"Line {launch.line}: {short(launch.operation)}"
+    return ProgramRefused(f"{what} can't be computed of what it was given.")

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import math
 
-from warpbook_labs.simulated.operations import Operation
 from warpbook_labs.simulated.program import Launch
+
+from .allowed import base_of
+from .operations import Operation
 
 #: ns for an element; measured, where it is slowest: float64 too large for float16
 _ELEMENT_NS = 100.0
@@ -42,7 +44,8 @@ def seconds(
     """
     views = (*launch.reads, *launch.writes)
     elements = max((math.prod(view.shape) for view in views), default=0)
-    ns = elements * _SLOW_ELEMENT_NS.get(launch.operation, _ELEMENT_NS)
+    base = base_of(launch.operation) or launch.operation
+    ns = elements * _SLOW_ELEMENT_NS.get(base, _ELEMENT_NS)
     ns += flops * (_WHOLE_FLOP_NS if _is_whole(operation, launch) else _FLOP_NS)
     return (ns + scratch_bytes * _SCRATCH_NS) / 1e9
 

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from warpbook_labs.simulated.program import BeginCall, Place, Program, View
+from warpbook_labs.host.messages import Buffer
+from warpbook_labs.simulated.program import BeginCall, Program, View
 
 from . import rates
 from .counts import HostCounts
@@ -30,18 +31,6 @@ MOST_BARS = 400
 NO_BOUND_PERCENT = 1_000_000
 
 Array = NDArray[Any]
-
-
-@dataclass(frozen=True)
-class Buffer:
-    """A parameter of a lab that is memory, as the lab says."""
-
-    name: str
-    place: Place
-    dtype: str
-    shape: tuple[int, ...]
-    is_input: bool
-    is_output: bool
 
 
 @dataclass(frozen=True)

@@ -9,19 +9,21 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from warpbook_labs.simulated.dtypes import item_bytes
 from warpbook_labs.simulated.program import View
 
 from . import rates
+from .allowed import CHOOSING, PUTTING, base_of
+from .aten import indices_of
+from .errors import ProgramRefused
 from .graphs import Kernel
 
 #: numbers that are counted at once, so that memory stays bounded
 _AT_ONCE = 1 << 22
 #: of more than these each counts alone, so that time does
 _MOST_NUMBERS = 1 << 24
-#: operations that choose of what they read first, or write into a part
-_GATHERING = ("gather", "take_along_dim")
-_CHOOSING = ("index", "index_select", *_GATHERING)
-_PUTTING = ("index_copy", "index_put")
+#: each element by its own number along one side
+_GATHERING = ("gather", "scatter", "scatter_add")
 
 
 class OverLink(NamedTuple):
@@ -46,10 +48,14 @@ def over_link_of(kernel: Kernel) -> OverLink:
     )
     rows = 0
     # of what is chosen from, only that is read, and of what is written into, written
-    if launch.operation in _CHOOSING and launch.reads[0].is_mapped:
-        read[0], rows = _chosen(kernel, launch.reads[0])
-    elif launch.operation in _PUTTING and launch.writes[0].is_mapped:
-        written[0], _ = _chosen(kernel, launch.writes[0])
+    base = base_of(launch.operation)
+    try:
+        if base in CHOOSING and launch.reads[0].is_mapped:
+            read[0], rows = _chosen(kernel, launch.reads[0])
+        elif base in PUTTING and launch.writes[0].is_mapped:
+            written[0], _ = _chosen(kernel, launch.writes[0])
+    except (LookupError, TypeError, ValueError) as problem:
+        raise ProgramRefused("What is chosen of a tensor makes no sense.") from problem
     read_bytes, written_bytes = sum(read), sum(written)
     ns = max(
         read_bytes / rates.MAPPED_READ_BYTES_PER_S * 1e9,
@@ -64,10 +70,13 @@ def _chosen(kernel: Kernel, of: View) -> tuple[int, int]:
 
     Neighbours are chosen together: an index of each element costs no more than of rows.
     """
-    sides = [int(number) for number in kernel.launch.numbers]
-    indices = [span.array for span in kernel.reads[1:]]
+    sides, numbered_by = indices_of(kernel.launch)
+    if base_of(kernel.launch.operation) == "take":
+        # which numbers the elements one after the other
+        of = View(of.storage, of.dtype, (math.prod(of.shape),), (1,), of.offset)
+    indices = np.broadcast_arrays(*(kernel.reads[at].array for at in numbered_by))
     extents, steps = ([each[side] for side in sides] for each in (of.shape, of.strides))
-    if kernel.launch.operation in _GATHERING:
+    if base_of(kernel.launch.operation) in _GATHERING:
         part = _with_side(of, range(len(of.shape)), 1)
         where = _gathered(of, indices[0], sides[0])
     elif len(sides) == 1:
@@ -76,7 +85,7 @@ def _chosen(kernel: Kernel, of: View) -> tuple[int, int]:
     else:
         part = _with_side(of, sides, 1)
         where = _each(indices, extents, steps)
-    count = math.prod(kernel.launch.reads[1].shape)
+    count = indices[0].size
     if count > _MOST_NUMBERS:
         return count * _sector_bytes(part), count
     total = rows = 0
@@ -138,13 +147,13 @@ def _sector_bytes(view: View) -> int:
     """Count the sectors of a view, each once, if it begins where one does."""
     if 0 in view.shape:
         return 0
-    run_bytes = np.dtype(view.dtype).itemsize
-    item_bytes, runs = run_bytes, 1
+    run_bytes = element_bytes = item_bytes(view.dtype)
+    runs = 1
     sides = zip(view.shape, view.strides, strict=True)
     for extent, stride in sorted(sides, key=lambda side: side[1]):
         if stride == 0 or extent == 1:
             continue
-        step_bytes = stride * item_bytes
+        step_bytes = stride * element_bytes
         if runs == 1 and step_bytes - run_bytes < rates.SECTOR_BYTES:
             # gaps that no sector fits in come along
             run_bytes += (extent - 1) * step_bytes

@@ -10,13 +10,13 @@ from collections.abc import Callable
 from typing import Any
 
 from warpbook_labs.simulated import program as asked
-from warpbook_labs.simulated.convolution import Tuner
 from warpbook_labs.simulated.program import HOST, View
 
 from . import rates, wording
 from .accesses import Accesses
 from .allocator import Allocator
 from .computing import host_ns
+from .convolution import Tuner
 from .counts import HostCounts
 from .errors import ProgramRefused
 from .graphs import Capture, Event, Graph, Kernel, Tenure, Transfer, as_captured
@@ -165,7 +165,8 @@ class Machine:
     def _launch(self, launch: asked.Launch) -> None:
         kernel = self._kernel(launch)
         if launch.stream == HOST:
-            self.timeline.host_works(launch.operation, host_ns(launch), launch.line)
+            what = wording.short(launch.operation)
+            self.timeline.host_works(what, host_ns(launch), launch.line)
             self._runner.run(kernel, self._lanes.host)
             return
         self._lanes.of(launch.stream)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from warpbook_labs.simulated.dtypes import DTYPES
 from warpbook_labs.simulated.program import HOST, Place, View
 
 from .errors import ProgramRefused
@@ -40,21 +41,6 @@ CARRIED = 254
 GARBAGE = 255
 #: NaN in each type that has one
 _POISON = 0xFF
-
-_ITEM_BYTES = {
-    name: np.dtype(name).itemsize
-    for name in (
-        "bool",
-        "uint8",
-        "int8",
-        "int16",
-        "int32",
-        "int64",
-        "float16",
-        "float32",
-        "float64",
-    )
-}
 
 
 @dataclass(frozen=True)
@@ -243,11 +229,12 @@ class Memory:
 
 def span_of(storage: Storage, view: View) -> Span:
     """Look at a storage through a view that may say anything."""
-    item_bytes = _ITEM_BYTES.get(view.dtype)
-    if item_bytes is None:
+    dtype = DTYPES.get(view.dtype)
+    if dtype is None:
         raise ProgramRefused("A tensor has a dtype that the simulated GPU has not.")
     if view.is_mapped and storage.place != "pinned":
         raise ProgramRefused("The GPU sees no memory of the host that is not pinned.")
+    item_bytes = dtype.itemsize
     pairs = tuple(zip(view.shape, view.strides, strict=False))
     if (
         len(view.shape) != len(view.strides)
@@ -267,12 +254,12 @@ def span_of(storage: Storage, view: View) -> Span:
     if end > storage.size_bytes or begin > storage.size_bytes:
         raise ProgramRefused("A tensor reaches beyond its memory.")
     if not count:
-        empty = np.empty(view.shape, view.dtype)
+        empty = np.empty(view.shape, dtype)
         stamps = np.empty(view.shape, np.uint8)
         return Span(storage, view, empty, stamps, begin, begin, True)
     strides = tuple(stride * item_bytes for stride in view.strides)
     array: NDArray[np.generic] = np.ndarray(
-        view.shape, view.dtype, storage.data.data, begin, strides
+        view.shape, dtype, storage.data.data, begin, strides
     )
     stamps = np.ndarray(view.shape, np.uint8, storage.stamps.data, begin, strides)
     is_dense = end - begin == _distinct(pairs) * item_bytes

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from warpbook_labs.simulated.operations import OPERATIONS
 from warpbook_labs.simulated.program import DEFAULT_STREAM, HOST
 
+from . import allowed
 from .accesses import Access
 from .findings import Kind, at
 from .memory import Origin
 from .order import Lane
 
+#: operations that are no ATen calls
+_OWN = ("copy", "fill", "constant", "conv2d", "conv2d_weight", "sleep")
+
 
 def short(operation: str) -> str:
     """Give an operation's name, which a program may have made up."""
-    return operation if operation in OPERATIONS else "an operation"
+    if operation in _OWN:
+        return operation
+    return allowed.spoken(operation) or "an operation"
 
 
 def of_conflict(first: Access, second: Access) -> tuple[Kind, str]:

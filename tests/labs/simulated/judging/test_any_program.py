@@ -8,11 +8,13 @@ import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.labs.simulated.judging.writing import CALLS
+from warpbook_labs.host.messages import Buffer
 from warpbook_labs.simulated import program as asked
 from warpbook_labs.simulated.judging.errors import ProgramRefused
 from warpbook_labs.simulated.judging.findings import MOST_FINDINGS
-from warpbook_labs.simulated.judging.judge import Buffer, Judged, judge
-from warpbook_labs.simulated.operations import OPERATIONS
+from warpbook_labs.simulated.judging.judge import Judged, judge
+from warpbook_labs.simulated.judging.operations import OPERATIONS
 from warpbook_labs.simulated.program import View
 
 N = 16
@@ -42,7 +44,9 @@ views = st.one_of(
     st.builds(
         View,
         st.integers(0, 8),
-        st.sampled_from(["float32", "float16", "int64", "bool", "uint8", "O"]),
+        st.sampled_from(
+            ["float32", "float16", "bfloat16", "int64", "bool", "uint8", "O"]
+        ),
         st.lists(sizes, max_size=4).map(tuple),
         st.lists(
             st.sampled_from([0, 1, 2, 4, 8, -1, 1 << 40, 1 << 62]), max_size=4
@@ -66,11 +70,21 @@ instructions = st.one_of(
     st.builds(asked.UseOn, st.integers(1, 8), streams),
     st.builds(
         asked.Launch,
-        st.sampled_from([*OPERATIONS, "copy", "neg", "add", "fill", "nothing"]),
+        st.sampled_from([*OPERATIONS, "copy", "fill", "nothing"]),
         streams,
         several,
         several,
         st.lists(numbers, max_size=5).map(tuple),
+        lines,
+    ),
+    st.builds(
+        lambda call, stream, reads, writes, line: asked.Launch(
+            call[0], stream, reads, writes, (), line, call[1]
+        ),
+        st.sampled_from([*CALLS.values(), ("aten.neg_.default", '[[{"w": 0}], {}]')]),
+        streams,
+        several,
+        several,
         lines,
     ),
     st.builds(

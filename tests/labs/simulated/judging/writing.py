@@ -9,9 +9,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from warpbook_labs.host.messages import Buffer
 from warpbook_labs.simulated import program as asked
-from warpbook_labs.simulated.judging.judge import Buffer, Judged, judge
+from warpbook_labs.simulated.judging.judge import Judged, judge
 from warpbook_labs.simulated.program import HOST, Place, Program, View
+
+#: ATen calls by the names that tests give them
+CALLS = {
+    "neg": ("aten.neg.default", '[[{"r": 0}], {}]'),
+    "sqrt": ("aten.sqrt.default", '[[{"r": 0}], {}]'),
+    "erf": ("aten.erf.default", '[[{"r": 0}], {}]'),
+    "sum": ("aten.sum.default", '[[{"r": 0}], {}]'),
+    "add": ("aten.add.Tensor", '[[{"r": 0}, {"r": 1}], {}]'),
+    "mul": ("aten.mul.Tensor", '[[{"r": 0}, {"r": 1}], {}]'),
+    "matmul": ("aten.mm.default", '[[{"r": 0}, {"r": 1}], {}]'),
+    "topk": ("aten.topk.default", '[[{"r": 0}, 1048576], {}]'),
+}
 
 
 def dense(storage: int, shape: tuple[int, ...], dtype: str = "float32") -> View:
@@ -89,11 +102,12 @@ class Writer:
         writes: Sequence[View],
         stream: int = 0,
         numbers: tuple[float, ...] = (),
+        call: str = "[[], {}]",
     ) -> int:
         line = self._line()
-        self.said.append(
-            asked.Launch(operation, stream, tuple(reads), tuple(writes), numbers, line)
-        )
+        name, call = CALLS.get(operation, (operation, call))
+        views = tuple(reads), tuple(writes)
+        self.said.append(asked.Launch(name, stream, *views, numbers, line, call))
         return line
 
     def on_host(self, operation: str, reads: Sequence[View], write: View) -> int:

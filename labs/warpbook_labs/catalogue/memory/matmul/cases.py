@@ -23,7 +23,16 @@ def inputs(sizes: dict[str, int], values: str, chance: np.random.Generator) -> A
         # what FP16 or TF32 would lose: 2049 needs 12 bits
         a = chance.choice(np.array([2049, -2049, 1], np.float32), (m, k))
         b = chance.choice(np.array([1, -1, 0], np.float32), (k, n))
+    elif values == "between":
+        a, b = _between(chance, (m, k)), _between(chance, (k, n))
     return {"a": a, "b": b}
+
+
+def _between(chance: np.random.Generator, shape: tuple[int, int]) -> Any:
+    """Draw numbers from 1 to 4 that TF32, BF16 and FP16 all round down."""
+    high = chance.integers(0x3F800000 >> 13, 0x40800000 >> 13, shape, np.uint32)
+    low = chance.integers(0x0800, 0x1000, shape, np.uint32)
+    return (high << np.uint32(13) | low).view(np.float32)
 
 
 def expected(given: Arrays, sizes: dict[str, int]) -> Arrays:

@@ -1,0 +1,88 @@
+"""`warpbook labs list`: nothing that grades is loaded, so that it takes a moment."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from warpbook.cli.json_output import print_json
+from warpbook_labs.cards.progress import how_far
+from warpbook_labs.device.gpu import NoGpu, find_gpu
+from warpbook_labs.entries import LabEntry
+from warpbook_labs.overview import look_here, overview, so_far
+from warpbook_labs.progress import (
+    Progress,
+    damaged_results,
+    read_progress,
+    submissions_file,
+)
+from warpbook_labs.progress import (
+    StoreError as StoreError,
+)
+from warpbook_monitors.plain_text import bounded, joined
+
+
+def show(asked: argparse.Namespace) -> int:
+    """Tell the labs, what they need, and how far the person is."""
+    here, path = look_here(), submissions_file()
+    progress = read_progress(path) if path.exists() else {}
+    labs, problems = overview(here, so_far(progress))
+    if path.exists():
+        problems = (*problems, *damaged_results(path))
+    if asked.json:
+        print_json(
+            {
+                "labs": [
+                    _row(each, progress.get(each.id, Progress())) for each in labs
+                ],
+                "compiler": here.compiler,
+                "gpus": here.gpus,
+                "remedy": here.remedy,
+                "problems": problems,
+            }
+        )
+        return 0
+    rows = [("", "lab", "track", "title", "minutes", "needs", "you")]
+    for each in labs:
+        far, needs = how_far(each.progress), ", ".join(each.needs)
+        told = (each.id, each.track, each.title, str(each.minutes), needs, far)
+        rows.append((str(each.number), *told))
+    lines = [*_left(rows), ""]
+    if here.compiler is None:
+        lines.append(f"They can be read here, but not checked: {here.remedy}")
+    else:
+        lines.append(
+            f"Results are checked here: NVRTC {here.compiler} and an interpreter."
+        )
+    missing = [each for each in labs if not each.can_check and each.language != "cuda"]
+    lines += [f"{each.id} can't be checked here. {each.why}" for each in missing]
+    lines += [_gpu_words(), *problems]
+    print(joined(lines))
+    return 0
+
+
+def _row(lab: LabEntry, progress: Progress) -> dict[str, Any]:
+    told: dict[str, Any] = msgspec.to_builtins(lab)
+    return {**told, "progress": progress}
+
+
+def _left(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    """Set the text to the left in its columns."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            cell.ljust(width) for cell, width in zip(row, widths, strict=True)
+        ).rstrip()
+        for row in rows
+    ]
+
+
+def _gpu_words() -> str:
+    try:
+        gpu = find_gpu()
+    except NoGpu as problem:
+        return f"Speed is not graded here, where no GPU can be used: {problem}"
+    return f"Kernels are run on {bounded(gpu.name)} too, and timed when you submit."

@@ -1,0 +1,153 @@
+"""Headers that a source may include: NVIDIA's, as NVRTC has them within itself.
+
+NVRTC since 13.3 holds the toolkit's headers for device code and the CUDA C++ Core
+Libraries: `cuda_fp16.h`, `cooperative_groups.h`, `mma.h`, `cuda/atomic`. They are read
+here, where files may be, and handed to the compiler, which sees none. Headers of the
+host's C library come as what device code may want of them.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import re
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+_INCLUDE = re.compile(
+    rb"(?:^[ \t]*#[ \t]*include[ \t]*|__has_include[ \t]*\()[<\"]([^>\"\n]+)[>\"]", re.M
+)
+_MOST_BYTES = 64 << 20
+
+_INTEGERS = """
+typedef signed char int8_t; typedef unsigned char uint8_t;
+typedef short int16_t; typedef unsigned short uint16_t;
+typedef int int32_t; typedef unsigned int uint32_t;
+typedef long long int64_t; typedef unsigned long long uint64_t;
+typedef unsigned long uintptr_t; typedef long intptr_t;
+#define INT32_MAX 2147483647
+#define INT32_MIN (-INT32_MAX - 1)
+#define UINT32_MAX 4294967295u
+#define INT64_MAX 9223372036854775807ll
+#define INT64_MIN (-INT64_MAX - 1)
+#define UINT64_MAX 18446744073709551615ull
+"""
+_LIMITS = """
+#define CHAR_BIT 8
+#define INT_MAX 2147483647
+#define INT_MIN (-INT_MAX - 1)
+#define UINT_MAX 4294967295u
+#define LLONG_MAX 9223372036854775807ll
+#define LLONG_MIN (-LLONG_MAX - 1)
+#define ULLONG_MAX 18446744073709551615ull
+"""
+_FLOATS = """
+#define FLT_MAX 3.402823466e+38f
+#define FLT_MIN 1.175494351e-38f
+#define FLT_EPSILON 1.192092896e-07f
+#define DBL_MAX 1.7976931348623158e+308
+#define DBL_MIN 2.2250738585072014e-308
+#define DBL_EPSILON 2.2204460492503131e-16
+"""
+_MATH = """
+#ifndef INFINITY
+#define INFINITY __int_as_float(0x7f800000)
+#endif
+#ifndef NAN
+#define NAN __int_as_float(0x7fffffff)
+#endif
+#define M_PI 3.14159265358979323846
+"""
+_ASSERT = """
+#ifndef assert
+extern "C" __device__ void __assertfail(
+    const char*, const char*, unsigned, const char*, size_t);
+#define assert(e) \\
+    ((e) ? (void)0 : __assertfail(#e, __FILE__, __LINE__, __func__, sizeof(char)))
+#endif
+"""
+_INTEGER_NAMES = ("stdint.h", "cstdint", "inttypes.h")
+#: by name: what the compiler does not bring of the host's library
+_OWN: dict[str, str] = {
+    **dict.fromkeys(_INTEGER_NAMES, _INTEGERS),
+    **dict.fromkeys(("limits.h", "climits"), _LIMITS),
+    **dict.fromkeys(("float.h", "cfloat"), _FLOATS),
+    **dict.fromkeys(("math.h", "cmath"), _MATH),
+    **dict.fromkeys(("assert.h", "cassert"), _ASSERT),
+    # the compiler knows what is in them that a kernel may use
+    **dict.fromkeys(
+        (
+            "cuda_runtime.h",
+            "cuda_runtime_api.h",
+            "cuda.h",
+            "device_launch_parameters.h",
+            "stdio.h",
+            "cstdio",
+            "stddef.h",
+            "cstddef",
+        ),
+        "",
+    ),
+}
+
+
+def headers_for(source: str) -> dict[str, bytes]:
+    """Give the headers that a source includes, and all that these include, by name."""
+    wanted = _INCLUDE.findall(source.encode(errors="replace"))
+    found: dict[str, bytes] = {}
+    if not wanted:
+        return found
+    known = _known()
+    while wanted:
+        name = wanted.pop().decode(errors="replace")
+        if name in found or name not in known:
+            continue
+        found[name] = known[name]
+        wanted += _INCLUDE.findall(found[name])
+    return found
+
+
+@functools.cache
+def _known() -> Mapping[str, bytes]:
+    """Give every header there is, by the names under which others include it."""
+    found = {name: b"#pragma once\n" + text.encode() for name, text in _OWN.items()}
+    with tempfile.TemporaryDirectory(prefix="warpbook-headers-") as folder:
+        if not _unpack(folder):
+            return found
+        root, total = Path(folder), 0
+        for path in sorted(root.rglob("*")):
+            if not path.is_file():
+                continue
+            held = path.read_bytes()
+            total += len(held)
+            if total > _MOST_BYTES:
+                break
+            name = path.relative_to(root).as_posix().removeprefix("cccl/")
+            found[name] = held
+            for alias in _aliases(name):
+                found.setdefault(alias, held)
+    for name in _INTEGER_NAMES if "cuda/std/cstdint" in found else ():
+        # which declares the same types, and may be included as well
+        found[name] = b"#include <cuda/std/cstdint>\n"
+    return found
+
+
+def _aliases(name: str) -> tuple[str, ...]:
+    """Give the names under which headers include what lies beside them."""
+    folder, _, last = name.rpartition("/")
+    if folder.startswith("cooperative_groups"):
+        return last, name.removeprefix("cooperative_groups/")
+    if folder == "crt":
+        return (last,)
+    return () if folder else (f"../{name}",)
+
+
+def _unpack(folder: str) -> bool:
+    """Have NVRTC write its headers to a folder; older ones have none."""
+    try:
+        nvrtc: Any = importlib.import_module("cuda.bindings.nvrtc")
+        return not nvrtc.nvrtcInstallBundledHeaders(folder.encode(), 0)[0]
+    except (ImportError, AttributeError, OSError, RuntimeError):
+        return False

@@ -1,0 +1,73 @@
+"""Sources that differ from another one in a few places, told as these differences."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta, Struct
+
+_Text = Annotated[str, Meta(min_length=1, max_length=20_000)]
+
+
+class Edit(Struct, frozen=True, forbid_unknown_fields=True):
+    """One place that is another one."""
+
+    #: is in the source exactly once
+    old: _Text
+    new: str
+
+
+class Edited(Struct, frozen=True, forbid_unknown_fields=True):
+    """A source, told by what is different in it."""
+
+    name: Annotated[str, Meta(pattern=r"^[a-z0-9_]{1,80}$")]
+    #: why it is wrong, in words
+    reason: _Text
+    edits: Annotated[tuple[Edit, ...], Meta(min_length=1)]
+    #: of `solutions/correct`, without its ending; "" is the reference
+    base: str = ""
+
+
+class EditedFile(Struct, frozen=True, forbid_unknown_fields=True):
+    """What is in `solutions/wrong.toml`."""
+
+    wrong: tuple[Edited, ...]
+
+
+class BadEdit(ValueError):
+    """An edit does not fit its source; the message says which."""
+
+
+def read_edited(text: str, sources: dict[str, str]) -> dict[str, str]:
+    """Give the sources that a `wrong.toml` tells of, by name.
+
+    Args:
+        text: of the file.
+        sources: what they are made of, by name; "" is the reference.
+
+    Raises:
+        BadEdit: the text is none of this kind, or an edit does not fit.
+    """
+    try:
+        held = msgspec.toml.decode(text, type=EditedFile)
+    except msgspec.DecodeError as problem:
+        raise BadEdit(str(problem)) from None
+    found: dict[str, str] = {}
+    for each in held.wrong:
+        if each.base not in sources:
+            raise BadEdit(f"{each.name}: there is no source `{each.base}`.")
+        if each.name in found:
+            raise BadEdit(f"{each.name}: two have this name.")
+        found[each.name] = _edited(sources[each.base], each)
+    return found
+
+
+def _edited(source: str, asked: Edited) -> str:
+    for edit in asked.edits:
+        times = source.count(edit.old)
+        if times != 1:
+            first = edit.old.strip().splitlines()[0]
+            raise BadEdit(f"{asked.name}: `{first}` is there {times} times, not once.")
+        source = source.replace(edit.old, edit.new)
+    return source

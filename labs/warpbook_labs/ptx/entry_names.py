@@ -1,0 +1,56 @@
+"""Finds a kernel by the name that its source gives it.
+
+C++ compilers write a function's name with the types of its parameters (Itanium C++ ABI,
+"Mangling"), unless it is declared `extern "C"`: `sum` of a pointer is `_Z3sumPf`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+
+class NoSuchKernel(LookupError):
+    """No kernel is called so, or several are; the message says what to do."""
+
+
+def entry_named(name: str, entries: Iterable[str]) -> str:
+    """Give the compiled name of a kernel.
+
+    Args:
+        name: as the source has it.
+        entries: the compiled names of all kernels.
+
+    Raises:
+        NoSuchKernel: there is none, or there are several.
+    """
+    known = list(entries)
+    if name in known:
+        return name
+    found = [each for each in known if plain_name(each) == name]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise NoSuchKernel(
+            f"{len(found)} kernels are called `{name}`, and differ by their "
+            'parameters. Declare the one that is launched extern "C".'
+        )
+    names = ", ".join(map(plain_name, known)) or "none"
+    raise NoSuchKernel(f"There is no kernel `{name}` here, only: {names}.")
+
+
+def plain_name(entry: str) -> str:
+    """Give the name of a kernel without namespaces and parameters."""
+    if not entry.startswith("_Z"):
+        return entry
+    at = 2
+    inside = entry[at : at + 1] == "N"
+    at += inside
+    name = entry
+    while (found := re.match(r"L?(\d+)", entry[at:])) is not None:
+        begin = at + found.end()
+        at = begin + int(found[1])
+        name = entry[begin:at]
+        if not inside:
+            break
+    return name

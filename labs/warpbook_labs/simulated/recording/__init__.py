@@ -1,1 +1,0 @@
-"""The torch that a learner's Python meets where no GPU is; it records what is asked."""
