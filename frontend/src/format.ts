@@ -158,5 +158,11 @@ export function when(ms: number, nowMs = Date.now()): string {
 
 /** Shorten text of unknown length and origin, such as the name of a kernel. */
 export function clip(value: string, most = 120): string {
-  return value.length <= most ? value : `${value.slice(0, most - 1)}…`;
+  if (value.length <= most) {
+    return value;
+  }
+  // half of a pair is no text: the server would refuse it
+  const last = value.charCodeAt(most - 2);
+  const isSplit = last >= 0xd800 && last <= 0xdbff;
+  return `${value.slice(0, isSplit ? most - 2 : most - 1)}…`;
 }

@@ -15,9 +15,12 @@ export interface HandoverOptions {
   readonly isKept: () => boolean;
   /** The client's clock less the server's. */
   readonly offsetMs: () => number;
-  /** Send them; it fails where the server does not take them. */
+  /** Send them; it fails where the server does not take them, with `Refused` for ever. */
   readonly post: (cells: readonly CellBand[]) => Promise<void>;
 }
+
+/** The server says that what it was sent is wrong; it will say so again. */
+export class Refused extends Error {}
 
 export class Handover {
   private readonly sent = new Set<string>();
@@ -35,7 +38,7 @@ export class Handover {
   }
 
   private async send(): Promise<void> {
-    const { bands, isKept, offsetMs, post } = this.options;
+    const { bands, isKept, offsetMs } = this.options;
     if (!isKept()) {
       return;
     }
@@ -49,11 +52,22 @@ export class Handover {
       return;
     }
     cells.forEach(({ id }) => this.sent.add(id));
+    await this.post(cells.map(band => cellBand(band, offset)));
+  }
+
+  private async post(cells: readonly CellBand[]): Promise<void> {
     try {
-      await post(cells.map(band => cellBand(band, offset)));
-    } catch {
-      // asked again with the next cell: a disk that is full may have room then
-      cells.forEach(({ id }) => this.sent.delete(id));
+      await this.options.post(cells);
+    } catch (error) {
+      if (!(error instanceof Refused)) {
+        // asked again with the next cell: a disk that is full may have room then
+        cells.forEach(({ id }) => this.sent.delete(id));
+      } else if (cells.length > 1) {
+        // one of them is wrong, and is to cost no other
+        for (const cell of cells) {
+          await this.post([cell]);
+        }
+      }
     }
   }
 }

@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { timeLabels, timeTicks } from '../src/chart/scales';
 import { MONTH_MS, Viewport } from '../src/chart/viewport';
-import { dayBegin, dayEnd } from '../src/dashboard/find';
+import { dayBegin, dayEnd, isDayOrNone } from '../src/dashboard/find';
 import { isRecordList } from '../src/decode';
 import { duration, when } from '../src/format';
-import { cellBand, Handover } from '../src/handover';
+import { cellBand, Handover, Refused } from '../src/handover';
 import type { Band, Bands } from '../src/bands';
 import type { CellBand } from '../src/protocol';
 import { ANYTHING, Records } from '../src/records';
@@ -95,6 +95,14 @@ test('a day is from midnight to midnight where the person is', () => {
   assert.equal(dayEnd('nonsense'), null);
 });
 
+test('what is no day is told, and not taken for any day', () => {
+  for (const wrong of ['15.6.2026', '2026-06-31', '2026-13-01', '9999-01-01']) {
+    assert.ok(!isDayOrNone(wrong), wrong);
+    assert.equal(dayEnd(wrong), null);
+  }
+  assert.ok(isDayOrNone(' ') && isDayOrNone(' 2026-06-15 '));
+});
+
 function band(id: string, changes: Partial<Band> = {}): Band {
   return {
     id,
@@ -117,6 +125,20 @@ test('a cell is handed over in the clock of the server', () => {
   assert.equal(cell.title.length, 200);
   // a clock that was set meanwhile makes no cell end before it begins
   assert.equal(cellBand(band('m-2', { endMs: 900 }), 0).ended_ms, 1000);
+});
+
+test('a title is never cut within a character', () => {
+  for (const length of [198, 199, 200]) {
+    const { title } = cellBand(
+      band('m-3', { title: 'x'.repeat(length - 1) + '😀😀' }),
+      0
+    );
+    assert.ok(title.length <= 200);
+    assert.equal(
+      new TextDecoder().decode(new TextEncoder().encode(title)),
+      title
+    );
+  }
 });
 
 test('each cell that ended is handed over once, and again if it was refused', async context => {
@@ -161,4 +183,43 @@ test('each cell that ended is handed over once, and again if it was refused', as
   await settle();
   await settle();
   assert.deepEqual(sent, [['m-1'], ['m-1'], ['m-2']]);
+});
+
+test('a cell that is refused costs no other, and is not sent again', async context => {
+  context.mock.timers.enable({ apis: ['setTimeout'] });
+  const scope = globalThis as unknown as { window: unknown };
+  scope.window = { setTimeout };
+  let changed: () => void = () => undefined;
+  const bands = {
+    ended: () => ['m-1', 'wrong', 'm-2'].map(id => band(id)),
+    onChange: (listener: () => void) => {
+      changed = listener;
+      return () => undefined;
+    }
+  } as unknown as Bands;
+  const sent: string[][] = [];
+  new Handover({
+    bands,
+    isKept: () => true,
+    offsetMs: () => 0,
+    post: (cells: readonly CellBand[]) => {
+      sent.push(cells.map(({ id }) => id));
+      return cells.some(({ id }) => id === 'wrong')
+        ? Promise.reject(new Refused('garbage'))
+        : Promise.resolve();
+    }
+  });
+  for (let round = 0; round < 2; round += 1) {
+    changed();
+    context.mock.timers.tick(1000);
+    for (let turn = 0; turn < 20; turn += 1) {
+      await Promise.resolve();
+    }
+  }
+  assert.deepEqual(sent, [
+    ['m-1', 'wrong', 'm-2'],
+    ['m-1'],
+    ['wrong'],
+    ['m-2']
+  ]);
 });

@@ -84,8 +84,8 @@ def check_all(
         try:
             sources = configured(source)
         except BadSource as problem:
-            words = str(problem)
-            return CheckResult(lab.id, "compile error", words, of=len(cases))
+            status, words = _refused(problem), str(problem)
+            return CheckResult(lab.id, status, words, of=len(cases), line=problem.line)
         if len(sources) > 1:
             return _check_each(loaded, sources, cases, limits)
         (source,) = sources
@@ -100,10 +100,8 @@ def check_all(
         rule = rule_of(lab.language, source)
         prepared = [_Told(loaded, rule, case) for case in cases]
         build = _build(loaded, rule, source, cases)
-    except NotHere as problem:
-        return ended("unsupported", str(problem), line=problem.line)
     except BadSource as problem:
-        return ended("compile error", str(problem), line=problem.line)
+        return ended(_refused(problem), str(problem), line=problem.line)
     except BadRule as problem:
         return ended("bad launch rule", str(problem), line=problem.line)
     is_triton = lab.language == "triton"
@@ -115,11 +113,11 @@ def check_all(
             built = parent.run(jobs.Compile(source, headers=headers), limits)
         compiled = built.result
         if not isinstance(compiled, jobs.Compiled):
-            refused = compiled if isinstance(compiled, jobs.Refused) else None
-            log, line = (refused.message, refused.line) if refused else ("", None)
+            log = compiled.message if isinstance(compiled, jobs.Refused) else ""
             words = "It does not compile." if log else f"The compiler: {built.message}"
             if _NO_HEADER in log:
                 words = f"{words} {_NO_HEADERS}"
+            line = compiled.line if isinstance(compiled, jobs.Refused) else None
             return ended("compile error", words, log, line)
         program = source if is_triton else compiled.ptx
         try:
@@ -172,6 +170,11 @@ def _check_each(
         right=right,
         of=len(done),
     )
+
+
+def _refused(problem: BadSource) -> Status:
+    """Tell what a GPU might run from what it would not."""
+    return "unsupported" if isinstance(problem, NotHere) else "compile error"
 
 
 def _resources(log: str, prepared: Sequence[_Told]) -> tuple[Held, ...]:
@@ -231,9 +234,11 @@ class _Told:
     def told(self, ran: jobs.Ran, ptx: str) -> CaseResult:
         """Compare what the launches left with what is right."""
         if ran.refused:
-            is_unsupported = ran.status == "unsupported"
             return self._told(
-                False, ran.refused, line=ran.line, is_unsupported=is_unsupported
+                False,
+                ran.refused,
+                line=ran.line,
+                is_unsupported=ran.status == "unsupported",
             )
         reports = ran.reports
         launched = [each.kernel for each in self.run.launches]

@@ -21,6 +21,7 @@ _WORDS = {
     "total_ns": "ns of simulated time",
     "host_ns": "ns of host work",
     "compute_ns": "ns in which kernels ran",
+    "longest_warp_instructions": "instructions of the busiest warp",
     "dot_multiplications": "multiplications by tl.dot for tensor cores",
     "kernel_ns": "ns of all kernels, one by one",
     "percent_of_bound": "% of the ideal time",

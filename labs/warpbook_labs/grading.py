@@ -29,6 +29,8 @@ from warpbook_labs.triton.tuning import configured
 
 #: languages whose programs a GPU is given
 _ON_GPU = ("cuda", "triton", "host")
+#: nothing of it was run, here or there
+_NOT_RUN: tuple[Status, ...] = ("compile error", "bad launch rule")
 _NO_SPEED: dict[str, Status] = {
     "too slow": "too slow",
     "too noisy to tell": "too noisy to tell",
@@ -85,7 +87,7 @@ def grade_source(
             device = asked.result()
         except (NotOnGpu, NoCompiler) as problem:
             return _without(result, loaded, str(problem))
-    if result.status not in ("passed", "failed", "unsupported"):
+    if result.status in _NOT_RUN:
         return result
     return _together(result, _fit_to_tell(device), loaded, is_timed)
 
@@ -120,9 +122,17 @@ def _together(
         return msgspec.structs.replace(
             result, status="failed", message=_failed(result, device, first)
         )
-    if result.status in ("failed", "unsupported"):
+    if _has_veto(result, loaded):
         words = f"{result.message} On the GPU its results are right this time."
         return msgspec.structs.replace(result, message=words)
+    if result.status != "passed":
+        words = f"Data races are not looked for, only results: {result.message}"
+        result = msgspec.structs.replace(
+            result,
+            status="passed",
+            right=result.of,
+            not_graded=(*result.not_graded, words),
+        )
     message = f"All {device.of:,} cases passed, on the GPU too."
     speed = device.speed
     if speed is None:
@@ -133,6 +143,20 @@ def _together(
         message=f"{message} {speed.message}"
         if speed.status != "not graded"
         else message,
+    )
+
+
+def _has_veto(result: CheckResult, loaded: LoadedLab) -> bool:
+    """Whether what was found without the GPU counts although all is right there.
+
+    Of kernels a finding does, such as a race, and work beyond the bounds; what the
+    interpreter does not know, or is too slow for, does not. Host code is judged as a
+    program.
+    """
+    if loaded.lab.language == "host":
+        return result.status != "passed"
+    return any(
+        each.findings or each.is_beyond for each in result.cases if not each.passed
     )
 
 

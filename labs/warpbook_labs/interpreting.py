@@ -6,11 +6,11 @@ import contextlib
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from warpbook_labs.jail import jobs, parent
 from warpbook_labs.jail.limits import Limits
-from warpbook_labs.results import Status
+from warpbook_labs.jail.parent import Ended
 
 _MOST_PROCESSES = 4
 #: so many runs are worth a process, which takes longer to start than most of them
@@ -21,11 +21,14 @@ _MANY_CORES = 8
 _SHARE_OF_TIME = 0.8
 
 
+StopStatus = Ended | Literal["unsupported"]
+
+
 class Stopped(Exception):
     """Not all were run; the message says why."""
 
-    def __init__(self, message: str, status: Status = "stopped") -> None:
-        """Say why, in words and as the status of the whole."""
+    def __init__(self, message: str, status: StopStatus = "stopped") -> None:
+        """Say why: whether the time was up, or something is not known here."""
         super().__init__(message)
         self.status = status
 
@@ -77,8 +80,8 @@ def started(is_triton: bool, runs: int, limits: Limits) -> Iterator[Interpret]:
             for at, outcome in enumerate(outcomes):
                 result = outcome.result
                 if isinstance(result, jobs.Refused):
-                    is_known = result.status != "unsupported"
-                    status: Status = "stopped" if is_known else "unsupported"
+                    is_unsupported = result.status == "unsupported"
+                    status: StopStatus = "unsupported" if is_unsupported else "stopped"
                     raise Stopped(result.message, status)
                 if not isinstance(result, jobs.Interpreted):
                     raise Stopped(outcome.message, outcome.ended)

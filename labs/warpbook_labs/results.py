@@ -94,10 +94,10 @@ class CheckResult(Struct, frozen=True):
     resources: tuple[Held, ...] = ()
     #: what a GPU made of it; None where there is none
     device: DeviceResult | None = None
-    #: of the source, where the message is about one
-    line: int | None = None
     #: what it is the result of; None of a result from before it was noted
     provenance: Provenance | None = None
+    #: of the source, where the message is about one
+    line: int | None = None
 
 
 def status_of(cases: Sequence[CaseResult]) -> Status:
@@ -111,6 +111,9 @@ def status_of(cases: Sequence[CaseResult]) -> Status:
 def sentence(cases: Sequence[CaseResult]) -> str:
     """Say how many cases passed, and how many more would, but for the limits."""
     right, of = sum(each.passed for each in cases), len(cases)
+    if status_of(cases) == "unsupported":
+        first = next(each for each in cases if each.is_unsupported)
+        return f"It can't be checked without a GPU. {first.message}"
     if right == of:
         return f"All {of:,} cases passed."
     beyond = sum(each.is_beyond for each in cases)

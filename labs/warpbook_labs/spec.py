@@ -24,6 +24,7 @@ DType = Literal[
 
 KernelCount = Literal[
     "bank_conflicts",
+    "longest_warp_instructions",
     "global_sectors",
     "divergent_branches",
     "shared_requests",

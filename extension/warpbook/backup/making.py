@@ -31,6 +31,10 @@ from warpbook.backup.manifest import (
     is_left_out,
 )
 from warpbook.backup.tar_stream import sha256_of
+from warpbook_monitors.archive.database import FILE_NAME
+from warpbook_monitors.archive.errors import ArchiveError
+from warpbook_monitors.archive.mending import finish_swap
+from warpbook_monitors.archive.place import FOLDER_NAME
 
 #: most of it is compressed already
 _COMPRESSION = 3
@@ -78,6 +82,8 @@ def make_backup(places: Places, target: Path, replace: bool = False) -> Made:
             entries, left_out = _stage(places, Path(staging))
             manifest = Manifest(FORMAT, __version__, time.time() * 1000, entries)
             _write(manifest, Path(staging), target, replace)
+    except ArchiveError as error:
+        raise BackupError(str(error)) from None
     except OSError as error:
         raise BackupError(f"{error.filename}: {error.strerror}.") from None
     return Made(manifest, target.stat().st_size, left_out)
@@ -99,6 +105,9 @@ def _refuse_target(target: Path, replace: bool) -> None:
 
 def _stage(places: Places, staging: Path) -> tuple[tuple[Entry, ...], tuple[str, ...]]:
     """Copy everything as it is now."""
+    for folder in places.data.glob(f"{FOLDER_NAME}/*/"):
+        # one that was mended until a kill has its name only then
+        finish_swap(folder / FILE_NAME)
     entries: list[Entry] = []
     left_out: list[str] = []
     for name, path in _files(places):

@@ -210,12 +210,15 @@ def _put_all(manifest: Manifest, staging: Path, places: Places) -> Iterator[Path
             target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             _put_file(staged, target)
             continue
-        if target.parent.is_dir():
-            finish_swap(target)
-        if target.exists() and is_damaged(target):
-            yield _put_in_place(staged, target)
-        else:
-            put_database(staged, target)
+        try:
+            if target.parent.is_dir():
+                finish_swap(target)
+            if target.exists() and is_damaged(target):
+                yield _put_in_place(staged, target)
+                continue
+        except ArchiveError as error:
+            raise BackupError(str(error)) from None
+        put_database(staged, target)
 
 
 def _put_in_place(staged: Path, target: Path) -> Path:
@@ -225,8 +228,6 @@ def _put_in_place(staged: Path, target: Path) -> Path:
         copy_database(staged, part)
         part.chmod(0o600)
         return put_in_place(target, part)
-    except ArchiveError as error:
-        raise BackupError(str(error)) from None
     finally:
         part.unlink(missing_ok=True)
 

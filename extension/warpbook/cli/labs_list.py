@@ -47,7 +47,8 @@ def show(asked: argparse.Namespace) -> int:
         return 0
     rows = [("", "lab", "track", "title", "minutes", "needs", "you")]
     for each in labs:
-        far, needs = how_far(each.progress), ", ".join(each.needs)
+        far = how_far(each.progress)
+        needs = ", ".join(each.needs)
         told = (each.id, each.track, each.title, str(each.minutes), needs, far)
         rows.append((str(each.number), *told))
     lines = [*_left(rows), ""]

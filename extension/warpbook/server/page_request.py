@@ -57,6 +57,17 @@ class Request(Parameters, APIHandler):
             refuse_while_draining(self)
             self.check_query()
 
+    def decode_argument(self, value: bytes, name: str | None = None) -> str:
+        """Decode a part of the path; what is refused is not repeated in the log.
+
+        Raises:
+            HTTPError: 400.
+        """
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            raise web.HTTPError(400, "The path is not UTF-8.") from None
+
     def finish_json(self, encoded: bytes) -> None:
         """Answer with JSON that is encoded already."""
         self.set_header("Content-Type", "application/json")

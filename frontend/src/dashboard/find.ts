@@ -1,7 +1,7 @@
 /** Finds what happened: reports, cells, alerts, by name, notebook, verdict or day. */
 
 import { h, setText } from '../dom';
-import { clip, duration, NONE, when } from '../format';
+import { clip, date, duration, NONE, when } from '../format';
 import type { KeptRecord } from '../protocol';
 import type { RecordKind, Records, Search } from '../records';
 import { ANYTHING } from '../records';
@@ -9,6 +9,8 @@ import { table } from './table';
 
 const DAY_MS = 86_400_000;
 const PAGE = 20;
+/** Of the years that the server takes. */
+const DAY = /^(19[7-9]|20[0-9])\d-\d\d-\d\d$/;
 
 /** What can be searched for, and what a person calls it. */
 const KINDS: readonly (readonly [string, string, readonly RecordKind[]])[] = [
@@ -72,6 +74,16 @@ export class Find {
 
   private async search(beforeMs: number | null): Promise<void> {
     const asked = (this.asked += 1);
+    const wrong = [this.from, this.to].find(({ value }) => !isDayOrNone(value));
+    if (wrong !== undefined) {
+      setText(
+        this.words,
+        `${clip(wrong.value.trim(), 40)} is no day: write one as 2026-06-15.`
+      );
+      this.list.replaceChildren();
+      this.more.replaceChildren();
+      return;
+    }
     setText(this.words, 'Looking…');
     try {
       const { records, has_more: hasMore } = await this.records.find({
@@ -185,10 +197,17 @@ export class Find {
   private asked = 0;
 }
 
+/** Whether a field holds a day, or nothing. */
+export function isDayOrNone(text: string): boolean {
+  return text.trim() === '' || dayBegin(text) !== null;
+}
+
 /** Begin of a day in the browser's zone; null without one. */
-export function dayBegin(day: string): number | null {
-  const ms = day === '' ? NaN : new Date(`${day}T00:00:00`).getTime();
-  return Number.isFinite(ms) ? ms : null;
+export function dayBegin(text: string): number | null {
+  const day = text.trim();
+  const ms = DAY.test(day) ? new Date(`${day}T00:00:00`).getTime() : NaN;
+  // a browser takes the 31st of June for the 1st of July
+  return Number.isFinite(ms) && date(ms) === day ? ms : null;
 }
 
 /** End of a day in the browser's zone, whose length may be another than 24 h. */

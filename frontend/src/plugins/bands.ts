@@ -8,7 +8,7 @@ import { URLExt } from '@jupyterlab/coreutils';
 import { INotebookTracker } from '@jupyterlab/notebook';
 import { ServerConnection } from '@jupyterlab/services';
 import { Bands } from '../bands';
-import { Handover } from '../handover';
+import { Handover, Refused } from '../handover';
 import type { CellBand } from '../protocol';
 import { IBands, IWarpbook } from '../tokens';
 
@@ -45,6 +45,9 @@ async function post(
     { method: 'POST', body: JSON.stringify(cells) },
     settings
   );
+  if (answer.status === 400) {
+    throw new Refused('The server can not read the cells.');
+  }
   if (!answer.ok) {
     throw new ServerConnection.ResponseError(answer);
   }

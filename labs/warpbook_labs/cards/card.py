@@ -32,6 +32,7 @@ from warpbook_labs.cards.words import (
     UNSUPPORTED_BESIDE_A_GPU,
     card_status,
     case_status,
+    is_unsupported,
     limited,
     limited_lines,
     not_shown,
@@ -72,7 +73,9 @@ def _sections(
     result: CheckResult, code: Sequence[str], submission: int | None
 ) -> Iterator[CardSection]:
     device, cases = result.device, result.cases
-    failed = next((each for each in cases if not each.passed), None)
+    failed = min(
+        (each for each in cases if not each.passed), key=is_unsupported, default=None
+    )
     told = failed or max(cases, key=effort, default=None)
     yield CardSection("", tuple(_head(result, code, submission)))
     yield from _log("Compiler output", result.log, _MOST_LOG_LINES, is_open=True)

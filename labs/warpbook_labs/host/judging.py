@@ -47,7 +47,7 @@ def _verdict(trial: Trial) -> Verdict:
         outputs,
         found.unwritten,
         found.findings,
-        found.counts[-1],
+        found.counts,
         found.bars,
         found.first_look,
         dict(found.convolution_percents),

@@ -116,8 +116,8 @@ class Verdict(Struct, frozen=True):
     #: by call, the first element that was never written, by output that has one
     unwritten: tuple[dict[str, int], ...] = ()
     findings: tuple[Finding, ...] = ()
-    #: of the last call
-    counts: HostCounts | None = None
+    #: by call
+    counts: tuple[HostCounts, ...] = ()
     bars: tuple[Bar, ...] = ()
     #: the line where Python first looked at numbers that come of the inputs
     first_look: int | None = None

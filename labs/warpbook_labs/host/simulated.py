@@ -36,6 +36,8 @@ _PLACES: dict[HostPlace, Place] = {
     "host": "pageable",
 }
 _MOST_FINDINGS = 20
+#: counted once, for the whole program
+_OF_ALL_CALLS = ("convolution_percent", "unrepeatable")
 #: of the processor, for one program and for the start; by the clock thrice that
 _PROGRAM_S, _START_S = 20, 60
 #: where what is right for the inputs that were recorded is wrong for others
@@ -89,26 +91,23 @@ def _told(
     verdict: Verdict,
     limits: Limits,
 ) -> CaseResult:
-    case, counts = prepared.case, verdict.counts
-    assert counts is not None
+    case = prepared.case
     wrong = prepared.first_wrong(_memory(prepared, verdict))
     findings = tuple(
         Finding(each.kind, each.message, each.line)
         for each in verdict.findings[:_MOST_FINDINGS]
     )
-    first_look = verdict.first_look
-    looked = "" if first_look is None else at_line(_LOOKED, first_look)
+    looked = "" if verdict.first_look is None else at_line(_LOOKED, verdict.first_look)
     words = advice = ""
     line = None
     if findings:
         words = f"{findings[0].kind}: {findings[0].message}"
     elif wrong is None:
-        parts = {"convolution_percent": verdict.convolution_percents}
-        words = beyond_bounds(counted, counts, case.sizes, parts)
+        words = _beyond_bounds(counted, prepared, verdict)
         # a hidden case was recorded with other inputs anyhow
         is_open = looked and not (words or case.is_hidden)
         if is_open and not _holds_for_others(left, prepared, limits):
-            words, line = looked, first_look
+            words, line = looked, verdict.first_look
     elif case.is_hidden:
         advice = looked
     return case_result(
@@ -120,9 +119,30 @@ def _told(
         line,
         is_beyond=bool(words) and not (wrong or findings),
         findings=findings,
-        host_counts=counts,
+        host_counts=verdict.counts[-1],
         bars=() if case.is_hidden else verdict.bars,
     )
+
+
+def _beyond_bounds(
+    counted: Sequence[Counted], prepared: PreparedCalls, verdict: Verdict
+) -> str:
+    """Say which call does more than the lab allows; nothing if none does.
+
+    The first of several may set up what the others use, such as a graph.
+    """
+    sizes, last = prepared.case.sizes, len(verdict.counts) - 1
+    parts = {"convolution_percent": verdict.convolution_percents}
+    words = beyond_bounds(counted, verdict.counts[last], sizes, parts)
+    if words:
+        return words
+    for number, counts in enumerate(verdict.counts[1:last], 2):
+        words = beyond_bounds(
+            [each for each in counted if each.count not in _OF_ALL_CALLS], counts, sizes
+        )
+        if words:
+            return f"In call {number}: {words}"
+    return ""
 
 
 def _holds_for_others(left: Left, prepared: PreparedCalls, limits: Limits) -> bool:
@@ -180,7 +200,7 @@ def _is_whole(prepared: PreparedCalls, verdict: Verdict) -> bool:
         {name: len(data) for name, data in call.items()} for call in verdict.outputs
     ]
     of = len(prepared.given)
-    is_counted = verdict.counts is not None and len(verdict.unwritten) == of
+    is_counted = len(verdict.counts) == len(verdict.unwritten) == of
     return is_counted and told == [sizes] * of
 
 

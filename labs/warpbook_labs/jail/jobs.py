@@ -221,7 +221,7 @@ class Ran(Struct, frozen=True):
     again_reports: tuple[Report, ...] = ()
     #: of "unsupported": what it is
     construct: str = ""
-    #: of the source, where what is said is about one
+    #: of the source, where `refused` is about one
     line: int | None = None
 
 

@@ -66,6 +66,8 @@ class Causality:
         self._seen: tuple[_Seen, _Seen] = ({}, {})
         #: flags whose clocks the lane has in what it knows
         self._acquired: _Seen = {}
+        #: its next strong write is the first after a fence
+        self._is_next_a_flag = np.zeros(count, np.bool_)
         #: by scope: what the last fence released, as of then; no time is no fence
         self._released_time: Numbers = np.zeros((2, count), np.int32)
         self._released_block: Numbers = np.zeros((2, count), np.int32)
@@ -78,6 +80,7 @@ class Causality:
         for array in (self.block_epoch, self.warp_epoch, self.time, self._known):
             array[:] = 0
         self._has_seen[:] = False
+        self._is_next_a_flag[:] = False
         self._seen, self._acquired = ({}, {}), {}
         self._released_time[:] = 0
         self._clocks = [None]
@@ -138,6 +141,7 @@ class Causality:
     def release(self, lanes: Ints, scope: int) -> None:
         """Note what these threads may tell by a flag from now on."""
         self.time[lanes] += 1
+        self._is_next_a_flag[lanes] = True
         for each in range(scope + 1):
             self._released_time[each, lanes] = self.time[lanes]
             self._released_block[each, lanes] = self.block_epoch[lanes]
@@ -145,9 +149,10 @@ class Causality:
             self._released_known[each, lanes] = self._known[lanes]
 
     def as_flag(self, lanes: Ints) -> Numbers:
-        """Give the times of strong writes, which their own release tells of, too."""
+        """Give the times of strong writes; the first after a fence is told with it."""
         released = self._released_time[CTA, lanes]
-        found: Numbers = np.where(released > 0, released - 1, self.time[lanes])
+        is_flag = self._is_next_a_flag[lanes]
+        found: Numbers = np.where(is_flag, released - 1, self.time[lanes])
         return found
 
     def wrote(self, lanes: Ints, is_shared: bool, cells: Ints, keeps: bool) -> None:
@@ -162,6 +167,7 @@ class Causality:
         """
         if not self._flags and not self._released_time[CTA, lanes].any():
             return
+        self._is_next_a_flag[lanes] = False
         for lane, cell in zip(lanes.tolist(), cells.tolist(), strict=True):
             key = (is_shared, cell)
             if keeps:
@@ -231,13 +237,24 @@ class Causality:
         clocks = [self.told(lanes), *arrived]
         self._known[lanes] = self._number(joined(clocks))
 
-    def told(self, lanes: Ints) -> Clock | None:
-        """Give all that comes before what these threads do next."""
+    def told(self, lanes: Ints) -> Clock:
+        """Give all that comes before what these threads of a block do next."""
         self.time[lanes] += 1
-        now = (self.time, self.block_epoch, self.warp_epoch, self._known)
-        return joined(
-            self._clock(lane, [int(each[lane]) for each in now])
-            for lane in lanes.tolist()
+        thread = self._thread[lanes].astype(np.int64)
+        warps, first = np.unique(thread // 32, return_index=True)
+        # all of them are of one block, and lanes of a warp passed the same barriers
+        block = thread[:1] // self._per_block
+        known = [self._clocks[each] for each in np.unique(self._known[lanes])]
+        return Clock(
+            np.concatenate((THREAD + thread, BLOCK + block, WARP_OF + warps)),
+            np.concatenate(
+                (
+                    self.time[lanes],
+                    self.block_epoch[lanes[:1]],
+                    self.warp_epoch[lanes[first]],
+                )
+            ).astype(np.int64),
+            tuple(each for each in known if each is not None),
         )
 
     def _released(self, scope: int, lane: int) -> Clock:

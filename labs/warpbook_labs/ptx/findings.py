@@ -45,6 +45,8 @@ class Counts:
     #: instructions, for each warp that had a thread at them, and for each thread
     warp_instructions: int = 0
     thread_instructions: int = 0
+    #: of the warp that runs most of them, added up over launches: how deep the work is
+    longest_warp_instructions: int = 0
     #: branches at which a warp's threads went different ways
     divergent_branches: int = 0
     #: requests of warps to global memory, and the 32-byte sectors that they touched

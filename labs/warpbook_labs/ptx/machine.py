@@ -259,6 +259,7 @@ def _run(state: State, blocks: int, budget: Budget) -> Report:
     except TooLong as problem:
         report.stopped = True
         report.add(Finding("too long", str(problem), problem.line))
+    report.counts.longest_warp_instructions = budget.longest_warp
     for (begin, end), (warps, threads) in budget.stretches.items():
         for instruction in code.instructions[begin:end]:
             counts = Counts(warp_instructions=warps, thread_instructions=threads)

@@ -36,6 +36,8 @@ class Budget:
     is_over: Callable[[], bool] = lambda: False
     #: threads' instructions and warps', by the stretch of code
     stretches: dict[tuple[int, int], list[int]] = field(default_factory=dict)
+    #: instructions of the warp that has run most of them, without those that only poll
+    longest_warp: int = 0
 
     def spend(
         self, begin: int, end: int, warps: int, threads: int, line: int | None
@@ -67,6 +69,7 @@ class Schedule:
         self._parked = np.zeros(count, np.bool_)
         self._barriers = Barriers(code, state, works)
         self._may_spin = bool(code.waits.any())
+        self._warp_instructions = np.zeros(count // WARP, np.int64)
         self._turn = 0
 
     def run(self) -> None:
@@ -80,6 +83,8 @@ class Schedule:
             ready = self._alive & ~self._parked & ~self._barriers.waits
             if not ready.any():
                 if not self._alive.any():
+                    most = int(self._warp_instructions.max(initial=0))
+                    self._budget.longest_warp = max(self._budget.longest_warp, most)
                     return
                 if not (self._release_parked() or self._open_barriers()):
                     self._tell_deadlock()
@@ -119,7 +124,10 @@ class Schedule:
             self._barriers.went(mask, pc)
         whole = None if mask.all() else mask
         threads = int(mask.sum())
-        warps = int(mask.reshape(-1, WARP).any(axis=1).sum())
+        in_warp = mask.reshape(-1, WARP).any(axis=1)
+        if not code.waits[pc]:
+            self._warp_instructions[in_warp] += end + 1 - pc
+        warps = int(in_warp.sum())
         self._budget.spend(pc, end + 1, warps, threads, instruction.line)
         for at in range(pc, end):
             code.steps[at](whole)

@@ -369,4 +369,5 @@ def _oldest_ms(connection: sqlite3.Connection) -> float | None:
         connection.execute(f"SELECT min(from_ms) FROM {table}").fetchone()[0]
         for table in ("segment", "recent")
     ]
-    return min((each for each in times_ms if each is not None), default=None)
+    # SQLite keeps anything in a column, and the file may be damaged
+    return min((each for each in times_ms if isinstance(each, float)), default=None)

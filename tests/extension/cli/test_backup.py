@@ -359,7 +359,7 @@ def altered(name: str, old: str, new: str) -> Callable[[Path], Path]:
             "not what it should be",
         ),
         (
-            altered(ARCHIVE, "devices TEXT", "devices TEXT, g AS(abs(1)), h TEXT"),
+            altered(ARCHIVE, "NOT NULL UNIQUE", "NOT NULL UNIQUE, g AS(abs(1))"),
             "not what it should be",
         ),
         (

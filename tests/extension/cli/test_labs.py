@@ -96,7 +96,7 @@ def test_json_of_a_submission_and_of_the_list_are_as_documented(
         1,
     )
     result = card["result"]
-    assert (result["status"], result["right"], result["of"]) == ("passed", 13, 13)
+    assert (result["status"], result["right"], result["of"]) == ("passed", 14, 14)
     hidden = [each for each in result["cases"] if each["is_hidden"]]
     assert hidden and all(each["sizes"] is None for each in hidden)
     assert "seed" not in done.stdout

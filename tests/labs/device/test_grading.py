@@ -138,7 +138,7 @@ def test_right_for_both_and_fast_is_passed(lab: LoadedLab, worker: Worker) -> No
     assert result.status == "passed" and "fast" in result.message
     assert result.device is not None and result.device.gpu == "A GPU"
     # the GPU has larger cases, too, and the timed calls
-    assert (result.of, result.device.of) == (13, 16)
+    assert (result.of, result.device.of) == (14, 17)
     assert result.not_graded == ()
 
 
@@ -148,7 +148,7 @@ def test_right_and_not_fast_is_told_as_what_it_is(
 ) -> None:
     worker.speed = SpeedResult(status, "So it is.", {"n": 1})
     result = graded(lab, lab.reference)
-    assert (result.status, result.right, result.of) == (status, 13, 13)
+    assert (result.status, result.right, result.of) == (status, 14, 14)
     assert "So it is." in result.message
 
 
@@ -163,9 +163,9 @@ def test_what_only_the_gpu_sees_fails(
     assert "no mistake is found" in result.message
     if kind in ("crash", "hang"):
         # what came after it was not run, and is not right
-        assert (result.right, result.device.right) == (13 - 11, 4)
+        assert (result.right, result.device.right) == (14 - 12, 4)
     else:
-        assert result.right == 12
+        assert result.right == 13
     hidden = [each for each in result.device.cases if not each.passed]
     assert len(hidden) == 1
 
@@ -186,7 +186,7 @@ def test_a_wrong_timed_call_fails_also_when_it_was_right_before(
     monkeypatch.setattr(lane, "when_quiet", disturbed_once)
     result = graded(lab, lab.reference)
     assert result.status == "failed" and "timed calls" in result.message
-    assert [len(each.cases) for each in worker.asked] == [15, 0]
+    assert [len(each.cases) for each in worker.asked] == [16, 0]
 
 
 def test_a_busy_gpu_takes_no_mark_off(
@@ -197,10 +197,10 @@ def test_a_busy_gpu_takes_no_mark_off(
 
     monkeypatch.setattr(lane, "when_quiet", busy)
     result = graded(lab, lab.reference)
-    assert (result.status, result.right) == ("too busy", 13)
+    assert (result.status, result.right) == ("too busy", 14)
     assert "Somebody works." in result.message
     # its results were looked at all the same
-    assert result.device is not None and result.device.right == 15
+    assert result.device is not None and result.device.right == 16
 
 
 def test_a_process_that_falls_at_a_case_is_no_way_round_it(
@@ -243,6 +243,18 @@ def test_what_does_not_compile_is_told_by_the_interpreter_alone(
 ) -> None:
     result = graded(lab, lab.reference.replace("sum;", "sun;"))
     assert result.status == "compile error" and not worker.asked
+
+
+def test_triton_that_is_refused_is_told_beside_a_gpu_too(worker: Worker) -> None:
+    triton = find("thread-and-block")
+    result = graded(triton, f"import os\n{triton.reference}")
+    assert (result.status, result.line) == ("compile error", 1)
+    unknown = triton.reference.replace(
+        "@triton.jit", "@triton.autotune([], x=1)\n@triton.jit"
+    )
+    result = graded(triton, unknown)
+    assert result.status == "unsupported" and not worker.asked
+    assert "can't be checked here" in result.message and result.line
 
 
 def test_without_a_gpu_the_interpreter_alone_grades(

@@ -46,7 +46,7 @@ def small_and_quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(buffers, "_ZONE_BYTES", 4 << 10)
     monkeypatch.setattr(buffers, "_MORE_ZONES", 4)
     for module in (tools, programs):
-        nothing = lambda *_: Compiled("", "", b"")  # noqa: E731
+        nothing = lambda *_, **__: Compiled("", "", b"")  # noqa: E731
         monkeypatch.setattr(module, "compile_to_ptx", nothing)
 
 

@@ -14,7 +14,7 @@ from warpbook_labs.validating import Verdict, validate
 SPEED = """
 [speed]
 sizes = { n = 1000000 }
-values = "random"
+values = ["random"]
 baseline = "slow.py"
 of_baseline = 1.5
 """

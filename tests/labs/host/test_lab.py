@@ -69,7 +69,7 @@ def test_opening_gives_the_learner_what_they_import(
     assert "`prepare(n)`, which is called once for a case" in told
     assert "`run(state, x, y, factor, out)`" in told
     assert "| `x` | input | float32 | `n` | pinned memory of the host |" in told
-    assert "`torch` is a stand-in that records" in told
+    assert "what you ask is recorded" in told
     assert "def total(x, y):" in told and "%%lab scaled-sums" in told
 
 

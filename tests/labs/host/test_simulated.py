@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,9 +14,12 @@ from warpbook_labs.cards.card import card_of
 from warpbook_labs.checking import check
 from warpbook_labs.drawing import hidden_cases, public_cases
 from warpbook_labs.host import checking as host_checking
+from warpbook_labs.host.messages import HostJudged, Judge, Verdict
 from warpbook_labs.host.preparing import PreparedCalls
 from warpbook_labs.host_spec import HostCount
+from warpbook_labs.jail import warm
 from warpbook_labs.jail.limits import Limits
+from warpbook_labs.jail.parent import Outcome
 from warpbook_labs.loader import LoadedLab, load
 from warpbook_labs.results import CheckResult
 from warpbook_labs.session import check_public, submit
@@ -233,3 +237,22 @@ def test_after_a_case_that_takes_too_long_no_other_is_run(
     assert {each.message for each in others} == {not_run}
     monkeypatch.undo()
     assert checked(lab, ENDLESS).cases == result.cases
+
+
+@pytest.mark.parametrize("verdicts", [None, (), (Verdict(),) * 9, (Verdict("no"),) * 9])
+def test_who_judges_is_believed_only_what_makes_sense(
+    simulated: LoadedLab,
+    verdicts: tuple[Verdict, ...] | None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run = warm.run
+
+    def answer(job: Any, limits: Limits) -> Outcome:
+        if not isinstance(job, Judge):
+            return run(job, limits)
+        told = None if verdicts is None else HostJudged(verdicts[: len(job.trials)])
+        return Outcome("crashed", "It crashed.", told, None, 0.0)
+
+    monkeypatch.setattr(warm, "run", answer)
+    result = checked(simulated, simulated.reference)
+    assert result.status in ("stopped", "failed") and result.right == 0

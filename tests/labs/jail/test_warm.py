@@ -94,7 +94,7 @@ def test_a_job_that_does_not_end_is_ended_alone() -> None:
 
 def test_processor_time_is_bounded() -> None:
     outcome = asked(ENDLESS, Limits(wall_s=30, processor_s=1))
-    assert outcome.status == "timeout" and "processor time" in outcome.message
+    assert outcome.status == "timeout" and "CPU time" in outcome.message
 
 
 def test_memory_is_bounded() -> None:

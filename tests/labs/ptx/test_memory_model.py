@@ -335,3 +335,68 @@ extern "C" __global__ void scan(const int* x, long long* status, int* out) {
         status = m.put("status", np.zeros(50, np.int64))
         report = m.run("scan", (50, 1, 1), (1, 1, 1), [x, status, out])
         assert kinds(report)[:1] == found
+
+
+@pytest.mark.parametrize(("fence", "found"), [(FENCE, []), ("", ["race"])])
+def test_a_fence_of_the_turn_before_is_none_of_this_turn(
+    fence: str, found: list[str]
+) -> None:
+    source = """
+extern "C" __global__ void turns(int* data, int* flag, int* out) {
+    volatile int* held = data;
+    for (int turn = 1; turn < 4; turn++)
+        if (blockIdx.x == 0) {
+            held[turn] = turn;
+            if (turn < 2) __threadfence();
+            FENCE
+            atomicExch(flag, turn);
+        } else {
+            while (atomicAdd(flag, 0) < turn) ;
+            __threadfence();
+            out[turn] = held[turn];
+        }
+}"""
+    report = run(
+        source.replace("FENCE", fence),
+        2,
+        1,
+        data=np.zeros(4),
+        flag=[0],
+        out=np.zeros(4),
+    )
+    assert kinds(report)[:1] == found
+
+
+def test_blocks_meet_at_a_barrier_of_the_grid_again_and_again() -> None:
+    source = """
+__device__ unsigned arrived = 0;
+__device__ volatile unsigned phase = 0;
+__device__ void meet() {
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        unsigned before = phase;
+        FENCE
+        if (atomicAdd(&arrived, 1) == gridDim.x - 1) {
+            arrived = 0;
+            FENCE
+            phase = before + 1;
+        } else
+            while (phase == before) ;
+        __threadfence();
+    }
+    __syncthreads();
+}
+extern "C" __global__ void blur(int* a, int* b, int* c, int* d) {
+    int n = gridDim.x * blockDim.x, i = blockIdx.x * blockDim.x + threadIdx.x;
+    b[i] = a[(i + 1) % n] + a[(i + n - 1) % n];
+    meet();
+    c[i] = b[(i + 1) % n] + b[(i + n - 1) % n];
+    meet();
+    d[i] = c[(i + 1) % n] + c[(i + n - 1) % n];
+}"""
+    for fence, found in ((FENCE, []), ("", ["race"])):
+        zeros = np.zeros(256)
+        report = run(
+            source.replace("FENCE", fence), 8, 32, a=zeros, b=zeros, c=zeros, d=zeros
+        )
+        assert kinds(report)[:1] == found

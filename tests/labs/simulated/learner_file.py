@@ -125,7 +125,7 @@ def judged_file(
     ]
     verdict = judged(program, buffers, [{"x": each} for each in given])
     assert not verdict.refused, verdict.refused
-    assert verdict.counts is not None
+    assert verdict.counts
     outputs = [
         {
             name: np.frombuffer(data, np.float32).reshape(shape)
@@ -133,7 +133,7 @@ def judged_file(
         }
         for call in verdict.outputs
     ]
-    return Done(outputs, verdict.findings, [verdict.counts], verdict.first_look)
+    return Done(outputs, verdict.findings, list(verdict.counts), verdict.first_look)
 
 
 def kinds(done: Done) -> list[str]:

@@ -267,6 +267,34 @@ def test_who_has_a_replaced_file_open_goes_on_in_the_new_one(
     assert len(kept) == (4 if how == "mended" else 2)
 
 
+def test_what_is_kept_while_another_mends_is_in_the_new_file(folder: Path) -> None:
+    path = folder / "archive.db"
+    kept: list[str] = []
+    with opened(folder) as one, opened(folder) as other:
+        for archive in (one, other):
+            archive.write(_keep_timeline(f"{id(archive)}")).result(PATIENCE_S)
+
+        def write() -> None:
+            for number in range(100):
+                for archive in (one, other):
+                    name = f"{number} {id(archive)}"
+                    archive.write(_keep_timeline(name, 2000)).result(PATIENCE_S)
+                    kept.append(name)
+
+        writer = threading.Thread(target=write)
+        writer.start()
+        mended = 0
+        while writer.is_alive():
+            before = identity_of(path)
+            connect(path, before).close()
+            mended += identity_of(path) != before
+            time.sleep(0.02)
+        writer.join()
+    assert len(kept) == 200 and mended > 2
+    with contextlib.closing(connect(path)) as connection:
+        assert len(_read_all(connection)) == 202
+
+
 def test_a_mend_that_is_killed_or_has_no_room_loses_nothing(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

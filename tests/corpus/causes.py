@@ -1,0 +1,42 @@
+"""What a verdict must say of each kind of mistake, so that its cause is named."""
+
+from __future__ import annotations
+
+import re
+
+#: of each cause: a finding of this kind, or words in the message
+CAUSES: dict[str, str] = {
+    # of kernels, and of host code on streams
+    "race": r"^race\b",
+    "uninitialised": r"uninitialised|nobody (has )?(written|wrote)",
+    "barrier": r"divergent barrier",
+    "shuffle": r"shuffle|inactive|mask of a `_sync`",
+    "bounds": r"out of bounds|past the end|before the start",
+    "misaligned": r"misaligned|multiple of \d+ bytes",
+    "misaligned or bounds": r"misaligned|multiple of \d+ bytes|out of bounds",
+    "read-only": r"read-only|is an input",
+    "race or endless": r"^race\b|too long|deadlock|longer than|never end",
+    "endless": r"too long|deadlock|longer than|never end",
+    "launch": r"\bgrid\b|can't be launched",
+    # right of its form, and wrong of its numbers
+    "result": r"right is",
+    # right numbers, and more work than a lab allows
+    "traffic": r"Counted: .*(sectors|requests|bank conflicts)",
+    "work": r"Counted: ",
+    "tensor cores": r"tensor cores.* Counted: ",
+    # of host code alone
+    "host read too early": r"host read too early",
+    "released": r"released too early",
+    "stale graph": r"stale graph|replays a graph",
+}
+
+
+def names_cause(cause: str, words: str) -> bool:
+    """Say whether a verdict's words name a cause."""
+    return re.search(CAUSES[cause], words, re.IGNORECASE | re.MULTILINE) is not None
+
+
+def names_line(lines: tuple[int, ...], words: str) -> bool:
+    """Say whether a verdict's words name one of the lines."""
+    named = {int(each) for each in re.findall(r"\bline (\d+)", words, re.IGNORECASE)}
+    return bool(named & set(lines))

@@ -1,0 +1,126 @@
+"""Judges a source as the product does a submission: shown and hidden cases."""
+
+from __future__ import annotations
+
+import re
+import time
+from dataclasses import dataclass
+from typing import Literal
+
+from tests.corpus.causes import names_cause, names_line
+from tests.corpus.entries import Entry
+from warpbook_labs.checking import check
+from warpbook_labs.drawing import hidden_cases, large_cases, public_cases
+from warpbook_labs.grading import grade_source
+from warpbook_labs.jail.limits import Limits
+from warpbook_labs.loader import LoadedLab
+from warpbook_labs.plans import check_plan
+from warpbook_labs.progress import UNDECIDED
+from warpbook_labs.results import CheckResult
+from warpbook_labs.session import find
+
+#: hidden cases are drawn from it, so that everybody's are the same
+SEED = 11
+_MOST_WORDS = 240
+#: as said by the interpreter, by NVRTC without headers, by what reads Triton's sources,
+#: and by the stand-in for PyTorch
+_NOT_SUPPORTED = re.compile(
+    r"interpreter does not know"
+    r"|No header can be included"
+    r"|is no Triton|is not for kernels|stands @triton\.jit, and nothing else"
+    r"|imports only"
+    r"|is not there without a GPU|the stand-in|simulated GPU has no|can't be had"
+)
+
+Verdict = Literal["passed", "failed", "not supported"]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What became of a source."""
+
+    entry: Entry
+    verdict: Verdict
+    #: in one line
+    message: str
+    has_line: bool
+    has_cause: bool
+    seconds: float
+
+    @property
+    def is_as_known(self) -> bool:
+        """Whether the verdict is the one that is known to be right."""
+        return self.verdict == ("passed" if self.entry.is_right else "failed")
+
+
+def judge(entry: Entry, use_gpu: bool = False) -> Judged:
+    """Judge one source; nothing is kept of it."""
+    begin = time.monotonic()
+    result = _checked(find(entry.lab), entry, use_gpu)
+    words = _words(result)
+    verdict: Verdict = "passed" if result.status == "passed" else "failed"
+    if verdict == "failed" and (is_unsupported(result) or result.status in UNDECIDED):
+        verdict = "not supported"
+    return Judged(
+        entry,
+        verdict,
+        _first(result),
+        names_line(entry.lines, words),
+        bool(entry.cause) and names_cause(entry.cause, words),
+        time.monotonic() - begin,
+    )
+
+
+def is_unsupported(result: CheckResult) -> bool:
+    """Say whether a source was not judged, since something in it is not known here."""
+    if result.status == "unsupported":
+        return True
+    return _NOT_SUPPORTED.search(_first(result)) is not None
+
+
+def _checked(loaded: LoadedLab, entry: Entry, use_gpu: bool) -> CheckResult:
+    lab, source = loaded.lab, entry.source
+    if lab.plan is not None:
+        return check_plan(loaded, source, SEED)
+    shown, limits = public_cases(lab), Limits(wall_s=120.0, processor_s=100)
+    cases = shown + hidden_cases(lab, SEED)
+    if use_gpu:
+        large = large_cases(lab, SEED)
+        return grade_source(
+            loaded, source, cases, limits, large, is_timed=entry.needs_gpu
+        )
+    if not entry.is_right:
+        # they are part of a submission's cases, and most wrong ones fail with them
+        result = check(loaded, source, shown, limits)
+        if result.status != "passed":
+            return result
+    return check(loaded, source, cases, limits)
+
+
+def _words(result: CheckResult) -> str:
+    """Give all that a learner is told of what is wrong, with the lines."""
+    told = [result.message, *result.log.splitlines()[:3]]
+    if result.device is not None:
+        told += [each.message for each in result.device.cases if not each.passed]
+    for case in result.cases:
+        if case.passed:
+            continue
+        told += [case.message, case.advice]
+        told += [
+            f"{each.kind}: {each.message} line {each.line}" for each in case.findings
+        ]
+    return "\n".join(told)
+
+
+def _first(result: CheckResult) -> str:
+    """Give the reason that is told first, in one line."""
+    failed = [each for each in result.cases if not each.passed]
+    told = [result.message]
+    if result.status in ("compile error", "bad launch rule"):
+        told += result.log.splitlines()[:1]
+    elif failed:
+        told = [failed[0].message, failed[0].advice]
+    elif result.device is not None:
+        told += [each.message for each in result.device.cases if not each.passed][:1]
+    line = " ".join(" ".join(each for each in told if each).split())
+    return line if len(line) <= _MOST_WORDS else f"{line[: _MOST_WORDS - 3]}..."

@@ -1,0 +1,107 @@
+"""The verdicts on the corpus as a page of the documentation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tests.corpus.judging import Judged
+from tests.corpus.tally import misjudged, tallied
+
+_ABOUT = """\
+# How well the labs' graders judge
+
+`tests/corpus/` holds sources of which people know whether they are right: by CUDA's
+rules and by the lab's. `python -m tests.corpus --write docs/corpus.md` judges each as a
+submission and writes this page; `--lab NAME` and `--language cuda` judge some, and
+`--gpu` runs them on the GPU of this machine, too. Right ones are written in ways that
+are seldom seen. Wrong ones differ from a right one in one thing: `edits.toml` says
+which, with the line that a verdict must name. None is a solution of a lab. To add one,
+write a file into `sources/<lab>/`, with a comment in its first line, or a difference
+into the `edits.toml` there.
+
+*Not supported* is what could not be judged, since something in the source is not known
+without a GPU: that is no verdict. *Needs a GPU* are wrong ones that nothing can tell
+without one. *Line* and *cause* say for how many of those that were caught a message
+names the line at fault, and what is wrong there. Of a wrong number it tells which, and
+what it must be: that counts as the cause, and names no line. Neither do plans, nor the
+bounds on counted work.
+"""
+
+
+def page(judged: Sequence[Judged], use_gpu: bool) -> str:
+    """Write the page."""
+    where = "with a GPU" if use_gpu else "without a GPU"
+    parts = [_ABOUT, f"## Verdicts {where}", "\n".join(table(judged, use_gpu))]
+    wrong = misjudged(judged, use_gpu)
+    titles = {
+        "Right, and rejected": [
+            each for each in wrong if each.entry.is_right and each.verdict == "failed"
+        ],
+        "Right, and not supported": [
+            each
+            for each in wrong
+            if each.entry.is_right and each.verdict == "not supported"
+        ],
+        "Wrong, and passed": [each for each in wrong if each.verdict == "passed"],
+        "Wrong, and not supported": [
+            each
+            for each in wrong
+            if not each.entry.is_right and each.verdict == "not supported"
+        ],
+    }
+    for title, those in titles.items():
+        if those:
+            lines = [f"- {line}" for line in map(one_line, those)]
+            parts += [f"## {title}", "\n".join(lines)]
+    return "\n\n".join(each.strip("\n") for each in parts) + "\n"
+
+
+def table(judged: Sequence[Judged], use_gpu: bool) -> list[str]:
+    """Write the counts by language, as a table."""
+    head = (
+        " ",
+        "right",
+        "passed",
+        "rejected",
+        "not supported",
+        "wrong",
+        "caught",
+        "passed",
+        "not supported",
+        "needs a GPU",
+        "line",
+        "cause",
+        "both",
+        "seconds",
+    )
+    rows = [head, ("---",) + ("---:",) * (len(head) - 1)]
+    for language, each in tallied(judged, use_gpu).items():
+        numbers = (
+            each.right,
+            each.right_passed,
+            each.right_rejected,
+            each.right_unsupported,
+            each.wrong,
+            each.wrong_caught,
+            each.wrong_passed,
+            each.wrong_unsupported,
+            each.wrong_beyond,
+            each.line_named,
+            each.cause_named,
+            each.both_named,
+            round(each.seconds),
+        )
+        rows.append((language, *map(str, numbers)))
+    return [f"| {' | '.join(row)} |" for row in rows]
+
+
+def one_line(judged: Judged) -> str:
+    """Tell of one source what it is, and what was said of it."""
+    entry = judged.entry
+    said = "" if judged.verdict == "passed" else f" Told: {_plain(judged.message)}"
+    return f"`{entry.title}`: {entry.about.rstrip('.')}.{said}"
+
+
+def _plain(message: str) -> str:
+    # a page is read as Markdown
+    return message.replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*")
