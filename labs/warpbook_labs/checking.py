@@ -38,6 +38,7 @@ from warpbook_labs.resources import (
 from warpbook_labs.results import CaseResult, CheckResult, Status, sentence, status_of
 from warpbook_labs.rules import rule_of
 from warpbook_labs.sources import BadSource, refuse_unfit
+from warpbook_labs.triton.source import NotHere
 from warpbook_labs.triton.tuning import configured
 from warpbook_labs.triton.variants import compile_job
 
@@ -83,8 +84,8 @@ def check_all(
         try:
             sources = configured(source)
         except BadSource as problem:
-            words = str(problem)
-            return CheckResult(lab.id, "compile error", words, of=len(cases))
+            status, words = _refused(problem), str(problem)
+            return CheckResult(lab.id, status, words, of=len(cases), line=problem.line)
         if len(sources) > 1:
             return _check_each(loaded, sources, cases, limits)
         (source,) = sources
@@ -100,7 +101,7 @@ def check_all(
         prepared = [_Told(loaded, rule, case) for case in cases]
         build = _build(loaded, rule, source, cases)
     except BadSource as problem:
-        return ended("compile error", str(problem), line=problem.line)
+        return ended(_refused(problem), str(problem), line=problem.line)
     except BadRule as problem:
         return ended("bad launch rule", str(problem), line=problem.line)
     is_triton = lab.language == "triton"
@@ -116,7 +117,8 @@ def check_all(
             words = "It does not compile." if log else f"The compiler: {built.message}"
             if _NO_HEADER in log:
                 words = f"{words} {_NO_HEADERS}"
-            return ended("compile error", words, log)
+            line = compiled.line if isinstance(compiled, jobs.Refused) else None
+            return ended("compile error", words, log, line)
         program = source if is_triton else compiled.ptx
         try:
             found = interpret(program, tuple(each.run for each in prepared))
@@ -168,6 +170,11 @@ def _check_each(
         right=right,
         of=len(done),
     )
+
+
+def _refused(problem: BadSource) -> Status:
+    """Tell what a GPU might run from what it would not."""
+    return "unsupported" if isinstance(problem, NotHere) else "compile error"
 
 
 def _resources(log: str, prepared: Sequence[_Told]) -> tuple[Held, ...]:

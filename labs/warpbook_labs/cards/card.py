@@ -29,8 +29,10 @@ from warpbook_labs.cards.words import (
     GRADED_HERE,
     PRACTICE,
     UNSUPPORTED,
+    UNSUPPORTED_BESIDE_A_GPU,
     card_status,
     case_status,
+    is_unsupported,
     limited,
     limited_lines,
     not_shown,
@@ -59,7 +61,8 @@ def card_of(result: CheckResult, source: str, submission: int | None = None) -> 
     label = "unsupported" if status == "unsupported" else result.status
     message = result.message
     if status == "unsupported":
-        message = f"{UNSUPPORTED[0].upper()}{UNSUPPORTED[1:]}. {message}"
+        words = UNSUPPORTED if result.device is None else UNSUPPORTED_BESIDE_A_GPU
+        message = f"{words[0].upper()}{words[1:]}. {message}"
     sections = tuple(_sections(result, source.splitlines(), submission))
     return Card(
         limited(result.lab, 100), status, label, limited(message, _MOST_WORDS), sections
@@ -70,7 +73,9 @@ def _sections(
     result: CheckResult, code: Sequence[str], submission: int | None
 ) -> Iterator[CardSection]:
     device, cases = result.device, result.cases
-    failed = next((each for each in cases if not each.passed), None)
+    failed = min(
+        (each for each in cases if not each.passed), key=is_unsupported, default=None
+    )
     told = failed or max(cases, key=effort, default=None)
     yield CardSection("", tuple(_head(result, code, submission)))
     yield from _log("Compiler output", result.log, _MOST_LOG_LINES, is_open=True)

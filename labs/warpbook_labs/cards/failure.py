@@ -15,7 +15,13 @@ from warpbook_labs.cards.model import (
     Part,
     TextCell,
 )
-from warpbook_labs.cards.words import UNSUPPORTED, kind_name, limited, sizes_text
+from warpbook_labs.cards.words import (
+    UNSUPPORTED,
+    is_unsupported,
+    kind_name,
+    limited,
+    sizes_text,
+)
 from warpbook_labs.comparing import WrongElement
 from warpbook_labs.device.results import DeviceCase
 from warpbook_labs.results import CaseResult
@@ -31,7 +37,8 @@ def failure_sections(
     """Tell why a case failed, and quote the lines of the source that did it."""
     if case is None:
         return
-    title = f"First failure: {limited(case.about, 160)}"
+    what = "Not supported" if is_unsupported(case) else "First failure"
+    title = f"{what}: {limited(case.about, 160)}"
     yield CardSection(title, tuple(_parts(case, code)))
 
 

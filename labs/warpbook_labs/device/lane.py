@@ -18,8 +18,8 @@ from warpbook_labs.drawing import DrawnCase
 from warpbook_labs.jail import jobs
 from warpbook_labs.jail import parent as jail
 from warpbook_labs.jail.limits import Limits
-from warpbook_labs.launch_rule import BadRule
 from warpbook_labs.loader import LoadedLab
+from warpbook_labs.sources import SourceProblem
 
 
 class NotOnGpu(Exception):
@@ -52,7 +52,7 @@ def run_on_gpu(
         sizes.append(dict(loaded.lab.speed.sizes))
     try:
         job = job_of(loaded, source, gpu.architecture, sizes)
-    except BadRule as problem:
+    except SourceProblem as problem:
         raise NotOnGpu(str(problem)) from None
     # it gets ready for the GPU while the source is compiled
     with parent.started(gpu.uuid) as do:

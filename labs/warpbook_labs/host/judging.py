@@ -13,8 +13,7 @@ from warpbook_labs.host.messages import HostJudged, Judge, Trial, Verdict
 from warpbook_labs.simulated.judging.errors import ProgramRefused
 from warpbook_labs.simulated.judging.judge import judge
 from warpbook_labs.simulated.program import Program
-
-NO_SENSE = "Its answer makes no sense."
+from warpbook_labs.texts import INVALID_MESSAGE
 
 
 def judged(job: Judge) -> HostJudged:
@@ -26,7 +25,7 @@ def _verdict(trial: Trial) -> Verdict:
     try:
         program = msgspec.msgpack.decode(trial.program, type=Program)
     except (msgspec.DecodeError, RecursionError):
-        return Verdict(NO_SENSE)
+        return Verdict(INVALID_MESSAGE)
     kinds = {each.name: each for each in trial.buffers}
     calls = [
         {

@@ -110,7 +110,7 @@ def told(
     if isinstance(problem, ModuleNotFoundError):
         words += f"; there are {', '.join(modules)}."
     elif isinstance(problem, MemoryError):
-        words = words or "it wanted more memory than there is."
+        words = words or "memory limit exceeded."
     words = f"{kind}: {words}" if words else kind
     return line, words[: _MOST_WORDS * 2]
 

@@ -142,7 +142,7 @@ def _refuse(node: ast.AST, why: str) -> None:
 
 def _not_here(node: ast.AST, name: str) -> None:
     line = getattr(node, "lineno", 1)
-    raise NotHere(f"Line {line}: `{name}` can't be checked here: {_NOT_HERE[name]}.")
+    raise NotHere(f"`{name}` can't be checked here: {_NOT_HERE[name]}.", line)
 
 
 def _top_level(statement: ast.stmt) -> set[str]:

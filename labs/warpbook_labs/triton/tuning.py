@@ -61,7 +61,7 @@ def _is(node: ast.expr, name: str) -> bool:
 
 
 def _refuse(node: ast.AST, why: str) -> BadTriton:
-    return BadTriton(f"Line {getattr(node, 'lineno', 1)}: {why}.")
+    return BadTriton(f"{why}.", getattr(node, "lineno", 1))
 
 
 def _configurations(decorator: ast.expr) -> Iterator[_Configuration]:
@@ -74,7 +74,7 @@ def _configurations(decorator: ast.expr) -> Iterator[_Configuration]:
     for name in given:
         if name not in ("configs", "key"):
             line = decorator.lineno
-            raise NotHere(f"Line {line}: autotune's `{name}` can't be checked here.")
+            raise NotHere(f"autotune's `{name}` can't be checked here.", line)
     configs = given.get("configs")
     if not isinstance(configs, ast.List) or not configs.elts:
         raise _refuse(decorator, "autotune takes a list of `triton.Config(...)`")
@@ -105,7 +105,7 @@ def _configuration(node: ast.expr) -> _Configuration:
     if unknown:
         name = min(map(str, unknown))
         words = f"a configuration's `{name}` can't be checked here"
-        raise NotHere(f"Line {node.lineno}: {words}.")
+        raise NotHere(f"{words}.", node.lineno)
     return found
 
 

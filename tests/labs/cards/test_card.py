@@ -134,7 +134,21 @@ def test_a_case_that_cant_be_checked_is_no_failure_beside_one_that_fails() -> No
     assert isinstance(table, CardTable)
     said = [cell_text(row[0]) for row in table.rows]
     assert said == ["? unsupported", "✗ failed"]
-    assert texts(section(card, "First failure")) == [f"{UNSUPPORTED}: `redux`"]
+    assert texts(section(card, "First failure: b")) == ["wrong"]
+    alone = card_of(msgspec.structs.replace(both, cases=(unsupported,)), SOURCE)
+    told = texts(section(alone, "Not supported: a"))
+    assert told == [f"{UNSUPPORTED}: `redux`"]
+
+
+def test_what_only_a_gpu_could_check_is_no_failure_there() -> None:
+    cases = (CaseResult("a", False, False, "`redux`", is_unsupported=True),)
+    held = msgspec.structs.replace(DEVICE, cases=(), right=1, of=1)
+    result = CheckResult("lab", "passed", "All.", cases, 1, 1, device=held)
+    card = card_of(result, SOURCE)
+    assert (card.status, heading(card)) == ("passed", "✓ lab: passed. All.")
+    beside = msgspec.structs.replace(result, status="unsupported")
+    words = "? lab: unsupported. Not supported by the checker. All."
+    assert heading(card_of(beside, SOURCE)) == words
 
 
 @pytest.mark.parametrize(

@@ -245,6 +245,18 @@ def test_what_does_not_compile_is_told_by_the_interpreter_alone(
     assert result.status == "compile error" and not worker.asked
 
 
+def test_triton_that_is_refused_is_told_beside_a_gpu_too(worker: Worker) -> None:
+    triton = find("thread-and-block")
+    result = graded(triton, f"import os\n{triton.reference}")
+    assert (result.status, result.line) == ("compile error", 1)
+    unknown = triton.reference.replace(
+        "@triton.jit", "@triton.autotune([], x=1)\n@triton.jit"
+    )
+    result = graded(triton, unknown)
+    assert result.status == "unsupported" and not worker.asked
+    assert "can't be checked here" in result.message and result.line
+
+
 def test_without_a_gpu_the_interpreter_alone_grades(
     lab: LoadedLab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
