@@ -200,7 +200,7 @@ CAUGHT = {
                     pass
             """,
         ),
-        "no sense",
+        "invalid message",
     ),
     "closes the pipes": (source("os.closerange(0, 512)"), "ended|closed"),
     "leaves with 0": (source("os._exit(0)"), "ended with exit code 0"),
