@@ -129,7 +129,7 @@ CAUGHT_BY_THE_INTERPRETER = {
         "out of bounds",
     ),
     "a barrier that some threads miss": (
-        "if (t < 16) __syncthreads(); " + RIGHT,
+        "if (t < 16) __syncthreads(); " + RIGHT + " __syncthreads();",
         "divergent barrier",
     ),
     "memory in strides": (
