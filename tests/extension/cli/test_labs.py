@@ -107,8 +107,8 @@ def test_json_of_a_submission_and_of_the_list_are_as_documented(
     assert lab["progress"]["best"] == {
         "submission": 1,
         "passed": True,
-        "right": 13,
-        "of": 13,
+        "right": 14,
+        "of": 14,
     }
 
 
