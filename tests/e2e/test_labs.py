@@ -12,12 +12,12 @@ from tests.e2e.lab import BASE_URL, Lab, LabPage
 from tests.e2e.test_accessible import AXE
 from tests.programs import wait_for
 from warpbook_labs.lab_files import CATALOGUE
+from warpbook_labs.session import find
 
 ATTACK = "<img src=x onerror=window.attacked=1>"
 SOLUTION = (
     CATALOGUE / "kernels" / "vector_add" / "solutions" / "correct" / "grid_stride.cu"
 )
-STREAMS = CATALOGUE / "streams" / "fix_the_stream"
 
 
 def cell_of(page: LabPage, text: str) -> int:
@@ -167,11 +167,12 @@ def test_broken_streams_are_shown_with_their_lines_and_a_timeline(
     page.open(lab_url, lab.write_notebook("streams.ipynb", cells))
     page.run(0)
     told = {
-        "wrong/side_does_not_wait.py": "which `add` of line",
-        "correct/events.py": "✓ fix-the-stream: passed",
+        "side_does_not_wait.py": "which `add` of line",
+        "events.py": "✓ fix-the-stream: passed",
     }
+    sources = find("fix-the-stream")
     for name, words in told.items():
-        source = (STREAMS / "solutions" / name).read_text()
+        source = (sources.wrong | sources.correct)[name]
         write_source(page, 1, f"%%lab fix-the-stream\n# {ATTACK}\n{source}")
         page.run(1)
         page.run(2)

@@ -301,10 +301,9 @@ class Archive:
             usage = shutil.disk_usage(there or folder)
             # what is no disk has no size
             if usage.total and usage.free < self.limits.least_free_bytes:
-                return (
-                    f"The disk of {folder} is full ({usage.free >> 20} MiB are left, "
-                    f"and {self.limits.least_free_bytes >> 20} MiB are needed)."
-                )
+                # how much is left changes all the time, which would be news each time
+                needed_mib = self.limits.least_free_bytes >> 20
+                return f"The disk of {folder} is full ({needed_mib} MiB are needed)."
         return ""
 
     def _fail(self, error: Exception) -> None:
