@@ -9,6 +9,8 @@ import ast
 import operator
 from collections.abc import Callable, Mapping
 
+from warpbook_labs.syntax import parse_expression
+
 _MOST_CHARACTERS = 200
 _MOST = 1 << 62
 
@@ -48,7 +50,7 @@ def value(text: str, names: Mapping[str, int]) -> int:
     if len(text) > _MOST_CHARACTERS:
         raise BadExpression(f"An expression may have {_MOST_CHARACTERS} characters.")
     try:
-        tree = ast.parse(text, mode="eval")
+        tree = parse_expression(text)
         return _value(tree.body, names)
     except ZeroDivisionError:
         raise BadExpression(f"`{text}` divides by zero.") from None

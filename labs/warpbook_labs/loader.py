@@ -22,6 +22,7 @@ from warpbook_labs.own_python import BadPython, Cases, imported_cases, jailed_ca
 from warpbook_labs.rules import rule_of
 from warpbook_labs.sources import BadSource
 from warpbook_labs.spec import KernelCount, Lab
+from warpbook_labs.syntax import parse
 from warpbook_labs.texts import figures
 
 #: what a lab on host code gives to import
@@ -357,7 +358,7 @@ def _check_host(loaded: LoadedLab, file: Path) -> None:
             raise BadLab(f"{file}: counted: {each.count}: only of kernels.")
     for name, source in [*_sources(loaded), (GIVEN, loaded.given)]:
         try:
-            held = ast.parse(source).body
+            held = parse(source).body
         except SyntaxError as problem:
             words = f"line {problem.lineno}: {problem.msg}"
             raise BadLab(f"{loaded.folder}/{name}: {words}.") from None

@@ -18,6 +18,7 @@ import msgspec
 from warpbook_labs.lab_files import UnfitFile, read_file
 from warpbook_labs.languages import LanguageName
 from warpbook_labs.questions import Draw, Judge, Question
+from warpbook_labs.syntax import parse
 
 #: what `cases.py` has to offer, of kernels and of plans
 _FUNCTIONS = ("inputs", "expected", "tolerance")
@@ -97,7 +98,7 @@ def _source(file: Path, language: LanguageName) -> str:
         source = read_file(file)
         if not source.strip():
             raise BadPython(f"{file}: this file is empty.")
-        defined = _defined(ast.parse(source))
+        defined = _defined(parse(source))
     except UnfitFile as problem:
         raise BadPython(str(problem)) from None
     except (SyntaxError, ValueError, RecursionError, MemoryError) as problem:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from warpbook_labs.sources import BadSource
+from warpbook_labs.syntax import parse
 
 #: more would be no kernel that a person wrote
 _MOST_NODES = 20_000
@@ -126,7 +127,7 @@ def parsed(source: str) -> ast.Module:
         with warnings.catch_warnings():
             # what Python finds odd in a learner's text is no matter of ours
             warnings.simplefilter("ignore")
-            tree = ast.parse(source)
+            tree = parse(source)
     except SyntaxError as problem:
         raise BadTriton(f"{problem.msg}.", problem.lineno) from None
     except (ValueError, RecursionError, MemoryError):
