@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated
 
 import msgspec
@@ -59,15 +60,23 @@ def read_edited(text: str, sources: dict[str, str]) -> dict[str, str]:
             raise BadEdit(f"{each.name}: there is no source `{each.base}`.")
         if each.name in found:
             raise BadEdit(f"{each.name}: two have this name.")
-        found[each.name] = _edited(sources[each.base], each)
+        try:
+            found[each.name] = edited(sources[each.base], each.edits)
+        except BadEdit as problem:
+            raise BadEdit(f"{each.name}: {problem}") from None
     return found
 
 
-def _edited(source: str, asked: Edited) -> str:
-    for edit in asked.edits:
+def edited(source: str, edits: Iterable[Edit]) -> str:
+    """Give a source with some places changed.
+
+    Raises:
+        BadEdit: one is not there, or more than once.
+    """
+    for edit in edits:
         times = source.count(edit.old)
         if times != 1:
             first = edit.old.strip().splitlines()[0]
-            raise BadEdit(f"{asked.name}: `{first}` is there {times} times, not once.")
+            raise BadEdit(f"`{first}` is there {times} times, not once.")
         source = source.replace(edit.old, edit.new)
     return source

@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from tests.corpus.causes import CAUSES
+from warpbook_labs.edits import BadEdit, Edit, edited
 from warpbook_labs.loader import LoadedLab
 from warpbook_labs.session import find
 
@@ -26,13 +27,6 @@ class BadCorpus(ValueError):
     """An entry is not as it must be; the message names it."""
 
 
-class Change(Struct, frozen=True, forbid_unknown_fields=True):
-    """A text that occurs once, and what stands in its place."""
-
-    old: str
-    new: str
-
-
 class Right(Struct, frozen=True, forbid_unknown_fields=True):
     """A right source, as a difference from another."""
 
@@ -40,7 +34,7 @@ class Right(Struct, frozen=True, forbid_unknown_fields=True):
     base: str
     #: what is unusual about it, in one line
     unusual: str
-    edits: tuple[Change, ...]
+    edits: tuple[Edit, ...]
 
 
 class Wrong(Struct, frozen=True, forbid_unknown_fields=True):
@@ -54,7 +48,7 @@ class Wrong(Struct, frozen=True, forbid_unknown_fields=True):
     cause: str
     #: parts of lines of which the verdict must name one: each is in one line only
     lines: tuple[str, ...]
-    edits: tuple[Change, ...]
+    edits: tuple[Edit, ...]
     #: it can't be told without a GPU, such as speed
     needs_gpu: bool = False
 
@@ -169,12 +163,10 @@ def _changed(folder: Path, entry: Right | Wrong, texts: dict[str, str]) -> str:
     text = texts[entry.base]
     # in its first line the base says what is unusual about it, which is not true here
     text = text.partition("\n")[2]
-    for each in entry.edits:
-        found = text.count(each.old)
-        if found != 1:
-            raise BadCorpus(f"{title}: {found} places are `{each.old}`, not one.")
-        text = text.replace(each.old, each.new)
-    return text
+    try:
+        return edited(text, entry.edits)
+    except BadEdit as problem:
+        raise BadCorpus(f"{title}: {problem}") from None
 
 
 def _line_of(folder: Path, name: str, part: str, source: str) -> int:
