@@ -10,12 +10,12 @@ import sys
 import tempfile
 import threading
 import weakref
-from typing import IO, Any
+from typing import Any
 
 import msgspec
 
 from warpbook_labs.children import kill
-from warpbook_labs.jail.lab_python import read_message
+from warpbook_labs.jail.lab_python import read_message, write_message
 from warpbook_labs.jail.limits import Limits
 from warpbook_labs.jail.parent import environment
 from warpbook_labs.jail.values import UnfitValue, decode, encode
@@ -26,7 +26,6 @@ from warpbook_monitors.python_path import NOWHERE
 LIMITS = Limits(
     wall_s=120.0, processor_s=600, memory_bytes=8 << 30, output_bytes=2 << 30
 )
-_LENGTH_BYTES = 8
 
 
 class LabPythonError(Exception):
@@ -82,7 +81,7 @@ class LabProcess:
         try:
             timer.start()
             assert child.stdin is not None and child.stdout is not None
-            _write(child.stdin, request)
+            write_message(child.stdin, request)
             content = read_message(child.stdout, self._limits.output_bytes)
         except (BrokenPipeError, ValueError):
             content = None
@@ -115,14 +114,8 @@ class LabProcess:
         )
         weakref.finalize(self, _end, child, folder)
         assert child.stdin is not None
-        _write(child.stdin, self._first)
+        write_message(child.stdin, self._first)
         return child
-
-
-def _write(pipe: IO[bytes], content: bytes) -> None:
-    pipe.write(len(content).to_bytes(_LENGTH_BYTES, "little"))
-    pipe.write(content)
-    pipe.flush()
 
 
 def _end(

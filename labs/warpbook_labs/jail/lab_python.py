@@ -60,8 +60,7 @@ def main() -> None:
         problem = raised
     while (request := read_message(requests, limits.output_bytes)) is not None:
         answer = _failed(problem) if problem is not None else _done(module, request)
-        answers.write(len(answer).to_bytes(_LENGTH_BYTES, "little") + answer)
-        answers.flush()
+        write_message(answers, answer)
     os._exit(0)
 
 
@@ -73,6 +72,13 @@ def read_message(pipe: IO[bytes], most_bytes: int) -> bytes | None:
         return None
     content = pipe.read(length)
     return content if len(content) == length else None
+
+
+def write_message(pipe: IO[bytes], content: bytes) -> None:
+    """Write one message."""
+    pipe.write(len(content).to_bytes(_LENGTH_BYTES, "little"))
+    pipe.write(content)
+    pipe.flush()
 
 
 def _done(module: ModuleType, request: bytes) -> bytes:
