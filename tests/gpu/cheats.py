@@ -129,6 +129,10 @@ CAUGHT_BY_THE_INTERPRETER = {
         "out of bounds",
     ),
     "a barrier that some threads miss": (
+        "if (t < 16) __syncthreads(); " + RIGHT,
+        "divergent barrier",
+    ),
+    "barriers that threads meet apart": (
         "if (t < 16) __syncthreads(); " + RIGHT + " __syncthreads();",
         "divergent barrier",
     ),

@@ -158,11 +158,12 @@ class Barriers:
         ended = lanes[self._began[lanes] & ~state.alive[lanes]]
         if not len(ended):
             return
-        # a single one may be the end of a thread that returned before, since compilers
-        # share what ends have in common
+        # a single one that only stores may be the end of a thread that returned before,
+        # since compilers share what ends have in common
         last = self._last[:, ended]
-        beyond = self._behind(int(places[0]))
-        past = int((beyond[last] & (last >= 0)).all(axis=0).sum())
+        beyond = self._behind(int(places[0]))[last] & (last >= 0)
+        loads = np.array([self._loads(int(pc)) for pc in last[0]])
+        past = int((beyond[0] & (beyond[1] | loads)).sum())
         if past:
             line = state.line(int(places[0]))
             began = int(self._began[lanes].sum())
@@ -199,6 +200,13 @@ class Barriers:
     def _block(self, lane: int) -> str:
         lanes = self._state.lanes
         return lanes.name_of(int(lanes.thread[lane])).split(" of ")[1]
+
+    def _loads(self, pc: int) -> bool:
+        """Tell whether a stretch reads memory, other than its parameters."""
+        return pc >= 0 and any(
+            each.name == "ld" and not {"param", "const"} & set(each.modifiers)
+            for each in self._code.instructions[pc : self._code.ends[pc]]
+        )
 
     def _behind(self, pc: int) -> Bools:
         """Tell which instructions a thread may come to after this one."""
