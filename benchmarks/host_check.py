@@ -5,7 +5,7 @@
 Each side is a process that checks the reference of a lab, all its cases, whenever it is
 told to: this state, with PyTorch itself in a process that stays warm, and the last one
 that had a second PyTorch on NumPy (`BEFORE`), taken from git into a folder of its own.
-Its first check is told apart: it starts what stays warm.
+The first check is listed apart: it starts the warm process.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ for name in sys.stdin:
 
 
 class Side:
-    """One state of the project, which checks when it is told to."""
+    """One checkout of the project, which runs checks on request."""
 
     def __init__(self, root: Path) -> None:
         """Start it."""

@@ -1,4 +1,4 @@
-"""The processor's memory as tensors that say `cuda:0`, and back."""
+"""CPU memory as tensors that say `cuda:0`, and back."""
 
 from __future__ import annotations
 
