@@ -145,5 +145,5 @@ def test_a_difference_that_does_not_apply_is_refused(tmp_path: Path) -> None:
     (folder / "edits.toml").write_text(
         f'{entry}lines = ["x"]\nedits = [{{ old = "y", new = "z" }}]\n'
     )
-    with pytest.raises(BadCorpus, match="0 places"):
+    with pytest.raises(BadCorpus, match="0 times"):
         list(read_folder(folder))

@@ -21,6 +21,7 @@ from warpbook_labs.device.errors import DriverError
 from warpbook_labs.device.kernels import filled
 from warpbook_labs.device.ratio import Side, Stopping, sides
 from warpbook_labs.device.results import Kind
+from warpbook_labs.device.sampling import drawn_of_look, pool_sizes
 from warpbook_labs.device.tools import Found, Tools
 from warpbook_labs.jail import jobs
 from warpbook_labs.launch_rule import Rule
@@ -37,8 +38,6 @@ from warpbook_labs.spec import Parameter, Speed
 
 IsEnough = Callable[[list[float], list[float]], bool]
 
-#: elements that are drawn; inputs are put together from pieces of them
-_MOST_POOL = 1 << 20
 _PATIENCE_S = 10.0
 #: calls of each that are checked, but whose times are not used
 _WARM_UP = 3
@@ -376,31 +375,3 @@ class Trials:
             )
             if wrong is not None:
                 raise WrongOutput("wrong", f"In a timed call {wrong_words(wrong)}")
-
-
-def drawn_of_look(done: int, pairs: int) -> int | None:
-    """Draw which pair up to the next look is compared on the CPU; maybe none of them.
-
-    It takes the place of the one drawn before, so that each pair is as likely as any
-    other in the end, however many there are (reservoir sampling).
-    """
-    if secrets.randbelow(pairs) < done:
-        return None
-    return done + secrets.randbelow(pairs - done)
-
-
-def pool_sizes(loaded: LoadedLab, speed: Speed) -> dict[str, int]:
-    """Make the timed sizes so small that no input has more elements than a pool."""
-    sizes = dict(speed.sizes)
-
-    def largest() -> int:
-        return max(
-            int(np.prod(shape_of(each, sizes), dtype=np.int64))
-            for each in loaded.lab.parameters
-            if each.shape
-        )
-
-    while largest() > _MOST_POOL:
-        name = max(sizes, key=lambda each: sizes[each])
-        sizes[name] //= 2
-    return sizes

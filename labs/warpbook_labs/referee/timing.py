@@ -20,13 +20,8 @@ from warpbook_labs.comparing import first_wrong
 from warpbook_labs.device.errors import DriverError
 from warpbook_labs.device.kernels import filled
 from warpbook_labs.device.ratio import Side, Stopping
-from warpbook_labs.device.timing import (
-    IsEnough,
-    Times,
-    WrongOutput,
-    drawn_of_look,
-    pool_sizes,
-)
+from warpbook_labs.device.sampling import drawn_of_look, pool_sizes
+from warpbook_labs.device.timing import IsEnough, Times, WrongOutput
 from warpbook_labs.host_spec import HostPlace
 from warpbook_labs.loader import LoadedLab
 from warpbook_labs.preparing import Arrays, OwnPython, wrong_words

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from tests.programs import ROOT
 from warpbook_labs import grading
 from warpbook_labs.device import lane, parent
 from warpbook_labs.device.gpu import Gpu, NoGpu
@@ -175,6 +176,27 @@ def test_what_only_the_interpreter_sees_fails(lab: LoadedLab, worker: Worker) ->
     assert result.status == "failed" and "right this time" in result.message
 
 
+def test_what_only_a_gpu_can_run_is_not_held_against_it(
+    lab: LoadedLab, worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recursive = (ROOT / "tests/corpus/sources/vector_add/recursive.cu").read_text()
+    result = graded(lab, recursive)
+    assert (result.status, result.right) == ("passed", result.of)
+    assert any("Data races are not looked for" in each for each in result.not_graded)
+    # what the interpreter finds wrong is right by luck, beside a GPU, too
+    lucky = graded(lab, lab.wrong["nan_becomes_zero.cu"])
+    assert lucky.status == "failed" and "right this time" in lucky.message
+    # and without one it is neither right nor wrong
+    monkeypatch.setattr(grading, "find_gpu", _no_gpu)
+    alone = graded(lab, recursive)
+    assert alone.status == "unsupported"
+    assert "can't be checked without a GPU" in alone.message
+
+
+def _no_gpu() -> Gpu:
+    raise NoGpu("There is none.")
+
+
 def test_a_wrong_timed_call_fails_also_when_it_was_right_before(
     lab: LoadedLab, worker: Worker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -260,10 +282,7 @@ def test_triton_that_is_refused_is_told_beside_a_gpu_too(worker: Worker) -> None
 def test_without_a_gpu_the_interpreter_alone_grades(
     lab: LoadedLab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def none() -> Gpu:
-        raise NoGpu("There is none.")
-
-    monkeypatch.setattr(grading, "find_gpu", none)
+    monkeypatch.setattr(grading, "find_gpu", _no_gpu)
     result = graded(lab, lab.reference)
     assert (result.status, result.device) == ("passed", None)
     assert result.not_graded == ("Speed is not graded without a GPU.",)

@@ -15,6 +15,7 @@ from warpbook_labs.device.correctness import try_case
 from warpbook_labs.device.limit_card import LimitCard
 from warpbook_labs.device.ratio import Stopping
 from warpbook_labs.device.results import DeviceCase
+from warpbook_labs.device.sampling import drawn_of_look
 from warpbook_labs.device.timing import Source, WrongOutput
 from warpbook_labs.device.tools import Tools
 from warpbook_labs.drawing import DrawnCase, hidden_cases, public_cases
@@ -197,3 +198,22 @@ def test_nothing_that_a_call_can_reach_makes_a_wrong_output_right(
 
     with pytest.raises(WrongOutput, match="what other calls get"):
         timed(lab, only_the_pools)
+
+
+def test_each_timed_pair_is_as_likely_to_be_compared_on_the_cpu() -> None:
+    looks, rounds = (40, 80, 160), 4000
+    kept_of = np.zeros(looks[-1])
+    for _ in range(rounds):
+        done, kept = 0, None
+        for pairs in looks:
+            drawn = drawn_of_look(done, pairs)
+            # the first look always has one, so that a short run is compared, too
+            assert done or drawn is not None
+            assert drawn is None or done <= drawn < pairs
+            kept = kept if drawn is None else drawn
+            done = pairs
+        kept_of[kept] += 1
+    for begin, end in ((0, 40), (40, 80), (80, 160)):
+        wanted = rounds * (end - begin) / looks[-1]
+        # more than five standard deviations: it happens once in millions of runs
+        assert abs(kept_of[begin:end].sum() - wanted) < 5.5 * wanted**0.5
