@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from hashlib import sha256
 from typing import Any
 
+import msgspec
 from msgspec import Struct
-from sqlalchemy import Connection
+from sqlalchemy import Connection, insert, select
+
+from warpbook.hub.database.tables import AUDIT
+
+#: of an entry that nothing is before
+_BEGINNING = ""
 
 
 class AuditEntry(Struct, frozen=True):
@@ -14,7 +21,7 @@ class AuditEntry(Struct, frozen=True):
 
     number: int
     at_ms: int
-    #: the id of a person, `hub`, or `grader <name>`
+    #: the id of a person, `hub`, or `grader <id>`
     actor: str
     #: such as "roster imported"
     action: str
@@ -35,7 +42,20 @@ def note(
     detail: Mapping[str, Any] | None = None,
 ) -> None:
     """Add an entry, in the transaction of what it tells of."""
-    raise NotImplementedError
+    last = connection.execute(
+        select(AUDIT.c.number, AUDIT.c.digest).order_by(AUDIT.c.number.desc()).limit(1)
+    ).first()
+    number, before = (0, _BEGINNING) if last is None else (last.number, last.digest)
+    text = msgspec.json.encode(dict(detail or {}), order="sorted").decode()
+    row = {
+        "number": number + 1,
+        "at_ms": now_ms,
+        "actor": actor,
+        "action": action,
+        "subject": subject,
+        "detail": text,
+    }
+    connection.execute(insert(AUDIT).values(**row, digest=_digest(before, row)))
 
 
 def entries(
@@ -49,9 +69,27 @@ def entries(
         most: so many.
         subject: only those about it.
     """
-    raise NotImplementedError
+    query = select(AUDIT).where(AUDIT.c.number > after)
+    if subject:
+        query = query.where(AUDIT.c.subject == subject)
+    rows = connection.execute(query.order_by(AUDIT.c.number).limit(most)).mappings()
+    return [AuditEntry(**row) for row in rows]
 
 
 def first_forged(connection: Connection) -> int | None:
     """Give the first entry that does not follow from those before; None if all do."""
-    raise NotImplementedError
+    number, digest = 0, _BEGINNING
+    while part := entries(connection, after=number):
+        for entry in part:
+            row = msgspec.structs.asdict(entry)
+            written = row.pop("digest")
+            if entry.number != number + 1 or written != _digest(digest, row):
+                return entry.number
+            number, digest = entry.number, entry.digest
+    return None
+
+
+def _digest(before: str, row: Mapping[str, Any]) -> str:
+    fields = [row[name] for name in ("number", "at_ms", "actor", "action", "subject")]
+    text = msgspec.json.encode([before, *fields, row["detail"]])
+    return sha256(text).hexdigest()

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
-from sqlalchemy import Connection
+from collections.abc import Sequence
+from typing import NamedTuple
 
-from warpbook.hub.rules.stuck import StuckReason
+from msgspec import Struct
+from sqlalchemy import Connection, func, select
+
+from warpbook.hub.course.courses import members
+from warpbook.hub.course.publications import publications
+from warpbook.hub.database.tables import RESULTS, SUBMISSION_MEMBERS, SUBMISSIONS
+from warpbook.hub.rules.stuck import StuckReason, Try, stuck
+from warpbook.hub.work.results import Standing, standings
 
 
 class LabState(Struct, frozen=True):
@@ -37,7 +44,127 @@ class ClassRow(Struct, frozen=True):
 
 
 def class_rows(
-    connection: Connection, now_ms: int, course_id: str, section: str = ""
+    connection: Connection,
+    now_ms: int,
+    course_id: str,
+    section: str = "",
+    publication_id: str = "",
 ) -> list[ClassRow]:
-    """Give each learner of a course or a section who is on the roster."""
-    raise NotImplementedError
+    """Give each learner who is on the roster.
+
+    Args:
+        connection: of a transaction.
+        now_ms: the server's time.
+        course_id: the course.
+        section: only those in it.
+        publication_id: only this lab.
+    """
+    people = [
+        member
+        for member in members(connection, course_id, section)
+        if member.role == "learner" and not member.is_hidden
+    ]
+    labs = [lab for lab in publications(connection, course_id) if not lab.is_withdrawn]
+    if publication_id:
+        labs = [lab for lab in labs if lab.id == publication_id]
+    tried = _tried(connection, [lab.id for lab in labs])
+    return [
+        ClassRow(
+            member.person,
+            member.username,
+            f"{member.first_name} {member.last_name}".strip(),
+            member.section,
+            member.team,
+            tuple(
+                _state(lab.id, tried.get((lab.id, member.person), []), now_ms)
+                for lab in labs
+            ),
+        )
+        for member in people
+    ]
+
+
+class _Tried(NamedTuple):
+    received_ms: int
+    is_replaced: bool
+    standing: Standing
+    gpu_ms: int
+    energy_mj: int
+
+
+def _tried(
+    connection: Connection, labs: Sequence[str]
+) -> dict[tuple[str, str], list[_Tried]]:
+    """Give submissions by publication and person, the first first."""
+    of_labs = SUBMISSIONS.c.publication.in_(list(labs))
+    standing = standings(connection, of_labs)
+    spent = {
+        row.submission: (int(row.gpu_ms), int(row.energy_mj))
+        for row in connection.execute(
+            select(
+                RESULTS.c.submission,
+                func.sum(RESULTS.c.gpu_ms).label("gpu_ms"),
+                func.coalesce(func.sum(RESULTS.c.energy_mj), 0).label("energy_mj"),
+            )
+            .join(SUBMISSIONS, SUBMISSIONS.c.id == RESULTS.c.submission)
+            .where(of_labs)
+            .group_by(RESULTS.c.submission)
+        )
+    }
+    rows = connection.execute(
+        select(
+            SUBMISSIONS.c.id,
+            SUBMISSIONS.c.publication,
+            SUBMISSIONS.c.received_ms,
+            SUBMISSIONS.c.replaced_ms,
+            SUBMISSION_MEMBERS.c.person,
+        )
+        .join(SUBMISSION_MEMBERS, SUBMISSION_MEMBERS.c.submission == SUBMISSIONS.c.id)
+        .where(of_labs)
+        .order_by(SUBMISSIONS.c.received_ms, SUBMISSIONS.c.number)
+    )
+    found: dict[tuple[str, str], list[_Tried]] = {}
+    for row in rows:
+        tried = _Tried(
+            row.received_ms,
+            row.replaced_ms is not None,
+            standing[row.id],
+            *spent.get(row.id, (0, 0)),
+        )
+        found.setdefault((row.publication, row.person), []).append(tried)
+    return found
+
+
+def _state(publication: str, tried: Sequence[_Tried], now_ms: int) -> LabState:
+    tries = [
+        Try(
+            each.received_ms,
+            counts.facts.verdict == "right",
+            counts.facts.right / counts.facts.of if counts.facts.of else 0.0,
+            counts.facts.error_kind,
+        )
+        for each in tried
+        if (counts := each.standing.result) is not None
+    ]
+    return LabState(
+        publication,
+        _word(tried, tries),
+        sum(not each.is_replaced for each in tried),
+        max((attempt.right for attempt in tries), default=0.0),
+        tries[-1].error_kind if tries else "",
+        tried[-1].received_ms if tried else None,
+        sum(each.gpu_ms for each in tried) / 1000,
+        sum(each.energy_mj for each in tried) / 1000,
+        stuck(tries, now_ms),
+    )
+
+
+def _word(tried: Sequence[_Tried], tries: Sequence[Try]) -> str:
+    """Say in a word how far somebody is: what happens now, then the best so far."""
+    states = {each.standing.state for each in tried}
+    for state in ("runs", "waits", "parked"):
+        if state in states:
+            return state
+    if any(attempt.passed for attempt in tries):
+        return "passed"
+    return "tried" if tries else "nothing"

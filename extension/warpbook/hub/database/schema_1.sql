@@ -88,7 +88,8 @@ CREATE TABLE publications (
 
 CREATE TABLE windows (
     publication TEXT NOT NULL REFERENCES publications (id),
-    section TEXT NOT NULL REFERENCES sections (id),
+    -- '': all sections that have no window of their own
+    section TEXT NOT NULL,
     opens_ms BIGINT NOT NULL,
     due_ms BIGINT NOT NULL,
     closes_ms BIGINT NOT NULL,
@@ -222,6 +223,8 @@ CREATE TABLE refused_results (
 
 CREATE TABLE overrides (
     id TEXT NOT NULL PRIMARY KEY,
+    -- 1, 2, ...: the last one of a person and a lab counts
+    number BIGINT NOT NULL UNIQUE,
     publication TEXT NOT NULL REFERENCES publications (id),
     person TEXT NOT NULL REFERENCES people (id),
     -- NULL takes the override before it back

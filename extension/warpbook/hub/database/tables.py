@@ -144,7 +144,9 @@ REFUSED_RESULTS = Table(
 OVERRIDES = Table(
     "overrides",
     METADATA,
-    *_text("id", "publication", "person"),
+    *_text("id"),
+    *_time("number"),
+    *_text("publication", "person"),
     Column("points", Double),
     *_text("reason", "made_by"),
     *_time("made_ms"),

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import heapq
+import math
 from collections.abc import Sequence
+from statistics import mean
 
 
 def finish_times_s(
@@ -18,9 +21,20 @@ def finish_times_s(
     Returns:
         Infinity for all where there is no slot.
     """
-    raise NotImplementedError
+    if slots <= 0:
+        return [math.inf] * len(durations_s)
+    # when each slot is free; more may run than there are slots now
+    free_s = sorted(max(0.0, left_s) for left_s in running_s)
+    free_s = [0.0] * (slots - len(free_s)) + free_s[-slots:]
+    heapq.heapify(free_s)
+    finished: list[float] = []
+    for duration_s in durations_s:
+        end_s = heapq.heappop(free_s) + max(0.0, duration_s)
+        heapq.heappush(free_s, end_s)
+        finished.append(end_s)
+    return finished
 
 
 def expected_s(recent_s: Sequence[float], otherwise_s: float) -> float:
     """Estimate how long a job of a lab takes, by those that were done last."""
-    raise NotImplementedError
+    return mean(recent_s) if recent_s else otherwise_s

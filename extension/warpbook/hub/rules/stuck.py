@@ -28,4 +28,16 @@ class Try(Struct, frozen=True):
 
 def stuck(tries: Sequence[Try], now_ms: int) -> StuckReason | None:
     """Tell why a learner is stuck: three equal failures, or 15 minutes in vain."""
-    raise NotImplementedError
+    if not tries or any(attempt.passed for attempt in tries):
+        return None
+    if now_ms - tries[-1].received_ms > GONE_MS:
+        return None
+    last = tries[-EQUAL_FAILURES:]
+    kinds = {(attempt.error_kind, attempt.right) for attempt in last}
+    if len(last) == EQUAL_FAILURES and len(kinds) == 1:
+        return "equal failures"
+    best, since_ms = -1.0, tries[0].received_ms
+    for attempt in tries:
+        if attempt.right > best:
+            best, since_ms = attempt.right, attempt.received_ms
+    return "no progress" if now_ms - since_ms >= NO_PROGRESS_MS else None

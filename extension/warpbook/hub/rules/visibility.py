@@ -34,17 +34,25 @@ def reference_from_ms(windows: Iterable[Window], late_policy_takes_all: bool) ->
         late_policy_takes_all: a late submission without budget is worth nothing, and
             there is no late budget.
     """
-    raise NotImplementedError
+    return max(
+        (
+            window.due_ms if late_policy_takes_all else window.closes_ms
+            for window in windows
+        ),
+        default=0,
+    )
 
 
 def may_see_lab(viewer: Viewer, window: Window | None, now_ms: int) -> bool:
     """Whether a published lab is shown to them."""
-    raise NotImplementedError
+    if viewer.role != "learner":
+        return True
+    return window is not None and now_ms >= window.opens_ms
 
 
 def may_see_reference(viewer: Viewer, from_ms: int, now_ms: int) -> bool:
     """Whether the reference is shown to them."""
-    raise NotImplementedError
+    return viewer.role != "learner" or now_ms > from_ms
 
 
 def may_see_work(viewer: Viewer, members: Iterable[str], section: str) -> bool:
@@ -55,4 +63,6 @@ def may_see_work(viewer: Viewer, members: Iterable[str], section: str) -> bool:
         members: whose submission it is: a person, or those of a team.
         section: of who submitted it.
     """
-    raise NotImplementedError
+    if viewer.person in members or viewer.role == "instructor":
+        return True
+    return viewer.role == "assistant" and viewer.section == section

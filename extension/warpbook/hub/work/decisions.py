@@ -2,12 +2,32 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Literal
 
 from msgspec import Struct
-from sqlalchemy import Connection
+from sqlalchemy import Connection, func, insert, select, update
 
+from warpbook.hub import audit
+from warpbook.hub.course.publications import window_of
+from warpbook.hub.database.tables import (
+    APPEALS,
+    COURSES,
+    JOBS,
+    OVERRIDES,
+    PUBLICATIONS,
+    RESULTS,
+    SUBMISSION_MEMBERS,
+    SUBMISSIONS,
+)
+from warpbook.hub.errors import BadRequest, Conflict, Forbidden, NotFound
+from warpbook.hub.ids import new_id
+from warpbook.hub.queue.enqueuing import REGRADE_LANE, enqueue
+from warpbook.hub.rules.lateness import HOUR_MS
+from warpbook.hub.texts import reason_of
+
+_MOST = 1_000_000
 Decision = Literal["", "upheld", "dismissed"]
 
 
@@ -51,14 +71,39 @@ def override(
         BadRequest: no reason is given, or the points are negative or not finite.
         NotFound: there is no such lab or learner.
     """
-    raise NotImplementedError
+    why = reason_of(reason)
+    if points is not None and not (math.isfinite(points) and 0 <= points <= _MOST):
+        raise BadRequest(f"Points are a number from 0 to {_MOST:,}.")
+    if window_of(connection, publication_id, person) is None:
+        raise NotFound("This lab is published for no section of this person.")
+    query = select(func.coalesce(func.max(OVERRIDES.c.number), 0))
+    number = connection.execute(query).scalar_one() + 1
+    connection.execute(
+        insert(OVERRIDES).values(
+            id=new_id(),
+            number=number,
+            publication=publication_id,
+            person=person,
+            points=points,
+            reason=why,
+            made_by=actor,
+            made_ms=now_ms,
+        )
+    )
+    detail = {"publication": publication_id, "points": points, "reason": why}
+    audit.note(connection, now_ms, actor, "points set", person, detail)
 
 
 def overrides(
     connection: Connection, publication_id: str, person: str
 ) -> list[Override]:
     """Give all overrides ever made for a learner and a lab, the first first."""
-    raise NotImplementedError
+    query = (
+        select(*(OVERRIDES.c[name] for name in Override.__struct_fields__))
+        .where(OVERRIDES.c.publication == publication_id, OVERRIDES.c.person == person)
+        .order_by(OVERRIDES.c.number)
+    )
+    return [Override(**row) for row in connection.execute(query).mappings()]
 
 
 def regrade(
@@ -77,7 +122,26 @@ def regrade(
         BadRequest: no reason is given.
         NotFound: there is no such submission.
     """
-    raise NotImplementedError
+    why = reason_of(reason)
+    begun = 0
+    for submission in submission_ids:
+        jobs = connection.execute(
+            select(JOBS.c.run, JOBS.c.state).where(JOBS.c.submission == submission)
+        ).all()
+        if not jobs:
+            raise NotFound("There is no such submission.")
+        if any(job.state in ("queued", "leased") for job in jobs):
+            continue
+        run = max(job.run for job in jobs) + 1
+        enqueue(connection, now_ms, submission, "cpu", run, REGRADE_LANE)
+        # a person has looked at what was parked
+        parked = (JOBS.c.submission == submission) & (JOBS.c.state == "parked")
+        change = update(JOBS).where(parked)
+        connection.execute(change.values(state="cancelled", finished_ms=now_ms))
+        detail = {"run": run, "reason": why}
+        audit.note(connection, now_ms, actor, "regrade asked", submission, detail)
+        begun += 1
+    return begun
 
 
 def appeal(
@@ -94,7 +158,41 @@ def appeal(
         Conflict: there is an appeal already.
         Forbidden: the window is over.
     """
-    raise NotImplementedError
+    text = reason_of(note, "note")
+    row = connection.execute(
+        select(RESULTS.c.received_ms, COURSES.c.appeal_window_h)
+        .join(
+            SUBMISSION_MEMBERS, SUBMISSION_MEMBERS.c.submission == RESULTS.c.submission
+        )
+        .join(SUBMISSIONS, SUBMISSIONS.c.id == RESULTS.c.submission)
+        .join(PUBLICATIONS, PUBLICATIONS.c.id == SUBMISSIONS.c.publication)
+        .join(COURSES, COURSES.c.id == PUBLICATIONS.c.course)
+        .where(RESULTS.c.job == job, SUBMISSION_MEMBERS.c.person == person)
+    ).first()
+    if row is None:
+        raise NotFound("There is no such result of yours.")
+    if now_ms > row.received_ms + row.appeal_window_h * HOUR_MS:
+        raise Forbidden(
+            f"Appeals are taken for {row.appeal_window_h} hours after a result."
+        )
+    query = select(APPEALS.c.id).where(APPEALS.c.job == job)
+    if connection.execute(query).first() is not None:
+        raise Conflict("There is an appeal about this result already.")
+    named = new_id()
+    connection.execute(
+        insert(APPEALS).values(
+            id=named,
+            job=job,
+            person=person,
+            note=text,
+            made_ms=now_ms,
+            decision="",
+            answer="",
+            answered_by="",
+        )
+    )
+    audit.note(connection, now_ms, person, "appeal made", named, {"job": job})
+    return named
 
 
 def answer_appeal(
@@ -112,11 +210,37 @@ def answer_appeal(
         NotFound: there is no such appeal.
         Conflict: it was answered before.
     """
-    raise NotImplementedError
+    text = reason_of(answer, "answer")
+    if decision not in ("upheld", "dismissed"):
+        raise BadRequest("An appeal is upheld or dismissed.")
+    of = APPEALS.c.id == appeal_id
+    before = connection.execute(select(APPEALS.c.decision).where(of)).scalar()
+    if before is None:
+        raise NotFound("There is no such appeal.")
+    if before:
+        raise Conflict(f"This appeal was {before} before.")
+    change = update(APPEALS).where(of)
+    connection.execute(
+        change.values(
+            decision=decision, answer=text, answered_by=actor, answered_ms=now_ms
+        )
+    )
+    detail = {"decision": decision}
+    audit.note(connection, now_ms, actor, "appeal answered", appeal_id, detail)
 
 
 def appeals(
     connection: Connection, course_id: str, only_open: bool = False
 ) -> list[Appeal]:
     """Give the appeals of a course, the first first."""
-    raise NotImplementedError
+    query = (
+        select(APPEALS, RESULTS.c.submission)
+        .join(RESULTS, RESULTS.c.job == APPEALS.c.job)
+        .join(SUBMISSIONS, SUBMISSIONS.c.id == RESULTS.c.submission)
+        .join(PUBLICATIONS, PUBLICATIONS.c.id == SUBMISSIONS.c.publication)
+        .where(PUBLICATIONS.c.course == course_id)
+        .order_by(APPEALS.c.made_ms, APPEALS.c.id)
+    )
+    if only_open:
+        query = query.where(APPEALS.c.decision == "")
+    return [Appeal(**row) for row in connection.execute(query).mappings()]
