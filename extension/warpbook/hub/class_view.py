@@ -138,30 +138,30 @@ def _tried(
 def _state(publication: str, tried: Sequence[_Tried], now_ms: int) -> LabState:
     tries = [
         Try(
-            each.received_ms,
+            submission.received_ms,
             counts.facts.verdict == "right",
             counts.facts.right / counts.facts.of if counts.facts.of else 0.0,
             counts.facts.error_kind,
         )
-        for each in tried
-        if (counts := each.standing.result) is not None
+        for submission in tried
+        if (counts := submission.standing.result) is not None
     ]
     return LabState(
         publication,
         _word(tried, tries),
-        sum(not each.is_replaced for each in tried),
+        sum(not submission.is_replaced for submission in tried),
         max((attempt.right for attempt in tries), default=0.0),
         tries[-1].error_kind if tries else "",
         tried[-1].received_ms if tried else None,
-        sum(each.gpu_ms for each in tried) / 1000,
-        sum(each.energy_mj for each in tried) / 1000,
+        sum(submission.gpu_ms for submission in tried) / 1000,
+        sum(submission.energy_mj for submission in tried) / 1000,
         stuck(tries, now_ms),
     )
 
 
 def _word(tried: Sequence[_Tried], tries: Sequence[Try]) -> str:
     """Say in a word how far somebody is: what happens now, then the best so far."""
-    states = {each.standing.state for each in tried}
+    states = {submission.standing.state for submission in tried}
     for state in ("runs", "waits", "parked"):
         if state in states:
             return state

@@ -278,7 +278,7 @@ def _windows(connection: Connection, publication_id: str) -> dict[str, Window]:
 def _publication(connection: Connection, row: Row[Any]) -> Publication:
     query = select(SECTIONS.c.id, SECTIONS.c.name)
     query = query.where(SECTIONS.c.course == row.course)
-    names = dict(connection.execute(query).tuples().all())
+    names = {section.id: section.name for section in connection.execute(query)}
     windows = _windows(connection, row.id)
     return Publication(
         row.course,

@@ -151,7 +151,7 @@ def places(connection: Connection, now_ms: int) -> dict[str, Place]:
 
 
 def _durations(connection: Connection) -> dict[tuple[str, str], list[float]]:
-    """Give how long the last jobs of each lab and stage held their slots, in seconds."""
+    """Give how many seconds the last jobs of each lab and stage held a slot."""
     rows = connection.execute(
         select(JOBS.c.publication, JOBS.c.stage, JOBS.c.leased_ms, JOBS.c.finished_ms)
         .where(JOBS.c.state == "done", JOBS.c.leased_ms.is_not(None))
