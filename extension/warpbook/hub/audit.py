@@ -1,16 +1,21 @@
-"""The audit log: who changed what, when and why. It is only added to."""
+"""The audit log: who changed what, when and why. It is only added to.
+
+Each entry bears a digest of all before it. What it tells beside ids is kept apart, so
+that a person can be erased and the rest still be proven.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import secrets
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
 import msgspec
 from msgspec import Struct
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, RowMapping, delete, func, insert, select
 
-from warpbook.hub.database.tables import AUDIT
+from warpbook.hub.database.tables import AUDIT, AUDIT_DETAILS
 
 #: of an entry that nothing is before
 _BEGINNING = ""
@@ -27,8 +32,9 @@ class AuditEntry(Struct, frozen=True):
     action: str
     #: what it was done to: an id
     subject: str
-    #: as JSON; no names, so that a person can be erased
+    #: as JSON; empty where a person was erased
     detail: str
+    detail_digest: str
     #: of this entry and all before it
     digest: str
 
@@ -47,15 +53,18 @@ def note(
     ).first()
     number, before = (0, _BEGINNING) if last is None else (last.number, last.digest)
     text = msgspec.json.encode(dict(detail or {}), order="sorted").decode()
+    salt = secrets.token_hex(8)
     row = {
         "number": number + 1,
         "at_ms": now_ms,
         "actor": actor,
         "action": action,
         "subject": subject,
-        "detail": text,
+        "detail_digest": _detail_digest(salt, text),
     }
     connection.execute(insert(AUDIT).values(**row, digest=_digest(before, row)))
+    told = {"number": number + 1, "salt": salt, "detail": text}
+    connection.execute(insert(AUDIT_DETAILS).values(**told))
 
 
 def entries(
@@ -69,7 +78,11 @@ def entries(
         most: so many.
         subject: only those about it.
     """
-    query = select(AUDIT).where(AUDIT.c.number > after)
+    query = (
+        select(AUDIT, func.coalesce(AUDIT_DETAILS.c.detail, "").label("detail"))
+        .outerjoin(AUDIT_DETAILS, AUDIT_DETAILS.c.number == AUDIT.c.number)
+        .where(AUDIT.c.number > after)
+    )
     if subject:
         query = query.where(AUDIT.c.subject == subject)
     rows = connection.execute(query.order_by(AUDIT.c.number).limit(most)).mappings()
@@ -78,18 +91,35 @@ def entries(
 
 def first_forged(connection: Connection) -> int | None:
     """Give the first entry that does not follow from those before; None if all do."""
+    query = (
+        select(AUDIT, AUDIT_DETAILS.c.salt, AUDIT_DETAILS.c.detail)
+        .outerjoin(AUDIT_DETAILS, AUDIT_DETAILS.c.number == AUDIT.c.number)
+        .order_by(AUDIT.c.number)
+    )
     number, digest = 0, _BEGINNING
-    while part := entries(connection, after=number):
-        for entry in part:
-            row = msgspec.structs.asdict(entry)
-            written = row.pop("digest")
-            if entry.number != number + 1 or written != _digest(digest, row):
-                return entry.number
-            number, digest = entry.number, entry.digest
+    for row in connection.execute(query).mappings():
+        is_next = row["number"] == number + 1 and row["digest"] == _digest(digest, row)
+        is_told = row["detail"] is None or row["detail_digest"] == _detail_digest(
+            row["salt"], row["detail"]
+        )
+        if not (is_next and is_told):
+            return int(row["number"])
+        number, digest = row["number"], row["digest"]
     return None
 
 
-def _digest(before: str, row: Mapping[str, Any]) -> str:
+def forget(connection: Connection, subjects: Sequence[str]) -> None:
+    """Erase what is told of some entries; that they are there can still be proven."""
+    of_them = select(AUDIT.c.number).where(AUDIT.c.subject.in_(subjects))
+    which = AUDIT_DETAILS.c.number.in_(of_them)
+    connection.execute(delete(AUDIT_DETAILS).where(which))
+
+
+def _digest(before: str, row: Mapping[str, Any] | RowMapping) -> str:
     fields = [row[name] for name in ("number", "at_ms", "actor", "action", "subject")]
-    text = msgspec.json.encode([before, *fields, row["detail"]])
+    text = msgspec.json.encode([before, *fields, row["detail_digest"]])
     return sha256(text).hexdigest()
+
+
+def _detail_digest(salt: str, detail: str) -> str:
+    return sha256(f"{salt}{detail}".encode()).hexdigest()

@@ -35,8 +35,9 @@ _SETTINGS = (
     "journal_size_limit = 16777216",
 )
 #: the log is only added to, whoever has the connection
+TRIGGERS = {"audit_kept_update": "UPDATE", "audit_kept_delete": "DELETE"}
 _KEEP_AUDIT = """
-    CREATE TRIGGER IF NOT EXISTS audit_kept_{what} BEFORE {what} ON audit
+    CREATE TRIGGER IF NOT EXISTS {name} BEFORE {what} ON audit
     BEGIN SELECT RAISE(ABORT, 'the audit log is only added to'); END
 """
 
@@ -90,8 +91,8 @@ def migrate(path: Path, steps: Steps) -> None:
             refuse_foreign(connection, path)
             _to_wal(connection)
             bring_up_to_date(SqliteTarget(connection), steps)
-            for what in ("UPDATE", "DELETE"):
-                connection.execute(_KEEP_AUDIT.format(what=what))
+            for name, what in TRIGGERS.items():
+                connection.execute(_KEEP_AUDIT.format(name=name, what=what))
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             if connection.in_transaction:
                 connection.execute("COMMIT")

@@ -256,7 +256,15 @@ CREATE TABLE audit (
     actor TEXT NOT NULL,
     action TEXT NOT NULL,
     subject TEXT NOT NULL,
-    detail TEXT NOT NULL,
+    -- of what is in audit_details
+    detail_digest TEXT NOT NULL,
     -- of this row and the digest of the row before
     digest TEXT NOT NULL
+);
+
+-- What is told of an entry: it may name people, and goes when they are erased.
+CREATE TABLE audit_details (
+    number BIGINT NOT NULL PRIMARY KEY REFERENCES audit (number),
+    salt TEXT NOT NULL,
+    detail TEXT NOT NULL
 );

@@ -163,5 +163,8 @@ AUDIT = Table(
     "audit",
     METADATA,
     *_time("number", "at_ms"),
-    *_text("actor", "action", "subject", "detail", "digest"),
+    *_text("actor", "action", "subject", "detail_digest", "digest"),
+)
+AUDIT_DETAILS = Table(
+    "audit_details", METADATA, *_time("number"), *_text("salt", "detail")
 )
