@@ -24,7 +24,7 @@ from pathlib import Path
 
 import requests
 
-from tests.hub.core.course import WINDOW, Classroom, classroom
+from tests.hub.core.course import FOREVER, Classroom, classroom
 from tests.programs import ROOT, free_port
 from warpbook.hub.course.roster import import_roster
 from warpbook.hub.course.roster_csv import read_roster
@@ -33,6 +33,7 @@ from warpbook.hub.database.tables import JOBS, REFUSED_RESULTS, RESULTS, SUBMISS
 from warpbook.hub.queue import control, graders
 
 LEARNERS = 40
+PATIENCE_S = 120.0
 STUB = ROOT / "tests" / "hub" / "core" / "stub_child.py"
 
 
@@ -50,7 +51,7 @@ class Tally:
     wrong: list[str] = field(default_factory=list)
 
 
-def run_class(folder: Path, seconds: float, seed: int, patience_s: float = 90) -> Tally:
+def run_class(folder: Path, seconds: float, seed: int, least_kills: int = 0) -> Tally:
     """Hand in and kill for some seconds, then wait until all is graded."""
     room, tokens = begin(folder)
     chance = random.Random(seed)
@@ -66,7 +67,7 @@ def run_class(folder: Path, seconds: float, seed: int, patience_s: float = 90) -
         ]
         hands.start()
         end_s = time.monotonic() + seconds
-        while time.monotonic() < end_s:
+        while time.monotonic() < end_s or tally.kills < least_kills:
             time.sleep(chance.uniform(0.2, 0.8))
             victim = chance.choice([service, *workers])
             if chance.random() < 0.25 and victim is not service:
@@ -77,7 +78,7 @@ def run_class(folder: Path, seconds: float, seed: int, patience_s: float = 90) -
             tally.kills += 1
         ended.set()
         hands.join()
-        wait_s = time.monotonic() + patience_s
+        wait_s = time.monotonic() + PATIENCE_S
         while open_jobs(room) and time.monotonic() < wait_s:
             retry_parked(room, tally)
             time.sleep(0.3)
@@ -98,9 +99,6 @@ def begin(folder: Path) -> tuple[Classroom, list[str]]:
             for number in range(2)
         ]
     return room, tokens
-
-
-FOREVER = type(WINDOW)(0, 7_000_000_000_000, 7_100_000_000_000)
 
 
 def service_command(room: Classroom, port: int) -> list[str]:

@@ -74,6 +74,12 @@ def publish(
     """
     _check(publication)
     course(connection, publication.course)
+    windows = {
+        section_id(connection, publication.course, name, may_begin=False)
+        if name
+        else ANY_SECTION: window
+        for name, window in publication.windows.items()
+    }
     row: dict[str, Any] = {
         "title": publication.title,
         "language": publication.language,
@@ -104,9 +110,8 @@ def publish(
             row["reference"] = ""
         connection.execute(update(PUBLICATIONS).where(key).values(**row))
     connection.execute(delete(WINDOWS).where(WINDOWS.c.publication == named))
-    for name, window in publication.windows.items():
-        at = section_id(connection, publication.course, name) if name else ANY_SECTION
-        keys = {"publication": named, "section": at}
+    for section, window in windows.items():
+        keys = {"publication": named, "section": section}
         times = structs.asdict(window)
         connection.execute(insert(WINDOWS).values(**keys, **times))
     detail = {**row, "windows": dict(publication.windows), "lab": publication.lab}

@@ -104,6 +104,24 @@ def migrate(path: Path, steps: Steps) -> None:
         raise DatabaseUnfit(f"{path}: {problem.strerror}.") from None
 
 
+def fold_log(path: Path) -> None:
+    """Bring all of the write-ahead log into the file, and empty it.
+
+    Raises:
+        DatabaseBusy: somebody reads all the time.
+    """
+    try:
+        with contextlib.closing(sqlite3.connect(path, timeout=_WAIT_S)) as connection:
+            connection.execute("PRAGMA secure_delete = ON")
+            (is_busy, *_) = connection.execute(
+                "PRAGMA wal_checkpoint(TRUNCATE)"
+            ).fetchone()
+    except sqlite3.Error as problem:
+        raise problem_of(path, problem) from None
+    if is_busy:
+        raise DatabaseBusy(f"{path}: somebody reads it all the time. Try again.")
+
+
 def refuse_foreign(connection: sqlite3.Connection, path: Path) -> None:
     """Refuse a file that no hub began.
 

@@ -63,6 +63,10 @@ class HubDatabase:
         with self._transaction(self._to_read) as connection:
             yield connection
 
+    def scrub(self) -> None:
+        """Fold the log into the file, so that it holds nothing that was erased."""
+        dialect.fold_log(self.path)
+
     def close(self) -> None:
         """Close all connections."""
         self._to_write.dispose()

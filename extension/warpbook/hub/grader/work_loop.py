@@ -157,7 +157,8 @@ class WorkLoop:
         """Hand over what is done, and give back what is not, as far as can be."""
         self._engine.close()
         for ended in self._engine.ended(0.0):
-            self._note(ended)
+            if ended.how != "cancelled":
+                self._note(ended)
         for order in list(self._orders.values()):
             lease = LeaseName(order.job, order.fence)
             self._to_hand_over.setdefault(order.job, Release(lease, "returned"))

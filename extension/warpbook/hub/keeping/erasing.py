@@ -47,9 +47,10 @@ def erase(
     query = select(PEOPLE.c.id).where(of, PEOPLE.c.erased_ms.is_(None))
     if connection.execute(query).first() is None:
         raise NotFound("There is no such person.")
+    members = SUBMISSION_MEMBERS.alias()
     others = (
-        select(func.count())
-        .where(SUBMISSION_MEMBERS.c.submission == SUBMISSIONS.c.id)
+        select(func.count(members.c.person))
+        .where(members.c.submission == SUBMISSIONS.c.id)
         .scalar_subquery()
     )
     work = connection.execute(
