@@ -75,7 +75,7 @@ def _marks(
     )
     there = connection.execute(query).scalars().all()
     labs = publications(connection, course_id)
-    attempts = _attempts(connection, course_id)
+    attempts = _attempts(connection, course_id, there)
     windows = {lab.id: windows_of(connection, lab.id, there) for lab in labs}
     set_points = _overrides(connection, course_id)
     return {
@@ -128,12 +128,15 @@ class _Graded(NamedTuple):
 
 
 def _attempts(
-    connection: Connection, course_id: str
+    connection: Connection, course_id: str, people: Sequence[str]
 ) -> dict[tuple[str, str], list[_Graded]]:
     """Give what was graded, by publication and person."""
+    of_people = select(SUBMISSION_MEMBERS.c.submission).where(
+        SUBMISSION_MEMBERS.c.person.in_(list(people))
+    )
     of_course = SUBMISSIONS.c.publication.in_(
         select(PUBLICATIONS.c.id).where(PUBLICATIONS.c.course == course_id)
-    )
+    ) & SUBMISSIONS.c.id.in_(of_people)
     standing = standings(connection, of_course)
     rows = connection.execute(
         select(
