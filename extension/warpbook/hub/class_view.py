@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from msgspec import Struct
-from sqlalchemy import Connection, func, select
+from sqlalchemy import ColumnElement, Connection, func, select
 
 from warpbook.hub.course.courses import members
 from warpbook.hub.course.publications import publications
@@ -103,7 +103,7 @@ def _tried(
     connection: Connection, labs: Sequence[str], people: Sequence[str]
 ) -> dict[tuple[str, str], list[_Tried]]:
     """Give submissions by publication and person, the first first."""
-    of_labs = SUBMISSIONS.c.publication.in_(list(labs))
+    of_labs: ColumnElement[bool] = SUBMISSIONS.c.publication.in_(list(labs))
     if people:
         of_people = select(SUBMISSION_MEMBERS.c.submission).where(
             SUBMISSION_MEMBERS.c.person.in_(list(people))

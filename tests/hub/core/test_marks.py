@@ -257,6 +257,7 @@ def test_the_class_view_tells_who_is_where_and_who_is_stuck(room: Classroom) -> 
     assert (ada.state, ada.attempts, ada.stuck) == ("tried", 3, "equal failures")
     assert (ada.last_error_kind, ada.best_right) == ("race", 0.25)
     assert (bob.state, bob.stuck, cyd.state) == ("passed", None, "waits")
+    with room.database.read() as connection:
         alone = class_rows(
             connection, room.now_ms, "gpu101", people=[room.people["ada"]]
         )
