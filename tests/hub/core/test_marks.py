@@ -186,6 +186,21 @@ def test_a_regrade_counts_once_it_has_ended_and_keeps_what_was_before(
     ]
 
 
+def test_a_regrade_of_what_was_replaced_makes_it_count(room: Classroom) -> None:
+    grader = room.grader()
+    older = room.submit("ada", "// older, and right")
+    room.submit("ada", "// newer, and wrong", replace=True)
+    room.grade(grader, facts("wrong", 1))
+    assert mark(room).points == 0
+    with room.database.write() as connection:
+        ids = [older.submission]
+        regrade(connection, room.now_ms, room.instructor, ids, "they asked for it")
+    room.grade(grader)
+    assert mark(room).points == 10
+    with room.database.read() as connection:
+        assert standing(connection, older.submission).state == "graded"
+
+
 def test_an_appeal_is_made_once_in_time_and_answered(room: Classroom) -> None:
     room.submit("ada")
     job = room.grade(room.grader(), facts("wrong", 1)).job

@@ -14,6 +14,7 @@ from warpbook.hub.grader.client import HubClient, HubRefused
 from warpbook.hub.grader.gpus import devices
 from warpbook.hub.grader.local_pool import Bounds, LocalPool
 from warpbook.hub.grader.work_loop import WorkLoop
+from warpbook.hub.grader_protocol import Device
 from warpbook_monitors.plain_text import printable
 
 _PR_SET_DUMPABLE = 4
@@ -32,6 +33,7 @@ def main() -> int:
         return 2
     bounds = Bounds(asked.wall_s, int(asked.memory_gib * 2**30))
     gpus = () if asked.no_gpu else devices()
+    gpus += tuple(Device(f"SIM-{n}", "simulated") for n in range(asked.simulated_gpus))
     loop = WorkLoop(
         HubClient(asked.url, token),
         LocalPool(bounds, asked.command or None),
@@ -79,6 +81,12 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--cpu-slots", type=int, default=max(1, os.cpu_count() or 1))
     parser.add_argument("--no-gpu", action="store_true", help="leave GPUs alone")
+    parser.add_argument(
+        "--simulated-gpus",
+        type=int,
+        default=0,
+        help="slots for GPUs that are not there, to try out a queue with `--command`",
+    )
     parser.add_argument("--wall-s", type=float, default=Bounds().wall_s)
     parser.add_argument("--memory-gib", type=float, default=12.0)
     parser.add_argument(

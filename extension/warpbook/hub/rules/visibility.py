@@ -55,6 +55,20 @@ def may_see_reference(viewer: Viewer, from_ms: int, now_ms: int) -> bool:
     return viewer.role != "learner" or now_ms > from_ms
 
 
+def may_decide(viewer: Viewer, section: str) -> bool:
+    """Whether they may set points, regrade and answer appeals of a learner.
+
+    Args:
+        viewer: who wants to.
+        section: of the learner.
+    """
+    if viewer.is_hidden:
+        return False
+    if viewer.role == "instructor":
+        return True
+    return viewer.role == "assistant" and viewer.section == section
+
+
 def may_see_work(viewer: Viewer, members: Iterable[str], section: str) -> bool:
     """Whether they may see a submission: source, result and history.
 
@@ -63,6 +77,4 @@ def may_see_work(viewer: Viewer, members: Iterable[str], section: str) -> bool:
         members: whose submission it is: a person, or those of a team.
         section: of who submitted it.
     """
-    if viewer.person in members or viewer.role == "instructor":
-        return True
-    return viewer.role == "assistant" and viewer.section == section
+    return viewer.person in members or may_decide(viewer, section)

@@ -134,6 +134,9 @@ def regrade(
             continue
         run = max(job.run for job in jobs) + 1
         enqueue(connection, now_ms, submission, "cpu", run, REGRADE_LANE)
+        # what its own learner had replaced counts again: an instructor wants it
+        again = update(SUBMISSIONS).where(SUBMISSIONS.c.id == submission)
+        connection.execute(again.values(replaced_ms=None))
         # a person has looked at what was parked
         parked = (JOBS.c.submission == submission) & (JOBS.c.state == "parked")
         change = update(JOBS).where(parked)
