@@ -20,10 +20,10 @@ from warpbook_monitors.sql_script import statements
 class NewerFormat(Exception):
     """A newer warpbook wrote the database; it is left as it is."""
 
-    def __init__(self, found: int, known: int) -> None:
+    def __init__(self, number: int, known: int) -> None:
         """Name the format that was found, and the newest that is known."""
         super().__init__(
-            f"it was written by another version of warpbook (format {found}; this one "
+            f"it was written by another version of warpbook (format {number}; this one "
             f"knows {known}). Update warpbook; the file is left as it is."
         )
 

@@ -63,8 +63,8 @@ def note(
         "detail_digest": _detail_digest(salt, text),
     }
     connection.execute(insert(AUDIT).values(**row, digest=_digest(before, row)))
-    told = {"number": number + 1, "salt": salt, "detail": text}
-    connection.execute(insert(AUDIT_DETAILS).values(**told))
+    details = {"number": number + 1, "salt": salt, "detail": text}
+    connection.execute(insert(AUDIT_DETAILS).values(**details))
 
 
 def entries(

@@ -135,7 +135,7 @@ def _tried(
         .where(of_labs)
         .order_by(SUBMISSIONS.c.received_ms, SUBMISSIONS.c.number)
     )
-    found: dict[tuple[str, str], list[_Tried]] = {}
+    by_lab: dict[tuple[str, str], list[_Tried]] = {}
     for row in rows:
         tried = _Tried(
             row.received_ms,
@@ -143,8 +143,8 @@ def _tried(
             standing[row.id],
             *spent.get(row.id, (0, 0)),
         )
-        found.setdefault((row.publication, row.person), []).append(tried)
-    return found
+        by_lab.setdefault((row.publication, row.person), []).append(tried)
+    return by_lab
 
 
 def _state(publication: str, tried: Sequence[_Tried], now_ms: int) -> LabState:

@@ -94,11 +94,11 @@ class Classroom:
         return work.jobs
 
     def finish(
-        self, grader: str, order: JobOrder, told: GradedFacts | None = None
+        self, grader: str, order: JobOrder, graded: GradedFacts | None = None
     ) -> Receipt:
         result = JobResult(
             LeaseName(order.job, order.fence),
-            told or facts(),
+            graded or facts(),
             LAB_DIGEST,
             order.source_digest,
             1000,
@@ -108,13 +108,13 @@ class Classroom:
             return finishing.finish(connection, self.now_ms, grader, result)
 
     def grade(
-        self, grader: str, told: GradedFacts | None = None, device: str = ""
+        self, grader: str, graded: GradedFacts | None = None, device: str = ""
     ) -> JobOrder:
         """Lease one job and finish it a second later."""
         devices = (device,) if device else ()
         (order,) = self.lease(grader, 0 if device else 1, devices)
         self.now_ms += 1000
-        assert self.finish(grader, order, told).is_accepted
+        assert self.finish(grader, order, graded).is_accepted
         return order
 
 

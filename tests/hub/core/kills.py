@@ -26,6 +26,7 @@ import requests
 
 from tests.hub.core.course import FOREVER, Classroom, classroom
 from tests.programs import ROOT, free_port
+from warpbook.hub.course.courses import Course
 from warpbook.hub.course.roster import import_roster
 from warpbook.hub.course.roster_csv import read_roster
 from warpbook.hub.database.opening import HubDatabase
@@ -44,6 +45,8 @@ class Tally:
     acknowledged: dict[str, str] = field(default_factory=dict)
     kills: int = 0
     graded: int = 0
+    #: of these, in the second stage, too
+    timed: int = 0
     refused: int = 0
     parked: int = 0
     #: what must be empty
@@ -54,7 +57,7 @@ class Tally:
 def run_class(folder: Path, seconds: float, seed: int, least_kills: int = 0) -> Tally:
     """Hand in and kill for some seconds, then wait until all is graded."""
     room, tokens = begin(folder)
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     tally, port = Tally(), free_port()
     url = f"http://127.0.0.1:{port}"
     ended = threading.Event()
@@ -68,11 +71,11 @@ def run_class(folder: Path, seconds: float, seed: int, least_kills: int = 0) -> 
         hands.start()
         end_s = time.monotonic() + seconds
         while time.monotonic() < end_s or tally.kills < least_kills:
-            time.sleep(chance.uniform(0.2, 0.8))
-            victim = chance.choice([service, *workers])
-            if chance.random() < 0.25 and victim is not service:
+            time.sleep(rng.uniform(0.2, 0.8))
+            victim = rng.choice([service, *workers])
+            if rng.random() < 0.25 and victim is not service:
                 # it sleeps longer than its lease, and comes back
-                victim.pause(chance.uniform(2.5, 4.0))
+                victim.pause(rng.uniform(2.5, 4.0))
             else:
                 victim.kill()
             tally.kills += 1
@@ -89,7 +92,8 @@ def run_class(folder: Path, seconds: float, seed: int, least_kills: int = 0) -> 
 
 def begin(folder: Path) -> tuple[Classroom, list[str]]:
     """Begin a course with many learners and two graders."""
-    room = classroom(folder / "hub.db", is_timed=False, windows={"": FOREVER})
+    course = Course("gpu101", "GPU programming", timed_runs_per_hour=3600)
+    room = classroom(folder / "hub.db", course, windows={"": FOREVER})
     names = "\n".join(f"learner{number}" for number in range(LEARNERS))
     with room.database.write() as connection:
         rows = read_roster(f"username\n{names}\n".encode())
@@ -108,7 +112,7 @@ def service_command(room: Classroom, port: int) -> list[str]:
 
 def grader_command(url: str) -> list[str]:
     stub = ["--command", sys.executable, str(STUB)]
-    options = ["--cpu-slots", "1", "--no-gpu", *stub]
+    options = ["--cpu-slots", "1", "--no-gpu", "--simulated-gpus", "1", *stub]
     return [sys.executable, "-m", "warpbook.hub.grader", url, *options]
 
 
@@ -164,7 +168,7 @@ class Restarted:
 
 def hand_in(room: Classroom, url: str, tally: Tally, ended: threading.Event) -> None:
     """Hand in as an impatient class does, and try again what was not acknowledged."""
-    chance = random.Random(1)
+    rng = random.Random(1)
     with room.database.read() as connection:
         rows = connection.exec_driver_sql(
             "SELECT id FROM people WHERE username LIKE 'learner%'"
@@ -173,10 +177,10 @@ def hand_in(room: Classroom, url: str, tally: Tally, ended: threading.Event) -> 
     session = requests.Session()
     session.trust_env = False
     while not ended.is_set():
-        source = f"// slow {chance.uniform(0, 0.3):.3f} {secrets.token_hex(8)}"
+        source = f"// slow {rng.uniform(0, 0.3):.3f} {secrets.token_hex(8)}"
         given = {
             "lab": room.lab,
-            "person": chance.choice(people),
+            "person": rng.choice(people),
             "source": source,
             "request": secrets.token_hex(10),
         }
@@ -226,8 +230,9 @@ def judge(room: Classroom, tally: Tally) -> None:
         integrity = connection.exec_driver_sql("PRAGMA integrity_check").scalar()
     if integrity != "ok":
         tally.wrong.append(f"integrity: {integrity}")
-    tally.graded = len(results)
-    graded = [result.submission for result in results]
+    tally.graded = sum(result.stage == "cpu" for result in results)
+    tally.timed = sum(result.stage == "gpu" for result in results)
+    graded = [result.submission for result in results if result.stage == "cpu"]
     for submission, digest in tally.acknowledged.items():
         if kept.get(submission) != digest:
             tally.lost.append(f"{submission}: not in the database")
@@ -255,11 +260,12 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--folder", type=Path, default=None)
-    asked = parser.parse_args()
-    with folder_of(asked.folder) as folder:
-        tally = run_class(folder, asked.seconds, asked.seed)
+    options = parser.parse_args()
+    with folder_of(options.folder) as folder:
+        tally = run_class(folder, options.seconds, options.seed)
     lines = [
         f"{len(tally.acknowledged)} acknowledged, {tally.graded} graded, "
+        f"{tally.timed} of them on a (simulated) GPU, "
         f"{tally.kills} kills and pauses, {tally.refused} late results refused, "
         f"{tally.parked} parked and retried, {len(tally.lost)} lost, "
         f"{len(tally.wrong)} wrong",

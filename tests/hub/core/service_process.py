@@ -38,15 +38,15 @@ class Graders(RequestHandler):
         writer, clock = self.settings["writer"], self.settings["clock"]
         authorization = self.request.headers.get("Authorization", "")
         body = self.request.body
-        told = await asyncio.wrap_future(
+        response = await asyncio.wrap_future(
             writer.submit(
                 lambda connection: answer(
                     connection, clock.now_ms(), what, authorization, body
                 )
             )
         )
-        self.set_status(told.http_status)
-        self.finish(told.body)
+        self.set_status(response.http_status)
+        self.finish(response.body)
 
 
 class Submissions(RequestHandler):

@@ -33,8 +33,8 @@ def main() -> None:
         subprocess.Popen(["sleep", "611.5"], start_new_session=True)
         time.sleep(600)
     if what == "memory":
-        held = bytearray(600 << 20)
-        held[::4096] = b"x" * len(held[::4096])
+        block = bytearray(600 << 20)
+        block[::4096] = b"x" * len(block[::4096])
         time.sleep(600)
     if what == "noise":
         sys.stdout.buffer.write(b"{}" * 10_000)

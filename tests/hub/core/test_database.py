@@ -27,12 +27,12 @@ FORMATS = ROOT / "tests" / "data" / "formats"
 def columns(path: Path) -> dict[str, list[str]]:
     connection = sqlite3.connect(path)
     tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
-    found = {
+    by_table = {
         name: [row[1] for row in connection.execute(f"PRAGMA table_info({name})")]
         for (name,) in tables.fetchall()
     }
     connection.close()
-    return found
+    return by_table
 
 
 def test_the_tables_are_those_that_the_code_knows(tmp_path: Path) -> None:
@@ -170,9 +170,9 @@ def test_where_a_commit_fails_each_write_is_tried_by_itself(room: Classroom) -> 
 
 def test_the_audit_log_is_only_added_to(room: Classroom) -> None:
     with room.database.read() as connection:
-        told = audit.entries(connection)
+        entries = audit.entries(connection)
         assert audit.first_forged(connection) is None
-    assert {entry.action for entry in told} >= {"course created", "roster imported"}
+    assert {entry.action for entry in entries} >= {"course created", "roster imported"}
     for change in ("UPDATE audit SET action = 'nothing'", "DELETE FROM audit"):
         with pytest.raises(Exception, match="only added to"):
             with room.database.write() as connection:

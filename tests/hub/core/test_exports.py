@@ -90,10 +90,10 @@ def test_records_are_json_lines_without_what_is_secret(room: Classroom) -> None:
         lines = list(json_lines(connection, "gpu101"))
         with pytest.raises(NotFound):
             list(json_lines(connection, "nothing"))
-    told = [json.loads(line) for line in lines]
-    kinds = {row["kind"] for row in told}
+    records = [json.loads(line) for line in lines]
+    kinds = {row["kind"] for row in records}
     assert kinds >= {"course", "person", "submission", "result", "audit"}
-    [result] = [row for row in told if row["kind"] == "result"]
+    [result] = [row for row in records if row["kind"] == "result"]
     assert result["facts"]["verdict"] == "right"
     whole = b"".join(lines)
     for secret in (b"secret source", b'"seed"', b"token", b"receipt_key"):

@@ -67,8 +67,8 @@ class Hub:
     def wait(self, submission: str, state: str, seconds: float = 120) -> Standing:
         def reached() -> Standing | None:
             with self.room.database.read() as connection:
-                found = standing(connection, submission)
-            return found if found.state == state else None
+                now = standing(connection, submission)
+            return now if now.state == state else None
 
         return wait_for(f"{submission} {state}", reached, seconds)
 
@@ -121,7 +121,7 @@ def test_submissions_are_graded_with_the_labs_and_their_hidden_cases(hub: Hub) -
     hub.room.lab = plan
     planned = hub.room.submit("ada", load(CATALOGUE / "memory" / "occupancy").reference)
     with hub.service(), hub.grader(stub=False):
-        found = {
+        results = {
             name: hub.wait(receipt.submission, "graded").result
             for name, receipt in (
                 ("right", right),
@@ -130,23 +130,43 @@ def test_submissions_are_graded_with_the_labs_and_their_hidden_cases(hub: Hub) -
                 ("planned", planned),
             )
         }
-    told = {name: result.facts for name, result in found.items() if result}
-    assert {name: facts.verdict for name, facts in told.items()} == {
+    facts_of = {name: result.facts for name, result in results.items() if result}
+    assert {name: facts.verdict for name, facts in facts_of.items()} == {
         "right": "right",
         "wrong": "wrong",
         "broken": "wrong",
         "planned": "right",
     }
-    assert told["right"].right == told["right"].of > len(lab.lab.public)
-    assert told["broken"].error_kind == "compile error"
-    assert not told["right"].is_speed_graded
-    assert any("Speed is not graded" in words for words in told["right"].not_graded)
-    assert found["right"] is not None and found["right"].lab_digest == lab.digest
+    assert facts_of["right"].right == facts_of["right"].of > len(lab.lab.public)
+    assert facts_of["broken"].error_kind == "compile error"
+    assert not facts_of["right"].is_speed_graded
+    assert any("Speed is not graded" in words for words in facts_of["right"].not_graded)
+    assert results["right"] is not None and results["right"].lab_digest == lab.digest
     with hub.room.database.read() as connection:
         rows = connection.execute(RESULTS.select()).all()
     for row in rows:
         # a card to show, and nothing that hidden cases could be drawn with
         assert '"card"' in row.evidence and '"seed"' not in row.evidence
+
+
+def test_right_sources_have_a_gpu_each_and_wrong_ones_none(hub: Hub) -> None:
+    receipts = {
+        name: hub.room.submit(name, f"// {what}")
+        for name, what in (("ada", "right"), ("bob", "wrong"), ("cyd", "right"))
+    }
+    with hub.service(), hub.grader("--simulated-gpus", "2"):
+        standings = {
+            name: hub.wait(receipt.submission, "graded")
+            for name, receipt in receipts.items()
+        }
+    assert {name: graded.stage for name, graded in standings.items()} == {
+        "ada": "gpu",
+        "bob": "cpu",
+        "cyd": "gpu",
+    }
+    with hub.room.database.read() as connection:
+        jobs = connection.execute(JOBS.select().where(JOBS.c.stage == "gpu")).all()
+    assert {job.device for job in jobs} <= {"SIM-0", "SIM-1"}
 
 
 def order_for(source: str, lab: str = "vector-add", digest: str = "") -> JobOrder:
@@ -193,13 +213,13 @@ def test_results_wait_for_a_service_that_is_away(hub: Hub) -> None:
 
 def children(name: str) -> list[int]:
     """Give the processes below this one that run a program by its name."""
-    found = []
+    pids = []
     for process in psutil.Process().children(recursive=True):
         with contextlib.suppress(psutil.Error):
             command = process.cmdline()
             if "-m" not in command and any(name in part for part in command):
-                found.append(process.pid)
-    return found
+                pids.append(process.pid)
+    return pids
 
 
 def test_a_paused_grader_comes_back_and_its_result_is_refused(hub: Hub) -> None:

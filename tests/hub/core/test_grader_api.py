@@ -115,8 +115,8 @@ def test_a_result_that_cant_be_is_no_mark(
     grader = room.grader()
     room.submit("ada")
     (order,) = room.lease(grader)
-    told = result_of(order, **changed)
-    _, body = ask(room, "result", told, room.tokens[grader])
+    result = result_of(order, **changed)
+    _, body = ask(room, "result", result, room.tokens[grader])
     assert not msgspec.json.decode(body, type=Receipt).is_accepted
     with room.database.read() as connection:
         assert connection.execute(RESULTS.select()).all() == []

@@ -12,4 +12,5 @@ def test_what_was_acknowledged_is_graded_once_whatever_is_killed(
 ) -> None:
     tally = run_class(tmp_path, seconds=5, seed=3, least_kills=6)
     assert len(tally.acknowledged) >= 5 and tally.kills >= 6
+    assert tally.timed
     assert (tally.lost, tally.wrong) == ([], [])

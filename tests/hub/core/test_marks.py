@@ -46,8 +46,8 @@ SCHEME = PointScheme((Threshold("right", 0.5, 5), Threshold("right", 1, 10)))
 
 def mark(room: Classroom, name: str = "ada") -> Mark:
     with room.database.read() as connection:
-        [found] = marks_of(connection, "gpu101", room.people[name])
-    return found
+        [only] = marks_of(connection, "gpu101", room.people[name])
+    return only
 
 
 def test_the_best_attempt_counts(tmp_path: Path) -> None:
@@ -58,8 +58,8 @@ def test_the_best_attempt_counts(tmp_path: Path) -> None:
         given = room.submit("ada", f"// {right}")
         best = given.submission if right == 3 else best
         room.grade(grader, facts("wrong", right))
-    found = mark(room)
-    assert (found.points, found.computed.submission) == (5, best)
+    best_mark = mark(room)
+    assert (best_mark.points, best_mark.computed.submission) == (5, best)
     assert (mark(room, "bob").points, mark(room, "bob").computed.submission) == (
         0,
         None,
@@ -156,9 +156,9 @@ def test_an_override_counts_until_it_is_taken_back(room: Classroom) -> None:
     assert (mark(room).points, mark(room).override) == (0, None)
     with room.database.read() as connection:
         made = overrides(connection, room.lab, ada)
-        told = audit.entries(connection, subject=ada)
+        entries = audit.entries(connection, subject=ada)
     assert [one.points for one in made] == [4, 6.5, None]
-    assert [entry.action for entry in told].count("points set") == 3
+    assert [entry.action for entry in entries].count("points set") == 3
 
 
 def test_a_regrade_counts_once_it_has_ended_and_keeps_what_was_before(
@@ -178,8 +178,8 @@ def test_a_regrade_counts_once_it_has_ended_and_keeps_what_was_before(
     room.grade(grader, device="GPU-one-0")
     assert mark(room).points == 10
     with room.database.read() as connection:
-        told = results(connection, given.submission)
-    assert [(one.run, one.stage) for one in told] == [
+        all_results = results(connection, given.submission)
+    assert [(one.run, one.stage) for one in all_results] == [
         (1, "cpu"),
         (2, "cpu"),
         (2, "gpu"),

@@ -31,8 +31,8 @@ from warpbook.hub.work.submissions import receive, submission
 
 def state(room: Classroom, submission_id: str) -> tuple[str, str]:
     with room.database.read() as connection:
-        found = standing(connection, submission_id)
-    return found.state, found.stage
+        now = standing(connection, submission_id)
+    return now.state, now.stage
 
 
 def rows(room: Classroom, table: object) -> list[object]:
@@ -43,13 +43,13 @@ def rows(room: Classroom, table: object) -> list[object]:
 def order_of(room: Classroom, grader: str, jobs: int) -> list[str]:
     """Grade so many jobs one after another, and tell whose each was."""
     names = {person: name for name, person in room.people.items()}
-    found = []
+    served = []
     for _ in range(jobs):
         order = room.grade(grader, facts("wrong", 1))
         with room.database.read() as connection:
             job = connection.execute(JOBS.select().where(JOBS.c.id == order.job)).one()
-            found.append(names[submission(connection, job.submission).person])
-    return found
+            served.append(names[submission(connection, job.submission).person])
+    return served
 
 
 def test_everybodys_first_comes_before_anybodys_second(room: Classroom) -> None:
@@ -254,9 +254,9 @@ def test_where_the_last_gpu_goes_what_waited_for_it_counts_as_it_is(
     room.grade(grader)
     with room.database.write() as connection:
         graders.retire(connection, room.now_ms, room.instructor, grader)
-        found = standing(connection, receipt.submission)
-    assert (found.state, found.is_provisional) == ("graded", False)
-    assert found.result is not None and found.result.stage == "cpu"
+        now = standing(connection, receipt.submission)
+    assert (now.state, now.is_provisional) == ("graded", False)
+    assert now.result is not None and now.result.stage == "cpu"
 
 
 def test_too_busy_goes_back_behind_first_runs(room: Classroom) -> None:
@@ -281,10 +281,10 @@ def test_a_gpu_that_is_always_busy_gives_no_mark_for_speed(room: Classroom) -> N
         room.grade(grader, facts("too busy"), device="GPU-one-0")
         room.now_ms += finishing.BUSY_WAIT_MS
     with room.database.read() as connection:
-        found = standing(connection, receipt.submission)
-    assert found.state == "graded" and found.result is not None
-    assert found.result.facts.verdict == "too busy"
-    assert found.result.points.points == 10
+        now = standing(connection, receipt.submission)
+    assert now.state == "graded" and now.result is not None
+    assert now.result.facts.verdict == "too busy"
+    assert now.result.points.points == 10
 
 
 def test_timed_runs_are_limited_per_hour_and_wait(tmp_path: Path) -> None:
@@ -382,12 +382,12 @@ def test_places_and_estimates_follow_the_order_of_the_queue(room: Classroom) -> 
     receipts = {name: room.submit(name) for name in ("ada", "bob", "cyd")}
     room.lease(grader)
     room.now_ms += 1000
-    told = {}
+    place_of = {}
     with room.database.read() as connection:
         for name, receipt in receipts.items():
-            told[name] = listing.place(connection, room.now_ms, receipt.submission)
-    places = {name: place.before for name, place in told.items() if place}
-    etas = {name: place.eta_s for name, place in told.items() if place}
+            place_of[name] = listing.place(connection, room.now_ms, receipt.submission)
+    places = {name: place.before for name, place in place_of.items() if place}
+    etas = {name: place.eta_s for name, place in place_of.items() if place}
     assert places == {"ada": 0, "bob": 0, "cyd": 1}
     # five seconds each: the first has run for one of them
     assert etas == pytest.approx({"ada": 4, "bob": 5, "cyd": 9}, abs=0.1)

@@ -20,9 +20,9 @@ from warpbook.hub.work.submissions import submissions_of
 def imported(room: Classroom, content: bytes) -> RosterChanges:
     with room.database.write() as connection:
         rows = read_roster(content)
-        told = preview(connection, "gpu101", rows)
+        previewed = preview(connection, "gpu101", rows)
         done = import_roster(connection, START_MS, room.instructor, "gpu101", rows)
-        assert told == done
+        assert previewed == done
     return done
 
 
@@ -68,8 +68,8 @@ def test_names_sections_and_teams_follow_the_roster(room: Classroom) -> None:
 
 
 def test_staff_stay_what_they_are(room: Classroom) -> None:
-    told = imported(room, ROSTER + b"grace,Grace,Hopper,monday,\n")
-    assert told.unchanged == 4
+    changes = imported(room, ROSTER + b"grace,Grace,Hopper,monday,\n")
+    assert changes.unchanged == 4
     assert imported(room, ROSTER) == RosterChanges(unchanged=3)
     with room.database.read() as connection:
         assert viewer(connection, "gpu101", "grace").role == "instructor"
@@ -118,8 +118,8 @@ def test_a_bad_roster_is_refused_with_its_line(
 
 
 def test_all_problems_are_told_at_once() -> None:
-    found = problems(b"username\nada\n!\nbob\n?\nada\n")
-    assert [line for line, _ in found] == [3, 5, 6]
+    all_problems = problems(b"username\nada\n!\nbob\n?\nada\n")
+    assert [line for line, _ in all_problems] == [3, 5, 6]
 
 
 @given(some.binary(max_size=300))

@@ -114,10 +114,10 @@ def test_a_late_day_has_begun_with_its_first_hour() -> None:
 def test_the_budget_is_spent_as_well_as_can_be(
     of_labs: list[LabAttempts], budget: int
 ) -> None:
-    found = marks(of_labs, budget)
-    assert [mark.publication for mark in found] == [lab.publication for lab in of_labs]
-    assert sum(mark.budget_hours for mark in found) <= budget
-    assert sum(mark.points for mark in found) == pytest.approx(
+    marked = marks(of_labs, budget)
+    assert [mark.publication for mark in marked] == [lab.publication for lab in of_labs]
+    assert sum(mark.budget_hours for mark in marked) <= budget
+    assert sum(mark.points for mark in marked) == pytest.approx(
         best_by_trying(of_labs, budget)
     )
 
@@ -143,8 +143,8 @@ def best_by_trying(of_labs: list[LabAttempts], budget: int) -> float:
 def test_another_attempt_and_more_budget_never_take_points(
     of_labs: list[LabAttempts], budget: int, more: Attempt
 ) -> None:
-    def total(found: tuple[LabMark, ...]) -> float:
-        return sum(mark.points for mark in found)
+    def total(marked: tuple[LabMark, ...]) -> float:
+        return sum(mark.points for mark in marked)
 
     before = total(marks(of_labs, budget))
     assert total(marks(of_labs, budget + 24)) >= before - 1e-9
@@ -160,13 +160,13 @@ def test_hours_go_where_they_earn_most_and_no_further() -> None:
     policy = LatePolicy(25)
     cheap = LabAttempts("cheap", (Attempt("a", 4, 30),), policy)
     dear = LabAttempts("dear", (Attempt("b", 100, 30), Attempt("c", 60, 0)), policy)
-    found = {mark.publication: mark for mark in marks([cheap, dear], 30)}
-    assert (found["dear"].submission, found["dear"].points) == ("b", 100)
-    assert (found["dear"].budget_hours, found["cheap"].budget_hours) == (30, 0)
-    assert (found["cheap"].points, found["cheap"].penalty) == (2, 2)
+    by_lab = {mark.publication: mark for mark in marks([cheap, dear], 30)}
+    assert (by_lab["dear"].submission, by_lab["dear"].points) == ("b", 100)
+    assert (by_lab["dear"].budget_hours, by_lab["cheap"].budget_hours) == (30, 0)
+    assert (by_lab["cheap"].points, by_lab["cheap"].penalty) == (2, 2)
     # six hours save one day of two
-    found = {mark.publication: mark for mark in marks([cheap, dear], 6)}
-    assert (found["dear"].points, found["dear"].budget_hours) == (75, 6)
+    by_lab = {mark.publication: mark for mark in marks([cheap, dear], 6)}
+    assert (by_lab["dear"].points, by_lab["dear"].budget_hours) == (75, 6)
 
 
 def test_a_lab_without_work_is_worth_nothing() -> None:
@@ -188,8 +188,8 @@ def test_better_results_are_never_worth_less(right: int, more: int, low: float) 
 
 
 def test_thresholds_give_the_best_that_is_reached_of_each_measure() -> None:
-    told = [points_of(SCHEME, graded(right)).points for right in (1, 2, 3, 4)]
-    assert told == [0, 2, 2, 6]
+    points = [points_of(SCHEME, graded(right)).points for right in (1, 2, 3, 4)]
+    assert points == [0, 2, 2, 6]
     fast = [points_of(SCHEME, graded(low=low)).points for low in (0.9, 1.0, 1.9, 2.0)]
     assert fast == [6, 7, 7, 10]
     # the lower end of the interval counts, and only of a right source

@@ -58,22 +58,22 @@ STEPS = [
 ]
 
 
-def solution(chance: random.Random) -> str:
-    names = {key: f"{key}{chance.randrange(1000)}" for key in "vkt"}
-    steps = [chance.choice(ways).format(**names) for ways in STEPS]
+def solution(rng: random.Random) -> str:
+    names = {key: f"{key}{rng.randrange(1000)}" for key in "vkt"}
+    steps = [rng.choice(ways).format(**names) for ways in STEPS]
     extra = []
-    for number in range(chance.randrange(4)):
-        first, second = chance.choice("+-*"), chance.choice("+-*/")
-        operand = chance.choice(["y[i]", "s", "n"])
-        index = f"i {first} {chance.randrange(9)}"
+    for number in range(rng.randrange(4)):
+        first, second = rng.choice("+-*"), rng.choice("+-*/")
+        operand = rng.choice(["y[i]", "s", "n"])
+        index = f"i {first} {rng.randrange(9)}"
         extra.append(f"float e{number} = x[{index}] {second} {operand};")
     lines = steps + extra
-    chance.shuffle(lines[1:])
+    rng.shuffle(lines[1:])
     body = "\n    ".join(["float s = 0.0f;", *lines])
     return STARTER.replace("// TODO", body)
 
 
-def disguised(source: str, chance: random.Random) -> str:
+def disguised(source: str, rng: random.Random) -> str:
     """Rename, comment and space a copy, as somebody does who has ten minutes."""
     for name in ("s", "i", "h"):
         for sign in " ([+=;<>,":
@@ -83,13 +83,13 @@ def disguised(source: str, chance: random.Random) -> str:
                 )
     lines = source.splitlines()
     for _ in range(4):
-        lines.insert(chance.randrange(2, len(lines)), "    // all my own work")
+        lines.insert(rng.randrange(2, len(lines)), "    // all my own work")
     return "\n".join(lines).replace(" + ", "+").replace("    ", "\t")
 
 
 def test_disguised_copies_come_first() -> None:
-    chance = random.Random(11)
-    works = [Work(f"s{n}", f"p{n}", solution(chance)) for n in range(60)]
+    rng = random.Random(11)
+    works = [Work(f"s{n}", f"p{n}", solution(rng)) for n in range(60)]
     # each of these has something of its own
     own = "float q = rsqrtf(x[i] * x[i] + 3.0f * y[i]) - fmaf(s, 2.0f, y[n - i - 1]);"
     for n in range(4):
@@ -97,7 +97,7 @@ def test_disguised_copies_come_first() -> None:
             "float s = 0.0f;", f"float s = 0.0f; {own * (n + 1)}"
         )
         works[n] = Work(f"s{n}", f"p{n}", source)
-        works.append(Work(f"copy{n}", f"c{n}", disguised(source, chance)))
+        works.append(Work(f"copy{n}", f"c{n}", disguised(source, rng)))
     pairs = rank(works, [STARTER], most=12)
     first = [{pair.first, pair.second} for pair in pairs]
     assert all({f"s{n}", f"copy{n}"} in first for n in range(4))
@@ -138,21 +138,21 @@ def test_a_class_is_ranked_in_a_process_of_its_own(
     room: Classroom, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     grader = room.grader()
-    chance = random.Random(3)
-    copied = solution(chance)
+    rng = random.Random(3)
+    copied = solution(rng)
     room.submit("ada", copied)
     room.grade(grader)
     room.submit("ada", "// worse, and later")
     room.grade(grader, facts("wrong", 0))
-    room.submit("bob", disguised(copied, chance))
-    room.submit("cyd", solution(chance))
+    room.submit("bob", disguised(copied, rng))
+    room.submit("cyd", solution(rng))
     with room.database.read() as connection:
         works = works_of(connection, room.lab)
     assert len(works) == 3 and copied in [work.source for work in works]
-    found = rank_apart(works, [STARTER])
-    assert found == rank(works, [STARTER])
+    pairs = rank_apart(works, [STARTER])
+    assert pairs == rank(works, [STARTER])
     by_id = {work.submission: work.party for work in works}
-    pair = {by_id[found[0].first], by_id[found[0].second]}
+    pair = {by_id[pairs[0].first], by_id[pairs[0].second]}
     assert pair == {f"person:{room.people[name]}" for name in ("ada", "bob")}
     monkeypatch.setattr(process, "_WALL_S", 0.001)
     with pytest.raises(NoRanking):

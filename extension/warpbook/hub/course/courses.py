@@ -262,9 +262,9 @@ def section_id(
     query = select(SECTIONS.c.id).where(
         SECTIONS.c.course == course_id, SECTIONS.c.name == name
     )
-    found = connection.execute(query).scalar()
-    if found is not None:
-        return str(found)
+    section = connection.execute(query).scalar()
+    if section is not None:
+        return str(section)
     if not may_begin:
         raise NotFound(f"There is no section `{bounded(name)}` in this course.")
     begun = new_id()

@@ -142,8 +142,8 @@ def withdraw(
 def publications(connection: Connection, course_id: str) -> list[Publication]:
     """Give all labs of a course, in the order of their due dates."""
     query = select(PUBLICATIONS).where(PUBLICATIONS.c.course == course_id)
-    found = [_publication(connection, row) for row in connection.execute(query)]
-    return sorted(found, key=lambda lab: (_due_ms(lab), lab.lab))
+    labs = [_publication(connection, row) for row in connection.execute(query)]
+    return sorted(labs, key=lambda lab: (_due_ms(lab), lab.lab))
 
 
 def publication(connection: Connection, publication_id: str) -> Publication:
@@ -213,20 +213,20 @@ def windows_of(
             PUBLICATIONS.c.id == publication_id, MEMBERSHIPS.c.person.in_(list(people))
         )
     )
-    found: dict[str, Window] = {}
+    windows: dict[str, Window] = {}
     for person, section in sections:
         window = by_section.get(section) or by_section.get(ANY_SECTION)
         if window is not None:
-            found[person] = window
+            windows[person] = window
     extended = connection.execute(
         select(EXTENSIONS.c.person, EXTENSIONS.c.due_ms, EXTENSIONS.c.closes_ms).where(
             EXTENSIONS.c.publication == publication_id,
-            EXTENSIONS.c.person.in_(list(found)),
+            EXTENSIONS.c.person.in_(list(windows)),
         )
     )
     for person, due_ms, closes_ms in extended:
-        found[person] = Window(found[person].opens_ms, due_ms, closes_ms)
-    return found
+        windows[person] = Window(windows[person].opens_ms, due_ms, closes_ms)
+    return windows
 
 
 def reference(connection: Connection, publication_id: str) -> str:

@@ -141,10 +141,10 @@ def _differs(member: Member, row: RosterRow) -> bool:
 def _put(connection: Connection, now_ms: int, course_id: str, row: RosterRow) -> None:
     person = ensure_person(connection, now_ms, row.username)
     names = {name: getattr(row, name) for name in _NAMES}
-    told = {name: text for name, text in names.items() if text is not None}
-    if told:
+    changed = {name: text for name, text in names.items() if text is not None}
+    if changed:
         change = update(PEOPLE).where(PEOPLE.c.id == person)
-        connection.execute(change.values(**told))
+        connection.execute(change.values(**changed))
     _put_membership(connection, course_id, person, row.section)
     if row.team is not None:
         _put_team(connection, course_id, person, row.team)

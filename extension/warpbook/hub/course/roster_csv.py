@@ -132,20 +132,20 @@ def _header(cells: list[str]) -> dict[str, int]:
 
 
 def _row(line: int, cells: list[str], header: dict[str, int]) -> RosterRow:
-    held = {
+    fields = {
         name: cells[place].strip() if place < len(cells) else ""
         for name, place in header.items()
     }
-    for name, text in held.items():
+    for name, text in fields.items():
         if not is_fit_name(text):
             raise BadRequest(
                 f"{name} has more than {MOST_NAME} characters, or characters that "
                 "can't be shown."
             )
-    username = fit_username(held.pop("username", ""))
-    if held.get("section") == "":
-        held["section"] = MAIN_SECTION
-    return RosterRow(line, username, **held)
+    username = fit_username(fields.pop("username", ""))
+    if fields.get("section") == "":
+        fields["section"] = MAIN_SECTION
+    return RosterRow(line, username, **fields)
 
 
 def _doubles(rows: list[RosterRow]) -> Iterator[RosterProblem]:

@@ -23,27 +23,29 @@ _MOST_TOKEN_BYTES = 1_000
 
 def main() -> int:
     """Grade."""
-    asked = _arguments()
+    options = _arguments()
     # no process of this user, such as a learner's, reads our memory or environment
     ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0)
     try:
-        token = read_token(asked.token_file)
+        token = read_token(options.token_file)
     except (OSError, ValueError) as problem:
         _say(str(problem))
         return 2
-    bounds = Bounds(asked.wall_s, int(asked.memory_gib * 2**30))
-    gpus = () if asked.no_gpu else devices()
-    gpus += tuple(Device(f"SIM-{n}", "simulated") for n in range(asked.simulated_gpus))
+    bounds = Bounds(options.wall_s, int(options.memory_gib * 2**30))
+    gpus = () if options.no_gpu else devices()
+    gpus += tuple(
+        Device(f"SIM-{n}", "simulated") for n in range(options.simulated_gpus)
+    )
     loop = WorkLoop(
-        HubClient(asked.url, token),
-        LocalPool(bounds, asked.command or None),
-        asked.cpu_slots,
+        HubClient(options.url, token),
+        LocalPool(bounds, options.command or None),
+        options.cpu_slots,
         gpus,
         _say,
     )
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: loop.stop())
-    _say(f"{asked.cpu_slots} slots, {len(gpus)} GPUs, for {asked.url}")
+    _say(f"{options.cpu_slots} slots, {len(gpus)} GPUs, for {options.url}")
     try:
         loop.run()
     except HubRefused as problem:

@@ -27,7 +27,7 @@ from warpbook.hub.grader_protocol import (
 )
 
 _WAIT_S = 15.0
-Told = TypeVar("Told", bound=Struct)
+Answered = TypeVar("Answered", bound=Struct)
 
 
 class HubAway(Exception):
@@ -49,9 +49,9 @@ class HubClient:
         no_proxy = urllib.request.ProxyHandler({})
         self._opener = urllib.request.build_opener(no_proxy, _NoRedirects)
 
-    def hello(self, said: Hello) -> Welcome:
+    def hello(self, message: Hello) -> Welcome:
         """Begin."""
-        return self._ask("hello", said, Welcome)
+        return self._ask("hello", message, Welcome)
 
     def lease(self, request: WorkRequest) -> Work:
         """Ask for jobs."""
@@ -69,7 +69,7 @@ class HubClient:
         """Give a job back."""
         return self._ask("release", given_back, Released)
 
-    def _ask(self, what: str, said: Struct, answer: type[Told]) -> Told:
+    def _ask(self, what: str, message: Struct, answer: type[Answered]) -> Answered:
         """Ask once.
 
         Raises:
@@ -78,7 +78,7 @@ class HubClient:
         """
         request = urllib.request.Request(
             self._url + what,
-            msgspec.json.encode(said),
+            msgspec.json.encode(message),
             {
                 "Authorization": f"Bearer {self._token}",
                 "Content-Type": "application/json",

@@ -24,7 +24,7 @@ def devices() -> tuple[Device, ...]:
     """Give the whole GPUs that programs started here may use."""
     allowed = os.environ.get("CUDA_VISIBLE_DEVICES")
     names = None if allowed is None else {n.strip() for n in allowed.split(",")}
-    found: list[Device] = []
+    gpus: list[Device] = []
     try:
         for index in range(call("nvmlDeviceGetCount")):
             handle = call("nvmlDeviceGetHandleByIndex", index)
@@ -33,11 +33,11 @@ def devices() -> tuple[Device, ...]:
                 continue
             if not _has_mig(handle):
                 name = _text(call("nvmlDeviceGetName", handle))
-                found.append(Device(uuid, name))
+                gpus.append(Device(uuid, name))
     except MonitorError:
         # what was found until then can grade
-        return tuple(found)
-    return tuple(found)
+        return tuple(gpus)
+    return tuple(gpus)
 
 
 def _has_mig(handle: object) -> bool:
@@ -49,5 +49,5 @@ def _has_mig(handle: object) -> bool:
     return bool(current)
 
 
-def _text(said: object) -> str:
-    return said.decode(errors="replace") if isinstance(said, bytes) else str(said)
+def _text(answer: object) -> str:
+    return answer.decode(errors="replace") if isinstance(answer, bytes) else str(answer)

@@ -79,12 +79,12 @@ class LocalPool:
 
     def ended(self, wait_s: float) -> list[Ended]:
         """Give what has ended since it was asked last; each is told once."""
-        found: list[Ended] = []
+        ends: list[Ended] = []
         with contextlib.suppress(queue.Empty):
-            found.append(self._ended.get(timeout=wait_s))
+            ends.append(self._ended.get(timeout=wait_s))
             while True:
-                found.append(self._ended.get_nowait())
-        return found
+                ends.append(self._ended.get_nowait())
+        return ends
 
     def close(self) -> None:
         """End all that runs."""
@@ -158,8 +158,8 @@ class _Run(threading.Thread):
         with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError):
             if child.returncode == 0:
                 return "done", "", _decode(output.content)
-        said = errors.content.decode(errors="replace").strip().splitlines()
-        last = bounded(said[-1], 300) if said else ""
+        stderr_lines = errors.content.decode(errors="replace").strip().splitlines()
+        last = bounded(stderr_lines[-1], 300) if stderr_lines else ""
         return "crashed", f"It ended with {_code(child.returncode)}. {last}", None
 
     def _wait(

@@ -124,19 +124,19 @@ class WorkLoop:
             self._engine.cancel(job)
 
     def _hand_over(self) -> None:
-        for job, told in list(self._to_hand_over.items()):
+        for job, message in list(self._to_hand_over.items()):
             try:
-                if isinstance(told, JobResult):
-                    receipt = self._client.result(told)
+                if isinstance(message, JobResult):
+                    receipt = self._client.result(message)
                     if not receipt.is_accepted:
                         self._say(f"Job {job}: not accepted, {receipt.reason}.")
                 else:
-                    self._client.release(told)
+                    self._client.release(message)
             except HubRefused as problem:
                 # that of this job; the next heartbeat says if it is of all
                 self._say(f"Job {job}: {problem}")
             del self._to_hand_over[job]
-            self._forget(job, told.lease)
+            self._forget(job, message.lease)
 
     def _forget(self, job: str, lease: LeaseName) -> None:
         order = self._orders.get(job)
@@ -147,11 +147,11 @@ class WorkLoop:
         order = self._orders.get(ended.lease.job)
         if order is None or order.fence != ended.lease.fence:
             return
-        told = _told(ended)
-        if told is None:
+        message = _message_of(ended)
+        if message is None:
             self._forget(order.job, ended.lease)
         else:
-            self._to_hand_over[order.job] = told
+            self._to_hand_over[order.job] = message
 
     def _give_back(self) -> None:
         """Hand over what is done, and give back what is not, as far as can be."""
@@ -168,7 +168,7 @@ class WorkLoop:
             self._say(f"The hub does not answer ({problem}): it takes its jobs back.")
 
 
-def _told(ended: Ended) -> JobResult | Release | None:
+def _message_of(ended: Ended) -> JobResult | Release | None:
     """Make of an end what the hub is told of it; None if it knows already."""
     if ended.how == "cancelled":
         return None

@@ -118,9 +118,9 @@ def _check(source: Path) -> None:
                 raise DatabaseUnfit(
                     f"{source}: it has what no database of ours has: {bounded(name)}."
                 )
-        (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
-        if found != "ok":
-            raise DatabaseUnfit(f"{source}: it is damaged: {found}")
+        (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+        if verdict != "ok":
+            raise DatabaseUnfit(f"{source}: it is damaged: {verdict}")
 
 
 @contextlib.contextmanager

@@ -74,8 +74,8 @@ def waiting_submission(
         .order_by(JOBS.c.queued_ms)
         .limit(1)
     )
-    found = connection.execute(query).scalar()
-    return None if found is None else str(found)
+    submission = connection.execute(query).scalar()
+    return None if submission is None else str(submission)
 
 
 def replace_waiting(

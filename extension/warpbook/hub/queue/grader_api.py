@@ -59,11 +59,11 @@ def answer(
             raise BadRequest("The message is too large.")
         grader = graders.authenticate(connection, token.strip())
         try:
-            said = request.decode(body)
+            message = request.decode(body)
         except (msgspec.MsgspecError, UnicodeDecodeError) as problem:
             raise BadRequest(f"The message can't be read: {problem}") from None
         graders.seen(connection, now_ms, grader)
-        answered = request.handle(connection, now_ms, grader, said)
+        answered = request.handle(connection, now_ms, grader, message)
     except HubError as problem:
         return _problem(problem)
     return Answer(200, msgspec.json.encode(answered))

@@ -86,16 +86,16 @@ def authenticate(connection: Connection, token: str) -> str:
     return str(grader)
 
 
-def hello(connection: Connection, now_ms: int, grader: str, said: Hello) -> Welcome:
+def hello(connection: Connection, now_ms: int, grader: str, message: Hello) -> Welcome:
     """Note what a grader has; what it had leased before is queued again."""
-    if not 0 <= said.cpu_slots <= MOST_SLOTS or len(said.devices) > MOST_SLOTS:
+    if not 0 <= message.cpu_slots <= MOST_SLOTS or len(message.devices) > MOST_SLOTS:
         raise BadRequest(f"A grader has up to {MOST_SLOTS} slots and GPUs.")
     connection.execute(
         update(GRADERS)
         .where(GRADERS.c.id == grader)
         .values(
-            cpu_slots=said.cpu_slots,
-            devices=msgspec.json.encode(said.devices).decode(),
+            cpu_slots=message.cpu_slots,
+            devices=msgspec.json.encode(message.devices).decode(),
             seen_ms=now_ms,
             # one that was drained has ended, and is wanted again
             state="active",

@@ -122,7 +122,7 @@ def places(connection: Connection, now_ms: int) -> dict[str, Place]:
     ).all()
     is_paused = settings.get(connection, settings.PAUSED) is not None
     took = _durations(connection)
-    found: dict[str, Place] = {}
+    by_job: dict[str, Place] = {}
     for stage in get_args(Stage):
         slots = 0 if is_paused else _slots(connection, now_ms, stage)
         running = [row for row in rows if (row.stage, row.state) == (stage, "leased")]
@@ -140,14 +140,14 @@ def places(connection: Connection, now_ms: int) -> dict[str, Place]:
             max(0.0, expected(row) - (now_ms - row.leased_ms) / 1000) for row in running
         ]
         for row, seconds in zip(running, left_s, strict=True):
-            found[row.id] = Place(stage, 0, seconds)
+            by_job[row.id] = Place(stage, 0, seconds)
         ends_s = finish_times_s([expected(row) for row in waiting], slots, left_s)
         for before, (row, end_s) in enumerate(zip(waiting, ends_s, strict=True)):
             held_s = max(0.0, (row.not_before_ms - now_ms) / 1000)
             eta_s = max(end_s, held_s + expected(row))
             known = eta_s if math.isfinite(eta_s) else None
-            found[row.id] = Place(stage, before, known)
-    return found
+            by_job[row.id] = Place(stage, before, known)
+    return by_job
 
 
 def _durations(connection: Connection) -> dict[tuple[str, str], list[float]]:
@@ -158,12 +158,12 @@ def _durations(connection: Connection) -> dict[tuple[str, str], list[float]]:
         .order_by(JOBS.c.finished_ms.desc())
         .limit(_MOST_DURATIONS)
     )
-    found: dict[tuple[str, str], list[float]] = {}
+    by_lab: dict[tuple[str, str], list[float]] = {}
     for row in rows:
-        recent = found.setdefault((row.publication, row.stage), [])
+        recent = by_lab.setdefault((row.publication, row.stage), [])
         if len(recent) < _MOST_RECENT:
             recent.append(max(0, row.finished_ms - row.leased_ms) / 1000)
-    return found
+    return by_lab
 
 
 def _slots(connection: Connection, now_ms: int, stage: str) -> int:

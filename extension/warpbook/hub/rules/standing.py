@@ -84,7 +84,7 @@ def _choices(lab: LabAttempts, budget_hours: int) -> list[LabMark]:
         for left in range(days):
             # so that this many days are still late
             spendable.add(attempt.late_hours - left * DAY_H)
-    found: list[LabMark] = []
+    choices: list[LabMark] = []
     for hours in sorted(spendable):
         if hours > budget_hours:
             break
@@ -92,9 +92,9 @@ def _choices(lab: LabAttempts, budget_hours: int) -> list[LabMark]:
             (_mark(lab, attempt, hours) for attempt in lab.attempts),
             key=lambda mark: (mark.points, mark.raw_points, -mark.late_hours),
         )
-        if not found or best.points > found[-1].points + _EQUAL:
-            found.append(best)
-    return found
+        if not choices or best.points > choices[-1].points + _EQUAL:
+            choices.append(best)
+    return choices
 
 
 def _mark(lab: LabAttempts, attempt: Attempt, hours: int) -> LabMark:

@@ -73,11 +73,11 @@ def rank(
         (wording.scores.get((first, second), 0.0) for _, first, second in chosen),
         reverse=True,
     )
-    found: list[Pair] = []
+    pairs: list[Pair] = []
     for place, (score, first, second) in enumerate(chosen[:most], 1):
         worded = wording.scores.get((first, second), 0.0)
         first_lines, second_lines = structure.shared_lines(first, second)
-        found.append(
+        pairs.append(
             Pair(
                 works[first].submission,
                 works[second].submission,
@@ -89,7 +89,7 @@ def rank(
                 second_lines,
             )
         )
-    return found
+    return pairs
 
 
 class _Comparison:

@@ -48,14 +48,14 @@ def structure_tokens(source: str) -> list[Token]:
 
 def wording_tokens(source: str) -> list[Token]:
     """Give tokens as they are written, words of comments among them."""
-    found: list[Token] = []
+    tokens: list[Token] = []
     for kind, token in _tokens(source):
         if kind == "comment":
             words = re.findall(r"\w+", token.text)
-            found += [Token(word, token.line) for word in words]
+            tokens += [Token(word, token.line) for word in words]
         else:
-            found.append(token)
-    return found
+            tokens.append(token)
+    return tokens
 
 
 def _tokens(source: str) -> Iterator[tuple[str, Token]]:

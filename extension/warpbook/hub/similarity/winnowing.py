@@ -26,14 +26,14 @@ def fingerprints(tokens: Sequence[Token]) -> dict[int, tuple[int, int]]:
         return {_hash(tokens): (tokens[0].line, tokens[-1].line)}
     runs = [tokens[place : place + RUN] for place in range(len(tokens) - RUN + 1)]
     hashes = [_hash(run) for run in runs]
-    found: dict[int, tuple[int, int]] = {}
+    lines: dict[int, tuple[int, int]] = {}
     for begin in range(max(1, len(hashes) - WINDOW + 1)):
         window = range(begin, min(begin + WINDOW, len(hashes)))
         # of equal ones the last, so that neighbours keep the same one
         place = min(window, key=lambda place: (hashes[place], -place))
         run = runs[place]
-        found.setdefault(hashes[place], (run[0].line, run[-1].line))
-    return found
+        lines.setdefault(hashes[place], (run[0].line, run[-1].line))
+    return lines
 
 
 def _hash(tokens: Sequence[Token]) -> int:

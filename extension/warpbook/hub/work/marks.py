@@ -48,10 +48,10 @@ def marks_of(connection: Connection, course_id: str, person: str) -> tuple[Mark,
     Raises:
         NotFound: they are not of the course.
     """
-    found = _marks(connection, course_id, [person])
-    if person not in found:
+    by_person = _marks(connection, course_id, [person])
+    if person not in by_person:
         raise NotFound("This person is not of this course.")
-    return found[person]
+    return by_person[person]
 
 
 def all_marks(
@@ -109,7 +109,7 @@ def _marks_of_one(
         )
         for lab in theirs
     ]
-    found: list[Mark] = []
+    marked: list[Mark] = []
     for lab, mark in zip(theirs, marks(of_labs, budget_h), strict=True):
         override = set_points.get((lab.id, person))
         most = points_of(lab.scheme, NOTHING).of_all
@@ -117,8 +117,8 @@ def _marks_of_one(
             if graded.submission == mark.submission:
                 most = graded.points.of
         points = mark.points if override is None else override
-        found.append(Mark(person, lab.id, mark, override, points, most))
-    return tuple(found)
+        marked.append(Mark(person, lab.id, mark, override, points, most))
+    return tuple(marked)
 
 
 class _Graded(NamedTuple):
@@ -149,13 +149,13 @@ def _attempts(
         .where(of_course)
         .order_by(SUBMISSIONS.c.received_ms, SUBMISSIONS.c.number)
     )
-    found: dict[tuple[str, str], list[_Graded]] = {}
+    by_lab: dict[tuple[str, str], list[_Graded]] = {}
     for row in rows:
         counts = standing[row.id].result if row.id in standing else None
         if counts is not None:
             graded = _Graded(row.id, row.received_ms, counts.points)
-            found.setdefault((row.publication, row.person), []).append(graded)
-    return found
+            by_lab.setdefault((row.publication, row.person), []).append(graded)
+    return by_lab
 
 
 def _overrides(

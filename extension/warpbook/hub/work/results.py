@@ -68,10 +68,10 @@ def standing(connection: Connection, submission_id: str) -> Standing:
     Raises:
         NotFound: there is none.
     """
-    found = standings(connection, SUBMISSIONS.c.id == submission_id)
-    if submission_id not in found:
+    by_submission = standings(connection, SUBMISSIONS.c.id == submission_id)
+    if submission_id not in by_submission:
         raise NotFound("There is no such submission.")
-    return found[submission_id]
+    return by_submission[submission_id]
 
 
 def standings(
@@ -152,12 +152,12 @@ def _results(
         .order_by(RESULTS.c.run, RESULTS.c.stage)
     ).all()
     schemes: dict[str, PointScheme] = {}
-    found: list[Result] = []
+    accepted: list[Result] = []
     for row in rows:
         if row.scheme not in schemes:
             schemes[row.scheme] = _decode_scheme(row.scheme)
         facts = _decode_facts(row.facts)
-        found.append(
+        accepted.append(
             Result(
                 row.job,
                 row.submission,
@@ -172,4 +172,4 @@ def _results(
                 row.energy_mj,
             )
         )
-    return found
+    return accepted

@@ -184,10 +184,10 @@ def submission(connection: Connection, submission_id: str) -> Submission:
     Raises:
         NotFound: there is none.
     """
-    found = _submissions(connection, SUBMISSIONS.c.id == submission_id)
-    if not found:
+    submissions = _submissions(connection, SUBMISSIONS.c.id == submission_id)
+    if not submissions:
         raise _none()
-    return found[0]
+    return submissions[0]
 
 
 def submissions_of(
@@ -313,9 +313,9 @@ def _next_number(connection: Connection, lab: Publication, party: str) -> int:
 
 def _signature(connection: Connection, shown: SubmissionReceipt) -> str:
     key = settings.get(connection, settings.RECEIPT_KEY) or ""
-    told = structs.replace(shown, signature="")
+    unsigned = structs.replace(shown, signature="")
     # how late it is may change with an extension
-    text = msgspec.json.encode(structs.replace(told, late_hours=0))
+    text = msgspec.json.encode(structs.replace(unsigned, late_hours=0))
     return hmac.new(bytes.fromhex(key), text, sha256).hexdigest()
 
 
