@@ -15,8 +15,17 @@ import msgspec
 from msgspec import Struct
 from sqlalchemy import Connection, RowMapping, delete, func, insert, select
 
-from warpbook.hub.database.tables import AUDIT, AUDIT_DETAILS
+from warpbook.hub.database.tables import (
+    APPEALS,
+    AUDIT,
+    AUDIT_DETAILS,
+    COURSES,
+    JOBS,
+    PUBLICATIONS,
+    SUBMISSIONS,
+)
 
+_FIELDS = ("number", "at_ms", "actor", "action", "subject", "course", "detail_digest")
 #: of an entry that nothing is before
 _BEGINNING = ""
 
@@ -32,6 +41,8 @@ class AuditEntry(Struct, frozen=True):
     action: str
     #: what it was done to: an id
     subject: str
+    #: empty where it is of no one course
+    course: str
     #: as JSON; empty where a person was erased
     detail: str
     detail_digest: str
@@ -46,8 +57,19 @@ def note(
     action: str,
     subject: str,
     detail: Mapping[str, Any] | None = None,
+    course: str | None = None,
 ) -> None:
-    """Add an entry, in the transaction of what it tells of."""
+    """Add an entry, in the transaction of what it tells of.
+
+    Args:
+        connection: of that transaction.
+        now_ms: the server's time.
+        actor: who did it.
+        action: what was done.
+        subject: to what: an id.
+        detail: more of it.
+        course: in which course; that of the subject if left out.
+    """
     last = connection.execute(
         select(AUDIT.c.number, AUDIT.c.digest).order_by(AUDIT.c.number.desc()).limit(1)
     ).first()
@@ -60,6 +82,7 @@ def note(
         "actor": actor,
         "action": action,
         "subject": subject,
+        "course": _course_of(connection, subject) if course is None else course,
         "detail_digest": _detail_digest(salt, text),
     }
     connection.execute(insert(AUDIT).values(**row, digest=_digest(before, row)))
@@ -68,7 +91,11 @@ def note(
 
 
 def entries(
-    connection: Connection, after: int = 0, most: int = 500, subject: str = ""
+    connection: Connection,
+    after: int = 0,
+    most: int = 500,
+    subject: str = "",
+    course: str = "",
 ) -> list[AuditEntry]:
     """Give entries, the earliest first.
 
@@ -77,6 +104,7 @@ def entries(
         after: the number of an entry; those behind it are given.
         most: so many.
         subject: only those about it.
+        course: only those of it.
     """
     query = (
         select(AUDIT, func.coalesce(AUDIT_DETAILS.c.detail, "").label("detail"))
@@ -85,6 +113,8 @@ def entries(
     )
     if subject:
         query = query.where(AUDIT.c.subject == subject)
+    if course:
+        query = query.where(AUDIT.c.course == course)
     rows = connection.execute(query.order_by(AUDIT.c.number).limit(most)).mappings()
     return [AuditEntry(**row) for row in rows]
 
@@ -115,9 +145,32 @@ def forget(connection: Connection, subjects: Sequence[str]) -> None:
     connection.execute(delete(AUDIT_DETAILS).where(which))
 
 
+def _course_of(connection: Connection, subject: str) -> str:
+    """Give the course of a publication, submission, job or appeal, or a course."""
+    submission = select(SUBMISSIONS.c.publication).where(SUBMISSIONS.c.id == subject)
+    job = select(JOBS.c.publication).where(JOBS.c.id == subject)
+    appeal = (
+        select(JOBS.c.publication)
+        .join(APPEALS, APPEALS.c.job == JOBS.c.id)
+        .where(APPEALS.c.id == subject)
+    )
+    query = select(PUBLICATIONS.c.course).where(
+        (PUBLICATIONS.c.id == subject)
+        | PUBLICATIONS.c.id.in_(submission)
+        | PUBLICATIONS.c.id.in_(job)
+        | PUBLICATIONS.c.id.in_(appeal)
+    )
+    course = connection.execute(query).scalar()
+    if course is None:
+        course = connection.execute(
+            select(COURSES.c.id).where(COURSES.c.id == subject)
+        ).scalar()
+    return course or ""
+
+
 def _digest(before: str, row: Mapping[str, Any] | RowMapping) -> str:
-    fields = [row[name] for name in ("number", "at_ms", "actor", "action", "subject")]
-    text = msgspec.json.encode([before, *fields, row["detail_digest"]])
+    fields = [row[name] for name in _FIELDS]
+    text = msgspec.json.encode([before, *fields])
     return sha256(text).hexdigest()
 
 

@@ -12,7 +12,7 @@ CREATE TABLE appeals (
     answered_by TEXT NOT NULL,
     answered_ms BIGINT
 );
-INSERT INTO "appeals" VALUES('dbb7bf59843ee8b91f64','d3b3528195f487515a66','fcdc631185b2a52b3f5c','The race is not mine.',1790000001001,'','','',NULL);
+INSERT INTO "appeals" VALUES('f91d119be837f8a8d172','60ae4b775664db303c10','561b622418ce57c4cae6','The race is not mine.',1790000001001,'','','',NULL);
 CREATE TABLE audit (
     number BIGINT NOT NULL PRIMARY KEY,
     at_ms BIGINT NOT NULL,
@@ -20,32 +20,34 @@ CREATE TABLE audit (
     actor TEXT NOT NULL,
     action TEXT NOT NULL,
     subject TEXT NOT NULL,
+    -- empty where it is of no one course
+    course TEXT NOT NULL,
     -- of what is in audit_details
     detail_digest TEXT NOT NULL,
     -- of this row and the digest of the row before
     digest TEXT NOT NULL
 );
-INSERT INTO "audit" VALUES(1,1790000000000,'hub','course created','gpu101','98588cabc09b2ecefa99350856b956808fd3e8b6ac40e43ad8da06c50c97545a','0f8b82891e4b6fbd91f70edb417dc65f78eb846b296c17b5cb0185e65600c64c');
-INSERT INTO "audit" VALUES(2,1790000000000,'hub','staff added','c914744f9538cd82f6d9','fbba739bf26466d2196f87f9a0f0844441c611f069cdfbe10aa63afc7790f31c','22cd5138575ae79f83fef0967d072917ef5ee11417fe30f46d3692ac8865131d');
-INSERT INTO "audit" VALUES(3,1790000000000,'c914744f9538cd82f6d9','roster imported','gpu101','f994003d3937b7694aa55232ecf0dcd6140fa45208e1bc35cf8de1bbc1486432','9de46569211453501e1b842ce27d34103b6a87ad3cde5a6da3fd4684f2c0252c');
-INSERT INTO "audit" VALUES(4,1790000000000,'hub','lab published','701a92ee4dc03cb82b1f','4cbb41fc6c8731a5a2f39af656aa91dfe7126c3300f27d0c5b7321eae02b70c2','f372e70501f10af0ea10907ec67903337b173b783afbc6907b4790f4b0cad7c7');
-INSERT INTO "audit" VALUES(5,1790000000000,'hub','grader registered','bdacc480f27c928ffbf0','b53a1a2448c517a65b57a8e230f8b1c8745e7c532189ca397e5e2a6d039213a5','32faa08401478f87d269392ccfa1d1fc6ec628c04a6f41b8808897bfe50aebed');
-INSERT INTO "audit" VALUES(6,1790000001001,'c914744f9538cd82f6d9','extension granted','d666b22077a32b6709f6','0f2fee435da00c7558513635acee68b5e897cf15a13faa2a7964b9156fce0548','77e2ebf7c4b5855fcf9fdb0a5331772c28fb37ac947e23263cf337d75d2647d1');
-INSERT INTO "audit" VALUES(7,1790000001001,'c914744f9538cd82f6d9','points set','fcdc631185b2a52b3f5c','c420e684e91f73c3833e5ae4cf090176f7dd6824ca1987871db7424a3f55e7c9','1cd9f7f67b2115a99588f49c74ea044f73a2a8a22a9549c2c03dfcc288541eb9');
-INSERT INTO "audit" VALUES(8,1790000001001,'fcdc631185b2a52b3f5c','appeal made','dbb7bf59843ee8b91f64','12a51268328228e0b3c483269bd0ce3222af37ff506ee32cfc8dcc130c2beb15','a2a34bcbb912de85c361e965368b6c48225980f81a53aa9d4a7a59b81c1775f3');
+INSERT INTO "audit" VALUES(1,1790000000000,'hub','course created','gpu101','gpu101','c5dfe61462de66ee54e69c175a79b90cdefd9bb832bd2789bce74cbe0baa649b','3f4068e51544c630843b17f396d1f92c0aa35b6ed90b2c7d31fa8addfd7a20fd');
+INSERT INTO "audit" VALUES(2,1790000000000,'hub','staff added','070bde338c054359dc68','gpu101','bd2b332fc02f99304e1f4288b6bcacaa00e782b6b493a9b185e29e16c6aa2767','30dfd4f161b37ceff08d10b06f24348805b8e3e8d1f26d45d9b37ff349c89464');
+INSERT INTO "audit" VALUES(3,1790000000000,'070bde338c054359dc68','roster imported','gpu101','gpu101','5b866b09d458ddbe33c314330319c1afe7b35abaa9cad1d7d9678897e2f62f66','db3de5a2f972e76f6f41e463fbd41ef3c9e748789284e13bd8809ce22382dc9e');
+INSERT INTO "audit" VALUES(4,1790000000000,'hub','lab published','400a5a5217fae68ac488','gpu101','8c057635af7e0bac578bf0a0a4f42844f6c8b3a8e333894912bf22e1a9a50fc0','867814082f8e3d4fa7e7328c258b6a8c1b3c46c4f2867b882c9982ea4d7031de');
+INSERT INTO "audit" VALUES(5,1790000000000,'hub','grader registered','3605140d39d44032b091','','ed7e39c7ffbe7a398520883776fc54302f1f9b9c501b305dcf620752b3359cfb','78f33e33130dead55cd47a09a13e394f2f405567e91b3d07aa3c518579b9988f');
+INSERT INTO "audit" VALUES(6,1790000001001,'070bde338c054359dc68','extension granted','39d2703206007e2bd414','gpu101','016a1ab8c276b074d718b30e9ea3334f7ee22f27a2abf9f5c2cc014875dc1375','51f7518ba1ada5babdc28f99f7a22fb57a14dd45ac0151a5659c2e39b28e9ddd');
+INSERT INTO "audit" VALUES(7,1790000001001,'070bde338c054359dc68','points set','561b622418ce57c4cae6','gpu101','decf18310ac0be19c600ec318b23be373dfc5074aaa4cf11dec626ae88cbba2c','ed1de43077b631bda762c1adfe95d1dfea9c1893955e2e663aabc261dc81194f');
+INSERT INTO "audit" VALUES(8,1790000001001,'561b622418ce57c4cae6','appeal made','f91d119be837f8a8d172','gpu101','a9adcbf8a9a02ae4bc228b7c9cff257657975d500123986e58af383661ffc1a2','96e3875fff36e8b7d7b439098861c74deffbee4e38a62fdd533f097a55ee4974');
 CREATE TABLE audit_details (
     number BIGINT NOT NULL PRIMARY KEY REFERENCES audit (number),
     salt TEXT NOT NULL,
     detail TEXT NOT NULL
 );
-INSERT INTO "audit_details" VALUES(1,'c2f685f8e826a3b6','{"appeal_window_h":168,"id":"gpu101","late_budget_h":0,"timed_runs_per_hour":6,"title":"GPU programming"}');
-INSERT INTO "audit_details" VALUES(2,'bf81d47d5c477450','{"course":"gpu101","role":"instructor","section":"7a0db88252109cb974c4"}');
-INSERT INTO "audit_details" VALUES(3,'d6809c1095c7fde8','{"added":3,"changed":0,"hidden":0,"returned":0}');
-INSERT INTO "audit_details" VALUES(4,'f69bedbba91675ce','{"is_team_work":0,"is_timed":1,"lab":"vector-add","lab_digest":"","language":"cuda","late_percent_per_day":100.0,"most_attempts":null,"scheme":"{\"thresholds\":[{\"measure\":\"right\",\"least\":1.0,\"points\":10.0}]}","title":"Vector add","windows":{"":{"closes_ms":1790720000000,"due_ms":1790360000000,"opens_ms":1790000000000}},"withdrawn_ms":null}');
-INSERT INTO "audit_details" VALUES(5,'ec6e0d82394d6d4a','{"name":"one"}');
-INSERT INTO "audit_details" VALUES(6,'6ff29ed025281b78','{"closes_ms":1790000001003,"due_ms":1790000001002,"lab":"vector-add","publication":"701a92ee4dc03cb82b1f","reason":"was ill"}');
-INSERT INTO "audit_details" VALUES(7,'4ee1381c1830d404','{"points":7.5,"publication":"701a92ee4dc03cb82b1f","reason":"half of it is right"}');
-INSERT INTO "audit_details" VALUES(8,'d14f6747fa39f702','{"job":"d3b3528195f487515a66"}');
+INSERT INTO "audit_details" VALUES(1,'17490013e6146384','{"appeal_window_h":168,"id":"gpu101","late_budget_h":0,"timed_runs_per_hour":6,"title":"GPU programming"}');
+INSERT INTO "audit_details" VALUES(2,'058aff29f2492695','{"course":"gpu101","role":"instructor","section":"a90f4124dc8caa1d39dd"}');
+INSERT INTO "audit_details" VALUES(3,'03b1c0f6e5e636ea','{"added":3,"changed":0,"hidden":0,"returned":0}');
+INSERT INTO "audit_details" VALUES(4,'935e7cacc803c95d','{"is_team_work":0,"is_timed":1,"lab":"vector-add","lab_digest":"","language":"cuda","late_percent_per_day":100.0,"most_attempts":null,"scheme":"{\"thresholds\":[{\"measure\":\"right\",\"least\":1.0,\"points\":10.0}]}","title":"Vector add","windows":{"":{"closes_ms":1790720000000,"due_ms":1790360000000,"opens_ms":1790000000000}},"withdrawn_ms":null}');
+INSERT INTO "audit_details" VALUES(5,'2b1276da39ae8dfe','{"name":"one"}');
+INSERT INTO "audit_details" VALUES(6,'e745ca9754f61d24','{"closes_ms":1790000001003,"due_ms":1790000001002,"lab":"vector-add","publication":"400a5a5217fae68ac488","reason":"was ill"}');
+INSERT INTO "audit_details" VALUES(7,'d72da6159e8dc9e2','{"points":7.5,"publication":"400a5a5217fae68ac488","reason":"half of it is right"}');
+INSERT INTO "audit_details" VALUES(8,'a617a33367e72633','{"job":"60ae4b775664db303c10"}');
 CREATE TABLE courses (
     id TEXT NOT NULL PRIMARY KEY,
     title TEXT NOT NULL,
@@ -68,7 +70,7 @@ CREATE TABLE extensions (
     granted_ms BIGINT NOT NULL,
     PRIMARY KEY (publication, person)
 );
-INSERT INTO "extensions" VALUES('701a92ee4dc03cb82b1f','d666b22077a32b6709f6',1790000001002,1790000001003,'was ill','c914744f9538cd82f6d9',1790000001001);
+INSERT INTO "extensions" VALUES('400a5a5217fae68ac488','39d2703206007e2bd414',1790000001002,1790000001003,'was ill','070bde338c054359dc68',1790000001001);
 CREATE TABLE graders (
     id TEXT NOT NULL PRIMARY KEY,
     name TEXT NOT NULL UNIQUE,
@@ -81,7 +83,7 @@ CREATE TABLE graders (
     registered_ms BIGINT NOT NULL,
     seen_ms BIGINT
 );
-INSERT INTO "graders" VALUES('bdacc480f27c928ffbf0','one','f2245500379360c358db881606ce6ead53001bd35cd876c2588d12d950702319','active',1,'[{"uuid":"GPU-one-0","name":"H100"}]',1790000000000,1790000000000);
+INSERT INTO "graders" VALUES('3605140d39d44032b091','one','fa137e6a7c9543423ae3bc615eea04bc007a34f15fe9a28b01a2c8a71f0e4644','active',1,'[{"uuid":"GPU-one-0","name":"H100"}]',1790000000000,1790000000000);
 CREATE TABLE jobs (
     id TEXT NOT NULL PRIMARY KEY,
     submission TEXT NOT NULL REFERENCES submissions (id),
@@ -115,7 +117,7 @@ CREATE TABLE jobs (
     note TEXT NOT NULL,
     UNIQUE (submission, run, stage)
 );
-INSERT INTO "jobs" VALUES('d3b3528195f487515a66','4a4e14e1335513a56899','701a92ee4dc03cb82b1f','person:fcdc631185b2a52b3f5c',1,'cpu','done',1,0,1790000000001,1790000000001,1,'bdacc480f27c928ffbf0','',1790000000001,NULL,0,0,1790000001001,'');
+INSERT INTO "jobs" VALUES('60ae4b775664db303c10','427fa9c9f685f926bbb2','400a5a5217fae68ac488','person:561b622418ce57c4cae6',1,'cpu','done',1,0,1790000000001,1790000000001,1,'3605140d39d44032b091','',1790000000001,NULL,0,0,1790000001001,'');
 CREATE TABLE memberships (
     course TEXT NOT NULL REFERENCES courses (id),
     person TEXT NOT NULL REFERENCES people (id),
@@ -126,10 +128,10 @@ CREATE TABLE memberships (
     hidden_ms BIGINT,
     PRIMARY KEY (course, person)
 );
-INSERT INTO "memberships" VALUES('gpu101','c914744f9538cd82f6d9','7a0db88252109cb974c4','instructor',NULL);
-INSERT INTO "memberships" VALUES('gpu101','fcdc631185b2a52b3f5c','3e9808ac53dbc7c982f8','learner',NULL);
-INSERT INTO "memberships" VALUES('gpu101','d666b22077a32b6709f6','3e9808ac53dbc7c982f8','learner',NULL);
-INSERT INTO "memberships" VALUES('gpu101','f8e3e0458b0663c1d155','91c0fe207b8c592bfefb','learner',NULL);
+INSERT INTO "memberships" VALUES('gpu101','070bde338c054359dc68','a90f4124dc8caa1d39dd','instructor',NULL);
+INSERT INTO "memberships" VALUES('gpu101','561b622418ce57c4cae6','9b7870624d65c6d0d5d6','learner',NULL);
+INSERT INTO "memberships" VALUES('gpu101','39d2703206007e2bd414','9b7870624d65c6d0d5d6','learner',NULL);
+INSERT INTO "memberships" VALUES('gpu101','d30425bd13cd42da5326','a63f82fd42264ea16a3a','learner',NULL);
 CREATE TABLE overrides (
     id TEXT NOT NULL PRIMARY KEY,
     -- 1, 2, ...: the last one of a person and a lab counts
@@ -142,7 +144,7 @@ CREATE TABLE overrides (
     made_by TEXT NOT NULL,
     made_ms BIGINT NOT NULL
 );
-INSERT INTO "overrides" VALUES('bb65d0dfdd918201d258',1,'701a92ee4dc03cb82b1f','fcdc631185b2a52b3f5c',7.5,'half of it is right','c914744f9538cd82f6d9',1790000001001);
+INSERT INTO "overrides" VALUES('fdbbc3dea04d6453be42',1,'400a5a5217fae68ac488','561b622418ce57c4cae6',7.5,'half of it is right','070bde338c054359dc68',1790000001001);
 CREATE TABLE people (
     id TEXT NOT NULL PRIMARY KEY,
     username TEXT NOT NULL UNIQUE,
@@ -152,10 +154,10 @@ CREATE TABLE people (
     created_ms BIGINT NOT NULL,
     erased_ms BIGINT
 );
-INSERT INTO "people" VALUES('c914744f9538cd82f6d9','grace','','','',1790000000000,NULL);
-INSERT INTO "people" VALUES('fcdc631185b2a52b3f5c','ada','Ada','Lovelace','',1790000000000,NULL);
-INSERT INTO "people" VALUES('d666b22077a32b6709f6','bob','Bob','Noyce','',1790000000000,NULL);
-INSERT INTO "people" VALUES('f8e3e0458b0663c1d155','cyd','Cyd','Charisse','',1790000000000,NULL);
+INSERT INTO "people" VALUES('070bde338c054359dc68','grace','','','',1790000000000,NULL);
+INSERT INTO "people" VALUES('561b622418ce57c4cae6','ada','Ada','Lovelace','',1790000000000,NULL);
+INSERT INTO "people" VALUES('39d2703206007e2bd414','bob','Bob','Noyce','',1790000000000,NULL);
+INSERT INTO "people" VALUES('d30425bd13cd42da5326','cyd','Cyd','Charisse','',1790000000000,NULL);
 CREATE TABLE publications (
     id TEXT NOT NULL PRIMARY KEY,
     course TEXT NOT NULL REFERENCES courses (id),
@@ -179,7 +181,7 @@ CREATE TABLE publications (
     withdrawn_ms BIGINT,
     UNIQUE (course, lab)
 );
-INSERT INTO "publications" VALUES('701a92ee4dc03cb82b1f','gpu101','vector-add','Vector add','cuda','abababababababababababababababababababababababababababababababab',1,0,'{"thresholds":[{"measure":"right","least":1.0,"points":10.0}]}',100.0,NULL,'// reference',1790000000000,NULL);
+INSERT INTO "publications" VALUES('400a5a5217fae68ac488','gpu101','vector-add','Vector add','cuda','abababababababababababababababababababababababababababababababab',1,0,'{"thresholds":[{"measure":"right","least":1.0,"points":10.0}]}',100.0,NULL,'// reference',1790000000000,NULL);
 CREATE TABLE refused_results (
     id TEXT NOT NULL PRIMARY KEY,
     job TEXT NOT NULL,
@@ -188,7 +190,7 @@ CREATE TABLE refused_results (
     refused_ms BIGINT NOT NULL,
     reason TEXT NOT NULL
 );
-INSERT INTO "refused_results" VALUES('98dbe1c8423275468ad6','d3b3528195f487515a66',99,'bdacc480f27c928ffbf0',1790000001001,'its lease was lost');
+INSERT INTO "refused_results" VALUES('3bd86d7d02fdbe831371','60ae4b775664db303c10',99,'3605140d39d44032b091',1790000001001,'its lease was lost');
 CREATE TABLE results (
     job TEXT NOT NULL PRIMARY KEY REFERENCES jobs (id),
     submission TEXT NOT NULL REFERENCES submissions (id),
@@ -207,27 +209,27 @@ CREATE TABLE results (
     gpu_ms BIGINT NOT NULL,
     energy_mj BIGINT
 );
-INSERT INTO "results" VALUES('d3b3528195f487515a66','4a4e14e1335513a56899',1,'cpu',1,'bdacc480f27c928ffbf0',1790000001001,1000,'abababababababababababababababababababababababababababababababab','{"verdict":"wrong","status":"failed","message":"so it went","right":1,"of":4,"error_kind":"race","is_speed_graded":false,"of_baseline":null,"of_limit":null,"not_graded":[],"flags":[]}','{}',0,NULL);
+INSERT INTO "results" VALUES('60ae4b775664db303c10','427fa9c9f685f926bbb2',1,'cpu',1,'3605140d39d44032b091',1790000001001,1000,'abababababababababababababababababababababababababababababababab','{"verdict":"wrong","status":"failed","message":"so it went","right":1,"of":4,"error_kind":"race","is_speed_graded":false,"of_baseline":null,"of_limit":null,"not_graded":[],"flags":[]}','{}',0,NULL);
 CREATE TABLE sections (
     id TEXT NOT NULL PRIMARY KEY,
     course TEXT NOT NULL REFERENCES courses (id),
     name TEXT NOT NULL,
     UNIQUE (course, name)
 );
-INSERT INTO "sections" VALUES('7a0db88252109cb974c4','gpu101','main');
-INSERT INTO "sections" VALUES('3e9808ac53dbc7c982f8','gpu101','monday');
-INSERT INTO "sections" VALUES('91c0fe207b8c592bfefb','gpu101','tuesday');
+INSERT INTO "sections" VALUES('a90f4124dc8caa1d39dd','gpu101','main');
+INSERT INTO "sections" VALUES('9b7870624d65c6d0d5d6','gpu101','monday');
+INSERT INTO "sections" VALUES('a63f82fd42264ea16a3a','gpu101','tuesday');
 CREATE TABLE settings (
     name TEXT NOT NULL PRIMARY KEY,
     value TEXT NOT NULL
 );
-INSERT INTO "settings" VALUES('receipt_key','b8461f58daa207c14a2053e4ec6e51bab19c01857646b5806d45d83b7590a991');
+INSERT INTO "settings" VALUES('receipt_key','67c994278375d66022f66ff7add6274f55b23475ddddf55c5e5d4f8af43dd957');
 CREATE TABLE submission_members (
     submission TEXT NOT NULL REFERENCES submissions (id),
     person TEXT NOT NULL REFERENCES people (id),
     PRIMARY KEY (submission, person)
 );
-INSERT INTO "submission_members" VALUES('4a4e14e1335513a56899','fcdc631185b2a52b3f5c');
+INSERT INTO "submission_members" VALUES('427fa9c9f685f926bbb2','561b622418ce57c4cae6');
 CREATE TABLE submissions (
     id TEXT NOT NULL PRIMARY KEY,
     publication TEXT NOT NULL REFERENCES publications (id),
@@ -249,30 +251,30 @@ CREATE TABLE submissions (
     UNIQUE (publication, party, number),
     UNIQUE (person, request)
 );
-INSERT INTO "submissions" VALUES('4a4e14e1335513a56899','701a92ee4dc03cb82b1f','fcdc631185b2a52b3f5c','person:fcdc631185b2a52b3f5c',1,'fe47f3eebfa3f0dfaf03',1790000000001,'3fcdf782ecc5a16be020e00cf1b33d17364a44d3ea04ef069b32cd3813f27eba',8,'// mine
-',148820613368733420,NULL);
+INSERT INTO "submissions" VALUES('427fa9c9f685f926bbb2','400a5a5217fae68ac488','561b622418ce57c4cae6','person:561b622418ce57c4cae6',1,'4f9eae91baba137ad5bd',1790000000001,'3fcdf782ecc5a16be020e00cf1b33d17364a44d3ea04ef069b32cd3813f27eba',8,'// mine
+',2642157426050283920,NULL);
 CREATE TABLE team_members (
     course TEXT NOT NULL REFERENCES courses (id),
     person TEXT NOT NULL REFERENCES people (id),
     team TEXT NOT NULL REFERENCES teams (id),
     PRIMARY KEY (course, person)
 );
-INSERT INTO "team_members" VALUES('gpu101','d666b22077a32b6709f6','71d91f635e2c51435d77');
-INSERT INTO "team_members" VALUES('gpu101','f8e3e0458b0663c1d155','71d91f635e2c51435d77');
+INSERT INTO "team_members" VALUES('gpu101','39d2703206007e2bd414','40978767b012032dcf6e');
+INSERT INTO "team_members" VALUES('gpu101','d30425bd13cd42da5326','40978767b012032dcf6e');
 CREATE TABLE teams (
     id TEXT NOT NULL PRIMARY KEY,
     course TEXT NOT NULL REFERENCES courses (id),
     name TEXT NOT NULL,
     UNIQUE (course, name)
 );
-INSERT INTO "teams" VALUES('71d91f635e2c51435d77','gpu101','red');
+INSERT INTO "teams" VALUES('40978767b012032dcf6e','gpu101','red');
 CREATE TABLE turns (
     party TEXT NOT NULL,
     stage TEXT NOT NULL,
     served_ms BIGINT NOT NULL,
     PRIMARY KEY (party, stage)
 );
-INSERT INTO "turns" VALUES('person:fcdc631185b2a52b3f5c','cpu',1790000000001);
+INSERT INTO "turns" VALUES('person:561b622418ce57c4cae6','cpu',1790000000001);
 CREATE TABLE windows (
     publication TEXT NOT NULL REFERENCES publications (id),
     -- '': all sections that have no window of their own
@@ -282,7 +284,7 @@ CREATE TABLE windows (
     closes_ms BIGINT NOT NULL,
     PRIMARY KEY (publication, section)
 );
-INSERT INTO "windows" VALUES('701a92ee4dc03cb82b1f','',1790000000000,1790360000000,1790720000000);
+INSERT INTO "windows" VALUES('400a5a5217fae68ac488','',1790000000000,1790360000000,1790720000000);
 CREATE INDEX ix_memberships_person ON memberships (person);
 CREATE INDEX ix_team_members_team ON team_members (team);
 CREATE INDEX ix_submission_members_person ON submission_members (person);

@@ -23,7 +23,7 @@ from tests.hub.core.course import (
     facts,
 )
 from warpbook.hub import audit
-from warpbook.hub.course.courses import members
+from warpbook.hub.course.courses import Course, create_course, members
 from warpbook.hub.course.roster import import_roster
 from warpbook.hub.course.roster_csv import read_roster
 from warpbook.hub.errors import BadRequest, Conflict, DatabaseUnfit, NotFound
@@ -33,6 +33,7 @@ from warpbook.hub.exports.records import json_lines
 from warpbook.hub.exports.sources import write_sources
 from warpbook.hub.keeping.backup import back_up, restore
 from warpbook.hub.keeping.erasing import erase
+from warpbook.hub.queue.control import pause
 from warpbook.hub.rules.lateness import HOUR_MS
 from warpbook.hub.work.decisions import override
 from warpbook.hub.work.submissions import is_genuine, submissions_of
@@ -86,12 +87,15 @@ def test_no_text_begins_as_a_formula(text: str) -> None:
 def test_records_are_json_lines_without_what_is_secret(room: Classroom) -> None:
     room.submit("ada", "// secret source")
     room.grade(room.grader())
-    with room.database.read() as connection:
+    with room.database.write() as connection:
+        create_course(connection, room.now_ms, "hub", Course("other", "Other"))
+        pause(connection, room.now_ms, room.instructor, "not of this course")
         lines = list(json_lines(connection, "gpu101"))
         with pytest.raises(NotFound):
             list(json_lines(connection, "nothing"))
     records = [json.loads(line) for line in lines]
     kinds = {row["kind"] for row in records}
+    assert {row["course"] for row in records if row["kind"] == "audit"} == {"gpu101"}
     assert kinds >= {"course", "person", "submission", "result", "audit"}
     [result] = [row for row in records if row["kind"] == "result"]
     assert result["facts"]["verdict"] == "right"

@@ -220,7 +220,7 @@ def add_staff(
     else:
         return person
     detail = {"course": course_id, "role": role, "section": at}
-    audit.note(connection, now_ms, actor, "staff added", person, detail)
+    audit.note(connection, now_ms, actor, "staff added", person, detail, course_id)
     return person
 
 

@@ -191,7 +191,9 @@ def extend(
         )
     )
     detail = {"lab": row.lab, "publication": publication_id, **values}
-    audit.note(connection, now_ms, actor, "extension granted", person, detail)
+    audit.note(
+        connection, now_ms, actor, "extension granted", person, detail, row.course
+    )
 
 
 def window_of(

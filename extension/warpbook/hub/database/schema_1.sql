@@ -256,6 +256,8 @@ CREATE TABLE audit (
     actor TEXT NOT NULL,
     action TEXT NOT NULL,
     subject TEXT NOT NULL,
+    -- empty where it is of no one course
+    course TEXT NOT NULL,
     -- of what is in audit_details
     detail_digest TEXT NOT NULL,
     -- of this row and the digest of the row before

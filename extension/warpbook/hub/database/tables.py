@@ -163,7 +163,7 @@ AUDIT = Table(
     "audit",
     METADATA,
     *_time("number", "at_ms"),
-    *_text("actor", "action", "subject", "detail_digest", "digest"),
+    *_text("actor", "action", "subject", "course", "detail_digest", "digest"),
 )
 AUDIT_DETAILS = Table(
     "audit_details", METADATA, *_time("number"), *_text("salt", "detail")

@@ -42,6 +42,7 @@ def json_lines(connection: Connection, course_id: str) -> Iterator[bytes]:
     labs = select(PUBLICATIONS.c.id).where(PUBLICATIONS.c.course == course_id)
     work = select(SUBMISSIONS.c.id).where(SUBMISSIONS.c.publication.in_(labs))
     done = select(RESULTS.c.job).where(RESULTS.c.submission.in_(work))
+    noted = select(AUDIT.c.number).where(AUDIT.c.course == course_id)
     people = select(MEMBERSHIPS.c.person).where(MEMBERSHIPS.c.course == course_id)
     parts: list[tuple[str, Table, ColumnElement[bool], tuple[str, ...]]] = [
         ("course", COURSES, COURSES.c.id == course_id, ()),
@@ -70,8 +71,8 @@ def json_lines(connection: Connection, course_id: str) -> Iterator[bytes]:
         ("result", RESULTS, RESULTS.c.submission.in_(work), ("evidence",)),
         ("override", OVERRIDES, OVERRIDES.c.publication.in_(labs), ()),
         ("appeal", APPEALS, APPEALS.c.job.in_(done), ()),
-        ("audit", AUDIT, AUDIT.c.number > 0, ()),
-        ("audit detail", AUDIT_DETAILS, AUDIT_DETAILS.c.number > 0, ("salt",)),
+        ("audit", AUDIT, AUDIT.c.course == course_id, ()),
+        ("audit detail", AUDIT_DETAILS, AUDIT_DETAILS.c.number.in_(noted), ("salt",)),
     ]
     for kind, table, which, left_out in parts:
         columns = [column for column in table.c if column.name not in left_out]

@@ -10,7 +10,7 @@ from msgspec import Struct
 from sqlalchemy import Connection, func, insert, select, update
 
 from warpbook.hub import audit
-from warpbook.hub.course.publications import window_of
+from warpbook.hub.course.publications import publication, window_of
 from warpbook.hub.database.tables import (
     APPEALS,
     COURSES,
@@ -90,8 +90,9 @@ def override(
             made_ms=now_ms,
         )
     )
+    course_id = publication(connection, publication_id).course
     detail = {"publication": publication_id, "points": points, "reason": why}
-    audit.note(connection, now_ms, actor, "points set", person, detail)
+    audit.note(connection, now_ms, actor, "points set", person, detail, course_id)
 
 
 def overrides(
