@@ -53,12 +53,13 @@ class Hub:
 
     @contextlib.contextmanager
     def grader(
-        self, *options: str, stub: bool = True
+        self, *options: str, stub: bool = True, use_gpu: bool = False
     ) -> Iterator[subprocess.Popen[bytes]]:
         with self.room.database.write() as connection:
             token = graders.register(connection, self.room.now_ms, "hub", "one")
         command = [sys.executable, "-m", "warpbook.hub.grader", self.url]
-        command += ["--cpu-slots", "1", "--no-gpu", *options]
+        command += ["--cpu-slots", "1", *options]
+        command += [] if use_gpu else ["--no-gpu"]
         if stub:
             command += ["--command", sys.executable, str(STUB)]
         with started(command, self.log, token) as process:
