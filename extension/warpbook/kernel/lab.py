@@ -11,11 +11,11 @@ from typing import Any
 
 import msgspec
 
-from warpbook.kernel.lab_card import STYLE, card_html, shown
 from warpbook.kernel.lab_trace import traced
 from warpbook.kernel.profile import Notice, Profile
 from warpbook_labs.cards.card import card_of
 from warpbook_labs.cards.cell_text import heading
+from warpbook_labs.cards.html import STYLE, card_html, shown
 from warpbook_labs.drawing import public_cases
 from warpbook_labs.loader import BadLab, LoadedLab
 from warpbook_labs.nvrtc import NoCompiler

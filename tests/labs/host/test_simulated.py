@@ -9,8 +9,8 @@ import pytest
 
 from tests.labs.host.sample_lab import write_lab
 from warpbook.cli.labs_card import card_lines
-from warpbook.kernel.lab_card import card_html
 from warpbook_labs.cards.card import card_of
+from warpbook_labs.cards.html import card_html
 from warpbook_labs.checking import check
 from warpbook_labs.drawing import hidden_cases, public_cases
 from warpbook_labs.host import checking as host_checking
