@@ -11,6 +11,8 @@ from typing import Any
 
 import msgspec
 
+from warpbook.class_hub import ClassHub, HubProblem, NotPublished, hub_here
+from warpbook.kernel.lab_handed_in import HandedIn
 from warpbook.kernel.lab_trace import traced
 from warpbook.kernel.profile import Notice, Profile
 from warpbook_labs.cards.card import card_of
@@ -96,15 +98,27 @@ class OpenLab:
         """Check against all cases that the lab shows; nothing is kept."""
         return self._told(lambda source: check_public(self._loaded, source))
 
-    def submit(self) -> ShownCard | Notice:
-        """Keep the source, then grade it with hidden cases drawn for it alone."""
+    def submit(self, replace: bool = False) -> ShownCard | HandedIn | Notice:
+        """Hand the source in: to the course's hub, or to be graded here.
+
+        A lab that no course publishes is graded here, with hidden cases drawn for the
+        submission alone, and kept.
+
+        Args:
+            replace: at a hub, in the place of a submission that still waits.
+        """
+        hub = hub_here()
+        if hub is not None:
+            try:
+                return self._handed_in(hub, replace)
+            except NotPublished:
+                # then it is practice
+                pass
+            except (HubProblem, *PROBLEMS) as problem:
+                return Notice(str(problem))
 
         def handed_in(source: str) -> Graded:
-            if source.strip() == self._loaded.starter.strip():
-                raise BadSource(
-                    "This is the starter, as it came: nothing was handed in. Write "
-                    f"your own in {self.source.name} first."
-                )
+            self._refuse_starter(source)
             return submit(Store(), self._loaded, source)
 
         return self._told(handed_in)
@@ -125,6 +139,19 @@ class OpenLab:
         except PROBLEMS as problem:
             return Notice(str(problem))
         return Hint(hints[:opened], len(hints))
+
+    def _handed_in(self, hub: ClassHub, replace: bool) -> HandedIn:
+        published = hub.find(self.id)
+        source = read_source(self.source)
+        self._refuse_starter(source)
+        return HandedIn(hub, published, hub.hand_in(published, source, replace))
+
+    def _refuse_starter(self, source: str) -> None:
+        if source.strip() == self._loaded.starter.strip():
+            raise BadSource(
+                "This is the starter, as it came: nothing was handed in. Write "
+                f"your own in {self.source.name} first."
+            )
 
     def _told(self, ask: Callable[[str], Graded]) -> ShownCard | Notice:
         try:

@@ -89,6 +89,7 @@ else:
     c.JupyterHub.spawner_class = "simple"
     c.SimpleLocalProcessSpawner.home_dir_template = f"{plan.homes}/{{username}}"
 c.Authenticator.allow_all = True
+c.JupyterHub.allow_named_servers = True
 
 c.Spawner.cmd = [sys.executable, "-m", "jupyterhub.singleuser"]
 c.Spawner.default_url = "/lab"

@@ -43,7 +43,7 @@ class ApiHandler(KnowsWhoAsks, ServiceHandler):
         super().initialize()
         self._routes = routes
 
-    async def prepare(self) -> None:
+    async def let_in(self) -> None:
         """Find the route and who asks, before a body is read."""
         route = self._routes.get(str(self.request.method))
         if route is None:
@@ -62,11 +62,13 @@ class ApiHandler(KnowsWhoAsks, ServiceHandler):
 
     async def get(self, **ids: str) -> None:
         """Read."""
+        self.refuse()
         given = read_query(self.request.query_arguments, self._route.given)
         await self._answer(given, ids)
 
     async def post(self, **ids: str) -> None:
         """Change something."""
+        self.refuse()
         await self._answer(read_body(self.body, self._route.given), ids)
 
     async def _answer(self, given: Any, ids: dict[str, str]) -> None:
@@ -112,7 +114,7 @@ class ApiHandler(KnowsWhoAsks, ServiceHandler):
 class TicketHandler(KnowsWhoAsks, ServiceHandler):
     """`POST api/v1/ticket`: a ticket that opens one WebSocket, once."""
 
-    async def prepare(self) -> None:
+    async def let_in(self) -> None:
         """Find who asks."""
         self.bound_body(0)
         who = await self.who_asks()
@@ -124,4 +126,5 @@ class TicketHandler(KnowsWhoAsks, ServiceHandler):
 
     async def post(self) -> None:
         """Give a ticket."""
+        self.refuse()
         self.finish_json({"ticket": self.service.tickets.give(self._who)}, 201)

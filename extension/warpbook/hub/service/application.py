@@ -26,9 +26,12 @@ _MOST_SOCKET_BYTES = 1 << 10
 class NoSuchPath(ServiceHandler):
     """Of a path that is not there."""
 
-    async def prepare(self) -> None:
+    async def get(self) -> None:
         """Say so."""
-        self.bound_body(0)
+        raise HTTPError(404)
+
+    async def post(self) -> None:
+        """Say so."""
         raise HTTPError(404)
 
 

@@ -11,7 +11,7 @@ from warpbook.hub.service.handler import ServiceHandler
 class GraderHandler(ServiceHandler):
     """`POST grader/v1/<what>`."""
 
-    async def prepare(self) -> None:
+    async def let_in(self) -> None:
         """Read a body only of who is a grader."""
         self.bound_body(MOST_MESSAGE_BYTES)
         _, _, token = self.request.headers.get("Authorization", "").partition(" ")
@@ -19,6 +19,7 @@ class GraderHandler(ServiceHandler):
 
     async def post(self, what: str) -> None:
         """Answer a grader."""
+        self.refuse()
         service = self.service
         authorization = self.request.headers.get("Authorization", "")
         body = self.body

@@ -20,6 +20,8 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
+#: of a body that is refused
+_MOST_THROWN_AWAY_BYTES = 8 << 20
 _HEADERS = {
     "Content-Security-Policy": POLICY,
     "X-Content-Type-Options": "nosniff",
@@ -43,6 +45,32 @@ class ServiceHandler(RequestHandler):
     def initialize(self) -> None:
         """Begin with an empty body."""
         self._body = bytearray()
+        self._refusal: Exception | None = None
+
+    async def prepare(self) -> None:
+        """Decide before the body is read; of who is refused it is thrown away.
+
+        An answer before the body's end would close the connection, which the hub's
+        proxy keeps for the requests of others.
+        """
+        try:
+            await self.let_in()
+        except (HubError, HTTPError) as refusal:
+            self._refusal = refusal
+            self._bound_connection(_MOST_THROWN_AWAY_BYTES)
+
+    async def let_in(self) -> None:
+        """Find who asks and whether they may; raise what refuses them."""
+        self.bound_body(0)
+
+    def refuse(self) -> None:
+        """Raise what `let_in` raised; each method begins with it.
+
+        Raises:
+            HubError: the request was refused.
+        """
+        if self._refusal is not None:
+            raise self._refusal
 
     @property
     def service(self) -> Service:
@@ -65,12 +93,12 @@ class ServiceHandler(RequestHandler):
         if length.isdecimal() and int(length) > most_bytes:
             raise TooLarge(f"The request has more than {most_bytes:,} bytes.")
         # of a body that does not say its length
-        connection = cast(HTTP1Connection, self.request.connection)
-        connection.set_max_body_size(most_bytes)
+        self._bound_connection(most_bytes)
 
     def data_received(self, chunk: bytes) -> None:
         """Take a part of the body."""
-        self._body += chunk
+        if self._refusal is None:
+            self._body += chunk
 
     def set_default_headers(self) -> None:
         """Tell browsers to take nothing from elsewhere, and to keep nothing."""
@@ -88,6 +116,10 @@ class ServiceHandler(RequestHandler):
         _, problem, _ = details.get("exc_info", (None, None, None))
         status, answer = problem_of(problem, status_code)
         self.finish_json(answer, status)
+
+    def _bound_connection(self, most_bytes: int) -> None:
+        connection = cast(HTTP1Connection, self.request.connection)
+        connection.set_max_body_size(most_bytes)
 
     def log_exception(self, kind: Any, problem: Any, trace: Any) -> None:
         """Note what is our fault; what is refused is in the log of requests."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, cast
 
 from jupyterhub.services.auth import HubOAuth, HubOAuthenticated
@@ -12,6 +13,7 @@ from warpbook.hub.service.access import SCOPES, Identity, identity_of
 
 #: a token that was revoked is believed so long
 CACHE_S = 10
+_WAIT_S = 15.0
 
 
 class LogInAway(HubError):
@@ -53,8 +55,8 @@ class KnowsWhoAsks(HubOAuthenticated, RequestHandler):  # type: ignore[misc]
 
     async def _identity(self, asked: Any) -> Identity | None:
         try:
-            model = await asked
-        except HTTPError:
+            model = await asyncio.wait_for(asked, _WAIT_S)
+        except (HTTPError, asyncio.TimeoutError):
             raise LogInAway(
                 "The hub's log-in does not answer now. Try again in a moment; what was "
                 "acknowledged is kept."

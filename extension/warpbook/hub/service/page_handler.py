@@ -7,7 +7,7 @@ from typing import Any
 
 from tornado.template import Loader
 
-from warpbook.hub.service.access import admit
+from warpbook.hub.service.access import Identity, admit
 from warpbook.hub.service.handler import ServiceHandler, problem_of
 from warpbook.hub.service.login import KnowsWhoAsks
 from warpbook.hub.service.pages import words
@@ -27,21 +27,26 @@ class PageHandler(KnowsWhoAsks, ServiceHandler):
         super().initialize()
         self._route = route
         self._username = ""
+        self._who: Identity | None = None
 
-    async def prepare(self) -> None:
-        """Find who asks; send somebody who is not logged in to the log-in."""
+    async def let_in(self) -> None:
+        """Find who asks."""
         self.bound_body(0)
         who = await self.who_asks()
         if who is None:
-            self.redirect(self.get_login_url())
             return
         if not self.has_token:
             refuse_foreign(self.request, may_be_opened=True)
         self._who, self._username = who, who.username
 
     async def get(self, **ids: str) -> None:
-        """Draw it."""
-        route, service, who = self._route, self.service, self._who
+        """Draw it; send somebody who is not logged in to the log-in."""
+        self.refuse()
+        who = self._who
+        if who is None:
+            self.redirect(self.get_login_url())
+            return
+        route, service = self._route, self.service
         given = read_query(self.request.query_arguments, route.given)
 
         def shown(connection: Any) -> dict[str, Any]:

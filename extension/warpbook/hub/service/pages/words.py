@@ -9,11 +9,11 @@ from datetime import datetime, timezone
 from html import escape
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from warpbook.hub.queue.listing import Place
 from warpbook_labs.cards.html import card_html
-from warpbook_labs.cards.model import Card
+from warpbook_labs.cards.model import PRACTICE, Card, CardText
 from warpbook_monitors.plain_text import bounded, printable
 
 STATES = {
@@ -36,6 +36,9 @@ MEASURES = {
     "of_baseline": "speed, against the baseline",
     "of_limit": "speed, of the GPU's measured limit",
 }
+
+
+_PRACTICE = CardText(PRACTICE, "quiet")
 
 
 class _Evidence(Struct):
@@ -105,7 +108,16 @@ def card(evidence: str) -> str:
         kept = _decode_evidence(evidence).card
     except (msgspec.MsgspecError, RecursionError, ValueError):
         return ""
-    return "" if kept is None else card_html(kept, style="")
+    if kept is None:
+        return ""
+    # a submission is no practice, which a card without a number says
+    sections = tuple(
+        structs.replace(
+            section, parts=tuple(part for part in section.parts if part != _PRACTICE)
+        )
+        for section in kept.sections
+    )
+    return card_html(structs.replace(kept, sections=sections), style="")
 
 
 def json_lines(evidence: str) -> str:
