@@ -45,6 +45,7 @@ class HubReceipt(Struct, frozen=True):
     """What the hub says of a submission that it has kept."""
 
     submission: str
+    publication: str
     number: int
     received_ms: int
     source_digest: str

@@ -43,6 +43,7 @@ class Visitor:
         # a proxy in the environment is not for us
         self.session.trust_env = False
         self._xsrf = ""
+        hub.sessions.append(self.session)
         if token:
             self.session.headers["Authorization"] = f"token {token}"
 
@@ -140,6 +141,8 @@ class ClassHub:
         #: not through the proxy
         self.inner_url = f"http://127.0.0.1:{port + 3}{base_url}services/warpbook/"
         self.supervisor: Any = None
+        #: closed with the hub
+        self.sessions: list[requests.Session] = []
 
     def passwords(self) -> dict[str, str]:
         read: dict[str, str] = json.loads(
@@ -188,7 +191,11 @@ def class_hub(folder: Path, *options: str, base_url: str = "/") -> Iterator[Clas
             return "Open" in log.read_text() or None
 
         wait_for("the hub", is_up, 120)
-        yield hub
+        try:
+            yield hub
+        finally:
+            for session in hub.sessions:
+                session.close()
 
 
 def free_ports(count: int) -> int:

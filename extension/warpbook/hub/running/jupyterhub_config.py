@@ -73,6 +73,8 @@ service = {
 if plan.service_user:
     service["user"] = plan.service_user
 c.JupyterHub.services = [service]
+# one that has ended is soon there again
+c._ServiceSpawner.poll_interval = 2
 
 if plan.users == "system":
     c.JupyterHub.authenticator_class = "pam"
