@@ -107,7 +107,10 @@ def run(asked: argparse.Namespace) -> int:
     try:
         supervisor.Supervisor(plan, file, _say).run(asked.restore)
     except supervisor.CantRun as problem:
-        raise CommandError(str(problem)) from None
+        _say(str(problem))
+        raise CommandError(
+            f"The hub was not started; see above, and {plan.hub_folder}/hub.log."
+        ) from None
     _say("warpbook hub stopped.")
     return 0
 
@@ -144,6 +147,7 @@ def _plan(asked: argparse.Namespace) -> HubPlan:
         use_gpu=not asked.no_gpu,
         ssl_key=str(asked.ssl_key.absolute()) if asked.ssl_key else "",
         ssl_cert=str(asked.ssl_cert.absolute()) if asked.ssl_cert else "",
+        vault=os.environ.get("WARPBOOK_LABS_VAULT", ""),
         **accounts,
     )
     return plan
@@ -166,13 +170,11 @@ def _accounts() -> dict[str, str]:
         except KeyError:
             missing.append(name)
     if missing:
-        lines = [
-            f"  useradd --system --create-home --shell /usr/sbin/nologin {name}"
-            for name in missing
-        ]
+        options = "--system --create-home --shell /usr/sbin/nologin"
+        lines = [f"useradd {options} {name}" for name in missing]
         raise CommandError(
             "The course's database and the grading need accounts of their own, which "
-            "no learner has. Make them once:\n" + "\n".join(lines)
+            f"no learner has. Make them once: {' && '.join(lines)}"
         )
     return dict(_ACCOUNTS)
 

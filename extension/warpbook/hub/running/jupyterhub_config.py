@@ -6,6 +6,8 @@ import signal
 import sys
 from pathlib import Path
 
+from traitlets.config import Config
+
 from warpbook.hub.running.login import ClassPassword, passwords_of
 from warpbook.hub.running.plan import PLAN, read_plan
 
@@ -74,7 +76,7 @@ if plan.service_user:
     service["user"] = plan.service_user
 c.JupyterHub.services = [service]
 # one that has ended is soon there again
-c._ServiceSpawner.poll_interval = 2
+c["_ServiceSpawner"] = Config({"poll_interval": 2})
 
 if plan.users == "system":
     c.JupyterHub.authenticator_class = "pam"

@@ -42,6 +42,8 @@ class HubPlan(Struct, frozen=True):
     use_gpu: bool = True
     ssl_key: str = ""
     ssl_cert: str = ""
+    #: the graders', which no learner reads
+    vault: str = ""
 
     @property
     def place(self) -> Path:

@@ -119,7 +119,7 @@ def _install(folder: Path, node: Path) -> None:
     if problem:
         lines = [line for line in problem.splitlines() if "warn" not in line]
         raise NoProxy(
-            f"npm could not install {_PACKAGE} {VERSION}: {' '.join(lines)[:400]}\n"
+            f"npm could not install {_PACKAGE} {VERSION}: {' '.join(lines)[:400]}. "
             "It is fetched once, and needs the network for that. On a machine with "
             f"network run `npm install --prefix proxy {_PACKAGE}@{VERSION}`, and copy "
             f"the folder `proxy` to {folder}."
