@@ -96,6 +96,7 @@ def _leaks(
     secrets = [
         plan.hub_folder / "hub.sqlite",
         plan.hub_folder / "cookie_secret",
+        plan.token_file,
         plan.course_folder / "hub.db",
         plan.course_folder / "cookie_secret",
     ]

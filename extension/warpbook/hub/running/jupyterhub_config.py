@@ -6,8 +6,6 @@ import signal
 import sys
 from pathlib import Path
 
-from traitlets.config import Config
-
 from warpbook.hub.running.login import ClassPassword, passwords_of
 from warpbook.hub.running.plan import PLAN, read_plan
 
@@ -59,24 +57,16 @@ c.JupyterHub.load_roles = [
         "scopes": ["users:activity!user", "access:servers!server", ENTER, SUBMIT],
     },
 ]
-service = {
-    "name": SERVICE,
-    "url": f"http://127.0.0.1:{plan.service_port}",
-    "command": [sys.executable, "-m", "warpbook.hub.service"],
-    "oauth_no_confirm": True,
-    "oauth_client_allowed_scopes": [SUBMIT, ASSIST, TEACH],
-    "environment": {
-        name: os.environ[name]
-        for name in ("PATH", "PYTHONPATH", "WARPBOOK_HUB_LABS", "HOME")
-        if name in os.environ
+# it is kept running beside the hub, and serves graders while the hub is away
+c.JupyterHub.services = [
+    {
+        "name": SERVICE,
+        "url": f"http://127.0.0.1:{plan.service_port}",
+        "api_token": plan.token_file.read_text().strip(),
+        "oauth_no_confirm": True,
+        "oauth_client_allowed_scopes": [SUBMIT, ASSIST, TEACH],
     }
-    | {"WARPBOOK_HUB_DATA": str(plan.course_folder)},
-}
-if plan.service_user:
-    service["user"] = plan.service_user
-c.JupyterHub.services = [service]
-# one that has ended is soon there again
-c["_ServiceSpawner"] = Config({"poll_interval": 2})
+]
 
 if plan.users == "system":
     c.JupyterHub.authenticator_class = "pam"

@@ -61,6 +61,11 @@ class HubPlan(Struct, frozen=True):
         return self.place / "course"
 
     @property
+    def token_file(self) -> Path:
+        """Give the file with the token that the service has at the hub."""
+        return self.hub_folder / "service_token"
+
+    @property
     def homes(self) -> Path:
         """Give the folder with learners' folders, where they have no accounts."""
         return self.place / "homes"

@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import os
 import pwd
+import secrets
 import signal
 import ssl
 import subprocess
@@ -57,6 +58,7 @@ class Supervisor:
         self._environment = {**os.environ, PLAN: str(plan_file)}
         self._is_stopping = False
         self._token = ""
+        self._service_token = secrets.token_hex(32)
 
     def run(self, restore: Path | None = None) -> None:
         """Start everything, and stay until a signal asks to end.
@@ -67,22 +69,26 @@ class Supervisor:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, self._stop)
         self._token = self._begin(restore)
+        _write_secret(self._plan.token_file, self._service_token)
+        service = _Kept("The course service", self._start_service, self._say)
         hub = _Kept("JupyterHub", self._start_hub, self._say)
         grader = _Kept("The grader", self._start_grader, self._say)
         try:
+            service.start()
             hub.start()
-            self._wait_until_up(hub)
+            self._wait_until_up(service, hub)
             if not self._is_stopping:
                 grader.start()
                 self._say(f"\n  Open  {self._plan.url}\n  Stop  Ctrl-C\n")
             while not self._is_stopping:
-                hub.look()
-                grader.look()
+                for process in (service, hub, grader):
+                    process.look()
                 time.sleep(_POLL_S)
         finally:
             # what it grades is given back while the service still takes it
             grader.end()
             hub.end()
+            service.end()
 
     def _stop(self, number: int, frame: FrameType | None) -> None:
         self._is_stopping = True
@@ -112,6 +118,29 @@ class Supervisor:
         with _log(log) as output:
             return _started(command, self._environment, output, self._plan.hub_folder)
 
+    def _start_service(self) -> subprocess.Popen[bytes]:
+        plan = self._plan
+        environment = {
+            name: os.environ[name]
+            for name in ("PATH", "PYTHONPATH", "LANG", "WARPBOOK_HUB_LABS")
+            if name in os.environ
+        }
+        environment |= {
+            "HOME": self._home(plan.service_user),
+            "WARPBOOK_HUB_DATA": str(plan.course_folder),
+            "JUPYTERHUB_SERVICE_NAME": "warpbook",
+            "JUPYTERHUB_SERVICE_URL": f"http://127.0.0.1:{plan.service_port}",
+            "JUPYTERHUB_SERVICE_PREFIX": plan.prefix,
+            "JUPYTERHUB_BASE_URL": plan.base_url,
+            "JUPYTERHUB_API_URL": f"http://127.0.0.1:{plan.hub_port}"
+            f"{plan.base_url}hub/api",
+            "JUPYTERHUB_API_TOKEN": self._service_token,
+            "JUPYTERHUB_CLIENT_ID": "service-warpbook",
+        }
+        command = [sys.executable, "-m", "warpbook.hub.service"]
+        with _log(plan.hub_folder / "service.log") as output:
+            return _started(command, environment, output, Path("/"), plan.service_user)
+
     def _start_grader(self) -> subprocess.Popen[bytes]:
         plan = self._plan
         command = [sys.executable, "-m", "warpbook.hub.grader", plan.service_url]
@@ -120,11 +149,7 @@ class Supervisor:
         environment = {
             name: os.environ[name] for name in _GRADER_ENVIRONMENT if name in os.environ
         }
-        environment["HOME"] = (
-            pwd.getpwnam(plan.grader_user).pw_dir
-            if plan.grader_user
-            else os.environ.get("HOME", "/")
-        )
+        environment["HOME"] = self._home(plan.grader_user)
         with _log(plan.hub_folder / "grader.log") as output:
             grader = _started(
                 command,
@@ -140,7 +165,10 @@ class Supervisor:
             grader.stdin.write(f"{self._token}\n".encode())
         return grader
 
-    def _wait_until_up(self, hub: _Kept) -> None:
+    def _home(self, user: str) -> str:
+        return pwd.getpwnam(user).pw_dir if user else os.environ.get("HOME", "/")
+
+    def _wait_until_up(self, service: _Kept, hub: _Kept) -> None:
         end_s = time.monotonic() + _START_S
         # through the proxy, as people do
         places = (
@@ -150,6 +178,9 @@ class Supervisor:
         while not self._is_stopping:
             if all(map(_answers, places)):
                 return
+            if service.has_ended:
+                log = self._plan.hub_folder / "service.log"
+                raise CantRun(f"The course service ended:\n{_last_lines(log)}")
             if hub.has_ended or time.monotonic() > end_s:
                 log = self._plan.hub_folder / "hub.log"
                 raise CantRun(f"JupyterHub did not start:\n{_last_lines(log)}")
@@ -241,6 +272,13 @@ def _as_user(name: str) -> dict[str, Any]:
     account = pwd.getpwnam(name)
     groups = os.getgrouplist(name, account.pw_gid)
     return {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": groups}
+
+
+def _write_secret(path: Path, secret: str) -> None:
+    path.unlink(missing_ok=True)
+    descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+    with open(descriptor, "w") as file:
+        file.write(secret)
 
 
 @contextlib.contextmanager
