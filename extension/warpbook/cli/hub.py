@@ -8,6 +8,7 @@ import os
 import pwd
 import re
 import socket
+import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -176,7 +177,36 @@ def _accounts() -> dict[str, str]:
             "The course's database and the grading need accounts of their own, which "
             f"no learner has. Make them once: {' && '.join(lines)}"
         )
+    for name in _ACCOUNTS.values():
+        _check_python(name)
     return dict(_ACCOUNTS)
+
+
+def _check_python(user: str) -> None:
+    """Refuse a Python that other accounts can't run, such as one in root's home.
+
+    Raises:
+        CommandError: the account can't run it.
+    """
+    account = pwd.getpwnam(user)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", "import warpbook, warpbook_labs"],
+            user=account.pw_uid,
+            group=account.pw_gid,
+            extra_groups=[],
+            cwd="/",
+            capture_output=True,
+        )
+        can_run = done.returncode == 0
+    except OSError:
+        can_run = False
+    if not can_run:
+        raise CommandError(
+            f"The account {user} can't run {sys.executable} with warpbook in it, and "
+            "learners could not either. Install it where everybody may read it: "
+            "/usr/bin/python3 -m venv /opt/warpbook"
+        )
 
 
 def _instructors_before(folder: Path) -> list[str]:

@@ -27,7 +27,6 @@ c.JupyterHub.db_url = f"sqlite:///{plan.hub_folder}/hub.sqlite"
 c.JupyterHub.cookie_secret_file = f"{plan.hub_folder}/cookie_secret"
 if plan.ssl_cert:
     c.JupyterHub.ssl_key, c.JupyterHub.ssl_cert = plan.ssl_key, plan.ssl_cert
-c.JupyterHub.cleanup_servers = False
 c.ConfigurableHTTPProxy.command = list(plan.proxy)
 c.ConfigurableHTTPProxy.api_url = f"http://127.0.0.1:{plan.proxy_port}"
 c.ConfigurableHTTPProxy.pid_file = f"{plan.hub_folder}/proxy.pid"
