@@ -17,9 +17,10 @@ from tests.hub.service.class_hub import (
     ClassHub,
     class_hub,
 )
-from tests.programs import program
+from tests.programs import ROOT, program
 
 TIMEOUT_MS = 60_000
+AXE = ROOT / "frontend" / "node_modules" / "axe-core" / "axe.min.js"
 
 
 class Tab:
@@ -69,6 +70,8 @@ def test_class_from_roster_to_grades(tmp_path: Path) -> None:
         decide(grace, submission)
         see_points(ada)
         export(grace)
+        look_through(grace, submission)
+        look_through(ada, submission)
         erase(grace)
         expect(ada.page.locator("html")).to_be_attached()
         assert grace.complaints == []
@@ -171,6 +174,25 @@ def export(grace: Tab) -> None:
     assert [float(rows[name]["score"]) for name in ("ada", "bob")] == [12, 0]
     page.get_by_role("button", name="Make a backup").click()
     expect(page.get_by_text(re.compile(r"\.db$"))).to_be_visible()
+
+
+def look_through(tab: Tab, submission: str) -> None:
+    """Nothing on any page keeps somebody from it who sees or moves less well."""
+    is_staff = "grace" in tab.page.locator(".who").inner_text()
+    paths = ["", f"/submissions/{submission}"]
+    if is_staff:
+        paths += ["/class", "/queue", "/people", "/appeals", "/log", "/data"]
+        paths += ["/publish", "/publish?catalogue=matmul"]
+    for path in paths:
+        page = tab.open(path)
+        page.evaluate(AXE.read_text())
+        told = page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
+        serious = [
+            (one["id"], one["help"], [node["html"][:200] for node in one["nodes"]])
+            for one in told["violations"]
+            if one["impact"] in ("serious", "critical")
+        ]
+        assert serious == [], path
 
 
 def erase(grace: Tab) -> None:

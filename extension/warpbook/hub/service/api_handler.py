@@ -19,6 +19,8 @@ from warpbook.hub.service.route import ApiRoute
 from warpbook.hub.service.sites import refuse_foreign
 
 _CHUNK_BYTES = 1 << 18
+#: a body that says nothing
+_MOST_TICKET_BYTES = 64
 
 
 class NotAllowed(HubError):
@@ -116,7 +118,7 @@ class TicketHandler(KnowsWhoAsks, ServiceHandler):
 
     async def let_in(self) -> None:
         """Find who asks."""
-        self.bound_body(0)
+        self.bound_body(_MOST_TICKET_BYTES)
         who = await self.who_asks()
         if who is None:
             raise Forbidden("Log in to the hub first, or send a token.")
