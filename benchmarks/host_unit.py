@@ -25,13 +25,13 @@ sys.path[:0] = [str(ROOT), str(ROOT / "labs"), str(ROOT / "monitors")]
 
 from benchmarks.report import ask, tell  # noqa: E402
 from tests.labs.referee.small_lab import write_lab  # noqa: E402
-from warpbook_labs.device.driver import Device  # noqa: E402
-from warpbook_labs.device.errors import DriverError  # noqa: E402
-from warpbook_labs.drawing import public_cases  # noqa: E402
-from warpbook_labs.referee.jobs import AskedOfHost  # noqa: E402
-from warpbook_labs.referee.layout import laid_out  # noqa: E402
-from warpbook_labs.referee.messages import Prepare  # noqa: E402
-from warpbook_labs.referee.sitting import Sitting  # noqa: E402
+from warpbook_labs.cases.sampling import public_cases  # noqa: E402
+from warpbook_labs.engines.host.jobs import AskedOfHost  # noqa: E402
+from warpbook_labs.engines.host.layout import laid_out  # noqa: E402
+from warpbook_labs.engines.host.messages import Prepare  # noqa: E402
+from warpbook_labs.engines.host.session import Sitting  # noqa: E402
+from warpbook_labs.gpu.driver import Device  # noqa: E402
+from warpbook_labs.gpu.errors import DriverError  # noqa: E402
 
 #: numbers of a unit's output, each a float32
 SIZE = 1 << 20

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from warpbook_labs.jail import jobs, parent
-from warpbook_labs.jail.limits import Limits
-from warpbook_labs.jail.parent import Outcome
+from warpbook_labs.sandbox import jobs, parent
+from warpbook_labs.sandbox.limits import Limits
+from warpbook_labs.sandbox.parent import Outcome
 
 
 def listen(

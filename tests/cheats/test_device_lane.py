@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from tests.gpu import cheats
-from warpbook_labs.checking import check_all
-from warpbook_labs.comparing import first_wrong
-from warpbook_labs.drawing import hidden_cases, public_cases
-from warpbook_labs.jail import jobs, parent
-from warpbook_labs.jail.limits import Limits
-from warpbook_labs.session import find
+from warpbook_labs.cases.comparison import first_wrong
+from warpbook_labs.cases.sampling import hidden_cases, public_cases
+from warpbook_labs.course.session import find
+from warpbook_labs.engines.interpreter.checking import check_all
+from warpbook_labs.sandbox import jobs, parent
+from warpbook_labs.sandbox.limits import Limits
 
 ARCHITECTURE = "sm_90"
 FAR = {

@@ -10,13 +10,13 @@ import msgspec
 import pytest
 
 from tests.cheats.between import listen
-from warpbook_labs import checking
-from warpbook_labs.checking import check
-from warpbook_labs.drawing import DrawnCase, hidden_cases, public_cases
-from warpbook_labs.jail.limits import Limits
-from warpbook_labs.loader import LoadedLab
-from warpbook_labs.results import CheckResult
-from warpbook_labs.session import find
+from warpbook_labs.cases.sampling import DrawnCase, hidden_cases, public_cases
+from warpbook_labs.course.session import find
+from warpbook_labs.engines.interpreter import checking
+from warpbook_labs.engines.interpreter.checking import check
+from warpbook_labs.lab.loader import LoadedLab
+from warpbook_labs.results.check import CheckResult
+from warpbook_labs.sandbox.limits import Limits
 
 SEED = 987_654_321_987
 #: what a result may weigh, however much the kernel says

@@ -7,13 +7,13 @@ import random
 import msgspec
 import pytest
 
-from warpbook_labs.jail import jobs, learner_code
-from warpbook_labs.jail.limits import Limits
-from warpbook_labs.jail.parent import run
-from warpbook_labs.loader import LoadedLab
-from warpbook_labs.plans import PLAN_LIMITS, check_plan
-from warpbook_labs.results import CheckResult
-from warpbook_labs.session import find
+from warpbook_labs.course.session import find
+from warpbook_labs.engines.answers.checking import PLAN_LIMITS, check_plan
+from warpbook_labs.lab.loader import LoadedLab
+from warpbook_labs.results.check import CheckResult
+from warpbook_labs.sandbox import jobs, learner_code
+from warpbook_labs.sandbox.limits import Limits
+from warpbook_labs.sandbox.parent import run
 
 SEED = 471108150915
 FUNCTIONS = ("flops", "least_bytes", "bound", "seconds", "times_faster")
@@ -146,7 +146,7 @@ BEFORE = {
     ),
     "recurses": ("def f(): f()\nf()", "RecursionError"),
     "imports the judge": (
-        "import warpbook_labs.questions",
+        "import warpbook_labs.lab.questions",
         "ModuleNotFoundError|PermissionError",
     ),
     "imports the calculator": (
@@ -203,7 +203,8 @@ MEDDLING = {
     "msgspec's class": "import msgspec; msgspec.msgpack.Encoder = None",
     "json": "import json; json.dumps = lambda *a: 'passed'",
     "the module that calls": (
-        "import sys; sys.modules['warpbook_labs.jail.calling']._answer = print"
+        "import sys; "
+        "sys.modules['warpbook_labs.engines.answers.calling']._answer = print"
     ),
     "the worker": "import __main__; __main__.Answer = None",
     "what is built in": "import builtins; builtins.isinstance = lambda *a: True",

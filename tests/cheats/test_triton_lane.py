@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from tests.cheats.between import listen
-from warpbook_labs.checking import check
-from warpbook_labs.drawing import DrawnCase, public_cases
-from warpbook_labs.jail import jobs, parent
-from warpbook_labs.jail.limits import Limits
-from warpbook_labs.jail.parent import Outcome
-from warpbook_labs.loader import LoadedLab
-from warpbook_labs.session import find
+from warpbook_labs.cases.sampling import DrawnCase, public_cases
+from warpbook_labs.course.session import find
+from warpbook_labs.engines.interpreter.checking import check
+from warpbook_labs.lab.loader import LoadedLab
+from warpbook_labs.sandbox import jobs, parent
+from warpbook_labs.sandbox.limits import Limits
+from warpbook_labs.sandbox.parent import Outcome
 
 HEAD = "import triton\nimport triton.language as tl\n"
 KERNEL = """

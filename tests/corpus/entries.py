@@ -15,9 +15,9 @@ import msgspec
 from msgspec import Struct
 
 from tests.corpus.causes import CAUSES
-from warpbook_labs.edits import BadEdit, Edit, edited
-from warpbook_labs.loader import LoadedLab
-from warpbook_labs.session import find
+from warpbook_labs.course.session import find
+from warpbook_labs.lab.edits import BadEdit, Edit, edited
+from warpbook_labs.lab.loader import LoadedLab
 
 SOURCES = Path(__file__).with_name("sources")
 EDITS = "edits.toml"

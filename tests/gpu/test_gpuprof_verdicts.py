@@ -14,7 +14,7 @@ import pytest
 
 from tests.gpu.bottleneck import HEADER, Bottleneck, judge
 from tests.gpu.notebook import Notebook
-from warpbook_labs.lab_files import CATALOGUE
+from warpbook_labs.lab.files import CATALOGUE
 
 pytestmark = pytest.mark.gpu
 

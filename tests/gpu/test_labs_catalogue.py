@@ -15,11 +15,11 @@ from typing import NamedTuple
 
 import pytest
 
-from warpbook_labs.drawing import hidden_cases, large_cases, public_cases
-from warpbook_labs.grading import grade_source
-from warpbook_labs.jail.limits import Limits
-from warpbook_labs.loader import LoadedLab, load_all
-from warpbook_labs.results import CheckResult
+from warpbook_labs.cases.sampling import hidden_cases, large_cases, public_cases
+from warpbook_labs.grading.grading import grade_source
+from warpbook_labs.lab.loader import LoadedLab, load_all
+from warpbook_labs.results.check import CheckResult
+from warpbook_labs.sandbox.limits import Limits
 
 # a test waits until its source's turn has come
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(1800)]

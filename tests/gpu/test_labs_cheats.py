@@ -19,16 +19,16 @@ from functools import cache
 import pytest
 
 from tests.gpu import cheats
-from warpbook_labs.checking import check_all
-from warpbook_labs.device import parent as device
-from warpbook_labs.device.gpu import Gpu, find_gpu
-from warpbook_labs.device.jobs import Asked
-from warpbook_labs.drawing import DrawnCase, hidden_cases, public_cases
-from warpbook_labs.jail import jobs
-from warpbook_labs.jail import parent as jail
-from warpbook_labs.jail.limits import Limits
-from warpbook_labs.loader import LoadedLab
-from warpbook_labs.session import find
+from warpbook_labs.cases.sampling import DrawnCase, hidden_cases, public_cases
+from warpbook_labs.course.session import find
+from warpbook_labs.engines.interpreter.checking import check_all
+from warpbook_labs.gpu import parent as device
+from warpbook_labs.gpu.gpu import Gpu, find_gpu
+from warpbook_labs.gpu.jobs import Asked
+from warpbook_labs.lab.loader import LoadedLab
+from warpbook_labs.sandbox import jobs
+from warpbook_labs.sandbox import parent as jail
+from warpbook_labs.sandbox.limits import Limits
 
 pytestmark = pytest.mark.gpu
 

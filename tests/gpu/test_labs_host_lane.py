@@ -17,18 +17,18 @@ from textwrap import indent
 import pytest
 
 from tests.labs.referee.small_lab import ON_THE_GPU, RIGHT, write_lab
-from warpbook_labs.device import parent
-from warpbook_labs.device.driver import Device
-from warpbook_labs.device.gpu import Gpu, find_gpu
-from warpbook_labs.device.tools import Tools
-from warpbook_labs.drawing import hidden_cases, public_cases
-from warpbook_labs.jail.limits import Limits
-from warpbook_labs.loader import load
-from warpbook_labs.referee import player
-from warpbook_labs.referee.jobs import AskedOfHost, Bounds
-from warpbook_labs.referee.lane import run_on_gpu
-from warpbook_labs.referee.probe import Probe
-from warpbook_labs.referee.sitting import Sitting
+from warpbook_labs.cases.sampling import hidden_cases, public_cases
+from warpbook_labs.engines.host import child_handle as player
+from warpbook_labs.engines.host.jobs import AskedOfHost, Bounds
+from warpbook_labs.engines.host.lane import run_on_gpu
+from warpbook_labs.engines.host.probe import Probe
+from warpbook_labs.engines.host.session import Sitting
+from warpbook_labs.gpu import parent
+from warpbook_labs.gpu.driver import Device
+from warpbook_labs.gpu.gpu import Gpu, find_gpu
+from warpbook_labs.gpu.tools import Tools
+from warpbook_labs.lab.loader import load
+from warpbook_labs.sandbox.limits import Limits
 
 pytestmark = pytest.mark.gpu
 
@@ -135,7 +135,7 @@ def heard(
     asked = AskedOfHost(
         str(loaded.folder), text, b"", cases, is_timed, is_staged=is_staged
     )
-    return parent.run(asked, gpu().uuid, 120, "warpbook_labs.referee.worker")
+    return parent.run(asked, gpu().uuid, 120, "warpbook_labs.engines.host.worker")
 
 
 @pytest.mark.parametrize("is_staged", [False, True])

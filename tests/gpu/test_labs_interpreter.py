@@ -23,13 +23,13 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.gpu.launch_cubins import Work
-from warpbook_labs.drawing import DrawnCase, hidden_cases, public_cases
-from warpbook_labs.jail import jobs
-from warpbook_labs.launch_rule import read_rule
-from warpbook_labs.loader import load_all
-from warpbook_labs.nvrtc import Compiled, compile_to_ptx
-from warpbook_labs.preparing import Prepared
-from warpbook_labs.ptx.findings import Counts
+from warpbook_labs.cases.preparation import Prepared
+from warpbook_labs.cases.sampling import DrawnCase, hidden_cases, public_cases
+from warpbook_labs.compiler.nvrtc import Compiled, compile_to_ptx
+from warpbook_labs.lab.launch_rule import read_rule
+from warpbook_labs.lab.loader import load_all
+from warpbook_labs.results.findings import Counts
+from warpbook_labs.sandbox import jobs
 
 pytestmark = pytest.mark.gpu
 

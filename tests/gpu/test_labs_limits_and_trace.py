@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from warpbook_labs.device.gpu import find_gpu
-from warpbook_labs.device.limit_card import limit_card
-from warpbook_labs.lab_files import CATALOGUE
-from warpbook_labs.loader import load
-from warpbook_labs.tracing import trace_submission
+from warpbook_labs.gpu.gpu import find_gpu
+from warpbook_labs.gpu.limit_card import limit_card
+from warpbook_labs.grading.tracing import trace_submission
+from warpbook_labs.lab.files import CATALOGUE
+from warpbook_labs.lab.loader import load
 from warpbook_monitors.recording import read_recording
 from warpbook_monitors.trace.chrome import read_chrome_trace
 from warpbook_monitors.trace.report import report

@@ -10,14 +10,14 @@ import pytest
 from msgspec.structs import replace
 
 from warpbook.cli.main import main
-from warpbook_labs import session
-from warpbook_labs.apart import VAULT
-from warpbook_labs.lab_files import CATALOGUE
-from warpbook_labs.loader import BadLab, KeptApart, LoadedLab, load_all
-from warpbook_labs.parting import part
-from warpbook_labs.session import check_public, find, regrade, submit
-from warpbook_labs.store import Store
-from warpbook_labs.validating import validate
+from warpbook_labs.course import session
+from warpbook_labs.course.separation import part
+from warpbook_labs.course.session import check_public, find, regrade, submit
+from warpbook_labs.course.store import Store
+from warpbook_labs.grading.validation import validate
+from warpbook_labs.lab.files import CATALOGUE
+from warpbook_labs.lab.loader import BadLab, KeptApart, LoadedLab, load_all
+from warpbook_labs.lab.vault import VAULT
 
 LAB, TRACK = "vector-add", "kernels"
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from warpbook_labs.lab_files import CATALOGUE
-from warpbook_labs.loader import load, load_all
-from warpbook_labs.validating import validate
+from warpbook_labs.grading.validation import validate
+from warpbook_labs.lab.files import CATALOGUE
+from warpbook_labs.lab.loader import load, load_all
 
 FOLDERS = sorted(file.parent for file in CATALOGUE.glob("*/*/lab.toml"))
 

@@ -8,12 +8,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from warpbook_labs.checking import check, check_all
-from warpbook_labs.drawing import hidden_cases, public_cases
-from warpbook_labs.jail.limits import Limits
-from warpbook_labs.loader import BadLab, LoadedLab
-from warpbook_labs.results import CheckResult
-from warpbook_labs.session import find
+from warpbook_labs.cases.sampling import hidden_cases, public_cases
+from warpbook_labs.course.session import find
+from warpbook_labs.engines.interpreter.checking import check, check_all
+from warpbook_labs.lab.loader import BadLab, LoadedLab
+from warpbook_labs.results.check import CheckResult
+from warpbook_labs.sandbox.limits import Limits
 
 
 @pytest.fixture(scope="module")

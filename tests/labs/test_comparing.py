@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from warpbook_labs.comparing import first_wrong
+from warpbook_labs.cases.comparison import first_wrong
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int32", "uint8"])

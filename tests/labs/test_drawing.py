@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from warpbook_labs.drawing import hidden_cases, public_cases
-from warpbook_labs.session import find
-from warpbook_labs.spec import Lab
+from warpbook_labs.cases.sampling import hidden_cases, public_cases
+from warpbook_labs.course.session import find
+from warpbook_labs.lab.spec import Lab
 
 SEEDS = range(40)
 

@@ -9,15 +9,15 @@ import pytest
 
 from warpbook.cli.labs_card import card_lines
 from warpbook_labs.cards.card import card_of
-from warpbook_labs.checking import check
-from warpbook_labs.comparing import WrongElement
-from warpbook_labs.device.results import DeviceCase
-from warpbook_labs.drawing import DrawnCase, hidden_cases, public_cases
-from warpbook_labs.hidden import fit_to_tell
-from warpbook_labs.jail.limits import Limits
-from warpbook_labs.preparing import wrong_words
-from warpbook_labs.results import CaseResult
-from warpbook_labs.session import find
+from warpbook_labs.cases.comparison import WrongElement
+from warpbook_labs.cases.preparation import wrong_words
+from warpbook_labs.cases.sampling import DrawnCase, hidden_cases, public_cases
+from warpbook_labs.course.session import find
+from warpbook_labs.engines.interpreter.checking import check
+from warpbook_labs.results.check import CaseResult
+from warpbook_labs.results.device import DeviceCase
+from warpbook_labs.results.disclosure import fit_to_tell
+from warpbook_labs.sandbox.limits import Limits
 
 #: a size that nothing else has
 SIZE = 1_021

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from warpbook_labs.launch_rule import MOST_LAUNCHES, BadRule, read_rule, split
+from warpbook_labs.lab.launch_rule import MOST_LAUNCHES, BadRule, read_rule, split
 
 SIZES = {"n": 1000, "m": 33}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from warpbook_labs.overview import Here, look_here, overview
+from warpbook_labs.course.overview import Here, look_here, overview
 
 
 def why(here: Here) -> dict[str, str]:

@@ -9,19 +9,19 @@ import numpy as np
 import pytest
 import torch
 
-from warpbook_labs.checking import check
-from warpbook_labs.counting import beyond_bounds, matrix_instructions
-from warpbook_labs.device.programs import job_of
-from warpbook_labs.drawing import DrawnCase, public_cases
-from warpbook_labs.jail import jobs, parent
-from warpbook_labs.jail.limits import Limits
-from warpbook_labs.loader import BadLab, LoadedLab, load
-from warpbook_labs.new_lab import new_lab
-from warpbook_labs.ptx.findings import Counts
-from warpbook_labs.results import CaseResult
-from warpbook_labs.session import find
-from warpbook_labs.simulated.judging.counts import HostCounts
-from warpbook_labs.spec import Counted
+from warpbook_labs.cases.bounds import beyond_bounds, matrix_instructions
+from warpbook_labs.cases.sampling import DrawnCase, public_cases
+from warpbook_labs.course.new_lab import new_lab
+from warpbook_labs.course.session import find
+from warpbook_labs.engines.interpreter.checking import check
+from warpbook_labs.engines.kernels.programs import job_of
+from warpbook_labs.lab.loader import BadLab, LoadedLab, load
+from warpbook_labs.lab.spec import Counted
+from warpbook_labs.results.check import CaseResult
+from warpbook_labs.results.findings import Counts
+from warpbook_labs.results.host_counts import HostCounts
+from warpbook_labs.sandbox import jobs, parent
+from warpbook_labs.sandbox.limits import Limits
 
 
 @pytest.fixture(scope="module")

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from warpbook_labs.loader import BadLab, LoadedLab, load
-from warpbook_labs.new_lab import new_lab
-from warpbook_labs.preparing import OwnPython
-from warpbook_labs.promised import not_a_bound, not_numbers
-from warpbook_labs.session import check_public, submit
-from warpbook_labs.spec import DType, Parameter
-from warpbook_labs.store import Store
+from warpbook_labs.cases.preparation import OwnPython
+from warpbook_labs.cases.promises import not_a_bound, not_numbers
+from warpbook_labs.course.new_lab import new_lab
+from warpbook_labs.course.session import check_public, submit
+from warpbook_labs.course.store import Store
+from warpbook_labs.lab.loader import BadLab, LoadedLab, load
+from warpbook_labs.lab.spec import DType, Parameter
 
 SIZES = {"n": 4}
 GIVEN = {"x": np.ones(4, np.float32), "factor": 2.0}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from warpbook_labs.nvrtc import VERBOSE, compile_to_ptx
-from warpbook_labs.resources import held, held_by_launches, read_log
+from warpbook_labs.compiler.nvrtc import VERBOSE, compile_to_ptx
+from warpbook_labs.results.occupancy import held, held_by_launches, read_log
 from warpbook_monitors.occupancy import MULTIPROCESSORS, occupancy
 
 #: what `cuda_occupancy.h` of CUDA 13.0 gave, of 49,329 that were compared: compute

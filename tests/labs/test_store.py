@@ -15,15 +15,15 @@ from pathlib import Path
 import pytest
 
 from tests.programs import ROOT
-from warpbook_labs import store as stores
-from warpbook_labs import store_format
-from warpbook_labs.jail.limits import Limits
-from warpbook_labs.progress import Mark, Progress, StoreError
-from warpbook_labs.results import CheckResult
-from warpbook_labs.session import find, grade, submit
-from warpbook_labs.sources import BadSource
-from warpbook_labs.store import Store
-from warpbook_labs.store_format import FORMAT
+from warpbook_labs.course import store as stores
+from warpbook_labs.course import store_format
+from warpbook_labs.course.progress import Mark, Progress, StoreError
+from warpbook_labs.course.session import find, grade, submit
+from warpbook_labs.course.store import Store
+from warpbook_labs.course.store_format import FORMAT
+from warpbook_labs.lab.sources import BadSource
+from warpbook_labs.results.check import CheckResult
+from warpbook_labs.sandbox.limits import Limits
 
 FORMATS = ROOT / "tests" / "data" / "formats"
 
@@ -93,7 +93,7 @@ def test_a_submission_is_kept_before_it_is_graded_and_can_be_graded_later(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as broken:
-        broken.setattr("warpbook_labs.session.grade_source", killed)
+        broken.setattr("warpbook_labs.course.session.grade_source", killed)
         with pytest.raises(KeyboardInterrupt):
             submit(store, lab, lab.reference)
     kept = store.submission(1)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from warpbook_labs.checking import check_all
-from warpbook_labs.drawing import public_cases
-from warpbook_labs.jail.limits import Limits
-from warpbook_labs.lab_files import CATALOGUE
-from warpbook_labs.loader import load
-from warpbook_labs.results import CaseResult
+from warpbook_labs.cases.sampling import public_cases
+from warpbook_labs.engines.interpreter.checking import check_all
+from warpbook_labs.lab.files import CATALOGUE
+from warpbook_labs.lab.loader import load
+from warpbook_labs.results.check import CaseResult
+from warpbook_labs.sandbox.limits import Limits
 
 LAB = load(CATALOGUE / "streams" / "fix_the_stream")
 NOT_DONE = "`produce` and `work` should do each chunk once"

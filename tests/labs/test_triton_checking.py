@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from warpbook_labs.checking import check
-from warpbook_labs.device.programs import job_of
-from warpbook_labs.drawing import DrawnCase, hidden_cases, public_cases
-from warpbook_labs.jail import jobs, parent
-from warpbook_labs.jail.limits import Limits
-from warpbook_labs.loader import LoadedLab
-from warpbook_labs.nvrtc import NoCompiler
-from warpbook_labs.opening import open_lab
-from warpbook_labs.results import CaseResult, CheckResult
-from warpbook_labs.session import find
+from warpbook_labs.cases.sampling import DrawnCase, hidden_cases, public_cases
+from warpbook_labs.compiler.nvrtc import NoCompiler
+from warpbook_labs.course.opening import open_lab
+from warpbook_labs.course.session import find
+from warpbook_labs.engines.interpreter.checking import check
+from warpbook_labs.engines.kernels.programs import job_of
+from warpbook_labs.lab.loader import LoadedLab
+from warpbook_labs.results.check import CaseResult, CheckResult
+from warpbook_labs.sandbox import jobs, parent
+from warpbook_labs.sandbox.limits import Limits
 
 _DESCRIBED = """    described = tl.make_tensor_descriptor(x, [n, 4], [4, 1], [4, 4])
     described.store([0, 0], tl.zeros((4, 4), tl.float32))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from warpbook_labs.launch_rule import BadRule
-from warpbook_labs.triton.rule import read_triton_rule
-from warpbook_labs.triton.source import BadTriton, read_kernels
+from warpbook_labs.engines.interpreter.triton.rule import read_triton_rule
+from warpbook_labs.engines.interpreter.triton.source import BadTriton, read_kernels
+from warpbook_labs.lab.launch_rule import BadRule
 
 HEAD = "import triton\nimport triton.language as tl\n"
 SOURCE = (

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from warpbook_labs.languages import LanguageName
-from warpbook_labs.loader import BadLab, load
-from warpbook_labs.new_lab import new_lab
-from warpbook_labs.validating import validate
+from warpbook_labs.course.new_lab import new_lab
+from warpbook_labs.grading.validation import validate
+from warpbook_labs.lab.languages import LanguageName
+from warpbook_labs.lab.loader import BadLab, load
 
 
 @pytest.fixture

@@ -10,17 +10,14 @@ from pathlib import Path
 from warpbook.cli.errors import CommandError
 from warpbook.cli.json_output import print_json
 from warpbook.cli.labs_card import card_lines
-from warpbook_labs import nvrtc
-from warpbook_labs.apart import VAULT
 from warpbook_labs.cards.card import card_of
-from warpbook_labs.lab_files import CATALOGUE
-from warpbook_labs.loader import BadLab, LoadedLab, load_all
-from warpbook_labs.new_lab import new_lab
-from warpbook_labs.nvrtc import NoCompiler
-from warpbook_labs.opening import open_lab
-from warpbook_labs.parting import part
-from warpbook_labs.progress import Progress, StoreError
-from warpbook_labs.session import (
+from warpbook_labs.compiler import nvrtc
+from warpbook_labs.compiler.nvrtc import NoCompiler
+from warpbook_labs.course.new_lab import new_lab
+from warpbook_labs.course.opening import open_lab
+from warpbook_labs.course.progress import Progress, StoreError
+from warpbook_labs.course.separation import part
+from warpbook_labs.course.session import (
     Graded,
     Interrupted,
     check_public,
@@ -29,11 +26,14 @@ from warpbook_labs.session import (
     regrade,
     submit,
 )
-from warpbook_labs.sources import BadSource, read_source
-from warpbook_labs.store import Store
-from warpbook_labs.tracing import NoTrace, record
-from warpbook_labs.trust import trust
-from warpbook_labs.validating import Verdict, validate
+from warpbook_labs.course.store import Store
+from warpbook_labs.course.trust import trust
+from warpbook_labs.grading.tracing import NoTrace, record
+from warpbook_labs.grading.validation import Verdict, validate
+from warpbook_labs.lab.files import CATALOGUE
+from warpbook_labs.lab.loader import BadLab, LoadedLab, load_all
+from warpbook_labs.lab.sources import BadSource, read_source
+from warpbook_labs.lab.vault import VAULT
 from warpbook_monitors.plain_text import joined
 
 #: what is told in one line, with exit status 2

@@ -10,18 +10,16 @@ import msgspec
 
 from warpbook.cli.json_output import print_json
 from warpbook_labs.cards.progress import how_far
-from warpbook_labs.device.gpu import NoGpu, find_gpu
-from warpbook_labs.entries import LabEntry
-from warpbook_labs.overview import look_here, overview, so_far
-from warpbook_labs.progress import (
+from warpbook_labs.course.entries import LabEntry
+from warpbook_labs.course.overview import look_here, overview, so_far
+from warpbook_labs.course.progress import (
     Progress,
     damaged_results,
     read_progress,
     submissions_file,
 )
-from warpbook_labs.progress import (
-    StoreError as StoreError,
-)
+from warpbook_labs.course.progress import StoreError as StoreError
+from warpbook_labs.gpu.gpu import NoGpu, find_gpu
 from warpbook_monitors.plain_text import bounded, joined
 
 

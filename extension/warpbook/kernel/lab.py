@@ -16,14 +16,14 @@ from warpbook.kernel.lab_trace import traced
 from warpbook.kernel.profile import Notice, Profile
 from warpbook_labs.cards.card import card_of
 from warpbook_labs.cards.cell_text import heading
-from warpbook_labs.drawing import public_cases
-from warpbook_labs.loader import BadLab, LoadedLab
-from warpbook_labs.nvrtc import NoCompiler
-from warpbook_labs.opening import open_lab
-from warpbook_labs.progress import Progress, StoreError
-from warpbook_labs.session import Graded, check_public, find, submit
-from warpbook_labs.sources import BadSource, read_source
-from warpbook_labs.store import Store
+from warpbook_labs.cases.sampling import public_cases
+from warpbook_labs.compiler.nvrtc import NoCompiler
+from warpbook_labs.course.opening import open_lab
+from warpbook_labs.course.progress import Progress, StoreError
+from warpbook_labs.course.session import Graded, check_public, find, submit
+from warpbook_labs.course.store import Store
+from warpbook_labs.lab.loader import BadLab, LoadedLab
+from warpbook_labs.lab.sources import BadSource, read_source
 from warpbook_monitors.plain_text import printable
 
 #: what is told in words below a cell

@@ -22,9 +22,9 @@ from warpbook_labs.cards.words import (
     limited,
     sizes_text,
 )
-from warpbook_labs.comparing import WrongElement
-from warpbook_labs.device.results import DeviceCase
-from warpbook_labs.results import CaseResult
+from warpbook_labs.cases.comparison import WrongElement
+from warpbook_labs.results.check import CaseResult
+from warpbook_labs.results.device import DeviceCase
 
 _MOST_FINDINGS = 3
 _MOST_WORDS = 600

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from warpbook_labs.lab_files import CATALOGUE
-from warpbook_labs.store import Store
+from warpbook_labs.course.store import Store
+from warpbook_labs.lab.files import CATALOGUE
 
 LAB = CATALOGUE / "kernels" / "vector_add"
 

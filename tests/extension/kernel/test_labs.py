@@ -13,9 +13,9 @@ from nbclient import NotebookClient
 import warpbook
 from tests.programs import ROOT
 from warpbook.kernel.lab_trace import report_of
-from warpbook_labs.lab_files import CATALOGUE
-from warpbook_labs.loader import load
-from warpbook_labs.opening import open_lab
+from warpbook_labs.course.opening import open_lab
+from warpbook_labs.lab.files import CATALOGUE
+from warpbook_labs.lab.loader import load
 
 LAB = CATALOGUE / "kernels" / "vector_add"
 REFERENCE = (LAB / "solutions" / "correct" / "one_element_each.cu").read_text()

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from warpbook_labs.device import kernels
-from warpbook_labs.jail import jobs
+from warpbook_labs.gpu import kernels
+from warpbook_labs.sandbox import jobs
 
 #: what a submission's program is here
 LEARNER = b"a learner's program"

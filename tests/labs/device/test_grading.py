@@ -10,10 +10,18 @@ import msgspec
 import pytest
 
 from tests.programs import ROOT
-from warpbook_labs import grading
-from warpbook_labs.device import lane, parent
-from warpbook_labs.device.gpu import Gpu, NoGpu
-from warpbook_labs.device.jobs import (
+from warpbook_labs.cases.sampling import (
+    DrawnCase,
+    hidden_cases,
+    large_cases,
+    public_cases,
+)
+from warpbook_labs.course.session import find
+from warpbook_labs.engines.kernels import lane
+from warpbook_labs.engines.kernels.lane import NotOnGpu
+from warpbook_labs.gpu import parent
+from warpbook_labs.gpu.gpu import Gpu, NoGpu
+from warpbook_labs.gpu.jobs import (
     TIMED_CALLS,
     Asked,
     Began,
@@ -23,15 +31,13 @@ from warpbook_labs.device.jobs import (
     Tried,
     Trying,
 )
-from warpbook_labs.device.lane import NotOnGpu
-from warpbook_labs.device.limit_card import NoLimitCard
-from warpbook_labs.device.quiet import Conditions, TooBusy
-from warpbook_labs.device.results import DeviceCase, SpeedResult
-from warpbook_labs.drawing import DrawnCase, hidden_cases, large_cases, public_cases
-from warpbook_labs.jail.limits import Limits
-from warpbook_labs.loader import LoadedLab
-from warpbook_labs.results import CheckResult
-from warpbook_labs.session import find
+from warpbook_labs.gpu.limit_card import NoLimitCard
+from warpbook_labs.gpu.quiet import Conditions, TooBusy
+from warpbook_labs.grading import grading
+from warpbook_labs.lab.loader import LoadedLab
+from warpbook_labs.results.check import CheckResult
+from warpbook_labs.results.device import DeviceCase, SpeedResult
+from warpbook_labs.sandbox.limits import Limits
 
 GPU = Gpu("GPU-of-the-test", "A GPU", "sm_90", "580")
 SEED = 5

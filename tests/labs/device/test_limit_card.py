@@ -6,12 +6,7 @@ from time import time
 import msgspec
 import pytest
 
-from warpbook_labs.device.limit_card import (
-    SITTING_S,
-    LimitCard,
-    NoLimitCard,
-    limit_card,
-)
+from warpbook_labs.gpu.limit_card import SITTING_S, LimitCard, NoLimitCard, limit_card
 
 CARD = LimitCard(
     gpu="NVIDIA H200",

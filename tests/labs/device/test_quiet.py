@@ -13,8 +13,8 @@ from tests.stub_nvml import (
     UNKNOWN,
     StubNvml,
 )
-from warpbook_labs.device import quiet
-from warpbook_labs.device.quiet import Conditions, Timed, TooBusy, Watch, when_quiet
+from warpbook_labs.gpu import quiet
+from warpbook_labs.gpu.quiet import Conditions, Timed, TooBusy, Watch, when_quiet
 from warpbook_monitors.nvml import call
 
 MakeStub = Callable[..., StubNvml]

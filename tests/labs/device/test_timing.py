@@ -9,20 +9,21 @@ import numpy as np
 import pytest
 
 from tests.labs.device.fake_gpu import LEARNER, FakeGpu
-from warpbook_labs.device import buffers, programs, tools
-from warpbook_labs.device import speed as speeds
-from warpbook_labs.device.correctness import try_case
-from warpbook_labs.device.limit_card import LimitCard
-from warpbook_labs.device.ratio import Stopping
-from warpbook_labs.device.results import DeviceCase
-from warpbook_labs.device.sampling import drawn_of_look
-from warpbook_labs.device.timing import Source, WrongOutput
-from warpbook_labs.device.tools import Tools
-from warpbook_labs.drawing import DrawnCase, hidden_cases, public_cases
-from warpbook_labs.launch_rule import read_rule
-from warpbook_labs.loader import LoadedLab
-from warpbook_labs.nvrtc import Compiled
-from warpbook_labs.session import find
+from warpbook_labs.cases.sampling import DrawnCase, hidden_cases, public_cases
+from warpbook_labs.compiler.nvrtc import Compiled
+from warpbook_labs.course.session import find
+from warpbook_labs.engines.kernels import buffers, programs
+from warpbook_labs.engines.kernels import speed as speeds
+from warpbook_labs.engines.kernels.correctness import try_case
+from warpbook_labs.engines.kernels.timing import Source, WrongOutput
+from warpbook_labs.gpu import tools
+from warpbook_labs.gpu.limit_card import LimitCard
+from warpbook_labs.gpu.ratio import Stopping
+from warpbook_labs.gpu.sampling import drawn_of_look
+from warpbook_labs.gpu.tools import Tools
+from warpbook_labs.lab.launch_rule import read_rule
+from warpbook_labs.lab.loader import LoadedLab
+from warpbook_labs.results.device import DeviceCase
 
 N = 5000
 #: 12 * N bytes take 100 ns

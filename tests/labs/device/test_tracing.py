@@ -7,11 +7,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from warpbook_labs.device import tracing
-from warpbook_labs.device.gpu import Gpu
-from warpbook_labs.device.tracing import NoTrace, trace_submission
-from warpbook_labs.lab_files import CATALOGUE
-from warpbook_labs.loader import load
+from warpbook_labs.engines.kernels import tracing
+from warpbook_labs.engines.kernels.tracing import NoTrace, trace_submission
+from warpbook_labs.gpu.gpu import Gpu
+from warpbook_labs.lab.files import CATALOGUE
+from warpbook_labs.lab.loader import load
 
 GPU = Gpu("GPU-5", "NVIDIA H200", "sm_90", "580.1")
 LAB = CATALOGUE / "kernels" / "vector_add"
@@ -46,7 +46,7 @@ def test_without_pytorch_it_is_said_how_to_get_it(tmp_path: Path) -> None:
         telemetry=str(tmp_path / "u"),
     )
     without = "import sys; sys.modules['torch'] = None\n"
-    code = without + "from warpbook_labs.device.tracing import main; main()"
+    code = without + "from warpbook_labs.engines.kernels.tracing import main; main()"
     told = subprocess.run(
         [sys.executable, "-c", code],
         input=msgspec.msgpack.encode(asked),

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from warpbook_labs.device import kernels
-from warpbook_labs.nvrtc import compile_to_ptx
-from warpbook_labs.ptx.machine import Machine
+from warpbook_labs.compiler.nvrtc import compile_to_ptx
+from warpbook_labs.engines.interpreter.ptx.machine import Machine
+from warpbook_labs.gpu import kernels
 
 KEY = 0xDEADBEEF
 NOTHING = (1 << 64) - 1

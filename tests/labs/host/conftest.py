@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.labs.host.sample_lab import write_lab
-from warpbook_labs.loader import LoadedLab, load
+from warpbook_labs.lab.loader import LoadedLab, load
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.labs.host.sample_lab import RIGHT, WRONG, write_lab
-from warpbook_labs.loader import BadLab, load
-from warpbook_labs.referee.sitting import host_baseline
-from warpbook_labs.validating import Verdict, validate
+from warpbook_labs.engines.host.session import host_baseline
+from warpbook_labs.grading.validation import Verdict, validate
+from warpbook_labs.lab.loader import BadLab, load
 
 SPEED = """
 [speed]

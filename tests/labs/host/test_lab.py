@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from tests.labs.host.sample_lab import write_lab
-from warpbook_labs.apart import VAULT
-from warpbook_labs.loader import BadLab, LoadedLab, load
-from warpbook_labs.opening import open_lab
-from warpbook_labs.overview import Here, overview
-from warpbook_labs.parting import part
-from warpbook_labs.session import check_public, find, submit
-from warpbook_labs.store import Store
+from warpbook_labs.course.opening import open_lab
+from warpbook_labs.course.overview import Here, overview
+from warpbook_labs.course.separation import part
+from warpbook_labs.course.session import check_public, find, submit
+from warpbook_labs.course.store import Store
+from warpbook_labs.lab.loader import BadLab, LoadedLab, load
+from warpbook_labs.lab.vault import VAULT
 
 HOST = '[host]\nwithout_gpu = "torch"\ncalls = 2\ncase_s = 2.0\n'
 COUNT = '[[counted]]\ncount = "{}"\nmost = "1"\nabout = "Less."'

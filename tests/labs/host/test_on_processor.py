@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import pytest
 
-from warpbook_labs.checking import check, check_all
-from warpbook_labs.drawing import DrawnCase, hidden_cases, public_cases
-from warpbook_labs.jail import warm
-from warpbook_labs.jail.limits import Limits
-from warpbook_labs.loader import LoadedLab
-from warpbook_labs.nvrtc import NoCompiler
+from warpbook_labs.cases.sampling import DrawnCase, hidden_cases, public_cases
+from warpbook_labs.compiler.nvrtc import NoCompiler
+from warpbook_labs.engines.interpreter.checking import check, check_all
+from warpbook_labs.lab.loader import LoadedLab
+from warpbook_labs.sandbox import warm
+from warpbook_labs.sandbox.limits import Limits
 
 
 @pytest.fixture(autouse=True)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from warpbook_labs.drawing import public_cases
-from warpbook_labs.host.preparing import PreparedCalls
-from warpbook_labs.loader import load_all
+from warpbook_labs.cases.sampling import public_cases
+from warpbook_labs.engines.simulated.preparation import PreparedCalls
+from warpbook_labs.lab.loader import load_all
 
 
 def test_small_whole_numbers_are_nothing_only_where_all_are_as_they_were() -> None:

@@ -11,21 +11,21 @@ from tests.labs.host.sample_lab import write_lab
 from warpbook.cli.labs_card import card_lines
 from warpbook.kernel.lab_card import card_html
 from warpbook_labs.cards.card import card_of
-from warpbook_labs.checking import check
-from warpbook_labs.drawing import hidden_cases, public_cases
-from warpbook_labs.host import checking as host_checking
-from warpbook_labs.host.messages import HostJudged, Judge, Verdict
-from warpbook_labs.host.preparing import PreparedCalls
-from warpbook_labs.host_spec import HostCount
-from warpbook_labs.jail import warm
-from warpbook_labs.jail.limits import Limits
-from warpbook_labs.jail.parent import Outcome
-from warpbook_labs.loader import LoadedLab, load
-from warpbook_labs.results import CheckResult
-from warpbook_labs.session import check_public, submit
-from warpbook_labs.simulated.judging.counts import COUNTED
-from warpbook_labs.store import Store
-from warpbook_labs.validating import validate
+from warpbook_labs.cases.sampling import hidden_cases, public_cases
+from warpbook_labs.course.session import check_public, submit
+from warpbook_labs.course.store import Store
+from warpbook_labs.engines.interpreter.checking import check
+from warpbook_labs.engines.simulated import checking as host_checking
+from warpbook_labs.engines.simulated.messages import HostJudged, Judge, Verdict
+from warpbook_labs.engines.simulated.preparation import PreparedCalls
+from warpbook_labs.grading.validation import validate
+from warpbook_labs.lab.host_spec import HostCount
+from warpbook_labs.lab.loader import LoadedLab, load
+from warpbook_labs.results.check import CheckResult
+from warpbook_labs.results.host_counts import COUNTED
+from warpbook_labs.sandbox import warm
+from warpbook_labs.sandbox.limits import Limits
+from warpbook_labs.sandbox.parent import Outcome
 
 #: the copy runs on a stream that nobody waits for
 RACE = """import torch

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from warpbook_labs.checking import check, check_all
-from warpbook_labs.drawing import hidden_cases, public_cases
-from warpbook_labs.host import checking as host_checking
-from warpbook_labs.jail import warm
-from warpbook_labs.jail.limits import Limits
-from warpbook_labs.loader import LoadedLab
-from warpbook_labs.nvrtc import NoCompiler
-from warpbook_labs.results import CheckResult
+from warpbook_labs.cases.sampling import hidden_cases, public_cases
+from warpbook_labs.compiler.nvrtc import NoCompiler
+from warpbook_labs.engines.interpreter.checking import check, check_all
+from warpbook_labs.engines.simulated import checking as host_checking
+from warpbook_labs.lab.loader import LoadedLab
+from warpbook_labs.results.check import CheckResult
+from warpbook_labs.sandbox import warm
+from warpbook_labs.sandbox.limits import Limits
 
 TRAINING = """import torch
 from torch import nn

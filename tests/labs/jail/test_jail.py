@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from tests.programs import ROOT
-from warpbook_labs.jail.jobs import (
+from warpbook_labs.sandbox.jobs import (
     BufferArgument,
     Compile,
     Compiled,
@@ -25,8 +25,8 @@ from warpbook_labs.jail.jobs import (
     Refused,
     Run,
 )
-from warpbook_labs.jail.limits import Limits, isolation_words
-from warpbook_labs.jail.parent import run
+from warpbook_labs.sandbox.limits import Limits, isolation_words
+from warpbook_labs.sandbox.parent import run
 
 ADD = """
 extern "C" __global__ void add(float* x, int n) {

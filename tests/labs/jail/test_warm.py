@@ -14,11 +14,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from warpbook_labs.host.messages import HostCase, HostRan, Left, Record
-from warpbook_labs.jail import warm
-from warpbook_labs.jail.limits import Limits
-from warpbook_labs.jail.parent import Outcome, environment
-from warpbook_labs.nvrtc import NoCompiler
+from warpbook_labs.compiler.nvrtc import NoCompiler
+from warpbook_labs.engines.simulated.messages import HostCase, HostRan, Left, Record
+from warpbook_labs.sandbox import warm
+from warpbook_labs.sandbox.limits import Limits
+from warpbook_labs.sandbox.parent import Outcome, environment
 from warpbook_monitors.python_path import own_path
 
 HEAD = "import torch\ndef run(state):\n    pass\ndef prepare():\n    "
@@ -152,7 +152,7 @@ def test_it_ends_with_the_process_that_asked() -> None:
         "import sys\n"
         "from warpbook_labs.host import checking\n"
         "from warpbook_labs.jail import warm\n"
-        "from warpbook_labs.host.messages import *\n"
+        "from warpbook_labs.engines.simulated.messages import *\n"
         f"source = {HEAD + FINE!r}\n"
         "warm.run(Record(source, '', (HostCase({}, (), ()),), 9.0))\n"
         "[worker] = warm._warm.values()\n"

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from tests.labs.ptx.kernels import machine, ptx_of
-from warpbook_labs.jail import jobs
-from warpbook_labs.ptx.errors import PtxError, Unsupported
+from warpbook_labs.engines.interpreter.ptx.errors import PtxError, Unsupported
+from warpbook_labs.sandbox import jobs
 
 ASYNC = """
 #include <cuda_pipeline.h>

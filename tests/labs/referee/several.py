@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from tests.labs.referee.small_lab import BOUNDS
-from warpbook_labs.device.ratio import Side
-from warpbook_labs.device.timing import WrongOutput
-from warpbook_labs.drawing import public_cases
-from warpbook_labs.loader import LoadedLab, load
-from warpbook_labs.referee import confine
-from warpbook_labs.referee.jobs import AskedOfHost
-from warpbook_labs.referee.sitting import Sitting
+from warpbook_labs.cases.sampling import public_cases
+from warpbook_labs.engines.host.jobs import AskedOfHost
+from warpbook_labs.engines.host.session import Sitting
+from warpbook_labs.engines.kernels.timing import WrongOutput
+from warpbook_labs.gpu.ratio import Side
+from warpbook_labs.lab.loader import LoadedLab, load
+from warpbook_labs.sandbox import gpu_confinement as confine
 
 
 class Again(Sitting):

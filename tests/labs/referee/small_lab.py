@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from warpbook_labs.device import parent
-from warpbook_labs.drawing import DrawnCase, hidden_cases, public_cases
-from warpbook_labs.loader import LoadedLab, load
-from warpbook_labs.referee.jobs import AskedOfHost, Bounds
+from warpbook_labs.cases.sampling import DrawnCase, hidden_cases, public_cases
+from warpbook_labs.engines.host.jobs import AskedOfHost, Bounds
+from warpbook_labs.gpu import parent
+from warpbook_labs.lab.loader import LoadedLab, load
 
 TOML = """
 id = "halves"
@@ -166,7 +166,7 @@ def heard(
         least_pairs=8,
         most_pairs=16,
     )
-    return parent.run(asked, "", 200, "warpbook_labs.referee.worker")
+    return parent.run(asked, "", 200, "warpbook_labs.engines.host.worker")
 
 
 def failures(done: parent.Heard) -> list[str]:

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from warpbook_labs.device.kernels import filled
-from warpbook_labs.referee import bulk
-from warpbook_labs.referee.messages import Slot
-from warpbook_labs.referee.regions import HostRegion
+from warpbook_labs.engines.host import bulk
+from warpbook_labs.engines.host.messages import Slot
+from warpbook_labs.engines.host.regions import HostRegion
+from warpbook_labs.gpu.kernels import filled
 
 #: in float32 three parts, the last of them short
 COUNT = 2 * (bulk.PART_BYTES // 4) + 12_345

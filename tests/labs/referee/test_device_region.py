@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 from tests.labs.device.fake_gpu import FakeGpu
-from warpbook_labs.device import tools
-from warpbook_labs.device.ratio import Side
-from warpbook_labs.device.tools import Tools
-from warpbook_labs.nvrtc import Compiled
-from warpbook_labs.referee import device_region, probe
-from warpbook_labs.referee.device_region import DeviceRegion
-from warpbook_labs.referee.layout import Layout, laid_out
-from warpbook_labs.referee.probe import Probe
-from warpbook_labs.spec import Parameter
+from warpbook_labs.compiler.nvrtc import Compiled
+from warpbook_labs.engines.host import device_region, probe
+from warpbook_labs.engines.host.device_region import DeviceRegion
+from warpbook_labs.engines.host.layout import Layout, laid_out
+from warpbook_labs.engines.host.probe import Probe
+from warpbook_labs.gpu import tools
+from warpbook_labs.gpu.ratio import Side
+from warpbook_labs.gpu.tools import Tools
+from warpbook_labs.lab.spec import Parameter
 
 N = 3000
 X = Parameter("x", "input", "float32", ("n",))

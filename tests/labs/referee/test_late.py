@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from warpbook_labs.device.ratio import Side
-from warpbook_labs.referee.late import Late
-from warpbook_labs.referee.layout import Layout, laid_out
-from warpbook_labs.referee.regions import HostRegion
-from warpbook_labs.spec import Parameter
+from warpbook_labs.engines.host.late_inputs import Late
+from warpbook_labs.engines.host.layout import Layout, laid_out
+from warpbook_labs.engines.host.regions import HostRegion
+from warpbook_labs.gpu.ratio import Side
+from warpbook_labs.lab.spec import Parameter
 
 SIDES: tuple[Side, ...] = ("learner", "baseline")
 PARAMETERS = [

@@ -11,14 +11,14 @@ import pytest
 
 from tests.labs.referee.small_lab import BOUNDS, RIGHT, heard, write_lab
 from tests.programs import wait_for
-from warpbook_labs.device.ratio import Side
-from warpbook_labs.drawing import hidden_cases
-from warpbook_labs.referee import confine
-from warpbook_labs.referee.court import Court, TookBack
-from warpbook_labs.referee.layout import Layout, laid_out, largest
-from warpbook_labs.referee.messages import Load, Prepare
-from warpbook_labs.referee.player import Lost, Raised
-from warpbook_labs.spec import Parameter
+from warpbook_labs.cases.sampling import hidden_cases
+from warpbook_labs.engines.host.child_handle import Lost, Raised
+from warpbook_labs.engines.host.harness import Court, TookBack
+from warpbook_labs.engines.host.layout import Layout, laid_out, largest
+from warpbook_labs.engines.host.messages import Load, Prepare
+from warpbook_labs.gpu.ratio import Side
+from warpbook_labs.lab.spec import Parameter
+from warpbook_labs.sandbox import gpu_confinement as confine
 
 X = Parameter("x", "input", "float32", ("n",))
 OUT = Parameter("out", "output", "float32", ("n",), "host")

@@ -10,17 +10,17 @@ import pytest
 
 from tests.labs.referee.several import Again
 from tests.labs.referee.small_lab import RIGHT, failures, heard, write_lab
-from warpbook_labs.device.errors import DriverError
-from warpbook_labs.device.ratio import Side
-from warpbook_labs.device.timing import WrongOutput
-from warpbook_labs.loader import LoadedLab
-from warpbook_labs.referee.court import Court, TooLarge
-from warpbook_labs.referee.layout import laid_out, largest
-from warpbook_labs.referee.messages import Command, Failed
-from warpbook_labs.referee.player import CantBegin, Player
-from warpbook_labs.referee.regions import HostRegion
-from warpbook_labs.referee.timing import Disturbed
-from warpbook_labs.spec import Parameter
+from warpbook_labs.engines.host.child_handle import CantBegin, Player
+from warpbook_labs.engines.host.harness import Court, TooLarge
+from warpbook_labs.engines.host.layout import laid_out, largest
+from warpbook_labs.engines.host.messages import Command, Failed
+from warpbook_labs.engines.host.regions import HostRegion
+from warpbook_labs.engines.host.timing import Disturbed
+from warpbook_labs.engines.kernels.timing import WrongOutput
+from warpbook_labs.gpu.errors import DriverError
+from warpbook_labs.gpu.ratio import Side
+from warpbook_labs.lab.loader import LoadedLab
+from warpbook_labs.lab.spec import Parameter
 
 
 @pytest.fixture(scope="module")

@@ -9,10 +9,10 @@ from pathlib import Path
 import msgspec
 
 from tests.labs.referee.small_lab import RIGHT, write_lab
-from warpbook_labs.device.child import run_child
-from warpbook_labs.device.tracing import case_of
-from warpbook_labs.loader import LoadedLab
-from warpbook_labs.referee import tracing
+from warpbook_labs.engines.host import tracing
+from warpbook_labs.engines.kernels.tracing import case_of
+from warpbook_labs.gpu.child import run_child
+from warpbook_labs.lab.loader import LoadedLab
 
 LEAVES_A_LINK = """
 import os, sys
@@ -39,7 +39,7 @@ def traced(loaded: LoadedLab, source: str, trace: Path) -> str:
         has_gpu=False,
     )
     given = msgspec.msgpack.encode(asked)
-    told = run_child("warpbook_labs.referee.tracing", given, "", 100)
+    told = run_child("warpbook_labs.engines.host.tracing", given, "", 100)
     return str(msgspec.json.decode(told.stdout)["problem"])
 
 

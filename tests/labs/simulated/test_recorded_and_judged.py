@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.labs.simulated.learner_file import Done, judged_file, kinds
-from warpbook_labs.simulated.program import Place
+from warpbook_labs.engines.simulated.program import Place
 
 N, CALLS = 4096, 3
 

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from warpbook_labs.jail.parent import environment
+from warpbook_labs.sandbox.parent import environment
 from warpbook_monitors.python_path import own_path
 
 #: what is changed, and what is said then

@@ -1,0 +1,116 @@
+"""Finds the loops in which threads wait for others.
+
+A loop that stores nothing, and goes on or ends by what it reads, waits for who writes
+there: its volatile read is meant to meet a write at any time. A volatile read anywhere
+else takes the first value that comes, whatever other threads are about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from warpbook_labs.engines.interpreter.ptx.program import (
+    Address,
+    Instruction,
+    Negated,
+    Operand,
+    Symbol,
+    Vector,
+)
+
+#: they give no result in their first operand
+_NO_RESULT = frozenset({"st", "red", "bra", "brx", "bar", "barrier", "ret", "exit"})
+_TESTS = frozenset({"test_wait", "try_wait"})
+
+
+@dataclass(frozen=True)
+class Polling:
+    """What waits, by its place in the program."""
+
+    #: reads that are meant to meet a write
+    reads: frozenset[int]
+    #: atomic operations by which threads take turns, as of a lock
+    takes: frozenset[int]
+
+
+def polling(code: list[Instruction], labels: dict[str, int]) -> Polling:
+    """Find what waits in a program."""
+    reads, takes = set(), set()
+    loops = sorted(_loops(code, labels), key=lambda loop: loop[1] - loop[0])
+    for pc, instruction in enumerate(code):
+        of_loop = next((each for each in loops if each[0] <= pc <= each[1]), None)
+        if of_loop is None:
+            continue
+        inside = code[of_loop[0] : of_loop[1] + 1]
+        if instruction.name == "mbarrier" and _TESTS & set(instruction.modifiers):
+            takes.add(pc)
+        if instruction.name == "atom" and _takes(instruction, inside):
+            takes.add(pc)
+        if instruction.name == "ld" and _waits(instruction, inside):
+            reads.add(pc)
+    return Polling(frozenset(reads), frozenset(takes))
+
+
+def _loops(
+    code: list[Instruction], labels: dict[str, int]
+) -> Iterator[tuple[int, int]]:
+    """Give the first and the last instruction of each loop."""
+    for pc, instruction in enumerate(code):
+        if instruction.name == "bra" and isinstance(instruction.operands[0], Symbol):
+            begin = labels.get(instruction.operands[0].name)
+            if begin is not None and begin <= pc:
+                yield begin, pc
+
+
+def _takes(atomic: Instruction, loop: list[Instruction]) -> bool:
+    if "cas" in atomic.modifiers:
+        return True
+    alone = sum(each.name in ("atom", "red") for each in loop) == 1
+    return alone and _waits(atomic, loop)
+
+
+def _waits(reading: Instruction, loop: list[Instruction]) -> bool:
+    """Tell whether a loop stores nothing, and branches by what it reads."""
+    if any(each.name in ("st", "bar", "barrier") for each in loop):
+        return False
+    known = set(_results(reading))
+    while True:
+        more = {
+            result
+            for each in loop
+            if known & set(_sources(each))
+            for result in _results(each)
+        }
+        if more <= known:
+            break
+        known |= more
+    return any(
+        each.name in ("bra", "brx") and known & set(_sources(each)) for each in loop
+    )
+
+
+def _sources(instruction: Instruction) -> Iterator[Operand]:
+    """Give the registers that decide what an instruction does or gives."""
+    guard = instruction.guard
+    if guard is not None:
+        yield guard.register if isinstance(guard, Negated) else guard
+    operands = instruction.operands
+    if instruction.name not in _NO_RESULT:
+        operands = operands[1:]
+    for each in operands:
+        if isinstance(each, Negated):
+            yield each.register
+        elif isinstance(each, Address):
+            yield each.base
+        elif isinstance(each, Vector):
+            yield from each.parts
+        else:
+            yield each
+
+
+def _results(instruction: Instruction) -> tuple[Operand, ...]:
+    if instruction.name in _NO_RESULT or not instruction.operands:
+        return ()
+    first = instruction.operands[0]
+    return first.parts if isinstance(first, Vector) else (first,)

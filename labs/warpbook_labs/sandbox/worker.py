@@ -1,0 +1,56 @@
+"""The process in the jail: it loads, is shut in, does one job, and ends.
+
+    python -m warpbook_labs.sandbox.worker LIMITS EMPTY_FOLDER MODULE
+
+MODULE does jobs of this kind. The job comes in, and the answer goes out, as msgpack.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from pathlib import Path
+
+import msgspec
+
+from warpbook_labs.compiler.nvrtc import NoCompiler
+from warpbook_labs.sandbox.confinement import confine
+from warpbook_labs.sandbox.jobs import Job, Result
+from warpbook_labs.sandbox.limits import Limits, Tier
+
+#: exit codes that the parent knows
+OUT_OF_MEMORY, NO_COMPILER = 3, 4
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What the jailed process says of its job."""
+
+    tier: Tier
+    is_filtered: bool
+    result: Result
+
+
+def main() -> None:
+    """Do one job."""
+    limits = msgspec.json.decode(sys.argv[1], type=Limits)
+    work = importlib.import_module(sys.argv[3])
+    try:
+        work.prepare()
+    except NoCompiler as problem:
+        sys.stderr.write(str(problem))
+        sys.exit(NO_COMPILER)
+    tier, is_filtered = confine(limits, Path(sys.argv[2]))
+    try:
+        job = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=Job)
+        answer = msgspec.msgpack.encode(Answer(tier, is_filtered, work.do(job)))
+    except MemoryError:
+        os._exit(OUT_OF_MEMORY)
+    sys.stdout.buffer.write(answer)
+    sys.stdout.buffer.flush()
+    # nothing is left to be tidied up, and no file could be opened for it
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()
