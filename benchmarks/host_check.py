@@ -41,8 +41,8 @@ _SIDE = """
 import sys, time
 from pathlib import Path
 from warpbook_labs import drawing, loader
-from warpbook_labs.host.checking import check_host
-from warpbook_labs.jail.limits import Limits
+from warpbook_labs.engines.simulated.checking import check_host
+from warpbook_labs.sandbox.limits import Limits
 
 labs = loader.load_all()
 for name in sys.stdin:

@@ -4,27 +4,29 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
-from warpbook_labs.sandbox import jobs, parent
+from warpbook_labs.sandbox import parent
 from warpbook_labs.sandbox.limits import Limits
 from warpbook_labs.sandbox.parent import Outcome
+from warpbook_labs.sandbox.work import Job
 
 
 def listen(
-    monkeypatch: pytest.MonkeyPatch, hear: Callable[[jobs.Job, Outcome], None]
+    monkeypatch: pytest.MonkeyPatch, hear: Callable[[Job[Any], Outcome[Any]], None]
 ) -> None:
     """Have `hear` told of each job, and of how it ended, before the grader is."""
     real = parent.started
 
     @contextlib.contextmanager
     def started(
-        kind: type[jobs.Job], limits: Limits
-    ) -> Iterator[Callable[[jobs.Job], Outcome]]:
+        kind: type[Job[Any]], limits: Limits
+    ) -> Iterator[Callable[[Job[Any]], Outcome[Any]]]:
         with real(kind, limits) as do:
 
-            def done(job: jobs.Job) -> Outcome:
+            def done(job: Job[Any]) -> Outcome[Any]:
                 outcome = do(job)
                 hear(job, outcome)
                 return outcome

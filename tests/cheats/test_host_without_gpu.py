@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 import pytest
 
 from tests.labs.host.sample_lab import write_lab
@@ -34,8 +36,8 @@ def run(state, x, y, factor, out):
 """
 FORGED = """
 import sys, os, msgspec
-from warpbook_labs.host import messages
-from warpbook_labs.simulated.program import BeginCall, Program
+from warpbook_labs.engines.simulated import messages
+from warpbook_labs.engines.simulated.program import BeginCall, Program
 from __main__ import Answer
 
 written = msgspec.msgpack.encode
@@ -101,7 +103,14 @@ def test_nothing_that_knows_what_is_right_is_in_its_process(lab: LoadedLab) -> N
     result = checked(lab, look)
     there = set(result.cases[0].printed.split())
     assert "warpbook_labs.engines.simulated.pytorch.session" in there
-    for secret in ("loader", "preparing", "comparing", "spec", "host.preparing"):
+    for secret in (
+        "cases.comparison",
+        "cases.preparation",
+        "engines.simulated.preparation",
+        "lab.loader",
+        "lab.spec",
+    ):
+        assert find_spec(f"warpbook_labs.{secret}")
         assert f"warpbook_labs.{secret}" not in there
     assert not [each for each in there if "lab_scaled" in each]
     files = "\n\ndef prepare(n):\n    print(open('/proc/self/maps').read())\n"

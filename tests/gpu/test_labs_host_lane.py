@@ -88,7 +88,7 @@ def run(state, x, factor, out, whole):
 #: shuts itself in with some walls only, to tell which of them stops something
 WALLS = """
 import os, sys
-from warpbook_labs.referee import calls, confine
+from warpbook_labs.sandbox import gpu_calls as calls, gpu_confinement as confine
 
 confine.die_with_parent()
 if sys.argv[1] == "files":

@@ -36,7 +36,7 @@ share = 0.75
 arguments = [{ name = "x", about = "a number" }]
 """
 CASES = """
-from warpbook_labs.questions import Question
+from warpbook_labs.lab.questions import Question
 
 
 def questions(chance):

@@ -31,8 +31,8 @@ FORMATS = ROOT / "tests" / "data" / "formats"
 HAND_IN = """
 import sys
 from pathlib import Path
-from warpbook_labs.results import CheckResult
-from warpbook_labs.store import Store
+from warpbook_labs.results.check import CheckResult
+from warpbook_labs.course.store import Store
 store = Store(Path(sys.argv[1]))
 while True:
     number = store.add_submission("some-lab", "// " + "x" * 5000, 2**62 - 1)

@@ -5,14 +5,16 @@ from __future__ import annotations
 import pytest
 
 from warpbook_labs.cases.sampling import DrawnCase, hidden_cases, public_cases
+from warpbook_labs.compiler.jobs import Compiled
 from warpbook_labs.compiler.nvrtc import NoCompiler
 from warpbook_labs.course.opening import open_lab
 from warpbook_labs.course.session import find
 from warpbook_labs.engines.interpreter.checking import check
+from warpbook_labs.engines.interpreter.triton.jobs import CompileTriton
 from warpbook_labs.engines.kernels.programs import job_of
 from warpbook_labs.lab.loader import LoadedLab
 from warpbook_labs.results.check import CaseResult, CheckResult
-from warpbook_labs.sandbox import jobs, parent
+from warpbook_labs.sandbox import parent
 from warpbook_labs.sandbox.limits import Limits
 
 _DESCRIBED = """    described = tl.make_tensor_descriptor(x, [n, 4], [4, 1], [4, 4])
@@ -161,10 +163,10 @@ def test_what_a_kernel_prints_is_told_and_bounded(lab: LoadedLab) -> None:
 
 def test_for_a_gpu_each_kind_of_numbers_has_a_kernel_of_its_own(lab: LoadedLab) -> None:
     job = job_of(lab, lab.reference, "sm_90", [{"n": 4096}, {"n": 77}, {"n": 160}])
-    assert isinstance(job, jobs.CompileTriton)
+    assert isinstance(job, CompileTriton)
     assert [each.even for each in job.variants] == [(0, 1, 2, 3), (0, 1, 2)]
     result = parent.run(job).result
-    assert isinstance(result, jobs.Compiled)
+    assert isinstance(result, Compiled)
     for each in job.variants:
         assert f".visible .entry {each.entry}(" in result.ptx
     # four floats at once where 16 divides all

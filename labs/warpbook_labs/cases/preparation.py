@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from warpbook_labs.cases import execution
 from warpbook_labs.cases.comparison import WrongElement, first_wrong
 from warpbook_labs.cases.promises import not_a_bound, not_a_dict, not_numbers
 from warpbook_labs.cases.sampling import DrawnCase
@@ -17,7 +18,6 @@ from warpbook_labs.lab.expressions import BadExpression, value
 from warpbook_labs.lab.launch_rule import BadRule, Launch, Rule
 from warpbook_labs.lab.loader import BadLab, LoadedLab
 from warpbook_labs.lab.spec import Parameter
-from warpbook_labs.sandbox import jobs
 
 #: what a submission may have as scratch memory, in all
 MOST_SCRATCH_BYTES = 32 << 20
@@ -78,7 +78,10 @@ class OwnPython:
         return held.reshape(shape)
 
     def first_wrong(
-        self, given: Arrays, sizes: dict[str, int], memory: Mapping[str, jobs.Memory]
+        self,
+        given: Arrays,
+        sizes: dict[str, int],
+        memory: Mapping[str, execution.Memory],
     ) -> WrongElement | None:
         """Compare what outputs hold with what is right.
 
@@ -160,12 +163,12 @@ class Prepared:
         generator = np.random.default_rng(case.seed)
         self._off = _off_by(loaded, case)
         self.given = self._python.inputs(case.sizes, case.values, generator)
-        self.run = jobs.Run(
+        self.run = execution.Run(
             tuple(self._filled(each) for each in memory(loaded, rule, case.sizes)),
             launches(loaded, rule, case.sizes, self.given),
         )
 
-    def _filled(self, held: jobs.Memory) -> jobs.Memory:
+    def _filled(self, held: execution.Memory) -> execution.Memory:
         """Give a buffer what it holds at first."""
         for each in self._loaded.lab.parameters:
             if each.name == held.name and each.kind in ("input", "inout"):
@@ -185,7 +188,7 @@ class Prepared:
         """Tell whether all buffers begin where alignment has them begin."""
         return not any(self._off.values())
 
-    def wrong(self, memory: Mapping[str, jobs.Memory]) -> WrongElement | None:
+    def wrong(self, memory: Mapping[str, execution.Memory]) -> WrongElement | None:
         """Compare what the launches left with what is right."""
         return self._python.first_wrong(self.given, self.case.sizes, memory)
 
@@ -245,14 +248,14 @@ def is_buffer(parameter: Parameter) -> bool:
 
 def memory(
     loaded: LoadedLab, rule: Rule, sizes: Mapping[str, int]
-) -> tuple[jobs.Memory, ...]:
+) -> tuple[execution.Memory, ...]:
     """Give the buffers of a case, with nothing in them yet.
 
     Raises:
         BadRule: its scratch memory makes no sense.
     """
     buffers = [
-        jobs.Memory(
+        execution.Memory(
             each.name,
             int(np.prod(shape_of(each, sizes), dtype=np.int64))
             * np.dtype(each.dtype).itemsize,
@@ -267,7 +270,7 @@ def memory(
 
 def _scratch(
     loaded: LoadedLab, rule: Rule, sizes: Mapping[str, int]
-) -> list[jobs.Memory]:
+) -> list[execution.Memory]:
     found, total = [], 0
     taken = {each.name for each in loaded.lab.parameters}
     for each in rule.scratch:
@@ -285,14 +288,14 @@ def _scratch(
                 f"Scratch memory {each.name}: {length:,} elements; all of it may "
                 f"have {MOST_SCRATCH_BYTES >> 20} MiB."
             )
-        held = jobs.Memory(each.name, size_bytes, is_told=False, dtype=each.dtype)
+        held = execution.Memory(each.name, size_bytes, is_told=False, dtype=each.dtype)
         found.append(held)
     return found
 
 
 def launches(
     loaded: LoadedLab, rule: Rule, sizes: Mapping[str, int], given: Mapping[str, Any]
-) -> tuple[jobs.Launch, ...]:
+) -> tuple[execution.Launch, ...]:
     """Give the launches of a case.
 
     Args:
@@ -316,13 +319,13 @@ def launches(
         except BadExpression as problem:
             raise BadRule(str(problem), launch.line) from None
 
-    def argument(text: str, launch: Launch) -> jobs.Argument:
+    def argument(text: str, launch: Launch) -> execution.Argument:
         if text in buffers:
-            return jobs.BufferArgument(text)
+            return execution.BufferArgument(text)
         if text in numbers:
             number = np.asarray(given[text], numbers[text])
-            return jobs.NumberArgument(number.tobytes(), numbers[text])
-        return jobs.IntegerArgument(whole(text, launch))
+            return execution.NumberArgument(number.tobytes(), numbers[text])
+        return execution.IntegerArgument(whole(text, launch))
 
     found = []
     for each in rule.launches:
@@ -330,6 +333,8 @@ def launches(
         arguments = tuple(argument(text, each) for text in each.arguments)
         constants = tuple((name, whole(text, each)) for name, text in each.constants)
         found.append(
-            jobs.Launch(each.kernel, grid, block, arguments, shared_bytes, constants)
+            execution.Launch(
+                each.kernel, grid, block, arguments, shared_bytes, constants
+            )
         )
     return tuple(found)

@@ -35,7 +35,9 @@ def bring_up_to_date(connection: sqlite3.Connection, newest: int = FORMAT) -> No
     # whoever else begins or migrates it at this moment waits
     connection.execute("BEGIN IMMEDIATE")
     for number in range(check(connection, newest) + 1, newest + 1):
-        for statement in statements("warpbook_labs", f"store_schema_{number}.sql"):
+        for statement in statements(
+            "warpbook_labs.course", f"store_schema_{number}.sql"
+        ):
             connection.execute(statement)
         connection.execute(f"PRAGMA user_version = {number}")
 

@@ -7,14 +7,14 @@ import contextlib
 import numpy as np
 from numpy.typing import NDArray
 
+from warpbook_labs.cases import execution
 from warpbook_labs.gpu.errors import BadArguments
-from warpbook_labs.sandbox import jobs
 
 
 def packed(
     kernel: str,
     number: int,
-    argument: jobs.Argument,
+    argument: execution.Argument,
     size: int,
     addresses: dict[str, int],
 ) -> NDArray[np.uint8]:
@@ -30,7 +30,7 @@ def packed(
     Raises:
         BadArguments: it does not fit.
     """
-    if isinstance(argument, jobs.BufferArgument):
+    if isinstance(argument, execution.BufferArgument):
         whole, what = addresses[argument.name], f"the address of `{argument.name}`"
         if size != 8:
             raise BadArguments(
@@ -38,7 +38,7 @@ def packed(
                 f"{what}, which has 8."
             )
         return np.frombuffer(whole.to_bytes(8, "little"), np.uint8)
-    if isinstance(argument, jobs.IntegerArgument):
+    if isinstance(argument, execution.IntegerArgument):
         with contextlib.suppress(OverflowError):
             signed = argument.value < 0
             held = argument.value.to_bytes(size, "little", signed=signed)

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from warpbook_labs.cases import execution
 from warpbook_labs.compiler.entry_names import NoSuchKernel, entry_named
 from warpbook_labs.gpu.arguments import packed
 from warpbook_labs.gpu.errors import BadArguments, Crashed, DriverError, Hung
-from warpbook_labs.sandbox import jobs
 
 Dim = tuple[int, int, int]
 
@@ -236,7 +236,7 @@ class Device:
     def prepare(
         self,
         program: Program,
-        launch: jobs.Launch,
+        launch: execution.Launch,
         addresses: dict[str, int],
     ) -> Prepared:
         """Put the arguments of a launch where the driver wants them.
@@ -253,7 +253,7 @@ class Device:
         # Triton's kernels end with pointers to scratch memory that ours never ask for
         more = len(kernel.parameters) - len(launch.arguments)
         nulls = max(more, 0) if launch.constants else 0
-        given = [*launch.arguments, *[jobs.IntegerArgument(0)] * nulls]
+        given = [*launch.arguments, *[execution.IntegerArgument(0)] * nulls]
         if len(given) != len(kernel.parameters):
             raise BadArguments(
                 f"`{kernel.name}` has {len(kernel.parameters)} parameters, and is "

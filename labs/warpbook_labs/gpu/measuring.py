@@ -14,11 +14,11 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from warpbook_labs.cases import execution
 from warpbook_labs.compiler.nvrtc import CompileError, NoCompiler, compile_to_ptx
 from warpbook_labs.gpu.driver import Device
 from warpbook_labs.gpu.errors import DriverError
 from warpbook_labs.gpu.limit_card import LimitCard
-from warpbook_labs.sandbox import jobs
 from warpbook_monitors.errors import MonitorError
 from warpbook_monitors.nvml import call
 
@@ -108,14 +108,14 @@ def _copies(device: Device, program: Any) -> tuple[float, float, float, float]:
     for begin in range(0, size_bytes - len(chance) + 1, len(chance)):
         device.upload(one + begin, chance)
     arguments = (
-        jobs.BufferArgument("to"),
-        jobs.BufferArgument("from"),
-        jobs.IntegerArgument(size_bytes // 16),
+        execution.BufferArgument("to"),
+        execution.BufferArgument("from"),
+        execution.IntegerArgument(size_bytes // 16),
     )
     copy, read = (
         device.prepare(
             program,
-            jobs.Launch(name, (_BLOCKS, 1, 1), (_BLOCK, 1, 1), arguments),
+            execution.Launch(name, (_BLOCKS, 1, 1), (_BLOCK, 1, 1), arguments),
             {"to": other, "from": one},
         )
         for name in ("copy", "read")
@@ -146,7 +146,7 @@ def _copies(device: Device, program: Any) -> tuple[float, float, float, float]:
 
 def _latency_ns(device: Device, program: Any) -> float:
     """Give how long an empty kernel takes from its launch until it is known to end."""
-    launch = jobs.Launch("nothing", (1, 1, 1), (1, 1, 1), ())
+    launch = execution.Launch("nothing", (1, 1, 1), (1, 1, 1), ())
     nothing = device.prepare(program, launch, {})
     took_ns = []
     for _ in range(_LAUNCHES):

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from warpbook_labs.cases import execution
 from warpbook_labs.compiler.nvrtc import compile_to_ptx
 from warpbook_labs.gpu.driver import Device, Prepared
 from warpbook_labs.gpu.kernels import SOURCE, chunk_of
-from warpbook_labs.sandbox import jobs
 
 _BLOCK = 256
 _MOST_BLOCKS = 4096
@@ -71,7 +71,7 @@ class Tools:
     ) -> None:
         """Compare an output with what is right; see `found`."""
         kind = np.dtype(dtype)
-        exact = jobs.NumberArgument(struct.pack("<d", bound))
+        exact = execution.NumberArgument(struct.pack("<d", bound))
         of_kind = ord(kind.kind)
         self._run(
             *("compare", count, arena, at, right, count, kind.itemsize, of_kind),
@@ -98,8 +98,11 @@ class Tools:
 
     def spin_ns(self, steps: int) -> float:
         """Tell how long a kernel takes that only counts, in one block."""
-        given = (jobs.IntegerArgument(steps), jobs.IntegerArgument(self._found))
-        launch = jobs.Launch("spin", (1, 1, 1), (32, 1, 1), given)
+        given = (
+            execution.IntegerArgument(steps),
+            execution.IntegerArgument(self._found),
+        )
+        launch = execution.Launch("spin", (1, 1, 1), (32, 1, 1), given)
         prepared = self.device.prepare(self._program, launch, {})
         return self.device.timed_ns([prepared], _PATIENCE_S)
 
@@ -113,14 +116,14 @@ class Tools:
         held: NDArray[Any] = self.device.download(self._found, 16).view(np.uint64)
         return Found(int(held[0]), int(held[1]))
 
-    def _run(self, name: str, threads: int, *given: int | jobs.Argument) -> None:
+    def _run(self, name: str, threads: int, *given: int | execution.Argument) -> None:
         if threads <= 0:
             return
         arguments = tuple(
-            jobs.IntegerArgument(each) if isinstance(each, int) else each
+            execution.IntegerArgument(each) if isinstance(each, int) else each
             for each in given
         )
         grid = (min(-(-threads // _BLOCK), _MOST_BLOCKS), 1, 1)
-        launch = jobs.Launch(name, grid, (_BLOCK, 1, 1), arguments)
+        launch = execution.Launch(name, grid, (_BLOCK, 1, 1), arguments)
         prepared: Prepared = self.device.prepare(self._program, launch, {})
         self.device.launch(prepared)

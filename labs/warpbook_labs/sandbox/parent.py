@@ -10,16 +10,16 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from typing import IO, Literal
+from typing import IO, Any, Generic, Literal
 
 import msgspec
 
 from warpbook_labs.compiler.nvrtc import NoCompiler
 from warpbook_labs.sandbox.children import kill, waited_for
-from warpbook_labs.sandbox.jobs import WORK, Job, Result
 from warpbook_labs.sandbox.leftovers import JAIL_PREFIX
 from warpbook_labs.sandbox.limits import Limits, Tier, isolation_words
-from warpbook_labs.sandbox.worker import NO_COMPILER, OUT_OF_MEMORY, Answer
+from warpbook_labs.sandbox.work import Answer, Job, Refused, ResultT, Work
+from warpbook_labs.sandbox.worker import NO_COMPILER, OUT_OF_MEMORY
 from warpbook_monitors.python_path import NOWHERE, own_path
 
 Status = Literal["done", "timeout", "out of memory", "crashed", "too much output"]
@@ -36,18 +36,16 @@ _WORDS: dict[Status, str] = {
 _PROCESSOR_WORDS = "Timed out after {processor_s} s of CPU time."
 _READ_BYTES = 1 << 20
 MOST_STDERR_BYTES = 4096
-# made now: msgspec takes no two threads that meet a type for the first time
-_decode = msgspec.msgpack.Decoder(Answer).decode
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class Outcome(msgspec.Struct, Generic[ResultT], frozen=True):
     """How a job ended."""
 
     status: Status
     #: for the learner, in words
     message: str
     #: None unless it is done
-    result: Result | None
+    result: ResultT | Refused | None
     #: None if it ended before it told
     tier: Tier | None
     wall_s: float
@@ -67,7 +65,7 @@ class Outcome(msgspec.Struct, frozen=True):
         return isolation_words(self.tier, self.is_filtered)
 
 
-def run(job: Job, limits: Limits | None = None) -> Outcome:
+def run(job: Job[ResultT], limits: Limits | None = None) -> Outcome[ResultT]:
     """Do a job in a process of its own, which ends with it.
 
     Raises:
@@ -78,7 +76,9 @@ def run(job: Job, limits: Limits | None = None) -> Outcome:
 
 
 @contextlib.contextmanager
-def started(kind: type[Job], limits: Limits) -> Iterator[Callable[[Job], Outcome]]:
+def started(
+    kind: type[Job[ResultT]], limits: Limits
+) -> Iterator[Callable[[Job[ResultT]], Outcome[ResultT]]]:
     """Start a process that waits for one job of a kind, and give what has it done.
 
     It raises what `run` does. The process ends with the context, whatever it does.
@@ -86,7 +86,7 @@ def started(kind: type[Job], limits: Limits) -> Iterator[Callable[[Job], Outcome
     with tempfile.TemporaryDirectory(prefix=JAIL_PREFIX) as empty:
         command = [sys.executable, "-m", "warpbook_labs.sandbox.worker"]
         with subprocess.Popen(
-            [*command, msgspec.json.encode(limits), empty, WORK[kind]],
+            [*command, msgspec.json.encode(limits), empty, kind.work.module],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -95,7 +95,7 @@ def started(kind: type[Job], limits: Limits) -> Iterator[Callable[[Job], Outcome
             start_new_session=True,
         ) as child:
             try:
-                yield lambda job: _watched(child, msgspec.msgpack.encode(job), limits)
+                yield lambda job: _watched(child, job, limits)
             finally:
                 kill(child)
 
@@ -109,12 +109,17 @@ def environment() -> dict[str, str]:
     return {**kept, **alone, "PYTHONPATH": own_path()}
 
 
-def _watched(child: subprocess.Popen[bytes], job: bytes, limits: Limits) -> Outcome:
+def _watched(
+    child: subprocess.Popen[bytes],
+    job: Job[ResultT],
+    limits: Limits,
+) -> Outcome[ResultT]:
+    encoded = msgspec.msgpack.encode(job)
     began = time.monotonic()
     output = Bounded(child.stdout, limits.output_bytes)
     errors = Bounded(child.stderr, MOST_STDERR_BYTES)
-    code = waited_for(child, job, limits.wall_s, output.read, errors.read)
-    return outcome_of(code, output.held, errors.held, limits, began)
+    code = waited_for(child, encoded, limits.wall_s, output.read, errors.read)
+    return outcome_of(job.work, code, output.held, errors.held, limits, began)
 
 
 class Bounded:
@@ -143,11 +148,17 @@ class Bounded:
 
 
 def outcome_of(
-    code: int | None, output: bytes, errors: bytes, limits: Limits, began: float
-) -> Outcome:
+    work: Work,
+    code: int | None,
+    output: bytes,
+    errors: bytes,
+    limits: Limits,
+    began: float,
+) -> Outcome[Any]:
     """Say how a process ended.
 
     Args:
+        work: what it was asked.
         code: its exit code; None if it was killed when its time was over.
         output: what it wrote.
         errors: what it wrote to stderr.
@@ -159,7 +170,7 @@ def outcome_of(
     """
     status: Status = "crashed"
     how = errors.decode(errors="replace").strip().splitlines()[-1:] or ["no word"]
-    answer: Answer | None = None
+    answer: Answer[Any] | None = None
     if code == NO_COMPILER:
         raise NoCompiler(errors.decode(errors="replace"))
     if len(output) > limits.output_bytes:
@@ -170,7 +181,7 @@ def outcome_of(
         status = "out of memory"
     elif code == 0:
         try:
-            answer = _decode(output)
+            answer = work.decoder.decode(output)
             status = "done"
         except (msgspec.DecodeError, RecursionError):
             how = ["it sent an invalid message"]

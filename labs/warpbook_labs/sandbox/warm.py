@@ -12,11 +12,11 @@ import sys
 import tempfile
 import threading
 import time
+from typing import Any
 
 import msgspec
 
 from warpbook_labs.compiler.nvrtc import NoCompiler
-from warpbook_labs.sandbox.jobs import WARM, Job
 from warpbook_labs.sandbox.leftovers import JAIL_PREFIX
 from warpbook_labs.sandbox.limits import Limits
 from warpbook_labs.sandbox.parent import (
@@ -27,6 +27,7 @@ from warpbook_labs.sandbox.parent import (
     outcome_of,
 )
 from warpbook_labs.sandbox.warm_worker import CODE, MOST_ASKED_BYTES, Fork, Ready
+from warpbook_labs.sandbox.work import Job, ResultT, Work
 from warpbook_monitors.python_path import NOWHERE
 
 #: PyTorch takes seconds to start, and more on a busy machine
@@ -54,11 +55,11 @@ class _Warm:
         #: of whom it is a child; a fork of ours has none
         self._owner = 0
 
-    def do(self, job: bytes, limits: Limits) -> Outcome:
+    def do(self, work: Work, job: bytes, limits: Limits) -> Outcome[Any]:
         with tempfile.TemporaryDirectory(prefix=JAIL_PREFIX) as empty:
             with contextlib.ExitStack() as files:
                 line = self._begin(Fork(limits, empty), files)
-                return self._watched(line, job, limits, files)
+                return self._watched(work, line, job, limits)
 
     def close(self) -> None:
         """End it, and what it does."""
@@ -158,8 +159,8 @@ class _Warm:
         return _NO_START.format(how=(said or [f"exit code {code}"])[0][:200])
 
     def _watched(
-        self, line: _Line, job: bytes, limits: Limits, files: contextlib.ExitStack
-    ) -> Outcome:
+        self, work: Work, line: _Line, job: bytes, limits: Limits
+    ) -> Outcome[Any]:
         began = time.monotonic()
         output = Bounded(os.fdopen(line.stdout, "rb"), limits.output_bytes)
         errors = Bounded(os.fdopen(line.stderr, "rb"), MOST_STDERR_BYTES)
@@ -182,7 +183,7 @@ class _Warm:
         if told == b"":
             raise _Gone
         code = None if told is None else CODE.unpack(told)[0]
-        return outcome_of(code, output.held, errors.held, limits, began)
+        return outcome_of(work, code, output.held, errors.held, limits, began)
 
 
 class _Line:
@@ -221,18 +222,18 @@ _warm: dict[str, _Warm] = {}
 _lock = threading.Lock()
 
 
-def run(job: Job, limits: Limits | None = None) -> Outcome:
+def run(job: Job[ResultT], limits: Limits | None = None) -> Outcome[ResultT]:
     """Do a job in a child of a warm process, which ends with it.
 
     Raises:
         NoCompiler: what it takes is not installed, or not known.
     """
-    worker = _worker(WARM[type(job)])
+    worker = _worker(job.work.warm_module)
     encoded = msgspec.msgpack.encode(job)
     limits = limits or Limits()
     for _ in range(_TRIES):
         with contextlib.suppress(_Gone):
-            return worker.do(encoded, limits)
+            return worker.do(job.work, encoded, limits)
     words = "The process that did it ended, and with it what it did."
     return Outcome("crashed", words, None, None, 0.0)
 

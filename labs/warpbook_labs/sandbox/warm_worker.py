@@ -22,16 +22,16 @@ import socket
 import struct
 import sys
 from pathlib import Path
-from typing import NoReturn, Protocol
+from typing import NoReturn
 
 import msgspec
 
 from warpbook_labs.compiler.nvrtc import NoCompiler
 from warpbook_labs.sandbox.confinement import confine
-from warpbook_labs.sandbox.jobs import Job, Result
 from warpbook_labs.sandbox.learner_code import start_clock, stop_clock
 from warpbook_labs.sandbox.limits import Limits
-from warpbook_labs.sandbox.worker import OUT_OF_MEMORY, Answer
+from warpbook_labs.sandbox.work import Answer, Module
+from warpbook_labs.sandbox.worker import OUT_OF_MEMORY
 
 #: how an exit code is told
 CODE = struct.Struct("=i")
@@ -58,22 +58,12 @@ class Fork(msgspec.Struct, frozen=True):
     empty: str
 
 
-class _Work(Protocol):
-    """What a module of jobs has."""
-
-    def prepare(self) -> None:
-        """Load all that a job needs."""
-
-    def do(self, job: Job) -> Result:
-        """Do a job."""
-
-
 def main() -> None:
     """Load, then fork until nobody asks any more."""
     control = socket.socket(fileno=int(sys.argv[1]))
-    work: _Work = importlib.import_module(sys.argv[2])
+    module: Module = importlib.import_module(sys.argv[2])
     try:
-        work.prepare()
+        module.prepare()
     except NoCompiler as problem:
         control.send(msgspec.msgpack.encode(Ready(str(problem))))
         return
@@ -84,7 +74,7 @@ def main() -> None:
     # who reads what went wrong reads no more
     os.dup2(0, 2)
     control.send(msgspec.msgpack.encode(Ready()))
-    _Nursery(control, work).serve()
+    _Nursery(control, module).serve()
     # nothing is left to be tidied up
     os._exit(0)
 
@@ -92,8 +82,8 @@ def main() -> None:
 class _Nursery:
     """The children, each with the line of its job."""
 
-    def __init__(self, control: socket.socket, work: _Work) -> None:
-        self._control, self._work = control, work
+    def __init__(self, control: socket.socket, module: Module) -> None:
+        self._control, self._module = control, module
         self._lines: dict[int, socket.socket] = {}
         self._ended, self._end = os.pipe()
         self._selector = selectors.DefaultSelector()
@@ -182,8 +172,8 @@ class _Nursery:
             parts = []
             while part := os.read(0, _READ_BYTES):
                 parts.append(part)
-            job = msgspec.msgpack.decode(b"".join(parts), type=Job)
-            result = self._work.do(job)
+            job = msgspec.msgpack.decode(b"".join(parts), type=self._module.Job)
+            result = self._module.do(job)
             answer = Answer(tier, is_filtered, result)  # type: ignore[arg-type]
             left = memoryview(msgspec.msgpack.encode(answer))
         except MemoryError:

@@ -16,34 +16,26 @@ import msgspec
 
 from warpbook_labs.compiler.nvrtc import NoCompiler
 from warpbook_labs.sandbox.confinement import confine
-from warpbook_labs.sandbox.jobs import Job, Result
-from warpbook_labs.sandbox.limits import Limits, Tier
+from warpbook_labs.sandbox.limits import Limits
+from warpbook_labs.sandbox.work import Answer, Module
 
 #: exit codes that the parent knows
 OUT_OF_MEMORY, NO_COMPILER = 3, 4
 
 
-class Answer(msgspec.Struct, frozen=True):
-    """What the jailed process says of its job."""
-
-    tier: Tier
-    is_filtered: bool
-    result: Result
-
-
 def main() -> None:
     """Do one job."""
     limits = msgspec.json.decode(sys.argv[1], type=Limits)
-    work = importlib.import_module(sys.argv[3])
+    module: Module = importlib.import_module(sys.argv[3])
     try:
-        work.prepare()
+        module.prepare()
     except NoCompiler as problem:
         sys.stderr.write(str(problem))
         sys.exit(NO_COMPILER)
     tier, is_filtered = confine(limits, Path(sys.argv[2]))
     try:
-        job = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=Job)
-        answer = msgspec.msgpack.encode(Answer(tier, is_filtered, work.do(job)))
+        job = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=module.Job)
+        answer = msgspec.msgpack.encode(Answer(tier, is_filtered, module.do(job)))
     except MemoryError:
         os._exit(OUT_OF_MEMORY)
     sys.stdout.buffer.write(answer)

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from warpbook_labs.cases import execution
 from warpbook_labs.gpu import kernels
-from warpbook_labs.sandbox import jobs
 
 #: what a submission's program is here
 LEARNER = b"a learner's program"
@@ -96,13 +96,13 @@ class FakeGpu:
         return Loaded(image, self._loaded == 1)
 
     def prepare(
-        self, program: Loaded, launch: jobs.Launch, addresses: dict[str, int]
+        self, program: Loaded, launch: execution.Launch, addresses: dict[str, int]
     ) -> Ready:
         given: list[Any] = []
         for each in launch.arguments:
-            if isinstance(each, jobs.BufferArgument):
+            if isinstance(each, execution.BufferArgument):
                 given.append(addresses[each.name])
-            elif isinstance(each, jobs.IntegerArgument):
+            elif isinstance(each, execution.IntegerArgument):
                 given.append(each.value)
             else:
                 given.append(float(np.frombuffer(each.data, np.float64)[0]))

@@ -13,20 +13,18 @@ import numpy as np
 import pytest
 
 from tests.programs import ROOT
-from warpbook_labs.sandbox.jobs import (
+from warpbook_labs.cases.execution import (
     BufferArgument,
-    Compile,
-    Compiled,
-    Interpret,
-    Interpreted,
     Launch,
     Memory,
     NumberArgument,
-    Refused,
     Run,
 )
+from warpbook_labs.compiler.jobs import Compile, Compiled
+from warpbook_labs.engines.interpreter.jobs import Interpret, Interpreted
 from warpbook_labs.sandbox.limits import Limits, isolation_words
 from warpbook_labs.sandbox.parent import run
+from warpbook_labs.sandbox.work import Refused
 
 ADD = """
 extern "C" __global__ void add(float* x, int n) {
@@ -85,8 +83,8 @@ def attempts(user: int, before: str = "") -> dict[str, str]:
     script = f"""
 import json, os, socket, sys
 from pathlib import Path
-from warpbook_labs.jail import confine
-from warpbook_labs.jail.limits import Limits, isolation_words
+from warpbook_labs.sandbox import confinement as confine
+from warpbook_labs.sandbox.limits import Limits, isolation_words
 server = socket.create_server(("127.0.0.1", 0))
 PORT = server.getsockname()[1]
 os.setgid({user})

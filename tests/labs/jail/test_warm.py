@@ -150,8 +150,8 @@ def test_when_it_is_killed_its_children_end_and_the_job_is_begun_again() -> None
 def test_it_ends_with_the_process_that_asked() -> None:
     code = (
         "import sys\n"
-        "from warpbook_labs.host import checking\n"
-        "from warpbook_labs.jail import warm\n"
+        "from warpbook_labs.engines.simulated import checking\n"
+        "from warpbook_labs.sandbox import warm\n"
         "from warpbook_labs.engines.simulated.messages import *\n"
         f"source = {HEAD + FINE!r}\n"
         "warm.run(Record(source, '', (HostCase({}, (), ()),), 9.0))\n"

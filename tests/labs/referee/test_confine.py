@@ -13,7 +13,7 @@ import sys
 
 AS_CUDA_DOES = """
 import os, socket, sys, threading
-from warpbook_labs.referee import confine
+from warpbook_labs.sandbox import gpu_confinement as confine
 
 confine.die_with_parent()
 confine.close_files(())

@@ -131,7 +131,7 @@ def test_an_output_that_is_written_after_done_is_seen(court: Court) -> None:
 
 def test_what_it_says_out_of_turn_is_not_heard_as_an_answer(court: Court) -> None:
     source = """
-from warpbook_labs.referee.messages import Done, framed
+from warpbook_labs.engines.host.messages import Done, framed
 import os
 
 def prepare(n):

@@ -14,9 +14,12 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from warpbook_labs.engines.answers.jobs import Answered, Asked, Call, Called
 from warpbook_labs.lab.texts import at_line
-from warpbook_labs.sandbox.jobs import Answered, Asked, Call, Called, Refused
 from warpbook_labs.sandbox.learner_code import Printed, load_modules, told, within
+from warpbook_labs.sandbox.work import Refused
+
+Job = Call
 
 SOURCE_NAME = "answers.py"
 _MOST_ANSWER_BYTES = 1 << 16

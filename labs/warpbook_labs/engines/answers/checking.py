@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import msgspec
 from msgspec import Struct
 
+from warpbook_labs.engines.answers.jobs import Answered, Asked, Call, Called
 from warpbook_labs.lab.loader import BadLab, LoadedLab
 from warpbook_labs.lab.plan_spec import Function, Plan
 from warpbook_labs.lab.questions import (
@@ -22,8 +23,9 @@ from warpbook_labs.lab.sources import BadSource, refuse_unfit
 from warpbook_labs.lab.texts import INVALID_MESSAGE, at_line
 from warpbook_labs.results.check import CaseResult, CheckResult, Status
 from warpbook_labs.results.disclosure import fit_to_tell, without_words
-from warpbook_labs.sandbox import jobs, parent
+from warpbook_labs.sandbox import parent
 from warpbook_labs.sandbox.limits import Limits
+from warpbook_labs.sandbox.work import Refused
 
 #: what functions that only compute may want
 PLAN_LIMITS = Limits(wall_s=20.0, processor_s=15, memory_bytes=1 << 30)
@@ -90,14 +92,14 @@ def check_draws(
         return ended("compile error", str(problem), problem.line)
     put = [*shown, *(each for draw in hidden for each in draw)]
     calls = tuple(
-        jobs.Asked(each.function.name, in_order(each.function, each.question))
+        Asked(each.function.name, in_order(each.function, each.question))
         for each in put
     )
-    outcome = parent.run(jobs.Call(source, calls, plan.call_s), limits)
-    if isinstance(outcome.result, jobs.Refused):
+    outcome = parent.run(Call(source, calls, plan.call_s), limits)
+    if isinstance(outcome.result, Refused):
         refused = outcome.result
         return ended("compile error", refused.message[:_MOST_WORDS], refused.line)
-    if not isinstance(outcome.result, jobs.Called):
+    if not isinstance(outcome.result, Called):
         return ended(outcome.ended, outcome.message)
     answers = outcome.result.answers
     if len(answers) != len(put):
@@ -163,7 +165,7 @@ def _bad(loaded: LoadedLab, function: str, message: str) -> BadLab:
     return BadLab(f"{loaded.folder / 'cases.py'}: {function}: {message}")
 
 
-def _told(loaded: LoadedLab, put: _Put, answer: jobs.Answered) -> CaseResult:
+def _told(loaded: LoadedLab, put: _Put, answer: Answered) -> CaseResult:
     function, question = put.function, put.question
     words = answer.problem
     if words and put.is_hidden:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from warpbook_labs.cases import execution
 from warpbook_labs.cases.preparation import Arrays, OwnPython, wrong_words
 from warpbook_labs.cases.sampling import DrawnCase
 from warpbook_labs.engines.host.child_handle import Lost, Raised
@@ -20,7 +21,6 @@ from warpbook_labs.engines.kernels.correctness import told as told_of
 from warpbook_labs.lab.host_calls import calls_of, generator_of
 from warpbook_labs.lab.loader import LoadedLab
 from warpbook_labs.results.device import DeviceCase
-from warpbook_labs.sandbox import jobs
 
 
 def try_case(
@@ -121,7 +121,7 @@ def _compared(
         first = None
         if not slot.is_read:
             first = court.region(slot).first_unwritten(slot, held)
-        left[slot.name] = jobs.Memory(
+        left[slot.name] = execution.Memory(
             slot.name, held.nbytes, held.tobytes(), first_unwritten=first
         )
     wrong = python.first_wrong(given, sizes, left)

@@ -15,12 +15,16 @@ from typing import Any
 
 import msgspec
 
+from warpbook_labs.cases import execution
 from warpbook_labs.cases.bounds import beyond_bounds, matrix_instructions
 from warpbook_labs.cases.comparison import WrongElement
 from warpbook_labs.cases.preparation import Prepared, wrong_words
 from warpbook_labs.cases.sampling import DrawnCase
 from warpbook_labs.compiler.cuda_headers import headers_for
+from warpbook_labs.compiler.jobs import Compile, Compiled
 from warpbook_labs.engines.interpreter import runs as interpreting
+from warpbook_labs.engines.interpreter.jobs import Ran
+from warpbook_labs.engines.interpreter.triton.jobs import CompileTriton
 from warpbook_labs.engines.interpreter.triton.source import NotHere
 from warpbook_labs.engines.interpreter.triton.tuning import configured
 from warpbook_labs.engines.interpreter.triton.variants import compile_job
@@ -45,8 +49,9 @@ from warpbook_labs.results.occupancy import (
     held_by_launches,
     read_log,
 )
-from warpbook_labs.sandbox import jobs, parent
+from warpbook_labs.sandbox import parent
 from warpbook_labs.sandbox.limits import Limits
+from warpbook_labs.sandbox.work import Refused
 
 #: of one case, so that a result stays small enough to be kept
 _MOST_LINES = 200
@@ -113,17 +118,17 @@ def check_all(
     is_triton = lab.language == "triton"
     with interpreting.started(is_triton, len(cases), limits) as interpret:
         built = parent.run(build, limits)
-        if built.result is None and isinstance(build, jobs.Compile):
+        if built.result is None and isinstance(build, Compile):
             # the assembler may stumble where the compiler does not
             headers = headers_for(source)
-            built = parent.run(jobs.Compile(source, headers=headers), limits)
+            built = parent.run(Compile(source, headers=headers), limits)
         compiled = built.result
-        if not isinstance(compiled, jobs.Compiled):
-            log = compiled.message if isinstance(compiled, jobs.Refused) else ""
+        if not isinstance(compiled, Compiled):
+            log = compiled.message if isinstance(compiled, Refused) else ""
             words = "It does not compile." if log else f"The compiler: {built.message}"
             if _NO_HEADER in log:
                 words = f"{words} {_NO_HEADERS}"
-            line = compiled.line if isinstance(compiled, jobs.Refused) else None
+            line = compiled.line if isinstance(compiled, Refused) else None
             return ended("compile error", words, log, line)
         program = source if is_triton else compiled.ptx
         try:
@@ -205,11 +210,11 @@ def _architecture() -> str:
 
 def _build(
     loaded: LoadedLab, rule: Rule, source: str, cases: Sequence[DrawnCase]
-) -> jobs.Compile | jobs.CompileTriton:
+) -> Compile | CompileTriton:
     """Say what is compiled: Triton's interpreter takes what its compiler refuses."""
     if loaded.lab.language != "triton":
         headers = headers_for(source)
-        return jobs.Compile(source, resources_for=_architecture(), headers=headers)
+        return Compile(source, resources_for=_architecture(), headers=headers)
     shown = [each.sizes for each in cases if not each.is_hidden]
     return compile_job(loaded, rule, source, shown or [cases[0].sizes])
 
@@ -233,11 +238,11 @@ class _Told:
         return self._case.is_hidden
 
     @property
-    def run(self) -> jobs.Run:
+    def run(self) -> execution.Run:
         """Give what the jail runs."""
         return self._prepared.run
 
-    def told(self, ran: jobs.Ran, ptx: str) -> CaseResult:
+    def told(self, ran: Ran, ptx: str) -> CaseResult:
         """Compare what the launches left with what is right."""
         if ran.refused:
             return self._told(

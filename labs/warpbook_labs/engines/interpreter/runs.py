@@ -8,9 +8,17 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Literal, NamedTuple
 
-from warpbook_labs.sandbox import jobs, parent
+from warpbook_labs.cases import execution
+from warpbook_labs.engines.interpreter.jobs import (
+    Interpret,
+    Interpreted,
+    InterpretTriton,
+    Ran,
+)
+from warpbook_labs.sandbox import parent
 from warpbook_labs.sandbox.limits import Limits
 from warpbook_labs.sandbox.parent import Ended
+from warpbook_labs.sandbox.work import Refused
 
 _MOST_PROCESSES = 4
 #: so many runs are worth a process, which takes longer to start than most of them
@@ -33,42 +41,42 @@ class Stopped(Exception):
         self.status = status
 
 
-class Interpreted(NamedTuple):
+class Runs(NamedTuple):
     """Every run, in the order in which they were asked."""
 
-    runs: tuple[jobs.Ran, ...]
+    runs: tuple[Ran, ...]
     #: where it was done, in words
     isolation: str
 
 
-Interpret = Callable[[str, tuple[jobs.Run, ...]], Interpreted]
+RunAll = Callable[[str, tuple[execution.Run, ...]], Runs]
 
 
 @contextlib.contextmanager
-def started(is_triton: bool, runs: int, limits: Limits) -> Iterator[Interpret]:
+def started(is_triton: bool, runs: int, limits: Limits) -> Iterator[RunAll]:
     """Start as many processes as so many runs are worth here.
 
     What is given takes the program, in PTX or of Triton as a source, and the runs. It
     raises `Stopped`.
     """
-    kind = jobs.InterpretTriton if is_triton else jobs.Interpret
+    kind = InterpretTriton if is_triton else Interpret
     count = _worth(runs)
 
     def job(
-        program: str, runs: tuple[jobs.Run, ...]
-    ) -> jobs.InterpretTriton | jobs.Interpret:
+        program: str, runs: tuple[execution.Run, ...]
+    ) -> InterpretTriton | Interpret:
         processor_s = _SHARE_OF_TIME * limits.processor_s
         if is_triton:
-            return jobs.InterpretTriton(program, runs, processor_s)
+            return InterpretTriton(program, runs, processor_s)
         wall_s = _SHARE_OF_TIME * limits.wall_s
-        return jobs.Interpret(program, runs, processor_s=processor_s, wall_s=wall_s)
+        return Interpret(program, runs, processor_s=processor_s, wall_s=wall_s)
 
     with contextlib.ExitStack() as stack:
         # the last to end: its threads wait for the processes
         threads = stack.enter_context(ThreadPoolExecutor(count, "warpbook-interpreter"))
         work = [stack.enter_context(parent.started(kind, limits)) for _ in range(count)]
 
-        def interpret(program: str, runs: tuple[jobs.Run, ...]) -> Interpreted:
+        def interpret(program: str, runs: tuple[execution.Run, ...]) -> Runs:
             # neighbours are of a size, and so each has some of all
             shares = [job(program, runs[at::count]) for at in range(count)]
             done = [
@@ -76,18 +84,18 @@ def started(is_triton: bool, runs: int, limits: Limits) -> Iterator[Interpret]:
                 for do, share in zip(work, shares, strict=True)
             ]
             outcomes = [each.result() for each in done]
-            ran: dict[int, jobs.Ran] = {}
+            ran: dict[int, Ran] = {}
             for at, outcome in enumerate(outcomes):
                 result = outcome.result
-                if isinstance(result, jobs.Refused):
+                if isinstance(result, Refused):
                     is_unsupported = result.status == "unsupported"
                     status: StopStatus = "unsupported" if is_unsupported else "stopped"
                     raise Stopped(result.message, status)
-                if not isinstance(result, jobs.Interpreted):
+                if not isinstance(result, Interpreted):
                     raise Stopped(outcome.message, outcome.ended)
                 ran.update(zip(range(len(runs))[at::count], result.runs, strict=True))
             in_order = tuple(ran[at] for at in range(len(runs)))
-            return Interpreted(in_order, outcomes[0].isolation)
+            return Runs(in_order, outcomes[0].isolation)
 
         yield interpret
 

@@ -7,8 +7,8 @@ import secrets
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from warpbook_labs.cases import execution
 from warpbook_labs.gpu.tools import Tools
-from warpbook_labs.sandbox import jobs
 
 _ALIGNMENT = 256
 #: between two buffers, and a random length more, so that none can guess another's place
@@ -36,7 +36,7 @@ class Arena:
     def __init__(
         self,
         tools: Tools,
-        memory: Sequence[jobs.Memory],
+        memory: Sequence[execution.Memory],
         off_by: dict[str, int] | None = None,
     ) -> None:
         """Take it from the GPU.

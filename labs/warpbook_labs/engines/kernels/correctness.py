@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from warpbook_labs.cases import execution
 from warpbook_labs.cases.comparison import WrongElement
 from warpbook_labs.cases.preparation import Prepared, wrong_words
 from warpbook_labs.cases.sampling import DrawnCase
@@ -19,7 +20,6 @@ from warpbook_labs.gpu.tools import Tools
 from warpbook_labs.lab.launch_rule import BadRule, Rule
 from warpbook_labs.lab.loader import LoadedLab
 from warpbook_labs.results.device import DeviceCase, Kind
-from warpbook_labs.sandbox import jobs
 
 #: of the launches of one case
 PATIENCE_S = 5.0
@@ -93,7 +93,7 @@ def _tried(
 
 
 def _compared(device: Device, prepared: Prepared, arena: Arena) -> Tried:
-    left: dict[str, jobs.Memory] = {}
+    left: dict[str, execution.Memory] = {}
     for each in prepared.run.memory:
         held = device.download(arena.addresses[each.name], each.size_bytes)
         if each.data is not None and not each.is_told:
@@ -104,7 +104,7 @@ def _compared(device: Device, prepared: Prepared, arena: Arena) -> Tried:
             unwritten = None
             if each.data is None:
                 unwritten = _first_unwritten(held, prepared, arena, each.name)
-            left[each.name] = jobs.Memory(
+            left[each.name] = execution.Memory(
                 each.name, each.size_bytes, held.tobytes(), first_unwritten=unwritten
             )
     wrong = prepared.wrong(left)

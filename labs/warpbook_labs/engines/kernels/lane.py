@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from warpbook_labs.cases.sampling import DrawnCase
+from warpbook_labs.compiler.jobs import Compiled
 from warpbook_labs.engines.kernels.programs import image_of, job_of
 from warpbook_labs.gpu import parent
 from warpbook_labs.gpu.gpu import Gpu
@@ -17,9 +18,9 @@ from warpbook_labs.gpu.quiet import Conditions, Timed, TooBusy, Watch, when_quie
 from warpbook_labs.lab.loader import LoadedLab
 from warpbook_labs.lab.sources import SourceProblem
 from warpbook_labs.results.device import DeviceCase, DeviceResult, SpeedResult
-from warpbook_labs.sandbox import jobs
 from warpbook_labs.sandbox import parent as jail
 from warpbook_labs.sandbox.limits import Limits
+from warpbook_labs.sandbox.work import Refused
 
 
 class NotOnGpu(Exception):
@@ -57,9 +58,9 @@ def run_on_gpu(
     # it gets ready for the GPU while the source is compiled
     with parent.started(gpu.uuid) as do:
         built = jail.run(job, limits)
-        if not isinstance(built.result, jobs.Compiled):
+        if not isinstance(built.result, Compiled):
             words = built.message
-            if isinstance(built.result, jobs.Refused):
+            if isinstance(built.result, Refused):
                 words = built.result.message.strip().splitlines()[0]
             raise NotOnGpu(f"It could not be compiled for {gpu.architecture}: {words}")
         image = image_of(built.result)

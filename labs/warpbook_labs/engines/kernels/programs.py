@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from warpbook_labs.compiler.cuda_headers import headers_for
+from warpbook_labs.compiler.jobs import Compile, Compiled
 from warpbook_labs.compiler.nvrtc import compile_to_ptx
+from warpbook_labs.engines.interpreter.triton.jobs import CompileTriton
 from warpbook_labs.engines.interpreter.triton.variants import compile_job
 from warpbook_labs.engines.kernels.timing import Source
 from warpbook_labs.gpu.driver import Device
 from warpbook_labs.gpu.errors import DriverError
 from warpbook_labs.lab.loader import LoadedLab
 from warpbook_labs.lab.rules import rule_of
-from warpbook_labs.sandbox import jobs, parent
+from warpbook_labs.sandbox import parent
+from warpbook_labs.sandbox.work import Refused
 
 
 def job_of(
@@ -20,7 +23,7 @@ def job_of(
     source: str,
     architecture: str,
     sizes: Iterable[Mapping[str, int]],
-) -> jobs.Compile | jobs.CompileTriton:
+) -> Compile | CompileTriton:
     """Say what the jail has to compile.
 
     Args:
@@ -33,12 +36,12 @@ def job_of(
         BadRule: the launch rule can't be followed.
     """
     if loaded.lab.language != "triton":
-        return jobs.Compile(source, architecture, headers=headers_for(source))
+        return Compile(source, architecture, headers=headers_for(source))
     rule = rule_of(loaded.lab.language, source)
     return compile_job(loaded, rule, source, sizes, architecture)
 
 
-def image_of(compiled: jobs.Compiled) -> bytes:
+def image_of(compiled: Compiled) -> bytes:
     """Give what the trusted process is sent: a cubin, or PTX to be assembled there."""
     return compiled.cubin or compiled.ptx.encode() + b"\0"
 
@@ -59,8 +62,8 @@ def own_source(device: Device, loaded: LoadedLab, source: str) -> Source:
         return Source(rule, _cubin(source, device.architecture))
     sizes = loaded.lab.speed.sizes if loaded.lab.speed else {}
     outcome = parent.run(job_of(loaded, source, device.architecture, [sizes]))
-    if not isinstance(outcome.result, jobs.Compiled):
+    if not isinstance(outcome.result, Compiled):
         told = outcome.result
-        words = told.message if isinstance(told, jobs.Refused) else outcome.message
+        words = told.message if isinstance(told, Refused) else outcome.message
         raise DriverError(f"A source of the lab does not compile: {words}")
     return Source(rule, device.assembled(image_of(outcome.result)))

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from warpbook_labs.cases import execution
 from warpbook_labs.cases.comparison import first_wrong
 from warpbook_labs.cases.preparation import (
     Arrays,
@@ -34,7 +35,6 @@ from warpbook_labs.lab.launch_rule import Rule
 from warpbook_labs.lab.loader import LoadedLab
 from warpbook_labs.lab.spec import Parameter, Speed
 from warpbook_labs.results.device import Kind
-from warpbook_labs.sandbox import jobs
 
 IsEnough = Callable[[list[float], list[float]], bool]
 
@@ -187,7 +187,7 @@ class Trials:
 
     def _arena(self, *sources: Source) -> Arena:
         """Take memory in which each of these programs can run."""
-        needed: dict[str, jobs.Memory] = {}
+        needed: dict[str, execution.Memory] = {}
         for source in sources:
             for each in memory(self.loaded, source.rule, self.speed.sizes):
                 before = needed.get(each.name)

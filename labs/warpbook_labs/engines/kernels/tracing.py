@@ -24,6 +24,7 @@ from msgspec import Struct
 
 from warpbook_labs.cases.preparation import Prepared
 from warpbook_labs.cases.sampling import DrawnCase, public_cases
+from warpbook_labs.compiler.jobs import Compiled
 from warpbook_labs.engines.kernels.programs import image_of, job_of
 from warpbook_labs.gpu.child import run_child
 from warpbook_labs.gpu.driver import Device
@@ -33,7 +34,7 @@ from warpbook_labs.gpu.gpu import Gpu
 from warpbook_labs.lab.launch_rule import BadRule
 from warpbook_labs.lab.loader import BadLab, LoadedLab, load
 from warpbook_labs.lab.rules import rule_of
-from warpbook_labs.sandbox import jobs, parent
+from warpbook_labs.sandbox import parent
 from warpbook_labs.sandbox.limits import Limits
 from warpbook_monitors.frames import PROTOCOL_VERSION, Hello
 from warpbook_monitors.nvml_probe import NvmlSource
@@ -92,7 +93,7 @@ def trace_submission(
     except BadRule as problem:
         raise NoTrace(str(problem)) from None
     built = parent.run(job, Limits())
-    if not isinstance(built.result, jobs.Compiled):
+    if not isinstance(built.result, Compiled):
         raise NoTrace("It does not compile: `warpbook labs check` says why.")
     asked = _Asked(
         str(loaded.folder),

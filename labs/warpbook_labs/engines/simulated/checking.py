@@ -21,8 +21,9 @@ from warpbook_labs.lab.loader import BadLab, LoadedLab
 from warpbook_labs.lab.sources import BadSource, refuse_unfit
 from warpbook_labs.lab.texts import INVALID_MESSAGE
 from warpbook_labs.results.check import CaseResult, CheckResult, sentence, status_of
-from warpbook_labs.sandbox import jobs, parent, warm
+from warpbook_labs.sandbox import parent, warm
 from warpbook_labs.sandbox.limits import Limits
+from warpbook_labs.sandbox.work import Refused
 
 #: of all buffers of all cases that one process is given
 _MOST_BATCH_BYTES = 64 << 20
@@ -66,7 +67,7 @@ def check_host(
     isolation = ""
     for batch in _batches(loaded, cases):
         outcome = _outcome(_job(loaded, lab.host, source, batch), limits)
-        if isinstance(outcome.result, jobs.Refused):
+        if isinstance(outcome.result, Refused):
             words, line = outcome.result.message[:_MOST_WORDS], outcome.result.line
             return CheckResult(lab.id, "compile error", words, of=of, line=line)
         if not isinstance(outcome.result, HostRan):
@@ -127,7 +128,7 @@ def _job(
     return Record(source, loaded.given, cases, host.case_s)
 
 
-def _outcome(job: RunTorch | Record, limits: Limits) -> parent.Outcome:
+def _outcome(job: RunTorch | Record, limits: Limits) -> parent.Outcome[HostRan]:
     """Have it done with the simulated GPU's PyTorch; or, if need be, without one."""
     try:
         return warm.run(job, limits)

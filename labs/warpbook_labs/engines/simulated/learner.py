@@ -22,8 +22,8 @@ from warpbook_labs.engines.simulated.messages import (
     RunTorch,
 )
 from warpbook_labs.lab.sources import SourceProblem
-from warpbook_labs.sandbox.jobs import Refused
 from warpbook_labs.sandbox.learner_code import MODULES, Printed, TooLong, told, within
+from warpbook_labs.sandbox.work import Refused
 
 SOURCE_NAME, GIVEN_NAME = "solution.py", "given.py"
 _IMPORTED = ["torch", "given", *MODULES]

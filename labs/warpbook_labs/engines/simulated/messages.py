@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from msgspec import Struct
 
 from warpbook_labs.engines.simulated.judging.findings import Finding
@@ -9,6 +11,7 @@ from warpbook_labs.engines.simulated.judging.timeline import Bar
 from warpbook_labs.engines.simulated.program import Place
 from warpbook_labs.lab.host_spec import HostPlace
 from warpbook_labs.results.host_counts import HostCounts
+from warpbook_labs.sandbox.work import Job, Work
 
 
 class HostBuffer(Struct, frozen=True):
@@ -39,25 +42,6 @@ class HostCase(Struct, frozen=True):
     calls: tuple[HostCall, ...]
 
 
-class RunTorch(Struct, frozen=True, tag="run torch"):
-    """Run host code with PyTorch on the processor."""
-
-    source: str
-    given: str
-    cases: tuple[HostCase, ...]
-    #: for each
-    case_s: float
-
-
-class Record(Struct, frozen=True, tag="record"):
-    """Run host code with a PyTorch that records what it is asked of a GPU."""
-
-    source: str
-    given: str
-    cases: tuple[HostCase, ...]
-    case_s: float
-
-
 class Left(Struct, frozen=True):
     """What one case left."""
 
@@ -79,6 +63,35 @@ class HostRan(Struct, frozen=True, tag="host ran"):
     cases: tuple[Left, ...]
 
 
+class RunTorch(Job[HostRan], frozen=True, tag="run torch"):
+    """Run host code with PyTorch on the processor."""
+
+    work: ClassVar[Work] = Work(
+        "warpbook_labs.engines.simulated.on_cpu",
+        HostRan,
+        warm_module="warpbook_labs.engines.simulated.with_torch",
+    )
+    source: str
+    given: str
+    cases: tuple[HostCase, ...]
+    #: for each
+    case_s: float
+
+
+class Record(Job[HostRan], frozen=True, tag="record"):
+    """Run host code with a PyTorch that records what it is asked of a GPU."""
+
+    work: ClassVar[Work] = Work(
+        "warpbook_labs.engines.simulated.with_torch",
+        HostRan,
+        warm_module="warpbook_labs.engines.simulated.with_torch",
+    )
+    source: str
+    given: str
+    cases: tuple[HostCase, ...]
+    case_s: float
+
+
 class Buffer(Struct, frozen=True):
     """A parameter of a lab that is memory, as the lab says."""
 
@@ -98,12 +111,6 @@ class Trial(Struct, frozen=True):
     buffers: tuple[Buffer, ...]
     #: for each call of `run` what the inputs hold
     calls: tuple[dict[str, bytes], ...]
-
-
-class Judge(Struct, frozen=True, tag="judge"):
-    """Run recorded programs on the simulated GPU."""
-
-    trials: tuple[Trial, ...]
 
 
 class Verdict(Struct, frozen=True):
@@ -128,3 +135,14 @@ class HostJudged(Struct, frozen=True, tag="host judged"):
     """Every program."""
 
     verdicts: tuple[Verdict, ...]
+
+
+class Judge(Job[HostJudged], frozen=True, tag="judge"):
+    """Run recorded programs on the simulated GPU."""
+
+    work: ClassVar[Work] = Work(
+        "warpbook_labs.engines.simulated.with_torch",
+        HostJudged,
+        warm_module="warpbook_labs.engines.simulated.with_torch",
+    )
+    trials: tuple[Trial, ...]

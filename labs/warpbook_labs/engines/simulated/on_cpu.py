@@ -18,8 +18,10 @@ from warpbook_labs.compiler.nvrtc import NoCompiler
 from warpbook_labs.engines.simulated.learner import Load, NotFit, run_cases, values_of
 from warpbook_labs.engines.simulated.messages import HostCase, HostRan, Left, RunTorch
 from warpbook_labs.lab.languages import INSTALL_TORCH
-from warpbook_labs.sandbox.jobs import Refused
 from warpbook_labs.sandbox.learner_code import load_modules
+from warpbook_labs.sandbox.work import Refused
+
+Job = RunTorch
 
 _NO_GPU = (
     "Without a GPU this lab runs on the processor: make tensors with "

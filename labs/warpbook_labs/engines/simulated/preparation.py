@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from warpbook_labs.cases import execution
 from warpbook_labs.cases.comparison import WrongElement
 from warpbook_labs.cases.preparation import (
     Arrays,
@@ -25,7 +26,6 @@ from warpbook_labs.gpu.kernels import poison
 from warpbook_labs.lab.host_calls import calls_of, generator_of
 from warpbook_labs.lab.loader import LoadedLab
 from warpbook_labs.lab.spec import Parameter
-from warpbook_labs.sandbox import jobs
 
 #: of poison that no right result has
 _NOT_BY_CHANCE_BYTES = 16
@@ -127,7 +127,7 @@ class PreparedCalls:
         return self._arrays(self.given[call])
 
     def first_wrong(
-        self, left: Iterable[Mapping[str, jobs.Memory]]
+        self, left: Iterable[Mapping[str, execution.Memory]]
     ) -> WrongCall | None:
         """Find the first call that left something wrong in its outputs.
 
@@ -141,10 +141,10 @@ class PreparedCalls:
                 return WrongCall(number, wrong)
         return None
 
-    def memory(self, output: HostBuffer, data: bytes) -> jobs.Memory:
+    def memory(self, output: HostBuffer, data: bytes) -> execution.Memory:
         """Give what an output holds, with the first byte that is still poison."""
         first = self._first_unwritten(output, data)
-        return jobs.Memory(output.name, len(data), data, first_unwritten=first)
+        return execution.Memory(output.name, len(data), data, first_unwritten=first)
 
     def _first_unwritten(self, output: HostBuffer, data: bytes) -> int | None:
         dtype = np.dtype(output.dtype)

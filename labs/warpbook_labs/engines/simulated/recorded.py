@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 import numpy as np
 
+from warpbook_labs.cases import execution
 from warpbook_labs.cases.bounds import beyond_bounds
 from warpbook_labs.engines.simulated.case_results import case_result
 from warpbook_labs.engines.simulated.messages import (
@@ -27,7 +28,7 @@ from warpbook_labs.lab.spec import Counted
 from warpbook_labs.lab.texts import INVALID_MESSAGE, at_line
 from warpbook_labs.results.check import CaseResult
 from warpbook_labs.results.findings import Finding
-from warpbook_labs.sandbox import jobs, warm
+from warpbook_labs.sandbox import warm
 from warpbook_labs.sandbox.limits import Limits
 
 _PLACES: dict[HostPlace, Place] = {
@@ -206,7 +207,7 @@ def _is_whole(prepared: PreparedCalls, verdict: Verdict) -> bool:
 
 def _memory(
     prepared: PreparedCalls, verdict: Verdict
-) -> Iterator[Mapping[str, jobs.Memory]]:
+) -> Iterator[Mapping[str, execution.Memory]]:
     """Give what each call left in the outputs."""
     for outputs, unwritten in zip(verdict.outputs, verdict.unwritten, strict=True):
         held = {}
@@ -215,7 +216,7 @@ def _memory(
             first = unwritten.get(each.name)
             if first is not None:
                 first *= np.dtype(each.dtype).itemsize
-            held[each.name] = jobs.Memory(
+            held[each.name] = execution.Memory(
                 each.name, len(data), data, first_unwritten=first
             )
         yield held

@@ -35,8 +35,10 @@ from warpbook_labs.engines.simulated.messages import (
     Trial,
 )
 from warpbook_labs.lab.languages import INSTALL_TORCH
-from warpbook_labs.sandbox.jobs import Refused
 from warpbook_labs.sandbox.learner_code import load_modules
+from warpbook_labs.sandbox.work import Refused
+
+Job = RunTorch | Record | Judge
 
 #: meets what is loaded only when it is first wanted
 _REHEARSAL = """
@@ -80,16 +82,16 @@ def prepare() -> None:
         words = f"PyTorch can't be loaded ({problem}): {INSTALL_TORCH}"
         raise NoCompiler(words) from None
     # these load PyTorch, so they are loaded here only
-    accelerator = _module("simulated.pytorch.accelerator")
+    accelerator = _module("engines.simulated.pytorch.accelerator")
     try:
         # even its parts may not be there in another version
-        _module("simulated.pytorch.install").install()
+        _module("engines.simulated.pytorch.install").install()
     except accelerator.NotSupported as problem:
         raise NoCompiler(str(problem)) from None
     except Exception as problem:
         raise NoCompiler(_NOT_KNOWN.format(problem)) from problem
-    _session = _module("simulated.pytorch.session").Session
-    _judged = _module("host.judging").judged
+    _session = _module("engines.simulated.pytorch.session").Session
+    _judged = _module("engines.simulated.judged").judged
     _rehearse()
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from warpbook_labs.engines.interpreter.jobs import MAX_STEPS
 from warpbook_labs.engines.interpreter.ptx.causality import Causality
 from warpbook_labs.engines.interpreter.ptx.errors import (
     BadLaunch,
@@ -46,8 +47,6 @@ MAX_SHARED_BYTES = 227 * 1024
 _MAX_LOCAL_BYTES = 1 << 16
 #: very large numbers of either sign, as floating ones and as whole ones
 _POISONS = (0x5A5A5A5A5A5A5A5A, 0xDA5A5A5ADA5A5A5A)
-#: instructions, each for many threads
-MAX_STEPS = 2_000_000
 
 #: a job runs one program, and few of its kernels, in many cases
 _parsed = functools.lru_cache(maxsize=2)(parse)

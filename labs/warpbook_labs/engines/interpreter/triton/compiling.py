@@ -13,6 +13,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from warpbook_labs.compiler.jobs import Compiled
+from warpbook_labs.engines.interpreter.triton.jobs import CompileTriton, Variant
 from warpbook_labs.engines.interpreter.triton.running import (
     NoSource,
     load_module,
@@ -20,7 +22,9 @@ from warpbook_labs.engines.interpreter.triton.running import (
     told,
 )
 from warpbook_labs.lab.texts import at_line
-from warpbook_labs.sandbox import jobs
+from warpbook_labs.sandbox.work import Refused
+
+Job = CompileTriton
 
 #: of PTX; every driver for CUDA 12.4 and later takes it
 _PTX_VERSION = 84
@@ -67,17 +71,17 @@ def prepare() -> None:
     """Load all that compiling needs, which no file can be opened for later."""
     load_triton(is_interpreted=False)
     importlib.import_module("triton.knobs").compilation.disable_line_info = True
-    variant = jobs.Variant(
+    variant = Variant(
         "rehearse",
         "rehearse",
         ("*float32", "*float32", "int32"),
         (("N", 32), ("num_warps", 4), ("num_stages", 2)),
     )
     # this text is no kernel that can be compiled to its end everywhere, and need not be
-    do(jobs.CompileTriton(_REHEARSAL, "sm_90", (variant,)))
+    do(CompileTriton(_REHEARSAL, "sm_90", (variant,)))
 
 
-def do(job: jobs.CompileTriton) -> jobs.Compiled | jobs.Refused:
+def do(job: CompileTriton) -> Compiled | Refused:
     """Compile every kernel that is launched, one for each set of constants."""
     try:
         module = load_module(job.source)
@@ -85,11 +89,11 @@ def do(job: jobs.CompileTriton) -> jobs.Compiled | jobs.Refused:
     except MemoryError:
         raise
     except NoSource as problem:
-        return jobs.Refused(str(problem), line=problem.line)
+        return Refused(str(problem), line=problem.line)
     except BaseException as problem:  # noqa: BLE001 - whatever a compiler raises
         words, line = _words(problem, job.source)
-        return jobs.Refused(at_line(words, line), line=line)
-    return jobs.Compiled(_joined(texts), "")
+        return Refused(at_line(words, line), line=line)
+    return Compiled(_joined(texts), "")
 
 
 def _joined(texts: Sequence[str]) -> str:
@@ -103,7 +107,7 @@ def _joined(texts: Sequence[str]) -> str:
     return "\n".join([*first, *dict.fromkeys(declared), *bodies])
 
 
-def _compiled(module: Any, architecture: str, variant: jobs.Variant) -> str:
+def _compiled(module: Any, architecture: str, variant: Variant) -> str:
     compiler = importlib.import_module("triton.compiler.compiler")
     ir = importlib.import_module("triton._C.libtriton").ir
     target = importlib.import_module("triton.backends.compiler").GPUTarget(
@@ -159,7 +163,7 @@ def _type(text: str) -> str:
     return pointer + _TYPES[text.removeprefix("*")]
 
 
-def _named(ptx: str, variant: jobs.Variant, shared_bytes: int) -> str:
+def _named(ptx: str, variant: Variant, shared_bytes: int) -> str:
     """Give a kernel its own name and shared memory, so that several fit together."""
     if shared_bytes > _MOST_SHARED_BYTES:
         raise NoSource(

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from warpbook_labs.cases.execution import Memory
 from warpbook_labs.results.findings import Counts, Finding, Kind, Report
-from warpbook_labs.sandbox.jobs import Memory
 
 _ZONE_BYTES, _ALIGNMENT, _PATTERN = 4096, 256, 0xA5
 _SECTOR_BYTES, _WARP = 32, 32

@@ -21,7 +21,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from warpbook_labs.cases import execution
 from warpbook_labs.compiler.nvrtc import NoCompiler
+from warpbook_labs.engines.interpreter.jobs import Interpreted, InterpretTriton, Ran
 from warpbook_labs.engines.interpreter.ptx.errors import Unsupported
 from warpbook_labs.engines.interpreter.triton.memory import (
     Addresses,
@@ -33,8 +35,10 @@ from warpbook_labs.lab.languages import INSTALL_TRITON
 from warpbook_labs.lab.sources import SourceProblem
 from warpbook_labs.lab.texts import at_line
 from warpbook_labs.results.findings import Counts, Finding, Report
-from warpbook_labs.sandbox import jobs
 from warpbook_labs.sandbox.learner_code import TooLong, line_of, load_modules, within
+from warpbook_labs.sandbox.work import Status
+
+Job = InterpretTriton
 
 #: the learner's file in messages; absolute, so that nobody asks where this process is
 FILE = "/kernel.py"
@@ -76,22 +80,22 @@ def prepare() -> None:
     mend(interpreter)
     np.seterr(all="ignore")
     warnings.simplefilter("ignore")
-    run = jobs.Run(
+    run = execution.Run(
         (
-            jobs.Memory("x", 256, bytes(256), dtype="float32"),
-            jobs.Memory("y", 4, bytes(4), dtype="float32"),
+            execution.Memory("x", 256, bytes(256), dtype="float32"),
+            execution.Memory("y", 4, bytes(4), dtype="float32"),
         ),
         (
-            jobs.Launch(
+            execution.Launch(
                 "rehearse",
                 (2, 1, 1),
                 (128, 1, 1),
-                (jobs.BufferArgument("x"), jobs.BufferArgument("y")),
+                (execution.BufferArgument("x"), execution.BufferArgument("y")),
                 constants=(("N", 64), ("num_warps", 4)),
             ),
         ),
     )
-    (ran,) = do(jobs.InterpretTriton(_REHEARSAL, (run,))).runs
+    (ran,) = do(InterpretTriton(_REHEARSAL, (run,))).runs
     if ran.refused:
         raise NoCompiler(f"This Triton can't be used here: {ran.refused}")
 
@@ -150,16 +154,16 @@ def told(problem: BaseException) -> tuple[str, int | None]:
     return words[:_MOST_MESSAGE], line
 
 
-def do(job: jobs.InterpretTriton) -> jobs.Interpreted:
+def do(job: InterpretTriton) -> Interpreted:
     """Run a source, each run with memory of its own."""
-    return jobs.Interpreted(tuple(_run(job, each) for each in job.runs))
+    return Interpreted(tuple(_run(job, each) for each in job.runs))
 
 
-def _run(job: jobs.InterpretTriton, run: jobs.Run) -> jobs.Ran:
+def _run(job: InterpretTriton, run: execution.Run) -> Ran:
     left_s = job.processor_s - time.process_time()
     if left_s <= 0:
         words = "It was not run, since a case before it took too long."
-        return jobs.Ran((), (), words, "not run")
+        return Ran((), (), words, "not run")
     memory = TritonMemory(run.memory)
     reports: list[Report] = []
     printed = _Printed()
@@ -174,17 +178,17 @@ def _run(job: jobs.InterpretTriton, run: jobs.Run) -> jobs.Ran:
     except MemoryError:
         raise
     except NoSource as problem:
-        return jobs.Ran((), (), str(problem), "refused", line=problem.line)
+        return Ran((), (), str(problem), "refused", line=problem.line)
     except TooLong as problem:
         reports = reports or [Report()]
         reports[-1].stopped = True
         reports[-1].add(_too_long(line_of(problem, FILE)))
     except BaseException as problem:  # noqa: BLE001 - whatever a kernel raises
         words, line = told(problem)
-        status: jobs.Status = "unsupported" if _is_unsupported(problem) else "refused"
-        return jobs.Ran((), (), at_line(words, line), status, line=line)
+        status: Status = "unsupported" if _is_unsupported(problem) else "refused"
+        return Ran((), (), at_line(words, line), status, line=line)
     reports[-1].printed = printed.getvalue()
-    return jobs.Ran(tuple(reports), memory.told())
+    return Ran(tuple(reports), memory.told())
 
 
 def _is_unsupported(problem: BaseException) -> bool:
@@ -210,7 +214,10 @@ class _Printed(io.StringIO):
 
 
 def _launch(
-    module: types.ModuleType, launch: jobs.Launch, run: jobs.Run, memory: TritonMemory
+    module: types.ModuleType,
+    launch: execution.Launch,
+    run: execution.Run,
+    memory: TritonMemory,
 ) -> None:
     x, y, z = launch.grid
     if min(launch.grid) < 1 or x * y * z > _MOST_PROGRAMS:
@@ -252,11 +259,13 @@ def _dots_counted(builder: Any, report: Report) -> Iterator[None]:
         del builder.create_dot
 
 
-def _argument(argument: jobs.Argument, run: jobs.Run, memory: TritonMemory) -> Any:
-    if isinstance(argument, jobs.BufferArgument):
+def _argument(
+    argument: execution.Argument, run: execution.Run, memory: TritonMemory
+) -> Any:
+    if isinstance(argument, execution.BufferArgument):
         given = next(each for each in run.memory if each.name == argument.name)
         return _Buffer(memory.address(argument.name), given.dtype)
-    if isinstance(argument, jobs.IntegerArgument):
+    if isinstance(argument, execution.IntegerArgument):
         return argument.value
     return np.frombuffer(argument.data, argument.dtype)[0].item()
 

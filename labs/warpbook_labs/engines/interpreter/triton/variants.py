@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from warpbook_labs.cases.preparation import is_buffer, launches
+from warpbook_labs.engines.interpreter.triton.jobs import CompileTriton, Variant
 from warpbook_labs.lab.launch_rule import BadRule, Rule
 from warpbook_labs.lab.loader import LoadedLab
-from warpbook_labs.sandbox import jobs
 
 #: that the cases of a submission may need in all
 _MOST_VARIANTS = 64
@@ -21,7 +21,7 @@ def compile_job(
     source: str,
     sizes: Iterable[Mapping[str, int]],
     architecture: str = ARCHITECTURE,
-) -> jobs.CompileTriton:
+) -> CompileTriton:
     """Say what the jail has to compile.
 
     Args:
@@ -34,7 +34,7 @@ def compile_job(
     Raises:
         BadRule: the launch rule can't be followed.
     """
-    found: dict[str, jobs.Variant] = {}
+    found: dict[str, Variant] = {}
     for each in sizes:
         for variant in _variants(loaded, rule, each):
             other = found.setdefault(variant.entry, variant)
@@ -47,12 +47,12 @@ def compile_job(
             f"The launches want {len(found)} kernels, with their constants; "
             f"{_MOST_VARIANTS} may be."
         )
-    return jobs.CompileTriton(source, architecture, tuple(found.values()))
+    return CompileTriton(source, architecture, tuple(found.values()))
 
 
 def _variants(
     loaded: LoadedLab, rule: Rule, sizes: Mapping[str, int]
-) -> Iterable[jobs.Variant]:
+) -> Iterable[Variant]:
     parameters = loaded.lab.parameters
     scalars = {each.name: each.dtype for each in parameters if each.kind == "scalar"}
     buffers = {each.name: each.dtype for each in (*filter(is_buffer, parameters),)}
@@ -66,7 +66,7 @@ def _variants(
             even |= {
                 place for place, each in enumerate(written.arguments) if each in buffers
             }
-        yield jobs.Variant(
+        yield Variant(
             launch.kernel,
             launch.entry,
             tuple(types.get(each, "int32") for each in written.arguments),

@@ -1,0 +1,158 @@
+"""Runs kernels from PTX in the jail, each run with memory of its own."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from warpbook_labs.cases.execution import (
+    Argument,
+    BufferArgument,
+    IntegerArgument,
+    Memory,
+    Run,
+)
+from warpbook_labs.compiler.nvrtc import compile_to_ptx
+from warpbook_labs.engines.interpreter.jobs import Interpret, Interpreted, Ran
+from warpbook_labs.engines.interpreter.ptx.errors import (
+    BadLaunch,
+    PtxError,
+    Unsupported,
+)
+from warpbook_labs.engines.interpreter.ptx.machine import Machine
+from warpbook_labs.engines.interpreter.ptx.spaces import Buffer
+from warpbook_labs.results.findings import Report
+from warpbook_labs.sandbox.work import Refused
+
+__all__ = ["Job", "do", "prepare"]
+
+Job = Interpret
+#: meets every part of the interpreter, which then has loaded what it needs: barriers
+#: that some miss, races, atomics, exchanges in a warp, printing, functions, all types
+_REHEARSAL = """
+extern "C" __device__ int printf(const char*, ...);
+__device__ __noinline__ double f(double x, int n) { return n ? x * n / 3 : x; }
+extern "C" __global__ void rehearse(int* x, double* y) {
+    __shared__ int held[64];
+    int t = threadIdx.x;
+    held[t / 2] = atomicAdd(x, 1) + atomicCAS(x, t, 3);
+    if (t < 32) __syncthreads();
+    y[t] = f(t, t % 3) + sinf(y[t]) + __shfl_down_sync(~0u, t, 1) + fma(y[t], 0.1, 1.0);
+    if (t == 0) printf("%d %f %s", t, y[t], "x");
+    x[t] = held[63 - t] % (t + 1) + __popc(t) + __brev(t) + __syncthreads_count(t);
+}"""
+
+
+def prepare() -> None:
+    """Load all that jobs need, which no file can be opened for later."""
+    machine = Machine(compile_to_ptx(_REHEARSAL).ptx)
+    buffers = [machine.empty(name, 512) for name in "xy"]
+    machine.run("rehearse", (2, 1, 1), (64, 1, 1), buffers)
+
+
+def do(job: Interpret) -> Interpreted | Refused:
+    """Do a job."""
+    try:
+        is_over = _clock(job)
+        return Interpreted(tuple(_run(job, each, is_over) for each in job.runs))
+    except Unsupported as problem:
+        return Refused(str(problem), "unsupported")
+    except PtxError as problem:
+        return Refused(str(problem))
+
+
+def _clock(job: Interpret) -> Callable[[], bool]:
+    """Start a clock that tells whether a job has had its time."""
+    end_s = time.monotonic() + job.wall_s
+    return lambda: time.process_time() > job.processor_s or time.monotonic() > end_s
+
+
+def _run(job: Interpret, run: Run, is_over: Callable[[], bool]) -> Ran:
+    if is_over():
+        words = "It was not run, since a case before it took too long."
+        return Ran((), (), words, "not run")
+    try:
+        return _launched(job, run, is_over)
+    except Unsupported as problem:
+        return Ran(
+            (),
+            (),
+            str(problem),
+            "unsupported",
+            construct=problem.what,
+            line=problem.line,
+        )
+    except PtxError as problem:
+        return Ran((), (), str(problem), "refused")
+    except MemoryError:
+        raise
+    except Exception as problem:  # noqa: BLE001 - `asm` says what no compiler would
+        what = f"{type(problem).__name__}: {problem}"[:200]
+        words = f"This interpreter can't make sense of the kernel ({what})."
+        return Ran((), (), words, "unsupported")
+
+
+def _launched(job: Interpret, run: Run, is_over: Callable[[], bool]) -> Ran:
+    machine = Machine(job.ptx)
+    buffers: dict[str, Buffer] = {}
+    for each in run.memory:
+        if each.data is None:
+            buffers[each.name] = machine.empty(
+                each.name, each.size_bytes, each.off_bytes
+            )
+        else:
+            values = np.frombuffer(each.data, np.uint8)
+            buffers[each.name] = machine.put(each.name, values, each.off_bytes)
+    told = [buffers[each.name] for each in run.memory if each.is_told]
+
+    def launched() -> tuple[Report, ...]:
+        reports = []
+        for launch in run.launches:
+            report = machine.run(
+                launch.kernel,
+                launch.grid,
+                launch.block,
+                [_argument(each, buffers) for each in launch.arguments],
+                launch.dynamic_shared_bytes,
+                job.max_steps,
+                is_over,
+            )
+            reports.append(report)
+            if report.stopped:
+                break
+        return tuple(reports)
+
+    reports = launched()
+    held = _held(machine, told)
+    if reports[-1].stopped or not machine.has_changed():
+        return Ran(reports, held)
+    # what the program keeps from call to call may spoil the next
+    machine.put_back(buffers.values())
+    again = launched()
+    return Ran(reports, held, again=_held(machine, told), again_reports=again)
+
+
+def _held(machine: Machine, buffers: list[Buffer]) -> tuple[Memory, ...]:
+    """Give what buffers hold now."""
+    return tuple(
+        Memory(
+            each.name,
+            each.size_bytes,
+            machine.read(each, np.uint8).tobytes(),
+            first_unwritten=machine.first_unwritten(each),
+        )
+        for each in buffers
+    )
+
+
+def _argument(argument: Argument, buffers: dict[str, Buffer]) -> Any:
+    if isinstance(argument, BufferArgument):
+        if argument.name not in buffers:
+            raise BadLaunch(f"There is no buffer `{argument.name}` to launch with.")
+        return buffers[argument.name]
+    if isinstance(argument, IntegerArgument):
+        return argument.value
+    return np.void(argument.data)
