@@ -8,9 +8,10 @@ import pytest
 
 from tests.labs.host.sample_lab import write_lab
 from warpbook_labs.cases.sampling import hidden_cases, public_cases
-from warpbook_labs.engines.interpreter.checking import check_all
+from warpbook_labs.grading.grading import check_all
 from warpbook_labs.lab.files import CATALOGUE
-from warpbook_labs.lab.loader import LoadedLab, load
+from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.lab.loader import load
 from warpbook_labs.results.check import CheckResult
 from warpbook_labs.sandbox.limits import Limits
 

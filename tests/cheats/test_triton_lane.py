@@ -14,9 +14,9 @@ from tests.cheats.between import listen
 from warpbook_labs.cases import execution
 from warpbook_labs.cases.sampling import DrawnCase, public_cases
 from warpbook_labs.course.session import find
-from warpbook_labs.engines.interpreter.checking import check
 from warpbook_labs.engines.interpreter.jobs import Interpreted, InterpretTriton, Ran
-from warpbook_labs.lab.loader import LoadedLab
+from warpbook_labs.grading.grading import check
+from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.sandbox import parent
 from warpbook_labs.sandbox.limits import Limits
 from warpbook_labs.sandbox.parent import Outcome

@@ -13,9 +13,8 @@ from warpbook_labs.cases.sampling import hidden_cases, large_cases, public_cases
 from warpbook_labs.course.progress import UNDECIDED
 from warpbook_labs.course.session import find
 from warpbook_labs.engines.answers.checking import check_plan
-from warpbook_labs.engines.interpreter.checking import check
-from warpbook_labs.grading.grading import grade_source
-from warpbook_labs.lab.loader import LoadedLab
+from warpbook_labs.grading.grading import check, grade_source
+from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.results.check import CheckResult
 from warpbook_labs.sandbox.limits import Limits
 

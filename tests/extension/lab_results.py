@@ -22,14 +22,12 @@ from warpbook_labs.cards.model import (
     CardTimeline,
 )
 from warpbook_labs.cases.comparison import WrongElement
-from warpbook_labs.engines.simulated.judging.timeline import Bar
-from warpbook_labs.gpu.limit_card import LimitCard
-from warpbook_labs.gpu.quiet import Conditions
-from warpbook_labs.gpu.ratio import Ratio
+from warpbook_labs.results.bars import Bar
 from warpbook_labs.results.check import CaseResult, CheckResult
 from warpbook_labs.results.device import DeviceCase, DeviceResult, SpeedResult
 from warpbook_labs.results.findings import Counts, Finding
 from warpbook_labs.results.host_counts import HostCounts
+from warpbook_labs.results.measurements import Conditions, LimitCard, Ratio
 from warpbook_labs.results.occupancy import Held, Resources
 
 WRITTEN = Path(__file__).resolve().parents[1] / "data" / "cards" / "rich.json"

@@ -17,7 +17,8 @@ import pytest
 
 from warpbook_labs.cases.sampling import hidden_cases, large_cases, public_cases
 from warpbook_labs.grading.grading import grade_source
-from warpbook_labs.lab.loader import LoadedLab, load_all
+from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.lab.loader import load_all
 from warpbook_labs.results.check import CheckResult
 from warpbook_labs.sandbox.limits import Limits
 

@@ -20,7 +20,7 @@ from warpbook_labs.engines.host.jobs import AskedOfHost, Bounds
 from warpbook_labs.gpu import parent
 from warpbook_labs.gpu.gpu import find_gpu
 from warpbook_labs.gpu.parent import Heard
-from warpbook_labs.lab.loader import LoadedLab
+from warpbook_labs.lab.loaded import LoadedLab
 
 pytestmark = pytest.mark.gpu
 

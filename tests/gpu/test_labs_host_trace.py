@@ -17,11 +17,12 @@ import pytest
 
 from warpbook_labs.cases.sampling import DrawnCase, public_cases
 from warpbook_labs.engines.host import tracing
-from warpbook_labs.engines.kernels.tracing import RUNS
 from warpbook_labs.engines.simulated.checking import check_host
 from warpbook_labs.gpu.child import run_child
 from warpbook_labs.gpu.gpu import find_gpu
-from warpbook_labs.lab.loader import LoadedLab, load_all
+from warpbook_labs.gpu.tracing import RUNS
+from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.lab.loader import load_all
 from warpbook_labs.sandbox.limits import Limits
 from warpbook_monitors.trace.chrome import read_chrome_trace
 from warpbook_monitors.trace.report import TraceReport, report

@@ -10,8 +10,9 @@ import pytest
 
 from warpbook_labs.cases.sampling import hidden_cases, public_cases
 from warpbook_labs.course.session import find
-from warpbook_labs.engines.interpreter.checking import check, check_all
-from warpbook_labs.lab.loader import BadLab, LoadedLab
+from warpbook_labs.errors import BadLab
+from warpbook_labs.grading.grading import check, check_all
+from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.results.check import CheckResult
 from warpbook_labs.sandbox.limits import Limits
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from warpbook_labs.cases.sampling import DrawnCase, public_cases
-from warpbook_labs.engines.interpreter.checking import check_all
 from warpbook_labs.engines.simulated.judging.rates import PINNED_BYTES_PER_S
+from warpbook_labs.grading.grading import check_all
 from warpbook_labs.lab.files import CATALOGUE
-from warpbook_labs.lab.loader import LoadedLab, load
+from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.lab.loader import load
 from warpbook_labs.results.check import CaseResult
 from warpbook_labs.sandbox.limits import Limits
 

@@ -15,9 +15,10 @@ from warpbook_labs.course.progress import Progress, damaged_results
 from warpbook_labs.course.session import check_public, find, submit
 from warpbook_labs.course.store import Store
 from warpbook_labs.course.trust import trust
+from warpbook_labs.errors import BadLab, BadSource, NotTrusted
 from warpbook_labs.lab.files import CATALOGUE
-from warpbook_labs.lab.loader import BadLab, NotTrusted, load
-from warpbook_labs.lab.sources import BadSource, read_source
+from warpbook_labs.lab.loader import load
+from warpbook_labs.lab.sources import read_source
 
 
 @pytest.fixture(autouse=True)

@@ -13,7 +13,7 @@ from warpbook_labs.cases.comparison import WrongElement
 from warpbook_labs.cases.preparation import wrong_words
 from warpbook_labs.cases.sampling import DrawnCase, hidden_cases, public_cases
 from warpbook_labs.course.session import find
-from warpbook_labs.engines.interpreter.checking import check
+from warpbook_labs.grading.grading import check
 from warpbook_labs.results.check import CaseResult
 from warpbook_labs.results.device import DeviceCase
 from warpbook_labs.results.disclosure import fit_to_tell

@@ -16,7 +16,9 @@ from tests.programs import ROOT
 from warpbook_labs.course.session import check_public, find, submit
 from warpbook_labs.course.store import Store
 from warpbook_labs.engines.answers.checking import check_plan
-from warpbook_labs.lab.loader import BadLab, LoadedLab, load
+from warpbook_labs.errors import BadLab
+from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.lab.loader import load
 from warpbook_monitors.occupancy import MULTIPROCESSORS, occupancy
 
 LAB = """

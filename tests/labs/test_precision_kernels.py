@@ -12,11 +12,13 @@ import torch
 from warpbook_labs.cases.bounds import beyond_bounds, matrix_instructions
 from warpbook_labs.cases.sampling import DrawnCase, public_cases
 from warpbook_labs.compiler.jobs import Compiled
+from warpbook_labs.compiler.programs import job_of
 from warpbook_labs.course.new_lab import new_lab
 from warpbook_labs.course.session import find
-from warpbook_labs.engines.interpreter.checking import check
-from warpbook_labs.engines.kernels.programs import job_of
-from warpbook_labs.lab.loader import BadLab, LoadedLab, load
+from warpbook_labs.errors import BadLab
+from warpbook_labs.grading.grading import check
+from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.lab.loader import load
 from warpbook_labs.lab.spec import Counted
 from warpbook_labs.results.check import CaseResult
 from warpbook_labs.results.findings import Counts

@@ -14,7 +14,9 @@ from warpbook_labs.cases.promises import not_a_bound, not_numbers
 from warpbook_labs.course.new_lab import new_lab
 from warpbook_labs.course.session import check_public, submit
 from warpbook_labs.course.store import Store
-from warpbook_labs.lab.loader import BadLab, LoadedLab, load
+from warpbook_labs.errors import BadLab
+from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.lab.loader import load
 from warpbook_labs.lab.spec import DType, Parameter
 
 SIZES = {"n": 4}

@@ -15,7 +15,8 @@ from warpbook_labs.course.opening import open_lab
 from warpbook_labs.course.session import find as find_lab
 from warpbook_labs.engines.simulated.cell import SIDE, Cell
 from warpbook_labs.engines.simulated.checking import check_host
-from warpbook_labs.lab.loader import LoadedLab, load_all
+from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.lab.loader import load_all
 from warpbook_labs.lab.questions import Question
 from warpbook_labs.sandbox.limits import Limits
 from warpbook_monitors.trace.chrome import read_chrome_trace

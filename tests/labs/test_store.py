@@ -17,11 +17,11 @@ import pytest
 from tests.programs import ROOT
 from warpbook_labs.course import store as stores
 from warpbook_labs.course import store_format
-from warpbook_labs.course.progress import Mark, Progress, StoreError
+from warpbook_labs.course.progress import Mark, Progress
 from warpbook_labs.course.session import find, grade, submit
 from warpbook_labs.course.store import Store
 from warpbook_labs.course.store_format import FORMAT
-from warpbook_labs.lab.sources import BadSource
+from warpbook_labs.errors import BadSource, StoreError
 from warpbook_labs.results.check import CheckResult
 from warpbook_labs.sandbox.limits import Limits
 

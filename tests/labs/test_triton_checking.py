@@ -6,13 +6,13 @@ import pytest
 
 from warpbook_labs.cases.sampling import DrawnCase, hidden_cases, public_cases
 from warpbook_labs.compiler.jobs import Compiled
-from warpbook_labs.compiler.nvrtc import NoCompiler
+from warpbook_labs.compiler.programs import job_of
+from warpbook_labs.compiler.triton_jobs import CompileTriton
 from warpbook_labs.course.opening import open_lab
 from warpbook_labs.course.session import find
-from warpbook_labs.engines.interpreter.checking import check
-from warpbook_labs.engines.interpreter.triton.jobs import CompileTriton
-from warpbook_labs.engines.kernels.programs import job_of
-from warpbook_labs.lab.loader import LoadedLab
+from warpbook_labs.errors import NotInstalled
+from warpbook_labs.grading.grading import check
+from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.results.check import CaseResult, CheckResult
 from warpbook_labs.sandbox import parent
 from warpbook_labs.sandbox.limits import Limits
@@ -183,7 +183,7 @@ def test_without_triton_it_is_said_how_to_install_it(
 ) -> None:
     (tmp_path / "triton.py").write_text("raise ImportError('No module named triton')")
     monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(NoCompiler, match=r"pip install 'warpbook\[triton\]'"):
+    with pytest.raises(NotInstalled, match=r"pip install 'warpbook\[triton\]'"):
         checked(lab, lab.reference)
 
 

@@ -8,8 +8,9 @@ import pytest
 
 from warpbook_labs.cases.sampling import hidden_cases, public_cases
 from warpbook_labs.course.new_lab import new_lab
-from warpbook_labs.engines.interpreter.checking import check
-from warpbook_labs.lab.loader import BadLab, load
+from warpbook_labs.errors import BadLab
+from warpbook_labs.grading.grading import check
+from warpbook_labs.lab.loader import load
 from warpbook_labs.sandbox.limits import Limits
 
 RIGHT = """# launch: scale[ceil_div(n, 128)](x, factor, out, n, BLOCK=128)

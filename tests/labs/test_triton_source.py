@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from warpbook_labs.engines.interpreter.triton.rule import read_triton_rule
-from warpbook_labs.engines.interpreter.triton.source import BadTriton, read_kernels
-from warpbook_labs.lab.launch_rule import BadRule
+from warpbook_labs.errors import BadRule
+from warpbook_labs.lab.triton.rule import read_triton_rule
+from warpbook_labs.lab.triton.source import BadTriton, read_kernels
 
 HEAD = "import triton\nimport triton.language as tl\n"
 SOURCE = (

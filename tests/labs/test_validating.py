@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from warpbook_labs.course.new_lab import new_lab
+from warpbook_labs.errors import BadLab
 from warpbook_labs.grading.validation import validate
-from warpbook_labs.lab.languages import LanguageName
-from warpbook_labs.lab.loader import BadLab, load
+from warpbook_labs.lab.loader import load
+from warpbook_labs.lab.spec import LanguageName
 
 
 @pytest.fixture

@@ -12,10 +12,9 @@ from warpbook.cli.json_output import print_json
 from warpbook.cli.labs_card import card_lines
 from warpbook_labs.cards.card import card_of
 from warpbook_labs.compiler import nvrtc
-from warpbook_labs.compiler.nvrtc import NoCompiler
 from warpbook_labs.course.new_lab import new_lab
 from warpbook_labs.course.opening import open_lab
-from warpbook_labs.course.progress import Progress, StoreError
+from warpbook_labs.course.progress import Progress
 from warpbook_labs.course.separation import part
 from warpbook_labs.course.session import (
     Graded,
@@ -28,11 +27,14 @@ from warpbook_labs.course.session import (
 )
 from warpbook_labs.course.store import Store
 from warpbook_labs.course.trust import trust
-from warpbook_labs.grading.tracing import NoTrace, record
+from warpbook_labs.errors import BadLab, BadSource, NotInstalled, NoTrace, StoreError
+from warpbook_labs.grading.tracing import record
 from warpbook_labs.grading.validation import Verdict, validate
 from warpbook_labs.lab.files import CATALOGUE
-from warpbook_labs.lab.loader import BadLab, LoadedLab, load_all
-from warpbook_labs.lab.sources import BadSource, read_source
+from warpbook_labs.lab.languages.table import language_of
+from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.lab.loader import load_all
+from warpbook_labs.lab.sources import read_source
 from warpbook_labs.lab.vault import VAULT
 from warpbook_monitors.plain_text import joined
 
@@ -42,7 +44,7 @@ PROBLEMS = (
     BadSource,
     CommandError,
     LookupError,
-    NoCompiler,
+    NotInstalled,
     NoTrace,
     StoreError,
     OSError,
@@ -230,7 +232,7 @@ def _given(asked: argparse.Namespace) -> tuple[LoadedLab, str]:
     loaded = find(asked.lab)
     _need_compiler(loaded)
     name = loaded.lab.id
-    file = asked.file or Path(name, loaded.lab.files.source_name)
+    file = asked.file or Path(name, language_of(loaded.lab).source_name)
     if asked.file is None and not file.exists():
         raise BadSource(
             f"There is no {file} here: `warpbook labs open {name}` puts it there, or "
@@ -243,7 +245,7 @@ def _need_compiler(loaded: LoadedLab) -> None:
     """Ask for NVRTC before anything is begun that would want it.
 
     Raises:
-        NoCompiler: it is not installed.
+        NotInstalled: it is not installed.
     """
     if loaded.lab.language == "cuda":
         nvrtc.version()

@@ -10,7 +10,6 @@ import msgspec
 
 from warpbook.cli.json_output import print_json
 from warpbook_labs.cards.progress import how_far
-from warpbook_labs.course.entries import LabEntry
 from warpbook_labs.course.overview import look_here, overview, so_far
 from warpbook_labs.course.progress import (
     Progress,
@@ -18,8 +17,10 @@ from warpbook_labs.course.progress import (
     read_progress,
     submissions_file,
 )
-from warpbook_labs.course.progress import StoreError as StoreError
-from warpbook_labs.gpu.gpu import NoGpu, find_gpu
+from warpbook_labs.errors import NoGpu
+from warpbook_labs.errors import StoreError as StoreError
+from warpbook_labs.gpu.gpu import find_gpu
+from warpbook_labs.lab.entries import LabEntry
 from warpbook_monitors.plain_text import bounded, joined
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from warpbook.kernel.lab_card import STYLE, shown
 from warpbook_labs.cards.progress import how_far
-from warpbook_labs.course.entries import LabEntry, SoFar
 from warpbook_labs.course.overview import look_here, overview, so_far
+from warpbook_labs.lab.entries import LabEntry, SoFar
 from warpbook_monitors.plain_text import joined
 
 

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from warpbook.protocol import LabCards, LabHints, LabList, LabMark, LabOpened
-from warpbook_labs.course.entries import SoFar
 from warpbook_labs.course.overview import (
     folder_of,
     hints_of,
@@ -25,6 +24,8 @@ from warpbook_labs.course.overview import (
     overview,
     so_far,
 )
+from warpbook_labs.errors import StoreError
+from warpbook_labs.lab.entries import SoFar
 from warpbook_monitors.plain_text import bounded
 
 if TYPE_CHECKING:
@@ -154,8 +155,6 @@ def _store() -> Store:
 
 @contextlib.contextmanager
 def _told() -> Iterator[None]:
-    from warpbook_labs.course.progress import StoreError  # noqa: PLC0415
-
     try:
         yield
     except (StoreError, msgspec.MsgspecError) as problem:

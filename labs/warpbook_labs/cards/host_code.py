@@ -17,7 +17,7 @@ from warpbook_labs.cards.model import (
     RatioCell,
 )
 from warpbook_labs.cards.words import counted, limited
-from warpbook_labs.engines.simulated.judging.timeline import Bar
+from warpbook_labs.results.bars import Bar
 from warpbook_labs.results.check import CaseResult
 from warpbook_labs.results.host_counts import HostCounts
 

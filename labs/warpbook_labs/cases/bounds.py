@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from warpbook_labs.compiler.entry_names import plain_name
+from warpbook_labs.lab.entry_names import plain_name
 from warpbook_labs.lab.expressions import value
 from warpbook_labs.lab.spec import Counted
 

@@ -14,9 +14,10 @@ from warpbook_labs.cases import execution
 from warpbook_labs.cases.comparison import WrongElement, first_wrong
 from warpbook_labs.cases.promises import not_a_bound, not_a_dict, not_numbers
 from warpbook_labs.cases.sampling import DrawnCase
+from warpbook_labs.errors import BadLab, BadRule
 from warpbook_labs.lab.expressions import BadExpression, value
-from warpbook_labs.lab.launch_rule import BadRule, Launch, Rule
-from warpbook_labs.lab.loader import BadLab, LoadedLab
+from warpbook_labs.lab.launch_rule import Launch, Rule
+from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.spec import Parameter
 
 #: what a submission may have as scratch memory, in all

@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from warpbook_labs.errors import NotInstalled
+
 #: the name of the learner's file in messages
 SOURCE_NAME = "kernel.cu"
 #: has the assembler tell what each kernel takes; asked with a real architecture
@@ -22,10 +24,6 @@ _MAX_LOG_CHARACTERS = 20_000
 
 class CompileError(Exception):
     """The source is no CUDA C++; the message is the compiler's, with line numbers."""
-
-
-class NoCompiler(Exception):
-    """NVRTC is not installed; the message says how to install it."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +54,7 @@ def compile_to_ptx(
 
     Raises:
         CompileError: it does not compile.
-        NoCompiler: NVRTC is not there.
+        NotInstalled: NVRTC is not there.
     """
     if len(source) > MAX_SOURCE_CHARACTERS:
         raise CompileError(
@@ -95,7 +93,7 @@ def version() -> str:
     """Name NVRTC's version, such as "13.0".
 
     Raises:
-        NoCompiler: NVRTC is not there.
+        NotInstalled: NVRTC is not there.
     """
     _, major, minor = _nvrtc().nvrtcVersion()
     return f"{major}.{minor}"
@@ -107,7 +105,7 @@ def _nvrtc() -> Any:
         nvrtc = importlib.import_module("cuda.bindings.nvrtc")
         _check(nvrtc, nvrtc.nvrtcVersion()[0])
     except (ImportError, OSError, RuntimeError) as problem:
-        raise NoCompiler(
+        raise NotInstalled(
             "NVIDIA's compiler NVRTC can't be loaded "
             f"({problem}). Install it: pip install 'warpbook[labs]'"
         ) from None

@@ -9,9 +9,10 @@ import re
 import shutil
 from pathlib import Path
 
+from warpbook_labs.errors import BadLab
 from warpbook_labs.lab.files import CATALOGUE, TEMPLATE
-from warpbook_labs.lab.languages import LANGUAGES, LanguageName
-from warpbook_labs.lab.loader import BadLab
+from warpbook_labs.lab.languages.table import LANGUAGES
+from warpbook_labs.lab.spec import LanguageName
 
 _ID = re.compile(r"[a-z][a-z0-9-]{2,40}")
 

@@ -10,7 +10,8 @@ import json
 from typing import Any
 
 from warpbook_labs.lab.host_spec import Host
-from warpbook_labs.lab.loader import LoadedLab
+from warpbook_labs.lab.languages.table import language_of
+from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.plan_spec import Function
 from warpbook_labs.lab.spec import Lab, Parameter
 
@@ -152,27 +153,20 @@ def _row(lab: Lab, parameter: Parameter) -> str:
 
 
 def _your_turn(lab: Lab) -> str:
-    name = lab.files.source_name
-    rule = {
-        "cuda": " The comment that begins with `launch:` says how it is launched.",
-        "triton": " The comment that begins with `launch:` says how it is launched.",
-    }.get(lab.language, "")
+    language = language_of(lab)
     return (
-        f"## Your turn\n\nRunning this cell keeps what it holds in `{name}`, beside "
-        f"this notebook, and runs nothing yet.{rule} `warpbook labs "
+        f"## Your turn\n\nRunning this cell keeps what it holds in "
+        f"`{language.source_name}`, beside "
+        f"this notebook, and runs nothing yet.{language.source_note} `warpbook labs "
         f"check {lab.id}` on a terminal takes the same file."
     )
 
 
 def _try_it(lab: Lab) -> list[dict[str, Any]]:
-    if lab.plan is not None:
+    costs = language_of(lab).trial_words(lab)
+    if costs is None:
         # plain Python: the learner's own cell is the place to try it
         return []
-    costs = ", with what each of its lines costs"
-    if lab.host is not None:
-        costs = ""
-        if lab.host.without_gpu == "simulated":
-            costs = ", with what a simulated GPU was asked, and when it did that"
     return [
         _words(
             "## Try it\n\nRun the cell above, then these: what the GPU does meanwhile, "

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from warpbook_labs.course.notebook import notebook
+from warpbook_labs.errors import BadLab, BadSource
 from warpbook_labs.lab.files import UnfitFile, read_file
-from warpbook_labs.lab.loader import GIVEN, BadLab, LoadedLab
-from warpbook_labs.lab.sources import BadSource, read_source
+from warpbook_labs.lab.languages.table import language_of
+from warpbook_labs.lab.loaded import GIVEN, LoadedLab
+from warpbook_labs.lab.sources import read_source
 from warpbook_labs.lab.texts import figures
 
 
@@ -24,8 +26,7 @@ class Opened:
 def open_lab(loaded: LoadedLab, place: Path) -> Opened:
     """Put what a learner needs into a folder; what is there already stays as it is."""
     place.mkdir(parents=True, exist_ok=True)
-    files = loaded.lab.files
-    source = place / files.source_name
+    source = place / language_of(loaded.lab).source_name
     _put(source, loaded.starter)
     _put(place / "text.md", loaded.text)
     if loaded.given:

@@ -11,30 +11,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
-from msgspec import Struct
 
 from warpbook_labs.compiler import nvrtc
-from warpbook_labs.course.entries import LabEntry, SoFar
+from warpbook_labs.errors import NotInstalled
+from warpbook_labs.lab.entries import LabEntry, SoFar
 from warpbook_labs.lab.files import CATALOGUE, HINT, UnfitFile, read_file
-from warpbook_labs.lab.languages import INSTALL_TORCH, INSTALL_TRITON
+from warpbook_labs.lab.languages.language import Here
+from warpbook_labs.lab.languages.table import language_of
 from warpbook_labs.lab.spec import Lab
 from warpbook_monitors.errors import MonitorError
 from warpbook_monitors.nvml import call
 
 if TYPE_CHECKING:
     from warpbook_labs.course.progress import Progress
-
-
-class Here(Struct, frozen=True):
-    """What this machine and this Python have for labs."""
-
-    #: NVRTC's version; None where it can't be loaded
-    compiler: str | None
-    #: why not, and what to do
-    remedy: str
-    triton: bool
-    torch: bool
-    gpus: int
 
 
 def look_here(gpus_here: int | None = None) -> Here:
@@ -46,7 +35,7 @@ def look_here(gpus_here: int | None = None) -> Here:
     compiler, remedy = None, ""
     try:
         compiler = nvrtc.version()
-    except nvrtc.NoCompiler as problem:
+    except NotInstalled as problem:
         remedy = str(problem)
     return Here(
         compiler,
@@ -114,12 +103,9 @@ def overview(
 
 
 def _entry(lab: Lab, here: Here, progress: SoFar | None) -> LabEntry:
-    missing = _missing(lab, here)
-    why = missing
-    if not missing and lab.language == "host" and here.gpus and not here.torch:
-        why = f"Nothing is run on the GPU without PyTorch: {INSTALL_TORCH}"
-    elif not missing and lab.speed is not None and not here.gpus:
-        why = "There is no GPU here: results are checked, speed is not graded."
+    language = language_of(lab)
+    missing = language.missing(lab, here)
+    needed = language.needs(lab)
     return LabEntry(
         lab.id,
         lab.number,
@@ -129,30 +115,8 @@ def _entry(lab: Lab, here: Here, progress: SoFar | None) -> LabEntry:
         lab.minutes,
         " ".join(lab.goal.split()),
         lab.after,
-        _needs(lab),
+        needed if lab.speed is None else (*needed, "a GPU for speed"),
         not missing,
-        why,
+        missing or language.limits(lab, here),
         progress,
     )
-
-
-def _needs(lab: Lab) -> tuple[str, ...]:
-    needed = {"cuda": ("NVRTC",), "triton": ("Triton",)}.get(lab.language, ())
-    if _needs_torch(lab):
-        needed = ("PyTorch",)
-    return needed if lab.speed is None else (*needed, "a GPU for speed")
-
-
-def _needs_torch(lab: Lab) -> bool:
-    return lab.host is not None and lab.host.without_gpu == "torch"
-
-
-def _missing(lab: Lab, here: Here) -> str:
-    """Say what is not here that a check needs; empty if nothing is."""
-    if lab.language == "cuda" and here.compiler is None:
-        return here.remedy
-    if lab.language == "triton" and not here.triton:
-        return f"Triton is not installed: {INSTALL_TRITON}"
-    if _needs_torch(lab) and not here.torch:
-        return f"PyTorch is not installed: {INSTALL_TORCH}"
-    return ""

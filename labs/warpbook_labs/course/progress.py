@@ -12,6 +12,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from warpbook_labs.errors import StoreError
 from warpbook_monitors.data_folder import data_folder
 
 #: statuses of a result that another try may change, with nothing else changed
@@ -32,10 +33,6 @@ _MARKS = f"""
 _DAMAGED = f"""
     SELECT id, submission FROM results WHERE NOT ({_READABLE}) ORDER BY id LIMIT 20
 """
-
-
-class StoreError(Exception):
-    """The file can't be used; the message says why and what to do."""
 
 
 class Mark(Struct, frozen=True):

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from warpbook_labs.lab.files import CATALOGUE
-from warpbook_labs.lab.loader import GIVEN, LoadedLab, load_all
+from warpbook_labs.lab.languages.table import language_of
+from warpbook_labs.lab.loaded import GIVEN, LoadedLab
+from warpbook_labs.lab.loader import load_all
 from warpbook_labs.lab.shown_cases import shown_numbers
 from warpbook_labs.lab.texts import figures
 from warpbook_labs.lab.vault import SHOWN
@@ -40,7 +42,12 @@ def part(learners: Path, vault: Path, catalogue: Path = CATALOGUE) -> list[str]:
 def _part(loaded: LoadedLab, learners: Path, vault: Path) -> None:
     if loaded.private is None:
         raise FileNotFoundError(f"{loaded.folder}: what is private of it is not here.")
-    shown = {"lab.toml", "text.md", "hints.md", f"starter{loaded.lab.files.suffix}"}
+    shown = {
+        "lab.toml",
+        "text.md",
+        "hints.md",
+        f"starter{language_of(loaded.lab).suffix}",
+    }
     shown |= set(figures(loaded.text)) | ({GIVEN} if loaded.given else set())
     learners.mkdir(parents=True)
     for name in shown:

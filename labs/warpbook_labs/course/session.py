@@ -12,30 +12,19 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from warpbook_labs.cases.sampling import hidden_cases, large_cases, public_cases
 from warpbook_labs.course.store import Store
 from warpbook_labs.course.trust import is_trusted
-from warpbook_labs.engines.answers.checking import check_plan
-from warpbook_labs.grading.grading import grade_source
+from warpbook_labs.errors import KeptApart, NoLab, NotTrusted
+from warpbook_labs.grading.table import grader_of
 from warpbook_labs.lab.files import CATALOGUE
-from warpbook_labs.lab.loader import (
-    BadLab,
-    KeptApart,
-    LoadedLab,
-    NotTrusted,
-    load,
-    refuse_taken,
-)
+from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.lab.loader import load, refuse_taken
 from warpbook_labs.lab.vault import VAULT
 from warpbook_labs.results.check import CheckResult, Provenance
 from warpbook_labs.sandbox.limits import Limits
 
 #: SQLite keeps whole numbers of 64 bits with a sign
 _SEED_BITS = 62
-
-
-class NoLab(BadLab):
-    """There is no lab of this name here."""
 
 
 class Interrupted(KeyboardInterrupt):
@@ -99,12 +88,7 @@ def check_public(
     use_gpu: bool = True,
 ) -> Graded:
     """Check against the cases that the lab shows; nothing is kept."""
-    if loaded.lab.plan is not None:
-        result = check_plan(loaded, source)
-    else:
-        cases = public_cases(loaded.lab)
-        bounds = limits or Limits()
-        result = grade_source(loaded, source, cases, bounds, use_gpu=use_gpu)
+    result = grader_of(loaded.lab).check_public(loaded, source, limits, use_gpu)
     result = replace(result, provenance=_provenance(loaded, source))
     return Graded(result, result.status == "passed", "practice")
 
@@ -122,7 +106,7 @@ def submit(
         BadSource: it is no source that could be checked; it is not kept.
         BadLab: it is kept, but the lab's own Python fails.
         StoreError: it could not be kept.
-        NoCompiler: it is kept, and can be graded once NVRTC is installed.
+        NotInstalled: it is kept, and can be graded once NVRTC is installed.
         KeptApart: it is kept, and can be graded where the lab is whole.
         Interrupted: it is kept, and can be graded later.
     """
@@ -156,19 +140,9 @@ def grade(
             f"are kept apart from this machine. Where {VAULT} names the folder that "
             f"has them: {_later(loaded, number)}"
         )
-    if loaded.lab.plan is not None:
-        result = check_plan(loaded, kept.source, kept.seed)
-    else:
-        cases = public_cases(loaded.lab) + hidden_cases(loaded.lab, kept.seed)
-        result = grade_source(
-            loaded,
-            kept.source,
-            cases,
-            limits or Limits(),
-            large=large_cases(loaded.lab, kept.seed),
-            is_timed=True,
-            use_gpu=use_gpu,
-        )
+    result = grader_of(loaded.lab).grade(
+        loaded, kept.source, kept.seed, limits, use_gpu
+    )
     result = replace(result, provenance=_provenance(loaded, kept.source))
     store.add_result(number, result)
     return Graded(result, result.status == "passed", "self-graded", number)

@@ -36,12 +36,12 @@ from sqlalchemy.pool import NullPool
 
 from warpbook_labs.course.progress import (
     Progress,
-    StoreError,
     read_progress,
     store_error,
     submissions_file,
 )
 from warpbook_labs.course.store_format import NewerFormat, bring_up_to_date
+from warpbook_labs.errors import StoreError
 from warpbook_labs.lab.sources import refuse_unfit
 from warpbook_labs.results.check import CheckResult
 from warpbook_labs.sandbox.leftovers import remove_leftovers

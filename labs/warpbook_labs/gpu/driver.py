@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpbook_labs.cases import execution
-from warpbook_labs.compiler.entry_names import NoSuchKernel, entry_named
 from warpbook_labs.gpu.arguments import packed
 from warpbook_labs.gpu.errors import BadArguments, Crashed, DriverError, Hung
+from warpbook_labs.lab.entry_names import NoSuchKernel, entry_named
 
 Dim = tuple[int, int, int]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import NamedTuple
 
+from warpbook_labs.errors import NoGpu
 from warpbook_monitors.errors import MonitorError
 from warpbook_monitors.nvml import call
 
@@ -17,10 +18,6 @@ class Gpu(NamedTuple):
     #: such as "sm_90"
     architecture: str
     driver: str | None
-
-
-class NoGpu(Exception):
-    """None can grade here; the message says why."""
 
 
 def find_gpu() -> Gpu:

@@ -7,21 +7,19 @@ from typing import Literal
 from msgspec import Struct
 
 from warpbook_labs.cases.sampling import DrawnCase
-from warpbook_labs.gpu.limit_card import LimitCard
 from warpbook_labs.results.device import DeviceCase, SpeedResult
+from warpbook_labs.results.measurements import LimitCard
 
 #: what timed calls are called among the cases
 TIMED_CALLS = "timed calls"
 
 
-class Asked(Struct, frozen=True):
+class Request(Struct, frozen=True):
     """Check a submission on the GPU, and time it."""
 
     #: of the lab, with its reference and its baseline
     folder: str
     source: str
-    #: what the source was compiled to; of Triton, PTX that the driver makes a cubin of
-    cubin: bytes
     cases: tuple[DrawnCase, ...]
     is_timed: bool = False
     limit_card: LimitCard | None = None

@@ -12,19 +12,16 @@ import re
 import tempfile
 import time
 from pathlib import Path
-from typing import Annotated
 
 import msgspec
-from msgspec import Meta, Struct
 
 from warpbook_labs.gpu.child import run_child
+from warpbook_labs.results.measurements import LimitCard
 from warpbook_monitors.data_folder import data_folder
 from warpbook_monitors.trace.limits import Answer
 
 SITTING_S = 15 * 60.0
 _PATIENCE_S = 60.0
-#: below this many operations a byte no GPU of today waits for its arithmetic
-_MEMORY_BOUND_FLOPS_PER_BYTE = 1.0
 
 #: as torch names what is multiplied, and as labs do
 _DTYPES = {
@@ -35,59 +32,6 @@ _DTYPES = {
     "signed char": "int8",
     "c10::Float8_e4m3fn": "float8_e4m3fn",
 }
-
-_Positive = Annotated[float, Meta(gt=0, lt=1e20)]
-
-
-class LimitCard(Struct, frozen=True):
-    """The fastest that one GPU was seen to do in this sitting."""
-
-    gpu: str
-    uuid: str
-    driver: str | None
-    #: Unix time
-    measured_ms: float
-    #: within its memory: what is read and what is written
-    copy_bytes_per_s: _Positive
-    #: from and to pinned memory
-    host_to_device_bytes_per_s: _Positive
-    device_to_host_bytes_per_s: _Positive
-    #: an empty kernel, launched and waited for
-    launch_latency_ns: _Positive
-    #: where memory is read alone, which is faster than to read and write in turns
-    read_bytes_per_s: _Positive | None = None
-    #: products of matrices by what is multiplied: "float32", "tf32", "float16", ...
-    flops_per_s: dict[str, _Positive] = {}
-    #: why some of those are not known, in words
-    flops_unknown: str = ""
-    #: while it was measured, and what NVML says else; None where it does not tell
-    sm_clock_mhz: float | None = None
-    memory_clock_mhz: float | None = None
-    power_limit_watts: float | None = None
-    has_ecc: bool | None = None
-    has_mig: bool | None = None
-
-    @property
-    def over_copy(self) -> float:
-        """How many times faster than a copy memory can be."""
-        return max(1.0, (self.read_bytes_per_s or 0.0) / self.copy_bytes_per_s)
-
-    def fastest_ns(self, size_bytes: float, flops: float, dtype: str) -> float | None:
-        """Give the least time that a piece of work can take here.
-
-        None if its arithmetic may decide, and how fast that is was not measured.
-
-        Args:
-            size_bytes: what must be read and written at least.
-            flops: what must be computed at least.
-            dtype: of what is computed.
-        """
-        memory_ns = size_bytes / self.copy_bytes_per_s * 1e9
-        peak = self.flops_per_s.get(dtype)
-        if peak is not None:
-            return max(memory_ns, flops / peak * 1e9)
-        is_memory_bound = flops <= _MEMORY_BOUND_FLOPS_PER_BYTE * size_bytes
-        return memory_ns if is_memory_bound else None
 
 
 class NoLimitCard(Exception):

@@ -15,10 +15,11 @@ import msgspec
 import numpy as np
 
 from warpbook_labs.cases import execution
-from warpbook_labs.compiler.nvrtc import CompileError, NoCompiler, compile_to_ptx
+from warpbook_labs.compiler.nvrtc import CompileError, compile_to_ptx
+from warpbook_labs.errors import NotInstalled
 from warpbook_labs.gpu.driver import Device
 from warpbook_labs.gpu.errors import DriverError
-from warpbook_labs.gpu.limit_card import LimitCard
+from warpbook_labs.results.measurements import LimitCard
 from warpbook_monitors.errors import MonitorError
 from warpbook_monitors.nvml import call
 
@@ -68,7 +69,7 @@ def measure(uuid: str) -> LimitCard:
 
     Raises:
         DriverError: the driver refused.
-        NoCompiler: NVRTC is not installed.
+        NotInstalled: NVRTC is not installed.
         CompileError: NVRTC and the GPU do not fit together.
     """
     device = Device()
@@ -207,7 +208,7 @@ def main() -> None:
     """Write the card, or in one line why there is none."""
     try:
         card = measure(sys.argv[1])
-    except (DriverError, NoCompiler, CompileError, _NotNow) as problem:
+    except (DriverError, NotInstalled, CompileError, _NotNow) as problem:
         sys.exit(" ".join(str(problem).split()))
     sys.stdout.buffer.write(msgspec.json.encode(card))
 

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Iterator, Set
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
-from msgspec import Struct
 
+from warpbook_labs.results.measurements import Conditions
 from warpbook_monitors.errors import DeviceLost, MonitorError, Unavailable
 from warpbook_monitors.health import REASONS
 from warpbook_monitors.nvml import call
@@ -43,23 +43,6 @@ _MHZ, _CELSIUS, _PERCENT = (1, 10_000), (-50, 200), (0, 100)
 _DISTURBING = tuple(each for each in REASONS if each.severity != "normal")
 
 T = TypeVar("T")
-
-
-class Conditions(Struct, frozen=True):
-    """What the GPU was like during a measurement."""
-
-    #: why it has to be measured again, in words; empty if it was quiet
-    disturbed: str = ""
-    #: lowest and highest; None where NVML tells none
-    sm_clock_mhz: tuple[float, float] | None = None
-    #: the highest
-    temperature_celsius: float | None = None
-    #: what lowered the clocks for a moment or longer, by the names of NVML's reasons
-    reasons: tuple[str, ...] = ()
-    #: what could not be watched, in words
-    unknown: tuple[str, ...] = ()
-    #: measured so often, this time included
-    tries: int = 1
 
 
 class TooBusy(Exception):

@@ -16,6 +16,8 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from warpbook_labs.results.measurements import Ratio
+
 Side = Literal["learner", "baseline"]
 Verdict = Literal["fast", "slow", "can't tell"]
 
@@ -24,21 +26,6 @@ _RESAMPLES = 2000
 #: who looks again and again, and stops when it looks good, is wrong more often: of
 #: intervals of 97 %, looked at as `Stopping` does, 95 % hold the truth
 _LEVEL = 0.97
-
-
-class Ratio(Struct, frozen=True):
-    """A median, and between what it lies with 95 % certainty."""
-
-    median: float
-    low: float
-    high: float
-    #: pairs of calls that it was made of, one of each side
-    pairs: int
-
-    @property
-    def precision(self) -> float:
-        """Half the interval's width, as a share of the median."""
-        return (self.high - self.low) / 2 / self.median
 
 
 class Stopping(Struct, frozen=True):

@@ -7,7 +7,7 @@ import secrets
 import numpy as np
 
 from warpbook_labs.cases.preparation import shape_of
-from warpbook_labs.lab.loader import LoadedLab
+from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.spec import Speed
 
 #: elements that are drawn; inputs are put together from pieces of them

@@ -1,4 +1,4 @@
-"""A submission's trace, by the lane that its language runs in."""
+"""A submission's trace, beside a recording of the GPU."""
 
 from __future__ import annotations
 
@@ -6,13 +6,10 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from warpbook_labs.engines.host import tracing as host
-from warpbook_labs.engines.kernels import tracing as kernels
-from warpbook_labs.engines.kernels.tracing import NoTrace
-from warpbook_labs.gpu.gpu import Gpu, NoGpu, find_gpu
-from warpbook_labs.lab.loader import LoadedLab
-
-__all__ = ["NoTrace", "Recorded", "record", "trace_submission"]
+from warpbook_labs.errors import NoGpu, NoTrace
+from warpbook_labs.gpu.gpu import Gpu, find_gpu
+from warpbook_labs.grading.table import grader_of
+from warpbook_labs.lab.loaded import LoadedLab
 
 
 class Recorded(NamedTuple):
@@ -30,7 +27,7 @@ def record(loaded: LoadedLab, source: str, folder: Path) -> Recorded:
 
     Raises:
         NoTrace: there is no GPU, or it could not be recorded; the message says why.
-        NoCompiler: NVRTC is not installed.
+        NotInstalled: NVRTC is not installed.
     """
     name = f"{loaded.lab.id}-{time.strftime('%Y%m%d-%H%M%S')}"
     try:
@@ -39,25 +36,5 @@ def record(loaded: LoadedLab, source: str, folder: Path) -> Recorded:
         raise NoTrace(f"Nothing can be traced here: {problem}") from None
     trace = folder / f"{name}.trace.json.gz"
     telemetry = folder / f"{name}.telemetry.jsonl.gz"
-    trace_submission(gpu, loaded, source, trace, telemetry)
+    grader_of(loaded.lab).record_trace(gpu, loaded, source, trace, telemetry)
     return Recorded(trace, telemetry, gpu)
-
-
-def trace_submission(
-    gpu: Gpu, loaded: LoadedLab, source: str, trace: Path, telemetry: Path
-) -> None:
-    """Record what a source does on the GPU that grades.
-
-    Args:
-        gpu: where it runs.
-        loaded: the lab.
-        source: the learner's, which was found to be right.
-        trace: is written, a Chrome trace in gzip.
-        telemetry: is written, a recording; the file must not be there yet.
-
-    Raises:
-        NoTrace: it could not be recorded.
-        NoCompiler: NVRTC is not installed.
-    """
-    lane = host if loaded.lab.language == "host" else kernels
-    lane.trace_submission(gpu, loaded, source, trace, telemetry)

@@ -9,21 +9,21 @@ from typing import Any, Literal
 import numpy as np
 from msgspec import Struct
 
-from warpbook_labs.cases.preparation import OwnPython
-from warpbook_labs.cases.sampling import DrawnCase, hidden_cases, public_cases
-from warpbook_labs.engines.answers.checking import check_draws, refuse_other_chance
-from warpbook_labs.engines.interpreter.checking import check_all
+from warpbook_labs.cases.sampling import DrawnCase
+from warpbook_labs.errors import BadLab
+from warpbook_labs.grading.cases import AUTHORS_LIMITS
+from warpbook_labs.grading.grading import check_all
+from warpbook_labs.grading.table import grader_of
 from warpbook_labs.lab.files import CATALOGUE
-from warpbook_labs.lab.loader import BadLab, LoadedLab, refuse_taken
+from warpbook_labs.lab.languages.table import language_of
+from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.lab.loader import refuse_taken
 from warpbook_labs.lab.spec import Speed
 from warpbook_labs.lab.vault import VAULT
 from warpbook_labs.results.check import CaseResult, CheckResult
-from warpbook_labs.sandbox.limits import Limits
 
 #: hidden cases are drawn once for each; any would do
 SEEDS = (11, 22, 33)
-#: of all draws together
-_LIMITS = Limits(wall_s=120.0, processor_s=100)
 #: what a starter may not end in
 _NOT_RUN = ("compile error", "bad launch rule")
 
@@ -43,20 +43,17 @@ def validate(loaded: LoadedLab, seeds: Sequence[int] = SEEDS) -> Iterator[Verdic
     """Check every source of a lab with several draws of hidden cases.
 
     Raises:
-        NoCompiler: NVRTC is not installed.
+        NotInstalled: NVRTC is not installed.
         BadLab: the lab's own Python fails or draws by other chance, the catalogue has
             its id or number, it comes after a lab that is not there, or its starter
             does not compile.
     """
-    suffix, speed = loaded.lab.files.suffix, loaded.lab.speed
+    suffix, speed = language_of(loaded.lab).suffix, loaded.lab.speed
     if loaded.private is None:
         raise BadLab(f"{loaded.folder}: its solutions are kept apart; see {VAULT}.")
     refuse_taken(loaded)
     _refuse_unknown(loaded)
-    if loaded.lab.plan is not None:
-        refuse_other_chance(loaded, loaded.lab.plan)
-    else:
-        _refuse_other_chance(loaded, seeds)
+    grader_of(loaded.lab).refuse_other_draws(loaded, seeds)
     yield _passes(loaded, f"reference{suffix}", loaded.reference, seeds)
     for name, source in loaded.correct.items():
         yield _passes(loaded, f"solutions/correct/{name}", source, seeds)
@@ -81,31 +78,8 @@ def _refuse_unknown(loaded: LoadedLab) -> None:
             raise BadLab(f"{loaded.folder / 'lab.toml'}: after: {words}.")
 
 
-def _refuse_other_chance(loaded: LoadedLab, seeds: Sequence[int]) -> None:
-    """Refuse a lab that draws something else each time, of the same seed."""
-    python, lab = OwnPython(loaded), loaded.lab
-    hidden = [case for seed in seeds for case in hidden_cases(lab, seed)]
-    # one of each kind of values; those that are shown are smaller
-    by_kind = {case.values: case for case in [*hidden, *public_cases(lab)]}
-    for case in by_kind.values():
-        first, again = (
-            python.inputs(case.sizes, case.values, np.random.default_rng(case.seed))
-            for _ in range(2)
-        )
-        for each in lab.parameters:
-            if each.kind not in ("input", "inout", "scalar"):
-                continue
-            one, other = np.asarray(first[each.name]), np.asarray(again[each.name])
-            if not np.array_equal(one, other, equal_nan=True):
-                words = f"with the same seed it gives another `{each.name}`"
-                raise BadLab(
-                    f"{loaded.folder / 'cases.py'}: inputs: {words} (values: "
-                    f"{case.values}). Draw from `chance` alone."
-                )
-
-
 def _passes(loaded: LoadedLab, file: str, source: str, seeds: Sequence[int]) -> Verdict:
-    result, _ = _checked(loaded, source, seeds)
+    result, _ = grader_of(loaded.lab).check_draws(loaded, source, seeds)
     if result.status == "passed":
         return Verdict(file, "pass", True, result.message)
     return Verdict(file, "pass", False, _reason(result, result.cases))
@@ -131,7 +105,7 @@ def _times_right(loaded: LoadedLab, speed: Speed, seeds: Sequence[int]) -> Verdi
 
     generous = dataclasses.replace(loaded.cases, tolerance=tolerance)
     asked = dataclasses.replace(loaded, cases=generous)
-    result = check_all(asked, loaded.baseline, cases, _LIMITS)
+    result = check_all(asked, loaded.baseline, cases, AUTHORS_LIMITS)
     failed = [each for each in result.cases if not (each.passed or each.is_beyond)]
     if failed or not result.cases:
         return Verdict(speed.baseline, "pass", False, _reason(result, failed))
@@ -145,12 +119,11 @@ def _fails(
     seeds: Sequence[int],
     must_run: bool = False,
 ) -> Verdict:
-    if loaded.lab.plan is None:
-        # they are part of every draw, so what fails them needs no other
-        shown = check_all(loaded, source, public_cases(loaded.lab), _LIMITS)
-        if not _passed(shown):
-            return _failed(loaded, file, shown, must_run)
-    result, by_draw = _checked(loaded, source, seeds)
+    grader = grader_of(loaded.lab)
+    shown = grader.check_shown(loaded, source)
+    if shown is not None and shown.status != "passed":
+        return _failed(loaded, file, shown, must_run)
+    result, by_draw = grader.check_draws(loaded, source, seeds)
     for seed, cases in by_draw.items():
         # a result without cases failed before any was run
         if result.cases and all(each.passed for each in cases):
@@ -167,40 +140,6 @@ def _failed(
         words = "learners begin with it, so it must compile, run, and fail"
         raise BadLab(f"{loaded.folder / file}: {words}: {reason}")
     return Verdict(file, "fail", True, reason)
-
-
-def _checked(
-    loaded: LoadedLab, source: str, seeds: Sequence[int]
-) -> tuple[CheckResult, dict[int, list[CaseResult]]]:
-    """Check all draws at once; give each draw's cases, the public ones among them."""
-    if loaded.lab.plan is not None:
-        return _asked(loaded, source, seeds)
-    public = public_cases(loaded.lab)
-    drawn = {seed: hidden_cases(loaded.lab, seed) for seed in seeds}
-    cases = [*public, *(case for each in drawn.values() for case in each)]
-    result = check_all(loaded, source, cases, _LIMITS)
-    by_draw, begin = {}, len(public)
-    for seed, hidden in drawn.items():
-        end = begin + len(hidden)
-        by_draw[seed] = [*result.cases[: len(public)], *result.cases[begin:end]]
-        begin = end
-    return result, by_draw
-
-
-def _asked(
-    loaded: LoadedLab, source: str, seeds: Sequence[int]
-) -> tuple[CheckResult, dict[int, list[CaseResult]]]:
-    """Ask a plan's functions draw by draw; enough right answers count as all."""
-    results = check_draws(loaded, source, seeds)
-    by_draw = {
-        seed: [each for each in result.cases if each.passed or not _passed(result)]
-        for seed, result in zip(seeds, results, strict=True)
-    }
-    return next((each for each in results if not _passed(each)), results[0]), by_draw
-
-
-def _passed(result: CheckResult) -> bool:
-    return result.status == "passed"
 
 
 def _reason(result: CheckResult, cases: Sequence[CaseResult]) -> str:

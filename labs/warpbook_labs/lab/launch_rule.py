@@ -17,8 +17,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import get_args
 
+from warpbook_labs.errors import BadRule
 from warpbook_labs.lab.expressions import BadExpression, value
-from warpbook_labs.lab.sources import SourceProblem
 from warpbook_labs.lab.spec import DType
 
 MOST_LAUNCHES = 64
@@ -30,10 +30,6 @@ _LAUNCH = re.compile(r"([A-Za-z_]\w*)\s*<<<(.*)>>>\s*\((.*)\)\s*;?$")
 _SCRATCH = re.compile(r"([a-z][a-z0-9_]{0,31})\s+(\w+)\s*\[(.*)\]\s*;?$")
 
 Dim = tuple[int, int, int]
-
-
-class BadRule(SourceProblem):
-    """The rule can't be followed; the message names the line."""
 
 
 @dataclass(frozen=True)

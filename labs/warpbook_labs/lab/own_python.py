@@ -16,7 +16,6 @@ from typing import Any
 import msgspec
 
 from warpbook_labs.lab.files import UnfitFile, read_file
-from warpbook_labs.lab.languages import LanguageName
 from warpbook_labs.lab.questions import Draw, Judge, Question
 from warpbook_labs.lab.syntax import parse
 
@@ -45,13 +44,13 @@ class Cases:
     judge: Judge
 
 
-def imported_cases(file: Path, language: LanguageName) -> Cases:
+def imported_cases(file: Path, functions: tuple[str, ...]) -> Cases:
     """Import `cases.py` of a lab that is warpbook's own, or the grader's.
 
     Raises:
         BadPython: it can't be imported, or a function is missing.
     """
-    _source(file, language)
+    _source(file, functions)
     spec = importlib.util.spec_from_file_location(
         f"warpbook_lab_{file.parent.name}", file
     )
@@ -63,11 +62,11 @@ def imported_cases(file: Path, language: LanguageName) -> Cases:
     except Exception as problem:  # noqa: BLE001 - whatever it is, the lab is bad
         raise BadPython(f"{file}: {type(problem).__name__}: {problem}") from None
     names = (*_FUNCTIONS, *_PLAN_FUNCTIONS)
-    absent = partial(_absent, file, language)
+    absent = partial(_absent, file)
     return Cases(**{name: getattr(module, name, absent) for name in names})
 
 
-def jailed_cases(file: Path, language: LanguageName) -> Cases:
+def jailed_cases(file: Path, functions: tuple[str, ...]) -> Cases:
     """Give the functions of somebody's `cases.py`, each of which runs in the jail.
 
     Raises:
@@ -76,7 +75,7 @@ def jailed_cases(file: Path, language: LanguageName) -> Cases:
     # the server loads this file, and no NumPy
     from warpbook_labs.lab.lab_process import LabProcess  # noqa: PLC0415
 
-    process = LabProcess(file.name, _source(file, language))
+    process = LabProcess(file.name, _source(file, functions))
 
     def questions(dice: Any) -> list[Question]:
         drawn = process.call("questions", dice)
@@ -85,14 +84,14 @@ def jailed_cases(file: Path, language: LanguageName) -> Cases:
     def judge(question: Question, answer: Any) -> str:
         return str(process.call("judge", question, answer))
 
-    absent = partial(_absent, file, language)
-    if language == "plan":
+    absent = partial(_absent, file)
+    if functions == _PLAN_FUNCTIONS:
         return Cases(absent, absent, absent, questions, judge)
     inputs, expected, tolerance = (partial(process.call, name) for name in _FUNCTIONS)
     return Cases(inputs, expected, tolerance, absent, absent)
 
 
-def _source(file: Path, language: LanguageName) -> str:
+def _source(file: Path, functions: tuple[str, ...]) -> str:
     """Read the file, and refuse it where it does not define what it must."""
     try:
         source = read_file(file)
@@ -103,7 +102,7 @@ def _source(file: Path, language: LanguageName) -> str:
         raise BadPython(str(problem)) from None
     except (SyntaxError, ValueError, RecursionError, MemoryError) as problem:
         raise BadPython(f"{file}: {type(problem).__name__}: {problem}") from None
-    for name in _PLAN_FUNCTIONS if language == "plan" else _FUNCTIONS:
+    for name in functions:
         if name not in defined:
             raise BadPython(f"{file}: it has no function {name}().")
     return source
@@ -122,5 +121,5 @@ def _defined(module: ast.Module) -> set[str]:
     return names
 
 
-def _absent(file: Path, language: LanguageName, *_: Any) -> Any:
-    raise BadPython(f"{file}: a lab in {language} has no use for this function.")
+def _absent(file: Path, *_: Any) -> Any:
+    raise BadPython(f"{file}: a lab in its language has no use for this function.")

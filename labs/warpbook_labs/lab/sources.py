@@ -4,24 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from warpbook_labs.lab.texts import at_line
+from warpbook_labs.errors import BadSource
 from warpbook_monitors.plain_file import check_plain
 
 #: more than any exercise needs
 MOST_BYTES = 200_000
-
-
-class SourceProblem(ValueError):
-    """What is wrong with a source; the message begins with the line, if it has one."""
-
-    def __init__(self, message: str, line: int | None = None) -> None:
-        """Take words, and the line of the source, counted from 1."""
-        super().__init__(at_line(message, line))
-        self.line = line
-
-
-class BadSource(SourceProblem):
-    """It is no source that could be checked; the message says what to do."""
 
 
 def read_source(file: Path) -> str:

@@ -1,7 +1,7 @@
 """What a lab is, as its `lab.toml` says it.
 
 A lab is a folder: `lab.toml`, `text.md` (with figures beside it), `cases.py`,
-`hints.md`, and sources with the suffix of the lab's language (`languages.py`): starter,
+`hints.md`, and sources with the suffix of the lab's language (`languages/`): starter,
 reference, and what is in `solutions/correct` and `solutions/wrong`. A lab on host code
 may have `given.py`, which the learner imports.
 """
@@ -13,9 +13,9 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from warpbook_labs.lab.host_spec import Host, HostCount, HostPlace
-from warpbook_labs.lab.languages import LANGUAGES, Language, LanguageName
 from warpbook_labs.lab.plan_spec import Plan
 
+LanguageName = Literal["cuda", "triton", "plan", "host"]
 Name = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9_]{0,31}$")]
 Text = Annotated[str, Meta(min_length=1, max_length=2000)]
 DType = Literal[
@@ -160,8 +160,3 @@ class Lab(Struct, frozen=True, forbid_unknown_fields=True):
     def folder_name(self) -> str:
         """Name the folder that it lives in, which Python could import."""
         return self.id.replace("-", "_")
-
-    @property
-    def files(self) -> Language:
-        """Say how the files of its language are called."""
-        return LANGUAGES[self.language]

@@ -8,7 +8,7 @@ from typing import Literal
 from msgspec import Struct
 
 from warpbook_labs.cases.comparison import WrongElement
-from warpbook_labs.engines.simulated.judging.timeline import Bar
+from warpbook_labs.results.bars import Bar
 from warpbook_labs.results.device import DeviceResult
 from warpbook_labs.results.findings import Counts, Finding
 from warpbook_labs.results.host_counts import HostCounts

@@ -7,9 +7,7 @@ from typing import Literal
 from msgspec import Struct
 
 from warpbook_labs.cases.comparison import WrongElement
-from warpbook_labs.gpu.limit_card import LimitCard
-from warpbook_labs.gpu.quiet import Conditions
-from warpbook_labs.gpu.ratio import Ratio
+from warpbook_labs.results.measurements import Conditions, LimitCard, Ratio
 
 #: "red zone": it wrote beside its buffers; "input": it wrote what it may only read;
 #: "crash": the GPU stopped it; "hang": it did not end; "launch": it can't be launched;

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from warpbook_labs.compiler.entry_names import plain_name
+from warpbook_labs.lab.entry_names import plain_name
 from warpbook_monitors.occupancy import MULTIPROCESSORS, Multiprocessor, occupancy
 
 #: where no GPU is attached

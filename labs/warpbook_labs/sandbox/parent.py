@@ -14,7 +14,7 @@ from typing import IO, Any, Generic, Literal
 
 import msgspec
 
-from warpbook_labs.compiler.nvrtc import NoCompiler
+from warpbook_labs.errors import NotInstalled
 from warpbook_labs.sandbox.children import kill, waited_for
 from warpbook_labs.sandbox.leftovers import JAIL_PREFIX
 from warpbook_labs.sandbox.limits import Limits, Tier, isolation_words
@@ -69,7 +69,7 @@ def run(job: Job[ResultT], limits: Limits | None = None) -> Outcome[ResultT]:
     """Do a job in a process of its own, which ends with it.
 
     Raises:
-        NoCompiler: NVRTC is not installed.
+        NotInstalled: NVRTC is not installed.
     """
     with started(type(job), limits or Limits()) as do:
         return do(job)
@@ -166,13 +166,13 @@ def outcome_of(
         began: when, by the monotonic clock.
 
     Raises:
-        NoCompiler: it says that something is not installed.
+        NotInstalled: it says that something is not installed.
     """
     status: Status = "crashed"
     how = errors.decode(errors="replace").strip().splitlines()[-1:] or ["no word"]
     answer: Answer[Any] | None = None
     if code == NO_COMPILER:
-        raise NoCompiler(errors.decode(errors="replace"))
+        raise NotInstalled(errors.decode(errors="replace"))
     if len(output) > limits.output_bytes:
         status = "too much output"
     elif code is None or code == -signal.SIGXCPU:

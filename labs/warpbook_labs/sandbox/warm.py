@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from warpbook_labs.compiler.nvrtc import NoCompiler
+from warpbook_labs.errors import NotInstalled
 from warpbook_labs.sandbox.leftovers import JAIL_PREFIX
 from warpbook_labs.sandbox.limits import Limits
 from warpbook_labs.sandbox.parent import (
@@ -108,7 +108,7 @@ class _Warm:
         """Give the socket of a process that runs.
 
         Raises:
-            NoCompiler: what it takes is not installed, or not known.
+            NotInstalled: what it takes is not installed, or not known.
         """
         process = self._process
         is_ours = process is not None and self._owner == os.getpid()
@@ -147,7 +147,7 @@ class _Warm:
             problem = msgspec.msgpack.decode(told, type=Ready).problem
         if problem:
             self._close()
-            raise NoCompiler(problem)
+            raise NotInstalled(problem)
 
     def _last_words(self) -> str:
         process = self._process
@@ -226,7 +226,7 @@ def run(job: Job[ResultT], limits: Limits | None = None) -> Outcome[ResultT]:
     """Do a job in a child of a warm process, which ends with it.
 
     Raises:
-        NoCompiler: what it takes is not installed, or not known.
+        NotInstalled: what it takes is not installed, or not known.
     """
     worker = _worker(job.work.warm_module)
     encoded = msgspec.msgpack.encode(job)

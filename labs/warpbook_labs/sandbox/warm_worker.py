@@ -26,7 +26,7 @@ from typing import NoReturn
 
 import msgspec
 
-from warpbook_labs.compiler.nvrtc import NoCompiler
+from warpbook_labs.errors import NotInstalled
 from warpbook_labs.sandbox.confinement import confine
 from warpbook_labs.sandbox.learner_code import start_clock, stop_clock
 from warpbook_labs.sandbox.limits import Limits
@@ -64,7 +64,7 @@ def main() -> None:
     module: Module = importlib.import_module(sys.argv[2])
     try:
         module.prepare()
-    except NoCompiler as problem:
+    except NotInstalled as problem:
         control.send(msgspec.msgpack.encode(Ready(str(problem))))
         return
     stop_clock()

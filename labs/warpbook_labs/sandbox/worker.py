@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from warpbook_labs.compiler.nvrtc import NoCompiler
+from warpbook_labs.errors import NotInstalled
 from warpbook_labs.sandbox.confinement import confine
 from warpbook_labs.sandbox.limits import Limits
 from warpbook_labs.sandbox.work import Answer, Module
@@ -29,7 +29,7 @@ def main() -> None:
     module: Module = importlib.import_module(sys.argv[3])
     try:
         module.prepare()
-    except NoCompiler as problem:
+    except NotInstalled as problem:
         sys.stderr.write(str(problem))
         sys.exit(NO_COMPILER)
     tier, is_filtered = confine(limits, Path(sys.argv[2]))

@@ -13,8 +13,8 @@ import pytest
 from tornado.httpclient import HTTPClientError
 
 from warpbook_labs.course.store import Store
-from warpbook_labs.engines.interpreter.checking import CaseResult, CheckResult
 from warpbook_labs.lab.files import CATALOGUE
+from warpbook_labs.results.check import CaseResult, CheckResult
 
 API = ("warpbook", "api", "v1", "labs")
 ATTACK = "<img src=x onerror=window.attacked=1>"

@@ -18,9 +18,9 @@ from warpbook_labs.cases.sampling import (
 )
 from warpbook_labs.course.session import find
 from warpbook_labs.engines.kernels import lane
-from warpbook_labs.engines.kernels.lane import NotOnGpu
+from warpbook_labs.errors import NoGpu, NotOnGpu
 from warpbook_labs.gpu import parent
-from warpbook_labs.gpu.gpu import Gpu, NoGpu
+from warpbook_labs.gpu.gpu import Gpu
 from warpbook_labs.gpu.jobs import (
     TIMED_CALLS,
     Asked,
@@ -32,11 +32,12 @@ from warpbook_labs.gpu.jobs import (
     Trying,
 )
 from warpbook_labs.gpu.limit_card import NoLimitCard
-from warpbook_labs.gpu.quiet import Conditions, TooBusy
+from warpbook_labs.gpu.quiet import TooBusy
 from warpbook_labs.grading import grading
-from warpbook_labs.lab.loader import LoadedLab
+from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.results.check import CheckResult
 from warpbook_labs.results.device import DeviceCase, SpeedResult
+from warpbook_labs.results.measurements import Conditions
 from warpbook_labs.sandbox.limits import Limits
 
 GPU = Gpu("GPU-of-the-test", "A GPU", "sm_90", "580")

@@ -6,7 +6,8 @@ from time import time
 import msgspec
 import pytest
 
-from warpbook_labs.gpu.limit_card import SITTING_S, LimitCard, NoLimitCard, limit_card
+from warpbook_labs.gpu.limit_card import SITTING_S, NoLimitCard, limit_card
+from warpbook_labs.results.measurements import LimitCard
 
 CARD = LimitCard(
     gpu="NVIDIA H200",

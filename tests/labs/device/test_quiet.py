@@ -14,7 +14,8 @@ from tests.stub_nvml import (
     StubNvml,
 )
 from warpbook_labs.gpu import quiet
-from warpbook_labs.gpu.quiet import Conditions, Timed, TooBusy, Watch, when_quiet
+from warpbook_labs.gpu.quiet import Timed, TooBusy, Watch, when_quiet
+from warpbook_labs.results.measurements import Conditions
 from warpbook_monitors.nvml import call
 
 MakeStub = Callable[..., StubNvml]

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from warpbook_labs.gpu.ratio import Ratio, Stopping, compared, fraction, sides, verdict
+from warpbook_labs.gpu.ratio import Stopping, compared, fraction, sides, verdict
+from warpbook_labs.results.measurements import Ratio
 
 Times = NDArray[np.float64]
 #: what the calls of both sides, in the order of their turns, take too much of

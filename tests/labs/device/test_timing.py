@@ -15,15 +15,16 @@ from warpbook_labs.course.session import find
 from warpbook_labs.engines.kernels import buffers, programs
 from warpbook_labs.engines.kernels import speed as speeds
 from warpbook_labs.engines.kernels.correctness import try_case
-from warpbook_labs.engines.kernels.timing import Source, WrongOutput
+from warpbook_labs.engines.kernels.timing import Source
 from warpbook_labs.gpu import tools
-from warpbook_labs.gpu.limit_card import LimitCard
 from warpbook_labs.gpu.ratio import Stopping
 from warpbook_labs.gpu.sampling import drawn_of_look
+from warpbook_labs.gpu.speed import WrongOutput
 from warpbook_labs.gpu.tools import Tools
 from warpbook_labs.lab.launch_rule import read_rule
-from warpbook_labs.lab.loader import LoadedLab
+from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.results.device import DeviceCase
+from warpbook_labs.results.measurements import LimitCard
 
 N = 5000
 #: 12 * N bytes take 100 ns

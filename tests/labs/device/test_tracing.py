@@ -8,7 +8,8 @@ import msgspec
 import pytest
 
 from warpbook_labs.engines.kernels import tracing
-from warpbook_labs.engines.kernels.tracing import NoTrace, trace_submission
+from warpbook_labs.engines.kernels.tracing import trace_submission
+from warpbook_labs.errors import NoTrace
 from warpbook_labs.gpu.gpu import Gpu
 from warpbook_labs.lab.files import CATALOGUE
 from warpbook_labs.lab.loader import load

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.labs.host.sample_lab import write_lab
-from warpbook_labs.lab.loader import LoadedLab, load
+from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.lab.loader import load
 
 
 @pytest.fixture

@@ -8,8 +8,9 @@ import pytest
 
 from tests.labs.host.sample_lab import RIGHT, WRONG, write_lab
 from warpbook_labs.engines.host.session import host_baseline
+from warpbook_labs.errors import BadLab
 from warpbook_labs.grading.validation import Verdict, validate
-from warpbook_labs.lab.loader import BadLab, load
+from warpbook_labs.lab.loader import load
 
 SPEED = """
 [speed]

@@ -8,9 +8,9 @@ from __future__ import annotations
 import pytest
 
 from warpbook_labs.cases.sampling import DrawnCase, hidden_cases, public_cases
-from warpbook_labs.compiler.nvrtc import NoCompiler
-from warpbook_labs.engines.interpreter.checking import check, check_all
-from warpbook_labs.lab.loader import LoadedLab
+from warpbook_labs.errors import NotInstalled
+from warpbook_labs.grading.grading import check, check_all
+from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.sandbox import warm
 from warpbook_labs.sandbox.limits import Limits
 
@@ -18,7 +18,7 @@ from warpbook_labs.sandbox.limits import Limits
 @pytest.fixture(autouse=True)
 def without_simulated_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
-        raise NoCompiler("this PyTorch is not known")
+        raise NotInstalled("this PyTorch is not known")
 
     monkeypatch.setattr(warm, "run", refuse)
 

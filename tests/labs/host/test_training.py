@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from warpbook_labs.cases.sampling import hidden_cases, public_cases
-from warpbook_labs.compiler.nvrtc import NoCompiler
-from warpbook_labs.engines.interpreter.checking import check, check_all
 from warpbook_labs.engines.simulated import checking as host_checking
-from warpbook_labs.lab.loader import LoadedLab
+from warpbook_labs.errors import NotInstalled
+from warpbook_labs.grading.grading import check, check_all
+from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.results.check import CheckResult
 from warpbook_labs.sandbox import warm
 from warpbook_labs.sandbox.limits import Limits
@@ -86,10 +86,10 @@ def test_without_pytorch_it_is_told_what_to_install(
     on_torch: LoadedLab, simulated: LoadedLab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def missing(*_: object) -> None:
-        raise NoCompiler("PyTorch can't be loaded: pip install 'warpbook[torch]'")
+        raise NotInstalled("PyTorch can't be loaded: pip install 'warpbook[torch]'")
 
     monkeypatch.setattr(warm, "run", missing)
     monkeypatch.setattr(host_checking.parent, "run", missing)
     for lab in (on_torch, simulated):
-        with pytest.raises(NoCompiler, match="pip install"):
+        with pytest.raises(NotInstalled, match="pip install"):
             checked(lab, TRAINING)

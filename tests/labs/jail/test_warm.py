@@ -14,8 +14,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from warpbook_labs.compiler.nvrtc import NoCompiler
 from warpbook_labs.engines.simulated.messages import HostCase, HostRan, Left, Record
+from warpbook_labs.errors import NotInstalled
 from warpbook_labs.sandbox import warm
 from warpbook_labs.sandbox.limits import Limits
 from warpbook_labs.sandbox.parent import Outcome, environment
@@ -199,6 +199,6 @@ def test_a_pytorch_that_can_not_be_loaded_is_told(
     path = os.pathsep.join([str(tmp_path), own_path()])
     there = {**environment(), "PYTHONPATH": path}
     monkeypatch.setattr(warm, "environment", lambda: there)
-    with pytest.raises(NoCompiler) as problem:
+    with pytest.raises(NotInstalled) as problem:
         asked(FINE)
     assert words in str(problem.value)

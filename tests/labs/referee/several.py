@@ -17,9 +17,10 @@ from tests.labs.referee.small_lab import BOUNDS
 from warpbook_labs.cases.sampling import public_cases
 from warpbook_labs.engines.host.jobs import AskedOfHost
 from warpbook_labs.engines.host.session import Sitting
-from warpbook_labs.engines.kernels.timing import WrongOutput
 from warpbook_labs.gpu.ratio import Side
-from warpbook_labs.lab.loader import LoadedLab, load
+from warpbook_labs.gpu.speed import WrongOutput
+from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.lab.loader import load
 from warpbook_labs.sandbox import gpu_confinement as confine
 
 

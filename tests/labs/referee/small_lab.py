@@ -7,7 +7,8 @@ from pathlib import Path
 from warpbook_labs.cases.sampling import DrawnCase, hidden_cases, public_cases
 from warpbook_labs.engines.host.jobs import AskedOfHost, Bounds
 from warpbook_labs.gpu import parent
-from warpbook_labs.lab.loader import LoadedLab, load
+from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.lab.loader import load
 
 TOML = """
 id = "halves"

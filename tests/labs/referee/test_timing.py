@@ -16,10 +16,10 @@ from warpbook_labs.engines.host.layout import laid_out, largest
 from warpbook_labs.engines.host.messages import Command, Failed
 from warpbook_labs.engines.host.regions import HostRegion
 from warpbook_labs.engines.host.timing import Disturbed
-from warpbook_labs.engines.kernels.timing import WrongOutput
 from warpbook_labs.gpu.errors import DriverError
 from warpbook_labs.gpu.ratio import Side
-from warpbook_labs.lab.loader import LoadedLab
+from warpbook_labs.gpu.speed import WrongOutput
+from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.spec import Parameter
 
 

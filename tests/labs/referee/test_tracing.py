@@ -10,9 +10,9 @@ import msgspec
 
 from tests.labs.referee.small_lab import RIGHT, write_lab
 from warpbook_labs.engines.host import tracing
-from warpbook_labs.engines.kernels.tracing import case_of
 from warpbook_labs.gpu.child import run_child
-from warpbook_labs.lab.loader import LoadedLab
+from warpbook_labs.gpu.tracing import case_of
+from warpbook_labs.lab.loaded import LoadedLab
 
 LEAVES_A_LINK = """
 import os, sys

@@ -9,7 +9,8 @@ import msgspec
 from msgspec import Struct
 
 from warpbook_labs.engines.answers.jobs import Answered, Asked, Call, Called
-from warpbook_labs.lab.loader import BadLab, LoadedLab
+from warpbook_labs.errors import BadLab, BadSource
+from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.plan_spec import Function, Plan
 from warpbook_labs.lab.questions import (
     BadQuestion,
@@ -19,7 +20,7 @@ from warpbook_labs.lab.questions import (
     in_order,
     judged,
 )
-from warpbook_labs.lab.sources import BadSource, refuse_unfit
+from warpbook_labs.lab.sources import refuse_unfit
 from warpbook_labs.lab.texts import INVALID_MESSAGE, at_line
 from warpbook_labs.results.check import CaseResult, CheckResult, Status
 from warpbook_labs.results.disclosure import fit_to_tell, without_words

@@ -16,10 +16,9 @@ from warpbook_labs.engines.host.harness import Court
 from warpbook_labs.engines.host.jobs import Bounds
 from warpbook_labs.engines.host.layout import Layout, laid_out
 from warpbook_labs.engines.host.messages import Prepare, Slot
-from warpbook_labs.engines.kernels.correctness import Tried
-from warpbook_labs.engines.kernels.correctness import told as told_of
+from warpbook_labs.gpu.case_outcome import CaseOutcome, device_case
 from warpbook_labs.lab.host_calls import calls_of, generator_of
-from warpbook_labs.lab.loader import LoadedLab
+from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.results.device import DeviceCase
 
 
@@ -35,25 +34,25 @@ def try_case(
     player = court.players["learner"]
     python, sizes = OwnPython(loaded), dict(case.sizes)
     of = calls_of(loaded.lab)
-    tried = Tried("", "")
+    outcome = CaseOutcome("", "")
     try:
         player.ask(Prepare(sizes, layout.slots), bounds.prepare_s)
         for number in range(of):
             given = python.inputs(sizes, case.values, generator_of(case.seed, number))
-            tried = _call(court, loaded, given, layout, bounds)
-            if not tried.kind:
-                tried = _compared(court, python, given, sizes, layout)
-            if tried.kind:
-                if tried.kind != "raised":
-                    words = f"In call {number + 1} of {of}: {tried.message}"
-                    tried = tried._replace(message=words)
+            outcome = _call(court, loaded, given, layout, bounds)
+            if not outcome.kind:
+                outcome = _compared(court, python, given, sizes, layout)
+            if outcome.kind:
+                if outcome.kind != "raised":
+                    words = f"In call {number + 1} of {of}: {outcome.message}"
+                    outcome = outcome._replace(message=words)
                 break
     except Raised as problem:
-        tried = Tried("raised", str(problem))
+        outcome = CaseOutcome("raised", str(problem))
     player.stop()
-    if tried.kind == "raised" and case.is_hidden:
-        tried = Tried("raised", _without_numbers(tried.message))
-    return told_of(case, tried)
+    if outcome.kind == "raised" and case.is_hidden:
+        outcome = CaseOutcome("raised", _without_numbers(outcome.message))
+    return device_case(case, outcome)
 
 
 def _without_numbers(message: str) -> str:
@@ -71,12 +70,12 @@ def fallen(case: DrawnCase, problem: Lost) -> DeviceCase:
     if case.is_hidden:
         # how it ends, and what it says last, are of its own choice, too
         words = problem.of_hidden
-    return told_of(case, Tried(problem.kind, words))
+    return device_case(case, CaseOutcome(problem.kind, words))
 
 
 def _call(
     court: Court, loaded: LoadedLab, given: Arrays, layout: Layout, bounds: Bounds
-) -> Tried:
+) -> CaseOutcome:
     """Call `run` once; nothing is compared yet but the inputs."""
     player = court.players["learner"]
     # nothing of it moves while anything is made ready, or looked at
@@ -85,7 +84,7 @@ def _call(
     try:
         player.ask(court.next_run(1, numbers_of(loaded, given)), bounds.run_s)
     except Raised as problem:
-        return Tried("raised", str(problem))
+        return CaseOutcome("raised", str(problem))
     player.stop()
     for slot in layout.read:
         if slot.is_written:
@@ -94,8 +93,8 @@ def _call(
             court.region(slot).read(slot, "learner").tobytes()
             != _values(slot, given).tobytes()
         ):
-            return Tried("input", f"It writes `{slot.name}`, which is an input.")
-    return Tried("", "")
+            return CaseOutcome("input", f"It writes `{slot.name}`, which is an input.")
+    return CaseOutcome("", "")
 
 
 def put(court: Court, layout: Layout, given: Arrays) -> None:
@@ -114,7 +113,7 @@ def _compared(
     given: Arrays,
     sizes: dict[str, int],
     layout: Layout,
-) -> Tried:
+) -> CaseOutcome:
     left = {}
     for slot in layout.written:
         held = court.region(slot).read(slot, "learner")
@@ -125,7 +124,11 @@ def _compared(
             slot.name, held.nbytes, held.tobytes(), first_unwritten=first
         )
     wrong = python.first_wrong(given, sizes, left)
-    return Tried("", "") if wrong is None else Tried("wrong", wrong_words(wrong), wrong)
+    return (
+        CaseOutcome("", "")
+        if wrong is None
+        else CaseOutcome("wrong", wrong_words(wrong), wrong)
+    )
 
 
 def _values(slot: Slot, given: Arrays) -> NDArray[Any]:

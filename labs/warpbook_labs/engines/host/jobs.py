@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from warpbook_labs.gpu.jobs import Asked
+from warpbook_labs.gpu.jobs import Request
 
 
 class Bounds(Struct, frozen=True):
@@ -23,7 +23,7 @@ class Bounds(Struct, frozen=True):
     threads: int = 512
 
 
-class AskedOfHost(Asked, frozen=True):
+class HostRequest(Request, frozen=True):
     """Check a submission on host code, of which nothing is compiled, and time it."""
 
     #: False: PyTorch's device is the processor, to try the lane without a GPU

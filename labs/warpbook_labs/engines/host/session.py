@@ -6,17 +6,18 @@ from warpbook_labs.cases.sampling import DrawnCase
 from warpbook_labs.engines.host.child_handle import CantBegin, Lost, Raised
 from warpbook_labs.engines.host.correctness import fallen, try_case
 from warpbook_labs.engines.host.harness import Court, TooLarge
-from warpbook_labs.engines.host.jobs import AskedOfHost
+from warpbook_labs.engines.host.jobs import HostRequest
 from warpbook_labs.engines.host.layout import laid_out, largest
 from warpbook_labs.engines.host.messages import Load
 from warpbook_labs.engines.host.timing import Drawn, Trials
-from warpbook_labs.engines.kernels.correctness import Tried, told
-from warpbook_labs.engines.kernels.speed import Judge, Timed
+from warpbook_labs.errors import BadLab
+from warpbook_labs.gpu.case_outcome import CaseOutcome, device_case
 from warpbook_labs.gpu.driver import Device
 from warpbook_labs.gpu.jobs import Began
 from warpbook_labs.gpu.ratio import Side, Stopping
+from warpbook_labs.gpu.speed import Judge, Timed
 from warpbook_labs.lab.files import CATALOGUE
-from warpbook_labs.lab.loader import BadLab, LoadedLab
+from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.vault import private_folder
 from warpbook_labs.results.device import DeviceCase
 from warpbook_monitors.data_folder import data_folder
@@ -30,7 +31,7 @@ class Sitting:
     """All that one submission is given."""
 
     def __init__(
-        self, asked: AskedOfHost, loaded: LoadedLab, device: Device | None
+        self, request: HostRequest, loaded: LoadedLab, device: Device | None
     ) -> None:
         """Take the memory; nothing is started yet.
 
@@ -38,17 +39,17 @@ class Sitting:
             TooLarge: there is not enough.
             BadLab: the lab's own Python fails.
         """
-        self._asked, self._loaded, self._device = asked, loaded, device
+        self._request, self._loaded, self._device = request, loaded, device
         self.parameters = loaded.lab.parameters
-        self._speed = loaded.lab.speed if asked.is_timed else None
-        layouts = [laid_out(self.parameters, each.sizes) for each in asked.cases]
+        self._speed = loaded.lab.speed if request.is_timed else None
+        layouts = [laid_out(self.parameters, each.sizes) for each in request.cases]
         self._drawn = Drawn({}, {}, {})
         if self._speed is not None:
             self._drawn = Drawn.of(loaded, self._speed)
             timed = laid_out(self.parameters, self._speed.sizes, self._speed.calls)
             layouts.append(timed)
         self._size_bytes = largest(*layouts)
-        self._is_staged, self._is_early = asked.is_staged, True
+        self._is_staged, self._is_early = request.is_staged, True
         self._isolation = ""
         #: why it was begun in a worse way, in words
         self._setbacks: list[str] = []
@@ -75,7 +76,7 @@ class Sitting:
 
     @property
     def has_learner(self) -> bool:
-        """Tell whether the learner's process can be asked."""
+        """Tell whether the learner's process can be request."""
         return "learner" in self.court.players
 
     @property
@@ -121,14 +122,14 @@ class Sitting:
             self.court.look_when_quiet()
         if "baseline" in begun and self._speed is not None:
             self._load("baseline", host_baseline(self._loaded))
-        problem = self._load("learner", self._asked.source)
+        problem = self._load("learner", self._request.source)
         if problem:
             self._drop()
         return problem
 
     def _begin(self, missing: list[Side]) -> list[Side]:
         """Start children side by side, in the best way that this system allows."""
-        bounds, is_traced = self._asked.bounds, self._asked.is_traced
+        bounds, is_traced = self._request.bounds, self._request.is_traced
         for side in missing:
             self.court.start(side, self._hidden(), bounds, self._is_early, is_traced)
         try:
@@ -164,7 +165,7 @@ class Sitting:
         player = self.court.players[side]
         try:
             order = Load(text, self._loaded.given)
-            player.ask(order, self._asked.bounds.prepare_s)
+            player.ask(order, self._request.bounds.prepare_s)
             player.stop()
         except (Lost, Raised) as problem:
             if side == "baseline":
@@ -185,13 +186,13 @@ class Sitting:
             player.close()
 
     def refused(self, case: DrawnCase, problem: str) -> DeviceCase:
-        """Tell of a case that a source was never asked, for it can't be loaded."""
-        return told(case, Tried("raised", problem))
+        """Tell of a case that a source was never request, for it can't be loaded."""
+        return device_case(case, CaseOutcome("raised", problem))
 
     def tried(self, case: DrawnCase) -> DeviceCase:
         """Try a case; a process that is lost by it is gone afterwards."""
         try:
-            result = try_case(self.court, self._loaded, case, self._asked.bounds)
+            result = try_case(self.court, self._loaded, case, self._request.bounds)
         except Lost as problem:
             self._drop()
             return fallen(case, problem)
@@ -209,12 +210,12 @@ class Sitting:
         """
         if self._speed is None:
             raise ValueError(f"{self._loaded.lab.id} has no speed to be graded.")
-        judge = Judge(self._loaded.lab, self._speed, self._asked.limit_card)
-        asked = self._asked
+        judge = Judge(self._loaded.lab, self._speed, self._request.limit_card)
+        request = self._request
         trials = Trials(
-            self.court, self._loaded, self._speed, self._drawn, asked.bounds
+            self.court, self._loaded, self._speed, self._drawn, request.bounds
         )
-        stopping = Stopping(asked.least_pairs, asked.most_pairs, _PRECISION)
+        stopping = Stopping(request.least_pairs, request.most_pairs, _PRECISION)
         times = trials.run(stopping, lambda *taken: judge.is_enough(stopping, *taken))
         return Timed(
             judge.result(times), judge.flags(times), times.since_ns, times.until_ns

@@ -25,13 +25,13 @@ from warpbook_labs.engines.host.jobs import Bounds
 from warpbook_labs.engines.host.layout import laid_out
 from warpbook_labs.engines.host.messages import Prepare, Slot
 from warpbook_labs.engines.host.regions import Values
-from warpbook_labs.engines.kernels.timing import IsEnough, Times, WrongOutput
 from warpbook_labs.gpu.errors import DriverError
 from warpbook_labs.gpu.kernels import filled
 from warpbook_labs.gpu.ratio import Side, Stopping
 from warpbook_labs.gpu.sampling import drawn_of_look, pool_sizes
+from warpbook_labs.gpu.speed import IsEnough, Times, WrongOutput
 from warpbook_labs.lab.host_spec import HostPlace
-from warpbook_labs.lab.loader import LoadedLab
+from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.spec import Speed
 
 #: units of each that are checked, but whose times are not used

@@ -1,4 +1,4 @@
-"""What host code does on the GPU, recorded apart; see `device/tracing.py`.
+"""What host code does on the GPU, recorded apart; see `gpu/tracing.py`.
 
 The learner's process records itself under PyTorch's profiler, so what the trace says is
 for the learner to look at, and nothing is graded by it.
@@ -20,25 +20,27 @@ from msgspec import Struct
 
 from warpbook_labs.cases.preparation import OwnPython
 from warpbook_labs.cases.sampling import DrawnCase
-from warpbook_labs.compiler.nvrtc import CompileError, NoCompiler
+from warpbook_labs.compiler.nvrtc import CompileError
 from warpbook_labs.engines.host.child_handle import CantBegin, Lost, Raised
 from warpbook_labs.engines.host.correctness import numbers_of, put
-from warpbook_labs.engines.host.jobs import AskedOfHost
+from warpbook_labs.engines.host.jobs import HostRequest
 from warpbook_labs.engines.host.layout import laid_out
 from warpbook_labs.engines.host.messages import Prepare, Record
 from warpbook_labs.engines.host.session import Sitting, TooLarge
-from warpbook_labs.engines.kernels.tracing import (
-    AT_WORK_S,
-    RUNS,
-    NoTrace,
-    case_of,
-    telemetry_of,
-)
-from warpbook_labs.gpu.child import run_child
+from warpbook_labs.errors import BadLab, NotInstalled, NoTrace
 from warpbook_labs.gpu.driver import Device
 from warpbook_labs.gpu.errors import DriverError
 from warpbook_labs.gpu.gpu import Gpu
-from warpbook_labs.lab.loader import BadLab, LoadedLab, load
+from warpbook_labs.gpu.tracing import (
+    AT_WORK_S,
+    RUNS,
+    answer,
+    case_of,
+    record_in_child,
+    telemetry_of,
+)
+from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.lab.loader import load
 
 _WALL_S = 120.0
 _PATIENCE_S = 30.0
@@ -51,12 +53,6 @@ class _Asked(Struct, frozen=True):
     trace: str
     telemetry: str
     has_gpu: bool = True
-
-
-class _Answer(Struct, frozen=True):
-    """Why there is no trace, in words; empty if there is one."""
-
-    problem: str = ""
 
 
 def trace_submission(
@@ -74,63 +70,46 @@ def trace_submission(
     Raises:
         NoTrace: it could not be recorded.
     """
-    asked = _Asked(
+    request = _Asked(
         str(loaded.folder), source, case_of(loaded), str(trace), str(telemetry)
     )
-    told = run_child(
-        "warpbook_labs.engines.host.tracing",
-        msgspec.msgpack.encode(asked),
-        gpu.uuid,
-        _WALL_S,
-    )
-    try:
-        answer = msgspec.json.decode(told.stdout, type=_Answer)
-    except msgspec.MsgspecError:
-        raise NoTrace(f"It could not be recorded: {told.last_words}") from None
-    if answer.problem:
-        raise NoTrace(answer.problem)
+    record_in_child("warpbook_labs.engines.host.tracing", request, gpu.uuid, _WALL_S)
 
 
 def main() -> None:
     """Do what is asked on stdin, and answer in one line."""
-    asked = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=_Asked)
-    problem = ""
-    try:
-        _record(asked)
-    except (NoTrace, DriverError, BadLab, CantBegin, Lost, Raised) as found:
-        problem = " ".join(str(found).split())
-    except (TooLarge, CompileError, NoCompiler, OSError) as found:
-        problem = " ".join(str(found).split())
-    sys.stdout.buffer.write(msgspec.json.encode(_Answer(problem)))
-    sys.stdout.buffer.flush()
-    os._exit(0)
+    request = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=_Asked)
+    answer(
+        lambda: _record(request),
+        (DriverError, BadLab, CantBegin, Lost, Raised, TooLarge)
+        + (CompileError, NotInstalled),
+    )
 
 
-def _record(asked: _Asked) -> None:
-    loaded = load(Path(asked.folder))
-    of_host = AskedOfHost(
-        asked.folder,
-        asked.source,
-        b"",
-        (asked.case,),
-        has_gpu=asked.has_gpu,
+def _record(request: _Asked) -> None:
+    loaded = load(Path(request.folder))
+    of_host = HostRequest(
+        request.folder,
+        request.source,
+        (request.case,),
+        has_gpu=request.has_gpu,
         is_traced=True,
     )
-    sitting = Sitting(of_host, loaded, Device() if asked.has_gpu else None)
+    sitting = Sitting(of_host, loaded, Device() if request.has_gpu else None)
     try:
         problem = sitting.start()
         if problem:
             raise NoTrace(f"It can't be loaded: {problem}")
-        _recorded(sitting, loaded, asked)
+        _recorded(sitting, loaded, request)
     finally:
         sitting.close()
 
 
-def _recorded(sitting: Sitting, loaded: LoadedLab, asked: _Asked) -> None:
-    court, sizes = sitting.court, dict(asked.case.sizes)
+def _recorded(sitting: Sitting, loaded: LoadedLab, request: _Asked) -> None:
+    court, sizes = sitting.court, dict(request.case.sizes)
     layout = laid_out(loaded.lab.parameters, sizes)
-    chance = np.random.default_rng(asked.case.seed)
-    given = OwnPython(loaded).inputs(sizes, asked.case.values, chance)
+    chance = np.random.default_rng(request.case.seed)
+    given = OwnPython(loaded).inputs(sizes, request.case.values, chance)
     player = court.players["learner"]
     player.ask(Prepare(sizes, layout.slots), _PATIENCE_S)
     player.stop()
@@ -138,10 +117,10 @@ def _recorded(sitting: Sitting, loaded: LoadedLab, asked: _Asked) -> None:
     run = court.next_run(1, numbers_of(loaded, given))
     plain = player.folder / "trace.json"
     player.ask(Record(run, RUNS, str(plain)), _PATIENCE_S)
-    _packed(plain, Path(asked.trace))
-    if not asked.has_gpu:
+    _packed(plain, Path(request.trace))
+    if not request.has_gpu:
         return
-    with telemetry_of(Path(asked.telemetry)):
+    with telemetry_of(Path(request.telemetry)):
         until_s = time.monotonic() + AT_WORK_S
         while time.monotonic() < until_s:
             player.ask(court.next_run(1, numbers_of(loaded, given)), _PATIENCE_S)

@@ -16,16 +16,17 @@ from pathlib import Path
 
 import msgspec
 
-from warpbook_labs.compiler.nvrtc import CompileError, NoCompiler
+from warpbook_labs.compiler.nvrtc import CompileError
 from warpbook_labs.engines.host.child_handle import CantBegin, Lost
-from warpbook_labs.engines.host.jobs import AskedOfHost
+from warpbook_labs.engines.host.jobs import HostRequest
 from warpbook_labs.engines.host.session import Sitting, TooLarge
 from warpbook_labs.engines.host.timing import Disturbed
-from warpbook_labs.engines.kernels.timing import WrongOutput
+from warpbook_labs.errors import BadLab, NotInstalled
 from warpbook_labs.gpu.driver import Device
 from warpbook_labs.gpu.errors import DriverError
 from warpbook_labs.gpu.jobs import TIMED_CALLS, Ended, Timed, Told, Tried, Trying
-from warpbook_labs.lab.loader import BadLab, load
+from warpbook_labs.gpu.speed import WrongOutput
+from warpbook_labs.lab.loader import load
 from warpbook_labs.results.device import DeviceCase, SpeedResult
 from warpbook_labs.sandbox import gpu_confinement as confine
 
@@ -46,36 +47,36 @@ def main() -> None:
     def tell(what: Told) -> None:
         os.write(answers, msgspec.json.encode(what) + b"\n")
 
-    asked = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=AskedOfHost)
-    tell(_done(asked, tell))
+    request = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=HostRequest)
+    tell(_done(request, tell))
     os._exit(0)
 
 
-def _done(asked: AskedOfHost, tell: Tell) -> Ended:
+def _done(request: HostRequest, tell: Tell) -> Ended:
     try:
-        _do(asked, tell)
+        _do(request, tell)
     except (CantBegin, Lost) as problem:
         return Ended("problem", str(problem))
-    except (DriverError, BadLab, CompileError, NoCompiler, TooLarge) as problem:
+    except (DriverError, BadLab, CompileError, NotInstalled, TooLarge) as problem:
         return Ended("problem", str(problem))
     return Ended("done")
 
 
-def _do(asked: AskedOfHost, tell: Tell) -> None:
-    loaded = load(Path(asked.folder))
-    device = Device() if asked.has_gpu else None
+def _do(request: HostRequest, tell: Tell) -> None:
+    loaded = load(Path(request.folder))
+    device = Device() if request.has_gpu else None
     too_large = ""
     try:
-        sitting = Sitting(asked, loaded, device)
+        sitting = Sitting(request, loaded, device)
     except TooLarge as problem:
-        if not asked.is_timed:
+        if not request.is_timed:
             raise
         # what is not timed is smaller
         too_large = str(problem)
-        untimed = msgspec.structs.replace(asked, is_timed=False)
+        untimed = msgspec.structs.replace(request, is_timed=False)
         sitting = Sitting(untimed, loaded, device)
     try:
-        right = _all_right(asked, tell, sitting)
+        right = _all_right(request, tell, sitting)
         if right and too_large:
             tell(Timed(SpeedResult("not graded", too_large, {})))
         elif right and sitting.is_timed:
@@ -84,14 +85,14 @@ def _do(asked: AskedOfHost, tell: Tell) -> None:
         sitting.close()
 
 
-def _all_right(asked: AskedOfHost, tell: Tell, sitting: Sitting) -> bool:
+def _all_right(request: HostRequest, tell: Tell, sitting: Sitting) -> bool:
     """Try the cases; a source that loses its process gets another one."""
     right, starts = True, 0
-    if not asked.cases:
+    if not request.cases:
         problem = sitting.start()
         tell(sitting.began())
         return not problem
-    for number, case in enumerate(asked.cases):
+    for number, case in enumerate(request.cases):
         if not sitting.has_learner:
             if starts == _MOST_STARTS:
                 return False

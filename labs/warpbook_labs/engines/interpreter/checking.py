@@ -1,7 +1,6 @@
 """Checks a submission without a GPU: compiled by NVRTC, run by the interpreter.
 
-Triton's sources are run by Triton's own interpreter, each access looked at; host code
-is checked by `host.checking`.
+Triton's sources are run by Triton's own interpreter, each access looked at.
 
 Right results are not enough: a race, a barrier that some threads miss, or a read of
 what nobody wrote fails a case too, since a GPU may give another result next time.
@@ -20,20 +19,15 @@ from warpbook_labs.cases.bounds import beyond_bounds, matrix_instructions
 from warpbook_labs.cases.comparison import WrongElement
 from warpbook_labs.cases.preparation import Prepared, wrong_words
 from warpbook_labs.cases.sampling import DrawnCase
-from warpbook_labs.compiler.cuda_headers import headers_for
-from warpbook_labs.compiler.jobs import Compile, Compiled
+from warpbook_labs.compiler.jobs import Compiled
 from warpbook_labs.engines.interpreter import runs as interpreting
+from warpbook_labs.engines.interpreter.front_ends import FrontEnd
 from warpbook_labs.engines.interpreter.jobs import Ran
-from warpbook_labs.engines.interpreter.triton.jobs import CompileTriton
-from warpbook_labs.engines.interpreter.triton.source import NotHere
-from warpbook_labs.engines.interpreter.triton.tuning import configured
-from warpbook_labs.engines.interpreter.triton.variants import compile_job
-from warpbook_labs.engines.simulated.checking import check_host
-from warpbook_labs.gpu.gpu import NoGpu, find_gpu
-from warpbook_labs.lab.launch_rule import BadRule, Rule
-from warpbook_labs.lab.loader import LoadedLab
-from warpbook_labs.lab.rules import rule_of
-from warpbook_labs.lab.sources import BadSource, refuse_unfit
+from warpbook_labs.errors import BadRule, BadSource, NotHere
+from warpbook_labs.lab.languages.table import rule_of
+from warpbook_labs.lab.launch_rule import Rule
+from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.lab.sources import refuse_unfit
 from warpbook_labs.results.check import (
     CaseResult,
     CheckResult,
@@ -41,10 +35,8 @@ from warpbook_labs.results.check import (
     sentence,
     status_of,
 )
-from warpbook_labs.results.disclosure import fit_to_tell
 from warpbook_labs.results.findings import Counts, Finding
 from warpbook_labs.results.occupancy import (
-    DEFAULT_ARCHITECTURE,
     Held,
     held_by_launches,
     read_log,
@@ -71,35 +63,28 @@ _NO_HEADERS = (
 )
 
 
-def check(
-    loaded: LoadedLab, source: str, cases: Sequence[DrawnCase], limits: Limits
+def check_kernels(
+    front_end: FrontEnd,
+    loaded: LoadedLab,
+    source: str,
+    cases: Sequence[DrawnCase],
+    limits: Limits,
 ) -> CheckResult:
-    """Check a submission against cases, and tell what a learner may know.
+    """Check a submission; every case is in the result, in their order.
 
     Raises:
-        NoCompiler: NVRTC, or Triton, is not installed.
+        NotInstalled: NVRTC, or Triton, is not installed.
         BadLab: the lab's own Python fails.
     """
-    result = check_all(loaded, source, cases, limits)
-    return msgspec.structs.replace(result, cases=fit_to_tell(result.cases))
-
-
-def check_all(
-    loaded: LoadedLab, source: str, cases: Sequence[DrawnCase], limits: Limits
-) -> CheckResult:
-    """Check a submission, and tell every case in their order, for a lab's author."""
     lab = loaded.lab
-    if lab.language == "host":
-        return check_host(loaded, source, cases, limits)
-    if lab.language == "triton":
-        try:
-            sources = configured(source)
-        except BadSource as problem:
-            status, words = _refused(problem), str(problem)
-            return CheckResult(lab.id, status, words, of=len(cases), line=problem.line)
-        if len(sources) > 1:
-            return _check_each(loaded, sources, cases, limits)
-        (source,) = sources
+    try:
+        sources = front_end.configurations(source)
+    except BadSource as problem:
+        status, words = _refused(problem), str(problem)
+        return CheckResult(lab.id, status, words, of=len(cases), line=problem.line)
+    if len(sources) > 1:
+        return _check_each(front_end, loaded, sources, cases, limits)
+    (source,) = sources
 
     def ended(
         status: Status, message: str, log: str = "", line: int | None = None
@@ -108,20 +93,18 @@ def check_all(
 
     try:
         refuse_unfit(source)
-        rule = rule_of(lab.language, source)
+        rule = rule_of(lab, source)
         prepared = [_Told(loaded, rule, case) for case in cases]
-        build = _build(loaded, rule, source, cases)
+        build = front_end.build(loaded, rule, source, cases)
     except BadSource as problem:
         return ended(_refused(problem), str(problem), line=problem.line)
     except BadRule as problem:
         return ended("bad launch rule", str(problem), line=problem.line)
-    is_triton = lab.language == "triton"
-    with interpreting.started(is_triton, len(cases), limits) as interpret:
+    with interpreting.started(front_end, len(cases), limits) as interpret:
         built = parent.run(build, limits)
-        if built.result is None and isinstance(build, Compile):
-            # the assembler may stumble where the compiler does not
-            headers = headers_for(source)
-            built = parent.run(Compile(source, headers=headers), limits)
+        simpler = front_end.simpler_build(source)
+        if built.result is None and simpler is not None:
+            built = parent.run(simpler, limits)
         compiled = built.result
         if not isinstance(compiled, Compiled):
             log = compiled.message if isinstance(compiled, Refused) else ""
@@ -130,7 +113,7 @@ def check_all(
                 words = f"{words} {_NO_HEADERS}"
             line = compiled.line if isinstance(compiled, Refused) else None
             return ended("compile error", words, log, line)
-        program = source if is_triton else compiled.ptx
+        program = front_end.program(source, compiled)
         try:
             found = interpret(program, tuple(each.run for each in prepared))
         except interpreting.Stopped as problem:
@@ -155,6 +138,7 @@ def check_all(
 
 
 def _check_each(
+    front_end: FrontEnd,
     loaded: LoadedLab,
     sources: Sequence[str],
     cases: Sequence[DrawnCase],
@@ -162,7 +146,7 @@ def _check_each(
 ) -> CheckResult:
     """Check the configurations of a source, each with some of the cases."""
     results = [
-        check_all(loaded, each, cases[at :: len(sources)], limits)
+        check_kernels(front_end, loaded, each, cases[at :: len(sources)], limits)
         for at, each in enumerate(sources)
         if at < len(cases)
     ]
@@ -198,25 +182,6 @@ def _resources(log: str, prepared: Sequence[_Told]) -> tuple[Held, ...]:
         for each in one.run.launches
     )
     return held_by_launches(found, launches)[:_MOST_RESOURCES]
-
-
-def _architecture() -> str:
-    """Give what kernels are compiled for: the GPU here, or a named default."""
-    try:
-        return find_gpu().architecture
-    except NoGpu:
-        return DEFAULT_ARCHITECTURE
-
-
-def _build(
-    loaded: LoadedLab, rule: Rule, source: str, cases: Sequence[DrawnCase]
-) -> Compile | CompileTriton:
-    """Say what is compiled: Triton's interpreter takes what its compiler refuses."""
-    if loaded.lab.language != "triton":
-        headers = headers_for(source)
-        return Compile(source, resources_for=_architecture(), headers=headers)
-    shown = [each.sizes for each in cases if not each.is_hidden]
-    return compile_job(loaded, rule, source, shown or [cases[0].sizes])
 
 
 def _not_graded(loaded: LoadedLab) -> tuple[str, ...]:

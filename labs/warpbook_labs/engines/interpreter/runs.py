@@ -9,10 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Literal, NamedTuple
 
 from warpbook_labs.cases import execution
+from warpbook_labs.engines.interpreter.front_ends import FrontEnd
 from warpbook_labs.engines.interpreter.jobs import (
-    Interpret,
     Interpreted,
-    InterpretTriton,
     Ran,
 )
 from warpbook_labs.sandbox import parent
@@ -25,8 +24,6 @@ _MOST_PROCESSES = 4
 _RUNS_EACH = 4
 #: where so many cores are, a single one is
 _MANY_CORES = 8
-#: what takes longer is told with its line, before the system ends the process
-_SHARE_OF_TIME = 0.8
 
 
 StopStatus = Ended | Literal["unsupported"]
@@ -53,32 +50,26 @@ RunAll = Callable[[str, tuple[execution.Run, ...]], Runs]
 
 
 @contextlib.contextmanager
-def started(is_triton: bool, runs: int, limits: Limits) -> Iterator[RunAll]:
+def started(front_end: FrontEnd, runs: int, limits: Limits) -> Iterator[RunAll]:
     """Start as many processes as so many runs are worth here.
 
     What is given takes the program, in PTX or of Triton as a source, and the runs. It
     raises `Stopped`.
     """
-    kind = InterpretTriton if is_triton else Interpret
     count = _worth(runs)
-
-    def job(
-        program: str, runs: tuple[execution.Run, ...]
-    ) -> InterpretTriton | Interpret:
-        processor_s = _SHARE_OF_TIME * limits.processor_s
-        if is_triton:
-            return InterpretTriton(program, runs, processor_s)
-        wall_s = _SHARE_OF_TIME * limits.wall_s
-        return Interpret(program, runs, processor_s=processor_s, wall_s=wall_s)
-
     with contextlib.ExitStack() as stack:
         # the last to end: its threads wait for the processes
         threads = stack.enter_context(ThreadPoolExecutor(count, "warpbook-interpreter"))
-        work = [stack.enter_context(parent.started(kind, limits)) for _ in range(count)]
+        work = [
+            stack.enter_context(parent.started(front_end.kind, limits))
+            for _ in range(count)
+        ]
 
         def interpret(program: str, runs: tuple[execution.Run, ...]) -> Runs:
             # neighbours are of a size, and so each has some of all
-            shares = [job(program, runs[at::count]) for at in range(count)]
+            shares = [
+                front_end.job(program, runs[at::count], limits) for at in range(count)
+            ]
             done = [
                 threads.submit(do, share)
                 for do, share in zip(work, shares, strict=True)

@@ -4,33 +4,25 @@ from __future__ import annotations
 
 import random
 import secrets
-from typing import NamedTuple
 
 import numpy as np
 
 from warpbook_labs.cases import execution
-from warpbook_labs.cases.comparison import WrongElement
 from warpbook_labs.cases.preparation import Prepared, wrong_words
 from warpbook_labs.cases.sampling import DrawnCase
 from warpbook_labs.engines.kernels.buffers import Arena
+from warpbook_labs.errors import BadRule
+from warpbook_labs.gpu.case_outcome import CaseOutcome, device_case
 from warpbook_labs.gpu.driver import Device
 from warpbook_labs.gpu.errors import BadArguments
 from warpbook_labs.gpu.kernels import poison
 from warpbook_labs.gpu.tools import Tools
-from warpbook_labs.lab.launch_rule import BadRule, Rule
-from warpbook_labs.lab.loader import LoadedLab
-from warpbook_labs.results.device import DeviceCase, Kind
+from warpbook_labs.lab.launch_rule import Rule
+from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.results.device import DeviceCase
 
 #: of the launches of one case
 PATIENCE_S = 5.0
-
-
-class Tried(NamedTuple):
-    """What a case came to."""
-
-    kind: Kind
-    message: str
-    wrong: WrongElement | None = None
 
 
 def try_case(
@@ -43,30 +35,15 @@ def try_case(
         Hung: it did not end.
     """
     try:
-        tried = _tried(tools, loaded, rule, cubin, case)
+        outcome = _tried(tools, loaded, rule, cubin, case)
     except (BadArguments, BadRule) as problem:
-        tried = Tried("launch", str(problem))
-    return told(case, tried)
-
-
-def told(case: DrawnCase, tried: Tried) -> DeviceCase:
-    """Tell of a case what a learner may know."""
-    sizes = None if case.is_hidden else dict(case.sizes)
-    passed = not tried.kind
-    return DeviceCase(
-        case.about,
-        case.is_hidden,
-        passed,
-        tried.kind,
-        tried.message,
-        sizes,
-        tried.wrong,
-    )
+        outcome = CaseOutcome("launch", str(problem))
+    return device_case(case, outcome)
 
 
 def _tried(
     tools: Tools, loaded: LoadedLab, rule: Rule, cubin: bytes, case: DrawnCase
-) -> Tried:
+) -> CaseOutcome:
     device: Device = tools.device
     prepared = Prepared(loaded, rule, case)
     memory = prepared.run.memory
@@ -82,24 +59,24 @@ def _tried(
             device.launch(device.prepare(program, launch, arena.addresses))
         device.wait(PATIENCE_S)
         stray = arena.stray()
-        tried = Tried("red zone", stray) if stray else None
-        tried = tried or _compared(device, prepared, arena)
+        outcome = CaseOutcome("red zone", stray) if stray else None
+        outcome = outcome or _compared(device, prepared, arena)
     except (BadArguments, BadRule) as problem:
-        tried = Tried("launch", str(problem))
+        outcome = CaseOutcome("launch", str(problem))
     # not after a crash or a hang: the driver would wait for what does not end
     program.unload()
     arena.free()
-    return tried
+    return outcome
 
 
-def _compared(device: Device, prepared: Prepared, arena: Arena) -> Tried:
+def _compared(device: Device, prepared: Prepared, arena: Arena) -> CaseOutcome:
     left: dict[str, execution.Memory] = {}
     for each in prepared.run.memory:
         held = device.download(arena.addresses[each.name], each.size_bytes)
         if each.data is not None and not each.is_told:
             if held.tobytes() != each.data:
                 words = f"It writes `{each.name}`, which is an input."
-                return Tried("input", words)
+                return CaseOutcome("input", words)
         elif each.is_told:
             unwritten = None
             if each.data is None:
@@ -109,8 +86,8 @@ def _compared(device: Device, prepared: Prepared, arena: Arena) -> Tried:
             )
     wrong = prepared.wrong(left)
     if wrong is not None:
-        return Tried("wrong", wrong_words(wrong), wrong)
-    return Tried("", "")
+        return CaseOutcome("wrong", wrong_words(wrong), wrong)
+    return CaseOutcome("", "")
 
 
 def _first_unwritten(

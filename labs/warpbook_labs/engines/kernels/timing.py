@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,13 +29,11 @@ from warpbook_labs.gpu.errors import DriverError
 from warpbook_labs.gpu.kernels import filled
 from warpbook_labs.gpu.ratio import Side, Stopping, sides
 from warpbook_labs.gpu.sampling import drawn_of_look, pool_sizes
+from warpbook_labs.gpu.speed import IsEnough, Times, WrongOutput
 from warpbook_labs.gpu.tools import Found, Tools
 from warpbook_labs.lab.launch_rule import Rule
-from warpbook_labs.lab.loader import LoadedLab
+from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.spec import Parameter, Speed
-from warpbook_labs.results.device import Kind
-
-IsEnough = Callable[[list[float], list[float]], bool]
 
 _PATIENCE_S = 10.0
 #: calls of each that are checked, but whose times are not used
@@ -45,15 +42,6 @@ _WARM_UP = 3
 _MOST_S = 12.0
 #: what else lies in the GPU's memory
 _SPARE_BYTES = 512 << 20
-
-
-class WrongOutput(Exception):
-    """A timed call was wrong; the message is for the learner."""
-
-    def __init__(self, kind: Kind, message: str) -> None:
-        """Say how it was wrong."""
-        super().__init__(message)
-        self.kind: Kind = kind
 
 
 class TooLarge(Exception):
@@ -65,17 +53,6 @@ class Source(NamedTuple):
 
     rule: Rule
     cubin: bytes
-
-
-class Times(NamedTuple):
-    """What the calls took, in the order of `ratio.sides`."""
-
-    learner_ns: list[float]
-    baseline_ns: list[float]
-    checked_on_host: int
-    #: by `time.monotonic_ns`
-    since_ns: int
-    until_ns: int
 
 
 class _Side:

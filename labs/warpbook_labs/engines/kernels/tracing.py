@@ -7,14 +7,12 @@ never when it is timed. Both files open as any others: `warpbook analyze`, and
 
 from __future__ import annotations
 
-import contextlib
 import gzip
 import importlib
-import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,35 +21,31 @@ import numpy as np
 from msgspec import Struct
 
 from warpbook_labs.cases.preparation import Prepared
-from warpbook_labs.cases.sampling import DrawnCase, public_cases
+from warpbook_labs.cases.sampling import DrawnCase
 from warpbook_labs.compiler.jobs import Compiled
-from warpbook_labs.engines.kernels.programs import image_of, job_of
-from warpbook_labs.gpu.child import run_child
+from warpbook_labs.compiler.programs import image_of, job_of
+from warpbook_labs.errors import BadLab, BadRule, NoTrace
 from warpbook_labs.gpu.driver import Device
 from warpbook_labs.gpu.driver import Prepared as PreparedLaunch
 from warpbook_labs.gpu.errors import DriverError
 from warpbook_labs.gpu.gpu import Gpu
-from warpbook_labs.lab.launch_rule import BadRule
-from warpbook_labs.lab.loader import BadLab, LoadedLab, load
-from warpbook_labs.lab.rules import rule_of
+from warpbook_labs.gpu.tracing import (
+    AT_WORK_S,
+    RUNS,
+    answer,
+    case_of,
+    record_in_child,
+    telemetry_of,
+)
+from warpbook_labs.lab.languages.table import rule_of
+from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.lab.loader import load
 from warpbook_labs.sandbox import parent
 from warpbook_labs.sandbox.limits import Limits
-from warpbook_monitors.frames import PROTOCOL_VERSION, Hello
-from warpbook_monitors.nvml_probe import NvmlSource
-from warpbook_monitors.recording import RecordingWriter
-from warpbook_monitors.sampler import Sampler
 
-#: in the trace
-RUNS = 10
-#: telemetry needs some readings of a GPU at work
-AT_WORK_S = 1.5
 _PATIENCE_S = 10.0
 _WALL_S = 90.0
 _GUARD_BYTES = 256
-
-
-class NoTrace(Exception):
-    """There is no trace of it; the message says why."""
 
 
 class _Asked(Struct, frozen=True):
@@ -63,12 +57,6 @@ class _Asked(Struct, frozen=True):
     case: DrawnCase
     trace: str
     telemetry: str
-
-
-class _Answer(Struct, frozen=True):
-    """Why there is no trace, in words; empty if there is one."""
-
-    problem: str = ""
 
 
 def trace_submission(
@@ -85,7 +73,7 @@ def trace_submission(
 
     Raises:
         NoTrace: it could not be recorded.
-        NoCompiler: NVRTC is not installed.
+        NotInstalled: NVRTC is not installed.
     """
     case = case_of(loaded)
     try:
@@ -103,43 +91,13 @@ def trace_submission(
         str(trace),
         str(telemetry),
     )
-    told = run_child(
-        "warpbook_labs.engines.kernels.tracing",
-        msgspec.msgpack.encode(asked),
-        gpu.uuid,
-        _WALL_S,
-    )
-    try:
-        answer = msgspec.json.decode(told.stdout, type=_Answer)
-    except msgspec.MsgspecError:
-        raise NoTrace(f"It could not be recorded: {told.last_words}") from None
-    if answer.problem:
-        raise NoTrace(answer.problem)
-
-
-def case_of(loaded: LoadedLab) -> DrawnCase:
-    """Take the sizes that are timed, for a trace of tiny kernels tells little."""
-    speed = loaded.lab.speed
-    if speed is None:
-        return public_cases(loaded.lab)[0]
-    return DrawnCase("timed sizes", dict(speed.sizes), speed.values[0], 0, False)
+    record_in_child("warpbook_labs.engines.kernels.tracing", asked, gpu.uuid, _WALL_S)
 
 
 def main() -> None:
     """Do what is asked on stdin, and answer in one line."""
-    answers = os.dup(1)
-    # what kernels print would come before the answer
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 1)
     asked = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=_Asked)
-    problem = ""
-    try:
-        _record(asked)
-    except (NoTrace, DriverError, BadLab, BadRule, OSError) as found:
-        problem = " ".join(str(found).split())
-    os.write(answers, msgspec.json.encode(_Answer(problem)))
-    # a context that crashed can't be tidied up
-    os._exit(0)
+    answer(lambda: _record(asked), (DriverError, BadLab, BadRule))
 
 
 def _record(asked: _Asked) -> None:
@@ -174,7 +132,7 @@ def _capture() -> Any:
 def _runner(device: Device, asked: _Asked) -> Callable[[], None]:
     """Make the case ready; what is returned runs it once."""
     loaded = load(Path(asked.folder))
-    rule = rule_of(loaded.lab.language, asked.source)
+    rule = rule_of(loaded.lab, asked.source)
     prepared = Prepared(loaded, rule, asked.case)
     addresses = {}
     for each in prepared.run.memory:
@@ -210,28 +168,6 @@ def _traced(capture: Any, run: Callable[[], None], trace: Path) -> None:
         raise NoTrace(str(problem)) from None
     finally:
         plain.unlink(missing_ok=True)
-
-
-@contextlib.contextmanager
-def telemetry_of(file: Path) -> Iterator[None]:
-    """Record what NVML tells meanwhile."""
-    sampler = Sampler([NvmlSource()])
-    sampler.label = "a submission"
-    sampler.open()
-    hello = Hello(
-        protocol=PROTOCOL_VERSION,
-        version="labs",
-        time_ms=time.time_ns() // 1000 / 1000,
-        rate_hz=sampler.rate_hz,
-        devices=sampler.devices,
-        absences=sampler.absences,
-    )
-    # closed in this order: the clock's thread may be in the middle of a line
-    with RecordingWriter(file, hello) as writer, contextlib.closing(sampler):
-        stop = sampler.listen(writer.write)
-        with sampler.watch("a submission"):
-            yield
-        stop()
 
 
 if __name__ == "__main__":

@@ -16,16 +16,17 @@ from pathlib import Path
 import msgspec
 
 from warpbook_labs.cases.sampling import DrawnCase
-from warpbook_labs.compiler.nvrtc import CompileError, NoCompiler
-from warpbook_labs.engines.kernels.correctness import Tried as CaseTried
-from warpbook_labs.engines.kernels.correctness import told, try_case
+from warpbook_labs.compiler.nvrtc import CompileError
+from warpbook_labs.engines.kernels.correctness import try_case
+from warpbook_labs.engines.kernels.jobs import KernelRequest
 from warpbook_labs.engines.kernels.speed import time_calls
-from warpbook_labs.engines.kernels.timing import Source, WrongOutput
+from warpbook_labs.engines.kernels.timing import Source
+from warpbook_labs.errors import BadLab, BadRule, NotInstalled
+from warpbook_labs.gpu.case_outcome import CaseOutcome, device_case
 from warpbook_labs.gpu.driver import Device
 from warpbook_labs.gpu.errors import BadArguments, Crashed, DriverError, Hung
 from warpbook_labs.gpu.jobs import (
     TIMED_CALLS,
-    Asked,
     Began,
     Ended,
     Timed,
@@ -33,10 +34,11 @@ from warpbook_labs.gpu.jobs import (
     Tried,
     Trying,
 )
+from warpbook_labs.gpu.speed import WrongOutput
 from warpbook_labs.gpu.tools import Tools
-from warpbook_labs.lab.launch_rule import BadRule
-from warpbook_labs.lab.loader import BadLab, LoadedLab, load
-from warpbook_labs.lab.rules import rule_of
+from warpbook_labs.lab.languages.table import rule_of
+from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.lab.loader import load
 
 Tell = Callable[[Told], None]
 
@@ -58,65 +60,65 @@ def main() -> None:
 
 def _done(tell: Tell) -> Ended:
     try:
-        # before it knows what is asked: that is compiled meanwhile
+        # before it knows what is request: that is compiled meanwhile
         device = Device()
         tools = Tools(device)
-        asked = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=Asked)
-        _do(asked, device, tools, tell)
+        request = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=KernelRequest)
+        _do(request, device, tools, tell)
     except Crashed as problem:
         return Ended("crash", str(problem))
     except Hung as problem:
         return Ended("hang", str(problem))
     except (BadArguments, BadRule) as problem:
         return Ended("launch", str(problem))
-    except (DriverError, BadLab, CompileError, NoCompiler) as problem:
+    except (DriverError, BadLab, CompileError, NotInstalled) as problem:
         return Ended("problem", str(problem))
     return Ended("done")
 
 
-def _do(asked: Asked, device: Device, tools: Tools, tell: Tell) -> None:
-    loaded = load(Path(asked.folder))
-    rule = rule_of(loaded.lab.language, asked.source)
+def _do(request: KernelRequest, device: Device, tools: Tools, tell: Tell) -> None:
+    loaded = load(Path(request.folder))
+    rule = rule_of(loaded.lab, request.source)
     tell(Began(device.name, device.architecture))
-    program = device.assembled(asked.cubin)
+    program = device.assembled(request.image)
     right = True
-    for number, case in enumerate(asked.cases):
+    for number, case in enumerate(request.cases):
         tell(Trying(case.about, number))
         try:
             result = try_case(tools, loaded, rule, program, case)
         except (Crashed, Hung) as problem:
             # told with the case; the process is of no use any more
-            tell(Tried(told(case, _stopped(problem))))
+            tell(Tried(device_case(case, _stopped(problem))))
             raise
         tell(Tried(result))
         right = right and result.passed
-    if asked.is_timed and right and loaded.lab.speed is not None:
-        _time(asked, tell, tools, loaded, Source(rule, program))
+    if request.is_timed and right and loaded.lab.speed is not None:
+        _time(request, tell, tools, loaded, Source(rule, program))
 
 
 def _time(
-    asked: Asked, tell: Tell, tools: Tools, loaded: LoadedLab, source: Source
+    request: KernelRequest, tell: Tell, tools: Tools, loaded: LoadedLab, source: Source
 ) -> None:
     sizes = loaded.lab.speed.sizes if loaded.lab.speed else {}
     case = DrawnCase(TIMED_CALLS, sizes, "", 0, is_hidden=False)
     tell(Trying(case.about))
     try:
-        timed = time_calls(tools, loaded, source, asked.limit_card)
+        timed = time_calls(tools, loaded, source, request.limit_card)
     except WrongOutput as problem:
-        tell(Tried(told(case, CaseTried(problem.kind, str(problem)))))
+        tell(Tried(device_case(case, CaseOutcome(problem.kind, str(problem)))))
         return
     except (Crashed, Hung) as problem:
-        tell(Tried(told(case, _stopped(problem))))
+        tell(Tried(device_case(case, _stopped(problem))))
         raise
     if timed.until_ns:
-        tell(Tried(told(case, CaseTried("", ""))))
+        tell(Tried(device_case(case, CaseOutcome("", ""))))
     tell(Timed(timed.result, timed.flags, timed.since_ns, timed.until_ns))
 
 
-def _stopped(problem: Crashed | Hung) -> CaseTried:
+def _stopped(problem: Crashed | Hung) -> CaseOutcome:
     if isinstance(problem, Hung):
-        return CaseTried("hang", str(problem))
-    return CaseTried("crash", f"The GPU stopped the kernel: {problem}.")
+        return CaseOutcome("hang", str(problem))
+    return CaseOutcome("crash", f"The GPU stopped the kernel: {problem}.")
 
 
 if __name__ == "__main__":

@@ -11,14 +11,14 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from warpbook_labs.cases.sampling import DrawnCase
-from warpbook_labs.compiler.nvrtc import NoCompiler
 from warpbook_labs.engines.simulated.case_results import case_result
 from warpbook_labs.engines.simulated.messages import HostRan, Left, Record, RunTorch
 from warpbook_labs.engines.simulated.preparation import PreparedCalls
 from warpbook_labs.engines.simulated.recorded import NotJudged, told_simulated
+from warpbook_labs.errors import BadLab, BadSource, NotInstalled
 from warpbook_labs.lab.host_spec import Host
-from warpbook_labs.lab.loader import BadLab, LoadedLab
-from warpbook_labs.lab.sources import BadSource, refuse_unfit
+from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.lab.sources import refuse_unfit
 from warpbook_labs.lab.texts import INVALID_MESSAGE
 from warpbook_labs.results.check import CaseResult, CheckResult, sentence, status_of
 from warpbook_labs.sandbox import parent, warm
@@ -46,7 +46,7 @@ def check_host(
         limits: of each process, which gets more time than a kernel's at least.
 
     Raises:
-        NoCompiler: it takes PyTorch, which is not installed.
+        NotInstalled: it takes PyTorch, which is not installed.
         BadLab: the lab's own Python fails.
     """
     lab, of = loaded.lab, len(cases)
@@ -132,7 +132,7 @@ def _outcome(job: RunTorch | Record, limits: Limits) -> parent.Outcome[HostRan]:
     """Have it done with the simulated GPU's PyTorch; or, if need be, without one."""
     try:
         return warm.run(job, limits)
-    except NoCompiler:
+    except NotInstalled:
         if isinstance(job, Record):
             raise
         # of training only results are judged, which the processor has, too

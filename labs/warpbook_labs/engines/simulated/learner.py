@@ -21,7 +21,7 @@ from warpbook_labs.engines.simulated.messages import (
     Record,
     RunTorch,
 )
-from warpbook_labs.lab.sources import SourceProblem
+from warpbook_labs.errors import SourceProblem
 from warpbook_labs.sandbox.learner_code import MODULES, Printed, TooLong, told, within
 from warpbook_labs.sandbox.work import Refused
 

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from warpbook_labs.compiler.nvrtc import NoCompiler
 from warpbook_labs.engines.simulated.learner import Load, NotFit, run_cases, values_of
 from warpbook_labs.engines.simulated.messages import HostCase, HostRan, Left, RunTorch
-from warpbook_labs.lab.languages import INSTALL_TORCH
+from warpbook_labs.errors import NotInstalled
+from warpbook_labs.lab.languages.language import INSTALL_TORCH
 from warpbook_labs.sandbox.learner_code import load_modules
 from warpbook_labs.sandbox.work import Refused
 
@@ -77,7 +77,7 @@ def prepare() -> None:
         torch: Any = importlib.import_module("torch")
     except ImportError as problem:
         words = f"PyTorch can't be loaded ({problem}): {INSTALL_TORCH}"
-        raise NoCompiler(words) from None
+        raise NotInstalled(words) from None
     torch.set_num_threads(1)
     torch.set_num_interop_threads(1)
     # they compile while they run, for which the jail gives no memory

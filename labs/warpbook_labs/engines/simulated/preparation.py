@@ -24,7 +24,7 @@ from warpbook_labs.cases.sampling import DrawnCase
 from warpbook_labs.engines.simulated.messages import HostBuffer, HostCall, HostCase
 from warpbook_labs.gpu.kernels import poison
 from warpbook_labs.lab.host_calls import calls_of, generator_of
-from warpbook_labs.lab.loader import LoadedLab
+from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.spec import Parameter
 
 #: of poison that no right result has

@@ -13,7 +13,6 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from warpbook_labs.compiler.nvrtc import NoCompiler
 from warpbook_labs.engines.simulated.learner import (
     SOURCE_NAME,
     Load,
@@ -34,7 +33,8 @@ from warpbook_labs.engines.simulated.messages import (
     RunTorch,
     Trial,
 )
-from warpbook_labs.lab.languages import INSTALL_TORCH
+from warpbook_labs.errors import NotInstalled
+from warpbook_labs.lab.languages.language import INSTALL_TORCH
 from warpbook_labs.sandbox.learner_code import load_modules
 from warpbook_labs.sandbox.work import Refused
 
@@ -71,7 +71,7 @@ def prepare() -> None:
     """Load PyTorch, give it a simulated GPU, and rehearse.
 
     Raises:
-        NoCompiler: PyTorch is not installed, or not known.
+        NotInstalled: PyTorch is not installed, or not known.
     """
     global _session, _judged
     load_modules()
@@ -80,16 +80,16 @@ def prepare() -> None:
         importlib.import_module("torch")
     except ImportError as problem:
         words = f"PyTorch can't be loaded ({problem}): {INSTALL_TORCH}"
-        raise NoCompiler(words) from None
+        raise NotInstalled(words) from None
     # these load PyTorch, so they are loaded here only
     accelerator = _module("engines.simulated.pytorch.accelerator")
     try:
         # even its parts may not be there in another version
         _module("engines.simulated.pytorch.install").install()
     except accelerator.NotSupported as problem:
-        raise NoCompiler(str(problem)) from None
+        raise NotInstalled(str(problem)) from None
     except Exception as problem:
-        raise NoCompiler(_NOT_KNOWN.format(problem)) from problem
+        raise NotInstalled(_NOT_KNOWN.format(problem)) from problem
     _session = _module("engines.simulated.pytorch.session").Session
     _judged = _module("engines.simulated.judged").judged
     _rehearse()

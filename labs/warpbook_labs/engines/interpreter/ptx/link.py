@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass, field
 
-from warpbook_labs.compiler.entry_names import NoSuchKernel, entry_named
 from warpbook_labs.engines.interpreter.ptx.errors import (
     NotPtx,
     PtxError,
@@ -35,6 +34,7 @@ from warpbook_labs.engines.interpreter.ptx.program import (
     Variable,
     Vector,
 )
+from warpbook_labs.lab.entry_names import NoSuchKernel, entry_named
 
 #: what kernels call of the driver, and the machine does itself
 DRIVER_FUNCTIONS = frozenset({"vprintf", "__assertfail"})

@@ -22,7 +22,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpbook_labs.cases import execution
-from warpbook_labs.compiler.nvrtc import NoCompiler
 from warpbook_labs.engines.interpreter.jobs import Interpreted, InterpretTriton, Ran
 from warpbook_labs.engines.interpreter.ptx.errors import Unsupported
 from warpbook_labs.engines.interpreter.triton.memory import (
@@ -31,8 +30,8 @@ from warpbook_labs.engines.interpreter.triton.memory import (
     TritonMemory,
 )
 from warpbook_labs.engines.interpreter.triton.mending import mend
-from warpbook_labs.lab.languages import INSTALL_TRITON
-from warpbook_labs.lab.sources import SourceProblem
+from warpbook_labs.errors import NotInstalled, SourceProblem
+from warpbook_labs.lab.languages.language import INSTALL_TRITON
 from warpbook_labs.lab.texts import at_line
 from warpbook_labs.results.findings import Counts, Finding, Report
 from warpbook_labs.sandbox.learner_code import TooLong, line_of, load_modules, within
@@ -56,13 +55,13 @@ def load_triton(is_interpreted: bool) -> Any:
     """Load Triton, which decides at its start whether it interprets.
 
     Raises:
-        NoCompiler: it is not installed.
+        NotInstalled: it is not installed.
     """
     os.environ["TRITON_INTERPRET"] = "1" if is_interpreted else "0"
     try:
         return importlib.import_module("triton")
     except (ImportError, OSError) as problem:
-        raise NoCompiler(
+        raise NotInstalled(
             f"Triton can't be loaded ({problem}). Install it, on Linux: "
             f"{INSTALL_TRITON}"
         ) from None
@@ -97,7 +96,7 @@ def prepare() -> None:
     )
     (ran,) = do(InterpretTriton(_REHEARSAL, (run,))).runs
     if ran.refused:
-        raise NoCompiler(f"This Triton can't be used here: {ran.refused}")
+        raise NotInstalled(f"This Triton can't be used here: {ran.refused}")
 
 
 _REHEARSAL = """

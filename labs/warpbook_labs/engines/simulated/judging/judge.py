@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from warpbook_labs.engines.simulated.messages import Buffer
 from warpbook_labs.engines.simulated.program import BeginCall, Program, View
+from warpbook_labs.results.bars import Bar
 from warpbook_labs.results.host_counts import HostCounts
 
 from . import rates
@@ -23,7 +24,7 @@ from .errors import ProgramRefused
 from .findings import Finding
 from .machine import Machine
 from .memory import CARRIED, FIRST_CALL, MOST_CALLS, UNWRITTEN, Storage, span_of
-from .timeline import Bar, thinned
+from .timeline import thinned
 
 MOST_INSTRUCTIONS = 100_000
 MOST_BARS = 400

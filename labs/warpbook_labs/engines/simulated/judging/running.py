@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from warpbook_labs.results.bars import Engine
 from warpbook_labs.results.host_counts import HostCounts
 
 from . import rates
@@ -9,7 +10,7 @@ from .computing import Computer, kernel_ns
 from .graphs import Kernel, Replayed, Transfer
 from .link import over_link_of
 from .order import Lane, Mark
-from .timeline import Engine, Timeline
+from .timeline import Timeline
 from .watch import Watch
 from .wording import short
 

@@ -11,26 +11,15 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import Literal, get_args
 
+from warpbook_labs.results.bars import Bar, Engine
+
 from . import rates
 from .errors import ProgramRefused
 
-Engine = Literal["host", "h2d", "d2h", "compute"]
 #: of one call, each node of a graph at each replay
 MOST_WORK = 200_000
 #: of one call
 _LONGEST_NS = 10**12
-
-
-@dataclass(frozen=True)
-class Bar:
-    """What one engine did for a while."""
-
-    engine: Engine
-    label: str
-    begin_ns: int
-    end_ns: int
-    #: of the source; 0 where it is not one
-    line: int
 
 
 @dataclass(eq=False)

@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from warpbook_labs.lab.sources import BadSource
+from warpbook_labs.errors import BadSource, NotHere
 from warpbook_labs.lab.syntax import parse
 
 #: more would be no kernel that a person wrote
@@ -73,10 +73,6 @@ _REFUSED: dict[type[ast.AST], str] = {
 
 class BadTriton(BadSource):
     """The file is no Triton that could be checked; the message names the line."""
-
-
-class NotHere(BadTriton):
-    """Triton has it, and a GPU may run it; it can't be checked here."""
 
 
 @dataclass(frozen=True)

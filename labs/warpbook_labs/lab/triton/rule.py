@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import re
 
-from warpbook_labs.engines.interpreter.triton.source import Kernel, read_kernels
-from warpbook_labs.lab.launch_rule import BadRule, Launch, Rule, read_lines, split
+from warpbook_labs.errors import BadRule
+from warpbook_labs.lab.launch_rule import Launch, Rule, read_lines, split
+from warpbook_labs.lab.triton.source import Kernel, read_kernels
 
 #: threads of a warp
 WARP = 32

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from warpbook_labs.cases.preparation import is_buffer, launches
-from warpbook_labs.engines.interpreter.triton.jobs import CompileTriton, Variant
-from warpbook_labs.lab.launch_rule import BadRule, Rule
-from warpbook_labs.lab.loader import LoadedLab
+from warpbook_labs.compiler.triton_jobs import CompileTriton, Variant
+from warpbook_labs.errors import BadRule
+from warpbook_labs.lab.launch_rule import Rule
+from warpbook_labs.lab.loaded import LoadedLab
 
 #: that the cases of a submission may need in all
 _MOST_VARIANTS = 64

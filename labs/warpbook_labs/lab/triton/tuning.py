@@ -17,7 +17,8 @@ import ast
 import re
 from collections.abc import Iterator
 
-from warpbook_labs.engines.interpreter.triton.source import BadTriton, NotHere, parsed
+from warpbook_labs.errors import NotHere
+from warpbook_labs.lab.triton.source import BadTriton, parsed
 
 #: that a source may have in all
 MOST_CONFIGURATIONS = 16
