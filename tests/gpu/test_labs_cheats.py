@@ -22,9 +22,9 @@ from tests.gpu import cheats
 from warpbook_labs.cases.sampling import DrawnCase, hidden_cases, public_cases
 from warpbook_labs.compiler.jobs import Compile, Compiled
 from warpbook_labs.course.session import find
+from warpbook_labs.engines.kernels.jobs import KernelRequest
 from warpbook_labs.gpu import parent as device
 from warpbook_labs.gpu.gpu import Gpu, find_gpu
-from warpbook_labs.gpu.jobs import Asked
 from warpbook_labs.grading.grading import check_all
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.sandbox import parent as jail
@@ -69,8 +69,10 @@ def grade(text: str, is_timed: bool = False) -> Ended:
     if not isinstance(built.result, Compiled):
         log = built.result.message if isinstance(built.result, Refused) else ""
         return Ended("compile error", log or built.message)
-    asked = Asked(str(lab().folder), text, built.result.cubin, tuple(cases()), is_timed)
-    heard = device.run(asked, gpu().uuid, MOST_S)
+    request = KernelRequest(
+        str(lab().folder), text, tuple(cases()), is_timed, image=built.result.cubin
+    )
+    heard = device.run(request, gpu().uuid, MOST_S)
     wrong = [each.result for each in heard.tried if not each.result.passed]
     if wrong:
         return Ended(wrong[0].kind, wrong[0].message)

@@ -93,7 +93,7 @@ def test_a_submission_is_kept_before_it_is_graded_and_can_be_graded_later(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as broken:
-        broken.setattr("warpbook_labs.course.session.grade_source", killed)
+        broken.setattr("warpbook_labs.grading.cases.CaseGrader.grade", killed)
         with pytest.raises(KeyboardInterrupt):
             submit(store, lab, lab.reference)
     kept = store.submission(1)

@@ -17,13 +17,12 @@ from warpbook_labs.cases.sampling import (
     public_cases,
 )
 from warpbook_labs.course.session import find
-from warpbook_labs.engines.kernels import lane
+from warpbook_labs.engines.kernels.jobs import KernelRequest
 from warpbook_labs.errors import NoGpu, NotOnGpu
-from warpbook_labs.gpu import parent
+from warpbook_labs.gpu import parent, submission
 from warpbook_labs.gpu.gpu import Gpu
 from warpbook_labs.gpu.jobs import (
     TIMED_CALLS,
-    Asked,
     Began,
     Ended,
     Timed,
@@ -33,7 +32,8 @@ from warpbook_labs.gpu.jobs import (
 )
 from warpbook_labs.gpu.limit_card import NoLimitCard
 from warpbook_labs.gpu.quiet import TooBusy
-from warpbook_labs.grading import grading
+from warpbook_labs.grading import cases as grading
+from warpbook_labs.grading.table import case_grader_of
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.results.check import CheckResult
 from warpbook_labs.results.device import DeviceCase, SpeedResult
@@ -53,18 +53,18 @@ class Worker:
     """Stands for the trusted process: tells what a test wants it to tell."""
 
     def __init__(self) -> None:
-        self.asked: list[Asked] = []
+        self.requests: list[KernelRequest] = []
         self.kinds: dict[int, str] = {}
         self.speed = SpeedResult("fast enough", "It is fast.", {"n": 1})
         self.timed_kind = ""
         self.problem = ""
         self.falls_at: int | None = None
 
-    def __call__(self, asked: Asked, uuid: str) -> parent.Heard:
-        assert uuid == GPU.uuid and asked.cubin.startswith(b"\x7fELF")
-        self.asked.append(asked)
-        heard = parent.Heard(pid=len(self.asked), tried=[])
-        for told in self._told(asked):
+    def __call__(self, request: KernelRequest, uuid: str) -> parent.Heard:
+        assert uuid == GPU.uuid and request.image.startswith(b"\x7fELF")
+        self.requests.append(request)
+        heard = parent.Heard(pid=len(self.requests), tried=[])
+        for told in self._told(request):
             if isinstance(told, Tried):
                 heard.tried.append(told)
             elif isinstance(told, Ended):
@@ -81,13 +81,13 @@ class Worker:
 
     @contextlib.contextmanager
     def started(self, uuid: str) -> Iterator[parent.Do]:
-        yield lambda asked, _: self(asked, uuid)
+        yield lambda request, _: self(request, uuid)
 
-    def _told(self, asked: Asked) -> Sequence[Told]:
+    def _told(self, request: KernelRequest) -> Sequence[Told]:
         if self.problem:
             return [Ended("problem", self.problem)]
         told: list[Told] = [Began("A GPU", "sm_90")]
-        for number, case in enumerate(asked.cases):
+        for number, case in enumerate(request.cases):
             told.append(Trying(case.about, number))
             if number == self.falls_at:
                 return told
@@ -103,7 +103,7 @@ class Worker:
             )
             if kind in ("crash", "hang"):
                 return [*told, Ended(kind, message)]
-        if asked.is_timed and not self.kinds:
+        if request.is_timed and not self.kinds:
             kind = self.timed_kind
             told.append(
                 Tried(DeviceCase(TIMED_CALLS, False, not kind, kind, f"{kind}!"))
@@ -125,17 +125,17 @@ def worker(monkeypatch: pytest.MonkeyPatch) -> Worker:
         return trial().result, Conditions(tries=1)
 
     monkeypatch.setattr(grading, "find_gpu", lambda: GPU)
-    monkeypatch.setattr(lane.parent, "run", stands_in)
-    monkeypatch.setattr(lane.parent, "started", stands_in.started)
-    monkeypatch.setattr(lane, "limit_card", no_card)
-    monkeypatch.setattr(lane, "when_quiet", quiet)
+    monkeypatch.setattr(parent, "run", stands_in)
+    monkeypatch.setattr(parent, "started", stands_in.started)
+    monkeypatch.setattr(submission, "limit_card", no_card)
+    monkeypatch.setattr(submission, "when_quiet", quiet)
     return stands_in
 
 
 def graded(lab: LoadedLab, source: str, is_timed: bool = True) -> CheckResult:
     cases = public_cases(lab.lab) + hidden_cases(lab.lab, SEED)
     large = large_cases(lab.lab, SEED)
-    result = grading.grade_source(lab, source, cases, Limits(), large, is_timed)
+    result = case_grader_of(lab.lab).run(lab, source, cases, Limits(), large, is_timed)
     encoded = msgspec.json.encode(result)
     assert msgspec.json.decode(encoded, type=CheckResult) == result
     return result
@@ -212,10 +212,10 @@ def test_a_wrong_timed_call_fails_also_when_it_was_right_before(
         worker.timed_kind = "wrong"
         return trial().result, Conditions()
 
-    monkeypatch.setattr(lane, "when_quiet", disturbed_once)
+    monkeypatch.setattr(submission, "when_quiet", disturbed_once)
     result = graded(lab, lab.reference)
     assert result.status == "failed" and "timed calls" in result.message
-    assert [len(each.cases) for each in worker.asked] == [16, 0]
+    assert [len(each.cases) for each in worker.requests] == [16, 0]
 
 
 def test_a_busy_gpu_takes_no_mark_off(
@@ -224,7 +224,7 @@ def test_a_busy_gpu_takes_no_mark_off(
     def busy(_: object, trial: Any, own_pid: Any) -> Any:
         raise TooBusy("Somebody works.")
 
-    monkeypatch.setattr(lane, "when_quiet", busy)
+    monkeypatch.setattr(submission, "when_quiet", busy)
     result = graded(lab, lab.reference)
     assert (result.status, result.right) == ("too busy", 14)
     assert "Somebody works." in result.message
@@ -263,7 +263,7 @@ def test_a_check_runs_on_the_gpu_and_is_not_timed(
     lab: LoadedLab, worker: Worker
 ) -> None:
     result = graded(lab, lab.reference, is_timed=False)
-    assert result.status == "passed" and not worker.asked[0].is_timed
+    assert result.status == "passed" and not worker.requests[0].is_timed
     assert result.not_graded == ("Speed is graded when you submit.",)
 
 
@@ -271,7 +271,7 @@ def test_what_does_not_compile_is_told_by_the_interpreter_alone(
     lab: LoadedLab, worker: Worker
 ) -> None:
     result = graded(lab, lab.reference.replace("sum;", "sun;"))
-    assert result.status == "compile error" and not worker.asked
+    assert result.status == "compile error" and not worker.requests
 
 
 def test_triton_that_is_refused_is_told_beside_a_gpu_too(worker: Worker) -> None:
@@ -282,7 +282,7 @@ def test_triton_that_is_refused_is_told_beside_a_gpu_too(worker: Worker) -> None
         "@triton.jit", "@triton.autotune([], x=1)\n@triton.jit"
     )
     result = graded(triton, unknown)
-    assert result.status == "unsupported" and not worker.asked
+    assert result.status == "unsupported" and not worker.requests
     assert "can't be checked here" in result.message and result.line
 
 
@@ -298,9 +298,9 @@ def test_without_a_gpu_the_interpreter_alone_grades(
 def test_a_machine_whose_driver_can_not_be_used_ends_in_words(lab: LoadedLab) -> None:
     # the real process, for a GPU that no machine has
     case = DrawnCase("one", {"n": 5}, "random", 1, False)
-    asked = Asked(str(lab.folder), lab.reference, b"", (case,))
+    asked = KernelRequest(str(lab.folder), lab.reference, (case,), image=b"")
     heard = parent.run(asked, "GPU-00000000-0000-0000-0000-000000000000", 60)
     assert heard.ended is not None and heard.ended.how == "problem"
     assert "CUDA" in heard.ended.message and heard.tried == []
     with pytest.raises(NotOnGpu):
-        lane._result(GPU, asked, heard)
+        submission._result(GPU, asked, heard)

@@ -10,9 +10,10 @@ import pytest
 
 from tests.labs.device.fake_gpu import LEARNER, FakeGpu
 from warpbook_labs.cases.sampling import DrawnCase, hidden_cases, public_cases
+from warpbook_labs.compiler import compiling
 from warpbook_labs.compiler.nvrtc import Compiled
 from warpbook_labs.course.session import find
-from warpbook_labs.engines.kernels import buffers, programs
+from warpbook_labs.engines.kernels import buffers
 from warpbook_labs.engines.kernels import speed as speeds
 from warpbook_labs.engines.kernels.correctness import try_case
 from warpbook_labs.engines.kernels.timing import Source
@@ -48,7 +49,7 @@ def small_and_quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(buffers, "_GRAIN_BYTES", 32 << 10)
     monkeypatch.setattr(buffers, "_ZONE_BYTES", 4 << 10)
     monkeypatch.setattr(buffers, "_MORE_ZONES", 4)
-    for module in (tools, programs):
+    for module in (tools, compiling):
         nothing = lambda *_, **__: Compiled("", "", b"")  # noqa: E731
         monkeypatch.setattr(module, "compile_to_ptx", nothing)
 
