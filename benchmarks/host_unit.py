@@ -26,7 +26,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "labs"), str(ROOT / "monitors")]
 from benchmarks.report import ask, tell  # noqa: E402
 from tests.labs.referee.small_lab import write_lab  # noqa: E402
 from warpbook_labs.cases.sampling import public_cases  # noqa: E402
-from warpbook_labs.engines.host.jobs import AskedOfHost  # noqa: E402
+from warpbook_labs.engines.host.jobs import HostRequest  # noqa: E402
 from warpbook_labs.engines.host.layout import laid_out  # noqa: E402
 from warpbook_labs.engines.host.messages import Prepare  # noqa: E402
 from warpbook_labs.engines.host.session import Sitting  # noqa: E402
@@ -77,9 +77,9 @@ def added_us(
         case = public_cases(loaded.lab)[0]
         case = type(case)(case.about, {"n": SIZE}, case.values, 0, is_hidden=False)
         text = WORKS.format(unit_s=unit_s, hertz=1.9e9)
-        given = str(loaded.folder), text, b"", (case,)
+        given = str(loaded.folder), text, (case,)
         sitting = Sitting(
-            AskedOfHost(*given, has_gpu=gpu is not None), loaded, device=gpu
+            HostRequest(*given, has_gpu=gpu is not None), loaded, device=gpu
         )
         try:
             problem = sitting.start()

@@ -19,7 +19,7 @@ import pytest
 from tests.labs.referee.small_lab import ON_THE_GPU, RIGHT, write_lab
 from warpbook_labs.cases.sampling import hidden_cases, public_cases
 from warpbook_labs.engines.host import child_handle as player
-from warpbook_labs.engines.host.jobs import AskedOfHost, Bounds
+from warpbook_labs.engines.host.jobs import Bounds, HostRequest
 from warpbook_labs.engines.host.lane import run_on_gpu
 from warpbook_labs.engines.host.probe import Probe
 from warpbook_labs.engines.host.session import Sitting
@@ -88,9 +88,12 @@ def run(state, x, factor, out, whole):
 #: shuts itself in with some walls only, to tell which of them stops something
 WALLS = """
 import os, sys
-from warpbook_labs.sandbox import gpu_calls as calls, gpu_confinement as confine
+from warpbook_labs.sandbox import call_filters as calls
+from warpbook_labs.sandbox import gpu_confinement as confine
+from warpbook_labs.sandbox import linux
 
-confine.die_with_parent()
+linux.die_with_parent()
+linux.gain_no_rights()
 if sys.argv[1] == "files":
     print("files", confine.close_files((), os.environ["TMPDIR"]))
 import torch
@@ -132,9 +135,7 @@ def heard(
 ) -> parent.Heard:
     loaded = write_lab(folder)
     cases = (*public_cases(loaded.lab), *hidden_cases(loaded.lab, 7)[:2])
-    asked = AskedOfHost(
-        str(loaded.folder), text, b"", cases, is_timed, is_staged=is_staged
-    )
+    asked = HostRequest(str(loaded.folder), text, cases, is_timed, is_staged=is_staged)
     return parent.run(asked, gpu().uuid, 120, "warpbook_labs.engines.host.worker")
 
 
@@ -187,9 +188,7 @@ class Once(Sitting):
 @pytest.fixture(scope="module")
 def sitting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Once]:
     loaded = write_lab(tmp_path_factory.mktemp("labs"))
-    asked = AskedOfHost(
-        str(loaded.folder), RIGHT, b"", tuple(public_cases(loaded.lab)[:1])
-    )
+    asked = HostRequest(str(loaded.folder), RIGHT, tuple(public_cases(loaded.lab)[:1]))
     made = Once(asked, loaded, Device())
     made.start()
     print(f"\n| {made.began()} |")
@@ -208,10 +207,9 @@ def test_the_probe_sees_what_is_left_on_the_gpu(tmp_path: Path) -> None:
         spin, copy = (pick(each[i] for each in took) / 1e3 for i in range(2))
         print(f"| quiet, {name} | {spin:,.0f} | {copy:,.0f} |")
     assert all(probe.is_quiet() for _ in range(20))
-    asked = AskedOfHost(
+    asked = HostRequest(
         str(loaded.folder),
         LEAVES_WORK,
-        b"",
         tuple(public_cases(loaded.lab)[:1]),
         bounds=Bounds(run_s=20),
     )

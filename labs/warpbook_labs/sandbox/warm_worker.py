@@ -12,7 +12,6 @@ children.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import gc
 import importlib
 import os
@@ -27,6 +26,7 @@ from typing import NoReturn
 import msgspec
 
 from warpbook_labs.errors import NotInstalled
+from warpbook_labs.sandbox import linux
 from warpbook_labs.sandbox.confinement import confine
 from warpbook_labs.sandbox.learner_code import start_clock, stop_clock
 from warpbook_labs.sandbox.limits import Limits
@@ -40,7 +40,6 @@ FILES = 4
 MOST_ASKED_BYTES = 4096
 _IDLE_S = 900.0
 _READ_BYTES = 1 << 20
-_PR_SET_PDEATHSIG = 1
 _CRASHED = 1
 
 
@@ -150,7 +149,7 @@ class _Nursery:
         """Do one job, in a process that has nothing of the others'."""
         code = _CRASHED
         try:
-            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+            linux.die_with_parent()
             if os.getppid() != parent:
                 os._exit(code)
             signal.set_wakeup_fd(-1)

@@ -120,9 +120,9 @@ def test_a_process_that_gets_out_of_hand_gets_nowhere(user: int) -> None:
     assert attempts(user) == {"tier": "namespaces", "filtered": True, **refused}
 
 
-NO_FILTER = "confine.refuse_calls = lambda: False"
+NO_FILTER = "confine.allow_few = lambda: False"
 NO_NAMESPACES = "confine._enter_empty_root = lambda empty: False"
-NO_LANDLOCK = "confine._refuse_files = lambda: False"
+NO_LANDLOCK = "confine.allow_files = lambda allowed: False"
 
 
 def test_each_of_the_layers_holds_where_another_is_missing() -> None:

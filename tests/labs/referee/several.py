@@ -15,13 +15,13 @@ from typing import Any
 
 from tests.labs.referee.small_lab import BOUNDS
 from warpbook_labs.cases.sampling import public_cases
-from warpbook_labs.engines.host.jobs import AskedOfHost
+from warpbook_labs.engines.host.jobs import HostRequest
 from warpbook_labs.engines.host.session import Sitting
 from warpbook_labs.gpu.ratio import Side
 from warpbook_labs.gpu.speed import WrongOutput
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.loader import load
-from warpbook_labs.sandbox import gpu_confinement as confine
+from warpbook_labs.sandbox import linux
 
 
 class Again(Sitting):
@@ -30,10 +30,9 @@ class Again(Sitting):
     def __init__(
         self, loaded: LoadedLab, is_timed: bool, has_gpu: bool = False
     ) -> None:
-        self.asked = AskedOfHost(
+        self.asked = HostRequest(
             str(loaded.folder),
             loaded.reference,
-            b"",
             tuple(public_cases(loaded.lab)[:1]),
             is_timed,
             has_gpu=False,
@@ -77,8 +76,8 @@ def _told(sitting: Again, text: str, is_timed: bool) -> dict[str, Any]:
 
 def main() -> None:
     """Grade what stdin has, in its order."""
-    confine.die_with_parent()
-    confine.hide()
+    linux.die_with_parent()
+    linux.hide_memory()
     loaded = load(Path(sys.argv[1]))
     asked = json.load(sys.stdin)
     sitting = Again(loaded, any(each["is_timed"] for each in asked))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from warpbook_labs.cases.sampling import DrawnCase, hidden_cases, public_cases
-from warpbook_labs.engines.host.jobs import AskedOfHost, Bounds
+from warpbook_labs.engines.host.jobs import Bounds, HostRequest
 from warpbook_labs.gpu import parent
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.loader import load
@@ -155,10 +155,9 @@ def heard(
     """Have the real referee grade a source, with the processor as the device."""
     if cases is None:
         cases = public_cases(loaded.lab) + hidden_cases(loaded.lab, 7)[:1]
-    asked = AskedOfHost(
+    asked = HostRequest(
         str(loaded.folder),
         source,
-        b"",
         tuple(cases),
         is_timed,
         has_gpu=False,

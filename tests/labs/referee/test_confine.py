@@ -14,8 +14,9 @@ import sys
 AS_CUDA_DOES = """
 import os, socket, sys, threading
 from warpbook_labs.sandbox import gpu_confinement as confine
+from warpbook_labs.sandbox import linux
 
-confine.die_with_parent()
+linux.die_with_parent()
 confine.close_files(())
 names = []
 

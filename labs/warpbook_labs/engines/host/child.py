@@ -40,6 +40,7 @@ from warpbook_labs.engines.host.messages import (
 )
 from warpbook_labs.lab.host_spec import HostPlace
 from warpbook_labs.sandbox import gpu_confinement as confine
+from warpbook_labs.sandbox import linux
 from warpbook_labs.sandbox.learner_code import line_of
 
 SOURCE_NAME, GIVEN_NAME = "solution.py", "given.py"
@@ -206,7 +207,7 @@ class Child:
 
 def main() -> None:
     """Begin, then do what comes until nothing comes."""
-    confine.die_with_parent()
+    linux.die_with_parent()
     setup = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=Setup)
     nowhere = os.open(os.devnull, os.O_RDWR)
     # prints go nowhere, and nothing is left of what was asked here

@@ -28,7 +28,7 @@ from warpbook_labs.gpu.jobs import TIMED_CALLS, Ended, Timed, Told, Tried, Tryin
 from warpbook_labs.gpu.speed import WrongOutput
 from warpbook_labs.lab.loader import load
 from warpbook_labs.results.device import DeviceCase, SpeedResult
-from warpbook_labs.sandbox import gpu_confinement as confine
+from warpbook_labs.sandbox import linux
 
 Tell = Callable[[Told], None]
 
@@ -38,8 +38,8 @@ _MOST_STARTS = 4
 
 def main() -> None:
     """Do one job."""
-    confine.die_with_parent()
-    confine.hide()
+    linux.die_with_parent()
+    linux.hide_memory()
     answers = os.dup(1)
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
