@@ -29,7 +29,7 @@ from warpbook_labs.cases.sampling import public_cases  # noqa: E402
 from warpbook_labs.engines.host.jobs import HostRequest  # noqa: E402
 from warpbook_labs.engines.host.layout import laid_out  # noqa: E402
 from warpbook_labs.engines.host.messages import Prepare  # noqa: E402
-from warpbook_labs.engines.host.session import Sitting  # noqa: E402
+from warpbook_labs.engines.host.session import Session  # noqa: E402
 from warpbook_labs.gpu.driver import Device  # noqa: E402
 from warpbook_labs.gpu.errors import DriverError  # noqa: E402
 
@@ -78,36 +78,36 @@ def added_us(
         case = type(case)(case.about, {"n": SIZE}, case.values, 0, is_hidden=False)
         text = WORKS.format(unit_s=unit_s, hertz=1.9e9)
         given = str(loaded.folder), text, (case,)
-        sitting = Sitting(
+        session = Session(
             HostRequest(*given, has_gpu=gpu is not None), loaded, device=gpu
         )
         try:
-            problem = sitting.start()
+            problem = session.start()
             if problem:
                 raise RuntimeError(problem)
-            return _timed(sitting, units)
+            return _timed(session, units)
         finally:
-            sitting.close()
+            session.close()
 
 
-def _timed(sitting: Sitting, units: int) -> tuple[list[float], list[float]]:
-    court = sitting.court
-    player = court.players["learner"]
-    layout = laid_out(sitting.parameters, {"n": SIZE})
-    for place, region in court.regions.items():
+def _timed(session: Session, units: int) -> tuple[list[float], list[float]]:
+    harness = session.harness
+    child = harness.children["learner"]
+    layout = laid_out(session.parameters, {"n": SIZE})
+    for place, region in harness.regions.items():
         region.own()
         region.load([each for each in layout.read if each.place == place], "learner")
-    player.ask(Prepare({"n": SIZE}, layout.slots), 20.0)
-    player.stop()
+    child.ask(Prepare({"n": SIZE}, layout.slots), 20.0)
+    child.stop()
     whole = next(each for each in layout.written if each.name == "whole")
     found, empty = [], []
     for _ in range(units + 5):
-        run = court.next_run(1, {"factor": 2.0})
-        unit = court.timed("learner", run, layout, 20.0)
-        own_ns = int(court.region(whole).kept(whole, "learner")[0])
+        run = harness.next_run(1, {"factor": 2.0})
+        unit = harness.timed("learner", run, layout, 20.0)
+        own_ns = int(harness.region(whole).kept(whole, "learner")[0])
         found.append((unit.taken_ns - own_ns) / 1e3)
-        run = court.next_run(1, {"factor": 2.0}, is_empty=True)
-        empty.append(court.timed("learner", run, layout, 20.0).taken_ns / 1e3)
+        run = harness.next_run(1, {"factor": 2.0}, is_empty=True)
+        empty.append(harness.timed("learner", run, layout, 20.0).taken_ns / 1e3)
     return found[5:], empty[5:]
 
 

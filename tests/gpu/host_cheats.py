@@ -271,8 +271,10 @@ CAUGHT = {
         source(
             """
             import warpbook_labs
-            folder = warpbook_labs.__path__[0]
-            os.listdir(folder + '/catalogue')
+            package = warpbook_labs.__path__[0]
+            inside = package + '/catalogue'
+            beside = os.path.dirname(package) + '/catalogue'
+            os.listdir(inside if os.path.exists(inside) else beside)
             """
         ),
         REFUSED,

@@ -18,11 +18,11 @@ import pytest
 
 from tests.labs.referee.small_lab import ON_THE_GPU, RIGHT, write_lab
 from warpbook_labs.cases.sampling import hidden_cases, public_cases
-from warpbook_labs.engines.host import child_handle as player
+from warpbook_labs.engines.host import child_handle as child
 from warpbook_labs.engines.host.jobs import Bounds, HostRequest
 from warpbook_labs.engines.host.lane import run_on_gpu
 from warpbook_labs.engines.host.probe import Probe
-from warpbook_labs.engines.host.session import Sitting
+from warpbook_labs.engines.host.session import Session
 from warpbook_labs.gpu import parent
 from warpbook_labs.gpu.driver import Device
 from warpbook_labs.gpu.gpu import Gpu, find_gpu
@@ -119,7 +119,7 @@ def tell_walls(text: str, folder: Path) -> None:
             capture_output=True,
             text=True,
             cwd="/",
-            env=player._environment(str(folder)),
+            env=child._environment(str(folder)),
         )
         said = (done.stdout + done.stderr).strip().splitlines()[-3:]
         print(f"| behind {wall} | {done.returncode} | {' / '.join(said)} |")
@@ -159,20 +159,20 @@ def test_buffers_in_every_place_are_shared_and_right(
 
 @pytest.mark.parametrize("name", NEEDED)
 def test_what_labs_need_works_in_the_sandbox(
-    name: str, sitting: Once, tmp_path: Path
+    name: str, session: Once, tmp_path: Path
 ) -> None:
     text = "import torch\nfrom given import plus_one\n\ndef prepare(n):\n"
     text += indent(NEEDED[name], "    ") + "\n    torch.cuda.synchronize()\n\n"
     text += "def run(state, x, factor, out, whole):\n"
     text += "    out.copy_(plus_one(x * factor)); whole.copy_(x)\n"
-    said = sitting.tried_once(text)
+    said = session.tried_once(text)
     print(f"\n| {name} | {said or 'works'} |")
     if said:
         tell_walls(NEEDED[name], tmp_path / "walls")
     assert said == ""
 
 
-class Once(Sitting):
+class Once(Session):
     """Tries `prepare` of several sources in one process."""
 
     def tried_once(self, text: str) -> str:
@@ -186,7 +186,7 @@ class Once(Sitting):
 
 
 @pytest.fixture(scope="module")
-def sitting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Once]:
+def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Once]:
     loaded = write_lab(tmp_path_factory.mktemp("labs"))
     asked = HostRequest(str(loaded.folder), RIGHT, tuple(public_cases(loaded.lab)[:1]))
     made = Once(asked, loaded, Device())
@@ -213,17 +213,17 @@ def test_the_probe_sees_what_is_left_on_the_gpu(tmp_path: Path) -> None:
         tuple(public_cases(loaded.lab)[:1]),
         bounds=Bounds(run_s=20),
     )
-    sitting = Once(asked, loaded, device)
+    session = Once(asked, loaded, device)
     try:
-        assert sitting.start() == ""
-        print(f"| {sitting.tried(asked.cases[0]).message or 'right'} | | |")
+        assert session.start() == ""
+        print(f"| {session.tried(asked.cases[0]).message or 'right'} | | |")
         now = probe._took()
         print(
             f"| beside kernels | {now.spin_ns / 1e3:,.0f} | {now.copy_ns / 1e3:,.0f} |"
         )
         assert now.spin_ns > 1.5 * probe.quiet.spin_ns
     finally:
-        sitting.close()
+        session.close()
 
 
 def test_a_right_source_is_timed_beside_itself(tmp_path: Path) -> None:

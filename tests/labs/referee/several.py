@@ -16,7 +16,7 @@ from typing import Any
 from tests.labs.referee.small_lab import BOUNDS
 from warpbook_labs.cases.sampling import public_cases
 from warpbook_labs.engines.host.jobs import HostRequest
-from warpbook_labs.engines.host.session import Sitting
+from warpbook_labs.engines.host.session import Session
 from warpbook_labs.gpu.ratio import Side
 from warpbook_labs.gpu.speed import WrongOutput
 from warpbook_labs.lab.loaded import LoadedLab
@@ -24,7 +24,7 @@ from warpbook_labs.lab.loader import load
 from warpbook_labs.sandbox import linux
 
 
-class Again(Sitting):
+class Again(Session):
     """Tries one source after the other."""
 
     def __init__(
@@ -61,15 +61,15 @@ class Again(Sitting):
         self._drop()
 
 
-def _told(sitting: Again, text: str, is_timed: bool) -> dict[str, Any]:
-    words = sitting.failed(text)
+def _told(session: Again, text: str, is_timed: bool) -> dict[str, Any]:
+    words = session.failed(text)
     if words or not is_timed:
         return {"failed": words}
     try:
-        timed = sitting.timed()
+        timed = session.timed()
     except WrongOutput as problem:
         # it may have lost its process
-        sitting.drop()
+        session.drop()
         return {"failed_when_timed": str(problem)}
     return {"learner_ns": timed.result.learner_ns}
 
@@ -80,14 +80,14 @@ def main() -> None:
     linux.hide_memory()
     loaded = load(Path(sys.argv[1]))
     asked = json.load(sys.stdin)
-    sitting = Again(loaded, any(each["is_timed"] for each in asked))
+    session = Again(loaded, any(each["is_timed"] for each in asked))
     for each in asked:
-        told = _told(sitting, each["source"], each["is_timed"])
+        told = _told(session, each["source"], each["is_timed"])
         sys.stdout.write(json.dumps({"name": each["name"], **told}) + "\n")
         sys.stdout.flush()
         if each["spoils"]:
-            sitting.drop()
-    sitting.close()
+            session.drop()
+    session.close()
 
 
 if __name__ == "__main__":

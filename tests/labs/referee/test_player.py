@@ -13,7 +13,7 @@ from tests.labs.referee.small_lab import BOUNDS, RIGHT, heard, write_lab
 from tests.programs import wait_for
 from warpbook_labs.cases.sampling import hidden_cases
 from warpbook_labs.engines.host.child_handle import Lost, Raised
-from warpbook_labs.engines.host.harness import Court, TookBack
+from warpbook_labs.engines.host.harness import Harness, TookBack
 from warpbook_labs.engines.host.layout import Layout, laid_out, largest
 from warpbook_labs.engines.host.messages import Load, Prepare
 from warpbook_labs.gpu.ratio import Side
@@ -26,43 +26,43 @@ N = 50_000
 
 
 @pytest.fixture(scope="module")
-def shared() -> Iterator[Court]:
+def shared() -> Iterator[Harness]:
     """Memory for one set of `x` and `out`, and one learner for all."""
     layout = laid_out([X, OUT], {"n": N})
-    made = Court(None, largest(layout), {}, {}, is_staged=False, sides=("learner",))
+    made = Harness(None, largest(layout), {}, {}, is_staged=False, sides=("learner",))
     yield made
     made.close()
 
 
 @pytest.fixture
-def court(shared: Court) -> Court:
+def harness(shared: Harness) -> Harness:
     """With a learner that has begun."""
-    if "learner" not in shared.players:
+    if "learner" not in shared.children:
         shared.start("learner", (), BOUNDS, is_early=True)
-        shared.players["learner"].begin()
+        shared.children["learner"].begin()
     return shared
 
 
-def lose(court: Court) -> None:
+def lose(harness: Harness) -> None:
     """Have the next test begin with another process."""
-    court.players.pop("learner").close()
+    harness.children.pop("learner").close()
 
 
-def begun(court: Court, source: str) -> Layout:
-    player = court.players["learner"]
+def begun(harness: Harness, source: str) -> Layout:
+    child = harness.children["learner"]
     layout = laid_out([X, OUT], {"n": N})
-    player.ask(Load(source, ""), 10)
-    player.ask(Prepare({"n": N}, layout.slots), 10)
-    player.stop()
-    for region in court.regions.values():
+    child.ask(Load(source, ""), 10)
+    child.ask(Prepare({"n": N}, layout.slots), 10)
+    child.stop()
+    for region in harness.regions.values():
         region.own()
         region.load(layout.read, "learner")
     return layout
 
 
-def out_of(court: Court, layout: Layout) -> np.ndarray:
+def out_of(harness: Harness, layout: Layout) -> np.ndarray:
     (slot,) = layout.written
-    return court.region(slot).read(slot, "learner")
+    return harness.region(slot).read(slot, "learner")
 
 
 COUNTS = """
@@ -79,24 +79,24 @@ def run(state, x, out):
 """
 
 
-def test_all_threads_of_one_that_is_stopped_stand_still(court: Court) -> None:
-    layout = begun(court, COUNTS)
-    player = court.players["learner"]
+def test_all_threads_of_one_that_is_stopped_stand_still(harness: Harness) -> None:
+    layout = begun(harness, COUNTS)
+    child = harness.children["learner"]
     (slot,) = layout.written
-    court.region(slot).write(slot, np.zeros(N), "learner")
-    player.ask(court.next_run(1, {}), 5)
-    wait_for("a count", lambda: out_of(court, layout).max() > 0 or None)
-    player.stop()
-    before = out_of(court, layout)
+    harness.region(slot).write(slot, np.zeros(N), "learner")
+    child.ask(harness.next_run(1, {}), 5)
+    wait_for("a count", lambda: out_of(harness, layout).max() > 0 or None)
+    child.stop()
+    before = out_of(harness, layout)
     time.sleep(0.05)
-    assert np.array_equal(out_of(court, layout), before)
-    player.go_on()
+    assert np.array_equal(out_of(harness, layout), before)
+    child.go_on()
     wait_for(
         "one that goes on",
-        lambda: not np.array_equal(out_of(court, layout), before) or None,
+        lambda: not np.array_equal(out_of(harness, layout), before) or None,
     )
-    player.stop()
-    lose(court)
+    child.stop()
+    lose(harness)
 
 
 LATE = """
@@ -114,22 +114,22 @@ def run(state, x, out):
 """
 
 
-def test_an_output_that_is_written_after_done_is_seen(court: Court) -> None:
-    layout = begun(court, LATE)
+def test_an_output_that_is_written_after_done_is_seen(harness: Harness) -> None:
+    layout = begun(harness, LATE)
     (slot,) = layout.written
     side: Side = "learner"
-    region = court.region(slot)
+    region = harness.region(slot)
     region.poison(slot, side)
     # either it is seen to change, or it is not there
     try:
-        court.timed(side, court.next_run(1, {}), layout, 5)
+        harness.timed(side, harness.next_run(1, {}), layout, 5)
     except TookBack:
         return
     kept = region.kept(slot, side)
     assert region.first_unwritten(slot, kept) is not None
 
 
-def test_what_it_says_out_of_turn_is_not_heard_as_an_answer(court: Court) -> None:
+def test_what_it_says_out_of_turn_is_not_heard_as_an_answer(harness: Harness) -> None:
     source = """
 from warpbook_labs.engines.host.messages import Done, framed
 import os
@@ -144,29 +144,29 @@ def run(state, x, out):
         except OSError:
             pass
 """
-    begun(court, source)
-    player = court.players["learner"]
+    begun(harness, source)
+    child = harness.children["learner"]
     with pytest.raises(Lost, match="not asked"):
-        player.ask(court.next_run(1, {}), 5)
-    lose(court)
+        child.ask(harness.next_run(1, {}), 5)
+    lose(harness)
 
 
-def test_an_exception_is_told_with_its_line(court: Court) -> None:
+def test_an_exception_is_told_with_its_line(harness: Harness) -> None:
     with pytest.raises(Raised, match=r"ZeroDivisionError: .*line 3 of solution.py"):
-        begun(court, "def prepare(n):\n    pass\n1 / 0\n")
+        begun(harness, "def prepare(n):\n    pass\n1 / 0\n")
     with pytest.raises(Raised, match=r"SyntaxError: .*line 2 of solution.py"):
-        begun(court, "def prepare(n):\n    return (\n")
+        begun(harness, "def prepare(n):\n    return (\n")
     # and the process is still there
-    begun(court, "def prepare(n):\n    pass\n")
+    begun(harness, "def prepare(n):\n    pass\n")
 
 
-def test_a_child_that_is_killed_is_lost_with_words(court: Court) -> None:
-    begun(court, "def prepare(n):\n    pass\n")
-    player = court.players["learner"]
-    player._process.kill()
+def test_a_child_that_is_killed_is_lost_with_words(harness: Harness) -> None:
+    begun(harness, "def prepare(n):\n    pass\n")
+    child = harness.children["learner"]
+    child._process.kill()
     with pytest.raises(Lost, match="ended by SIGKILL"):
-        player.ask(court.next_run(1, {}), 5)
-    lose(court)
+        child.ask(harness.next_run(1, {}), 5)
+    lose(harness)
 
 
 def test_how_well_it_is_shut_in_is_told_in_words() -> None:

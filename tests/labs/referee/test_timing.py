@@ -10,8 +10,8 @@ import pytest
 
 from tests.labs.referee.several import Again
 from tests.labs.referee.small_lab import RIGHT, failures, heard, write_lab
-from warpbook_labs.engines.host.child_handle import CantBegin, Player
-from warpbook_labs.engines.host.harness import Court, TooLarge
+from warpbook_labs.engines.host.child_handle import CantBegin, ChildHandle
+from warpbook_labs.engines.host.harness import Harness, TooLarge
 from warpbook_labs.engines.host.layout import laid_out, largest
 from warpbook_labs.engines.host.messages import Command, Failed
 from warpbook_labs.engines.host.regions import HostRegion
@@ -37,7 +37,7 @@ def shared(lab: LoadedLab) -> Iterator[Again]:
 
 
 @pytest.fixture
-def sitting(shared: Again) -> Again:
+def session(shared: Again) -> Again:
     """With right sources on both sides."""
     assert shared.load(RIGHT) == ""
     assert shared.load(RIGHT, "baseline") == ""
@@ -49,107 +49,109 @@ SIDES: tuple[Side, ...] = ("learner", "baseline")
 EMPTY = [True] * 9
 
 
-def as_told(monkeypatch: pytest.MonkeyPatch, is_quiet: Callable[[Court], bool]) -> None:
+def as_told(
+    monkeypatch: pytest.MonkeyPatch, is_quiet: Callable[[Harness], bool]
+) -> None:
     """Have the probe, which needs a GPU, say this."""
-    monkeypatch.setattr(Court, "is_quiet", is_quiet)
+    monkeypatch.setattr(Harness, "is_quiet", is_quiet)
 
 
 def test_a_pair_after_which_something_runs_is_done_again(
-    sitting: Again, monkeypatch: pytest.MonkeyPatch
+    session: Again, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # two units in which nothing is called, and then two pairs
     told = iter([False] * 2 + EMPTY + [False] * 3)
-    as_told(monkeypatch, lambda court: next(told, True))
-    timed = sitting.timed()
+    as_told(monkeypatch, lambda harness: next(told, True))
+    timed = session.timed()
     assert timed.result.calls == 8 and timed.result.status != "not graded"
     assert next(told, None) is None
 
 
 @pytest.mark.parametrize("empty", [[], EMPTY], ids=["from the begin", "later"])
 def test_work_that_ends_with_the_learner_is_the_learners(
-    sitting: Again, monkeypatch: pytest.MonkeyPatch, empty: list[bool]
+    session: Again, monkeypatch: pytest.MonkeyPatch, empty: list[bool]
 ) -> None:
     told = iter(empty)
     as_told(
         monkeypatch,
-        lambda court: next(told, False) or "learner" not in court.players,
+        lambda harness: next(told, False) or "learner" not in harness.children,
     )
     with pytest.raises(WrongOutput) as caught:
-        sitting.timed()
+        session.timed()
     assert caught.value.kind == "goes on"
     assert "works on the GPU after `prepare` or `run` has returned" in str(caught.value)
 
 
 def test_work_that_goes_on_without_the_learner_is_somebody_elses(
-    sitting: Again, monkeypatch: pytest.MonkeyPatch
+    session: Again, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    as_told(monkeypatch, lambda court: False)
+    as_told(monkeypatch, lambda harness: False)
     with pytest.raises(Disturbed, match="Another program"):
-        sitting.timed()
+        session.timed()
 
 
 def test_work_that_comes_and_goes_is_nobodys_fault(
-    sitting: Again, monkeypatch: pytest.MonkeyPatch
+    session: Again, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # so a right source was blamed on a host whose cores were all busy
     voids, pair = 5, 2
     told = iter(EMPTY + [False] * voids * pair + [False, False, True])
-    as_told(monkeypatch, lambda court: next(told, True))
+    as_told(monkeypatch, lambda harness: next(told, True))
     with pytest.raises(Disturbed, match="not at rest"):
-        sitting.timed()
+        session.timed()
 
 
 def test_work_that_comes_again_without_the_learner_is_not_the_learners(
-    sitting: Again, monkeypatch: pytest.MonkeyPatch
+    session: Again, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     after = iter([False, True, True, False])
 
-    def is_quiet(court: Court) -> bool:
-        return "learner" not in court.players and next(after, True)
+    def is_quiet(harness: Harness) -> bool:
+        return "learner" not in harness.children and next(after, True)
 
     as_told(monkeypatch, is_quiet)
     with pytest.raises(Disturbed, match="not at rest"):
-        sitting.timed()
+        session.timed()
 
 
 def test_the_probe_knows_what_is_quiet_before_a_source_is_loaded(
     shared: Again, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     order: list[str] = []
-    ask = Player.ask
+    ask = ChildHandle.ask
 
-    def asked(player: Player, command: Command, patience_s: float) -> None:
+    def asked(child: ChildHandle, command: Command, patience_s: float) -> None:
         order.append(type(command).__name__)
-        ask(player, command, patience_s)
+        ask(child, command, patience_s)
 
-    monkeypatch.setattr(Player, "ask", asked)
-    monkeypatch.setattr(Court, "look_when_quiet", lambda _: order.append("looked"))
+    monkeypatch.setattr(ChildHandle, "ask", asked)
+    monkeypatch.setattr(Harness, "look_when_quiet", lambda _: order.append("looked"))
     shared.drop()
     assert shared.start() == ""
     assert order[0] == "looked" and set(order[1:]) == {"Load"}
 
 
-def test_a_wrong_baseline_is_no_fault_of_the_learners(sitting: Again) -> None:
+def test_a_wrong_baseline_is_no_fault_of_the_learners(session: Again) -> None:
     wrong = RIGHT + "\n    if len(x) > 100000: raise ValueError('enough')\n"
-    assert sitting.load(wrong, "baseline") == ""
+    assert session.load(wrong, "baseline") == ""
     with pytest.raises(DriverError, match=r"The lab's baseline fails: .*enough"):
-        sitting.timed()
+        session.timed()
 
 
 def test_both_wrong_in_the_same_way_is_seen_by_the_labs_own_python(
-    sitting: Again,
+    session: Again,
 ) -> None:
     wrong = RIGHT + "\n    if len(x) > 100000: out[5] += 1\n"
-    assert sitting.load(wrong) == sitting.load(wrong, "baseline") == ""
+    assert session.load(wrong) == session.load(wrong, "baseline") == ""
     with pytest.raises(WrongOutput, match=r"In a timed call out\[5\] is"):
-        sitting.timed()
+        session.timed()
 
 
-def test_what_is_a_little_off_is_wrong_where_nothing_is_allowed(sitting: Again) -> None:
+def test_what_is_a_little_off_is_wrong_where_nothing_is_allowed(session: Again) -> None:
     off = RIGHT + "\n    out.add_(0.25)\n"
-    assert sitting.load(off) == ""
+    assert session.load(off) == ""
     with pytest.raises(WrongOutput, match="of 200,000 elements are"):
-        sitting.timed()
+        session.timed()
 
 
 def test_where_nothing_is_shared_copies_are_made_and_taken_off(lab: LoadedLab) -> None:
@@ -163,16 +165,19 @@ def test_where_nothing_is_shared_copies_are_made_and_taken_off(lab: LoadedLab) -
 def test_it_is_begun_again_in_worse_ways_and_tells_why(
     lab: LoadedLab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    begin, refused = Player.begin, Failed("no sharing", "cuIpcOpenMemHandle: NO_WAY")
+    begin, refused = (
+        ChildHandle.begin,
+        Failed("no sharing", "cuIpcOpenMemHandle: NO_WAY"),
+    )
     ways: list[tuple[str, bool]] = []
 
-    def begun(player: Player) -> str:
-        ways.append((made.court.transport, made._is_early))
-        if made.court.transport == "shared":
+    def begun(child: ChildHandle) -> str:
+        ways.append((made.harness.transport, made._is_early))
+        if made.harness.transport == "shared":
             raise CantBegin(refused)
-        return begin(player)
+        return begin(child)
 
-    monkeypatch.setattr(Player, "begin", begun)
+    monkeypatch.setattr(ChildHandle, "begin", begun)
     made = Again(lab, is_timed=False)
     try:
         # a child begins here
@@ -211,7 +216,7 @@ def test_where_only_timed_buffers_do_not_fit_the_cases_are_run(
 def test_buffers_that_do_not_fit_are_refused_in_words() -> None:
     layout = laid_out([Parameter("x", "input", "float64", ("n",))], {"n": 1 << 40})
     with pytest.raises(TooLarge, match="are free"):
-        Court(None, largest(layout), {}, {}, is_staged=False, sides=SIDES)
+        Harness(None, largest(layout), {}, {}, is_staged=False, sides=SIDES)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int32", "uint8"])

@@ -65,7 +65,7 @@ class Raised(Exception):
     """The source raised an exception; the message is for the learner."""
 
 
-class Player:
+class ChildHandle:
     """One child, learner or baseline."""
 
     def __init__(

@@ -12,7 +12,7 @@ from warpbook_labs.cases import execution
 from warpbook_labs.cases.preparation import Arrays, OwnPython, wrong_words
 from warpbook_labs.cases.sampling import DrawnCase
 from warpbook_labs.engines.host.child_handle import Lost, Raised
-from warpbook_labs.engines.host.harness import Court
+from warpbook_labs.engines.host.harness import Harness
 from warpbook_labs.engines.host.jobs import Bounds
 from warpbook_labs.engines.host.layout import Layout, laid_out
 from warpbook_labs.engines.host.messages import Prepare, Slot
@@ -23,7 +23,7 @@ from warpbook_labs.results.device import DeviceCase
 
 
 def try_case(
-    court: Court, loaded: LoadedLab, case: DrawnCase, bounds: Bounds
+    harness: Harness, loaded: LoadedLab, case: DrawnCase, bounds: Bounds
 ) -> DeviceCase:
     """Run one case in the learner's process, which stands still afterwards.
 
@@ -31,17 +31,17 @@ def try_case(
         Lost: the process is of no use any more.
     """
     layout = laid_out(loaded.lab.parameters, case.sizes)
-    player = court.players["learner"]
+    child = harness.children["learner"]
     python, sizes = OwnPython(loaded), dict(case.sizes)
     of = calls_of(loaded.lab)
     outcome = CaseOutcome("", "")
     try:
-        player.ask(Prepare(sizes, layout.slots), bounds.prepare_s)
+        child.ask(Prepare(sizes, layout.slots), bounds.prepare_s)
         for number in range(of):
             given = python.inputs(sizes, case.values, generator_of(case.seed, number))
-            outcome = _call(court, loaded, given, layout, bounds)
+            outcome = _call(harness, loaded, given, layout, bounds)
             if not outcome.kind:
-                outcome = _compared(court, python, given, sizes, layout)
+                outcome = _compared(harness, python, given, sizes, layout)
             if outcome.kind:
                 if outcome.kind != "raised":
                     words = f"In call {number + 1} of {of}: {outcome.message}"
@@ -49,7 +49,7 @@ def try_case(
                 break
     except Raised as problem:
         outcome = CaseOutcome("raised", str(problem))
-    player.stop()
+    child.stop()
     if outcome.kind == "raised" and case.is_hidden:
         outcome = CaseOutcome("raised", _without_numbers(outcome.message))
     return device_case(case, outcome)
@@ -74,41 +74,41 @@ def fallen(case: DrawnCase, problem: Lost) -> DeviceCase:
 
 
 def _call(
-    court: Court, loaded: LoadedLab, given: Arrays, layout: Layout, bounds: Bounds
+    harness: Harness, loaded: LoadedLab, given: Arrays, layout: Layout, bounds: Bounds
 ) -> CaseOutcome:
     """Call `run` once; nothing is compared yet but the inputs."""
-    player = court.players["learner"]
+    child = harness.children["learner"]
     # nothing of it moves while anything is made ready, or looked at
-    player.stop()
-    put(court, layout, given)
+    child.stop()
+    put(harness, layout, given)
     try:
-        player.ask(court.next_run(1, numbers_of(loaded, given)), bounds.run_s)
+        child.ask(harness.next_run(1, numbers_of(loaded, given)), bounds.run_s)
     except Raised as problem:
         return CaseOutcome("raised", str(problem))
-    player.stop()
+    child.stop()
     for slot in layout.read:
         if slot.is_written:
             continue
         if (
-            court.region(slot).read(slot, "learner").tobytes()
+            harness.region(slot).read(slot, "learner").tobytes()
             != _values(slot, given).tobytes()
         ):
             return CaseOutcome("input", f"It writes `{slot.name}`, which is an input.")
     return CaseOutcome("", "")
 
 
-def put(court: Court, layout: Layout, given: Arrays) -> None:
+def put(harness: Harness, layout: Layout, given: Arrays) -> None:
     """Have inputs there for the learner, and poison in outputs."""
     for slot in layout.slots:
         if slot.is_read:
-            court.region(slot).write(slot, _values(slot, given), "learner")
+            harness.region(slot).write(slot, _values(slot, given), "learner")
         else:
-            court.region(slot).poison(slot, "learner")
-    court.settle()
+            harness.region(slot).poison(slot, "learner")
+    harness.settle()
 
 
 def _compared(
-    court: Court,
+    harness: Harness,
     python: OwnPython,
     given: Arrays,
     sizes: dict[str, int],
@@ -116,10 +116,10 @@ def _compared(
 ) -> CaseOutcome:
     left = {}
     for slot in layout.written:
-        held = court.region(slot).read(slot, "learner")
+        held = harness.region(slot).read(slot, "learner")
         first = None
         if not slot.is_read:
-            first = court.region(slot).first_unwritten(slot, held)
+            first = harness.region(slot).first_unwritten(slot, held)
         left[slot.name] = execution.Memory(
             slot.name, held.nbytes, held.tobytes(), first_unwritten=first
         )

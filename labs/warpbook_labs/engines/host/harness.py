@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from warpbook_labs.engines.host.child_handle import Player
+from warpbook_labs.engines.host.child_handle import ChildHandle
 from warpbook_labs.engines.host.device_region import DeviceRegion
 from warpbook_labs.engines.host.jobs import Bounds
 from warpbook_labs.engines.host.layout import PLACES, Layout
@@ -47,7 +47,7 @@ class Unit(NamedTuple):
     is_quiet: bool
 
 
-class Court:
+class Harness:
     """Owns everything that a verdict is made of."""
 
     def __init__(
@@ -86,7 +86,7 @@ class Court:
             # it may be tried again in another way
             self.give_back()
             raise
-        self.players: dict[Side, Player] = {}
+        self.children: dict[Side, ChildHandle] = {}
         self._probe: Probe | None = None
         self._turn = 0
 
@@ -100,7 +100,7 @@ class Court:
     ) -> None:
         """Start a child; it is not waited for."""
         memory = tuple(region.memory(side) for region in self.regions.values())
-        player = Player(
+        child = ChildHandle(
             self.transport,
             self.tools is not None,
             memory,
@@ -109,13 +109,13 @@ class Court:
             is_early,
             is_traced,
         )
-        self.players[side] = player
+        self.children[side] = child
 
     def close(self) -> None:
         """End the children."""
-        for player in self.players.values():
-            player.close()
-        self.players.clear()
+        for child in self.children.values():
+            child.close()
+        self.children.clear()
 
     def give_back(self) -> None:
         """Give its memory back; its children have ended."""
@@ -162,7 +162,7 @@ class Court:
             Raised: it raised an exception.
             TookBack: an output was not yet there when it said so.
         """
-        player = self.players[side]
+        child = self.children[side]
         on_gpu: list[Slot] = []
         drawn: list[_Drawn] = []
         for place, region in self.regions.items():
@@ -178,15 +178,15 @@ class Court:
         if self.tools is not None:
             self.tools.flush()
         self.settle()
-        player.go_on()
-        player.send(run)
-        player.done(run, patience_s)
+        child.go_on()
+        child.send(run)
+        child.done(run, patience_s)
         if on_gpu:
             self.regions["device"].keep(on_gpu, side)
         seen = [each.region.drawn(each.places, side) for each in drawn]
         self.settle()
         taken_ns = time.perf_counter_ns() - began_ns
-        player.stop()
+        child.stop()
         for each, bytes_then in zip(drawn, seen, strict=True):
             each.region.keep(each.slots, side)
             is_other = each.region.kept_at(each.places, side) != bytes_then

@@ -1,4 +1,4 @@
-"""A submission on host code, on a GPU; see `device/lane.py` for kernels."""
+"""A submission on host code, on a GPU; see `kernels/lane.py` for kernels."""
 
 from __future__ import annotations
 

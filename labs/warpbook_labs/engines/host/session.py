@@ -1,11 +1,11 @@
-"""One submission before the referee: its court, children, cases and timed units."""
+"""One submission before the referee: its harness, children, cases and timed units."""
 
 from __future__ import annotations
 
 from warpbook_labs.cases.sampling import DrawnCase
 from warpbook_labs.engines.host.child_handle import CantBegin, Lost, Raised
 from warpbook_labs.engines.host.correctness import fallen, try_case
-from warpbook_labs.engines.host.harness import Court, TooLarge
+from warpbook_labs.engines.host.harness import Harness, TooLarge
 from warpbook_labs.engines.host.jobs import HostRequest
 from warpbook_labs.engines.host.layout import laid_out, largest
 from warpbook_labs.engines.host.messages import Load
@@ -22,12 +22,12 @@ from warpbook_labs.lab.vault import private_folder
 from warpbook_labs.results.device import DeviceCase
 from warpbook_monitors.data_folder import data_folder
 
-__all__ = ["Sitting", "TooLarge"]
+__all__ = ["Session", "TooLarge"]
 
 _PRECISION = 0.005
 
 
-class Sitting:
+class Session:
     """All that one submission is given."""
 
     def __init__(
@@ -53,13 +53,13 @@ class Sitting:
         self._isolation = ""
         #: why it was begun in a worse way, in words
         self._setbacks: list[str] = []
-        self.court = self._made()
+        self.harness = self._made()
 
-    def _made(self) -> Court:
+    def _made(self) -> Harness:
         """Take the memory."""
         drawn = self._drawn
         try:
-            return Court(
+            return Harness(
                 self._device,
                 self._size_bytes,
                 drawn.pools,
@@ -77,7 +77,7 @@ class Sitting:
     @property
     def has_learner(self) -> bool:
         """Tell whether the learner's process can be request."""
-        return "learner" in self.court.players
+        return "learner" in self.harness.children
 
     @property
     def is_timed(self) -> bool:
@@ -91,9 +91,9 @@ class Sitting:
 
     def began(self) -> Began:
         """Tell what runs, and how it is shut in."""
-        pids = tuple(player.pid for player in self.court.players.values())
+        pids = tuple(child.pid for child in self.harness.children.values())
         words = self._isolation
-        if self.court.transport == "staged":
+        if self.harness.transport == "staged":
             words += (
                 ". CUDA shares no memory between processes here, so buffers are copied "
                 "from and to the host's, and what that takes is taken off"
@@ -114,12 +114,12 @@ class Sitting:
             BadLab: the baseline can't be loaded.
         """
         missing: list[Side] = ["learner"]
-        if self._speed is not None and "baseline" not in self.court.players:
+        if self._speed is not None and "baseline" not in self.harness.children:
             missing.append("baseline")
         begun = self._begin(missing)
         if self._speed is not None:
             # before a learner's line has run that could leave work there
-            self.court.look_when_quiet()
+            self.harness.look_when_quiet()
         if "baseline" in begun and self._speed is not None:
             self._load("baseline", host_baseline(self._loaded))
         problem = self._load("learner", self._request.source)
@@ -131,20 +131,20 @@ class Sitting:
         """Start children side by side, in the best way that this system allows."""
         bounds, is_traced = self._request.bounds, self._request.is_traced
         for side in missing:
-            self.court.start(side, self._hidden(), bounds, self._is_early, is_traced)
+            self.harness.start(side, self._hidden(), bounds, self._is_early, is_traced)
         try:
             for side in missing:
-                self._isolation = self.court.players[side].begin()
+                self._isolation = self.harness.children[side].begin()
         except (CantBegin, Lost) as problem:
             was_staged = self._is_staged
             worse = self._worse(problem)
-            self.court.close()
+            self.harness.close()
             if not worse:
                 raise
             self._setbacks.append(str(problem))
             if self._is_staged != was_staged:
-                self.court.give_back()
-                self.court = self._made()
+                self.harness.give_back()
+                self.harness = self._made()
             everyone: list[Side] = ["learner"]
             if self._speed is not None:
                 everyone.append("baseline")
@@ -162,11 +162,11 @@ class Sitting:
         return True
 
     def _load(self, side: Side, text: str) -> str:
-        player = self.court.players[side]
+        child = self.harness.children[side]
         try:
             order = Load(text, self._loaded.given)
-            player.ask(order, self._request.bounds.prepare_s)
-            player.stop()
+            child.ask(order, self._request.bounds.prepare_s)
+            child.stop()
         except (Lost, Raised) as problem:
             if side == "baseline":
                 raise BadLab(f"The lab's baseline can't be loaded: {problem}") from None
@@ -181,9 +181,9 @@ class Sitting:
         return tuple(str(each.resolve()) for each in folders)
 
     def _drop(self) -> None:
-        player = self.court.players.pop("learner", None)
-        if player is not None:
-            player.close()
+        child = self.harness.children.pop("learner", None)
+        if child is not None:
+            child.close()
 
     def refused(self, case: DrawnCase, problem: str) -> DeviceCase:
         """Tell of a case that a source was never request, for it can't be loaded."""
@@ -192,11 +192,11 @@ class Sitting:
     def tried(self, case: DrawnCase) -> DeviceCase:
         """Try a case; a process that is lost by it is gone afterwards."""
         try:
-            result = try_case(self.court, self._loaded, case, self._request.bounds)
+            result = try_case(self.harness, self._loaded, case, self._request.bounds)
         except Lost as problem:
             self._drop()
             return fallen(case, problem)
-        if self.court.players["learner"].is_over:
+        if self.harness.children["learner"].is_over:
             self._drop()
         return result
 
@@ -213,7 +213,7 @@ class Sitting:
         judge = Judge(self._loaded.lab, self._speed, self._request.limit_card)
         request = self._request
         trials = Trials(
-            self.court, self._loaded, self._speed, self._drawn, request.bounds
+            self.harness, self._loaded, self._speed, self._drawn, request.bounds
         )
         stopping = Stopping(request.least_pairs, request.most_pairs, _PRECISION)
         times = trials.run(stopping, lambda *taken: judge.is_enough(stopping, *taken))
@@ -223,7 +223,7 @@ class Sitting:
 
     def close(self) -> None:
         """End the children."""
-        self.court.close()
+        self.harness.close()
 
 
 def host_baseline(loaded: LoadedLab) -> str:

@@ -20,7 +20,7 @@ from warpbook_labs.cases.comparison import first_wrong
 from warpbook_labs.cases.preparation import Arrays, OwnPython, wrong_words
 from warpbook_labs.engines.host.child_handle import Lost, Raised
 from warpbook_labs.engines.host.correctness import numbers_of
-from warpbook_labs.engines.host.harness import Court, TookBack, Unit
+from warpbook_labs.engines.host.harness import Harness, TookBack, Unit
 from warpbook_labs.engines.host.jobs import Bounds
 from warpbook_labs.engines.host.layout import laid_out
 from warpbook_labs.engines.host.messages import Prepare, Slot
@@ -94,7 +94,7 @@ class Trials:
 
     def __init__(
         self,
-        court: Court,
+        harness: Harness,
         loaded: LoadedLab,
         speed: Speed,
         drawn: Drawn,
@@ -107,18 +107,18 @@ class Trials:
             Disturbed: somebody else works on the GPU.
             DriverError: the baseline's `prepare` fails.
         """
-        self._court, self._loaded, self._speed = court, loaded, speed
+        self._harness, self._loaded, self._speed = harness, loaded, speed
         self._drawn, self._bounds = drawn, bounds
         self._python = OwnPython(loaded)
         self._layout = laid_out(loaded.lab.parameters, speed.sizes, speed.calls)
         self._numbers = numbers_of(loaded, drawn.given)
-        for region in court.regions.values():
+        for region in harness.regions.values():
             region.own()
         order = Prepare(dict(speed.sizes), self._layout.slots)
-        for side, player in court.players.items():
+        for side, child in harness.children.items():
             with _blamed(side):
-                player.ask(order, bounds.prepare_s)
-                player.stop()
+                child.ask(order, bounds.prepare_s)
+                child.stop()
         self._empty_ns = self._measured_empty_ns()
         self._most_off: dict[str, float] | None = None
         self._kept: _Kept | None = None
@@ -171,12 +171,12 @@ class Trials:
 
     def _unit(self, side: Side) -> Unit:
         self._make_ready(side)
-        run = self._court.next_run(self._speed.calls, self._numbers)
+        run = self._harness.next_run(self._speed.calls, self._numbers)
         with _blamed(side):
-            unit = self._court.timed(side, run, self._layout, self._bounds.run_s)
+            unit = self._harness.timed(side, run, self._layout, self._bounds.run_s)
         if side == "learner":
             for slot in self._layout.read:
-                region = self._court.region(slot)
+                region = self._harness.region(slot)
                 if not slot.is_written and region.is_changed(slot, side):
                     words = f"It writes `{slot.name}`, an input, in a timed call."
                     raise WrongOutput("input", words)
@@ -189,15 +189,15 @@ class Trials:
         }
         for slot in self._layout.read:
             key = keys[slot.name, slot.number]
-            self._court.region(slot).fill(slot, slot.name, key)
+            self._harness.region(slot).fill(slot, slot.name, key)
         return keys
 
     def _make_ready(self, side: Side) -> None:
         """Poison what a side is to write, and load what it is to read."""
         for slot in self._layout.written:
             if not slot.is_read:
-                self._court.region(slot).poison(slot, side)
-        for place, region in self._court.regions.items():
+                self._harness.region(slot).poison(slot, side)
+        for place, region in self._harness.regions.items():
             slots = [each for each in self._layout.read if each.place == place]
             region.load(slots, side)
 
@@ -206,9 +206,9 @@ class Trials:
 
         Nobody is blamed for what comes and goes, as others' work may.
         """
-        stays = not any(self._court.is_quiet() for _ in range(_LOOKS))
-        self._court.players["learner"].close()
-        del self._court.players["learner"]
+        stays = not any(self._harness.is_quiet() for _ in range(_LOOKS))
+        self._harness.children["learner"].close()
+        del self._harness.children["learner"]
         if stays and self._is_at_rest():
             raise WrongOutput(
                 "goes on",
@@ -223,8 +223,8 @@ class Trials:
     def _is_at_rest(self) -> bool:
         """Tell whether the GPU comes to rest, and then stays so."""
         for _ in range(_LOOKS):
-            if self._court.is_quiet():
-                return all(self._court.is_quiet() for _ in range(_LOOKS))
+            if self._harness.is_quiet():
+                return all(self._harness.is_quiet() for _ in range(_LOOKS))
             # the driver may take a moment to end what a process had there
             time.sleep(_BETWEEN_LOOKS_S)
         return False
@@ -233,7 +233,7 @@ class Trials:
         """Compare what both left."""
         kept = secrets.randbelow(self._speed.calls) if is_kept else -1
         for slot in self._layout.written:
-            region = self._court.region(slot)
+            region = self._harness.region(slot)
             words = region.wrong(slot, 0.0)
             if words:
                 # what it may be off is only asked where it is not the very same
@@ -242,7 +242,7 @@ class Trials:
                 raise WrongOutput("wrong", words)
         if is_kept:
             outputs = {
-                slot.name: self._court.region(slot).kept(slot, "learner").copy()
+                slot.name: self._harness.region(slot).kept(slot, "learner").copy()
                 for slot in self._layout.written
                 if slot.number == kept
             }
@@ -252,7 +252,7 @@ class Trials:
         """Say how far an output may be from the baseline's, which may be off, too."""
         if self._most_off is None:
             right = {
-                each.name: self._court.region(each).kept(each, "baseline")
+                each.name: self._harness.region(each).kept(each, "baseline")
                 for each in self._layout.written
                 if each.number == slot.number
             }
@@ -301,10 +301,12 @@ class Trials:
         self._filled()
         while len(taken) < _EMPTY:
             self._make_ready("baseline")
-            run = self._court.next_run(self._speed.calls, self._numbers, is_empty=True)
+            run = self._harness.next_run(
+                self._speed.calls, self._numbers, is_empty=True
+            )
             patience_s = self._bounds.run_s
             with _blamed("baseline"):
-                unit = self._court.timed("baseline", run, self._layout, patience_s)
+                unit = self._harness.timed("baseline", run, self._layout, patience_s)
             if unit.is_quiet:
                 taken.append(unit.taken_ns)
             voids = 0 if unit.is_quiet else voids + 1

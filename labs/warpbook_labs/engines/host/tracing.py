@@ -26,7 +26,7 @@ from warpbook_labs.engines.host.correctness import numbers_of, put
 from warpbook_labs.engines.host.jobs import HostRequest
 from warpbook_labs.engines.host.layout import laid_out
 from warpbook_labs.engines.host.messages import Prepare, Record
-from warpbook_labs.engines.host.session import Sitting, TooLarge
+from warpbook_labs.engines.host.session import Session, TooLarge
 from warpbook_labs.errors import BadLab, NotInstalled, NoTrace
 from warpbook_labs.gpu.driver import Device
 from warpbook_labs.gpu.errors import DriverError
@@ -95,35 +95,35 @@ def _record(request: _Asked) -> None:
         has_gpu=request.has_gpu,
         is_traced=True,
     )
-    sitting = Sitting(of_host, loaded, Device() if request.has_gpu else None)
+    session = Session(of_host, loaded, Device() if request.has_gpu else None)
     try:
-        problem = sitting.start()
+        problem = session.start()
         if problem:
             raise NoTrace(f"It can't be loaded: {problem}")
-        _recorded(sitting, loaded, request)
+        _recorded(session, loaded, request)
     finally:
-        sitting.close()
+        session.close()
 
 
-def _recorded(sitting: Sitting, loaded: LoadedLab, request: _Asked) -> None:
-    court, sizes = sitting.court, dict(request.case.sizes)
+def _recorded(session: Session, loaded: LoadedLab, request: _Asked) -> None:
+    harness, sizes = session.harness, dict(request.case.sizes)
     layout = laid_out(loaded.lab.parameters, sizes)
     chance = np.random.default_rng(request.case.seed)
     given = OwnPython(loaded).inputs(sizes, request.case.values, chance)
-    player = court.players["learner"]
-    player.ask(Prepare(sizes, layout.slots), _PATIENCE_S)
-    player.stop()
-    put(court, layout, given)
-    run = court.next_run(1, numbers_of(loaded, given))
-    plain = player.folder / "trace.json"
-    player.ask(Record(run, RUNS, str(plain)), _PATIENCE_S)
+    child = harness.children["learner"]
+    child.ask(Prepare(sizes, layout.slots), _PATIENCE_S)
+    child.stop()
+    put(harness, layout, given)
+    run = harness.next_run(1, numbers_of(loaded, given))
+    plain = child.folder / "trace.json"
+    child.ask(Record(run, RUNS, str(plain)), _PATIENCE_S)
     _packed(plain, Path(request.trace))
     if not request.has_gpu:
         return
     with telemetry_of(Path(request.telemetry)):
         until_s = time.monotonic() + AT_WORK_S
         while time.monotonic() < until_s:
-            player.ask(court.next_run(1, numbers_of(loaded, given)), _PATIENCE_S)
+            child.ask(harness.next_run(1, numbers_of(loaded, given)), _PATIENCE_S)
 
 
 def _packed(plain: Path, trace: Path) -> None:

@@ -19,7 +19,7 @@ import msgspec
 from warpbook_labs.compiler.nvrtc import CompileError
 from warpbook_labs.engines.host.child_handle import CantBegin, Lost
 from warpbook_labs.engines.host.jobs import HostRequest
-from warpbook_labs.engines.host.session import Sitting, TooLarge
+from warpbook_labs.engines.host.session import Session, TooLarge
 from warpbook_labs.engines.host.timing import Disturbed
 from warpbook_labs.errors import BadLab, NotInstalled
 from warpbook_labs.gpu.driver import Device
@@ -67,55 +67,55 @@ def _do(request: HostRequest, tell: Tell) -> None:
     device = Device() if request.has_gpu else None
     too_large = ""
     try:
-        sitting = Sitting(request, loaded, device)
+        session = Session(request, loaded, device)
     except TooLarge as problem:
         if not request.is_timed:
             raise
         # what is not timed is smaller
         too_large = str(problem)
         untimed = msgspec.structs.replace(request, is_timed=False)
-        sitting = Sitting(untimed, loaded, device)
+        session = Session(untimed, loaded, device)
     try:
-        right = _all_right(request, tell, sitting)
+        right = _all_right(request, tell, session)
         if right and too_large:
             tell(Timed(SpeedResult("not graded", too_large, {})))
-        elif right and sitting.is_timed:
-            _time(tell, sitting)
+        elif right and session.is_timed:
+            _time(tell, session)
     finally:
-        sitting.close()
+        session.close()
 
 
-def _all_right(request: HostRequest, tell: Tell, sitting: Sitting) -> bool:
+def _all_right(request: HostRequest, tell: Tell, session: Session) -> bool:
     """Try the cases; a source that loses its process gets another one."""
     right, starts = True, 0
     if not request.cases:
-        problem = sitting.start()
-        tell(sitting.began())
+        problem = session.start()
+        tell(session.began())
         return not problem
     for number, case in enumerate(request.cases):
-        if not sitting.has_learner:
+        if not session.has_learner:
             if starts == _MOST_STARTS:
                 return False
             starts += 1
-            problem = sitting.start()
-            tell(sitting.began())
+            problem = session.start()
+            tell(session.began())
             if problem:
                 # it can't even be loaded: no other case will be better
                 tell(Trying(case.about, number))
-                tell(Tried(sitting.refused(case, problem)))
+                tell(Tried(session.refused(case, problem)))
                 return False
         tell(Trying(case.about, number))
-        result = sitting.tried(case)
+        result = session.tried(case)
         tell(Tried(result))
         right = right and result.passed
     return right
 
 
-def _time(tell: Tell, sitting: Sitting) -> None:
+def _time(tell: Tell, session: Session) -> None:
     tell(Trying(TIMED_CALLS))
-    sizes = sitting.timed_sizes
+    sizes = session.timed_sizes
     try:
-        timed = sitting.timed()
+        timed = session.timed()
     except WrongOutput as problem:
         wrong = DeviceCase(
             TIMED_CALLS, False, False, problem.kind, str(problem), dict(sizes)

@@ -17,7 +17,7 @@ import numpy as np
 from warpbook_labs.engines.simulated.learner import Load, NotFit, run_cases, values_of
 from warpbook_labs.engines.simulated.messages import HostCase, HostRan, Left, RunTorch
 from warpbook_labs.errors import NotInstalled
-from warpbook_labs.lab.languages.language import INSTALL_TORCH
+from warpbook_labs.lab.remedies import INSTALL_TORCH
 from warpbook_labs.sandbox.learner_code import load_modules
 from warpbook_labs.sandbox.work import Refused
 

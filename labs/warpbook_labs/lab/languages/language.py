@@ -10,11 +10,6 @@ from msgspec import Struct
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.spec import Lab, LanguageName
 
-#: brings what labs in Triton need
-INSTALL_TRITON = "pip install 'warpbook[triton]'"
-#: brings what labs on host code need
-INSTALL_TORCH = "pip install 'warpbook[torch]'"
-
 
 class Here(Struct, frozen=True):
     """What this machine and this Python have for labs."""

@@ -31,7 +31,7 @@ from warpbook_labs.engines.interpreter.triton.memory import (
 )
 from warpbook_labs.engines.interpreter.triton.mending import mend
 from warpbook_labs.errors import NotInstalled, SourceProblem
-from warpbook_labs.lab.languages.language import INSTALL_TRITON
+from warpbook_labs.lab.remedies import INSTALL_TRITON
 from warpbook_labs.lab.texts import at_line
 from warpbook_labs.results.findings import Counts, Finding, Report
 from warpbook_labs.sandbox.learner_code import TooLong, line_of, load_modules, within
