@@ -23,7 +23,9 @@ class Compiled(Struct, frozen=True, tag="compiled"):
 class Compile(Job[Compiled], frozen=True, tag="compile"):
     """Compile CUDA C++ to PTX, and for a real architecture, "sm_90", to its cubin."""
 
-    work: ClassVar[Work] = Work("warpbook_labs.compiler.compiling", Compiled)
+    work: ClassVar[Work] = Work(
+        "warpbook_labs.compiler.compiling", Compiled, "warpbook_labs.compiler.compiling"
+    )
     source: str
     architecture: str = "compute_90"
     options: tuple[str, ...] = ()

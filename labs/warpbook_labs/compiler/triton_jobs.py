@@ -27,7 +27,9 @@ class CompileTriton(Job[Compiled], frozen=True, tag="compile triton"):
     """Compile Triton to PTX for a real architecture."""
 
     work: ClassVar[Work] = Work(
-        "warpbook_labs.engines.interpreter.triton.compiling", Compiled
+        "warpbook_labs.engines.interpreter.triton.compiling",
+        Compiled,
+        "warpbook_labs.engines.interpreter.triton.compiling",
     )
     source: str
     architecture: str

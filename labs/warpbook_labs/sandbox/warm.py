@@ -61,6 +61,11 @@ class _Warm:
                 line = self._begin(Fork(limits, empty), files)
                 return self._watched(work, line, job, limits)
 
+    def wake(self) -> None:
+        """Start it, if it is not there; who asks next is told what is missing."""
+        with self._lock, contextlib.suppress(NotInstalled):
+            self._ready()
+
     def close(self) -> None:
         """End it, and what it does."""
         with self._lock:
@@ -236,6 +241,12 @@ def run(job: Job[ResultT], limits: Limits | None = None) -> Outcome[ResultT]:
             return worker.do(job.work, encoded, limits)
     words = "The process that did it ended, and with it what it did."
     return Outcome("crashed", words, None, None, 0.0)
+
+
+def wake(kind: type[Job[Any]]) -> None:
+    """Start the process for a kind of jobs, if none is there, and don't wait for it."""
+    worker = _worker(kind.work.warm_module)
+    threading.Thread(target=worker.wake, name="warpbook-wake", daemon=True).start()
 
 
 def close() -> None:

@@ -53,9 +53,10 @@ class Work:
         Args:
             module: the name of a `Module`, which is loaded where the jobs are done.
             result: the type of what comes back, if it is not `Refused`.
-            warm_module: the name of the `Module` that a warm process has loaded.
+            warm_module: the name of the `Module` that a warm process has loaded; the
+                same if left out.
         """
-        self.module, self.warm_module = module, warm_module
+        self.module, self.warm_module = module, warm_module or module
         # made now: msgspec takes no two threads that meet a type for the first time
         self.decoder = msgspec.msgpack.Decoder(Answer[result | Refused])
 

@@ -20,9 +20,9 @@ from warpbook_labs.cases.comparison import WrongElement
 from warpbook_labs.cases.preparation import Prepared, wrong_words
 from warpbook_labs.cases.sampling import DrawnCase
 from warpbook_labs.compiler.jobs import Compiled
-from warpbook_labs.engines.interpreter import runs as interpreting
 from warpbook_labs.engines.interpreter.front_ends import FrontEnd
 from warpbook_labs.engines.interpreter.jobs import Ran
+from warpbook_labs.engines.interpreter.runs import Stopped, interpret
 from warpbook_labs.errors import BadRule, BadSource, NotHere
 from warpbook_labs.lab.languages.table import rule_of
 from warpbook_labs.lab.launch_rule import Rule
@@ -41,7 +41,7 @@ from warpbook_labs.results.occupancy import (
     held_by_launches,
     read_log,
 )
-from warpbook_labs.sandbox import parent
+from warpbook_labs.sandbox import warm
 from warpbook_labs.sandbox.limits import Limits
 from warpbook_labs.sandbox.work import Refused
 
@@ -100,24 +100,26 @@ def check_kernels(
         return ended(_refused(problem), str(problem), line=problem.line)
     except BadRule as problem:
         return ended("bad launch rule", str(problem), line=problem.line)
-    with interpreting.started(front_end, len(cases), limits) as interpret:
-        built = parent.run(build, limits)
-        simpler = front_end.simpler_build(source)
-        if built.result is None and simpler is not None:
-            built = parent.run(simpler, limits)
-        compiled = built.result
-        if not isinstance(compiled, Compiled):
-            log = compiled.message if isinstance(compiled, Refused) else ""
-            words = "It does not compile." if log else f"The compiler: {built.message}"
-            if _NO_HEADER in log:
-                words = f"{words} {_NO_HEADERS}"
-            line = compiled.line if isinstance(compiled, Refused) else None
-            return ended("compile error", words, log, line)
-        program = front_end.program(source, compiled)
-        try:
-            found = interpret(program, tuple(each.run for each in prepared))
-        except interpreting.Stopped as problem:
-            return ended(problem.status, str(problem), compiled.log)
+    # it loads while the source is compiled
+    warm.wake(front_end.kind)
+    built = warm.run(build, limits)
+    simpler = front_end.simpler_build(source)
+    if built.result is None and simpler is not None:
+        built = warm.run(simpler, limits)
+    compiled = built.result
+    if not isinstance(compiled, Compiled):
+        log = compiled.message if isinstance(compiled, Refused) else ""
+        words = "It does not compile." if log else f"The compiler: {built.message}"
+        if _NO_HEADER in log:
+            words = f"{words} {_NO_HEADERS}"
+        line = compiled.line if isinstance(compiled, Refused) else None
+        return ended("compile error", words, log, line)
+    program = front_end.program(source, compiled)
+    runs = tuple(one.run for one in prepared)
+    try:
+        found = interpret(front_end, program, runs, limits)
+    except Stopped as problem:
+        return ended(problem.status, str(problem), compiled.log)
     done = tuple(
         one.told(ran, compiled.ptx)
         for one, ran in zip(prepared, found.runs, strict=True)

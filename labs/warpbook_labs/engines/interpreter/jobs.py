@@ -44,7 +44,9 @@ class Interpret(Job[Interpreted], frozen=True, tag="interpret"):
     """Run kernels on the processor, each run with memory of its own."""
 
     work: ClassVar[Work] = Work(
-        "warpbook_labs.engines.interpreter.ptx.running", Interpreted
+        "warpbook_labs.engines.interpreter.ptx.running",
+        Interpreted,
+        "warpbook_labs.engines.interpreter.ptx.running",
     )
     ptx: str
     runs: tuple[Run, ...]
@@ -59,7 +61,9 @@ class InterpretTriton(Job[Interpreted], frozen=True, tag="interpret triton"):
     """Run Triton kernels on the processor, each run with memory of its own."""
 
     work: ClassVar[Work] = Work(
-        "warpbook_labs.engines.interpreter.triton.running", Interpreted
+        "warpbook_labs.engines.interpreter.triton.running",
+        Interpreted,
+        "warpbook_labs.engines.interpreter.triton.running",
     )
     source: str
     runs: tuple[Run, ...]

@@ -1,30 +1,20 @@
-"""Interprets the runs of a program, in processes that are started ahead of it."""
+"""Interprets the runs of a program, spread over processes."""
 
 from __future__ import annotations
 
-import contextlib
 import os
-from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Literal, NamedTuple
 
-from warpbook_labs.cases import execution
+from warpbook_labs.cases.execution import Run
 from warpbook_labs.engines.interpreter.front_ends import FrontEnd
-from warpbook_labs.engines.interpreter.jobs import (
-    Interpreted,
-    Ran,
-)
-from warpbook_labs.sandbox import parent
+from warpbook_labs.engines.interpreter.jobs import Interpreted, Ran
+from warpbook_labs.sandbox import warm
 from warpbook_labs.sandbox.limits import Limits
-from warpbook_labs.sandbox.parent import Ended
+from warpbook_labs.sandbox.parent import Ended, Outcome
 from warpbook_labs.sandbox.work import Refused
 
 _MOST_PROCESSES = 4
-#: so many runs are worth a process, which takes longer to start than most of them
-_RUNS_EACH = 4
-#: where so many cores are, a single one is
-_MANY_CORES = 8
-
 
 StopStatus = Ended | Literal["unsupported"]
 
@@ -46,53 +36,39 @@ class Runs(NamedTuple):
     isolation: str
 
 
-RunAll = Callable[[str, tuple[execution.Run, ...]], Runs]
+def interpret(
+    front_end: FrontEnd, program: str, runs: tuple[Run, ...], limits: Limits
+) -> Runs:
+    """Run a program with each memory, on as many cores as may be used.
 
+    Args:
+        front_end: of the program's language.
+        program: in PTX, or of Triton as a source.
+        runs: each with memory of its own.
+        limits: of each process.
 
-@contextlib.contextmanager
-def started(front_end: FrontEnd, runs: int, limits: Limits) -> Iterator[RunAll]:
-    """Start as many processes as so many runs are worth here.
-
-    What is given takes the program, in PTX or of Triton as a source, and the runs. It
-    raises `Stopped`.
+    Raises:
+        Stopped: not all of them could be run.
     """
-    count = _worth(runs)
-    with contextlib.ExitStack() as stack:
-        # the last to end: its threads wait for the processes
-        threads = stack.enter_context(ThreadPoolExecutor(count, "warpbook-interpreter"))
-        work = [
-            stack.enter_context(parent.started(front_end.kind, limits))
-            for _ in range(count)
-        ]
-
-        def interpret(program: str, runs: tuple[execution.Run, ...]) -> Runs:
-            # neighbours are of a size, and so each has some of all
-            shares = [
-                front_end.job(program, runs[at::count], limits) for at in range(count)
-            ]
-            done = [
-                threads.submit(do, share)
-                for do, share in zip(work, shares, strict=True)
-            ]
-            outcomes = [each.result() for each in done]
-            ran: dict[int, Ran] = {}
-            for at, outcome in enumerate(outcomes):
-                result = outcome.result
-                if isinstance(result, Refused):
-                    is_unsupported = result.status == "unsupported"
-                    status: StopStatus = "unsupported" if is_unsupported else "stopped"
-                    raise Stopped(result.message, status)
-                if not isinstance(result, Interpreted):
-                    raise Stopped(outcome.message, outcome.ended)
-                ran.update(zip(range(len(runs))[at::count], result.runs, strict=True))
-            in_order = tuple(ran[at] for at in range(len(runs)))
-            return Runs(in_order, outcomes[0].isolation)
-
-        yield interpret
-
-
-def _worth(runs: int) -> int:
-    """Tell how many processes so many runs are worth, of the cores that may be used."""
     cores = len(os.sched_getaffinity(0))
-    wanted = runs if cores >= _MANY_CORES else runs // _RUNS_EACH
-    return max(1, min(wanted, cores, _MOST_PROCESSES))
+    count = max(1, min(len(runs), cores, _MOST_PROCESSES))
+    # neighbours are of a size, and so each process has some of all
+    jobs = [front_end.job(program, runs[at::count], limits) for at in range(count)]
+    with ThreadPoolExecutor(count, "warpbook-interpreter") as threads:
+        outcomes = list(threads.map(lambda job: warm.run(job, limits), jobs))
+    by_place: dict[int, Ran] = {}
+    for at, outcome in enumerate(outcomes):
+        places = range(len(runs))[at::count]
+        by_place.update(zip(places, _interpreted(outcome).runs, strict=True))
+    in_order = tuple(by_place[place] for place in range(len(runs)))
+    return Runs(in_order, outcomes[0].isolation)
+
+
+def _interpreted(outcome: Outcome[Interpreted]) -> Interpreted:
+    result = outcome.result
+    if isinstance(result, Refused):
+        is_unsupported = result.status == "unsupported"
+        raise Stopped(result.message, "unsupported" if is_unsupported else "stopped")
+    if result is None:
+        raise Stopped(outcome.message, outcome.ended)
+    return result

@@ -15,7 +15,7 @@ from warpbook_labs.gpu.jobs import Request
 from warpbook_labs.gpu.submission import graded
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.results.device import DeviceResult
-from warpbook_labs.sandbox import parent as jail
+from warpbook_labs.sandbox import warm
 from warpbook_labs.sandbox.limits import Limits
 from warpbook_labs.sandbox.work import Refused
 
@@ -43,7 +43,7 @@ def run_on_gpu(
         raise NotOnGpu(str(problem)) from None
     # it gets ready for the GPU while the source is compiled
     with parent.started(gpu.uuid) as do:
-        built = jail.run(job, limits)
+        built = warm.run(job, limits)
         if not isinstance(built.result, Compiled):
             words = built.message
             if isinstance(built.result, Refused):

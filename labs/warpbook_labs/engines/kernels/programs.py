@@ -10,7 +10,7 @@ from warpbook_labs.gpu.driver import Device
 from warpbook_labs.gpu.errors import DriverError
 from warpbook_labs.lab.languages.table import rule_of
 from warpbook_labs.lab.loaded import LoadedLab
-from warpbook_labs.sandbox import parent
+from warpbook_labs.sandbox import warm
 from warpbook_labs.sandbox.work import Job, Refused
 
 
@@ -32,7 +32,7 @@ def _compiled(job: Job[Compiled]) -> Compiled:
         # it is the lab's own, and no process has to start
         result, ending = compiling.do(job), ""
     else:
-        outcome = parent.run(job)
+        outcome = warm.run(job)
         result, ending = outcome.result, outcome.message
     if isinstance(result, Compiled):
         return result

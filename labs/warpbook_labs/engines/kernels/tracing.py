@@ -40,7 +40,7 @@ from warpbook_labs.gpu.tracing import (
 from warpbook_labs.lab.languages.table import rule_of
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.loader import load
-from warpbook_labs.sandbox import parent
+from warpbook_labs.sandbox import warm
 from warpbook_labs.sandbox.limits import Limits
 
 _PATIENCE_S = 10.0
@@ -80,7 +80,7 @@ def trace_submission(
         job = job_of(loaded, source, gpu.architecture, [case.sizes])
     except BadRule as problem:
         raise NoTrace(str(problem)) from None
-    built = parent.run(job, Limits())
+    built = warm.run(job, Limits())
     if not isinstance(built.result, Compiled):
         raise NoTrace("It does not compile: `warpbook labs check` says why.")
     asked = _Asked(

@@ -13,6 +13,8 @@ from warpbook_labs.results.bars import Bar
 from warpbook_labs.results.host_counts import HostCounts
 from warpbook_labs.sandbox.work import Job, Work
 
+_WITH_TORCH = "warpbook_labs.engines.simulated.with_torch"
+
 
 class HostBuffer(Struct, frozen=True):
     """A tensor that the learner's `run` gets."""
@@ -67,9 +69,7 @@ class RunTorch(Job[HostRan], frozen=True, tag="run torch"):
     """Run host code with PyTorch on the processor."""
 
     work: ClassVar[Work] = Work(
-        "warpbook_labs.engines.simulated.on_cpu",
-        HostRan,
-        warm_module="warpbook_labs.engines.simulated.with_torch",
+        "warpbook_labs.engines.simulated.on_cpu", HostRan, _WITH_TORCH
     )
     source: str
     given: str
@@ -81,11 +81,7 @@ class RunTorch(Job[HostRan], frozen=True, tag="run torch"):
 class Record(Job[HostRan], frozen=True, tag="record"):
     """Run host code with a PyTorch that records what it is asked of a GPU."""
 
-    work: ClassVar[Work] = Work(
-        "warpbook_labs.engines.simulated.with_torch",
-        HostRan,
-        warm_module="warpbook_labs.engines.simulated.with_torch",
-    )
+    work: ClassVar[Work] = Work(_WITH_TORCH, HostRan)
     source: str
     given: str
     cases: tuple[HostCase, ...]
@@ -141,8 +137,6 @@ class Judge(Job[HostJudged], frozen=True, tag="judge"):
     """Run recorded programs on the simulated GPU."""
 
     work: ClassVar[Work] = Work(
-        "warpbook_labs.engines.simulated.with_torch",
-        HostJudged,
-        warm_module="warpbook_labs.engines.simulated.with_torch",
+        "warpbook_labs.engines.simulated.with_torch", HostJudged
     )
     trials: tuple[Trial, ...]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,6 @@ from warpbook_labs.cases.execution import (
     Memory,
     Run,
 )
-from warpbook_labs.compiler.nvrtc import compile_to_ptx
 from warpbook_labs.engines.interpreter.jobs import Interpret, Interpreted, Ran
 from warpbook_labs.engines.interpreter.ptx.errors import (
     BadLaunch,
@@ -32,23 +32,12 @@ __all__ = ["Job", "do", "prepare"]
 Job = Interpret
 #: meets every part of the interpreter, which then has loaded what it needs: barriers
 #: that some miss, races, atomics, exchanges in a warp, printing, functions, all types
-_REHEARSAL = """
-extern "C" __device__ int printf(const char*, ...);
-__device__ __noinline__ double f(double x, int n) { return n ? x * n / 3 : x; }
-extern "C" __global__ void rehearse(int* x, double* y) {
-    __shared__ int held[64];
-    int t = threadIdx.x;
-    held[t / 2] = atomicAdd(x, 1) + atomicCAS(x, t, 3);
-    if (t < 32) __syncthreads();
-    y[t] = f(t, t % 3) + sinf(y[t]) + __shfl_down_sync(~0u, t, 1) + fma(y[t], 0.1, 1.0);
-    if (t == 0) printf("%d %f %s", t, y[t], "x");
-    x[t] = held[63 - t] % (t + 1) + __popc(t) + __brev(t) + __syncthreads_count(t);
-}"""
+_REHEARSAL = Path(__file__).with_name("rehearsal.ptx")
 
 
 def prepare() -> None:
     """Load all that jobs need, which no file can be opened for later."""
-    machine = Machine(compile_to_ptx(_REHEARSAL).ptx)
+    machine = Machine(_REHEARSAL.read_text(encoding="ascii"))
     buffers = [machine.empty(name, 512) for name in "xy"]
     machine.run("rehearse", (2, 1, 1), (64, 1, 1), buffers)
 
