@@ -10,6 +10,7 @@ from pathlib import Path
 from warpbook.cli.errors import CommandError
 from warpbook.cli.json_output import print_json
 from warpbook.cli.labs_card import card_lines
+from warpbook.cli.labs_progress import shown_progress
 from warpbook_labs.cards.card import card_of
 from warpbook_labs.compiler import nvrtc
 from warpbook_labs.course.new_lab import new_lab
@@ -74,13 +75,16 @@ def _open(asked: argparse.Namespace) -> int:
 
 def _check(asked: argparse.Namespace) -> int:
     loaded, source = _given(asked)
-    return _tell(asked, check_public(loaded, source, use_gpu=not asked.no_gpu), source)
+    with shown_progress():
+        card = check_public(loaded, source, use_gpu=not asked.no_gpu)
+    return _tell(asked, card, source)
 
 
 def _submit(asked: argparse.Namespace) -> int:
     loaded, source = _given(asked)
     try:
-        card = submit(Store(), loaded, source, use_gpu=not asked.no_gpu)
+        with shown_progress():
+            card = submit(Store(), loaded, source, use_gpu=not asked.no_gpu)
     except Interrupted as problem:
         if asked.json:
             print_json({"error": str(problem), "submission": problem.submission})
@@ -247,7 +251,7 @@ def _need_compiler(loaded: LoadedLab) -> None:
     Raises:
         NotInstalled: it is not installed.
     """
-    if loaded.lab.language == "cuda":
+    if "NVRTC" in language_of(loaded.lab).needs(loaded.lab):
         nvrtc.version()
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from warpbook.kernel.lab_card import STYLE, card_html, shown
+from warpbook.kernel.lab_progress import shown_progress
 from warpbook.kernel.lab_trace import traced
 from warpbook.kernel.profile import Notice, Profile
 from warpbook_labs.cards.card import card_of
@@ -130,7 +131,9 @@ class OpenLab:
     def _told(self, ask: Callable[[str], Graded]) -> ShownCard | Notice:
         try:
             source = read_source(self.source)
-            return ShownCard(ask(source), source)
+            with shown_progress():
+                graded = ask(source)
+            return ShownCard(graded, source)
         except PROBLEMS as problem:
             return Notice(str(problem))
 

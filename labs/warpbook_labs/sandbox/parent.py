@@ -18,6 +18,7 @@ from warpbook_labs.errors import NotInstalled
 from warpbook_labs.sandbox.children import kill, waited_for
 from warpbook_labs.sandbox.leftovers import JAIL_PREFIX
 from warpbook_labs.sandbox.limits import Limits, Tier, isolation_words
+from warpbook_labs.sandbox.progress import MARK
 from warpbook_labs.sandbox.work import Answer, Job, Refused, ResultT, Work
 from warpbook_labs.sandbox.worker import NO_COMPILER, OUT_OF_MEMORY
 from warpbook_monitors.python_path import NOWHERE, own_path
@@ -138,7 +139,11 @@ class Bounded:
     def read(self) -> None:
         """Read to the end, so that the child is never held up by a full pipe."""
         while self._pipe is not None and (part := self._pipe.read(_READ_BYTES)):
-            self._held += part[: self._most_bytes + 1 - len(self._held)]
+            self.keep(part)
+
+    def keep(self, part: bytes) -> None:
+        """Keep what there is room for."""
+        self._held += part[: self._most_bytes + 1 - len(self._held)]
 
     def read_and_close(self) -> None:
         """Read to the end, and close the pipe."""
@@ -169,7 +174,9 @@ def outcome_of(
         NotInstalled: it says that something is not installed.
     """
     status: Status = "crashed"
-    how = errors.decode(errors="replace").strip().splitlines()[-1:] or ["no word"]
+    how = errors.replace(MARK, b"").decode(errors="replace").strip().splitlines()[
+        -1:
+    ] or ["no word"]
     answer: Answer[Any] | None = None
     if code == NO_COMPILER:
         raise NotInstalled(errors.decode(errors="replace"))

@@ -26,6 +26,7 @@ from warpbook_labs.sandbox.parent import (
     environment,
     outcome_of,
 )
+from warpbook_labs.sandbox.progress import MARK, Steps
 from warpbook_labs.sandbox.warm_worker import CODE, MOST_ASKED_BYTES, Fork, Ready
 from warpbook_labs.sandbox.work import Job, ResultT, Work
 from warpbook_monitors.python_path import NOWHERE
@@ -55,11 +56,13 @@ class _Warm:
         #: of whom it is a child; a fork of ours has none
         self._owner = 0
 
-    def do(self, work: Work, job: bytes, limits: Limits) -> Outcome[Any]:
+    def do(
+        self, work: Work, job: bytes, limits: Limits, steps: Steps | None
+    ) -> Outcome[Any]:
         with tempfile.TemporaryDirectory(prefix=JAIL_PREFIX) as empty:
             with contextlib.ExitStack() as files:
                 line = self._begin(Fork(limits, empty), files)
-                return self._watched(work, line, job, limits)
+                return self._watched(work, line, job, limits, steps)
 
     def wake(self) -> None:
         """Start it, if it is not there; who asks next is told what is missing."""
@@ -164,11 +167,16 @@ class _Warm:
         return _NO_START.format(how=(said or [f"exit code {code}"])[0][:200])
 
     def _watched(
-        self, work: Work, line: _Line, job: bytes, limits: Limits
+        self,
+        work: Work,
+        line: _Line,
+        job: bytes,
+        limits: Limits,
+        steps: Steps | None,
     ) -> Outcome[Any]:
         began = time.monotonic()
         output = Bounded(os.fdopen(line.stdout, "rb"), limits.output_bytes)
-        errors = Bounded(os.fdopen(line.stderr, "rb"), MOST_STDERR_BYTES)
+        errors = _Errors(line.stderr, steps)
         line.stdout = line.stderr = -1
         stdin, line.stdin = line.stdin, -1
         pumps = [
@@ -189,6 +197,19 @@ class _Warm:
             raise _Gone
         code = None if told is None else CODE.unpack(told)[0]
         return outcome_of(work, code, output.held, errors.held, limits, began)
+
+
+class _Errors(Bounded):
+    """What a child writes to stderr, without the steps that it notes there."""
+
+    def __init__(self, pipe: int, steps: Steps | None) -> None:
+        super().__init__(os.fdopen(pipe, "rb", buffering=0), MOST_STDERR_BYTES)
+        self._steps = steps
+
+    def keep(self, part: bytes) -> None:
+        if self._steps is not None and (count := part.count(MARK)):
+            self._steps.add(count)
+        super().keep(part.replace(MARK, b""))
 
 
 class _Line:
@@ -227,8 +248,15 @@ _warm: dict[str, _Warm] = {}
 _lock = threading.Lock()
 
 
-def run(job: Job[ResultT], limits: Limits | None = None) -> Outcome[ResultT]:
+def run(
+    job: Job[ResultT], limits: Limits | None = None, steps: Steps | None = None
+) -> Outcome[ResultT]:
     """Do a job in a child of a warm process, which ends with it.
+
+    Args:
+        job: what is done.
+        limits: of the child.
+        steps: counts what the child notes; see `progress`.
 
     Raises:
         NotInstalled: what it takes is not installed, or not known.
@@ -238,7 +266,7 @@ def run(job: Job[ResultT], limits: Limits | None = None) -> Outcome[ResultT]:
     limits = limits or Limits()
     for _ in range(_TRIES):
         with contextlib.suppress(_Gone):
-            return worker.do(job.work, encoded, limits)
+            return worker.do(job.work, encoded, limits, steps)
     words = "The process that did it ended, and with it what it did."
     return Outcome("crashed", words, None, None, 0.0)
 

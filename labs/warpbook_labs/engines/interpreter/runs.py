@@ -12,6 +12,7 @@ from warpbook_labs.engines.interpreter.jobs import Interpreted, Ran
 from warpbook_labs.sandbox import warm
 from warpbook_labs.sandbox.limits import Limits
 from warpbook_labs.sandbox.parent import Ended, Outcome
+from warpbook_labs.sandbox.progress import Steps
 from warpbook_labs.sandbox.work import Refused
 
 _MOST_PROCESSES = 4
@@ -54,8 +55,9 @@ def interpret(
     count = max(1, min(len(runs), cores, _MOST_PROCESSES))
     # neighbours are of a size, and so each process has some of all
     jobs = [front_end.job(program, runs[at::count], limits) for at in range(count)]
+    steps = Steps(len(runs))
     with ThreadPoolExecutor(count, "warpbook-interpreter") as threads:
-        outcomes = list(threads.map(lambda job: warm.run(job, limits), jobs))
+        outcomes = list(threads.map(lambda job: warm.run(job, limits, steps), jobs))
     by_place: dict[int, Ran] = {}
     for at, outcome in enumerate(outcomes):
         places = range(len(runs))[at::count]

@@ -23,6 +23,7 @@ from warpbook_labs.lab.texts import INVALID_MESSAGE
 from warpbook_labs.results.check import CaseResult, CheckResult, sentence, status_of
 from warpbook_labs.sandbox import parent, warm
 from warpbook_labs.sandbox.limits import Limits
+from warpbook_labs.sandbox.progress import Steps
 from warpbook_labs.sandbox.work import Refused
 
 #: of all buffers of all cases that one process is given
@@ -64,9 +65,9 @@ def check_host(
         output_bytes=_MOST_ANSWER_BYTES,
     )
     done: list[CaseResult] = []
-    isolation = ""
+    isolation, steps = "", Steps(of)
     for batch in _batches(loaded, cases):
-        outcome = _outcome(_job(loaded, lab.host, source, batch), limits)
+        outcome = _outcome(_job(loaded, lab.host, source, batch), limits, steps)
         if isinstance(outcome.result, Refused):
             words, line = outcome.result.message[:_MOST_WORDS], outcome.result.line
             return CheckResult(lab.id, "compile error", words, of=of, line=line)
@@ -128,10 +129,12 @@ def _job(
     return Record(source, loaded.given, cases, host.case_s)
 
 
-def _outcome(job: RunTorch | Record, limits: Limits) -> parent.Outcome[HostRan]:
+def _outcome(
+    job: RunTorch | Record, limits: Limits, steps: Steps
+) -> parent.Outcome[HostRan]:
     """Have it done with the simulated GPU's PyTorch; or, if need be, without one."""
     try:
-        return warm.run(job, limits)
+        return warm.run(job, limits, steps)
     except NotInstalled:
         if isinstance(job, Record):
             raise

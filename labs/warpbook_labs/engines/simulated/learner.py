@@ -23,6 +23,7 @@ from warpbook_labs.engines.simulated.messages import (
 )
 from warpbook_labs.errors import SourceProblem
 from warpbook_labs.sandbox.learner_code import MODULES, Printed, TooLong, told, within
+from warpbook_labs.sandbox.progress import note_step
 from warpbook_labs.sandbox.work import Refused
 
 SOURCE_NAME, GIVEN_NAME = "solution.py", "given.py"
@@ -54,6 +55,7 @@ def run_cases(
     try:
         for each in job.cases:
             done.append(_left(job, each, one))
+            note_step()
             # the others would hardly be faster, and the learner waits
             if done[-1].is_too_long:
                 break

@@ -25,6 +25,7 @@ from warpbook_labs.engines.interpreter.ptx.errors import (
 from warpbook_labs.engines.interpreter.ptx.machine import Machine
 from warpbook_labs.engines.interpreter.ptx.spaces import Buffer
 from warpbook_labs.results.findings import Report
+from warpbook_labs.sandbox.progress import note_step
 from warpbook_labs.sandbox.work import Refused
 
 __all__ = ["Job", "do", "prepare"]
@@ -46,11 +47,16 @@ def do(job: Interpret) -> Interpreted | Refused:
     """Do a job."""
     try:
         is_over = _clock(job)
-        return Interpreted(tuple(_run(job, each, is_over) for each in job.runs))
+        return Interpreted(tuple(_noted(_run(job, run, is_over)) for run in job.runs))
     except Unsupported as problem:
         return Refused(str(problem), "unsupported")
     except PtxError as problem:
         return Refused(str(problem))
+
+
+def _noted(ran: Ran) -> Ran:
+    note_step()
+    return ran
 
 
 def _clock(job: Interpret) -> Callable[[], bool]:

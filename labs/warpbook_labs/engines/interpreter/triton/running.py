@@ -35,6 +35,7 @@ from warpbook_labs.lab.remedies import INSTALL_TRITON
 from warpbook_labs.lab.texts import at_line
 from warpbook_labs.results.findings import Counts, Finding, Report
 from warpbook_labs.sandbox.learner_code import TooLong, line_of, load_modules, within
+from warpbook_labs.sandbox.progress import note_step
 from warpbook_labs.sandbox.work import Status
 
 Job = InterpretTriton
@@ -155,7 +156,11 @@ def told(problem: BaseException) -> tuple[str, int | None]:
 
 def do(job: InterpretTriton) -> Interpreted:
     """Run a source, each run with memory of its own."""
-    return Interpreted(tuple(_run(job, each) for each in job.runs))
+    runs = []
+    for run in job.runs:
+        runs.append(_run(job, run))
+        note_step()
+    return Interpreted(tuple(runs))
 
 
 def _run(job: InterpretTriton, run: execution.Run) -> Ran:
