@@ -57,7 +57,7 @@ def show(asked: argparse.Namespace) -> int:
         lines.append(
             f"Results are checked here: NVRTC {here.compiler} and an interpreter."
         )
-    missing = [each for each in labs if not each.can_check and each.language != "cuda"]
+    missing = [each for each in labs if not each.can_check and each.why != here.remedy]
     lines += [f"{each.id} can't be checked here. {each.why}" for each in missing]
     lines += [_gpu_words(), *problems]
     print(joined(lines))
