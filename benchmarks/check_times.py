@@ -6,8 +6,8 @@ Each side is a process that checks the reference of a lab whenever it is told to
 one small case, which is what every check takes at least, or with all cases that the lab
 shows and that a submission gets. The first check of a process is listed apart, since it
 starts what stays warm. The older state (`BEFORE`) is taken from git into a folder of
-its own; it started a process for each check of kernels. `warpbook labs list` is timed as
-a whole command.
+its own; it started processes for each check of kernels. `warpbook labs list` is timed
+as a whole command.
 """
 
 from __future__ import annotations

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from warpbook_labs.sandbox import parent, warm
-from warpbook_labs.sandbox.limits import Limits
 from warpbook_labs.sandbox.parent import Outcome
 from warpbook_labs.sandbox.work import Job
 
@@ -28,8 +27,8 @@ def _listen_to(
 ) -> None:
     real = way.run
 
-    def run(job: Job[Any], limits: Limits | None = None) -> Outcome[Any]:
-        outcome: Outcome[Any] = real(job, limits)
+    def run(job: Job[Any], *more: Any) -> Outcome[Any]:
+        outcome: Outcome[Any] = real(job, *more)
         hear(job, outcome)
         return outcome
 

@@ -140,13 +140,14 @@ def test_what_is_right_never_enters_the_process_of_the_kernel(
     sent: list[bytes] = []
     listen(monkeypatch, lambda job, _: sent.append(msgspec.msgpack.encode(job)))
     result = check(lab, lab.reference, cases, Limits())
-    assert result.status == "passed" and len(sent) == 2
+    assert result.status == "passed" and len(sent) >= 2
     prepared = checking.Prepared(
         lab, checking.rule_of(lab.lab, lab.reference), cases[0]
     )
     right = lab.cases.expected(prepared.given, cases[0].sizes)["out"].tobytes()
-    assert prepared.given["x"].tobytes() in sent[1]
-    assert right not in sent[1] and str(SEED).encode() not in sent[1]
+    assert any(prepared.given["x"].tobytes() in job for job in sent)
+    for job in sent:
+        assert right not in job and str(SEED).encode() not in job
 
 
 #: launch rules made to break who follows them

@@ -14,7 +14,7 @@ from warpbook_labs.errors import NotInstalled
 from warpbook_labs.grading.grading import check
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.results.check import CaseResult, CheckResult
-from warpbook_labs.sandbox import parent
+from warpbook_labs.sandbox import parent, warm
 from warpbook_labs.sandbox.limits import Limits
 
 _DESCRIBED = """    described = tl.make_tensor_descriptor(x, [n, 4], [4, 1], [4, 4])
@@ -183,6 +183,8 @@ def test_without_triton_it_is_said_how_to_install_it(
 ) -> None:
     (tmp_path / "triton.py").write_text("raise ImportError('No module named triton')")
     monkeypatch.syspath_prepend(tmp_path)
+    # what is warm has loaded it
+    warm.close()
     with pytest.raises(NotInstalled, match=r"pip install 'warpbook\[triton\]'"):
         checked(lab, lab.reference)
 

@@ -248,9 +248,9 @@ def test_who_judges_is_believed_only_what_makes_sense(
 ) -> None:
     run = warm.run
 
-    def answer(job: Any, limits: Limits) -> Outcome:
+    def answer(job: Any, *more: Any) -> Outcome:
         if not isinstance(job, Judge):
-            return run(job, limits)
+            return run(job, *more)
         told = None if verdicts is None else HostJudged(verdicts[: len(job.trials)])
         return Outcome("crashed", "It crashed.", told, None, 0.0)
 

@@ -39,7 +39,7 @@ def left(body: str, limits: Limits | None = None) -> Left:
 
 def warm_process() -> psutil.Process:
     left(FINE)
-    [worker] = warm._warm.values()
+    worker = warm._warm[Record.work.warm_module]
     assert worker._process is not None
     return psutil.Process(worker._process.pid)
 
