@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 #: elements that are taken from one place of a pool
 CHUNK = 1024
 
-#: compiled when the process begins
+#: compiled once for a kind of GPU
 SOURCE = Path(__file__).with_name("trusted.cu")
 
 Words = NDArray[np.uint32]

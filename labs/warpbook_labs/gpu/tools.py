@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpbook_labs.cases import execution
-from warpbook_labs.compiler.nvrtc import compile_to_ptx
 from warpbook_labs.gpu.driver import Device, Prepared
+from warpbook_labs.gpu.kept_programs import kept_program
 from warpbook_labs.gpu.kernels import SOURCE, chunk_of
 
 _BLOCK = 256
@@ -34,10 +34,10 @@ class Tools:
     """Trusted kernels, and what they need of the GPU's memory."""
 
     def __init__(self, device: Device) -> None:
-        """Compile and load them."""
+        """Load them, compiled if that was not done before."""
         self.device = device
         source = SOURCE.read_text(encoding="utf-8")
-        self._program = device.load(compile_to_ptx(source, device.architecture).cubin)
+        self._program = device.load(kept_program(source, device.architecture))
         self._found = device.allocate(16)
         self._flush_bytes = _FLUSHED * device.l2_bytes // 16 * 16
         self._flushed = 0

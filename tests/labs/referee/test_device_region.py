@@ -30,7 +30,7 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> FakeGpu:
         return address.to_bytes(64, "little")
 
     nothing = lambda *_: Compiled("", "", b"")  # noqa: E731
-    monkeypatch.setattr(tools, "compile_to_ptx", nothing)
+    monkeypatch.setattr(tools, "kept_program", nothing)
     monkeypatch.setattr(device_region, "handle_of", handle)
     monkeypatch.setattr(device_region, "_GRAIN_BYTES", 4096)
     made: Any = FakeGpu(lambda *_: None, lambda *_: None)
