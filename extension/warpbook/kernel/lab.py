@@ -20,7 +20,7 @@ from warpbook_labs.cards.cell_text import heading
 from warpbook_labs.cases.sampling import public_cases
 from warpbook_labs.course.opening import open_lab
 from warpbook_labs.course.progress import Progress
-from warpbook_labs.course.session import Graded, check_public, find, submit
+from warpbook_labs.course.session import Graded, check_public, find, get_ready, submit
 from warpbook_labs.course.store import Store
 from warpbook_labs.errors import BadLab, BadSource, NotInstalled, StoreError
 from warpbook_labs.lab.languages.table import language_of
@@ -198,6 +198,8 @@ def keep_source(name: str, source: str, last_kept: str | None) -> tuple[Path, st
     if before not in (None, source, last_kept, loaded.starter):
         aside = _put_aside(file, before or "")
     file.write_text(source, encoding="utf-8")
+    # who has written a source checks it soon
+    get_ready(loaded)
     return file, aside
 
 

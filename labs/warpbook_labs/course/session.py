@@ -81,6 +81,11 @@ def _foreign(folder: Path, catalogue: Path) -> LoadedLab:
     return loaded
 
 
+def get_ready(loaded: LoadedLab) -> None:
+    """Start what checks of a lab take, so that the first one does not wait for it."""
+    grader_of(loaded.lab).get_ready()
+
+
 def check_public(
     loaded: LoadedLab,
     source: str,

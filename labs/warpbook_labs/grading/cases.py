@@ -41,6 +41,10 @@ class CaseGrader(Grader):
         """Take the engines of the language."""
         self.engines = engines
 
+    def get_ready(self) -> None:
+        """Have the engine that needs no GPU start its processes."""
+        self.engines.get_ready()
+
     def check_public(
         self, loaded: LoadedLab, source: str, limits: Limits | None, use_gpu: bool
     ) -> CheckResult:

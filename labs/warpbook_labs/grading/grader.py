@@ -28,6 +28,10 @@ class Grader(ABC):
     """How submissions of one language are graded."""
 
     @abstractmethod
+    def get_ready(self) -> None:
+        """Start what takes long to start, and don't wait for it."""
+
+    @abstractmethod
     def check_public(
         self, loaded: LoadedLab, source: str, limits: Limits | None, use_gpu: bool
     ) -> CheckResult:
@@ -83,6 +87,10 @@ class CaseEngines(ABC):
 
     #: on a GPU the CPU's time is graded, too, so nothing else may need it meanwhile
     needs_quiet_cpu = False
+
+    @abstractmethod
+    def get_ready(self) -> None:
+        """Start what takes long to start, and don't wait for it."""
 
     @abstractmethod
     def check(

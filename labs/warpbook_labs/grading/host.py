@@ -9,11 +9,13 @@ from warpbook_labs.cases.sampling import DrawnCase
 from warpbook_labs.engines.host.lane import run_on_gpu
 from warpbook_labs.engines.host.tracing import trace_submission
 from warpbook_labs.engines.simulated.checking import check_host
+from warpbook_labs.engines.simulated.messages import Record
 from warpbook_labs.gpu.gpu import Gpu
 from warpbook_labs.grading.grader import CaseEngines
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.results.check import CheckResult
 from warpbook_labs.results.device import DeviceResult
+from warpbook_labs.sandbox import warm
 from warpbook_labs.sandbox.limits import Limits
 
 
@@ -21,6 +23,10 @@ class HostEngines(CaseEngines):
     """The simulated GPU, and a learner's process beside a trusted one."""
 
     needs_quiet_cpu = True
+
+    def get_ready(self) -> None:
+        """Load PyTorch, and give it a simulated GPU."""
+        warm.wake(Record)
 
     def check(
         self,

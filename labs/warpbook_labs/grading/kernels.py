@@ -17,6 +17,7 @@ from warpbook_labs.grading.grader import CaseEngines
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.results.check import CheckResult
 from warpbook_labs.results.device import DeviceResult
+from warpbook_labs.sandbox import warm
 from warpbook_labs.sandbox.limits import Limits
 
 
@@ -26,6 +27,11 @@ class KernelEngines(CaseEngines):
     def __init__(self, front_end: FrontEnd) -> None:
         """Take what leads from the language to the interpreter."""
         self._front_end = front_end
+
+    def get_ready(self) -> None:
+        """Load compiler and interpreter."""
+        warm.wake(self._front_end.compiler)
+        warm.wake(self._front_end.kind)
 
     def check(
         self,

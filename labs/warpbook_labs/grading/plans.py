@@ -22,6 +22,9 @@ from warpbook_labs.sandbox.limits import Limits
 class PlanGrader(Grader):
     """Questions, answered in the jail."""
 
+    def get_ready(self) -> None:
+        """Start nothing: plain Python is there at once."""
+
     def check_public(
         self, loaded: LoadedLab, source: str, limits: Limits | None, use_gpu: bool
     ) -> CheckResult:

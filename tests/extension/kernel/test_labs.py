@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from warpbook.kernel.lab_trace import report_of
 from warpbook_labs.course.opening import open_lab
 from warpbook_labs.lab.files import CATALOGUE
 from warpbook_labs.lab.loader import load
+from warpbook_labs.sandbox import warm
 
 LAB = CATALOGUE / "kernels" / "vector_add"
 REFERENCE = (LAB / "solutions" / "correct" / "one_element_each.cu").read_text()
@@ -136,3 +138,16 @@ def test_a_check_that_takes_long_says_how_far_it_is(
     assert lines[0] == "Checked 0 of 3 cases." and "Checked 3 of 3 cases." in lines
     # and it goes when the card comes
     assert lines[-1] == ""
+
+
+def test_who_keeps_a_source_finds_the_interpreter_warm(shell: Any, here: Path) -> None:
+    warm.close()
+    shell.run_cell_magic("lab", "vector-add", REFERENCE)
+    until_s = time.monotonic() + 30
+    while not any(map(is_ready, warm._warm.values())) and time.monotonic() < until_s:
+        time.sleep(0.02)
+    assert any(map(is_ready, warm._warm.values()))
+
+
+def is_ready(worker: Any) -> bool:
+    return worker._process is not None and worker._process.poll() is None

@@ -10,6 +10,7 @@ from warpbook_labs.cases.execution import Run
 from warpbook_labs.cases.sampling import DrawnCase
 from warpbook_labs.compiler.cuda_headers import headers_for
 from warpbook_labs.compiler.jobs import Compile, Compiled
+from warpbook_labs.compiler.triton_jobs import CompileTriton
 from warpbook_labs.compiler.triton_variants import compile_job
 from warpbook_labs.engines.interpreter.jobs import (
     Interpret,
@@ -34,6 +35,8 @@ class FrontEnd(ABC):
 
     #: the jobs of its interpreter
     kind: ClassVar[type[Job[Interpreted]]]
+    #: the jobs of its compiler
+    compiler: ClassVar[type[Job[Compiled]]]
 
     def configurations(self, source: str) -> Sequence[str]:
         """Give the sources that a source stands for, each to be checked.
@@ -72,6 +75,7 @@ class CudaFrontEnd(FrontEnd):
     """CUDA C++, compiled to PTX, which is interpreted."""
 
     kind = Interpret
+    compiler = Compile
 
     def build(
         self, loaded: LoadedLab, rule: Rule, source: str, cases: Sequence[DrawnCase]
@@ -101,6 +105,7 @@ class TritonFrontEnd(FrontEnd):
     """Triton, interpreted as a source: its compiler refuses some of what runs."""
 
     kind = InterpretTriton
+    compiler = CompileTriton
 
     def configurations(self, source: str) -> Sequence[str]:
         """Give a source for each configuration of `autotune`."""
