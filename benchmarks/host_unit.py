@@ -3,7 +3,7 @@
     python benchmarks/host_unit.py [--units 200] [--unit-ms 10] [--write FILE]
 
 A child in its sandbox works for some milliseconds, on a GPU where there is one (a
-kernel that waits), else on the processor, and writes into an output how long that took
+kernel that waits), else on the CPU, and writes into an output how long that took
 by its own clock, from `run`'s begin to the GPU's rest. The referee's clock runs from
 before the inputs come, and the child may move, until the outputs are read. The
 difference is what the lane adds: inputs, to go on, the order, the answer, the copy.
@@ -151,7 +151,7 @@ def main() -> None:
     """Measure, and tell."""
     asked = ask(__doc__, units=200, unit_ms=10.0)
     gpu = device()
-    where = "the processor" if gpu is None else gpu.name
+    where = "the CPU" if gpu is None else gpu.name
     added, empty = added_us(asked.units, asked.unit_ms / 1000, gpu)
     off = statistics.median(empty)
     rows = [

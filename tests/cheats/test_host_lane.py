@@ -1,4 +1,4 @@
-"""Host code that cheats, before the real referee, with the processor as the device.
+"""Host code that cheats, before the real referee, with the CPU as the device.
 
 The sources are those of tests/gpu/test_labs_host_cheats.py, which runs them on a GPU,
 each in a process of its own; here a child is used again until one spoils it.

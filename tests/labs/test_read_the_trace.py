@@ -158,7 +158,7 @@ def test_a_simulated_cell_has_the_times_that_it_was_given() -> None:
 def test_the_workload_beside_the_notebook_runs_without_a_gpu(lab: LoadedLab) -> None:
     given = SimpleNamespace()
     exec(compile(lab.given, "given.py", "exec"), given.__dict__)
-    # fewer, since a processor takes seconds for all
+    # fewer, since a CPU takes seconds for all
     del given.pictures[2:]
     [images] = given.batches(1)
     assert tuple(images.shape) == (2, 3, given.SIDE, given.SIDE)

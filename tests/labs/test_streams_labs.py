@@ -29,7 +29,7 @@ MISTAKES = [
     ("side_does_not_wait", "race", "work("),
     ("sleeps_beside_one_stream", NOT_DONE, ""),
     ("sleeps_beside_the_work", NOT_DONE, ""),
-    ("synchronizes_everywhere", "The processor should wait once", ""),
+    ("synchronizes_everywhere", "The CPU should wait once", ""),
     ("waits_before_the_copy", "host read too early", "report.copy_("),
     ("waits_once_before_the_loop", "race", "work("),
     ("waits_the_wrong_way_round", "race", "work("),

@@ -27,7 +27,7 @@ _WITHOUT_GPU = {
     "what you ask is recorded. A simulated GPU then does it, and finds what no wait "
     "keeps from happening too early. What it has not says so, with your line.",
     "torch": "**Without a GPU** PyTorch's tensors say `cuda:0` all the same, or are "
-    "the processor's where that can't be had: take `x.device` where you need a device.",
+    "the CPU's where that can't be had: take `x.device` where you need a device.",
 }
 _PLACES = {
     "device": "on the GPU",

@@ -1,4 +1,4 @@
-"""The trusted process's own kernels, and the same arithmetic on the processor."""
+"""The trusted process's own kernels, and the same arithmetic on the CPU."""
 
 from __future__ import annotations
 

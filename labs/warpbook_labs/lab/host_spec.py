@@ -39,5 +39,5 @@ class Host(Struct, frozen=True, forbid_unknown_fields=True):
     without_gpu: Literal["simulated", "torch"]
     #: of `run` in each case, each with new inputs in the same memory
     calls: Annotated[int, Meta(ge=1, le=16)] = 3
-    #: of the processor: all calls of a case, and its `prepare`, without a GPU
+    #: of the CPU: all calls of a case, and its `prepare`, without a GPU
     case_s: Annotated[float, Meta(gt=0, le=30)] = 5.0

@@ -22,7 +22,7 @@ from warpbook_labs.sandbox.parent import environment
 from warpbook_labs.sandbox.values import UnfitValue, decode, encode
 from warpbook_monitors.python_path import NOWHERE
 
-#: of all calls together by the processor, of each by the clock
+#: of all calls together by the CPU, of each by the clock
 LIMITS = Limits(
     wall_s=120.0, processor_s=600, memory_bytes=8 << 30, output_bytes=2 << 30
 )

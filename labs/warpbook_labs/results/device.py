@@ -64,7 +64,7 @@ class SpeedResult(Struct, frozen=True):
     wanted_of_limit: float | None = None
     #: timed calls of the submission; the output of each was checked
     calls: int = 0
-    #: of these, how many the lab's own Python checked, on the processor
+    #: of these, how many the lab's own Python checked, on the CPU
     checked_on_host: int = 0
     #: trials that something disturbed, and that were done again
     discarded: int = 0

@@ -71,7 +71,7 @@ def stop_clock() -> None:
 
 @contextlib.contextmanager
 def within(seconds: float) -> Iterator[None]:
-    """Give what is done here so many seconds of the processor: others use it, too."""
+    """Give what is done here so many seconds of CPU time: others use it, too."""
     _watch.until = time.process_time() + seconds
     try:
         yield

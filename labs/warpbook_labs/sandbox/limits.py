@@ -35,7 +35,7 @@ class Limits(Struct, frozen=True):
 
     #: by the clock, with the start of the process
     wall_s: float = 30.0
-    #: of the processor
+    #: of the CPU
     processor_s: int = 20
     memory_bytes: int = 4 << 30
     output_bytes: int = 32 << 20

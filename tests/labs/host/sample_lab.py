@@ -1,4 +1,4 @@
-"""A small lab on host code, for PyTorch on the processor or the simulated GPU."""
+"""A small lab on host code, for PyTorch on the CPU or the simulated GPU."""
 
 from __future__ import annotations
 

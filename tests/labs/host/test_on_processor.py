@@ -1,4 +1,4 @@
-"""Host code by PyTorch on the processor, where no simulated GPU can be had.
+"""Host code by PyTorch on the CPU, where no simulated GPU can be had.
 
 Each start takes seconds.
 """
@@ -146,6 +146,6 @@ def test_what_only_a_gpu_has_is_refused_in_words(
 ) -> None:
     source = FOR_A_GPU.replace("    torch.cuda.empty_cache()", f"    {asked}")
     [case] = check(on_torch, source, public_cases(on_torch.lab)[:1], Limits()).cases
-    words = "Line 14: RuntimeError: Without a GPU this lab runs on the processor: "
+    words = "Line 14: RuntimeError: Without a GPU this lab runs on the CPU: "
     assert case.message.startswith(words)
     assert "device=x.device" in case.message

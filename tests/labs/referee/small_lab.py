@@ -152,7 +152,7 @@ def heard(
     is_staged: bool = False,
     bounds: Bounds = BOUNDS,
 ) -> parent.Heard:
-    """Have the real referee grade a source, with the processor as the device."""
+    """Have the real referee grade a source, with the CPU as the device."""
     if cases is None:
         cases = public_cases(loaded.lab) + hidden_cases(loaded.lab, 7)[:1]
     asked = HostRequest(

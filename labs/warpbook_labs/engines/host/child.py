@@ -126,7 +126,7 @@ class Child:
         dtype = getattr(torch, slot.dtype)
         if not isinstance(held, Mapped):
             part = held.part(slot.offset, slot.size_bytes)
-            # without the device, versions of PyTorch copy it to the processor
+            # without the device, versions of PyTorch copy it to the CPU
             whole = torch.as_tensor(part, device="cuda")
             tensor = whole.view(dtype).view(slot.shape)
             return _Given(slot, tensor, tensor)

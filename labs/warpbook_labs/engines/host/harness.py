@@ -1,4 +1,4 @@
-"""Memory, children and clock of one submission, with the GPU or with the processor."""
+"""Memory, children and clock of one submission, with the GPU or with the CPU."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ class Bounds(Struct, frozen=True):
 class HostRequest(Request, frozen=True):
     """Check a submission on host code, of which nothing is compiled, and time it."""
 
-    #: False: PyTorch's device is the processor, to try the lane without a GPU
+    #: False: PyTorch's device is the CPU, to try the lane without a GPU
     has_gpu: bool = True
     #: buffers go through the host's memory, as where CUDA shares none
     is_staged: bool = False

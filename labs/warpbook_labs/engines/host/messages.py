@@ -53,7 +53,7 @@ class Setup(Struct, frozen=True):
     """How a child begins; the learner's source comes later."""
 
     transport: Transport
-    #: False: PyTorch's device is the processor, and all memory is the host's
+    #: False: PyTorch's device is the CPU, and all memory is the host's
     has_gpu: bool
     memory: tuple[Memory, ...]
     #: pipes: what is asked, and what is answered

@@ -93,7 +93,7 @@ class HostRegion:
         self._place, self._pools = place, pools
         self._shared = {side: Mapped.new(size_bytes) for side in sides}
         for begin in range(0, size_bytes, _TOUCHED_BYTES):
-            # who touches a page first decides near which processor it lies, and so
+            # who touches a page first decides near which CPU it lies, and so
             # each side has as many there as the other
             for held in self._shared.values():
                 held.bytes[begin : begin + _TOUCHED_BYTES] = 0

@@ -100,7 +100,7 @@ class Session:
             )
         words += "".join(f". It was begun again: {each}" for each in self._setbacks)
         if self._device is None:
-            return Began("the processor", "cpu", pids, words)
+            return Began("the CPU", "cpu", pids, words)
         return Began(self._device.name, self._device.architecture, pids, words)
 
     def start(self) -> str:

@@ -83,7 +83,7 @@ class Drawn(NamedTuple):
 
 
 class _Kept(NamedTuple):
-    """A set of one unit, to be compared on the processor."""
+    """A set of one unit, to be compared on the CPU."""
 
     given: Arrays
     outputs: dict[str, Values]
@@ -275,7 +275,7 @@ class Trials:
     def _check_on_host(self) -> None:
         """Compare the set that was drawn by the lab's own Python."""
         if self._kept is None:
-            raise DriverError("No timed unit was kept for the processor.")
+            raise DriverError("No timed unit was kept for the CPU.")
         given, outputs = self._kept
         sizes = dict(self._speed.sizes)
         expected = self._python.expected(given, sizes)

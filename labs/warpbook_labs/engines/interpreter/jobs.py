@@ -41,7 +41,7 @@ class Interpreted(Struct, frozen=True, tag="interpreted"):
 
 
 class Interpret(Job[Interpreted], frozen=True, tag="interpret"):
-    """Run kernels on the processor, each run with memory of its own."""
+    """Run kernels on the CPU, each run with memory of its own."""
 
     work: ClassVar[Work] = Work(
         "warpbook_labs.engines.interpreter.ptx.running",
@@ -52,13 +52,13 @@ class Interpret(Job[Interpreted], frozen=True, tag="interpret"):
     runs: tuple[Run, ...]
     #: of each launch
     max_steps: int = MAX_STEPS
-    #: of the processor, with the start of the process, and by the clock, of this job
+    #: of the CPU, with the start of the process, and by the clock, of this job
     processor_s: float = math.inf
     wall_s: float = math.inf
 
 
 class InterpretTriton(Job[Interpreted], frozen=True, tag="interpret triton"):
-    """Run Triton kernels on the processor, each run with memory of its own."""
+    """Run Triton kernels on the CPU, each run with memory of its own."""
 
     work: ClassVar[Work] = Work(
         "warpbook_labs.engines.interpreter.triton.running",
@@ -67,5 +67,5 @@ class InterpretTriton(Job[Interpreted], frozen=True, tag="interpret triton"):
     )
     source: str
     runs: tuple[Run, ...]
-    #: of the processor, with the start of the process
+    #: of the CPU, with the start of the process
     processor_s: float = math.inf

@@ -1,4 +1,4 @@
-"""One case on the GPU: launched among red zones, and compared on the processor."""
+"""One case on the GPU: launched among red zones, and compared on the CPU."""
 
 from __future__ import annotations
 

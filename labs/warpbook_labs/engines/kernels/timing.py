@@ -2,7 +2,7 @@
 
 Every output of the learner's is compared on the GPU with the reference's, which is
 computed after the call from inputs that the learner's kernel never saw. One call that
-is drawn is also compared on the processor, by the lab's own Python.
+is drawn is also compared on the CPU, by the lab's own Python.
 """
 
 from __future__ import annotations
@@ -338,7 +338,7 @@ class Trials:
     def _check_on_host(self) -> None:
         """Compare the call that was drawn by the lab's own Python."""
         if self._kept is None:
-            raise DriverError("No timed call was kept for the processor.")
+            raise DriverError("No timed call was kept for the CPU.")
         call, outputs = self._kept
         sizes, given = self.speed.sizes, self._given(call)
         expected = self._python.expected(given, sizes)

@@ -1,6 +1,6 @@
 """Checks a submission on host code without a GPU, as its lab says.
 
-What a jailed process gives back is data: of PyTorch on the processor what the buffers
+What a jailed process gives back is data: of PyTorch on the CPU what the buffers
 hold, of the simulated GPU the program that it was asked to do, which is judged here.
 """
 
@@ -138,7 +138,7 @@ def _outcome(
     except NotInstalled:
         if isinstance(job, Record):
             raise
-        # of training only results are judged, which the processor has, too
+        # of training only results are judged, which the CPU has, too
         return parent.run(job, limits)
 
 

@@ -78,7 +78,7 @@ def _left(
 ) -> Left:
     printed = Printed()
     try:
-        # of the processor: on a busy machine the same code takes longer by the clock
+        # of the CPU: on a busy machine the same code takes longer by the clock
         took = within(job.case_s)
         with contextlib.redirect_stdout(printed), took:
             left = one(lambda: _loaded(job, case), case)

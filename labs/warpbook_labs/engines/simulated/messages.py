@@ -66,7 +66,7 @@ class HostRan(Struct, frozen=True, tag="host ran"):
 
 
 class RunTorch(Job[HostRan], frozen=True, tag="run torch"):
-    """Run host code with PyTorch on the processor."""
+    """Run host code with PyTorch on the CPU."""
 
     work: ClassVar[Work] = Work(
         "warpbook_labs.engines.simulated.on_cpu", HostRan, _WITH_TORCH

@@ -1,4 +1,4 @@
-"""Runs host code with PyTorch on the processor, in the jail, on one thread.
+"""Runs host code with PyTorch on the CPU, in the jail, on one thread.
 
 No right answer is in this process: what the buffers hold is told, and judged as data.
 """
@@ -24,7 +24,7 @@ from warpbook_labs.sandbox.work import Refused
 Job = RunTorch
 
 _NO_GPU = (
-    "Without a GPU this lab runs on the processor: make tensors with "
+    "Without a GPU this lab runs on the CPU: make tensors with "
     "`device=x.device`, and leave out what only a GPU has."
 )
 #: of `torch.cuda`: what only a GPU has, and what has nothing to do without one

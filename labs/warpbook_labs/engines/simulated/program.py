@@ -57,7 +57,7 @@ class UseOn(Struct, frozen=True, tag="use on"):
 
 
 class Launch(Struct, frozen=True, tag="launch"):
-    """One kernel on a stream; or, where the stream is HOST, work of the processor."""
+    """One kernel on a stream; or, where the stream is HOST, work of the CPU."""
 
     #: one of `operations.OPERATIONS`, or an ATen call such as "aten.add.Tensor"
     operation: str

@@ -39,7 +39,7 @@ _PLACES: dict[HostPlace, Place] = {
 _MOST_FINDINGS = 20
 #: counted once, for the whole program
 _OF_ALL_CALLS = ("convolution_percent", "unrepeatable")
-#: of the processor, for one program and for the start; by the clock thrice that
+#: of the CPU, for one program and for the start; by the clock thrice that
 _PROGRAM_S, _START_S = 20, 60
 #: where what is right for the inputs that were recorded is wrong for others
 _LOOKED = (

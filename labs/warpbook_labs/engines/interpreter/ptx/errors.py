@@ -26,7 +26,7 @@ class Unsupported(PtxError):
 
 
 class TooLarge(Unsupported):
-    """More than can be run on the processor; a GPU may have room for it."""
+    """More than can be run on the CPU; a GPU may have room for it."""
 
     def __init__(self, what: str) -> None:
         """Say what there is too much of, in a sentence."""

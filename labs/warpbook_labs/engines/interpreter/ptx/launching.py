@@ -27,7 +27,7 @@ def checked(grid: Dim, block: Dim) -> tuple[int, int]:
 
     Raises:
         BadLaunch: no GPU launches them.
-        TooLarge: they are too many for the processor.
+        TooLarge: they are too many for the CPU.
     """
     if min(*grid, *block) < 1:
         raise BadLaunch(

@@ -58,7 +58,7 @@ def _linked(ptx: str, kernel: str) -> Linked:
 
 
 class Machine:
-    """Runs the kernels of one PTX text on the processor."""
+    """Runs the kernels of one PTX text on the CPU."""
 
     def __init__(self, ptx: str) -> None:
         """Read the program.

@@ -21,7 +21,7 @@ MOST_BYTES = 8 << 30
 MOST_FLOPS = 2e11
 #: of one operation, beside what it reads and writes
 MOST_SCRATCH_BYTES = 1 << 30
-#: of the processor's time, for one program
+#: of the CPU's time, for one program
 LIMIT_S = 20.0
 
 
@@ -209,7 +209,7 @@ def kernel_ns(launch: Launch) -> float:
 
 
 def host_ns(launch: Launch) -> float:
-    """Say how long the processor takes for its own work."""
+    """Say how long the CPU takes for its own work."""
     operation = operation_of(launch)
     flops = flops_of(operation, launch)
     bytes_ns = _bytes_of(operation, launch) / rates.HOST_BYTES_PER_S * 1e9

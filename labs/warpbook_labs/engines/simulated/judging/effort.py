@@ -1,4 +1,4 @@
-"""What an operation costs the processor that judges it, told before it is done.
+"""What an operation costs the CPU that judges it, told before it is done.
 
 Whoever writes a program by hand may ask for what takes minutes, or all memory there is.
 """
@@ -34,7 +34,7 @@ _WHOLE_FLOP_NS = 1.5
 def seconds(
     operation: Operation, launch: Launch, flops: float, scratch_bytes: float
 ) -> float:
-    """Say how long the processor takes for a launch, at most.
+    """Say how long the CPU takes for a launch, at most.
 
     Args:
         operation: what it does.

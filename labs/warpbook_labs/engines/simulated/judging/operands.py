@@ -19,7 +19,7 @@ def fit(base: str, args: Sequence[Any]) -> bool:
 
     Args:
         base: the call's name.
-        args: its arguments by place, on the processor.
+        args: its arguments by place, on the CPU.
     """
     look = _LOOKS.get(base)
     return look is None or look(args)

@@ -62,9 +62,9 @@ EVENT_NS = 500
 SYNCHRONIZE_NS = 5_700
 #: ns to make an executable graph, for each of its nodes; assumed
 INSTANTIATE_NODE_NS = 2_000
-#: bytes/s of the processor's own work, read and written; assumed
+#: bytes/s of the CPU's own work, read and written; assumed
 HOST_BYTES_PER_S = 10e9
-#: operations/s of the processor; assumed
+#: operations/s of the CPU; assumed
 HOST_FLOPS_PER_S = 20e9
-#: ns of the smallest piece of the processor's work; assumed
+#: ns of the smallest piece of the CPU's work; assumed
 HOST_WORK_NS = 2_000

@@ -1,4 +1,4 @@
-"""Has a PyTorch that was built for the processor take tensors that say `cuda:0`.
+"""Has a PyTorch that was built for the CPU take tensors that say `cuda:0`.
 
 Such a build lacks two things: a device guard for CUDA, for which the one stands in that
 Python may write for a private device, and an accelerator, of whose streams autograd's

@@ -34,7 +34,7 @@ _ONLY_WRITE = RANDOM | frozenset(
     "_index_put_impl_ index_copy_ index_fill_ index_put_ masked_scatter_ "
     "scatter_".split()
 )
-#: their indices of the processor are copied to the GPU
+#: their indices of the CPU are copied to the GPU
 INDEXED = frozenset("index index_put index_put_ _index_put_impl_".split())
 #: how large their result is depends on numbers
 OF_ANY_SIZE = frozenset(

@@ -193,7 +193,7 @@ class CUDAGraph:
 
 
 def current_modes_off() -> Any:
-    """Let the processor compute, with nothing recorded and no gradients."""
+    """Let the CPU compute, with nothing recorded and no gradients."""
     stack = contextlib.ExitStack()
     stack.enter_context(torch.utils._python_dispatch._disable_current_modes())
     stack.enter_context(torch.no_grad())
@@ -280,7 +280,7 @@ def reset_peak_memory_stats(device: Any = None) -> None:
 
 
 class Generator(torch._C.Generator):  # type: ignore[misc]
-    """`torch.Generator`, which draws on the processor for a GPU, too."""
+    """`torch.Generator`, which draws on the CPU for a GPU, too."""
 
     def __new__(cls, device: Any = "cpu") -> Any:
         """Make one."""

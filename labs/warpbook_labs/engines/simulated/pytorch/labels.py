@@ -20,7 +20,7 @@ _address.argtypes = [ctypes.py_object, ctypes.c_char_p]
 
 
 def as_cuda(cpu: Any) -> Any:
-    """Give the same memory as a tensor of the GPU, of which the processor's keeps hold.
+    """Give the same memory as a tensor of the GPU, of which the CPU's keeps hold.
 
     It is handed over by DLPack, and one field of the capsule is changed on the way, so
     that tensor, storage and dispatch keys say CUDA.
@@ -38,14 +38,14 @@ def as_cuda(cpu: Any) -> Any:
 def cuda_view(of: Any, like: Any) -> Any:
     """Give the view of a GPU's tensor that another is of the same memory.
 
-    The processor's kernel only looks at the storage, which both then share.
+    The CPU's kernel only looks at the storage, which both then share.
     """
     where = like.stride(), like.storage_offset()
     return _as_strided.redispatch(_PROCESSORS, of, like.shape, *where)
 
 
 def cpu_view(of: Any, like: Any) -> Any:
-    """Give the view of a processor's tensor that one of the GPU is of the same."""
+    """Give the view of a CPU's tensor that one of the GPU is of the same."""
     where = like.storage_offset(), like.shape, like.stride()
     return torch.empty(0, dtype=like.dtype).set_(of.untyped_storage(), *where)
 

@@ -1,4 +1,4 @@
-"""Runs each ATen call on the processor, and records it as one of the machine.
+"""Runs each ATen call on the CPU, and records it as one of the machine.
 
 It stands below autograd and autocast, so what it sees is what a GPU would be given.
 """
@@ -54,7 +54,7 @@ _OTHER_DEVICE = (
 class Machine(TorchDispatchMode):  # type: ignore[misc]
     """One case; it records while it is entered."""
 
-    #: calls that are not as on the processor, by name: `special` fills it
+    #: calls that are not as on the CPU, by name: `special` fills it
     special: dict[str, Special] = {}
 
     def __init__(
@@ -149,7 +149,7 @@ class Machine(TorchDispatchMode):  # type: ignore[misc]
     def _place(
         self, kind: Kind, tensors: Sequence[Any], kwargs: dict[str, Any]
     ) -> Place:
-        """Say where results are, and have the processor make them in its memory."""
+        """Say where results are, and have the CPU make them in its memory."""
         is_on_gpu = any(each.is_cuda for each in tensors)
         is_pinned = bool(kwargs.pop("pin_memory", False))
         if kind.has_device:
@@ -171,7 +171,7 @@ class Machine(TorchDispatchMode):  # type: ignore[misc]
         return self.cuda_view(args[0], like)
 
     def cuda_view(self, of: Any, like: Any) -> Any:
-        """Give the view of a GPU's tensor that an alias on the processor is."""
+        """Give the view of a GPU's tensor that an alias on the CPU is."""
         if like.dtype != of.dtype:
             refuse(f"views of {of.dtype} as {like.dtype} but by `x.view(dtype)`")
         return labels.cuda_view(of, like)
@@ -186,7 +186,7 @@ class Machine(TorchDispatchMode):  # type: ignore[misc]
         numbers: Sequence[float] = (),
         call: str = "",
     ) -> None:
-        """Record a kernel, or work of the processor."""
+        """Record a kernel, or work of the CPU."""
         if not self.record.is_kept:
             return
         view = self.memories.view
@@ -244,7 +244,7 @@ class _Call:
         self._kind = kind_of(func)
         self._ours = [self._argument(where) for where in self._kind.written]
         self._written = tensors_in(self._ours)
-        #: new tensors: as the learner gets them, and as the processor made them
+        #: new tensors: as the learner gets them, and as the CPU made them
         self._fresh: list[tuple[Any, Any]] = []
 
     def do(self) -> Any:
@@ -386,7 +386,7 @@ def _computed(func: Any, args: Any, kwargs: Any, seed: int | None) -> Any:
 
 
 def _again(func: Any, args: Any, kwargs: Any, outs: Sequence[Any], seed: Any) -> None:
-    """Do a captured call again; it holds the processor's tensors only."""
+    """Do a captured call again; it holds the CPU's tensors only."""
     made = tensors_in(_computed(func, args, kwargs, seed))
     for out, new in zip(outs, made, strict=False):
         out.copy_(new)

@@ -40,7 +40,7 @@ class Memory:
     def __init__(self, number: int, place: Place, size_bytes: int) -> None:
         """Say where it is."""
         self.number, self.place, self.size_bytes = number, place, size_bytes
-        #: of the GPU's: a tensor of the processor's that has the same bytes
+        #: of the GPU's: a tensor of the CPU's that has the same bytes
         self.cpu: Any = None
         #: of page-locked memory, as kernels may use it when no tensor has it any more
         self.bytes: NDArray[np.uint8] | None = None
@@ -52,7 +52,7 @@ class Memory:
         self.watch: weakref.ref[Any] | None = None
 
     def as_tensor(self, dtype: Any, offset: int, shape: Any, strides: Any) -> Any:
-        """Give page-locked memory as a tensor of the processor's that keeps it."""
+        """Give page-locked memory as a tensor of the CPU's that keeps it."""
         storage = _from_numpy(self.bytes).untyped_storage()
         return torch.empty(0, dtype=dtype).set_(storage, offset, shape, strides)
 
@@ -68,7 +68,7 @@ class Memories:
         self._by_storage: dict[int, Memory] = {}
 
     def adopt(self, cpu: Any, place: Place) -> Any:
-        """Take in a new tensor of the processor's; give it as the learner gets it."""
+        """Take in a new tensor of the CPU's; give it as the learner gets it."""
         tensor, memory = self._enter(cpu, place)
         stream = self._record.stream if place == "device" else HOST
         line = self._record.line() if self._record.is_kept else 0
@@ -90,7 +90,7 @@ class Memories:
         Args:
             pinned: which memory.
             asker: who named the address, which the tensor keeps.
-            cpu: what the processor sees of it.
+            cpu: what the CPU sees of it.
         """
         tensor = labels.as_cuda(cpu)
         storage = tensor.untyped_storage()
@@ -159,7 +159,7 @@ class Memories:
         return View(memory.number, dtype, shape, strides, offset, is_mapped)
 
     def alias(self, tensor: Any) -> Any:
-        """Give the processor's tensor of the same elements; anything else as it is."""
+        """Give the CPU's tensor of the same elements; anything else as it is."""
         if not (isinstance(tensor, torch.Tensor) and tensor.is_cuda):
             return tensor
         cpu = self.of(tensor).cpu

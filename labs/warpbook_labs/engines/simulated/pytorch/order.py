@@ -31,7 +31,7 @@ class Graph:
     def __init__(self, number: int) -> None:
         """Begin with no work."""
         self.number = number
-        #: they hold tensors of the processor only, so that they keep none of the GPU's
+        #: they hold tensors of the CPU only, so that they keep none of the GPU's
         self.works: list[Callable[[], Any]] = []
 
     def append(self, work: Callable[[], Any]) -> None:

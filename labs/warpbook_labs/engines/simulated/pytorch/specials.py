@@ -1,4 +1,4 @@
-"""Calls that PyTorch makes otherwise for a GPU than for the processor."""
+"""Calls that PyTorch makes otherwise for a GPU than for the CPU."""
 
 from __future__ import annotations
 
