@@ -89,7 +89,18 @@ def test_a_kernel_that_never_ends_is_told_with_its_line(lab: LoadedLab) -> None:
     assert one_block.passed and endless.sizes == {"n": 1000}
     [finding] = endless.findings
     assert (finding.kind, finding.line) == ("too long", 7)
-    assert "are on line 7. Does one of its loops never end?" in finding.message
+    assert finding.message == "The loop on line 7 never ends: it has no way out."
+
+
+def test_a_kernel_that_writes_an_input_fails_though_its_result_is_right(
+    lab: LoadedLab,
+) -> None:
+    source = right(lab).replace("out[i] =", "((float*)x)[i] = 0; out[i] =")
+    result = checked(lab, source)
+    assert result.status == "failed" and result.right == 0
+    first = result.cases[0]
+    assert first.message == "read-only: It writes `x`, which is an input."
+    assert [finding.kind for finding in first.findings] == ["read-only"]
 
 
 def test_what_does_not_compile_and_what_has_no_rule_are_told(lab: LoadedLab) -> None:

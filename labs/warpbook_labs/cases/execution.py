@@ -24,6 +24,11 @@ class Memory(Struct, frozen=True):
     #: how far off the alignment of a buffer it begins
     off_bytes: int = 0
 
+    @property
+    def is_input(self) -> bool:
+        """Tell whether kernels may only read it."""
+        return self.data is not None and not self.is_told
+
 
 class BufferArgument(Struct, frozen=True, tag="buffer"):
     """The address of a buffer."""

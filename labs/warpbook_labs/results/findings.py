@@ -38,6 +38,11 @@ class Finding:
     line: int | None = None
 
 
+def written_input(name: str) -> Finding:
+    """Say that a kernel has written what it may only read."""
+    return Finding("read-only", f"It writes `{name}`, which is an input.")
+
+
 @dataclass
 class Counts:
     """What a line of the source, or the whole kernel, asked of the machine."""

@@ -68,11 +68,20 @@ class Fault(PtxError):
 class TooLong(PtxError):
     """The kernel took more steps or time than it may: it may never end."""
 
-    def __init__(self, line: int | None) -> None:
-        """Say where its threads were."""
-        at = "" if line is None else f", and threads of it are on line {line}"
+    def __init__(self, line: int | None, where: str = "") -> None:
+        """Say where its threads were: on a line, or in words that say more."""
+        on = "" if line is None else f", and threads of it are on line {line}"
         super().__init__(
-            f"The kernel has run longer than an exercise may without a GPU{at}. Does "
-            "one of its loops never end?"
+            "The kernel has run longer than an exercise may without a GPU"
+            f"{where or on}. Does one of its loops never end?"
         )
+        self.line = line
+
+
+class Endless(PtxError):
+    """A loop of the kernel never ends; the message says why."""
+
+    def __init__(self, message: str, line: int | None) -> None:
+        """Take the message, and the loop's first line."""
+        super().__init__(message)
         self.line = line

@@ -143,6 +143,14 @@ class Lanes:
             return int(self._array(operand.name).itemsize)
         return None
 
+    def register(self, name: str) -> Values:
+        """Give a register of all lanes, which stays the same array.
+
+        Raises:
+            Unsupported: there is none of this name.
+        """
+        return self._array(name)
+
     def condition(self, guard: Register | Negated) -> Callable[[], Bools]:
         """Give what tells the lanes for which a predicate holds."""
         if isinstance(guard, Negated):

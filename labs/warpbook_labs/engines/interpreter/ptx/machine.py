@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 
 from warpbook_labs.engines.interpreter.jobs import MAX_STEPS
 from warpbook_labs.engines.interpreter.ptx.causality import Causality
+from warpbook_labs.engines.interpreter.ptx.endless import EndlessLoops
 from warpbook_labs.engines.interpreter.ptx.errors import (
     BadLaunch,
+    Endless,
     Fault,
     TooLong,
     Unsupported,
@@ -249,6 +251,7 @@ class Machine:
 def _run(state: State, blocks: int, budget: Budget) -> Report:
     report, lanes = state.report, state.lanes
     code = make_code(state)
+    endless = EndlessLoops(state.linked, lanes)
     try:
         with np.errstate(all="ignore"):
             for first in range(0, blocks, lanes.slots):
@@ -256,13 +259,17 @@ def _run(state: State, blocks: int, budget: Budget) -> Report:
                 state.causality.begin()
                 if first:
                     _clear(state)
-                Schedule(code, state, budget, works).run()
+                Schedule(code, state, budget, works, endless).run()
     except Fault as fault:
         report.stopped = True
         report.add(Finding(fault.kind, str(fault), fault.line))  # type: ignore[arg-type]
-    except TooLong as problem:
+    except Endless as problem:
         report.stopped = True
         report.add(Finding("too long", str(problem), problem.line))
+    except TooLong as problem:
+        report.stopped = True
+        words = str(endless.too_long(problem.line))
+        report.add(Finding("too long", words, problem.line))
     report.counts.longest_warp_instructions = budget.longest_warp
     for (begin, end), (warps, threads) in budget.stretches.items():
         for instruction in code.instructions[begin:end]:

@@ -270,6 +270,8 @@ class _Body:
         targets = re.match(rf"({_NAME})\s*:\s*\.branchtargets\s+(.*)$", text, re.S)
         if targets is not None:
             return [Targets(targets[1], tuple(_commas(targets[2])))]
+        if re.match(rf"{_NAME}\s*:\s*\.callprototype\b", text):
+            raise Unsupported("a call through a pointer", self._line)
         if text.startswith("."):
             return list(_declarations(text))
         if text.startswith("call"):

@@ -7,20 +7,11 @@ else takes the first value that comes, whatever other threads are about.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
-from warpbook_labs.engines.interpreter.ptx.program import (
-    Address,
-    Instruction,
-    Negated,
-    Operand,
-    Symbol,
-    Vector,
-)
+from warpbook_labs.engines.interpreter.ptx.loops import loop_ranges, results, sources
+from warpbook_labs.engines.interpreter.ptx.program import Instruction
 
-#: they give no result in their first operand
-_NO_RESULT = frozenset({"st", "red", "bra", "brx", "bar", "barrier", "ret", "exit"})
 _TESTS = frozenset({"test_wait", "try_wait"})
 
 
@@ -37,7 +28,7 @@ class Polling:
 def polling(code: list[Instruction], labels: dict[str, int]) -> Polling:
     """Find what waits in a program."""
     reads, takes = set(), set()
-    loops = sorted(_loops(code, labels), key=lambda loop: loop[1] - loop[0])
+    loops = sorted(loop_ranges(code, labels), key=lambda loop: loop[1] - loop[0])
     for pc, instruction in enumerate(code):
         of_loop = next((each for each in loops if each[0] <= pc <= each[1]), None)
         if of_loop is None:
@@ -52,17 +43,6 @@ def polling(code: list[Instruction], labels: dict[str, int]) -> Polling:
     return Polling(frozenset(reads), frozenset(takes))
 
 
-def _loops(
-    code: list[Instruction], labels: dict[str, int]
-) -> Iterator[tuple[int, int]]:
-    """Give the first and the last instruction of each loop."""
-    for pc, instruction in enumerate(code):
-        if instruction.name == "bra" and isinstance(instruction.operands[0], Symbol):
-            begin = labels.get(instruction.operands[0].name)
-            if begin is not None and begin <= pc:
-                yield begin, pc
-
-
 def _takes(atomic: Instruction, loop: list[Instruction]) -> bool:
     if "cas" in atomic.modifiers:
         return True
@@ -74,43 +54,17 @@ def _waits(reading: Instruction, loop: list[Instruction]) -> bool:
     """Tell whether a loop stores nothing, and branches by what it reads."""
     if any(each.name in ("st", "bar", "barrier") for each in loop):
         return False
-    known = set(_results(reading))
+    known = set(results(reading))
     while True:
         more = {
             result
             for each in loop
-            if known & set(_sources(each))
-            for result in _results(each)
+            if known & set(sources(each))
+            for result in results(each)
         }
         if more <= known:
             break
         known |= more
     return any(
-        each.name in ("bra", "brx") and known & set(_sources(each)) for each in loop
+        each.name in ("bra", "brx") and known & set(sources(each)) for each in loop
     )
-
-
-def _sources(instruction: Instruction) -> Iterator[Operand]:
-    """Give the registers that decide what an instruction does or gives."""
-    guard = instruction.guard
-    if guard is not None:
-        yield guard.register if isinstance(guard, Negated) else guard
-    operands = instruction.operands
-    if instruction.name not in _NO_RESULT:
-        operands = operands[1:]
-    for each in operands:
-        if isinstance(each, Negated):
-            yield each.register
-        elif isinstance(each, Address):
-            yield each.base
-        elif isinstance(each, Vector):
-            yield from each.parts
-        else:
-            yield each
-
-
-def _results(instruction: Instruction) -> tuple[Operand, ...]:
-    if instruction.name in _NO_RESULT or not instruction.operands:
-        return ()
-    first = instruction.operands[0]
-    return first.parts if isinstance(first, Vector) else (first,)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+#: with `.sync` they wait for other threads of their warp
+_WARP_WIDE = frozenset({"shfl", "vote", "match", "redux", "mma", "ldmatrix"})
+
 
 @dataclass(frozen=True)
 class Register:
@@ -70,6 +73,13 @@ class Instruction:
     def text(self) -> str:
         """Give the whole opcode."""
         return ".".join((self.name, *self.modifiers))
+
+    @property
+    def is_warp_wide(self) -> bool:
+        """Tell whether it waits for other threads of its warp."""
+        if self.name in ("bar", "barrier"):
+            return "warp" in self.modifiers
+        return self.name in _WARP_WIDE and "sync" in self.modifiers
 
 
 @dataclass(frozen=True)

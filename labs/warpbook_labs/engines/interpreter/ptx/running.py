@@ -24,7 +24,7 @@ from warpbook_labs.engines.interpreter.ptx.errors import (
 )
 from warpbook_labs.engines.interpreter.ptx.machine import Machine
 from warpbook_labs.engines.interpreter.ptx.spaces import Buffer
-from warpbook_labs.results.findings import Report
+from warpbook_labs.results.findings import Report, written_input
 from warpbook_labs.sandbox.progress import note_step
 from warpbook_labs.sandbox.work import Refused
 
@@ -121,6 +121,9 @@ def _launched(job: Interpret, run: Run, is_over: Callable[[], bool]) -> Ran:
         return tuple(reports)
 
     reports = launched()
+    for memory in run.memory:
+        if memory.is_input and _has_changed(machine, buffers[memory.name], memory):
+            reports[-1].add(written_input(memory.name))
     held = _held(machine, told)
     if reports[-1].stopped or not machine.has_changed():
         return Ran(reports, held)
@@ -128,6 +131,10 @@ def _launched(job: Interpret, run: Run, is_over: Callable[[], bool]) -> Ran:
     machine.put_back(buffers.values())
     again = launched()
     return Ran(reports, held, again=_held(machine, told), again_reports=again)
+
+
+def _has_changed(machine: Machine, buffer: Buffer, memory: Memory) -> bool:
+    return machine.read(buffer, np.uint8).tobytes() != memory.data
 
 
 def _held(machine: Machine, buffers: list[Buffer]) -> tuple[Memory, ...]:

@@ -14,13 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpbook_labs.engines.interpreter.ptx.barriers import Barriers
+from warpbook_labs.engines.interpreter.ptx.endless import EndlessLoops
 from warpbook_labs.engines.interpreter.ptx.errors import Fault, TooLong
 from warpbook_labs.engines.interpreter.ptx.lanes import WARP
 from warpbook_labs.engines.interpreter.ptx.program import Instruction
 from warpbook_labs.engines.interpreter.ptx.state import State
 from warpbook_labs.engines.interpreter.ptx.steps import Code
 from warpbook_labs.engines.interpreter.ptx.values import Bools
-from warpbook_labs.engines.interpreter.ptx.warp import is_warp_wide, members
+from warpbook_labs.engines.interpreter.ptx.warp import members
 from warpbook_labs.results.findings import Counts
 
 #: after so many turns those who wait behind get one, or a lock would never be freed
@@ -58,7 +59,14 @@ class Budget:
 class Schedule:
     """The threads of the blocks that run now."""
 
-    def __init__(self, code: Code, state: State, budget: Budget, works: Bools) -> None:
+    def __init__(
+        self,
+        code: Code,
+        state: State,
+        budget: Budget,
+        works: Bools,
+        endless: EndlessLoops,
+    ) -> None:
         """Start all threads that have work."""
         self._code, self._state, self._budget = code, state, budget
         count = state.lanes.count
@@ -71,6 +79,7 @@ class Schedule:
         self._may_spin = bool(code.waits.any())
         self._warp_instructions = np.zeros(count // WARP, np.int64)
         self._turn = 0
+        self._endless = endless
 
     def run(self) -> None:
         """Go on until all have ended.
@@ -78,6 +87,7 @@ class Schedule:
         Raises:
             Fault: they never can, or one of them did what ends a kernel.
             TooLong: they take too long.
+            Endless: they never leave a loop.
         """
         while True:
             ready = self._alive & ~self._parked & ~self._barriers.waits
@@ -116,7 +126,8 @@ class Schedule:
             self._alive &= ~mask
             return
         instruction = code.instructions[pc]
-        if is_warp_wide(instruction):
+        self._endless.came_to(pc, mask)
+        if instruction.is_warp_wide:
             self._warp_wide(pc, instruction, mask)
             return
         end = code.ends[pc]
@@ -148,6 +159,8 @@ class Schedule:
             target = code.jumps[at]
             self._pc[mask] = at + 1
             self._pc[going] = target if isinstance(target, int) else target()[going]
+            if at in self._endless.loops:
+                self._endless.began_round(at, going)
             if guard is not None:
                 self._count_divergence(mask, going, instruction)
         elif instruction.name in ("ret", "exit"):

@@ -23,7 +23,7 @@ from warpbook_labs.engines.interpreter.ptx.program import Instruction, Symbol
 from warpbook_labs.engines.interpreter.ptx.reach import scope_of
 from warpbook_labs.engines.interpreter.ptx.state import State
 from warpbook_labs.engines.interpreter.ptx.values import Bools
-from warpbook_labs.engines.interpreter.ptx.warp import is_warp_wide, warp_wide
+from warpbook_labs.engines.interpreter.ptx.warp import warp_wide
 
 #: they give no value, and order nothing that is not in order here
 _IDLE = frozenset({"nanosleep", "prefetch", "prefetchu", "pmevent", "griddepcontrol"})
@@ -86,7 +86,7 @@ def make_code(state: State) -> Code:
             raise Unsupported(instruction.text, instruction.line) from None
         if instruction.guard is not None:
             holds = state.lanes.condition(instruction.guard)
-            if instruction.name in _ENDS or is_warp_wide(instruction):
+            if instruction.name in _ENDS or instruction.is_warp_wide:
                 guards[pc] = holds
             else:
                 step = _guarded(step, holds)
@@ -103,7 +103,7 @@ def make_code(state: State) -> Code:
 
 def is_block_wide(instruction: Instruction) -> bool:
     """Tell a barrier of the block, or of some of its warps."""
-    return instruction.name in _BARRIERS and not is_warp_wide(instruction)
+    return instruction.name in _BARRIERS and not instruction.is_warp_wide
 
 
 def _ends(instructions: list[Instruction], state: State) -> list[int]:
@@ -112,10 +112,10 @@ def _ends(instructions: list[Instruction], state: State) -> list[int]:
     ends = [0] * len(instructions)
     end = len(instructions)
     for pc in range(len(instructions) - 1, -1, -1):
-        if instructions[pc].name in _ENDS or is_warp_wide(instructions[pc]):
+        if instructions[pc].name in _ENDS or instructions[pc].is_warp_wide:
             end = pc
         ends[pc] = end
-        if pc in joins or is_warp_wide(instructions[pc]):
+        if pc in joins or instructions[pc].is_warp_wide:
             end = pc
     return ends
 

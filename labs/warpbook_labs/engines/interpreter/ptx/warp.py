@@ -19,27 +19,8 @@ from warpbook_labs.engines.interpreter.ptx.program import Instruction, Negated, 
 from warpbook_labs.engines.interpreter.ptx.state import State
 from warpbook_labs.engines.interpreter.ptx.values import Bools
 
-#: by name: where the mask of the threads stands among the operands
-SYNCHRONISES: dict[str, int] = {
-    "shfl": -1,
-    "vote": -1,
-    "match": -1,
-    "redux": -1,
-    "mma": -1,
-    "ldmatrix": -1,
-    "bar.warp": 0,
-}
-
-
 #: they name no threads: all of the warp must come
 WHOLE_WARP = frozenset({"mma", "ldmatrix"})
-
-
-def is_warp_wide(instruction: Instruction) -> bool:
-    """Tell whether an instruction waits for other threads of its warp."""
-    if instruction.name in ("bar", "barrier"):
-        return "warp" in instruction.modifiers
-    return instruction.name in SYNCHRONISES and "sync" in instruction.modifiers
 
 
 def members(instruction: Instruction, lanes: Lanes) -> Any:
@@ -54,7 +35,7 @@ def warp_wide(instruction: Instruction, pc: int, state: State) -> Step | None:
     """Give what an instruction of a warp does; None if it is none."""
     if instruction.name == "activemask":
         return _active(instruction, state)
-    if not is_warp_wide(instruction) or instruction.name in WHOLE_WARP:
+    if not instruction.is_warp_wide or instruction.name in WHOLE_WARP:
         return None
     if instruction.name == "shfl":
         return _shuffle(instruction, pc, state)

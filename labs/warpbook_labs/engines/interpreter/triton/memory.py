@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpbook_labs.cases.execution import Memory
-from warpbook_labs.results.findings import Counts, Finding, Kind, Report
+from warpbook_labs.results.findings import Counts, Finding, Kind, Report, written_input
 
 _ZONE_BYTES, _ALIGNMENT, _PATTERN = 4096, 256, 0xA5
 _SECTOR_BYTES, _WARP = 32, 32
@@ -110,6 +110,12 @@ class TritonMemory:
             self.report.add(
                 Finding("out of bounds", f"Something was written {where}.", None)
             )
+
+    def look_at_inputs(self) -> None:
+        """Tell of inputs that hold something else than at first."""
+        for start, end, each in zip(self._starts, self._ends, self.given, strict=True):
+            if each.is_input and self._held[start:end].tobytes() != each.data:
+                self.report.add(written_input(each.name))
 
     def read(self, addresses: Addresses, mask: Mask, width: int) -> Mask:
         """Look at a load; give the mask of what may be loaded."""

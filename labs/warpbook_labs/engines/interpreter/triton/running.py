@@ -179,6 +179,7 @@ def _run(job: InterpretTriton, run: execution.Run) -> Ran:
                 memory.begin(reports[-1], launch.grid)
                 _launch(module, launch, run, memory)
                 memory.look_at_zones()
+            memory.look_at_inputs()
     except MemoryError:
         raise
     except NoSource as problem:
