@@ -24,6 +24,7 @@ from warpbook_labs.course.store_format import FORMAT
 from warpbook_labs.errors import BadSource, StoreError
 from warpbook_labs.results.check import CheckResult
 from warpbook_labs.sandbox.limits import Limits
+from warpbook_monitors import format_steps
 
 FORMATS = ROOT / "tests" / "data" / "formats"
 
@@ -253,7 +254,7 @@ def test_each_format_follows_the_one_before(
         "store_schema_2.sql": ["ALTER TABLE hints ADD COLUMN at_ms BIGINT"],
         "store_schema_3.sql": ["ALTER TABLE hints ADD COLUMN a", "NONSENSE"],
     }
-    monkeypatch.setattr(store_format, "statements", lambda _, name: scripts[name])
+    monkeypatch.setattr(format_steps, "statements", lambda _, name: scripts[name])
     connection = sqlite3.connect(path, isolation_level=None)
     with pytest.raises(sqlite3.OperationalError):
         store_format.bring_up_to_date(connection, 3)

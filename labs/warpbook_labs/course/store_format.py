@@ -7,21 +7,13 @@ from __future__ import annotations
 
 import sqlite3
 
-from warpbook_monitors.sql_script import statements
+from warpbook_monitors import format_steps
+from warpbook_monitors.format_steps import NewerFormat, SqliteTarget, Steps
 
-#: of the newest file `store_schema_N.sql`
+__all__ = ["FORMAT", "NewerFormat", "bring_up_to_date", "check"]
+
+#: of the newest step `store_schema_N`
 FORMAT = 1
-
-
-class NewerFormat(Exception):
-    """A newer warpbook wrote the file; it is left as it is."""
-
-    def __init__(self, found: int) -> None:
-        """Name the format that was found."""
-        super().__init__(
-            f"it was written by another version of warpbook (format {found}; this one "
-            f"knows {FORMAT}). Update warpbook; the file is left as it is."
-        )
 
 
 def bring_up_to_date(connection: sqlite3.Connection, newest: int = FORMAT) -> None:
@@ -30,16 +22,7 @@ def bring_up_to_date(connection: sqlite3.Connection, newest: int = FORMAT) -> No
     Raises:
         NewerFormat: it is newer than that.
     """
-    if check(connection, newest) == newest:
-        return
-    # whoever else begins or migrates it at this moment waits
-    connection.execute("BEGIN IMMEDIATE")
-    for number in range(check(connection, newest) + 1, newest + 1):
-        for statement in statements(
-            "warpbook_labs.course", f"store_schema_{number}.sql"
-        ):
-            connection.execute(statement)
-        connection.execute(f"PRAGMA user_version = {number}")
+    format_steps.bring_up_to_date(SqliteTarget(connection), _steps(newest))
 
 
 def check(connection: sqlite3.Connection, newest: int = FORMAT) -> int:
@@ -48,7 +31,8 @@ def check(connection: sqlite3.Connection, newest: int = FORMAT) -> int:
     Raises:
         NewerFormat: it is newer than that.
     """
-    (found,) = connection.execute("PRAGMA user_version").fetchone()
-    if found > newest:
-        raise NewerFormat(found)
-    return int(found)
+    return format_steps.check(SqliteTarget(connection), _steps(newest))
+
+
+def _steps(newest: int) -> Steps:
+    return Steps("warpbook_labs.course", "store_schema", newest)

@@ -1,0 +1,1 @@
+"""Who is in a course, and what is published to whom until when."""

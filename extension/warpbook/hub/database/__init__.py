@@ -1,0 +1,1 @@
+"""The hub's database: its tables, how it is opened, and how writes are committed."""

@@ -1,0 +1,1 @@
+"""What leaves the hub: grades, records and sources."""

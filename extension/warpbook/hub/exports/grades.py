@@ -1,0 +1,82 @@
+"""Grades in the columns of nbgrader's own export, for programs that read those."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+from sqlalchemy import Connection, select
+
+from warpbook.hub.course.courses import course, members
+from warpbook.hub.course.publications import publications, windows_of
+from warpbook.hub.database.tables import PUBLICATIONS, SUBMISSIONS
+from warpbook.hub.exports.cells import cell, iso_time
+from warpbook.hub.rules.lateness import Window
+from warpbook.hub.work.marks import all_marks
+
+COLUMNS = (
+    "assignment",
+    "duedate",
+    "timestamp",
+    "student_id",
+    "last_name",
+    "first_name",
+    "email",
+    "raw_score",
+    "late_submission_penalty",
+    "score",
+    "max_score",
+)
+
+
+def grades_csv(connection: Connection, course_id: str) -> str:
+    """Write a line for each learner on the roster and each lab.
+
+    No cell is taken for a formula by a program that opens it.
+
+    Raises:
+        NotFound: there is no such course.
+    """
+    labs = {lab.id: lab for lab in publications(connection, course_id)}
+    windows: dict[str, dict[str, Window]] = {}
+    people = [
+        member
+        for member in members(connection, course(connection, course_id).id)
+        if member.role == "learner" and not member.is_hidden
+    ]
+    for lab in labs:
+        windows[lab] = windows_of(connection, lab, [one.person for one in people])
+    received = _received(connection, course_id)
+    marks = all_marks(connection, course_id)
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow(COLUMNS)
+    for member in people:
+        for mark in marks[member.person]:
+            counted = mark.computed
+            # an override has no penalty: it is what counts
+            is_set = mark.override is not None
+            row = (
+                labs[mark.publication].lab,
+                iso_time(windows[mark.publication][member.person].due_ms),
+                iso_time(received.get(counted.submission or "")),
+                member.username,
+                member.last_name,
+                member.first_name,
+                member.email,
+                mark.points if is_set else counted.raw_points,
+                0.0 if is_set else counted.penalty,
+                mark.points,
+                mark.most_points,
+            )
+            writer.writerow(map(cell, row))
+    return text.getvalue()
+
+
+def _received(connection: Connection, course_id: str) -> dict[str, int]:
+    query = (
+        select(SUBMISSIONS.c.id, SUBMISSIONS.c.received_ms)
+        .join(PUBLICATIONS, PUBLICATIONS.c.id == SUBMISSIONS.c.publication)
+        .where(PUBLICATIONS.c.course == course_id)
+    )
+    return {row.id: row.received_ms for row in connection.execute(query)}

@@ -1,0 +1,1 @@
+"""The process that grades: it pulls jobs, and is the only one that runs submissions."""

@@ -1,0 +1,106 @@
+"""`python -m warpbook.hub.grader`: grades for a hub until it is stopped or drained."""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import os
+import signal
+import stat
+import sys
+from pathlib import Path
+
+from warpbook.hub.grader.client import HubClient, HubRefused
+from warpbook.hub.grader.gpus import devices
+from warpbook.hub.grader.local_pool import Bounds, LocalPool
+from warpbook.hub.grader.work_loop import WorkLoop
+from warpbook.hub.grader_protocol import Device
+from warpbook_monitors.plain_text import printable
+
+_PR_SET_DUMPABLE = 4
+_MOST_TOKEN_BYTES = 1_000
+
+
+def main() -> int:
+    """Grade."""
+    options = _arguments()
+    # no process of this user, such as a learner's, reads our memory or environment
+    ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0)
+    try:
+        token = read_token(options.token_file)
+    except (OSError, ValueError) as problem:
+        _say(str(problem))
+        return 2
+    bounds = Bounds(options.wall_s, int(options.memory_gib * 2**30))
+    gpus = () if options.no_gpu else devices()
+    gpus += tuple(
+        Device(f"SIM-{n}", "simulated") for n in range(options.simulated_gpus)
+    )
+    loop = WorkLoop(
+        HubClient(options.url, token),
+        LocalPool(bounds, options.command or None),
+        options.cpu_slots,
+        gpus,
+        _say,
+    )
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: loop.stop())
+    _say(f"{options.cpu_slots} slots, {len(gpus)} GPUs, for {options.url}")
+    try:
+        loop.run()
+    except HubRefused as problem:
+        _say(f"The hub refuses this grader: {problem}")
+        return 1
+    return 0
+
+
+def read_token(place: str) -> str:
+    """Read the token: of a file that nobody else can read, or `-` for stdin.
+
+    Raises:
+        ValueError: others can read it, or there is none in it.
+        OSError: it can't be read.
+    """
+    if place == "-":
+        token = sys.stdin.readline(_MOST_TOKEN_BYTES)
+    else:
+        with Path(place).open(encoding="ascii", errors="replace") as file:
+            if stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o077:
+                raise ValueError(f"{place}: others can read it. Do: chmod 600 {place}")
+            token = file.readline(_MOST_TOKEN_BYTES)
+    if not token.strip():
+        raise ValueError("There is no token: `warpbook hub` gives one to a grader.")
+    return token.strip()
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m warpbook.hub.grader", description=__doc__
+    )
+    parser.add_argument("url", help="of the course service")
+    parser.add_argument(
+        "--token-file", default="-", help="the grader's token; `-` reads it from stdin"
+    )
+    parser.add_argument("--cpu-slots", type=int, default=max(1, os.cpu_count() or 1))
+    parser.add_argument("--no-gpu", action="store_true", help="leave GPUs alone")
+    parser.add_argument(
+        "--simulated-gpus",
+        type=int,
+        default=0,
+        help="slots for GPUs that are not there, to try out a queue with `--command`",
+    )
+    parser.add_argument("--wall-s", type=float, default=Bounds().wall_s)
+    parser.add_argument("--memory-gib", type=float, default=12.0)
+    parser.add_argument(
+        "--command", nargs="+", help="what grades a job, in place of the labs"
+    )
+    return parser.parse_args()
+
+
+def _say(words: str) -> None:
+    sys.stderr.write(f"warpbook grader: {printable(words)}\n")
+    sys.stderr.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,249 @@
+"""The engine of one machine: a process for each job, bounded in time and memory."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import IO
+
+import msgspec
+import psutil
+from msgspec import Struct
+
+from warpbook.hub.grader.engine import Ended, Graded, How, NotGraded
+from warpbook.hub.grader_protocol import MOST_MESSAGE_BYTES, JobOrder, LeaseName
+from warpbook_monitors.plain_text import bounded
+from warpbook_monitors.python_path import NOWHERE, own_path
+
+#: how often a job's memory is looked at
+_LOOK_S = 0.1
+_READ_BYTES = 1 << 16
+_PIPE_S = 5.0
+_MOST_STDERR_BYTES = 4_096
+#: what a process that grades may know of ours; no token is among it
+_KEPT_NAMES = ("PATH", "LANG", "HOME", "TMPDIR", "LD_LIBRARY_PATH", "PYTHONMALLOC")
+_KEPT_PREFIXES = ("LC_", "XDG_", "NVIDIA_", "WARPBOOK_LABS_", "WARPBOOK_HUB_LABS")
+_decode = msgspec.json.Decoder(Graded | NotGraded).decode
+
+
+class Bounds(Struct, frozen=True):
+    """What one job may take; the learner's own part of it is bounded by the jail."""
+
+    wall_s: float = 900.0
+    memory_bytes: int = 12 << 30
+
+
+class LocalPool:
+    """Runs each job in a process of this machine, which ends with this one."""
+
+    def __init__(
+        self, bounds: Bounds | None = None, command: Sequence[str] | None = None
+    ) -> None:
+        """Begin with nothing that runs.
+
+        Args:
+            bounds: of each job.
+            command: what grades a job; it reads an order and writes an outcome.
+        """
+        self._bounds = bounds or Bounds()
+        self._command = command or (sys.executable, "-m", "warpbook.hub.grader.child")
+        self._lock = threading.Lock()
+        self._running: dict[str, _Run] = {}
+        self._ended: queue.SimpleQueue[Ended] = queue.SimpleQueue()
+
+    def submit(self, order: JobOrder) -> None:
+        """Begin a job; the same lease once more changes nothing."""
+        with self._lock:
+            before = self._running.get(order.job)
+            if before is not None and before.order.fence >= order.fence:
+                return
+            run = _Run(order, self._bounds, self._command, self._tell)
+            self._running[order.job] = run
+        if before is not None:
+            before.cancel()
+        run.start()
+
+    def cancel(self, job: str) -> None:
+        """End a job and all that it started; one that is not there is passed over."""
+        with self._lock:
+            run = self._running.get(job)
+        if run is not None:
+            run.cancel()
+
+    def ended(self, wait_s: float) -> list[Ended]:
+        """Give what has ended since it was asked last; each is told once."""
+        ends: list[Ended] = []
+        with contextlib.suppress(queue.Empty):
+            ends.append(self._ended.get(timeout=wait_s))
+            while True:
+                ends.append(self._ended.get_nowait())
+        return ends
+
+    def close(self) -> None:
+        """End all that runs."""
+        with self._lock:
+            runs = list(self._running.values())
+        for run in runs:
+            run.cancel()
+        for run in runs:
+            run.join()
+
+    def _tell(self, run: _Run, ended: Ended) -> None:
+        with self._lock:
+            if self._running.get(run.order.job) is run:
+                del self._running[run.order.job]
+        self._ended.put(ended)
+
+
+class _Run(threading.Thread):
+    """One job: started, watched, and ended whatever it does."""
+
+    def __init__(
+        self,
+        order: JobOrder,
+        bounds: Bounds,
+        command: Sequence[str],
+        tell: Callable[[_Run, Ended], None],
+    ) -> None:
+        super().__init__(name=f"warpbook-job-{order.job}", daemon=True)
+        self.order = order
+        self._bounds, self._command, self._tell = bounds, command, tell
+        self._is_cancelled = threading.Event()
+
+    def cancel(self) -> None:
+        self._is_cancelled.set()
+
+    def run(self) -> None:
+        began_s = time.monotonic()
+        try:
+            how, message, outcome = self._watched()
+        except OSError as problem:
+            how, message, outcome = "crashed", f"It can't be begun: {problem}", None
+        took_ms = int((time.monotonic() - began_s) * 1000)
+        name = LeaseName(self.order.job, self.order.fence)
+        ended = Ended(name, self.order.stage, how, message, outcome, took_ms)
+        self._tell(self, ended)
+
+    def _watched(self) -> tuple[How, str, Graded | NotGraded | None]:
+        if self._is_cancelled.is_set():
+            return "cancelled", "", None
+        with subprocess.Popen(
+            self._command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=NOWHERE,
+            env=environment(self.order.device),
+            start_new_session=True,
+        ) as child:
+            output = _Kept(child.stdout, MOST_MESSAGE_BYTES + 1)
+            errors = _Kept(child.stderr, _MOST_STDERR_BYTES)
+            try:
+                _give(child.stdin, msgspec.json.encode(self.order))
+                stopped = self._wait(child)
+            finally:
+                end_tree(child)
+            # what has escaped from its tree may hold a pipe open
+            output.join(_PIPE_S)
+            errors.join(_PIPE_S)
+        if stopped is not None:
+            return stopped
+        with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError):
+            if child.returncode == 0:
+                return "done", "", _decode(output.content)
+        stderr_lines = errors.content.decode(errors="replace").strip().splitlines()
+        last = bounded(stderr_lines[-1], 300) if stderr_lines else ""
+        return "crashed", f"It ended with {_code(child.returncode)}. {last}", None
+
+    def _wait(
+        self, child: subprocess.Popen[bytes]
+    ) -> tuple[How, str, Graded | NotGraded | None] | None:
+        """Wait for its end; say why if it is to be ended."""
+        end_s = time.monotonic() + self._bounds.wall_s
+        most_bytes = self._bounds.memory_bytes
+        while child.poll() is None:
+            if self._is_cancelled.is_set():
+                return "cancelled", "", None
+            if time.monotonic() > end_s:
+                words = f"It took more than {self._bounds.wall_s:g} s."
+                return "timed out", words, None
+            if tree_bytes(child.pid) > most_bytes:
+                words = f"It took more than {most_bytes >> 20:,} MiB of memory."
+                return "out of memory", words, None
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                child.wait(_LOOK_S)
+        return None
+
+
+class _Kept(threading.Thread):
+    """Reads a pipe to its end, and keeps the last of it that fits."""
+
+    def __init__(self, pipe: IO[bytes] | None, most_bytes: int) -> None:
+        super().__init__(daemon=True)
+        self._pipe, self._most_bytes = pipe, most_bytes
+        self.content = b""
+        self.start()
+
+    def run(self) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            while self._pipe is not None and (
+                part := os.read(self._pipe.fileno(), _READ_BYTES)
+            ):
+                self.content = (self.content + part)[-self._most_bytes :]
+
+
+def environment(device: str) -> dict[str, str]:
+    """Give a process that grades what it needs to know of ours.
+
+    Args:
+        device: UUID of the GPU that it may use; empty for none.
+    """
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name in _KEPT_NAMES or name.startswith(_KEPT_PREFIXES)
+    }
+    return {**kept, "CUDA_VISIBLE_DEVICES": device, "PYTHONPATH": own_path()}
+
+
+def tree_bytes(pid: int) -> int:
+    """Add up the memory of a process and all that it started."""
+    total = 0
+    with contextlib.suppress(psutil.Error):
+        root = psutil.Process(pid)
+        for process in (root, *root.children(recursive=True)):
+            with contextlib.suppress(psutil.Error):
+                total += process.memory_info().rss
+    return total
+
+
+def end_tree(child: subprocess.Popen[bytes]) -> None:
+    """End a process and all that it started, in whatever session."""
+    with contextlib.suppress(psutil.Error):
+        below = psutil.Process(child.pid).children(recursive=True)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)
+        for process in below:
+            with contextlib.suppress(psutil.Error):
+                process.kill()
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(child.pid, signal.SIGKILL)
+    child.wait()
+
+
+def _give(pipe: IO[bytes] | None, message: bytes) -> None:
+    # one that ends before it has read all says why in another way
+    if pipe is not None:
+        with contextlib.suppress(BrokenPipeError), pipe:
+            pipe.write(message)
+
+
+def _code(code: int) -> str:
+    return f"signal {-code}" if code < 0 else f"status {code}"

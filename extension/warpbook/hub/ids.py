@@ -1,0 +1,19 @@
+"""Identifiers that nobody can guess and no database counts."""
+
+from __future__ import annotations
+
+import re
+import secrets
+
+_ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+_BITS = 80
+
+
+def new_id() -> str:
+    """Draw an identifier."""
+    return f"{secrets.randbits(_BITS):020x}"
+
+
+def is_id(text: str) -> bool:
+    """Whether a text could be an identifier, drawn or of a course."""
+    return _ID.fullmatch(text) is not None

@@ -1,0 +1,1 @@
+"""What is done with all of the data: backups, and erasing a person."""

@@ -1,0 +1,1 @@
+"""Jobs that wait for a grader, and the leases of those that run."""

@@ -1,0 +1,92 @@
+"""What instructors do with the queue."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import Connection, select, update
+
+from warpbook.hub import audit
+from warpbook.hub.database import settings
+from warpbook.hub.database.tables import JOBS
+from warpbook.hub.errors import Conflict, NotFound
+from warpbook.hub.queue.enqueuing import STAFF_LANE
+from warpbook.hub.texts import reason_of
+
+
+def pause(connection: Connection, now_ms: int, actor: str, reason: str) -> None:
+    """Lease no more jobs; those that run go on, and submissions are still taken."""
+    why = reason_of(reason)
+    settings.put(connection, settings.PAUSED, why)
+    audit.note(connection, now_ms, actor, "queue paused", "queue", {"reason": why})
+
+
+def resume(connection: Connection, now_ms: int, actor: str) -> None:
+    """Lease jobs again."""
+    settings.put(connection, settings.PAUSED, None)
+    audit.note(connection, now_ms, actor, "queue resumed", "queue")
+
+
+def is_paused(connection: Connection) -> bool:
+    """Whether the queue is paused."""
+    return settings.get(connection, settings.PAUSED) is not None
+
+
+def raise_job(connection: Connection, now_ms: int, actor: str, job: str) -> None:
+    """Put a job into the instructors' lane, before all others.
+
+    Raises:
+        NotFound: there is no such job.
+        Conflict: it does not wait.
+    """
+    _change(connection, job, ("queued",), lane=STAFF_LANE, not_before_ms=now_ms)
+    audit.note(connection, now_ms, actor, "job raised", job)
+
+
+def cancel(
+    connection: Connection, now_ms: int, actor: str, job: str, reason: str
+) -> None:
+    """End a job that waits, runs or is parked; a result of it is refused then.
+
+    Raises:
+        BadRequest: no reason is given.
+        NotFound: there is no such job.
+        Conflict: it has ended already.
+    """
+    why = reason_of(reason)
+    states = ("queued", "leased", "parked")
+    _change(connection, job, states, state="cancelled", finished_ms=now_ms, note=why)
+    audit.note(connection, now_ms, actor, "job cancelled", job, {"reason": why})
+
+
+def retry_parked(connection: Connection, now_ms: int, actor: str, job: str) -> None:
+    """Put a parked job back into the queue, its crashes forgotten.
+
+    Raises:
+        NotFound: there is no such job.
+        Conflict: it is not parked.
+    """
+    _change(
+        connection,
+        job,
+        ("parked",),
+        state="queued",
+        crashes=0,
+        finished_ms=None,
+        not_before_ms=now_ms,
+        grader=None,
+    )
+    audit.note(connection, now_ms, actor, "job retried", job)
+
+
+def _change(
+    connection: Connection, job: str, states: tuple[str, ...], **values: Any
+) -> None:
+    """Change a job that is in one of some states."""
+    change = update(JOBS).where(JOBS.c.id == job, JOBS.c.state.in_(states))
+    if connection.execute(change.values(**values)).rowcount:
+        return
+    state = connection.execute(select(JOBS.c.state).where(JOBS.c.id == job)).scalar()
+    if state is None:
+        raise NotFound("There is no such job.")
+    raise Conflict(f"This job is {state}.")

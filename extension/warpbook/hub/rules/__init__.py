@@ -1,0 +1,1 @@
+"""The rules of a course as functions of values: no database, no clock."""

@@ -1,0 +1,1 @@
+"""How much the submissions of a lab have in common, as a ranking."""

@@ -1,0 +1,1 @@
+"""What learners hand in, what it is worth, and what instructors decide about it."""

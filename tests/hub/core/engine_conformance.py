@@ -1,0 +1,127 @@
+"""What every engine has to do, whatever it runs jobs on.
+
+A subclass named `Test...` gives the fixture `engine`, whose jobs are run by
+`stub_child` with 300 MiB at most, and `impatient`, which ends them after two seconds.
+"""
+
+from __future__ import annotations
+
+import time
+from hashlib import sha256
+from pathlib import Path
+
+import psutil
+
+from warpbook.hub.grader.engine import Ended, Engine, Graded, NotGraded
+from warpbook.hub.grader_protocol import JobOrder, Stage
+
+
+def order(
+    source: str, job: str = "j1", fence: int = 1, stage: Stage = "cpu", device: str = ""
+) -> JobOrder:
+    digest = sha256(source.encode()).hexdigest()
+    return JobOrder(job, fence, stage, "some-lab", "", source, digest, 7, device)
+
+
+def wait_for_ends(engine: Engine, count: int, seconds: float = 60) -> list[Ended]:
+    ends: list[Ended] = []
+    end_s = time.monotonic() + seconds
+    while len(ends) < count:
+        assert time.monotonic() < end_s, f"{len(ends)} of {count} jobs have ended"
+        ends += engine.ended(0.5)
+    return ends
+
+
+def sleepers() -> list[int]:
+    """Give the processes that a hanging job started."""
+    return [
+        process.pid
+        for process in psutil.process_iter(["cmdline"])
+        if process.info["cmdline"] == ["sleep", "611.5"]
+        and process.status() != psutil.STATUS_ZOMBIE
+    ]
+
+
+class EngineConformance:
+    def test_a_job_is_run_and_told_once(self, engine: Engine) -> None:
+        engine.submit(order("// right"))
+        [ended] = wait_for_ends(engine, 1)
+        assert (ended.how, ended.lease.job, ended.lease.fence) == ("done", "j1", 1)
+        assert isinstance(ended.outcome, Graded)
+        assert ended.outcome.facts.verdict == "right"
+        assert engine.ended(0.2) == []
+
+    def test_a_crash_is_one_jobs_own(self, engine: Engine) -> None:
+        engine.submit(order("// crash", "bad"))
+        engine.submit(order("// right", "good"))
+        ends = {end.lease.job: end for end in wait_for_ends(engine, 2)}
+        assert ends["bad"].how == "crashed" and "signal 11" in ends["bad"].message
+        assert ends["good"].how == "done"
+
+    def test_a_hang_is_ended_with_all_that_it_started(self, impatient: Engine) -> None:
+        before = set(sleepers())
+        impatient.submit(order("// hang"))
+        [ended] = wait_for_ends(impatient, 1)
+        assert ended.how == "timed out" and ended.message
+        assert set(sleepers()) <= before
+
+    def test_memory_is_bounded(self, engine: Engine) -> None:
+        engine.submit(order("// memory"))
+        [ended] = wait_for_ends(engine, 1)
+        assert ended.how == "out of memory" and ended.message
+
+    def test_a_cancelled_job_is_ended_with_all_that_it_started(
+        self, engine: Engine
+    ) -> None:
+        before = set(sleepers())
+        engine.submit(order("// hang"))
+        end_s = time.monotonic() + 30
+        while set(sleepers()) <= before and time.monotonic() < end_s:
+            time.sleep(0.05)
+        engine.cancel("j1")
+        engine.cancel("nothing")
+        [ended] = wait_for_ends(engine, 1)
+        assert ended.how == "cancelled"
+        assert set(sleepers()) <= before
+
+    def test_the_same_lease_twice_runs_once(
+        self, engine: Engine, tmp_path: Path
+    ) -> None:
+        log = tmp_path / "log"
+        for _ in range(2):
+            engine.submit(order(f"// log {log}"))
+        [ended] = wait_for_ends(engine, 1)
+        assert ended.how == "done" and engine.ended(0.5) == []
+        assert len(log.read_text().splitlines()) == 1
+
+    def test_a_newer_lease_ends_the_older_one(self, engine: Engine) -> None:
+        engine.submit(order("// hang", fence=1))
+        engine.submit(order("// right", fence=2))
+        ends = {end.lease.fence: end.how for end in wait_for_ends(engine, 2)}
+        assert ends == {1: "cancelled", 2: "done"}
+
+    def test_a_job_has_its_gpu_and_no_other(
+        self, engine: Engine, tmp_path: Path
+    ) -> None:
+        log = tmp_path / "log"
+        engine.submit(order(f"// log {log}", stage="gpu", device="GPU-7"))
+        [ended] = wait_for_ends(engine, 1)
+        assert ended.how == "done" and log.read_text().split()[2:] == ["GPU-7"]
+
+    def test_what_is_no_outcome_is_a_crash(self, engine: Engine) -> None:
+        engine.submit(order("// noise"))
+        [ended] = wait_for_ends(engine, 1)
+        assert ended.how == "crashed" and ended.outcome is None
+
+    def test_what_cant_be_graded_here_is_said(self, engine: Engine) -> None:
+        engine.submit(order("// nowhere"))
+        [ended] = wait_for_ends(engine, 1)
+        assert ended.outcome == NotGraded("there is no compiler here")
+
+    def test_closing_ends_all(self, engine: Engine) -> None:
+        before = set(sleepers())
+        engine.submit(order("// hang", "a"))
+        engine.submit(order("// hang", "b"))
+        time.sleep(0.5)
+        engine.close()
+        assert set(sleepers()) <= before

@@ -1,0 +1,201 @@
+"""The database: its formats, its refusals, and that commits of many are of each."""
+
+from __future__ import annotations
+
+import sqlite3
+import stat
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Connection
+
+from tests.hub.core.course import START_MS, Classroom
+from tests.programs import ROOT
+from warpbook.hub import audit
+from warpbook.hub.course.courses import Course, courses, create_course
+from warpbook.hub.database import opening, settings
+from warpbook.hub.database.group_commit import Writer
+from warpbook.hub.database.opening import FORMAT, HubDatabase
+from warpbook.hub.database.tables import METADATA
+from warpbook.hub.errors import Conflict, DatabaseUnfit, NoRoom
+from warpbook.hub.work.submissions import receipt, receive
+from warpbook_monitors import format_steps
+
+FORMATS = ROOT / "tests" / "data" / "formats"
+
+
+def columns(path: Path) -> dict[str, list[str]]:
+    connection = sqlite3.connect(path)
+    tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+    by_table = {
+        name: [row[1] for row in connection.execute(f"PRAGMA table_info({name})")]
+        for (name,) in tables.fetchall()
+    }
+    connection.close()
+    return by_table
+
+
+def test_the_tables_are_those_that_the_code_knows(tmp_path: Path) -> None:
+    HubDatabase(tmp_path / "hub.db").close()
+    known = {
+        table.name: [column.name for column in table.c]
+        for table in METADATA.tables.values()
+    }
+    assert columns(tmp_path / "hub.db") == known
+
+
+@pytest.mark.parametrize("version", range(1, FORMAT + 1))
+def test_an_older_database_is_migrated_with_all_that_it_holds(
+    tmp_path: Path, version: int
+) -> None:
+    """`hub-N.sql` is a dump of format N, and stays as it is once that was released."""
+    path = tmp_path / "hub.db"
+    old = sqlite3.connect(path)
+    old.executescript((FORMATS / f"hub-{version}.sql").read_text())
+    old.close()
+    database = HubDatabase(path)
+    with database.write() as connection:
+        assert [course.id for course in courses(connection)] == ["gpu101"]
+        [number] = connection.exec_driver_sql("SELECT count(*) FROM results").one()
+        assert number == 1
+        assert audit.first_forged(connection) is None
+        create_course(connection, START_MS, "hub", Course("more", "More"))
+    database.close()
+    HubDatabase(tmp_path / "fresh.db").close()
+    assert columns(path) == columns(tmp_path / "fresh.db")
+
+
+def test_each_format_follows_the_one_before_or_all_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "hub.db"
+    HubDatabase(path).close()
+    before = columns(path)
+    scripts = {
+        "schema_2.sql": ["ALTER TABLE courses ADD COLUMN extra TEXT"],
+        "schema_3.sql": ["ALTER TABLE teams ADD COLUMN extra TEXT", "NONSENSE"],
+    }
+    monkeypatch.setattr(format_steps, "statements", lambda _, name: scripts[name])
+    with pytest.raises(DatabaseUnfit, match="NONSENSE"):
+        HubDatabase(path, newest=FORMAT + 2)
+    assert columns(path) == before
+    HubDatabase(path, newest=FORMAT + 1).close()
+    assert columns(path)["courses"] == [*before["courses"], "extra"]
+    with pytest.raises(DatabaseUnfit, match=f"format {FORMAT + 1}.*Update warpbook"):
+        HubDatabase(path)
+
+
+def test_another_programs_file_is_left_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "hub.db"
+    other = sqlite3.connect(path)
+    other.execute("CREATE TABLE theirs (x)")
+    other.commit()
+    other.close()
+    before = path.read_bytes()
+    with pytest.raises(DatabaseUnfit, match="no database of a warpbook hub"):
+        HubDatabase(path)
+    assert path.read_bytes() == before
+    path.write_bytes(b"not a database" * 100)
+    with pytest.raises(DatabaseUnfit, match="damaged"):
+        HubDatabase(path)
+
+
+def test_nobody_else_reads_the_file(room: Classroom) -> None:
+    path = room.database.path
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+
+
+def test_a_full_disk_gives_no_receipt_and_writes_nothing(room: Classroom) -> None:
+    with room.database.write() as connection:
+        pages = connection.exec_driver_sql("PRAGMA page_count").scalar_one()
+        connection.exec_driver_sql(f"PRAGMA max_page_count = {pages + 3}")
+    with pytest.raises(NoRoom, match="nothing was written"):
+        for number in range(50):
+            room.submit("ada", f"// {number} {'x' * 50_000}", replace=True)
+    with room.database.write() as connection:
+        connection.exec_driver_sql("PRAGMA max_page_count = 1073741823")
+        rows = connection.exec_driver_sql(
+            "SELECT (SELECT count(*) FROM submissions), (SELECT count(*) FROM jobs),"
+            " (SELECT count(*) FROM submission_members)"
+        ).one()
+    # each has its job and its member, or none of them is there
+    assert len(set(rows)) == 1
+    assert room.submit("ada", "// there is room again", replace=True).submission
+
+
+def test_a_write_that_is_refused_leaves_those_beside_it(room: Classroom) -> None:
+    writer = Writer(room.database)
+
+    def hand_in(name: str, request: str) -> object:
+        def write(connection: Connection) -> object:
+            settings.put(connection, f"trace-{name}-{request}", "was here")
+            person = room.people[name]
+            source = f"// {request}"
+            return receive(connection, START_MS, room.lab, person, source, request)
+
+        return writer.submit(write)
+
+    futures = [hand_in("ada", "r1"), hand_in("ada", "r2"), hand_in("bob", "r1")]
+    given = [future.exception(60) or future.result() for future in futures]  # type: ignore[attr-defined]
+    writer.close()
+    assert isinstance(given[1], Conflict)
+    with room.database.read() as connection:
+        for receipt_given in (given[0], given[2]):
+            assert receipt(connection, receipt_given.submission) == receipt_given
+        assert settings.get(connection, "trace-ada-r1") == "was here"
+        assert settings.get(connection, "trace-ada-r2") is None
+
+
+def test_where_a_commit_fails_each_write_is_tried_by_itself(room: Classroom) -> None:
+    writer = Writer(room.database)
+
+    def twice(connection: Connection) -> None:
+        for _ in range(2):
+            connection.exec_driver_sql("INSERT INTO settings VALUES ('same', 'x')")
+
+    def fits(connection: Connection) -> str:
+        settings.put(connection, "good", "kept")
+        return "kept"
+
+    futures = [writer.submit(fits), writer.submit(twice), writer.submit(fits)]
+    assert [futures[0].result(60), futures[2].result(60)] == ["kept", "kept"]
+    assert "UNIQUE" in str(futures[1].exception(60))
+    writer.close()
+    with pytest.raises(RuntimeError):
+        writer.submit(fits)
+    with room.database.read() as connection:
+        assert settings.get(connection, "same") is None
+
+
+def test_the_audit_log_is_only_added_to(room: Classroom) -> None:
+    with room.database.read() as connection:
+        entries = audit.entries(connection)
+        assert audit.first_forged(connection) is None
+    assert {entry.action for entry in entries} >= {"course created", "roster imported"}
+    for change in ("UPDATE audit SET action = 'nothing'", "DELETE FROM audit"):
+        with pytest.raises(Exception, match="only added to"):
+            with room.database.write() as connection:
+                connection.exec_driver_sql(change)
+    # whoever has the file itself can change it, and is found out
+    forger = sqlite3.connect(room.database.path)
+    forger.execute("DROP TRIGGER audit_kept_update")
+    forger.execute("UPDATE audit SET action = 'nothing' WHERE number = 2")
+    forger.commit()
+    forger.close()
+    with room.database.read() as connection:
+        assert audit.first_forged(connection) == 2
+
+
+def test_what_is_told_of_an_entry_cant_be_changed_unseen(room: Classroom) -> None:
+    with room.database.write() as connection:
+        connection.exec_driver_sql(
+            "UPDATE audit_details SET detail = '{}' WHERE number = 3"
+        )
+        assert audit.first_forged(connection) == 3
+
+
+def test_formats_have_a_step_each() -> None:
+    folder = Path(opening.__file__).parent
+    steps = {path.stem for path in folder.glob("schema_*")}
+    assert steps == {f"schema_{number}" for number in range(1, FORMAT + 1)}

@@ -1,0 +1,228 @@
+"""What leaves the hub, and what is erased or brought back."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import sqlite3
+import stat
+import threading
+import zipfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from tests.hub.core.course import (
+    DUE_MS,
+    START_MS,
+    Classroom,
+    classroom,
+    facts,
+)
+from warpbook.hub import audit
+from warpbook.hub.course.courses import Course, create_course, members
+from warpbook.hub.course.roster import import_roster
+from warpbook.hub.course.roster_csv import read_roster
+from warpbook.hub.errors import BadRequest, Conflict, DatabaseUnfit, NotFound
+from warpbook.hub.exports.cells import cell
+from warpbook.hub.exports.grades import COLUMNS, grades_csv
+from warpbook.hub.exports.records import json_lines
+from warpbook.hub.exports.sources import write_sources
+from warpbook.hub.keeping.backup import back_up, restore
+from warpbook.hub.keeping.erasing import erase
+from warpbook.hub.queue.control import pause
+from warpbook.hub.rules.lateness import HOUR_MS
+from warpbook.hub.work.decisions import override
+from warpbook.hub.work.submissions import is_genuine, submissions_of
+
+HOSTILE = """username,first_name,last_name,email,section
+eve,"=HYPERLINK(""http://evil"",""x"")",@SUM(A1),+1,-2
+"""
+
+
+def exported(room: Classroom) -> list[dict[str, str]]:
+    with room.database.read() as connection:
+        return list(csv.DictReader(io.StringIO(grades_csv(connection, "gpu101"))))
+
+
+def test_grades_are_in_the_columns_of_nbgrader(tmp_path: Path) -> None:
+    room = classroom(tmp_path / "hub.db", late_percent_per_day=25)
+    room.now_ms = DUE_MS + HOUR_MS
+    room.submit("ada")
+    room.grade(room.grader())
+    with room.database.write() as connection:
+        bob = room.people["bob"]
+        override(connection, room.now_ms, room.instructor, room.lab, bob, 3, "tried")
+    ada, bob_row, cyd = sorted(exported(room), key=lambda row: row["student_id"])
+    assert tuple(ada) == COLUMNS
+    assert (ada["assignment"], ada["last_name"]) == ("vector-add", "Lovelace")
+    assert (ada["raw_score"], ada["late_submission_penalty"]) == ("10", "2.5")
+    assert (ada["score"], ada["max_score"]) == ("7.5", "10")
+    assert ada["timestamp"] > ada["duedate"].replace("T", "T")
+    assert (bob_row["score"], bob_row["late_submission_penalty"]) == ("3", "0")
+    assert (cyd["score"], cyd["timestamp"]) == ("0", "")
+    room.database.close()
+
+
+def test_no_cell_is_a_formula(room: Classroom) -> None:
+    with room.database.write() as connection:
+        rows = read_roster(HOSTILE.encode())
+        import_roster(connection, START_MS, room.instructor, "gpu101", rows)
+    [row] = exported(room)
+    assert row["first_name"] == '\'=HYPERLINK("http://evil","x")'
+    for value in row.values():
+        assert not value.startswith(("=", "+", "-", "@", "\t", "\r"))
+
+
+@given(some.text(max_size=20))
+def test_no_text_begins_as_a_formula(text: str) -> None:
+    written = cell(text)
+    assert not written.strip().startswith(("=", "+", "-", "@", "|", "%"))
+    assert written.endswith(text)
+
+
+def test_records_are_json_lines_without_what_is_secret(room: Classroom) -> None:
+    room.submit("ada", "// secret source")
+    room.grade(room.grader())
+    with room.database.write() as connection:
+        create_course(connection, room.now_ms, "hub", Course("other", "Other"))
+        pause(connection, room.now_ms, room.instructor, "not of this course")
+        lines = list(json_lines(connection, "gpu101"))
+        with pytest.raises(NotFound):
+            list(json_lines(connection, "nothing"))
+    records = [json.loads(line) for line in lines]
+    kinds = {row["kind"] for row in records}
+    assert {row["course"] for row in records if row["kind"] == "audit"} == {"gpu101"}
+    assert kinds >= {"course", "person", "submission", "result", "audit"}
+    [result] = [row for row in records if row["kind"] == "result"]
+    assert result["facts"]["verdict"] == "right"
+    whole = b"".join(lines)
+    for secret in (b"secret source", b'"seed"', b"token", b"receipt_key"):
+        assert secret not in whole
+
+
+def test_all_sources_are_in_a_zip(room: Classroom) -> None:
+    room.submit("ada", "// one")
+    room.submit("ada", "// two", replace=True)
+    room.submit("bob", "// three")
+    file = io.BytesIO()
+    with room.database.read() as connection:
+        assert write_sources(connection, "gpu101", file) == 3
+    with zipfile.ZipFile(file) as archive:
+        names = sorted(archive.namelist())
+        assert archive.testzip() is None
+        assert archive.read(names[1]) == b"// two"
+    assert names[0].startswith("vector-add/ada/001-") and names[0].endswith(".cu")
+
+
+def test_a_person_is_erased_and_their_team_keeps_its_work(tmp_path: Path) -> None:
+    room = classroom(tmp_path / "hub.db", is_team_work=True)
+    grader = room.grader()
+    room.submit("ada", "// of Ada alone")
+    room.submit("bob", "// of the team")
+    for _ in range(2):
+        room.grade(grader)
+    with room.database.write() as connection:
+        for name in ("ada", "bob"):
+            args = (connection, room.now_ms, room.instructor, room.people[name])
+            with pytest.raises(BadRequest):
+                erase(*args, "")
+            erased = erase(*args, "asked for it")
+            with pytest.raises(NotFound):
+                erase(*args, "again")
+        assert (erased.submissions, erased.shared_submissions) == (0, 1)
+    with room.database.read() as connection:
+        assert {m.username for m in members(connection, "gpu101")} == {"cyd", "grace"}
+        [kept] = submissions_of(connection, room.lab, room.people["cyd"])
+        assert kept.members == (room.people["cyd"],)
+        assert audit.first_forged(connection) is None
+    room.database.scrub()
+    content = b"".join(path.read_bytes() for path in tmp_path.glob("hub.db*"))
+    for word in (b"Lovelace", b"of Ada alone", b"Noyce"):
+        assert word not in content
+    assert b"of the team" in content
+    room.database.close()
+
+
+def test_a_backup_is_made_while_others_write(room: Classroom, tmp_path: Path) -> None:
+    room.submit("ada", "// before")
+    is_over = threading.Event()
+
+    def hand_in() -> None:
+        while not is_over.is_set():
+            room.submit("bob", f"// {room.now_ms} {'x' * 20_000}", replace=True)
+            room.now_ms += HOUR_MS // 60
+
+    writing = threading.Thread(target=hand_in)
+    writing.start()
+    try:
+        for number in range(5):
+            back_up(room.database, tmp_path / f"{number}.db")
+    finally:
+        is_over.set()
+        writing.join()
+    for number in range(5):
+        file = tmp_path / f"{number}.db"
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+        copy = sqlite3.connect(file)
+        assert copy.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        assert copy.execute("SELECT count(*) FROM jobs").fetchone() == (
+            copy.execute("SELECT count(*) FROM submissions").fetchone()
+        )
+        copy.close()
+    with pytest.raises(Conflict):
+        back_up(room.database, tmp_path / "0.db")
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_a_restored_hub_refuses_results_of_leases_from_before(
+    room: Classroom, tmp_path: Path
+) -> None:
+    grader = room.grader()
+    kept = room.submit("ada")
+    (before,) = room.lease(grader)
+    back_up(room.database, tmp_path / "backup.db")
+    room.finish(grader, before, facts("wrong", 1))
+    lost = room.submit("bob")
+    restore(room.database, tmp_path / "backup.db", room.now_ms, room.instructor)
+    assert not room.finish(grader, before).is_accepted
+    (again,) = room.lease(grader)
+    assert again.job == before.job and room.finish(grader, again).is_accepted
+    with room.database.read() as connection:
+        assert len(submissions_of(connection, room.lab, room.people["ada"])) == 1
+        assert submissions_of(connection, room.lab, room.people["bob"]) == []
+        # who shows the receipt of what the backup lacks is believed
+        assert is_genuine(connection, lost) and is_genuine(connection, kept)
+        assert audit.first_forged(connection) is None
+        assert audit.entries(connection)[-1].action == "database restored"
+    room.submit("bob")
+
+
+def test_what_is_no_backup_is_refused_and_all_stays(
+    room: Classroom, tmp_path: Path
+) -> None:
+    room.submit("ada")
+    wrong = tmp_path / "wrong.db"
+    back_up(room.database, wrong)
+    attack = sqlite3.connect(wrong)
+    attack.execute(
+        "CREATE TRIGGER attack AFTER INSERT ON jobs BEGIN DELETE FROM results; END"
+    )
+    attack.commit()
+    attack.close()
+    other = tmp_path / "other.db"
+    sqlite3.connect(other).execute("CREATE TABLE theirs (x)").connection.close()
+    (tmp_path / "damaged.db").write_bytes(wrong.read_bytes()[:9000])
+    for name in ("wrong.db", "other.db", "damaged.db", "nothing.db"):
+        with pytest.raises(DatabaseUnfit):
+            restore(room.database, tmp_path / name, room.now_ms, room.instructor)
+    with room.database.read() as connection:
+        assert len(submissions_of(connection, room.lab, room.people["ada"])) == 1
+    assert {path.name for path in room.database.path.parent.iterdir()} <= {
+        "hub.db",
+        "hub.db-wal",
+        "hub.db-shm",
+    }

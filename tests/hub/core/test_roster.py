@@ -1,0 +1,156 @@
+"""A roster brings a class to what it says: twice changes nothing, nobody is lost."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from tests.hub.core.course import ROSTER, START_MS, Classroom
+from warpbook.hub import audit
+from warpbook.hub.course.courses import members, viewer
+from warpbook.hub.course.publications import extend, window_of
+from warpbook.hub.course.roster import RosterChanges, import_roster, preview
+from warpbook.hub.course.roster_csv import MOST_BYTES, MOST_ROWS, read_roster
+from warpbook.hub.errors import BadRequest, BadRoster, NotFound, NotOpen
+from warpbook.hub.rules.lateness import HOUR_MS, Window
+from warpbook.hub.work.submissions import submissions_of
+
+
+def imported(room: Classroom, content: bytes) -> RosterChanges:
+    with room.database.write() as connection:
+        rows = read_roster(content)
+        previewed = preview(connection, "gpu101", rows)
+        done = import_roster(connection, START_MS, room.instructor, "gpu101", rows)
+        assert previewed == done
+    return done
+
+
+def problems(content: bytes) -> list[tuple[int, str]]:
+    with pytest.raises(BadRoster) as refused:
+        read_roster(content)
+    assert refused.value.http_status == 400
+    return [(problem.line, problem.message) for problem in refused.value.problems]
+
+
+def test_twice_changes_nothing_and_leaves_no_trace(room: Classroom) -> None:
+    with room.database.read() as connection:
+        before = len(audit.entries(connection))
+    assert imported(room, ROSTER) == RosterChanges(unchanged=3)
+    with room.database.read() as connection:
+        assert len(audit.entries(connection)) == before
+
+
+def test_a_drop_hides_and_never_deletes(room: Classroom) -> None:
+    room.submit("ada")
+    without_ada = b"\n".join(
+        line for line in ROSTER.splitlines() if not line.startswith(b"ada")
+    )
+    assert imported(room, without_ada) == RosterChanges(hidden=("ada",), unchanged=2)
+    with pytest.raises(NotOpen, match="roster"):
+        room.submit("ada", "// more", replace=True)
+    with room.database.read() as connection:
+        assert viewer(connection, "gpu101", "ada").is_hidden
+        assert len(submissions_of(connection, room.lab, room.people["ada"])) == 1
+    assert imported(room, ROSTER).returned == ("ada",)
+    room.submit("ada", "// more", replace=True)
+
+
+def test_names_sections_and_teams_follow_the_roster(room: Classroom) -> None:
+    moved = ROSTER.replace(b"Bob,Noyce,monday,red", b"Robert,Noyce,friday,blue")
+    assert imported(room, moved).changed == ("bob",)
+    with room.database.read() as connection:
+        [bob] = [m for m in members(connection, "gpu101") if m.username == "bob"]
+    assert (bob.first_name, bob.section, bob.team) == ("Robert", "friday", "blue")
+    # of columns that it lacks a roster says nothing
+    names = b"username\nada\nbob\ncyd\n"
+    assert imported(room, names) == RosterChanges(unchanged=3)
+
+
+def test_staff_stay_what_they_are(room: Classroom) -> None:
+    changes = imported(room, ROSTER + b"grace,Grace,Hopper,monday,\n")
+    assert changes.unchanged == 4
+    assert imported(room, ROSTER) == RosterChanges(unchanged=3)
+    with room.database.read() as connection:
+        assert viewer(connection, "gpu101", "grace").role == "instructor"
+        with pytest.raises(NotFound):
+            viewer(connection, "gpu101", "mallory")
+
+
+def test_spreadsheets_of_any_kind_are_read() -> None:
+    exported = "\ufeffStudent ID;Last Name;First Name\r\nAda;Lovelace;Ada\r\n\r\n"
+    [row] = read_roster(exported.encode())
+    assert (row.username, row.last_name, row.section) == ("ada", "Lovelace", None)
+    [row] = read_roster(b'username,last_name\nada,"Love, lace"\n')
+    assert row.last_name == "Love, lace"
+
+
+@pytest.mark.parametrize(
+    "content, line, words",
+    [
+        (b"", 1, "empty"),
+        (b"name,email\nada,a@b\n", 1, "`username`"),
+        (b"username\n", 2, "nobody"),
+        (b"username,login\nada,ada\n", 1, "Two columns"),
+        (b"username\nada\nbob\nADA\n", 4, "line 2"),
+        (b"username\n../../etc\n", 2, "can't be a user name"),
+        (b"username\n=cmd|' /C calc'!A0\n", 2, "can't be a user name"),
+        (b"username,first_name\nada,\x1b[2J\n", 2, "can't be shown"),
+        ("username,first_name\nada,\u202egnp\n".encode(), 2, "can't be shown"),
+        (b"username,first_name\nada," + b"x" * 101 + b"\n", 2, "100"),
+        (b"username\nada\n\xff\xfe\n", 3, "UTF-8"),
+        (b"username\nada\n\0\n", 3, "NUL"),
+        (b"username,team\n" + b"".join(b"u%d,red\n" % n for n in range(5)), 6, "red"),
+        (b'username,first_name\nada,"' + b"x" * 200_000, 2, "CSV"),
+        (b"x" * (MOST_BYTES + 1), 1, "MiB"),
+        (
+            b"username\n" + b"".join(b"u%d\n" % n for n in range(MOST_ROWS + 1)),
+            MOST_ROWS + 3,
+            "rows",
+        ),
+    ],
+)
+def test_a_bad_roster_is_refused_with_its_line(
+    content: bytes, line: int, words: str
+) -> None:
+    [(at, message), *_] = problems(content)
+    assert words in message and at == line
+
+
+def test_all_problems_are_told_at_once() -> None:
+    all_problems = problems(b"username\nada\n!\nbob\n?\nada\n")
+    assert [line for line, _ in all_problems] == [3, 5, 6]
+
+
+@given(some.binary(max_size=300))
+def test_whatever_is_uploaded_is_read_or_refused(content: bytes) -> None:
+    for whole in (content, b"username,first_name,team\n" + content):
+        try:
+            rows = read_roster(whole)
+        except BadRoster as refused:
+            assert refused.problems
+        else:
+            assert rows and all(row.username for row in rows)
+
+
+def test_each_section_and_each_extension_has_its_dates(room: Classroom) -> None:
+    ada, cyd = room.people["ada"], room.people["cyd"]
+    with room.database.write() as connection:
+        before = window_of(connection, room.lab, ada)
+        assert before is not None
+        due_ms, closes_ms = before.due_ms + HOUR_MS, before.closes_ms + HOUR_MS
+        given_by = (START_MS, room.instructor, room.lab)
+        connection_and = (connection, *given_by)
+        extend(*connection_and, ada, due_ms, closes_ms, "was ill")
+        assert window_of(connection, room.lab, ada) == Window(
+            before.opens_ms, due_ms, closes_ms
+        )
+        assert window_of(connection, room.lab, cyd) == before
+        with pytest.raises(BadRequest, match="reason"):
+            extend(*connection_and, ada, due_ms, closes_ms, "  ")
+        with pytest.raises(BadRequest):
+            extend(*connection_and, ada, closes_ms, due_ms, "backwards")
+    room.now_ms = closes_ms - 1
+    room.submit("ada")
+    with pytest.raises(NotOpen):
+        room.submit("cyd")

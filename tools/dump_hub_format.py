@@ -1,0 +1,58 @@
+"""Prints a dump of a hub's database of today's format, with a course that was graded.
+
+Once a format is released, its dump is kept for a test that opens it for ever after:
+`python tools/dump_hub_format.py > tests/data/formats/hub-N.sql`.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import sys
+import tempfile
+from pathlib import Path
+
+import msgspec
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT / name) for name in ("", "extension", "labs", "monitors")]
+
+from tests.hub.core.course import Classroom, classroom, facts  # noqa: E402
+from warpbook.hub.course.publications import extend  # noqa: E402
+from warpbook.hub.database.dialect import APPLICATION_ID  # noqa: E402
+from warpbook.hub.database.opening import FORMAT  # noqa: E402
+from warpbook.hub.work.decisions import appeal, override  # noqa: E402
+
+
+def main() -> None:
+    """Make a database in a folder of its own, and print it."""
+    with tempfile.TemporaryDirectory() as folder:
+        room = classroom(Path(folder, "hub.db"))
+        fill(room)
+        room.database.close()
+        connection = sqlite3.connect(room.database.path)
+        for statement in connection.iterdump():
+            print(statement)
+        connection.close()
+    print(f"PRAGMA application_id = {APPLICATION_ID};")
+    print(f"PRAGMA user_version = {FORMAT};")
+
+
+def fill(room: Classroom) -> None:
+    """Put something into every table."""
+    grader = room.grader(gpus=1)
+    room.submit("ada", "// mine\n")
+    order = room.grade(grader, facts("wrong", 1, kind="race"))
+    late = (room.lab, room.people["bob"])
+    with room.database.write() as connection:
+        times = (room.now_ms + 1, room.now_ms + 2)
+        extend(connection, room.now_ms, room.instructor, *late, *times, "was ill")
+        points = (room.lab, room.people["ada"], 7.5, "half of it is right")
+        override(connection, room.now_ms, room.instructor, *points)
+        note = "The race is not mine."
+        appeal(connection, room.now_ms, room.people["ada"], order.job, note)
+    # of an older lease, so it is refused
+    room.finish(grader, msgspec.structs.replace(order, fence=99))
+
+
+if __name__ == "__main__":
+    main()
