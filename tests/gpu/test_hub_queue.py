@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from warpbook_labs.lab_files import CATALOGUE
 
 from tests.hub.core.course import FOREVER, classroom, publish_lab
 from tests.hub.core.test_grader import Hub
@@ -23,6 +22,7 @@ from warpbook.hub.grader import labs
 from warpbook.hub.grader.gpus import devices
 from warpbook.hub.grader_protocol import GradedFacts, JobOrder, Ratio
 from warpbook.hub.work.submissions import receive
+from warpbook_labs.lab.files import CATALOGUE
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.loader import load
 
