@@ -8,14 +8,18 @@ from typing import Any
 import msgspec
 import pytest
 
+from tests.cheats.between import listen
 from warpbook_labs.cases.sampling import hidden_cases, public_cases
 from warpbook_labs.course.session import find
+from warpbook_labs.engines.interpreter.jobs import Interpreted
 from warpbook_labs.errors import BadLab
 from warpbook_labs.grading.grading import check, check_all
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.results.check import CheckResult
 from warpbook_labs.sandbox.limits import Limits
+from warpbook_labs.sandbox.parent import Outcome
 from warpbook_labs.sandbox.progress import Steps, reported_to
+from warpbook_labs.sandbox.work import Job
 
 
 @pytest.fixture(scope="module")
@@ -241,3 +245,62 @@ def test_steps_that_a_learner_invents_are_no_more_than_there_are() -> None:
     steps.add(999)
     steps.add(1)
     assert reported == [(0, 3), (3, 3), (3, 3)]
+
+
+STORES = """// launch: add_relu<<<ceil_div(n, 256), 256>>>(x, y, out, n)
+// launch: last<<<1, 32>>>(out, n)
+extern "C" __global__ void add_relu(const float* x, const float* y, float* out, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    float sum = x[i] + y[i];
+    if (i % 2)
+        out[i] = ODD;
+    else
+        out[i] = sum < 0 ? 0 : sum;
+}
+extern "C" __global__ void last(float* out, int n) {
+    if (threadIdx.x == 0) LAST
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("odd", "last", "line"),
+    [
+        ("sum", ";", 8),
+        ("sum < 0 ? 0 : sum", "out[3] = 7;", 13),
+        ("sum < 0 ? 0 : sum", "atomicAdd(out + 4, 1.0f);", 13),
+        ("sum < 0 ? 0 : sum", "((float2*)out)[2] = make_float2(-1, -1);", 13),
+    ],
+)
+def test_a_wrong_element_names_the_line_that_wrote_it_last(
+    lab: LoadedLab, odd: str, last: str, line: int
+) -> None:
+    source = STORES.replace("ODD", odd).replace("LAST", last)
+    result = check(lab, source, public_cases(lab.lab), Limits())
+    first = result.cases[0]
+    assert first.wrong is not None and first.wrong.line == first.line == line
+    assert first.message.endswith(f" Line {line} wrote it last.")
+
+
+def test_what_was_never_written_names_no_line(lab: LoadedLab) -> None:
+    result = checked(lab, STORES.replace("out[i] = ODD;", ";").replace("LAST", ";"))
+    first = result.cases[0]
+    assert first.wrong is not None and first.wrong.got == "nothing"
+    assert first.wrong.line is None and "wrote it last" not in first.message
+
+
+@pytest.mark.parametrize("lines", [b"", b"\xff", b"\xff\xff" * 4096, b"\0" * 9])
+def test_lines_that_a_jailed_process_invents_are_not_believed(
+    lab: LoadedLab, monkeypatch: pytest.MonkeyPatch, lines: bytes
+) -> None:
+    def forge(_: Job[Any], outcome: Outcome[Any]) -> None:
+        if isinstance(outcome.result, Interpreted):
+            for run in outcome.result.runs:
+                for memory in run.memory:
+                    msgspec.structs.force_setattr(memory, "writer_lines", lines)
+
+    listen(monkeypatch, forge)
+    result = checked(lab, right(lab).replace("sum < 0 ? 0 :", ""))
+    assert result.status == "failed"
+    assert {case.line for case in result.cases} == {None}

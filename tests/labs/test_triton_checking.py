@@ -254,3 +254,15 @@ def test_inline_assembly_is_run_by_the_interpreter_of_ptx(lab: LoadedLab) -> Non
     assert asked(own, "=f,f").status == "passed"
     wrong = failed(asked("max.f32 $0, $1, 0f00000000;", "=f,f"))
     assert wrong.wrong is not None and wrong.wrong.expected == "nan"
+
+
+def test_a_wrong_element_names_the_line_that_wrote_it_last(lab: LoadedLab) -> None:
+    lines = lab.reference.splitlines()
+    at = next(n for n, line in enumerate(lines, 1) if "tl.store(" in line)
+    lines[at - 1] = lines[at - 1].replace(
+        "tl.store(out + i, ", "tl.store(out + i, 1 + "
+    )
+    result = check(lab, "\n".join(lines), public_cases(lab.lab), Limits())
+    first = result.cases[0]
+    assert first.wrong is not None and first.wrong.line == first.line == at
+    assert first.message.endswith(f" Line {at} wrote it last.")

@@ -24,6 +24,8 @@ class WrongElement(Struct, frozen=True):
     #: how many are wrong in all, of how many; learners are not told of a hidden case
     wrong: int | None
     elements: int | None
+    #: of the source: what wrote it last; None where that is not known
+    line: int | None = None
 
 
 def first_wrong(

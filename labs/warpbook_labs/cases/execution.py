@@ -23,6 +23,9 @@ class Memory(Struct, frozen=True):
     dtype: str = "uint8"
     #: how far off the alignment of a buffer it begins
     off_bytes: int = 0
+    #: of a result: for each 4 bytes the line of the source that wrote them last, as
+    #: uint16, and 0 where it is not known
+    writer_lines: bytes = b""
 
     @property
     def is_input(self) -> bool:

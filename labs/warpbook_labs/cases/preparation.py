@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpbook_labs.cases import execution
-from warpbook_labs.cases.comparison import WrongElement, first_wrong
+from warpbook_labs.cases.comparison import NOTHING, WrongElement, first_wrong
 from warpbook_labs.cases.promises import not_a_bound, not_a_dict, not_numbers
 from warpbook_labs.cases.sampling import DrawnCase
 from warpbook_labs.errors import BadLab, BadRule
@@ -106,7 +106,8 @@ class OwnPython:
                 held.first_unwritten,
             )
             if wrong is not None:
-                return wrong
+                line = _writer_line(wrong, held, got.itemsize, shape_of(each, sizes))
+                return msgspec.structs.replace(wrong, line=line)
         return None
 
     def _ask(self, function: str, *given: Any) -> Arrays:
@@ -211,8 +212,27 @@ def wrong_words(wrong: WrongElement) -> str:
     place = ", ".join(map(str, wrong.index))
     return (
         f"{wrong.output}[{place}] is {wrong.got}; right is {wrong.expected}, "
-        f"{wrong.allowed}. {count_words(wrong)}"
+        f"{wrong.allowed}. {count_words(wrong)}{_writer_words(wrong)}"
     )
+
+
+def _writer_words(wrong: WrongElement) -> str:
+    return "" if wrong.line is None else f" Line {wrong.line} wrote it last."
+
+
+def _writer_line(
+    wrong: WrongElement,
+    held: execution.Memory,
+    item_bytes: int,
+    shape: tuple[int, ...],
+) -> int | None:
+    """Give the line that wrote an element last, as a jailed process tells it."""
+    lines = np.frombuffer(held.writer_lines[: len(held.writer_lines) // 2 * 2], "<u2")
+    at = int(np.ravel_multi_index(wrong.index, shape)) if shape else 0
+    word = at * item_bytes // 4
+    if wrong.got == NOTHING or word >= len(lines):
+        return None
+    return int(lines[word]) or None
 
 
 def count_words(wrong: WrongElement) -> str:

@@ -94,7 +94,7 @@ def check_kernels(
     try:
         refuse_unfit(source)
         rule = rule_of(lab, source)
-        prepared = [_Told(loaded, rule, case) for case in cases]
+        prepared = [_Told(loaded, rule, case, source) for case in cases]
         build = front_end.build(loaded, rule, source, cases)
     except BadSource as problem:
         return ended(_refused(problem), str(problem), line=problem.line)
@@ -195,9 +195,12 @@ def _not_graded(loaded: LoadedLab) -> tuple[str, ...]:
 class _Told:
     """What the interpreter did with a case, in words for a learner."""
 
-    def __init__(self, loaded: LoadedLab, rule: Rule, case: DrawnCase) -> None:
+    def __init__(
+        self, loaded: LoadedLab, rule: Rule, case: DrawnCase, source: str
+    ) -> None:
         self._prepared = Prepared(loaded, rule, case)
         self._loaded, self._case = loaded, case
+        self._lines = len(source.splitlines())
 
     @property
     def is_hidden(self) -> bool:
@@ -233,9 +236,9 @@ class _Told:
         )
         wrong, is_again = None, False
         if not reports[-1].stopped:
-            wrong = self._prepared.wrong({each.name: each for each in ran.memory})
+            wrong = self._wrong(ran.memory)
             if wrong is None and ran.again and not ran.again_reports[-1].stopped:
-                wrong = self._prepared.wrong({each.name: each for each in ran.again})
+                wrong = self._wrong(ran.again)
                 is_again = wrong is not None
         message = self._judge(wrong, findings, counts)
         if is_again and not findings:
@@ -244,6 +247,7 @@ class _Told:
         return self._told(
             not message,
             message,
+            line=wrong.line if wrong is not None and not findings else None,
             wrong=wrong,
             is_beyond=bool(message) and not (wrong or findings or reports[-1].stopped),
             findings=findings[:_MOST_FINDINGS],
@@ -251,6 +255,13 @@ class _Told:
             lines={each: lines[each] for each in sorted(slowest[:_MOST_LINES])},
             printed="".join(report.printed for report in reports)[:_MOST_PRINTED],
         )
+
+    def _wrong(self, memory: Sequence[execution.Memory]) -> WrongElement | None:
+        """Give the first wrong element, with a line if it can be one of the source."""
+        wrong = self._prepared.wrong({each.name: each for each in memory})
+        if wrong is None or wrong.line is None or wrong.line <= self._lines:
+            return wrong
+        return msgspec.structs.replace(wrong, line=None)
 
     def _told(self, passed: bool, message: str, **more: Any) -> CaseResult:
         hidden = self._case.is_hidden

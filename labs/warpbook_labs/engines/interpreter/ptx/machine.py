@@ -39,6 +39,7 @@ from warpbook_labs.engines.interpreter.ptx.spaces import EMPTY, Buffer, Memory, 
 from warpbook_labs.engines.interpreter.ptx.state import State
 from warpbook_labs.engines.interpreter.ptx.steps import make_code
 from warpbook_labs.engines.interpreter.ptx.values import DTYPES
+from warpbook_labs.engines.interpreter.ptx.writers import Writers
 from warpbook_labs.results.findings import Counts, Finding, Report
 
 #: threads that run at once, if there are so many: each instruction costs some
@@ -72,6 +73,7 @@ class Machine:
         self._memory = Memory()
         self._variables: dict[str, int] = {}
         self._own: list[Buffer] = []
+        self._writers = Writers()
         first = self._memory.end
         for space in ("const", "global"):
             for variable in self._module.variables.values():
@@ -110,6 +112,10 @@ class Machine:
     def read(self, buffer: Buffer, dtype: Any) -> NDArray[Any]:
         """Give what a buffer holds now."""
         return self._memory.read(buffer, dtype)
+
+    def writer_lines(self, buffer: Buffer) -> NDArray[np.uint16]:
+        """Give the line that wrote each 4 bytes of a buffer last; 0 if not known."""
+        return self._writers.lines(buffer)
 
     def first_unwritten(self, buffer: Buffer) -> int | None:
         """Give the first byte of a buffer that nobody has written."""
@@ -155,6 +161,7 @@ class Machine:
             return state
 
         state = launch(0)
+        self._writers.note(state)
         if before is not None and state.from_nobody is not None:
             _tell_if_it_matters(state, memory, before, launch)
         return state.report

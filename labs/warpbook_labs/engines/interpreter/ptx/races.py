@@ -138,6 +138,11 @@ class Tracker:
         self._writes.note(cells, who)
         return races
 
+    def writers(self) -> tuple[NDArray[np.int64], Ints]:
+        """Give the cells that were written, and where in the program each was last."""
+        cells = np.flatnonzero(self._writes.thread != _NOBODY)
+        return cells, self._writes.pc[cells]
+
     def note_write(self, cells: NDArray[np.int64], who: Who) -> None:
         """Take what was watched before as written now."""
         self._writes.note(cells, who)

@@ -145,6 +145,7 @@ def _held(machine: Machine, buffers: list[Buffer]) -> tuple[Memory, ...]:
             each.size_bytes,
             machine.read(each, np.uint8).tobytes(),
             first_unwritten=machine.first_unwritten(each),
+            writer_lines=machine.writer_lines(each).astype("<u2").tobytes(),
         )
         for each in buffers
     )

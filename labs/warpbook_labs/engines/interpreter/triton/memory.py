@@ -65,6 +65,8 @@ class TritonMemory:
             if each.data is not None:
                 self._held[start:end] = np.frombuffer(each.data, np.uint8)
                 self._written[start:end] = True
+        #: the line that wrote each byte last; 0 if not known
+        self._lines = np.zeros(at, np.uint16)
         self._programs: dict[int, Program] = {}
         self.begin(Report())
 
@@ -97,8 +99,15 @@ class TritonMemory:
             unwritten = np.flatnonzero(~self._written[start:end])
             first = int(unwritten[0]) if len(unwritten) else None
             data = self._held[start:end].tobytes()
+            lines = self._lines[start:end:4].astype("<u2").tobytes()
             found.append(
-                Memory(each.name, each.size_bytes, data, first_unwritten=first)
+                Memory(
+                    each.name,
+                    each.size_bytes,
+                    data,
+                    first_unwritten=first,
+                    writer_lines=lines,
+                )
             )
         return tuple(found)
 
@@ -143,6 +152,7 @@ class TritonMemory:
             self._race("writes", cells, self._reader, "reads", width)
             self._writer[cells] = self.spot.number
             self._written[cells] = True
+            self._note_line(cells)
         return inside
 
     def update(self, addresses: Addresses, mask: Mask, width: int) -> Mask:
@@ -158,7 +168,12 @@ class TritonMemory:
                 self._find("uninitialised read", f"updates {where}, which nobody wrote")
             self._writer[cells] = _MANY
             self._written[cells] = True
+            self._note_line(cells)
         return inside
+
+    def _note_line(self, cells: Offsets) -> None:
+        line = self.spot.line or 0
+        self._lines[cells] = line if line < 2**16 else 0
 
     def _named(self, name: str) -> int:
         return [each.name for each in self.given].index(name)
