@@ -53,7 +53,7 @@ def class_rows(
 ) -> list[ClassRow]:
     """Give each learner who is on the roster.
 
-    Rows of a whole course take a second for every 15,000 submissions: a service keeps
+    Rows of a whole course take a second for every 30,000 submissions: a service keeps
     them, and asks for those of people with whom something has happened.
 
     Args:

@@ -7,9 +7,9 @@ result says is made by the grader's own code.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 #: the part of the path behind the service's own
 PREFIX = "/grader/v1/"
@@ -19,6 +19,9 @@ MOST_MESSAGE_BYTES = 8 << 20
 MOST_EVIDENCE_BYTES = 4 << 20
 
 Stage = Literal["cpu", "gpu"]
+#: what a database and a page can hold
+Count = Annotated[int, Meta(ge=0, le=2**53)]
+Id = Annotated[str, Meta(max_length=64)]
 
 #: how a stage of grading ended: "right" goes on to a GPU, where speed is graded;
 #: "undecided" is neither right nor wrong, because the checker could not tell
@@ -35,7 +38,7 @@ class Device(Struct, frozen=True):
 class Hello(Struct, frozen=True):
     """A grader begins; what it held before is taken back into the queue."""
 
-    cpu_slots: int
+    cpu_slots: Count
     devices: tuple[Device, ...] = ()
 
 
@@ -53,7 +56,7 @@ class Welcome(Struct, frozen=True):
 class WorkRequest(Struct, frozen=True):
     """What a grader has room for."""
 
-    free_cpu_slots: int
+    free_cpu_slots: Count
     #: UUIDs
     free_devices: tuple[str, ...] = ()
 
@@ -87,8 +90,8 @@ class Work(Struct, frozen=True):
 class LeaseName(Struct, frozen=True):
     """A lease: the job, and which of its leases."""
 
-    job: str
-    fence: int
+    job: Id
+    fence: Count
 
 
 class Heartbeat(Struct, frozen=True):
@@ -122,8 +125,8 @@ class GradedFacts(Struct, frozen=True):
     #: in one sentence, for the learner
     message: str
     #: cases that are right, of how many
-    right: int
-    of: int
+    right: Count
+    of: Count
     #: what kind of mistake it is: equal kinds are equal mistakes; empty if none
     error_kind: str = ""
     #: whether a GPU has judged its speed
@@ -147,12 +150,12 @@ class JobResult(Struct, frozen=True):
     lab_digest: str
     #: SHA-256 of the source that was graded
     source_digest: str
-    took_ms: int
+    took_ms: Count
     #: JSON for people: the card, the whole result
     evidence: str = "{}"
     #: how long it had a GPU, and what that took
-    gpu_ms: int = 0
-    energy_mj: int | None = None
+    gpu_ms: Count = 0
+    energy_mj: Count | None = None
     #: the lab's reference, where the order wants it
     reference: str = ""
 

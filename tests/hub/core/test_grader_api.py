@@ -105,7 +105,6 @@ def test_tokens_are_kept_nowhere(room: Classroom) -> None:
     [
         {"source_digest": "0" * 64},
         {"facts": facts("right", 5, 4)},
-        {"facts": facts("right", -1, 4)},
         {"evidence": "x" * (MOST_EVIDENCE_BYTES + 1)},
     ],
 )
@@ -139,6 +138,22 @@ def test_whatever_is_sent_is_answered(what: str, body: bytes) -> None:
     assert msgspec.json.decode(given_back.body, type=Problem).error
 
 
+def test_numbers_that_no_database_holds_are_refused(room: Classroom) -> None:
+    grader = room.grader()
+    room.submit("ada")
+    (order,) = room.lease(grader)
+    for changed in (
+        {"took_ms": 2**70},
+        {"took_ms": -1},
+        {"facts": facts("right", -1, 4)},
+        {"lease": LeaseName(order.job, 2**70)},
+        {"lease": LeaseName("x" * 65, 1)},
+    ):
+        absurd = result_of(order, **changed)
+        assert ask(room, "result", absurd, room.tokens[grader])[0] == 400
+    assert room.finish(grader, order).is_accepted
+
+
 def test_a_message_that_is_too_large_is_refused(room: Classroom) -> None:
     token = room.tokens[room.grader()]
     body = b" " * (MOST_MESSAGE_BYTES + 1)
@@ -151,7 +166,7 @@ def test_absurd_room_is_bounded(room: Classroom) -> None:
     grader = room.grader()
     for name in ("ada", "bob", "cyd"):
         room.submit(name)
-    negative = ask(room, "lease", WorkRequest(-5), room.tokens[grader])
-    assert msgspec.json.decode(negative[1], type=Work).jobs == ()
+    assert ask(room, "lease", WorkRequest(-5), room.tokens[grader])[0] == 400
+    assert ask(room, "lease", WorkRequest(2**70), room.tokens[grader])[0] == 400
     status, body = ask(room, "lease", WorkRequest(10**9), room.tokens[grader])
     assert status == 200 and len(msgspec.json.decode(body, type=Work).jobs) == 3

@@ -217,6 +217,8 @@ def test_an_appeal_is_made_once_in_time_and_answered(room: Classroom) -> None:
             appeal(connection, room.now_ms, ada, job, "again")
         [open_one] = appeals(connection, "gpu101", only_open=True)
         assert (open_one.id, open_one.note) == (made, "It is right.\nLook.")
+        assert appeals(connection, "gpu101", person=ada) == [open_one]
+        assert appeals(connection, "gpu101", person=bob) == []
         answer = (room.now_ms, room.instructor, made)
         answer_appeal(connection, *answer, "dismissed", "It races in line 3.")
         with pytest.raises(Conflict):

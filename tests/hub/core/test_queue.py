@@ -215,10 +215,15 @@ def test_returned_work_is_no_crash_and_what_cant_be_graded_is_parked_at_once(
             released = finishing.release(connection, room.now_ms, grader, given)
         assert released.state == "queued"
     (order,) = room.lease(grader)
-    given = Release(LeaseName(order.job, order.fence), "can't grade", "no compiler")
+    given = Release(
+        LeaseName(order.job, order.fence), "can't grade", "no \x1b[2Jcompiler"
+    )
     with room.database.write() as connection:
         released = finishing.release(connection, room.now_ms, grader, given)
     assert released.state == "parked"
+    with room.database.read() as connection:
+        [job] = connection.execute(JOBS.select()).all()
+    assert job.note == "can't grade: no ?[2Jcompiler"
     assert state(room, receipt.submission)[0] == "parked"
 
 

@@ -9,9 +9,14 @@ from hypothesis import strategies as some
 from tests.hub.core.course import ROSTER, START_MS, Classroom
 from warpbook.hub import audit
 from warpbook.hub.course.courses import members, viewer
-from warpbook.hub.course.publications import extend, window_of
+from warpbook.hub.course.publications import extend, extensions, window_of
 from warpbook.hub.course.roster import RosterChanges, import_roster, preview
-from warpbook.hub.course.roster_csv import MOST_BYTES, MOST_ROWS, read_roster
+from warpbook.hub.course.roster_csv import (
+    MOST_BYTES,
+    MOST_ROWS,
+    read_roster,
+    rows_of_names,
+)
 from warpbook.hub.errors import BadRequest, BadRoster, NotFound, NotOpen
 from warpbook.hub.rules.lateness import HOUR_MS, Window
 from warpbook.hub.work.submissions import submissions_of
@@ -75,6 +80,19 @@ def test_staff_stay_what_they_are(room: Classroom) -> None:
         assert viewer(connection, "gpu101", "grace").role == "instructor"
         with pytest.raises(NotFound):
             viewer(connection, "gpu101", "mallory")
+
+
+def test_a_group_of_the_hub_is_a_roster(room: Classroom) -> None:
+    with room.database.write() as connection:
+        rows = rows_of_names(["Ada", "ada", "dan"])
+        args = (connection, START_MS, room.instructor, "gpu101", rows)
+        changes = import_roster(*args)
+        assert (changes.added, changes.hidden) == (("dan",), ("bob", "cyd"))
+        sections = {m.username: m.section for m in members(connection, "gpu101")}
+    assert (sections["ada"], sections["dan"]) == ("monday", "main")
+    for names in ([], ["../x"]):
+        with pytest.raises(BadRoster):
+            rows_of_names(names)
 
 
 def test_spreadsheets_of_any_kind_are_read() -> None:
@@ -146,6 +164,8 @@ def test_each_section_and_each_extension_has_its_dates(room: Classroom) -> None:
             before.opens_ms, due_ms, closes_ms
         )
         assert window_of(connection, room.lab, cyd) == before
+        [granted] = extensions(connection, room.lab)
+        assert (granted.person, granted.reason) == (ada, "was ill")
         with pytest.raises(BadRequest, match="reason"):
             extend(*connection_and, ada, due_ms, closes_ms, "  ")
         with pytest.raises(BadRequest):

@@ -60,6 +60,17 @@ class Publication(Struct, frozen=True):
     is_withdrawn: bool = False
 
 
+class Extension(Struct, frozen=True):
+    """Other dates of one learner for a lab."""
+
+    person: str
+    due_ms: int
+    closes_ms: int
+    reason: str
+    granted_by: str
+    granted_ms: int
+
+
 def publish(
     connection: Connection, now_ms: int, actor: str, publication: Publication
 ) -> str:
@@ -194,6 +205,16 @@ def extend(
     audit.note(
         connection, now_ms, actor, "extension granted", person, detail, row.course
     )
+
+
+def extensions(connection: Connection, publication_id: str) -> list[Extension]:
+    """Give the extensions of a lab, the last to be granted first."""
+    query = (
+        select(*(EXTENSIONS.c[name] for name in Extension.__struct_fields__))
+        .where(EXTENSIONS.c.publication == publication_id)
+        .order_by(EXTENSIONS.c.granted_ms.desc(), EXTENSIONS.c.person)
+    )
+    return [Extension(**row) for row in connection.execute(query).mappings()]
 
 
 def window_of(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
@@ -102,6 +102,34 @@ def read_roster(content: bytes) -> tuple[RosterRow, ...]:
     if not rows:
         raise _one(2, "There is nobody in it. An empty roster would hide everybody.")
     return tuple(rows)
+
+
+def rows_of_names(
+    names: Iterable[str], section: str | None = None
+) -> tuple[RosterRow, ...]:
+    """Make a roster of user names, such as those of a group of the hub.
+
+    Args:
+        names: who is in the course.
+        section: of all of them; None leaves those who are in one there.
+
+    Raises:
+        BadRoster: a name can't be one; its line is its place, counted from 1.
+    """
+    rows: dict[str, RosterRow] = {}
+    problems: list[RosterProblem] = []
+    for place, name in enumerate(names, 1):
+        try:
+            username = fit_username(name)
+        except BadRequest as problem:
+            problems.append(RosterProblem(place, str(problem)))
+        else:
+            rows.setdefault(username, RosterRow(place, username, section=section))
+    if problems:
+        raise BadRoster(tuple(problems[:_MOST_PROBLEMS]))
+    if not rows:
+        raise _one(1, "There is nobody in it. An empty roster would hide everybody.")
+    return tuple(rows.values())
 
 
 def _one(line: int, message: str) -> BadRoster:

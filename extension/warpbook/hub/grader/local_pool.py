@@ -22,8 +22,8 @@ from warpbook.hub.grader_protocol import MOST_MESSAGE_BYTES, JobOrder, LeaseName
 from warpbook_monitors.plain_text import bounded
 from warpbook_monitors.python_path import NOWHERE, own_path
 
-#: how often a job's memory is looked at
-_LOOK_S = 0.1
+#: how often a job is looked at, and its memory, which takes longer
+_LOOK_S, _LOOK_AT_MEMORY_S = 0.05, 0.5
 _READ_BYTES = 1 << 16
 _PIPE_S = 5.0
 _MOST_STDERR_BYTES = 4_096
@@ -168,15 +168,18 @@ class _Run(threading.Thread):
         """Wait for its end; say why if it is to be ended."""
         end_s = time.monotonic() + self._bounds.wall_s
         most_bytes = self._bounds.memory_bytes
+        memory_s = 0.0
         while child.poll() is None:
             if self._is_cancelled.is_set():
                 return "cancelled", "", None
             if time.monotonic() > end_s:
                 words = f"It took more than {self._bounds.wall_s:g} s."
                 return "timed out", words, None
-            if tree_bytes(child.pid) > most_bytes:
-                words = f"It took more than {most_bytes >> 20:,} MiB of memory."
-                return "out of memory", words, None
+            if time.monotonic() >= memory_s:
+                if tree_bytes(child.pid) > most_bytes:
+                    words = f"It took more than {most_bytes >> 20:,} MiB of memory."
+                    return "out of memory", words, None
+                memory_s = time.monotonic() + _LOOK_AT_MEMORY_S
             with contextlib.suppress(subprocess.TimeoutExpired):
                 child.wait(_LOOK_S)
         return None

@@ -26,6 +26,7 @@ from warpbook.hub.grader_protocol import (
 from warpbook.hub.ids import new_id
 from warpbook.hub.queue.enqueuing import LATER_TURN, enqueue, has_gpu
 from warpbook.hub.queue.leasing import MOST_NOTE, take_back
+from warpbook_monitors.plain_text import bounded
 
 #: before a GPU that was busy is tried again
 BUSY_WAIT_MS = 15_000
@@ -69,7 +70,7 @@ def finish(
                 busy=job.busy + 1,
                 grader=None,
                 device="",
-                note=result.facts.message[:MOST_NOTE],
+                note=bounded(result.facts.message, MOST_NOTE),
             )
         )
         return Receipt(True, "too busy: it waits for another turn")
@@ -91,7 +92,7 @@ def release(
     note = f"{given_back.reason}: {given_back.message}"
     if given_back.reason == "can't grade":
         _end(connection, job.id, "parked", now_ms, note)
-        detail = {"note": note[:MOST_NOTE]}
+        detail = {"note": bounded(note, MOST_NOTE)}
         audit.note(connection, now_ms, "hub", "job parked", job.id, detail)
         return Released("parked")
     is_crash = given_back.reason != "returned"
@@ -126,7 +127,7 @@ def _unfit(connection: Connection, job: Row[Any], result: JobResult) -> str:
             "the grader has another version of the lab than the course; publish the "
             "lab anew, or give the grader the course's version"
         )
-    if not 0 <= facts.right <= facts.of:
+    if facts.right > facts.of:
         return "it says that more cases are right than there are"
     if len(result.evidence) > MOST_EVIDENCE_BYTES:
         return "its evidence is too large"
@@ -157,7 +158,7 @@ def _end(connection: Connection, job: str, state: str, now_ms: int, note: str) -
             state=state,
             finished_ms=now_ms,
             lease_until_ms=None,
-            note=note[:MOST_NOTE],
+            note=bounded(note, MOST_NOTE),
         )
     )
 

@@ -88,7 +88,7 @@ def authenticate(connection: Connection, token: str) -> str:
 
 def hello(connection: Connection, now_ms: int, grader: str, message: Hello) -> Welcome:
     """Note what a grader has; what it had leased before is queued again."""
-    if not 0 <= message.cpu_slots <= MOST_SLOTS or len(message.devices) > MOST_SLOTS:
+    if message.cpu_slots > MOST_SLOTS or len(message.devices) > MOST_SLOTS:
         raise BadRequest(f"A grader has up to {MOST_SLOTS} slots and GPUs.")
     connection.execute(
         update(GRADERS)

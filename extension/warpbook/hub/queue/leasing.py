@@ -36,6 +36,7 @@ from warpbook.hub.grader_protocol import (
 )
 from warpbook.hub.queue.enqueuing import LEARNER_LANE
 from warpbook.hub.rules.lateness import HOUR_MS
+from warpbook_monitors.plain_text import bounded
 
 LEASE_S = 60.0
 HEARTBEAT_S = 10.0
@@ -148,11 +149,11 @@ def take_back(
             lease_until_ms=None,
             not_before_ms=now_ms,
             crashes=crashes,
-            note=note[:MOST_NOTE],
+            note=bounded(note, MOST_NOTE),
         )
     )
     if state == "parked":
-        detail = {"crashes": crashes, "note": note[:MOST_NOTE]}
+        detail = {"crashes": crashes, "note": bounded(note, MOST_NOTE)}
         audit.note(connection, now_ms, "hub", "job parked", job.id, detail)
     return state
 

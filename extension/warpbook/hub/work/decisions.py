@@ -234,9 +234,19 @@ def answer_appeal(
 
 
 def appeals(
-    connection: Connection, course_id: str, only_open: bool = False
+    connection: Connection,
+    course_id: str,
+    only_open: bool = False,
+    person: str = "",
 ) -> list[Appeal]:
-    """Give the appeals of a course, the first first."""
+    """Give the appeals of a course, the first first.
+
+    Args:
+        connection: of a transaction.
+        course_id: the course.
+        only_open: those that nobody has answered.
+        person: only theirs.
+    """
     query = (
         select(APPEALS, RESULTS.c.submission)
         .join(RESULTS, RESULTS.c.job == APPEALS.c.job)
@@ -245,6 +255,8 @@ def appeals(
         .where(PUBLICATIONS.c.course == course_id)
         .order_by(APPEALS.c.made_ms, APPEALS.c.id)
     )
+    if person:
+        query = query.where(APPEALS.c.person == person)
     if only_open:
         query = query.where(APPEALS.c.decision == "")
     return [Appeal(**row) for row in connection.execute(query).mappings()]
