@@ -105,7 +105,7 @@ DISHONEST = {
     ),
     "spoils the inputs before it reads them": (
         f"((float*)x)[i] = 0; ((float*)y)[i] = 0; {RIGHT}",
-        "elements are wrong",
+        "It writes `x`, which is an input",
     ),
     "leaves before it is done": ('asm volatile("exit;"); out[i] = 0;', "is nothing"),
     "traps": ('asm volatile("trap;");', "gave up"),
