@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "labs"), str(ROOT / "monitors")]
 
 from benchmarks.report import ask, tell  # noqa: E402
-from tests.labs.referee.small_lab import write_lab  # noqa: E402
+from tests.labs.host.small_lab import write_lab  # noqa: E402
 from warpbook_labs.cases.sampling import public_cases  # noqa: E402
 from warpbook_labs.engines.host.jobs import HostRequest  # noqa: E402
 from warpbook_labs.engines.host.layout import laid_out  # noqa: E402

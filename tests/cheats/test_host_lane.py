@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from tests.gpu import host_cheats as cheats
-from tests.labs.referee.small_lab import write_lab
+from tests.labs.host.small_lab import write_lab
 
 RIGHT = {**cheats.HONEST, **cheats.GAIN_NOTHING}
 ROOT = Path(__file__).parents[2]
@@ -37,7 +37,7 @@ def graded(sources: dict[str, str], is_timed: bool, folder: Path) -> Told:
         for name, text in sources.items()
     ]
     done = subprocess.run(
-        [sys.executable, "-m", "tests.labs.referee.several", str(loaded.folder)],
+        [sys.executable, "-m", "tests.labs.host.several", str(loaded.folder)],
         input=json.dumps(asked),
         capture_output=True,
         text=True,

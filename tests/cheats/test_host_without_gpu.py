@@ -6,7 +6,7 @@ from importlib.util import find_spec
 
 import pytest
 
-from tests.labs.host.sample_lab import write_lab
+from tests.labs.simulated.sample_lab import write_lab
 from warpbook_labs.cases.sampling import hidden_cases, public_cases
 from warpbook_labs.grading.grading import check_all
 from warpbook_labs.lab.files import CATALOGUE

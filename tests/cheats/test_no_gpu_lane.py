@@ -1,6 +1,6 @@
 """Sources that try to cheat, break or outlast the lane without a GPU.
 
-Files, the network and other processes are tried in tests/labs/jail. Here each source
+Files, the network and other processes are tried in tests/labs/sandbox. Here each source
 goes through the whole of a check, and must end in a clear status that leaks nothing.
 """
 

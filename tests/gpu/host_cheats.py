@@ -1,6 +1,6 @@
 """Host code for `halves` that tries to get marks that it has not earned.
 
-The lab is that of tests/labs/referee/small_lab.py. All of them run on the CPU,
+The lab is that of tests/labs/host/small_lab.py. All of them run on the CPU,
 too; those that need a GPU's streams are in `host_stream_cheats.py`.
 """
 

@@ -14,7 +14,7 @@ import pytest
 
 from tests.gpu import host_cheats as cheats
 from tests.gpu import host_stream_cheats as stream_cheats
-from tests.labs.referee.small_lab import failures, write_lab
+from tests.labs.host.small_lab import failures, write_lab
 from warpbook_labs.cases.sampling import public_cases
 from warpbook_labs.engines.host.jobs import Bounds, HostRequest
 from warpbook_labs.gpu import parent

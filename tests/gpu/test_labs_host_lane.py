@@ -16,7 +16,7 @@ from textwrap import indent
 
 import pytest
 
-from tests.labs.referee.small_lab import ON_THE_GPU, RIGHT, write_lab
+from tests.labs.host.small_lab import ON_THE_GPU, RIGHT, write_lab
 from warpbook_labs.cases.sampling import hidden_cases, public_cases
 from warpbook_labs.engines.host import child_handle as child
 from warpbook_labs.engines.host.jobs import Bounds, HostRequest

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.labs.referee.small_lab import ON_THE_GPU, write_lab
+from tests.labs.host.small_lab import ON_THE_GPU, write_lab
 from warpbook_labs.cases.sampling import public_cases
 from warpbook_labs.engines.host.lane import run_on_gpu
 from warpbook_labs.gpu.gpu import find_gpu

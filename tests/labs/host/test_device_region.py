@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.labs.device.fake_gpu import FakeGpu
+from tests.labs.gpu.fake_gpu import FakeGpu
 from warpbook_labs.compiler.nvrtc import Compiled
 from warpbook_labs.engines.host import device_region, probe
 from warpbook_labs.engines.host.device_region import DeviceRegion

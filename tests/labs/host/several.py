@@ -1,6 +1,6 @@
 """Grades several sources of `halves` by one referee, since PyTorch starts slowly.
 
-    python -m tests.labs.referee.several FOLDER
+    python -m tests.labs.host.several FOLDER
 
 It reads names with source and whether it is timed, as JSON, and tells line by line what
 became of each. A child is used again until it is lost, or a source spoils it.
@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests.labs.referee.small_lab import BOUNDS
+from tests.labs.host.small_lab import BOUNDS
 from warpbook_labs.cases.sampling import public_cases
 from warpbook_labs.engines.host.jobs import HostRequest
 from warpbook_labs.engines.host.session import Session

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.labs.host.sample_lab import RIGHT, WRONG, write_lab
+from tests.labs.simulated.sample_lab import RIGHT, WRONG, write_lab
 from warpbook_labs.engines.host.session import host_baseline
 from warpbook_labs.errors import BadLab
 from warpbook_labs.grading.validation import Verdict, validate

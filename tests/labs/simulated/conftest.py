@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.labs.host.sample_lab import write_lab
+from tests.labs.simulated.sample_lab import write_lab
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.loader import load
 

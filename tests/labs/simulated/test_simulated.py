@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.labs.host.sample_lab import write_lab
+from tests.labs.simulated.sample_lab import write_lab
 from warpbook.cli.labs_card import card_lines
 from warpbook.kernel.lab_card import card_html
 from warpbook_labs.cards.card import card_of

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from tests.labs.device.fake_gpu import LEARNER, FakeGpu
+from tests.labs.gpu.fake_gpu import LEARNER, FakeGpu
 from warpbook_labs.cases.sampling import DrawnCase, hidden_cases, public_cases
 from warpbook_labs.compiler import compiling
 from warpbook_labs.compiler.nvrtc import Compiled

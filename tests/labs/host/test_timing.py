@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.labs.referee.several import Again
-from tests.labs.referee.small_lab import RIGHT, failures, heard, write_lab
+from tests.labs.host.several import Again
+from tests.labs.host.small_lab import RIGHT, failures, heard, write_lab
 from warpbook_labs.engines.host.child_handle import CantBegin, ChildHandle
 from warpbook_labs.engines.host.harness import Harness, TooLarge
 from warpbook_labs.engines.host.layout import laid_out, largest

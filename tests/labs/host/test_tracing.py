@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from tests.labs.referee.small_lab import RIGHT, write_lab
+from tests.labs.host.small_lab import RIGHT, write_lab
 from warpbook_labs.engines.host import tracing
 from warpbook_labs.gpu.child import run_child
 from warpbook_labs.gpu.tracing import case_of

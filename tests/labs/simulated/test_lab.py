@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.labs.host.sample_lab import write_lab
+from tests.labs.simulated.sample_lab import write_lab
 from warpbook_labs.course.opening import open_lab
 from warpbook_labs.course.overview import overview
 from warpbook_labs.course.separation import part

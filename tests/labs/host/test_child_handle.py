@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.labs.referee.small_lab import BOUNDS, RIGHT, heard, write_lab
+from tests.labs.host.small_lab import BOUNDS, RIGHT, heard, write_lab
 from tests.programs import wait_for
 from warpbook_labs.cases.sampling import hidden_cases
 from warpbook_labs.engines.host.child_handle import Lost, Raised
