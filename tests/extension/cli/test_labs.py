@@ -44,8 +44,8 @@ def test_from_the_list_over_open_and_check_to_a_submission_that_passed(
     for words in (
         "vector-add: failed. 0 of 3 cases passed.",
         "✗ failed  shown  one full block",
-        "first wrong  out[",
-        "expected     0",
+        "first wrong   out[",
+        "expected      0",
         "Most work by line",
         "out[i] = x[i] + y[i];",
         "Speed is not graded without a GPU.",
