@@ -113,7 +113,11 @@ def _stamps(operation: Operation, kernel: Kernel) -> int | Bytes:
     if operation.is_pointwise and len(writes) == 1:
         stamps: Bytes = np.full(writes[0].stamps.shape, CONSTANT, np.uint8)
         for span in reads:
-            known = np.broadcast_to(_known(span), stamps.shape)
+            try:
+                known = np.broadcast_to(_known(span), stamps.shape)
+            except ValueError:
+                # a call need not use all that a launch says it reads
+                raise _nonsense(kernel.launch) from None
             np.maximum(stamps, known, out=stamps)
         return stamps
     of_reads = (int(_known(span).max()) for span in reads if span.array.size)
