@@ -4,7 +4,7 @@
 
 Two servers take turns, with the archive and without, each with one viewer of eight GPUs
 at 10 Hz (the stub library; its calls take as long as those of an H200). Measured:
-latency of `GET /api/status`, begun at random times, and processor time of the server.
+latency of `GET /api/status`, begun at random times, and CPU time of the server.
 """
 
 from __future__ import annotations

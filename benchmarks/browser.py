@@ -8,7 +8,7 @@ of it in sight: warpbook's dashboard with every GPU unfolded, nvdashboard with e
 widget that it has, and JupyterLab with neither. They take turns, each on a fresh page,
 after a warm-up that fills the charts. Measured by the browser itself (DevTools'
 Performance.getMetrics): seconds of the page's main thread per second, of which script,
-and processor time of all of the browser's processes.
+and CPU time of all of the browser's processes.
 """
 
 from __future__ import annotations

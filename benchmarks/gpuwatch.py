@@ -52,7 +52,7 @@ get_ipython().events.register({kind!r}, mark_{name})
 NOTE = """\
 An empty cell in two kernels of one server in turn, one of them watched: median over
 the cells, then median (lowest to highest) of the runs. "Hooks" is what is done in the
-cell's way. Of that the processor works for what the next column says; the rest is
+cell's way. Of that the CPU works for what the next column says; the rest is
 waiting for other threads and programs. "Added" is how much later the reply comes, in
 pairs.
 
@@ -178,7 +178,7 @@ def _spent(cells: int, clock: int) -> str:
 def report(results: dict[str, list[Result]]) -> str:
     """The table."""
     lines = [
-        "| kernel | hooks, µs | of the processor, µs | bare cell, ms "
+        "| kernel | hooks, µs | of the CPU, µs | bare cell, ms "
         "| watched cell, ms | added, µs | ratio |",
         "|---|---|---|---|---|---|---|",
     ]

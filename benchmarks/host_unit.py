@@ -3,7 +3,7 @@
     python benchmarks/host_unit.py [--units 200] [--unit-ms 10] [--write FILE]
 
 A child in its sandbox works for some milliseconds, on a GPU where there is one (a
-kernel that waits), else on the processor, and writes into an output how long that took
+kernel that waits), else on the CPU, and writes into an output how long that took
 by its own clock, from `run`'s begin to the GPU's rest. The referee's clock runs from
 before the inputs come, and the child may move, until the outputs are read. The
 difference is what the lane adds: inputs, to go on, the order, the answer, the copy.
@@ -24,14 +24,14 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "labs"), str(ROOT / "monitors")]
 
 from benchmarks.report import ask, tell  # noqa: E402
-from tests.labs.referee.small_lab import write_lab  # noqa: E402
-from warpbook_labs.device.driver import Device  # noqa: E402
-from warpbook_labs.device.errors import DriverError  # noqa: E402
-from warpbook_labs.drawing import public_cases  # noqa: E402
-from warpbook_labs.referee.jobs import AskedOfHost  # noqa: E402
-from warpbook_labs.referee.layout import laid_out  # noqa: E402
-from warpbook_labs.referee.messages import Prepare  # noqa: E402
-from warpbook_labs.referee.sitting import Sitting  # noqa: E402
+from tests.labs.host.small_lab import write_lab  # noqa: E402
+from warpbook_labs.cases.sampling import public_cases  # noqa: E402
+from warpbook_labs.engines.host.jobs import HostRequest  # noqa: E402
+from warpbook_labs.engines.host.layout import laid_out  # noqa: E402
+from warpbook_labs.engines.host.messages import Prepare  # noqa: E402
+from warpbook_labs.engines.host.session import Session  # noqa: E402
+from warpbook_labs.gpu.driver import Device  # noqa: E402
+from warpbook_labs.gpu.errors import DriverError  # noqa: E402
 
 #: numbers of a unit's output, each a float32
 SIZE = 1 << 20
@@ -77,37 +77,37 @@ def added_us(
         case = public_cases(loaded.lab)[0]
         case = type(case)(case.about, {"n": SIZE}, case.values, 0, is_hidden=False)
         text = WORKS.format(unit_s=unit_s, hertz=1.9e9)
-        given = str(loaded.folder), text, b"", (case,)
-        sitting = Sitting(
-            AskedOfHost(*given, has_gpu=gpu is not None), loaded, device=gpu
+        given = str(loaded.folder), text, (case,)
+        session = Session(
+            HostRequest(*given, has_gpu=gpu is not None), loaded, device=gpu
         )
         try:
-            problem = sitting.start()
+            problem = session.start()
             if problem:
                 raise RuntimeError(problem)
-            return _timed(sitting, units)
+            return _timed(session, units)
         finally:
-            sitting.close()
+            session.close()
 
 
-def _timed(sitting: Sitting, units: int) -> tuple[list[float], list[float]]:
-    court = sitting.court
-    player = court.players["learner"]
-    layout = laid_out(sitting.parameters, {"n": SIZE})
-    for place, region in court.regions.items():
+def _timed(session: Session, units: int) -> tuple[list[float], list[float]]:
+    harness = session.harness
+    child = harness.children["learner"]
+    layout = laid_out(session.parameters, {"n": SIZE})
+    for place, region in harness.regions.items():
         region.own()
         region.load([each for each in layout.read if each.place == place], "learner")
-    player.ask(Prepare({"n": SIZE}, layout.slots), 20.0)
-    player.stop()
+    child.ask(Prepare({"n": SIZE}, layout.slots), 20.0)
+    child.stop()
     whole = next(each for each in layout.written if each.name == "whole")
     found, empty = [], []
     for _ in range(units + 5):
-        run = court.next_run(1, {"factor": 2.0})
-        unit = court.timed("learner", run, layout, 20.0)
-        own_ns = int(court.region(whole).kept(whole, "learner")[0])
+        run = harness.next_run(1, {"factor": 2.0})
+        unit = harness.timed("learner", run, layout, 20.0)
+        own_ns = int(harness.region(whole).kept(whole, "learner")[0])
         found.append((unit.taken_ns - own_ns) / 1e3)
-        run = court.next_run(1, {"factor": 2.0}, is_empty=True)
-        empty.append(court.timed("learner", run, layout, 20.0).taken_ns / 1e3)
+        run = harness.next_run(1, {"factor": 2.0}, is_empty=True)
+        empty.append(harness.timed("learner", run, layout, 20.0).taken_ns / 1e3)
     return found[5:], empty[5:]
 
 
@@ -151,7 +151,7 @@ def main() -> None:
     """Measure, and tell."""
     asked = ask(__doc__, units=200, unit_ms=10.0)
     gpu = device()
-    where = "the processor" if gpu is None else gpu.name
+    where = "the CPU" if gpu is None else gpu.name
     added, empty = added_us(asked.units, asked.unit_ms / 1000, gpu)
     off = statistics.median(empty)
     rows = [

@@ -16,10 +16,10 @@ from typing import Any
 
 from cuda.bindings import driver, nvrtc
 
-from warpbook_labs.nvrtc import VERBOSE
-from warpbook_labs.resources import held, read_log
+from warpbook_labs.compiler.nvrtc import VERBOSE
+from warpbook_labs.results.occupancy import held, read_log
 
-_LAB = Path(__file__).parents[1] / "labs/warpbook_labs/catalogue/memory/occupancy"
+_LAB = Path(__file__).parents[1] / "labs/catalogue/memory/occupancy"
 _COLUMNS, _ROWS = 1 << 22, 64
 _STREAM_BYTES = 1 << 30
 _TURNS = 30

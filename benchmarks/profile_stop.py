@@ -39,7 +39,7 @@ STOP = "torch's own stop"
 
 @dataclass
 class Took:
-    """What one way from stop to result took: parts by name, wall and processor s."""
+    """What one way from stop to result took: parts by name, wall and CPU s."""
 
     parts: dict[str, tuple[float, float]] = field(default_factory=dict)
     events: int = 0
@@ -191,7 +191,7 @@ def rows(ours: list[Took], peers: list[Took]) -> Iterator[str]:
     full = [f"{min(found)} to {max(found)}" for found in counts(both)]
     spent = [spread([each.collected_s for each in found], 2) for found in both]
     yield ""
-    for clock, unit in enumerate(("time", "processor time")):
+    for clock, unit in enumerate(("time", "CPU time")):
         ratios = [
             peer.own(clock) / our.own(clock)
             for our, peer in zip(ours, peers, strict=True)

@@ -5,7 +5,7 @@
 All on the same stub NVML with eight H200s, whose calls wait as long as real ones and
 use no processor. Each reader runs in a process of its own: warpbook's sampler at its
 10 Hz, nvitop once a second, because it remembers its answers for that long, and gpustat
-as often as it can. Told for a sample of all eight GPUs: processor time, the time until
+as often as it can. Told for a sample of all eight GPUs: CPU time, the time until
 it is there, and how many calls of the stub it took. warpbook's sample holds GPM's
 figures, the peers' the processes.
 """
@@ -146,8 +146,7 @@ def main() -> None:
             results[reader.name].append(measure(reader, options.samples))
             print(reader.name, results[reader.name][-1], flush=True)
     lines = [
-        "| reader | processor time ms | of warpbook's | until it is there, ms "
-        "| NVML calls |",
+        "| reader | CPU time ms | of warpbook's | until it is there, ms | NVML calls |",
         "|---|---|---|---|---|",
     ]
     ours = [cost.cpu_ms for cost, _ in results["warpbook"]]

@@ -6,7 +6,7 @@ Three servers take turns under the same load: warpbook (one socket a viewer, wit
 everything), nvdashboard with every chart open (six sockets a viewer) and with its
 utilization chart alone (one socket). The stub library's calls take as long as those
 of an H200. Measured: messages delivered, latency of an unrelated request started
-at random times whatever the earlier ones do, and processor time of the server.
+at random times whatever the earlier ones do, and CPU time of the server.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@
 The three take turns on the same files (`trace_file.py` writes them), each time in a
 fresh process of its own environment. Time is from the file to the finished report or
 tables, without imports and charts; memory is the peak of the whole process. Time of the
-processor and memory of processes that it starts are counted too. A ratio
-compares neighbours in time, which had the same machine; the processor's time is the
+CPU and memory of processes that it starts are counted too. A ratio
+compares neighbours in time, which had the same machine; the CPU's time is the
 surer one where others use the machine too.
 """
 
@@ -110,7 +110,7 @@ def aims(events: int, runs: dict[str, list[Result]]) -> str:
         small = "met" if memory >= 1 / MEMORY_AIM else "missed"
         told.append(
             f"Against {NAMES[contender].split(',')[0]}: {times:.0f} times faster "
-            f"({cpu:.0f} in processor time), the aim of {AIMS[events]} is {met}; "
+            f"({cpu:.0f} in CPU time), the aim of {AIMS[events]} is {met}; "
             f"{1 / memory:.2f} of its memory, the aim of {MEMORY_AIM} is {small}."
         )
     return "\n".join(told)

@@ -92,11 +92,17 @@ class ServerProcess:
         return self.get("warpbook/api/v1/records", **parameters).json()["records"]
 
     def record(self, kind: str, record_id: str) -> dict:
-        answer = self.get(
-            f"warpbook/api/v1/records/{kind}/{requests.utils.quote(record_id, safe='')}"
-        )
-        assert answer.status_code == 200, (kind, record_id, answer.text)
-        return answer.json()
+        quoted = requests.utils.quote(record_id, safe="")
+
+        def kept() -> dict | None:
+            # what was acknowledged is on disk a moment later
+            answer = self.get(f"warpbook/api/v1/records/{kind}/{quoted}")
+            if answer.status_code == 404:
+                return None
+            assert answer.status_code == 200, (kind, record_id, answer.text)
+            return answer.json()
+
+        return wait_for(f"the record {record_id}", kept)
 
     def view(self) -> View:
         view = View(self.url)

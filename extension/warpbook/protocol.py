@@ -16,7 +16,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from warpbook_labs.cards.model import Card
-from warpbook_labs.entries import LabEntry, SoFar
+from warpbook_labs.lab.entries import LabEntry, SoFar
 from warpbook_monitors.alerts.alert import Alert
 from warpbook_monitors.archive.keeping import Keeping
 from warpbook_monitors.archive.record import KeptRecord, RecordKind

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from warpbook_monitors.own_cost import Costs
 
-#: of one processor core, by all of the sampler's threads together
+#: of one CPU core, by all of the sampler's threads together
 MOST_CPU_RATIO = 0.2
 #: of the period between two ticks, until every device has answered
 MOST_TICK_RATIO = 0.5
@@ -49,7 +49,7 @@ class BackOff:
         self._bad_seconds = 0
         self._calm_seconds = 0
         self._ticks_ms: list[float] = []
-        #: when the present second began, and the processor time that was used by then
+        #: when the present second began, and the CPU time that was used by then
         self._begin: tuple[float, float] | None = None
 
     @property
@@ -108,7 +108,7 @@ class BackOff:
         """What is out of its bounds, in words; empty if nothing is."""
         if second.cpu_ratio > self._most_cpu_ratio:
             return (
-                f"reading took {100 * second.cpu_ratio:.1f} % of a processor core, and "
+                f"reading took {100 * second.cpu_ratio:.1f} % of a CPU core, and "
                 f"{100 * self._most_cpu_ratio:.3g} % is the most"
             )
         if second.tick_ms > MOST_TICK_RATIO * 1000 / self.rate_hz:

@@ -295,7 +295,7 @@ MIG = {
 
 #: From the operating system.
 HOST = _table(
-    ("cpu_ratio", "ratio", "CPU", "Busy share of all processors together."),
+    ("cpu_ratio", "ratio", "CPU", "Busy share of all CPU cores together."),
     ("memory_used_bytes", "bytes", "Memory used", "Host memory that is not available."),
     (
         "disk_read_bytes_per_s",
@@ -329,7 +329,7 @@ MONITOR = _table(
         "sampler_cpu_ratio",
         "ratio",
         "Sampler",
-        "Share of one processor core that the sampler's threads used.",
+        "Share of one CPU core that the sampler's threads used.",
     ),
     (
         "tick_ms",

@@ -28,13 +28,13 @@ class Costs:
         self.frames_dropped: int | None = None
 
     def add_cpu(self, seconds: float) -> None:
-        """Add processor time that one of the sampler's threads used."""
+        """Add CPU time that one of the sampler's threads used."""
         with self._lock:
             self._cpu_s += seconds
 
     @property
     def cpu_s(self) -> float:
-        """Processor time of all of the sampler's threads so far, in seconds."""
+        """CPU time of all of the sampler's threads so far, in seconds."""
         with self._lock:
             return self._cpu_s
 
@@ -57,7 +57,7 @@ class OwnCostSource:
 
 
 class OwnCostProbe:
-    """Turns the costs into readings; the processor share is over a second."""
+    """Turns the costs into readings; the CPU share is over a second."""
 
     device = Device(
         id="monitor",

@@ -2,33 +2,34 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
-from warpbook_labs.jail import jobs, parent
-from warpbook_labs.jail.limits import Limits
-from warpbook_labs.jail.parent import Outcome
+from warpbook_labs.sandbox import parent, warm
+from warpbook_labs.sandbox.parent import Outcome
+from warpbook_labs.sandbox.work import Job
 
 
 def listen(
-    monkeypatch: pytest.MonkeyPatch, hear: Callable[[jobs.Job, Outcome], None]
+    monkeypatch: pytest.MonkeyPatch, hear: Callable[[Job[Any], Outcome[Any]], None]
 ) -> None:
     """Have `hear` told of each job, and of how it ended, before the grader is."""
-    real = parent.started
+    for way in (parent, warm):
+        _listen_to(way, monkeypatch, hear)
 
-    @contextlib.contextmanager
-    def started(
-        kind: type[jobs.Job], limits: Limits
-    ) -> Iterator[Callable[[jobs.Job], Outcome]]:
-        with real(kind, limits) as do:
 
-            def done(job: jobs.Job) -> Outcome:
-                outcome = do(job)
-                hear(job, outcome)
-                return outcome
+def _listen_to(
+    way: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    hear: Callable[[Job[Any], Outcome[Any]], None],
+) -> None:
+    real = way.run
 
-            yield done
+    def run(job: Job[Any], *more: Any) -> Outcome[Any]:
+        outcome: Outcome[Any] = real(job, *more)
+        hear(job, outcome)
+        return outcome
 
-    monkeypatch.setattr(parent, "started", started)
+    monkeypatch.setattr(way, "run", run)

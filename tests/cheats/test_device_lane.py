@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 
 from tests.gpu import cheats
-from warpbook_labs.checking import check_all
-from warpbook_labs.comparing import first_wrong
-from warpbook_labs.drawing import hidden_cases, public_cases
-from warpbook_labs.jail import jobs, parent
-from warpbook_labs.jail.limits import Limits
-from warpbook_labs.session import find
+from warpbook_labs.cases.comparison import first_wrong
+from warpbook_labs.cases.sampling import hidden_cases, public_cases
+from warpbook_labs.compiler.jobs import Compile, Compiled
+from warpbook_labs.course.session import find
+from warpbook_labs.grading.grading import check_all
+from warpbook_labs.sandbox import parent
+from warpbook_labs.sandbox.limits import Limits
+from warpbook_labs.sandbox.work import Refused
 
 ARCHITECTURE = "sm_90"
 FAR = {
@@ -35,10 +37,10 @@ FAR = {
 
 @pytest.mark.parametrize("name", cheats.NOT_COMPILED)
 def test_for_a_real_gpu_too_no_file_is_read(name: str) -> None:
-    job = jobs.Compile(cheats.NOT_COMPILED[name], ARCHITECTURE)
+    job = Compile(cheats.NOT_COMPILED[name], ARCHITECTURE)
     outcome = parent.run(job, Limits(wall_s=10))
-    assert not isinstance(outcome.result, jobs.Compiled)
-    assert isinstance(outcome.result, jobs.Refused) or outcome.status != "crashed"
+    assert not isinstance(outcome.result, Compiled)
+    assert isinstance(outcome.result, Refused) or outcome.status != "crashed"
     told = str(outcome)
     assert "root:" not in told and "PATH=" not in told and "warpbook_labs/" not in told
 
@@ -51,8 +53,8 @@ def test_those_that_the_gpu_has_to_catch_compile() -> None:
         for each in names:
             text = text.replace(each, f"{each}_{number}")
         parts.append(text)
-    outcome = parent.run(jobs.Compile("\n".join(parts), ARCHITECTURE), Limits())
-    assert isinstance(outcome.result, jobs.Compiled), outcome.result
+    outcome = parent.run(Compile("\n".join(parts), ARCHITECTURE), Limits())
+    assert isinstance(outcome.result, Compiled), outcome.result
     assert outcome.result.cubin[:4] == b"\x7fELF"
 
 

@@ -1,4 +1,4 @@
-"""Host code that cheats, before the real referee, with the processor as the device.
+"""Host code that cheats, before the real referee, with the CPU as the device.
 
 The sources are those of tests/gpu/test_labs_host_cheats.py, which runs them on a GPU,
 each in a process of its own; here a child is used again until one spoils it.
@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from tests.gpu import host_cheats as cheats
-from tests.labs.referee.small_lab import write_lab
+from tests.labs.host.small_lab import write_lab
 
 RIGHT = {**cheats.HONEST, **cheats.GAIN_NOTHING}
 ROOT = Path(__file__).parents[2]
@@ -37,7 +37,7 @@ def graded(sources: dict[str, str], is_timed: bool, folder: Path) -> Told:
         for name, text in sources.items()
     ]
     done = subprocess.run(
-        [sys.executable, "-m", "tests.labs.referee.several", str(loaded.folder)],
+        [sys.executable, "-m", "tests.labs.host.several", str(loaded.folder)],
         input=json.dumps(asked),
         capture_output=True,
         text=True,

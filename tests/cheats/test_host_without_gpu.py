@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 import pytest
 
-from tests.labs.host.sample_lab import write_lab
-from warpbook_labs.checking import check_all
-from warpbook_labs.drawing import hidden_cases, public_cases
-from warpbook_labs.jail.limits import Limits
-from warpbook_labs.lab_files import CATALOGUE
-from warpbook_labs.loader import LoadedLab, load
-from warpbook_labs.results import CheckResult
+from tests.labs.simulated.sample_lab import write_lab
+from warpbook_labs.cases.sampling import hidden_cases, public_cases
+from warpbook_labs.grading.grading import check_all
+from warpbook_labs.lab.files import CATALOGUE
+from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.lab.loader import load
+from warpbook_labs.results.check import CheckResult
+from warpbook_labs.sandbox.limits import Limits
 
 SEED = 81_503
 
@@ -34,8 +37,8 @@ def run(state, x, y, factor, out):
 """
 FORGED = """
 import sys, os, msgspec
-from warpbook_labs.host import messages
-from warpbook_labs.simulated.program import BeginCall, Program
+from warpbook_labs.engines.simulated import messages
+from warpbook_labs.engines.simulated.program import BeginCall, Program
 from __main__ import Answer
 
 written = msgspec.msgpack.encode
@@ -74,7 +77,7 @@ MEDDLING = {
     "the encoder": "import msgspec; msgspec.msgpack.encode = lambda *a: b'\\xc3'",
     "the worker": "import __main__; __main__.Answer = None",
     "what is recorded": (
-        "from warpbook_labs.simulated.pytorch import session\n"
+        "from warpbook_labs.engines.simulated.pytorch import session\n"
         "session.Session.program = lambda self: None"
     ),
     "an early end": "import os; os._exit(0)",
@@ -100,8 +103,15 @@ def test_nothing_that_knows_what_is_right_is_in_its_process(lab: LoadedLab) -> N
     look = "import sys\n" + IDLE.replace("pass\n\ndef", f"{words}\n\ndef")
     result = checked(lab, look)
     there = set(result.cases[0].printed.split())
-    assert "warpbook_labs.simulated.pytorch.session" in there
-    for secret in ("loader", "preparing", "comparing", "spec", "host.preparing"):
+    assert "warpbook_labs.engines.simulated.pytorch.session" in there
+    for secret in (
+        "cases.comparison",
+        "cases.preparation",
+        "engines.simulated.preparation",
+        "lab.loader",
+        "lab.spec",
+    ):
+        assert find_spec(f"warpbook_labs.{secret}")
         assert f"warpbook_labs.{secret}" not in there
     assert not [each for each in there if "lab_scaled" in each]
     files = "\n\ndef prepare(n):\n    print(open('/proc/self/maps').read())\n"
@@ -176,7 +186,7 @@ FORGED_CONVOLUTION = """
 import sys, torch
 
 def prepare(n):
-    known = sys.modules["warpbook_labs.simulated.judging.operations"].OPERATIONS
+    known = sys.modules["warpbook_labs.engines.simulated.judging.operations"].OPERATIONS
     known["conv2d"] = type(known["conv2d"])(lambda *a: None)
 
 def run(state, x, y, factor, out):

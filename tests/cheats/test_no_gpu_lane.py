@@ -1,6 +1,6 @@
 """Sources that try to cheat, break or outlast the lane without a GPU.
 
-Files, the network and other processes are tried in tests/labs/jail. Here each source
+Files, the network and other processes are tried in tests/labs/sandbox. Here each source
 goes through the whole of a check, and must end in a clear status that leaks nothing.
 """
 
@@ -10,13 +10,13 @@ import msgspec
 import pytest
 
 from tests.cheats.between import listen
-from warpbook_labs import checking
-from warpbook_labs.checking import check
-from warpbook_labs.drawing import DrawnCase, hidden_cases, public_cases
-from warpbook_labs.jail.limits import Limits
-from warpbook_labs.loader import LoadedLab
-from warpbook_labs.results import CheckResult
-from warpbook_labs.session import find
+from warpbook_labs.cases.sampling import DrawnCase, hidden_cases, public_cases
+from warpbook_labs.course.session import find
+from warpbook_labs.engines.interpreter import checking
+from warpbook_labs.grading.grading import check
+from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.results.check import CheckResult
+from warpbook_labs.sandbox.limits import Limits
 
 SEED = 987_654_321_987
 #: what a result may weigh, however much the kernel says
@@ -105,7 +105,7 @@ DISHONEST = {
     ),
     "spoils the inputs before it reads them": (
         f"((float*)x)[i] = 0; ((float*)y)[i] = 0; {RIGHT}",
-        "elements are wrong",
+        "It writes `x`, which is an input",
     ),
     "leaves before it is done": ('asm volatile("exit;"); out[i] = 0;', "is nothing"),
     "traps": ('asm volatile("trap;");', "gave up"),
@@ -140,11 +140,14 @@ def test_what_is_right_never_enters_the_process_of_the_kernel(
     sent: list[bytes] = []
     listen(monkeypatch, lambda job, _: sent.append(msgspec.msgpack.encode(job)))
     result = check(lab, lab.reference, cases, Limits())
-    assert result.status == "passed" and len(sent) == 2
-    prepared = checking.Prepared(lab, checking.rule_of("cuda", lab.reference), cases[0])
+    assert result.status == "passed" and len(sent) >= 2
+    prepared = checking.Prepared(
+        lab, checking.rule_of(lab.lab, lab.reference), cases[0]
+    )
     right = lab.cases.expected(prepared.given, cases[0].sizes)["out"].tobytes()
-    assert prepared.given["x"].tobytes() in sent[1]
-    assert right not in sent[1] and str(SEED).encode() not in sent[1]
+    assert any(prepared.given["x"].tobytes() in job for job in sent)
+    for job in sent:
+        assert right not in job and str(SEED).encode() not in job
 
 
 #: launch rules made to break who follows them

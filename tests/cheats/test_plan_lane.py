@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import random
+from importlib.util import find_spec
 
 import msgspec
 import pytest
 
-from warpbook_labs.jail import jobs, learner_code
-from warpbook_labs.jail.limits import Limits
-from warpbook_labs.jail.parent import run
-from warpbook_labs.loader import LoadedLab
-from warpbook_labs.plans import PLAN_LIMITS, check_plan
-from warpbook_labs.results import CheckResult
-from warpbook_labs.session import find
+from warpbook_labs.course.session import find
+from warpbook_labs.engines.answers.checking import PLAN_LIMITS, check_plan
+from warpbook_labs.engines.answers.jobs import Answered, Asked, Call, Called
+from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.results.check import CheckResult
+from warpbook_labs.sandbox import learner_code
+from warpbook_labs.sandbox.limits import Limits
+from warpbook_labs.sandbox.parent import run
 
 SEED = 471108150915
 FUNCTIONS = ("flops", "least_bytes", "bound", "seconds", "times_faster")
@@ -146,7 +148,7 @@ BEFORE = {
     ),
     "recurses": ("def f(): f()\nf()", "RecursionError"),
     "imports the judge": (
-        "import warpbook_labs.questions",
+        "import warpbook_labs.lab.questions",
         "ModuleNotFoundError|PermissionError",
     ),
     "imports the calculator": (
@@ -192,9 +194,15 @@ raise ValueError(SEEN[0])  # SECRETS
     )
     result = check_plan(lab, search)
     told = result.cases[0].message
-    for secret in ("questions", "plans", "loader", "occupancy", "flops", "cases"):
-        assert f"warpbook_labs.{secret}'" not in told
-        assert f"trace.{secret}'" not in told
+    for secret in (
+        "warpbook_labs.engines.answers.checking",
+        "warpbook_labs.lab.loader",
+        "warpbook_labs.lab.questions",
+        "warpbook_monitors.occupancy",
+        "warpbook_monitors.trace.flops",
+    ):
+        assert find_spec(secret)
+        assert f"{secret}'" not in told
     assert "FOUND" in told and str(SEED) not in told and "_near" not in told
 
 
@@ -203,7 +211,8 @@ MEDDLING = {
     "msgspec's class": "import msgspec; msgspec.msgpack.Encoder = None",
     "json": "import json; json.dumps = lambda *a: 'passed'",
     "the module that calls": (
-        "import sys; sys.modules['warpbook_labs.jail.calling']._answer = print"
+        "import sys; "
+        "sys.modules['warpbook_labs.engines.answers.calling']._answer = print"
     ),
     "the worker": "import __main__; __main__.Answer = None",
     "what is built in": "import builtins; builtins.isinstance = lambda *a: True",
@@ -230,17 +239,17 @@ def test_a_forged_answer_is_no_more_than_answers(lab: LoadedLab) -> None:
     count = len(lab.cases.questions(random.Random(0)))
     one = msgspec.msgpack.encode(1.0)
     for answers in (
-        [jobs.Answered(one)] * count,
-        [jobs.Answered(one)] * (count - 1),
-        [jobs.Answered(b"\x91" * 20_000), *[jobs.Answered(one)] * (count - 1)],
-        [jobs.Answered(b"")] * count,
-        [jobs.Answered(b"\x81\x91\x01\x01")] * count,
+        [Answered(one)] * count,
+        [Answered(one)] * (count - 1),
+        [Answered(b"\x91" * 20_000), *[Answered(one)] * (count - 1)],
+        [Answered(b"")] * count,
+        [Answered(b"\x81\x91\x01\x01")] * count,
         [],
     ):
         told = {
             "tier": "namespaces",
             "is_filtered": True,
-            "result": jobs.Called(tuple(answers)),
+            "result": Called(tuple(answers)),
         }
         forged = msgspec.msgpack.encode(told)
         source = f"import os\nos.write(1, {forged!r})\nos._exit(0)\n"
@@ -292,9 +301,9 @@ import json
 
 def test_a_call_has_no_more_than_its_own_second(lab: LoadedLab) -> None:
     slow = "import time\ndef f(x):\n    while True: pass\ndef g(x): return x\n"
-    calls = (jobs.Asked("f", (1,)), jobs.Asked("g", (2,)))
-    outcome = run(jobs.Call(slow, calls, 0.3), PLAN_LIMITS)
-    assert isinstance(outcome.result, jobs.Called)
+    calls = (Asked("f", (1,)), Asked("g", (2,)))
+    outcome = run(Call(slow, calls, 0.3), PLAN_LIMITS)
+    assert isinstance(outcome.result, Called)
     first, second = outcome.result.answers
     assert (first.line, first.data) == (
         3,

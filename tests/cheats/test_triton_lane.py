@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from msgspec import Struct
 
 from tests.cheats.between import listen
-from warpbook_labs.checking import check
-from warpbook_labs.drawing import DrawnCase, public_cases
-from warpbook_labs.jail import jobs, parent
-from warpbook_labs.jail.limits import Limits
-from warpbook_labs.jail.parent import Outcome
-from warpbook_labs.loader import LoadedLab
-from warpbook_labs.session import find
+from warpbook_labs.cases import execution
+from warpbook_labs.cases.sampling import DrawnCase, public_cases
+from warpbook_labs.course.session import find
+from warpbook_labs.engines.interpreter.jobs import Interpreted, InterpretTriton, Ran
+from warpbook_labs.grading.grading import check
+from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.sandbox import parent
+from warpbook_labs.sandbox.limits import Limits
+from warpbook_labs.sandbox.parent import Outcome
 
 HEAD = "import triton\nimport triton.language as tl\n"
 KERNEL = """
@@ -43,25 +46,25 @@ def sent(top: str = "", body: str = RIGHT, limits: Limits | None = None) -> Outc
     """Have a source run in the jail as if it had been read and found right."""
     x = np.ones(N, np.float32).tobytes()
     memory = [
-        jobs.Memory(name, 4 * N, data, data is None, dtype="float32")
+        execution.Memory(name, 4 * N, data, data is None, dtype="float32")
         for name, data in (("x", x), ("y", x), ("out", None))
     ]
-    arguments = [jobs.BufferArgument(each.name) for each in memory]
-    launch = jobs.Launch(
+    arguments = [execution.BufferArgument(each.name) for each in memory]
+    launch = execution.Launch(
         "add_relu",
         (3, 1, 1),
         (128, 1, 1),
-        (*arguments, jobs.IntegerArgument(N)),
+        (*arguments, execution.IntegerArgument(N)),
         constants=(("BLOCK", 1024), ("num_warps", 4), ("num_stages", 3)),
     )
     source = HEAD + top + KERNEL.format(body=body)
-    run = jobs.Run(tuple(memory), (launch,))
-    return parent.run(jobs.InterpretTriton(source, (run,)), limits)
+    run = execution.Run(tuple(memory), (launch,))
+    return parent.run(InterpretTriton(source, (run,)), limits)
 
 
-def ran(outcome: Outcome) -> jobs.Ran:
+def ran(outcome: Outcome) -> Ran:
     assert outcome.status == "done", outcome.message
-    assert isinstance(outcome.result, jobs.Interpreted)
+    assert isinstance(outcome.result, Interpreted)
     return outcome.result.runs[0]
 
 
@@ -73,7 +76,7 @@ ESCAPES = {
     "a shell": "import os; os.system('true') and 1 / 0",
     "another process": "import os; os.fork()",
     "the network": "import socket; socket.socket()",
-    "the lab's answers": "import warpbook_labs.catalogue.kernels.vector_add.cases",
+    "the lab's answers": "import catalogue.kernels.vector_add.cases",
     "a process to end": "import os, signal; os.kill(os.getppid(), signal.SIGKILL)",
     "a file descriptor": "import os; os.open('/proc/self/mem', os.O_RDWR)",
     "its own memory as a file": "open('/proc/self/mem', 'r+b')",
@@ -141,8 +144,8 @@ def test_saying_that_all_is_well_does_not_make_wrong_results_right(
     """The child may say what it likes of findings and counts, not of results."""
     forged: list[Outcome] = []
 
-    def forge(_: jobs.Job, outcome: Outcome) -> None:
-        if isinstance(outcome.result, jobs.Interpreted):
+    def forge(_: Struct, outcome: Outcome) -> None:
+        if isinstance(outcome.result, Interpreted):
             for each in outcome.result.runs:
                 for report in each.reports:
                     report.findings.clear()
@@ -158,10 +161,10 @@ def test_saying_that_all_is_well_does_not_make_wrong_results_right(
 def test_what_is_right_never_enters_the_process_of_the_kernel(
     lab: LoadedLab, case: DrawnCase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen: list[jobs.Job] = []
+    seen: list[Struct] = []
     listen(monkeypatch, lambda job, _: seen.append(job))
     assert check(lab, lab.reference, [case], Limits()).status == "passed"
-    (job,) = [each for each in seen if isinstance(each, jobs.InterpretTriton)]
+    (job,) = [each for each in seen if isinstance(each, InterpretTriton)]
     memory = {each.name: each for each in job.runs[0].memory}
     assert memory["out"].data is None and memory["x"].data
     given = {name: np.frombuffer(memory[name].data or b"", np.float32) for name in "xy"}

@@ -14,7 +14,8 @@ from tests.corpus.entries import BadCorpus, Entry, read_all
 from tests.corpus.judging import Judged, judge
 from tests.corpus.report import page, table
 from tests.corpus.tally import LANGUAGES, misjudged
-from warpbook_labs.device.gpu import NoGpu, find_gpu
+from warpbook_labs.errors import NoGpu
+from warpbook_labs.gpu.gpu import find_gpu
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -15,9 +15,10 @@ import msgspec
 from msgspec import Struct
 
 from tests.corpus.causes import CAUSES
-from warpbook_labs.edits import BadEdit, Edit, edited
-from warpbook_labs.loader import LoadedLab
-from warpbook_labs.session import find
+from warpbook_labs.course.session import find
+from warpbook_labs.lab.edits import BadEdit, Edit, edited
+from warpbook_labs.lab.languages.table import language_of
+from warpbook_labs.lab.loaded import LoadedLab
 
 SOURCES = Path(__file__).with_name("sources")
 EDITS = "edits.toml"
@@ -110,7 +111,7 @@ def read_folder(folder: Path) -> Iterator[Entry]:
         BadCorpus: an entry is not as it must be.
     """
     lab = find(folder.name.replace("_", "-"))
-    suffix = lab.lab.files.suffix
+    suffix = language_of(lab.lab).suffix
     files = {each.stem: each for each in sorted(folder.glob(f"*{suffix}"))}
     texts = {name: file.read_text(encoding="utf-8") for name, file in files.items()}
     names = set()

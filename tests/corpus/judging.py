@@ -9,15 +9,15 @@ from typing import Literal
 
 from tests.corpus.causes import names_cause, names_line
 from tests.corpus.entries import Entry
-from warpbook_labs.checking import check
-from warpbook_labs.drawing import hidden_cases, large_cases, public_cases
-from warpbook_labs.grading import grade_source
-from warpbook_labs.jail.limits import Limits
-from warpbook_labs.loader import LoadedLab
-from warpbook_labs.plans import check_plan
-from warpbook_labs.progress import UNDECIDED
-from warpbook_labs.results import CheckResult
-from warpbook_labs.session import find
+from warpbook_labs.cases.sampling import hidden_cases, large_cases, public_cases
+from warpbook_labs.course.progress import UNDECIDED
+from warpbook_labs.course.session import find
+from warpbook_labs.engines.answers.checking import check_plan
+from warpbook_labs.grading.grading import check
+from warpbook_labs.grading.table import case_grader_of
+from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.results.check import CheckResult
+from warpbook_labs.sandbox.limits import Limits
 
 #: hidden cases are drawn from it, so that everybody's are the same
 SEED = 11
@@ -86,7 +86,7 @@ def _checked(loaded: LoadedLab, entry: Entry, use_gpu: bool) -> CheckResult:
     cases = shown + hidden_cases(lab, SEED)
     if use_gpu:
         large = large_cases(lab, SEED)
-        return grade_source(
+        return case_grader_of(lab).run(
             loaded, source, cases, limits, large, is_timed=entry.needs_gpu
         )
     if not entry.is_right:

@@ -12,8 +12,8 @@ from tests.corpus.entries import BadCorpus, Entry, read_all, read_folder
 from tests.corpus.judging import Judged, is_unsupported, judge
 from tests.corpus.report import page
 from tests.corpus.tally import LANGUAGES, tallied
-from warpbook_labs.loader import load_all
-from warpbook_labs.results import CaseResult, CheckResult
+from warpbook_labs.lab.loader import load_all
+from warpbook_labs.results.check import CaseResult, CheckResult
 
 PAGE = Path(__file__).parents[2] / "docs" / "corpus.md"
 #: right ones of every language, in styles that an interpreter may stumble over

@@ -7,7 +7,7 @@ import json
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -323,6 +323,19 @@ class LabPage:
                 await panel?.sessionContext.session?.shutdown().catch(() => {{}});
             }}"""
         )
+
+    def open_drawer(self, press: Callable[[], None]) -> None:
+        """Press until the drawer opens.
+
+        On a machine that is busy a list may be drawn anew between what Playwright saw
+        and where it pressed, and a press beside it does nothing.
+        """
+        for _ in range(5):
+            press()
+            with contextlib.suppress(AssertionError):
+                expect(self.drawer).to_be_visible(timeout=TIMEOUT_MS / 5)
+                return
+        expect(self.drawer).to_be_visible()
 
     def wait_moving(self, view: Locator, frames: int = 10) -> None:
         """Wait until the first chart of a view has moved and more frames have come."""

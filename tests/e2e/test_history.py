@@ -226,15 +226,18 @@ def test_a_click_on_a_cells_band_tells_what_it_cost(
     expect(row).to_have_count(2)
     page.dashboard.get_by_role("button", name="Pause").click()
 
-    # it has ended, nobody knows how long ago on a machine that is busy
-    tip = plot.locator(".wb-tip")
-    for share in range(99, 0, -2):
-        point_at(plot, share / 100)
-        page.page.wait_for_timeout(200)
-        if "cost.ipynb" in tip.inner_text():
-            break
-    page.page.mouse.down()
-    page.page.mouse.up()
+    def press_band() -> None:
+        # it has ended, nobody knows how long ago on a machine that is busy
+        tip = plot.locator(".wb-tip")
+        for share in range(99, 0, -2):
+            point_at(plot, share / 100)
+            page.page.wait_for_timeout(200)
+            if "cost.ipynb" in tip.inner_text():
+                break
+        page.page.mouse.down()
+        page.page.mouse.up()
+
+    page.open_drawer(press_band)
     for words in ("Receipt: import time", "Wall time", "GPU 0", "unknown", "%%gpuprof"):
         expect(page.drawer).to_contain_text(words)
     page.page.screenshot(path=screenshots / "receipt.png")

@@ -11,8 +11,8 @@ from playwright.sync_api import expect
 from tests.e2e.lab import BASE_URL, Lab, LabPage
 from tests.e2e.test_accessible import AXE
 from tests.programs import wait_for
-from warpbook_labs.lab_files import CATALOGUE
-from warpbook_labs.session import find
+from warpbook_labs.course.session import find
+from warpbook_labs.lab.files import CATALOGUE
 
 ATTACK = "<img src=x onerror=window.attacked=1>"
 SOLUTION = (

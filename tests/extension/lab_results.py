@@ -21,16 +21,14 @@ from warpbook_labs.cards.model import (
     CardText,
     CardTimeline,
 )
-from warpbook_labs.comparing import WrongElement
-from warpbook_labs.device.limit_card import LimitCard
-from warpbook_labs.device.quiet import Conditions
-from warpbook_labs.device.ratio import Ratio
-from warpbook_labs.device.results import DeviceCase, DeviceResult, SpeedResult
-from warpbook_labs.ptx.findings import Counts, Finding
-from warpbook_labs.resources import Held, Resources
-from warpbook_labs.results import CaseResult, CheckResult
-from warpbook_labs.simulated.judging.counts import HostCounts
-from warpbook_labs.simulated.judging.timeline import Bar
+from warpbook_labs.cases.comparison import WrongElement
+from warpbook_labs.results.bars import Bar
+from warpbook_labs.results.check import CaseResult, CheckResult
+from warpbook_labs.results.device import DeviceCase, DeviceResult, SpeedResult
+from warpbook_labs.results.findings import Counts, Finding
+from warpbook_labs.results.host_counts import HostCounts
+from warpbook_labs.results.measurements import Conditions, LimitCard, Ratio
+from warpbook_labs.results.occupancy import Held, Resources
 
 WRITTEN = Path(__file__).resolve().parents[1] / "data" / "cards" / "rich.json"
 #: markup, colours of a terminal, a bell, and text that would run from right to left

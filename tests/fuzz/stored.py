@@ -15,7 +15,7 @@ from tests.monitors.archive.machine import BEGIN_MS, DEVICES, frames
 from warpbook.backup.making import Places, make_backup
 from warpbook.backup.manifest import BackupError
 from warpbook.backup.restoring import restore_backup
-from warpbook_labs.store import Store
+from warpbook_labs.course.store import Store
 from warpbook_monitors.archive.archive import Archive
 from warpbook_monitors.archive.database import connect
 from warpbook_monitors.archive.errors import ArchiveError

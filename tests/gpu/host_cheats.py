@@ -1,6 +1,6 @@
 """Host code for `halves` that tries to get marks that it has not earned.
 
-The lab is that of tests/labs/referee/small_lab.py. All of them run on the processor,
+The lab is that of tests/labs/host/small_lab.py. All of them run on the CPU,
 too; those that need a GPU's streams are in `host_stream_cheats.py`.
 """
 
@@ -271,8 +271,10 @@ CAUGHT = {
         source(
             """
             import warpbook_labs
-            folder = warpbook_labs.__path__[0]
-            os.listdir(folder + '/catalogue')
+            package = warpbook_labs.__path__[0]
+            inside = package + '/catalogue'
+            beside = os.path.dirname(package) + '/catalogue'
+            os.listdir(inside if os.path.exists(inside) else beside)
             """
         ),
         REFUSED,

@@ -16,8 +16,8 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "labs"), str(ROOT / "monitors")]
 
-from warpbook_labs.device.driver import Device  # noqa: E402
-from warpbook_labs.jail.jobs import Run  # noqa: E402
+from warpbook_labs.cases.execution import Run  # noqa: E402
+from warpbook_labs.gpu.driver import Device  # noqa: E402
 
 #: what nobody has written, as the GPU sees it
 POISON = 0xFF

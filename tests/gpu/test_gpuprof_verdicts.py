@@ -14,7 +14,7 @@ import pytest
 
 from tests.gpu.bottleneck import HEADER, Bottleneck, judge
 from tests.gpu.notebook import Notebook
-from warpbook_labs.lab_files import CATALOGUE
+from warpbook_labs.lab.files import CATALOGUE
 
 pytestmark = pytest.mark.gpu
 
@@ -213,7 +213,7 @@ KNOWN = [
     Bottleneck(
         "the loop of the lab `read-the-trace`",
         "host-bound",
-        "pictures are turned one by one on the processor, in small operators",
+        "pictures are turned one by one on the CPU, in small operators",
         (CATALOGUE / "profile" / "read_the_trace" / "given.py").read_text(),
         "losses = []\n"
         "for images in batches(20):\n"

@@ -22,8 +22,9 @@ from warpbook.hub.grader import labs
 from warpbook.hub.grader.gpus import devices
 from warpbook.hub.grader_protocol import GradedFacts, JobOrder, Ratio
 from warpbook.hub.work.submissions import receive
-from warpbook_labs.lab_files import CATALOGUE
-from warpbook_labs.loader import LoadedLab, load
+from warpbook_labs.lab.files import CATALOGUE
+from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.lab.loader import load
 
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(0)]
 

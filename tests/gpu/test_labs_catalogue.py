@@ -15,11 +15,12 @@ from typing import NamedTuple
 
 import pytest
 
-from warpbook_labs.drawing import hidden_cases, large_cases, public_cases
-from warpbook_labs.grading import grade_source
-from warpbook_labs.jail.limits import Limits
-from warpbook_labs.loader import LoadedLab, load_all
-from warpbook_labs.results import CheckResult
+from warpbook_labs.cases.sampling import hidden_cases, large_cases, public_cases
+from warpbook_labs.grading.table import case_grader_of
+from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.lab.loader import load_all
+from warpbook_labs.results.check import CheckResult
+from warpbook_labs.sandbox.limits import Limits
 
 # a test waits until its source's turn has come
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(1800)]
@@ -58,7 +59,7 @@ def graded(labs: dict[str, LoadedLab], name: str) -> CheckResult:
     loaded = labs[one.lab]
     cases = public_cases(loaded.lab) + hidden_cases(loaded.lab, SEED)
     large = large_cases(loaded.lab, SEED)
-    result = grade_source(loaded, one.text, cases, LIMITS, large)
+    result = case_grader_of(loaded.lab).run(loaded, one.text, cases, LIMITS, large)
     print(row(name, result), flush=True)
     return result
 

@@ -19,16 +19,17 @@ from functools import cache
 import pytest
 
 from tests.gpu import cheats
-from warpbook_labs.checking import check_all
-from warpbook_labs.device import parent as device
-from warpbook_labs.device.gpu import Gpu, find_gpu
-from warpbook_labs.device.jobs import Asked
-from warpbook_labs.drawing import DrawnCase, hidden_cases, public_cases
-from warpbook_labs.jail import jobs
-from warpbook_labs.jail import parent as jail
-from warpbook_labs.jail.limits import Limits
-from warpbook_labs.loader import LoadedLab
-from warpbook_labs.session import find
+from warpbook_labs.cases.sampling import DrawnCase, hidden_cases, public_cases
+from warpbook_labs.compiler.jobs import Compile, Compiled
+from warpbook_labs.course.session import find
+from warpbook_labs.engines.kernels.jobs import KernelRequest
+from warpbook_labs.gpu import parent as device
+from warpbook_labs.gpu.gpu import Gpu, find_gpu
+from warpbook_labs.grading.grading import check_all
+from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.sandbox import parent as jail
+from warpbook_labs.sandbox.limits import Limits
+from warpbook_labs.sandbox.work import Refused
 
 pytestmark = pytest.mark.gpu
 
@@ -64,12 +65,14 @@ def cases() -> list[DrawnCase]:
 
 
 def grade(text: str, is_timed: bool = False) -> Ended:
-    built = jail.run(jobs.Compile(text, gpu().architecture), Limits(wall_s=10))
-    if not isinstance(built.result, jobs.Compiled):
-        log = built.result.message if isinstance(built.result, jobs.Refused) else ""
+    built = jail.run(Compile(text, gpu().architecture), Limits(wall_s=10))
+    if not isinstance(built.result, Compiled):
+        log = built.result.message if isinstance(built.result, Refused) else ""
         return Ended("compile error", log or built.message)
-    asked = Asked(str(lab().folder), text, built.result.cubin, tuple(cases()), is_timed)
-    heard = device.run(asked, gpu().uuid, MOST_S)
+    request = KernelRequest(
+        str(lab().folder), text, tuple(cases()), is_timed, image=built.result.cubin
+    )
+    heard = device.run(request, gpu().uuid, MOST_S)
     wrong = [each.result for each in heard.tried if not each.result.passed]
     if wrong:
         return Ended(wrong[0].kind, wrong[0].message)
@@ -118,7 +121,7 @@ def ended() -> Iterator[dict[str, Ended]]:
         found = dict(zip(untimed, pool.map(grade, untimed.values()), strict=True))
     found |= {name: grade(text, is_timed=True) for name, text in TIMED.items()}
     yield found
-    where = jail.run(jobs.Compile(cheats.source()), Limits()).isolation
+    where = jail.run(Compile(cheats.source()), Limits()).isolation
     print("\n| source | on the GPU | in words | time of the reference over its own |")
     print("|---|---|---|---|")
     for name, each in found.items():

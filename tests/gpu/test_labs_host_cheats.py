@@ -14,13 +14,13 @@ import pytest
 
 from tests.gpu import host_cheats as cheats
 from tests.gpu import host_stream_cheats as stream_cheats
-from tests.labs.referee.small_lab import failures, write_lab
-from warpbook_labs.device import parent
-from warpbook_labs.device.gpu import find_gpu
-from warpbook_labs.device.parent import Heard
-from warpbook_labs.drawing import public_cases
-from warpbook_labs.loader import LoadedLab
-from warpbook_labs.referee.jobs import AskedOfHost, Bounds
+from tests.labs.host.small_lab import failures, write_lab
+from warpbook_labs.cases.sampling import public_cases
+from warpbook_labs.engines.host.jobs import Bounds, HostRequest
+from warpbook_labs.gpu import parent
+from warpbook_labs.gpu.gpu import find_gpu
+from warpbook_labs.gpu.parent import Heard
+from warpbook_labs.lab.loaded import LoadedLab
 
 pytestmark = pytest.mark.gpu
 
@@ -43,11 +43,11 @@ AT_ONCE = 6
 
 def grade(lab: LoadedLab, text: str, is_timed: bool) -> Heard:
     cases = tuple(public_cases(lab.lab)[:1])
-    asked = AskedOfHost(
-        str(lab.folder), text, b"", cases, is_timed, bounds=BOUNDS, least_pairs=10
+    asked = HostRequest(
+        str(lab.folder), text, cases, is_timed, bounds=BOUNDS, least_pairs=10
     )
     uuid = find_gpu().uuid
-    return parent.run(asked, uuid, 120, "warpbook_labs.referee.worker")
+    return parent.run(asked, uuid, 120, "warpbook_labs.engines.host.worker")
 
 
 @pytest.fixture(scope="module")

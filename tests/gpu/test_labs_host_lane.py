@@ -16,19 +16,19 @@ from textwrap import indent
 
 import pytest
 
-from tests.labs.referee.small_lab import ON_THE_GPU, RIGHT, write_lab
-from warpbook_labs.device import parent
-from warpbook_labs.device.driver import Device
-from warpbook_labs.device.gpu import Gpu, find_gpu
-from warpbook_labs.device.tools import Tools
-from warpbook_labs.drawing import hidden_cases, public_cases
-from warpbook_labs.jail.limits import Limits
-from warpbook_labs.loader import load
-from warpbook_labs.referee import player
-from warpbook_labs.referee.jobs import AskedOfHost, Bounds
-from warpbook_labs.referee.lane import run_on_gpu
-from warpbook_labs.referee.probe import Probe
-from warpbook_labs.referee.sitting import Sitting
+from tests.labs.host.small_lab import ON_THE_GPU, RIGHT, write_lab
+from warpbook_labs.cases.sampling import hidden_cases, public_cases
+from warpbook_labs.engines.host import child_handle as child
+from warpbook_labs.engines.host.jobs import Bounds, HostRequest
+from warpbook_labs.engines.host.lane import run_on_gpu
+from warpbook_labs.engines.host.probe import Probe
+from warpbook_labs.engines.host.session import Session
+from warpbook_labs.gpu import parent
+from warpbook_labs.gpu.driver import Device
+from warpbook_labs.gpu.gpu import Gpu, find_gpu
+from warpbook_labs.gpu.tools import Tools
+from warpbook_labs.lab.loader import load
+from warpbook_labs.sandbox.limits import Limits
 
 pytestmark = pytest.mark.gpu
 
@@ -88,9 +88,12 @@ def run(state, x, factor, out, whole):
 #: shuts itself in with some walls only, to tell which of them stops something
 WALLS = """
 import os, sys
-from warpbook_labs.referee import calls, confine
+from warpbook_labs.sandbox import call_filters as calls
+from warpbook_labs.sandbox import gpu_confinement as confine
+from warpbook_labs.sandbox import linux
 
-confine.die_with_parent()
+linux.die_with_parent()
+linux.gain_no_rights()
 if sys.argv[1] == "files":
     print("files", confine.close_files((), os.environ["TMPDIR"]))
 import torch
@@ -116,7 +119,7 @@ def tell_walls(text: str, folder: Path) -> None:
             capture_output=True,
             text=True,
             cwd="/",
-            env=player._environment(str(folder)),
+            env=child._environment(str(folder)),
         )
         said = (done.stdout + done.stderr).strip().splitlines()[-3:]
         print(f"| behind {wall} | {done.returncode} | {' / '.join(said)} |")
@@ -132,10 +135,8 @@ def heard(
 ) -> parent.Heard:
     loaded = write_lab(folder)
     cases = (*public_cases(loaded.lab), *hidden_cases(loaded.lab, 7)[:2])
-    asked = AskedOfHost(
-        str(loaded.folder), text, b"", cases, is_timed, is_staged=is_staged
-    )
-    return parent.run(asked, gpu().uuid, 120, "warpbook_labs.referee.worker")
+    asked = HostRequest(str(loaded.folder), text, cases, is_timed, is_staged=is_staged)
+    return parent.run(asked, gpu().uuid, 120, "warpbook_labs.engines.host.worker")
 
 
 @pytest.mark.parametrize("is_staged", [False, True])
@@ -158,20 +159,20 @@ def test_buffers_in_every_place_are_shared_and_right(
 
 @pytest.mark.parametrize("name", NEEDED)
 def test_what_labs_need_works_in_the_sandbox(
-    name: str, sitting: Once, tmp_path: Path
+    name: str, session: Once, tmp_path: Path
 ) -> None:
     text = "import torch\nfrom given import plus_one\n\ndef prepare(n):\n"
     text += indent(NEEDED[name], "    ") + "\n    torch.cuda.synchronize()\n\n"
     text += "def run(state, x, factor, out, whole):\n"
     text += "    out.copy_(plus_one(x * factor)); whole.copy_(x)\n"
-    said = sitting.tried_once(text)
+    said = session.tried_once(text)
     print(f"\n| {name} | {said or 'works'} |")
     if said:
         tell_walls(NEEDED[name], tmp_path / "walls")
     assert said == ""
 
 
-class Once(Sitting):
+class Once(Session):
     """Tries `prepare` of several sources in one process."""
 
     def tried_once(self, text: str) -> str:
@@ -185,11 +186,9 @@ class Once(Sitting):
 
 
 @pytest.fixture(scope="module")
-def sitting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Once]:
+def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Once]:
     loaded = write_lab(tmp_path_factory.mktemp("labs"))
-    asked = AskedOfHost(
-        str(loaded.folder), RIGHT, b"", tuple(public_cases(loaded.lab)[:1])
-    )
+    asked = HostRequest(str(loaded.folder), RIGHT, tuple(public_cases(loaded.lab)[:1]))
     made = Once(asked, loaded, Device())
     made.start()
     print(f"\n| {made.began()} |")
@@ -208,24 +207,23 @@ def test_the_probe_sees_what_is_left_on_the_gpu(tmp_path: Path) -> None:
         spin, copy = (pick(each[i] for each in took) / 1e3 for i in range(2))
         print(f"| quiet, {name} | {spin:,.0f} | {copy:,.0f} |")
     assert all(probe.is_quiet() for _ in range(20))
-    asked = AskedOfHost(
+    asked = HostRequest(
         str(loaded.folder),
         LEAVES_WORK,
-        b"",
         tuple(public_cases(loaded.lab)[:1]),
         bounds=Bounds(run_s=20),
     )
-    sitting = Once(asked, loaded, device)
+    session = Once(asked, loaded, device)
     try:
-        assert sitting.start() == ""
-        print(f"| {sitting.tried(asked.cases[0]).message or 'right'} | | |")
+        assert session.start() == ""
+        print(f"| {session.tried(asked.cases[0]).message or 'right'} | | |")
         now = probe._took()
         print(
             f"| beside kernels | {now.spin_ns / 1e3:,.0f} | {now.copy_ns / 1e3:,.0f} |"
         )
         assert now.spin_ns > 1.5 * probe.quiet.spin_ns
     finally:
-        sitting.close()
+        session.close()
 
 
 def test_a_right_source_is_timed_beside_itself(tmp_path: Path) -> None:

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.labs.referee.small_lab import ON_THE_GPU, write_lab
-from warpbook_labs.device.gpu import find_gpu
-from warpbook_labs.device.ratio import Ratio
-from warpbook_labs.drawing import public_cases
-from warpbook_labs.jail.limits import Limits
-from warpbook_labs.loader import load, load_all
-from warpbook_labs.referee.lane import run_on_gpu
+from tests.labs.host.small_lab import ON_THE_GPU, write_lab
+from warpbook_labs.cases.sampling import public_cases
+from warpbook_labs.engines.host.lane import run_on_gpu
+from warpbook_labs.gpu.gpu import find_gpu
+from warpbook_labs.lab.loader import load, load_all
+from warpbook_labs.results.measurements import Ratio
+from warpbook_labs.sandbox.limits import Limits
 
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(580)]
 

@@ -15,14 +15,15 @@ from typing import NamedTuple
 import msgspec
 import pytest
 
-from warpbook_labs.device.child import run_child
-from warpbook_labs.device.gpu import find_gpu
-from warpbook_labs.device.tracing import RUNS
-from warpbook_labs.drawing import DrawnCase, public_cases
-from warpbook_labs.host.checking import check_host
-from warpbook_labs.jail.limits import Limits
-from warpbook_labs.loader import LoadedLab, load_all
-from warpbook_labs.referee import tracing
+from warpbook_labs.cases.sampling import DrawnCase, public_cases
+from warpbook_labs.engines.host import tracing
+from warpbook_labs.engines.simulated.checking import check_host
+from warpbook_labs.gpu.child import run_child
+from warpbook_labs.gpu.gpu import find_gpu
+from warpbook_labs.gpu.tracing import RUNS
+from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.lab.loader import load_all
+from warpbook_labs.sandbox.limits import Limits
 from warpbook_monitors.trace.chrome import read_chrome_trace
 from warpbook_monitors.trace.report import TraceReport, report
 
@@ -50,7 +51,7 @@ def traced(loaded: LoadedLab, text: str, case: DrawnCase, folder: Path) -> Trace
         str(loaded.folder), text, case, str(trace), str(folder / "t.jsonl.gz")
     )
     given = msgspec.msgpack.encode(asked)
-    told = run_child("warpbook_labs.referee.tracing", given, find_gpu().uuid, 120)
+    told = run_child("warpbook_labs.engines.host.tracing", given, find_gpu().uuid, 120)
     answer = msgspec.json.decode(told.stdout, type=tracing._Answer)
     assert answer.problem == ""
     return report(*read_chrome_trace(str(trace)))

@@ -23,13 +23,15 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.gpu.launch_cubins import Work
-from warpbook_labs.drawing import DrawnCase, hidden_cases, public_cases
-from warpbook_labs.jail import jobs
-from warpbook_labs.launch_rule import read_rule
-from warpbook_labs.loader import load_all
-from warpbook_labs.nvrtc import Compiled, compile_to_ptx
-from warpbook_labs.preparing import Prepared
-from warpbook_labs.ptx.findings import Counts
+from warpbook_labs.cases import execution
+from warpbook_labs.cases.preparation import Prepared
+from warpbook_labs.cases.sampling import DrawnCase, hidden_cases, public_cases
+from warpbook_labs.compiler.nvrtc import Compiled, compile_to_ptx
+from warpbook_labs.engines.interpreter.jobs import Interpret, Interpreted, Ran
+from warpbook_labs.engines.interpreter.ptx import running
+from warpbook_labs.lab.launch_rule import read_rule
+from warpbook_labs.lab.loader import load_all
+from warpbook_labs.results.findings import Counts
 
 pytestmark = pytest.mark.gpu
 
@@ -85,9 +87,9 @@ def prepared(name: str, case: DrawnCase) -> Prepared:
     return Prepared(load_all()[lab], read_rule(text), case)
 
 
-def interpreted(name: str, run: jobs.Run) -> jobs.Ran:
-    done = jobs.do(jobs.Interpret(built(sources()[name][1]).ptx, (run,)))
-    assert isinstance(done, jobs.Interpreted)
+def interpreted(name: str, run: execution.Run) -> Ran:
+    done = running.do(Interpret(built(sources()[name][1]).ptx, (run,)))
+    assert isinstance(done, Interpreted)
     assert not done.runs[0].refused, f"{name}: {done.runs[0].refused}"
     return done.runs[0]
 
@@ -151,7 +153,7 @@ def test_every_result_is_the_gpus_to_the_last_bit(tmp_path: Path) -> None:
     assert apart == []
 
 
-def memory_dtype(work: Work, asked: jobs.Memory) -> str:
+def memory_dtype(work: Work, asked: execution.Memory) -> str:
     return next(each.dtype for each in work.run.memory if each.name == asked.name)
 
 

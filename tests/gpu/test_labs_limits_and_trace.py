@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from warpbook_labs.device.gpu import find_gpu
-from warpbook_labs.device.limit_card import limit_card
-from warpbook_labs.lab_files import CATALOGUE
-from warpbook_labs.loader import load
-from warpbook_labs.tracing import trace_submission
+from warpbook_labs.gpu.gpu import find_gpu
+from warpbook_labs.gpu.limit_card import limit_card
+from warpbook_labs.grading.table import grader_of
+from warpbook_labs.lab.files import CATALOGUE
+from warpbook_labs.lab.loader import load
 from warpbook_monitors.recording import read_recording
 from warpbook_monitors.trace.chrome import read_chrome_trace
 from warpbook_monitors.trace.report import report
@@ -39,7 +39,9 @@ def test_the_card_is_plausible_and_kept(
 def test_a_submission_is_traced(tmp_path: Path) -> None:
     loaded = load(CATALOGUE / "kernels" / "vector_add")
     trace, telemetry = tmp_path / "t.trace.json.gz", tmp_path / "t.jsonl.gz"
-    trace_submission(find_gpu(), loaded, loaded.reference, trace, telemetry)
+    grader_of(loaded.lab).record_trace(
+        find_gpu(), loaded, loaded.reference, trace, telemetry
+    )
     found = report(*read_chrome_trace(str(trace)))
     assert [each.name for each in found.kernels] == ["add_relu"]
     assert found.kernels[0].calls == 10

@@ -15,14 +15,14 @@ from pathlib import Path
 
 import pytest
 
-from warpbook_labs.device.gpu import find_gpu
-from warpbook_labs.drawing import public_cases
-from warpbook_labs.jail.limits import Limits
-from warpbook_labs.lab_files import CATALOGUE
-from warpbook_labs.loader import load
-from warpbook_labs.referee.lane import run_on_gpu
-from warpbook_labs.simulated.judging import rates
-from warpbook_labs.tracing import trace_submission
+from warpbook_labs.cases.sampling import public_cases
+from warpbook_labs.engines.host.lane import run_on_gpu
+from warpbook_labs.engines.simulated.judging import rates
+from warpbook_labs.gpu.gpu import find_gpu
+from warpbook_labs.grading.table import grader_of
+from warpbook_labs.lab.files import CATALOGUE
+from warpbook_labs.lab.loader import load
+from warpbook_labs.sandbox.limits import Limits
 from warpbook_monitors.trace.chrome import read_chrome_trace
 from warpbook_monitors.trace.report import report
 
@@ -126,7 +126,9 @@ def test_what_is_refused_without_a_gpu_is_slow_or_wrong_on_one(name: str) -> Non
 def test_no_copy_is_in_a_trace_of_it(tmp_path: Path) -> None:
     trace = tmp_path / "t.trace.json.gz"
     log = tmp_path / "t.jsonl.gz"
-    trace_submission(find_gpu(), ZERO_COPY, ZERO_COPY.reference, trace, log)
+    grader_of(ZERO_COPY.lab).record_trace(
+        find_gpu(), ZERO_COPY, ZERO_COPY.reference, trace, log
+    )
     found = report(*read_chrome_trace(str(trace)))
     assert [each.kind for each in found.copies if "HtoD" in each.kind] == []
     # what reads the rows takes longest by far

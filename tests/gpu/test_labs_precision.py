@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from warpbook_labs.device.gpu import find_gpu
-from warpbook_labs.drawing import public_cases
-from warpbook_labs.jail.limits import Limits
-from warpbook_labs.lab_files import CATALOGUE
-from warpbook_labs.loader import load
-from warpbook_labs.referee.lane import run_on_gpu
-from warpbook_labs.tracing import trace_submission
+from warpbook_labs.cases.sampling import public_cases
+from warpbook_labs.engines.host.lane import run_on_gpu
+from warpbook_labs.gpu.gpu import find_gpu
+from warpbook_labs.grading.table import grader_of
+from warpbook_labs.lab.files import CATALOGUE
+from warpbook_labs.lab.loader import load
+from warpbook_labs.sandbox.limits import Limits
 from warpbook_monitors.trace.chrome import read_chrome_trace
 from warpbook_monitors.trace.report import report
 
@@ -68,7 +68,9 @@ def tensor_core_share(source: str, tmp_path: Path) -> float:
     loaded = load(PRECISION / "mixed_precision")
     text = (loaded.folder / source).read_text(encoding="utf-8")
     trace = tmp_path / f"{source}.trace.json.gz"
-    trace_submission(find_gpu(), loaded, text, trace, tmp_path / f"{source}.jsonl.gz")
+    grader_of(loaded.lab).record_trace(
+        find_gpu(), loaded, text, trace, tmp_path / f"{source}.jsonl.gz"
+    )
     found = report(*read_chrome_trace(str(trace)))
     for each in found.kernels[:6]:
         print(f"| {source} | {each.name[:90]} | {each.calls} |")
@@ -157,7 +159,7 @@ def test_what_does_not_saturate_is_wrong_where_the_cast_makes_nan() -> None:
 
 def test_the_product_of_the_lab_on_fp8_is_one_in_8_bits(tmp_path: Path) -> None:
     trace, log = tmp_path / "t.trace.json.gz", tmp_path / "t.jsonl.gz"
-    trace_submission(find_gpu(), FP8, FP8.reference, trace, log)
+    grader_of(FP8.lab).record_trace(find_gpu(), FP8, FP8.reference, trace, log)
     found = report(*read_chrome_trace(str(trace)))
     by_unit = {each.bound: each.time_ns for each in found.metrics.kernel_work}
     print(f"\n| {' | '.join(f'{unit}: {ns:,} ns' for unit, ns in by_unit.items())} |")

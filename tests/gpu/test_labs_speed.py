@@ -15,13 +15,14 @@ from functools import cache
 
 import pytest
 
-from warpbook_labs.device.gpu import Gpu, find_gpu
-from warpbook_labs.device.lane import run_on_gpu
-from warpbook_labs.device.results import DeviceResult, SpeedResult
-from warpbook_labs.drawing import public_cases
-from warpbook_labs.expressions import value
-from warpbook_labs.jail.limits import Limits
-from warpbook_labs.loader import LoadedLab, load_all
+from warpbook_labs.cases.sampling import public_cases
+from warpbook_labs.engines.kernels.lane import run_on_gpu
+from warpbook_labs.gpu.gpu import Gpu, find_gpu
+from warpbook_labs.lab.expressions import value
+from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.lab.loader import load_all
+from warpbook_labs.results.device import DeviceResult, SpeedResult
+from warpbook_labs.sandbox.limits import Limits
 
 pytestmark = pytest.mark.gpu
 

@@ -14,8 +14,8 @@ import pytest
 import torch
 
 from tests.labs.simulated.judging.writing import Writer, rows
-from warpbook_labs.simulated.judging import rates
-from warpbook_labs.simulated.program import Place
+from warpbook_labs.engines.simulated.judging import rates
+from warpbook_labs.engines.simulated.program import Place
 
 pytestmark = pytest.mark.gpu
 

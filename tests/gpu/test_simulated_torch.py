@@ -21,7 +21,14 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 
 from tests.labs.simulated.learner_file import program_of
-from warpbook_labs.simulated.program import Allocate, Copy, Launch, Place, Program, Read
+from warpbook_labs.engines.simulated.program import (
+    Allocate,
+    Copy,
+    Launch,
+    Place,
+    Program,
+    Read,
+)
 
 pytestmark = [
     pytest.mark.gpu,

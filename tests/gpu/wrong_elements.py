@@ -13,9 +13,9 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "labs"), str(ROOT / "monitors")]
 
-from warpbook_labs.device.driver import Device  # noqa: E402
-from warpbook_labs.device.kernels import poison  # noqa: E402
-from warpbook_labs.device.tools import Tools  # noqa: E402
+from warpbook_labs.gpu.driver import Device  # noqa: E402
+from warpbook_labs.gpu.kernels import poison  # noqa: E402
+from warpbook_labs.gpu.tools import Tools  # noqa: E402
 
 #: more than a block, and no multiple of one
 COUNT = 300

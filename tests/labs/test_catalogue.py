@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
+import msgspec
 import pytest
 
-from warpbook_labs.lab_files import CATALOGUE
-from warpbook_labs.loader import load, load_all
-from warpbook_labs.validating import validate
+from warpbook_labs.grading.validation import validate
+from warpbook_labs.lab.edits import EditedFile
+from warpbook_labs.lab.files import CATALOGUE
+from warpbook_labs.lab.loader import load, load_all
 
 FOLDERS = sorted(file.parent for file in CATALOGUE.glob("*/*/lab.toml"))
 
@@ -31,3 +35,20 @@ def test_the_catalogue_loads_with_its_numbers_in_order_and_what_labs_build_on() 
         before = list(labs)[: list(labs).index(each.lab.id)]
         # a lab that is not there yet may be named; one that comes later may not
         assert not set(each.lab.after) & (set(labs) - set(before))
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"[a-z0-9]+", text.lower().replace("'", ""))
+
+
+def test_the_reasons_of_wrong_solutions_say_more_than_their_names() -> None:
+    files = sorted(CATALOGUE.glob("*/*/solutions/wrong.toml"))
+    assert files
+    unclear = [
+        f"{file.parents[1].name}: {solution.name}"
+        for file in files
+        for solution in msgspec.toml.decode(file.read_bytes(), type=EditedFile).wrong
+        if _words(solution.reason) == _words(solution.name.replace("_", " "))
+        or not solution.reason.endswith(".")
+    ]
+    assert unclear == []

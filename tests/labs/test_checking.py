@@ -8,12 +8,18 @@ from typing import Any
 import msgspec
 import pytest
 
-from warpbook_labs.checking import check, check_all
-from warpbook_labs.drawing import hidden_cases, public_cases
-from warpbook_labs.jail.limits import Limits
-from warpbook_labs.loader import BadLab, LoadedLab
-from warpbook_labs.results import CheckResult
-from warpbook_labs.session import find
+from tests.cheats.between import listen
+from warpbook_labs.cases.sampling import hidden_cases, public_cases
+from warpbook_labs.course.session import find
+from warpbook_labs.engines.interpreter.jobs import Interpreted
+from warpbook_labs.errors import BadLab
+from warpbook_labs.grading.grading import check, check_all
+from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.results.check import CheckResult
+from warpbook_labs.sandbox.limits import Limits
+from warpbook_labs.sandbox.parent import Outcome
+from warpbook_labs.sandbox.progress import Steps, reported_to
+from warpbook_labs.sandbox.work import Job
 
 
 @pytest.fixture(scope="module")
@@ -82,14 +88,23 @@ def test_a_kernel_that_never_ends_is_told_with_its_line(lab: LoadedLab) -> None:
     )
     limits = Limits(wall_s=90, processor_s=6)
     result = check(lab, source, public_cases(lab.lab), limits)
-    assert (result.status, result.right) == ("failed", 1)
-    one_block, endless, *others = result.cases
+    assert result.status == "failed"
+    one_block, endless, *_ = result.cases
     assert one_block.passed and endless.sizes == {"n": 1000}
     [finding] = endless.findings
     assert (finding.kind, finding.line) == ("too long", 7)
-    assert "are on line 7. Does one of its loops never end?" in finding.message
-    # there is no time left for these
-    assert all("a case before it took too long" in each.message for each in others)
+    assert finding.message == "The loop on line 7 never ends: it has no way out."
+
+
+def test_a_kernel_that_writes_an_input_fails_though_its_result_is_right(
+    lab: LoadedLab,
+) -> None:
+    source = right(lab).replace("out[i] =", "((float*)x)[i] = 0; out[i] =")
+    result = checked(lab, source)
+    assert result.status == "failed" and result.right == 0
+    first = result.cases[0]
+    assert first.message == "read-only: It writes `x`, which is an input."
+    assert [finding.kind for finding in first.findings] == ["read-only"]
 
 
 def test_what_does_not_compile_and_what_has_no_rule_are_told(lab: LoadedLab) -> None:
@@ -208,3 +223,84 @@ def test_what_only_the_assembler_refuses_is_run_all_the_same(lab: LoadedLab) -> 
     source = right(lab).replace("if (", 'asm volatile("frobnicate;"); if (', 1)
     result = checked(lab, source)
     assert result.status != "compile error" and result.resources == ()
+
+
+@pytest.mark.parametrize("name", ["vector-add", "thread-and-block", "zero-copy"])
+def test_how_far_a_check_is_is_reported_case_by_case(name: str) -> None:
+    lab = find(name)
+    reported: list[tuple[int, int]] = []
+    with reported_to(lambda done, of: reported.append((done, of))):
+        cases = public_cases(lab.lab)
+        assert check(lab, lab.reference, cases, Limits()).status == "passed"
+    of = len(cases)
+    assert {each[1] for each in reported} == {of}
+    assert reported[0] == (0, of) and reported[-1] == (of, of)
+    assert sorted(reported) == reported
+
+
+def test_steps_that_a_learner_invents_are_no_more_than_there_are() -> None:
+    reported: list[tuple[int, int]] = []
+    with reported_to(lambda done, of: reported.append((done, of))):
+        steps = Steps(3)
+    steps.add(999)
+    steps.add(1)
+    assert reported == [(0, 3), (3, 3), (3, 3)]
+
+
+STORES = """// launch: add_relu<<<ceil_div(n, 256), 256>>>(x, y, out, n)
+// launch: last<<<1, 32>>>(out, n)
+extern "C" __global__ void add_relu(const float* x, const float* y, float* out, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    float sum = x[i] + y[i];
+    if (i % 2)
+        out[i] = ODD;
+    else
+        out[i] = sum < 0 ? 0 : sum;
+}
+extern "C" __global__ void last(float* out, int n) {
+    if (threadIdx.x == 0) LAST
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("odd", "last", "line"),
+    [
+        ("sum", ";", 8),
+        ("sum < 0 ? 0 : sum", "out[3] = 7;", 13),
+        ("sum < 0 ? 0 : sum", "atomicAdd(out + 4, 1.0f);", 13),
+        ("sum < 0 ? 0 : sum", "((float2*)out)[2] = make_float2(-1, -1);", 13),
+    ],
+)
+def test_a_wrong_element_names_the_line_that_wrote_it_last(
+    lab: LoadedLab, odd: str, last: str, line: int
+) -> None:
+    source = STORES.replace("ODD", odd).replace("LAST", last)
+    result = check(lab, source, public_cases(lab.lab), Limits())
+    first = result.cases[0]
+    assert first.wrong is not None and first.wrong.line == first.line == line
+    assert first.message.endswith(f" Line {line} wrote it last.")
+
+
+def test_what_was_never_written_names_no_line(lab: LoadedLab) -> None:
+    result = checked(lab, STORES.replace("out[i] = ODD;", ";").replace("LAST", ";"))
+    first = result.cases[0]
+    assert first.wrong is not None and first.wrong.got == "nothing"
+    assert first.wrong.line is None and "wrote it last" not in first.message
+
+
+@pytest.mark.parametrize("lines", [b"", b"\xff", b"\xff\xff" * 4096, b"\0" * 9])
+def test_lines_that_a_jailed_process_invents_are_not_believed(
+    lab: LoadedLab, monkeypatch: pytest.MonkeyPatch, lines: bytes
+) -> None:
+    def forge(_: Job[Any], outcome: Outcome[Any]) -> None:
+        if isinstance(outcome.result, Interpreted):
+            for run in outcome.result.runs:
+                for memory in run.memory:
+                    msgspec.structs.force_setattr(memory, "writer_lines", lines)
+
+    listen(monkeypatch, forge)
+    result = checked(lab, right(lab).replace("sum < 0 ? 0 :", ""))
+    assert result.status == "failed"
+    assert {case.line for case in result.cases} == {None}

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from warpbook_labs.checking import check_all
-from warpbook_labs.drawing import DrawnCase, public_cases
-from warpbook_labs.jail.limits import Limits
-from warpbook_labs.lab_files import CATALOGUE
-from warpbook_labs.loader import LoadedLab, load
-from warpbook_labs.results import CaseResult
-from warpbook_labs.simulated.judging.rates import PINNED_BYTES_PER_S
+from warpbook_labs.cases.sampling import DrawnCase, public_cases
+from warpbook_labs.engines.simulated.judging.rates import PINNED_BYTES_PER_S
+from warpbook_labs.grading.grading import check_all
+from warpbook_labs.lab.files import CATALOGUE
+from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.lab.loader import load
+from warpbook_labs.results.check import CaseResult
+from warpbook_labs.sandbox.limits import Limits
 
 COPIES = load(CATALOGUE / "streams" / "host_device_copies")
 OVERLAP = load(CATALOGUE / "streams" / "copy_compute_overlap")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warpbook_labs.expressions import BadExpression, ceil_div, value
+from warpbook_labs.lab.expressions import BadExpression, ceil_div, value
 
 NAMES = {"n": 1000, "m": 7, "k": -3}
 LEAVES = st.sampled_from([*NAMES, "1", "2", "256", "1021"])

@@ -9,15 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from warpbook_labs.lab_files import CATALOGUE
-from warpbook_labs.loader import BadLab, NotTrusted, load
-from warpbook_labs.new_lab import new_lab
-from warpbook_labs.overview import hints_of
-from warpbook_labs.progress import Progress, damaged_results
-from warpbook_labs.session import check_public, find, submit
-from warpbook_labs.sources import BadSource, read_source
-from warpbook_labs.store import Store
-from warpbook_labs.trust import trust
+from warpbook_labs.course.new_lab import new_lab
+from warpbook_labs.course.overview import hints_of
+from warpbook_labs.course.progress import Progress, damaged_results
+from warpbook_labs.course.session import check_public, find, submit
+from warpbook_labs.course.store import Store
+from warpbook_labs.course.trust import trust
+from warpbook_labs.errors import BadLab, BadSource, NotTrusted
+from warpbook_labs.lab.files import CATALOGUE
+from warpbook_labs.lab.loader import load
+from warpbook_labs.lab.sources import read_source
 
 
 @pytest.fixture(autouse=True)

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import torch
 
-from warpbook_labs.checking import check_all
-from warpbook_labs.drawing import hidden_cases, large_cases, public_cases
-from warpbook_labs.jail.limits import Limits
-from warpbook_labs.lab_files import CATALOGUE
-from warpbook_labs.loader import load
-from warpbook_labs.preparing import OwnPython
+from warpbook_labs.cases.preparation import OwnPython
+from warpbook_labs.cases.sampling import hidden_cases, large_cases, public_cases
+from warpbook_labs.grading.grading import check_all
+from warpbook_labs.lab.files import CATALOGUE
+from warpbook_labs.lab.loader import load
+from warpbook_labs.sandbox.limits import Limits
 
 FP8 = load(CATALOGUE / "precision" / "fp8_linear")
 CASES: dict[str, Any] = FP8.cases.inputs.__globals__

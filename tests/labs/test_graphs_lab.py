@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from warpbook_labs.checking import check_all
-from warpbook_labs.drawing import public_cases
-from warpbook_labs.host.drawing import calls_of, generator_of
-from warpbook_labs.jail.limits import Limits
-from warpbook_labs.lab_files import CATALOGUE
-from warpbook_labs.loader import load
-from warpbook_labs.preparing import OwnPython
+from warpbook_labs.cases.preparation import OwnPython
+from warpbook_labs.cases.sampling import public_cases
+from warpbook_labs.grading.grading import check_all
+from warpbook_labs.lab.files import CATALOGUE
+from warpbook_labs.lab.host_calls import calls_of, generator_of
+from warpbook_labs.lab.loader import load
+from warpbook_labs.sandbox.limits import Limits
 
 LAB = load(CATALOGUE / "streams" / "cuda_graphs")
 ONLY_COPIES = "Beside graphs, only copies into and out of their memory"

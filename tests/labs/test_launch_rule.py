@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from warpbook_labs.launch_rule import MOST_LAUNCHES, BadRule, read_rule, split
+from warpbook_labs.errors import BadRule
+from warpbook_labs.lab.launch_rule import MOST_LAUNCHES, read_rule, split
 
 SIZES = {"n": 1000, "m": 33}
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from warpbook_labs.leftovers import JAIL_PREFIX, PLAYER_PREFIX, remove_leftovers
-from warpbook_labs.store import Store
+from warpbook_labs.course.store import Store
+from warpbook_labs.sandbox.leftovers import JAIL_PREFIX, PLAYER_PREFIX, remove_leftovers
 
 
 def test_only_our_old_folders_are_removed(

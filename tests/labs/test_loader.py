@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from warpbook_labs.languages import LANGUAGES, LanguageName
-from warpbook_labs.loader import BadLab, load, load_all
-from warpbook_labs.new_lab import new_lab
-from warpbook_labs.session import check_public
-from warpbook_labs.validating import validate
+from warpbook_labs.course.new_lab import new_lab
+from warpbook_labs.course.session import check_public
+from warpbook_labs.errors import BadLab
+from warpbook_labs.grading.validation import validate
+from warpbook_labs.lab.languages.table import LANGUAGES
+from warpbook_labs.lab.loader import load, load_all
+from warpbook_labs.lab.spec import LanguageName
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from warpbook_labs.nvrtc import compile_to_ptx
+from warpbook_labs.compiler.nvrtc import compile_to_ptx
 
 
 def test_no_byte_of_the_process_changes() -> None:

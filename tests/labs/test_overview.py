@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from warpbook_labs.overview import Here, look_here, overview
+from warpbook_labs.course.overview import look_here, overview
+from warpbook_labs.lab.languages.language import Here
 
 
 def why(here: Here) -> dict[str, str]:

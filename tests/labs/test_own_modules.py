@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from warpbook_labs.device import parent
-from warpbook_labs.device.child import run_child
-from warpbook_labs.device.jobs import Asked
-from warpbook_labs.session import check_public, find
+from warpbook_labs.course.session import check_public, find
+from warpbook_labs.engines.kernels.jobs import KernelRequest
+from warpbook_labs.gpu import parent
+from warpbook_labs.gpu.child import run_child
 
 #: what each of them imports
 NAMES = ("numbers", "numpy", "random", "statistics", "torch")
@@ -33,9 +33,9 @@ def test_a_right_source_passes(lab: str) -> None:
 
 
 def test_the_process_that_is_trusted_with_the_gpu_reads_none() -> None:
-    asked = Asked("", "", b"", (), False)
-    heard = parent.run(asked, "GPU-00000000-0000-0000-0000-000000000000", 60)
+    request = KernelRequest("", "", (), image=b"")
+    heard = parent.run(request, "GPU-00000000-0000-0000-0000-000000000000", 60)
     # it began, and met a lab that is none or a driver that is not there
     assert heard.ended is not None and "of the folder" not in heard.ended.message
-    told = run_child("warpbook_labs.device.worker", b"", "GPU-0", 60)
+    told = run_child("warpbook_labs.engines.kernels.worker", b"", "GPU-0", 60)
     assert "of the folder" not in told.last_words

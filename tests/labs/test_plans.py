@@ -13,10 +13,12 @@ from typing import Any
 import pytest
 
 from tests.programs import ROOT
-from warpbook_labs.loader import BadLab, LoadedLab, load
-from warpbook_labs.plans import check_plan
-from warpbook_labs.session import check_public, find, submit
-from warpbook_labs.store import Store
+from warpbook_labs.course.session import check_public, find, submit
+from warpbook_labs.course.store import Store
+from warpbook_labs.engines.answers.checking import check_plan
+from warpbook_labs.errors import BadLab
+from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.lab.loader import load
 from warpbook_monitors.occupancy import MULTIPROCESSORS, occupancy
 
 LAB = """
@@ -36,7 +38,7 @@ share = 0.75
 arguments = [{ name = "x", about = "a number" }]
 """
 CASES = """
-from warpbook_labs.questions import Question
+from warpbook_labs.lab.questions import Question
 
 
 def questions(chance):
@@ -259,7 +261,7 @@ def test_each_question_tells_a_right_answer_from_one_that_is_a_little_off(
 
 def test_the_kernels_of_the_occupancy_lab_were_compiled_as_told() -> None:
     """With the same compiler; another's numbers may differ."""
-    folder = ROOT / "labs/warpbook_labs/catalogue/memory/occupancy"
+    folder = ROOT / "labs/catalogue/memory/occupancy"
     kept = json.loads((folder / "compiled.json").read_text(encoding="utf-8"))
     now = runpy.run_path(str(ROOT / "tools/occupancy_kernels.py"))["compiled"]()
     assert now["nvrtc"] != kept["nvrtc"] or now == kept

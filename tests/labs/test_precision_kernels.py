@@ -9,19 +9,22 @@ import numpy as np
 import pytest
 import torch
 
-from warpbook_labs.checking import check
-from warpbook_labs.counting import beyond_bounds, matrix_instructions
-from warpbook_labs.device.programs import job_of
-from warpbook_labs.drawing import DrawnCase, public_cases
-from warpbook_labs.jail import jobs, parent
-from warpbook_labs.jail.limits import Limits
-from warpbook_labs.loader import BadLab, LoadedLab, load
-from warpbook_labs.new_lab import new_lab
-from warpbook_labs.ptx.findings import Counts
-from warpbook_labs.results import CaseResult
-from warpbook_labs.session import find
-from warpbook_labs.simulated.judging.counts import HostCounts
-from warpbook_labs.spec import Counted
+from warpbook_labs.cases.bounds import beyond_bounds, matrix_instructions
+from warpbook_labs.cases.sampling import DrawnCase, public_cases
+from warpbook_labs.compiler.jobs import Compiled
+from warpbook_labs.compiler.programs import job_of
+from warpbook_labs.course.new_lab import new_lab
+from warpbook_labs.course.session import find
+from warpbook_labs.errors import BadLab
+from warpbook_labs.grading.grading import check
+from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.lab.loader import load
+from warpbook_labs.lab.spec import Counted
+from warpbook_labs.results.check import CaseResult
+from warpbook_labs.results.findings import Counts
+from warpbook_labs.results.host_counts import HostCounts
+from warpbook_labs.sandbox import parent
+from warpbook_labs.sandbox.limits import Limits
 
 
 @pytest.fixture(scope="module")
@@ -105,7 +108,7 @@ def test_of_kinds_of_numbers_and_of_kernels_each_is_counted_once(
     sizes = [{"m": 64, "n": 64, "k": 64}, {"m": 45, "n": 70, "k": 37}]
     job = job_of(lab, lab.reference, "sm_90", sizes)
     result = parent.run(job).result
-    assert isinstance(result, jobs.Compiled)
+    assert isinstance(result, Compiled)
     assert result.ptx.count(".visible .entry") == 2
     counted = matrix_instructions(result.ptx, ["matmul"])
     assert 0 < counted < result.ptx.count("wgmma.mma_async")

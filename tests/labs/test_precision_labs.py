@@ -8,14 +8,15 @@ import numpy as np
 import pytest
 import torch
 
-from warpbook_labs.checking import check_all
-from warpbook_labs.drawing import DrawnCase, hidden_cases, public_cases
-from warpbook_labs.jail.limits import Limits
-from warpbook_labs.loader import LoadedLab, load_all
-from warpbook_labs.preparing import OwnPython
-from warpbook_labs.results import CaseResult
-from warpbook_labs.simulated.judging import convolution
-from warpbook_labs.simulated.program import Launch, View
+from warpbook_labs.cases.preparation import OwnPython
+from warpbook_labs.cases.sampling import DrawnCase, hidden_cases, public_cases
+from warpbook_labs.engines.simulated.judging import convolution
+from warpbook_labs.engines.simulated.program import Launch, View
+from warpbook_labs.grading.grading import check_all
+from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.lab.loader import load_all
+from warpbook_labs.results.check import CaseResult
+from warpbook_labs.sandbox.limits import Limits
 
 MOST_HALF = 65504.0
 REPEAT, FIXED, CHANGING, HALF = 1, 2, 3, 4

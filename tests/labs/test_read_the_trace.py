@@ -10,14 +10,15 @@ from typing import Any, get_args
 import msgspec
 import pytest
 
-from warpbook_labs.drawing import public_cases
-from warpbook_labs.host.checking import check_host
-from warpbook_labs.jail.limits import Limits
-from warpbook_labs.loader import LoadedLab, load_all
-from warpbook_labs.opening import open_lab
-from warpbook_labs.questions import Question
-from warpbook_labs.session import find as find_lab
-from warpbook_labs.simulated.cell import SIDE, Cell
+from warpbook_labs.cases.sampling import public_cases
+from warpbook_labs.course.opening import open_lab
+from warpbook_labs.course.session import find as find_lab
+from warpbook_labs.engines.simulated.cell import SIDE, Cell
+from warpbook_labs.engines.simulated.checking import check_host
+from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.lab.loader import load_all
+from warpbook_labs.lab.questions import Question
+from warpbook_labs.sandbox.limits import Limits
 from warpbook_monitors.trace.chrome import read_chrome_trace
 from warpbook_monitors.trace.figures import Kind, Lab
 from warpbook_monitors.trace.report import TraceReport, report
@@ -157,7 +158,7 @@ def test_a_simulated_cell_has_the_times_that_it_was_given() -> None:
 def test_the_workload_beside_the_notebook_runs_without_a_gpu(lab: LoadedLab) -> None:
     given = SimpleNamespace()
     exec(compile(lab.given, "given.py", "exec"), given.__dict__)
-    # fewer, since a processor takes seconds for all
+    # fewer, since a CPU takes seconds for all
     del given.pictures[2:]
     [images] = given.batches(1)
     assert tuple(images.shape) == (2, 3, given.SIDE, given.SIDE)

@@ -15,15 +15,15 @@ from pathlib import Path
 import pytest
 
 from tests.programs import ROOT
-from warpbook_labs import store as stores
-from warpbook_labs import store_format
-from warpbook_labs.jail.limits import Limits
-from warpbook_labs.progress import Mark, Progress, StoreError
-from warpbook_labs.results import CheckResult
-from warpbook_labs.session import find, grade, submit
-from warpbook_labs.sources import BadSource
-from warpbook_labs.store import Store
-from warpbook_labs.store_format import FORMAT
+from warpbook_labs.course import store as stores
+from warpbook_labs.course import store_format
+from warpbook_labs.course.progress import Mark, Progress
+from warpbook_labs.course.session import find, grade, submit
+from warpbook_labs.course.store import Store
+from warpbook_labs.course.store_format import FORMAT
+from warpbook_labs.errors import BadSource, StoreError
+from warpbook_labs.results.check import CheckResult
+from warpbook_labs.sandbox.limits import Limits
 from warpbook_monitors import format_steps
 
 FORMATS = ROOT / "tests" / "data" / "formats"
@@ -32,8 +32,8 @@ FORMATS = ROOT / "tests" / "data" / "formats"
 HAND_IN = """
 import sys
 from pathlib import Path
-from warpbook_labs.results import CheckResult
-from warpbook_labs.store import Store
+from warpbook_labs.results.check import CheckResult
+from warpbook_labs.course.store import Store
 store = Store(Path(sys.argv[1]))
 while True:
     number = store.add_submission("some-lab", "// " + "x" * 5000, 2**62 - 1)
@@ -94,7 +94,7 @@ def test_a_submission_is_kept_before_it_is_graded_and_can_be_graded_later(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as broken:
-        broken.setattr("warpbook_labs.session.grade_source", killed)
+        broken.setattr("warpbook_labs.grading.cases.CaseGrader.grade", killed)
         with pytest.raises(KeyboardInterrupt):
             submit(store, lab, lab.reference)
     kept = store.submission(1)

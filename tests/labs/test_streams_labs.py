@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from warpbook_labs.checking import check_all
-from warpbook_labs.drawing import public_cases
-from warpbook_labs.jail.limits import Limits
-from warpbook_labs.lab_files import CATALOGUE
-from warpbook_labs.loader import load
-from warpbook_labs.results import CaseResult
+from warpbook_labs.cases.sampling import public_cases
+from warpbook_labs.grading.grading import check_all
+from warpbook_labs.lab.files import CATALOGUE
+from warpbook_labs.lab.loader import load
+from warpbook_labs.results.check import CaseResult
+from warpbook_labs.sandbox.limits import Limits
 
 LAB = load(CATALOGUE / "streams" / "fix_the_stream")
 NOT_DONE = "`produce` and `work` should do each chunk once"
@@ -29,7 +29,7 @@ MISTAKES = [
     ("side_does_not_wait", "race", "work("),
     ("sleeps_beside_one_stream", NOT_DONE, ""),
     ("sleeps_beside_the_work", NOT_DONE, ""),
-    ("synchronizes_everywhere", "The processor should wait once", ""),
+    ("synchronizes_everywhere", "The CPU should wait once", ""),
     ("waits_before_the_copy", "host read too early", "report.copy_("),
     ("waits_once_before_the_loop", "race", "work("),
     ("waits_the_wrong_way_round", "race", "work("),

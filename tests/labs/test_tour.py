@@ -8,13 +8,7 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-TOUR = (
-    Path(__file__).parents[2]
-    / "labs"
-    / "warpbook_labs"
-    / "tour"
-    / "warpbook-tour.ipynb"
-)
+TOUR = Path(__file__).parents[2] / "labs" / "tour" / "warpbook-tour.ipynb"
 NO_TORCH = "raise ImportError('torch is hidden by the test')"
 
 

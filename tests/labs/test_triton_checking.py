@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from warpbook_labs.checking import check
-from warpbook_labs.device.programs import job_of
-from warpbook_labs.drawing import DrawnCase, hidden_cases, public_cases
-from warpbook_labs.jail import jobs, parent
-from warpbook_labs.jail.limits import Limits
-from warpbook_labs.loader import LoadedLab
-from warpbook_labs.nvrtc import NoCompiler
-from warpbook_labs.opening import open_lab
-from warpbook_labs.results import CaseResult, CheckResult
-from warpbook_labs.session import find
+from warpbook_labs.cases.sampling import DrawnCase, hidden_cases, public_cases
+from warpbook_labs.compiler.jobs import Compiled
+from warpbook_labs.compiler.programs import job_of
+from warpbook_labs.compiler.triton_jobs import CompileTriton
+from warpbook_labs.course.opening import open_lab
+from warpbook_labs.course.session import find
+from warpbook_labs.errors import NotInstalled
+from warpbook_labs.grading.grading import check
+from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.results.check import CaseResult, CheckResult
+from warpbook_labs.sandbox import parent, warm
+from warpbook_labs.sandbox.limits import Limits
 
 _DESCRIBED = """    described = tl.make_tensor_descriptor(x, [n, 4], [4, 1], [4, 4])
     described.store([0, 0], tl.zeros((4, 4), tl.float32))
@@ -161,10 +163,10 @@ def test_what_a_kernel_prints_is_told_and_bounded(lab: LoadedLab) -> None:
 
 def test_for_a_gpu_each_kind_of_numbers_has_a_kernel_of_its_own(lab: LoadedLab) -> None:
     job = job_of(lab, lab.reference, "sm_90", [{"n": 4096}, {"n": 77}, {"n": 160}])
-    assert isinstance(job, jobs.CompileTriton)
+    assert isinstance(job, CompileTriton)
     assert [each.even for each in job.variants] == [(0, 1, 2, 3), (0, 1, 2)]
     result = parent.run(job).result
-    assert isinstance(result, jobs.Compiled)
+    assert isinstance(result, Compiled)
     for each in job.variants:
         assert f".visible .entry {each.entry}(" in result.ptx
     # four floats at once where 16 divides all
@@ -181,7 +183,9 @@ def test_without_triton_it_is_said_how_to_install_it(
 ) -> None:
     (tmp_path / "triton.py").write_text("raise ImportError('No module named triton')")
     monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(NoCompiler, match=r"pip install 'warpbook\[triton\]'"):
+    # what is warm has loaded it
+    warm.close()
+    with pytest.raises(NotInstalled, match=r"pip install 'warpbook\[triton\]'"):
         checked(lab, lab.reference)
 
 
@@ -250,3 +254,15 @@ def test_inline_assembly_is_run_by_the_interpreter_of_ptx(lab: LoadedLab) -> Non
     assert asked(own, "=f,f").status == "passed"
     wrong = failed(asked("max.f32 $0, $1, 0f00000000;", "=f,f"))
     assert wrong.wrong is not None and wrong.wrong.expected == "nan"
+
+
+def test_a_wrong_element_names_the_line_that_wrote_it_last(lab: LoadedLab) -> None:
+    lines = lab.reference.splitlines()
+    at = next(n for n, line in enumerate(lines, 1) if "tl.store(" in line)
+    lines[at - 1] = lines[at - 1].replace(
+        "tl.store(out + i, ", "tl.store(out + i, 1 + "
+    )
+    result = check(lab, "\n".join(lines), public_cases(lab.lab), Limits())
+    first = result.cases[0]
+    assert first.wrong is not None and first.wrong.line == first.line == at
+    assert first.message.endswith(f" Line {at} wrote it last.")

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from warpbook_labs.checking import check
-from warpbook_labs.drawing import hidden_cases, public_cases
-from warpbook_labs.jail.limits import Limits
-from warpbook_labs.loader import BadLab, load
-from warpbook_labs.new_lab import new_lab
+from warpbook_labs.cases.sampling import hidden_cases, public_cases
+from warpbook_labs.course.new_lab import new_lab
+from warpbook_labs.errors import BadLab
+from warpbook_labs.grading.grading import check
+from warpbook_labs.lab.loader import load
+from warpbook_labs.sandbox.limits import Limits
 
 RIGHT = """# launch: scale[ceil_div(n, 128)](x, factor, out, n, BLOCK=128)
 import triton

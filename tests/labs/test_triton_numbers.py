@@ -9,14 +9,15 @@ import numpy as np
 import pytest
 import torch
 
-from warpbook_labs.triton.mending import narrowed, widened
+from warpbook_labs.engines.interpreter.triton.mending import narrowed, widened
 
 #: in a process of its own: Triton decides at its start whether it interprets
 SCRIPT = '''
 import sys
 import numpy as np
-from warpbook_labs.jail import jobs
-from warpbook_labs.triton import running
+from warpbook_labs.cases import execution
+from warpbook_labs.engines.interpreter import jobs
+from warpbook_labs.engines.interpreter.triton import running
 
 running.prepare()
 SOURCE = """
@@ -61,17 +62,17 @@ def compute(x, out):
     put(out, 19, tl.load(x + i, mask=i < 14))
 """
 x = np.frombuffer(sys.stdin.buffer.read(), np.float32)
-run = jobs.Run(
+run = execution.Run(
     (
-        jobs.Memory("x", 64, x.tobytes(), dtype="float32"),
-        jobs.Memory("out", 20 * 64, dtype="float32"),
+        execution.Memory("x", 64, x.tobytes(), dtype="float32"),
+        execution.Memory("out", 20 * 64, dtype="float32"),
     ),
     (
-        jobs.Launch(
+        execution.Launch(
             "compute",
             (1, 1, 1),
             (128, 1, 1),
-            (jobs.BufferArgument("x"), jobs.BufferArgument("out")),
+            (execution.BufferArgument("x"), execution.BufferArgument("out")),
         ),
     ),
 )

@@ -8,8 +8,9 @@ import sys
 #: in a process of its own: Triton decides at its start whether it interprets
 SCRIPT = '''
 import numpy as np
-from warpbook_labs.jail import jobs
-from warpbook_labs.triton import running
+from warpbook_labs.cases import execution
+from warpbook_labs.engines.interpreter import jobs
+from warpbook_labs.engines.interpreter.triton import running
 
 running.load_triton(is_interpreted=True)
 from triton.runtime import interpreter
@@ -48,20 +49,20 @@ def count(limits, out, n):
     tl.store(out, rounds + 100 * below(n) + 10_000 * int(n))
 """
 limits = np.array([1, 2, 3, 40], np.int32)
-run = jobs.Run(
+run = execution.Run(
     (
-        jobs.Memory("limits", 16, limits.tobytes(), dtype="int32"),
-        jobs.Memory("out", 4, dtype="int32"),
+        execution.Memory("limits", 16, limits.tobytes(), dtype="int32"),
+        execution.Memory("out", 4, dtype="int32"),
     ),
     (
-        jobs.Launch(
+        execution.Launch(
             "count",
             (1, 1, 1),
             (128, 1, 1),
             (
-                jobs.BufferArgument("limits"),
-                jobs.BufferArgument("out"),
-                jobs.IntegerArgument(4),
+                execution.BufferArgument("limits"),
+                execution.BufferArgument("out"),
+                execution.IntegerArgument(4),
             ),
         ),
     ),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from warpbook_labs.launch_rule import BadRule
-from warpbook_labs.triton.rule import read_triton_rule
-from warpbook_labs.triton.source import BadTriton, read_kernels
+from warpbook_labs.errors import BadRule, BadSource
+from warpbook_labs.lab.triton.rule import read_triton_rule
+from warpbook_labs.lab.triton.source import read_kernels
 
 HEAD = "import triton\nimport triton.language as tl\n"
 SOURCE = (
@@ -64,7 +64,7 @@ def test_kernels_are_found_with_their_parameters() -> None:
     ],
 )
 def test_what_stands_outside_of_kernels_is_refused(line: str, words: str) -> None:
-    with pytest.raises(BadTriton, match=words) as refused:
+    with pytest.raises(BadSource, match=words) as refused:
         read_kernels(f"{SOURCE}\n{line}\n")
     assert str(refused.value).startswith("Line ")
 
@@ -97,17 +97,17 @@ def test_what_stands_outside_of_kernels_is_refused(line: str, words: str) -> Non
 )
 def test_what_is_no_triton_is_refused_in_a_kernel(line: str, words: str) -> None:
     at = "    tl.store(out"
-    with pytest.raises(BadTriton, match=words) as refused:
+    with pytest.raises(BadSource, match=words) as refused:
         read_kernels(SOURCE.replace(at, f"    {line}\n{at}"))
     assert str(refused.value).startswith("Line ")
 
 
 def test_a_file_without_a_kernel_or_far_too_large_is_refused() -> None:
-    with pytest.raises(BadTriton, match="There is no kernel"):
+    with pytest.raises(BadSource, match="There is no kernel"):
         read_kernels(HEAD)
-    with pytest.raises(BadTriton, match="far larger"):
+    with pytest.raises(BadSource, match="far larger"):
         read_kernels(SOURCE + "    x + y\n" * 10_000)
-    with pytest.raises(BadTriton, match=r"no Python|Line|too many"):
+    with pytest.raises(BadSource, match=r"no Python|Line|too many"):
         read_kernels(SOURCE + "    x = " + "(" * 5_000 + ")" * 5_000)
 
 

@@ -17,7 +17,7 @@ def after(back_off: BackOff, second: Second, seconds: int) -> float:
 @pytest.mark.parametrize(
     ("second", "words"),
     [
-        (Second(0.3, 1.0, 1.0), "30.0 % of a processor core, and 20 % is the most"),
+        (Second(0.3, 1.0, 1.0), "30.0 % of a CPU core, and 20 % is the most"),
         (Second(0.01, 60.0, 1.0), "the devices took 60 ms to answer"),
         (Second(0.01, 1.0, 400.0), "event loop ran 400 ms late"),
     ],

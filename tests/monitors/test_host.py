@@ -13,7 +13,7 @@ def test_the_host_gives_what_the_system_says() -> None:
     (probe,) = HostSource().open().probes
     assert [metric.name for metric in probe.device.metrics] == list(HOST)
     first = probe.read(time.monotonic_ns())
-    assert first[0] is None, "there is no processor share before a second look"
+    assert first[0] is None, "there is no CPU share before a second look"
     time.sleep(1.1)
     before = used_bytes()
     values = probe.read(time.monotonic_ns())

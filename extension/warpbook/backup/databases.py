@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from warpbook.backup.manifest import LABS, BackupError
-from warpbook_labs import store_format
+from warpbook_labs.course import store_format
 from warpbook_monitors.archive import database as archive_file
 from warpbook_monitors.archive.errors import ArchiveError
 

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from warpbook.cli.check import Check, shown
-from warpbook_labs.apart import SHOWN
-from warpbook_labs.lab_files import CATALOGUE
+from warpbook_labs.lab.files import CATALOGUE
+from warpbook_labs.lab.vault import SHOWN
 
 if TYPE_CHECKING:
     from warpbook.hub.running.plan import HubPlan

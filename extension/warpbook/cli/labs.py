@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from warpbook_labs.languages import LANGUAGES
+from warpbook_labs.lab.languages.table import LANGUAGES
 
 
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

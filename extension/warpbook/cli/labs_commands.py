@@ -10,17 +10,14 @@ from pathlib import Path
 from warpbook.cli.errors import CommandError
 from warpbook.cli.json_output import print_json
 from warpbook.cli.labs_card import card_lines
-from warpbook_labs import nvrtc
-from warpbook_labs.apart import VAULT
+from warpbook.cli.labs_progress import shown_progress
 from warpbook_labs.cards.card import card_of
-from warpbook_labs.lab_files import CATALOGUE
-from warpbook_labs.loader import BadLab, LoadedLab, load_all
-from warpbook_labs.new_lab import new_lab
-from warpbook_labs.nvrtc import NoCompiler
-from warpbook_labs.opening import open_lab
-from warpbook_labs.parting import part
-from warpbook_labs.progress import Progress, StoreError
-from warpbook_labs.session import (
+from warpbook_labs.compiler import nvrtc
+from warpbook_labs.course.new_lab import new_lab
+from warpbook_labs.course.opening import open_lab
+from warpbook_labs.course.progress import Progress
+from warpbook_labs.course.separation import part
+from warpbook_labs.course.session import (
     Graded,
     Interrupted,
     check_public,
@@ -29,11 +26,17 @@ from warpbook_labs.session import (
     regrade,
     submit,
 )
-from warpbook_labs.sources import BadSource, read_source
-from warpbook_labs.store import Store
-from warpbook_labs.tracing import NoTrace, record
-from warpbook_labs.trust import trust
-from warpbook_labs.validating import Verdict, validate
+from warpbook_labs.course.store import Store
+from warpbook_labs.course.trust import trust
+from warpbook_labs.errors import BadLab, BadSource, NotInstalled, NoTrace, StoreError
+from warpbook_labs.grading.tracing import record
+from warpbook_labs.grading.validation import Verdict, validate
+from warpbook_labs.lab.files import CATALOGUE
+from warpbook_labs.lab.languages.table import language_of
+from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.lab.loader import load_all
+from warpbook_labs.lab.sources import read_source
+from warpbook_labs.lab.vault import VAULT
 from warpbook_monitors.plain_text import joined
 
 #: what is told in one line, with exit status 2
@@ -42,7 +45,7 @@ PROBLEMS = (
     BadSource,
     CommandError,
     LookupError,
-    NoCompiler,
+    NotInstalled,
     NoTrace,
     StoreError,
     OSError,
@@ -72,13 +75,16 @@ def _open(asked: argparse.Namespace) -> int:
 
 def _check(asked: argparse.Namespace) -> int:
     loaded, source = _given(asked)
-    return _tell(asked, check_public(loaded, source, use_gpu=not asked.no_gpu), source)
+    with shown_progress():
+        card = check_public(loaded, source, use_gpu=not asked.no_gpu)
+    return _tell(asked, card, source)
 
 
 def _submit(asked: argparse.Namespace) -> int:
     loaded, source = _given(asked)
     try:
-        card = submit(Store(), loaded, source, use_gpu=not asked.no_gpu)
+        with shown_progress():
+            card = submit(Store(), loaded, source, use_gpu=not asked.no_gpu)
     except Interrupted as problem:
         if asked.json:
             print_json({"error": str(problem), "submission": problem.submission})
@@ -230,7 +236,7 @@ def _given(asked: argparse.Namespace) -> tuple[LoadedLab, str]:
     loaded = find(asked.lab)
     _need_compiler(loaded)
     name = loaded.lab.id
-    file = asked.file or Path(name, loaded.lab.files.source_name)
+    file = asked.file or Path(name, language_of(loaded.lab).source_name)
     if asked.file is None and not file.exists():
         raise BadSource(
             f"There is no {file} here: `warpbook labs open {name}` puts it there, or "
@@ -243,9 +249,9 @@ def _need_compiler(loaded: LoadedLab) -> None:
     """Ask for NVRTC before anything is begun that would want it.
 
     Raises:
-        NoCompiler: it is not installed.
+        NotInstalled: it is not installed.
     """
-    if loaded.lab.language == "cuda":
+    if "NVRTC" in language_of(loaded.lab).needs(loaded.lab):
         nvrtc.version()
 
 

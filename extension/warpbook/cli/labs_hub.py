@@ -21,8 +21,9 @@ from warpbook.class_hub import (
 from warpbook.class_hub_words import receipt_rows, state_words
 from warpbook.cli.errors import CommandError
 from warpbook.cli.json_output import print_json
-from warpbook_labs.languages import LANGUAGES
-from warpbook_labs.sources import BadSource, read_source
+from warpbook_labs.errors import BadSource
+from warpbook_labs.lab.languages.table import LANGUAGES
+from warpbook_labs.lab.sources import read_source
 from warpbook_monitors.plain_text import joined, printable
 
 _LOOK_S = 2.0

@@ -10,18 +10,17 @@ import msgspec
 
 from warpbook.cli.json_output import print_json
 from warpbook_labs.cards.progress import how_far
-from warpbook_labs.device.gpu import NoGpu, find_gpu
-from warpbook_labs.entries import LabEntry
-from warpbook_labs.overview import look_here, overview, so_far
-from warpbook_labs.progress import (
+from warpbook_labs.course.overview import look_here, overview, so_far
+from warpbook_labs.course.progress import (
     Progress,
     damaged_results,
     read_progress,
     submissions_file,
 )
-from warpbook_labs.progress import (
-    StoreError as StoreError,
-)
+from warpbook_labs.errors import NoGpu
+from warpbook_labs.errors import StoreError as StoreError
+from warpbook_labs.gpu.gpu import find_gpu
+from warpbook_labs.lab.entries import LabEntry
 from warpbook_monitors.plain_text import bounded, joined
 
 
@@ -58,7 +57,7 @@ def show(asked: argparse.Namespace) -> int:
         lines.append(
             f"Results are checked here: NVRTC {here.compiler} and an interpreter."
         )
-    missing = [each for each in labs if not each.can_check and each.language != "cuda"]
+    missing = [each for each in labs if not each.can_check and each.why != here.remedy]
     lines += [f"{each.id} can't be checked here. {each.why}" for each in missing]
     lines += [_gpu_words(), *problems]
     print(joined(lines))

@@ -72,7 +72,7 @@ def run(asked: argparse.Namespace) -> int:
             )
             raise CommandError(
                 f"No GPU to record. {reasons} "
-                "Use --host-only to record processor and memory alone."
+                "Use --host-only to record CPU and memory alone."
             )
         frames, seconds = _record(sampler, asked.file, asked.seconds)
     except FileExistsError as error:

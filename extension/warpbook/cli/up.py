@@ -12,7 +12,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from importlib import resources
 from pathlib import Path
 from types import FrameType
 from urllib.parse import quote, urlencode, urlsplit
@@ -21,6 +20,7 @@ from jupyter_core.paths import jupyter_runtime_dir
 
 from warpbook import __version__
 from warpbook.cli.errors import CommandError
+from warpbook_labs.lab.files import TOUR as NOTEBOOKS
 from warpbook_monitors.open_sources import default_sources, replay_sources
 from warpbook_monitors.plain_text import printable
 from warpbook_monitors.replay import ReplaySource
@@ -79,11 +79,10 @@ def run(asked: argparse.Namespace) -> int:
 
 def _put_tour(folder: Path) -> Path:
     """Copy the tour into the folder, unless a file of its name is there."""
-    tour = resources.files("warpbook_labs") / "tour" / TOUR
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with (folder / TOUR).open("xb") as file:
-            file.write(tour.read_bytes())
+            file.write((NOTEBOOKS / TOUR).read_bytes())
     except FileExistsError as error:
         if not folder.is_dir():
             raise CommandError(f"{folder} is not a folder.") from error

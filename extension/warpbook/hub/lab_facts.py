@@ -8,7 +8,8 @@ from __future__ import annotations
 from hashlib import sha256
 
 from warpbook.hub.errors import BadRequest
-from warpbook_labs.sources import BadSource, refuse_unfit
+from warpbook_labs.errors import BadSource
+from warpbook_labs.lab.sources import refuse_unfit
 
 
 def check_source(source: str) -> None:

@@ -13,23 +13,25 @@ import msgspec
 
 from warpbook.class_hub import ClassHub, HubProblem, NotPublished, hub_here
 from warpbook.kernel.lab_handed_in import HandedIn
+from warpbook.kernel.lab_progress import shown_progress
 from warpbook.kernel.lab_trace import traced
 from warpbook.kernel.profile import Notice, Profile
 from warpbook_labs.cards.card import card_of
 from warpbook_labs.cards.cell_text import heading
 from warpbook_labs.cards.html import STYLE, card_html, shown
-from warpbook_labs.drawing import public_cases
-from warpbook_labs.loader import BadLab, LoadedLab
-from warpbook_labs.nvrtc import NoCompiler
-from warpbook_labs.opening import open_lab
-from warpbook_labs.progress import Progress, StoreError
-from warpbook_labs.session import Graded, check_public, find, submit
-from warpbook_labs.sources import BadSource, read_source
-from warpbook_labs.store import Store
+from warpbook_labs.cases.sampling import public_cases
+from warpbook_labs.course.opening import open_lab
+from warpbook_labs.course.progress import Progress
+from warpbook_labs.course.session import Graded, check_public, find, get_ready, submit
+from warpbook_labs.course.store import Store
+from warpbook_labs.errors import BadLab, BadSource, NotInstalled, StoreError
+from warpbook_labs.lab.languages.table import language_of
+from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.lab.sources import read_source
 from warpbook_monitors.plain_text import printable
 
 #: what is told in words below a cell
-PROBLEMS = (BadLab, BadSource, NoCompiler, StoreError, OSError, LookupError)
+PROBLEMS = (BadLab, BadSource, NotInstalled, StoreError, OSError, LookupError)
 
 
 class ShownCard:
@@ -156,7 +158,9 @@ class OpenLab:
     def _told(self, ask: Callable[[str], Graded]) -> ShownCard | Notice:
         try:
             source = read_source(self.source)
-            return ShownCard(ask(source), source)
+            with shown_progress():
+                graded = ask(source)
+            return ShownCard(graded, source)
         except PROBLEMS as problem:
             return Notice(str(problem))
 
@@ -215,12 +219,14 @@ def keep_source(name: str, source: str, last_kept: str | None) -> tuple[Path, st
     loaded = find(name)
     place = place_of(loaded.lab.id)
     place.mkdir(parents=True, exist_ok=True)
-    file = place / loaded.lab.files.source_name
+    file = place / language_of(loaded.lab).source_name
     before = file.read_text(encoding="utf-8") if file.exists() else None
     aside = ""
     if before not in (None, source, last_kept, loaded.starter):
         aside = _put_aside(file, before or "")
     file.write_text(source, encoding="utf-8")
+    # who has written a source checks it soon
+    get_ready(loaded)
     return file, aside
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from warpbook_labs.cards.html import STYLE, shown
 from warpbook_labs.cards.progress import how_far
-from warpbook_labs.entries import LabEntry, SoFar
-from warpbook_labs.overview import look_here, overview, so_far
+from warpbook_labs.course.overview import look_here, overview, so_far
+from warpbook_labs.lab.entries import LabEntry, SoFar
 from warpbook_monitors.plain_text import joined
 
 
@@ -62,7 +62,7 @@ class LabList:
 
 def _progress() -> dict[str, SoFar]:
     # it needs SQLAlchemy, which may not be there
-    from warpbook_labs.store import Store  # noqa: PLC0415
+    from warpbook_labs.course.store import Store  # noqa: PLC0415
 
     return so_far(Store().progress())
 

@@ -14,8 +14,9 @@ from warpbook.kernel.server_link import LinkError, NoServer, ServerLink
 from warpbook.kernel.timeline_handover import timelines
 from warpbook.kernel.where import kernel_id, notebook_path
 from warpbook.protocol import PROTOCOL_VERSION, CellReport
-from warpbook_labs.loader import LoadedLab
-from warpbook_labs.tracing import NoTrace, record
+from warpbook_labs.errors import NoTrace
+from warpbook_labs.grading.tracing import record
+from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_monitors.trace.analysis import analyse
 from warpbook_monitors.trace.chrome import read_chrome_trace
 from warpbook_monitors.trace.errors import TraceError

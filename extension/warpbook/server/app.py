@@ -66,7 +66,7 @@ class WarpbookApp(ExtensionApp):
         MOST_CPU_RATIO,
         min=0.001,
         max=1.0,
-        help="Of one processor core, for reading all devices: beyond it they are read "
+        help="Of one CPU core, for reading all devices: beyond it they are read "
         "less often, and every view says so.",
     ).tag(config=True)
     history_seconds = Float(

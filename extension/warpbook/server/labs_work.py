@@ -17,12 +17,19 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from warpbook.protocol import LabCards, LabHints, LabList, LabMark, LabOpened
-from warpbook_labs.entries import SoFar
-from warpbook_labs.overview import folder_of, hints_of, look_here, overview, so_far
+from warpbook_labs.course.overview import (
+    folder_of,
+    hints_of,
+    look_here,
+    overview,
+    so_far,
+)
+from warpbook_labs.errors import StoreError
+from warpbook_labs.lab.entries import SoFar
 from warpbook_monitors.plain_text import bounded
 
 if TYPE_CHECKING:
-    from warpbook_labs.store import Grading, Store
+    from warpbook_labs.course.store import Grading, Store
 
 #: what opened labs are put into, below the folder that the server shows
 FOLDER = "labs"
@@ -136,7 +143,7 @@ def _folder(lab: str) -> Path:
 def _store() -> Store:
     try:
         # it may not be installed, and takes half a second to load
-        from warpbook_labs.store import Store  # noqa: PLC0415
+        from warpbook_labs.course.store import Store  # noqa: PLC0415
     except ImportError as problem:
         raise LabsProblem(
             f"The server's Python lacks what labs need ({problem}): "
@@ -148,8 +155,6 @@ def _store() -> Store:
 
 @contextlib.contextmanager
 def _told() -> Iterator[None]:
-    from warpbook_labs.progress import StoreError  # noqa: PLC0415
-
     try:
         yield
     except (StoreError, msgspec.MsgspecError) as problem:

@@ -38,8 +38,8 @@ from warpbook_labs.cards.words import (
     not_shown,
 )
 from warpbook_labs.cards.work import effort, resource_sections, work_sections
-from warpbook_labs.device.results import DeviceCase, DeviceResult
-from warpbook_labs.results import CaseResult, CheckResult
+from warpbook_labs.results.check import CaseResult, CheckResult
+from warpbook_labs.results.device import DeviceCase, DeviceResult
 
 _MOST_CASES = 60
 _MOST_LOG_LINES = 40

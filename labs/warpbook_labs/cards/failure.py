@@ -22,9 +22,9 @@ from warpbook_labs.cards.words import (
     limited,
     sizes_text,
 )
-from warpbook_labs.comparing import WrongElement
-from warpbook_labs.device.results import DeviceCase
-from warpbook_labs.results import CaseResult
+from warpbook_labs.cases.comparison import WrongElement
+from warpbook_labs.results.check import CaseResult
+from warpbook_labs.results.device import DeviceCase
 
 _MOST_FINDINGS = 3
 _MOST_WORDS = 600
@@ -70,6 +70,7 @@ def _parts(case: CaseResult, code: Sequence[str]) -> Iterator[Part]:
         yield CardText(f"and {more} more finding{'' if more == 1 else 's'}")
     if case.wrong is not None:
         yield _wrong(case.wrong, case.is_hidden, case.call)
+        yield from location(code, case.wrong.line)
         if case.advice:
             yield CardText(limited(case.advice, _MOST_WORDS))
     elif not case.findings:
@@ -96,6 +97,8 @@ def _wrong(wrong: WrongElement, is_hidden: bool, call: int = 0) -> CardFacts:
         ("tolerance", wrong.allowed),
     ):
         facts.append(CardFact(label, (TextCell(limited(words, 160)),)))
+    if wrong.line is not None:
+        facts.append(CardFact("last written", (TextCell(f"by line {wrong.line}"),)))
     # of a hidden case how many there are would tell its size
     if not is_hidden and wrong.wrong is not None and wrong.elements is not None:
         words = f"{wrong.wrong:,} of {wrong.elements:,} elements"

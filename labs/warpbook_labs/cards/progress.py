@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from warpbook_labs.entries import SoFar
+from warpbook_labs.lab.entries import SoFar
 
 _STATES = {"new": "not begun", "begun": "begun", "passed": "passed"}
 

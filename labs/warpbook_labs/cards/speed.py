@@ -19,10 +19,8 @@ from warpbook_labs.cards.model import (
     TextCell,
 )
 from warpbook_labs.cards.words import counted, limited, sizes_text
-from warpbook_labs.device.limit_card import LimitCard
-from warpbook_labs.device.quiet import Conditions
-from warpbook_labs.device.ratio import Ratio
-from warpbook_labs.device.results import DeviceResult, SpeedResult
+from warpbook_labs.results.device import DeviceResult, SpeedResult
+from warpbook_labs.results.measurements import Conditions, LimitCard, Ratio
 
 _MOST_WORDS = 600
 _MOST_NAME = 100

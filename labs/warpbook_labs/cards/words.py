@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from warpbook_labs.cards.model import CardStatus
-from warpbook_labs.device.results import DeviceCase
-from warpbook_labs.results import CaseResult, CheckResult, Status
+from warpbook_labs.results.check import CaseResult, CheckResult, Status
+from warpbook_labs.results.device import DeviceCase
 
 UNSUPPORTED = "not supported by the checker here; it needs a GPU"
 #: where a GPU has run it, which finds no races and counts nothing

@@ -18,9 +18,9 @@ from warpbook_labs.cards.model import (
     TextCell,
 )
 from warpbook_labs.cards.words import limited
-from warpbook_labs.ptx.findings import Counts
-from warpbook_labs.resources import Held
-from warpbook_labs.results import CaseResult
+from warpbook_labs.results.check import CaseResult
+from warpbook_labs.results.findings import Counts
+from warpbook_labs.results.occupancy import Held
 
 _T = TypeVar("_T")
 

@@ -27,7 +27,7 @@ from warpbook_monitors.trace.errors import TraceFileError
 MAX_TRACE_BYTES = 4_000_000_000
 #: One event, and what comes before or after all of them, is no longer than this.
 MAX_PIECE_BYTES = 64_000_000
-#: small enough for the processor's cache, and for memory that needs no fresh pages
+#: small enough for the CPU's cache, and for memory that needs no fresh pages
 PIECE_BYTES = 80_000
 #: how far from a piece's end a place to cut is looked for
 _TAIL_BYTES = 20_000

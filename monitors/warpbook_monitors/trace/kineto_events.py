@@ -100,7 +100,7 @@ def _go_through(
     """Ask every event for its numbers (zeros where torch has none) and its name.
 
     Block by block: what an event is made of lies all over memory, and a block of them
-    stays in the processor's cache from the first question to the last.
+    stays in the CPU's cache from the first question to the last.
     """
     count = len(events)
     numbers = {method: np.zeros(count, np.int64) for method in _NUMBERS}

@@ -22,7 +22,7 @@ from tests.extension.server.test_ingest import report
 from tests.extension.server.test_records_survive import now_ms, whose
 from tests.server_process import server
 from warpbook.backup.manifest import LABS
-from warpbook_labs.store import Store
+from warpbook_labs.course.store import Store
 from warpbook_monitors.archive.database import connect
 
 RULES = "[built_in.temperature]\nfor_s = 1\n"

@@ -9,7 +9,7 @@ from tests.server_process import server
 from tests.stub_nvml import DRIVER_NOT_LOADED
 from warpbook import __version__
 from warpbook.protocol import PROTOCOL_VERSION
-from warpbook_labs.store import Store
+from warpbook_labs.course.store import Store
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
 import signal
@@ -10,8 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from warpbook_labs.lab_files import CATALOGUE
-from warpbook_labs.store import Store
+from warpbook.cli import labs_progress
+from warpbook_labs.course.store import Store
+from warpbook_labs.lab.files import CATALOGUE
+from warpbook_labs.sandbox.progress import Steps
 
 LAB = CATALOGUE / "kernels" / "vector_add"
 
@@ -41,8 +44,8 @@ def test_from_the_list_over_open_and_check_to_a_submission_that_passed(
     for words in (
         "vector-add: failed. 0 of 3 cases passed.",
         "✗ failed  shown  one full block",
-        "first wrong  out[",
-        "expected     0",
+        "first wrong   out[",
+        "expected      0",
         "Most work by line",
         "out[i] = x[i] + y[i];",
         "Speed is not graded without a GPU.",
@@ -259,3 +262,22 @@ def test_without_what_labs_need_it_says_how_to_install_it(
     assert plan.returncode == 0 and "passes" in plan.stdout
     kernel = warpbook("labs", "validate", "vector-add", PYTHONPATH=str(folder))
     assert kernel.returncode == 2 and "pip install 'warpbook[labs]'" in kernel.stderr
+
+
+def test_a_terminal_shows_how_far_a_long_check_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
+    with labs_progress.shown_progress():
+        Steps(14).add(2)
+    assert terminal.getvalue().strip("\r\x1b[K") == ""
+    monkeypatch.setattr(labs_progress, "_QUICK_S", 0.0)
+    with labs_progress.shown_progress():
+        Steps(14).add(2)
+    assert "Checked 2 of 14 cases." in terminal.getvalue()
+    assert terminal.getvalue().endswith("\r\x1b[K")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,12 @@ from nbclient import NotebookClient
 
 import warpbook
 from tests.programs import ROOT
+from warpbook.kernel import lab_progress
 from warpbook.kernel.lab_trace import report_of
-from warpbook_labs.lab_files import CATALOGUE
-from warpbook_labs.loader import load
-from warpbook_labs.opening import open_lab
+from warpbook_labs.course.opening import open_lab
+from warpbook_labs.lab.files import CATALOGUE
+from warpbook_labs.lab.loader import load
+from warpbook_labs.sandbox import warm
 
 LAB = CATALOGUE / "kernels" / "vector_add"
 REFERENCE = (LAB / "solutions" / "correct" / "one_element_each.cu").read_text()
@@ -120,3 +123,31 @@ def test_a_trace_becomes_a_report_of_the_dashboard(shell: Any, ingest: Any) -> N
     assert report.id == profile.report_id and report.title == "Lab vector-add"
     assert report.profile.kernels and report.notes == ("a note",)
     assert report.timeline_events and report.timeline_events > 0
+
+
+def test_a_check_that_takes_long_says_how_far_it_is(
+    shell: Any, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lab_progress, "_QUICK_S", 0.0)
+    shell.run_cell_magic("lab", "vector-add", REFERENCE)
+    before = len(shell.display_pub.outputs)
+    assert "passed" in repr(warpbook.labs.open("vector-add").check())
+    lines = [
+        output["data"]["text/plain"] for output in shell.display_pub.outputs[before:]
+    ]
+    assert lines[0] == "Checked 0 of 3 cases." and "Checked 3 of 3 cases." in lines
+    # and it goes when the card comes
+    assert lines[-1] == ""
+
+
+def test_who_keeps_a_source_finds_the_interpreter_warm(shell: Any, here: Path) -> None:
+    warm.close()
+    shell.run_cell_magic("lab", "vector-add", REFERENCE)
+    until_s = time.monotonic() + 30
+    while not any(map(is_ready, warm._warm.values())) and time.monotonic() < until_s:
+        time.sleep(0.02)
+    assert any(map(is_ready, warm._warm.values()))
+
+
+def is_ready(worker: Any) -> bool:
+    return worker._process is not None and worker._process.poll() is None

@@ -37,7 +37,7 @@ async def test_viewers_get_the_lower_rate_and_are_told(connect) -> None:
     told = (await client.next("health"))["conditions"]["monitor"]
     assert told[0]["severity"] == "warning"
     assert "1.25 times a second and not 10" in told[0]["sentence"]
-    assert "% of a processor core" in told[0]["sentence"]
+    assert "% of a CPU core" in told[0]["sentence"]
 
 
 async def test_who_asked_for_fewer_frames_still_gets_as_many(connect) -> None:

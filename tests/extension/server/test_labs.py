@@ -12,9 +12,9 @@ import nbformat
 import pytest
 from tornado.httpclient import HTTPClientError
 
-from warpbook_labs.checking import CaseResult, CheckResult
-from warpbook_labs.lab_files import CATALOGUE
-from warpbook_labs.store import Store
+from warpbook_labs.course.store import Store
+from warpbook_labs.lab.files import CATALOGUE
+from warpbook_labs.results.check import CaseResult, CheckResult
 
 API = ("warpbook", "api", "v1", "labs")
 ATTACK = "<img src=x onerror=window.attacked=1>"

@@ -26,10 +26,10 @@ from warpbook.hub.grader_protocol import JobOrder
 from warpbook.hub.lab_facts import digest_of
 from warpbook.hub.queue import control, graders
 from warpbook.hub.work.results import Standing, standing
-from warpbook_labs.apart import VAULT
-from warpbook_labs.lab_files import CATALOGUE
-from warpbook_labs.loader import load
-from warpbook_labs.parting import part
+from warpbook_labs.course.separation import part
+from warpbook_labs.lab.files import CATALOGUE
+from warpbook_labs.lab.loader import load
+from warpbook_labs.lab.vault import VAULT
 
 VECTOR_ADD = CATALOGUE / "kernels" / "vector_add"
 

@@ -31,10 +31,10 @@ from warpbook_labs.cards.model import (
     LocationCell,
     RatioCell,
 )
-from warpbook_labs.device.results import SpeedResult
-from warpbook_labs.ptx.findings import Finding
-from warpbook_labs.results import CaseResult, CheckResult
-from warpbook_labs.session import check_public, find
+from warpbook_labs.course.session import check_public, find
+from warpbook_labs.results.check import CaseResult, CheckResult
+from warpbook_labs.results.device import SpeedResult
+from warpbook_labs.results.findings import Finding
 
 UNSUPPORTED = "not supported by the checker here; it needs a GPU"
 

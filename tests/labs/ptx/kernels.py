@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import functools
 
-from warpbook_labs.cuda_headers import headers_for
-from warpbook_labs.nvrtc import compile_to_ptx
-from warpbook_labs.ptx.machine import Machine
+from warpbook_labs.compiler.cuda_headers import headers_for
+from warpbook_labs.compiler.nvrtc import compile_to_ptx
+from warpbook_labs.engines.interpreter.ptx.machine import Machine
 
 
 @functools.cache

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from tests.labs.ptx.kernels import machine, ptx_of
-from warpbook_labs.jail import jobs
-from warpbook_labs.ptx.errors import PtxError, Unsupported
+from warpbook_labs.cases import execution
+from warpbook_labs.engines.interpreter.jobs import Interpret, Interpreted, Ran
+from warpbook_labs.engines.interpreter.ptx import running
+from warpbook_labs.engines.interpreter.ptx.errors import PtxError, Unsupported
 
 ASYNC = """
 #include <cuda_pipeline.h>
@@ -157,13 +159,13 @@ extern "C" __global__ void bulk(int* x) {
 }
 extern "C" __global__ void fine(int* x) { *x = 1; }""")
 
-    def run(kernel: str, block: int) -> jobs.Ran:
-        argument = jobs.BufferArgument("x")
-        launch = jobs.Launch(kernel, (1, 1, 1), (block, 1, 1), (argument,))
-        ran = jobs.do(
-            jobs.Interpret(ptx, (jobs.Run((jobs.Memory("x", 4),), (launch,)),))
+    def run(kernel: str, block: int) -> Ran:
+        argument = execution.BufferArgument("x")
+        launch = execution.Launch(kernel, (1, 1, 1), (block, 1, 1), (argument,))
+        ran = running.do(
+            Interpret(ptx, (execution.Run((execution.Memory("x", 4),), (launch,)),))
         )
-        assert isinstance(ran, jobs.Interpreted)
+        assert isinstance(ran, Interpreted)
         return ran.runs[0]
 
     bulk = run("bulk", 1)

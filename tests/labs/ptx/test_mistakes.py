@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.labs.ptx.kernels import machine
-from warpbook_labs.ptx.findings import Report
+from warpbook_labs.results.findings import Report
 
 
 def kinds(report: Report) -> list[str]:

@@ -10,7 +10,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from warpbook_labs.host.messages import (
+from warpbook_labs.engines.simulated.judging.findings import Finding
+from warpbook_labs.engines.simulated.messages import (
     Buffer,
     HostBuffer,
     HostCall,
@@ -23,11 +24,10 @@ from warpbook_labs.host.messages import (
     Trial,
     Verdict,
 )
-from warpbook_labs.host_spec import HostPlace
-from warpbook_labs.jail import warm
-from warpbook_labs.simulated.judging.counts import HostCounts
-from warpbook_labs.simulated.judging.findings import Finding
-from warpbook_labs.simulated.program import Instruction, Place, Program
+from warpbook_labs.engines.simulated.program import Instruction, Place, Program
+from warpbook_labs.lab.host_spec import HostPlace
+from warpbook_labs.results.host_counts import HostCounts
+from warpbook_labs.sandbox import warm
 
 Array = NDArray[Any]
 _HOST: dict[Place, HostPlace] = {

@@ -11,8 +11,8 @@ import pytest
 import torch
 
 from tests.labs.simulated.learner_file import Done, Failed, judged_file, kinds
-from warpbook_labs.simulated.judging import rates
-from warpbook_labs.simulated.program import Place
+from warpbook_labs.engines.simulated.judging import rates
+from warpbook_labs.engines.simulated.program import Place
 
 ROWS, WIDTH = 512, 64
 ROW_BYTES = 4 * WIDTH

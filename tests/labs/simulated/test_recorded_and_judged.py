@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.labs.simulated.learner_file import Done, judged_file, kinds
-from warpbook_labs.simulated.program import Place
+from warpbook_labs.engines.simulated.program import Place
 
 N, CALLS = 4096, 3
 
@@ -161,7 +161,7 @@ def test_a_number_that_python_took_is_that_of_the_recording() -> None:
     assert not np.allclose(done.outputs[-1]["out"], given[-1] - given[-1].max())
 
 
-#: with a number on the processor, as a tensor of no dimensions
+#: with a number on the CPU, as a tensor of no dimensions
 WITH_A_NUMBER = {
     "a product": "out.copy_(x * torch.tensor(2.5))",
     "a product into `out`": "torch.mul(x, torch.tensor(2.5), out=out)",

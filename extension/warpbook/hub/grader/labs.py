@@ -20,17 +20,15 @@ from warpbook.hub.grader_protocol import (
     Ratio,
     Verdict,
 )
-from warpbook_labs.apart import VAULT
 from warpbook_labs.cards.card import card_of
-from warpbook_labs.device.ratio import Ratio as Measured
-from warpbook_labs.drawing import hidden_cases, large_cases, public_cases
-from warpbook_labs.grading import grade_source
-from warpbook_labs.jail.limits import Limits
-from warpbook_labs.lab_files import CATALOGUE
-from warpbook_labs.loader import BadLab, LoadedLab, load
-from warpbook_labs.nvrtc import NoCompiler
-from warpbook_labs.plans import check_plan
-from warpbook_labs.results import CheckResult
+from warpbook_labs.errors import BadLab, NotInstalled
+from warpbook_labs.grading.table import grader_of
+from warpbook_labs.lab.files import CATALOGUE
+from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.lab.loader import load
+from warpbook_labs.lab.vault import VAULT
+from warpbook_labs.results.check import CheckResult
+from warpbook_labs.results.measurements import Ratio as Measured
 from warpbook_monitors.plain_text import bounded
 
 #: names a folder with a course's own labs, each in a folder of its track
@@ -61,7 +59,7 @@ def grade(order: JobOrder) -> Graded:
     before_mj = energy_mj(order.device)
     try:
         result = _result(loaded, order)
-    except (BadLab, NoCompiler) as problem:
+    except (BadLab, NotInstalled) as problem:
         raise CantGrade(str(problem)) from None
     after_mj = energy_mj(order.device)
     used_mj = None
@@ -124,19 +122,9 @@ def _folder_of(name: str) -> Path:
 
 
 def _result(loaded: LoadedLab, order: JobOrder) -> CheckResult:
-    if loaded.lab.plan is not None:
-        return check_plan(loaded, order.source, order.seed)
-    cases = public_cases(loaded.lab) + hidden_cases(loaded.lab, order.seed)
-    if order.stage == "cpu":
-        return grade_source(loaded, order.source, cases, Limits(), use_gpu=False)
-    return grade_source(
-        loaded,
-        order.source,
-        cases,
-        Limits(),
-        large=large_cases(loaded.lab, order.seed),
-        is_timed=True,
-    )
+    grader = grader_of(loaded.lab)
+    use_gpu = order.stage == "gpu"
+    return grader.grade(loaded, order.source, order.seed, None, use_gpu)
 
 
 def _verdict(loaded: LoadedLab, result: CheckResult) -> Verdict:

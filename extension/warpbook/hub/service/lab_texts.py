@@ -15,9 +15,9 @@ import mistune
 import msgspec
 from msgspec import Struct
 
-from warpbook_labs.lab_files import CATALOGUE, UnfitFile, read_file
-from warpbook_labs.languages import LANGUAGES
-from warpbook_labs.spec import Lab
+from warpbook_labs.lab.files import CATALOGUE, UnfitFile, read_file
+from warpbook_labs.lab.languages.table import LANGUAGES
+from warpbook_labs.lab.spec import Lab
 
 #: names a folder with a course's own labs, each in a folder of its track
 OWN_LABS = "WARPBOOK_HUB_LABS"

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from tests.labs.simulated.judging.writing import Writer, kinds, numbers
-from warpbook_labs.simulated import program as asked
-from warpbook_labs.simulated.judging.errors import ProgramRefused
-from warpbook_labs.simulated.judging.judge import judge
-from warpbook_labs.simulated.judging.operations import OPERATIONS
-from warpbook_labs.simulated.program import View
+from warpbook_labs.engines.simulated import program as asked
+from warpbook_labs.engines.simulated.judging.errors import ProgramRefused
+from warpbook_labs.engines.simulated.judging.judge import judge
+from warpbook_labs.engines.simulated.judging.operations import OPERATIONS
+from warpbook_labs.engines.simulated.program import View
 
 N = 64
 BIG = 1 << 62

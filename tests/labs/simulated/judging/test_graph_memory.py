@@ -7,9 +7,9 @@ import tracemalloc
 import pytest
 
 from tests.labs.simulated.judging.writing import Writer, kinds, numbers, rows
-from warpbook_labs.simulated import program as asked
-from warpbook_labs.simulated.judging.errors import ProgramRefused
-from warpbook_labs.simulated.program import View
+from warpbook_labs.engines.simulated import program as asked
+from warpbook_labs.engines.simulated.judging.errors import ProgramRefused
+from warpbook_labs.engines.simulated.program import View
 
 #: 4 KiB
 N = 1 << 10

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tests.labs.simulated.judging.writing import Writer, kinds, numbers
-from warpbook_labs.simulated.program import View
+from warpbook_labs.engines.simulated.program import View
 
 N = 64
 

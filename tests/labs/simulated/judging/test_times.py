@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.labs.simulated.judging.writing import Writer, kinds, numbers, rows
-from warpbook_labs.simulated.judging import rates
-from warpbook_labs.simulated.judging.judge import MOST_BARS, NO_BOUND_PERCENT
-from warpbook_labs.simulated.judging.timeline import Timeline
+from warpbook_labs.engines.simulated.judging import rates
+from warpbook_labs.engines.simulated.judging.judge import MOST_BARS, NO_BOUND_PERCENT
+from warpbook_labs.engines.simulated.judging.timeline import Timeline
 
 #: 16 MiB, which take a link 303 µs
 N = 4 << 20

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.labs.simulated.judging.writing import Writer, kinds, numbers, rows
-from warpbook_labs.simulated.judging import accesses
-from warpbook_labs.simulated.judging.errors import ProgramRefused
-from warpbook_labs.simulated.program import View
+from warpbook_labs.engines.simulated.judging import accesses
+from warpbook_labs.engines.simulated.judging.errors import ProgramRefused
+from warpbook_labs.engines.simulated.program import View
 
 N = 64
 

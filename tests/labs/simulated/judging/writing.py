@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from warpbook_labs.host.messages import Buffer
-from warpbook_labs.simulated import program as asked
-from warpbook_labs.simulated.judging.judge import Judged, judge
-from warpbook_labs.simulated.program import HOST, Place, Program, View
+from warpbook_labs.engines.simulated import program as asked
+from warpbook_labs.engines.simulated.judging.judge import Judged, judge
+from warpbook_labs.engines.simulated.messages import Buffer
+from warpbook_labs.engines.simulated.program import HOST, Place, Program, View
 
 #: ATen calls by the names that tests give them
 CALLS = {

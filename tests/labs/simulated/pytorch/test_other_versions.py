@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from warpbook_labs.jail.parent import environment
+from warpbook_labs.sandbox.parent import environment
 from warpbook_monitors.python_path import own_path
 
 #: what is changed, and what is said then
@@ -36,7 +36,7 @@ OTHERS = {
 _CODE = """
 import ctypes, json, sys, types
 import torch
-import warpbook_labs.simulated.pytorch.accelerator as a
+import warpbook_labs.engines.simulated.pytorch.accelerator as a
 told = {{}}
 for name, change in json.loads({others!r}).items():
     held = dict(vars(a))
@@ -50,7 +50,7 @@ for name, change in json.loads({others!r}).items():
     vars(a).update(held)
     torch.version.hip, torch._C._acc = hip, acc
 # what was refused was left as it was
-from warpbook_labs.simulated.pytorch import install
+from warpbook_labs.engines.simulated.pytorch import install
 install._REHEARSAL = "assert 1 == 2, 'another answer'"
 try:
     install.install()

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.labs.simulated.learner_file import Failed, left_of, of_kind, program_of
-from warpbook_labs.simulated.program import (
+from warpbook_labs.engines.simulated.program import (
     HOST,
     Allocate,
     BeginCapture,

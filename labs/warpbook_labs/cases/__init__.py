@@ -1,0 +1,1 @@
+"""Cases of a lab: drawn, prepared, and held against what is right."""

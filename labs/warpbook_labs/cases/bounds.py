@@ -1,0 +1,125 @@
+"""What a source asked of the machine, held against what its lab allows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from warpbook_labs.lab.entry_names import plain_name
+from warpbook_labs.lab.expressions import value
+from warpbook_labs.lab.spec import Counted
+
+#: counts whose names say too little in a sentence
+_WORDS = {
+    "h2d_bytes": "bytes over the link to the GPU",
+    "d2h_bytes": "bytes over the link to the host",
+    "pageable_bytes": "bytes copied from or to pageable memory",
+    "device_bytes": "bytes of the GPU's memory asked for",
+    "held_bytes": "bytes of the GPU's memory held at one time",
+    "synchronizations": "host synchronizations",
+    "total_ns": "ns of simulated time",
+    "host_ns": "ns of host work",
+    "compute_ns": "ns in which kernels ran",
+    "longest_warp_instructions": "instructions of the busiest warp",
+    "dot_multiplications": "multiplications by tl.dot for tensor cores",
+    "kernel_ns": "ns of all kernels, one by one",
+    "percent_of_bound": "% of the ideal time",
+    "convolution_percent": "% of the time of the fastest convolutions",
+    "unrepeatable": "non-deterministic launches",
+}
+#: what is said of one, in place of what is said of many
+_ONE = {
+    "branches": "branch",
+    "bytes": "byte",
+    "captures": "capture",
+    "conflicts": "conflict",
+    "copies": "copy",
+    "instructions": "instruction",
+    "launches": "launch",
+    "requests": "request",
+    "sectors": "sector",
+    "synchronizations": "synchronization",
+}
+#: beyond it one says how many times
+_MOST_PERCENT = 1000
+_ENTRY = re.compile(r"^\.visible \.entry (\w+)\(", re.M)
+#: with its operands from registers, or on Hopper from shared memory
+_MATRIX = re.compile(r"^\s+(?:@\S+ )?(?:wgmma\.mma_async|mma\.sync)\.", re.M)
+#: what Triton's entries are called: the kernel, then its constants
+_AFTER_NAME = "__"
+
+
+def beyond_bounds(
+    counted: Iterable[Counted],
+    counts: Any,
+    sizes: Mapping[str, int],
+    parts: Mapping[str, Mapping[str, int]] | None = None,
+) -> str:
+    """Say of the first count that lies beyond its bounds what to do; nothing if none.
+
+    Args:
+        counted: the lab's bounds.
+        counts: has an attribute for each count.
+        sizes: of the case.
+        parts: by count, what it is made of, in percent.
+    """
+    for each in counted:
+        got = getattr(counts, each.count)
+        if each.most and got > (most := value(each.most, sizes)):
+            return f"{_told(each, got, 'at most', most)}.{_split(parts, each)}"
+        if each.least and got < (least := value(each.least, sizes)):
+            return f"{_told(each, got, 'at least', least)}."
+    return ""
+
+
+def _told(bound: Counted, got: int, allowed: str, limit: int) -> str:
+    """Say what was counted, and many percent as times."""
+    words = _words(bound.count, got)
+    if words.startswith("% of ") and got > _MOST_PERCENT:
+        times = f"{got // 100:,}× {words.removeprefix('% of ')}"
+        return f"{bound.about} Counted: {times}, {allowed} {limit / 100:,.4g}×"
+    return f"{bound.about} Counted: {got:,} {words}, {allowed} {limit:,}"
+
+
+def _split(parts: Mapping[str, Mapping[str, int]] | None, bound: Counted) -> str:
+    """Say what a count is made of, where that is known."""
+    found = (parts or {}).get(bound.count)
+    if not found:
+        return ""
+    return f" Of this: {', '.join(f'{name} {_share(n)}' for name, n in found.items())}."
+
+
+def _share(percent: int) -> str:
+    return f"{percent} %" if percent <= _MOST_PERCENT else f"{percent // 100:,}×"
+
+
+def _words(count: str, got: int) -> str:
+    """Name what is counted, in the singular of one."""
+    words = _WORDS.get(count, count.replace("_", " "))
+    if got == 1:
+        return " ".join(_ONE.get(each, each) for each in words.split())
+    return words
+
+
+def matrix_instructions(ptx: str, kernels: Iterable[str]) -> int:
+    """Count instructions for tensor cores in the programs of these kernels.
+
+    Of a kernel that was compiled for several kinds of numbers, the fewest count.
+    """
+    parts = _ENTRY.split(ptx)[1:]
+    found = {
+        entry: len(_MATRIX.findall(body))
+        for entry, body in zip(parts[::2], parts[1::2], strict=True)
+    }
+    return sum(
+        min(
+            (
+                count
+                for entry, count in found.items()
+                if kernel == plain_name(entry) or entry.startswith(kernel + _AFTER_NAME)
+            ),
+            default=0,
+        )
+        for kernel in dict.fromkeys(kernels)
+    )

@@ -1,0 +1,361 @@
+"""A case made ready to be launched: its numbers, its memory, and what is right."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from warpbook_labs.cases import execution
+from warpbook_labs.cases.comparison import NOTHING, WrongElement, first_wrong
+from warpbook_labs.cases.promises import not_a_bound, not_a_dict, not_numbers
+from warpbook_labs.cases.sampling import DrawnCase
+from warpbook_labs.errors import BadLab, BadRule
+from warpbook_labs.lab.expressions import BadExpression, value
+from warpbook_labs.lab.launch_rule import Launch, Rule
+from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.lab.spec import Parameter
+
+#: what a submission may have as scratch memory, in all
+MOST_SCRATCH_BYTES = 32 << 20
+
+Arrays = dict[str, Any]
+
+
+class OwnPython:
+    """A lab's own Python, held to what it promises."""
+
+    def __init__(self, loaded: LoadedLab) -> None:
+        """Take the Python of a lab."""
+        self._loaded = loaded
+
+    def inputs(
+        self, sizes: dict[str, int], values: str, chance: np.random.Generator
+    ) -> Arrays:
+        """Draw the inputs of a case.
+
+        Raises:
+            BadLab: it fails, or gives what it must not; so do those below.
+        """
+        found = self._ask("inputs", dict(sizes), values, chance)
+        self._held_to("inputs", ("input", "inout", "scalar"), found, sizes)
+        return found
+
+    def expected(self, given: Arrays, sizes: dict[str, int]) -> Arrays:
+        """Give what is right."""
+        found = self._ask("expected", given, dict(sizes))
+        self._held_to("expected", ("output", "inout"), found, sizes)
+        return found
+
+    def tolerance(
+        self, given: Arrays, sizes: dict[str, int], expected: Arrays
+    ) -> Arrays:
+        """Give how far it may be off."""
+        found = self._ask("tolerance", given, dict(sizes), expected)
+        for each in self._parameters("tolerance", ("output", "inout"), found):
+            right, shape = np.asarray(expected[each.name]), shape_of(each, sizes)
+            words = not_a_bound(each.name, found[each.name], right, shape)
+            if words:
+                raise self._bad("tolerance", words)
+        return found
+
+    def shaped(
+        self,
+        function: str,
+        found: Arrays,
+        parameter: Parameter,
+        sizes: Mapping[str, int],
+    ) -> NDArray[Any]:
+        """Give one of its arrays in the shape that it must have."""
+        held, shape = np.asarray(found[parameter.name]), shape_of(parameter, sizes)
+        if held.size != np.prod(shape, dtype=np.int64):
+            raise self._bad(
+                function, f"`{parameter.name}` is {held.shape}, and must be {shape}."
+            )
+        return held.reshape(shape)
+
+    def first_wrong(
+        self,
+        given: Arrays,
+        sizes: dict[str, int],
+        memory: Mapping[str, execution.Memory],
+    ) -> WrongElement | None:
+        """Compare what outputs hold with what is right.
+
+        Args:
+            given: the inputs.
+            sizes: of the case.
+            memory: what each output holds.
+        """
+        expected = self.expected(given, sizes)
+        tolerance = self.tolerance(given, sizes, expected)
+        for each in self._loaded.lab.parameters:
+            if each.kind not in ("output", "inout"):
+                continue
+            held = memory[each.name]
+            got: NDArray[Any] = np.frombuffer(held.data or b"", each.dtype)
+            wrong = first_wrong(
+                each.name,
+                got.reshape(shape_of(each, sizes)),
+                self.shaped("expected", expected, each, sizes),
+                tolerance[each.name],
+                held.first_unwritten,
+            )
+            if wrong is not None:
+                line = _writer_line(wrong, held, got.itemsize, shape_of(each, sizes))
+                return msgspec.structs.replace(wrong, line=line)
+        return None
+
+    def _ask(self, function: str, *given: Any) -> Arrays:
+        try:
+            found: Arrays = getattr(self._loaded.cases, function)(*given)
+        except Exception as problem:  # noqa: BLE001 - whatever it is, the lab is bad
+            raise self._bad(function, f"{type(problem).__name__}: {problem}") from None
+        words = not_a_dict(found)
+        if words:
+            raise self._bad(function, words)
+        return found
+
+    def _parameters(
+        self, function: str, kinds: tuple[str, ...], found: Arrays
+    ) -> Iterator[Parameter]:
+        """Give the parameters that it must give, each with numbers for it."""
+        for each in self._loaded.lab.parameters:
+            if each.kind not in kinds:
+                continue
+            if each.name not in found:
+                raise self._bad(function, f"it gives no `{each.name}`.")
+            words = not_numbers(each, found[each.name])
+            if words:
+                raise self._bad(function, words)
+            yield each
+
+    def _held_to(
+        self,
+        function: str,
+        kinds: tuple[str, ...],
+        found: Arrays,
+        sizes: Mapping[str, int],
+    ) -> None:
+        for each in self._parameters(function, kinds, found):
+            if is_buffer(each):
+                # it refuses a wrong shape
+                self.shaped(function, found, each, sizes)
+
+    def _bad(self, function: str, message: str) -> BadLab:
+        return BadLab(f"{self._loaded.folder / 'cases.py'}: {function}: {message}")
+
+
+class Prepared:
+    """A case with its numbers, ready to be launched."""
+
+    def __init__(self, loaded: LoadedLab, rule: Rule, case: DrawnCase) -> None:
+        """Draw the case's numbers, and read how it is launched.
+
+        Raises:
+            BadLab: the lab's own Python fails.
+            BadRule: the rule can't be followed with these sizes.
+        """
+        self.case, self._loaded = case, loaded
+        self._python = OwnPython(loaded)
+        generator = np.random.default_rng(case.seed)
+        self._off = _off_by(loaded, case)
+        self.given = self._python.inputs(case.sizes, case.values, generator)
+        self.run = execution.Run(
+            tuple(self._filled(each) for each in memory(loaded, rule, case.sizes)),
+            launches(loaded, rule, case.sizes, self.given),
+        )
+
+    def _filled(self, held: execution.Memory) -> execution.Memory:
+        """Give a buffer what it holds at first."""
+        for each in self._loaded.lab.parameters:
+            if each.name == held.name and each.kind in ("input", "inout"):
+                sizes = self.case.sizes
+                drawn = self._python.shaped("inputs", self.given, each, sizes)
+                exact = np.ascontiguousarray(drawn, each.dtype)
+                held = msgspec.structs.replace(held, data=exact.tobytes())
+        return msgspec.structs.replace(held, off_bytes=self._off.get(held.name, 0))
+
+    def dtype_of(self, name: str) -> str:
+        """Name the type of a parameter's elements."""
+        dtypes = {each.name: each.dtype for each in self._loaded.lab.parameters}
+        return dtypes[name]
+
+    @property
+    def is_aligned(self) -> bool:
+        """Tell whether all buffers begin where alignment has them begin."""
+        return not any(self._off.values())
+
+    def wrong(self, memory: Mapping[str, execution.Memory]) -> WrongElement | None:
+        """Compare what the launches left with what is right."""
+        return self._python.first_wrong(self.given, self.case.sizes, memory)
+
+
+def _off_by(loaded: LoadedLab, case: DrawnCase) -> dict[str, int]:
+    """Have some buffers of hidden cases begin one element off, if the lab says so."""
+    if not (loaded.lab.hidden.unaligned and case.is_hidden):
+        return {}
+    chance = random.Random(case.seed)
+    return {
+        each.name: np.dtype(each.dtype).itemsize * chance.randrange(2)
+        for each in loaded.lab.parameters
+        if each.shape
+    }
+
+
+def wrong_words(wrong: WrongElement) -> str:
+    """Say what is wrong in one line."""
+    place = ", ".join(map(str, wrong.index))
+    return (
+        f"{wrong.output}[{place}] is {wrong.got}; right is {wrong.expected}, "
+        f"{wrong.allowed}. {count_words(wrong)}{_writer_words(wrong)}"
+    )
+
+
+def _writer_words(wrong: WrongElement) -> str:
+    return "" if wrong.line is None else f" Line {wrong.line} wrote it last."
+
+
+def _writer_line(
+    wrong: WrongElement,
+    held: execution.Memory,
+    item_bytes: int,
+    shape: tuple[int, ...],
+) -> int | None:
+    """Give the line that wrote an element last, as a jailed process tells it."""
+    lines = np.frombuffer(held.writer_lines[: len(held.writer_lines) // 2 * 2], "<u2")
+    at = int(np.ravel_multi_index(wrong.index, shape)) if shape else 0
+    word = at * item_bytes // 4
+    if wrong.got == NOTHING or word >= len(lines):
+        return None
+    return int(lines[word]) or None
+
+
+def count_words(wrong: WrongElement) -> str:
+    """Say how many elements are wrong."""
+    return f"{wrong.wrong:,} of {wrong.elements:,} elements are wrong."
+
+
+def shape_of(parameter: Parameter, sizes: Mapping[str, int]) -> tuple[int, ...]:
+    """Give the sides of a buffer in a case.
+
+    Raises:
+        BadLab: with these sizes there is no such buffer.
+    """
+    sides = []
+    for text in parameter.shape:
+        try:
+            sides.append(value(text, sizes))
+        except BadExpression as problem:
+            raise _no_side(parameter, sizes, str(problem)) from None
+        if sides[-1] < 0:
+            raise _no_side(parameter, sizes, f"`{text}` is {sides[-1]}.")
+    return tuple(sides)
+
+
+def _no_side(parameter: Parameter, sizes: Mapping[str, int], words: str) -> BadLab:
+    drawn = ", ".join(f"{name} = {size}" for name, size in sizes.items())
+    return BadLab(f"lab.toml: parameters.{parameter.name}.shape: with {drawn} {words}")
+
+
+def is_buffer(parameter: Parameter) -> bool:
+    """Tell whether a parameter is memory, and no number."""
+    return parameter.kind in ("input", "output", "inout")
+
+
+def memory(
+    loaded: LoadedLab, rule: Rule, sizes: Mapping[str, int]
+) -> tuple[execution.Memory, ...]:
+    """Give the buffers of a case, with nothing in them yet.
+
+    Raises:
+        BadRule: its scratch memory makes no sense.
+    """
+    buffers = [
+        execution.Memory(
+            each.name,
+            int(np.prod(shape_of(each, sizes), dtype=np.int64))
+            * np.dtype(each.dtype).itemsize,
+            is_told=each.kind != "input",
+            dtype=each.dtype,
+        )
+        for each in loaded.lab.parameters
+        if is_buffer(each)
+    ]
+    return (*buffers, *_scratch(loaded, rule, sizes))
+
+
+def _scratch(
+    loaded: LoadedLab, rule: Rule, sizes: Mapping[str, int]
+) -> list[execution.Memory]:
+    found, total = [], 0
+    taken = {each.name for each in loaded.lab.parameters}
+    for each in rule.scratch:
+        if each.name in taken:
+            raise BadRule(f"Scratch memory {each.name}: the name is taken.")
+        taken.add(each.name)
+        try:
+            length = value(each.length, sizes)
+        except BadExpression as problem:
+            raise BadRule(f"Scratch memory {each.name}: {problem}") from None
+        size_bytes = length * np.dtype(each.dtype).itemsize
+        total += size_bytes
+        if length < 0 or total > MOST_SCRATCH_BYTES:
+            raise BadRule(
+                f"Scratch memory {each.name}: {length:,} elements; all of it may "
+                f"have {MOST_SCRATCH_BYTES >> 20} MiB."
+            )
+        held = execution.Memory(each.name, size_bytes, is_told=False, dtype=each.dtype)
+        found.append(held)
+    return found
+
+
+def launches(
+    loaded: LoadedLab, rule: Rule, sizes: Mapping[str, int], given: Mapping[str, Any]
+) -> tuple[execution.Launch, ...]:
+    """Give the launches of a case.
+
+    Args:
+        loaded: the lab.
+        rule: of the submission.
+        sizes: of the case.
+        given: its inputs; only numbers among them are looked at.
+
+    Raises:
+        BadRule: an expression can't be computed.
+    """
+    buffers = {each.name for each in loaded.lab.parameters if is_buffer(each)}
+    buffers |= {each.name for each in rule.scratch}
+    numbers = {
+        each.name: each.dtype for each in loaded.lab.parameters if each.kind == "scalar"
+    }
+
+    def whole(text: str, launch: Launch) -> int:
+        try:
+            return value(text, sizes)
+        except BadExpression as problem:
+            raise BadRule(str(problem), launch.line) from None
+
+    def argument(text: str, launch: Launch) -> execution.Argument:
+        if text in buffers:
+            return execution.BufferArgument(text)
+        if text in numbers:
+            number = np.asarray(given[text], numbers[text])
+            return execution.NumberArgument(number.tobytes(), numbers[text])
+        return execution.IntegerArgument(whole(text, launch))
+
+    found = []
+    for each in rule.launches:
+        grid, block, shared_bytes = each.sides(sizes)
+        arguments = tuple(argument(text, each) for text in each.arguments)
+        constants = tuple((name, whole(text, each)) for name, text in each.constants)
+        found.append(
+            execution.Launch(
+                each.kernel, grid, block, arguments, shared_bytes, constants
+            )
+        )
+    return tuple(found)

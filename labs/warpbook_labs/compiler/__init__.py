@@ -1,0 +1,1 @@
+"""NVIDIA's compiler for kernels, which needs no driver."""

@@ -1,0 +1,131 @@
+"""Compiles CUDA C++ to PTX with NVIDIA's own compiler, which needs no driver.
+
+It reads any file that the source includes, and shows lines of it in its messages:
+somebody else's source is compiled only in a process that sees no file worth reading.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from warpbook_labs.errors import NotInstalled
+
+#: the name of the learner's file in messages
+SOURCE_NAME = "kernel.cu"
+#: has the assembler tell what each kernel takes; asked with a real architecture
+VERBOSE = "--ptxas-options=-v"
+#: more than any exercise needs
+MAX_SOURCE_CHARACTERS = 200_000
+_MAX_LOG_CHARACTERS = 20_000
+
+
+class CompileError(Exception):
+    """The source is no CUDA C++; the message is the compiler's, with line numbers."""
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """What became of a source."""
+
+    ptx: str
+    #: warnings; empty if there are none
+    log: str
+    #: the program for one kind of GPU; empty if it was compiled to PTX alone
+    cubin: bytes = b""
+
+
+def compile_to_ptx(
+    source: str,
+    architecture: str = "compute_90",
+    options: Sequence[str] = (),
+    headers: Mapping[str, bytes] | None = None,
+) -> Compiled:
+    """Compile CUDA C++, with line numbers kept.
+
+    Args:
+        source: the text; kernels that are `extern "C"` keep their names.
+        architecture: virtual architecture, such as "compute_75"; or a real one, such
+            as "sm_90", for which there is a cubin, too.
+        options: more of NVRTC's options.
+        headers: that it may include, by name.
+
+    Raises:
+        CompileError: it does not compile.
+        NotInstalled: NVRTC is not there.
+    """
+    if len(source) > MAX_SOURCE_CHARACTERS:
+        raise CompileError(
+            f"The source has {len(source):,} characters; {MAX_SOURCE_CHARACTERS:,} are "
+            "allowed."
+        )
+    if "\0" in source:
+        raise CompileError("The source has a NUL character in it.")
+    nvrtc = _nvrtc()
+    error, program = nvrtc.nvrtcCreateProgram(
+        source.encode(),
+        SOURCE_NAME.encode(),
+        len(headers or {}),
+        list((headers or {}).values()),
+        [name.encode() for name in headers or {}],
+    )
+    _check(nvrtc, error)
+    try:
+        asked = [f"--gpu-architecture={architecture}", "--generate-line-info", *options]
+        (failed,) = nvrtc.nvrtcCompileProgram(
+            program, len(asked), [each.encode() for each in asked]
+        )
+        log = _text(nvrtc, program, "ProgramLog")
+        if failed:
+            raise CompileError(log[:_MAX_LOG_CHARACTERS] or f"NVRTC failed: {failed}")
+        ptx = _text(nvrtc, program, "PTX")
+        cubin = b""
+        if architecture.startswith("sm_"):
+            cubin = _held(nvrtc, program, "CUBIN")
+        return Compiled(ptx, log[:_MAX_LOG_CHARACTERS], cubin)
+    finally:
+        nvrtc.nvrtcDestroyProgram(program)
+
+
+def version() -> str:
+    """Name NVRTC's version, such as "13.0".
+
+    Raises:
+        NotInstalled: NVRTC is not there.
+    """
+    _, major, minor = _nvrtc().nvrtcVersion()
+    return f"{major}.{minor}"
+
+
+def _nvrtc() -> Any:
+    try:
+        # it is large, and may not be there
+        nvrtc = importlib.import_module("cuda.bindings.nvrtc")
+        _check(nvrtc, nvrtc.nvrtcVersion()[0])
+    except (ImportError, OSError, RuntimeError) as problem:
+        raise NotInstalled(
+            "NVIDIA's compiler NVRTC can't be loaded "
+            f"({problem}). Install it: pip install 'warpbook[labs]'"
+        ) from None
+    return nvrtc
+
+
+def _check(nvrtc: Any, error: Any) -> None:
+    if error:
+        raise CompileError(nvrtc.nvrtcGetErrorString(error)[1].decode())
+
+
+def _text(nvrtc: Any, program: Any, what: str) -> str:
+    return str(_held(nvrtc, program, what).rstrip(b"\0"), errors="replace")
+
+
+def _held(nvrtc: Any, program: Any, what: str) -> bytes:
+    error, size = getattr(nvrtc, f"nvrtcGet{what}Size")(program)
+    _check(nvrtc, error)
+    # NVRTC writes into it, and every b" " of a process is one and the same object
+    held = bytearray(size)
+    (error,) = getattr(nvrtc, f"nvrtcGet{what}")(program, held)
+    _check(nvrtc, error)
+    return bytes(held)

@@ -1,0 +1,1 @@
+"""What a learner and an author do with labs."""

@@ -1,0 +1,216 @@
+"""A lab as a notebook: its idea, the starter, and a cell for each step.
+
+It is written without outputs and without Jupyter: a notebook is JSON. Its picture is a
+file beside it, since Jupyter shows no SVG that is attached.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from warpbook_labs.lab.host_spec import Host
+from warpbook_labs.lab.languages.table import language_of
+from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.lab.plan_spec import Function
+from warpbook_labs.lab.spec import Lab, Parameter
+
+_KINDS = {
+    "input": "input",
+    "output": "output, written whole",
+    "inout": "input and output",
+    "size": "size",
+    "scalar": "number",
+}
+_WITHOUT_GPU = {
+    "simulated": "**Without a GPU** PyTorch's tensors say `cuda:0` all the same, and "
+    "what you ask is recorded. A simulated GPU then does it, and finds what no wait "
+    "keeps from happening too early. What it has not says so, with your line.",
+    "torch": "**Without a GPU** PyTorch's tensors say `cuda:0` all the same, or are "
+    "the CPU's where that can't be had: take `x.device` where you need a device.",
+}
+_PLACES = {
+    "device": "on the GPU",
+    "pinned": "pinned memory of the host",
+    "host": "ordinary memory of the host",
+}
+
+
+def notebook(loaded: LoadedLab, source: str) -> str:
+    """Write a lab's notebook, with this source in its cell."""
+    lab = loaded.lab
+    cells = [
+        _words(loaded.text),
+        _words(_asked(lab)),
+        *_given(loaded),
+        _code(
+            "import warpbook\n\n%load_ext warpbook\n"
+            f'lab = warpbook.labs.open("{lab.id}")\nlab'
+        ),
+        _words(_your_turn(lab)),
+        _code(f"%%lab {lab.id}\n{source}"),
+        *_try_it(lab),
+        _words(_hints(len(loaded.hints))),
+        _code("lab.hint()"),
+        _words(
+            f"## Check\n\nAll {'questions' if lab.plan else 'cases'} that you see, in "
+            "seconds. Nothing is kept."
+        ),
+        _code("lab.check()"),
+        _words(
+            "## Submit\n\nYour source is kept, then graded with hidden cases, which "
+            "are drawn for this submission alone"
+            + (", and for speed where there is a GPU." if lab.speed else ".")
+        ),
+        _code("lab.submit()"),
+        *_trace(lab),
+    ]
+    for number, cell in enumerate(cells):
+        cell["id"] = f"{lab.id[:40]}-{number:02}"
+    told = {
+        "cells": cells,
+        "metadata": {
+            "kernelspec": {
+                "display_name": "Python 3 (ipykernel)",
+                "language": "python",
+                "name": "python3",
+            },
+            "language_info": {"name": "python"},
+        },
+        "nbformat": 4,
+        "nbformat_minor": 5,
+    }
+    return json.dumps(told, indent=1, ensure_ascii=False) + "\n"
+
+
+def _asked(lab: Lab) -> str:
+    after = ",".join(f" `{each}`" for each in lab.after)
+    parts = [
+        "## What is asked",
+        lab.asks.strip(),
+    ]
+    if lab.tolerance.strip():
+        parts.append(f"**How exact.** {lab.tolerance.strip()}")
+    if lab.plan is not None:
+        parts += [_function(each) for each in lab.plan.functions]
+    if lab.host is not None:
+        parts.append(_host(lab, lab.host))
+    if lab.parameters:
+        place = " where |" if lab.host is not None else ""
+        head = f"| name | kind | type | shape |{place} |\n"
+        rule = "| --- " * (5 + bool(place)) + "|\n"
+        parts.append(
+            head + rule + "\n".join(_row(lab, each) for each in lab.parameters)
+        )
+    before = f" Do these before:{after}." if after else ""
+    parts.append(f"About {lab.minutes} minutes.{before}")
+    return "\n\n".join(parts)
+
+
+def _function(function: Function) -> str:
+    names = ", ".join(each.name for each in function.arguments)
+    head = f"**`{function.name}({names}) -> {function.returns}`**"
+    lines = [f"{head} {' '.join(function.about.split())}"]
+    lines += [
+        f"- `{each.name}`: {' '.join(each.about.split())}"
+        for each in function.arguments
+    ]
+    return "\n".join([lines[0], "", *lines[1:]])
+
+
+def _host(lab: Lab, host: Host) -> str:
+    sizes = ", ".join(each.name for each in lab.parameters if each.kind == "size")
+    others = ", ".join(each.name for each in lab.parameters if each.kind != "size")
+    return (
+        f"You write `prepare({sizes})`, which is called once for a case and returns "
+        f"whatever you want as `state`, and `run(state, {others})`, which is called "
+        "several times, each with new inputs in the same memory. What the outputs hold "
+        "is looked at once all that you asked of the GPU is done. Arguments have "
+        f"these names, in any order.\n\n{_WITHOUT_GPU[host.without_gpu]}"
+    )
+
+
+def _given(loaded: LoadedLab) -> list[dict[str, Any]]:
+    """Show what the learner's source may import."""
+    # what a plan gives is for a cell to try, and its text says when to look into it
+    if not loaded.given or loaded.lab.host is None:
+        return []
+    told = "You may import this from `given`; the file lies beside this notebook."
+    return [_words(f"{told}\n\n```python\n{loaded.given.strip()}\n```")]
+
+
+def _row(lab: Lab, parameter: Parameter) -> str:
+    shape = " x ".join(parameter.shape)
+    cells = (
+        f"`{parameter.name}`",
+        _KINDS.get(parameter.kind, parameter.kind),
+        parameter.dtype,
+        f"`{shape}`" if shape else "",
+        *((_PLACES[parameter.place] if shape else "",) if lab.host is not None else ()),
+        parameter.about.replace("|", "\\|"),
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+def _your_turn(lab: Lab) -> str:
+    language = language_of(lab)
+    return (
+        f"## Your turn\n\nRunning this cell keeps what it holds in "
+        f"`{language.source_name}`, beside "
+        f"this notebook, and runs nothing yet.{language.source_note} `warpbook labs "
+        f"check {lab.id}` on a terminal takes the same file."
+    )
+
+
+def _try_it(lab: Lab) -> list[dict[str, Any]]:
+    costs = language_of(lab).trial_words(lab)
+    if costs is None:
+        # plain Python: the learner's own cell is the place to try it
+        return []
+    return [
+        _words(
+            "## Try it\n\nRun the cell above, then these: what the GPU does meanwhile, "
+            f"and one of the cases that you see{costs}. "
+            f"`lab.run(2)` takes the second; there are {len(lab.public)}."
+        ),
+        _code("warpbook.Monitor(window_s=30)"),
+        _code("lab.run(1)"),
+    ]
+
+
+def _trace(lab: Lab) -> list[dict[str, Any]]:
+    if lab.speed is None:
+        return []
+    return [
+        _words(
+            "## What held it back\n\nWhere there is a GPU, your source runs once more, "
+            "untimed, and you get its trace: the report of any profiled cell, and, in "
+            "JupyterLab, its timeline below and in the GPU dashboard."
+        ),
+        _code("lab.trace()"),
+    ]
+
+
+def _hints(count: int) -> str:
+    return (
+        f"## Hints\n\nThere are {count}, from vague to precise; each run of this cell "
+        "opens one more."
+    )
+
+
+def _words(text: str) -> dict[str, Any]:
+    return {"cell_type": "markdown", "metadata": {}, "source": _lines(text)}
+
+
+def _code(text: str) -> dict[str, Any]:
+    return {
+        "cell_type": "code",
+        "execution_count": None,
+        "metadata": {},
+        "outputs": [],
+        "source": _lines(text),
+    }
+
+
+def _lines(text: str) -> list[str]:
+    return text.strip("\n").splitlines(keepends=True)

@@ -1,0 +1,122 @@
+"""Which labs there are, what each needs, and whether it can be done here.
+
+It reads only `lab.toml`: no Python of a lab runs, so a server may ask, too.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from warpbook_labs.compiler import nvrtc
+from warpbook_labs.errors import NotInstalled
+from warpbook_labs.lab.entries import LabEntry, SoFar
+from warpbook_labs.lab.files import CATALOGUE, HINT, UnfitFile, read_file
+from warpbook_labs.lab.languages.language import Here
+from warpbook_labs.lab.languages.table import language_of
+from warpbook_labs.lab.spec import Lab
+from warpbook_monitors.errors import MonitorError
+from warpbook_monitors.nvml import call
+
+if TYPE_CHECKING:
+    from warpbook_labs.course.progress import Progress
+
+
+def look_here(gpus_here: int | None = None) -> Here:
+    """See what is there; loading the compiler takes a moment.
+
+    Args:
+        gpus_here: how many GPUs there are; NVML is asked if left out.
+    """
+    compiler, remedy = None, ""
+    try:
+        compiler = nvrtc.version()
+    except NotInstalled as problem:
+        remedy = str(problem)
+    return Here(
+        compiler,
+        remedy,
+        importlib.util.find_spec("triton") is not None,
+        importlib.util.find_spec("torch") is not None,
+        gpus() if gpus_here is None else gpus_here,
+    )
+
+
+def gpus() -> int:
+    """Count the GPUs that a driver tells of."""
+    try:
+        return int(call("nvmlDeviceGetCount"))
+    except MonitorError:
+        return 0
+
+
+def so_far(kept: Mapping[str, Progress]) -> dict[str, SoFar]:
+    """Say of each lab that was begun how far the person is."""
+    return {name: _so_far(each) for name, each in kept.items()}
+
+
+def _so_far(kept: Progress) -> SoFar:
+    best = kept.best
+    if best is None:
+        state: Literal["begun", "passed", "tried"] = "begun"
+        return SoFar(state, kept.attempts, kept.hints)
+    state = "passed" if best.passed else "tried"
+    return SoFar(state, kept.attempts, kept.hints, best.right, best.of)
+
+
+def folder_of(lab: str, catalogue: Path = CATALOGUE) -> Path | None:
+    """Find a lab's folder by its id, without loading it."""
+    found = catalogue.glob(f"*/{lab.replace('-', '_')}/lab.toml")
+    return next((file.parent for file in found), None)
+
+
+def hints_of(folder: Path) -> tuple[str, ...]:
+    """Read a lab's hints, without loading it."""
+    text = read_file(folder / "hints.md")
+    return tuple(part.strip() for part in text.split(HINT))
+
+
+def overview(
+    here: Here, progress: dict[str, SoFar] | None, catalogue: Path = CATALOGUE
+) -> tuple[tuple[LabEntry, ...], tuple[str, ...]]:
+    """List the labs in the order of their numbers, and what is wrong with others.
+
+    Args:
+        here: what there is to check them with.
+        progress: by lab; None if it can't be read.
+        catalogue: where labs are.
+    """
+    found, problems = [], []
+    for file in sorted(catalogue.glob("*/*/lab.toml")):
+        try:
+            lab = msgspec.toml.decode(read_file(file), type=Lab)
+        except (UnfitFile, msgspec.DecodeError) as problem:
+            problems.append(f"{file.parent.name}/{file.name}: {problem}")
+            continue
+        so_far = None if progress is None else progress.get(lab.id, SoFar())
+        found.append(_entry(lab, here, so_far))
+    return tuple(sorted(found, key=lambda each: each.number)), tuple(problems)
+
+
+def _entry(lab: Lab, here: Here, progress: SoFar | None) -> LabEntry:
+    language = language_of(lab)
+    missing = language.missing(lab, here)
+    needed = language.needs(lab)
+    return LabEntry(
+        lab.id,
+        lab.number,
+        lab.title,
+        lab.track,
+        lab.language,
+        lab.minutes,
+        " ".join(lab.goal.split()),
+        lab.after,
+        needed if lab.speed is None else (*needed, "a GPU for speed"),
+        not missing,
+        missing or language.limits(lab, here),
+        progress,
+    )

@@ -1,0 +1,188 @@
+"""What a learner does with a lab: find it, check, submit."""
+
+from __future__ import annotations
+
+import secrets
+import shlex
+from hashlib import sha256
+from importlib.metadata import version
+from pathlib import Path
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from warpbook_labs.course.store import Store
+from warpbook_labs.course.trust import is_trusted
+from warpbook_labs.errors import KeptApart, NoLab, NotTrusted
+from warpbook_labs.grading.table import grader_of
+from warpbook_labs.lab.files import CATALOGUE
+from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.lab.loader import load, refuse_taken
+from warpbook_labs.lab.vault import VAULT
+from warpbook_labs.results.check import CheckResult, Provenance
+from warpbook_labs.sandbox.limits import Limits
+
+#: SQLite keeps whole numbers of 64 bits with a sign
+_SEED_BITS = 62
+
+
+class Interrupted(KeyboardInterrupt):
+    """Grading was interrupted; the message says how it is done later."""
+
+    def __init__(self, submission: int, message: str) -> None:
+        """Name the submission that is kept."""
+        super().__init__(message)
+        self.submission = submission
+
+
+class Graded(Struct, frozen=True):
+    """The result of a check or a submission, and how it was graded."""
+
+    result: CheckResult
+    passed: bool
+    #: "practice" is kept nowhere; "self-graded": on the learner's own machine, where
+    #: nothing keeps them from reading or changing the grader
+    grading: Literal["practice", "self-graded"]
+    #: its number in the store
+    submission: int | None = None
+
+
+def find(name: str, catalogue: Path = CATALOGUE) -> LoadedLab:
+    """Load a lab by its id or its folder.
+
+    Raises:
+        NoLab: there is none.
+        NotTrusted: it is in a folder of somebody's, and the person was not asked yet.
+        BadLab: it can't be used, or takes an id of the catalogue.
+    """
+    if (Path(name) / "lab.toml").is_file():
+        return _foreign(Path(name).resolve(), catalogue)
+    folder_name = name.replace("-", "_")
+    for file in catalogue.glob("*/*/lab.toml"):
+        if file.parent.name == folder_name:
+            return load(file.parent)
+    raise NoLab(f"There is no lab `{name}`: `warpbook labs list` names them.")
+
+
+def _foreign(folder: Path, catalogue: Path) -> LoadedLab:
+    """Load a lab by its folder, which may be anybody's."""
+    if folder.is_relative_to(catalogue):
+        return load(folder)
+    if not is_trusted(folder):
+        raise NotTrusted(
+            f"{folder}: this lab does not come with warpbook. What it computes runs in "
+            "a jail; its notebook and its kernels run as yours. Look through it, then: "
+            f"warpbook labs trust {shlex.quote(str(folder))}"
+        )
+    loaded = load(folder)
+    # what is handed in is kept by the lab's id
+    refuse_taken(loaded, catalogue, ("id",))
+    return loaded
+
+
+def get_ready(loaded: LoadedLab) -> None:
+    """Start what checks of a lab take, so that the first one does not wait for it."""
+    grader_of(loaded.lab).get_ready()
+
+
+def check_public(
+    loaded: LoadedLab,
+    source: str,
+    limits: Limits | None = None,
+    use_gpu: bool = True,
+) -> Graded:
+    """Check against the cases that the lab shows; nothing is kept."""
+    result = grader_of(loaded.lab).check_public(loaded, source, limits, use_gpu)
+    result = replace(result, provenance=_provenance(loaded, source))
+    return Graded(result, result.status == "passed", "practice")
+
+
+def submit(
+    store: Store,
+    loaded: LoadedLab,
+    source: str,
+    limits: Limits | None = None,
+    use_gpu: bool = True,
+) -> Graded:
+    """Keep a submission, then grade it with cases drawn for it alone.
+
+    Raises:
+        BadSource: it is no source that could be checked; it is not kept.
+        BadLab: it is kept, but the lab's own Python fails.
+        StoreError: it could not be kept.
+        NotInstalled: it is kept, and can be graded once NVRTC is installed.
+        KeptApart: it is kept, and can be graded where the lab is whole.
+        Interrupted: it is kept, and can be graded later.
+    """
+    number = store.add_submission(loaded.lab.id, source, secrets.randbits(_SEED_BITS))
+    try:
+        return grade(store, loaded, number, limits, use_gpu)
+    except KeyboardInterrupt:
+        words = f"Submission {number} is kept. Grade it with: {_later(loaded, number)}"
+        raise Interrupted(number, words) from None
+
+
+def grade(
+    store: Store,
+    loaded: LoadedLab,
+    number: int,
+    limits: Limits | None = None,
+    use_gpu: bool = True,
+) -> Graded:
+    """Grade a submission that is kept, once more or for the first time.
+
+    Raises:
+        LookupError: there is none of this lab.
+        KeptApart: the lab can't grade here.
+    """
+    kept = store.submission(number)
+    if kept is None or kept.lab != loaded.lab.id:
+        raise LookupError(f"There is no submission {number} of {loaded.lab.id}.")
+    if loaded.private is None:
+        raise KeptApart(
+            f"Submission {number} is kept. It can't be graded here: its hidden cases "
+            f"are kept apart from this machine. Where {VAULT} names the folder that "
+            f"has them: {_later(loaded, number)}"
+        )
+    result = grader_of(loaded.lab).grade(
+        loaded, kept.source, kept.seed, limits, use_gpu
+    )
+    result = replace(result, provenance=_provenance(loaded, kept.source))
+    store.add_result(number, result)
+    return Graded(result, result.status == "passed", "self-graded", number)
+
+
+def regrade(
+    store: Store, number: int, limits: Limits | None = None, use_gpu: bool = True
+) -> Graded:
+    """Grade a submission of the catalogue once more; what it got before stays, too.
+
+    Raises:
+        LookupError: there is none.
+        NoLab: its lab is in a folder, which nobody named.
+        KeptApart: its lab can't grade here.
+    """
+    kept = store.submission(number)
+    if kept is None:
+        raise LookupError(f"There is no submission {number}.")
+    try:
+        loaded = find(kept.lab)
+    except NoLab:
+        raise NoLab(
+            f"Submission {number} is of `{kept.lab}`, which is not in the catalogue. "
+            f"Name its folder: warpbook labs regrade FOLDER {number}"
+        ) from None
+    return grade(store, loaded, number, limits, use_gpu)
+
+
+def _provenance(loaded: LoadedLab, source: str) -> Provenance:
+    digest = sha256(source.encode()).hexdigest()
+    return Provenance(loaded.digest, digest, version("warpbook"))
+
+
+def _later(loaded: LoadedLab, number: int) -> str:
+    """Give the command that grades a submission once more."""
+    if loaded.folder.is_relative_to(CATALOGUE):
+        return f"warpbook labs regrade {number}"
+    return f"warpbook labs regrade {shlex.quote(str(loaded.folder))} {number}"

@@ -1,0 +1,1 @@
+"""Functions of a learner that answer questions."""

@@ -1,0 +1,74 @@
+"""Calls a learner's Python functions, which can only give back data.
+
+No right answer is in this process, nor anything that judges: whatever the functions
+return, or write into the answer in some other way, is judged as data by the parent.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from warpbook_labs.engines.answers.jobs import Answered, Asked, Call, Called
+from warpbook_labs.lab.texts import at_line
+from warpbook_labs.sandbox.learner_code import Printed, load_modules, told, within
+from warpbook_labs.sandbox.work import Refused
+
+Job = Call
+
+SOURCE_NAME = "answers.py"
+_MOST_ANSWER_BYTES = 1 << 16
+
+
+def prepare() -> None:
+    """Load what learners may import, and set the clock, which the jail won't allow."""
+    load_modules()
+
+
+def do(job: Call) -> Called | Refused:
+    """Load a learner's module and call its functions, one after the other."""
+    module = ModuleType("answers")
+    printed = Printed()
+    encode = msgspec.msgpack.Encoder(enc_hook=_plain).encode
+    try:
+        with contextlib.redirect_stdout(printed), within(job.call_s):
+            code = compile(job.source, SOURCE_NAME, "exec", dont_inherit=True)
+            exec(code, module.__dict__)
+    except BaseException as problem:  # noqa: BLE001 - whatever the learner's code does
+        line, words = told(problem, job.call_s, SOURCE_NAME)
+        return Refused(at_line(words, line), line=line or None)
+    return Called(
+        tuple(_answer(module, each, job.call_s, encode) for each in job.calls)
+    )
+
+
+def _plain(answer: object) -> object:
+    """Give a number of NumPy's as Python's.
+
+    Raises:
+        TypeError: it is none.
+    """
+    if isinstance(answer, np.generic):
+        return answer.item()
+    raise TypeError(f"it is of type {type(answer).__qualname__}")
+
+
+def _answer(
+    module: ModuleType, asked: Asked, call_s: float, encode: Callable[[Any], bytes]
+) -> Answered:
+    printed = Printed()
+    try:
+        with contextlib.redirect_stdout(printed), within(call_s):
+            data = encode(getattr(module, asked.function)(*asked.arguments))
+        if len(data) > _MOST_ANSWER_BYTES:
+            words = f"It returned more than {_MOST_ANSWER_BYTES >> 10} KiB."
+            return Answered(problem=words, printed=printed.held)
+        return Answered(data, printed=printed.held)
+    except BaseException as problem:  # noqa: BLE001 - whatever the learner's code does
+        line, words = told(problem, call_s, SOURCE_NAME)
+        return Answered(problem=words, line=line, printed=printed.held)

@@ -1,0 +1,221 @@
+"""Checks a plan lab's functions: called in the jail, judged here, on any machine."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import msgspec
+from msgspec import Struct
+
+from warpbook_labs.engines.answers.jobs import Answered, Asked, Call, Called
+from warpbook_labs.errors import BadLab, BadSource
+from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.lab.plan_spec import Function, Plan
+from warpbook_labs.lab.questions import (
+    BadQuestion,
+    Question,
+    call_words,
+    drawn,
+    in_order,
+    judged,
+)
+from warpbook_labs.lab.sources import refuse_unfit
+from warpbook_labs.lab.texts import INVALID_MESSAGE, at_line
+from warpbook_labs.results.check import CaseResult, CheckResult, Status
+from warpbook_labs.results.disclosure import fit_to_tell, without_words
+from warpbook_labs.sandbox import parent
+from warpbook_labs.sandbox.limits import Limits
+from warpbook_labs.sandbox.work import Refused
+
+#: what functions that only compute may want
+PLAN_LIMITS = Limits(wall_s=20.0, processor_s=15, memory_bytes=1 << 30)
+_MOST_WORDS = 600
+_MOST_PRINTED = 4_000
+
+
+class _Put(Struct, frozen=True):
+    """A question with what may be told of it."""
+
+    question: Question
+    function: Function
+    is_hidden: bool
+
+
+def check_plan(
+    loaded: LoadedLab,
+    source: str,
+    seed: int | None = None,
+    limits: Limits = PLAN_LIMITS,
+) -> CheckResult:
+    """Ask a submission questions, and tell what a learner may know.
+
+    Args:
+        loaded: a lab whose language is "plan".
+        source: the learner's Python.
+        seed: hidden questions are drawn from it; None asks those that are shown only.
+        limits: of all calls together.
+
+    Raises:
+        BadLab: the lab's own Python fails.
+    """
+    seeds = () if seed is None else (seed,)
+    [result] = check_draws(loaded, source, seeds, limits)
+    return msgspec.structs.replace(result, cases=fit_to_tell(result.cases))
+
+
+def check_draws(
+    loaded: LoadedLab,
+    source: str,
+    seeds: Sequence[int] = (),
+    limits: Limits = PLAN_LIMITS,
+) -> list[CheckResult]:
+    """Ask the questions shown and those of every seed; tell all, for a lab's author.
+
+    Returns:
+        A result for each seed, with the questions shown; without seeds, one of those.
+    """
+    plan, name = loaded.lab.plan, loaded.lab.id
+    if plan is None:
+        raise BadLab(f"{loaded.folder / 'lab.toml'}: plan: it has none.")
+    shown = _draw(loaded, plan, None)
+    hidden = [_draw(loaded, plan, seed) for seed in seeds]
+
+    def ended(
+        status: Status, message: str, line: int | None = None
+    ) -> list[CheckResult]:
+        result = CheckResult(name, status, message, line=line)
+        return [result] * max(1, len(hidden))
+
+    try:
+        refuse_unfit(source)
+    except BadSource as problem:
+        return ended("compile error", str(problem), problem.line)
+    put = [*shown, *(each for draw in hidden for each in draw)]
+    calls = tuple(
+        Asked(each.function.name, in_order(each.function, each.question))
+        for each in put
+    )
+    outcome = parent.run(Call(source, calls, plan.call_s), limits)
+    if isinstance(outcome.result, Refused):
+        refused = outcome.result
+        return ended("compile error", refused.message[:_MOST_WORDS], refused.line)
+    if not isinstance(outcome.result, Called):
+        return ended(outcome.ended, outcome.message)
+    answers = outcome.result.answers
+    if len(answers) != len(put):
+        return ended("stopped", INVALID_MESSAGE)
+    told = [
+        (each, _told(loaded, each, answer))
+        for each, answer in zip(put, answers, strict=True)
+    ]
+    results, begin = [], len(shown)
+    for draw in hidden or [[]]:
+        asked = [*told[: len(shown)], *told[begin : begin + len(draw)]]
+        results.append(_result(name, plan, asked, outcome.isolation))
+        begin += len(draw)
+    return results
+
+
+def refuse_other_chance(loaded: LoadedLab, plan: Plan) -> None:
+    """Refuse a lab that asks something else each time, of the same seed.
+
+    Raises:
+        BadLab: it does, or its own Python fails.
+    """
+    # NaN is no NaN's equal, so their words are compared
+    first, again = (repr(_draw(loaded, plan, None)) for _ in range(2))
+    if first != again:
+        words = "with the same seed it draws other questions"
+        raise _bad(loaded, "questions", f"{words}. Draw from `chance` alone.")
+
+
+def _result(
+    name: str, plan: Plan, asked: Sequence[tuple[_Put, CaseResult]], isolation: str
+) -> CheckResult:
+    """Say of one draw whether enough of it is right."""
+    failed = _failed(plan, asked)
+    right = sum(case.passed for _, case in asked)
+    kinds = _by_kind([case for _, case in asked])
+    return CheckResult(
+        name,
+        "failed" if failed else "passed",
+        failed or f"{right:,} of {len(asked):,} answers are right, which is enough.",
+        kinds,
+        sum(each.passed for each in kinds),
+        len(kinds),
+        isolation=isolation,
+    )
+
+
+def _draw(loaded: LoadedLab, plan: Plan, seed: int | None) -> list[_Put]:
+    functions = {each.name: each for each in plan.functions}
+    try:
+        found = drawn(plan, loaded.cases.questions, plan.seed if seed is None else seed)
+    except BadQuestion as problem:
+        raise _bad(loaded, "questions", str(problem)) from None
+    except BadLab:
+        raise
+    except Exception as problem:  # noqa: BLE001 - whatever it is, the lab is bad
+        words = f"{type(problem).__name__}: {problem}"
+        raise _bad(loaded, "questions", words) from None
+    return [_Put(each, functions[each.function], seed is not None) for each in found]
+
+
+def _bad(loaded: LoadedLab, function: str, message: str) -> BadLab:
+    return BadLab(f"{loaded.folder / 'cases.py'}: {function}: {message}")
+
+
+def _told(loaded: LoadedLab, put: _Put, answer: Answered) -> CaseResult:
+    function, question = put.function, put.question
+    words = answer.problem
+    if words and put.is_hidden:
+        words = without_words(words)
+    line = answer.line if words else None
+    if words:
+        words = at_line(words, line)
+    else:
+        try:
+            words = judged(
+                function, loaded.cases.judge, question, answer.data, put.is_hidden
+            )
+        except Exception as problem:  # noqa: BLE001 - whatever it is, the lab is bad
+            why = f"{type(problem).__name__}: {problem}"
+            raise _bad(loaded, "judge", why) from None
+    if words and not put.is_hidden:
+        # what is raised seldom ends as a sentence
+        words = f"{words.rstrip('.')}. It was asked {call_words(function, question)}"
+    return CaseResult(
+        f"{function.name}: {question.about or 'a question'}",
+        put.is_hidden,
+        not words,
+        words[:_MOST_WORDS],
+        line=line,
+        printed="" if put.is_hidden else answer.printed[:_MOST_PRINTED],
+    )
+
+
+def _by_kind(cases: Sequence[CaseResult]) -> tuple[CaseResult, ...]:
+    """Tell questions of one kind together: right if all are; the first wrong, else."""
+    kinds: dict[tuple[str, bool], CaseResult] = {}
+    for each in cases:
+        before = kinds.setdefault((each.about, each.is_hidden), each)
+        if before.passed and not each.passed:
+            kinds[each.about, each.is_hidden] = each
+    return tuple(kinds.values())
+
+
+def _failed(plan: Plan, asked: Sequence[tuple[_Put, CaseResult]]) -> str:
+    """Say of which function too few answers are right; nothing if there are enough."""
+    of: Counter[str] = Counter()
+    right: Counter[str] = Counter()
+    for put, case in asked:
+        of[put.function.name] += 1
+        right[put.function.name] += case.passed
+    words = [
+        f"{each.name}: {right[each.name]:,} of {of[each.name]:,} correct"
+        f"{f', {each.share:.0%} are required' if each.share < 1 else ''}."
+        for each in plan.functions
+        if right[each.name] < each.share * of[each.name]
+    ]
+    return " ".join(words)

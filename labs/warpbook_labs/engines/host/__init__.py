@@ -1,0 +1,1 @@
+"""Host code on a GPU, beside a process that owns buffers, clock and verdict."""

@@ -1,0 +1,310 @@
+"""The process that a learner's host code runs in, or the baseline's, which is ours.
+
+    python -m warpbook_labs.engines.host.child
+
+It reads on stdin how to begin, opens the memory that it is given, shuts itself in, and
+only then is told a source. Whatever that does to this process, it gains nothing: what
+counts is what the buffers hold, and a clock elsewhere.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import importlib
+import os
+import sys
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any, NamedTuple, NoReturn
+
+import msgspec
+import numpy as np
+
+from warpbook_labs.engines.host.memory import Mapped, opened_on_gpu
+from warpbook_labs.engines.host.messages import (
+    LENGTH,
+    Command,
+    Done,
+    Failed,
+    Load,
+    Prepare,
+    Ready,
+    Record,
+    Reply,
+    Run,
+    Setup,
+    Slot,
+    command_of,
+    framed,
+)
+from warpbook_labs.lab.host_spec import HostPlace
+from warpbook_labs.sandbox import gpu_confinement as confine
+from warpbook_labs.sandbox import linux
+from warpbook_labs.sandbox.learner_code import line_of
+
+SOURCE_NAME, GIVEN_NAME = "solution.py", "given.py"
+_MOST_WORDS = 500
+_SPOILED = 3
+
+
+class _Given(NamedTuple):
+    """A buffer as `run` gets it, and what is copied where it is staged."""
+
+    slot: Slot
+    tensor: Any
+    #: where the referee looks; the same, unless it is staged
+    shared: Any
+
+
+class Child:
+    """Does what it is told."""
+
+    def __init__(self, setup: Setup, torch: Any) -> None:
+        """Open the memory that is shared.
+
+        Raises:
+            OSError: it can't be.
+            RuntimeError: CUDA refuses it.
+        """
+        self._transport, self._torch = setup.transport, torch
+        self._on_gpu = setup.has_gpu
+        self._memory: dict[HostPlace, Any] = {}
+        for each in setup.memory:
+            if each.handle:
+                self._memory[each.place] = opened_on_gpu(each.handle)
+                continue
+            mapped = Mapped(each.descriptor, each.size_bytes)
+            self._memory[each.place] = mapped
+            # what is staged is copied from there, as fast as from any pinned memory
+            if self._on_gpu and each.place != "host":
+                _pin(torch, mapped)
+        #: what a unit works on in which nothing is called, so that in it, too, the GPU
+        #: goes from the referee to this process and back
+        self._nothing = torch.zeros(1, device="cuda") if self._on_gpu else None
+        self._module = ModuleType("solution")
+        self._given: dict[int, list[_Given]] = {}
+        self._states: dict[int, Any] = {}
+
+    def do(self, command: Command) -> Reply:
+        """Do one thing."""
+        if isinstance(command, Load):
+            return self._load(command)
+        if isinstance(command, Prepare):
+            return self._prepare(command)
+        if isinstance(command, Record):
+            return self._record(command)
+        self._run(command)
+        return Done(command.turn)
+
+    def _load(self, command: Load) -> Reply:
+        if command.given:
+            given = ModuleType("given")
+            sys.modules["given"] = given
+            _execute(given, command.given, GIVEN_NAME)
+        self._module = ModuleType("solution")
+        _execute(self._module, command.source, SOURCE_NAME)
+        # what is there now stays, and looking at it would come at odd times
+        gc.collect()
+        gc.freeze()
+        return Done()
+
+    def _prepare(self, command: Prepare) -> Reply:
+        self._states.clear()
+        self._given.clear()
+        for slot in command.slots:
+            given = self._tensor(slot)
+            self._given.setdefault(slot.number, []).append(given)
+        for number in self._given:
+            self._states[number] = self._module.prepare(**command.sizes)
+        self._synchronize()
+        return Done()
+
+    def _tensor(self, slot: Slot) -> _Given:
+        torch = self._torch
+        held = self._memory[slot.place]
+        dtype = getattr(torch, slot.dtype)
+        if not isinstance(held, Mapped):
+            part = held.part(slot.offset, slot.size_bytes)
+            # without the device, versions of PyTorch copy it to the CPU
+            whole = torch.as_tensor(part, device="cuda")
+            tensor = whole.view(dtype).view(slot.shape)
+            return _Given(slot, tensor, tensor)
+        count = int(np.prod(slot.shape, dtype=np.int64))
+        tensor = torch.frombuffer(
+            held.map, dtype=dtype, count=count, offset=slot.offset
+        ).view(slot.shape)
+        if slot.place == "device" and self._transport == "staged":
+            device = "cuda" if self._on_gpu else "cpu"
+            return _Given(slot, torch.empty_like(tensor, device=device), tensor)
+        return _Given(slot, tensor, tensor)
+
+    def _run(self, command: Run) -> None:
+        for number in command.sets:
+            self._copy(number, is_back=False)
+        if command.is_empty:
+            if self._nothing is not None:
+                self._nothing.zero_()
+        else:
+            for number in command.sets:
+                # new objects each time: what is set on one ends with its call
+                tensors = {
+                    each.slot.name: each.tensor.detach() for each in self._given[number]
+                }
+                self._module.run(self._states[number], **tensors, **command.numbers)
+        for number in command.sets:
+            self._copy(number, is_back=True)
+        self._synchronize()
+
+    def _copy(self, number: int, is_back: bool) -> None:
+        """Copy what is staged: all of it before the call, what it wrote after it."""
+        staged = [
+            each for each in self._given[number] if each.tensor is not each.shared
+        ]
+        if staged and is_back:
+            # a learner's own stream is none that the copies would wait for
+            self._synchronize()
+        for each in staged:
+            if not is_back:
+                each.tensor.copy_(each.shared, non_blocking=True)
+            elif each.slot.is_written:
+                each.shared.copy_(each.tensor, non_blocking=True)
+        if staged and not is_back:
+            self._synchronize()
+
+    def _record(self, command: Record) -> Reply:
+        kineto: Any = importlib.import_module("warpbook_monitors.trace.kineto")
+        capture = kineto.Capture()
+        self._run(command.run)
+        capture.start()
+        for _ in range(command.times):
+            self._run(command.run)
+        capture.stop()
+        capture.save(command.path)
+        return Done(command.run.turn)
+
+    def _synchronize(self) -> None:
+        if self._on_gpu:
+            self._torch.cuda.synchronize()
+
+    def failed(self, problem: BaseException) -> Failed:
+        """Say what was raised; end this process where CUDA is of no use any more."""
+        line = line_of(problem, SOURCE_NAME)
+        if isinstance(problem, SyntaxError) and problem.filename == SOURCE_NAME:
+            line = problem.lineno
+        words = " ".join(f"{type(problem).__name__}: {problem}".split())
+        where = f" (line {line} of {SOURCE_NAME})" if line else ""
+        return Failed("raised", words[:_MOST_WORDS] + where, line)
+
+    def is_spoiled(self) -> bool:
+        """Tell whether a call has spoiled CUDA's context."""
+        try:
+            self._synchronize()
+        except Exception:  # noqa: BLE001 - whatever it is, nothing more can be done
+            return True
+        return False
+
+
+def main() -> None:
+    """Begin, then do what comes until nothing comes."""
+    linux.die_with_parent()
+    setup = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=Setup)
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    # prints go nowhere, and nothing is left of what was asked here
+    for descriptor in (0, 1):
+        os.dup2(nowhere, descriptor)
+
+    def tell(reply: Reply) -> None:
+        left = framed(reply)
+        while left:
+            left = left[os.write(setup.told, left) :]
+
+    child, ready = _begun(setup)
+    # whoever knows a handle might guess another
+    setup = msgspec.structs.replace(setup, memory=())
+    tell(ready)
+    if child is None:
+        os._exit(0)
+    for command in _commands(setup.asked):
+        try:
+            reply = child.do(command)
+        except BaseException as problem:  # noqa: BLE001 - whatever a learner's does
+            ends = child.is_spoiled()
+            tell(msgspec.structs.replace(_failed(child, problem), ends=ends))
+            if ends:
+                os._exit(_SPOILED)
+            continue
+        tell(reply)
+    os._exit(0)
+
+
+def _begun(setup: Setup) -> tuple[Child | None, Reply]:
+    files = setup.is_early and confine.close_files(setup.hidden, setup.folder)
+    try:
+        torch: Any = importlib.import_module("torch")
+        torch.set_num_threads(1)
+        if setup.is_traced:
+            importlib.import_module("warpbook_monitors.trace.kineto")
+    except (ImportError, OSError) as problem:
+        words = f"PyTorch can't be loaded ({problem}): pip install 'warpbook[torch]'"
+        return None, Failed("no torch", words)
+    try:
+        if setup.has_gpu:
+            torch.cuda.init()
+            torch.zeros(1, device="cuda")
+    except (RuntimeError, AssertionError) as problem:
+        return None, Failed("no gpu", f"PyTorch can't use the GPU: {problem}"[:500])
+    try:
+        child = Child(setup, torch)
+    except (RuntimeError, OSError, ImportError) as problem:
+        words = f"{type(problem).__name__}: {problem}"
+        return None, Failed("no sharing", words[:500])
+    if not setup.is_early:
+        files = confine.close_files(setup.hidden, setup.folder)
+    network, calls = confine.shut_in(setup.is_traced)
+    return child, Ready(confine.isolation_words(files, network, calls))
+
+
+def _failed(child: Child, problem: BaseException) -> Failed:
+    with contextlib.suppress(BaseException):
+        return child.failed(problem)
+    # its __str__ is the learner's, too
+    return Failed("raised", type(problem).__name__[:_MOST_WORDS])
+
+
+def _commands(descriptor: int) -> Iterator[Command]:
+    while True:
+        head = _exactly(descriptor, LENGTH.size)
+        yield command_of(_exactly(descriptor, LENGTH.unpack(head)[0]))
+
+
+def _exactly(descriptor: int, count: int) -> bytes:
+    held = b""
+    while len(held) < count:
+        part = os.read(descriptor, count - len(held))
+        if not part:
+            _end()
+        held += part
+    return held
+
+
+def _end() -> NoReturn:
+    os._exit(0)
+
+
+def _execute(module: ModuleType, source: str, name: str) -> None:
+    exec(compile(source, name, "exec", dont_inherit=True), module.__dict__)
+
+
+def _pin(torch: Any, mapped: Mapped) -> None:
+    """Lock memory in its place, for the GPU to copy and read it by itself."""
+    portable_and_mapped = 0b11
+    code = torch.cuda.cudart().cudaHostRegister(
+        mapped.address, mapped.size_bytes, portable_and_mapped
+    )
+    if int(code):
+        raise OSError(f"cudaHostRegister of shared memory: error {int(code)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,71 @@
+"""Where the buffers of a case lie in the memory of each place."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from warpbook_labs.cases.preparation import is_buffer, shape_of
+from warpbook_labs.engines.host.messages import Slot
+from warpbook_labs.lab.host_spec import HostPlace
+from warpbook_labs.lab.spec import Parameter
+
+PLACES: tuple[HostPlace, ...] = ("device", "pinned", "host")
+#: pages, so that no two buffers share one
+ALIGNMENT = 4096
+
+
+class Layout(NamedTuple):
+    """Some sets of buffers, and how much memory they take of each place."""
+
+    slots: tuple[Slot, ...]
+    size_bytes: dict[HostPlace, int]
+
+    @property
+    def read(self) -> tuple[Slot, ...]:
+        """Give the buffers that hold something before a call."""
+        return tuple(each for each in self.slots if each.is_read)
+
+    @property
+    def written(self) -> tuple[Slot, ...]:
+        """Give the buffers that are judged after it."""
+        return tuple(each for each in self.slots if each.is_written)
+
+
+def laid_out(
+    parameters: Sequence[Parameter], sizes: Mapping[str, int], sets: int = 1
+) -> Layout:
+    """Lay out as many sets of buffers: what is written of all sets, then the rest."""
+    buffers = [each for each in parameters if is_buffer(each)]
+    found: list[Slot] = []
+    size_bytes = dict.fromkeys(PLACES, 0)
+    of_all_sets = [(number, each) for number in range(sets) for each in buffers]
+    # the order of the sort is kept among equals
+    for number, each in sorted(of_all_sets, key=lambda pair: pair[1].kind == "input"):
+        shape = shape_of(each, sizes)
+        taken = math.prod(shape) * np.dtype(each.dtype).itemsize
+        offset = size_bytes[each.place]
+        found.append(
+            Slot(
+                each.name,
+                number,
+                each.dtype,
+                shape,
+                each.place,
+                offset,
+                taken,
+                is_read=each.kind != "output",
+                is_written=each.kind != "input",
+            )
+        )
+        end = offset + max(taken, 1)
+        size_bytes[each.place] = -(-end // ALIGNMENT) * ALIGNMENT
+    return Layout(tuple(found), size_bytes)
+
+
+def largest(*layouts: Layout) -> dict[HostPlace, int]:
+    """Say how much memory of each place is enough for each of these."""
+    return {place: max(each.size_bytes[place] for each in layouts) for place in PLACES}

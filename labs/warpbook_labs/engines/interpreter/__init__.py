@@ -1,0 +1,1 @@
+"""Kernels without a GPU: PTX and Triton, interpreted."""

@@ -1,0 +1,283 @@
+"""Checks a submission without a GPU: compiled by NVRTC, run by the interpreter.
+
+Triton's sources are run by Triton's own interpreter, each access looked at.
+
+Right results are not enough: a race, a barrier that some threads miss, or a read of
+what nobody wrote fails a case too, since a GPU may give another result next time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from warpbook_labs.cases import execution
+from warpbook_labs.cases.bounds import beyond_bounds, matrix_instructions
+from warpbook_labs.cases.comparison import WrongElement
+from warpbook_labs.cases.preparation import Prepared, wrong_words
+from warpbook_labs.cases.sampling import DrawnCase
+from warpbook_labs.compiler.jobs import Compiled
+from warpbook_labs.engines.interpreter.front_ends import FrontEnd
+from warpbook_labs.engines.interpreter.jobs import Ran
+from warpbook_labs.engines.interpreter.runs import Stopped, interpret
+from warpbook_labs.errors import BadRule, BadSource, NotHere
+from warpbook_labs.lab.languages.table import rule_of
+from warpbook_labs.lab.launch_rule import Rule
+from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.lab.sources import refuse_unfit
+from warpbook_labs.results.check import (
+    CaseResult,
+    CheckResult,
+    Status,
+    sentence,
+    status_of,
+)
+from warpbook_labs.results.findings import Counts, Finding
+from warpbook_labs.results.occupancy import (
+    Held,
+    held_by_launches,
+    read_log,
+)
+from warpbook_labs.sandbox import warm
+from warpbook_labs.sandbox.limits import Limits
+from warpbook_labs.sandbox.work import Refused
+
+#: of one case, so that a result stays small enough to be kept
+_MOST_LINES = 200
+_MOST_FINDINGS = 20
+_MOST_PRINTED = 4_000
+_MOST_RESOURCES = 16
+#: what NVRTC says of an `#include`
+_NO_HEADER = " open source file"
+#: before what is wrong with a second call
+_AGAIN = (
+    "Called a second time, with its `__device__` variables as the first call left them:"
+)
+_NO_HEADERS = (
+    "Only the headers for device code that NVRTC has within itself can be included "
+    "here. CUDA's built-in types and functions, such as `float4`, `printf` and "
+    "`__shfl_down_sync`, need none."
+)
+
+
+def check_kernels(
+    front_end: FrontEnd,
+    loaded: LoadedLab,
+    source: str,
+    cases: Sequence[DrawnCase],
+    limits: Limits,
+) -> CheckResult:
+    """Check a submission; every case is in the result, in their order.
+
+    Raises:
+        NotInstalled: NVRTC, or Triton, is not installed.
+        BadLab: the lab's own Python fails.
+    """
+    lab = loaded.lab
+    try:
+        sources = front_end.configurations(source)
+    except BadSource as problem:
+        status, words = _refused(problem), str(problem)
+        return CheckResult(lab.id, status, words, of=len(cases), line=problem.line)
+    if len(sources) > 1:
+        return _check_each(front_end, loaded, sources, cases, limits)
+    (source,) = sources
+
+    def ended(
+        status: Status, message: str, log: str = "", line: int | None = None
+    ) -> CheckResult:
+        return CheckResult(lab.id, status, message, of=len(cases), log=log, line=line)
+
+    try:
+        refuse_unfit(source)
+        rule = rule_of(lab, source)
+        prepared = [_Told(loaded, rule, case, source) for case in cases]
+        build = front_end.build(loaded, rule, source, cases)
+    except BadSource as problem:
+        return ended(_refused(problem), str(problem), line=problem.line)
+    except BadRule as problem:
+        return ended("bad launch rule", str(problem), line=problem.line)
+    # it loads while the source is compiled
+    warm.wake(front_end.kind)
+    built = warm.run(build, limits)
+    simpler = front_end.simpler_build(source)
+    if built.result is None and simpler is not None:
+        built = warm.run(simpler, limits)
+    compiled = built.result
+    if not isinstance(compiled, Compiled):
+        log = compiled.message if isinstance(compiled, Refused) else ""
+        words = "It does not compile." if log else f"The compiler: {built.message}"
+        if _NO_HEADER in log:
+            words = f"{words} {_NO_HEADERS}"
+        line = compiled.line if isinstance(compiled, Refused) else None
+        return ended("compile error", words, log, line)
+    program = front_end.program(source, compiled)
+    runs = tuple(one.run for one in prepared)
+    try:
+        found = interpret(front_end, program, runs, limits)
+    except Stopped as problem:
+        return ended(problem.status, str(problem), compiled.log)
+    done = tuple(
+        one.told(ran, compiled.ptx)
+        for one, ran in zip(prepared, found.runs, strict=True)
+    )
+    right = sum(each.passed for each in done)
+    return CheckResult(
+        lab.id,
+        status_of(done),
+        sentence(done),
+        done,
+        right,
+        len(done),
+        compiled.log,
+        found.isolation,
+        _not_graded(loaded),
+        _resources(compiled.resources_log, prepared),
+    )
+
+
+def _check_each(
+    front_end: FrontEnd,
+    loaded: LoadedLab,
+    sources: Sequence[str],
+    cases: Sequence[DrawnCase],
+    limits: Limits,
+) -> CheckResult:
+    """Check the configurations of a source, each with some of the cases."""
+    results = [
+        check_kernels(front_end, loaded, each, cases[at :: len(sources)], limits)
+        for at, each in enumerate(sources)
+        if at < len(cases)
+    ]
+    for each in results:
+        if each.status not in ("passed", "failed"):
+            return msgspec.structs.replace(each, of=len(cases))
+    done: list[CaseResult] = []
+    for at in range(len(cases)):
+        done.append(results[at % len(sources)].cases[at // len(sources)])
+    right = sum(each.passed for each in done)
+    return msgspec.structs.replace(
+        results[0],
+        status="passed" if right == len(done) else "failed",
+        message=sentence(done),
+        cases=tuple(done),
+        right=right,
+        of=len(done),
+    )
+
+
+def _refused(problem: BadSource) -> Status:
+    """Tell what a GPU might run from what it would not."""
+    return "unsupported" if isinstance(problem, NotHere) else "compile error"
+
+
+def _resources(log: str, prepared: Sequence[_Told]) -> tuple[Held, ...]:
+    """Tell what a multiprocessor holds of each kernel, as cases shown launch it."""
+    found, _ = read_log(log)
+    launches = (
+        (each.kernel, math.prod(each.block), each.dynamic_shared_bytes)
+        for one in prepared
+        if not one.is_hidden
+        for each in one.run.launches
+    )
+    return held_by_launches(found, launches)[:_MOST_RESOURCES]
+
+
+def _not_graded(loaded: LoadedLab) -> tuple[str, ...]:
+    if loaded.lab.speed is None:
+        return ()
+    return ("Speed is not graded without a GPU.",)
+
+
+class _Told:
+    """What the interpreter did with a case, in words for a learner."""
+
+    def __init__(
+        self, loaded: LoadedLab, rule: Rule, case: DrawnCase, source: str
+    ) -> None:
+        self._prepared = Prepared(loaded, rule, case)
+        self._loaded, self._case = loaded, case
+        self._lines = len(source.splitlines())
+
+    @property
+    def is_hidden(self) -> bool:
+        """Whether learners are not told its numbers."""
+        return self._case.is_hidden
+
+    @property
+    def run(self) -> execution.Run:
+        """Give what the jail runs."""
+        return self._prepared.run
+
+    def told(self, ran: Ran, ptx: str) -> CaseResult:
+        """Compare what the launches left with what is right."""
+        if ran.refused:
+            return self._told(
+                False,
+                ran.refused,
+                line=ran.line,
+                is_unsupported=ran.status == "unsupported",
+            )
+        reports = ran.reports
+        launched = [each.kernel for each in self.run.launches]
+        counts = Counts(matrix_instructions=matrix_instructions(ptx, launched))
+        lines: dict[int, Counts] = {}
+        for report in reports:
+            counts.add(report.counts)
+            for line, of_line in report.lines.items():
+                lines.setdefault(line, Counts()).add(of_line)
+        findings = tuple(
+            each
+            for report in (*reports, *ran.again_reports)
+            for each in report.findings
+        )
+        wrong, is_again = None, False
+        if not reports[-1].stopped:
+            wrong = self._wrong(ran.memory)
+            if wrong is None and ran.again and not ran.again_reports[-1].stopped:
+                wrong = self._wrong(ran.again)
+                is_again = wrong is not None
+        message = self._judge(wrong, findings, counts)
+        if is_again and not findings:
+            message = f"{_AGAIN} {message}"
+        slowest = sorted(lines, key=lambda each: -lines[each].warp_instructions)
+        return self._told(
+            not message,
+            message,
+            line=wrong.line if wrong is not None and not findings else None,
+            wrong=wrong,
+            is_beyond=bool(message) and not (wrong or findings or reports[-1].stopped),
+            findings=findings[:_MOST_FINDINGS],
+            counts=counts,
+            lines={each: lines[each] for each in sorted(slowest[:_MOST_LINES])},
+            printed="".join(report.printed for report in reports)[:_MOST_PRINTED],
+        )
+
+    def _wrong(self, memory: Sequence[execution.Memory]) -> WrongElement | None:
+        """Give the first wrong element, with a line if it can be one of the source."""
+        wrong = self._prepared.wrong({each.name: each for each in memory})
+        if wrong is None or wrong.line is None or wrong.line <= self._lines:
+            return wrong
+        return msgspec.structs.replace(wrong, line=None)
+
+    def _told(self, passed: bool, message: str, **more: Any) -> CaseResult:
+        hidden = self._case.is_hidden
+        sizes = None if hidden else dict(self._case.sizes)
+        if hidden:
+            more["printed"] = ""
+        return CaseResult(self._case.about, hidden, passed, message, sizes, **more)
+
+    def _judge(
+        self, wrong: WrongElement | None, findings: tuple[Finding, ...], counts: Counts
+    ) -> str:
+        if findings:
+            return f"{findings[0].kind}: {findings[0].message}"
+        if wrong is not None:
+            return wrong_words(wrong)
+        if not self._prepared.is_aligned:
+            # bounds are those of aligned buffers: what begins off them takes more
+            return ""
+        return beyond_bounds(self._loaded.lab.counted, counts, self._case.sizes)

@@ -1,0 +1,137 @@
+"""How kernels of each language get to an interpreter."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import ClassVar
+
+from warpbook_labs.cases.execution import Run
+from warpbook_labs.cases.sampling import DrawnCase
+from warpbook_labs.compiler.cuda_headers import headers_for
+from warpbook_labs.compiler.jobs import Compile, Compiled
+from warpbook_labs.compiler.triton_jobs import CompileTriton
+from warpbook_labs.compiler.triton_variants import compile_job
+from warpbook_labs.engines.interpreter.jobs import (
+    Interpret,
+    Interpreted,
+    InterpretTriton,
+)
+from warpbook_labs.errors import NoGpu
+from warpbook_labs.gpu.gpu import find_gpu
+from warpbook_labs.lab.launch_rule import Rule
+from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.lab.triton.tuning import configured
+from warpbook_labs.results.occupancy import DEFAULT_ARCHITECTURE
+from warpbook_labs.sandbox.limits import Limits
+from warpbook_labs.sandbox.work import Job
+
+#: what takes longer is reported with its line, before the system ends the process
+_SHARE_OF_TIME = 0.8
+
+
+class FrontEnd(ABC):
+    """What is compiled and interpreted of a source."""
+
+    #: the jobs of its interpreter
+    kind: ClassVar[type[Job[Interpreted]]]
+    #: the jobs of its compiler
+    compiler: ClassVar[type[Job[Compiled]]]
+
+    def configurations(self, source: str) -> Sequence[str]:
+        """Give the sources that a source stands for, each to be checked.
+
+        Raises:
+            BadSource: it says what can't be configured.
+        """
+        return (source,)
+
+    @abstractmethod
+    def build(
+        self, loaded: LoadedLab, rule: Rule, source: str, cases: Sequence[DrawnCase]
+    ) -> Job[Compiled]:
+        """Say what is compiled.
+
+        Raises:
+            BadRule: the launch rule can't be followed.
+        """
+
+    def simpler_build(self, source: str) -> Job[Compiled] | None:
+        """Say what is compiled where `build` makes the compiler crash."""
+        return None
+
+    @abstractmethod
+    def program(self, source: str, compiled: Compiled) -> str:
+        """Give what the interpreter takes."""
+
+    @abstractmethod
+    def job(
+        self, program: str, runs: tuple[Run, ...], limits: Limits
+    ) -> Job[Interpreted]:
+        """Say what is interpreted."""
+
+
+class CudaFrontEnd(FrontEnd):
+    """CUDA C++, compiled to PTX, which is interpreted."""
+
+    kind = Interpret
+    compiler = Compile
+
+    def build(
+        self, loaded: LoadedLab, rule: Rule, source: str, cases: Sequence[DrawnCase]
+    ) -> Job[Compiled]:
+        """Compile to PTX, and for what its kernels take, for a real GPU."""
+        headers = headers_for(source)
+        return Compile(source, resources_for=_architecture(), headers=headers)
+
+    def simpler_build(self, source: str) -> Job[Compiled] | None:
+        """Leave out the assembler, which may stumble where the compiler does not."""
+        return Compile(source, headers=headers_for(source))
+
+    def program(self, source: str, compiled: Compiled) -> str:
+        """Give the PTX."""
+        return compiled.ptx
+
+    def job(
+        self, program: str, runs: tuple[Run, ...], limits: Limits
+    ) -> Job[Interpreted]:
+        """Interpret PTX."""
+        processor_s = _SHARE_OF_TIME * limits.processor_s
+        wall_s = _SHARE_OF_TIME * limits.wall_s
+        return Interpret(program, runs, processor_s=processor_s, wall_s=wall_s)
+
+
+class TritonFrontEnd(FrontEnd):
+    """Triton, interpreted as a source: its compiler refuses some of what runs."""
+
+    kind = InterpretTriton
+    compiler = CompileTriton
+
+    def configurations(self, source: str) -> Sequence[str]:
+        """Give a source for each configuration of `autotune`."""
+        return configured(source)
+
+    def build(
+        self, loaded: LoadedLab, rule: Rule, source: str, cases: Sequence[DrawnCase]
+    ) -> Job[Compiled]:
+        """Compile what the cases that are shown launch."""
+        shown = [case.sizes for case in cases if not case.is_hidden]
+        return compile_job(loaded, rule, source, shown or [cases[0].sizes])
+
+    def program(self, source: str, compiled: Compiled) -> str:
+        """Give the source."""
+        return source
+
+    def job(
+        self, program: str, runs: tuple[Run, ...], limits: Limits
+    ) -> Job[Interpreted]:
+        """Interpret Triton."""
+        return InterpretTriton(program, runs, _SHARE_OF_TIME * limits.processor_s)
+
+
+def _architecture() -> str:
+    """Give what kernels are compiled for: the GPU here, or a named default."""
+    try:
+        return find_gpu().architecture
+    except NoGpu:
+        return DEFAULT_ARCHITECTURE

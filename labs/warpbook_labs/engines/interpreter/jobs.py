@@ -1,0 +1,71 @@
+"""What a jailed interpreter is asked, and what it answers."""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar
+
+from msgspec import Struct
+
+from warpbook_labs.cases.execution import Memory, Run
+from warpbook_labs.results.findings import Report
+from warpbook_labs.sandbox.work import Job, Status, Work
+
+#: instructions of a launch, each for many threads
+MAX_STEPS = 2_000_000
+
+
+class Ran(Struct, frozen=True):
+    """What each launch of a run told, and what its buffers hold in the end."""
+
+    reports: tuple[Report, ...]
+    memory: tuple[Memory, ...]
+    #: why it could not be run, or not to its end
+    refused: str = ""
+    #: "unsupported" is no mistake: the interpreter does not know what a GPU does
+    status: Status = "ran"
+    #: the same of a second call on the same program, whose variables the first has
+    #: changed; its buffers are as at first
+    again: tuple[Memory, ...] = ()
+    again_reports: tuple[Report, ...] = ()
+    #: of "unsupported": what it is
+    construct: str = ""
+    #: of the source, where `refused` is about one
+    line: int | None = None
+
+
+class Interpreted(Struct, frozen=True, tag="interpreted"):
+    """Every run."""
+
+    runs: tuple[Ran, ...]
+
+
+class Interpret(Job[Interpreted], frozen=True, tag="interpret"):
+    """Run kernels on the CPU, each run with memory of its own."""
+
+    work: ClassVar[Work] = Work(
+        "warpbook_labs.engines.interpreter.ptx.running",
+        Interpreted,
+        "warpbook_labs.engines.interpreter.ptx.running",
+    )
+    ptx: str
+    runs: tuple[Run, ...]
+    #: of each launch
+    max_steps: int = MAX_STEPS
+    #: of the CPU, with the start of the process, and by the clock, of this job
+    processor_s: float = math.inf
+    wall_s: float = math.inf
+
+
+class InterpretTriton(Job[Interpreted], frozen=True, tag="interpret triton"):
+    """Run Triton kernels on the CPU, each run with memory of its own."""
+
+    work: ClassVar[Work] = Work(
+        "warpbook_labs.engines.interpreter.triton.running",
+        Interpreted,
+        "warpbook_labs.engines.interpreter.triton.running",
+    )
+    source: str
+    runs: tuple[Run, ...]
+    #: of the CPU, with the start of the process
+    processor_s: float = math.inf

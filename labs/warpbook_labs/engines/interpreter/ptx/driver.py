@@ -1,0 +1,118 @@
+"""What kernels ask of the driver: to print, and to give up."""
+
+from __future__ import annotations
+
+import re
+import struct
+
+import numpy as np
+
+from warpbook_labs.engines.interpreter.ptx.errors import Fault, Unsupported
+from warpbook_labs.engines.interpreter.ptx.lanes import Step
+from warpbook_labs.engines.interpreter.ptx.program import Instruction, Symbol
+from warpbook_labs.engines.interpreter.ptx.spaces import (
+    GLOBAL_BASE,
+    LOCAL_WINDOW,
+    WRITTEN,
+)
+from warpbook_labs.engines.interpreter.ptx.state import State
+from warpbook_labs.engines.interpreter.ptx.values import Bools
+
+#: what kernels may print in all; a GPU's buffer has 1 MiB
+MAX_PRINTED = 100_000
+_MAX_TEXT = 4_000
+_FORMAT = re.compile(r"%([-+ #0]*)(\d*)(?:\.(\d+))?(hh|ll|h|l|z)?([diouxXeEfgGcsp%])")
+
+
+def driver_call(instruction: Instruction, state: State) -> Step:
+    """Give what such a call does."""
+    places = []
+    for operand in instruction.operands:
+        if not isinstance(operand, Symbol) or operand.name not in state.linked.local:
+            raise Unsupported(f"a call of {instruction.modifiers[0]}", instruction.line)
+        places.append(state.linked.local[operand.name].offset)
+
+    def argument(lane: int, at: int) -> int:
+        begin = lane * state.local_stride + places[at]
+        return int.from_bytes(state.local.data[begin : begin + 8].tobytes(), "little")
+
+    def print_all(mask: Bools | None) -> None:
+        for lane in state.chosen(mask):
+            for place in places[2:]:
+                # the number of values, which nobody asks for
+                begin = lane * state.local_stride + place
+                state.local.data[begin : begin + 4] = 0
+                state.local.state[begin : begin + 4] = WRITTEN
+            if len(state.report.printed) < MAX_PRINTED:
+                text = _text(argument(lane, 0), state)
+                values = _values(argument(lane, 1), int(lane), state)
+                state.report.printed += _formatted(text, values, state)
+
+    def give_up(mask: Bools | None) -> None:
+        lane = int(state.chosen(mask)[0])
+        name = state.lanes.name_of(int(state.lanes.thread[lane]))
+        what = _text(argument(lane, 0), state)
+        line = instruction.line
+        on = "" if line is None else f" on line {line}"
+        raise Fault(
+            "assertion", f"{name} found{on} that this does not hold: {what}.", line
+        )
+
+    return print_all if instruction.modifiers[0] == "vprintf" else give_up
+
+
+def _text(address: int, state: State) -> str:
+    """Read a text from global memory."""
+    space = state.memory.space
+    begin = address - GLOBAL_BASE
+    if not 0 <= begin < len(space.data):
+        return ""
+    held = space.data[begin : begin + _MAX_TEXT]
+    inside = space.state[begin : begin + _MAX_TEXT] == WRITTEN
+    end = int(np.argmin(inside & (held != 0)))
+    return held[:end].tobytes().decode(errors="replace")
+
+
+def _values(address: int, lane: int, state: State) -> bytes:
+    """Read what is to be printed from a thread's own memory."""
+    begin = address - LOCAL_WINDOW
+    if not 0 <= begin < state.local_stride:
+        return b""
+    own = lane * state.local_stride
+    return state.local.data[own + begin : own + state.local_stride].tobytes()
+
+
+def _formatted(text: str, values: bytes, state: State) -> str:
+    """Write as C's printf does; every value takes its width, at least four bytes."""
+    at = 0
+
+    def take(size: int, code: str) -> object:
+        nonlocal at
+        at = -(-at // size) * size
+        part = values[at : at + size]
+        at += size
+        return struct.unpack(code, part)[0] if len(part) == size else 0
+
+    def one(found: re.Match[str]) -> str:
+        flags, width, digits, size, kind = found.groups()
+        if kind == "%":
+            return "%"
+        shape = f"%{flags}{min(int(width or 0), 100) or ''}"
+        shape += "" if digits is None else f".{min(int(digits), 100)}"
+        if kind in "eEfgG":
+            return (shape + kind) % take(8, "<d")
+        if kind == "s":
+            return (shape + "s") % _text(int(str(take(8, "<Q"))), state)
+        if kind == "p":
+            return f"{take(8, '<Q'):#x}"
+        wide = size in ("l", "ll", "z")
+        signed = kind in "di"
+        code = "<" + {(True, True): "q", (True, False): "Q", (False, True): "i"}.get(
+            (wide, signed), "I"
+        )
+        value = take(8 if wide else 4, code)
+        if kind == "c":
+            return chr(int(str(value)) & 255)
+        return (shape + ("d" if kind in "diu" else kind)) % value
+
+    return _FORMAT.sub(one, text)

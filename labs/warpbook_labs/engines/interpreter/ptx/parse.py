@@ -1,0 +1,366 @@
+"""Reads PTX, as NVRTC writes it, into its parts.
+
+The grammar is that of NVIDIA's "Parallel Thread Execution ISA"; what compilers do not
+write is not read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from warpbook_labs.engines.interpreter.ptx.errors import NotPtx, TooLarge, Unsupported
+from warpbook_labs.engines.interpreter.ptx.program import (
+    Address,
+    Call,
+    Function,
+    Immediate,
+    Instruction,
+    Label,
+    Module,
+    Negated,
+    Operand,
+    Register,
+    Registers,
+    Scope,
+    Statement,
+    Symbol,
+    Targets,
+    Variable,
+    Vector,
+)
+
+#: more than any exercise needs
+MAX_TEXT_BYTES = 8_000_000
+#: the learner's file is the first that the compiler reads
+_OWN_FILE = "1"
+
+_COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
+_LOC = re.compile(r"^[ \t]*\.loc\s+(\d+)\s+(\d+)[^\n]*$", re.M)
+_FILE = re.compile(r"^[ \t]*\.file\s[^\n]*$", re.M)
+_LABEL = re.compile(r"([\w$%.]+)\s*:(?!:)")
+_NAME = r"[\w$%.]+"
+_VARIABLE = re.compile(
+    r"(?P<extern>\.extern\s+)?(?:\.(?:visible|weak|common)\s+)*"
+    r"\.(?P<space>reg|param|local|shared|global|const)\s+"
+    r"(?:\.align\s+(?P<align>\d+)\s+)?(?:\.v(?P<vector>[24])\s+)?"
+    r"(?:\.ptr\s+)?\.(?P<type>\w+)\s+(?:\.ptr\s+[^%\w]*)?(?P<rest>.+)",
+    re.S,
+)
+_DECLARED = re.compile(
+    rf"(?P<name>{_NAME})(?:<(?P<count>\d+)>)?\s*(?P<sizes>(?:\[\s*\d*\s*\]\s*)*)"
+    r"(?:=\s*(?P<values>.*))?$",
+    re.S,
+)
+_FUNCTION = re.compile(
+    r"(?:\.(?:visible|weak|extern|noreturn)\s+)*\.(?P<kind>entry|func)\b(?P<rest>.*)$",
+    re.S,
+)
+_HEAD = re.compile(
+    rf"\s*(?:\((?P<results>[^()]*)\))?\s*(?P<name>{_NAME})\s*"
+    r"(?:\((?P<parameters>[^()]*)\))?",
+    re.S,
+)
+_CALL = re.compile(
+    rf"call(?:\.uni)?\s+(?:\((?P<results>[^()]*)\)\s*,\s*)?(?P<name>{_NAME})"
+    r"(?:\s*,\s*\((?P<arguments>[^()]*)\))?(?P<rest>.*)$",
+    re.S,
+)
+# `asm` may declare registers that begin with no "%"
+_GUARD = re.compile(r"@(!?)\s*(%?[A-Za-z_$][\w$]*)\s*")
+_OPCODE = re.compile(r"([a-z]\w*)((?:(?:::|\.)\w+)*)\s*")
+_FLOAT = re.compile(r"0([fFdD])([0-9a-fA-F]{8,16})$")
+_INTEGER = re.compile(r"-?(?:0[xX][0-9a-fA-F]+|\d+)U?$")
+_OFFSET = re.compile(r"^(.*?)\s*([+-])\s*(-?(?:0[xX])?[0-9a-fA-F]+)$", re.S)
+
+
+def parse(text: str) -> Module:
+    """Read a whole PTX text.
+
+    Raises:
+        NotPtx: it can't be read.
+    """
+    if len(text) > MAX_TEXT_BYTES:
+        raise TooLarge(
+            f"The program has {len(text):,} characters of PTX; this interpreter reads "
+            f"{MAX_TEXT_BYTES:,}."
+        )
+    text = _COMMENT.sub(" ", text.rstrip("\0"))
+    text = _LOC.sub(r".loc \1 \2;", _FILE.sub("", text))
+    module = Module()
+    for statement, body in _split(text):
+        _add(module, statement, body)
+    return module
+
+
+def _split(text: str) -> Iterator[tuple[str, str | None]]:
+    """Give each statement, or the words before a body in braces with the body."""
+    at, begin = 0, 0
+    while at < len(text):
+        char = text[at]
+        if char == ";":
+            if words := text[begin:at].strip():
+                yield words, None
+            begin = at + 1
+        elif char == "{":
+            words = text[begin:at].strip()
+            end = _closing(text, at)
+            # braces within a statement are a vector, or the values of a variable
+            if not words or _FUNCTION.match(words):
+                yield words, text[at + 1 : end]
+                begin = end + 1
+            at = end
+        elif char == '"':
+            at = text.find('"', at + 1)
+            if at < 0:
+                raise NotPtx("A text in quotes does not end.")
+        elif char == "\n" and _is_directive(text[begin:at]):
+            yield text[begin:at].strip(), None
+            begin = at + 1
+        elif char == ":":
+            label = _LABEL.match(text[begin:].lstrip())
+            start = text.find(label[1], begin) if label else -1
+            if label is not None and start + len(label[0]) - 1 == at:
+                if not text[at + 1 :].lstrip().startswith((".branchtargets", ".call")):
+                    yield f"{label[1]}:", None
+                    begin = at + 1
+        at += 1
+    if words := text[begin:].strip():
+        yield words, None
+
+
+def _is_directive(line: str) -> bool:
+    """Tell a directive that ends with its line."""
+    return line.lstrip().startswith((".version", ".target", ".address_size"))
+
+
+def _closing(text: str, at: int) -> int:
+    depth = 0
+    for place in re.finditer(r"[{}]", text[at:]):
+        depth += 1 if place[0] == "{" else -1
+        if not depth:
+            return at + place.start()
+    raise NotPtx("A brace is never closed.")
+
+
+def _add(module: Module, statement: str, body: str | None) -> None:
+    if statement.startswith((".version", ".address_size", ".section", ".pragma")):
+        return
+    if statement.startswith(".target"):
+        module.target = statement.removeprefix(".target").split(",")[0].strip()
+        return
+    if statement.startswith((".loc ", ".alias")):
+        return
+    function = _FUNCTION.match(statement)
+    if function is not None:
+        found = _function(function, body)
+        known = module.functions.get(found.name)
+        if known is None or known.body is None:
+            module.functions[found.name] = found
+        return
+    for declared in _declarations(statement):
+        if isinstance(declared, Variable):
+            module.variables[declared.name] = declared
+
+
+def _function(found: re.Match[str], body: str | None) -> Function:
+    head = _HEAD.match(found["rest"])
+    if head is None:
+        raise NotPtx(f"A function without a name: {found[0][:80]!r}.")
+    return Function(
+        head["name"],
+        found["kind"] == "entry",
+        _parameters(head["results"]),
+        _parameters(head["parameters"]),
+        None if body is None else _Body().read(body),
+    )
+
+
+def _parameters(text: str | None) -> tuple[Variable, ...]:
+    found: list[Variable] = []
+    for each in (text or "").split(","):
+        if each.strip():
+            found += [v for v in _declarations(each.strip()) if isinstance(v, Variable)]
+    return tuple(found)
+
+
+def _declarations(statement: str) -> list[Variable | Registers]:
+    declared = _VARIABLE.match(statement)
+    if declared is None:
+        raise NotPtx(f"This is no statement of PTX: {statement[:80]!r}.")
+    type_ = declared["type"]
+    found: list[Variable | Registers] = []
+    for part in _commas(declared["rest"]):
+        name = _DECLARED.match(part.strip())
+        if name is None:
+            raise NotPtx(f"This is no name to declare: {part[:80]!r}.")
+        if declared["space"] == "reg":
+            count = name["count"]
+            prefix = name["name"]
+            found.append(
+                Registers(prefix, type_, None if count is None else int(count))
+            )
+            continue
+        element = _width_bytes(type_) * int(declared["vector"] or 1)
+        sizes = [
+            int(size or 0) for size in re.findall(r"\[\s*(\d*)\s*\]", name["sizes"])
+        ]
+        size = element
+        for each in sizes:
+            size *= each
+        initial = _initial(name["values"], type_) if name["values"] else b""
+        found.append(
+            Variable(
+                name["name"],
+                declared["space"],
+                type_,
+                max(size, len(initial)),
+                int(declared["align"] or element),
+                initial,
+                bool(declared["extern"]),
+            )
+        )
+    return found
+
+
+def _width_bytes(type_: str) -> int:
+    bits = re.search(r"\d+$", type_)
+    if bits is None:
+        raise NotPtx(f"This type has no size: .{type_}.")
+    return int(bits[0]) // 8
+
+
+def _initial(text: str, type_: str) -> bytes:
+    width = _width_bytes(type_)
+    values = re.findall(r"[^\s{},]+", text)
+    found = bytearray()
+    for value in values:
+        number = _number(value)
+        if number is None:
+            raise NotPtx(f"A variable begins as {value[:40]!r}, which is no number.")
+        found += (number.bits & ((1 << 8 * width) - 1)).to_bytes(width, "little")
+    return bytes(found)
+
+
+class _Body:
+    """Reads a function's statements; it knows which source line they are of."""
+
+    def __init__(self) -> None:
+        self._line: int | None = None
+
+    def read(self, text: str) -> tuple[Statement, ...]:
+        found: list[Statement] = []
+        for statement, body in _split(text):
+            if body is not None:
+                found.append(Scope(self.read(body)))
+            else:
+                found += self._statements(statement)
+        return tuple(found)
+
+    def _statements(self, text: str) -> list[Statement]:
+        if text.startswith(".loc "):
+            _, file, line = text.split()[:3]
+            if file == _OWN_FILE and line != "0":
+                self._line = int(line)
+            return []
+        if text.startswith(".pragma"):
+            return []
+        if text.endswith(":"):
+            return [Label(text[:-1])]
+        targets = re.match(rf"({_NAME})\s*:\s*\.branchtargets\s+(.*)$", text, re.S)
+        if targets is not None:
+            return [Targets(targets[1], tuple(_commas(targets[2])))]
+        if re.match(rf"{_NAME}\s*:\s*\.callprototype\b", text):
+            raise Unsupported("a call through a pointer", self._line)
+        if text.startswith("."):
+            return list(_declarations(text))
+        if text.startswith("call"):
+            return [self._call(text)]
+        return [self._instruction(text)]
+
+    def _call(self, text: str) -> Call:
+        found = _CALL.match(text)
+        if found is None or found["name"].startswith("%") or found["rest"].strip():
+            raise Unsupported("a call through a pointer", self._line)
+        return Call(
+            found["name"],
+            tuple(_commas(found["results"] or "")),
+            tuple(_commas(found["arguments"] or "")),
+            self._line,
+        )
+
+    def _instruction(self, text: str) -> Instruction:
+        guard: Register | Negated | None = None
+        guarded = _GUARD.match(text)
+        if guarded is not None:
+            guard = Register(guarded[2])
+            if guarded[1]:
+                guard = Negated(guard)
+            text = text[guarded.end() :]
+        opcode = _OPCODE.match(text)
+        if opcode is None:
+            raise NotPtx(f"This is no instruction of PTX: {text[:80]!r}.")
+        operands = tuple(map(_operand, _commas(text[opcode.end() :])))
+        modifiers = tuple(re.findall(r"\w+(?:::\w+)*", opcode[2]))
+        return Instruction(opcode[1], modifiers, operands, guard, self._line)
+
+
+def _commas(text: str) -> list[str]:
+    """Split at the commas that are in no bracket."""
+    parts: list[str] = []
+    depth, begin = 0, 0
+    for at, char in enumerate(text):
+        if char in "[{(":
+            depth += 1
+        elif char in "]})":
+            depth -= 1
+        elif char == "," and not depth:
+            parts.append(text[begin:at].strip())
+            begin = at + 1
+    parts.append(text[begin:].strip())
+    return [part for part in parts if part]
+
+
+def _operand(text: str) -> Operand:
+    if text.startswith("["):
+        base, offset = _base(text.strip("[] \t\n"))
+        simple = _operand(base)
+        if isinstance(simple, Symbol):
+            return Address(Symbol(simple.name), offset + simple.offset)
+        if not isinstance(simple, Register | Immediate):
+            raise NotPtx(f"This is no address: {text[:80]!r}.")
+        return Address(simple, offset)
+    if text.startswith("{"):
+        return Vector(tuple(map(_operand, _commas(text[1:-1]))))
+    if "|" in text:
+        return Vector(tuple(_operand(part.strip()) for part in text.split("|")))
+    if text.startswith("!"):
+        return Negated(Register(text[1:].strip()))
+    if text.startswith("%") or text == "_":
+        return Register(text)
+    number = _number(text)
+    if number is not None:
+        return number
+    if text in ("WARP_SZ",):
+        return Immediate(32)
+    base, offset = _base(text)
+    if not re.fullmatch(_NAME, base):
+        raise NotPtx(f"This is no operand: {text[:80]!r}.")
+    return Symbol(base, offset)
+
+
+def _base(text: str) -> tuple[str, int]:
+    found = _OFFSET.match(text)
+    if found is None or not found[1].strip():
+        return text, 0
+    offset = int(found[3], 0)
+    return found[1].strip(), -offset if found[2] == "-" else offset
+
+
+def _number(text: str) -> Immediate | None:
+    floating = _FLOAT.match(text)
+    if floating is not None:
+        return Immediate(int(floating[2], 16), 32 if floating[1] in "fF" else 64)
+    if _INTEGER.match(text):
+        return Immediate(int(text.rstrip("U"), 0))
+    return None

@@ -1,0 +1,161 @@
+"""Runs kernels from PTX in the jail, each run with memory of its own."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from warpbook_labs.cases.execution import (
+    Argument,
+    BufferArgument,
+    IntegerArgument,
+    Memory,
+    Run,
+)
+from warpbook_labs.engines.interpreter.jobs import Interpret, Interpreted, Ran
+from warpbook_labs.engines.interpreter.ptx.errors import (
+    BadLaunch,
+    PtxError,
+    Unsupported,
+)
+from warpbook_labs.engines.interpreter.ptx.machine import Machine
+from warpbook_labs.engines.interpreter.ptx.spaces import Buffer
+from warpbook_labs.results.findings import Report, written_input
+from warpbook_labs.sandbox.progress import note_step
+from warpbook_labs.sandbox.work import Refused
+
+__all__ = ["Job", "do", "prepare"]
+
+Job = Interpret
+#: meets every part of the interpreter, which then has loaded what it needs: barriers
+#: that some miss, races, atomics, exchanges in a warp, printing, functions, all types
+_REHEARSAL = Path(__file__).with_name("rehearsal.ptx")
+
+
+def prepare() -> None:
+    """Load all that jobs need, which no file can be opened for later."""
+    machine = Machine(_REHEARSAL.read_text(encoding="ascii"))
+    buffers = [machine.empty(name, 512) for name in "xy"]
+    machine.run("rehearse", (2, 1, 1), (64, 1, 1), buffers)
+
+
+def do(job: Interpret) -> Interpreted | Refused:
+    """Do a job."""
+    try:
+        is_over = _clock(job)
+        return Interpreted(tuple(_noted(_run(job, run, is_over)) for run in job.runs))
+    except Unsupported as problem:
+        return Refused(str(problem), "unsupported")
+    except PtxError as problem:
+        return Refused(str(problem))
+
+
+def _noted(ran: Ran) -> Ran:
+    note_step()
+    return ran
+
+
+def _clock(job: Interpret) -> Callable[[], bool]:
+    """Start a clock that tells whether a job has had its time."""
+    end_s = time.monotonic() + job.wall_s
+    return lambda: time.process_time() > job.processor_s or time.monotonic() > end_s
+
+
+def _run(job: Interpret, run: Run, is_over: Callable[[], bool]) -> Ran:
+    if is_over():
+        words = "It was not run, since a case before it took too long."
+        return Ran((), (), words, "not run")
+    try:
+        return _launched(job, run, is_over)
+    except Unsupported as problem:
+        return Ran(
+            (),
+            (),
+            str(problem),
+            "unsupported",
+            construct=problem.what,
+            line=problem.line,
+        )
+    except PtxError as problem:
+        return Ran((), (), str(problem), "refused")
+    except MemoryError:
+        raise
+    except Exception as problem:  # noqa: BLE001 - `asm` says what no compiler would
+        what = f"{type(problem).__name__}: {problem}"[:200]
+        words = f"This interpreter can't make sense of the kernel ({what})."
+        return Ran((), (), words, "unsupported")
+
+
+def _launched(job: Interpret, run: Run, is_over: Callable[[], bool]) -> Ran:
+    machine = Machine(job.ptx)
+    buffers: dict[str, Buffer] = {}
+    for each in run.memory:
+        if each.data is None:
+            buffers[each.name] = machine.empty(
+                each.name, each.size_bytes, each.off_bytes
+            )
+        else:
+            values = np.frombuffer(each.data, np.uint8)
+            buffers[each.name] = machine.put(each.name, values, each.off_bytes)
+    told = [buffers[each.name] for each in run.memory if each.is_told]
+
+    def launched() -> tuple[Report, ...]:
+        reports = []
+        for launch in run.launches:
+            report = machine.run(
+                launch.kernel,
+                launch.grid,
+                launch.block,
+                [_argument(each, buffers) for each in launch.arguments],
+                launch.dynamic_shared_bytes,
+                job.max_steps,
+                is_over,
+            )
+            reports.append(report)
+            if report.stopped:
+                break
+        return tuple(reports)
+
+    reports = launched()
+    for memory in run.memory:
+        if memory.is_input and _has_changed(machine, buffers[memory.name], memory):
+            reports[-1].add(written_input(memory.name))
+    held = _held(machine, told)
+    if reports[-1].stopped or not machine.has_changed():
+        return Ran(reports, held)
+    # what the program keeps from call to call may spoil the next
+    machine.put_back(buffers.values())
+    again = launched()
+    return Ran(reports, held, again=_held(machine, told), again_reports=again)
+
+
+def _has_changed(machine: Machine, buffer: Buffer, memory: Memory) -> bool:
+    return machine.read(buffer, np.uint8).tobytes() != memory.data
+
+
+def _held(machine: Machine, buffers: list[Buffer]) -> tuple[Memory, ...]:
+    """Give what buffers hold now."""
+    return tuple(
+        Memory(
+            each.name,
+            each.size_bytes,
+            machine.read(each, np.uint8).tobytes(),
+            first_unwritten=machine.first_unwritten(each),
+            writer_lines=machine.writer_lines(each).astype("<u2").tobytes(),
+        )
+        for each in buffers
+    )
+
+
+def _argument(argument: Argument, buffers: dict[str, Buffer]) -> Any:
+    if isinstance(argument, BufferArgument):
+        if argument.name not in buffers:
+            raise BadLaunch(f"There is no buffer `{argument.name}` to launch with.")
+        return buffers[argument.name]
+    if isinstance(argument, IntegerArgument):
+        return argument.value
+    return np.void(argument.data)

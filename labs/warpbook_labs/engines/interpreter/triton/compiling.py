@@ -1,0 +1,230 @@
+"""Compiles Triton to PTX without a GPU; done in the jail.
+
+Triton would have `ptxas` make machine code of the PTX, which is a program of its own,
+and in the jail no program can be started: the driver does that in the trusted process.
+As Triton's own launcher does, it makes one kernel for numbers and addresses that 16
+divides, and another for those that it does not.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from warpbook_labs.compiler.jobs import Compiled
+from warpbook_labs.compiler.triton_jobs import CompileTriton, Variant
+from warpbook_labs.engines.interpreter.triton.running import (
+    NoSource,
+    load_module,
+    load_triton,
+    told,
+)
+from warpbook_labs.lab.texts import at_line
+from warpbook_labs.sandbox.work import Refused
+
+Job = CompileTriton
+
+#: of PTX; every driver for CUDA 12.4 and later takes it
+_PTX_VERSION = 84
+#: more would have to be asked of the driver at each launch
+_MOST_SHARED_BYTES = 48 << 10
+_SHARED = re.compile(r"^\s*\.extern \.shared .*global_smem\[\];.*$", re.M)
+#: what comes before a kernel, and what it declares there
+_FIRST = (".version", ".target", ".address_size")
+_DECLARED = re.compile(r"^\.(?:extern \.func|global|shared)\b[^;]*;", re.M)
+_GLOBAL = re.compile(r"^\.global [^;={]*?(\w+)\[", re.M)
+_OF_LIBDEVICE = re.compile(r"\b__nv_(\w+)")
+_TYPES = {
+    "float16": "fp16",
+    "float32": "fp32",
+    "float64": "fp64",
+    "int8": "i8",
+    "uint8": "u8",
+    "int32": "i32",
+    "uint32": "u32",
+    "int64": "i64",
+}
+_OPTIONS = ("num_warps", "num_stages")
+#: an error of Python's, as its compiler quotes it
+_QUOTED = re.compile(r"^\w+Error\([\"'](.*)[\"'],?\)$", re.S)
+_CHANGED = re.compile(
+    r"Loop-carried variable (\w+) has initial type (.+) but is re-assigned to (.+) in"
+)
+
+_REHEARSAL = """
+import triton
+import triton.language as tl
+
+@triton.jit
+def rehearse(x, y, n, N: tl.constexpr):
+    i = tl.arange(0, N)
+    v = tl.load(x + i, mask=i < n, other=1.0)
+    tl.atomic_add(y, tl.sum(tl.exp(v), axis=0) + tl.max(v, axis=0))
+    for k in range(0, n):
+        tl.store(x + i, tl.dot(v[:, None] + v[None, :], v[:, None] * v[None, :])[0, :])
+"""
+
+
+def prepare() -> None:
+    """Load all that compiling needs, which no file can be opened for later."""
+    load_triton(is_interpreted=False)
+    importlib.import_module("triton.knobs").compilation.disable_line_info = True
+    variant = Variant(
+        "rehearse",
+        "rehearse",
+        ("*float32", "*float32", "int32"),
+        (("N", 32), ("num_warps", 4), ("num_stages", 2)),
+    )
+    # this text is no kernel that can be compiled to its end everywhere, and need not be
+    do(CompileTriton(_REHEARSAL, "sm_90", (variant,)))
+
+
+def do(job: CompileTriton) -> Compiled | Refused:
+    """Compile every kernel that is launched, one for each set of constants."""
+    try:
+        module = load_module(job.source)
+        texts = [_compiled(module, job.architecture, each) for each in job.variants]
+    except MemoryError:
+        raise
+    except NoSource as problem:
+        return Refused(str(problem), line=problem.line)
+    except BaseException as problem:  # noqa: BLE001 - whatever a compiler raises
+        words, line = _words(problem, job.source)
+        return Refused(at_line(words, line), line=line)
+    return Compiled(_joined(texts), "")
+
+
+def _joined(texts: Sequence[str]) -> str:
+    """Make one text of several: what they declare first, each thing once."""
+    begins = [text.index(".visible") for text in texts]
+    heads = [text[:begin] for text, begin in zip(texts, begins, strict=True)]
+    declared = [each for head in heads for each in _DECLARED.findall(head)]
+    bodies = [text[begin:] for text, begin in zip(texts, begins, strict=True)]
+    told = heads[0].splitlines()
+    first = [line for line in told if line.startswith(_FIRST)]
+    return "\n".join([*first, *dict.fromkeys(declared), *bodies])
+
+
+def _compiled(module: Any, architecture: str, variant: Variant) -> str:
+    compiler = importlib.import_module("triton.compiler.compiler")
+    ir = importlib.import_module("triton._C.libtriton").ir
+    target = importlib.import_module("triton.backends.compiler").GPUTarget(
+        "cuda", int(architecture.removeprefix("sm_")), 32
+    )
+    kernel = getattr(module, variant.kernel)
+    constants = dict(variant.constants)
+    options = {name: constants.pop(name) for name in _OPTIONS if name in constants}
+    types = iter(variant.types)
+    signature = {
+        name: "constexpr" if name in constants else _type(next(types))
+        for name in kernel.arg_names
+    }
+    # what 16 divides can be loaded 16 bytes at a time
+    free = [
+        place for place, name in enumerate(kernel.arg_names) if name not in constants
+    ]
+    even = {(free[each],): [["tt.divisibility", 16]] for each in variant.even}
+    source = compiler.ASTSource(
+        fn=kernel, signature=signature, constexprs=constants, attrs=even
+    )
+    backend = compiler.make_backend(target)
+    chosen = backend.parse_options({**options, "ptx_version": _PTX_VERSION})
+    # NVIDIA's library of functions is a file, and none can be read here
+    object.__setattr__(chosen, "extern_libs", ())
+    stages: dict[str, Any] = {}
+    backend.add_stages(stages, chosen, source.language)
+    context = ir.context()
+    ir.load_dialects(context)
+    backend.load_dialects(context)
+    code = source.make_ir(
+        target,
+        chosen,
+        backend.get_codegen_implementation(chosen),
+        backend.get_module_map(),
+        context,
+    )
+    metadata: dict[str, Any] = {"target": target, **chosen.__dict__}
+    for name, stage in stages.items():
+        if name == "cubin":
+            break
+        code = stage(code, metadata)
+    if metadata.get("global_scratch_size"):
+        raise NoSource(
+            f"`{variant.kernel}` makes tensor descriptors, which can't be had here, "
+            "nor serve rows that 16 bytes don't divide: use pointers and masks."
+        )
+    return _named(str(code), variant, int(metadata["shared"]))
+
+
+def _type(text: str) -> str:
+    pointer = "*" if text.startswith("*") else ""
+    return pointer + _TYPES[text.removeprefix("*")]
+
+
+def _named(ptx: str, variant: Variant, shared_bytes: int) -> str:
+    """Give a kernel its own name and shared memory, so that several fit together."""
+    if shared_bytes > _MOST_SHARED_BYTES:
+        raise NoSource(
+            f"`{variant.kernel}` wants {shared_bytes:,} bytes of shared memory; "
+            f"{_MOST_SHARED_BYTES:,} can be had here: make its blocks smaller, "
+            "or have fewer num_stages."
+        )
+    missing = _OF_LIBDEVICE.search(ptx)
+    if missing is not None:
+        raise NoSource(
+            f"`{variant.kernel}` needs {missing[1]}() of libdevice, which is not "
+            "available here: use other functions of `tl`."
+        )
+    own = f"smem_{variant.entry}"
+    if _SHARED.search(ptx):
+        declared = f".shared .align 1024 .b8 {own}[{max(shared_bytes, 16)}];"
+        ptx = _SHARED.sub(declared, ptx)
+    ptx = ptx.replace("global_smem", own)
+    for each in _GLOBAL.findall(ptx):
+        ptx = re.sub(rf"\b{each}\b", f"{each}_{variant.entry}", ptx)
+    name = re.escape(variant.kernel)
+    ptx = re.sub(rf"(\.entry\s+){name}\b", rf"\g<1>{variant.entry}", ptx)
+    return re.sub(rf"\b{name}_param_", f"{variant.entry}_param_", ptx)
+
+
+def _words(problem: BaseException, source: str) -> tuple[str, int | None]:
+    """Tell what the compiler says, without the picture of the line that it draws."""
+    inner, node, kernel = problem, None, ""
+    while True:
+        # of the innermost: lines are counted from the start of its kernel
+        node = getattr(inner, "node", None) or node
+        kernel = getattr(inner, "src", None) or kernel
+        if inner.__cause__ is None:
+            break
+        inner = inner.__cause__
+    words = getattr(inner, "error_message", None) or str(inner) or type(inner).__name__
+    start = source.find(kernel) if kernel else -1
+    if node is None or start < 0:
+        return told(problem)
+    line = source.count("\n", 0, start) + node.lineno
+    return _plain(words)[:400], line
+
+
+def _plain(words: str) -> str:
+    """Tell what its compiler quotes of an error, and what to do where it doesn't."""
+    quoted = _QUOTED.match(words)
+    words = quoted[1] if quoted else words
+    changed = _CHANGED.match(words)
+    if changed is None:
+        return words
+    name, before, after = changed.groups()
+    return (
+        f"`{name}` is {_shown(before)} before the loop, and {_shown(after)} in it: it "
+        "must have one dtype and one shape before the loop and in it."
+    )
+
+
+def _shown(kind: str) -> str:
+    """Tell a type without marks of Python's: of a block its dtype, then its sides."""
+    block = re.fullmatch(r"<\[(.*)\], (.*)>", kind)
+    if block is None:
+        return kind
+    sides = block[1].replace("'", "")
+    return f"{block[2]}[{sides}]"

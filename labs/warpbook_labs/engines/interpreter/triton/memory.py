@@ -1,0 +1,281 @@
+"""The memory that a Triton kernel is given without a GPU, and who touches what there.
+
+Triton's interpreter reads and writes real addresses, so each access is looked at before
+it is made: what lies beyond a buffer is told and left out. Zones of a known pattern lie
+between the buffers and show what would have got past that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from warpbook_labs.cases.execution import Memory
+from warpbook_labs.results.findings import Counts, Finding, Kind, Report, written_input
+
+_ZONE_BYTES, _ALIGNMENT, _PATTERN = 4096, 256, 0xA5
+_SECTOR_BYTES, _WARP = 32, 32
+#: of a byte: nobody, and more than one or by an atomic
+_NOBODY, _MANY = -1, -2
+
+Addresses = NDArray[np.uint64]
+Mask = NDArray[np.bool_]
+Offsets = NDArray[np.int64]
+Program = tuple[int, int, int]
+
+
+@dataclass
+class _Spot:
+    """Where and by whom an access is made."""
+
+    program: Program = (0, 0, 0)
+    number: int = 0
+    line: int | None = None
+
+
+@dataclass
+class TritonMemory:
+    """Buffers in one piece of memory, with zones between them."""
+
+    given: Sequence[Memory]
+
+    def __post_init__(self) -> None:
+        """Lay the buffers out."""
+        self._starts, at = [], _ZONE_BYTES
+        for each in self.given:
+            self._starts.append(at)
+            room = -(-each.size_bytes // _ALIGNMENT) * _ALIGNMENT
+            at += room + _ZONE_BYTES
+        held = np.full(at + _ALIGNMENT, _PATTERN, np.uint8)
+        skipped = -held.ctypes.data % _ALIGNMENT
+        self._held = held[skipped : skipped + at]
+        self._base = self._held.ctypes.data
+        self._ends = [
+            start + each.size_bytes
+            for start, each in zip(self._starts, self.given, strict=True)
+        ]
+        self._zones = np.ones(at, np.bool_)
+        self._written = np.zeros(at, np.bool_)
+        for start, end, each in zip(self._starts, self._ends, self.given, strict=True):
+            self._zones[start:end] = False
+            if each.data is not None:
+                self._held[start:end] = np.frombuffer(each.data, np.uint8)
+                self._written[start:end] = True
+        #: the line that wrote each byte last; 0 if not known
+        self._lines = np.zeros(at, np.uint16)
+        self._programs: dict[int, Program] = {}
+        self.begin(Report())
+
+    def begin(self, report: Report, grid: Program = (1, 1, 1)) -> None:
+        """Begin a launch of a grid, whose findings go into a report."""
+        self.report = report
+        self._sides = max((at for at in range(1, 4) if grid[at - 1] > 1), default=1)
+        self._writer = np.full(len(self._held), _NOBODY, np.int64)
+        self._reader = np.full(len(self._held), _NOBODY, np.int64)
+        self._programs.clear()
+        self.spot = _Spot()
+
+    def at(self, program: Program, line: int | None) -> None:
+        """Say whose accesses follow, and where in the source."""
+        # a number for each program, the same in every launch of this grid
+        number = program[0] + (program[1] << 20) + (program[2] << 40)
+        self._programs[number] = program
+        self.spot = _Spot(program, number, line)
+
+    def address(self, name: str) -> int:
+        """Give the address of a buffer."""
+        return self._base + self._starts[self._named(name)]
+
+    def told(self) -> tuple[Memory, ...]:
+        """Give what the buffers hold in the end, of those that are told."""
+        found = []
+        for start, end, each in zip(self._starts, self._ends, self.given, strict=True):
+            if not each.is_told:
+                continue
+            unwritten = np.flatnonzero(~self._written[start:end])
+            first = int(unwritten[0]) if len(unwritten) else None
+            data = self._held[start:end].tobytes()
+            lines = self._lines[start:end:4].astype("<u2").tobytes()
+            found.append(
+                Memory(
+                    each.name,
+                    each.size_bytes,
+                    data,
+                    first_unwritten=first,
+                    writer_lines=lines,
+                )
+            )
+        return tuple(found)
+
+    def look_at_zones(self) -> None:
+        """Tell what was written between the buffers, whoever did it."""
+        touched = np.flatnonzero(self._zones & (self._held != _PATTERN))
+        if len(touched):
+            where = self._place(int(touched[0]), 1)
+            self.report.add(
+                Finding("out of bounds", f"Something was written {where}.", None)
+            )
+
+    def look_at_inputs(self) -> None:
+        """Tell of inputs that hold something else than at first."""
+        for start, end, each in zip(self._starts, self._ends, self.given, strict=True):
+            if each.is_input and self._held[start:end].tobytes() != each.data:
+                self.report.add(written_input(each.name))
+
+    def read(self, addresses: Addresses, mask: Mask, width: int) -> Mask:
+        """Look at a load; give the mask of what may be loaded."""
+        inside, at = self._within("reads", addresses, mask, width)
+        if len(at):
+            cells = self._cells(at, width)
+            self._race("reads", cells, self._writer, "wrote", width)
+            fresh = cells[~self._written[cells]]
+            if len(fresh):
+                where = self._place(int(fresh[0]), width)
+                self._find("uninitialised read", f"reads {where}, which nobody wrote")
+            reader = self._reader[cells]
+            alone = (reader == _NOBODY) | (reader == self.spot.number)
+            self._reader[cells] = np.where(alone, self.spot.number, _MANY)
+        return inside
+
+    def write(self, addresses: Addresses, values: NDArray[Any], mask: Mask) -> Mask:
+        """Look at a store; give the mask of what may be stored."""
+        width = values.dtype.itemsize
+        inside, at = self._within("writes", addresses, mask, width)
+        if len(at):
+            self._twice(at, np.broadcast_to(values, inside.shape)[inside], width)
+            cells = self._cells(at, width)
+            self._race("writes", cells, self._writer, "wrote, too", width)
+            self._race("writes", cells, self._reader, "reads", width)
+            self._writer[cells] = self.spot.number
+            self._written[cells] = True
+            self._note_line(cells)
+        return inside
+
+    def update(self, addresses: Addresses, mask: Mask, width: int) -> Mask:
+        """Look at an atomic; give the mask of what may be done."""
+        inside, at = self._within("updates", addresses, mask, width)
+        if len(at):
+            cells = self._cells(at, width)
+            self._race("updates", cells, self._writer, "wrote", width)
+            self._race("updates", cells, self._reader, "reads", width)
+            fresh = cells[~self._written[cells]]
+            if len(fresh):
+                where = self._place(int(fresh[0]), width)
+                self._find("uninitialised read", f"updates {where}, which nobody wrote")
+            self._writer[cells] = _MANY
+            self._written[cells] = True
+            self._note_line(cells)
+        return inside
+
+    def _note_line(self, cells: Offsets) -> None:
+        line = self.spot.line or 0
+        self._lines[cells] = line if line < 2**16 else 0
+
+    def _named(self, name: str) -> int:
+        return [each.name for each in self.given].index(name)
+
+    def _cells(self, at: Offsets, width: int) -> Offsets:
+        return (at[:, None] + np.arange(width)).ravel()
+
+    def _within(
+        self, does: str, addresses: Addresses, mask: Mask, width: int
+    ) -> tuple[Mask, Offsets]:
+        """Tell what lies beyond; give the mask of the rest and where that is."""
+        mask = np.broadcast_to(mask, addresses.shape)
+        # what is far below the base wraps round to far above it
+        at = (addresses - np.uint64(self._base)).astype(np.int64)
+        near = np.searchsorted(self._starts, at, "right") - 1
+        ends = np.asarray(self._ends, np.int64)[np.maximum(near, 0)]
+        good = mask & (near >= 0) & (at + width <= ends)
+        bad = at[mask & ~good]
+        if len(bad):
+            more = f"{len(bad) - 1:,} more element{'s' if len(bad) > 2 else ''}"
+            many = f"; and {more} beyond it" if len(bad) > 1 else ""
+            where = self._place(int(bad[0]), width)
+            self._find("out of bounds", f"{does} {where}{many}")
+        crooked = good & (at % width != 0)
+        if crooked.any():
+            where = self._place(int(at[crooked][0]), width)
+            self._find(
+                "misaligned", f"{does} {width} bytes at no multiple of it, {where}"
+            )
+        self._count(at[good], width)
+        return good, at[good]
+
+    def _count(self, at: Offsets, width: int) -> None:
+        sectors = len(np.unique(at // _SECTOR_BYTES))
+        counts = Counts(
+            global_requests=-(-len(at) // _WARP),
+            global_sectors=sectors,
+            least_global_sectors=-(-len(at) * width // _SECTOR_BYTES),
+        )
+        self.report.counts.add(counts)
+        if self.spot.line is not None:
+            self.report.lines.setdefault(self.spot.line, Counts()).add(counts)
+
+    def _twice(self, at: Offsets, values: NDArray[Any], width: int) -> None:
+        """Tell a store whose elements go to one place with different values."""
+        order = np.argsort(at, kind="stable")
+        same = np.flatnonzero(at[order][1:] == at[order][:-1])
+        held = values[order].tobytes()
+        for each in same:
+            first, second = each * width, (each + 1) * width
+            if held[first : first + width] != held[second : second + width]:
+                where = self._place(int(at[order][each]), width)
+                self._find("race", f"writes {where} twice at once, with other values")
+                return
+
+    def _race(
+        self, does: str, cells: Offsets, other: NDArray[np.int64], did: str, width: int
+    ) -> None:
+        """Tell a cell that another program touched in the same launch."""
+        others = other[cells]
+        # of atomics, only those of others than this one are in order
+        alien = (others != _NOBODY) & (others != self.spot.number)
+        if other is self._writer:
+            alien &= others != _MANY
+        if not alien.any():
+            return
+        first = int(np.flatnonzero(alien)[0])
+        whose = "others" if others[first] == _MANY else self._whose(int(others[first]))
+        where = self._place(int(cells[first]) // width * width, width)
+        verb = "read" if did == "reads" and whose == "others" else did
+        self._find(
+            "race",
+            f"{does} {where}, which {whose} {verb}: nothing says which comes first",
+        )
+
+    def _whose(self, number: int) -> str:
+        return self._words(self._programs.get(number, (number, 0, 0)))
+
+    def _words(self, program: Program) -> str:
+        """Name a program by as many numbers as its grid has sides."""
+        told = ", ".join(str(each) for each in program[: self._sides])
+        return f"program ({told})" if self._sides > 1 else f"program {told}"
+
+    def _place(self, at: int, width: int) -> str:
+        """Name a byte by the buffer that it is in, or nearest to."""
+        distances = [
+            max(start - at, at - (end - 1), 0)
+            for start, end in zip(self._starts, self._ends, strict=True)
+        ]
+        nearest = int(np.argmin(distances))
+        each, start = self.given[nearest], self._starts[nearest]
+        size = np.dtype(each.dtype).itemsize
+        element, length = (at - start) // size, each.size_bytes // size
+        where = f"`{each.name}[{element}]`"
+        if 0 <= at - start <= each.size_bytes - width:
+            return where
+        if abs(element) > 1 << 40:
+            return "far from every buffer"
+        return f"{where}, and `{each.name}` has {length:,} elements"
+
+    def _find(self, kind: Kind, what: str) -> None:
+        words = self._words(self.spot.program)
+        self.report.add(
+            Finding(kind, f"{words[0].upper()}{words[1:]} {what}.", self.spot.line)
+        )

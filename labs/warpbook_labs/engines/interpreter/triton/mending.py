@@ -1,0 +1,211 @@
+"""Has Triton's interpreter compute as a GPU does, where it would not.
+
+It keeps bfloat16 as bits in integers, and its operators compute with these as if they
+were numbers: here they are FP32 while something is computed, and rounded again. What a
+mask leaves out of a load, and `other` does not give, is anything on a GPU: here it is
+infinite.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from warpbook_labs.engines.interpreter.triton.assembly import mend_assembly
+
+#: a tensor core reads of FP32 what TF32 has: 10 binary places
+_OF_TF32 = np.uint32(0xFFFFE000)
+_SIGNS_AND_EXPONENTS, _QUIET = np.uint32(0xFF800000), np.uint32(0x00400000)
+#: operators take numbers, these many at first, and give one of the same type
+_OPERATORS = {"binary_op": 2, "ternary_op": 3, "unary_op": 1, "create_fma": 3}
+
+Numbers = NDArray[Any]
+
+
+def mend(interpreter: Any) -> None:
+    """Mend Triton's interpreter, of any version, for as long as this process lives."""
+    builder = interpreter.InterpreterBuilder
+    _mend_older(builder, interpreter)
+    language = importlib.import_module("triton.language")
+    handle = interpreter.TensorHandle
+    for name, count in _OPERATORS.items():
+        if hasattr(builder, name):
+            plain = getattr(builder, name)
+            setattr(builder, name, _of_bfloat16(plain, count, handle, language))
+    _mend_casts(builder, handle, language)
+    _mend_reductions(interpreter.ReduceScanOpInterface, language)
+    _mend_dots(builder, handle, language)
+    _mend_memory(builder, interpreter, language)
+    mend_assembly(builder, handle)
+
+
+def widened(bits: Numbers) -> Numbers:
+    """Give the numbers that bits of bfloat16 stand for, in FP32."""
+    return (bits.astype(np.uint32) << 16).view(np.float32)
+
+
+def narrowed(numbers: Numbers) -> Numbers:
+    """Give the bits of the nearest numbers in bfloat16, halves to even."""
+    bits = np.atleast_1d(np.asarray(numbers, np.float32)).view(np.uint32)
+    nearest = bits + 0x7FFF + (bits >> 16 & 1)
+    nan = bits & _SIGNS_AND_EXPONENTS | _QUIET
+    kept = np.where(np.isnan(bits.view(np.float32)), nan, nearest)
+    return (kept >> 16).astype(np.uint16)
+
+
+def _mend_older(builder: Any, interpreter: Any) -> None:
+    """Have older versions compare as a GPU does, and count with any NumPy."""
+
+    def fmax(self: Any, left: Any, right: Any) -> Any:
+        return self.binary_op(left, right, np.fmax)
+
+    def fmin(self: Any, left: Any, right: Any) -> Any:
+        return self.binary_op(left, right, np.fmin)
+
+    builder.create_maxnumf, builder.create_minnumf = fmax, fmin
+    patch = interpreter._patch_lang_tensor
+
+    def patch_and_mend(tensor: Any, scope: Any) -> None:
+        patch(tensor, scope)
+        scope.set_attr(tensor, "__index__", _as_integer)
+
+    # it is patched anew at each launch, so what is set on a tensor would not last
+    interpreter._patch_lang_tensor = patch_and_mend
+
+
+def _as_integer(tensor: Any) -> int:
+    """Give a scalar as Python's `range` and `int` ask for it.
+
+    The interpreter holds it as an array of one element, with one dimension. Triton
+    3.6 has `int` of that array, which NumPy refuses from 2.4 on.
+    """
+    return int(tensor.handle.data.item())
+
+
+def _of_bfloat16(
+    plain: Callable[..., Any], count: int, handle: Any, language: Any
+) -> Any:
+    """Have an operator compute in FP32 what is bfloat16, and round what it gives."""
+
+    def operator(self: Any, *given: Any) -> Any:
+        numbers = given[:count]
+        if not any(each.dtype.scalar == language.bfloat16 for each in numbers):
+            return plain(self, *given)
+        wide = [
+            handle(widened(each.data), language.float32)
+            if each.dtype.scalar == language.bfloat16
+            else each
+            for each in numbers
+        ]
+        found = plain(self, *wide, *given[count:])
+        # what compares gives true and false
+        if found.data.dtype == np.float32:
+            return handle(narrowed(found.data), language.bfloat16)
+        return handle(found.data, language.int1)
+
+    return operator
+
+
+def _mend_casts(builder: Any, handle: Any, language: Any) -> None:
+    plain = builder.cast_impl
+
+    def cast_impl(self: Any, given: Any, wanted: Any) -> Any:
+        if given.dtype.scalar == language.bfloat16:
+            given = handle(widened(given.data), language.float32)
+        if wanted.scalar == language.bfloat16:
+            return handle(narrowed(given.data), language.bfloat16)
+        return plain(self, given, wanted)
+
+    def get_bf16(self: Any, value: float) -> Any:
+        return handle(narrowed(np.array([value])), language.bfloat16)
+
+    builder.cast_impl, builder.get_bf16 = cast_impl, get_bf16
+
+
+def _mend_reductions(operations: Any, language: Any) -> None:
+    """Have Triton's own reductions and scans, which NumPy does, see numbers."""
+    plain = operations.apply
+
+    def apply(self: Any, given: Any) -> Any:
+        if not isinstance(given, tuple):
+            return self.apply((given,))[0]
+        of_triton = vars(language.standard).values()
+        if not any(self.combine_fn is each for each in of_triton):
+            return plain(self, given)
+        found = plain(self, tuple(wide(self, each) for each in given))
+        return tuple(
+            narrow(self, each) if one.dtype == language.bfloat16 else each
+            for each, one in zip(found, given, strict=True)
+        )
+
+    def wide(self: Any, given: Any) -> Any:
+        if given.dtype != language.bfloat16:
+            return given
+        return self.to_tensor(widened(given.handle.data), language.float32)
+
+    def narrow(self: Any, found: Any) -> Any:
+        bits = narrowed(found.handle.data)
+        has_sides = bool(found.type.is_block())
+        return self.to_tensor(bits if has_sides else bits.item(), language.bfloat16)
+
+    operations.apply = apply
+
+
+def _mend_dots(builder: Any, handle: Any, language: Any) -> None:
+    plain = builder.create_dot
+    tf32 = importlib.import_module("triton._C.libtriton").ir.INPUT_PRECISION.TF32
+
+    def create_dot(
+        self: Any, a: Any, b: Any, total: Any, precision: Any, *more: Any
+    ) -> Any:
+        def read(tile: Any) -> Any:
+            if tile.dtype.scalar == language.bfloat16:
+                return handle(widened(tile.data), language.float32)
+            if tile.dtype.scalar == language.float32 and precision == tf32:
+                bits = np.ascontiguousarray(tile.data).view(np.uint32)
+                return handle((bits & _OF_TF32).view(np.float32), language.float32)
+            return tile
+
+        return plain(self, read(a), read(b), total, precision, *more)
+
+    builder.create_dot = create_dot
+
+
+def _mend_memory(builder: Any, interpreter: Any, language: Any) -> None:
+    load, update = builder.create_masked_load, builder.create_atomic_rmw
+    handle = interpreter.TensorHandle
+
+    def create_masked_load(
+        self: Any, at: Any, mask: Any, other: Any, *more: Any, **named: Any
+    ) -> Any:
+        if other is None:
+            kind = at.get_element_ty()
+            dtype = interpreter._get_np_dtype(kind)
+            is_bfloat16 = kind == language.bfloat16
+            left_out = _anything(at.data.shape, np.float32 if is_bfloat16 else dtype)
+            if is_bfloat16:
+                left_out = narrowed(left_out)
+            asked = np.asarray(mask.data)
+            other = handle(np.where(asked, dtype.type(0), left_out), kind)
+        return load(self, at, mask, other, *more, **named)
+
+    def create_atomic_rmw(self: Any, kind: Any, at: Any, given: Any, *more: Any) -> Any:
+        if given.dtype.scalar == language.bfloat16:
+            raise TypeError("atomics of bfloat16 can't be had here: use float32")
+        return update(self, kind, at, given, *more)
+
+    builder.create_masked_load = create_masked_load
+    builder.create_atomic_rmw = create_atomic_rmw
+
+
+def _anything(shape: tuple[int, ...], dtype: Any) -> Numbers:
+    """Give infinities of both signs, which neither sums nor extremes hide."""
+    dtype = np.dtype(dtype)
+    large = np.inf if dtype.kind == "f" else np.iinfo(dtype).max // 2
+    found = np.full(shape, large, dtype)
+    found.flat[1::2] = np.negative(found.flat[1::2])
+    return found

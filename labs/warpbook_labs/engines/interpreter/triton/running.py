@@ -1,0 +1,356 @@
+"""Runs a Triton source without a GPU, in Triton's own interpreter; done in the jail.
+
+The learner's file is Python and is executed here, so nothing of this process is
+believed but what lies in the buffers in the end, which the parent judges.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import io
+import linecache
+import os
+import sys
+import time
+import types
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from warpbook_labs.cases import execution
+from warpbook_labs.engines.interpreter.jobs import Interpreted, InterpretTriton, Ran
+from warpbook_labs.engines.interpreter.ptx.errors import Unsupported
+from warpbook_labs.engines.interpreter.triton.memory import (
+    Addresses,
+    Mask,
+    TritonMemory,
+)
+from warpbook_labs.engines.interpreter.triton.mending import mend
+from warpbook_labs.errors import NotInstalled, SourceProblem
+from warpbook_labs.lab.remedies import INSTALL_TRITON
+from warpbook_labs.lab.texts import at_line
+from warpbook_labs.results.findings import Counts, Finding, Report
+from warpbook_labs.sandbox.learner_code import TooLong, line_of, load_modules, within
+from warpbook_labs.sandbox.progress import note_step
+from warpbook_labs.sandbox.work import Status
+
+Job = InterpretTriton
+
+#: the learner's file in messages; absolute, so that nobody asks where this process is
+FILE = "/kernel.py"
+#: of one launch
+_MOST_PROGRAMS = 200_000
+_MOST_PRINTED = 4_000
+_MOST_MESSAGE = 400
+
+
+class NoSource(SourceProblem):
+    """The source can't be executed; the message is for its author."""
+
+
+def load_triton(is_interpreted: bool) -> Any:
+    """Load Triton, which decides at its start whether it interprets.
+
+    Raises:
+        NotInstalled: it is not installed.
+    """
+    os.environ["TRITON_INTERPRET"] = "1" if is_interpreted else "0"
+    try:
+        return importlib.import_module("triton")
+    except (ImportError, OSError) as problem:
+        raise NotInstalled(
+            f"Triton can't be loaded ({problem}). Install it, on Linux: "
+            f"{INSTALL_TRITON}"
+        ) from None
+
+
+def prepare() -> None:
+    """Load all that a run needs, which no file can be opened for later."""
+    load_modules()
+    load_triton(is_interpreted=True)
+    interpreter = importlib.import_module("triton.runtime.interpreter")
+    standard = importlib.import_module("triton.language.standard")
+    for each in list(vars(standard).values()):
+        if isinstance(each, interpreter.InterpretedFunction):
+            each.rewrite()
+    mend(interpreter)
+    np.seterr(all="ignore")
+    warnings.simplefilter("ignore")
+    run = execution.Run(
+        (
+            execution.Memory("x", 256, bytes(256), dtype="float32"),
+            execution.Memory("y", 4, bytes(4), dtype="float32"),
+        ),
+        (
+            execution.Launch(
+                "rehearse",
+                (2, 1, 1),
+                (128, 1, 1),
+                (execution.BufferArgument("x"), execution.BufferArgument("y")),
+                constants=(("N", 64), ("num_warps", 4)),
+            ),
+        ),
+    )
+    (ran,) = do(InterpretTriton(_REHEARSAL, (run,))).runs
+    if ran.refused:
+        raise NotInstalled(f"This Triton can't be used here: {ran.refused}")
+
+
+_REHEARSAL = """
+import triton
+import triton.language as tl
+
+@triton.jit
+def twice(x):
+    return x + x
+
+@triton.jit
+def rehearse(x, y, N: tl.constexpr):
+    i = tl.arange(0, N)
+    v = tl.load(x + i, mask=i < 60, other=1.0)
+    s = tl.sum(tl.where(v < 0, tl.exp(v), twice(v)), axis=0) + tl.max(v, axis=0)
+    tl.atomic_add(y, s)
+    tl.device_print("s", s)
+    if tl.program_id(0) == 0:
+        for k in range(0, tl.num_programs(0)):
+            tl.store(x + i, v * s + tl.maximum(v, 0.0) + k, mask=i < N)
+"""
+
+
+def load_module(source: str) -> types.ModuleType:
+    """Execute a source as a module whose lines Triton finds.
+
+    Raises:
+        NoSource: it fails.
+    """
+    linecache.cache[FILE] = (len(source), None, source.splitlines(True), FILE)
+    module = types.ModuleType("kernel")
+    module.__file__ = FILE
+    # `inspect` believes in a file that it can't see where something could load it
+    module.__loader__ = linecache  # type: ignore[assignment]
+    sys.modules["kernel"] = module
+    try:
+        exec(compile(source, FILE, "exec"), module.__dict__)
+    except (MemoryError, TooLong):
+        raise
+    except BaseException as problem:  # noqa: BLE001 - whatever a source raises
+        raise NoSource(*told(problem)) from None
+    return module
+
+
+def told(problem: BaseException) -> tuple[str, int | None]:
+    """Tell what went wrong, and the line of the source where that is known."""
+    inner = problem
+    while inner.__cause__ is not None:
+        inner = inner.__cause__
+    line = line_of(inner, FILE)
+    words = str(inner).strip() or type(inner).__name__
+    if isinstance(inner, SyntaxError):
+        words, line = inner.msg, inner.lineno
+    return words[:_MOST_MESSAGE], line
+
+
+def do(job: InterpretTriton) -> Interpreted:
+    """Run a source, each run with memory of its own."""
+    runs = []
+    for run in job.runs:
+        runs.append(_run(job, run))
+        note_step()
+    return Interpreted(tuple(runs))
+
+
+def _run(job: InterpretTriton, run: execution.Run) -> Ran:
+    left_s = job.processor_s - time.process_time()
+    if left_s <= 0:
+        words = "It was not run, since a case before it took too long."
+        return Ran((), (), words, "not run")
+    memory = TritonMemory(run.memory)
+    reports: list[Report] = []
+    printed = _Printed()
+    try:
+        with contextlib.redirect_stdout(printed), within(left_s):
+            module = load_module(job.source)
+            for launch in run.launches:
+                reports.append(Report())
+                memory.begin(reports[-1], launch.grid)
+                _launch(module, launch, run, memory)
+                memory.look_at_zones()
+            memory.look_at_inputs()
+    except MemoryError:
+        raise
+    except NoSource as problem:
+        return Ran((), (), str(problem), "refused", line=problem.line)
+    except TooLong as problem:
+        reports = reports or [Report()]
+        reports[-1].stopped = True
+        reports[-1].add(_too_long(line_of(problem, FILE)))
+    except BaseException as problem:  # noqa: BLE001 - whatever a kernel raises
+        words, line = told(problem)
+        status: Status = "unsupported" if _is_unsupported(problem) else "refused"
+        return Ran((), (), at_line(words, line), status, line=line)
+    reports[-1].printed = printed.getvalue()
+    return Ran(tuple(reports), memory.told())
+
+
+def _is_unsupported(problem: BaseException) -> bool:
+    """Tell whether it is for something that is not known here."""
+    cause: BaseException | None = problem
+    while cause is not None and not isinstance(cause, Unsupported):
+        cause = cause.__cause__
+    return cause is not None
+
+
+def _too_long(line: int | None) -> Finding:
+    where = "" if line is None else f" It was at line {line} then."
+    words = "It takes too long, and was stopped.{} Does one of its loops never end?"
+    return Finding("too long", words.format(where), line)
+
+
+class _Printed(io.StringIO):
+    """What was printed, up to a bound."""
+
+    def write(self, text: str) -> int:
+        super().write(text[: max(_MOST_PRINTED - self.tell(), 0)])
+        return len(text)
+
+
+def _launch(
+    module: types.ModuleType,
+    launch: execution.Launch,
+    run: execution.Run,
+    memory: TritonMemory,
+) -> None:
+    x, y, z = launch.grid
+    if min(launch.grid) < 1 or x * y * z > _MOST_PROGRAMS:
+        raise NoSource(
+            f"A grid of {x:,} x {y:,} x {z:,} programs can't be run here: "
+            f"1 to {_MOST_PROGRAMS:,} can."
+        )
+    interpreter: Any = importlib.import_module("triton.runtime.interpreter")
+    plain = interpreter._interpreter
+    kernel = getattr(module, launch.kernel)
+    arguments = [_argument(each, run, memory) for each in launch.arguments]
+    constants = dict(launch.constants)
+    builder = interpreter.interpreter_builder
+    interpreter._interpreter = _Watched(plain, builder, memory)
+    try:
+        with _dots_counted(builder, memory.report):
+            kernel[launch.grid](*arguments, **constants)
+    finally:
+        interpreter._interpreter = plain
+
+
+@contextlib.contextmanager
+def _dots_counted(builder: Any, report: Report) -> Iterator[None]:
+    """Count what each `tl.dot` that is run multiplies, where tensor cores would."""
+    ieee = importlib.import_module("triton._C.libtriton").ir.INPUT_PRECISION.IEEE
+    plain = builder.create_dot
+
+    def create_dot(a: Any, b: Any, total: Any, precision: Any, *more: Any) -> Any:
+        # no tensor core multiplies FP32 without rounding it
+        if a.data.dtype != np.float32 or precision != ieee:
+            each = Counts(dot_multiplications=a.data.size * b.data.shape[-1])
+            report.counts.add(each)
+        return plain(a, b, total, precision, *more)
+
+    builder.create_dot = create_dot
+    try:
+        yield
+    finally:
+        del builder.create_dot
+
+
+def _argument(
+    argument: execution.Argument, run: execution.Run, memory: TritonMemory
+) -> Any:
+    if isinstance(argument, execution.BufferArgument):
+        given = next(each for each in run.memory if each.name == argument.name)
+        return _Buffer(memory.address(argument.name), given.dtype)
+    if isinstance(argument, execution.IntegerArgument):
+        return argument.value
+    return np.frombuffer(argument.data, argument.dtype)[0].item()
+
+
+class _Buffer:
+    """What Triton asks of a tensor: where it lies, and the type of its elements."""
+
+    def __init__(self, address: int, dtype: str) -> None:
+        self._address, self.dtype = address, dtype
+
+    def data_ptr(self) -> int:
+        return self._address
+
+    # the interpreter copies what lies on a GPU to the host and back; this is there
+
+    def untyped_storage(self) -> _Buffer:
+        return self
+
+    def cpu(self) -> _Buffer:
+        return self
+
+    def new_empty(self, *_: Any, **__: Any) -> _Buffer:
+        return self
+
+    def set_(self, *_: Any) -> None:
+        return None
+
+    def copy_(self, _: Any) -> None:
+        return None
+
+    def storage_offset(self) -> int:
+        return 0
+
+    def size(self) -> tuple[int, ...]:
+        return ()
+
+    def stride(self) -> tuple[int, ...]:
+        return ()
+
+
+class _Watched:
+    """The compiled part of the interpreter, with each access looked at before."""
+
+    def __init__(self, plain: Any, builder: Any, memory: TritonMemory) -> None:
+        self._plain, self._builder, self._memory = plain, builder, memory
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._plain, name)
+
+    def load(self, at: Addresses, mask: Mask, other: NDArray[Any], dtype: Any) -> Any:
+        self._say_where()
+        inside = self._memory.read(at, mask, np.dtype(dtype).itemsize)
+        return self._plain.load(at, inside, other, dtype)
+
+    def store(self, at: Addresses, values: NDArray[Any], mask: Mask) -> Any:
+        self._say_where()
+        inside = self._memory.write(at, values, mask)
+        return self._plain.store(at, values, inside)
+
+    def atomic_rmw(
+        self, kind: Any, at: Addresses, values: NDArray[Any], mask: Mask, order: Any
+    ) -> Any:
+        self._say_where()
+        inside = self._memory.update(at, mask, values.dtype.itemsize)
+        return self._plain.atomic_rmw(kind, at, values, inside, order)
+
+    def atomic_cas(
+        self, at: Addresses, before: NDArray[Any], values: NDArray[Any], order: Any
+    ) -> Any:
+        self._say_where()
+        whole = np.ones(at.shape, np.bool_)
+        inside = self._memory.update(at, whole, values.dtype.itemsize)
+        if not inside.all():
+            # it has no mask that could leave the others out
+            return np.zeros_like(values)
+        return self._plain.atomic_cas(at, before, values, order)
+
+    def _say_where(self) -> None:
+        frame: types.FrameType | None = sys._getframe(2)
+        while frame is not None and frame.f_code.co_filename != FILE:
+            frame = frame.f_back
+        line = None if frame is None else frame.f_lineno
+        self._memory.at(self._builder.grid_idx, line)

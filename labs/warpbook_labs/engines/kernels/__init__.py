@@ -1,0 +1,1 @@
+"""Kernels on a GPU, in a process without host code of a learner."""

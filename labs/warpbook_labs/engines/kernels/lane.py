@@ -1,0 +1,61 @@
+"""A submission on the GPU, from its source to a result, without using the GPU here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from warpbook_labs.cases.sampling import DrawnCase
+from warpbook_labs.compiler.jobs import Compiled
+from warpbook_labs.compiler.programs import image_of, job_of
+from warpbook_labs.engines.kernels.jobs import KernelRequest
+from warpbook_labs.errors import NotOnGpu, SourceProblem
+from warpbook_labs.gpu import parent
+from warpbook_labs.gpu.gpu import Gpu
+from warpbook_labs.gpu.jobs import Request
+from warpbook_labs.gpu.submission import graded
+from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.results.device import DeviceResult
+from warpbook_labs.sandbox import warm
+from warpbook_labs.sandbox.limits import Limits
+from warpbook_labs.sandbox.work import Refused
+
+
+def run_on_gpu(
+    gpu: Gpu,
+    loaded: LoadedLab,
+    source: str,
+    cases: Sequence[DrawnCase],
+    is_timed: bool,
+    limits: Limits,
+) -> DeviceResult:
+    """Check a submission on a GPU, and time it if it is right and that is asked.
+
+    Raises:
+        NotOnGpu: it can't be run there, for a reason that is no fault of the source.
+        NotInstalled: NVRTC is not installed.
+    """
+    sizes = [each.sizes for each in cases]
+    if loaded.lab.speed is not None:
+        sizes.append(dict(loaded.lab.speed.sizes))
+    try:
+        job = job_of(loaded, source, gpu.architecture, sizes)
+    except SourceProblem as problem:
+        raise NotOnGpu(str(problem)) from None
+    # it gets ready for the GPU while the source is compiled
+    with parent.started(gpu.uuid) as do:
+        built = warm.run(job, limits)
+        if not isinstance(built.result, Compiled):
+            words = built.message
+            if isinstance(built.result, Refused):
+                words = built.result.message.strip().splitlines()[0]
+            raise NotOnGpu(f"It could not be compiled for {gpu.architecture}: {words}")
+        image = image_of(built.result)
+        request = KernelRequest(str(loaded.folder), source, tuple(cases), image=image)
+        ready = [do]
+
+        def run(request: Request) -> parent.Heard:
+            if ready:
+                return ready.pop()(request, parent.WALL_S)
+            return parent.run(request, gpu.uuid)
+
+        return graded(gpu, loaded, request, is_timed, run)

@@ -1,0 +1,59 @@
+"""How fast a submission is: timed calls judged beside baseline and limit."""
+
+from __future__ import annotations
+
+from warpbook_labs.engines.kernels.programs import own_source
+from warpbook_labs.engines.kernels.timing import Source, TooLarge, Trials
+from warpbook_labs.gpu.errors import Crashed, DriverError, Hung
+from warpbook_labs.gpu.ratio import Stopping
+from warpbook_labs.gpu.speed import Judge, Timed
+from warpbook_labs.gpu.tools import Tools
+from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.lab.spec import Speed
+from warpbook_labs.results.device import SpeedResult
+from warpbook_labs.results.measurements import LimitCard
+
+
+def time_calls(
+    tools: Tools,
+    loaded: LoadedLab,
+    learner: Source,
+    card: LimitCard | None,
+) -> Timed:
+    """Time a submission whose results are right.
+
+    Raises:
+        WrongOutput: they are not, when it is timed.
+        Crashed: the GPU stopped it.
+        Hung: it did not end.
+    """
+    speed = loaded.lab.speed
+    if speed is None:
+        raise ValueError(f"{loaded.lab.id} has no speed to be graded.")
+    judge = Judge(loaded.lab, speed, card)
+    reference = own_source(tools.device, loaded, loaded.reference)
+    baseline = own_source(tools.device, loaded, baseline_of(loaded, speed))
+    try:
+        trials = Trials(tools, loaded, speed, learner, reference, baseline)
+    except TooLarge as problem:
+        return Timed(SpeedResult("not graded", str(problem), speed.sizes))
+    except (Crashed, Hung):
+        raise
+    except DriverError as problem:
+        return Timed(SpeedResult("not graded", str(problem), speed.sizes))
+    stopping = Stopping()
+    times = trials.run(stopping, lambda *taken: judge.is_enough(stopping, *taken))
+    return Timed(
+        judge.result(times), judge.flags(times), times.since_ns, times.until_ns
+    )
+
+
+def baseline_of(loaded: LoadedLab, speed: Speed) -> str:
+    """Give the source that the learner's is compared with.
+
+    Where no speed-up is asked for it is the reference: the starter of such a lab need
+    not even be right.
+    """
+    if loaded.baseline:
+        return loaded.baseline
+    return loaded.reference if speed.of_baseline is None else loaded.starter

@@ -1,0 +1,354 @@
+"""Timed calls: learner and baseline in turns, with new inputs and a new program each.
+
+Every output of the learner's is compared on the GPU with the reference's, which is
+computed after the call from inputs that the learner's kernel never saw. One call that
+is drawn is also compared on the CPU, by the lab's own Python.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from warpbook_labs.cases import execution
+from warpbook_labs.cases.comparison import first_wrong
+from warpbook_labs.cases.preparation import (
+    Arrays,
+    OwnPython,
+    launches,
+    memory,
+    shape_of,
+    wrong_words,
+)
+from warpbook_labs.engines.kernels.buffers import Arena
+from warpbook_labs.gpu.errors import DriverError
+from warpbook_labs.gpu.kernels import filled
+from warpbook_labs.gpu.ratio import Side, Stopping, sides
+from warpbook_labs.gpu.sampling import drawn_of_look, pool_sizes
+from warpbook_labs.gpu.speed import IsEnough, Times, WrongOutput
+from warpbook_labs.gpu.tools import Found, Tools
+from warpbook_labs.lab.launch_rule import Rule
+from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.lab.spec import Parameter, Speed
+
+_PATIENCE_S = 10.0
+#: calls of each that are checked, but whose times are not used
+_WARM_UP = 3
+#: no new look is begun after this
+_MOST_S = 12.0
+#: what else lies in the GPU's memory
+_SPARE_BYTES = 512 << 20
+
+
+class TooLarge(Exception):
+    """The timed sizes do not fit; the message says so."""
+
+
+class Source(NamedTuple):
+    """A program and how it is launched."""
+
+    rule: Rule
+    cubin: bytes
+
+
+class _Side:
+    """A program with its memory, which another may use in its turn."""
+
+    def __init__(self, trials: Trials, source: Source, arena: Arena) -> None:
+        self._trials, self._source, self.arena = trials, source, arena
+        sizes, loaded = trials.speed.sizes, trials.loaded
+        # numbers that are handed over as they are belong to the kind of values
+        self._launches = {
+            kind: launches(loaded, source.rule, sizes, given.drawn)
+            for kind, given in trials.kinds.items()
+        }
+        self._kind = next(iter(trials.kinds))
+
+    def ready(self, call: _Call) -> None:
+        """Poison its memory, and put inputs there."""
+        self.arena.renew()
+        self._kind = call.kind
+        for name, pool in self._trials.kinds[call.kind].pools.items():
+            to = self.arena.addresses[name]
+            item = pool.values.itemsize
+            count = self.arena.places[name].size_bytes // item
+            length = len(pool.values)
+            fill = self._trials.tools.fill
+            fill(to, pool.address, length, item, count, call.keys[name])
+
+    def call_ns(self) -> float:
+        """Run it once, as a program that nobody has run before."""
+        device = self._trials.tools.device
+        program = device.load(self._source.cubin)
+        addresses = self.arena.addresses
+        prepared = [
+            device.prepare(program, each, addresses)
+            for each in self._launches[self._kind]
+        ]
+        self._trials.tools.flush()
+        taken_ns = device.timed_ns(prepared, _PATIENCE_S)
+        program.unload()
+        return taken_ns
+
+
+class _Pool(NamedTuple):
+    values: NDArray[Any]
+    address: int
+    digest: int
+
+
+class _Kind(NamedTuple):
+    """Inputs of one kind of values, and what calls' inputs are put together from."""
+
+    drawn: Arrays
+    pools: dict[str, _Pool]
+
+
+class _Call(NamedTuple):
+    """What the inputs of one call are made from."""
+
+    kind: str
+    #: by parameter
+    keys: dict[str, int]
+
+
+class Trials:
+    """All that is needed for timed calls of one submission."""
+
+    def __init__(
+        self,
+        tools: Tools,
+        loaded: LoadedLab,
+        speed: Speed,
+        learner: Source,
+        reference: Source,
+        baseline: Source,
+    ) -> None:
+        """Draw the inputs, and take the memory.
+
+        Raises:
+            TooLarge: there is not enough.
+            BadRule: a launch rule can't be followed with the timed sizes.
+        """
+        self.tools, self.loaded, self.speed = tools, loaded, speed
+        self._python = OwnPython(loaded)
+        sizes = pool_sizes(loaded, speed)
+        chance = np.random.default_rng(secrets.randbits(64))
+        needed = _SPARE_BYTES + sum(
+            each.size_bytes
+            for source in (learner, reference, baseline)
+            for each in memory(loaded, source.rule, speed.sizes)
+        )
+        if needed > tools.device.free_bytes:
+            raise TooLarge(
+                f"Timed calls need {needed >> 20:,} MiB of the GPU's memory, and "
+                f"{tools.device.free_bytes >> 20:,} are free."
+            )
+        self.kinds = {
+            values: self._drawn(self._python.inputs(sizes, values, chance))
+            for values in speed.values
+        }
+        # where memory lies makes a kernel up to some percent faster or slower, so both
+        # sides have the same
+        shared = self._arena(learner, baseline)
+        self._learner = _Side(self, learner, shared)
+        self._baseline = _Side(self, baseline, shared)
+        self._reference = _Side(self, reference, self._arena(reference))
+        self._kept: tuple[_Call, dict[str, NDArray[np.uint8]]] | None = None
+        #: by kind of values
+        self._bounds: dict[str, dict[str, float]] = {}
+
+    def _arena(self, *sources: Source) -> Arena:
+        """Take memory in which each of these programs can run."""
+        needed: dict[str, execution.Memory] = {}
+        for source in sources:
+            for each in memory(self.loaded, source.rule, self.speed.sizes):
+                before = needed.get(each.name)
+                if before is None or before.size_bytes < each.size_bytes:
+                    needed[each.name] = each
+        return Arena(self.tools, list(needed.values()))
+
+    def _drawn(self, drawn: Arrays) -> _Kind:
+        pools = {
+            each.name: self._pool(each, drawn)
+            for each in self.loaded.lab.parameters
+            if each.kind in ("input", "inout")
+        }
+        return _Kind(drawn, pools)
+
+    def _pool(self, parameter: Parameter, drawn: Arrays) -> _Pool:
+        values = np.ascontiguousarray(
+            np.asarray(drawn[parameter.name]).reshape(-1), parameter.dtype
+        )
+        # the digest reads whole words
+        spare = -values.nbytes % 4
+        address = self.tools.device.allocate(values.nbytes + spare)
+        self.tools.device.upload(address, values)
+        return _Pool(values, address, self.tools.digest(address, values.nbytes))
+
+    def run(self, stopping: Stopping, is_enough: IsEnough) -> Times:
+        """Time both sides until it is enough.
+
+        Args:
+            stopping: when to look whether it is.
+            is_enough: looks at what was taken so far.
+
+        Raises:
+            WrongOutput: a call of the learner's was wrong.
+            Crashed: the GPU stopped it.
+            Hung: it did not end.
+        """
+        taken: dict[Side, list[float]] = {"learner": [], "baseline": []}
+        warm_up: list[Side] = ["learner", "baseline"] * _WARM_UP
+        began_s = time.monotonic()
+        since_ns = time.monotonic_ns()
+        done = 0
+        for side in warm_up:
+            self._called(side, is_kept=False)
+        for pairs in stopping.looks():
+            kept = drawn_of_look(done, pairs)
+            for side in sides(pairs - done):
+                is_kept = side == "learner" and len(taken["learner"]) == kept
+                taken[side].append(self._called(side, is_kept))
+            done = pairs
+            late = time.monotonic() - began_s > _MOST_S
+            if late or is_enough(taken["learner"], taken["baseline"]):
+                break
+        until_ns = time.monotonic_ns()
+        self._check_on_host()
+        return Times(taken["learner"], taken["baseline"], 1, since_ns, until_ns)
+
+    def _called(self, side: Side, is_kept: bool) -> float:
+        kind = secrets.choice(list(self.kinds))
+        pools = self.kinds[kind].pools
+        call = _Call(kind, {name: secrets.randbits(32) for name in pools})
+        if side == "baseline":
+            self._baseline.ready(call)
+            return self._baseline.call_ns()
+        self._learner.ready(call)
+        taken_ns = self._learner.call_ns()
+        self._check(call)
+        if is_kept:
+            self._keep(call)
+        return taken_ns
+
+    def _check(self, call: _Call) -> None:
+        """Compare a call with the reference's, computed only now."""
+        stray = self._learner.arena.stray()
+        if stray:
+            raise WrongOutput("red zone", stray)
+        pools = ((n, p) for each in self.kinds.values() for n, p in each.pools.items())
+        for name, pool in pools:
+            if self.tools.digest(pool.address, pool.values.nbytes) != pool.digest:
+                words = f"It changes what other calls get as `{name}`."
+                raise WrongOutput("red zone", words)
+        self._reference.ready(call)
+        for each in self.loaded.lab.parameters:
+            # of new inputs, bit by bit
+            bits = f"uint{8 * np.dtype(each.dtype).itemsize}"
+            if each.kind == "input" and self._compare(each, 0.0, bits).how_many:
+                words = f"It writes `{each.name}`, which is an input, in a timed call."
+                raise WrongOutput("input", words)
+        self._reference.call_ns()
+        for each in self._outputs():
+            found = self._compare(each, 0.0)
+            if found.how_many:
+                # what it may be off is only asked where it is not the very same
+                if call.kind not in self._bounds:
+                    self._bounds[call.kind] = self._bounds_of(call)
+                found = self._compare(each, self._bounds[call.kind][each.name])
+            if found.how_many:
+                count = int(np.prod(shape_of(each, self.speed.sizes), dtype=np.int64))
+                shape = shape_of(each, self.speed.sizes)
+                index = ", ".join(map(str, np.unravel_index(found.first, shape)))
+                raise WrongOutput(
+                    "wrong",
+                    f"{each.name}[{index}] is wrong in a timed call, and "
+                    f"{found.how_many:,} of {count:,} elements are.",
+                )
+
+    def _compare(
+        self, parameter: Parameter, bound: float, dtype: str | None = None
+    ) -> Found:
+        """Compare what the learner left with what is in the reference's arena."""
+        got, right = self._learner.arena, self._reference.arena
+        place = got.places[parameter.name]
+        size_bytes = right.places[parameter.name].size_bytes
+        count = size_bytes // np.dtype(parameter.dtype).itemsize
+        self.tools.clear()
+        self.tools.compare(
+            got.base,
+            place.begin,
+            right.addresses[parameter.name],
+            count,
+            dtype or parameter.dtype,
+            bound,
+            got.key,
+        )
+        return self.tools.found()
+
+    def _outputs(self) -> list[Parameter]:
+        parameters = self.loaded.lab.parameters
+        return [each for each in parameters if each.kind in ("output", "inout")]
+
+    def _bounds_of(self, call: _Call) -> dict[str, float]:
+        """Say how far an output may be from the reference's, which may be off, too."""
+        given = self._given(call)
+        right = {
+            each.name: self.tools.device.download(
+                self._reference.arena.addresses[each.name],
+                self._reference.arena.places[each.name].size_bytes,
+            )
+            .view(each.dtype)
+            .reshape(shape_of(each, self.speed.sizes))
+            for each in self._outputs()
+        }
+        bounds = self._python.tolerance(given, self.speed.sizes, right)
+        return {
+            each.name: 2 * float(np.max(bounds[each.name])) for each in self._outputs()
+        }
+
+    def _given(self, call: _Call) -> Arrays:
+        """Give the inputs of a call, as the GPU put them together."""
+        drawn, pools = self.kinds[call.kind]
+        given = dict(drawn)
+        for each in self.loaded.lab.parameters:
+            if each.name in pools:
+                shape = shape_of(each, self.speed.sizes)
+                count = int(np.prod(shape, dtype=np.int64))
+                values = filled(pools[each.name].values, count, call.keys[each.name])
+                given[each.name] = values.reshape(shape)
+        return given
+
+    def _keep(self, call: _Call) -> None:
+        arena = self._learner.arena
+        device = self.tools.device
+        outputs = {
+            each.name: device.download(
+                arena.addresses[each.name], arena.places[each.name].size_bytes
+            )
+            for each in self._outputs()
+        }
+        self._kept = call, outputs
+
+    def _check_on_host(self) -> None:
+        """Compare the call that was drawn by the lab's own Python."""
+        if self._kept is None:
+            raise DriverError("No timed call was kept for the CPU.")
+        call, outputs = self._kept
+        sizes, given = self.speed.sizes, self._given(call)
+        expected = self._python.expected(given, sizes)
+        tolerance = self._python.tolerance(given, sizes, expected)
+        for each in self._outputs():
+            wrong = first_wrong(
+                each.name,
+                outputs[each.name].view(each.dtype).reshape(shape_of(each, sizes)),
+                self._python.shaped("expected", expected, each, sizes),
+                tolerance[each.name],
+            )
+            if wrong is not None:
+                raise WrongOutput("wrong", f"In a timed call {wrong_words(wrong)}")

@@ -1,0 +1,174 @@
+"""What a submission does on the GPU, recorded: a trace, and telemetry beside it.
+
+It is run once more for that, with sizes as they are timed, in a process of its own and
+never when it is timed. Both files open as any others: `warpbook analyze`, and
+`warpbook up --replay`.
+"""
+
+from __future__ import annotations
+
+import gzip
+import importlib
+import shutil
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+from msgspec import Struct
+
+from warpbook_labs.cases.preparation import Prepared
+from warpbook_labs.cases.sampling import DrawnCase
+from warpbook_labs.compiler.jobs import Compiled
+from warpbook_labs.compiler.programs import image_of, job_of
+from warpbook_labs.errors import BadLab, BadRule, NoTrace
+from warpbook_labs.gpu.driver import Device
+from warpbook_labs.gpu.driver import Prepared as PreparedLaunch
+from warpbook_labs.gpu.errors import DriverError
+from warpbook_labs.gpu.gpu import Gpu
+from warpbook_labs.gpu.tracing import (
+    AT_WORK_S,
+    RUNS,
+    answer,
+    case_of,
+    record_in_child,
+    telemetry_of,
+)
+from warpbook_labs.lab.languages.table import rule_of
+from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.lab.loader import load
+from warpbook_labs.sandbox import warm
+from warpbook_labs.sandbox.limits import Limits
+
+_PATIENCE_S = 10.0
+_WALL_S = 90.0
+_GUARD_BYTES = 256
+
+
+class _Asked(Struct, frozen=True):
+    """Run one case, and record it."""
+
+    folder: str
+    source: str
+    image: bytes
+    case: DrawnCase
+    trace: str
+    telemetry: str
+
+
+def trace_submission(
+    gpu: Gpu, loaded: LoadedLab, source: str, trace: Path, telemetry: Path
+) -> None:
+    """Record what a source does on the GPU that grades.
+
+    Args:
+        gpu: where it runs.
+        loaded: the lab.
+        source: the learner's, which was found to be right.
+        trace: is written, a Chrome trace in gzip.
+        telemetry: is written, a recording; the file must not be there yet.
+
+    Raises:
+        NoTrace: it could not be recorded.
+        NotInstalled: NVRTC is not installed.
+    """
+    case = case_of(loaded)
+    try:
+        job = job_of(loaded, source, gpu.architecture, [case.sizes])
+    except BadRule as problem:
+        raise NoTrace(str(problem)) from None
+    built = warm.run(job, Limits())
+    if not isinstance(built.result, Compiled):
+        raise NoTrace("It does not compile: `warpbook labs check` says why.")
+    asked = _Asked(
+        str(loaded.folder),
+        source,
+        image_of(built.result),
+        case,
+        str(trace),
+        str(telemetry),
+    )
+    record_in_child("warpbook_labs.engines.kernels.tracing", asked, gpu.uuid, _WALL_S)
+
+
+def main() -> None:
+    """Do what is asked on stdin, and answer in one line."""
+    asked = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=_Asked)
+    answer(lambda: _record(asked), (DriverError, BadLab, BadRule))
+
+
+def _record(asked: _Asked) -> None:
+    # torch comes first: it brings libraries of its own that CUDA's driver is used with
+    capture = _capture()
+    device = Device()
+    run = _runner(device, asked)
+    run()
+    with telemetry_of(Path(asked.telemetry)):
+        _traced(capture, run, Path(asked.trace))
+        until_s = time.monotonic() + AT_WORK_S
+        while time.monotonic() < until_s:
+            run()
+
+
+def _capture() -> Any:
+    try:
+        kineto: Any = importlib.import_module("warpbook_monitors.trace.kineto")
+    except ImportError as problem:
+        raise NoTrace(
+            "There is no trace without PyTorch, whose profiler records it "
+            f"({problem}): pip install 'warpbook[torch]'"
+        ) from None
+    if not kineto.torch.cuda.is_available():
+        raise NoTrace(
+            f"PyTorch {kineto.torch.__version__} can't use the GPU here, so there is "
+            "no trace."
+        )
+    return kineto.Capture()
+
+
+def _runner(device: Device, asked: _Asked) -> Callable[[], None]:
+    """Make the case ready; what is returned runs it once."""
+    loaded = load(Path(asked.folder))
+    rule = rule_of(loaded.lab, asked.source)
+    prepared = Prepared(loaded, rule, asked.case)
+    addresses = {}
+    for each in prepared.run.memory:
+        addresses[each.name] = device.allocate(each.size_bytes + _GUARD_BYTES)
+        if each.data:
+            values = np.frombuffer(each.data, np.uint8)
+            device.upload(addresses[each.name], values)
+    program = device.load(device.assembled(asked.image))
+    launches: list[PreparedLaunch] = [
+        device.prepare(program, each, addresses) for each in prepared.run.launches
+    ]
+
+    def run() -> None:
+        for each in launches:
+            device.launch(each)
+        device.wait(_PATIENCE_S)
+
+    return run
+
+
+def _traced(capture: Any, run: Callable[[], None], trace: Path) -> None:
+    plain = trace.with_suffix(".tmp")
+    errors = importlib.import_module("warpbook_monitors.trace.errors")
+    try:
+        capture.start()
+        for _ in range(RUNS):
+            run()
+        capture.stop()
+        capture.save(str(plain))
+        with plain.open("rb") as whole, gzip.open(trace, "wb") as packed:
+            shutil.copyfileobj(whole, packed)
+    except errors.TraceError as problem:
+        raise NoTrace(str(problem)) from None
+    finally:
+        plain.unlink(missing_ok=True)
+
+
+if __name__ == "__main__":
+    main()

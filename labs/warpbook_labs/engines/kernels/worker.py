@@ -1,0 +1,125 @@
+"""The trusted process: it loads, launches, checks and times a learner's program.
+
+    python -m warpbook_labs.engines.kernels.worker
+
+It reads what is asked as msgpack, and tells line by line, as JSON, what it does, so
+that its parent knows at what it hung or crashed. No host code of a learner's is in it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from warpbook_labs.cases.sampling import DrawnCase
+from warpbook_labs.compiler.nvrtc import CompileError
+from warpbook_labs.engines.kernels.correctness import try_case
+from warpbook_labs.engines.kernels.jobs import KernelRequest
+from warpbook_labs.engines.kernels.speed import time_calls
+from warpbook_labs.engines.kernels.timing import Source
+from warpbook_labs.errors import BadLab, BadRule, NotInstalled
+from warpbook_labs.gpu.case_outcome import CaseOutcome, device_case
+from warpbook_labs.gpu.driver import Device
+from warpbook_labs.gpu.errors import BadArguments, Crashed, DriverError, Hung
+from warpbook_labs.gpu.jobs import (
+    TIMED_CALLS,
+    Began,
+    Ended,
+    Timed,
+    Told,
+    Tried,
+    Trying,
+)
+from warpbook_labs.gpu.speed import WrongOutput
+from warpbook_labs.gpu.tools import Tools
+from warpbook_labs.lab.languages.table import rule_of
+from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.lab.loader import load
+
+Tell = Callable[[Told], None]
+
+
+def main() -> None:
+    """Do one job."""
+    answers = os.dup(1)
+    # what kernels print would come between the answers
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+
+    def tell(what: Told) -> None:
+        os.write(answers, msgspec.json.encode(what) + b"\n")
+
+    tell(_done(tell))
+    # a context that crashed or hangs can't be tidied up
+    os._exit(0)
+
+
+def _done(tell: Tell) -> Ended:
+    try:
+        # before it knows what is request: that is compiled meanwhile
+        device = Device()
+        tools = Tools(device)
+        request = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=KernelRequest)
+        _do(request, device, tools, tell)
+    except Crashed as problem:
+        return Ended("crash", str(problem))
+    except Hung as problem:
+        return Ended("hang", str(problem))
+    except (BadArguments, BadRule) as problem:
+        return Ended("launch", str(problem))
+    except (DriverError, BadLab, CompileError, NotInstalled) as problem:
+        return Ended("problem", str(problem))
+    return Ended("done")
+
+
+def _do(request: KernelRequest, device: Device, tools: Tools, tell: Tell) -> None:
+    loaded = load(Path(request.folder))
+    rule = rule_of(loaded.lab, request.source)
+    tell(Began(device.name, device.architecture))
+    program = device.assembled(request.image)
+    right = True
+    for number, case in enumerate(request.cases):
+        tell(Trying(case.about, number))
+        try:
+            result = try_case(tools, loaded, rule, program, case)
+        except (Crashed, Hung) as problem:
+            # told with the case; the process is of no use any more
+            tell(Tried(device_case(case, _stopped(problem))))
+            raise
+        tell(Tried(result))
+        right = right and result.passed
+    if request.is_timed and right and loaded.lab.speed is not None:
+        _time(request, tell, tools, loaded, Source(rule, program))
+
+
+def _time(
+    request: KernelRequest, tell: Tell, tools: Tools, loaded: LoadedLab, source: Source
+) -> None:
+    sizes = loaded.lab.speed.sizes if loaded.lab.speed else {}
+    case = DrawnCase(TIMED_CALLS, sizes, "", 0, is_hidden=False)
+    tell(Trying(case.about))
+    try:
+        timed = time_calls(tools, loaded, source, request.limit_card)
+    except WrongOutput as problem:
+        tell(Tried(device_case(case, CaseOutcome(problem.kind, str(problem)))))
+        return
+    except (Crashed, Hung) as problem:
+        tell(Tried(device_case(case, _stopped(problem))))
+        raise
+    if timed.until_ns:
+        tell(Tried(device_case(case, CaseOutcome("", ""))))
+    tell(Timed(timed.result, timed.flags, timed.since_ns, timed.until_ns))
+
+
+def _stopped(problem: Crashed | Hung) -> CaseOutcome:
+    if isinstance(problem, Hung):
+        return CaseOutcome("hang", str(problem))
+    return CaseOutcome("crash", f"The GPU stopped the kernel: {problem}.")
+
+
+if __name__ == "__main__":
+    main()

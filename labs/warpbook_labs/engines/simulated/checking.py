@@ -1,0 +1,161 @@
+"""Checks a submission on host code without a GPU, as its lab says.
+
+What a jailed process gives back is data: of PyTorch on the CPU what the buffers
+hold, of the simulated GPU the program that it was asked to do, which is judged here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from warpbook_labs.cases.sampling import DrawnCase
+from warpbook_labs.engines.simulated.case_results import case_result
+from warpbook_labs.engines.simulated.messages import HostRan, Left, Record, RunTorch
+from warpbook_labs.engines.simulated.preparation import PreparedCalls
+from warpbook_labs.engines.simulated.recorded import NotJudged, told_simulated
+from warpbook_labs.errors import BadLab, BadSource, NotInstalled
+from warpbook_labs.lab.host_spec import Host
+from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.lab.sources import refuse_unfit
+from warpbook_labs.lab.texts import INVALID_MESSAGE
+from warpbook_labs.results.check import CaseResult, CheckResult, sentence, status_of
+from warpbook_labs.sandbox import parent, warm
+from warpbook_labs.sandbox.limits import Limits
+from warpbook_labs.sandbox.progress import Steps
+from warpbook_labs.sandbox.work import Refused
+
+#: of all buffers of all cases that one process is given
+_MOST_BATCH_BYTES = 64 << 20
+_MOST_ANSWER_BYTES = 128 << 20
+#: PyTorch takes seconds to start, and more on a busy machine
+_LEAST_WALL_S, _LEAST_PROCESSOR_S = 90.0, 60
+_MOST_WORDS = 600
+_NOT_RUN = "It was not run, since a case before it took too long."
+
+
+def check_host(
+    loaded: LoadedLab, source: str, cases: Sequence[DrawnCase], limits: Limits
+) -> CheckResult:
+    """Check a submission, and tell every case in their order.
+
+    Args:
+        loaded: a lab whose language is "host".
+        source: the learner's Python.
+        cases: shown and hidden ones.
+        limits: of each process, which gets more time than a kernel's at least.
+
+    Raises:
+        NotInstalled: it takes PyTorch, which is not installed.
+        BadLab: the lab's own Python fails.
+    """
+    lab, of = loaded.lab, len(cases)
+    if lab.host is None:
+        raise BadLab(f"{loaded.folder / 'lab.toml'}: host: it has none.")
+    try:
+        refuse_unfit(source)
+    except BadSource as problem:
+        line = problem.line
+        return CheckResult(lab.id, "compile error", str(problem), of=of, line=line)
+    limits = msgspec.structs.replace(
+        limits,
+        wall_s=max(limits.wall_s, _LEAST_WALL_S),
+        processor_s=max(limits.processor_s, _LEAST_PROCESSOR_S),
+        output_bytes=_MOST_ANSWER_BYTES,
+    )
+    done: list[CaseResult] = []
+    isolation, steps = "", Steps(of)
+    for batch in _batches(loaded, cases):
+        outcome = _outcome(_job(loaded, lab.host, source, batch), limits, steps)
+        if isinstance(outcome.result, Refused):
+            words, line = outcome.result.message[:_MOST_WORDS], outcome.result.line
+            return CheckResult(lab.id, "compile error", words, of=of, line=line)
+        if not isinstance(outcome.result, HostRan):
+            return CheckResult(lab.id, outcome.ended, outcome.message, of=of)
+        left = outcome.result.cases
+        is_over = bool(left) and left[-1].is_too_long
+        if len(left) > len(batch) or (len(left) < len(batch) and not is_over):
+            return CheckResult(lab.id, "stopped", INVALID_MESSAGE, of=of)
+        # what was not run has no answer
+        ran = list(zip(batch, left, strict=False))
+        if lab.host.without_gpu == "torch":
+            done += (_told(*each) for each in ran)
+        else:
+            try:
+                done += told_simulated(lab.counted, ran, limits)
+            except NotJudged as problem:
+                return CheckResult(lab.id, "stopped", str(problem), of=of)
+        isolation = outcome.isolation
+        if is_over:
+            break
+    done += (case_result(each, Left(), _NOT_RUN) for each in cases[len(done) :])
+    right = sum(each.passed for each in done)
+    return CheckResult(
+        lab.id,
+        status_of(done),
+        sentence(done),
+        tuple(done),
+        right,
+        of,
+        isolation=isolation,
+        not_graded=("Speed is not graded without a GPU.",) if lab.speed else (),
+    )
+
+
+def _batches(
+    loaded: LoadedLab, cases: Sequence[DrawnCase]
+) -> Iterator[list[PreparedCalls]]:
+    """Draw the cases' numbers, as many at a time as one process is given."""
+    batch: list[PreparedCalls] = []
+    for case in cases:
+        prepared = PreparedCalls(loaded, case)
+        held = prepared.size_bytes + sum(each.size_bytes for each in batch)
+        if batch and held > _MOST_BATCH_BYTES:
+            yield batch
+            batch = []
+        batch.append(prepared)
+    if batch:
+        yield batch
+
+
+def _job(
+    loaded: LoadedLab, host: Host, source: str, batch: Sequence[PreparedCalls]
+) -> RunTorch | Record:
+    if host.without_gpu == "torch":
+        cases = tuple(each.to_run() for each in batch)
+        return RunTorch(source, loaded.given, cases, host.case_s)
+    cases = tuple(each.to_record() for each in batch)
+    return Record(source, loaded.given, cases, host.case_s)
+
+
+def _outcome(
+    job: RunTorch | Record, limits: Limits, steps: Steps
+) -> parent.Outcome[HostRan]:
+    """Have it done with the simulated GPU's PyTorch; or, if need be, without one."""
+    try:
+        return warm.run(job, limits, steps)
+    except NotInstalled:
+        if isinstance(job, Record):
+            raise
+        # of training only results are judged, which the CPU has, too
+        return parent.run(job, limits)
+
+
+def _told(prepared: PreparedCalls, left: Left) -> CaseResult:
+    """Compare what every call left with what is right."""
+    if left.problem:
+        return case_result(prepared.case, left)
+    outputs = prepared.outputs
+    sizes = [
+        {each.name: len(of_call.get(each.name, b"")) for each in outputs}
+        for of_call in left.outputs
+    ]
+    right_sizes = {each.name: each.size_bytes for each in outputs}
+    if sizes != [right_sizes] * len(prepared.given):
+        return case_result(prepared.case, left, INVALID_MESSAGE)
+    wrong = prepared.first_wrong(
+        {each.name: prepared.memory(each, of_call[each.name]) for each in outputs}
+        for of_call in left.outputs
+    )
+    return case_result(prepared.case, left, wrong=wrong)

@@ -1,0 +1,280 @@
+"""Does ATen calls that a program names, on memory that it names: nothing is trusted.
+
+A call is done only if it is allowed and PyTorch's meta tensors, which have no memory,
+say that it writes what the program says it writes.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import warnings
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import torch
+from numpy.typing import NDArray
+
+from warpbook_labs.engines.simulated.program import Launch, View
+
+from .allowed import MOVING, PRODUCTS, RANDOM, base_of
+from .operands import fit
+
+_MOST_DEPTH, _MOST_CALL = 4, 200_000
+_KINDS = (
+    "bool uint8 int8 int16 int32 int64 float16 float32 float64 bfloat16 float8_e4m3fn "
+    "float8_e5m2 contiguous_format channels_last preserve_format strided"
+).split()
+_CONSTANTS = {name: getattr(torch, name) for name in _KINDS}
+#: operations for each element
+_OF_A_SOFTMAX = 5
+#: sums of their products are of FP32, as a GPU has them
+_NARROW = (torch.float16, torch.bfloat16)
+
+
+class Call(NamedTuple):
+    """One ATen call, without its tensors."""
+
+    base: str
+    func: Any
+    args: list[Any]
+    kwargs: dict[str, Any]
+    #: of what is written, so many are named as arguments; the rest are results
+    named: int
+
+
+class _Seen(NamedTuple):
+    """What a call sees of a tensor, beside its numbers."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+
+class Bound(NamedTuple):
+    """What meta tensors say of a call."""
+
+    flops: float
+    is_pointwise: bool
+
+
+@lru_cache(8192)
+def call_of(operation: str, text: str) -> Call:
+    """Read a call.
+
+    Raises:
+        ValueError: it is none, or none that is allowed.
+    """
+    base = base_of(operation)
+    if base is None or len(text) > _MOST_CALL:
+        raise ValueError("not allowed")
+    try:
+        _, name, overload = operation.split(".")
+        func = getattr(getattr(torch.ops.aten, name), overload)
+        args, kwargs = json.loads(text)
+    except (AttributeError, RecursionError) as problem:
+        raise ValueError("no such call") from problem
+    if func.is_view or not isinstance(args, list) or not isinstance(kwargs, dict):
+        raise ValueError("no such call")
+    return Call(base, func, args, kwargs, len(_named([args, kwargs])))
+
+
+def bound_of(launch: Launch) -> Bound:
+    """Say what a launch computes.
+
+    Raises:
+        ValueError: its results are not what the launch writes.
+        Exception: whatever PyTorch says of operands that do not fit.
+    """
+    seen = (_seen(each) for each in (launch.reads, launch.writes))
+    return _bounded(launch.operation, launch.call, *seen)
+
+
+def run(launch: Launch, reads: Sequence[Any], writes: Sequence[Any]) -> None:
+    """Do a launch on tensors; what does not fit raises as `bound_of` does."""
+    bound_of(launch)
+    call = call_of(launch.operation, launch.call)
+    if launch.numbers:
+        torch.manual_seed(int(launch.numbers[0]))
+    targets = writes
+    is_narrow = any(each.dtype in _NARROW for each in (*reads, *writes))
+    if call.base in PRODUCTS and is_narrow and call.base != "_scaled_mm":
+        reads, writes = (
+            [_wide(each) for each in reads],
+            [_wide(each) for each in writes],
+        )
+    with torch.no_grad():
+        if not fit(call.base, _filled(call.args, reads, writes)):
+            raise ValueError("operands that do not fit")
+        result = _called(call, reads, writes)
+        results = [*writes[: call.named], *_fresh(call, result)]
+        for target, new in zip(targets, results, strict=True):
+            if target is not new:
+                target.copy_(new)
+
+
+def tensor_of(array: NDArray[Any], dtype: str) -> Any:
+    """Give NumPy's array as PyTorch's tensor of the same memory."""
+    tensor = torch.from_numpy(array)
+    kind = _CONSTANTS[dtype]
+    return tensor if tensor.dtype is kind else tensor.view(kind)
+
+
+def indices_of(launch: Launch) -> tuple[list[int], list[int]]:
+    """Say along which sides a call chooses, and by which of what it reads.
+
+    Raises:
+        ValueError: it is no call that chooses.
+    """
+    call = call_of(launch.operation, launch.call)
+    if call.base in ("index", "index_put", "_index_put_impl"):
+        held = enumerate(call.args[1])
+        chosen = [(side, _read(each)) for side, each in held if each is not None]
+        return [side for side, _ in chosen], [at for _, at in chosen]
+    if call.base in ("embedding", "take"):
+        return [0], [_read(call.args[1])]
+    side, index = call.args[1:3]
+    rank = len((launch.writes if call.named else launch.reads)[0].shape)
+    return [int(side) % max(rank, 1)], [_read(index)]
+
+
+def _read(told: Any) -> int:
+    return int(told["r"])
+
+
+def _seen(views: Sequence[View]) -> tuple[_Seen, ...]:
+    return tuple(_Seen(each.dtype, each.shape, each.strides) for each in views)
+
+
+@lru_cache(8192)
+def _bounded(
+    operation: str, text: str, reads: tuple[_Seen, ...], writes: tuple[_Seen, ...]
+) -> Bound:
+    call = call_of(operation, text)
+    sources = [_on_meta(each) for each in reads]
+    targets = [_on_meta(each) for each in writes]
+    named = targets[: call.named]
+    if call.base.startswith(("_fused_", "_amp_", "_foreach_")):
+        _look_at_lists(call, sources, targets)
+    with torch.no_grad(), warnings.catch_warnings():
+        # one that says that an `out=` is made to fit, which is refused below
+        warnings.simplefilter("ignore")
+        result = _called(call, sources, targets, is_meta=True)
+    made = [*named, *_fresh(call, result)]
+    shapes = [(tuple(each.shape), each.dtype) for each in made]
+    wanted = [(view.shape, _CONSTANTS[view.dtype]) for view in writes]
+    if shapes != wanted:
+        raise ValueError("results of other shapes")
+    is_pointwise = torch.Tag.pointwise in call.func.tags
+    counted = writes if is_pointwise else (*reads, *writes)
+    flops = float(max((math.prod(each.shape) for each in counted), default=0))
+    if call.base in MOVING:
+        flops = 0.0
+    elif call.base in ("_softmax", "_log_softmax", "_safe_softmax"):
+        flops *= _OF_A_SOFTMAX
+    elif call.base in PRODUCTS:
+        flops = _product_flops(call, sources, targets)
+    return Bound(flops, is_pointwise)
+
+
+def _product_flops(call: Call, reads: Sequence[Any], writes: Sequence[Any]) -> float:
+    """Count two for each product."""
+    args = _filled(call.args, reads, writes)
+    if call.base.startswith("convolution"):
+        is_backward = call.base == "convolution_backward"
+        weight = args[2 if is_backward else 1]
+        result = args[0] if is_backward else writes[0]
+        each = 2.0 * float(math.prod(weight.shape[1:]))
+        # backward for images and filters
+        return each * float(math.prod(result.shape) * (1 + is_backward))
+    # a bias comes first
+    at = int(call.base in ("addmm", "baddbmm", "addbmm", "addmv"))
+    matrices = [each for each in args if isinstance(each, torch.Tensor)]
+    left, right = matrices[at : at + 2]
+    columns = int(right.shape[-1]) if right.dim() > 1 else 1
+    return 2.0 * float(math.prod(left.shape) * columns)
+
+
+def _look_at_lists(call: Call, reads: Sequence[Any], writes: Sequence[Any]) -> None:
+    """Refuse lists that do not fit each other, at which not every kernel looks."""
+    lists = [
+        [tuple(tensor.shape) for tensor in each if isinstance(tensor, torch.Tensor)]
+        for each in _filled(call.args, reads, writes)
+        if isinstance(each, list)
+    ]
+    full = [each for each in lists if each]
+    is_fused = call.base.startswith("_fused_")
+    for each in full[1:]:
+        steps = is_fused and all(not shape for shape in each)
+        if len(each) != len(full[0]) or not (steps or each == full[0]):
+            raise ValueError("lists that do not fit")
+
+
+def _called(
+    call: Call, reads: Sequence[Any], writes: Sequence[Any], is_meta: bool = False
+) -> Any:
+    args = _filled(call.args, reads, writes)
+    kwargs = {name: _filled(each, reads, writes) for name, each in call.kwargs.items()}
+    if is_meta and not reads and _takes(call.func, "device"):
+        kwargs["device"] = "meta"
+    if call.base in RANDOM and _takes(call.func, "generator"):
+        kwargs.setdefault("generator", None)
+    return call.func(*args, **kwargs)
+
+
+def _takes(func: Any, name: str) -> bool:
+    """Tell whether a call has an argument of a name."""
+    return any(each.name == name for each in func._schema.arguments)
+
+
+def _filled(
+    told: Any, reads: Sequence[Any], writes: Sequence[Any], depth: int = 0
+) -> Any:
+    """Put tensors and constants in their places."""
+    if depth > _MOST_DEPTH:
+        raise ValueError("lists in lists")
+    if isinstance(told, list):
+        return [_filled(each, reads, writes, depth + 1) for each in told]
+    if not isinstance(told, dict):
+        return told
+    ((kind, held),) = told.items()
+    if kind == "c":
+        return _CONSTANTS[held]
+    if not isinstance(held, int) or held < 0:
+        raise ValueError("no such tensor")
+    return {"r": reads, "w": writes}[kind][held]
+
+
+def _named(told: Any) -> set[int]:
+    """Give which of what is written are arguments; it begins with them."""
+    if isinstance(told, dict) and "w" in told and len(told) == 1:
+        return {told["w"]} if isinstance(told["w"], int) else set()
+    parts = told.values() if isinstance(told, dict) else told
+    if not isinstance(told, dict | list):
+        return set()
+    return set().union(*(_named(each) for each in parts))
+
+
+def _fresh(call: Call, result: Any) -> list[Any]:
+    """Give the results that are new, as the schema says."""
+    results = result if isinstance(result, tuple) else [result]
+    returns = call.func._schema.returns
+    if len(returns) == 1:
+        results = [result]
+    fresh = []
+    for each, kind in zip(results, returns, strict=False):
+        if kind.alias_info is not None and kind.alias_info.is_write:
+            continue
+        parts = each if isinstance(each, list | tuple) else [each]
+        fresh += [part for part in parts if isinstance(part, torch.Tensor)]
+    return fresh
+
+
+def _on_meta(view: _Seen) -> Any:
+    dtype = _CONSTANTS[view.dtype]
+    return torch.empty_strided(view.shape, view.strides, dtype=dtype, device="meta")
+
+
+def _wide(tensor: Any) -> Any:
+    return tensor.float() if tensor.dtype in _NARROW else tensor

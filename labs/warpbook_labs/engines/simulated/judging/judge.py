@@ -1,0 +1,212 @@
+"""Judges a program that a learner's Python recorded: outputs, mistakes, counts, times.
+
+The program comes out of the jail, where anybody may have written it. What counts is
+here: the inputs, which it never saw, and what it does with them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from warpbook_labs.engines.simulated.messages import Buffer
+from warpbook_labs.engines.simulated.program import BeginCall, Program, View
+from warpbook_labs.results.bars import Bar
+from warpbook_labs.results.host_counts import HostCounts
+
+from . import rates
+from .errors import ProgramRefused
+from .findings import Finding
+from .machine import Machine
+from .memory import CARRIED, FIRST_CALL, MOST_CALLS, UNWRITTEN, Storage, span_of
+from .timeline import thinned
+
+MOST_INSTRUCTIONS = 100_000
+MOST_BARS = 400
+#: where no engine had anything to do
+NO_BOUND_PERCENT = 1_000_000
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What came of a program."""
+
+    #: of each call
+    outputs: tuple[dict[str, Array], ...]
+    #: the first element that was never written, by output that has one; of each call
+    unwritten: tuple[dict[str, int], ...]
+    findings: tuple[Finding, ...]
+    #: beyond those that are listed
+    more_findings: int
+    #: of each call
+    counts: tuple[HostCounts, ...]
+    #: of the last call
+    bars: tuple[Bar, ...]
+    #: the line where Python first looked at numbers that come of the inputs: those that
+    #: it saw were of other inputs, so what it made of them is wrong; None if it did not
+    first_look: int | None
+    #: what `convolution_percent` is spent on
+    convolution_percents: Mapping[str, int]
+
+
+def judge(
+    program: Program,
+    buffers: Sequence[Buffer],
+    calls: Sequence[Mapping[str, Array]],
+) -> Judged:
+    """Do what a program asks, with inputs that it has never seen.
+
+    Args:
+        program: what was recorded; nothing of it is trusted.
+        buffers: the memory that the lab gives.
+        calls: for each call of `run` what the inputs hold.
+
+    Returns:
+        What came of it.
+
+    Raises:
+        ProgramRefused: no machine could do this, or not within the bounds of a lab.
+    """
+    if len(program.instructions) > MOST_INSTRUCTIONS:
+        raise ProgramRefused(
+            f"More than {MOST_INSTRUCTIONS:,} things are asked of the machine."
+        )
+    if not 0 < len(calls) <= MOST_CALLS:
+        raise ValueError(f"1 to {MOST_CALLS} calls can be judged.")
+    return _Judging(program, buffers, calls).judge()
+
+
+class _Judging:
+    def __init__(
+        self,
+        program: Program,
+        buffers: Sequence[Buffer],
+        calls: Sequence[Mapping[str, Array]],
+    ) -> None:
+        self._program = program
+        self._calls = calls
+        self._machine = Machine()
+        self._buffers = {each.name: each for each in buffers}
+        self._storages = self._buffer_storages()
+        self._outputs: list[dict[str, Array]] = []
+        self._unwritten: list[dict[str, int]] = []
+        self._counts: list[HostCounts] = []
+        self._bars: tuple[Bar, ...] = ()
+
+    def judge(self) -> Judged:
+        begun = 0
+        for instruction in self._program.instructions:
+            if isinstance(instruction, BeginCall):
+                self._end_call(begun)
+                if begun == len(self._calls):
+                    raise ProgramRefused("`run` was called more often than it is.")
+                self._begin_call(begun)
+                begun += 1
+            else:
+                self._machine.do(instruction)
+        if begun != len(self._calls):
+            raise ProgramRefused("`run` was not called as often as it is.")
+        self._end_call(begun)
+        tuner, findings = self._machine.tuner, self._machine.watch.findings
+        self._counts[-1].convolution_percent = tuner.percent
+        self._counts[-1].unrepeatable = tuner.unrepeatable
+        return Judged(
+            tuple(self._outputs),
+            tuple(self._unwritten),
+            tuple(findings.found),
+            findings.more,
+            tuple(self._counts),
+            self._bars,
+            self._machine.first_look,
+            tuner.percents,
+        )
+
+    def _buffer_storages(self) -> dict[str, Storage]:
+        views, storages = self._program.buffers, {}
+        if views.keys() != self._buffers.keys():
+            raise ProgramRefused("The program has other buffers than the lab.")
+        for name, buffer in self._buffers.items():
+            number = views[name].storage
+            strides = _dense_strides(buffer.shape)
+            if views[name] != View(number, buffer.dtype, buffer.shape, strides, 0):
+                raise ProgramRefused(f"The program has another `{name}` than the lab.")
+            size_bytes = math.prod(buffer.shape) * np.dtype(buffer.dtype).itemsize
+            self._machine.memory.add(number, size_bytes)
+            storages[name] = self._machine.memory.keep(
+                Storage(
+                    number,
+                    size_bytes,
+                    buffer.place,
+                    name=name,
+                    is_read_only=not buffer.is_output,
+                )
+            )
+        return storages
+
+    def _begin_call(self, number: int) -> None:
+        self._machine.begin_call(number, is_last=number == len(self._calls) - 1)
+        for name, buffer in self._buffers.items():
+            storage = self._storages[name]
+            if not buffer.is_input:
+                storage.forget()
+                continue
+            given = np.ascontiguousarray(self._calls[number][name], buffer.dtype)
+            storage.data[:] = given.reshape(-1).view(np.uint8)
+            storage.stamps[:] = FIRST_CALL + number
+
+    def _end_call(self, begun: int) -> None:
+        """End the call before, or `prepare`."""
+        machine = self._machine
+        machine.become_idle()
+        if not begun:
+            return
+        _finish(machine)
+        self._counts.append(machine.counts)
+        if begun == len(self._calls):
+            self._bars = thinned(machine.timeline.bars(), MOST_BARS)
+        outputs, unwritten = {}, {}
+        for name, buffer in self._buffers.items():
+            if buffer.is_output:
+                span = span_of(self._storages[name], self._program.buffers[name])
+                outputs[name] = span.array.copy()
+                machine.watch.output(span)
+                missing = np.flatnonzero(np.isin(span.stamps, (UNWRITTEN, CARRIED)))
+                if missing.size:
+                    machine.watch.left_out(span.storage)
+                    unwritten[name] = int(missing[0])
+        self._outputs.append(outputs)
+        self._unwritten.append(unwritten)
+
+
+def _finish(machine: Machine) -> None:
+    """Complete the counts of a call."""
+    counts, timeline = machine.counts, machine.timeline
+    counts.host_ns = timeline.host_ns
+    counts.copy_ns = timeline.busy_ns("h2d") + timeline.busy_ns("d2h")
+    counts.compute_ns = timeline.busy_ns("compute")
+    counts.kernel_ns = timeline.sum_ns("compute")
+    least_ns = max(
+        # who sleeps keeps no engine busy
+        timeline.busy_ns("compute", with_apart=False),
+        counts.h2d_bytes / rates.PINNED_BYTES_PER_S * 1e9,
+        counts.d2h_bytes / rates.PINNED_BYTES_PER_S * 1e9,
+    )
+    percent = NO_BOUND_PERCENT
+    if least_ns:
+        percent = min(percent, math.ceil(100 * counts.total_ns / least_ns))
+    counts.percent_of_bound = percent
+
+
+def _dense_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+    strides, step = [], 1
+    for extent in reversed(shape):
+        strides.append(step)
+        step *= extent
+    return tuple(reversed(strides))

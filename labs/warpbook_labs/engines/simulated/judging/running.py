@@ -1,0 +1,131 @@
+"""Does kernels and copies: their results, their accesses, their time."""
+
+from __future__ import annotations
+
+from warpbook_labs.results.bars import Engine
+from warpbook_labs.results.host_counts import HostCounts
+
+from . import rates
+from .computing import Computer, kernel_ns
+from .graphs import Kernel, Replayed, Transfer
+from .link import over_link_of
+from .order import Lane, Mark
+from .timeline import Timeline
+from .watch import Watch
+from .wording import short
+
+#: pieces of work that a lane may wait for before they are drawn together
+_MOST_AWAITED = 64
+
+
+class Runner:
+    """Does work on a lane, at once or in a graph that is replayed."""
+
+    def __init__(self, host: Lane, watch: Watch) -> None:
+        """Begin, with nothing done."""
+        self.counts = HostCounts()
+        self.timeline = Timeline()
+        self._host = host
+        self._watch = watch
+        self._computer = Computer()
+
+    def look_at_clock(self) -> None:
+        """End a program that takes too long to judge."""
+        self._computer.spend()
+
+    def start_counting(self) -> None:
+        """Begin a call."""
+        self.counts, self.timeline = HostCounts(), Timeline()
+
+    def run(self, kernel: Kernel, lane: Lane, replay: Replayed | None = None) -> None:
+        """Do a kernel, or work of the host, now."""
+        launch = kernel.launch
+        what = f"`{short(launch.operation)}`"
+        for span in kernel.reads:
+            if replay is not None:
+                self._watch.read_in(replay, span, launch.line)
+            # a number of the host comes along with the launch
+            by = lane if span.is_on_gpu else self._host
+            self._watch.access(by, span, False, what, launch.line, replay)
+        for span in kernel.writes:
+            self._watch.access(lane, span, True, what, launch.line, replay)
+        self._computer.run(kernel)
+        if replay is not None:
+            replay.written |= {span.storage for span in kernel.writes}
+        if lane is not self._host:
+            over_link = over_link_of(kernel)
+            self.counts.h2d_bytes += over_link.read_bytes
+            self.counts.d2h_bytes += over_link.written_bytes
+            self.queue(
+                lane,
+                "compute",
+                short(launch.operation),
+                max(kernel_ns(launch), over_link.ns),
+                launch.line,
+                gap_ns=rates.KERNEL_GAP_NS if replay is None else rates.GRAPH_GAP_NS,
+                is_apart=launch.operation == "sleep",
+            )
+
+    def transfer(
+        self, transfer: Transfer, lane: Lane, replay: Replayed | None = None
+    ) -> None:
+        """Do a copy between host and GPU now."""
+        copy, source, target = transfer.copy, transfer.source, transfer.target
+        is_down = source.storage.place == "device"
+        what = "the copy to the host" if is_down else "the copy to the GPU"
+        is_pageable = transfer.is_pageable
+        if replay is not None:
+            self._watch.read_in(replay, source, copy.line)
+            replay.written.add(target.storage)
+        # pageable memory is read before the call returns
+        reader = self._host if is_pageable and not is_down else lane
+        self._watch.access(reader, source, False, what, copy.line, replay)
+        self._watch.access(lane, target, True, what, copy.line, replay)
+        self._computer.move(source, target, what, copy.line)
+        size_bytes = source.array.nbytes
+        self.counts.copies += 1
+        if is_down:
+            self.counts.d2h_bytes += size_bytes
+        else:
+            self.counts.h2d_bytes += size_bytes
+        if is_pageable:
+            self.counts.pageable_bytes += size_bytes
+        bytes_per_s = rates.PINNED_BYTES_PER_S
+        if is_pageable:
+            bytes_per_s = rates.PAGEABLE_BYTES_PER_S
+        self.queue(
+            lane,
+            "d2h" if is_down else "h2d",
+            what.removeprefix("the "),
+            size_bytes / bytes_per_s * 1e9,
+            copy.line,
+        )
+
+    def join(self, lane: Lane, mark: Mark) -> None:
+        """Let a lane wait for a mark."""
+        lane.wait_for(mark)
+        if len(lane.work) > _MOST_AWAITED:
+            self.queue(lane, "compute", "waits", 0, 0, gap_ns=0, is_apart=True)
+
+    def queue(
+        self,
+        lane: Lane,
+        engine: Engine,
+        label: str,
+        duration_ns: float,
+        line: int,
+        *,
+        gap_ns: int = rates.COPY_GAP_NS,
+        is_apart: bool = False,
+    ) -> None:
+        """Queue work on an engine, after all that its lane waits for."""
+        number = self.timeline.queue(
+            engine,
+            label,
+            duration_ns,
+            lane.work,
+            line,
+            gap_ns=gap_ns,
+            is_apart=is_apart,
+        )
+        lane.work = frozenset((number,))

@@ -1,0 +1,140 @@
+"""Calls a learner's `prepare` and `run` in the jail, case by case."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import warnings
+from collections.abc import Callable
+from types import FrameType, ModuleType
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from warpbook_labs.engines.simulated.messages import (
+    HostCall,
+    HostCase,
+    HostRan,
+    Left,
+    Record,
+    RunTorch,
+)
+from warpbook_labs.errors import SourceProblem
+from warpbook_labs.sandbox.learner_code import MODULES, Printed, TooLong, told, within
+from warpbook_labs.sandbox.progress import note_step
+from warpbook_labs.sandbox.work import Refused
+
+SOURCE_NAME, GIVEN_NAME = "solution.py", "given.py"
+_IMPORTED = ["torch", "given", *MODULES]
+
+#: loads the learner's module, as new
+Load = Callable[[], ModuleType]
+
+
+class NotFit(Exception):
+    """The learner's code did what it may not; the message says what."""
+
+
+class _CantLoad(SourceProblem):
+    """The learner's module itself fails; the message is for the learner."""
+
+
+def run_cases(
+    job: RunTorch | Record, one: Callable[[Load, HostCase], Left]
+) -> HostRan | Refused:
+    """Do every case of a job, up to the first that takes too long.
+
+    Args:
+        job: what was asked.
+        one: does one of its cases.
+    """
+    warnings.showwarning = _print_warning
+    done: list[Left] = []
+    try:
+        for each in job.cases:
+            done.append(_left(job, each, one))
+            note_step()
+            # the others would hardly be faster, and the learner waits
+            if done[-1].is_too_long:
+                break
+    except _CantLoad as problem:
+        return Refused(str(problem), line=problem.line)
+    return HostRan(tuple(done))
+
+
+def values_of(case: HostCase, call: HostCall) -> dict[str, NDArray[Any]]:
+    """Give what buffers hold before a call, by name; nobody may write there."""
+    return {
+        each.name: np.frombuffer(call.data[each.name], each.dtype).reshape(each.shape)
+        for each in case.buffers
+        if each.name in call.data
+    }
+
+
+def _left(
+    job: RunTorch | Record, case: HostCase, one: Callable[[Load, HostCase], Left]
+) -> Left:
+    printed = Printed()
+    try:
+        # of the CPU: on a busy machine the same code takes longer by the clock
+        took = within(job.case_s)
+        with contextlib.redirect_stdout(printed), took:
+            left = one(lambda: _loaded(job, case), case)
+        return msgspec.structs.replace(left, printed=printed.held)
+    except _CantLoad:
+        raise
+    except NotFit as problem:
+        return Left(problem=str(problem), printed=printed.held)
+    except BaseException as problem:  # noqa: BLE001 - whatever the learner's code does
+        line, words = told(problem, job.case_s, SOURCE_NAME, _IMPORTED)
+        if line is None and isinstance(problem, TypeError):
+            words = f"TypeError: {problem}. They are called as {_called(case)}."
+        is_too_long = isinstance(problem, TooLong)
+        return Left((), b"", words, line, printed.held, is_too_long)
+
+
+def _called(case: HostCase) -> str:
+    """Say how the learner's functions are called: by name, in whatever order."""
+    sizes = ", ".join(f"{name}=..." for name in case.sizes)
+    buffers = [each.name for each in case.buffers]
+    numbers = [name for call in case.calls[:1] for name in call.numbers]
+    given = ", ".join(["state", *(f"{name}=..." for name in buffers + numbers)])
+    return f"prepare({sizes}) and run({given})"
+
+
+def _loaded(job: RunTorch | Record, case: HostCase) -> ModuleType:
+    module = _solution(job)
+    for name in ("prepare", "run"):
+        if not callable(getattr(module, name, None)):
+            words = f"There is no function `{name}`: the lab calls {_called(case)}."
+            raise _CantLoad(words)
+    return module
+
+
+def _solution(job: RunTorch | Record) -> ModuleType:
+    try:
+        if job.given:
+            sys.modules["given"] = _module("given", job.given, GIVEN_NAME)
+        return _module("solution", job.source, SOURCE_NAME)
+    except BaseException as problem:  # noqa: BLE001 - whatever the learner's code does
+        line, words = told(problem, job.case_s, SOURCE_NAME, _IMPORTED)
+        raise _CantLoad(words, line or None) from None
+
+
+def _print_warning(
+    message: Warning | str, category: type[Warning], *_: Any, **__: Any
+) -> None:
+    """Print a warning beside what the learner prints, with their line."""
+    frame: FrameType | None = sys._getframe()
+    while frame is not None and frame.f_code.co_filename != SOURCE_NAME:
+        frame = frame.f_back
+    at = f"Line {frame.f_lineno}: " if frame is not None else ""
+    print(f"{at}{category.__name__}: {message}")  # noqa: T201 - it is caught
+
+
+def _module(name: str, source: str, file: str) -> ModuleType:
+    module = ModuleType(name)
+    exec(compile(source, file, "exec", dont_inherit=True), module.__dict__)
+    return module

@@ -1,0 +1,142 @@
+"""What a jailed process is asked to do with host code, and what it answers."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from msgspec import Struct
+
+from warpbook_labs.engines.simulated.judging.findings import Finding
+from warpbook_labs.engines.simulated.program import Place
+from warpbook_labs.lab.host_spec import HostPlace
+from warpbook_labs.results.bars import Bar
+from warpbook_labs.results.host_counts import HostCounts
+from warpbook_labs.sandbox.work import Job, Work
+
+_WITH_TORCH = "warpbook_labs.engines.simulated.with_torch"
+
+
+class HostBuffer(Struct, frozen=True):
+    """A tensor that the learner's `run` gets."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    place: HostPlace
+    #: `run` may write it, and what it holds then is told
+    is_written: bool
+    size_bytes: int
+
+
+class HostCall(Struct, frozen=True):
+    """One call of `run`."""
+
+    #: what buffers hold before it, by name; the others are left as they are
+    data: dict[str, bytes]
+    numbers: dict[str, int | float]
+
+
+class HostCase(Struct, frozen=True):
+    """One `prepare`, and calls of `run` on the same memory."""
+
+    sizes: dict[str, int]
+    buffers: tuple[HostBuffer, ...]
+    calls: tuple[HostCall, ...]
+
+
+class Left(Struct, frozen=True):
+    """What one case left."""
+
+    #: of a run with PyTorch: by call, what buffers hold that may be written
+    outputs: tuple[dict[str, bytes], ...] = ()
+    #: of a recording: a `Program`, as it is sent on to who judges it
+    program: bytes = b""
+    #: why it is not whole, in words, and the line of the learner's where it happened
+    problem: str = ""
+    line: int | None = None
+    printed: str = ""
+    #: it took longer than a case may
+    is_too_long: bool = False
+
+
+class HostRan(Struct, frozen=True, tag="host ran"):
+    """Every case, up to the first that took too long."""
+
+    cases: tuple[Left, ...]
+
+
+class RunTorch(Job[HostRan], frozen=True, tag="run torch"):
+    """Run host code with PyTorch on the CPU."""
+
+    work: ClassVar[Work] = Work(
+        "warpbook_labs.engines.simulated.on_cpu", HostRan, _WITH_TORCH
+    )
+    source: str
+    given: str
+    cases: tuple[HostCase, ...]
+    #: for each
+    case_s: float
+
+
+class Record(Job[HostRan], frozen=True, tag="record"):
+    """Run host code with a PyTorch that records what it is asked of a GPU."""
+
+    work: ClassVar[Work] = Work(_WITH_TORCH, HostRan)
+    source: str
+    given: str
+    cases: tuple[HostCase, ...]
+    case_s: float
+
+
+class Buffer(Struct, frozen=True):
+    """A parameter of a lab that is memory, as the lab says."""
+
+    name: str
+    place: Place
+    dtype: str
+    shape: tuple[int, ...]
+    is_input: bool
+    is_output: bool
+
+
+class Trial(Struct, frozen=True):
+    """A program, and the inputs that count."""
+
+    #: a `Program`, which anybody may have written
+    program: bytes
+    buffers: tuple[Buffer, ...]
+    #: for each call of `run` what the inputs hold
+    calls: tuple[dict[str, bytes], ...]
+
+
+class Verdict(Struct, frozen=True):
+    """What came of one program."""
+
+    #: why it was not done, or not to its end, in words
+    refused: str = ""
+    #: by call, what the outputs hold
+    outputs: tuple[dict[str, bytes], ...] = ()
+    #: by call, the first element that was never written, by output that has one
+    unwritten: tuple[dict[str, int], ...] = ()
+    findings: tuple[Finding, ...] = ()
+    #: by call
+    counts: tuple[HostCounts, ...] = ()
+    bars: tuple[Bar, ...] = ()
+    #: the line where Python first looked at numbers that come of the inputs
+    first_look: int | None = None
+    convolution_percents: dict[str, int] = {}
+
+
+class HostJudged(Struct, frozen=True, tag="host judged"):
+    """Every program."""
+
+    verdicts: tuple[Verdict, ...]
+
+
+class Judge(Job[HostJudged], frozen=True, tag="judge"):
+    """Run recorded programs on the simulated GPU."""
+
+    work: ClassVar[Work] = Work(
+        "warpbook_labs.engines.simulated.with_torch", HostJudged
+    )
+    trials: tuple[Trial, ...]

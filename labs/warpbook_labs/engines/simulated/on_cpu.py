@@ -1,0 +1,159 @@
+"""Runs host code with PyTorch on the CPU, in the jail, on one thread.
+
+No right answer is in this process: what the buffers hold is told, and judged as data.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import io
+import sys
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from warpbook_labs.engines.simulated.learner import Load, NotFit, run_cases, values_of
+from warpbook_labs.engines.simulated.messages import HostCase, HostRan, Left, RunTorch
+from warpbook_labs.errors import NotInstalled
+from warpbook_labs.lab.remedies import INSTALL_TORCH
+from warpbook_labs.sandbox.learner_code import load_modules
+from warpbook_labs.sandbox.work import Refused
+
+Job = RunTorch
+
+_NO_GPU = (
+    "Without a GPU this lab runs on the CPU: make tensors with "
+    "`device=x.device`, and leave out what only a GPU has."
+)
+#: of `torch.cuda`: what only a GPU has, and what has nothing to do without one
+_OF_A_GPU = ("_lazy_init", "CUDAGraph", "Event", "ExternalStream", "Stream")
+_IDLE = ("set_device", "synchronize", "empty_cache", "manual_seed", "manual_seed_all")
+_MARKS = ("mark", "range_end", "range_pop", "range_push", "range_start")
+#: meets what PyTorch loads or starts only when it is first wanted
+_REHEARSAL = """
+import torch
+from torch.nn import functional
+
+print(torch.tensor([1.5, float("nan")]), torch.zeros(2, dtype=torch.int8))
+layer = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.LayerNorm(4))
+scaler = torch.amp.GradScaler("cpu", init_scale=2.0)
+for kind in (torch.optim.SGD, torch.optim.AdamW):
+    optimizer = kind(layer.parameters(), lr=0.1)
+    for dtype in (torch.bfloat16, torch.float16):
+        with torch.autocast("cpu", dtype=dtype):
+            held = torch.tanh(layer(torch.ones(3, 4)))
+            loss = functional.cross_entropy(held, torch.arange(3))
+            loss = loss + functional.mse_loss(held, torch.zeros(3, 4))
+        scaler.scale(loss).backward()
+        scaler.unscale_(optimizer)
+        torch.nn.utils.clip_grad_norm_(layer.parameters(), 1.0)
+        scaler.step(optimizer)
+        scaler.update()
+        optimizer.zero_grad()
+whole = torch.ones(32, 32, dtype=torch.int8)
+torch._int_mm(whole, whole)
+for dtype in (torch.float32, torch.float16, torch.bfloat16):
+    image = torch.ones(1, 3, 8, 8, dtype=dtype, requires_grad=True)
+    held = image.to(memory_format=torch.channels_last)
+    functional.conv2d(held, torch.ones(4, 3, 3, 3, dtype=dtype)).sum().backward()
+    torch.softmax(torch.ones(3, 3, dtype=dtype) @ torch.ones(3, 3, dtype=dtype), -1)
+    functional.scaled_dot_product_attention(*[torch.ones(1, 2, 4, 8, dtype=dtype)] * 3)
+generator = torch.Generator().manual_seed(1)
+torch.randn(3, generator=generator)
+torch.linalg.norm(torch.einsum("ij,jk->ik", torch.ones(2, 2), torch.ones(2, 2)))
+try:
+    torch.ones(2) @ torch.ones(3)
+except RuntimeError as problem:
+    str(problem)
+"""
+
+
+def prepare() -> None:
+    """Load PyTorch, and have it start what it starts only once."""
+    load_modules()
+    try:
+        torch: Any = importlib.import_module("torch")
+    except ImportError as problem:
+        words = f"PyTorch can't be loaded ({problem}): {INSTALL_TORCH}"
+        raise NotInstalled(words) from None
+    torch.set_num_threads(1)
+    torch.set_num_interop_threads(1)
+    # they compile while they run, for which the jail gives no memory
+    torch.backends.mkldnn.set_flags(False)
+    torch.backends.nnpack.set_flags(False)
+    _leave_out_compiler(torch)
+    _leave_out_gpu(torch.cuda)
+    with contextlib.redirect_stdout(io.StringIO()):
+        exec(compile(_REHEARSAL, "rehearsal", "exec", dont_inherit=True), {})
+
+
+def _leave_out_compiler(torch: Any) -> None:
+    """Stand in for PyTorch's compiler, which an optimizer's first step loads for 2 s.
+
+    It is only asked to leave a function alone, and could compile nothing in the jail.
+    """
+
+    def leave_alone(function: Any = None, *_: Any, **__: Any) -> Any:
+        return function
+
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise RuntimeError(
+            "torch.compile finds no compiler here: call the function as it is."
+        )
+
+    stand_in: Any = ModuleType("torch._dynamo")
+    stand_in.disable = stand_in.graph_break = leave_alone
+    sys.modules["torch._dynamo"] = torch._dynamo = stand_in
+    torch.compile = refuse
+
+
+def _leave_out_gpu(cuda: Any) -> None:
+    """Say in words that there is none, where it matters, and do nothing where not."""
+
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise RuntimeError(_NO_GPU)
+
+    def idle(*_: Any, **__: Any) -> int:
+        return 0
+
+    for name in _OF_A_GPU:
+        setattr(cuda, name, refuse)
+    for name in _IDLE:
+        setattr(cuda, name, idle)
+    for name in _MARKS:
+        setattr(cuda.nvtx, name, idle)
+
+
+def do(job: RunTorch) -> HostRan | Refused:
+    """Run every case."""
+    return run_cases(job, _run)
+
+
+def _run(load: Load, case: HostCase) -> Left:
+    torch: Any = importlib.import_module("torch")
+    memory = {
+        each.name: np.empty(each.shape, each.dtype)  # the same for every call
+        for each in case.buffers
+    }
+    outputs = []
+    module = load()
+    state = module.prepare(**case.sizes)
+    for call in case.calls:
+        for name, values in values_of(case, call).items():
+            memory[name][...] = values
+        tensors = {name: torch.from_numpy(held) for name, held in memory.items()}
+        module.run(state, **tensors, **call.numbers)
+        for each in case.buffers:
+            if not each.is_written:
+                if memory[each.name].tobytes() != call.data[each.name]:
+                    raise NotFit(f"It writes `{each.name}`, which is an input.")
+        outputs.append(
+            {
+                each.name: memory[each.name].tobytes()
+                for each in case.buffers
+                if each.is_written
+            }
+        )
+    return Left(tuple(outputs))

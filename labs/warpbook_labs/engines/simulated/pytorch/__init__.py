@@ -1,0 +1,1 @@
+"""PyTorch itself, built for the CPU, as it would be with one GPU: recorded."""

@@ -1,0 +1,139 @@
+"""What PyTorch's schema says of an ATen call, and how the call is written down.
+
+A program names tensors by their place among what a launch reads ("r") and writes ("w");
+the rest are plain numbers, texts and a few constants, in JSON.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import torch
+
+#: new memory that nobody writes
+EMPTY = frozenset(
+    "empty empty_strided empty_like new_empty new_empty_strided empty_permuted".split()
+)
+#: what they fill memory with; None: the number that they are given
+FILLS: dict[str, float | None] = {
+    **dict.fromkeys(("zeros", "zeros_like", "new_zeros", "zero_", "zero"), 0.0),
+    **dict.fromkeys(("ones", "ones_like", "new_ones"), 1.0),
+    **dict.fromkeys(("full", "full_like", "new_full", "fill_", "scalar_tensor")),
+}
+#: calls by chance, which are given a seed
+RANDOM = frozenset(
+    "bernoulli bernoulli_ exponential_ multinomial native_dropout normal_ rand "
+    "rand_like randint randint_like randn randn_like random_ randperm rrelu_with_noise "
+    "uniform_".split()
+)
+#: they write without reading what was there, as those do whose result is an `out`
+_ONLY_WRITE = RANDOM | frozenset(
+    "_index_put_impl_ index_copy_ index_fill_ index_put_ masked_scatter_ "
+    "scatter_".split()
+)
+#: their indices of the CPU are copied to the GPU
+INDEXED = frozenset("index index_put index_put_ _index_put_impl_".split())
+#: how large their result is depends on numbers
+OF_ANY_SIZE = frozenset(
+    "_unique _unique2 bincount masked_select nonzero repeat_interleave "
+    "unique_consecutive unique_dim".split()
+)
+_MOST_TEXT = 32
+
+
+class Kind:
+    """What the schema says of one overload."""
+
+    def __init__(self, func: Any) -> None:
+        """Read it."""
+        schema = func._schema
+        self.name: str = schema.name.removeprefix("aten::")
+        #: it only gives a tensor another shape, such as `t_()`
+        self.is_only_shape: bool = torch.Tag.inplace_view in func.tags
+        self.is_of_aten: bool = schema.name.startswith("aten::")
+        #: arguments that it writes, by place or name
+        self.written: list[int | str] = [
+            each.name if each.kwarg_only else place
+            for place, each in enumerate(schema.arguments)
+            if each.alias_info is not None and each.alias_info.is_write
+        ]
+        #: for each result, whether it is one of these
+        self.gives_written: list[bool] = [
+            each.alias_info is not None and each.alias_info.is_write
+            for each in schema.returns
+        ]
+        self.has_device: bool = any(each.name == "device" for each in schema.arguments)
+        self.only_writes = self.name in _ONLY_WRITE or any(
+            isinstance(where, str) for where in self.written
+        )
+
+
+@lru_cache(None)
+def kind_of(func: Any) -> Kind:
+    """Give what is known of an overload."""
+    return Kind(func)
+
+
+def tensors_in(*held: Any) -> list[Any]:
+    """Give the tensors among arguments or results, in their order."""
+    found: list[Any] = []
+    for each in held:
+        if isinstance(each, torch.Tensor):
+            found.append(each)
+        elif isinstance(each, list | tuple):
+            found += tensors_in(*each)
+        elif isinstance(each, dict):
+            found += tensors_in(*each.values())
+    return found
+
+
+def with_each(function: Callable[[Any], Any], held: Any) -> Any:
+    """Give arguments with each tensor changed."""
+    if isinstance(held, torch.Tensor):
+        return function(held)
+    if isinstance(held, list | tuple):
+        return type(held)([with_each(function, each) for each in held])
+    if isinstance(held, dict):
+        return {name: with_each(function, each) for name, each in held.items()}
+    return held
+
+
+def written_down(
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    reads: Sequence[Any],
+    written: Sequence[Any],
+) -> str:
+    """Write the arguments of a call as JSON.
+
+    Args:
+        args: by place.
+        kwargs: by name.
+        reads: tensors that are named by "r" and their place here.
+        written: those that are named by "w".
+    """
+    places = {id(tensor): {"r": place} for place, tensor in enumerate(reads)}
+    places.update((id(tensor), {"w": at}) for at, tensor in enumerate(written))
+
+    def told(each: Any) -> Any:
+        if each is None or isinstance(each, bool | int | float):
+            return each
+        if isinstance(each, torch.Tensor):
+            return places[id(each)]
+        if isinstance(each, str) and len(each) <= _MOST_TEXT:
+            return each
+        if isinstance(each, list | tuple):
+            return [told(part) for part in each]
+        if isinstance(each, torch.dtype | torch.memory_format | torch.layout):
+            return {"c": str(each).removeprefix("torch.")}
+        raise TypeError(f"The simulated GPU records no {type(each).__name__}.")
+
+    kept = {
+        name: told(each)
+        for name, each in kwargs.items()
+        if each is not None and name not in ("device", "generator")
+    }
+    return json.dumps([told(list(args)), kept])

@@ -1,0 +1,131 @@
+"""Where Python sees numbers without an ATen call, or names memory by its address."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils._python_dispatch import _disable_current_modes
+
+from warpbook_labs.engines.simulated.pytorch import current, mapped
+from warpbook_labs.engines.simulated.pytorch.refusing import refuse
+
+_tolist, _numpy = torch.Tensor.tolist, torch.Tensor.numpy
+_array, _printed = torch.Tensor.__array__, torch._tensor_str._tensor_str
+_as_tensor, _from_numpy, _tensor = torch.as_tensor, torch.from_numpy, torch.tensor
+
+
+def tolist(self: Any) -> Any:
+    """Its numbers as lists."""
+    machine = current.machine_or_none()
+    if machine is None:
+        return _tolist(self)
+    plain = self.detach()
+    machine.read(plain, "tolist")
+    with _disable_current_modes():
+        return _tolist(machine.memories.alias(plain))
+
+
+def numpy(self: Any, *, force: bool = False) -> Any:
+    """Its numbers as NumPy's array, to look at; of host memory only."""
+    machine = current.machine_or_none()
+    if machine is None or (self.is_cuda or self.requires_grad) and not force:
+        return _numpy(self, force=force)
+    plain = self.detach()
+    machine.read(plain, "numpy")
+    with _disable_current_modes():
+        array = _numpy(machine.memories.alias(plain)).copy().view(Looked)
+    array.flags.writeable = False
+    array.tensor = self
+    return array
+
+
+class Looked(np.ndarray[Any, Any]):
+    """What a tensor held: writing here would be seen by nobody, nor recorded."""
+
+    #: whose whole array it is
+    tensor: Any = None
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        """Say how to write."""
+        if not self.flags.writeable:
+            _refuse_writing()
+        super().__setitem__(index, value)
+
+    def __array_ufunc__(
+        self, ufunc: np.ufunc, method: Any, *given: Any, **options: Any
+    ) -> Any:
+        """Compute as with any array, but not into it."""
+        if any(isinstance(each, Looked) for each in options.get("out", ())):
+            _refuse_writing()
+        plain = [
+            each.view(np.ndarray) if isinstance(each, Looked) else each
+            for each in given
+        ]
+        return getattr(ufunc, method)(*plain, **options)
+
+    def __repr__(self) -> str:
+        """Show it as any array."""
+        return repr(self.view(np.ndarray))
+
+
+def _refuse_writing() -> None:
+    raise ValueError(
+        "assignment destination is read-only: without a GPU `.numpy()` is to look at; "
+        "write with `x.copy_(...)` or `x[...] = ...`"
+    )
+
+
+def array(self: Any, *args: Any, **kwargs: Any) -> Any:
+    """What NumPy's functions take."""
+    if current.machine_or_none() is None:
+        return _array(self, *args, **kwargs)
+    held = numpy(self).view(np.ndarray)
+    return held.astype(args[0]) if args and args[0] is not None else held
+
+
+def from_numpy(ndarray: Any) -> Any:
+    """The tensor whose array it is; of other arrays their memory, as it is now."""
+    if isinstance(ndarray, Looked) and ndarray.tensor is not None:
+        return ndarray.tensor
+    return _from_numpy(ndarray)
+
+
+def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Any:
+    """A tensor of what may be one, or of memory that the GPU can reach."""
+    machine = current.machine_or_none()
+    if machine is not None and hasattr(data, mapped.INTERFACE):
+        seen = mapped.seen_by_gpu(machine, data, device)
+        return seen if dtype is None else seen.to(dtype)
+    if isinstance(data, Looked) and data.tensor is not None:
+        data = data.tensor
+    return _as_tensor(data, dtype=dtype, device=device)
+
+
+def tensor(data: Any, **options: Any) -> Any:
+    """A tensor of Python's numbers."""
+    if hasattr(data, mapped.INTERFACE) and not isinstance(data, torch.Tensor):
+        refuse(f"torch.tensor of {mapped.INTERFACE}: torch.as_tensor copies nothing")
+    return _tensor(data, **options)
+
+
+def _shown(self: Any, indent: int) -> Any:
+    machine = current.machine_or_none()
+    if machine is None:
+        return _printed(self, indent)
+    plain = self.detach()
+    machine.read(plain, "print")
+    with _disable_current_modes():
+        like = machine.memories.alias(plain)
+    with current.unrecorded(), _disable_current_modes():
+        return _printed(like, indent)
+
+
+def install() -> None:
+    """Put all of it in the place of PyTorch's own."""
+    torch.Tensor.tolist, torch.Tensor.numpy = tolist, numpy
+    torch.Tensor.__array__ = array
+    torch.as_tensor, torch.from_numpy, torch.tensor = as_tensor, from_numpy, tensor
+    # no mode looks while PyTorch prints
+    torch._tensor_str._tensor_str = _shown

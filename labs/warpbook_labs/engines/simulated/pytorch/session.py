@@ -1,0 +1,85 @@
+"""One case on the simulated GPU: buffers, calls, and in the end the program."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch.utils._python_dispatch import _disable_current_modes
+
+from warpbook_labs.engines.simulated.program import Place, Program
+from warpbook_labs.engines.simulated.pytorch import current, settings
+from warpbook_labs.engines.simulated.pytorch.machine import Machine
+from warpbook_labs.engines.simulated.pytorch.record import MOST_INSTRUCTIONS
+
+_PLACES: dict[str, Place] = {
+    "device": "device",
+    "pinned": "pinned",
+    "host": "pageable",
+    "pageable": "pageable",
+}
+
+
+class Session:
+    """Records one case.
+
+    Attributes:
+        tensors: the case's buffers, by parameter, as the learner gets them.
+    """
+
+    def __init__(
+        self,
+        buffers: Mapping[str, tuple[NDArray[Any], str]],
+        source_name: str = "solution.py",
+        most_instructions: int = MOST_INSTRUCTIONS,
+        is_judged: bool = True,
+    ) -> None:
+        """Lend memory for the buffers.
+
+        Args:
+            buffers: what each holds at first, which is copied, and where it is:
+                "device", "pinned" or "host".
+            source_name: lines are those of code from a file of this name.
+            most_instructions: so much may be asked.
+            is_judged: what is recorded runs again with other numbers; else nothing is.
+        """
+        settings.begin()
+        self.machine = Machine(source_name, most_instructions, is_judged)
+        memories = self.machine.memories
+        self.tensors: dict[str, Any] = {}
+        for name, (array, place) in buffers.items():
+            cpu = torch.from_numpy(np.array(array, order="C"))
+            self.tensors[name] = memories.lend(cpu, _PLACES[place])
+        self._views = {
+            name: memories.view(tensor) for name, tensor in self.tensors.items()
+        }
+
+    @contextmanager
+    def recording(self) -> Iterator[None]:
+        """Record what is asked meanwhile."""
+        with current.recording(self.machine):
+            yield
+
+    def begin_call(
+        self, number: int, values: Mapping[str, NDArray[Any]] | None = None
+    ) -> None:
+        """Say that `run` is called now, and what its buffers hold, which is copied."""
+        with _disable_current_modes(), torch.no_grad():
+            for name, array in (values or {}).items():
+                given = torch.from_numpy(np.array(array))
+                self.machine.memories.alias(self.tensors[name]).copy_(given)
+        self.machine.begin_call(number)
+
+    def held(self, name: str) -> bytes:
+        """Give what a buffer holds."""
+        with current.unrecorded(), _disable_current_modes(), torch.no_grad():
+            cpu = self.machine.memories.alias(self.tensors[name])
+            return bytes(cpu.contiguous().numpy().tobytes())
+
+    def program(self) -> Program:
+        """Give all that was asked."""
+        return Program(self._views, tuple(self.machine.record.instructions))

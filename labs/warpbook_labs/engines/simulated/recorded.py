@@ -1,0 +1,222 @@
+"""Has what host code asked of the simulated GPU judged, with the true inputs.
+
+A process of its own does that: here PyTorch is never loaded, and a program never read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
+import numpy as np
+
+from warpbook_labs.cases import execution
+from warpbook_labs.cases.bounds import beyond_bounds
+from warpbook_labs.engines.simulated.case_results import case_result
+from warpbook_labs.engines.simulated.messages import (
+    Buffer,
+    HostJudged,
+    Judge,
+    Left,
+    Trial,
+    Verdict,
+)
+from warpbook_labs.engines.simulated.preparation import PreparedCalls
+from warpbook_labs.engines.simulated.program import Place
+from warpbook_labs.lab.host_spec import HostPlace
+from warpbook_labs.lab.spec import Counted
+from warpbook_labs.lab.texts import INVALID_MESSAGE, at_line
+from warpbook_labs.results.check import CaseResult
+from warpbook_labs.results.findings import Finding
+from warpbook_labs.sandbox import warm
+from warpbook_labs.sandbox.limits import Limits
+
+_PLACES: dict[HostPlace, Place] = {
+    "device": "device",
+    "pinned": "pinned",
+    "host": "pageable",
+}
+_MOST_FINDINGS = 20
+#: counted once, for the whole program
+_OF_ALL_CALLS = ("convolution_percent", "unrepeatable")
+#: of the CPU, for one program and for the start; by the clock thrice that
+_PROGRAM_S, _START_S = 20, 60
+#: where what is right for the inputs that were recorded is wrong for others
+_LOOKED = (
+    "Python looks at numbers here, as `.item()` and `.tolist()` do. Without a "
+    "GPU what you ask for is recorded once, then judged with other inputs, for which "
+    "these numbers are wrong. Pass tensors on instead: `a[i] = b[i]`, `a.copy_(b)`."
+)
+
+
+class NotJudged(Exception):
+    """The process that judges did not come to an end; the message says why."""
+
+
+def told_simulated(
+    counted: Sequence[Counted],
+    ran: Sequence[tuple[PreparedCalls, Left]],
+    limits: Limits,
+) -> list[CaseResult]:
+    """Run recorded programs on the simulated GPU, and say how that went.
+
+    Args:
+        counted: the lab's bounds.
+        ran: cases, and what the jailed process says of each.
+        limits: of a process.
+
+    Raises:
+        NotJudged: what judges them was stopped.
+    """
+    whole = [each for each in ran if each[1].program and not each[1].problem]
+    verdicts = _verdicts([(left, cases) for cases, left in whole], limits)
+    told = dict(zip((id(left) for _, left in whole), verdicts, strict=True))
+    results = []
+    for prepared, left in ran:
+        verdict = told.get(id(left))
+        if verdict is None:
+            words = "" if left.problem else INVALID_MESSAGE
+            results.append(case_result(prepared.case, left, words))
+        elif verdict.refused or not _is_whole(prepared, verdict):
+            words = verdict.refused or INVALID_MESSAGE
+            results.append(case_result(prepared.case, left, words))
+        else:
+            results.append(_told(counted, prepared, left, verdict, limits))
+    return results
+
+
+def _told(
+    counted: Sequence[Counted],
+    prepared: PreparedCalls,
+    left: Left,
+    verdict: Verdict,
+    limits: Limits,
+) -> CaseResult:
+    case = prepared.case
+    wrong = prepared.first_wrong(_memory(prepared, verdict))
+    findings = tuple(
+        Finding(each.kind, each.message, each.line)
+        for each in verdict.findings[:_MOST_FINDINGS]
+    )
+    looked = "" if verdict.first_look is None else at_line(_LOOKED, verdict.first_look)
+    words = advice = ""
+    line = None
+    if findings:
+        words = f"{findings[0].kind}: {findings[0].message}"
+    elif wrong is None:
+        words = _beyond_bounds(counted, prepared, verdict)
+        # a hidden case was recorded with other inputs anyhow
+        is_open = looked and not (words or case.is_hidden)
+        if is_open and not _holds_for_others(left, prepared, limits):
+            words, line = looked, verdict.first_look
+    elif case.is_hidden:
+        advice = looked
+    return case_result(
+        case,
+        left,
+        words,
+        wrong,
+        advice,
+        line,
+        is_beyond=bool(words) and not (wrong or findings),
+        findings=findings,
+        host_counts=verdict.counts[-1],
+        bars=() if case.is_hidden else verdict.bars,
+    )
+
+
+def _beyond_bounds(
+    counted: Sequence[Counted], prepared: PreparedCalls, verdict: Verdict
+) -> str:
+    """Say which call does more than the lab allows; nothing if none does.
+
+    The first of several may set up what the others use, such as a graph.
+    """
+    sizes, last = prepared.case.sizes, len(verdict.counts) - 1
+    parts = {"convolution_percent": verdict.convolution_percents}
+    words = beyond_bounds(counted, verdict.counts[last], sizes, parts)
+    if words:
+        return words
+    for number, counts in enumerate(verdict.counts[1:last], 2):
+        words = beyond_bounds(
+            [each for each in counted if each.count not in _OF_ALL_CALLS], counts, sizes
+        )
+        if words:
+            return f"In call {number}: {words}"
+    return ""
+
+
+def _holds_for_others(left: Left, prepared: PreparedCalls, limits: Limits) -> bool:
+    """Tell whether a program is right with other inputs of the same case, too."""
+    others = prepared.with_other_inputs()
+    [verdict] = _verdicts([(left, others)], limits)
+    if verdict.refused or not _is_whole(others, verdict):
+        return False
+    return others.first_wrong(_memory(others, verdict)) is None
+
+
+def _verdicts(
+    asked: Sequence[tuple[Left, PreparedCalls]], limits: Limits
+) -> Sequence[Verdict]:
+    """Have programs judged, each with the inputs of a case."""
+    if not asked:
+        return ()
+    job = Judge(tuple(_trial(left.program, inputs) for left, inputs in asked))
+    processor_s = _START_S + _PROGRAM_S * len(asked)
+    limits = msgspec.structs.replace(
+        limits, processor_s=processor_s, wall_s=3.0 * processor_s
+    )
+    outcome = warm.run(job, limits)
+    if not isinstance(outcome.result, HostJudged):
+        raise NotJudged(outcome.message)
+    if len(outcome.result.verdicts) != len(asked):
+        raise NotJudged(INVALID_MESSAGE)
+    return outcome.result.verdicts
+
+
+def _trial(program: bytes, prepared: PreparedCalls) -> Trial:
+    inputs = prepared.input_names
+    buffers = tuple(
+        Buffer(
+            each.name,
+            _PLACES[each.place],
+            each.dtype,
+            each.shape,
+            each.name in inputs,
+            each.is_written,
+        )
+        for each in prepared.buffers
+    )
+    calls = tuple(
+        {name: held.tobytes() for name, held in prepared.inputs(number).items()}
+        for number in range(len(prepared.given))
+    )
+    return Trial(program, buffers, calls)
+
+
+def _is_whole(prepared: PreparedCalls, verdict: Verdict) -> bool:
+    """Tell whether a verdict has an answer of the right size for each output."""
+    sizes = {each.name: each.size_bytes for each in prepared.outputs}
+    told = [
+        {name: len(data) for name, data in call.items()} for call in verdict.outputs
+    ]
+    of = len(prepared.given)
+    is_counted = len(verdict.counts) == len(verdict.unwritten) == of
+    return is_counted and told == [sizes] * of
+
+
+def _memory(
+    prepared: PreparedCalls, verdict: Verdict
+) -> Iterator[Mapping[str, execution.Memory]]:
+    """Give what each call left in the outputs."""
+    for outputs, unwritten in zip(verdict.outputs, verdict.unwritten, strict=True):
+        held = {}
+        for each in prepared.outputs:
+            data = outputs[each.name]
+            first = unwritten.get(each.name)
+            if first is not None:
+                first *= np.dtype(each.dtype).itemsize
+            held[each.name] = execution.Memory(
+                each.name, len(data), data, first_unwritten=first
+            )
+        yield held

@@ -1,0 +1,69 @@
+"""What the trusted process is asked, and what it tells line by line."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+from warpbook_labs.cases.sampling import DrawnCase
+from warpbook_labs.results.device import DeviceCase, SpeedResult
+from warpbook_labs.results.measurements import LimitCard
+
+#: what timed calls are called among the cases
+TIMED_CALLS = "timed calls"
+
+
+class Request(Struct, frozen=True):
+    """Check a submission on the GPU, and time it."""
+
+    #: of the lab, with its reference and its baseline
+    folder: str
+    source: str
+    cases: tuple[DrawnCase, ...]
+    is_timed: bool = False
+    limit_card: LimitCard | None = None
+
+
+class Began(Struct, frozen=True, tag="began"):
+    """The process can use the GPU."""
+
+    gpu: str
+    architecture: str
+    #: processes beside it that use the GPU for it, in the host lane
+    pids: tuple[int, ...] = ()
+    #: how a learner's process is shut in there, in words
+    isolation: str = ""
+
+
+class Trying(Struct, frozen=True, tag="trying"):
+    """It begins with a case, or with a step in words."""
+
+    step: str
+    case: int | None = None
+
+
+class Tried(Struct, frozen=True, tag="tried"):
+    """A case is done."""
+
+    result: DeviceCase
+
+
+class Timed(Struct, frozen=True, tag="timed"):
+    """It was timed."""
+
+    result: SpeedResult
+    flags: tuple[str, ...] = ()
+    #: by `time.monotonic_ns`, which processes share
+    since_ns: int = 0
+    until_ns: int = 0
+
+
+class Ended(Struct, frozen=True, tag="ended"):
+    """Nothing more will come; "crash" and "hang" happened at what it tried last."""
+
+    how: Literal["done", "crash", "hang", "problem", "launch"]
+    message: str = ""
+
+
+Told = Began | Trying | Tried | Timed | Ended

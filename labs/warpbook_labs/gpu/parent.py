@@ -1,0 +1,138 @@
+"""Has a job done in the trusted process, and ends that where it does not end itself."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from typing import IO
+
+import msgspec
+from msgspec import Struct
+
+from warpbook_labs.gpu.jobs import Began, Ended, Timed, Told, Tried, Trying
+from warpbook_labs.lab.texts import INVALID_MESSAGE
+from warpbook_labs.sandbox.children import kill, waited_for
+from warpbook_monitors.python_path import NOWHERE, own_path
+
+#: it ends what hangs after seconds of its own; this is for a driver that hangs
+WALL_S = 120.0
+_WORKER = "warpbook_labs.engines.kernels.worker"
+_MOST_LINE_BYTES = 1 << 20
+_MOST_STDERR_BYTES = 4096
+# made now: msgspec takes no two threads that meet a type for the first time
+_decode = msgspec.json.Decoder(Told).decode
+
+
+class Heard(msgspec.Struct):
+    """What the process told until it ended, or was ended."""
+
+    pid: int = 0
+    began: Began | None = None
+    trying: Trying | None = None
+    tried: list[Tried] = []
+    timed: Timed | None = None
+    #: None: it told no end
+    ended: Ended | None = None
+    #: why it was ended, or what it said last; empty if it told an end
+    problem: str = ""
+
+    @property
+    def pids(self) -> frozenset[int]:
+        """Name all processes that used the GPU for it."""
+        return frozenset((self.pid, *(self.began.pids if self.began else ())))
+
+
+#: has a job done within some seconds
+Do = Callable[[Struct, float], Heard]
+
+
+def run(
+    asked: Struct, uuid: str, wall_s: float = WALL_S, module: str = _WORKER
+) -> Heard:
+    """Do a job in a process of its own.
+
+    Args:
+        asked: the job.
+        uuid: NVML's, of the GPU.
+        wall_s: after this it is killed.
+        module: the program that does it, and tells what `device.jobs` has.
+    """
+    with started(uuid, module) as do:
+        return do(asked, wall_s)
+
+
+@contextlib.contextmanager
+def started(uuid: str, module: str = _WORKER) -> Iterator[Do]:
+    """Start a process that waits for one job, and give what has it done; see `run`.
+
+    The process ends with the context, whatever it does.
+    """
+    with subprocess.Popen(
+        [sys.executable, "-m", module],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=NOWHERE,
+        env=_environment(uuid),
+        start_new_session=True,
+    ) as child:
+        try:
+            yield lambda asked, wall_s: _heard(child, asked, wall_s)
+        finally:
+            kill(child)
+
+
+def _heard(child: subprocess.Popen[bytes], asked: Struct, wall_s: float) -> Heard:
+    heard = Heard(child.pid)
+    errors = bytearray()
+    code = waited_for(
+        child,
+        msgspec.msgpack.encode(asked),
+        wall_s,
+        lambda: _listen(child.stdout, heard),
+        lambda: _keep(child.stderr, errors),
+    )
+    if code is None:
+        heard.problem = f"Timed out after {wall_s:g} s."
+    if heard.ended is None and not heard.problem:
+        words = errors.decode(errors="replace").strip().splitlines()[-1:] or ["no word"]
+        heard.problem = f"The process that grades crashed ({words[0][:300]})."
+    return heard
+
+
+def _environment(uuid: str) -> dict[str, str]:
+    return {
+        **os.environ,
+        "PYTHONPATH": own_path(),
+        "CUDA_VISIBLE_DEVICES": uuid,
+        # a kernel is on the GPU before it is timed
+        "CUDA_MODULE_LOADING": "EAGER",
+    }
+
+
+def _listen(pipe: IO[bytes] | None, heard: Heard) -> None:
+    while pipe is not None and (line := pipe.readline(_MOST_LINE_BYTES)):
+        try:
+            told = _decode(line)
+        except msgspec.DecodeError:
+            heard.problem = INVALID_MESSAGE
+            return
+        if isinstance(told, Began):
+            heard.began = told
+        elif isinstance(told, Trying):
+            heard.trying = told
+        elif isinstance(told, Tried):
+            heard.tried.append(told)
+        elif isinstance(told, Timed):
+            heard.timed = told
+        else:
+            heard.ended = told
+
+
+def _keep(pipe: IO[bytes] | None, errors: bytearray) -> None:
+    while pipe is not None and (part := pipe.read(4096)):
+        errors += part
+        del errors[:-_MOST_STDERR_BYTES]

@@ -1,0 +1,149 @@
+"""A submission on a GPU: a trusted process grades it, once more if disturbed."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+
+import msgspec
+
+from warpbook_labs.errors import NotOnGpu
+from warpbook_labs.gpu import parent
+from warpbook_labs.gpu.gpu import Gpu
+from warpbook_labs.gpu.jobs import TIMED_CALLS, Request
+from warpbook_labs.gpu.limit_card import NoLimitCard, limit_card
+from warpbook_labs.gpu.quiet import Timed, TooBusy, Watch, when_quiet
+from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.results.device import DeviceCase, DeviceResult, SpeedResult
+from warpbook_labs.results.measurements import Conditions, LimitCard
+
+Run = Callable[[Request], parent.Heard]
+
+
+class _NotTimed(Exception):
+    """It did not come to timed calls, or they are not right."""
+
+
+def graded(
+    gpu: Gpu, loaded: LoadedLab, request: Request, is_timed: bool, run: Run
+) -> DeviceResult:
+    """Have a trusted process grade it, and again where it was disturbed while timed.
+
+    Raises:
+        NotOnGpu: the GPU could not be used, for no fault of the source.
+    """
+    if not is_timed or loaded.lab.speed is None:
+        return _result(gpu, request, run(request))
+    return _Submission(gpu, loaded, request, run).timed()
+
+
+class _Submission:
+    """One that is timed until nothing disturbs it."""
+
+    def __init__(self, gpu: Gpu, loaded: LoadedLab, request: Request, run: Run) -> None:
+        self._gpu, self._request, self._run = gpu, request, run
+        self._sizes = dict(loaded.lab.speed.sizes) if loaded.lab.speed else {}
+        self._all: list[parent.Heard] = []
+
+    def timed(self) -> DeviceResult:
+        card, no_card = self._card()
+        timing = msgspec.structs.replace(self._request, is_timed=True, limit_card=card)
+
+        def trial() -> Timed[parent.Heard]:
+            # at the first try the cases were right
+            cases = () if self._all else timing.cases
+            request = msgspec.structs.replace(timing, cases=cases)
+            heard = self._run(request)
+            self._all.append(heard)
+            if heard.timed is None or not heard.timed.until_ns:
+                raise _NotTimed
+            return Timed(heard, heard.timed.since_ns, heard.timed.until_ns)
+
+        conditions: Conditions | None = None
+        busy = ""
+        with Watch(self._gpu.uuid) as watch, contextlib.suppress(_NotTimed):
+            try:
+                _, conditions = when_quiet(watch, trial, lambda: self._all[-1].pids)
+            except TooBusy as problem:
+                busy = str(problem)
+        if not self._all:
+            # others used the GPU before each try; results do not mind that
+            self._all.append(self._run(self._request))
+        last = self._all[-1].timed
+        return msgspec.structs.replace(
+            _result(self._gpu, self._request, *self._all),
+            speed=self._speed(conditions, busy, no_card),
+            limit_card=card,
+            flags=last.flags if last else (),
+        )
+
+    def _card(self) -> tuple[LimitCard | None, str]:
+        try:
+            return limit_card(self._gpu.uuid, self._gpu.driver), ""
+        except NoLimitCard as problem:
+            return None, str(problem)
+
+    def _speed(
+        self, conditions: Conditions | None, busy: str, no_card: str
+    ) -> SpeedResult | None:
+        tries = sum(each.timed is not None for each in self._all)
+        if busy:
+            return SpeedResult("too busy", busy, self._sizes, discarded=tries)
+        timed = self._all[-1].timed
+        if timed is None:
+            return None
+        speed = msgspec.structs.replace(
+            timed.result, discarded=tries - 1, conditions=conditions
+        )
+        if speed.status == "not graded" and no_card:
+            return msgspec.structs.replace(speed, message=no_card)
+        return speed
+
+
+def _result(gpu: Gpu, request: Request, *runs: parent.Heard) -> DeviceResult:
+    """Put together what the processes told, of which only the first ran the cases.
+
+    Raises:
+        NotOnGpu: the GPU could not be used, for no fault of the source.
+    """
+    done: list[DeviceCase] = []
+    for heard in runs:
+        # only the last timed calls count
+        done = [each for each in done if each.about != TIMED_CALLS]
+        done += (each.result for each in heard.tried)
+        done += _fallen(request, heard, len(done))
+        if heard.ended is not None and heard.ended.how == "problem":
+            raise NotOnGpu(heard.ended.message)
+    for each in request.cases[len(done) :]:
+        sizes = None if each.is_hidden else dict(each.sizes)
+        words = "It was not run: an earlier case ended it all."
+        done.append(
+            DeviceCase(each.about, each.is_hidden, False, "not run", words, sizes)
+        )
+    right = sum(each.passed for each in done)
+    began = [each.began for each in runs if each.began is not None]
+    return DeviceResult(
+        gpu.name,
+        gpu.architecture,
+        tuple(done),
+        right,
+        max(len(request.cases), len(done)),
+        isolation=began[-1].isolation if began else "",
+    )
+
+
+def _fallen(request: Request, heard: parent.Heard, done: int) -> list[DeviceCase]:
+    """Give the case at which the process itself fell, if it did."""
+    if not heard.problem:
+        return []
+    trying = heard.trying
+    if heard.began is None or trying is None:
+        raise NotOnGpu(heard.problem)
+    if trying.case is None:
+        return [DeviceCase(TIMED_CALLS, False, False, "crash", heard.problem)]
+    if trying.case < done:
+        return []
+    case = request.cases[trying.case]
+    sizes = None if case.is_hidden else dict(case.sizes)
+    words = heard.problem
+    return [DeviceCase(case.about, case.is_hidden, False, "crash", words, sizes)]

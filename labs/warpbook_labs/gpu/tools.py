@@ -1,0 +1,129 @@
+"""What the trusted process does on the GPU by kernels of its own."""
+
+from __future__ import annotations
+
+import secrets
+import struct
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from warpbook_labs.cases import execution
+from warpbook_labs.gpu.driver import Device, Prepared
+from warpbook_labs.gpu.kept_programs import kept_program
+from warpbook_labs.gpu.kernels import SOURCE, chunk_of
+
+_BLOCK = 256
+_MOST_BLOCKS = 4096
+_NOTHING = (1 << 64) - 1
+#: of L2, so that nothing of it is left whatever the cache keeps
+_FLUSHED = 4
+#: nobody else's kernel runs when ours do
+_PATIENCE_S = 20.0
+
+
+class Found(NamedTuple):
+    """Where a kernel found something first, and how often."""
+
+    first: int
+    how_many: int
+
+
+class Tools:
+    """Trusted kernels, and what they need of the GPU's memory."""
+
+    def __init__(self, device: Device) -> None:
+        """Load them, compiled if that was not done before."""
+        self.device = device
+        source = SOURCE.read_text(encoding="utf-8")
+        self._program = device.load(kept_program(source, device.architecture))
+        self._found = device.allocate(16)
+        self._flush_bytes = _FLUSHED * device.l2_bytes // 16 * 16
+        self._flushed = 0
+        self._digest_key = secrets.randbits(32)
+
+    def poison(self, address: int, size_bytes: int, key: int) -> None:
+        """Fill memory with what is no number; its size is a multiple of 4."""
+        self._run("poison", size_bytes // 4, address, size_bytes // 4, key)
+
+    def untouched(self, arena: int, begin: int, end: int, key: int) -> None:
+        """Look for bytes that are no longer as `poison` left them; see `found`."""
+        if begin < end:
+            self._run("untouched", end - begin, arena, begin, end, key, self._found)
+
+    def fill(
+        self, to: int, pool: int, length: int, item: int, count: int, key: int
+    ) -> None:
+        """Take elements from a pool of some length, at places that a key decides."""
+        chunk, places = chunk_of(length)
+        self._run("fill", count, to, pool, count, places, chunk, key, item)
+
+    def compare(
+        self,
+        arena: int,
+        at: int,
+        right: int,
+        count: int,
+        dtype: str,
+        bound: float,
+        key: int,
+    ) -> None:
+        """Compare an output with what is right; see `found`."""
+        kind = np.dtype(dtype)
+        exact = execution.NumberArgument(struct.pack("<d", bound))
+        of_kind = ord(kind.kind)
+        self._run(
+            *("compare", count, arena, at, right, count, kind.itemsize, of_kind),
+            *(exact, key, self._found),
+        )
+
+    def digest(self, address: int, size_bytes: int) -> int:
+        """Give a number that any change of this memory changes."""
+        self.clear(0, 0)
+        words = size_bytes // 4
+        self._run("digest", words, address, words, self._digest_key, self._found)
+        return self.found().first
+
+    def flush(self) -> None:
+        """Have other things in the L2 cache than what kernels will ask for."""
+        if not self._flushed:
+            self._flushed = self.device.allocate(self._flush_bytes)
+            self.poison(self._flushed, self._flush_bytes, 0)
+        self.device.forget_kept_lines()
+        self._run(
+            "flush", self._flush_bytes // 16, self._flushed, self._flush_bytes // 16,
+            self._found,
+        )  # fmt: skip
+
+    def spin_ns(self, steps: int) -> float:
+        """Tell how long a kernel takes that only counts, in one block."""
+        given = (
+            execution.IntegerArgument(steps),
+            execution.IntegerArgument(self._found),
+        )
+        launch = execution.Launch("spin", (1, 1, 1), (32, 1, 1), given)
+        prepared = self.device.prepare(self._program, launch, {})
+        return self.device.timed_ns([prepared], _PATIENCE_S)
+
+    def clear(self, first: int = _NOTHING, count: int = 0) -> None:
+        """Forget what was found."""
+        self.device.upload(self._found, np.array([first, count], np.uint64))
+
+    def found(self) -> Found:
+        """Wait, and tell what was found since `clear`."""
+        self.device.wait(_PATIENCE_S)
+        held: NDArray[Any] = self.device.download(self._found, 16).view(np.uint64)
+        return Found(int(held[0]), int(held[1]))
+
+    def _run(self, name: str, threads: int, *given: int | execution.Argument) -> None:
+        if threads <= 0:
+            return
+        arguments = tuple(
+            execution.IntegerArgument(each) if isinstance(each, int) else each
+            for each in given
+        )
+        grid = (min(-(-threads // _BLOCK), _MOST_BLOCKS), 1, 1)
+        launch = execution.Launch(name, grid, (_BLOCK, 1, 1), arguments)
+        prepared: Prepared = self.device.prepare(self._program, launch, {})
+        self.device.launch(prepared)

@@ -1,0 +1,1 @@
+"""A submission graded by every engine that is here."""

@@ -1,0 +1,129 @@
+"""What one language does with a submission, by all engines that take it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from warpbook_labs.cases.sampling import DrawnCase
+from warpbook_labs.gpu.gpu import Gpu
+from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.results.check import CaseResult, CheckResult
+from warpbook_labs.results.device import DeviceResult
+from warpbook_labs.sandbox.limits import Limits
+
+
+class Draws(NamedTuple):
+    """A source checked with several draws of hidden cases."""
+
+    #: of all draws, or of the first that failed
+    result: CheckResult
+    #: by seed, each with the cases that are shown
+    cases: dict[int, list[CaseResult]]
+
+
+class Grader(ABC):
+    """How submissions of one language are graded."""
+
+    @abstractmethod
+    def get_ready(self) -> None:
+        """Start what takes long to start, and don't wait for it."""
+
+    @abstractmethod
+    def check_public(
+        self, loaded: LoadedLab, source: str, limits: Limits | None, use_gpu: bool
+    ) -> CheckResult:
+        """Check against what the lab shows.
+
+        Raises:
+            NotInstalled: a compiler or PyTorch is not here; so do those below.
+            BadLab: the lab's own Python fails; so do those below.
+        """
+
+    @abstractmethod
+    def grade(
+        self,
+        loaded: LoadedLab,
+        source: str,
+        seed: int,
+        limits: Limits | None,
+        use_gpu: bool,
+    ) -> CheckResult:
+        """Grade with hidden cases of this seed, and for speed where there is a GPU."""
+
+    @abstractmethod
+    def check_draws(
+        self, loaded: LoadedLab, source: str, seeds: Sequence[int]
+    ) -> Draws:
+        """Check with several draws, without a GPU, for a lab's author."""
+
+    def check_shown(self, loaded: LoadedLab, source: str) -> CheckResult | None:
+        """Check first what every draw has; None where that is no less work."""
+        return None
+
+    @abstractmethod
+    def refuse_other_draws(self, loaded: LoadedLab, seeds: Sequence[int]) -> None:
+        """Refuse a lab that draws something else each time, of the same seed.
+
+        Raises:
+            BadLab: it does.
+        """
+
+    @abstractmethod
+    def record_trace(
+        self, gpu: Gpu, loaded: LoadedLab, source: str, trace: Path, telemetry: Path
+    ) -> None:
+        """Record what a source does on a GPU.
+
+        Raises:
+            NoTrace: it could not be recorded.
+        """
+
+
+class CaseEngines(ABC):
+    """The engines that run cases of one language: one without a GPU, and one on it."""
+
+    #: on a GPU the CPU's time is graded, too, so nothing else may need it meanwhile
+    needs_quiet_cpu = False
+
+    @abstractmethod
+    def get_ready(self) -> None:
+        """Start what takes long to start, and don't wait for it."""
+
+    @abstractmethod
+    def check(
+        self,
+        loaded: LoadedLab,
+        source: str,
+        cases: Sequence[DrawnCase],
+        limits: Limits,
+    ) -> CheckResult:
+        """Check without a GPU; every case is in the result, in their order."""
+
+    @abstractmethod
+    def run_on_gpu(
+        self,
+        gpu: Gpu,
+        loaded: LoadedLab,
+        source: str,
+        cases: Sequence[DrawnCase],
+        is_timed: bool,
+        limits: Limits,
+    ) -> DeviceResult:
+        """Check on a GPU, and time what is right if that is asked.
+
+        Raises:
+            NotOnGpu: it can't be run there, for no fault of the source.
+        """
+
+    @abstractmethod
+    def has_veto(self, result: CheckResult) -> bool:
+        """Whether what was found without a GPU counts although all is right on it."""
+
+    @abstractmethod
+    def record_trace(
+        self, gpu: Gpu, loaded: LoadedLab, source: str, trace: Path, telemetry: Path
+    ) -> None:
+        """Record what a source does on a GPU; see `Grader`."""

@@ -1,0 +1,106 @@
+"""What was found without a GPU and on one, joined to one result."""
+
+from __future__ import annotations
+
+import msgspec
+
+from warpbook_labs.grading.grader import CaseEngines
+from warpbook_labs.lab.spec import Lab
+from warpbook_labs.results.check import CheckResult, Status
+from warpbook_labs.results.device import DeviceCase, DeviceResult
+from warpbook_labs.results.disclosure import fit_to_tell
+
+#: nothing of it was run, here or there
+_NOT_RUN: tuple[Status, ...] = ("compile error", "bad launch rule")
+_NO_SPEED: dict[str, Status] = {
+    "too slow": "too slow",
+    "too noisy to tell": "too noisy to tell",
+    "too busy": "too busy",
+}
+
+
+def without_gpu(result: CheckResult, lab: Lab, why: str) -> CheckResult:
+    """Say of a result why there is none of the GPU beside it."""
+    if result.status in _NOT_RUN:
+        return result
+    words = ["It was not run on the GPU: " + why]
+    if lab.speed is not None:
+        words.append("So its speed is not graded.")
+    return msgspec.structs.replace(result, not_graded=tuple(words))
+
+
+def joined(
+    engines: CaseEngines,
+    result: CheckResult,
+    device: DeviceResult,
+    lab: Lab,
+    is_timed: bool,
+) -> CheckResult:
+    """Join what both engines found: a case passes only if both accept it.
+
+    Args:
+        engines: of the lab's language.
+        result: without a GPU, fit to be told.
+        device: on the GPU, with every case.
+        lab: whose submission it is.
+        is_timed: whether its speed was asked for.
+    """
+    if result.status in _NOT_RUN:
+        return result
+    device = msgspec.structs.replace(device, cases=fit_to_tell(device.cases))
+    failed_there = device.of - device.right
+    result = msgspec.structs.replace(
+        result,
+        device=device,
+        right=min(result.right, max(0, result.of - failed_there)),
+        not_graded=_not_graded(device, lab, is_timed),
+    )
+    if failed_there:
+        first = next(each for each in device.cases if not each.passed)
+        return msgspec.structs.replace(
+            result, status="failed", message=_failed(result, device, first)
+        )
+    if engines.has_veto(result):
+        words = f"{result.message} On the GPU its results are right this time."
+        return msgspec.structs.replace(result, message=words)
+    if result.status != "passed":
+        words = f"Data races are not looked for, only results: {result.message}"
+        result = msgspec.structs.replace(
+            result,
+            status="passed",
+            right=result.of,
+            not_graded=(*result.not_graded, words),
+        )
+    message = f"All {device.of:,} cases passed, on the GPU too."
+    speed = device.speed
+    if speed is None:
+        return msgspec.structs.replace(result, message=message)
+    return msgspec.structs.replace(
+        result,
+        status=_NO_SPEED.get(speed.status, "passed"),
+        message=f"{message} {speed.message}"
+        if speed.status != "not graded"
+        else message,
+    )
+
+
+def _failed(result: CheckResult, device: DeviceResult, first: DeviceCase) -> str:
+    words = f"On the GPU {device.right:,} of {device.of:,} cases passed."
+    if result.status == "passed":
+        return (
+            f"{words} The first that failed: {first.about}. {first.message} Without "
+            "the GPU, where cases are smaller, no mistake is found."
+        )
+    return f"{result.message} {words}"
+
+
+def _not_graded(device: DeviceResult, lab: Lab, is_timed: bool) -> tuple[str, ...]:
+    if lab.speed is None:
+        return ()
+    if not is_timed:
+        return ("Speed is graded when you submit.",)
+    if device.speed is None:
+        return ("Speed is graded once all cases pass.",)
+    if device.speed.status == "not graded":
+        return (f"Speed is not graded: {device.speed.message}",)
+    return ()

@@ -1,0 +1,75 @@
+"""Kernels: interpreted on every machine, and run on a GPU where there is one."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from pathlib import Path
+
+from warpbook_labs.cases.sampling import DrawnCase
+from warpbook_labs.engines.interpreter.checking import check_kernels
+from warpbook_labs.engines.interpreter.front_ends import FrontEnd
+from warpbook_labs.engines.kernels.lane import run_on_gpu
+from warpbook_labs.engines.kernels.tracing import trace_submission
+from warpbook_labs.errors import BadSource
+from warpbook_labs.gpu.gpu import Gpu
+from warpbook_labs.grading.grader import CaseEngines
+from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.results.check import CheckResult
+from warpbook_labs.results.device import DeviceResult
+from warpbook_labs.sandbox import warm
+from warpbook_labs.sandbox.limits import Limits
+
+
+class KernelEngines(CaseEngines):
+    """The interpreter, and a process that launches kernels."""
+
+    def __init__(self, front_end: FrontEnd) -> None:
+        """Take what leads from the language to the interpreter."""
+        self._front_end = front_end
+
+    def get_ready(self) -> None:
+        """Load compiler and interpreter."""
+        warm.wake(self._front_end.compiler)
+        warm.wake(self._front_end.kind)
+
+    def check(
+        self,
+        loaded: LoadedLab,
+        source: str,
+        cases: Sequence[DrawnCase],
+        limits: Limits,
+    ) -> CheckResult:
+        """Interpret every case."""
+        return check_kernels(self._front_end, loaded, source, cases, limits)
+
+    def run_on_gpu(
+        self,
+        gpu: Gpu,
+        loaded: LoadedLab,
+        source: str,
+        cases: Sequence[DrawnCase],
+        is_timed: bool,
+        limits: Limits,
+    ) -> DeviceResult:
+        """Launch the first configuration of the source."""
+        with contextlib.suppress(BadSource):
+            source = self._front_end.configurations(source)[0]
+        return run_on_gpu(gpu, loaded, source, cases, is_timed, limits)
+
+    def has_veto(self, result: CheckResult) -> bool:
+        """Count findings, results that are right by luck, and work beyond the bounds.
+
+        What the interpreter does not know, or is too slow for, does not count.
+        """
+        return any(
+            case.findings or case.is_beyond or case.wrong is not None
+            for case in result.cases
+            if not case.passed
+        )
+
+    def record_trace(
+        self, gpu: Gpu, loaded: LoadedLab, source: str, trace: Path, telemetry: Path
+    ) -> None:
+        """Record its launches."""
+        trace_submission(gpu, loaded, source, trace, telemetry)

@@ -1,0 +1,70 @@
+"""Functions that answer questions: graded alike on every machine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from warpbook_labs.engines.answers.checking import (
+    PLAN_LIMITS,
+    check_draws,
+    check_plan,
+    refuse_other_chance,
+)
+from warpbook_labs.errors import NoTrace
+from warpbook_labs.gpu.gpu import Gpu
+from warpbook_labs.grading.grader import Draws, Grader
+from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.results.check import CheckResult
+from warpbook_labs.sandbox.limits import Limits
+
+
+class PlanGrader(Grader):
+    """Questions, answered in the jail."""
+
+    def get_ready(self) -> None:
+        """Start nothing: plain Python is there at once."""
+
+    def check_public(
+        self, loaded: LoadedLab, source: str, limits: Limits | None, use_gpu: bool
+    ) -> CheckResult:
+        """Ask the questions that are shown."""
+        return check_plan(loaded, source, limits=limits or PLAN_LIMITS)
+
+    def grade(
+        self,
+        loaded: LoadedLab,
+        source: str,
+        seed: int,
+        limits: Limits | None,
+        use_gpu: bool,
+    ) -> CheckResult:
+        """Ask hidden questions, too."""
+        return check_plan(loaded, source, seed, limits or PLAN_LIMITS)
+
+    def check_draws(
+        self, loaded: LoadedLab, source: str, seeds: Sequence[int]
+    ) -> Draws:
+        """Ask draw by draw; enough right answers count as all."""
+        results = check_draws(loaded, source, seeds)
+        cases = {
+            seed: [
+                case
+                for case in result.cases
+                if case.passed or result.status != "passed"
+            ]
+            for seed, result in zip(seeds, results, strict=True)
+        }
+        failed = [result for result in results if result.status != "passed"]
+        return Draws((failed or results)[0], cases)
+
+    def refuse_other_draws(self, loaded: LoadedLab, seeds: Sequence[int]) -> None:
+        """Draw the same questions twice."""
+        if loaded.lab.plan is not None:
+            refuse_other_chance(loaded, loaded.lab.plan)
+
+    def record_trace(
+        self, gpu: Gpu, loaded: LoadedLab, source: str, trace: Path, telemetry: Path
+    ) -> None:
+        """Refuse: nothing of it runs on a GPU."""
+        raise NoTrace(f"{loaded.lab.id} runs nothing on a GPU, so there is no trace.")

@@ -1,1 +1,0 @@
-"""Labs on host code: a learner's `prepare` and `run`, checked without a GPU."""

@@ -1,1 +1,0 @@
-"""Work on what a learner wrote, in a process that can do no harm."""

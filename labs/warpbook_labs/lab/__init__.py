@@ -1,0 +1,1 @@
+"""What a lab is: its specification, its files, its own Python."""

@@ -1,0 +1,86 @@
+"""Arithmetic of whole numbers with names, such as `ceil_div(n, 256)`.
+
+Labs and learners write it; nothing but the operators below is done.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable, Mapping
+
+from warpbook_labs.lab.syntax import parse_expression
+
+_MOST_CHARACTERS = 200
+_MOST = 1 << 62
+
+_BINARY: dict[type[ast.operator], Callable[[int, int], int]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+    ast.Div: operator.floordiv,
+    ast.Mod: operator.mod,
+}
+
+
+def ceil_div(a: int, b: int) -> int:
+    """Divide and round up."""
+    return -(-a // b)
+
+
+_FUNCTIONS: dict[str, Callable[..., int]] = {
+    "ceil_div": ceil_div,
+    "min": min,
+    "max": max,
+}
+
+
+class BadExpression(ValueError):
+    """The text is no expression of these names; the message says what it lacks."""
+
+
+def value(text: str, names: Mapping[str, int]) -> int:
+    """Compute an expression; `/` rounds down.
+
+    Raises:
+        BadExpression: it can't be computed.
+    """
+    text = text.strip()
+    if len(text) > _MOST_CHARACTERS:
+        raise BadExpression(f"An expression may have {_MOST_CHARACTERS} characters.")
+    try:
+        tree = parse_expression(text)
+        return _value(tree.body, names)
+    except ZeroDivisionError:
+        raise BadExpression(f"`{text}` divides by zero.") from None
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as problem:
+        if isinstance(problem, BadExpression):
+            raise
+        raise BadExpression(f"`{text}` is no expression.") from None
+
+
+def _value(node: ast.expr, names: Mapping[str, int]) -> int:
+    if isinstance(node, ast.Constant) and type(node.value) is int:
+        found = node.value
+    elif isinstance(node, ast.Name):
+        if node.id not in names:
+            known = ", ".join(sorted(names)) or "none"
+            raise BadExpression(f"There is no `{node.id}` here, only: {known}.")
+        found = names[node.id]
+    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        found = -_value(node.operand, names)
+    elif isinstance(node, ast.BinOp) and type(node.op) in _BINARY:
+        sides = _value(node.left, names), _value(node.right, names)
+        found = _BINARY[type(node.op)](*sides)
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        function = _FUNCTIONS.get(node.func.id)
+        if function is None or node.keywords or len(node.args) != 2:
+            known = ", ".join(f"{name}(a, b)" for name in _FUNCTIONS)
+            raise BadExpression(f"`{ast.unparse(node)}`: there is only {known}.")
+        found = function(*(_value(each, names) for each in node.args))
+    else:
+        raise BadExpression(f"`{ast.unparse(node)[:80]}` can't be computed here.")
+    if abs(found) > _MOST:
+        raise BadExpression("A number is too large.")
+    return found

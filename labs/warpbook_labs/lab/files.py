@@ -1,0 +1,47 @@
+"""The files of a lab's folder, which may be anybody's: bounded, plain, and its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from warpbook_monitors.plain_file import NotAPlainFile, check_plain
+
+_PACKAGE = Path(__file__).resolve().parents[1]
+#: labs are data: beside the package in a checkout, within it where it is installed
+_DATA = _PACKAGE if (_PACKAGE / "catalogue").is_dir() else _PACKAGE.parent
+CATALOGUE, TEMPLATE, TOUR = (_DATA / name for name in ("catalogue", "template", "tour"))
+#: between the hints of a lab's `hints.md`
+HINT = "\n---\n"
+#: more than any text, source or picture of a lab needs
+MOST_BYTES = 4 << 20
+
+
+class UnfitFile(ValueError):
+    """It can't be read as a part of a lab; the message says why, and names the file."""
+
+
+def read_file(file: Path) -> str:
+    """Read a text of a lab.
+
+    Raises:
+        UnfitFile: it is missing, no plain file, a link out of the lab's folder, too
+            large, or no text.
+    """
+    try:
+        check_plain(file)
+        if not file.resolve().is_relative_to(file.parent.resolve()):
+            raise UnfitFile(f"{file}: it links to a file outside of the lab.")
+        with file.open("rb") as opened:
+            content = opened.read(MOST_BYTES + 1)
+    except FileNotFoundError:
+        raise UnfitFile(f"{file}: this file is missing.") from None
+    except NotAPlainFile:
+        raise UnfitFile(f"{file}: this is no plain file.") from None
+    except OSError as problem:
+        raise UnfitFile(f"{file}: {problem.strerror}.") from None
+    if len(content) > MOST_BYTES:
+        raise UnfitFile(f"{file}: it has more than {MOST_BYTES >> 20} MiB.")
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError:
+        raise UnfitFile(f"{file}: this is no text in UTF-8.") from None

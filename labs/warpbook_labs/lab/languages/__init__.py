@@ -1,0 +1,1 @@
+"""What labs of each language look like: files, checks of `lab.toml`, what they need."""

@@ -1,0 +1,82 @@
+"""Host code: `prepare` and `run`, in PyTorch."""
+
+from __future__ import annotations
+
+import ast
+from typing import get_args
+
+from warpbook_labs.errors import BadLab
+from warpbook_labs.lab.host_spec import HostCount
+from warpbook_labs.lab.languages.language import Here, Language
+from warpbook_labs.lab.languages.shared import refuse_unfit_cases, sources_of
+from warpbook_labs.lab.loaded import GIVEN, LoadedLab
+from warpbook_labs.lab.remedies import INSTALL_TORCH
+from warpbook_labs.lab.spec import Lab
+from warpbook_labs.lab.syntax import parse
+
+#: what a learner's host code consists of
+FUNCTIONS = ("prepare", "run")
+
+
+class HostCode(Language):
+    """Functions that ask a GPU for work."""
+
+    name = "host"
+    source_name = "solution.py"
+    section = "host"
+
+    def refuse_unfit(self, loaded: LoadedLab) -> None:
+        """Refuse counts that are not counted, and sources without their functions."""
+        lab, file = loaded.lab, loaded.folder / "lab.toml"
+        refuse_unfit_cases(lab, file)
+        for bound in lab.counted:
+            if not self._is_simulated(lab):
+                words = "only the simulated GPU counts"
+                raise BadLab(f"{file}: counted: {bound.count}: {words}.")
+            if bound.count not in get_args(HostCount):
+                raise BadLab(f"{file}: counted: {bound.count}: only of kernels.")
+        for name, source in sources_of(loaded, self.suffix):
+            self._refuse_without(f"{loaded.folder}/{name}", source, FUNCTIONS)
+        self._refuse_without(f"{loaded.folder}/{GIVEN}", loaded.given, ())
+
+    def _refuse_without(
+        self, file: str, source: str, functions: tuple[str, ...]
+    ) -> None:
+        try:
+            statements = parse(source).body
+        except SyntaxError as problem:
+            words = f"line {problem.lineno}: {problem.msg}"
+            raise BadLab(f"{file}: {words}.") from None
+        defined = {
+            statement.name
+            for statement in statements
+            if isinstance(statement, ast.FunctionDef)
+        }
+        for function in functions:
+            if function not in defined:
+                raise BadLab(f"{file}: it has no {function}().")
+
+    def needs(self, lab: Lab) -> tuple[str, ...]:
+        """Name PyTorch where results are computed with it."""
+        return () if self._is_simulated(lab) else ("PyTorch",)
+
+    def missing(self, lab: Lab, here: Here) -> str:
+        """Say how to install PyTorch."""
+        if self._is_simulated(lab) or here.torch:
+            return ""
+        return f"PyTorch is not installed: {INSTALL_TORCH}"
+
+    def limits(self, lab: Lab, here: Here) -> str:
+        """Say that the GPU is not used without PyTorch."""
+        if here.gpus and not here.torch:
+            return f"Nothing is run on the GPU without PyTorch: {INSTALL_TORCH}"
+        return super().limits(lab, here)
+
+    def trial_words(self, lab: Lab) -> str | None:
+        """Say what the simulated GPU shows."""
+        if not self._is_simulated(lab):
+            return ""
+        return ", with what a simulated GPU was asked, and when it did that"
+
+    def _is_simulated(self, lab: Lab) -> bool:
+        return lab.host is not None and lab.host.without_gpu == "simulated"

@@ -1,0 +1,215 @@
+"""Reads labs from their folders, and refuses a bad one with file and key."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from warpbook_labs.errors import BadLab, KeptApart
+from warpbook_labs.lab.edits import BadEdit, read_edited
+from warpbook_labs.lab.files import CATALOGUE, HINT, UnfitFile, read_file
+from warpbook_labs.lab.languages.table import language_of
+from warpbook_labs.lab.loaded import GIVEN, LoadedLab
+from warpbook_labs.lab.own_python import BadPython, Cases, imported_cases, jailed_cases
+from warpbook_labs.lab.spec import Lab
+from warpbook_labs.lab.texts import figures
+from warpbook_labs.lab.vault import VAULT, private_folder
+
+
+def load_all(catalogue: Path = CATALOGUE) -> dict[str, LoadedLab]:
+    """Load every lab, by id, in the order of their numbers.
+
+    Raises:
+        BadLab: one can't be used, or two have the same id or number.
+    """
+    found: dict[str, LoadedLab] = {}
+    numbers: dict[int, str] = {}
+    for file in sorted(catalogue.glob("*/*/lab.toml")):
+        loaded = load(file.parent)
+        lab = loaded.lab
+        if lab.id in found or lab.number in numbers:
+            other = lab.id if lab.id in found else numbers[lab.number]
+            raise BadLab(f"{file}: id and number must be its own; `{other}` has them.")
+        found[lab.id], numbers[lab.number] = loaded, lab.id
+    return dict(sorted(found.items(), key=lambda pair: pair[1].lab.number))
+
+
+def refuse_taken(
+    loaded: LoadedLab,
+    catalogue: Path = CATALOGUE,
+    keys: Sequence[str] = ("id", "number"),
+) -> None:
+    """Refuse a lab whose id or number one of the catalogue has.
+
+    Raises:
+        BadLab: it does; what is handed in for both would be mixed up.
+    """
+    file = loaded.folder / "lab.toml"
+    for other in sorted(catalogue.glob("*/*/lab.toml")):
+        if other.resolve() == file.resolve():
+            continue
+        lab = _lab(other)
+        for key in keys:
+            if getattr(lab, key) == getattr(loaded.lab, key):
+                words = f"`{lab.id}` of the catalogue has it. Choose another."
+                raise BadLab(f"{file}: {key}: {words}")
+
+
+def load(folder: Path) -> LoadedLab:
+    """Load one lab.
+
+    Raises:
+        BadLab: it can't be used.
+    """
+    lab = _lab(folder / "lab.toml")
+    suffix = language_of(lab).suffix
+    private = private_folder(folder)
+    solutions: dict[str, dict[str, str]] = {"correct": {}, "wrong": {}}
+    if private is None:
+        cases = _shown(folder, lab)
+    else:
+        cases = _cases(folder, private, lab)
+    starter = _text(folder / f"starter{suffix}")
+    if private is not None:
+        for kind, sources in solutions.items():
+            for file in _solutions(private / "solutions" / kind, suffix):
+                sources[file.name] = _text(file)
+    reference = "" if private is None else _text(private / f"reference{suffix}")
+    if private is not None:
+        _add_edited(private / "solutions" / "wrong.toml", suffix, reference, solutions)
+    loaded = LoadedLab(
+        folder,
+        lab,
+        cases,
+        _text(folder / "text.md"),
+        starter,
+        _text(folder / GIVEN) if (folder / GIVEN).is_file() else "",
+        reference,
+        "" if private is None else _baseline(folder / "lab.toml", lab, private),
+        tuple(part.strip() for part in _text(folder / "hints.md").split(HINT)),
+        solutions["correct"],
+        solutions["wrong"],
+        private,
+    )
+    _check(loaded)
+    return replace(loaded, digest=_digest(loaded))
+
+
+def _digest(loaded: LoadedLab) -> str:
+    """Compute what tells this lab from another of its id."""
+    parts = [_text(loaded.folder / "lab.toml"), loaded.given, loaded.reference]
+    parts.append(loaded.baseline)
+    if loaded.private is not None:
+        parts.append(_text(loaded.private / "cases.py"))
+    return sha256(json.dumps(parts).encode()).hexdigest()
+
+
+def _add_edited(
+    file: Path, suffix: str, reference: str, solutions: dict[str, dict[str, str]]
+) -> None:
+    """Add wrong solutions that are told by how they differ from right ones."""
+    if not file.exists():
+        return
+    bases = {Path(name).stem: text for name, text in solutions["correct"].items()}
+    try:
+        edited = read_edited(_text(file), {**bases, "": reference})
+    except BadEdit as problem:
+        raise BadLab(f"{file}: {problem}") from None
+    wrong = solutions["wrong"]
+    for name, source in edited.items():
+        if f"{name}{suffix}" in wrong:
+            raise BadLab(f"{file}: {name}: there is a file of this name, too.")
+        wrong[f"{name}{suffix}"] = source
+    solutions["wrong"] = dict(sorted(wrong.items()))
+
+
+def _solutions(folder: Path, suffix: str) -> list[Path]:
+    found = []
+    for file in sorted(folder.glob("*")):
+        # what an editor or Python leaves there is no solution
+        if not file.is_file() or file.name.startswith("."):
+            continue
+        if file.suffix != suffix:
+            words = f"in this language a solution's name ends in {suffix}"
+            raise BadLab(f"{file}: {words}. Rename it, or put it elsewhere.")
+        found.append(file)
+    return found
+
+
+def _text(file: Path) -> str:
+    try:
+        text = read_file(file)
+    except UnfitFile as problem:
+        raise BadLab(str(problem)) from None
+    if not text.strip():
+        raise BadLab(f"{file}: this file is empty.")
+    return text
+
+
+def _lab(file: Path) -> Lab:
+    try:
+        return msgspec.toml.decode(_text(file), type=Lab)
+    except msgspec.DecodeError as problem:
+        # it names the key: "... - at `$.public[0].sizes`"
+        raise BadLab(f"{file}: {problem}") from None
+
+
+def _baseline(file: Path, lab: Lab, private: Path) -> str:
+    name = lab.speed.baseline if lab.speed is not None else ""
+    if name and not (private / name).is_file():
+        raise BadLab(f"{file}: speed.baseline: `{name}` is not in the folder.")
+    return _text(private / name) if name else ""
+
+
+def _cases(folder: Path, private: Path, lab: Lab) -> Cases:
+    """Give the lab's own Python: only the catalogue's and a grader's is imported."""
+    is_own = folder.resolve().is_relative_to(CATALOGUE) or private != folder
+    cases = imported_cases if is_own else jailed_cases
+    try:
+        return cases(private / "cases.py", language_of(lab).functions)
+    except BadPython as problem:
+        raise BadLab(str(problem)) from None
+
+
+def _shown(folder: Path, lab: Lab) -> Cases:
+    """Give the cases that the lab shows, where the generator is kept apart."""
+
+    def absent(*_: Any) -> Any:
+        raise KeptApart(
+            f"{lab.id}: its questions are kept apart from this machine, and {VAULT} "
+            "names no folder that has them."
+        )
+
+    # the server loads this file, and no NumPy
+    from warpbook_labs.lab.shown_cases import shown_functions  # noqa: PLC0415
+
+    try:
+        functions = shown_functions(folder, lab)
+    except (OSError, ValueError) as problem:
+        raise BadLab(f"{folder}: the cases that it shows: {problem}") from None
+    return Cases(**functions, questions=absent, judge=absent)
+
+
+def _check(loaded: LoadedLab) -> None:
+    """Refuse what no type tells."""
+    lab, file = loaded.lab, loaded.folder / "lab.toml"
+    if lab.folder_name != loaded.folder.name:
+        raise BadLab(f"{file}: id: the folder must be called {lab.folder_name}.")
+    for name in figures(loaded.text):
+        if "/" in name or not (loaded.folder / name).is_file():
+            raise BadLab(f"{loaded.folder}/text.md: `{name}` is not in the folder.")
+    for kind in ("correct", "wrong"):
+        if loaded.private is not None and not getattr(loaded, kind):
+            raise BadLab(f"{loaded.private}/solutions/{kind}: there is none.")
+    language = language_of(lab)
+    for section in ("plan", "host"):
+        if (getattr(lab, section) is not None) != (language.section == section):
+            words = f"it goes with the language `{section}`, and only there"
+            raise BadLab(f"{file}: {section}: {words}.")
+    language.refuse_unfit(loaded)

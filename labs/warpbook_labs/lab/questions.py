@@ -1,0 +1,107 @@
+"""The questions of a plan lab: drawn from a seed, and the answers judged as data."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from warpbook_labs.lab.plan_spec import RESULTS, Function, Plan
+
+_MOST_QUESTIONS = 200
+_MOST_SHOWN = 300
+
+
+class Question(Struct, frozen=True):
+    """One call of a function that the learner writes."""
+
+    function: str
+    #: plain data, by the arguments' names in `lab.toml`
+    arguments: dict[str, Any]
+    #: what kind of question it is, which learners are told of hidden ones too
+    about: str = ""
+
+
+class BadQuestion(ValueError):
+    """A lab's own question makes no sense; the message says what is wrong."""
+
+
+Draw = Callable[[random.Random], "list[Question]"]
+#: says in words why an answer is wrong; nothing if it is right
+Judge = Callable[[Question, Any], str]
+
+
+def drawn(plan: Plan, draw: Draw, seed: int) -> list[Question]:
+    """Draw questions, and refuse what `lab.toml` does not say.
+
+    Raises:
+        BadQuestion: one asks for what is no function or argument of the lab.
+    """
+    questions = draw(random.Random(seed))
+    wanted = {
+        each.name: [one.name for one in each.arguments] for each in plan.functions
+    }
+    if not 0 < len(questions) <= _MOST_QUESTIONS:
+        raise BadQuestion(
+            f"{len(questions)} questions; there must be 1 to {_MOST_QUESTIONS}."
+        )
+    for each in questions:
+        names = wanted.get(each.function)
+        if names is None or set(each.arguments) != set(names):
+            raise BadQuestion(
+                f"{each.function}({', '.join(each.arguments)}) is not in lab.toml."
+            )
+    missing = set(wanted) - {each.function for each in questions}
+    if missing:
+        raise BadQuestion(f"{', '.join(sorted(missing))} is asked nothing.")
+    return questions
+
+
+def in_order(function: Function, question: Question) -> tuple[Any, ...]:
+    """Give a question's arguments in the order in which they are handed over."""
+    return tuple(question.arguments[each.name] for each in function.arguments)
+
+
+def call_words(function: Function, question: Question) -> str:
+    """Write a question as a call that a learner can repeat."""
+    given = ", ".join(repr(each) for each in in_order(function, question))
+    words = f"{function.name}({given})"
+    return words if len(words) <= _MOST_SHOWN else words[: _MOST_SHOWN - 3] + "..."
+
+
+def judged(
+    function: Function,
+    judge: Judge,
+    question: Question,
+    data: bytes,
+    is_hidden: bool = False,
+) -> str:
+    """Judge an answer; give in words why it is wrong, nothing if it is right.
+
+    Of a hidden question an answer of another type is not quoted: a learner can put the
+    question into it.
+    """
+    try:
+        held = msgspec.msgpack.decode(data)
+        # a count that went through a division, or NumPy, is one still
+        if function.returns == "int" and isinstance(held, float) and held.is_integer():
+            held = int(held)
+        answer = msgspec.convert(held, RESULTS[function.returns])
+    except (msgspec.DecodeError, RecursionError, TypeError, ValueError):
+        found = _kind(data, is_hidden)
+        return f"It must return {function.returns}, and returns {found}."
+    return judge(question, answer)
+
+
+def _kind(data: bytes, is_hidden: bool) -> str:
+    try:
+        held = msgspec.msgpack.decode(data)
+    except (msgspec.DecodeError, RecursionError, TypeError, ValueError):
+        return "no such data"
+    if held is None:
+        return "nothing (None)"
+    kind = type(held).__name__
+    return kind if is_hidden else f"{kind}: {str(held)[:60]}"

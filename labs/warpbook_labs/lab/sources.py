@@ -1,0 +1,57 @@
+"""A learner's source, as a file holds it: bounded, and text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from warpbook_labs.errors import BadSource
+from warpbook_monitors.plain_file import check_plain
+
+#: more than any exercise needs
+MOST_BYTES = 200_000
+
+
+def read_source(file: Path) -> str:
+    """Read a learner's file.
+
+    Raises:
+        BadSource: it can't be read, or is no text of a sensible size.
+    """
+    try:
+        check_plain(file)
+        with file.open("rb") as opened:
+            held = opened.read(MOST_BYTES + 1)
+        if len(held) > MOST_BYTES:
+            raise BadSource(f"{file}: it has more than {MOST_BYTES:,} bytes.")
+        # editors on Windows write a mark at the start
+        source = held.decode("utf-8-sig")
+    except OSError as problem:
+        raise BadSource(f"{file}: {problem.strerror}.") from None
+    except UnicodeDecodeError as problem:
+        line = held.count(b"\n", 0, problem.start) + 1
+        raise BadSource(f"{file}: line {line} is not UTF-8: save it so.") from None
+    try:
+        refuse_unfit(source)
+    except BadSource as problem:
+        raise BadSource(f"{file}: {problem}") from None
+    return source
+
+
+def refuse_unfit(source: str) -> None:
+    """Refuse what no compiler should be given.
+
+    Raises:
+        BadSource: it is too large, empty, or has characters that no text has.
+    """
+    try:
+        size_bytes = len(source.encode())
+    except UnicodeEncodeError:
+        raise BadSource("The source has characters that UTF-8 can't write.") from None
+    if size_bytes > MOST_BYTES:
+        raise BadSource(
+            f"The source has {size_bytes:,} bytes; {MOST_BYTES:,} are allowed."
+        )
+    if "\0" in source:
+        raise BadSource("The source has a NUL character in it.")
+    if not source.strip():
+        raise BadSource("The source is empty.")

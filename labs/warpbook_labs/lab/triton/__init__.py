@@ -1,0 +1,1 @@
+"""What a Triton source may say, and how it is launched."""

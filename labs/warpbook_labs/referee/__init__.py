@@ -1,1 +1,0 @@
-"""Learners' Python on a GPU: clock, inputs and verdict are in another process."""

@@ -1,0 +1,1 @@
+"""What engines answer: data that grading joins and cards show."""

@@ -1,0 +1,82 @@
+"""What learners are told of hidden cases: the first that fails, without its sizes."""
+
+from __future__ import annotations
+
+import builtins
+import dataclasses
+import re
+from collections.abc import Iterable
+from typing import Any, TypeVar
+
+import msgspec
+
+from warpbook_labs.cases.preparation import count_words
+from warpbook_labs.results.check import CaseResult
+from warpbook_labs.results.device import DeviceCase
+
+#: how large a buffer is, as CUDA's interpreter says it and as Triton's does
+_SIZES = (
+    (
+        re.compile(
+            r"[\d,]+ bytes (past the end|before the start) of (`\w+`) \([\d,]+ bytes\)"
+        ),
+        r"\1 of \2",
+    ),
+    (re.compile(r", and `\w+` has [\d,]+ elements"), ", outside of the buffer"),
+)
+#: what is said of a hidden case too: it holds no number of it
+_OURS = re.compile(
+    r"(Timed out after [\d.]+ s|It returned more than \d+ KiB"
+    r"|It writes `\w+`, which is an input)\.",
+    re.ASCII,
+)
+_NO_DATA = "It can't be called so, or returned no plain data"
+
+Case = TypeVar("Case", CaseResult, DeviceCase)
+
+
+def fit_to_tell(cases: Iterable[Case]) -> tuple[Case, ...]:
+    """Leave out hidden failures but the first: they would tell too much at once."""
+    told: list[Case] = []
+    has_failed = False
+    for each in cases:
+        if each.passed or not each.is_hidden:
+            told.append(each)
+        elif not has_failed:
+            told.append(_without_sizes(each))
+            has_failed = True
+    return tuple(told)
+
+
+def without_words(problem: str) -> str:
+    """Leave of what was raised only its kind: a learner can put sizes into the rest."""
+    if _OURS.fullmatch(problem):
+        return problem
+    name = problem.partition(":")[0]
+    if name == _NO_DATA:
+        return f"{name}."
+    kind = getattr(builtins, name, None)
+    if isinstance(kind, type) and issubclass(kind, BaseException):
+        return f"{name}; its words are told of cases that are shown only."
+    return "It raised something; what, is told of cases that are shown only."
+
+
+def _without_sizes(case: Case) -> Case:
+    """Leave out how many elements and bytes there are; where it is wrong stays."""
+    less: dict[str, Any] = {"message": _sizeless(case.message)}
+    if case.wrong is not None and case.wrong.elements is not None:
+        counted = f" {count_words(case.wrong)}"
+        less["message"] = less["message"].replace(counted, "")
+        less["wrong"] = msgspec.structs.replace(case.wrong, wrong=None, elements=None)
+    if isinstance(case, CaseResult):
+        less["findings"] = tuple(
+            dataclasses.replace(each, message=_sizeless(each.message))
+            for each in case.findings
+        )
+    return msgspec.structs.replace(case, **less)
+
+
+def _sizeless(words: str) -> str:
+    for pattern, instead in _SIZES:
+        words = pattern.sub(instead, words)
+    return words

@@ -1,0 +1,99 @@
+"""What a run tells: mistakes that were found, and what was counted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+Kind = Literal[
+    "race",
+    "uninitialised read",
+    "divergent barrier",
+    "inactive lane",
+    "unfinished copy",
+    "out of bounds",
+    "misaligned",
+    "read-only",
+    "assertion",
+    "deadlock",
+    "too long",
+    # of host code, by the simulated GPU
+    "host read too early",
+    "released too early",
+    "stale graph",
+    "capture",
+]
+
+#: of one kind; the others are only counted
+MOST_FINDINGS = 10
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A mistake of the source, whether or not its result was right this time."""
+
+    kind: Kind
+    message: str
+    #: of the source; None where the compiler does not tell
+    line: int | None = None
+
+
+def written_input(name: str) -> Finding:
+    """Say that a kernel has written what it may only read."""
+    return Finding("read-only", f"It writes `{name}`, which is an input.")
+
+
+@dataclass
+class Counts:
+    """What a line of the source, or the whole kernel, asked of the machine."""
+
+    #: instructions, for each warp that had a thread at them, and for each thread
+    warp_instructions: int = 0
+    thread_instructions: int = 0
+    #: of the warp that runs most of them, added up over launches: how deep the work is
+    longest_warp_instructions: int = 0
+    #: branches at which a warp's threads went different ways
+    divergent_branches: int = 0
+    #: requests of warps to global memory, and the 32-byte sectors that they touched
+    global_requests: int = 0
+    global_sectors: int = 0
+    #: sectors that would hold the same bytes if they lay side by side
+    least_global_sectors: int = 0
+    #: requests of warps to shared memory, and the passes beyond what they need
+    shared_requests: int = 0
+    bank_conflicts: int = 0
+    #: for tensor cores, in the programs that are launched, however often each is run
+    matrix_instructions: int = 0
+    #: what `tl.dot` multiplied for tensor cores, of the dots that were really run
+    dot_multiplications: int = 0
+
+    def add(self, other: Counts) -> None:
+        """Add another's to these."""
+        for name in self.__dataclass_fields__:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+
+@dataclass
+class Report:
+    """All that one run of a kernel tells."""
+
+    findings: list[Finding] = field(default_factory=list)
+    #: findings beyond those that are listed
+    more_findings: int = 0
+    counts: Counts = field(default_factory=Counts)
+    #: by line of the source
+    lines: dict[int, Counts] = field(default_factory=dict)
+    #: what the kernel printed
+    printed: str = ""
+    #: it did what ends a kernel, or took too long: the buffers hold what it had done
+    stopped: bool = False
+
+    def add(self, finding: Finding) -> None:
+        """List a finding, once."""
+        if finding in self.findings:
+            return
+        alike = sum(each.kind == finding.kind for each in self.findings)
+        if alike < MOST_FINDINGS:
+            self.findings.append(finding)
+        else:
+            self.more_findings += 1

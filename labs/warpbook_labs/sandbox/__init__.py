@@ -1,0 +1,1 @@
+"""Processes that are shut in: what they may do, and having jobs done by them."""

@@ -1,0 +1,58 @@
+"""What Linux lets a process give up, for good, without being root."""
+
+from __future__ import annotations
+
+import ctypes
+import resource
+import signal
+import struct
+from collections.abc import Mapping
+
+NEW_MOUNTS, NEW_IPC, NEW_USER = 0x20000, 0x8000000, 0x10000000
+NEW_NETWORK, NEW_HOST_NAME = 0x40000000, 0x4000000
+_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS = 1, 4, 38
+_CAPABILITY_VERSION = 0x20080522
+
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+def die_with_parent() -> None:
+    """Be killed when the thread that started this process ends.
+
+    It holds until the process becomes another user.
+    """
+    libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def gain_no_rights() -> None:
+    """Gain no right by any program that is started."""
+    libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+
+
+def hide_memory() -> None:
+    """Let no process of the same user read this one's memory."""
+    libc.prctl(_PR_SET_DUMPABLE, 0)
+
+
+def leave(namespaces: int) -> bool:
+    """Have namespaces of its own; tell whether the system allows that."""
+    return bool(libc.unshare(namespaces) == 0)
+
+
+def drop_capabilities() -> None:
+    """Have no right beyond those of an ordinary user."""
+    libc.capset(struct.pack("<Ii", _CAPABILITY_VERSION, 0), bytes(24))
+
+
+def bound(bounds: Mapping[int, int]) -> None:
+    """Lower the limits of `resource`; what is lower already stays.
+
+    Args:
+        bounds: by `resource.RLIMIT_...`.
+    """
+    for which, most in bounds.items():
+        _, hard = resource.getrlimit(which)
+        allowed = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        # a second later the kernel kills without a word, so the first signal must tell
+        grace = int(which == resource.RLIMIT_CPU)
+        resource.setrlimit(which, (allowed, allowed + grace))

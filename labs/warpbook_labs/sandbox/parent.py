@@ -1,0 +1,212 @@
+"""Has a job done in the jail, and says in words how that ended."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from typing import IO, Any, Generic, Literal
+
+import msgspec
+
+from warpbook_labs.errors import NotInstalled
+from warpbook_labs.sandbox.children import kill, waited_for
+from warpbook_labs.sandbox.leftovers import JAIL_PREFIX
+from warpbook_labs.sandbox.limits import Limits, Tier, isolation_words
+from warpbook_labs.sandbox.progress import MARK
+from warpbook_labs.sandbox.work import Answer, Job, Refused, ResultT, Work
+from warpbook_labs.sandbox.worker import NO_COMPILER, OUT_OF_MEMORY
+from warpbook_monitors.python_path import NOWHERE, own_path
+
+Status = Literal["done", "timeout", "out of memory", "crashed", "too much output"]
+#: what a result says of a job that came to no end of its own
+Ended = Literal["stopped", "timed out"]
+
+_WORDS: dict[Status, str] = {
+    "done": "It was done.",
+    "timeout": "Timed out after {wall_s:g} s.",
+    "out of memory": "Memory limit exceeded ({memory_mib:,} MiB).",
+    "crashed": "The worker process crashed ({how}).",
+    "too much output": "Its result is larger than {output_mib:,} MiB.",
+}
+_PROCESSOR_WORDS = "Timed out after {processor_s} s of CPU time."
+_READ_BYTES = 1 << 20
+MOST_STDERR_BYTES = 4096
+
+
+class Outcome(msgspec.Struct, Generic[ResultT], frozen=True):
+    """How a job ended."""
+
+    status: Status
+    #: for the learner, in words
+    message: str
+    #: None unless it is done
+    result: ResultT | Refused | None
+    #: None if it ended before it told
+    tier: Tier | None
+    wall_s: float
+    #: only the system calls that it needs were let through
+    is_filtered: bool = False
+
+    @property
+    def ended(self) -> Ended:
+        """Say whether a job without a result ran out of time, or was stopped."""
+        return "timed out" if self.status == "timeout" else "stopped"
+
+    @property
+    def isolation(self) -> str:
+        """Tell in words where it was done; nothing if it ended before it told."""
+        if self.tier is None:
+            return ""
+        return isolation_words(self.tier, self.is_filtered)
+
+
+def run(job: Job[ResultT], limits: Limits | None = None) -> Outcome[ResultT]:
+    """Do a job in a process of its own, which ends with it.
+
+    Raises:
+        NotInstalled: NVRTC is not installed.
+    """
+    with started(type(job), limits or Limits()) as do:
+        return do(job)
+
+
+@contextlib.contextmanager
+def started(
+    kind: type[Job[ResultT]], limits: Limits
+) -> Iterator[Callable[[Job[ResultT]], Outcome[ResultT]]]:
+    """Start a process that waits for one job of a kind, and give what has it done.
+
+    It raises what `run` does. The process ends with the context, whatever it does.
+    """
+    with tempfile.TemporaryDirectory(prefix=JAIL_PREFIX) as empty:
+        command = [sys.executable, "-m", "warpbook_labs.sandbox.worker"]
+        with subprocess.Popen(
+            [*command, msgspec.json.encode(limits), empty, kind.work.module],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=NOWHERE,
+            env=environment(),
+            start_new_session=True,
+        ) as child:
+            try:
+                yield lambda job: _watched(child, job, limits)
+            finally:
+                kill(child)
+
+
+def environment() -> dict[str, str]:
+    """Give the child what Python needs to start, and no secret of this process."""
+    kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
+    # threads would want memory of their own, and none may be started in the jail
+    threads = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+    alone = {**dict.fromkeys(threads, "1"), "MALLOC_ARENA_MAX": "1"}
+    return {**kept, **alone, "PYTHONPATH": own_path()}
+
+
+def _watched(
+    child: subprocess.Popen[bytes],
+    job: Job[ResultT],
+    limits: Limits,
+) -> Outcome[ResultT]:
+    encoded = msgspec.msgpack.encode(job)
+    began = time.monotonic()
+    output = Bounded(child.stdout, limits.output_bytes)
+    errors = Bounded(child.stderr, MOST_STDERR_BYTES)
+    code = waited_for(child, encoded, limits.wall_s, output.read, errors.read)
+    return outcome_of(job.work, code, output.held, errors.held, limits, began)
+
+
+class Bounded:
+    """What comes out of a pipe, up to a bound and a byte more."""
+
+    def __init__(self, pipe: IO[bytes] | None, most_bytes: int) -> None:
+        """Begin with nothing read."""
+        self._pipe, self._most_bytes = pipe, most_bytes
+        self._held = bytearray()
+
+    @property
+    def held(self) -> bytes:
+        """Give what was read."""
+        return bytes(self._held)
+
+    def read(self) -> None:
+        """Read to the end, so that the child is never held up by a full pipe."""
+        while self._pipe is not None and (part := self._pipe.read(_READ_BYTES)):
+            self.keep(part)
+
+    def keep(self, part: bytes) -> None:
+        """Keep what there is room for."""
+        self._held += part[: self._most_bytes + 1 - len(self._held)]
+
+    def read_and_close(self) -> None:
+        """Read to the end, and close the pipe."""
+        self.read()
+        if self._pipe is not None:
+            self._pipe.close()
+
+
+def outcome_of(
+    work: Work,
+    code: int | None,
+    output: bytes,
+    errors: bytes,
+    limits: Limits,
+    began: float,
+) -> Outcome[Any]:
+    """Say how a process ended.
+
+    Args:
+        work: what it was asked.
+        code: its exit code; None if it was killed when its time was over.
+        output: what it wrote.
+        errors: what it wrote to stderr.
+        limits: what it was given.
+        began: when, by the monotonic clock.
+
+    Raises:
+        NotInstalled: it says that something is not installed.
+    """
+    status: Status = "crashed"
+    how = errors.replace(MARK, b"").decode(errors="replace").strip().splitlines()[
+        -1:
+    ] or ["no word"]
+    answer: Answer[Any] | None = None
+    if code == NO_COMPILER:
+        raise NotInstalled(errors.decode(errors="replace"))
+    if len(output) > limits.output_bytes:
+        status = "too much output"
+    elif code is None or code == -signal.SIGXCPU:
+        status = "timeout"
+    elif code == OUT_OF_MEMORY:
+        status = "out of memory"
+    elif code == 0:
+        try:
+            answer = work.decoder.decode(output)
+            status = "done"
+        except (msgspec.DecodeError, RecursionError):
+            how = ["it sent an invalid message"]
+    elif code < 0:
+        how = [signal.Signals(-code).name]
+    template = _PROCESSOR_WORDS if code == -signal.SIGXCPU else _WORDS[status]
+    words = template.format(
+        wall_s=limits.wall_s,
+        processor_s=limits.processor_s,
+        memory_mib=limits.memory_bytes >> 20,
+        output_mib=limits.output_bytes >> 20,
+        how=how[0][:200],
+    )
+    return Outcome(
+        status,
+        words,
+        answer.result if answer else None,
+        answer.tier if answer else None,
+        time.monotonic() - began,
+        answer.is_filtered if answer else False,
+    )

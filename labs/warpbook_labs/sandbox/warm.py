@@ -1,0 +1,296 @@
+"""Has jobs done by a process that is warm: the parent's side of `warm_worker`."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import fcntl
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from typing import Any
+
+import msgspec
+
+from warpbook_labs.errors import NotInstalled
+from warpbook_labs.sandbox.leftovers import JAIL_PREFIX
+from warpbook_labs.sandbox.limits import Limits
+from warpbook_labs.sandbox.parent import (
+    MOST_STDERR_BYTES,
+    Bounded,
+    Outcome,
+    environment,
+    outcome_of,
+)
+from warpbook_labs.sandbox.progress import MARK, Steps
+from warpbook_labs.sandbox.warm_worker import CODE, MOST_ASKED_BYTES, Fork, Ready
+from warpbook_labs.sandbox.work import Job, ResultT, Work
+from warpbook_monitors.python_path import NOWHERE
+
+#: PyTorch takes seconds to start, and more on a busy machine
+_START_S = 90.0
+_PIPE_BYTES = 1 << 20
+_TRIES = 2
+_NO_START = (
+    "The process that loads PyTorch ended before it was ready ({how}): this PyTorch or "
+    "machine is not known."
+)
+
+
+class _Gone(Exception):
+    """The warm process is not there any more."""
+
+
+class _Warm:
+    """One warm process, started when it is first wanted, and again when it is gone."""
+
+    def __init__(self, module: str) -> None:
+        self._module = module
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._control: socket.socket | None = None
+        #: of whom it is a child; a fork of ours has none
+        self._owner = 0
+
+    def do(
+        self, work: Work, job: bytes, limits: Limits, steps: Steps | None
+    ) -> Outcome[Any]:
+        with tempfile.TemporaryDirectory(prefix=JAIL_PREFIX) as empty:
+            with contextlib.ExitStack() as files:
+                line = self._begin(Fork(limits, empty), files)
+                return self._watched(work, line, job, limits, steps)
+
+    def wake(self) -> None:
+        """Start it, if it is not there; who asks next is told what is missing."""
+        with self._lock, contextlib.suppress(NotInstalled):
+            self._ready()
+
+    def close(self) -> None:
+        """End it, and what it does."""
+        with self._lock:
+            self._close()
+
+    def _close(self) -> None:
+        control, process = self._control, self._process
+        self._control = self._process = None
+        if control is not None:
+            control.close()
+        if process is not None and self._owner == os.getpid():
+            if process.stderr is not None:
+                process.stderr.close()
+            process.kill()
+            process.wait()
+
+    def _begin(self, fork: Fork, files: contextlib.ExitStack) -> _Line:
+        ours, theirs = socket.socketpair()
+        files.enter_context(ours)
+        pipes = [os.pipe() for _ in range(3)]
+        (job, stdin), (stdout, output), (stderr, errors) = pipes
+        for pipe in (job, stdout):
+            # inputs are many MiB, of which an ordinary pipe holds 64 KiB at a time
+            with contextlib.suppress(OSError, AttributeError):
+                fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+        line = _Line(ours, stdin, stdout, stderr)
+        files.callback(line.close)
+        sent = [job, output, errors, theirs.fileno()]
+        try:
+            with self._lock:
+                control = self._ready()
+                asked = msgspec.msgpack.encode(fork)
+                try:
+                    socket.send_fds(control, [asked], sent)
+                except OSError:
+                    self._close()
+                    raise _Gone from None
+        finally:
+            theirs.close()
+            for each in sent[:-1]:
+                os.close(each)
+        return line
+
+    def _ready(self) -> socket.socket:
+        """Give the socket of a process that runs.
+
+        Raises:
+            NotInstalled: what it takes is not installed, or not known.
+        """
+        process = self._process
+        is_ours = process is not None and self._owner == os.getpid()
+        if is_ours and process is not None and process.poll() is not None:
+            self._close()
+        if not is_ours or self._control is None:
+            self._start()
+        assert self._control is not None
+        return self._control
+
+    def _start(self) -> None:
+        self._control = self._process = None
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        number = str(theirs.fileno())
+        command = [sys.executable, "-m", "warpbook_labs.sandbox.warm_worker"]
+        with theirs:
+            self._process = subprocess.Popen(
+                [*command, number, self._module],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                cwd=NOWHERE,
+                env={**environment(), "CUDA_VISIBLE_DEVICES": ""},
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,
+            )
+        self._control, self._owner = ours, os.getpid()
+        ours.settimeout(_START_S)
+        try:
+            told = ours.recv(MOST_ASKED_BYTES)
+        except OSError:
+            told = b""
+        ours.settimeout(None)
+        problem = self._last_words() if not told else ""
+        if told:
+            problem = msgspec.msgpack.decode(told, type=Ready).problem
+        if problem:
+            self._close()
+            raise NotInstalled(problem)
+
+    def _last_words(self) -> str:
+        process = self._process
+        assert process is not None
+        process.kill()
+        errors = process.stderr.read() if process.stderr is not None else b""
+        said = errors.decode(errors="replace").strip().splitlines()[-1:]
+        code = process.wait()
+        return _NO_START.format(how=(said or [f"exit code {code}"])[0][:200])
+
+    def _watched(
+        self,
+        work: Work,
+        line: _Line,
+        job: bytes,
+        limits: Limits,
+        steps: Steps | None,
+    ) -> Outcome[Any]:
+        began = time.monotonic()
+        output = Bounded(os.fdopen(line.stdout, "rb"), limits.output_bytes)
+        errors = _Errors(line.stderr, steps)
+        line.stdout = line.stderr = -1
+        stdin, line.stdin = line.stdin, -1
+        pumps = [
+            threading.Thread(target=_feed, args=(stdin, job)),
+            threading.Thread(target=output.read_and_close),
+            threading.Thread(target=errors.read_and_close),
+        ]
+        for each in pumps:
+            each.start()
+        try:
+            told = line.wait(limits.wall_s)
+        finally:
+            # its child is killed, if it is still there, and so the pipes end
+            line.socket.close()
+            for each in pumps:
+                each.join()
+        if told == b"":
+            raise _Gone
+        code = None if told is None else CODE.unpack(told)[0]
+        return outcome_of(work, code, output.held, errors.held, limits, began)
+
+
+class _Errors(Bounded):
+    """What a child writes to stderr, without the steps that it notes there."""
+
+    def __init__(self, pipe: int, steps: Steps | None) -> None:
+        super().__init__(os.fdopen(pipe, "rb", buffering=0), MOST_STDERR_BYTES)
+        self._steps = steps
+
+    def keep(self, part: bytes) -> None:
+        if self._steps is not None and (count := part.count(MARK)):
+            self._steps.add(count)
+        super().keep(part.replace(MARK, b""))
+
+
+class _Line:
+    """What the parent holds of one job."""
+
+    def __init__(
+        self, line: socket.socket, stdin: int, stdout: int, stderr: int
+    ) -> None:
+        self.socket = line
+        self.stdin, self.stdout, self.stderr = stdin, stdout, stderr
+
+    def wait(self, seconds: float) -> bytes | None:
+        """Give the exit code as it is told; nothing if nobody tells; None if late."""
+        self.socket.settimeout(seconds)
+        try:
+            return self.socket.recv(CODE.size)
+        except TimeoutError:
+            return None
+        except OSError:
+            return b""
+
+    def close(self) -> None:
+        """Close what nobody has taken over."""
+        for each in (self.stdin, self.stdout, self.stderr):
+            if each >= 0:
+                os.close(each)
+
+
+def _feed(pipe: int, given: bytes) -> None:
+    # a child that ends before it has read all says why in another way
+    with contextlib.suppress(BrokenPipeError), os.fdopen(pipe, "wb") as file:
+        file.write(given)
+
+
+_warm: dict[str, _Warm] = {}
+_lock = threading.Lock()
+
+
+def run(
+    job: Job[ResultT], limits: Limits | None = None, steps: Steps | None = None
+) -> Outcome[ResultT]:
+    """Do a job in a child of a warm process, which ends with it.
+
+    Args:
+        job: what is done.
+        limits: of the child.
+        steps: counts what the child notes; see `progress`.
+
+    Raises:
+        NotInstalled: what it takes is not installed, or not known.
+    """
+    worker = _worker(job.work.warm_module)
+    encoded = msgspec.msgpack.encode(job)
+    limits = limits or Limits()
+    for _ in range(_TRIES):
+        with contextlib.suppress(_Gone):
+            return worker.do(job.work, encoded, limits, steps)
+    words = "The process that did it ended, and with it what it did."
+    return Outcome("crashed", words, None, None, 0.0)
+
+
+def wake(kind: type[Job[Any]]) -> None:
+    """Start the process for a kind of jobs, if none is there, and don't wait for it."""
+    worker = _worker(kind.work.warm_module)
+    threading.Thread(target=worker.wake, name="warpbook-wake", daemon=True).start()
+
+
+def close() -> None:
+    """End every warm process."""
+    with _lock:
+        workers = list(_warm.values())
+        _warm.clear()
+    for each in workers:
+        each.close()
+
+
+def _worker(module: str) -> _Warm:
+    with _lock:
+        if module not in _warm:
+            _warm[module] = _Warm(module)
+        return _warm[module]
+
+
+atexit.register(close)

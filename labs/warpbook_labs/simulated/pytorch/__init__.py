@@ -1,1 +1,0 @@
-"""PyTorch itself, built for the processor, as it would be with one GPU: recorded."""

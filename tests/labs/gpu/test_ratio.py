@@ -1,0 +1,149 @@
+"""How much faster: right, and as sure as it says, under noise of every kind."""
+
+from collections.abc import Callable
+from itertools import islice
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from warpbook_labs.gpu.ratio import Stopping, compared, fraction, sides, verdict
+from warpbook_labs.results.measurements import Ratio
+
+Times = NDArray[np.float64]
+#: what the calls of both sides, in the order of their turns, take too much of
+Noise = Callable[[np.random.Generator, int], Times]
+
+LEARNER_NS, BASELINE_NS = 80_000.0, 100_000.0
+RIGHT = BASELINE_NS / LEARNER_NS
+
+
+def timed(noise: Noise, pairs: int, seed: int) -> tuple[Times, Times]:
+    turns = np.array(list(sides(pairs)))
+    disturbed = noise(np.random.default_rng(seed), len(turns))
+    is_learner = turns == "learner"
+    return LEARNER_NS * disturbed[is_learner], BASELINE_NS * disturbed[~is_learner]
+
+
+def quiet(chance: np.random.Generator, calls: int) -> Times:
+    return chance.normal(1, 0.01, calls)
+
+
+def drifting(chance: np.random.Generator, calls: int) -> Times:
+    """The clocks fall by a tenth while it is measured."""
+    return quiet(chance, calls) * np.linspace(1, 1.1, calls)
+
+
+def outlying(chance: np.random.Generator, calls: int) -> Times:
+    """One call of twenty waits for something else."""
+    late = chance.random(calls) < 0.05
+    return quiet(chance, calls) * np.where(late, chance.uniform(2, 50, calls), 1)
+
+
+def bimodal(chance: np.random.Generator, calls: int) -> Times:
+    """The clock jumps between two steps, and stays there for some calls."""
+    steps = np.cumsum(chance.random(calls) < 0.05) % 2
+    return quiet(chance, calls) * (1 + 0.2 * steps)
+
+
+def second_is_slower(chance: np.random.Generator, calls: int) -> Times:
+    return quiet(chance, calls) * np.where(np.arange(calls) % 2, 1.05, 1.0)
+
+
+each_noise = pytest.mark.parametrize(
+    "noise", [quiet, drifting, outlying, bimodal, second_is_slower]
+)
+
+
+def test_the_sides_take_turns_so_that_neither_is_always_first() -> None:
+    assert list(sides(4)) == [
+        *("learner", "baseline", "baseline", "learner"),
+        *("learner", "baseline", "baseline", "learner"),
+    ]
+
+
+@each_noise
+def test_the_ratio_is_right_whatever_the_noise(noise: Noise) -> None:
+    found = compared(*timed(noise, 160, seed=1))
+    assert found.median == pytest.approx(RIGHT, rel=0.01)
+    assert found.low <= found.median <= found.high
+    assert found.pairs == 160
+
+
+@each_noise
+def test_the_interval_holds_the_truth_as_often_as_it_says(noise: Noise) -> None:
+    """Stopped when it is precise, as it is used, which makes any interval too sure."""
+    stopping = Stopping(20, 160, 0.005)
+    held, trials = 0, 120
+    for seed in range(trials):
+        learner, baseline = timed(noise, stopping.most_pairs, seed)
+        for pairs in stopping.looks():
+            found = compared(learner[:pairs], baseline[:pairs])
+            if stopping.is_done(found):
+                break
+        held += found.low <= RIGHT <= found.high
+    assert 0.9 <= held / trials
+
+
+def test_a_kernel_against_itself_is_neither_faster_nor_slower() -> None:
+    one, same = timed(quiet, 160, seed=3)
+    found = compared(one, same / BASELINE_NS * LEARNER_NS)
+    assert found.low < 1 < found.high
+    assert found.median == pytest.approx(1, abs=0.003)
+
+
+def test_the_same_times_give_the_same_interval() -> None:
+    times = timed(outlying, 40, seed=4)
+    assert compared(*times) == compared(*times)
+
+
+def test_more_pairs_make_it_surer() -> None:
+    few, many = (compared(*timed(quiet, pairs, seed=5)) for pairs in (20, 640))
+    assert many.precision < few.precision / 3
+
+
+@pytest.mark.parametrize("wrong", [0.0, -1.0, float("nan"), float("inf")])
+def test_a_time_that_can_not_be_is_refused(wrong: float) -> None:
+    with pytest.raises(ValueError, match="no time"):
+        compared([1.0, wrong], [1.0, 1.0])
+
+
+def test_a_lonely_pair_is_no_round() -> None:
+    with pytest.raises(ValueError, match="no rounds"):
+        compared([1.0], [1.0])
+    with pytest.raises(ValueError, match="no rounds"):
+        compared([1.0, 1.0, 1.0, 1.0], [1.0, 1.0])
+
+
+def test_the_fraction_of_the_limit() -> None:
+    found = fraction(50_000, timed(outlying, 160, seed=6)[0])
+    assert found.median == pytest.approx(50_000 / LEARNER_NS, rel=0.01)
+    assert found.low < found.median < found.high
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "said"),
+    [
+        (0.9, 1.0, "fast"),
+        (0.85, 0.86, "fast"),
+        (0.8, 0.9, "can't tell"),
+        (0.7, 0.8499, "slow"),
+    ],
+)
+def test_a_mark_needs_the_whole_interval(low: float, high: float, said: str) -> None:
+    assert verdict(Ratio((low + high) / 2, low, high, 40), 0.85) == said
+
+
+def test_it_looks_at_twice_as_many_each_time_and_ends() -> None:
+    assert list(Stopping().looks()) == [40, 80, 160, 320, 640]
+    assert list(islice(Stopping(10, 25).looks(), 9)) == [10, 20, 25]
+
+
+def test_it_goes_on_until_it_is_precise_and_can_tell() -> None:
+    stopping = Stopping()
+    precise = Ratio(1.0, 0.999, 1.001, 40)
+    assert stopping.is_done(precise)
+    assert not stopping.is_done(Ratio(1.0, 0.98, 1.02, 40))
+    assert not stopping.is_done(precise, [(precise, 1.0)])
+    assert stopping.is_done(precise, [(precise, 0.9), (precise, 1.1)])
+    assert stopping.is_done(Ratio(1.0, 0.5, 2.0, 640), [(precise, 1.0)])

@@ -1,0 +1,105 @@
+"""What is told of hidden cases: the first that fails, and never how large it is."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+import pytest
+
+from warpbook.cli.labs_card import card_lines
+from warpbook_labs.cards.card import card_of
+from warpbook_labs.cases.comparison import WrongElement
+from warpbook_labs.cases.preparation import wrong_words
+from warpbook_labs.cases.sampling import DrawnCase, hidden_cases, public_cases
+from warpbook_labs.course.session import find
+from warpbook_labs.grading.grading import check
+from warpbook_labs.results.check import CaseResult
+from warpbook_labs.results.device import DeviceCase
+from warpbook_labs.results.disclosure import fit_to_tell
+from warpbook_labs.sandbox.limits import Limits
+
+#: a size that nothing else has
+SIZE = 1_021
+WRONG = WrongElement("out", (3,), "1", "0", "exactly", 526, SIZE)
+VECTOR_ADD = find("vector-add")
+CORRECT = VECTOR_ADD.correct["one_element_each.cu"]
+
+
+def told_of(name: str, source: str, is_hidden: bool = True) -> CaseResult:
+    """Check a source against one case."""
+    case = DrawnCase("a prime number", {"n": SIZE}, "random", 5, is_hidden)
+    loaded = find(name)
+    result = check(loaded, source, [case], Limits())
+    [told] = result.cases
+    text = "\n".join(card_lines(card_of(result, source)))
+    # work is told of hidden cases, too
+    without_work = msgspec.structs.replace(told, counts=None, lines={})
+    words = f"{text} {msgspec.json.encode(without_work)!r}"
+    assert bool(re.search(r"1,?021|4,?084", words)) != is_hidden, words
+    return told
+
+
+@pytest.mark.parametrize("kind", [CaseResult, DeviceCase])
+def test_the_first_hidden_failure_is_told_though_later_ones_equal_it(
+    kind: type[CaseResult] | type[DeviceCase],
+) -> None:
+    def case(about: str, is_hidden: bool, passed: bool) -> CaseResult | DeviceCase:
+        return kind(about, is_hidden, passed, message="" if passed else "ValueError")
+
+    cases = [
+        case("a", False, False),
+        case("a", False, False),
+        case("b", True, True),
+        *[case("a", True, False)] * 2,
+        case("b", True, True),
+        case("a", True, False),
+    ]
+    assert fit_to_tell(cases) == (*cases[:4], cases[5])  # type: ignore[type-var]
+
+
+def test_hidden_cases_of_host_code_that_raise_alike_are_told_once() -> None:
+    loaded = find("fix-the-stream")
+    [line] = re.findall(r"^def run\(.*$", loaded.reference, re.M)
+    raising = f'{line}\n    if len(x) not in (4, 6):\n        raise ValueError("x")'
+    source = loaded.reference.replace(line, raising)
+    shown = public_cases(loaded.lab)
+    odd = [each for each in hidden_cases(loaded.lab, 1) if each.sizes["chunks"] == 3]
+    cases = [*shown, *odd[:1] * 3]
+    result = check(loaded, source, cases, Limits())
+    assert (result.right, result.of) == (len(shown), len(cases))
+    [failed] = [each for each in result.cases if not each.passed]
+    assert failed.message.endswith(
+        "ValueError; its words are told of cases that are shown only."
+    )
+
+
+def test_how_many_elements_there_are_is_told_of_cases_that_are_shown_only() -> None:
+    words = wrong_words(WRONG)
+    for case in (
+        CaseResult("a", False, False, words, {"n": SIZE}, WRONG),
+        DeviceCase("a", False, False, "wrong", words, {"n": SIZE}, WRONG),
+    ):
+        assert fit_to_tell([case]) == (case,)  # type: ignore[type-var]
+        hidden = msgspec.structs.replace(case, is_hidden=True, sizes=None)
+        [told] = fit_to_tell([hidden])  # type: ignore[type-var]
+        assert told.message == "out[3] is 1; right is 0, exactly."
+        assert told.wrong == msgspec.structs.replace(WRONG, wrong=None, elements=None)
+
+
+def test_a_wrong_element_of_a_hidden_case_is_told_without_its_size() -> None:
+    source = CORRECT.replace("sum < 0 ? 0", "sum < 0 ? 1")
+    told = told_of("vector-add", source)
+    assert told.wrong is not None and told.wrong.got == "1"
+    assert told.message.endswith("is 1; right is 0, exactly. Line 7 wrote it last.")
+    shown = told_of("vector-add", source, is_hidden=False)
+    assert "of 1,021 elements are wrong." in shown.message
+
+
+def test_an_access_beyond_a_buffer_of_a_hidden_case_is_told_without_its_size() -> None:
+    source = CORRECT.replace("(i >= n)", "(i > n)")
+    told = told_of("vector-add", source)
+    [finding] = told.findings
+    assert finding.kind == "out of bounds" and finding.line is not None
+    assert ": past the end of `y`." in finding.message
+    told_of("vector-add", source, is_hidden=False)

@@ -1,0 +1,61 @@
+"""Cases: what must be tried is tried, and hidden ones can't be foretold."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from warpbook_labs.cases.sampling import hidden_cases, public_cases
+from warpbook_labs.course.session import find
+from warpbook_labs.lab.spec import Lab
+
+SEEDS = range(40)
+
+
+@pytest.fixture(scope="module")
+def lab() -> Lab:
+    return find("vector-add").lab
+
+
+def test_every_size_and_kind_that_must_be_tried_is_in_every_draw(lab: Lab) -> None:
+    for seed in SEEDS:
+        cases = hidden_cases(lab, seed)
+        assert set(lab.hidden.sizes["n"].always) <= {each.sizes["n"] for each in cases}
+        assert {each.values for each in cases} == set(lab.hidden.values)
+        assert all(each.is_hidden for each in cases)
+
+
+def test_a_seed_gives_the_same_cases_again_and_another_gives_others(lab: Lab) -> None:
+    draws = [hidden_cases(lab, seed) for seed in SEEDS]
+    assert draws == [hidden_cases(lab, seed) for seed in SEEDS]
+    of_values = {tuple(case.seed for case in draw) for draw in draws}
+    assert len(of_values) == len(SEEDS)
+
+
+def test_drawn_sizes_keep_to_their_bounds_and_differ(lab: Lab) -> None:
+    sizes = lab.hidden.sizes["n"]
+    drawn = {case.sizes["n"] for seed in SEEDS for case in hidden_cases(lab, seed)}
+    # one of each submission has more than 16 bits count
+    large = {each for each in drawn if each > sizes.most}
+    assert len(large) > 1 and min(large) >= 1 << 16
+    drawn -= large
+    assert drawn - set(sizes.always) and min(drawn) >= 1
+    assert all(sizes.least <= each <= sizes.most for each in drawn - set(sizes.always))
+
+
+def test_what_is_told_of_a_hidden_case_names_neither_its_size_nor_a_seed(
+    lab: Lab,
+) -> None:
+    for seed in SEEDS:
+        for case in hidden_cases(lab, seed):
+            told = {int(each) for each in re.findall(r"\d+", case.about)}
+            # a kind of size may be told, and 1 to 3, which have no kind
+            assert case.seed not in told and seed not in told - {1, 2, 3, 16, 32}
+            if case.sizes["n"] > 3:
+                assert case.sizes["n"] not in told
+
+
+def test_public_cases_are_those_of_the_file_in_their_order(lab: Lab) -> None:
+    assert [each.sizes["n"] for each in public_cases(lab)] == [256, 1000, 77]
+    assert not any(each.is_hidden for each in public_cases(lab))
