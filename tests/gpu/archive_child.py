@@ -10,6 +10,7 @@ What was handed to the history is printed when it was: `frame UNIX_S TIME_MS`.
 
 from __future__ import annotations
 
+import sqlite3
 import sys
 import time
 from concurrent.futures import Future
@@ -77,7 +78,7 @@ class Day:
             "It waits for the host.",
         )
 
-        def keep(connection: archive_module.sqlite3.Connection) -> None:
+        def keep(connection: sqlite3.Connection) -> None:
             put(connection, record, b'{"type":"cell_report"}', "child", self._limits)
 
         def acknowledge(future: Future[None]) -> None:

@@ -240,4 +240,4 @@ def test_an_error_on_the_gpu_in_a_bare_run_is_the_cells(shell: Any) -> None:
     assert shell.user_ns["p"] is None
     # a tensor that is shown takes dozens of kernels more
     run(shell, "%%gpuprof -q -o p", "_ = x.add_(1)")
-    assert shell.user_ns["p"].kernel_calls == 1
+    assert shell.user_ns["p"].kernel_calls == 1  # type: ignore[attr-defined]

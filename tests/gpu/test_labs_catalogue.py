@@ -68,8 +68,10 @@ def row(name: str, result: CheckResult) -> str:
     device = result.device
     should = "pass" if SOURCES[name].should_pass else "fail"
     gpu = f"{device.right} of {device.of}" if device else "not run"
-    cases = [*result.cases, *(device.cases if device else ())]
-    failed = [each.message for each in cases if not each.passed]
+    failed = [case.message for case in result.cases if not case.passed]
+    failed += (
+        [case.message for case in device.cases if not case.passed] if device else []
+    )
     why = " ".join((failed or [result.message])[0].replace("|", "/").split())[:110]
     return f"| {name} | {should} | {result.status} | {gpu} | {why} |"
 

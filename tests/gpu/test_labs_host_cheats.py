@@ -41,13 +41,25 @@ BOUNDS = Bounds(run_s=8.0, prepare_s=20.0, memory_bytes=6 << 30, threads=256)
 AT_ONCE = 6
 
 
+#: a GPU that others use is tried again: nothing is said of a source there
+_TRIES = 3
+
+
 def grade(lab: LoadedLab, text: str, is_timed: bool) -> Heard:
     cases = tuple(public_cases(lab.lab)[:1])
     asked = HostRequest(
         str(lab.folder), text, cases, is_timed, bounds=BOUNDS, least_pairs=10
     )
     uuid = find_gpu().uuid
-    return parent.run(asked, uuid, 120, "warpbook_labs.engines.host.worker")
+    for _ in range(_TRIES):
+        done = parent.run(asked, uuid, 120, "warpbook_labs.engines.host.worker")
+        if not failures(done) and is_timed and done.timed is not None:
+            speed = done.timed.result
+            if speed.of_baseline is None:
+                print(f"\nnot timed: {speed.message}")
+                continue
+        break
+    return done
 
 
 @pytest.fixture(scope="module")

@@ -28,7 +28,6 @@ from warpbook_labs.gpu.driver import Device
 from warpbook_labs.gpu.gpu import Gpu, find_gpu
 from warpbook_labs.gpu.tools import Tools
 from warpbook_labs.lab.loader import load
-from warpbook_labs.sandbox.limits import Limits
 
 pytestmark = pytest.mark.gpu
 
@@ -182,7 +181,7 @@ class Once(Session):
         if problem:
             # it may have been lost: the next source gets another one
             self._drop()
-        return problem or self.tried(self._asked.cases[0]).message
+        return problem or self.tried(self._request.cases[0]).message
 
 
 @pytest.fixture(scope="module")
@@ -233,9 +232,7 @@ def test_a_right_source_is_timed_beside_itself(tmp_path: Path) -> None:
     (folder / "reference.py").write_text(text, encoding="utf-8")
     loaded = load(folder)
     began_s = time.monotonic()
-    result = run_on_gpu(
-        gpu(), loaded, text, public_cases(loaded.lab), True, limits=Limits()
-    )
+    result = run_on_gpu(gpu(), loaded, text, public_cases(loaded.lab), True)
     print(f"\n| one grading | {time.monotonic() - began_s:.1f} s |")
     print(f"| {result.right} of {result.of} | {result.speed} |")
     print(f"| {result.isolation} | {result.flags} |")

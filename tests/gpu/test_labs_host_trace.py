@@ -20,7 +20,7 @@ from warpbook_labs.engines.host import tracing
 from warpbook_labs.engines.simulated.checking import check_host
 from warpbook_labs.gpu.child import run_child
 from warpbook_labs.gpu.gpu import find_gpu
-from warpbook_labs.gpu.tracing import RUNS
+from warpbook_labs.gpu.tracing import RUNS, Answer
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.loader import load_all
 from warpbook_labs.sandbox.limits import Limits
@@ -52,7 +52,7 @@ def traced(loaded: LoadedLab, text: str, case: DrawnCase, folder: Path) -> Trace
     )
     given = msgspec.msgpack.encode(asked)
     told = run_child("warpbook_labs.engines.host.tracing", given, find_gpu().uuid, 120)
-    answer = msgspec.json.decode(told.stdout, type=tracing._Answer)
+    answer = msgspec.json.decode(told.stdout, type=Answer)
     assert answer.problem == ""
     return report(*read_chrome_trace(str(trace)))
 

@@ -22,7 +22,6 @@ from warpbook_labs.gpu.gpu import find_gpu
 from warpbook_labs.grading.table import grader_of
 from warpbook_labs.lab.files import CATALOGUE
 from warpbook_labs.lab.loader import load
-from warpbook_labs.sandbox.limits import Limits
 from warpbook_monitors.trace.chrome import read_chrome_trace
 from warpbook_monitors.trace.report import report
 
@@ -101,7 +100,9 @@ def test_what_the_lab_says_of_rows_over_the_link() -> None:
     assert by_row[32] < by_row[128] < 0.5 * by_row[1024]
     _, by_kernel_ms, *by_host_ms = found["1024"]
     assert min(by_host_ms) > 2 * by_kernel_ms
-    assert gb_per_s["copied"] > gb_per_s["read by a kernel"]
+    # in order, a kernel reads about as fast as the copy engine writes: on an H200 a
+    # little slower, on an H100 a little faster
+    assert gb_per_s["copied"] == pytest.approx(gb_per_s["read by a kernel"], rel=0.2)
     # the simulated machine's figures, on GPUs as fast as the one that they are of
     if gb_per_s["copied"] > 0.9 * rates.PINNED_BYTES_PER_S / 1e9:
         assert by_row[1024] == pytest.approx(
@@ -113,7 +114,7 @@ def test_what_the_lab_says_of_rows_over_the_link() -> None:
 def test_what_is_refused_without_a_gpu_is_slow_or_wrong_on_one(name: str) -> None:
     cases = public_cases(ZERO_COPY.lab)
     source = ZERO_COPY.wrong[name]
-    result = run_on_gpu(find_gpu(), ZERO_COPY, source, cases, True, Limits())
+    result = run_on_gpu(find_gpu(), ZERO_COPY, source, cases, True)
     speed = result.speed
     status = "not timed" if speed is None else speed.status
     ratio = None if speed is None else speed.of_limit

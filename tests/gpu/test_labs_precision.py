@@ -18,7 +18,6 @@ from warpbook_labs.gpu.gpu import find_gpu
 from warpbook_labs.grading.table import grader_of
 from warpbook_labs.lab.files import CATALOGUE
 from warpbook_labs.lab.loader import load
-from warpbook_labs.sandbox.limits import Limits
 from warpbook_monitors.trace.chrome import read_chrome_trace
 from warpbook_monitors.trace.report import report
 
@@ -131,7 +130,7 @@ def without(text: str, *changes: tuple[str, str]) -> str:
 def in_fp8(source: str) -> dict[str, str]:
     """Give what is wrong in each public case, in words; "" is right."""
     cases = public_cases(FP8.lab)
-    result = run_on_gpu(find_gpu(), FP8, source, cases, False, Limits())
+    result = run_on_gpu(find_gpu(), FP8, source, cases, False)
     assert result.of == len(cases)
     for each in result.cases:
         print(f"| {each.about} | {each.message or 'right'} |")

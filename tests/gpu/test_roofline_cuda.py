@@ -108,7 +108,7 @@ def test_copies_and_elementwise_work_reach_the_memorys_roof() -> None:
     assert copied
 
 
-class Block(nn.Module):  # type: ignore[misc]
+class Block(nn.Module):
     """Convolution, attention and products: forward and backward in one."""
 
     def __init__(self) -> None:

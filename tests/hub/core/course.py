@@ -146,4 +146,4 @@ def publish_lab(connection: Connection, course: str, **changed: object) -> str:
         "windows": {"": WINDOW},
         **changed,
     }
-    return publish(connection, START_MS, "hub", Publication(**given))  # type: ignore[arg-type]
+    return publish(connection, START_MS, "hub", Publication(**given))
