@@ -16,7 +16,6 @@ import msgspec
 from msgspec import Struct
 
 from warpbook_labs.lab.files import CATALOGUE, UnfitFile, read_file
-from warpbook_labs.lab.languages.table import LANGUAGES
 from warpbook_labs.lab.spec import Lab
 
 #: names a folder with a course's own labs, each in a folder of its track
@@ -65,11 +64,10 @@ def text_html(name: str, pictures_at: str) -> str:
 
 
 def starter(name: str) -> str:
-    """Give what a learner begins with."""
-    lab = lab_of(name)
-    if lab is None:
-        return ""
-    return _file(name, f"starter{LANGUAGES[lab.language].suffix}")
+    """Give what a learner begins with; its suffix is that of the lab's language."""
+    folder = _folder_of(name)
+    files = [] if folder is None else sorted(folder.glob("starter.*"))
+    return _file(name, files[0].name) if files else ""
 
 
 def picture(name: str, file_name: str) -> Picture | None:
