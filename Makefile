@@ -20,6 +20,9 @@ up: setup  ## set up, then start JupyterLab with the dashboard and the tour
 # only be in the way. A page that is not drawn in time fails, so browsers go first.
 SPREAD := -n 2 --dist loadfile --no-loadscope-reorder
 
+hub: setup-hub  ## set up, then start a class on this machine: JupyterHub, a course, a grader
+	$(BIN)/warpbook hub $(ARGS)
+
 test: setup-test check  ## set up for tests, then run every check and every test
 	$(JLPM) test
 	@export PATH="$(BIN):$$PATH" OMP_NUM_THREADS=1; \
@@ -30,6 +33,9 @@ test: setup-test check  ## set up for tests, then run every check and every test
 
 setup:  ## what `make up` sets up, without starting anything
 	@$(PYTHON) tools/setup_env.py up --torch $(TORCH)
+
+setup-hub:  ## what `make hub` sets up, without starting anything
+	@$(PYTHON) tools/setup_env.py hub --torch $(TORCH)
 
 setup-test:  ## what `make test` sets up: also torch, a compiler, Chromium, the hub's proxy
 	@$(PYTHON) tools/setup_env.py test
@@ -48,4 +54,4 @@ protocol:  ## write the TypeScript types anew from the Python ones
 wheel:  ## sdist, and a wheel built from that sdist, into dist/
 	$(BIN)/python -m build
 
-.PHONY: help up test setup setup-test check protocol wheel
+.PHONY: help up hub test setup setup-hub setup-test check protocol wheel

@@ -1,6 +1,7 @@
 """Set up all that warpbook needs to run, or to be tested, and nothing twice.
 
     python3 tools/setup_env.py up [--torch auto|no]
+    python3 tools/setup_env.py hub [--torch auto|no]
     python3 tools/setup_env.py test
 
 Each step is keyed on its inputs: the second time takes a fraction of a second
@@ -35,6 +36,7 @@ from setup_steps import (
 FRONTEND = ROOT / "frontend"
 LABEXTENSION = ROOT / "extension" / "warpbook" / "labextension"
 WIDGET = ROOT / "extension" / "warpbook" / "kernel" / "static"
+HUB_PAGES = ROOT / "extension" / "warpbook" / "hub" / "service" / "static"
 #: folders in frontend/ that are made, not written
 BUILT = {"node_modules", "lib", ".yarn"}
 
@@ -100,7 +102,7 @@ def node() -> None:
 
 
 def frontend() -> None:
-    """Install the frontend's packages and build both of its bundles."""
+    """Install the frontend's packages and build its three bundles."""
     manifest = [FRONTEND / "package.json", FRONTEND / "yarn.lock"]
 
     def install() -> None:
@@ -117,7 +119,7 @@ def frontend() -> None:
     sources = [
         file for each in written for file in (each, *each.rglob("*")) if file.is_file()
     ]
-    made = [LABEXTENSION / "package.json", WIDGET / "monitor.js"]
+    made = [LABEXTENSION / "package.json", WIDGET / "monitor.js", HUB_PAGES / "hub.js"]
     once("frontend-build", digest(sources), made, build)
 
 
@@ -141,7 +143,7 @@ def _succeeds(*command: str) -> bool:
 def main() -> None:
     """Set up for running or for testing."""
     parser = argparse.ArgumentParser(description="Set up warpbook.")
-    parser.add_argument("purpose", choices=["up", "test"])
+    parser.add_argument("purpose", choices=["up", "hub", "test"])
     parser.add_argument("--torch", choices=["auto", "no"], default="auto")
     asked = parser.parse_args()
     if sys.version_info < (3, 10):  # noqa: UP036 - this runs before any package manager
@@ -156,7 +158,7 @@ def main() -> None:
     node()
     with ThreadPoolExecutor(max_workers=1) as beside:
         built = beside.submit(frontend)
-        packages("labs", *(["test"] if for_tests else []))
+        packages("labs", *([asked.purpose] if asked.purpose != "up" else []))
         run(PYTHON, ROOT / "tools" / "dev_link.py")
         if asked.torch == "auto":
             torch()

@@ -24,6 +24,7 @@ from jupyter_server.extension.manager import ExtensionPackage
 from warpbook import __version__
 from warpbook.cli.archive_checks import archive_checks
 from warpbook.cli.check import Check, shown
+from warpbook.cli.hub_checks import hub_checks
 from warpbook.protocol import ENV_INGEST_SECRET, ENV_INGEST_URL, PROTOCOL_VERSION
 from warpbook_monitors.alerts.rules import FILE_NAME, read_rules
 from warpbook_monitors.errors import RulesError
@@ -48,6 +49,7 @@ def all_checks() -> Iterator[Check]:
     yield _bokeh()
     yield _alert_rules()
     yield from archive_checks()
+    yield from hub_checks()
     yield _torch()
     yield from _kernels()
     yield _ingest()

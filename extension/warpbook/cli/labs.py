@@ -60,6 +60,8 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
                 metavar="FILE",
                 help="your source (default: where `open` put it)",
             )
+        if name == "submit":
+            _add_hub(found)
     found = action("trace", "run your source once more, and record what the GPU does")
     found.add_argument("lab", metavar="LAB", help="its id, or its folder")
     found.add_argument(
@@ -115,6 +117,9 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
 
 def run(asked: argparse.Namespace) -> int:
     """Do what was asked; what it takes may not be installed."""
+    if asked.action == "submit" and asked.hub is not None:
+        status: int = import_module("warpbook.cli.labs_hub").submit_to_hub(asked)
+        return status
     try:
         if asked.action == "list":
             return _list(asked)
@@ -126,13 +131,37 @@ def run(asked: argparse.Namespace) -> int:
             "pip install 'warpbook[labs]'",
         )
     try:
-        status: int = commands.ACTIONS[asked.action](asked)
+        status = commands.ACTIONS[asked.action](asked)
     except BrokenPipeError:
         # of the terminal, and no problem of a lab
         raise
     except commands.PROBLEMS as problem:
         return _failed(asked, str(problem))
     return status
+
+
+def _add_hub(submit: argparse.ArgumentParser) -> None:
+    """Describe how a lab is handed in to a course's hub."""
+    submit.add_argument(
+        "--hub",
+        nargs="?",
+        const="",
+        metavar="URL",
+        help="hand it in to a course's hub; on a server of a hub, to that one",
+    )
+    submit.add_argument(
+        "--token-file",
+        type=Path,
+        metavar="FILE",
+        help="with your token for the hub (default: WARPBOOK_HUB_TOKEN)",
+    )
+    submit.add_argument(
+        "--course", default="", metavar="ID", help="if several have the lab"
+    )
+    submit.add_argument(
+        "--replace", action="store_true", help="in the place of one that still waits"
+    )
+    submit.add_argument("--wait", action="store_true", help="stay until it is graded")
 
 
 def _list(asked: argparse.Namespace) -> int:

@@ -18,6 +18,7 @@ from warpbook_monitors.plain_text import printable
 #: each a module of this package
 _COMMANDS = (
     "up",
+    "hub",
     "doctor",
     "record",
     "agent",

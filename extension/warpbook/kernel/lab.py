@@ -11,12 +11,14 @@ from typing import Any
 
 import msgspec
 
-from warpbook.kernel.lab_card import STYLE, card_html, shown
+from warpbook.class_hub import ClassHub, HubProblem, NotPublished, hub_here
+from warpbook.kernel.lab_handed_in import HandedIn
 from warpbook.kernel.lab_progress import shown_progress
 from warpbook.kernel.lab_trace import traced
 from warpbook.kernel.profile import Notice, Profile
 from warpbook_labs.cards.card import card_of
 from warpbook_labs.cards.cell_text import heading
+from warpbook_labs.cards.html import STYLE, card_html, shown
 from warpbook_labs.cases.sampling import public_cases
 from warpbook_labs.course.opening import open_lab
 from warpbook_labs.course.progress import Progress
@@ -98,15 +100,27 @@ class OpenLab:
         """Check against all cases that the lab shows; nothing is kept."""
         return self._told(lambda source: check_public(self._loaded, source))
 
-    def submit(self) -> ShownCard | Notice:
-        """Keep the source, then grade it with hidden cases drawn for it alone."""
+    def submit(self, replace: bool = False) -> ShownCard | HandedIn | Notice:
+        """Hand the source in: to the course's hub, or to be graded here.
+
+        A lab that no course publishes is graded here, with hidden cases drawn for the
+        submission alone, and kept.
+
+        Args:
+            replace: at a hub, in the place of a submission that still waits.
+        """
+        hub = hub_here()
+        if hub is not None:
+            try:
+                return self._handed_in(hub, replace)
+            except NotPublished:
+                # then it is practice
+                pass
+            except (HubProblem, *PROBLEMS) as problem:
+                return Notice(str(problem))
 
         def handed_in(source: str) -> Graded:
-            if source.strip() == self._loaded.starter.strip():
-                raise BadSource(
-                    "This is the starter, as it came: nothing was handed in. Write "
-                    f"your own in {self.source.name} first."
-                )
+            self._refuse_starter(source)
             return submit(Store(), self._loaded, source)
 
         return self._told(handed_in)
@@ -127,6 +141,19 @@ class OpenLab:
         except PROBLEMS as problem:
             return Notice(str(problem))
         return Hint(hints[:opened], len(hints))
+
+    def _handed_in(self, hub: ClassHub, replace: bool) -> HandedIn:
+        published = hub.find(self.id)
+        source = read_source(self.source)
+        self._refuse_starter(source)
+        return HandedIn(hub, published, hub.hand_in(published, source, replace))
+
+    def _refuse_starter(self, source: str) -> None:
+        if source.strip() == self._loaded.starter.strip():
+            raise BadSource(
+                "This is the starter, as it came: nothing was handed in. Write "
+                f"your own in {self.source.name} first."
+            )
 
     def _told(self, ask: Callable[[str], Graded]) -> ShownCard | Notice:
         try:

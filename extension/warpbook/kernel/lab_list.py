@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterator
 from typing import Any
 
-from warpbook.kernel.lab_card import STYLE, shown
+from warpbook_labs.cards.html import STYLE, shown
 from warpbook_labs.cards.progress import how_far
 from warpbook_labs.course.overview import look_here, overview, so_far
 from warpbook_labs.lab.entries import LabEntry, SoFar

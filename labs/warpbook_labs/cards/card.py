@@ -14,6 +14,7 @@ from warpbook_labs.cards.failure import (
 )
 from warpbook_labs.cards.host_code import host_sections
 from warpbook_labs.cards.model import (
+    PRACTICE,
     Card,
     CardLog,
     CardSection,
@@ -27,7 +28,6 @@ from warpbook_labs.cards.model import (
 from warpbook_labs.cards.speed import speed_sections
 from warpbook_labs.cards.words import (
     GRADED_HERE,
-    PRACTICE,
     UNSUPPORTED,
     UNSUPPORTED_BESIDE_A_GPU,
     card_status,

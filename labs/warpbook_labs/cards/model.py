@@ -91,6 +91,9 @@ class CodeCell(Struct, frozen=True, tag="code"):
     code: str
 
 
+#: said first where a result is kept nowhere
+PRACTICE = "Practice run: nothing was kept."
+
 Cell = (
     TextCell
     | StatusCell

@@ -11,7 +11,6 @@ from warpbook_labs.results.device import DeviceCase
 UNSUPPORTED = "not supported by the checker here; it needs a GPU"
 #: where a GPU has run it, which finds no races and counts nothing
 UNSUPPORTED_BESIDE_A_GPU = "not supported by the checker"
-PRACTICE = "Practice run: nothing was kept."
 GRADED_HERE = "Practice grade (graded on this machine)."
 #: of findings, where the kind by itself says too little
 _KINDS = {

@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from tests.extension.lab_results import rich_card, words_of
-from warpbook.kernel.lab_card import card_html
 from warpbook_labs.cards.card import card_of
+from warpbook_labs.cards.html import card_html
 from warpbook_labs.cards.model import CardStatus
 from warpbook_labs.course.session import check_public, find
 from warpbook_monitors.plain_text import printable

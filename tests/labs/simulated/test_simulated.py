@@ -9,8 +9,8 @@ import pytest
 
 from tests.labs.simulated.sample_lab import write_lab
 from warpbook.cli.labs_card import card_lines
-from warpbook.kernel.lab_card import card_html
 from warpbook_labs.cards.card import card_of
+from warpbook_labs.cards.html import card_html
 from warpbook_labs.cases.sampling import hidden_cases, public_cases
 from warpbook_labs.course.session import check_public, submit
 from warpbook_labs.course.store import Store

@@ -1,6 +1,6 @@
-"""The card of a lab's result, as static HTML for a notebook.
+"""The card of a lab's result, as static HTML for a notebook or a page.
 
-What is shown is decided in `warpbook_labs.cards`; here it is only marked up. Any string
+What is shown is decided beside this file; here it is only marked up. Any string
 may be somebody else's: each is made one line, then escaped.
 """
 
@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from html import escape
 
-from warpbook.kernel.lab_timeline import timeline_svg
 from warpbook_labs.cards.cell_text import cell_text, cells_text, heading, more_lines
 from warpbook_labs.cards.model import (
     Card,
@@ -26,6 +25,7 @@ from warpbook_labs.cards.model import (
     StatusCell,
     TextCell,
 )
+from warpbook_labs.cards.timeline_svg import timeline_svg
 from warpbook_monitors.plain_text import bounded, printable
 
 _MOST_WORDS = 160
@@ -60,21 +60,28 @@ STYLE = """
 .warpbook-lab.warpbook-lab tr > .warpbook-number { text-align: right;
   width: 5.6em; }
 .warpbook-lab .warpbook-lines { table-layout: fixed; width: 100%; }
+.warpbook-lab svg { max-width: 46em; width: 100%; }
 .warpbook-lab code { background: none; font-size: 12px; padding: 0; }
 .warpbook-lab.warpbook-lab td > code { background: none; display: block;
   overflow: hidden; text-overflow: ellipsis; white-space: pre; }
 """
 
 
-def card_html(card: Card) -> str:
-    """Write a card."""
+def card_html(card: Card, style: str = STYLE) -> str:
+    """Write a card.
+
+    Args:
+        card: what is shown.
+        style: put before it; empty for a page that has `STYLE` in a file.
+    """
     kind = {"passed": "passed", "unsupported": "warning", "undecided": "warning"}.get(
         card.status, "failed"
     )
     sections = "".join(map(_section, card.sections))
+    before = f"<style>{style}</style>" if style else ""
     return (
         '<div class="warpbook-lab" role="region" '
-        f'aria-label="{_safe(f"Card of {card.title}")}"><style>{STYLE}</style>'
+        f'aria-label="{_safe(f"Card of {card.title}")}">{before}'
         f'<p class="warpbook-verdict warpbook-{kind}">{_safe(heading(card))}</p>'
         f"{sections}</div>"
     )

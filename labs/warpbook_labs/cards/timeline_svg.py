@@ -21,7 +21,7 @@ def timeline_svg(timeline: CardTimeline) -> str:
     said = f"What was done when; the full width is {took}"
     return (
         f'<svg viewBox="0 0 {_WIDTH} {height}" role="img" aria-label="{escape(said)}" '
-        'style="width: 100%; max-width: 46em" font-size="11" fill="currentColor">'
+        'font-size="11" fill="currentColor">'
         f"{''.join(_parts(timeline))}"
         f'<text x="{_LEFT}" y="{height - 3}">0</text>'
         f'<text x="{_WIDTH}" y="{height - 3}" text-anchor="end">{escape(took)}</text>'

@@ -1,0 +1,260 @@
+"""Hands labs in to a course's hub: from a notebook, or from a terminal anywhere."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import secrets
+import time
+import urllib.error
+import urllib.request
+from typing import Any, TypeVar
+from urllib.parse import quote, urlsplit
+
+import msgspec
+from msgspec import Struct
+
+#: set by the hub for the servers that it starts
+URL = "WARPBOOK_HUB_URL"
+SERVER_TOKEN = "JUPYTERHUB_API_TOKEN"
+#: of a person on their own machine
+OWN_TOKEN = "WARPBOOK_HUB_TOKEN"
+_SERVICE = "services/warpbook/"
+_WAIT_S = 30.0
+_MOST_BYTES = 8 << 20
+#: of a request whose answer was lost
+_TRIES = 4
+_AGAIN_S = 1.0
+
+
+class HubProblem(Exception):
+    """The hub does not do it; the message says why and what to do."""
+
+
+class PublishedLab(Struct, frozen=True):
+    """A lab of a course."""
+
+    course: str
+    id: str
+    lab: str
+    title: str
+    is_open: bool
+
+
+class HubReceipt(Struct, frozen=True):
+    """What the hub says of a submission that it has kept."""
+
+    submission: str
+    publication: str
+    number: int
+    received_ms: int
+    source_digest: str
+    late_hours: int
+    signature: str
+
+
+class HubPlace(Struct, frozen=True):
+    """Where a submission is in the queue."""
+
+    before: int
+    eta_s: float | None
+
+
+class HubFacts(Struct, frozen=True):
+    """What a grader has found."""
+
+    verdict: str
+    message: str
+    right: int
+    of: int
+
+
+class HubPoints(Struct, frozen=True):
+    """What that is worth."""
+
+    points: float
+    of: float
+
+
+class HubResult(Struct, frozen=True):
+    """A result."""
+
+    facts: HubFacts
+    points: HubPoints
+
+
+class HubState(Struct, frozen=True):
+    """How it stands with a submission."""
+
+    receipt: HubReceipt
+    #: "waits", "runs", "graded", "parked", "replaced" or "cancelled"
+    state: str
+    is_provisional: bool
+    place: HubPlace | None
+    result: HubResult | None
+
+
+class _Course(Struct, frozen=True):
+    id: str
+
+
+class _Lab(Struct, frozen=True):
+    id: str
+    lab: str
+    title: str
+    is_open: bool
+
+
+class _Problem(Struct, frozen=True):
+    error: str = ""
+
+
+Answered = TypeVar("Answered")
+
+
+def hub_here() -> ClassHub | None:
+    """Give the hub that started this server; None where no course service is."""
+    url, token = os.environ.get(URL), os.environ.get(SERVER_TOKEN)
+    return ClassHub(url, token) if url and token else None
+
+
+class ClassHub:
+    """A course's hub, asked with somebody's token."""
+
+    def __init__(self, url: str, token: str) -> None:
+        """Take where it is.
+
+        Args:
+            url: of the hub, or of its course service.
+            token: with the scope `custom:warpbook:submit`.
+
+        Raises:
+            HubProblem: it is no address.
+        """
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise HubProblem(f"{url}: no address of a hub, such as https://host:8000/.")
+        path = parts.path.removesuffix("/") + "/"
+        if "/services/" not in path:
+            path = path.removesuffix("hub/") + _SERVICE
+        #: of the course service, with a slash at its end
+        self.url = f"{parts.scheme}://{parts.netloc}{path}"
+        self._token = token
+        self._opener = urllib.request.build_opener(_NoRedirects)
+
+    def find(self, lab: str, course: str = "") -> PublishedLab:
+        """Find a published lab.
+
+        Args:
+            lab: its name in the catalogue.
+            course: where it is looked for; in all of one's own if empty.
+
+        Raises:
+            HubProblem: it is published in no course, or in several.
+        """
+        courses = [course] if course else [one.id for one in self._courses()]
+        labs = [
+            PublishedLab(of, one.id, one.lab, one.title, one.is_open)
+            for of in courses
+            for one in self._get(f"courses/{quote(of)}/labs", list[_Lab])
+            if one.lab == lab
+        ]
+        if len(labs) == 1:
+            return labs[0]
+        if labs:
+            names = ", ".join(one.course for one in labs)
+            raise HubProblem(f"`{lab}` is published in several courses: {names}.")
+        raise NotPublished(f"`{lab}` is published in no course of yours.")
+
+    def hand_in(
+        self, lab: PublishedLab, source: str, replace: bool = False
+    ) -> HubReceipt:
+        """Hand in a source; the receipt is given once it is on the hub's disk.
+
+        Raises:
+            HubProblem: the hub does not take it.
+        """
+        # the same number again: asked twice it is kept once
+        body = {
+            "source": source,
+            "request": secrets.token_hex(16),
+            "replace": replace,
+        }
+        path = f"courses/{quote(lab.course)}/labs/{quote(lab.id)}/submissions"
+        return self._ask(path, HubReceipt, msgspec.json.encode(body))
+
+    def state(self, lab: PublishedLab, submission: str) -> HubState:
+        """Tell how it stands with a submission.
+
+        Raises:
+            HubProblem: the hub does not say.
+        """
+        path = f"courses/{quote(lab.course)}/submissions/{quote(submission)}"
+        return self._get(path, HubState)
+
+    def page(self, lab: PublishedLab, submission: str) -> str:
+        """Give the path of a submission's page below the hub's address."""
+        path = urlsplit(self.url).path
+        return f"{path}courses/{quote(lab.course)}/submissions/{quote(submission)}"
+
+    def _courses(self) -> list[_Course]:
+        return self._get("courses", list[_Course])
+
+    def _get(self, path: str, kind: type[Answered]) -> Answered:
+        return self._ask(path, kind, None)
+
+    def _ask(self, path: str, kind: type[Answered], body: bytes | None) -> Answered:
+        for attempt in range(_TRIES):
+            try:
+                return self._once(path, kind, body)
+            except _Away as problem:
+                if attempt == _TRIES - 1:
+                    raise HubProblem(str(problem)) from None
+                time.sleep(_AGAIN_S * 2**attempt)
+        raise AssertionError
+
+    def _once(self, path: str, kind: type[Answered], body: bytes | None) -> Answered:
+        request = urllib.request.Request(
+            f"{self.url}api/v1/{path}",
+            body,
+            {
+                "Authorization": f"token {self._token}",
+                "Content-Type": "application/json",
+            },
+        )
+        try:
+            with self._opener.open(request, timeout=_WAIT_S) as response:
+                return msgspec.json.decode(response.read(_MOST_BYTES), type=kind)
+        except urllib.error.HTTPError as problem:
+            with problem:
+                words = _words(problem.read(1 << 16))
+            if problem.code in (502, 503, 504):
+                raise _Away(words or f"{self.url} answers {problem.code}.") from None
+            raise HubProblem(words or f"{self.url} answers {problem.code}.") from None
+        except (OSError, http.client.HTTPException) as failure:
+            reason: Any = getattr(failure, "reason", failure)
+            raise _Away(f"{self.url} does not answer: {reason}.") from None
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            raise HubProblem(f"{self.url} is no course service of warpbook.") from None
+
+
+class NotPublished(HubProblem):
+    """No course of the person has the lab."""
+
+
+class _Away(Exception):
+    """The same request may be sent again."""
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """The token goes to the hub, and nowhere else."""
+
+    def redirect_request(self, *_: object) -> None:
+        return None
+
+
+def _words(body: bytes) -> str:
+    try:
+        return msgspec.json.decode(body, type=_Problem).error
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return ""

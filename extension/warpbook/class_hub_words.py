@@ -1,0 +1,42 @@
+"""Receipts and states of a course's hub in words, the same in notebook and terminal."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from warpbook.class_hub import HubReceipt, HubState
+from warpbook_monitors.plain_text import bounded
+
+_MOST_WORDS = 300
+
+
+def receipt_rows(receipt: HubReceipt, state: HubState | None) -> list[tuple[str, str]]:
+    """Say what was taken, and how it stands with it."""
+    at = datetime.fromtimestamp(receipt.received_ms / 1000).astimezone()
+    late = f", {receipt.late_hours} h late" if receipt.late_hours else ", in time"
+    return [
+        ("submission", f"{receipt.number} ({receipt.submission})"),
+        ("received", f"{at:%Y-%m-%d %H:%M:%S %Z}{late}"),
+        ("SHA-256", receipt.source_digest),
+        ("now", state_words(state)),
+    ]
+
+
+def state_words(state: HubState | None) -> str:
+    """Say how it stands with a submission."""
+    if state is None:
+        return "the hub does not answer; the receipt holds"
+    words = {"waits": "waits in the queue", "runs": "is being graded"}.get(
+        state.state, state.state
+    )
+    if state.result is not None:
+        facts, points = state.result.facts, state.result.points
+        message = bounded(facts.message, _MOST_WORDS)
+        graded = f"{points.points:g} of {points.of:g} points. {message}"
+        return f"{graded} (speed: {words})" if state.is_provisional else graded
+    if state.place is None:
+        return words
+    words += f", {state.place.before} before it"
+    if state.place.eta_s is not None:
+        words += f", done in about {max(1, round(state.place.eta_s))} s"
+    return words

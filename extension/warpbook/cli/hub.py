@@ -1,0 +1,275 @@
+"""`warpbook hub`: a class on this machine, from nothing, in one command."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import os
+import pwd
+import re
+import socket
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from warpbook.cli.errors import CommandError
+from warpbook_monitors.plain_text import printable
+
+if TYPE_CHECKING:
+    from warpbook.hub.running.plan import HubPlan
+
+_NEEDED = ("jupyterhub", "jupyterlab", "sqlalchemy", "mistune")
+_ACCOUNTS = {"service_user": "warpbook-hub", "grader_user": "warpbook-grader"}
+_DEMO = """\
+  A DEMO, NOT ISOLATED: all learners, the course's database and the grader share the
+  account `{account}`. Any learner can read and change everything, marks included.
+  For a class start it as root with --users system."""
+_ISOLATED = """\
+  Each learner has an account of this machine, the course's database belongs to
+  `{service}`, and grading is done as `{grader}`. `warpbook doctor` proves it."""
+
+
+def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Describe the command."""
+    parser = commands.add_parser(
+        "hub",
+        help="start a class on this machine: JupyterHub, a course, and graders",
+        description="Start JupyterHub with the course service and graders on this "
+        "machine, and keep them running. What was there before is there again.",
+    )
+    parser.add_argument(
+        "--folder",
+        type=Path,
+        metavar="DIR",
+        help="where everything is kept (default: your data folder)",
+    )
+    parser.add_argument(
+        "--course", default="gpu", metavar="ID", help="of the course (default: gpu)"
+    )
+    parser.add_argument(
+        "--title", default="GPU programming", help="of the course, when it is begun"
+    )
+    parser.add_argument(
+        "--instructor",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a user name that runs the course; more than once for more",
+    )
+    parser.add_argument(
+        "--users",
+        choices=("shared", "system"),
+        default="shared",
+        help="shared: a demo, all learners have your account; system: each learner "
+        "has an account of this machine, which takes root (default: shared)",
+    )
+    parser.add_argument("--ip", default="127.0.0.1", help="to listen on")
+    parser.add_argument(
+        "--port",
+        type=int,
+        default=8000,
+        help="to listen on; the three after it are used inside (default: 8000)",
+    )
+    parser.add_argument("--base-url", default="/", metavar="PATH", help="such as /gpu/")
+    parser.add_argument("--ssl-cert", type=Path, metavar="FILE", help="for HTTPS")
+    parser.add_argument("--ssl-key", type=Path, metavar="FILE", help="for HTTPS")
+    parser.add_argument(
+        "--cpu-slots",
+        type=int,
+        metavar="N",
+        help="submissions graded on the CPU at a time (default: half of the cores)",
+    )
+    parser.add_argument(
+        "--no-gpu", action="store_true", help="grade correctness only; leave GPUs alone"
+    )
+    parser.add_argument(
+        "--restore", type=Path, metavar="FILE", help="put a backup in place first"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(asked: argparse.Namespace) -> int:
+    """Start the hub, and stay until it is asked to end."""
+    missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
+        raise CommandError(
+            f"A hub needs {', '.join(missing)}, which this Python has not. "
+            f"Run: {sys.executable} -m pip install 'warpbook[hub]'"
+        )
+    supervisor = import_module("warpbook.hub.running.supervisor")
+    plans = import_module("warpbook.hub.running.plan")
+    plan = _plan(asked)
+    _check_ports(plan)
+    _make_folders(plan)
+    file = plans.write_plan(plan)
+    _introduce(plan)
+    try:
+        supervisor.Supervisor(plan, file, _say).run(asked.restore)
+    except supervisor.CantRun as problem:
+        _say(str(problem))
+        raise CommandError(
+            f"The hub was not started; see above, and {plan.hub_folder}/hub.log."
+        ) from None
+    _say("warpbook hub stopped.")
+    return 0
+
+
+def _plan(asked: argparse.Namespace) -> HubPlan:
+    plans = import_module("warpbook.hub.running.plan")
+    proxies = import_module("warpbook.hub.running.proxy")
+    folder = (asked.folder or plans.default_folder()).absolute()
+    instructors = [name.strip().lower() for name in asked.instructor]
+    if not instructors:
+        instructors = _instructors_before(folder) or [_own_name(asked.users)]
+    if re.fullmatch(r"/|/[A-Za-z0-9._~/-]*/", asked.base_url) is None:
+        raise CommandError("--base-url begins and ends with a slash, such as /gpu/.")
+    if (asked.ssl_cert is None) != (asked.ssl_key is None):
+        raise CommandError("HTTPS needs both --ssl-cert and --ssl-key.")
+    accounts = dict.fromkeys(_ACCOUNTS, "")
+    if asked.users == "system":
+        accounts = _accounts()
+    try:
+        proxy = proxies.proxy_command(folder / "proxy", _say)
+    except proxies.NoProxy as problem:
+        raise CommandError(str(problem)) from None
+    plan: HubPlan = plans.HubPlan(
+        str(folder),
+        asked.users,
+        asked.ip,
+        asked.port,
+        asked.base_url,
+        asked.course,
+        asked.title,
+        tuple(instructors),
+        proxy,
+        cpu_slots=asked.cpu_slots or max(1, (os.cpu_count() or 2) // 2),
+        use_gpu=not asked.no_gpu,
+        ssl_key=str(asked.ssl_key.absolute()) if asked.ssl_key else "",
+        ssl_cert=str(asked.ssl_cert.absolute()) if asked.ssl_cert else "",
+        vault=os.environ.get("WARPBOOK_LABS_VAULT", ""),
+        **accounts,
+    )
+    return plan
+
+
+def _accounts() -> dict[str, str]:
+    """Give the accounts of service and grader, which must be there.
+
+    Raises:
+        CommandError: they are not, or nobody could take them on.
+    """
+    if os.geteuid() != 0:
+        raise CommandError(
+            "--users system starts each server as its learner, which takes root."
+        )
+    missing = []
+    for name in _ACCOUNTS.values():
+        try:
+            pwd.getpwnam(name)
+        except KeyError:
+            missing.append(name)
+    if missing:
+        options = "--system --create-home --shell /usr/sbin/nologin"
+        lines = [f"useradd {options} {name}" for name in missing]
+        raise CommandError(
+            "The course's database and the grading need accounts of their own, which "
+            f"no learner has. Make them once: {' && '.join(lines)}"
+        )
+    for name in _ACCOUNTS.values():
+        _check_python(name)
+    return dict(_ACCOUNTS)
+
+
+def _check_python(user: str) -> None:
+    """Refuse a Python that other accounts can't run, such as one in root's home.
+
+    Raises:
+        CommandError: the account can't run it.
+    """
+    account = pwd.getpwnam(user)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", "import warpbook, warpbook_labs"],
+            user=account.pw_uid,
+            group=account.pw_gid,
+            extra_groups=[],
+            cwd="/",
+            capture_output=True,
+        )
+        can_run = done.returncode == 0
+    except OSError:
+        can_run = False
+    if not can_run:
+        raise CommandError(
+            f"The account {user} can't run {sys.executable} with warpbook in it, and "
+            "learners could not either. Install it where everybody may read it: "
+            "/usr/bin/python3 -m venv /opt/warpbook"
+        )
+
+
+def _instructors_before(folder: Path) -> list[str]:
+    plans = import_module("warpbook.hub.running.plan")
+    try:
+        return list(plans.read_plan(folder / plans.FILE).instructors)
+    except (OSError, ValueError):
+        return []
+
+
+def _own_name(users: str) -> str:
+    if users == "system":
+        raise CommandError("Name who runs the course: --instructor NAME")
+    name = pwd.getpwuid(os.getuid()).pw_name.lower()
+    return name if re.fullmatch(r"[a-z0-9][a-z0-9._-]*", name) else "instructor"
+
+
+def _check_ports(plan: HubPlan) -> None:
+    ports = (plan.port, plan.hub_port, plan.proxy_port, plan.service_port)
+    for port in ports:
+        with socket.socket() as listener:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                listener.bind(("127.0.0.1", port))
+            except (OSError, OverflowError):
+                raise CommandError(
+                    f"Port {port} is in use. Name another with --port; it and the "
+                    "three after it are needed."
+                ) from None
+
+
+def _make_folders(plan: HubPlan) -> None:
+    """Make the folders, so that only those get in whose they are."""
+    try:
+        # others pass through to what is theirs
+        is_system = plan.users == "system"
+        plan.place.mkdir(parents=True, exist_ok=True)
+        plan.place.chmod(0o711 if is_system else 0o700)
+        for folder in (plan.hub_folder, plan.course_folder):
+            folder.mkdir(exist_ok=True)
+            folder.chmod(0o700)
+        if is_system:
+            account = pwd.getpwnam(plan.service_user)
+            os.chown(plan.course_folder, account.pw_uid, account.pw_gid)
+        else:
+            plan.homes.mkdir(mode=0o700, exist_ok=True)
+    except OSError as problem:
+        raise CommandError(f"{problem.filename}: {problem.strerror}.") from None
+
+
+def _introduce(plan: HubPlan) -> None:
+    _say(f"warpbook hub, course `{plan.course}`, in {plan.folder}")
+    _say(f"  Run by {', '.join(plan.instructors)}")
+    if plan.users == "system":
+        _say(_ISOLATED.format(service=plan.service_user, grader=plan.grader_user))
+        return
+    _say(_DEMO.format(account=pwd.getpwuid(os.getuid()).pw_name))
+    login = import_module("warpbook.hub.running.login")
+    passwords = login.passwords_of(plan.hub_folder)
+    _say(f"  Password of learners: {passwords.learners}")
+    _say(f"  Password of instructors: {passwords.staff}")
+
+
+def _say(words: str) -> None:
+    for line in words.split("\n"):
+        print(printable(line), flush=True)

@@ -1,0 +1,111 @@
+"""`warpbook labs submit --hub`: hands a lab in to a course's hub."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import stat
+import time
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from warpbook.class_hub import (
+    OWN_TOKEN,
+    SERVER_TOKEN,
+    URL,
+    ClassHub,
+    HubProblem,
+    HubState,
+    PublishedLab,
+)
+from warpbook.class_hub_words import receipt_rows, state_words
+from warpbook.cli.errors import CommandError
+from warpbook.cli.json_output import print_json
+from warpbook_labs.errors import BadSource
+from warpbook_labs.lab.languages.table import LANGUAGES
+from warpbook_labs.lab.sources import read_source
+from warpbook_monitors.plain_text import joined, printable
+
+_LOOK_S = 2.0
+_MOST_TOKEN = 1_000
+
+
+def submit_to_hub(asked: argparse.Namespace) -> int:
+    """Hand in and tell the receipt; with `--wait`, tell the result, too."""
+    try:
+        hub = ClassHub(_url(asked), _token(asked))
+        source = read_source(_file(asked))
+        lab = hub.find(Path(asked.lab).name.replace("_", "-"), asked.course)
+        receipt = hub.hand_in(lab, source, asked.replace)
+        state = hub.state(lab, receipt.submission)
+        if not asked.json:
+            rows = receipt_rows(receipt, state)
+            parts = urlsplit(hub.url)
+            page = hub.page(lab, receipt.submission)
+            rows.append(("page", f"{parts.scheme}://{parts.netloc}{page}"))
+            print(joined(f"{name:<11} {value}" for name, value in rows), flush=True)
+        if asked.wait:
+            state = _awaited(hub, lab, state)
+    except (HubProblem, BadSource) as problem:
+        raise CommandError(str(problem)) from None
+    if asked.json:
+        print_json({"receipt": receipt, "state": state})
+    elif asked.wait:
+        print(printable(f"{'now':<11} {state_words(state)}"))
+    is_wrong = state.result is not None and state.result.facts.verdict != "right"
+    return 1 if asked.wait and is_wrong else 0
+
+
+def _awaited(hub: ClassHub, lab: PublishedLab, state: HubState) -> HubState:
+    while state.state in ("waits", "runs"):
+        time.sleep(_LOOK_S)
+        state = hub.state(lab, state.receipt.submission)
+    return state
+
+
+def _url(asked: argparse.Namespace) -> str:
+    url = asked.hub or os.environ.get(URL, "")
+    if not url:
+        raise CommandError("Say which hub: --hub https://host:8000/")
+    return str(url)
+
+
+def _token(asked: argparse.Namespace) -> str:
+    """Give the token, which is never an argument: others of a machine see those.
+
+    Raises:
+        CommandError: there is none, or others can read its file.
+    """
+    if asked.token_file is None:
+        token = os.environ.get(OWN_TOKEN) or os.environ.get(SERVER_TOKEN) or ""
+    else:
+        try:
+            with asked.token_file.open(encoding="ascii", errors="replace") as file:
+                if stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o077:
+                    raise CommandError(
+                        f"{asked.token_file}: others can read it. Do: chmod 600 "
+                        f"{asked.token_file}"
+                    )
+                token = file.readline(_MOST_TOKEN)
+        except OSError as problem:
+            raise CommandError(f"{asked.token_file}: {problem.strerror}.") from None
+    token = token.strip()
+    if not token or not token.isprintable():
+        raise CommandError(
+            "There is no token. Ask the hub for one, on its page `Token`, with the "
+            f"scope custom:warpbook:submit, and put it into a file for your eyes only "
+            f"(--token-file), or into {OWN_TOKEN}."
+        )
+    return token
+
+
+def _file(asked: argparse.Namespace) -> Path:
+    """Find the source: as it is named, or where `open` put it."""
+    if asked.file is not None:
+        return Path(asked.file)
+    folder = Path(Path(asked.lab).name.replace("_", "-"))
+    names = {language.source_name for language in LANGUAGES.values()}
+    files = sorted(folder / name for name in names if (folder / name).is_file())
+    if len(files) != 1:
+        raise BadSource(f"Name your file: there is no one source in {folder}/ here.")
+    return files[0]

@@ -1,0 +1,98 @@
+"""JupyterHub's configuration, made of the plan that `warpbook hub` has written."""
+
+import ctypes
+import os
+import signal
+import sys
+from pathlib import Path
+
+from warpbook.hub.running.login import ClassPassword, passwords_of
+from warpbook.hub.running.plan import PLAN, read_plan
+
+c = get_config()  # type: ignore[name-defined]  # noqa: F821
+plan = read_plan(Path(os.environ[PLAN]))
+
+# whoever started the hub watches it, and starts it anew
+ctypes.CDLL(None).prctl(1, signal.SIGTERM)
+
+SERVICE = "warpbook"
+SUBMIT = "custom:warpbook:submit"
+ASSIST = "custom:warpbook:assist"
+TEACH = "custom:warpbook:teach"
+ENTER = f"access:services!service={SERVICE}"
+
+c.JupyterHub.bind_url = plan.url.replace("localhost", plan.ip or "0.0.0.0", 1)
+c.JupyterHub.hub_bind_url = f"http://127.0.0.1:{plan.hub_port}"
+c.JupyterHub.db_url = f"sqlite:///{plan.hub_folder}/hub.sqlite"
+c.JupyterHub.cookie_secret_file = f"{plan.hub_folder}/cookie_secret"
+if plan.ssl_cert:
+    c.JupyterHub.ssl_key, c.JupyterHub.ssl_cert = plan.ssl_key, plan.ssl_cert
+c.ConfigurableHTTPProxy.command = list(plan.proxy)
+c.ConfigurableHTTPProxy.api_url = f"http://127.0.0.1:{plan.proxy_port}"
+c.ConfigurableHTTPProxy.pid_file = f"{plan.hub_folder}/proxy.pid"
+
+# what tokens may be used for; who is what in a course is in the course's database
+c.JupyterHub.custom_scopes = {
+    SUBMIT: {"description": "Hand in labs, and see one's own results"},
+    ASSIST: {"description": "See and grade the work of one's section"},
+    TEACH: {"description": "Run a course", "subscopes": [ASSIST]},
+}
+c.JupyterHub.load_groups = {"warpbook-instructors": {"users": list(plan.instructors)}}
+c.JupyterHub.load_roles = [
+    {"name": "user", "scopes": ["self", ENTER, SUBMIT, ASSIST]},
+    {
+        "name": "warpbook-teach",
+        "groups": ["warpbook-instructors"],
+        "scopes": [ENTER, TEACH],
+    },
+    {
+        "name": "warpbook-service",
+        "services": [SERVICE],
+        "scopes": ["list:users", "read:users:name", "read:users:groups"],
+    },
+    # what a notebook may do in its learner's name
+    {
+        "name": "server",
+        "scopes": ["users:activity!user", "access:servers!server", ENTER, SUBMIT],
+    },
+]
+# it is kept running beside the hub, and serves graders while the hub is away
+c.JupyterHub.services = [
+    {
+        "name": SERVICE,
+        "url": f"http://127.0.0.1:{plan.service_port}",
+        "api_token": plan.token_file.read_text().strip(),
+        "oauth_no_confirm": True,
+        "oauth_client_allowed_scopes": [SUBMIT, ASSIST, TEACH],
+    }
+]
+
+if plan.users == "system":
+    c.JupyterHub.authenticator_class = "pam"
+    c.PAMAuthenticator.open_sessions = False
+    c.JupyterHub.spawner_class = "localprocess"
+else:
+    passwords = passwords_of(plan.hub_folder)
+    c.JupyterHub.authenticator_class = ClassPassword
+    c.ClassPassword.learners_password = passwords.learners
+    c.ClassPassword.staff_password = passwords.staff
+    c.ClassPassword.staff = set(plan.instructors)
+    # it is part of a path
+    c.ClassPassword.username_pattern = r"[a-z0-9][a-z0-9._@+-]{0,63}"
+    c.JupyterHub.spawner_class = "simple"
+    c.SimpleLocalProcessSpawner.home_dir_template = f"{plan.homes}/{{username}}"
+c.Authenticator.allow_all = True
+c.JupyterHub.allow_named_servers = True
+
+c.Spawner.cmd = [sys.executable, "-m", "jupyterhub.singleuser"]
+c.Spawner.default_url = "/lab"
+c.Spawner.start_timeout = c.Spawner.http_timeout = 120
+if plan.users == "shared" and os.geteuid() == 0:
+    c.Spawner.args = ["--allow-root"]
+c.Spawner.environment = {
+    "PATH": os.environ.get("PATH", os.defpath),
+    "WARPBOOK_HUB_URL": plan.service_url,
+    "WARPBOOK_HUB_FOLDER": plan.folder,
+}
+if "PYTHONPATH" in os.environ:
+    c.Spawner.environment["PYTHONPATH"] = os.environ["PYTHONPATH"]

@@ -1,0 +1,132 @@
+"""What is started where: written down for JupyterHub's configuration and the doctor.
+
+Nothing in it is secret: everybody of the machine may read it.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+from msgspec import Struct
+
+from warpbook_monitors.data_folder import data_folder
+
+#: names the file with the plan
+PLAN = "WARPBOOK_HUB_PLAN"
+FILE = "hub.json"
+#: "shared": all learners have the account that started the hub; "system": their own
+Users = Literal["shared", "system"]
+
+
+class HubPlan(Struct, frozen=True):
+    """A hub on one machine."""
+
+    folder: str
+    users: Users
+    ip: str
+    port: int
+    base_url: str
+    course: str
+    title: str
+    instructors: tuple[str, ...]
+    #: Node's own binary, and the program that it runs
+    proxy: tuple[str, str]
+    #: accounts; empty: that which started the hub
+    service_user: str = ""
+    grader_user: str = ""
+    cpu_slots: int = 1
+    use_gpu: bool = True
+    ssl_key: str = ""
+    ssl_cert: str = ""
+    #: the graders', which no learner reads
+    vault: str = ""
+
+    @property
+    def place(self) -> Path:
+        """Give the folder."""
+        return Path(self.folder)
+
+    @property
+    def hub_folder(self) -> Path:
+        """Give the folder of JupyterHub: its database, cookie secret and passwords."""
+        return self.place / "hub"
+
+    @property
+    def course_folder(self) -> Path:
+        """Give the folder of the course service: its database and backups."""
+        return self.place / "course"
+
+    @property
+    def token_file(self) -> Path:
+        """Give the file with the token that the service has at the hub."""
+        return self.hub_folder / "service_token"
+
+    @property
+    def homes(self) -> Path:
+        """Give the folder with learners' folders, where they have no accounts."""
+        return self.place / "homes"
+
+    @property
+    def hub_port(self) -> int:
+        """Give the port of JupyterHub itself, behind the proxy."""
+        return self.port + 1
+
+    @property
+    def proxy_port(self) -> int:
+        """Give the port at which the proxy is told what to do."""
+        return self.port + 2
+
+    @property
+    def service_port(self) -> int:
+        """Give the port of the course service."""
+        return self.port + 3
+
+    @property
+    def prefix(self) -> str:
+        """Give the path of the course service, with a slash at both ends."""
+        return f"{self.base_url}services/warpbook/"
+
+    @property
+    def service_url(self) -> str:
+        """Give where programs of this machine reach the course service."""
+        return f"http://127.0.0.1:{self.service_port}{self.prefix}"
+
+    @property
+    def url(self) -> str:
+        """Give where people reach the hub."""
+        scheme = "https" if self.ssl_cert else "http"
+        host = self.ip if self.ip not in ("", "0.0.0.0", "::") else "localhost"
+        return f"{scheme}://{host}:{self.port}{self.base_url}"
+
+    def user_id(self, name: str) -> int:
+        """Give the user id of an account; ours where it has no name."""
+        return pwd.getpwnam(name).pw_uid if name else os.getuid()
+
+
+def default_folder() -> Path:
+    """Give the folder of this person's hub, where they name none."""
+    return data_folder() / "hub"
+
+
+def write_plan(plan: HubPlan) -> Path:
+    """Write the plan into its folder."""
+    file = plan.place / FILE
+    unfinished = file.with_suffix(".new")
+    unfinished.write_bytes(msgspec.json.format(msgspec.json.encode(plan)))
+    unfinished.chmod(0o644)
+    unfinished.replace(file)
+    return file
+
+
+def read_plan(file: Path) -> HubPlan:
+    """Read a plan.
+
+    Raises:
+        OSError: it can't be read.
+        msgspec.MsgspecError: it is none.
+    """
+    return msgspec.json.decode(file.read_bytes(), type=HubPlan)

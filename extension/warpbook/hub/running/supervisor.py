@@ -1,0 +1,310 @@
+"""Starts JupyterHub and the grader, keeps them running, and ends them together."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import pwd
+import secrets
+import signal
+import ssl
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from warpbook.hub.running.begin import RESTORE
+from warpbook.hub.running.plan import PLAN, HubPlan
+
+_CONFIG = Path(__file__).with_name("jupyterhub_config.py")
+_PR_SET_PDEATHSIG = 1
+_START_S = 120.0
+_POLL_S = 0.2
+_END_S = 20.0
+#: what ends sooner than this is started anew only after a while
+_STEADY_S = 30.0
+_MOST_WAIT_S = 30.0
+#: of the grader, and of what it grades with
+_GRADER_ENVIRONMENT = (
+    "PATH",
+    "PYTHONPATH",
+    "LANG",
+    "CUDA_VISIBLE_DEVICES",
+    "LD_LIBRARY_PATH",
+    "WARPBOOK_LABS_VAULT",
+    "WARPBOOK_HUB_LABS",
+    "TMPDIR",
+)
+
+
+class CantRun(Exception):
+    """The hub can't be started; the message says why and what to do."""
+
+
+class Supervisor:
+    """One hub with its service and grader."""
+
+    def __init__(
+        self, plan: HubPlan, plan_file: Path, say: Callable[[str], None]
+    ) -> None:
+        """Take what to start."""
+        self._plan, self._say = plan, say
+        self._environment = {**os.environ, PLAN: str(plan_file)}
+        self._is_stopping = False
+        self._token = ""
+        self._service_token = secrets.token_hex(32)
+
+    def run(self, restore: Path | None = None) -> None:
+        """Start everything, and stay until a signal asks to end.
+
+        Raises:
+            CantRun: it can't be started.
+        """
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, self._stop)
+        self._token = self._begin(restore)
+        _write_secret(self._plan.token_file, self._service_token)
+        service = _Kept("The course service", self._start_service, self._say)
+        hub = _Kept("JupyterHub", self._start_hub, self._say)
+        grader = _Kept("The grader", self._start_grader, self._say)
+        try:
+            service.start()
+            hub.start()
+            self._wait_until_up(service, hub)
+            if not self._is_stopping:
+                grader.start()
+                self._say(f"\n  Open  {self._plan.url}\n  Stop  Ctrl-C\n")
+            while not self._is_stopping:
+                for process in (service, hub, grader):
+                    process.look()
+                time.sleep(_POLL_S)
+        finally:
+            # what it grades is given back while the service still takes it
+            grader.end()
+            hub.end()
+            service.end()
+
+    def _stop(self, number: int, frame: FrameType | None) -> None:
+        self._is_stopping = True
+
+    def _begin(self, restore: Path | None) -> str:
+        """Bring the database to the plan, as the service's account."""
+        environment = dict(self._environment)
+        if restore is not None:
+            environment[RESTORE] = str(restore.absolute())
+        done = subprocess.run(
+            [sys.executable, "-m", "warpbook.hub.running.begin"],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            **_as_user(self._plan.service_user),
+        )
+        if done.returncode != 0:
+            raise CantRun(
+                done.stderr.strip()[-2_000:] or "The database can't be begun."
+            )
+        return str(done.stdout).strip()
+
+    def _start_hub(self) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", "jupyterhub", "-f", str(_CONFIG)]
+        log = self._plan.hub_folder / "hub.log"
+        with _log(log) as output:
+            return _started(command, self._environment, output, self._plan.hub_folder)
+
+    def _start_service(self) -> subprocess.Popen[bytes]:
+        plan = self._plan
+        environment = {
+            name: os.environ[name]
+            for name in ("PATH", "PYTHONPATH", "LANG", "WARPBOOK_HUB_LABS")
+            if name in os.environ
+        }
+        environment |= {
+            "HOME": self._home(plan.service_user),
+            "WARPBOOK_HUB_DATA": str(plan.course_folder),
+            "JUPYTERHUB_SERVICE_NAME": "warpbook",
+            "JUPYTERHUB_SERVICE_URL": f"http://127.0.0.1:{plan.service_port}",
+            "JUPYTERHUB_SERVICE_PREFIX": plan.prefix,
+            "JUPYTERHUB_BASE_URL": plan.base_url,
+            "JUPYTERHUB_API_URL": f"http://127.0.0.1:{plan.hub_port}"
+            f"{plan.base_url}hub/api",
+            "JUPYTERHUB_API_TOKEN": self._service_token,
+            "JUPYTERHUB_CLIENT_ID": "service-warpbook",
+        }
+        command = [sys.executable, "-m", "warpbook.hub.service"]
+        with _log(plan.hub_folder / "service.log") as output:
+            return _started(command, environment, output, Path("/"), plan.service_user)
+
+    def _start_grader(self) -> subprocess.Popen[bytes]:
+        plan = self._plan
+        command = [sys.executable, "-m", "warpbook.hub.grader", plan.service_url]
+        command += ["--cpu-slots", str(plan.cpu_slots)]
+        command += [] if plan.use_gpu else ["--no-gpu"]
+        environment = {
+            name: os.environ[name] for name in _GRADER_ENVIRONMENT if name in os.environ
+        }
+        environment["HOME"] = self._home(plan.grader_user)
+        with _log(plan.hub_folder / "grader.log") as output:
+            grader = _started(
+                command,
+                environment,
+                output,
+                Path("/"),
+                plan.grader_user,
+                stdin=subprocess.PIPE,
+            )
+        assert grader.stdin is not None
+        # never an argument: all of the machine see those
+        with contextlib.suppress(BrokenPipeError), grader.stdin:
+            grader.stdin.write(f"{self._token}\n".encode())
+        return grader
+
+    def _home(self, user: str) -> str:
+        return pwd.getpwnam(user).pw_dir if user else os.environ.get("HOME", "/")
+
+    def _wait_until_up(self, service: _Kept, hub: _Kept) -> None:
+        end_s = time.monotonic() + _START_S
+        # through the proxy, as people do
+        places = (
+            f"{self._plan.url}hub/health",
+            f"{self._plan.url}services/warpbook/health",
+        )
+        while not self._is_stopping:
+            if all(map(_answers, places)):
+                return
+            if service.has_ended:
+                log = self._plan.hub_folder / "service.log"
+                raise CantRun(f"The course service ended:\n{_last_lines(log)}")
+            if hub.has_ended or time.monotonic() > end_s:
+                log = self._plan.hub_folder / "hub.log"
+                raise CantRun(f"JupyterHub did not start:\n{_last_lines(log)}")
+            time.sleep(_POLL_S)
+
+
+class _Kept:
+    """A process that is started anew when it ends."""
+
+    def __init__(
+        self,
+        name: str,
+        start: Callable[[], subprocess.Popen[bytes]],
+        say: Callable[[str], None],
+    ) -> None:
+        self._name, self._start, self._say = name, start, say
+        self._process: subprocess.Popen[bytes] | None = None
+        self._started_s = 0.0
+        self._wait_s = 0.0
+        self._again_s = 0.0
+
+    @property
+    def has_ended(self) -> bool:
+        return self._process is not None and self._process.poll() is not None
+
+    def start(self) -> None:
+        self._process = self._start()
+        self._started_s = time.monotonic()
+
+    def look(self) -> None:
+        """Start it anew if it has ended, soon at first and later after a while."""
+        now_s = time.monotonic()
+        if self._process is None:
+            if now_s >= self._again_s:
+                self.start()
+            return
+        if self._process.poll() is None:
+            return
+        is_steady = now_s - self._started_s >= _STEADY_S
+        self._wait_s = 0.0 if is_steady else min(2 * self._wait_s + 1, _MOST_WAIT_S)
+        self._again_s = now_s + self._wait_s
+        status = self._process.returncode
+        self._say(f"{self._name} ended with status {status}. It is started anew.")
+        self._process = None
+
+    def end(self) -> None:
+        if self._process is None:
+            return
+        self._process.terminate()
+        try:
+            self._process.wait(_END_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
+def _started(
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    output: Any,
+    folder: Path,
+    user: str = "",
+    stdin: int = subprocess.DEVNULL,
+) -> subprocess.Popen[bytes]:
+    libc = ctypes.CDLL(None)
+
+    def end_with_parent() -> None:
+        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+
+    # a session of its own: Ctrl-C reaches only us, and each is asked once
+    return subprocess.Popen(
+        list(command),
+        env=dict(environment),
+        stdin=stdin,
+        stdout=output,
+        stderr=subprocess.STDOUT,
+        cwd=folder,
+        start_new_session=True,
+        # no thread of ours could hold a lock in the child
+        preexec_fn=end_with_parent,
+        **_as_user(user),
+    )
+
+
+def _as_user(name: str) -> dict[str, Any]:
+    """Say to `subprocess` whose account a process has; ours where it has no name."""
+    if not name:
+        return {}
+    account = pwd.getpwnam(name)
+    groups = os.getgrouplist(name, account.pw_gid)
+    return {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": groups}
+
+
+def _write_secret(path: Path, secret: str) -> None:
+    path.unlink(missing_ok=True)
+    descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+    with open(descriptor, "w") as file:
+        file.write(secret)
+
+
+@contextlib.contextmanager
+def _log(path: Path) -> Any:
+    descriptor = os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600)
+    with open(descriptor, "ab") as output:
+        yield output
+
+
+def _answers(url: str) -> bool:
+    # nothing is told to it, and a certificate is not for this name
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    opener = urllib.request.build_opener(
+        urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context)
+    )
+    try:
+        with opener.open(url, timeout=5) as response:
+            return bool(response.status == 200)
+    except (OSError, urllib.error.URLError):
+        return False
+
+
+def _last_lines(log: Path, most: int = 15) -> str:
+    try:
+        lines = log.read_text(errors="replace").splitlines()
+    except OSError:
+        return ""
+    return "\n".join(lines[-most:])

@@ -1,0 +1,4 @@
+"""The course service: pages, a JSON API, live updates, and the graders' endpoints.
+
+It is the only process that opens the database. It runs nothing that learners wrote.
+"""

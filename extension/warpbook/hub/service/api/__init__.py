@@ -1,0 +1,1 @@
+"""What the JSON API does: functions of an admitted request, in one transaction each."""

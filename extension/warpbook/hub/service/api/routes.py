@@ -1,0 +1,127 @@
+"""All routes of the JSON API, with who may ask for each."""
+
+from __future__ import annotations
+
+from warpbook.hub.service.api import learning, queueing, taking_out, teaching
+from warpbook.hub.service.parameters import (
+    AppealAnswer,
+    AppealNote,
+    CourseSettings,
+    ExtensionFor,
+    GraderName,
+    HandIn,
+    LabToPublish,
+    PointsFor,
+    RosterGroup,
+    RosterText,
+    StaffMember,
+    WithReason,
+)
+from warpbook.hub.service.roster_group import ask_group
+from warpbook.hub.service.route import ApiRoute
+
+_SOURCE_BYTES = 2 << 20
+_ROSTER_BYTES = 6 << 20
+C = "courses/{course}"
+L = f"{C}/labs/{{lab}}"
+S = f"{C}/submissions/{{submission}}"
+J = f"{C}/jobs/{{job}}"
+G = f"{C}/graders/{{grader}}"
+P = f"{C}/people/{{person}}"
+
+API_ROUTES: tuple[ApiRoute, ...] = (
+    ApiRoute("GET", "courses", "person", learning.own_courses),
+    ApiRoute("GET", f"{C}/labs", "member", learning.own_labs),
+    ApiRoute("GET", f"{L}/submissions", "member", learning.submission_list),
+    ApiRoute(
+        "POST",
+        f"{L}/submissions",
+        "member",
+        learning.hand_in,
+        HandIn,
+        201,
+        _SOURCE_BYTES,
+    ),
+    ApiRoute("GET", f"{L}/reference", "member", learning.lab_reference),
+    ApiRoute("GET", S, "member", learning.submission_state),
+    ApiRoute("GET", f"{S}/source", "member", learning.source),
+    ApiRoute("GET", f"{S}/evidence", "member", learning.evidence),
+    ApiRoute("POST", f"{S}/regrade", "staff", teaching.regrade_one, WithReason),
+    ApiRoute("POST", f"{J}/appeal", "member", learning.make_appeal, AppealNote, 201),
+    ApiRoute(
+        "POST", f"{C}/appeals/{{appeal}}/answer", "staff", teaching.answer, AppealAnswer
+    ),
+    ApiRoute(
+        "POST",
+        f"{C}/roster",
+        "instructor",
+        teaching.roster,
+        RosterText,
+        most_body_bytes=_ROSTER_BYTES,
+    ),
+    ApiRoute(
+        "POST",
+        f"{C}/roster/group",
+        "instructor",
+        teaching.group_roster,
+        RosterGroup,
+        before=ask_group,
+    ),
+    ApiRoute("POST", f"{C}/staff", "instructor", teaching.staff_member, StaffMember),
+    ApiRoute(
+        "POST", f"{C}/settings", "instructor", teaching.course_settings, CourseSettings
+    ),
+    ApiRoute("POST", f"{C}/labs", "instructor", teaching.publish_lab, LabToPublish),
+    ApiRoute("POST", f"{L}/withdraw", "instructor", teaching.withdraw_lab, WithReason),
+    ApiRoute(
+        "POST",
+        f"{L}/people/{{person}}/extension",
+        "staff",
+        teaching.extend_for,
+        ExtensionFor,
+    ),
+    ApiRoute(
+        "POST",
+        f"{L}/people/{{person}}/points",
+        "staff",
+        teaching.set_points,
+        PointsFor,
+    ),
+    ApiRoute(
+        "POST",
+        f"{L}/similarity",
+        "instructor",
+        taking_out.works_to_compare,
+        after=taking_out.compare,
+        only_reads=True,
+    ),
+    ApiRoute("GET", f"{C}/queue", "instructor", queueing.queue_list),
+    ApiRoute("POST", f"{C}/queue/pause", "instructor", queueing.pause, WithReason),
+    ApiRoute("POST", f"{C}/queue/resume", "instructor", queueing.resume),
+    ApiRoute("POST", f"{J}/raise", "instructor", queueing.raise_job),
+    ApiRoute("POST", f"{J}/cancel", "staff", queueing.cancel_job, WithReason),
+    ApiRoute("POST", f"{J}/retry", "staff", queueing.retry_job),
+    ApiRoute(
+        "POST", f"{C}/graders", "instructor", queueing.register_grader, GraderName
+    ),
+    ApiRoute("POST", f"{G}/drain", "instructor", queueing.drain_grader),
+    ApiRoute("POST", f"{G}/retire", "instructor", queueing.retire_grader),
+    ApiRoute("GET", f"{C}/exports/grades", "instructor", taking_out.grades),
+    ApiRoute("GET", f"{C}/exports/records", "instructor", taking_out.records),
+    ApiRoute("GET", f"{C}/exports/sources", "instructor", taking_out.sources),
+    ApiRoute(
+        "POST",
+        f"{P}/erase",
+        "instructor",
+        taking_out.erase_person,
+        WithReason,
+        after=taking_out.scrub,
+    ),
+    ApiRoute(
+        "POST",
+        f"{C}/backup",
+        "instructor",
+        taking_out.note_backup,
+        after=taking_out.make_backup,
+    ),
+)

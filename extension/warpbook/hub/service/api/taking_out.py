@@ -1,0 +1,125 @@
+"""What leaves the hub: exports; and what is done with all of it: backup, erasing."""
+
+from __future__ import annotations
+
+import tempfile
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+from msgspec import Struct
+from sqlalchemy import select
+
+from warpbook.hub import audit
+from warpbook.hub.database.tables import MEMBERSHIPS
+from warpbook.hub.errors import Forbidden
+from warpbook.hub.exports.grades import grades_csv
+from warpbook.hub.exports.records import json_lines
+from warpbook.hub.exports.sources import write_sources
+from warpbook.hub.keeping.backup import back_up
+from warpbook.hub.keeping.erasing import Erased, erase
+from warpbook.hub.service.admitted import Admitted
+from warpbook.hub.service.api_handler import Download
+from warpbook.hub.service.parameters import Nothing, WithReason
+from warpbook.hub.service.rankings import Ranking
+from warpbook.hub.service.service import BACKUPS, Service
+from warpbook.hub.similarity.process import rank_apart, works_of
+from warpbook.hub.similarity.ranking import Work
+
+
+class LabWorks(Struct, frozen=True):
+    """What is compared."""
+
+    lab: str
+    now_ms: int
+    boilerplate: tuple[str, ...]
+    works: list[Work]
+
+
+def grades(asked: Admitted, _: Nothing) -> Download:
+    """Give all grades as CSV."""
+    file = tempfile.TemporaryFile()
+    file.write(grades_csv(asked.connection, asked.course.id).encode())
+    return Download(f"{asked.course.id}-grades.csv", "text/csv; charset=utf-8", file)
+
+
+def records(asked: Admitted, _: Nothing) -> Download:
+    """Give all of a course as JSON Lines."""
+    file = tempfile.TemporaryFile()
+    for line in json_lines(asked.connection, asked.course.id):
+        file.write(line)
+    return Download(f"{asked.course.id}.jsonl", "application/x-ndjson", file)
+
+
+def sources(asked: Admitted, _: Nothing) -> Download:
+    """Give all sources as a zip."""
+    file = tempfile.TemporaryFile()
+    write_sources(asked.connection, asked.course.id, cast(BinaryIO, file))
+    return Download(f"{asked.course.id}-sources.zip", "application/zip", file)
+
+
+def erase_person(asked: Admitted, given: WithReason) -> Erased:
+    """Erase somebody who is in no course of others."""
+    elsewhere = _courses_of_person(asked) - {asked.course.id}
+    if elsewhere:
+        raise Forbidden(
+            "This person is in another course, too. Who runs the hub can erase them."
+        )
+    return erase(
+        asked.connection, asked.now_ms, asked.actor, asked.person, given.reason
+    )
+
+
+async def scrub(service: Service, erased: Erased) -> Erased:
+    """Leave nothing of it in files and memory."""
+    service.rankings.forget()
+    await service.apart(service.database.scrub)
+    return erased
+
+
+def note_backup(asked: Admitted, _: Nothing) -> dict[str, Any]:
+    """Note that a backup is made, and choose its name."""
+    when = datetime.fromtimestamp(asked.now_ms / 1000, timezone.utc)
+    name = f"{when:%Y-%m-%d-%H%M%S}-{asked.now_ms % 1000:03d}.db"
+    audit.note(
+        asked.connection,
+        asked.now_ms,
+        asked.actor,
+        "backup asked",
+        asked.course.id,
+        {"file": name},
+    )
+    return {"file": name}
+
+
+async def make_backup(service: Service, named: dict[str, Any]) -> dict[str, Any]:
+    """Copy the database while it is used."""
+    folder = service.folder / BACKUPS
+
+    def copy() -> int:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        target = Path(folder, named["file"])
+        back_up(service.database, target)
+        return target.stat().st_size
+
+    return {**named, "bytes": await service.apart(copy)}
+
+
+def works_to_compare(asked: Admitted, _: Nothing) -> LabWorks:
+    """Give what is compared of a lab."""
+    works = works_of(asked.connection, asked.lab.id)
+    return LabWorks(asked.lab.id, asked.now_ms, (), works)
+
+
+async def compare(service: Service, lab: LabWorks) -> dict[str, int]:
+    """Rank the pairs of a lab, and keep the ranking for its page."""
+    async with service.rankings.one_at_a_time:
+        pairs = await service.apart(lambda: rank_apart(lab.works, lab.boilerplate))
+    service.rankings.keep(lab.lab, Ranking(lab.now_ms, len(lab.works), pairs))
+    return {"pairs": len(pairs)}
+
+
+def _courses_of_person(asked: Admitted) -> set[str]:
+    """Give the courses that the person of the path is in."""
+    query = select(MEMBERSHIPS.c.course).where(MEMBERSHIPS.c.person == asked.person)
+    return {str(course) for course in asked.connection.execute(query).scalars()}

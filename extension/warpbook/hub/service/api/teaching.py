@@ -1,0 +1,180 @@
+"""What staff do in a course: roster, labs, dates, points, regrades, appeals."""
+
+from __future__ import annotations
+
+from msgspec import structs
+
+from warpbook.hub.course.courses import Course, add_staff, change_course
+from warpbook.hub.course.publications import Publication, extend, publish, withdraw
+from warpbook.hub.course.roster import RosterChanges, import_roster, preview
+from warpbook.hub.course.roster_csv import RosterRow, read_roster, rows_of_names
+from warpbook.hub.errors import BadRequest, NotFound
+from warpbook.hub.rules.lateness import Window
+from warpbook.hub.rules.points import PointScheme, Threshold
+from warpbook.hub.rules.visibility import may_decide
+from warpbook.hub.service.admitted import Admitted
+from warpbook.hub.service.lab_texts import lab_of
+from warpbook.hub.service.parameters import (
+    AppealAnswer,
+    CourseSettings,
+    ExtensionFor,
+    LabToPublish,
+    PointsFor,
+    RosterText,
+    StaffMember,
+    WithReason,
+)
+from warpbook.hub.service.roster_group import NamesOfGroup
+from warpbook.hub.work.decisions import answer_appeal, override, regrade
+from warpbook.hub.work.submissions import section_of
+
+
+def roster(asked: Admitted, given: RosterText) -> RosterChanges:
+    """Import a roster, or tell what an import would change."""
+    rows = read_roster(given.csv.encode())
+    return _imported(asked, rows, given.is_preview)
+
+
+def group_roster(asked: Admitted, given: NamesOfGroup) -> RosterChanges:
+    """Import a group of the hub; the hub was asked for its names before."""
+    rows = rows_of_names(given.names, given.section or None)
+    return _imported(asked, rows, given.is_preview)
+
+
+def staff_member(asked: Admitted, given: StaffMember) -> dict[str, str]:
+    """Make somebody staff."""
+    person = add_staff(
+        asked.connection,
+        asked.now_ms,
+        asked.actor,
+        asked.course.id,
+        given.username,
+        given.role,
+        given.section or "main",
+    )
+    return {"person": person}
+
+
+def course_settings(asked: Admitted, given: CourseSettings) -> dict[str, str]:
+    """Give a course other settings."""
+    settings = Course(asked.course.id, **structs.asdict(given))
+    change_course(asked.connection, asked.now_ms, asked.actor, settings)
+    return {"course": settings.id}
+
+
+def publish_lab(asked: Admitted, given: LabToPublish) -> dict[str, str]:
+    """Publish a lab of the catalogue or of the course's own, or change how it is."""
+    lab = lab_of(given.lab)
+    if lab is None:
+        raise NotFound(
+            f"There is no lab `{given.lab}` in the catalogue, nor in the course's own."
+        )
+    windows: dict[str, Window] = {}
+    for window in given.windows:
+        if window.section in windows:
+            raise BadRequest("A section has its dates twice.")
+        windows[window.section] = Window(
+            window.opens_ms, window.due_ms, window.closes_ms
+        )
+    levels = tuple(
+        Threshold(level.measure, level.least, level.points)
+        for level in given.thresholds
+    )
+    named = publish(
+        asked.connection,
+        asked.now_ms,
+        asked.actor,
+        Publication(
+            asked.course.id,
+            lab.id,
+            given.title.strip() or lab.title,
+            lab.language,
+            lab.speed is not None,
+            windows,
+            PointScheme(levels),
+            given.is_team_work,
+            given.late_percent_per_day,
+            given.most_attempts or None,
+            given.lab_digest,
+        ),
+    )
+    return {"lab": named}
+
+
+def withdraw_lab(asked: Admitted, given: WithReason) -> dict[str, str]:
+    """Take a lab off the list."""
+    withdraw(asked.connection, asked.now_ms, asked.actor, asked.lab.id, given.reason)
+    return {"lab": asked.lab.id}
+
+
+def extend_for(asked: Admitted, given: ExtensionFor) -> dict[str, str]:
+    """Give one learner other dates."""
+    extend(
+        asked.connection,
+        asked.now_ms,
+        asked.actor,
+        asked.lab.id,
+        asked.person,
+        given.due_ms,
+        given.closes_ms,
+        given.reason,
+    )
+    return {"person": asked.person}
+
+
+def set_points(asked: Admitted, given: PointsFor) -> dict[str, str]:
+    """Set points of a learner, or take them back."""
+    override(
+        asked.connection,
+        asked.now_ms,
+        asked.actor,
+        asked.lab.id,
+        asked.person,
+        given.points,
+        given.reason,
+    )
+    return {"person": asked.person}
+
+
+def regrade_one(asked: Admitted, given: WithReason) -> dict[str, int]:
+    """Grade a submission once more."""
+    _check_decides(asked)
+    begun = regrade(
+        asked.connection,
+        asked.now_ms,
+        asked.actor,
+        [asked.submission.id],
+        given.reason,
+    )
+    return {"begun": begun}
+
+
+def answer(asked: Admitted, given: AppealAnswer) -> dict[str, str]:
+    """Answer an appeal."""
+    _check_decides(asked)
+    answer_appeal(
+        asked.connection,
+        asked.now_ms,
+        asked.actor,
+        asked.appeal,
+        given.decision,
+        given.answer,
+    )
+    return {"appeal": asked.appeal}
+
+
+def _check_decides(asked: Admitted) -> None:
+    """Refuse who may see work for being its author, and decide nothing about it."""
+    section = section_of(asked.connection, asked.submission.id)
+    if not may_decide(asked.viewer, section):
+        raise NotFound("There is no such submission.")
+
+
+def _imported(
+    asked: Admitted, rows: tuple[RosterRow, ...], is_preview: bool
+) -> RosterChanges:
+    if is_preview:
+        return preview(asked.connection, asked.course.id, rows)
+    return import_roster(
+        asked.connection, asked.now_ms, asked.actor, asked.course.id, rows
+    )

@@ -1,0 +1,85 @@
+"""The tornado application: every path, in one list."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from jupyterhub.services.auth import HubOAuthCallbackHandler
+from tornado.web import Application, HTTPError, StaticFileHandler
+
+from warpbook.hub.service.api.routes import API_ROUTES
+from warpbook.hub.service.api_handler import ApiHandler, TicketHandler
+from warpbook.hub.service.files import CardStyle, Health, LabPicture
+from warpbook.hub.service.grader_handler import GraderHandler
+from warpbook.hub.service.handler import ServiceHandler, log_request
+from warpbook.hub.service.live_socket import LiveSocket
+from warpbook.hub.service.page_handler import PageHandler
+from warpbook.hub.service.pages.routes import PAGE_ROUTES
+from warpbook.hub.service.route import ApiRoute, pattern
+from warpbook.hub.service.service import Service
+
+STATIC = Path(__file__).with_name("static")
+_MOST_SOCKET_BYTES = 1 << 10
+
+
+class NoSuchPath(ServiceHandler):
+    """Of a path that is not there."""
+
+    async def get(self) -> None:
+        """Say so."""
+        raise HTTPError(404)
+
+    async def post(self) -> None:
+        """Say so."""
+        raise HTTPError(404)
+
+
+def application(service: Service, prefix: str, hub_prefix: str) -> Application:
+    """Make the application.
+
+    Args:
+        service: what its handlers share.
+        prefix: of all paths, with a slash at both ends.
+        hub_prefix: of the hub's own pages.
+    """
+    by_path: dict[str, dict[str, ApiRoute]] = {}
+    for route in API_ROUTES:
+        by_path.setdefault(route.path, {})[route.method] = route
+    handlers: list[Any] = [
+        (f"{prefix}health", Health),
+        (f"{prefix}oauth_callback", HubOAuthCallbackHandler),
+        (f"{prefix}grader/v1/([a-z]{{1,20}})", GraderHandler),
+        (f"{prefix}live", LiveSocket),
+        (f"{prefix}api/v1/ticket", TicketHandler),
+        (f"{prefix}static/card.css", CardStyle),
+        (f"{prefix}static/(.*)", StaticFileHandler, {"path": str(STATIC)}),
+        (
+            prefix
+            + pattern("courses/{course}/labs/{lab}/pictures/")
+            + "(?P<file>[A-Za-z0-9_.-]{1,70})",
+            LabPicture,
+        ),
+    ]
+    handlers += [
+        (f"{prefix}api/v1/{pattern(path)}", ApiHandler, {"routes": routes})
+        for path, routes in by_path.items()
+    ]
+    for page in PAGE_ROUTES:
+        # the address of the service may be asked without its last slash
+        path = f"{prefix}?" if not page.path else prefix + pattern(page.path)
+        handlers.append((path, PageHandler, {"route": page}))
+    return Application(
+        handlers,
+        service=service,
+        prefix=prefix,
+        hub_prefix=hub_prefix,
+        cookie_secret=service.cookie_secret,
+        # the hub's log-in does it itself; tornado's would refuse tokens
+        xsrf_cookies=False,
+        log_function=log_request,
+        default_handler_class=NoSuchPath,
+        websocket_ping_interval=30,
+        websocket_ping_timeout=20,
+        websocket_max_message_size=_MOST_SOCKET_BYTES,
+    )

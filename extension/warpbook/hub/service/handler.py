@@ -1,0 +1,165 @@
+"""What every handler does: bounds before a body is read, errors in words, headers."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, cast
+
+import msgspec
+from sqlalchemy.exc import DBAPIError
+from tornado.http1connection import HTTP1Connection
+from tornado.httputil import HTTPServerRequest
+from tornado.web import HTTPError, RequestHandler, stream_request_body
+
+from warpbook.hub.errors import BadRoster, HubError
+from warpbook.hub.service.service import Service
+
+LOG = logging.getLogger("warpbook.hub")
+#: no script, style or picture but our own, and no other page around ours
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+#: of a body that is refused
+_MOST_THROWN_AWAY_BYTES = 8 << 20
+_HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+
+
+class TooLarge(HubError):
+    """A body has more bytes than its route takes."""
+
+    http_status = 413
+
+
+@stream_request_body
+class ServiceHandler(RequestHandler):
+    """A handler that knows the service, and reads a body only of who may send it."""
+
+    def initialize(self) -> None:
+        """Begin with an empty body."""
+        self._body = bytearray()
+        self._refusal: Exception | None = None
+
+    async def prepare(self) -> None:
+        """Decide before the body is read; of who is refused it is thrown away.
+
+        An answer before the body's end would close the connection, which the hub's
+        proxy keeps for the requests of others.
+        """
+        try:
+            await self.let_in()
+        except (HubError, HTTPError) as refusal:
+            self._refusal = refusal
+            self._bound_connection(_MOST_THROWN_AWAY_BYTES)
+
+    async def let_in(self) -> None:
+        """Find who asks and whether they may; raise what refuses them."""
+        self.bound_body(0)
+
+    def refuse(self) -> None:
+        """Raise what `let_in` raised; each method begins with it.
+
+        Raises:
+            HubError: the request was refused.
+        """
+        if self._refusal is not None:
+            raise self._refusal
+
+    @property
+    def service(self) -> Service:
+        """Give what all handlers share."""
+        service: Service = self.settings["service"]
+        return service
+
+    @property
+    def body(self) -> bytes:
+        """Give the body, which is bounded."""
+        return bytes(self._body)
+
+    def bound_body(self, most_bytes: int) -> None:
+        """Refuse a body that says that it is larger, before it is read.
+
+        Raises:
+            TooLarge: it does.
+        """
+        length = self.request.headers.get("Content-Length", "0")
+        if length.isdecimal() and int(length) > most_bytes:
+            raise TooLarge(f"The request has more than {most_bytes:,} bytes.")
+        # of a body that does not say its length
+        self._bound_connection(most_bytes)
+
+    def data_received(self, chunk: bytes) -> None:
+        """Take a part of the body."""
+        if self._refusal is None:
+            self._body += chunk
+
+    def set_default_headers(self) -> None:
+        """Tell browsers to take nothing from elsewhere, and to keep nothing."""
+        for name, value in _HEADERS.items():
+            self.set_header(name, value)
+
+    def finish_json(self, value: Any, status: int = 200) -> None:
+        """Answer with JSON."""
+        self.set_status(status)
+        self.set_header("Content-Type", "application/json")
+        self.finish(msgspec.json.encode(value))
+
+    def write_error(self, status_code: int, **details: Any) -> None:
+        """Say what went wrong as JSON, in words and with what to do."""
+        _, problem, _ = details.get("exc_info", (None, None, None))
+        status, answer = problem_of(problem, status_code)
+        self.finish_json(answer, status)
+
+    def _bound_connection(self, most_bytes: int) -> None:
+        connection = cast(HTTP1Connection, self.request.connection)
+        connection.set_max_body_size(most_bytes)
+
+    def log_exception(self, kind: Any, problem: Any, trace: Any) -> None:
+        """Note what is our fault; what is refused is in the log of requests."""
+        if isinstance(problem, (HubError, HTTPError)):
+            return
+        LOG.error(
+            "%s %s failed",
+            self.request.method,
+            self.request.path,
+            exc_info=(kind, problem, trace),
+        )
+
+
+def problem_of(problem: Any, status: int) -> tuple[int, dict[str, Any]]:
+    """Give a status and what is told for anything that was raised."""
+    if isinstance(problem, HubError):
+        answer: dict[str, Any] = {"error": str(problem)}
+        if isinstance(problem, BadRoster):
+            answer["problems"] = problem.problems
+        submission = getattr(problem, "submission", None)
+        if submission:
+            answer["submission"] = submission
+        return problem.http_status, answer
+    if isinstance(problem, HTTPError) and status < 500:
+        words = problem.log_message or {
+            404: "There is no such page.",
+            405: "This can't be done here.",
+        }.get(status, problem.reason or "The request can't be answered.")
+        return status, {"error": words}
+    if isinstance(problem, DBAPIError):
+        status = 503
+    words = "Something failed here; the service's log says what. Try again."
+    return status, {"error": words}
+
+
+def log_request(handler: RequestHandler) -> None:
+    """Note a request without what its query holds."""
+    request: HTTPServerRequest = handler.request
+    status = handler.get_status()
+    if status >= 500:
+        LOG.warning("%d %s %s", status, request.method, request.path)
+    else:
+        LOG.debug("%d %s %s", status, request.method, request.path)

@@ -1,0 +1,139 @@
+"""`live`: a WebSocket on which open pages are told of changes.
+
+A ticket or a token opens it; a cookie never does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from tornado.websocket import WebSocketClosedError, WebSocketHandler
+
+from warpbook.hub.course.courses import members
+from warpbook.hub.errors import Forbidden, HubError
+from warpbook.hub.service.access import admit
+from warpbook.hub.service.admitted import Admitted
+from warpbook.hub.service.handler import LOG, problem_of
+from warpbook.hub.service.live_feed import Watcher
+from warpbook.hub.service.login import KnowsWhoAsks
+from warpbook.hub.service.parameters import Id, read_query
+from warpbook.hub.service.service import Service
+from warpbook.hub.service.sites import is_of_host
+
+#: who does not read is cut off, and connects again
+_MOST_WAITING_BYTES = 1 << 20
+#: of all people
+_MOST_OPEN = 2_000
+_TO_REFUSE = 4_003
+
+
+class LiveQuery(Struct, frozen=True):
+    """What a page shows."""
+
+    course: Id
+    ticket: Id = ""
+    #: whose state its rows show
+    lab: Id = ""
+
+
+class LiveSocket(WebSocketHandler, KnowsWhoAsks):
+    """One open page."""
+
+    open_sockets = 0
+
+    @property
+    def service(self) -> Service:
+        """Give what all handlers share."""
+        service: Service = self.settings["service"]
+        return service
+
+    async def prepare(self) -> None:
+        """Find who asks, and what they may be told."""
+        query = read_query(self.request.query_arguments, LiveQuery)
+        if not is_of_host(self.request):
+            raise Forbidden("This page is of another site.")
+        who = self.service.tickets.take(query.ticket) if query.ticket else None
+        who = who or await self.who_has_token()
+        if who is None:
+            raise Forbidden("Ask for a ticket first: POST api/v1/ticket.")
+        if LiveSocket.open_sockets >= _MOST_OPEN:
+            raise Forbidden("Too many pages are open. Close some of yours.")
+        ids = {"course": query.course}
+        if query.lab:
+            ids["lab"] = query.lab
+        now_ms = self.service.clock.now_ms()
+        self._watcher = await self.service.read(
+            lambda c: self._watcher_of(admit(c, now_ms, who, "member", ids))
+        )
+
+    def open(self, *_: str, **__: str) -> None:
+        """Tell it of changes from now on."""
+        LiveSocket.open_sockets += 1
+        self._waiting: list[bytes] = []
+        self._is_sending = False
+        self.service.live.add(self, self._watcher)
+
+    def on_message(self, message: str | bytes) -> None:
+        """Pages say nothing."""
+        self.close(_TO_REFUSE, "This socket takes no messages.")
+
+    def on_close(self) -> None:
+        """Tell it nothing more."""
+        LiveSocket.open_sockets -= 1
+        self.service.live.remove(self)
+
+    def check_origin(self, origin: str) -> bool:
+        """Take pages of this host only; it was looked at before."""
+        return is_of_host(self.request)
+
+    def write_error(self, status_code: int, **details: Any) -> None:
+        """Say why it is not opened."""
+        _, problem, _ = details.get("exc_info", (None, None, None))
+        status, answer = problem_of(problem, status_code)
+        self.set_status(status)
+        self.set_header("Content-Type", "application/json")
+        self.finish(msgspec.json.encode(answer))
+
+    def log_exception(self, kind: Any, problem: Any, trace: Any) -> None:
+        """Note what is our fault."""
+        if not isinstance(problem, HubError):
+            LOG.error("a live page failed", exc_info=(kind, problem, trace))
+
+    def _send(self, message: dict[str, Any]) -> None:
+        self._waiting.append(msgspec.json.encode(message))
+        if sum(map(len, self._waiting)) > _MOST_WAITING_BYTES:
+            self._waiting.clear()
+            self.close(1013, "The page does not keep up.")
+        elif not self._is_sending:
+            self._is_sending = True
+            self._sending = asyncio.ensure_future(self._send_all())
+
+    async def _send_all(self) -> None:
+        try:
+            while self._waiting:
+                await self.write_message(self._waiting.pop(0).decode())
+        except WebSocketClosedError:
+            self._waiting.clear()
+        finally:
+            self._is_sending = False
+
+    def _watcher_of(self, asked: Admitted) -> Watcher:
+        section = ""
+        if asked.is_staff and not asked.is_instructor:
+            own = [
+                member.section
+                for member in members(asked.connection, asked.course.id)
+                if member.person == asked.viewer.person
+            ]
+            section = own[0] if own else ""
+        return Watcher(
+            asked.course.id,
+            asked.viewer.person,
+            asked.is_staff,
+            section,
+            asked.lab.id if asked.given_lab is not None else "",
+            self._send,
+        )

@@ -1,0 +1,1 @@
+"""What each page shows; how it looks is in `templates/`."""

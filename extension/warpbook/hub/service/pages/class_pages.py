@@ -1,0 +1,72 @@
+"""Pages that show the class as it is now: its rows, and the queue."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from warpbook.hub.course.courses import members
+from warpbook.hub.course.publications import Publication, publications
+from warpbook.hub.database import settings
+from warpbook.hub.queue.graders import graders
+from warpbook.hub.queue.listing import queue
+from warpbook.hub.service.admitted import Admitted
+from warpbook.hub.service.parameters import ClassQuery, Nothing
+from warpbook.hub.service.row_view import STATES, row_view
+from warpbook.hub.service.service import Service
+
+
+def class_page(asked: Admitted, given: ClassQuery) -> dict[str, Any]:
+    """Choose the lab that the class is shown for; the rows come after."""
+    connection, course = asked.connection, asked.course.id
+    labs = [lab for lab in publications(connection, course) if not lab.is_withdrawn]
+    people = members(connection, course)
+    section = given.section
+    if not asked.is_instructor:
+        own = [one.section for one in people if one.person == asked.viewer.person]
+        section = own[0] if own else section
+    chosen = next((lab for lab in labs if lab.id == given.lab), None)
+    return {
+        "labs": labs,
+        "lab": chosen or _opened_last(labs, asked.now_ms),
+        "section": section,
+        "sections": sorted({one.section for one in people if one.role == "learner"}),
+        "states": STATES,
+    }
+
+
+async def with_rows(service: Service, values: dict[str, Any]) -> dict[str, Any]:
+    """Add the rows, which are kept in memory."""
+    lab = values["lab"]
+    rows = await service.live.rows(service, values["course"].id)
+    views = [
+        row_view(row, lab.id if lab is not None else "")
+        for row in rows
+        if values["section"] in ("", row.section)
+    ]
+    return {**values, "rows": views}
+
+
+def queue_page(asked: Admitted, _: Nothing) -> dict[str, Any]:
+    """Show what waits, runs and is parked, and the graders with their GPUs."""
+    connection, course = asked.connection, asked.course.id
+    jobs = queue(connection, asked.now_ms, course)
+    return {
+        "jobs": jobs,
+        "running": {job.device: job for job in jobs if job.device},
+        "graders": graders(connection, asked.now_ms),
+        "people": {one.person: one for one in members(connection, course)},
+        "labs": {lab.id: lab for lab in publications(connection, course)},
+        "paused": settings.get(connection, settings.PAUSED),
+    }
+
+
+def _opened_last(labs: list[Publication], now_ms: int) -> Publication | None:
+    """Give the lab that people most likely work at."""
+    opened = [
+        (min(window.opens_ms for window in lab.windows.values()), lab.lab, lab)
+        for lab in labs
+        if any(window.opens_ms <= now_ms for window in lab.windows.values())
+    ]
+    if opened:
+        return max(opened, key=lambda one: one[:2])[2]
+    return labs[0] if labs else None

@@ -1,0 +1,107 @@
+"""Pages that everybody of a course has: its labs, one lab, one submission."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from warpbook.hub.course.courses import members
+from warpbook.hub.course.publications import (
+    extensions,
+    reference,
+    reference_from,
+    window_of,
+)
+from warpbook.hub.queue.listing import place
+from warpbook.hub.rules.lateness import HOUR_MS
+from warpbook.hub.rules.visibility import may_decide, may_see_reference
+from warpbook.hub.service.admitted import Admitted
+from warpbook.hub.service.api.learning import own_courses, own_labs
+from warpbook.hub.service.lab_texts import lab_of, starter, text_html
+from warpbook.hub.service.parameters import Nothing
+from warpbook.hub.work.decisions import appeals
+from warpbook.hub.work.results import results, standing
+from warpbook.hub.work.submissions import receipt, section_of, submissions_of
+
+
+def courses_page(asked: Admitted, _: Nothing) -> dict[str, Any]:
+    """Show the courses of a person; of one course, its labs."""
+    own = own_courses(asked, Nothing())
+    if len(own) == 1:
+        return {"go": f"courses/{own[0].id}"}
+    return {"courses": own}
+
+
+def labs_page(asked: Admitted, _: Nothing) -> dict[str, Any]:
+    """Show what is published."""
+    labs = own_labs(asked, Nothing())
+    return {
+        "labs": labs,
+        "total": sum(lab.points for lab in labs),
+        "most": sum(lab.most_points for lab in labs),
+    }
+
+
+def lab_page(asked: Admitted, _: Nothing) -> dict[str, Any]:
+    """Show a lab: what it asks, a place to hand in, and what was handed in."""
+    connection, lab, person = asked.connection, asked.lab, asked.viewer.person
+    own = [of for of in own_labs(asked, Nothing()) if of.id == lab.id]
+    work = submissions_of(connection, lab.id, person)
+    history = [(one, standing(connection, one.id)) for one in reversed(work)]
+    from_ms = reference_from(connection, lab.id)
+    shows_reference = may_see_reference(asked.viewer, from_ms, asked.now_ms)
+    pictures = f"{lab.id}/pictures/"
+    people = {member.person: member for member in members(connection, asked.course.id)}
+    return {
+        "lab": lab,
+        "own": own[0] if own else None,
+        "window": window_of(connection, lab.id, person),
+        "history": history,
+        "waiting": next((one.id for one, now in history if now.state == "waits"), ""),
+        "about": lab_of(lab.lab),
+        "text": text_html(lab.lab, pictures),
+        "starter": starter(lab.lab),
+        "reference": reference(connection, lab.id) if shows_reference else "",
+        "reference_from_ms": from_ms,
+        "extensions": extensions(connection, lab.id) if asked.is_instructor else [],
+        "people": people,
+    }
+
+
+def submission_page(asked: Admitted, _: Nothing) -> dict[str, Any]:
+    """Show a submission with its receipt, its place or result, and its history."""
+    connection, submission = asked.connection, asked.submission
+    now = standing(connection, submission.id)
+    all_results = results(connection, submission.id)
+    counts = next(
+        (one for one in all_results if now.result and one.job == now.result.job), None
+    )
+    own_appeals = [
+        appeal
+        for appeal in appeals(connection, asked.course.id)
+        if appeal.submission == submission.id
+    ]
+    work = submissions_of(connection, asked.lab.id, submission.person)
+    people = {member.person: member for member in members(connection, asked.course.id)}
+    appeal_until_ms = 0
+    if counts is not None:
+        appeal_until_ms = counts.received_ms + asked.course.appeal_window_h * HOUR_MS
+    return {
+        "lab": asked.lab,
+        "submission": submission,
+        "receipt": receipt(connection, submission.id),
+        "standing": now,
+        "place": place(connection, asked.now_ms, submission.id),
+        "counts": counts,
+        "results": all_results,
+        "appeals": own_appeals,
+        "may_appeal": counts is not None
+        and asked.viewer.person in submission.members
+        and asked.now_ms <= appeal_until_ms
+        and all(appeal.job != counts.job for appeal in own_appeals),
+        "appeal_until_ms": appeal_until_ms,
+        "is_own": asked.viewer.person in submission.members,
+        "decides": may_decide(asked.viewer, section_of(connection, submission.id)),
+        "author": people.get(submission.person),
+        "team": [people[one] for one in submission.members if one in people],
+        "history": [(one, standing(connection, one.id)) for one in reversed(work)],
+    }

@@ -1,0 +1,61 @@
+"""All pages, with who may open each."""
+
+from __future__ import annotations
+
+from warpbook.hub.service.pages import class_pages, learning, teaching
+from warpbook.hub.service.parameters import ClassQuery, LabQuery, LogQuery, PairQuery
+from warpbook.hub.service.route import PageRoute
+
+C = "courses/{course}"
+L = f"{C}/labs/{{lab}}"
+
+PAGE_ROUTES: tuple[PageRoute, ...] = (
+    PageRoute("", "person", "courses.html", learning.courses_page),
+    PageRoute(C, "member", "labs.html", learning.labs_page),
+    PageRoute(
+        f"{C}/publish", "instructor", "publish.html", teaching.catalogue_page, LabQuery
+    ),
+    PageRoute(L, "member", "lab.html", learning.lab_page),
+    PageRoute(f"{L}/settings", "instructor", "publish.html", teaching.settings_page),
+    PageRoute(
+        f"{L}/similarity",
+        "instructor",
+        "similarity.html",
+        teaching.similarity_page,
+        after=teaching.with_ranking,
+    ),
+    PageRoute(
+        f"{L}/pair",
+        "instructor",
+        "pair.html",
+        teaching.pair_page,
+        PairQuery,
+        teaching.with_lines,
+    ),
+    PageRoute(
+        f"{C}/submissions/{{submission}}",
+        "member",
+        "submission.html",
+        learning.submission_page,
+    ),
+    PageRoute(
+        f"{C}/class",
+        "staff",
+        "class.html",
+        class_pages.class_page,
+        ClassQuery,
+        class_pages.with_rows,
+    ),
+    PageRoute(f"{C}/queue", "instructor", "queue.html", class_pages.queue_page),
+    PageRoute(f"{C}/people", "instructor", "people.html", teaching.people_page),
+    PageRoute(f"{C}/people/{{person}}", "staff", "person.html", teaching.person_page),
+    PageRoute(f"{C}/appeals", "staff", "appeals.html", teaching.appeals_page),
+    PageRoute(f"{C}/log", "instructor", "log.html", teaching.log_page, LogQuery),
+    PageRoute(
+        f"{C}/data",
+        "instructor",
+        "data.html",
+        teaching.data_page,
+        after=teaching.with_backups,
+    ),
+)

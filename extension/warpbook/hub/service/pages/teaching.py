@@ -1,0 +1,221 @@
+"""Pages with which instructors run a course."""
+
+from __future__ import annotations
+
+from itertools import zip_longest
+from typing import Any
+
+from sqlalchemy import func, select
+
+from warpbook.hub import audit
+from warpbook.hub.course.courses import members
+from warpbook.hub.course.publications import (
+    extensions,
+    publications,
+    window_of,
+)
+from warpbook.hub.database.tables import AUDIT
+from warpbook.hub.errors import NotFound
+from warpbook.hub.rules.lateness import HOUR_MS
+from warpbook.hub.rules.points import MEASURES, PointScheme
+from warpbook.hub.service.admitted import Admitted
+from warpbook.hub.service.lab_texts import lab_of, labs
+from warpbook.hub.service.parameters import LabQuery, LogQuery, Nothing, PairQuery
+from warpbook.hub.service.service import BACKUPS, Service
+from warpbook.hub.work.decisions import appeals, overrides
+from warpbook.hub.work.marks import marks_of
+from warpbook.hub.work.results import standing
+from warpbook.hub.work.submissions import submission, submissions_of
+
+_WEEK_MS = 7 * 24 * HOUR_MS
+_ENTRIES = 200
+
+
+def people_page(asked: Admitted, _: Nothing) -> dict[str, Any]:
+    """Show the roster."""
+    everybody = members(asked.connection, asked.course.id)
+    return {
+        "members": everybody,
+        "sections": sorted({one.section for one in everybody}),
+    }
+
+
+def person_page(asked: Admitted, _: Nothing) -> dict[str, Any]:
+    """Show one learner: marks, dates, submissions, and what can be decided."""
+    connection, person = asked.connection, asked.person
+    everybody = members(connection, asked.course.id)
+    shown = next((one for one in everybody if one.person == person), None)
+    if shown is None:
+        raise NotFound("There is no such person in this course.")
+    of_labs = {lab.id: lab for lab in publications(connection, asked.course.id)}
+    work = []
+    for mark in marks_of(connection, asked.course.id, person):
+        handed_in = submissions_of(connection, mark.publication, person)
+        work.append(
+            {
+                "lab": of_labs[mark.publication],
+                "mark": mark,
+                "window": window_of(connection, mark.publication, person),
+                "overrides": overrides(connection, mark.publication, person),
+                "extension": next(
+                    (
+                        one
+                        for one in extensions(connection, mark.publication)
+                        if one.person == person
+                    ),
+                    None,
+                ),
+                "submissions": [
+                    (one, standing(connection, one.id)) for one in reversed(handed_in)
+                ],
+            }
+        )
+    names = {one.person: one.username for one in everybody}
+    return {"member": shown, "work": work, "names": names}
+
+
+def catalogue_page(asked: Admitted, given: LabQuery) -> dict[str, Any]:
+    """Show a form for a lab that is published anew, or all that can be."""
+    published = {lab.lab for lab in publications(asked.connection, asked.course.id)}
+    chosen = lab_of(given.catalogue) if given.catalogue else None
+    return {
+        "catalogue": labs(),
+        "published": published,
+        "chosen": chosen,
+        "lab": None,
+        "scheme": PointScheme(),
+        "windows": [
+            ("", asked.now_ms, asked.now_ms + _WEEK_MS, asked.now_ms + _WEEK_MS)
+        ],
+        **_form(asked),
+    }
+
+
+def settings_page(asked: Admitted, _: Nothing) -> dict[str, Any]:
+    """Show a form for how a lab is published."""
+    lab = asked.lab
+    return {
+        "catalogue": [],
+        "published": set(),
+        "chosen": lab_of(lab.lab),
+        "lab": lab,
+        "scheme": lab.scheme,
+        "windows": [
+            (name, window.opens_ms, window.due_ms, window.closes_ms)
+            for name, window in sorted(lab.windows.items())
+        ],
+        **_form(asked),
+    }
+
+
+def appeals_page(asked: Admitted, _: Nothing) -> dict[str, Any]:
+    """Show the appeals of those whom somebody may decide about."""
+    connection = asked.connection
+    everybody = {one.person: one for one in members(connection, asked.course.id)}
+    section = ""
+    if not asked.is_instructor:
+        section = everybody[asked.viewer.person].section
+    shown = [
+        appeal
+        for appeal in appeals(connection, asked.course.id)
+        if appeal.person in everybody
+        and section in ("", everybody[appeal.person].section)
+    ]
+    return {
+        "open": [appeal for appeal in shown if not appeal.decision],
+        "answered": [appeal for appeal in reversed(shown) if appeal.decision],
+        "people": everybody,
+    }
+
+
+def similarity_page(asked: Admitted, _: Nothing) -> dict[str, Any]:
+    """Show the last ranking of a lab, which comes after."""
+    connection = asked.connection
+    authors = {one.person: one for one in members(connection, asked.course.id)}
+    return {
+        "labs": publications(connection, asked.course.id),
+        "lab": asked.lab,
+        "authors": authors,
+    }
+
+
+async def with_ranking(service: Service, values: dict[str, Any]) -> dict[str, Any]:
+    """Add the ranking that was made last, with whose submissions it names."""
+    ranking = service.rankings.of(values["lab"].id)
+    named = {
+        name
+        for pair in (ranking.pairs if ranking else ())
+        for name in (pair.first, pair.second)
+    }
+
+    def authors(connection: Any) -> dict[str, str]:
+        return {name: submission(connection, name).person for name in named}
+
+    by_submission = await service.read(authors) if named else {}
+    return {**values, "ranking": ranking, "by_submission": by_submission}
+
+
+def pair_page(asked: Admitted, given: PairQuery) -> dict[str, Any]:
+    """Show two submissions of a lab side by side."""
+    connection = asked.connection
+    pair = [submission(connection, name) for name in (given.first, given.second)]
+    if any(one.publication != asked.lab.id for one in pair):
+        raise NotFound("There is no such submission of this lab.")
+    authors = {one.person: one for one in members(connection, asked.course.id)}
+    return {"lab": asked.lab, "pair": pair, "authors": authors}
+
+
+async def with_lines(service: Service, values: dict[str, Any]) -> dict[str, Any]:
+    """Add which lines are alike."""
+    ranking = service.rankings.of(values["lab"].id)
+    names = tuple(one.id for one in values["pair"])
+    alike: tuple[set[int], set[int]] = set(), set()
+    for pair in ranking.pairs if ranking else ():
+        if (pair.first, pair.second) == names:
+            alike = set(pair.first_lines), set(pair.second_lines)
+    return {**values, "alike": alike, "zip_longest": zip_longest}
+
+
+def log_page(asked: Admitted, given: LogQuery) -> dict[str, Any]:
+    """Show the audit log, the newest first, and whether it follows from itself."""
+    connection, course = asked.connection, asked.course.id
+    newest = connection.execute(select(func.coalesce(func.max(AUDIT.c.number), 0)))
+    before = given.before or int(newest.scalar_one()) + 1
+    after = max(0, before - _ENTRIES - 1)
+    entries = [
+        entry
+        for entry in audit.entries(connection, after, _ENTRIES, given.subject, course)
+        if entry.number < before
+    ]
+    names = {one.person: one.username for one in members(connection, course)}
+    return {
+        "entries": entries[::-1],
+        "names": names,
+        "older": after + 1 if after else 0,
+        "subject": given.subject,
+        "forged": audit.first_forged(connection),
+    }
+
+
+def data_page(asked: Admitted, _: Nothing) -> dict[str, Any]:
+    """Show exports, backups and the course's settings."""
+    return {"settings": asked.course}
+
+
+async def with_backups(service: Service, values: dict[str, Any]) -> dict[str, Any]:
+    """Add the backups that are there."""
+
+    def look() -> list[tuple[str, int]]:
+        folder = service.folder / BACKUPS
+        files = sorted(folder.glob("*.db"), reverse=True) if folder.is_dir() else []
+        return [(file.name, file.stat().st_size) for file in files[:100]]
+
+    return {**values, "backups": await service.apart(look)}
+
+
+def _form(asked: Admitted) -> dict[str, Any]:
+    everybody = members(asked.connection, asked.course.id)
+    return {
+        "sections": sorted({one.section for one in everybody}),
+        "measures": MEASURES,
+    }

@@ -1,0 +1,107 @@
+"""What all routes share: the database, its one writer, the clock, the open pages."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TypeVar
+
+from sqlalchemy import Connection
+
+from warpbook.hub.clock import HubClock
+from warpbook.hub.database.group_commit import Writer
+from warpbook.hub.database.opening import HubDatabase
+from warpbook.hub.errors import HubError
+from warpbook.hub.queue import leasing
+from warpbook.hub.service.live_feed import LiveFeed
+from warpbook.hub.service.rankings import Rankings
+from warpbook.hub.service.tickets import Tickets
+
+DATABASE = "hub.db"
+BACKUPS = "backups"
+_SECRET = "cookie_secret"
+_SECRET_BYTES = 32
+_READERS = 4
+Value = TypeVar("Value")
+
+
+class Closing(HubError):
+    """The service ends."""
+
+    http_status = 503
+
+
+class Service:
+    """One course service: the only process that opens its database."""
+
+    def __init__(self, folder: Path) -> None:
+        """Open the database of a folder, and prolong the leases that were held.
+
+        Raises:
+            DatabaseUnfit: it can't be opened.
+        """
+        self.folder = folder
+        self.clock = HubClock()
+        self.database = HubDatabase(folder / DATABASE)
+        with self.database.write() as connection:
+            # graders could reach nobody for a while
+            leasing.grace(connection, self.clock.now_ms())
+        self.cookie_secret = _secret(folder / _SECRET)
+        self.tickets = Tickets()
+        self.rankings = Rankings()
+        self.live = LiveFeed(self.clock)
+        self._writer = Writer(self.database)
+        self._readers = ThreadPoolExecutor(_READERS, "warpbook-hub-reader")
+        self._is_closed = False
+
+    async def write(self, change: Callable[[Connection], Value]) -> Value:
+        """Write, and give what came of it once that is on the disk."""
+        if self._is_closed:
+            raise Closing("The service ends. Try again in a moment.")
+        value = await asyncio.wrap_future(self._writer.submit(change))
+        self.live.note_change()
+        return value
+
+    async def read(self, ask: Callable[[Connection], Value]) -> Value:
+        """Read one moment of the database, on a thread."""
+        return await self.apart(lambda: self._read(ask))
+
+    async def apart(self, work: Callable[[], Value]) -> Value:
+        """Do on a thread what takes a while."""
+        if self._is_closed:
+            raise Closing("The service ends. Try again in a moment.")
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._readers, work)
+
+    def close(self) -> None:
+        """Write what was asked for, and let go of the database."""
+        self._is_closed = True
+        self._writer.close()
+        self._readers.shutdown()
+        self.database.close()
+
+    def _read(self, ask: Callable[[Connection], Value]) -> Value:
+        with self.database.read() as connection:
+            return ask(connection)
+
+
+def _secret(path: Path) -> bytes:
+    """Give what cookies are signed with: the same after a restart."""
+    try:
+        kept = path.read_bytes()
+        if len(kept) == _SECRET_BYTES:
+            return kept
+    except FileNotFoundError:
+        pass
+    drawn = secrets.token_bytes(_SECRET_BYTES)
+    unfinished = path.with_suffix(".new")
+    unfinished.unlink(missing_ok=True)
+    descriptor = os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+    with open(descriptor, "wb") as file:
+        file.write(drawn)
+    unfinished.replace(path)
+    return drawn

@@ -1,0 +1,42 @@
+"""A submission of a lab that the course's hub has taken, as a notebook shows it."""
+
+from __future__ import annotations
+
+from html import escape
+
+from warpbook.class_hub import ClassHub, HubProblem, HubReceipt, HubState, PublishedLab
+from warpbook.class_hub_words import receipt_rows
+from warpbook_labs.cards.html import STYLE, figures
+from warpbook_monitors.plain_text import printable
+
+
+class HandedIn:
+    """A receipt, and how it stands with the submission whenever it is shown."""
+
+    def __init__(self, hub: ClassHub, lab: PublishedLab, receipt: HubReceipt) -> None:
+        """Keep what was handed in."""
+        self._hub, self._lab = hub, lab
+        self.receipt = receipt
+
+    def state(self) -> HubState | None:
+        """Ask how it stands; None where the hub does not say."""
+        try:
+            return self._hub.state(self._lab, self.receipt.submission)
+        except HubProblem:
+            return None
+
+    def __repr__(self) -> str:
+        """Write the receipt, and how it stands."""
+        rows = receipt_rows(self.receipt, self.state())
+        return "\n".join(printable(f"{name}: {value}") for name, value in rows)
+
+    def _repr_html_(self) -> str:
+        page = self._hub.page(self._lab, self.receipt.submission)
+        rows = receipt_rows(self.receipt, self.state())
+        return (
+            f'<div class="warpbook-lab"><style>{STYLE}</style>'
+            '<p class="warpbook-verdict">Handed in: '
+            f"{escape(printable(self._lab.title))}</p>{figures(rows)}"
+            f'<p><a href="{escape(page)}" target="_blank" rel="noopener">'
+            "Its page, with the result as soon as it is there</a></p></div>"
+        )

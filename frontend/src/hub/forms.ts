@@ -1,0 +1,218 @@
+/** Forms: what they hold is sent as JSON, and what is refused is told below them. */
+
+import { post, Refused, root } from './page';
+import { refresh } from './fragments';
+import { localInput } from './times';
+
+type Control = HTMLInputElement | HTMLSelectElement | HTMLTextAreaElement;
+type Values = Record<string, unknown>;
+
+const CONTROLS = 'input[name], select[name], textarea[name]';
+
+/** Have every form that names an API sent there. */
+export function watchForms(): void {
+  document.addEventListener('submit', event => {
+    const form = event.target;
+    if (form instanceof HTMLFormElement && form.dataset['api'] !== undefined) {
+      event.preventDefault();
+      void send(form, form.dataset['api']);
+    }
+  });
+  document.addEventListener('change', event => {
+    const target = event.target;
+    if (target instanceof HTMLInputElement && target.dataset['into']) {
+      void readFile(target, target.dataset['into']);
+    } else if (target instanceof Element) {
+      target.closest<HTMLFormElement>('form[data-now]')?.submit();
+    }
+  });
+  document.addEventListener('click', event => {
+    const target = event.target;
+    if (target instanceof HTMLElement) {
+      changeList(target);
+    }
+  });
+}
+
+async function send(form: HTMLFormElement, path: string): Promise<void> {
+  const sure = form.dataset['sure'];
+  if (sure !== undefined && !confirm(sure)) {
+    return;
+  }
+  const problem = form.querySelector('[role=alert]');
+  const buttons = form.querySelectorAll('button');
+  tell(problem, '');
+  buttons.forEach(button => (button.disabled = true));
+  try {
+    const values = read(form);
+    const request = form.dataset['request'];
+    if (request !== undefined) {
+      // one for each text: an answer that was lost is asked for again
+      values[request] = await numberOf(form, values);
+    }
+    const body = Object.keys(values).length > 0 ? values : undefined;
+    await after(form, await post(path, body));
+  } catch (error) {
+    if (!(error instanceof Refused)) {
+      throw error;
+    }
+    tell(problem, error.message);
+  } finally {
+    buttons.forEach(button => (button.disabled = false));
+  }
+}
+
+async function after(form: HTMLFormElement, answer: unknown): Promise<void> {
+  const to = form.dataset['go'];
+  if (to !== undefined) {
+    const key = form.dataset['goKey'];
+    location.assign(
+      `${root}${to}${key === undefined ? '' : part(answer, key)}`
+    );
+    return;
+  }
+  switch (form.dataset['then']) {
+    case 'reload':
+      location.reload();
+      break;
+    case 'refresh':
+      await refresh();
+      break;
+    default: {
+      const place = form.querySelector<HTMLElement>('.answer');
+      if (place !== null) {
+        place.hidden = false;
+        place.textContent = plain(answer);
+      }
+    }
+  }
+}
+
+/** Read what a form holds; lists of items are arrays. */
+function read(form: HTMLElement): Values {
+  const values: Values = {};
+  for (const control of form.querySelectorAll<Control>(CONTROLS)) {
+    const list = control.closest<HTMLElement>('[data-list]');
+    if (list === null || !form.contains(list) || list === form) {
+      values[control.name] = value(control);
+    }
+  }
+  for (const list of form.querySelectorAll<HTMLElement>('[data-list]')) {
+    const items = [...list.querySelectorAll<HTMLElement>('[data-item]')];
+    values[list.dataset['list'] ?? ''] = items.map(item =>
+      Object.fromEntries(
+        [...item.querySelectorAll<Control>(CONTROLS)].map(control => [
+          control.name,
+          value(control)
+        ])
+      )
+    );
+  }
+  return values;
+}
+
+function value(control: Control): unknown {
+  switch (control.dataset['type']) {
+    case 'flag':
+      return control instanceof HTMLInputElement && control.checked;
+    case 'number':
+    case 'whole':
+      return Number(control.value);
+    case 'number-or-none':
+      return control.value === '' ? null : Number(control.value);
+    case 'time':
+      return new Date(control.value).getTime();
+    default:
+      return control.value;
+  }
+}
+
+const numbers = new WeakMap<
+  HTMLFormElement,
+  { text: string; number: string }
+>();
+
+async function numberOf(
+  form: HTMLFormElement,
+  values: Values
+): Promise<string> {
+  const text = JSON.stringify(values);
+  const before = numbers.get(form);
+  if (before !== undefined && before.text === text) {
+    return before.number;
+  }
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  const number = [...bytes]
+    .map(byte => byte.toString(16).padStart(2, '0'))
+    .join('');
+  numbers.set(form, { text, number });
+  return Promise.resolve(number);
+}
+
+async function readFile(input: HTMLInputElement, name: string): Promise<void> {
+  const file = input.files?.[0];
+  const target = input.form?.elements.namedItem(name);
+  const problem = input.form?.querySelector('[role=alert]') ?? null;
+  if (file === undefined || !(target instanceof HTMLTextAreaElement)) {
+    return;
+  }
+  if (file.size > 2 << 20) {
+    tell(problem, 'This file has more than 2 MiB.');
+    return;
+  }
+  tell(problem, '');
+  target.value = await file.text();
+}
+
+function changeList(button: HTMLElement): void {
+  if ('remove' in button.dataset) {
+    button.closest('[data-item]')?.remove();
+  }
+  const name = button.dataset['add'];
+  if (name === undefined) {
+    return;
+  }
+  const list = button.parentElement?.querySelector(`[data-list="${name}"]`);
+  const last = list?.querySelector('[data-item]:last-of-type');
+  if (list && last) {
+    const copy = last.cloneNode(true) as HTMLElement;
+    list.append(copy);
+    copy.querySelector<HTMLElement>('select, input')?.focus();
+  }
+}
+
+/** Give controls for times what they hold, in this browser's zone. */
+export function fillTimes(within: ParentNode): void {
+  for (const input of within.querySelectorAll<HTMLInputElement>(
+    'input[data-ms]'
+  )) {
+    input.value = localInput(Number(input.dataset['ms']));
+  }
+}
+
+function tell(place: Element | null, text: string): void {
+  if (place !== null) {
+    place.textContent = text;
+  }
+}
+
+function part(answer: unknown, key: string): string {
+  const parts = answer as Record<string, string> | null;
+  return encodeURIComponent(parts?.[key] ?? '');
+}
+
+/** Write an answer in lines that a person can read. */
+function plain(answer: unknown): string {
+  return Object.entries(answer as Values)
+    .map(([name, told]) => {
+      if (!Array.isArray(told)) {
+        return `${name.replaceAll('_', ' ')}: ${String(told)}`;
+      }
+      const names =
+        told.length > 0
+          ? ` (${told.slice(0, 20).join(', ')}${told.length > 20 ? ', …' : ''})`
+          : '';
+      return `${name}: ${told.length}${names}`;
+    })
+    .join('\n');
+}

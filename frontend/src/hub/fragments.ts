@@ -1,0 +1,58 @@
+/** Parts of a page that are drawn anew by the service when something has changed. */
+
+import { fillTimes } from './forms';
+import { pageNow } from './page';
+import { showTimes } from './times';
+
+let isAsking = false;
+let isWanted = false;
+/** What a part was drawn from, before its times were written anew. */
+const drawnFrom = new WeakMap<Element, string>();
+
+/** Draw all parts anew that carry `data-live`; several wishes at once are one. */
+export async function refresh(): Promise<void> {
+  isWanted = true;
+  if (isAsking) {
+    return;
+  }
+  isAsking = true;
+  try {
+    while (isWanted) {
+      isWanted = false;
+      put(await pageNow());
+      // a class at its deadline changes all the time
+      await new Promise(resolve => setTimeout(resolve, 400));
+    }
+  } catch {
+    // the service is away; the socket tells when it is back
+  } finally {
+    isAsking = false;
+  }
+}
+
+function put(page: Document | null): void {
+  if (page === null) {
+    return;
+  }
+  for (const old of document.querySelectorAll<HTMLElement>('[data-live]')) {
+    const now = page.getElementById(old.id);
+    // what somebody types in stays
+    const isUsed =
+      isTyped(old) || old.querySelector('details[open] form') !== null;
+    if (now === null || isUsed || now.innerHTML === drawnFrom.get(old)) {
+      continue;
+    }
+    const copy = document.importNode(now, true);
+    drawnFrom.set(copy, now.innerHTML);
+    showTimes(copy);
+    fillTimes(copy);
+    old.replaceWith(copy);
+  }
+}
+
+function isTyped(part: HTMLElement): boolean {
+  const active = document.activeElement;
+  return (
+    part.contains(active) && active?.matches('input, textarea, select') === true
+  );
+}

@@ -1,0 +1,1 @@
+"""The course service under a real JupyterHub, as `warpbook hub` starts both."""

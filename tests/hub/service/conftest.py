@@ -1,0 +1,100 @@
+"""One hub with a small class, for the tests that do not end it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from tests.hub.service.class_hub import (
+    COURSE,
+    GOOD,
+    ROSTER,
+    ClassHub,
+    Visitor,
+    class_hub,
+    publish,
+)
+from tests.programs import wait_for
+
+
+@dataclass
+class World:
+    """A course with a graded submission of ada's and an appeal about it."""
+
+    hub: ClassHub
+    people: dict[str, Visitor]
+    lab: str
+    submission: str
+    job: str
+    appeal: str
+    person: str
+    grader: str
+    grader_token: str
+
+    def path(self, pattern: str) -> str:
+        ids = {
+            "course": COURSE,
+            "lab": self.lab,
+            "submission": self.submission,
+            "job": self.job,
+            "appeal": self.appeal,
+            "person": self.person,
+            "grader": self.grader,
+        }
+        return pattern.format(**ids)
+
+
+@pytest.fixture(scope="module")
+def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClassHub]:
+    """A hub that is not at the root of its address."""
+    with class_hub(tmp_path_factory.mktemp("hub"), base_url="/x/y/") as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def world(hub: ClassHub) -> World:
+    names = ("grace", "ada", "bob", "tim", "una", "olga")
+    people = {name: Visitor(hub, name).log_in() for name in names}
+    grace, ada = people["grace"], people["ada"]
+    course = f"courses/{COURSE}"
+    changes = grace.done(f"{course}/roster", {"csv": ROSTER})
+    assert changes["added"] == ["ada", "bob"]
+    for name, section in (("tim", "monday"), ("una", "tuesday")):
+        body = {"username": name, "role": "assistant", "section": section}
+        grace.done(f"{course}/staff", body)
+    lab = publish(grace, int(time.time() * 1000))
+    source = f"// </pre><script>alert(1)</script>\n{GOOD.read_text()}"
+    receipt = ada.done(f"{course}/labs/{lab}/submissions", {"source": source})
+    submission = receipt["submission"]
+
+    def graded() -> dict | None:
+        state = ada.get(f"{course}/submissions/{submission}").json()
+        return state if state["state"] == "graded" else None
+
+    state = wait_for("the result", graded, 120)
+    assert state["result"]["facts"]["verdict"] == "right"
+    job = state["result"]["job"]
+    appeal = ada.done(f"{course}/jobs/{job}/appeal", {"note": "<img src=x onerror=a>"})
+    grader_token = grace.done(f"{course}/graders", {"name": "spare"})["token"]
+    people["grader"] = Visitor(hub, token=grader_token)
+    people["nobody"] = Visitor(hub)
+    page = grace.page(f"{course}/class").text
+    person = page.split('id="row-', 1)[1].split('"', 1)[0]
+    assert "ada" in page.split(f'id="row-{person}"', 1)[1].split("</tr>")[0]
+    queue = grace.page(f"{course}/queue").text
+    spare = queue.split("<h3>spare", 1)[1]
+    grader = spare.split("/graders/", 1)[1].split("/", 1)[0]
+    return World(
+        hub,
+        people,
+        lab,
+        submission,
+        job,
+        appeal["appeal"],
+        person,
+        grader,
+        grader_token,
+    )

@@ -1,0 +1,197 @@
+"""Every route, asked by every role: what is somebody's own stays theirs."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.hub.service.class_hub import COURSE, SUBMIT, TEACH, Visitor
+from tests.hub.service.conftest import World
+from warpbook.hub.service.api.routes import API_ROUTES
+from warpbook.hub.service.pages.routes import PAGE_ROUTES
+from warpbook.hub.service.route import ApiRoute, PageRoute
+
+#: bodies that are understood and change little: a reason that is empty is refused by
+#: what does the work, after it was asked who may
+_NO_REASON = {"reason": " "}
+BODIES: dict[str, dict] = {
+    "courses/{course}/labs/{lab}/submissions": {"source": " "},
+    "courses/{course}/submissions/{submission}/regrade": _NO_REASON,
+    "courses/{course}/jobs/{job}/appeal": {"note": " "},
+    "courses/{course}/appeals/{appeal}/answer": {"decision": "upheld", "answer": " "},
+    "courses/{course}/roster": {"csv": "nobody"},
+    "courses/{course}/roster/group": {
+        "group": "warpbook-instructors",
+        "is_preview": True,
+    },
+    "courses/{course}/staff": {"username": "", "role": "assistant"},
+    "courses/{course}/settings": {
+        "title": "",
+        "late_budget_h": 0,
+        "timed_runs_per_hour": 6,
+        "appeal_window_h": 1,
+    },
+    "courses/{course}/labs": {
+        "lab": "vector-add",
+        "title": "x",
+        "windows": [],
+        "thresholds": [],
+    },
+    "courses/{course}/labs/{lab}/withdraw": _NO_REASON,
+    "courses/{course}/labs/{lab}/people/{person}/extension": {
+        "due_ms": 0,
+        "closes_ms": 0,
+        "reason": " ",
+    },
+    "courses/{course}/labs/{lab}/people/{person}/points": {"points": 1, "reason": " "},
+    "courses/{course}/labs/{lab}/similarity": {},
+    "courses/{course}/queue/pause": _NO_REASON,
+    "courses/{course}/queue/resume": {},
+    "courses/{course}/jobs/{job}/raise": {},
+    "courses/{course}/jobs/{job}/cancel": _NO_REASON,
+    "courses/{course}/jobs/{job}/retry": {},
+    "courses/{course}/graders": {"name": " "},
+    "courses/{course}/graders/{grader}/drain": {},
+    "courses/{course}/graders/{grader}/retire": {},
+    "courses/{course}/people/{person}/erase": _NO_REASON,
+    "courses/{course}/backup": {},
+}
+#: of a person: ada, whose section is monday
+OWNED = ("{submission}", "{job}", "{appeal}", "{person}")
+ROLES = ("grace", "tim", "una", "ada", "bob", "olga", "grader", "nobody")
+#: what says that somebody was let in, whatever came of it
+LET_IN = {200, 201, 400, 409}
+
+
+def status_of(role: str, route: ApiRoute | PageRoute) -> str | int:
+    """What a role gets: let in, or a status. This is the table of who may do what."""
+    if role in ("grader", "nobody"):
+        return 302 if isinstance(route, PageRoute) else 403
+    if route.level == "person":
+        return "let in"
+    if role == "olga":
+        return 404
+    if route.level == "instructor":
+        return "let in" if role == "grace" else 403
+    if route.level == "staff" and role in ("ada", "bob"):
+        return 403
+    is_owned = any(part in route.path for part in OWNED)
+    if is_owned and role in ("una", "bob"):
+        return 404
+    if route.path.endswith("/reference") and role in ("ada", "bob"):
+        # before anybody may still hand in
+        return 403
+    return "let in"
+
+
+def ask(visitor: Visitor, world: World, route: ApiRoute | PageRoute) -> int:
+    path = world.path(route.path)
+    if isinstance(route, PageRoute):
+        if route.path.endswith("/pair"):
+            path += f"?first={world.submission}&second={world.submission}"
+        answer = visitor.page(path)
+        assert "<script>alert" not in answer.text
+        assert "<img src=x" not in answer.text
+        return answer.status_code
+    if route.method == "GET":
+        return visitor.get(path).status_code
+    return visitor.post(path, BODIES[route.path]).status_code
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_every_route_lets_in_who_may_and_nobody_else(world: World, role: str) -> None:
+    wrong = []
+    # what retires a grader comes last
+    for route in (*PAGE_ROUTES, *API_ROUTES):
+        wanted = status_of(role, route)
+        status = ask(world.people[role], world, route)
+        is_right = status in LET_IN if wanted == "let in" else status == wanted
+        if not is_right:
+            what = getattr(route, "method", "page")
+            wrong.append(f"{role} {what} {route.path}: {status}, not {wanted}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_reference_is_nobodys_before_it_is_everybodys(world: World) -> None:
+    path = world.path("courses/{course}/labs/{lab}/reference")
+    assert world.people["ada"].get(path).status_code == 403
+    assert world.people["tim"].get(path).status_code == 200
+
+
+def test_learner_gets_no_list_of_hidden_cases(world: World) -> None:
+    path = world.path("courses/{course}/submissions/{submission}/evidence")
+    (own,) = world.people["ada"].get(path).json()["results"]
+    (whole,) = world.people["tim"].get(path).json()["results"]
+    assert set(own["evidence"]) == {"card"}
+    assert set(whole["evidence"]) == {"card", "result"}
+
+
+@pytest.mark.parametrize("course", ["other", "GPU101", "..", "gpu101%2f"])
+def test_course_that_is_not_there_tells_nothing(world: World, course: str) -> None:
+    assert world.people["grace"].get(f"courses/{course}/labs").status_code == 404
+
+
+def test_another_sites_page_can_do_nothing(world: World) -> None:
+    grace = world.people["grace"]
+    foreign = [
+        # no token against forgery, as a form of another site has none
+        {"X-XSRFToken": ""},
+        {"X-XSRFToken": "2|0000|" + "0" * 40},
+        # it has it, by whatever hole, and the browser says where it comes from
+        {"Sec-Fetch-Site": "cross-site", "Origin": "https://evil.example"},
+        {"Sec-Fetch-Site": "same-site", "Origin": "http://other.example"},
+        {"Sec-Fetch-Site": "", "Origin": "null"},
+    ]
+    for headers in foreign:
+        for route in API_ROUTES:
+            if route.method == "POST":
+                path = world.path(route.path)
+                answer = grace.post(path, BODIES[route.path], **headers)
+                assert answer.status_code == 403, (headers, path, answer.text)
+        ticket = grace.post("ticket", **headers)
+        assert ticket.status_code == 403, headers
+    # a picture or a script of another site would load this with her cookie
+    path = world.path("courses/{course}/exports/sources")
+    mode = {"Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Site": "cross-site"}
+    assert grace.get(path, **mode).status_code == 403
+    # nor is a page of ours drawn within one of theirs
+    policy = grace.page(f"courses/{COURSE}").headers["Content-Security-Policy"]
+    assert "frame-ancestors 'none'" in policy
+    assert "'unsafe-inline'" not in policy
+
+
+def test_token_does_no_more_than_it_is_for(world: World) -> None:
+    """A notebook's token of an instructor hands in, and gives no marks."""
+    grace = world.people["grace"]
+    only_submit = Visitor(world.hub, token=grace.token(SUBMIT))
+    course = f"courses/{COURSE}"
+    assert only_submit.get(f"{course}/labs").status_code == 200
+    assert only_submit.get(f"{course}/exports/grades").status_code == 403
+    path = world.path("courses/{course}/submissions/{submission}/source")
+    assert only_submit.get(path).status_code == 404
+    teach = Visitor(world.hub, token=grace.token(TEACH))
+    assert teach.get(f"{course}/exports/grades").status_code == 200
+    assert teach.get(path).status_code == 200
+    # a learner's account can't even have such a token
+    bob = world.people["bob"]
+    with pytest.raises(Exception, match="400"):
+        bob.token(TEACH)
+
+
+def test_input_is_bounded_before_it_is_read(world: World) -> None:
+    ada = world.people["ada"]
+    path = world.path("courses/{course}/labs/{lab}/submissions")
+    too_long = ada.post(path, {"source": "x" * 200_001})
+    assert (too_long.status_code, "source" in too_long.text) == (400, True)
+    huge = ada.post(path, {"source": "x" * (3 << 20)})
+    assert huge.status_code == 413
+    unknown = ada.post(path, {"source": "// x", "person": "bob"})
+    assert unknown.status_code == 400
+    for body in (b"[" * 100_000, b"\xff\xfe", b"{", b'{"source": 1}'):
+        answer = ada.session.post(
+            f"{world.hub.service_url}api/v1/{path}",
+            data=body,
+            headers={"X-XSRFToken": ada._xsrf, "Sec-Fetch-Site": "same-origin"},
+            timeout=60,
+        )
+        assert answer.status_code == 400, body
+        assert answer.json()["error"]

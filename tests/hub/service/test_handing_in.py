@@ -1,0 +1,105 @@
+"""A lab is handed in from a laptop with a token, and from a notebook's server."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.hub.service.class_hub import COURSE, GOOD, SUBMIT
+from tests.hub.service.conftest import World
+from tests.programs import ROOT, environment, wait_for
+
+
+def submit(world: World, home: Path, *options: str, **env: str):
+    folders = [str(ROOT / name) for name in ("extension", "labs", "monitors")]
+    given = environment(HOME=str(home), PYTHONPATH=os.pathsep.join(folders), **env)
+    command = [sys.executable, "-m", "warpbook.cli.main", "labs", "submit"]
+    return subprocess.run(
+        [*command, "vector-add", *options],
+        cwd=home,
+        env=given,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+def test_laptop_hands_in_with_a_token(world: World, tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text(world.people["bob"].token(SUBMIT))
+    source = tmp_path / "mine.cu"
+    source.write_text(GOOD.read_text())
+    options = [str(source), "--hub", world.hub.url, "--token-file", str(token)]
+    token.chmod(0o644)
+    refused = submit(world, tmp_path, *options)
+    assert (refused.returncode, "chmod 600" in refused.stderr) == (1, True)
+    token.chmod(0o600)
+    done = submit(world, tmp_path, *options, "--wait", "--json", "--replace")
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    assert answer["state"]["result"]["points"]["points"] == 10
+    path = f"courses/{COURSE}/submissions/{answer['receipt']['submission']}"
+    assert world.people["bob"].get(path).json()["receipt"] == answer["receipt"]
+    # it is his, and not ada's
+    assert world.people["ada"].get(path).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--hub", "http://127.0.0.1:1/"], "does not answer"),
+        (["--hub", "ftp://x"], "no address of a hub"),
+        (["--hub"], "Say which hub"),
+    ],
+)
+def test_what_can_not_be_reached_is_told(
+    world: World, tmp_path: Path, options: list[str], told: str
+) -> None:
+    source = tmp_path / "mine.cu"
+    source.write_text("// mine")
+    done = submit(world, tmp_path, str(source), *options, WARPBOOK_HUB_TOKEN="x")
+    assert done.returncode == 1
+    assert told in done.stderr
+
+
+def test_notebook_of_a_named_server_hands_in(world: World, tmp_path: Path) -> None:
+    """What runs in the server has its token, which may hand in and nothing more."""
+    ada = world.people["ada"]
+    ada.start_server("two")
+
+    def server() -> psutil.Process | None:
+        for process in psutil.Process(world.hub.supervisor.pid).children(True):
+            if "jupyterhub.singleuser" in process.cmdline():
+                return process
+        return None
+
+    given = wait_for("her server", server).environ()
+    script = f"""
+import warpbook.labs
+from pathlib import Path
+lab = warpbook.labs.open("vector-add")
+print(lab.submit())
+lab.source.write_text(Path({str(GOOD)!r}).read_text())
+handed_in = lab.submit(replace=True)
+print(handed_in)
+print(handed_in.receipt.submission)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env={**given, "HOME": str(tmp_path)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "nothing was handed in" in done.stdout
+    submission = done.stdout.strip().splitlines()[-1]
+    path = f"courses/{COURSE}/submissions/{submission}"
+    assert ada.get(path).json()["receipt"]["submission"] == submission

@@ -1,0 +1,84 @@
+"""Service, hub and grader are killed: nothing acknowledged is lost or graded twice."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import psutil
+import requests
+
+from tests.hub.service.class_hub import (
+    COURSE,
+    GOOD,
+    ROSTER,
+    SUBMIT,
+    ClassHub,
+    Visitor,
+    class_hub,
+    publish,
+)
+from tests.programs import wait_for
+
+
+def is_up(hub: ClassHub) -> bool | None:
+    try:
+        answer = requests.get(f"{hub.service_url}health", timeout=5)
+        users = requests.get(f"{hub.url}hub/health", timeout=5)
+    except requests.ConnectionError:
+        return None
+    return (answer.status_code == users.status_code == 200) or None
+
+
+def test_kills_lose_nothing(tmp_path: Path) -> None:
+    with class_hub(tmp_path) as hub:
+        grace, ada = (Visitor(hub, name).log_in() for name in ("grace", "ada"))
+        grace.done(f"courses/{COURSE}/roster", {"csv": ROSTER})
+        lab = publish(grace, int(time.time() * 1000))
+        ada_token = Visitor(hub, token=ada.token(SUBMIT))
+        path = f"courses/{COURSE}/labs/{lab}/submissions"
+        receipts = []
+        kills = (
+            ("warpbook.hub.grader",),
+            ("warpbook.hub.service",),
+            ("jupyterhub",),
+        )
+        for number, words in enumerate(kills):
+            body = {
+                "source": f"{GOOD.read_text()}\n// {number}",
+                "request": f"number-{number}",
+                "replace": True,
+            }
+            receipts.append((body, ada_token.done(path, body)))
+            service = hub.process("warpbook.hub.service")
+            hub.kill(*words)
+            if words == ("jupyterhub",):
+                # graders and receipts do not wait for the hub
+                assert service is not None
+                assert requests.get(f"{hub.inner_url}health", timeout=5).ok
+                assert ada_token.done(path, body) == receipts[-1][1]
+            wait_for("the hub once more", lambda: is_up(hub), 60)
+        for body, receipt in receipts:
+            # an answer that was lost is asked for again
+            assert ada_token.done(path, body) == receipt
+
+        def graded() -> list[dict] | None:
+            states = ada_token.get(path).json()
+            is_over = {"graded", "replaced"}
+            return states if all(one["state"] in is_over for one in states) else None
+
+        states = wait_for("the results", graded, 120)
+        assert [one["receipt"] for one in states] == [it for _, it in receipts]
+        assert states[-1]["result"]["facts"]["verdict"] == "right"
+        for receipt in (it for _, it in receipts):
+            of = f"courses/{COURSE}/submissions/{receipt['submission']}/evidence"
+            assert len(ada_token.get(of).json()["results"]) <= 1
+        # who was logged in still is, and their page still works
+        assert ada.post(path, receipts[0][0]).status_code == 201
+        # the log follows from itself after all that
+        log = grace.page(f"courses/{COURSE}/log").text
+        assert "all of them fit" in log
+        first = psutil.Process(hub.supervisor.pid).children(recursive=True)
+        hub.supervisor.kill()
+        gone, alive = psutil.wait_procs(first, 30)
+        assert not [one for one in alive if "warpbook" in " ".join(one.cmdline())]

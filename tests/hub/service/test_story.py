@@ -1,0 +1,209 @@
+"""The story of a class in a browser: from roster to grades."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from pathlib import Path
+
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from tests.hub.service.class_hub import (
+    COURSE,
+    GOOD,
+    HOSTILE,
+    ROSTER,
+    ClassHub,
+    class_hub,
+)
+from tests.programs import ROOT, program
+
+TIMEOUT_MS = 60_000
+AXE = ROOT / "frontend" / "node_modules" / "axe-core" / "axe.min.js"
+
+
+class Tab:
+    """A page of somebody who is logged in; what the browser complains of is kept."""
+
+    def __init__(self, browser: Browser, hub: ClassHub, name: str, scheme: str) -> None:
+        self.complaints: list[str] = []
+        context = browser.new_context(color_scheme=scheme)  # type: ignore[arg-type]
+        self.page: Page = context.new_page()
+        self.page.set_default_timeout(TIMEOUT_MS)
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("dialog", lambda dialog: dialog.accept())
+        self.page.on(
+            "console",
+            lambda message: (
+                message.type in ("error", "warning")
+                and self.complaints.append(message.text)
+            ),
+        )
+        password = hub.passwords()["staff" if name == "grace" else "learners"]
+        self.page.goto(hub.service_url)
+        self.page.fill("#username_input", name)
+        self.page.fill("#password_input", password)
+        self.page.click("#login_submit")
+        self.page.wait_for_url(re.compile("services/warpbook"))
+        self.home = f"{hub.service_url}courses/{COURSE}"
+
+    def open(self, path: str) -> Page:
+        self.page.goto(f"{self.home}{path}")
+        return self.page
+
+
+def test_class_from_roster_to_grades(tmp_path: Path) -> None:
+    with class_hub(tmp_path) as hub, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=program("chromium"), args=["--no-sandbox"]
+        )
+        grace = Tab(browser, hub, "grace", "light")
+        import_roster(grace)
+        publish(grace)
+        watched = grace.open("/class")
+        expect(watched.locator("#class tbody tr")).to_have_count(2)
+        ada = Tab(browser, hub, "ada", "dark")
+        submission = hand_in(ada)
+        see_result_arrive(grace, ada)
+        appeal(ada)
+        decide(grace, submission)
+        see_points(ada)
+        export(grace)
+        look_through(grace, submission)
+        look_through(ada, submission)
+        erase(grace)
+        expect(ada.page.locator("html")).to_be_attached()
+        assert grace.complaints == []
+        assert ada.complaints == []
+        browser.close()
+
+
+def import_roster(grace: Tab) -> None:
+    page = grace.open("/people")
+    form = page.locator("form[data-api$='/roster']")
+    form.get_by_label("or its lines").fill(ROSTER)
+    form.get_by_role("button", name="Import").click()
+    expect(form.locator(".answer")).to_contain_text("added: 2 (ada, bob)")
+    # so far it was only asked
+    page.reload()
+    expect(page.locator("#people tbody tr")).to_have_count(1)
+    form.get_by_label("or its lines").fill(ROSTER)
+    form.get_by_label("only say").uncheck()
+    form.get_by_role("button", name="Import").click()
+    expect(form.locator(".answer")).to_contain_text("added: 2")
+    form.get_by_role("button", name="Import").click()
+    expect(form.locator(".answer")).to_contain_text("unchanged: 2")
+    page.reload()
+    # a name is shown as it is
+    expect(page.get_by_text(HOSTILE)).to_be_visible()
+
+
+def publish(grace: Tab) -> None:
+    """With the keyboard alone, once the lab is chosen."""
+    page = grace.open("/publish?catalogue=vector-add")
+    page.get_by_label("Title").focus()
+    page.keyboard.press("Control+A")
+    page.keyboard.type("Add two vectors")
+    page.keyboard.press("Enter")
+    page.wait_for_url(re.compile("/labs/[0-9a-f]{20}$"))
+    expect(page.get_by_role("heading", level=1)).to_have_text("Add two vectors")
+
+
+def hand_in(ada: Tab) -> str:
+    page = ada.open("")
+    page.get_by_role("link", name="Add two vectors").click()
+    # pictures of the text are there
+    picture = page.locator(".prose img").first
+    expect(picture).to_be_visible()
+    assert picture.evaluate("image => image.naturalWidth") > 0
+    page.get_by_label("A file").set_input_files(GOOD)
+    expect(page.locator("#source")).to_have_value(re.compile("__global__"))
+    page.get_by_role("button", name="Hand in").click()
+    page.wait_for_url(re.compile("/submissions/[0-9a-f]{20}$"))
+    expect(page.get_by_text("in time")).to_be_visible()
+    return page.url.rpartition("/")[2]
+
+
+def see_result_arrive(grace: Tab, ada: Tab) -> None:
+    """Nobody loads a page anew."""
+    expect(ada.page.locator("#state .head")).to_contain_text(
+        "right · 10 of 10 points", timeout=TIMEOUT_MS
+    )
+    expect(ada.page.locator("#results .warpbook-verdict")).to_contain_text("passed")
+    row = grace.page.locator("#class tbody tr", has_text="ada")
+    expect(row).to_have_class(re.compile("passed"), timeout=TIMEOUT_MS)
+    expect(grace.page.locator("[data-tally=passed]")).to_have_text("1")
+
+
+def appeal(ada: Tab) -> None:
+    page = ada.page
+    page.reload()
+    page.get_by_label("What should be looked at").fill("It should be worth more.")
+    page.get_by_role("button", name="Appeal").click()
+    expect(page.get_by_text("Nobody has answered yet.")).to_be_visible()
+
+
+def decide(grace: Tab, submission: str) -> None:
+    page = grace.open("/appeals")
+    page.get_by_label("Answer").fill("So it should.")
+    page.get_by_role("button", name="Answer").click()
+    expect(page.get_by_text("Nothing to answer.")).to_be_visible()
+    page.goto(f"{grace.home}/submissions/{submission}")
+    page.locator(".crumbs a", has_text="ada").click()
+    page.get_by_text("Set points").click()
+    page.get_by_label("Points, or nothing").fill("12")
+    form = page.locator("form[data-api$='/points']")
+    form.get_by_label("Reason").fill("appeal upheld")
+    form.get_by_role("button", name="Set").click()
+    expect(page.get_by_text("12 of 10").first).to_be_visible()
+
+
+def see_points(ada: Tab) -> None:
+    page = ada.open("")
+    expect(page.get_by_text("set by your instructor")).to_be_visible()
+    expect(page.locator("tbody td.number").last).to_contain_text("12 of 10")
+
+
+def export(grace: Tab) -> None:
+    page = grace.open("/data")
+    with page.expect_download() as started:
+        page.get_by_role("link", name="Grades").click()
+    text = Path(started.value.path()).read_text()
+    rows = {row["student_id"]: row for row in csv.DictReader(io.StringIO(text))}
+    assert [float(rows[name]["score"]) for name in ("ada", "bob")] == [12, 0]
+    page.get_by_role("button", name="Make a backup").click()
+    expect(page.get_by_text(re.compile(r"\.db$"))).to_be_visible()
+
+
+def look_through(tab: Tab, submission: str) -> None:
+    """Nothing on any page keeps somebody from it who sees or moves less well."""
+    is_staff = "grace" in tab.page.locator(".who").inner_text()
+    paths = ["", f"/submissions/{submission}"]
+    if is_staff:
+        paths += ["/class", "/queue", "/people", "/appeals", "/log", "/data"]
+        paths += ["/publish", "/publish?catalogue=matmul"]
+    for path in paths:
+        page = tab.open(path)
+        page.evaluate(AXE.read_text())
+        told = page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
+        serious = [
+            (one["id"], one["help"], [node["html"][:200] for node in one["nodes"]])
+            for one in told["violations"]
+            if one["impact"] in ("serious", "critical")
+        ]
+        assert serious == [], path
+
+
+def erase(grace: Tab) -> None:
+    page = grace.open("/people")
+    page.locator("#people a", has_text="Ada").click()
+    page.get_by_text("Erase", exact=True).click()
+    form = page.locator("form[data-api$='/erase']")
+    form.get_by_label("Reason").fill("she asked for it")
+    form.get_by_role("button", name="Erase for good").click()
+    page.wait_for_url(re.compile("/people$"))
+    expect(page.locator("#people tbody tr")).to_have_count(2)
+    page = grace.open("/log")
+    expect(page.get_by_text("all of them fit")).to_be_visible()
+    assert "she asked" not in page.content()
