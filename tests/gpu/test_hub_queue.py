@@ -72,6 +72,10 @@ def test_a_class_is_graded_as_if_one_by_one(hub: Hub) -> None:
         if not are_equal(result.facts, alone):
             differing.append((one.lab.lab.id, one.about, result.facts, alone))
     print_table(rows)
+    for lab, about, first, second in differing:
+        print(f"| {lab} | {about} |")
+        for facts in (first, second):
+            print(f"| {facts.status} | {facts.of_baseline} | {facts.of_limit} |")
     assert differing == []
 
 
