@@ -70,6 +70,7 @@ def _parts(case: CaseResult, code: Sequence[str]) -> Iterator[Part]:
         yield CardText(f"and {more} more finding{'' if more == 1 else 's'}")
     if case.wrong is not None:
         yield _wrong(case.wrong, case.is_hidden, case.call)
+        yield from location(code, case.wrong.computed_line)
         yield from location(code, case.wrong.line)
         if case.advice:
             yield CardText(limited(case.advice, _MOST_WORDS))
@@ -99,6 +100,9 @@ def _wrong(wrong: WrongElement, is_hidden: bool, call: int = 0) -> CardFacts:
         facts.append(CardFact(label, (TextCell(limited(words, 160)),)))
     if wrong.line is not None:
         facts.append(CardFact("last written", (TextCell(f"by line {wrong.line}"),)))
+    if wrong.computed_line is not None:
+        words = f"by line {wrong.computed_line}"
+        facts.append(CardFact("computed", (TextCell(words),)))
     # of a hidden case how many there are would tell its size
     if not is_hidden and wrong.wrong is not None and wrong.elements is not None:
         words = f"{wrong.wrong:,} of {wrong.elements:,} elements"

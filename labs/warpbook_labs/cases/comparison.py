@@ -26,6 +26,8 @@ class WrongElement(Struct, frozen=True):
     elements: int | None
     #: of the source: what wrote it last; None where that is not known
     line: int | None = None
+    #: of the source: what computed it, where `line` only copied it; None if not known
+    computed_line: int | None = None
 
 
 def first_wrong(

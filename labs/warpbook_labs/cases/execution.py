@@ -26,6 +26,8 @@ class Memory(Struct, frozen=True):
     #: of a result: for each 4 bytes the line of the source that wrote them last, as
     #: uint16, and 0 where it is not known
     writer_lines: bytes = b""
+    #: the same of the line that computed them, where another one copied them there
+    computed_lines: bytes = b""
 
     @property
     def is_input(self) -> bool:

@@ -106,8 +106,16 @@ class OwnPython:
                 held.first_unwritten,
             )
             if wrong is not None:
-                line = _writer_line(wrong, held, got.itemsize, shape_of(each, sizes))
-                return msgspec.structs.replace(wrong, line=line)
+                shape = shape_of(each, sizes)
+                line, computed_line = (
+                    _line_of(wrong, lines, got.itemsize, shape)
+                    for lines in (held.writer_lines, held.computed_lines)
+                )
+                if computed_line == line:
+                    computed_line = None
+                return msgspec.structs.replace(
+                    wrong, line=line, computed_line=computed_line
+                )
         return None
 
     def _ask(self, function: str, *given: Any) -> Arrays:
@@ -217,17 +225,18 @@ def wrong_words(wrong: WrongElement) -> str:
 
 
 def _writer_words(wrong: WrongElement) -> str:
-    return "" if wrong.line is None else f" Line {wrong.line} wrote it last."
+    if wrong.line is None:
+        return ""
+    if wrong.computed_line is None:
+        return f" Line {wrong.line} wrote it last."
+    return f" Line {wrong.computed_line} computed it; line {wrong.line} wrote it last."
 
 
-def _writer_line(
-    wrong: WrongElement,
-    held: execution.Memory,
-    item_bytes: int,
-    shape: tuple[int, ...],
+def _line_of(
+    wrong: WrongElement, by_word: bytes, item_bytes: int, shape: tuple[int, ...]
 ) -> int | None:
-    """Give the line that wrote an element last, as a jailed process tells it."""
-    lines = np.frombuffer(held.writer_lines[: len(held.writer_lines) // 2 * 2], "<u2")
+    """Give the line of an element, as a jailed process tells it of each 4 bytes."""
+    lines = np.frombuffer(by_word[: len(by_word) // 2 * 2], "<u2")
     at = int(np.ravel_multi_index(wrong.index, shape)) if shape else 0
     word = at * item_bytes // 4
     if wrong.got == NOTHING or word >= len(lines):

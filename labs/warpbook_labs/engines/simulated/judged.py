@@ -46,6 +46,7 @@ def _verdict(trial: Trial) -> Verdict:
         "",
         outputs,
         found.unwritten,
+        found.writers,
         found.findings,
         found.counts,
         found.bars,

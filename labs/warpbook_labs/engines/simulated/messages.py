@@ -118,6 +118,9 @@ class Verdict(Struct, frozen=True):
     outputs: tuple[dict[str, bytes], ...] = ()
     #: by call, the first element that was never written, by output that has one
     unwritten: tuple[dict[str, int], ...] = ()
+    #: by call and output, for each 4 bytes the line that wrote them last, and the line
+    #: that computed them, both as uint16; 0 where it is not known
+    writers: tuple[dict[str, tuple[bytes, bytes]], ...] = ()
     findings: tuple[Finding, ...] = ()
     #: by call
     counts: tuple[HostCounts, ...] = ()

@@ -201,22 +201,29 @@ def _is_whole(prepared: PreparedCalls, verdict: Verdict) -> bool:
         {name: len(data) for name, data in call.items()} for call in verdict.outputs
     ]
     of = len(prepared.given)
-    is_counted = len(verdict.counts) == len(verdict.unwritten) == of
-    return is_counted and told == [sizes] * of
+    by_call = (verdict.counts, verdict.unwritten, verdict.writers)
+    return all(len(each) == of for each in by_call) and told == [sizes] * of
 
 
 def _memory(
     prepared: PreparedCalls, verdict: Verdict
 ) -> Iterator[Mapping[str, execution.Memory]]:
     """Give what each call left in the outputs."""
-    for outputs, unwritten in zip(verdict.outputs, verdict.unwritten, strict=True):
+    calls = zip(verdict.outputs, verdict.unwritten, verdict.writers, strict=True)
+    for outputs, unwritten, writers in calls:
         held = {}
         for each in prepared.outputs:
             data = outputs[each.name]
             first = unwritten.get(each.name)
             if first is not None:
                 first *= np.dtype(each.dtype).itemsize
+            last, computed = writers.get(each.name, (b"", b""))
             held[each.name] = execution.Memory(
-                each.name, len(data), data, first_unwritten=first
+                each.name,
+                len(data),
+                data,
+                first_unwritten=first,
+                writer_lines=last,
+                computed_lines=computed,
             )
         yield held

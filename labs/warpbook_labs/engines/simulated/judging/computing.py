@@ -57,6 +57,10 @@ class Computer:
                 carried = _nobodys(reads[0], "`copy`", launch.line)
             for span in writes:
                 span.stamp(stamps)
+                if _is_copy(kernel):
+                    span.storage.writers.copy(reads[0], span, launch.line)
+                else:
+                    span.storage.writers.compute(span, launch.line)
                 span.storage.garbage = origin or span.storage.garbage
                 span.storage.carried = carried or span.storage.carried
         except MemoryError as error:
@@ -79,6 +83,7 @@ class Computer:
         target.array[...] = source.array
         carried = _nobodys(source, what, line)
         target.stamp(_copied(source))
+        target.storage.writers.copy(source, target, line)
         target.storage.garbage = source.storage.garbage or target.storage.garbage
         target.storage.carried = carried or target.storage.carried
 

@@ -42,6 +42,9 @@ class Judged:
     outputs: tuple[dict[str, Array], ...]
     #: the first element that was never written, by output that has one; of each call
     unwritten: tuple[dict[str, int], ...]
+    #: by output, for each 4 bytes the line that wrote them last and that computed them,
+    #: both as uint16, and 0 where it is not known; of each call
+    writers: tuple[dict[str, tuple[bytes, bytes]], ...]
     findings: tuple[Finding, ...]
     #: beyond those that are listed
     more_findings: int
@@ -97,6 +100,7 @@ class _Judging:
         self._storages = self._buffer_storages()
         self._outputs: list[dict[str, Array]] = []
         self._unwritten: list[dict[str, int]] = []
+        self._writers: list[dict[str, tuple[bytes, bytes]]] = []
         self._counts: list[HostCounts] = []
         self._bars: tuple[Bar, ...] = ()
 
@@ -120,6 +124,7 @@ class _Judging:
         return Judged(
             tuple(self._outputs),
             tuple(self._unwritten),
+            tuple(self._writers),
             tuple(findings.found),
             findings.more,
             tuple(self._counts),
@@ -171,11 +176,12 @@ class _Judging:
         self._counts.append(machine.counts)
         if begun == len(self._calls):
             self._bars = thinned(machine.timeline.bars(), MOST_BARS)
-        outputs, unwritten = {}, {}
+        outputs, unwritten, writers = {}, {}, {}
         for name, buffer in self._buffers.items():
             if buffer.is_output:
                 span = span_of(self._storages[name], self._program.buffers[name])
                 outputs[name] = span.array.copy()
+                writers[name] = span.storage.writers.words()
                 machine.watch.output(span)
                 missing = np.flatnonzero(np.isin(span.stamps, (UNWRITTEN, CARRIED)))
                 if missing.size:
@@ -183,6 +189,7 @@ class _Judging:
                     unwritten[name] = int(missing[0])
         self._outputs.append(outputs)
         self._unwritten.append(unwritten)
+        self._writers.append(writers)
 
 
 def _finish(machine: Machine) -> None:

@@ -17,6 +17,7 @@ from warpbook_labs.engines.simulated.dtypes import DTYPES
 from warpbook_labs.engines.simulated.program import HOST, Place, View
 
 from .errors import ProgramRefused
+from .writers import Writers
 
 Bytes = NDArray[np.uint8]
 
@@ -85,16 +86,19 @@ class Storage:
     captured: int | None = None
     data: Bytes = field(init=False)
     stamps: Bytes = field(init=False)
+    writers: Writers = field(init=False)
 
     def __post_init__(self) -> None:
         """Begin with what nobody has written."""
         self.data = np.full(self.size_bytes, _POISON, np.uint8)
         self.stamps = np.zeros(self.size_bytes, np.uint8)
+        self.writers = Writers(self.size_bytes)
 
     def forget(self) -> None:
         """Make it as if nobody had written it."""
         self.data[:] = _POISON
         self.stamps[:] = UNWRITTEN
+        self.writers.forget()
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,6 +225,7 @@ class Memory:
         if not is_kept:
             self._held_bytes -= storage.size_bytes
             storage.data = storage.stamps = np.empty(0, np.uint8)
+            storage.writers.forget()
 
     def span(self, view: View) -> Span:
         """Give what a view shows."""
