@@ -105,6 +105,8 @@ def test_a_kernel_that_writes_an_input_fails_though_its_result_is_right(
     first = result.cases[0]
     assert first.message == "read-only: It writes `x`, which is an input."
     assert [finding.kind for finding in first.findings] == ["read-only"]
+    line = 1 + source[: source.index("((float*)x)[i] = 0")].count("\n")
+    assert first.findings[0].line == line
 
 
 def test_what_does_not_compile_and_what_has_no_rule_are_told(lab: LoadedLab) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from warpbook_labs.lab.entry_names import plain_name
@@ -41,6 +41,9 @@ _ONE = {
     "sectors": "sector",
     "synchronizations": "synchronization",
 }
+#: lines that are named for a count, and the share of it that they must cover
+_MOST_LINES = 3
+_WANTED_SHARE = 0.8
 #: beyond it one says how many times
 _MOST_PERCENT = 1000
 _ENTRY = re.compile(r"^\.visible \.entry (\w+)\(", re.M)
@@ -55,6 +58,7 @@ def beyond_bounds(
     counts: Any,
     sizes: Mapping[str, int],
     parts: Mapping[str, Mapping[str, int]] | None = None,
+    lines: Mapping[str, Sequence[int]] | None = None,
 ) -> str:
     """Say of the first count that lies beyond its bounds what to do; nothing if none.
 
@@ -63,11 +67,13 @@ def beyond_bounds(
         counts: has an attribute for each count.
         sizes: of the case.
         parts: by count, what it is made of, in percent.
+        lines: by count, the lines of the source that most of it comes of.
     """
     for each in counted:
         got = getattr(counts, each.count)
         if each.most and got > (most := value(each.most, sizes)):
-            return f"{_told(each, got, 'at most', most)}.{_split(parts, each)}"
+            told = f"{_told(each, got, 'at most', most)}.{_split(parts, each)}"
+            return told + _line_words((lines or {}).get(each.count, ()))
         if each.least and got < (least := value(each.least, sizes)):
             return f"{_told(each, got, 'at least', least)}."
     return ""
@@ -88,6 +94,31 @@ def _split(parts: Mapping[str, Mapping[str, int]] | None, bound: Counted) -> str
     if not found:
         return ""
     return f" Of this: {', '.join(f'{name} {_share(n)}' for name, n in found.items())}."
+
+
+def top_lines(amounts: Mapping[int, int]) -> tuple[int, ...]:
+    """Give the few lines that most of an amount comes of, the most first.
+
+    Args:
+        amounts: by line; a line of 0 is not known, and not given.
+    """
+    total, covered = sum(amounts.values()), 0
+    lines: list[int] = []
+    for line, amount in sorted(amounts.items(), key=lambda pair: -pair[1]):
+        is_enough = covered >= _WANTED_SHARE * total
+        if is_enough or len(lines) == _MOST_LINES or amount <= 0:
+            break
+        covered += amount
+        if line > 0:
+            lines.append(line)
+    return tuple(lines)
+
+
+def _line_words(lines: Sequence[int]) -> str:
+    """Name the lines that most of a count comes of."""
+    if not lines:
+        return ""
+    return f" Most of it comes from {', '.join(f'line {line}' for line in lines)}."
 
 
 def _share(percent: int) -> str:

@@ -38,9 +38,9 @@ class Finding:
     line: int | None = None
 
 
-def written_input(name: str) -> Finding:
-    """Say that a kernel has written what it may only read."""
-    return Finding("read-only", f"It writes `{name}`, which is an input.")
+def written_input(name: str, line: int) -> Finding:
+    """Say that a line, or one that is not known (0), has written an input."""
+    return Finding("read-only", f"It writes `{name}`, which is an input.", line or None)
 
 
 @dataclass

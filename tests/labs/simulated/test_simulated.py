@@ -74,6 +74,28 @@ def test_a_missing_wait_is_found_though_nothing_ran_at_the_same_time(
     assert checked(simulated, mended).status == "passed"
 
 
+def test_a_wrong_element_names_the_lines_that_computed_and_that_copied_it(
+    simulated: LoadedLab,
+) -> None:
+    source = """import torch
+
+def prepare(n):
+    return torch.empty(n, device="cuda")
+
+def run(state, x, y, factor, out):
+    held = x.cuda()
+    state[:5] = held[:5] + y[:5, 0]
+    torch.mul(held[5:], factor, out=state[5:])
+    state[:5] *= factor
+    out[:].copy_(state)
+    y.add_(1)
+"""
+    first = checked(simulated, source).cases[0]
+    assert first.wrong is not None and first.wrong.index == (5,)
+    assert (first.wrong.computed_line, first.wrong.line) == (9, 11)
+    assert first.message.endswith(" Line 9 computed it; line 11 wrote it last.")
+
+
 def test_of_hidden_cases_the_jail_has_other_inputs_than_the_judge(
     simulated: LoadedLab,
 ) -> None:
@@ -114,7 +136,10 @@ def test_each_call_counts_and_the_last_one_is_held_against_bounds(
     more = '[[counted]]\ncount = "launches"\nmost = "4"\nabout = "Ask for less."'
     lab = load(write_lab(tmp_path, "simulated", "pinned", more))
     result = checked(lab, lab.reference)
-    assert result.cases[0].message == "Ask for less. Counted: 5 launches, at most 4."
+    assert result.cases[0].message == (
+        "Ask for less. Counted: 5 launches, at most 4. "
+        "Most of it comes from line 13, line 14."
+    )
     told = f"{result.of} of {result.of} cases give the right result, 0 of them within"
     assert result.message.startswith(told)
     counts = result.cases[0].host_counts

@@ -9,13 +9,13 @@ what nobody wrote fails a case too, since a GPU may give another result next tim
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from warpbook_labs.cases import execution
-from warpbook_labs.cases.bounds import beyond_bounds, matrix_instructions
+from warpbook_labs.cases.bounds import beyond_bounds, matrix_instructions, top_lines
 from warpbook_labs.cases.comparison import WrongElement
 from warpbook_labs.cases.preparation import Prepared, wrong_words
 from warpbook_labs.cases.sampling import DrawnCase
@@ -240,7 +240,7 @@ class _Told:
             if wrong is None and ran.again and not ran.again_reports[-1].stopped:
                 wrong = self._wrong(ran.again)
                 is_again = wrong is not None
-        message = self._judge(wrong, findings, counts)
+        message = self._judge(wrong, findings, counts, lines)
         if is_again and not findings:
             message = f"{_AGAIN} {message}"
         slowest = sorted(lines, key=lambda each: -lines[each].warp_instructions)
@@ -271,7 +271,11 @@ class _Told:
         return CaseResult(self._case.about, hidden, passed, message, sizes, **more)
 
     def _judge(
-        self, wrong: WrongElement | None, findings: tuple[Finding, ...], counts: Counts
+        self,
+        wrong: WrongElement | None,
+        findings: tuple[Finding, ...],
+        counts: Counts,
+        lines: Mapping[int, Counts],
     ) -> str:
         if findings:
             return f"{findings[0].kind}: {findings[0].message}"
@@ -280,4 +284,11 @@ class _Told:
         if not self._prepared.is_aligned:
             # bounds are those of aligned buffers: what begins off them takes more
             return ""
-        return beyond_bounds(self._loaded.lab.counted, counts, self._case.sizes)
+        counted = self._loaded.lab.counted
+        count_lines: dict[str, Sequence[int]] = {
+            bound.count: top_lines(
+                {line: getattr(of, bound.count) for line, of in lines.items()}
+            )
+            for bound in counted
+        }
+        return beyond_bounds(counted, counts, self._case.sizes, lines=count_lines)

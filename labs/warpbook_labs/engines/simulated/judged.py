@@ -49,6 +49,7 @@ def _verdict(trial: Trial) -> Verdict:
         found.writers,
         found.findings,
         found.counts,
+        found.count_lines,
         found.bars,
         found.first_look,
         dict(found.convolution_percents),

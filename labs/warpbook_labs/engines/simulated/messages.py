@@ -124,6 +124,8 @@ class Verdict(Struct, frozen=True):
     findings: tuple[Finding, ...] = ()
     #: by call
     counts: tuple[HostCounts, ...] = ()
+    #: by call and count, the lines that most of it comes of
+    count_lines: tuple[dict[str, tuple[int, ...]], ...] = ()
     bars: tuple[Bar, ...] = ()
     #: the line where Python first looked at numbers that come of the inputs
     first_look: int | None = None

@@ -134,12 +134,17 @@ def _beyond_bounds(
     """
     sizes, last = prepared.case.sizes, len(verdict.counts) - 1
     parts = {"convolution_percent": verdict.convolution_percents}
-    words = beyond_bounds(counted, verdict.counts[last], sizes, parts)
+    words = beyond_bounds(
+        counted, verdict.counts[last], sizes, parts, verdict.count_lines[last]
+    )
     if words:
         return words
     for number, counts in enumerate(verdict.counts[1:last], 2):
         words = beyond_bounds(
-            [each for each in counted if each.count not in _OF_ALL_CALLS], counts, sizes
+            [each for each in counted if each.count not in _OF_ALL_CALLS],
+            counts,
+            sizes,
+            lines=verdict.count_lines[number - 1],
         )
         if words:
             return f"In call {number}: {words}"
@@ -201,7 +206,7 @@ def _is_whole(prepared: PreparedCalls, verdict: Verdict) -> bool:
         {name: len(data) for name, data in call.items()} for call in verdict.outputs
     ]
     of = len(prepared.given)
-    by_call = (verdict.counts, verdict.unwritten, verdict.writers)
+    by_call = (verdict.counts, verdict.count_lines, verdict.unwritten, verdict.writers)
     return all(len(each) == of for each in by_call) and told == [sizes] * of
 
 

@@ -123,7 +123,8 @@ def _launched(job: Interpret, run: Run, is_over: Callable[[], bool]) -> Ran:
     reports = launched()
     for memory in run.memory:
         if memory.is_input and _has_changed(machine, buffers[memory.name], memory):
-            reports[-1].add(written_input(memory.name))
+            line = int(machine.writer_lines(buffers[memory.name]).max(initial=0))
+            reports[-1].add(written_input(memory.name, line))
     held = _held(machine, told)
     if reports[-1].stopped or not machine.has_changed():
         return Ran(reports, held)

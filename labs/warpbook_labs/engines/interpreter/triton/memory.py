@@ -124,7 +124,8 @@ class TritonMemory:
         """Tell of inputs that hold something else than at first."""
         for start, end, each in zip(self._starts, self._ends, self.given, strict=True):
             if each.is_input and self._held[start:end].tobytes() != each.data:
-                self.report.add(written_input(each.name))
+                line = int(self._lines[start:end].max(initial=0))
+                self.report.add(written_input(each.name, line))
 
     def read(self, addresses: Addresses, mask: Mask, width: int) -> Mask:
         """Look at a load; give the mask of what may be loaded."""

@@ -14,7 +14,7 @@ The model is no cuDNN. It assumes, and says so wherever its numbers are shown:
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from math import ceil, prod
 from typing import Any
@@ -22,6 +22,7 @@ from typing import Any
 import torch
 from msgspec import Struct
 
+from warpbook_labs.cases.bounds import top_lines
 from warpbook_labs.engines.simulated.dtypes import item_bytes
 from warpbook_labs.engines.simulated.program import HOST, Launch, View
 
@@ -263,6 +264,8 @@ class Tuner:
         self._tried: set[tuple[Any, ...]] = set()
         self._parts: dict[str, float] = defaultdict(float)
         self._fastest_ns = 0.0
+        self._ns_of_lines: Counter[int] = Counter()
+        self._unrepeatable_lines: Counter[int] = Counter()
         #: launches whose algorithm may give other bits next time
         self.unrepeatable = 0
 
@@ -270,7 +273,7 @@ class Tuner:
         """Take a launch; give the nanoseconds for which the host tries algorithms."""
         if in_last_call and _turns(launch):
             moved = sum(_bytes(each) for each in (*launch.reads, *launch.writes))
-            self._add({_CONVERTED: moved / BYTES_PER_NS})
+            self._add({_CONVERTED: moved / BYTES_PER_NS}, launch.line)
         if launch.operation not in NAMES:
             return 0.0
         asked = Settings.of(launch.numbers)
@@ -279,16 +282,25 @@ class Tuner:
         total = count(launch.reads, launch.writes, launch.numbers)
         views = (*launch.reads, *launch.writes)
         costs = cost(views, total, launch.numbers, is_gradient)
-        self.unrepeatable += is_gradient and not asked.deterministic
+        if is_gradient and not asked.deterministic:
+            self.unrepeatable += 1
+            self._unrepeatable_lines[launch.line] += 1
         tuning_ns = 0.0
         key = _key(launch)
         if asked.benchmark and key not in self._tried:
             self._tried.add(key)
             tuning_ns = ALGORITHMS_TRIED * (TRY_NS + costs.ns)
         if in_last_call:
-            self._add({**costs.parts, _TUNING: tuning_ns})
+            self._add({**costs.parts, _TUNING: tuning_ns}, launch.line)
             self._fastest_ns += costs.fastest_ns
         return tuning_ns
+
+    def lines(self) -> dict[str, tuple[int, ...]]:
+        """Give by count the lines that most of it comes of."""
+        return {
+            "convolution_percent": top_lines(self._ns_of_lines),
+            "unrepeatable": top_lines(self._unrepeatable_lines),
+        }
 
     @property
     def percent(self) -> int:
@@ -310,9 +322,10 @@ class Tuner:
         }
         return {name: percent for name, percent in found.items() if percent}
 
-    def _add(self, parts: Mapping[str, float]) -> None:
+    def _add(self, parts: Mapping[str, float], line: int) -> None:
         for name, ns in parts.items():
             self._parts[name] += ns
+            self._ns_of_lines[line] += round(ns)
 
 
 def _key(launch: Launch) -> tuple[Any, ...]:

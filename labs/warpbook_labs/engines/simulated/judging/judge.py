@@ -50,6 +50,8 @@ class Judged:
     more_findings: int
     #: of each call
     counts: tuple[HostCounts, ...]
+    #: by count, the lines that most of it comes of; of each call
+    count_lines: tuple[dict[str, tuple[int, ...]], ...]
     #: of the last call
     bars: tuple[Bar, ...]
     #: the line where Python first looked at numbers that come of the inputs: those that
@@ -102,6 +104,7 @@ class _Judging:
         self._unwritten: list[dict[str, int]] = []
         self._writers: list[dict[str, tuple[bytes, bytes]]] = []
         self._counts: list[HostCounts] = []
+        self._count_lines: list[dict[str, tuple[int, ...]]] = []
         self._bars: tuple[Bar, ...] = ()
 
     def judge(self) -> Judged:
@@ -121,6 +124,7 @@ class _Judging:
         tuner, findings = self._machine.tuner, self._machine.watch.findings
         self._counts[-1].convolution_percent = tuner.percent
         self._counts[-1].unrepeatable = tuner.unrepeatable
+        self._count_lines[-1] |= tuner.lines()
         return Judged(
             tuple(self._outputs),
             tuple(self._unwritten),
@@ -128,6 +132,7 @@ class _Judging:
             tuple(findings.found),
             findings.more,
             tuple(self._counts),
+            tuple(self._count_lines),
             self._bars,
             self._machine.first_look,
             tuner.percents,
@@ -174,6 +179,7 @@ class _Judging:
             return
         _finish(machine)
         self._counts.append(machine.counts)
+        self._count_lines.append(machine.counting.lines())
         if begun == len(self._calls):
             self._bars = thinned(machine.timeline.bars(), MOST_BARS)
         outputs, unwritten, writers = {}, {}, {}

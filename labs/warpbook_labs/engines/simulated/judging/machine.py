@@ -18,6 +18,7 @@ from .accesses import Accesses
 from .allocator import Allocator
 from .computing import host_ns
 from .convolution import Tuner
+from .counting import Counting
 from .errors import ProgramRefused
 from .graphs import Capture, Event, Graph, Kernel, Tenure, Transfer, as_captured
 from .memory import FIRST_CALL, Memory, Span, Storage, can_be_written
@@ -80,7 +81,12 @@ class Machine:
     @property
     def counts(self) -> HostCounts:
         """What this call asked, by now."""
-        return self._runner.counts
+        return self._runner.counting.counts
+
+    @property
+    def counting(self) -> Counting:
+        """The same, with the lines that asked for it."""
+        return self._runner.counting
 
     @property
     def timeline(self) -> Timeline:
@@ -130,7 +136,7 @@ class Machine:
         if new.place != "device":
             return
         self._lanes.of(stream)
-        self.counts.device_bytes += storage.size_bytes
+        self.counting.add("device_bytes", storage.size_bytes, new.line)
         self._allocator.count_new(storage)
         if graph is None:
             self._allocator.give_out(storage)
@@ -180,7 +186,7 @@ class Machine:
                 self._capture.keep(as_captured(kernel), launch.stream, launch.line)
                 return
             self.watch.beside_capture(self._lanes.of(launch.stream), launch.line)
-        self.counts.launches += 1
+        self.counting.add("launches", 1, launch.line)
         lane = self._lanes.of(launch.stream)
         lane.know(self._lanes.host.clock)
         self._runner.run(kernel, lane)
@@ -223,9 +229,9 @@ class Machine:
                 return
             lane.know(host.clock)
             self.watch.access(lane, span, False, f"`{what}`", read.line)
-            self.counts.copies += 1
-            self.counts.d2h_bytes += span.size_bytes
-            self.counts.pageable_bytes += span.size_bytes
+            self.counting.add("copies", 1, read.line)
+            self.counting.add("d2h_bytes", span.size_bytes, read.line)
+            self.counting.add("pageable_bytes", span.size_bytes, read.line)
             self.timeline.host_works("queues a copy", rates.COPY_CALL_NS, read.line)
             ns = span.size_bytes / rates.PAGEABLE_BYTES_PER_S * 1e9
             self._runner.queue(lane, "d2h", "copy to the host", ns, read.line)
@@ -327,7 +333,7 @@ class Machine:
         self._host_waits(mark.work, wait.line)
 
     def _host_waits(self, work: frozenset[int], line: int) -> None:
-        self.counts.synchronizations += 1
+        self.counting.add("synchronizations", 1, line)
         self.timeline.wait(work, line)
 
     def _host_waits_for_all(self, line: int) -> None:
@@ -357,7 +363,7 @@ class Machine:
         self._capture = None
         graph.is_whole = True
         self._kept |= graph.storages
-        self.counts.captures += 1
+        self.counting.add("captures", 1, graph.line)
         self.timeline.host_works(
             "makes the graph", len(graph.nodes) * rates.INSTANTIATE_NODE_NS, graph.line
         )
@@ -369,7 +375,7 @@ class Machine:
         self._replayed += len(graph.nodes)
         if self._replayed > MOST_REPLAYED:
             raise ProgramRefused(f"Graphs replay more than {MOST_REPLAYED:,} nodes.")
-        self.counts.graph_launches += 1
+        self.counting.add("graph_launches", 1, replay.line)
         self.timeline.host_works("launches a graph", rates.GRAPH_LAUNCH_NS, replay.line)
         self.watch.replayed(graph, replay.line)
         for node in graph.nodes:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from warpbook_labs.results.bars import Engine
-from warpbook_labs.results.host_counts import HostCounts
 
 from . import rates
 from .computing import Computer, kernel_ns
+from .counting import Counting
 from .graphs import Kernel, Replayed, Transfer
 from .link import over_link_of
 from .order import Lane, Mark
@@ -23,7 +23,7 @@ class Runner:
 
     def __init__(self, host: Lane, watch: Watch) -> None:
         """Begin, with nothing done."""
-        self.counts = HostCounts()
+        self.counting = Counting()
         self.timeline = Timeline()
         self._host = host
         self._watch = watch
@@ -35,7 +35,7 @@ class Runner:
 
     def start_counting(self) -> None:
         """Begin a call."""
-        self.counts, self.timeline = HostCounts(), Timeline()
+        self.counting, self.timeline = Counting(), Timeline()
 
     def run(self, kernel: Kernel, lane: Lane, replay: Replayed | None = None) -> None:
         """Do a kernel, or work of the host, now."""
@@ -54,8 +54,8 @@ class Runner:
             replay.written |= {span.storage for span in kernel.writes}
         if lane is not self._host:
             over_link = over_link_of(kernel)
-            self.counts.h2d_bytes += over_link.read_bytes
-            self.counts.d2h_bytes += over_link.written_bytes
+            self.counting.add("h2d_bytes", over_link.read_bytes, launch.line)
+            self.counting.add("d2h_bytes", over_link.written_bytes, launch.line)
             self.queue(
                 lane,
                 "compute",
@@ -83,13 +83,11 @@ class Runner:
         self._watch.access(lane, target, True, what, copy.line, replay)
         self._computer.move(source, target, what, copy.line)
         size_bytes = source.array.nbytes
-        self.counts.copies += 1
-        if is_down:
-            self.counts.d2h_bytes += size_bytes
-        else:
-            self.counts.h2d_bytes += size_bytes
+        self.counting.add("copies", 1, copy.line)
+        direction = "d2h_bytes" if is_down else "h2d_bytes"
+        self.counting.add(direction, size_bytes, copy.line)
         if is_pageable:
-            self.counts.pageable_bytes += size_bytes
+            self.counting.add("pageable_bytes", size_bytes, copy.line)
         bytes_per_s = rates.PINNED_BYTES_PER_S
         if is_pageable:
             bytes_per_s = rates.PAGEABLE_BYTES_PER_S

@@ -1,0 +1,36 @@
+"""What a call asked of the machine, and the lines that asked for most of it."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+
+from warpbook_labs.cases.bounds import top_lines
+from warpbook_labs.results.host_counts import HostCounts
+
+#: counts that are of times, or of what is held: the lines of another count explain them
+_EXPLAINED_BY = {
+    "percent_of_bound": "synchronizations",
+    "total_ns": "synchronizations",
+    "held_bytes": "device_bytes",
+}
+
+
+class Counting:
+    """The counts of one call."""
+
+    def __init__(self) -> None:
+        """Begin with nothing asked."""
+        self.counts = HostCounts()
+        self._amounts: defaultdict[str, Counter[int]] = defaultdict(Counter)
+
+    def add(self, count: str, amount: int, line: int) -> None:
+        """Add to a count what a line asked for; a line of 0 is not known."""
+        setattr(self.counts, count, getattr(self.counts, count) + amount)
+        self._amounts[count][line] += amount
+
+    def lines(self) -> dict[str, tuple[int, ...]]:
+        """Give by count the lines that most of it comes of, the most first."""
+        lines = {count: top_lines(amounts) for count, amounts in self._amounts.items()}
+        for count, other in _EXPLAINED_BY.items():
+            lines[count] = lines.get(other, ())
+        return lines
