@@ -49,6 +49,7 @@ ANSWERS = (
     protocol.TimelineStatistics,
     protocol.TimelineMatches,
     protocol.Comparison,
+    protocol.CourseList,
     protocol.LabList,
     protocol.LabOpened,
     protocol.LabHints,

@@ -94,15 +94,32 @@ class HubState(Struct, frozen=True):
     result: HubResult | None
 
 
-class _Course(Struct, frozen=True):
+class HubCourse(Struct, frozen=True):
+    """A course, and what somebody is in it."""
+
     id: str
+    title: str
+    role: str
 
 
-class _Lab(Struct, frozen=True):
+class HubWindow(Struct, frozen=True):
+    """When a lab is due."""
+
+    due_ms: int
+
+
+class HubLab(Struct, frozen=True):
+    """A published lab, and how far somebody is."""
+
     id: str
     lab: str
     title: str
     is_open: bool
+    window: HubWindow | None
+    points: float
+    most_points: float
+    attempts: int
+    attempts_left: int | None
 
 
 class _Problem(Struct, frozen=True):
@@ -152,11 +169,11 @@ class ClassHub:
         Raises:
             HubProblem: it is published in no course, or in several.
         """
-        courses = [course] if course else [one.id for one in self._courses()]
+        courses = [course] if course else [one.id for one in self.courses()]
         labs = [
             PublishedLab(of, one.id, one.lab, one.title, one.is_open)
             for of in courses
-            for one in self._get(f"courses/{quote(of)}/labs", list[_Lab])
+            for one in self.labs(of)
             if one.lab == lab
         ]
         if len(labs) == 1:
@@ -194,11 +211,27 @@ class ClassHub:
 
     def page(self, lab: PublishedLab, submission: str) -> str:
         """Give the path of a submission's page below the hub's address."""
-        path = urlsplit(self.url).path
-        return f"{path}courses/{quote(lab.course)}/submissions/{quote(submission)}"
+        return f"{self.course_page(lab.course)}/submissions/{quote(submission)}"
 
-    def _courses(self) -> list[_Course]:
-        return self._get("courses", list[_Course])
+    def course_page(self, course: str) -> str:
+        """Give the path of a course's page below the hub's address."""
+        return f"{urlsplit(self.url).path}courses/{quote(course)}"
+
+    def courses(self) -> list[HubCourse]:
+        """Give one's own courses.
+
+        Raises:
+            HubProblem: the hub does not tell.
+        """
+        return self._get("courses", list[HubCourse])
+
+    def labs(self, course: str) -> list[HubLab]:
+        """Give the labs of a course that one may see.
+
+        Raises:
+            HubProblem: the hub does not tell.
+        """
+        return self._get(f"courses/{quote(course)}/labs", list[HubLab])
 
     def _get(self, path: str, kind: type[Answered]) -> Answered:
         return self._ask(path, kind, None)

@@ -60,6 +60,8 @@ __all__ = [
     "CellRun",
     "ClientMessage",
     "CloseCode",
+    "CourseLab",
+    "CourseList",
     "Comparison",
     "Condition",
     "Detail",
@@ -89,6 +91,7 @@ __all__ = [
     "MemoryOutlook",
     "MetricSpan",
     "OutOfMemory",
+    "OwnCourse",
     "Outlook",
     "PostMortem",
     "Receipt",
@@ -419,6 +422,44 @@ class LabList(Struct, frozen=True):
     gpus: int
     #: in words: what can't be read, and what to install
     problems: tuple[str, ...] = ()
+
+
+class CourseLab(Struct, frozen=True):
+    """A lab that a course has published, as the person of this server sees it."""
+
+    #: its name in the catalogue
+    lab: str
+    title: str
+    #: path of its page, below the hub's address
+    url: str
+    is_open: bool
+    #: None for staff who are in no section
+    due_ms: float | None
+    points: float
+    most_points: float
+    attempts: int
+    #: None: as many as one likes
+    attempts_left: int | None
+
+
+class OwnCourse(Struct, frozen=True):
+    """A course of the person of this server."""
+
+    title: str
+    #: "learner", "assistant" or "instructor"
+    role: str
+    #: path of its page, below the hub's address
+    url: str
+    labs: tuple[CourseLab, ...]
+
+
+class CourseList(Struct, frozen=True):
+    """Answer of `GET .../api/v1/courses`: what the hub's courses publish."""
+
+    #: none where no course service started this server
+    courses: tuple[OwnCourse, ...]
+    #: why the hub does not tell, in words
+    problem: str = ""
 
 
 class LabOpened(Struct, frozen=True):

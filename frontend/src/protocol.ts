@@ -366,6 +366,25 @@ export interface CopyTotal {
   readonly gb_per_s: number | null;
 }
 
+/** A lab that a course has published, as the person of this server sees it. */
+export interface CourseLab {
+  readonly lab: string;
+  readonly title: string;
+  readonly url: string;
+  readonly is_open: boolean;
+  readonly due_ms: number | null;
+  readonly points: number;
+  readonly most_points: number;
+  readonly attempts: number;
+  readonly attempts_left: number | null;
+}
+
+/** Answer of `GET .../api/v1/courses`: what the hub's courses publish. */
+export interface CourseList {
+  readonly courses: OwnCourse[];
+  readonly problem: string;
+}
+
 /**
  * Answer of `GET .../api/v1/history/detail`: one device, as many steps as
  * asked.
@@ -866,6 +885,14 @@ export interface Outlook {
   readonly time_ms: number;
   readonly window_s: number;
   readonly devices: Record<string, MemoryOutlook>;
+}
+
+/** A course of the person of this server. */
+export interface OwnCourse {
+  readonly title: string;
+  readonly role: string;
+  readonly url: string;
+  readonly labs: CourseLab[];
 }
 
 /** All GPU work that was launched within the same operators. */

@@ -11,6 +11,7 @@ from warpbook.server.alerts import Alerting
 from warpbook.server.alerts_route import AlertsHandler
 from warpbook.server.bokehjs import bokehjs_folder
 from warpbook.server.broadcast import Broadcaster
+from warpbook.server.courses_route import CoursesHandler
 from warpbook.server.difference_route import DifferenceHandler
 from warpbook.server.export import ExportHandler
 from warpbook.server.health_routes import HealthHandler, ReadyHandler
@@ -94,6 +95,7 @@ def routes(parts: RouteParts, max_viewers: int) -> list[tuple[str, type, Any]]:
         (f"{API}/records", RecordsHandler, records),
         (f"{API}/records/{KIND}/(.{{1,1000}})", RecordHandler, records),
         (f"{API}/cells", CellsHandler, records),
+        (f"{API}/courses", CoursesHandler, shared),
         (f"{API}/labs", LabsHandler, shared),
         (f"{API}/labs/{LAB}/open", LabOpenHandler, shared),
         (f"{API}/labs/{LAB}/hints", LabHintsHandler, shared),

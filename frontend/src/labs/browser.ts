@@ -4,7 +4,8 @@ import type { Message } from '@lumino/messaging';
 import { Widget } from '@lumino/widgets';
 import { h, setText } from '../dom';
 import { clip } from '../format';
-import type { LabEntry, LabList } from '../protocol';
+import type { CourseList, LabEntry, LabList } from '../protocol';
+import { courseSection } from './course';
 import { labRow, problem } from './row';
 import type { LabsServer } from './server';
 
@@ -35,6 +36,7 @@ export class LabBrowser extends Widget {
         )
       ),
       this.said,
+      this.courses,
       this.tracks
     );
   }
@@ -42,7 +44,9 @@ export class LabBrowser extends Widget {
   /** Ask the server again; what is unfolded closes. */
   async refresh(): Promise<void> {
     try {
-      this.write(await this.server.list());
+      const list = await this.server.list();
+      this.write(list);
+      this.writeCourses(await this.server.courses(), list.labs);
     } catch (error) {
       this.said.replaceChildren(problem(error));
     }
@@ -90,6 +94,24 @@ export class LabBrowser extends Widget {
     );
   }
 
+  private writeCourses(list: CourseList, labs: readonly LabEntry[]): void {
+    if (list.problem !== '') {
+      this.courses.replaceChildren(problem(new Error(list.problem)));
+      return;
+    }
+    const byId = new Map(labs.map(lab => [lab.id, lab]));
+    this.courses.replaceChildren(
+      ...list.courses.map(course =>
+        courseSection(course, id => {
+          const lab = byId.get(id);
+          return lab === undefined
+            ? null
+            : button => void this.open(lab, button);
+        })
+      )
+    );
+  }
+
   private track(name: string, labs: readonly LabEntry[]): HTMLElement {
     const passed = labs.filter(({ progress }) => progress?.state === 'passed');
     return h(
@@ -130,6 +152,7 @@ export class LabBrowser extends Widget {
 
   private readonly here = h('p', { class: 'wb-note' });
   private readonly said = h('div', { class: 'wb-notices' });
+  private readonly courses = h('div', { class: 'wb-labs-tracks' });
   private readonly tracks = h('div', { class: 'wb-labs-tracks' });
   private told = '';
 }

@@ -4,7 +4,13 @@ import { URLExt } from '@jupyterlab/coreutils';
 import { ServerConnection } from '@jupyterlab/services';
 import type { Check } from '../checks';
 import { list, number, optional, record, string, whole } from '../checks';
-import type { LabCards, LabHints, LabList, LabOpened } from '../protocol';
+import type {
+  CourseList,
+  LabCards,
+  LabHints,
+  LabList,
+  LabOpened
+} from '../protocol';
 import { card } from './card_checks';
 
 const bool: Check = value => typeof value === 'boolean';
@@ -37,6 +43,29 @@ const labs = record({
   gpus: whole,
   problems: list(string, 1000)
 });
+const courseLab = record({
+  lab: string,
+  title: string,
+  url: string,
+  is_open: bool,
+  due_ms: optional(number),
+  points: number,
+  most_points: number,
+  attempts: whole,
+  attempts_left: optional(whole)
+});
+const courses = record({
+  courses: list(
+    record({
+      title: string,
+      role: string,
+      url: string,
+      labs: list(courseLab, 1000)
+    }),
+    100
+  ),
+  problem: string
+});
 const opened = record({ lab: string, path: string });
 const hints = record({ lab: string, of: whole, hints: list(string, 100) });
 const mark = record({
@@ -60,27 +89,32 @@ export class LabsServer {
 
   /** Which labs there are, whether each can be done here, and how far one is. */
   list(): Promise<LabList> {
-    return this.ask('GET', '', labs);
+    return this.ask('GET', 'labs', labs);
+  }
+
+  /** What courses of the hub publish that started the server; none without one. */
+  courses(): Promise<CourseList> {
+    return this.ask('GET', 'courses', courses);
   }
 
   /** Put a lab's notebook where the server keeps files; give its path. */
   open(lab: string): Promise<LabOpened> {
-    return this.ask('POST', `/${lab}/open`, opened);
+    return this.ask('POST', `labs/${lab}/open`, opened);
   }
 
   /** The hints that are open. */
   hints(lab: string): Promise<LabHints> {
-    return this.ask('GET', `/${lab}/hints`, hints);
+    return this.ask('GET', `labs/${lab}/hints`, hints);
   }
 
   /** Open one more hint. */
   openHint(lab: string): Promise<LabHints> {
-    return this.ask('POST', `/${lab}/hints`, hints);
+    return this.ask('POST', `labs/${lab}/hints`, hints);
   }
 
   /** How the last submissions went. */
   cards(lab: string): Promise<LabCards> {
-    return this.ask('GET', `/${lab}/cards`, cards);
+    return this.ask('GET', `labs/${lab}/cards`, cards);
   }
 
   private async ask<T>(
@@ -89,7 +123,7 @@ export class LabsServer {
     check: Check
   ): Promise<T> {
     const answer = await ServerConnection.makeRequest(
-      URLExt.join(this.settings.baseUrl, 'warpbook/api/v1/labs') + path,
+      URLExt.join(this.settings.baseUrl, 'warpbook/api/v1', path),
       { method },
       this.settings
     );

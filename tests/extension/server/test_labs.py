@@ -177,3 +177,15 @@ def test_without_sqlalchemy_the_list_says_what_to_install(tmp_path: Path) -> Non
     assert said.startswith(f"{len(list(CATALOGUE.glob('*/*/lab.toml')))} ")
     assert "pip install 'warpbook[labs]'" in said
     assert loaded == "[]", done.stderr
+
+
+async def test_courses_are_the_hubs_and_none_without_one(
+    jp_fetch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = (*API[:-1], "courses")
+    assert json.loads((await jp_fetch(*path)).body) == {"courses": [], "problem": ""}
+    monkeypatch.setenv("WARPBOOK_HUB_URL", "no address")
+    monkeypatch.setenv("JUPYTERHUB_API_TOKEN", "secret")
+    answer = (await jp_fetch(*path)).body.decode()
+    assert "no address of a hub" in json.loads(answer)["problem"]
+    assert "secret" not in answer

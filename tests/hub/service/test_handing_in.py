@@ -10,10 +10,11 @@ from pathlib import Path
 
 import psutil
 import pytest
+from playwright.sync_api import Locator, Page, expect, sync_playwright
 
 from tests.hub.service.class_hub import COURSE, GOOD, SUBMIT
 from tests.hub.service.conftest import World
-from tests.programs import ROOT, environment, wait_for
+from tests.programs import ROOT, environment, program, wait_for
 
 
 def submit(world: World, home: Path, *options: str, **env: str):
@@ -103,3 +104,38 @@ print(handed_in.receipt.submission)
     submission = done.stdout.strip().splitlines()[-1]
     path = f"courses/{COURSE}/submissions/{submission}"
     assert ada.get(path).json()["receipt"]["submission"] == submission
+
+
+def test_lab_browser_shows_the_course_of_the_hub(world: World) -> None:
+    """In JupyterLab: a learner sees what is published, staff their pages too."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=program("chromium"), args=["--no-sandbox"]
+        )
+        for name, role in (("bob", "learner"), ("grace", "instructor")):
+            labs = lab_browser_of(world, browser.new_page(), name)
+            course = labs.get_by_role("region", name="Course GPU programming")
+            expect(course.locator("h3")).to_contain_text(role)
+            lab = course.locator(".wb-lab", has_text="Vector add")
+            expect(lab).to_contain_text("open · due ")
+            expect(lab).to_contain_text("of 10 points")
+            url = f"{world.hub.base_url}services/warpbook/courses/{COURSE}"
+            link = lab.get_by_role("link", name="Vector add")
+            expect(link).to_have_attribute("href", f"{url}/labs/{world.lab}")
+            queue = course.get_by_role("link", name="Queue")
+            expect(queue).to_have_count(1 if role == "instructor" else 0)
+            expect(lab.get_by_role("button", name="Open the notebook")).to_be_visible()
+        browser.close()
+
+
+def lab_browser_of(world: World, page: Page, name: str) -> Locator:
+    """Log somebody in, and open the lab browser in their JupyterLab."""
+    page.set_default_timeout(60_000)
+    expect.set_options(timeout=30_000)
+    password = world.hub.passwords()["staff" if name == "grace" else "learners"]
+    page.goto(f"{world.hub.url}hub/login?next={world.hub.base_url}hub/spawn")
+    page.fill("#username_input", name)
+    page.fill("#password_input", password)
+    page.click("#login_submit")
+    page.locator(".jp-LauncherCard", has_text="GPU labs").click()
+    return page.locator(".wb-labs")

@@ -1,0 +1,96 @@
+/** A course of the hub in the lab browser: its published labs, and its pages. */
+
+import { h } from '../dom';
+import { clip } from '../format';
+import type { CourseLab, OwnCourse } from '../protocol';
+
+/** Pages of a course that only its staff may open, by their paths. */
+const STAFF_PAGES: readonly (readonly [string, string])[] = [
+  ['class', 'Class'],
+  ['queue', 'Queue'],
+  ['appeals', 'Appeals'],
+  ['people', 'People'],
+  ['publish', 'Publish a lab'],
+  ['data', 'Export']
+];
+
+/**
+ * Make the section of a course.
+ *
+ * @param course - from the server
+ * @param open - opens the notebook of a lab; null where the lab is not installed
+ */
+export function courseSection(
+  course: OwnCourse,
+  open: (lab: string) => ((button: HTMLButtonElement) => void) | null
+): HTMLElement {
+  const pages = course.role === 'learner' ? [] : STAFF_PAGES;
+  return h(
+    'section',
+    { 'aria-label': `Course ${clip(course.title, 80)}` },
+    h(
+      'h3',
+      {},
+      link(course.url, clip(course.title, 80)),
+      h('span', { class: 'wb-note' }, ` ${clip(course.role, 20)}`)
+    ),
+    pages.length === 0
+      ? null
+      : h(
+          'nav',
+          { class: 'wb-course-pages', 'aria-label': 'Pages of the course' },
+          ...pages.map(([path, words]) => link(`${course.url}/${path}`, words))
+        ),
+    course.labs.length === 0
+      ? h('p', { class: 'wb-note' }, 'No lab is published yet.')
+      : h(
+          'ul',
+          { class: 'wb-list wb-labs-list' },
+          ...course.labs.map(lab => row(lab, open(lab.lab)))
+        )
+  );
+}
+
+function row(
+  lab: CourseLab,
+  open: ((button: HTMLButtonElement) => void) | null
+): HTMLElement {
+  const title = clip(lab.title, 120);
+  const facts = [
+    lab.is_open ? 'open' : 'closed',
+    ...(lab.due_ms === null
+      ? []
+      : [`due ${new Date(lab.due_ms).toLocaleString()}`]),
+    `${lab.points} of ${lab.most_points} points`,
+    `${lab.attempts} submitted`,
+    ...(lab.attempts_left === null ? [] : [`${lab.attempts_left} left`])
+  ];
+  return h(
+    'li',
+    { class: 'wb-lab' },
+    h(
+      'div',
+      { class: 'wb-lab-head' },
+      h('h4', {}, link(lab.url, title)),
+      open === null
+        ? null
+        : h(
+            'button',
+            {
+              class: 'wb-button',
+              'aria-label': `Open the notebook of ${title}`,
+              click: event => open(event.currentTarget as HTMLButtonElement)
+            },
+            'Open'
+          )
+    ),
+    h('p', { class: 'wb-note' }, facts.join(' · '))
+  );
+}
+
+/** A link to a page of this address, in a tab of its own; other addresses are text. */
+function link(url: string, words: string): HTMLElement {
+  return /^\/(?!\/)/.test(url)
+    ? h('a', { href: url, target: '_blank', rel: 'noopener' }, words)
+    : h('span', {}, words);
+}
