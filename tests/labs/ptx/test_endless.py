@@ -101,6 +101,15 @@ ENDS = {
         "for (int i = threadIdx.x; __any_sync(~0u, i < 700); i += 2)\n"
         "  if (i < 700) x[i] = 0;"
     ),
+    "a condition of before jumps over what counts": (
+        "__shared__ int misses[32];\nmisses[threadIdx.x] = 0;\n"
+        "unsigned found = 0, i = 0, strict = n;\nwhile (found < 3) {\n"
+        "  unsigned rest = (found + 7) % strict;\n"
+        "  bool early = (rest < 100) & (found * 3 < strict);\n"
+        "  misses[0] += early;\n  unsigned v = x[i++ % n];\n"
+        "  if (v <= 700) { misses[threadIdx.x] += 1; if (early) continue; }\n"
+        "  found++;\n}\nx[0] = i + misses[0];"
+    ),
     "a flag of another thread": (
         "volatile int* flag = x;\nif (threadIdx.x < 32) {\n"
         "  while (*flag == 1) { __nanosleep(10); }\n} else {\n"

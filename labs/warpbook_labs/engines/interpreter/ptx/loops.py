@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+from warpbook_labs.engines.interpreter.ptx.dependence import deciding_branches
 from warpbook_labs.engines.interpreter.ptx.program import (
     Address,
     Instruction,
@@ -132,9 +133,10 @@ class Loop:
         """
         names: set[str] = set()
         for pc in self.exits:
-            if self.code[pc].name == "brx":
+            conditions = self._conditions(pc)
+            if self.code[pc].name == "brx" or conditions is None:
                 return None
-            names |= self._conditions(pc)
+            names |= conditions
         while True:
             more = set(names)
             for pc in self.places:
@@ -147,45 +149,51 @@ class Loop:
                 if not _is_own(instruction):
                     return None
                 more |= {each.name for each in _registers(sources(instruction))}
-                more |= self._conditions(pc)
+                more |= self._conditions(pc) or set()
             if any(name.startswith(_CHANGING) for name in more):
                 return None
             if more == names:
                 return frozenset(names)
             names = more
 
-    def _conditions(self, at: int) -> set[str]:
-        """Name what decides whether a place is reached, and whether it does anything.
+    @cached_property
+    def _deciding(self) -> list[set[int]] | None:
+        """Give for each place the branches that decide whether a round reaches it.
 
-        A place lies under each branch that jumps over it, with its other half, and in
-        each loop within this one.
+        A round ends with a branch back to the beginning, or where threads leave.
         """
-        names = _guard(self.code[at])
+        end = len(self.places)
+        successors = []
         for pc in self.places:
             instruction = self.code[pc]
             target = _target(instruction, self.labels)
-            if instruction.guard is None or target is None or pc == at:
-                continue
-            if target <= pc:
-                is_over = target <= at <= pc and pc != self.end
-            else:
-                is_over = pc < at < self._join(pc, target)
-            if is_over:
-                names |= _guard(instruction)
-                if target <= pc:
-                    inner = range(target, pc + 1)
-                    names = names.union(*(_guard(self.code[i]) for i in inner))
-        return names
+            nodes = []
+            if instruction.name == "bra":
+                if target is None:
+                    return None
+                stays = target in self.places and target != self.begin
+                nodes.append(target - self.begin if stays else end)
+            elif self._leaves(pc) and instruction.name != "call":
+                nodes.append(end)
+            if not nodes or instruction.guard is not None:
+                nodes.append(pc + 1 - self.begin)
+            successors.append(nodes)
+        return deciding_branches(successors)
 
-    def _join(self, pc: int, target: int) -> int:
-        """Give the place at which both ways of a branch have come together."""
-        join, at = target, pc
-        while at < join and at <= self.end:
-            other = _target(self.code[at], self.labels)
-            if other is not None and self.code[at].guard is None:
-                join = max(join, other)
-            at += 1
-        return join
+    def _conditions(self, at: int) -> set[str] | None:
+        """Name what decides whether a place is reached, and whether it does anything.
+
+        None if that can't be told.
+        """
+        if self._deciding is None:
+            return None
+        names = _guard(self.code[at])
+        return names.union(
+            *(
+                _guard(self.code[self.begin + branch])
+                for branch in self._deciding[at - self.begin]
+            )
+        )
 
 
 def _registers(operands: object) -> list[Register]:
