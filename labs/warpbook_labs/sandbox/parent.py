@@ -20,7 +20,8 @@ from warpbook_labs.sandbox.leftovers import JAIL_PREFIX
 from warpbook_labs.sandbox.limits import Limits, Tier, isolation_words
 from warpbook_labs.sandbox.progress import MARK
 from warpbook_labs.sandbox.work import Answer, Job, Refused, ResultT, Work
-from warpbook_labs.sandbox.worker import NO_COMPILER, OUT_OF_MEMORY
+from warpbook_labs.sandbox.worker import NO_COMPILER, OUT_OF_MEMORY, READY
+from warpbook_monitors.plain_text import bounded
 from warpbook_monitors.python_path import NOWHERE, own_path
 
 Status = Literal["done", "timeout", "out of memory", "crashed", "too much output"]
@@ -117,18 +118,32 @@ def _watched(
 ) -> Outcome[ResultT]:
     encoded = msgspec.msgpack.encode(job)
     began = time.monotonic()
-    output = Bounded(child.stdout, limits.output_bytes)
+    output = Bounded(child.stdout, limits.output_bytes + len(READY), True)
     errors = Bounded(child.stderr, MOST_STDERR_BYTES)
     code = waited_for(child, encoded, limits.wall_s, output.read, errors.read)
-    return outcome_of(job.work, code, output.held, errors.held, limits, began)
+    held = output.held
+    if code == NO_COMPILER and not held.startswith(READY):
+        words = errors.held.decode(errors="replace")
+        raise NotInstalled(bounded(words, MOST_STDERR_BYTES))
+    answer = held.removeprefix(READY)
+    return outcome_of(job.work, code, answer, errors.held, limits, began)
 
 
 class Bounded:
     """What comes out of a pipe, up to a bound and a byte more."""
 
-    def __init__(self, pipe: IO[bytes] | None, most_bytes: int) -> None:
-        """Begin with nothing read."""
+    def __init__(
+        self, pipe: IO[bytes] | None, most_bytes: int, closes_when_full: bool = False
+    ) -> None:
+        """Begin with nothing read.
+
+        Args:
+            pipe: is read to its end.
+            most_bytes: that are kept, and one more that tells of others.
+            closes_when_full: who writes more gets an error.
+        """
         self._pipe, self._most_bytes = pipe, most_bytes
+        self._closes_when_full = closes_when_full
         self._held = bytearray()
 
     @property
@@ -140,6 +155,9 @@ class Bounded:
         """Read to the end, so that the child is never held up by a full pipe."""
         while self._pipe is not None and (part := self._pipe.read(_READ_BYTES)):
             self.keep(part)
+            if self._closes_when_full and len(self._held) > self._most_bytes:
+                self._pipe.close()
+                return
 
     def keep(self, part: bytes) -> None:
         """Keep what there is room for."""
@@ -170,16 +188,12 @@ def outcome_of(
         limits: what it was given.
         began: when, by the monotonic clock.
 
-    Raises:
-        NotInstalled: it says that something is not installed.
     """
     status: Status = "crashed"
     how = errors.replace(MARK, b"").decode(errors="replace").strip().splitlines()[
         -1:
     ] or ["no word"]
     answer: Answer[Any] | None = None
-    if code == NO_COMPILER:
-        raise NotInstalled(errors.decode(errors="replace"))
     if len(output) > limits.output_bytes:
         status = "too much output"
     elif code is None or code == -signal.SIGXCPU:
@@ -200,7 +214,7 @@ def outcome_of(
         processor_s=limits.processor_s,
         memory_mib=limits.memory_bytes >> 20,
         output_mib=limits.output_bytes >> 20,
-        how=how[0][:200],
+        how=bounded(how[0], 200),
     )
     return Outcome(
         status,

@@ -175,7 +175,7 @@ class _Warm:
         steps: Steps | None,
     ) -> Outcome[Any]:
         began = time.monotonic()
-        output = Bounded(os.fdopen(line.stdout, "rb"), limits.output_bytes)
+        output = Bounded(os.fdopen(line.stdout, "rb"), limits.output_bytes, True)
         errors = _Errors(line.stderr, steps)
         line.stdout = line.stderr = -1
         stdin, line.stdin = line.stdin, -1

@@ -21,6 +21,8 @@ from warpbook_labs.sandbox.work import Answer, Module
 
 #: exit codes that the parent knows
 OUT_OF_MEMORY, NO_COMPILER = 3, 4
+#: comes first on stdout: what follows it, an exit code too, may be a learner's
+READY = b"\1"
 
 
 def main() -> None:
@@ -32,6 +34,7 @@ def main() -> None:
     except NotInstalled as problem:
         sys.stderr.write(str(problem))
         sys.exit(NO_COMPILER)
+    os.write(1, READY)
     tier, is_filtered = confine(limits, Path(sys.argv[2]))
     try:
         job = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=module.Job)

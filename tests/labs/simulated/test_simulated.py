@@ -282,3 +282,17 @@ def test_who_judges_is_believed_only_what_makes_sense(
     monkeypatch.setattr(warm, "run", answer)
     result = checked(simulated, simulated.reference)
     assert result.status in ("stopped", "failed") and result.right == 0
+
+
+def test_a_source_that_ends_its_process_says_nothing_of_what_is_installed(
+    simulated: LoadedLab,
+) -> None:
+    ends = """import sys
+os = sys.modules["os"]
+os.write(2, b"\\x1b[31mPyTorch is gone: install mine")
+os._exit(4)
+"""
+    result = checked(simulated, ends + simulated.reference)
+    assert (result.status, result.right) != ("passed", result.of)
+    message = " ".join((result.message, *(case.message for case in result.cases)))
+    assert "crashed" in message and "\x1b" not in message
