@@ -41,9 +41,6 @@ _ONE = {
     "sectors": "sector",
     "synchronizations": "synchronization",
 }
-#: lines that are named for a count, and the share of it that they must cover
-_MOST_LINES = 3
-_WANTED_SHARE = 0.8
 #: beyond it one says how many times
 _MOST_PERCENT = 1000
 _ENTRY = re.compile(r"^\.visible \.entry (\w+)\(", re.M)
@@ -94,24 +91,6 @@ def _split(parts: Mapping[str, Mapping[str, int]] | None, bound: Counted) -> str
     if not found:
         return ""
     return f" Of this: {', '.join(f'{name} {_share(n)}' for name, n in found.items())}."
-
-
-def top_lines(amounts: Mapping[int, int]) -> tuple[int, ...]:
-    """Give the few lines that most of an amount comes of, the most first.
-
-    Args:
-        amounts: by line; a line of 0 is not known, and not given.
-    """
-    total, covered = sum(amounts.values()), 0
-    lines: list[int] = []
-    for line, amount in sorted(amounts.items(), key=lambda pair: -pair[1]):
-        is_enough = covered >= _WANTED_SHARE * total
-        if is_enough or len(lines) == _MOST_LINES or amount <= 0:
-            break
-        covered += amount
-        if line > 0:
-            lines.append(line)
-    return tuple(lines)
 
 
 def _line_words(lines: Sequence[int]) -> str:

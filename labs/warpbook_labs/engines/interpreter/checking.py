@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from warpbook_labs.cases import execution
-from warpbook_labs.cases.bounds import beyond_bounds, matrix_instructions, top_lines
+from warpbook_labs.cases.bounds import beyond_bounds, matrix_instructions
 from warpbook_labs.cases.comparison import WrongElement
 from warpbook_labs.cases.preparation import Prepared, wrong_words
 from warpbook_labs.cases.sampling import DrawnCase
@@ -41,6 +41,7 @@ from warpbook_labs.results.occupancy import (
     held_by_launches,
     read_log,
 )
+from warpbook_labs.results.top_lines import top_lines
 from warpbook_labs.sandbox import warm
 from warpbook_labs.sandbox.limits import Limits
 from warpbook_labs.sandbox.work import Refused

@@ -45,7 +45,7 @@ def _with_deciding(direct: set[int], deciding: list[set[int]]) -> set[int]:
 
 
 def _post_dominators(successors: Sequence[Sequence[int]]) -> list[int] | None:
-    """Give for each node the next one that every way from it to the end goes through."""
+    """Give for each node the next one that every way from it to the end takes."""
     end = len(successors)
     order = _from_end(successors)
     if len(order) <= end:

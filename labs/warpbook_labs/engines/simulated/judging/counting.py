@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 
-from warpbook_labs.cases.bounds import top_lines
 from warpbook_labs.results.host_counts import HostCounts
+from warpbook_labs.results.top_lines import top_lines
 
 #: counts that are of times, or of what is held: the lines of another count explain them
 _EXPLAINED_BY = {
