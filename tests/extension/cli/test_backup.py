@@ -188,7 +188,8 @@ def test_a_damaged_database_is_replaced_under_a_server(
             os.replace(broken, path)
         done = warpbook("restore", str(backup))
         assert done.returncode == 0, done.stderr
-        assert done.stdout.count(".damaged-") == 2
+        # the server may have put the archive's aside before
+        assert done.stdout.count(".damaged-") in (1, 2)
         # the server finds the new file, and writes into it
         assert running.ingest("/v1/reports", report("two", **hand_in)).ok
         assert reports_of(archive) == {"one", "two"}

@@ -9,7 +9,7 @@ import pytest
 import requests
 import websocket
 
-from tests.hub.service.class_hub import COURSE, GOOD, SUBMIT, Visitor
+from tests.hub.service.class_hub import COURSE, GOOD, ROSTER, SUBMIT, Visitor
 from tests.hub.service.conftest import World
 
 
@@ -139,3 +139,16 @@ def test_graders_have_a_door_of_their_own(world: World) -> None:
         timeout=60,
     )
     assert answer.json()["is_accepted"] is False
+
+
+def test_new_learner_is_in_the_class_at_once(world: World) -> None:
+    """The rows of a class are kept between pages; a change of its roster is no job."""
+    grace = world.people["grace"]
+    assert "cleo" not in grace.page(f"courses/{COURSE}/class").text
+    socket = connect(grace, world.lab)
+    roster = f"{ROSTER}cleo,Cleo,Nine,monday,\n"
+    assert grace.done(f"courses/{COURSE}/roster", {"csv": roster})["added"] == ["cleo"]
+    assert "cleo" in grace.page(f"courses/{COURSE}/class").text
+    # pages that show the class load it anew
+    hear(socket, "reload")
+    socket.close()

@@ -87,6 +87,8 @@ class ApiHandler(KnowsWhoAsks, ServiceHandler):
         is_change = route.method == "POST" and not route.only_reads
         do = service.write if is_change else service.read
         value = await do(lambda connection: route.function(admitted(connection), given))
+        if is_change and route.level in ("staff", "instructor"):
+            service.live.note_course_change()
         if route.after is not None:
             value = await route.after(service, value)
         if isinstance(value, Download):

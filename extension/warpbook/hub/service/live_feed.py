@@ -104,8 +104,7 @@ class LiveFeed:
         """Give the rows of a course, which are kept."""
         async with self._lock:
             if self._is_stale:
-                self._rows.clear()
-                self._is_stale = False
+                await self._reload(service)
             if course not in self._rows:
                 await self._load(service, course)
             return list(self._rows[course].values())
@@ -135,20 +134,22 @@ class LiveFeed:
         rows = await service.read(lambda c: class_rows(c, now_ms, course))
         self._rows[course] = {row.person: row for row in rows}
 
+    async def _reload(self, service: Service) -> None:
+        """Compute all rows anew, and tell the pages that show others."""
+        self._is_stale = False
+        for course in list(self._rows):
+            before = self._rows[course]
+            await self._load(service, course)
+            after = self._rows[course]
+            changed = [row for row in after.values() if row != before.get(row.person)]
+            if set(before) != set(after):
+                self._tell_staff(course, {"type": "reload"})
+            else:
+                self._tell_rows(course, changed)
+
     async def _look(self, service: Service, is_whole: bool) -> None:
         if self._is_stale or is_whole:
-            self._is_stale = False
-            for course in list(self._rows):
-                before = self._rows[course]
-                await self._load(service, course)
-                after = self._rows[course]
-                changed = [
-                    row for row in after.values() if row != before.get(row.person)
-                ]
-                if set(before) != set(after):
-                    self._tell_staff(course, {"type": "reload"})
-                else:
-                    self._tell_rows(course, changed)
+            await self._reload(service)
         since_ms, now_ms = self._looked_ms, self._clock.now_ms()
         known, courses = self._jobs, list(self._rows)
         look = await service.read(lambda c: _look(c, now_ms, since_ms, known, courses))
