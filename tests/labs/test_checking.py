@@ -79,7 +79,7 @@ def test_right_results_with_too_much_traffic_fail(lab: LoadedLab) -> None:
     result = checked(lab, lab.wrong["strided.cu"])
     failed = next(each for each in result.cases if not each.passed)
     assert failed.wrong is None and not failed.findings
-    assert "Counted: 1,500 global sectors, at most 387" in failed.message
+    assert "Counted: 1,500 global sectors, at most 637" in failed.message
 
 
 def test_a_kernel_that_never_ends_is_told_with_its_line(lab: LoadedLab) -> None:
