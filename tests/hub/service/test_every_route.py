@@ -53,6 +53,7 @@ BODIES: dict[str, dict] = {
     "courses/{course}/graders/{grader}/drain": {},
     "courses/{course}/graders/{grader}/retire": {},
     "courses/{course}/people/{person}/erase": _NO_REASON,
+    "courses/{course}/people/{person}/remove-staff": {},
     "courses/{course}/backup": {},
 }
 #: of a person: ada, whose section is monday

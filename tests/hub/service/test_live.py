@@ -152,3 +152,26 @@ def test_new_learner_is_in_the_class_at_once(world: World) -> None:
     # pages that show the class load it anew
     hear(socket, "reload")
     socket.close()
+
+
+def test_former_assistant_hears_of_nobody(world: World) -> None:
+    """A page that staff have open closes when they are staff no more."""
+    grace, zed = world.people["grace"], Visitor(world.hub, "zed").log_in()
+    staff = {"username": "zed", "role": "assistant", "section": "monday"}
+    person = grace.done(f"courses/{COURSE}/staff", staff)["person"]
+    socket = connect(zed, world.lab)
+    assert zed.page(f"courses/{COURSE}/class").status_code == 200
+    grace.done(f"courses/{COURSE}/people/{person}/remove-staff")
+    while (frame := socket.recv_frame()).opcode != websocket.ABNF.OPCODE_CLOSE:
+        assert b"rows" not in frame.data
+    socket.shutdown()
+    assert zed.page(f"courses/{COURSE}/class").status_code == 403
+    again = grace.post(f"courses/{COURSE}/people/{person}/remove-staff")
+    assert again.status_code == 409 and "not staff" in again.text
+
+
+def test_course_keeps_an_instructor(world: World) -> None:
+    grace = world.people["grace"]
+    body = {"username": "grace", "role": "assistant", "section": "monday"}
+    answer = grace.post(f"courses/{COURSE}/staff", body)
+    assert answer.status_code == 409 and "keeps an instructor" in answer.text

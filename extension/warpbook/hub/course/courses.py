@@ -202,6 +202,7 @@ def add_staff(
     Raises:
         BadRequest: the role or the name can't be used.
         NotFound: there is no such course or section.
+        Conflict: the course would have no instructor.
     """
     if role not in STAFF_ROLES:
         raise BadRequest(f"A role is one of: {', '.join(STAFF_ROLES)}.")
@@ -215,6 +216,8 @@ def add_staff(
         row = {"course": course_id, "person": person, "section": at, "role": role}
         connection.execute(insert(MEMBERSHIPS).values(**row))
     elif (before.role, before.section, before.hidden_ms) != (role, at, None):
+        if role != "instructor":
+            _check_other_instructor(connection, course_id, person)
         change = update(MEMBERSHIPS).where(key)
         connection.execute(change.values(role=role, section=at, hidden_ms=None))
     else:
@@ -222,6 +225,37 @@ def add_staff(
     detail = {"course": course_id, "role": role, "section": at}
     audit.note(connection, now_ms, actor, "staff added", person, detail, course_id)
     return person
+
+
+def remove_staff(
+    connection: Connection, now_ms: int, actor: str, course_id: str, person: str
+) -> None:
+    """Take a role away from somebody: they see what they submitted, and no more.
+
+    Raises:
+        Conflict: they are not staff, or the only instructor.
+    """
+    key = (MEMBERSHIPS.c.course == course_id) & (MEMBERSHIPS.c.person == person)
+    role = connection.execute(select(MEMBERSHIPS.c.role).where(key)).scalar()
+    if role not in STAFF_ROLES:
+        raise Conflict("This person is not staff of the course.")
+    _check_other_instructor(connection, course_id, person)
+    change = update(MEMBERSHIPS).where(key).values(role="learner", hidden_ms=now_ms)
+    connection.execute(change)
+    detail = {"course": course_id, "role": role}
+    audit.note(connection, now_ms, actor, "staff removed", person, detail, course_id)
+
+
+def _check_other_instructor(
+    connection: Connection, course_id: str, person: str
+) -> None:
+    query = select(MEMBERSHIPS.c.person).where(
+        MEMBERSHIPS.c.course == course_id,
+        MEMBERSHIPS.c.role == "instructor",
+        MEMBERSHIPS.c.hidden_ms.is_(None),
+    )
+    if connection.execute(query).scalars().all() == [person]:
+        raise Conflict("A course keeps an instructor: add another one first.")
 
 
 def fit_username(text: str) -> str:

@@ -44,6 +44,9 @@ class Watcher(NamedTuple):
     #: whose state is shown in rows
     lab: str
     send: Callable[[dict[str, Any]], None]
+    #: gives what the page may be sent now; raises HubError if nothing
+    admitted: Callable[[Connection], Watcher]
+    close: Callable[[], None]
 
 
 class _OpenJob(NamedTuple):
@@ -137,6 +140,7 @@ class LiveFeed:
     async def _reload(self, service: Service) -> None:
         """Compute all rows anew, and tell the pages that show others."""
         self._is_stale = False
+        await self._close_former_staff(service)
         for course in list(self._rows):
             before = self._rows[course]
             await self._load(service, course)
@@ -146,6 +150,21 @@ class LiveFeed:
                 self._tell_staff(course, {"type": "reload"})
             else:
                 self._tell_rows(course, changed)
+
+    async def _close_former_staff(self, service: Service) -> None:
+        """Close pages whose person has lost a role, or changed the section."""
+        staff = {key: page for key, page in self._watchers.items() if page.is_staff}
+        if not staff:
+            return
+        current = await service.read(
+            lambda connection: {
+                key: _admitted(connection, page) for key, page in staff.items()
+            }
+        )
+        for key, page in staff.items():
+            if current[key] != page:
+                self.remove(key)
+                page.close()
 
     async def _look(self, service: Service, is_whole: bool) -> None:
         if self._is_stale or is_whole:
@@ -199,6 +218,13 @@ class LiveFeed:
                     for message in messages:
                         watcher.send(message)
         self._told_places = look.places
+
+
+def _admitted(connection: Connection, page: Watcher) -> Watcher | None:
+    try:
+        return page.admitted(connection)
+    except HubError:
+        return None
 
 
 def _look(

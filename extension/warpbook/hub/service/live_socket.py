@@ -10,12 +10,12 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
+from sqlalchemy import Connection
 from tornado.websocket import WebSocketClosedError, WebSocketHandler
 
 from warpbook.hub.course.courses import members
 from warpbook.hub.errors import Forbidden, HubError
 from warpbook.hub.service.access import admit
-from warpbook.hub.service.admitted import Admitted
 from warpbook.hub.service.handler import LOG, problem_of
 from warpbook.hub.service.live_feed import Watcher
 from warpbook.hub.service.login import KnowsWhoAsks
@@ -55,19 +55,16 @@ class LiveSocket(WebSocketHandler, KnowsWhoAsks):
         query = read_query(self.request.query_arguments, LiveQuery)
         if not is_of_host(self.request):
             raise Forbidden("This page is of another site.")
-        who = self.service.tickets.take(query.ticket) if query.ticket else None
-        who = who or await self.who_has_token()
-        if who is None:
+        identity = self.service.tickets.take(query.ticket) if query.ticket else None
+        identity = identity or await self.who_has_token()
+        if identity is None:
             raise Forbidden("Ask for a ticket first: POST api/v1/ticket.")
         if LiveSocket.open_sockets >= _MOST_OPEN:
             raise Forbidden("Too many pages are open. Close some of yours.")
-        ids = {"course": query.course}
+        self._identity, self._ids = identity, {"course": query.course}
         if query.lab:
-            ids["lab"] = query.lab
-        now_ms = self.service.clock.now_ms()
-        self._watcher = await self.service.read(
-            lambda c: self._watcher_of(admit(c, now_ms, who, "member", ids))
-        )
+            self._ids["lab"] = query.lab
+        self._watcher = await self.service.read(self._admitted)
 
     def open(self, *_: str, **__: str) -> None:
         """Tell it of changes from now on."""
@@ -120,20 +117,27 @@ class LiveSocket(WebSocketHandler, KnowsWhoAsks):
         finally:
             self._is_sending = False
 
-    def _watcher_of(self, asked: Admitted) -> Watcher:
+    def _end(self) -> None:
+        self.close(_TO_REFUSE, "What you may see has changed.")
+
+    def _admitted(self, connection: Connection) -> Watcher:
+        now_ms = self.service.clock.now_ms()
+        admitted = admit(connection, now_ms, self._identity, "member", self._ids)
         section = ""
-        if asked.is_staff and not asked.is_instructor:
+        if admitted.is_staff and not admitted.is_instructor:
             own = [
                 member.section
-                for member in members(asked.connection, asked.course.id)
-                if member.person == asked.viewer.person
+                for member in members(connection, admitted.course.id)
+                if member.person == admitted.viewer.person
             ]
             section = own[0] if own else ""
         return Watcher(
-            asked.course.id,
-            asked.viewer.person,
-            asked.is_staff,
+            admitted.course.id,
+            admitted.viewer.person,
+            admitted.is_staff,
             section,
-            asked.lab.id if asked.given_lab is not None else "",
+            admitted.lab.id if admitted.given_lab is not None else "",
             self._send,
+            self._admitted,
+            self._end,
         )

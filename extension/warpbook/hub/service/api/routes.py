@@ -68,6 +68,7 @@ API_ROUTES: tuple[ApiRoute, ...] = (
         before=ask_group,
     ),
     ApiRoute("POST", f"{C}/staff", "instructor", teaching.staff_member, StaffMember),
+    ApiRoute("POST", f"{P}/remove-staff", "instructor", teaching.former_staff_member),
     ApiRoute(
         "POST", f"{C}/settings", "instructor", teaching.course_settings, CourseSettings
     ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import structs
 
-from warpbook.hub.course.courses import Course, add_staff, change_course
+from warpbook.hub.course.courses import Course, add_staff, change_course, remove_staff
 from warpbook.hub.course.publications import Publication, extend, publish, withdraw
 from warpbook.hub.course.roster import RosterChanges, import_roster, preview
 from warpbook.hub.course.roster_csv import RosterRow, read_roster, rows_of_names
@@ -19,6 +19,7 @@ from warpbook.hub.service.parameters import (
     CourseSettings,
     ExtensionFor,
     LabToPublish,
+    Nothing,
     PointsFor,
     RosterText,
     StaffMember,
@@ -53,6 +54,18 @@ def staff_member(asked: Admitted, given: StaffMember) -> dict[str, str]:
         given.section or "main",
     )
     return {"person": person}
+
+
+def former_staff_member(request: Admitted, _: Nothing) -> dict[str, str]:
+    """Take a person's role away."""
+    remove_staff(
+        request.connection,
+        request.now_ms,
+        request.actor,
+        request.course.id,
+        request.person,
+    )
+    return {"person": request.person}
 
 
 def course_settings(asked: Admitted, given: CourseSettings) -> dict[str, str]:
