@@ -79,7 +79,8 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         "--cpu-slots",
         type=int,
         metavar="N",
-        help="submissions graded on the CPU at a time (default: half of the cores)",
+        help="submissions graded on the CPU at a time; 0: graders of other machines do "
+        "all (default: half of the cores)",
     )
     parser.add_argument(
         "--no-gpu", action="store_true", help="grade correctness only; leave GPUs alone"
@@ -144,7 +145,7 @@ def _plan(asked: argparse.Namespace) -> HubPlan:
         asked.title,
         tuple(instructors),
         proxy,
-        cpu_slots=asked.cpu_slots or max(1, (os.cpu_count() or 2) // 2),
+        cpu_slots=_cpu_slots(asked.cpu_slots),
         use_gpu=not asked.no_gpu,
         ssl_key=str(asked.ssl_key.absolute()) if asked.ssl_key else "",
         ssl_cert=str(asked.ssl_cert.absolute()) if asked.ssl_cert else "",
@@ -152,6 +153,12 @@ def _plan(asked: argparse.Namespace) -> HubPlan:
         **accounts,
     )
     return plan
+
+
+def _cpu_slots(wanted: int | None) -> int:
+    if wanted is not None and wanted < 0:
+        raise CommandError("--cpu-slots is 0 or more.")
+    return max(1, (os.cpu_count() or 2) // 2) if wanted is None else wanted
 
 
 def _accounts() -> dict[str, str]:

@@ -6,7 +6,13 @@ import statistics
 from collections.abc import Callable
 from typing import NamedTuple
 
-from warpbook_labs.gpu.ratio import Stopping, compared, fraction, verdict
+from warpbook_labs.gpu.ratio import (
+    Stopping,
+    between_processes,
+    compared,
+    fraction,
+    verdict,
+)
 from warpbook_labs.lab.expressions import value
 from warpbook_labs.lab.spec import Lab, Speed
 from warpbook_labs.results.device import Kind, SpeedResult, SpeedStatus
@@ -102,13 +108,18 @@ class Judge:
     def result(self, times: Times) -> SpeedResult:
         """Judge what was taken."""
         of_baseline, of_limit = self._ratios(times.learner_ns, times.baseline_ns)
+        learner_ns = statistics.median(times.learner_ns)
+        baseline_ns = statistics.median(times.baseline_ns)
+        of_baseline = between_processes(of_baseline, learner_ns, baseline_ns)
+        if of_limit is not None:
+            of_limit = between_processes(of_limit, learner_ns)
         status, message = self._judged(of_baseline, of_limit)
         return SpeedResult(
             status,
             message,
             self._speed.sizes,
-            statistics.median(times.learner_ns),
-            statistics.median(times.baseline_ns),
+            learner_ns,
+            baseline_ns,
             self._limit_ns,
             of_baseline,
             of_limit,

@@ -44,6 +44,9 @@ def main() -> None:
         sys.exit(3)
     if what == "slow":
         time.sleep(float(words[2]))
+    if what == "stages":
+        # for so long on the CPU, and on the GPU
+        time.sleep(float(words[2] if order.stage == "cpu" else words[3]))
     if what == "nowhere":
         outcome = NotGraded("there is no compiler here")
     else:

@@ -38,6 +38,7 @@ class HubPlan(Struct, frozen=True):
     #: accounts; empty: that which started the hub
     service_user: str = ""
     grader_user: str = ""
+    #: 0: no grader is started here
     cpu_slots: int = 1
     use_gpu: bool = True
     ssl_key: str = ""

@@ -73,15 +73,17 @@ class Supervisor:
         service = _Kept("The course service", self._start_service, self._say)
         hub = _Kept("JupyterHub", self._start_hub, self._say)
         grader = _Kept("The grader", self._start_grader, self._say)
+        kept = (service, hub, grader) if self._plan.cpu_slots else (service, hub)
         try:
             service.start()
             hub.start()
             self._wait_until_up(service, hub)
             if not self._is_stopping:
-                grader.start()
+                if grader in kept:
+                    grader.start()
                 self._say(f"\n  Open  {self._plan.url}\n  Stop  Ctrl-C\n")
             while not self._is_stopping:
-                for process in (service, hub, grader):
+                for process in kept:
                     process.look()
                 time.sleep(_POLL_S)
         finally:

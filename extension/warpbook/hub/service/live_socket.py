@@ -61,7 +61,7 @@ class LiveSocket(WebSocketHandler, KnowsWhoAsks):
             raise Forbidden("Ask for a ticket first: POST api/v1/ticket.")
         if LiveSocket.open_sockets >= _MOST_OPEN:
             raise Forbidden("Too many pages are open. Close some of yours.")
-        self._identity, self._ids = identity, {"course": query.course}
+        self._visitor, self._ids = identity, {"course": query.course}
         if query.lab:
             self._ids["lab"] = query.lab
         self._watcher = await self.service.read(self._admitted)
@@ -122,7 +122,7 @@ class LiveSocket(WebSocketHandler, KnowsWhoAsks):
 
     def _admitted(self, connection: Connection) -> Watcher:
         now_ms = self.service.clock.now_ms()
-        admitted = admit(connection, now_ms, self._identity, "member", self._ids)
+        admitted = admit(connection, now_ms, self._visitor, "member", self._ids)
         section = ""
         if admitted.is_staff and not admitted.is_instructor:
             own = [
