@@ -55,7 +55,7 @@ class FakeGpu:
         self.allocated: list[int] = []
         self.calls_of_learner = 0
         #: what calls take
-        self.learner_ns = self.own_ns = 100.0
+        self.learner_ns = self.own_ns = 100e3
         self._next, self._loaded = 0, 0
 
     def view(self, address: int, count: int, dtype: Any) -> Any:

@@ -28,8 +28,8 @@ from warpbook_labs.results.device import DeviceCase
 from warpbook_labs.results.measurements import LimitCard
 
 N = 5000
-#: 12 * N bytes take 100 ns
-CARD = LimitCard("fake", "GPU-1", None, 0.0, 12 * N / 100e-9, 1e9, 1e9, 1000.0)
+#: 12 * N bytes take 100 us
+CARD = LimitCard("fake", "GPU-1", None, 0.0, 12 * N / 100e-6, 1e9, 1e9, 1000.0)
 
 
 @pytest.fixture(scope="module")
@@ -136,14 +136,14 @@ def test_an_input_that_is_written_fails_the_case(lab: LoadedLab) -> None:
 
 
 def test_a_right_kernel_is_timed_and_judged(lab: LoadedLab) -> None:
-    found, flags, since_ns, until_ns = timed(lab, add, learner_ns=110, own_ns=220)
+    found, flags, since_ns, until_ns = timed(lab, add, learner_ns=110e3, own_ns=220e3)
     assert found.status == "fast enough" and not flags and since_ns < until_ns
     assert found.of_baseline is not None and found.of_limit is not None
     assert round(found.of_baseline.median, 6) == 2
     assert round(found.of_limit.median, 6) == round(100 / 110, 6)
     assert (found.calls, found.checked_on_host) == (8, 1)
-    assert timed(lab, add, learner_ns=150).result.status == "too slow"
-    assert "person" in timed(lab, add, learner_ns=80).flags[0]
+    assert timed(lab, add, learner_ns=150e3).result.status == "too slow"
+    assert "person" in timed(lab, add, learner_ns=80e3).flags[0]
 
 
 @pytest.mark.parametrize("wrong_call", range(1, 12))
