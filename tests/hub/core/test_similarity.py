@@ -157,3 +157,15 @@ def test_a_class_is_ranked_in_a_process_of_its_own(
     monkeypatch.setattr(process, "_WALL_S", 0.001)
     with pytest.raises(NoRanking):
         rank_apart(works)
+
+
+def test_lines_that_do_nothing_hide_no_copy() -> None:
+    rng = random.Random(8)
+    works = [Work(f"s{n}", f"p{n}", solution(rng)) for n in range(30)]
+    filler = "\n".join(
+        f"__device__ int unused{n}(int a) {{ return {'(' * n}a{f' % {n + 2})' * n}; }}"
+        for n in range(60)
+    )
+    works.append(Work("padded", "copier", works[0].source + filler))
+    first = rank(works, [STARTER], most=10)
+    assert {"s0", "padded"} in [{pair.first, pair.second} for pair in first]

@@ -48,6 +48,12 @@ def lab_of(name: str) -> Lab | None:
     return None if folder is None else _read(folder)
 
 
+def starters(name: str) -> tuple[str, ...]:
+    """Give what everybody begins with in a lab: nothing where there is none."""
+    texts = (_file(name, file) for file in ("starter.cu", "starter.py"))
+    return tuple(text for text in texts if text)
+
+
 def text_html(name: str, pictures_at: str) -> str:
     """Give a lab's text as HTML; empty where there is none.
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import combinations
+from statistics import median
 
 from msgspec import Struct
 
@@ -133,9 +134,12 @@ class _Comparison:
                 if works[first].party != works[second].party:
                     key = (first, second)
                     shared[key] = shared.get(key, 0.0) + weight
+        # of the shorter one, so that lines which do nothing hide no copy; a source of
+        # few lines is in many others by chance
+        least = median(totals) if totals else 0.0
         #: 0 to 1, of pairs that have anything in common
         self.scores = {
-            (first, second): 2 * weight / (totals[first] + totals[second])
+            (first, second): weight / max(min(totals[first], totals[second]), least)
             for (first, second), weight in shared.items()
             if weight > 0
         }

@@ -20,6 +20,7 @@ from warpbook.hub.keeping.backup import back_up
 from warpbook.hub.keeping.erasing import Erased, erase
 from warpbook.hub.service.admitted import Admitted
 from warpbook.hub.service.api_handler import Download
+from warpbook.hub.service.lab_texts import starters
 from warpbook.hub.service.parameters import Nothing, WithReason
 from warpbook.hub.service.rankings import Ranking
 from warpbook.hub.service.service import BACKUPS, Service
@@ -108,7 +109,7 @@ async def make_backup(service: Service, named: dict[str, Any]) -> dict[str, Any]
 def works_to_compare(asked: Admitted, _: Nothing) -> LabWorks:
     """Give what is compared of a lab."""
     works = works_of(asked.connection, asked.lab.id)
-    return LabWorks(asked.lab.id, asked.now_ms, (), works)
+    return LabWorks(asked.lab.id, asked.now_ms, starters(asked.lab.lab), works)
 
 
 async def compare(service: Service, lab: LabWorks) -> dict[str, int]:
