@@ -95,6 +95,11 @@ def test_a_group_of_the_hub_is_a_roster(room: Classroom) -> None:
             rows_of_names(names)
 
 
+def test_a_number_beside_the_username_is_left_out() -> None:
+    (row,) = read_roster(b"id,student_id,username\n7,A-100,ada\n")
+    assert row.username == "ada"
+
+
 def test_spreadsheets_of_any_kind_are_read() -> None:
     exported = "\ufeffStudent ID;Last Name;First Name\r\nAda;Lovelace;Ada\r\n\r\n"
     [row] = read_roster(exported.encode())
@@ -109,7 +114,7 @@ def test_spreadsheets_of_any_kind_are_read() -> None:
         (b"", 1, "empty"),
         (b"name,email\nada,a@b\n", 1, "`username`"),
         (b"username\n", 2, "nobody"),
-        (b"username,login\nada,ada\n", 1, "Two columns"),
+        (b"user,login\nada,ada\n", 1, "Two columns"),
         (b"username\nada\nbob\nADA\n", 4, "line 2"),
         (b"username\n../../etc\n", 2, "can't be a user name"),
         (b"username\n=cmd|' /C calc'!A0\n", 2, "can't be a user name"),

@@ -143,9 +143,11 @@ def _delimiter(text: str) -> str:
 
 def _header(cells: list[str]) -> dict[str, int]:
     columns: dict[str, int] = {}
-    for place, cell in enumerate(cells):
-        name = _ALIASES.get(cell.strip().lower().replace(" ", "_"))
-        if name is None:
+    names = [cell.strip().lower().replace(" ", "_") for cell in cells]
+    for place, written in enumerate(names):
+        name = _ALIASES.get(written)
+        is_other = name == "username" != written and "username" in names
+        if name is None or is_other:
             continue
         if name in columns:
             raise _one(1, f"Two columns are the {name}.")
