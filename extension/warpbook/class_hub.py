@@ -16,6 +16,8 @@ from msgspec import Struct
 
 #: set by the hub for the servers that it starts
 URL = "WARPBOOK_HUB_URL"
+#: of the course's pages, where they are on a host of their own
+PAGES = "WARPBOOK_HUB_PAGES"
 SERVER_TOKEN = "JUPYTERHUB_API_TOKEN"
 #: of a person on their own machine
 OWN_TOKEN = "WARPBOOK_HUB_TOKEN"
@@ -132,18 +134,19 @@ Answered = TypeVar("Answered")
 def hub_here() -> ClassHub | None:
     """Give the hub that started this server; None where no course service is."""
     url, token = os.environ.get(URL), os.environ.get(SERVER_TOKEN)
-    return ClassHub(url, token) if url and token else None
+    return ClassHub(url, token, os.environ.get(PAGES, "")) if url and token else None
 
 
 class ClassHub:
     """A course's hub, asked with somebody's token."""
 
-    def __init__(self, url: str, token: str) -> None:
+    def __init__(self, url: str, token: str, pages_url: str = "") -> None:
         """Take where it is.
 
         Args:
             url: of the hub, or of its course service.
             token: with the scope `custom:warpbook:submit`.
+            pages_url: of the course's pages, if they are on another host.
 
         Raises:
             HubProblem: it is no address.
@@ -156,6 +159,7 @@ class ClassHub:
             path = path.removesuffix("hub/") + _SERVICE
         #: of the course service, with a slash at its end
         self.url = f"{parts.scheme}://{parts.netloc}{path}"
+        self._pages = pages_url or path
         self._token = token
         self._opener = urllib.request.build_opener(_NoRedirects)
 
@@ -210,12 +214,12 @@ class ClassHub:
         return self._get(path, HubState)
 
     def page(self, lab: PublishedLab, submission: str) -> str:
-        """Give the path of a submission's page below the hub's address."""
+        """Give the address of a submission's page, or its path on this host."""
         return f"{self.course_page(lab.course)}/submissions/{quote(submission)}"
 
     def course_page(self, course: str) -> str:
-        """Give the path of a course's page below the hub's address."""
-        return f"{urlsplit(self.url).path}courses/{quote(course)}"
+        """Give the address of a course's page, or its path on this host."""
+        return f"{self._pages}courses/{quote(course)}"
 
     def courses(self) -> list[HubCourse]:
         """Give one's own courses.

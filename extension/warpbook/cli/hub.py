@@ -30,6 +30,10 @@ _ISOLATED = """\
   Each learner has an account of this machine, the course's database belongs to
   `{service}`, and grading is done as `{grader}`. `warpbook doctor` proves it."""
 
+_ONE_HOST = """\
+  ONE HOST FOR ALL: a page in a learner's server can act as whoever opens it, staff
+  included. Give each server a host of its own with --subdomain-host."""
+
 
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Describe the command."""
@@ -73,6 +77,14 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         help="to listen on; the three after it are used inside (default: 8000)",
     )
     parser.add_argument("--base-url", default="/", metavar="PATH", help="such as /gpu/")
+    parser.add_argument(
+        "--subdomain-host",
+        default="",
+        metavar="URL",
+        help="such as https://hub.example.org, with *.hub.example.org to this machine, "
+        "too: each learner's server then has a host of its own, and its pages reach "
+        "nothing of the course's",
+    )
     parser.add_argument("--ssl-cert", type=Path, metavar="FILE", help="for HTTPS")
     parser.add_argument("--ssl-key", type=Path, metavar="FILE", help="for HTTPS")
     parser.add_argument(
@@ -84,6 +96,11 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     )
     parser.add_argument(
         "--no-gpu", action="store_true", help="grade correctness only; leave GPUs alone"
+    )
+    parser.add_argument(
+        "--notebooks-use-gpu",
+        action="store_true",
+        help="let notebooks see the GPUs that grade; timed runs wait while they work",
     )
     parser.add_argument(
         "--restore", type=Path, metavar="FILE", help="put a backup in place first"
@@ -126,6 +143,8 @@ def _plan(asked: argparse.Namespace) -> HubPlan:
         instructors = _instructors_before(folder) or [_own_name(asked.users)]
     if re.fullmatch(r"/|/[A-Za-z0-9._~/-]*/", asked.base_url) is None:
         raise CommandError("--base-url begins and ends with a slash, such as /gpu/.")
+    if asked.subdomain_host and not _is_host(asked.subdomain_host):
+        raise CommandError("--subdomain-host is such as https://hub.example.org.")
     if (asked.ssl_cert is None) != (asked.ssl_key is None):
         raise CommandError("HTTPS needs both --ssl-cert and --ssl-key.")
     accounts = dict.fromkeys(_ACCOUNTS, "")
@@ -150,9 +169,15 @@ def _plan(asked: argparse.Namespace) -> HubPlan:
         ssl_key=str(asked.ssl_key.absolute()) if asked.ssl_key else "",
         ssl_cert=str(asked.ssl_cert.absolute()) if asked.ssl_cert else "",
         vault=os.environ.get("WARPBOOK_LABS_VAULT", ""),
+        subdomain_host=asked.subdomain_host.rstrip("/"),
+        notebooks_use_gpu=asked.notebooks_use_gpu,
         **accounts,
     )
     return plan
+
+
+def _is_host(url: str) -> bool:
+    return re.fullmatch(r"https?://[a-z0-9-]+(\.[a-z0-9-]+)+(:\d+)?/?", url) is not None
 
 
 def _cpu_slots(wanted: int | None) -> int:
@@ -267,8 +292,12 @@ def _make_folders(plan: HubPlan) -> None:
 def _introduce(plan: HubPlan) -> None:
     _say(f"warpbook hub, course `{plan.course}`, in {plan.folder}")
     _say(f"  Run by {', '.join(plan.instructors)}")
+    if plan.use_gpu and plan.cpu_slots and not plan.notebooks_use_gpu:
+        _say("  GPUs grade, and notebooks don't see them (--notebooks-use-gpu)")
     if plan.users == "system":
         _say(_ISOLATED.format(service=plan.service_user, grader=plan.grader_user))
+        if not plan.subdomain_host:
+            _say(_ONE_HOST)
         return
     _say(_DEMO.format(account=pwd.getpwuid(os.getuid()).pw_name))
     login = import_module("warpbook.hub.running.login")

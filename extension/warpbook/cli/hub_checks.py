@@ -85,6 +85,14 @@ def _isolation(plan: HubPlan, file: Path) -> Check:
             f"Not isolated: {words}",
             "Take these rights away (chmod 700), and ask the doctor again.",
         )
+    if not plan.subdomain_host:
+        return Check(
+            what,
+            "broken",
+            "Accounts are apart, and all pages have one host: a page in a learner's "
+            "server can act as whoever opens it, staff included.",
+            "Start the hub with --subdomain-host.",
+        )
     names = len(trial.accounts)
     own = pwd.getpwuid(os.getuid()).pw_name
     who = f"As {own}" if names == 1 else f"As each of {names} accounts"

@@ -15,6 +15,8 @@ from msgspec import Meta, Struct
 PREFIX = "/grader/v1/"
 #: more than any message of a grader has
 MOST_MESSAGE_BYTES = 8 << 20
+#: the exit status of a grader that the hub does not know, or not any more
+REFUSED_STATUS = 3
 #: more than any evidence of a result has
 MOST_EVIDENCE_BYTES = 4 << 20
 

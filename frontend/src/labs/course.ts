@@ -88,9 +88,9 @@ function row(
   );
 }
 
-/** A link to a page of this address, in a tab of its own; other addresses are text. */
+/** A link in a tab of its own to a page of this host or of the web; else text. */
 function link(url: string, words: string): HTMLElement {
-  return /^\/(?!\/)/.test(url)
+  return /^(\/(?!\/)|https?:\/\/)/.test(url)
     ? h('a', { href: url, target: '_blank', rel: 'noopener' }, words)
     : h('span', {}, words);
 }

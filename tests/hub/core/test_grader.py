@@ -22,7 +22,7 @@ from tests.programs import ROOT, free_port, wait_for
 from warpbook.hub.database.tables import JOBS, RESULTS
 from warpbook.hub.grader.engine import Graded
 from warpbook.hub.grader.labs import OWN_LABS, CantGrade, grade
-from warpbook.hub.grader_protocol import JobOrder
+from warpbook.hub.grader_protocol import REFUSED_STATUS, JobOrder
 from warpbook.hub.lab_facts import digest_of
 from warpbook.hub.queue import control, graders
 from warpbook.hub.work.results import Standing, standing
@@ -298,8 +298,26 @@ def test_a_drained_grader_finishes_and_a_retired_one_is_refused(hub: Hub) -> Non
             )
             with room.database.write() as connection:
                 graders.retire(connection, room.now_ms, room.instructor, info.id)
-            assert grader.wait(60) == 1
+            assert grader.wait(60) == REFUSED_STATUS
     assert "No grader has this token" in hub.log.read_text()
+
+
+def test_a_grader_of_this_machine_waits_while_drained(hub: Hub) -> None:
+    """What keeps it running would start one that ends anew, and undo the drain."""
+    room = hub.room
+    with hub.service(), hub.grader("--stay") as grader:
+        first = room.submit("ada", "// right")
+        hub.wait(first.submission, "graded")
+        with room.database.write() as connection:
+            [info] = graders.graders(connection, room.now_ms)
+            graders.drain(connection, room.now_ms, room.instructor, info.id)
+        second = room.submit("bob", "// right")
+        time.sleep(5)
+        assert grader.poll() is None
+        hub.wait(second.submission, "waits")
+        with room.database.write() as connection:
+            graders.activate(connection, room.now_ms, room.instructor, info.id)
+        hub.wait(second.submission, "graded")
 
 
 def test_a_token_is_in_no_command_and_no_file_of_others(

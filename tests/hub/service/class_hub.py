@@ -45,9 +45,9 @@ class Visitor:
         if token:
             self.session.headers["Authorization"] = f"token {token}"
 
-    def log_in(self) -> Visitor:
-        passwords = self.hub.passwords()
-        password = passwords["staff" if self.name == "grace" else "learners"]
+    def log_in(self, is_staff: bool = False) -> Visitor:
+        role = "staff" if is_staff or self.name == "grace" else "learners"
+        password = self.hub.passwords()[role]
         self.session.get(f"{self.hub.url}hub/login", timeout=60)
         xsrf = self.session.cookies.get("_xsrf", path=f"{self.hub.base_url}hub/")
         form = {"username": self.name, "password": password, "_xsrf": xsrf}
@@ -168,8 +168,10 @@ class ClassHub:
 
 
 @contextlib.contextmanager
-def class_hub(folder: Path, *options: str, base_url: str = "/") -> Iterator[ClassHub]:
-    """Run `warpbook hub` for a while."""
+def class_hub(
+    folder: Path, *options: str, base_url: str = "/", own_hosts: bool = False
+) -> Iterator[ClassHub]:
+    """Run `warpbook hub` for a while; each server may have a host of its own."""
     hub = ClassHub(folder / "data", free_ports(4), base_url)
     command = [
         *(sys.executable, "-m", "warpbook.cli.main", "hub"),
@@ -177,6 +179,8 @@ def class_hub(folder: Path, *options: str, base_url: str = "/") -> Iterator[Clas
         *("--course", COURSE, "--instructor", "grace", "--base-url", base_url),
         *("--cpu-slots", "1", "--no-gpu", *options),
     ]
+    if own_hosts:
+        command += ["--subdomain-host", f"http://hub.localhost:{hub.port}"]
     folders = [str(ROOT / name) for name in ("extension", "labs", "monitors")]
     env = environment(HOME=str(folder), PYTHONPATH=os.pathsep.join(folders))
     env["PATH"] += f"{os.pathsep}{program('configurable-http-proxy').parent}"

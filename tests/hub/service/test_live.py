@@ -170,6 +170,21 @@ def test_former_assistant_hears_of_nobody(world: World) -> None:
     assert again.status_code == 409 and "not staff" in again.text
 
 
+def test_second_instructor_runs_the_course(world: World) -> None:
+    """Whoever is added on the page is one at once, with the staff's password."""
+    grace = world.people["grace"]
+    assert Visitor(world.hub, "ivy").log_in().page("").status_code == 200
+    staff = {"username": "ivy", "role": "instructor", "section": "monday"}
+    person = grace.done(f"courses/{COURSE}/staff", staff)["person"]
+    with pytest.raises(requests.HTTPError):
+        Visitor(world.hub, "ivy").log_in()
+    ivy = Visitor(world.hub, "ivy").log_in(is_staff=True)
+    assert ivy.page(f"courses/{COURSE}/publish").status_code == 200
+    ivy.done(f"courses/{COURSE}/graders", {"name": "second"})
+    grace.done(f"courses/{COURSE}/people/{person}/remove-staff")
+    assert ivy.page(f"courses/{COURSE}/publish").status_code == 403
+
+
 def test_course_keeps_an_instructor(world: World) -> None:
     grace = world.people["grace"]
     body = {"username": "grace", "role": "assistant", "section": "monday"}

@@ -14,7 +14,7 @@ from warpbook.hub.grader.client import HubClient, HubRefused
 from warpbook.hub.grader.gpus import devices
 from warpbook.hub.grader.local_pool import Bounds, LocalPool
 from warpbook.hub.grader.work_loop import WorkLoop
-from warpbook.hub.grader_protocol import Device
+from warpbook.hub.grader_protocol import REFUSED_STATUS, Device
 from warpbook_monitors.plain_text import printable
 
 _PR_SET_DUMPABLE = 4
@@ -42,6 +42,7 @@ def main() -> int:
         options.cpu_slots,
         gpus,
         _say,
+        options.stay,
     )
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: loop.stop())
@@ -50,7 +51,7 @@ def main() -> int:
         loop.run()
     except HubRefused as problem:
         _say(f"The hub refuses this grader: {problem}")
-        return 1
+        return REFUSED_STATUS
     return 0
 
 
@@ -83,6 +84,9 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--cpu-slots", type=int, default=max(1, os.cpu_count() or 1))
     parser.add_argument("--no-gpu", action="store_true", help="leave GPUs alone")
+    parser.add_argument(
+        "--stay", action="store_true", help="wait while drained, rather than end"
+    )
     parser.add_argument(
         "--simulated-gpus",
         type=int,

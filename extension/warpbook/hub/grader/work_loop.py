@@ -40,9 +40,20 @@ class WorkLoop:
         cpu_slots: int,
         devices: tuple[Device, ...] = (),
         say: Callable[[str], None] = lambda words: None,
+        stays: bool = False,
     ) -> None:
-        """Take who is asked, who runs jobs, and what there is room for."""
+        """Take what it works with.
+
+        Args:
+            client: of the hub.
+            engine: runs jobs.
+            cpu_slots: jobs on the CPU at a time.
+            devices: its GPUs.
+            say: writes a line for who runs it.
+            stays: it waits while it is drained, and takes work again when it is told.
+        """
         self._client, self._engine, self._say = client, engine, say
+        self._stays = stays
         self._cpu_slots, self._devices = cpu_slots, devices
         self._orders: dict[str, JobOrder] = {}
         self._to_hand_over: dict[str, JobResult | Release] = {}
@@ -63,7 +74,7 @@ class WorkLoop:
         welcome = self._begin()
         try:
             while welcome is not None and not self._is_stopped.is_set():
-                if self._is_draining and not self._orders:
+                if self._is_draining and not self._orders and not self._stays:
                     self._say("Drained.")
                     return
                 self._turn(welcome)
@@ -117,7 +128,7 @@ class WorkLoop:
         orders = list(self._orders.values())
         names = tuple(LeaseName(order.job, order.fence) for order in orders)
         answer = self._client.heartbeat(Heartbeat(names))
-        self._is_draining = self._is_draining or answer.is_draining
+        self._is_draining = answer.is_draining
         for job in answer.lost:
             self._say(f"Job {job} is another's now, or nobody's.")
             # what is done is handed over all the same: the hub notes that it is late

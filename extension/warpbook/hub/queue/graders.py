@@ -12,7 +12,7 @@ from sqlalchemy import Connection, insert, select, update
 
 from warpbook.hub import audit
 from warpbook.hub.database.tables import GRADERS, JOBS
-from warpbook.hub.errors import BadRequest, Forbidden, NotFound
+from warpbook.hub.errors import BadRequest, Conflict, Forbidden, NotFound
 from warpbook.hub.grader_protocol import Device, Hello, Welcome
 from warpbook.hub.ids import new_id
 from warpbook.hub.queue.enqueuing import has_gpu
@@ -107,13 +107,27 @@ def hello(connection: Connection, now_ms: int, grader: str, message: Hello) -> W
 
 
 def drain(connection: Connection, now_ms: int, actor: str, grader: str) -> None:
-    """Give a grader no more jobs; it finishes what it has, and ends.
+    """Give a grader no more jobs; it finishes what it has.
 
     Raises:
         NotFound: there is none.
     """
     _set_state(connection, grader, "draining")
     audit.note(connection, now_ms, actor, "grader drained", grader)
+
+
+def activate(connection: Connection, now_ms: int, actor: str, grader: str) -> None:
+    """Give a grader that was drained jobs again, if it has not ended.
+
+    Raises:
+        NotFound: there is none.
+        Conflict: it is retired.
+    """
+    query = select(GRADERS.c.state).where(GRADERS.c.id == grader)
+    if connection.execute(query).scalar() == "retired":
+        raise Conflict("This grader is retired. Make it known again by its name.")
+    _set_state(connection, grader, "active")
+    audit.note(connection, now_ms, actor, "grader activated", grader)
 
 
 def retire(connection: Connection, now_ms: int, actor: str, grader: str) -> None:

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from warpbook.hub.running.login import ClassPassword, passwords_of
-from warpbook.hub.running.plan import PLAN, read_plan
+from warpbook.hub.running.plan import PLAN, SERVICE, read_plan
 
 c = get_config()  # type: ignore[name-defined]  # noqa: F821
 plan = read_plan(Path(os.environ[PLAN]))
@@ -15,13 +15,16 @@ plan = read_plan(Path(os.environ[PLAN]))
 # whoever started the hub watches it, and starts it anew
 ctypes.CDLL(None).prctl(1, signal.SIGTERM)
 
-SERVICE = "warpbook"
 SUBMIT = "custom:warpbook:submit"
 ASSIST = "custom:warpbook:assist"
 TEACH = "custom:warpbook:teach"
 ENTER = f"access:services!service={SERVICE}"
 
-c.JupyterHub.bind_url = plan.url.replace("localhost", plan.ip or "0.0.0.0", 1)
+scheme = "https" if plan.ssl_cert else "http"
+c.JupyterHub.bind_url = f"{scheme}://{plan.ip or '0.0.0.0'}:{plan.port}{plan.base_url}"
+# a learner's server is the learner's own program: on a host of its own its pages reach
+# nothing of the course's
+c.JupyterHub.subdomain_host = plan.subdomain_host
 c.JupyterHub.hub_bind_url = f"http://127.0.0.1:{plan.hub_port}"
 c.JupyterHub.db_url = f"sqlite:///{plan.hub_folder}/hub.sqlite"
 c.JupyterHub.cookie_secret_file = f"{plan.hub_folder}/cookie_secret"
@@ -39,12 +42,8 @@ c.JupyterHub.custom_scopes = {
 }
 c.JupyterHub.load_groups = {"warpbook-instructors": {"users": list(plan.instructors)}}
 c.JupyterHub.load_roles = [
-    {"name": "user", "scopes": ["self", ENTER, SUBMIT, ASSIST]},
-    {
-        "name": "warpbook-teach",
-        "groups": ["warpbook-instructors"],
-        "scopes": [ENTER, TEACH],
-    },
+    # a course's database gives the rights, so staff are added and removed at once
+    {"name": "user", "scopes": ["self", ENTER, SUBMIT, TEACH]},
     {
         "name": "warpbook-service",
         "services": [SERVICE],
@@ -76,13 +75,14 @@ else:
     c.JupyterHub.authenticator_class = ClassPassword
     c.ClassPassword.learners_password = passwords.learners
     c.ClassPassword.staff_password = passwords.staff
-    c.ClassPassword.staff = set(plan.instructors)
+    c.ClassPassword.course_folder = str(plan.course_folder)
     # it is part of a path
     c.ClassPassword.username_pattern = r"[a-z0-9][a-z0-9._@+-]{0,63}"
     c.JupyterHub.spawner_class = "simple"
     c.SimpleLocalProcessSpawner.home_dir_template = f"{plan.homes}/{{username}}"
 c.Authenticator.allow_all = True
 c.JupyterHub.allow_named_servers = True
+c.JupyterHub.named_server_limit_per_user = 2
 
 c.Spawner.cmd = [sys.executable, "-m", "jupyterhub.singleuser"]
 c.Spawner.default_url = "/lab"
@@ -92,7 +92,11 @@ if plan.users == "shared" and os.geteuid() == 0:
 c.Spawner.environment = {
     "PATH": os.environ.get("PATH", os.defpath),
     "WARPBOOK_HUB_URL": plan.service_url,
+    "WARPBOOK_HUB_PAGES": plan.pages_url if plan.subdomain_host else "",
     "WARPBOOK_HUB_FOLDER": plan.folder,
 }
+if plan.use_gpu and plan.cpu_slots and not plan.notebooks_use_gpu:
+    # what grades is timed
+    c.Spawner.environment["CUDA_VISIBLE_DEVICES"] = ""
 if "PYTHONPATH" in os.environ:
     c.Spawner.environment["PYTHONPATH"] = os.environ["PYTHONPATH"]

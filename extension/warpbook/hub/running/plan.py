@@ -18,6 +18,8 @@ from warpbook_monitors.data_folder import data_folder
 #: names the file with the plan
 PLAN = "WARPBOOK_HUB_PLAN"
 FILE = "hub.json"
+#: of the course service at JupyterHub
+SERVICE = "warpbook"
 #: "shared": all learners have the account that started the hub; "system": their own
 Users = Literal["shared", "system"]
 
@@ -45,6 +47,10 @@ class HubPlan(Struct, frozen=True):
     ssl_cert: str = ""
     #: the graders', which no learner reads
     vault: str = ""
+    #: such as https://hub.example.org; then each server has a host below it
+    subdomain_host: str = ""
+    #: else those that grade are hidden from notebooks
+    notebooks_use_gpu: bool = False
 
     @property
     def place(self) -> Path:
@@ -89,7 +95,7 @@ class HubPlan(Struct, frozen=True):
     @property
     def prefix(self) -> str:
         """Give the path of the course service, with a slash at both ends."""
-        return f"{self.base_url}services/warpbook/"
+        return f"{self.base_url}services/{SERVICE}/"
 
     @property
     def service_url(self) -> str:
@@ -99,9 +105,20 @@ class HubPlan(Struct, frozen=True):
     @property
     def url(self) -> str:
         """Give where people reach the hub."""
+        if self.subdomain_host:
+            return f"{self.subdomain_host}{self.base_url}"
         scheme = "https" if self.ssl_cert else "http"
         host = self.ip if self.ip not in ("", "0.0.0.0", "::") else "localhost"
         return f"{scheme}://{host}:{self.port}{self.base_url}"
+
+    @property
+    def pages_url(self) -> str:
+        """Give where people reach the course service."""
+        if not self.subdomain_host:
+            return f"{self.url}services/{SERVICE}/"
+        scheme, host = self.subdomain_host.split("://")
+        # as JupyterHub names the host of a service
+        return f"{scheme}://{SERVICE}--service.{host}{self.prefix}"
 
     def user_id(self, name: str) -> int:
         """Give the user id of an account; ours where it has no name."""

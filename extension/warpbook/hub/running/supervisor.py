@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import math
 import os
 import pwd
 import secrets
@@ -18,9 +19,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any
+from urllib.parse import urlsplit
 
+from warpbook.hub.grader_protocol import REFUSED_STATUS
 from warpbook.hub.running.begin import RESTORE
-from warpbook.hub.running.plan import PLAN, HubPlan
+from warpbook.hub.running.plan import PLAN, SERVICE, HubPlan
 
 _CONFIG = Path(__file__).with_name("jupyterhub_config.py")
 _PR_SET_PDEATHSIG = 1
@@ -72,7 +75,7 @@ class Supervisor:
         _write_secret(self._plan.token_file, self._service_token)
         service = _Kept("The course service", self._start_service, self._say)
         hub = _Kept("JupyterHub", self._start_hub, self._say)
-        grader = _Kept("The grader", self._start_grader, self._say)
+        grader = _Kept("The grader", self._start_grader, self._say, REFUSED_STATUS)
         kept = (service, hub, grader) if self._plan.cpu_slots else (service, hub)
         try:
             service.start()
@@ -130,15 +133,19 @@ class Supervisor:
         environment |= {
             "HOME": self._home(plan.service_user),
             "WARPBOOK_HUB_DATA": str(plan.course_folder),
-            "JUPYTERHUB_SERVICE_NAME": "warpbook",
+            "JUPYTERHUB_SERVICE_NAME": SERVICE,
             "JUPYTERHUB_SERVICE_URL": f"http://127.0.0.1:{plan.service_port}",
             "JUPYTERHUB_SERVICE_PREFIX": plan.prefix,
             "JUPYTERHUB_BASE_URL": plan.base_url,
             "JUPYTERHUB_API_URL": f"http://127.0.0.1:{plan.hub_port}"
             f"{plan.base_url}hub/api",
             "JUPYTERHUB_API_TOKEN": self._service_token,
-            "JUPYTERHUB_CLIENT_ID": "service-warpbook",
+            "JUPYTERHUB_CLIENT_ID": f"service-{SERVICE}",
+            "JUPYTERHUB_HOST": plan.subdomain_host,
         }
+        if plan.subdomain_host:
+            callback = f"{plan.pages_url}oauth_callback"
+            environment["JUPYTERHUB_OAUTH_CALLBACK_URL"] = callback
         command = [sys.executable, "-m", "warpbook.hub.service"]
         with _log(plan.hub_folder / "service.log") as output:
             return _started(command, environment, output, Path("/"), plan.service_user)
@@ -146,7 +153,7 @@ class Supervisor:
     def _start_grader(self) -> subprocess.Popen[bytes]:
         plan = self._plan
         command = [sys.executable, "-m", "warpbook.hub.grader", plan.service_url]
-        command += ["--cpu-slots", str(plan.cpu_slots)]
+        command += ["--cpu-slots", str(plan.cpu_slots), "--stay"]
         command += [] if plan.use_gpu else ["--no-gpu"]
         environment = {
             name: os.environ[name] for name in _GRADER_ENVIRONMENT if name in os.environ
@@ -175,10 +182,10 @@ class Supervisor:
         # through the proxy, as people do
         places = (
             f"{self._plan.url}hub/health",
-            f"{self._plan.url}services/warpbook/health",
+            f"{self._plan.pages_url}health",
         )
         while not self._is_stopping:
-            if all(map(_answers, places)):
+            if all(_answers(place, self._plan) for place in places):
                 return
             if service.has_ended:
                 log = self._plan.hub_folder / "service.log"
@@ -197,8 +204,10 @@ class _Kept:
         name: str,
         start: Callable[[], subprocess.Popen[bytes]],
         say: Callable[[str], None],
+        final_status: int | None = None,
     ) -> None:
         self._name, self._start, self._say = name, start, say
+        self._final_status = final_status
         self._process: subprocess.Popen[bytes] | None = None
         self._started_s = 0.0
         self._wait_s = 0.0
@@ -225,8 +234,12 @@ class _Kept:
         self._wait_s = 0.0 if is_steady else min(2 * self._wait_s + 1, _MOST_WAIT_S)
         self._again_s = now_s + self._wait_s
         status = self._process.returncode
-        self._say(f"{self._name} ended with status {status}. It is started anew.")
         self._process = None
+        if status == self._final_status:
+            self._say(f"{self._name} was retired. It is back when the hub is.")
+            self._again_s = math.inf
+            return
+        self._say(f"{self._name} ended with status {status}. It is started anew.")
 
     def end(self) -> None:
         if self._process is None:
@@ -290,7 +303,14 @@ def _log(path: Path) -> Any:
         yield output
 
 
-def _answers(url: str) -> bool:
+def _answers(url: str, plan: HubPlan) -> bool:
+    # names of hosts need not be known to this machine
+    parts = urlsplit(url)
+    here = "127.0.0.1" if plan.ip in ("", "0.0.0.0", "::", "localhost") else plan.ip
+    scheme = "https" if plan.ssl_cert else "http"
+    request = urllib.request.Request(
+        f"{scheme}://{here}:{plan.port}{parts.path}", headers={"Host": parts.netloc}
+    )
     # nothing is told to it, and a certificate is not for this name
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
@@ -298,7 +318,7 @@ def _answers(url: str) -> bool:
         urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context)
     )
     try:
-        with opener.open(url, timeout=5) as response:
+        with opener.open(request, timeout=5) as response:
             return bool(response.status == 200)
     except (OSError, urllib.error.URLError):
         return False

@@ -57,7 +57,9 @@ async def _serve(folder: Path) -> None:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     service = Service(folder)
     prefix = os.environ.get("JUPYTERHUB_SERVICE_PREFIX", "/services/warpbook/")
-    hub_prefix = os.environ.get("JUPYTERHUB_BASE_URL", "/") + "hub/"
+    # on another host where each server has its own
+    host = os.environ.get("JUPYTERHUB_HOST", "")
+    hub_prefix = f"{host}{os.environ.get('JUPYTERHUB_BASE_URL', '/')}hub/"
     hub_login()
     server = HTTPServer(
         application(service, prefix, hub_prefix),

@@ -55,6 +55,12 @@ def drain_grader(asked: Admitted, _: Nothing) -> dict[str, str]:
     return {"grader": asked.grader}
 
 
+def activate_grader(asked: Admitted, _: Nothing) -> dict[str, str]:
+    """Give a drained grader jobs again."""
+    graders.activate(asked.connection, asked.now_ms, asked.actor, asked.grader)
+    return {"grader": asked.grader}
+
+
 def retire_grader(asked: Admitted, _: Nothing) -> dict[str, str]:
     """Take a grader off for good."""
     graders.retire(asked.connection, asked.now_ms, asked.actor, asked.grader)

@@ -106,6 +106,7 @@ API_ROUTES: tuple[ApiRoute, ...] = (
         "POST", f"{C}/graders", "instructor", queueing.register_grader, GraderName
     ),
     ApiRoute("POST", f"{G}/drain", "instructor", queueing.drain_grader),
+    ApiRoute("POST", f"{G}/activate", "instructor", queueing.activate_grader),
     ApiRoute("POST", f"{G}/retire", "instructor", queueing.retire_grader),
     ApiRoute("GET", f"{C}/exports/grades", "instructor", taking_out.grades),
     ApiRoute("GET", f"{C}/exports/records", "instructor", taking_out.records),
