@@ -193,9 +193,10 @@ class CellReport(Struct, frozen=True, tag="cell_report"):
 
 
 class Verdicts(Struct, frozen=True, tag="verdicts"):
-    """What held each GPU back over the last seconds; comes once a second."""
+    """What holds each GPU back; comes once a second, and when a kind changes."""
 
     time_ms: float
+    #: the most that a verdict is of; each says what it is of
     window_s: float
     #: by device id; a GPU that is not read now is left out
     verdicts: dict[str, Verdict]

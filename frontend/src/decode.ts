@@ -63,7 +63,12 @@ const reading = record({
   values: list(optional(number), 200),
   why: string
 });
-const verdict = record({ kind: string, sentence: string, rule: string });
+const verdict = record({
+  kind: string,
+  sentence: string,
+  rule: string,
+  window_s: optional(number)
+});
 const condition = record({
   name: string,
   severity: string,

@@ -1192,16 +1192,19 @@ export interface Verdict {
     | 'communication_bound'
     | 'copy_bound'
     | 'cuda_core_bound'
+    | 'few_multiprocessors'
     | 'host_wait'
     | 'idle'
     | 'memory_bound'
+    | 'mixed'
     | 'tensor_bound'
     | 'unknown';
   readonly sentence: string;
   readonly rule: string;
+  readonly window_s: number | null;
 }
 
-/** What held each GPU back over the last seconds; comes once a second. */
+/** What holds each GPU back; comes once a second, and when a kind changes. */
 export interface Verdicts {
   readonly type: 'verdicts';
   readonly time_ms: number;

@@ -72,11 +72,6 @@ export class Statements implements Listener {
     );
   }
 
-  /** Over how many seconds verdicts are; null if nobody knows. */
-  get verdictSeconds(): number | null {
-    return this.verdicts?.message.window_s ?? null;
-  }
-
   /** What slowed a GPU over the last minute, worst first; empty if nothing. */
   health(device: Device): readonly Condition[] {
     return (

@@ -32,6 +32,8 @@ const VERDICTS = new Map<string, string>([
   ['tensor_bound', 'Tensor-bound'],
   ['cuda_core_bound', 'CUDA-core-bound'],
   ['communication_bound', 'Communication-bound'],
+  ['few_multiprocessors', 'Few multiprocessors'],
+  ['mixed', 'Mixed work'],
   ['unknown', 'Unknown']
 ]);
 

@@ -24,7 +24,9 @@ const VERDICTS = {
   type: 'verdicts',
   time_ms: 1,
   window_s: 10,
-  verdicts: { 'gpu:a': { kind: 'idle', sentence: 'Nothing runs.', rule: '' } }
+  verdicts: {
+    'gpu:a': { kind: 'idle', sentence: 'Nothing runs.', rule: '', window_s: 3 }
+  }
 };
 
 const HEALTH = {

@@ -11,7 +11,12 @@ const CAP = {
   share_ratio: 0.6,
   sentence: 'Power cap, 60 % of the last minute.'
 } as const;
-const IDLE = { kind: 'idle', sentence: 'Nothing runs.', rule: '' } as const;
+const IDLE = {
+  kind: 'idle',
+  sentence: 'Nothing runs.',
+  rule: '',
+  window_s: 3
+} as const;
 const FULL_SOON = {
   used_bytes: 1,
   total_bytes: 2,

@@ -7,13 +7,12 @@ whole device can't name a line of code; `%%gpuprof` can.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from msgspec import Struct
 
-from warpbook_monitors.frames import Device, Frame
+from warpbook_monitors.frames import Device
 from warpbook_monitors.link_speeds import nvlink_bytes_per_s, pcie_bytes_per_s
 
 Kind = Literal[
@@ -24,6 +23,8 @@ Kind = Literal[
     "tensor_bound",
     "cuda_core_bound",
     "communication_bound",
+    "few_multiprocessors",
+    "mixed",
     "unknown",
 ]
 
@@ -35,6 +36,9 @@ QUIET_RATIO = 0.02
 BOUND_RATIO = 0.6
 #: a link that is full to this share: protocol overhead keeps it from 1
 LINK_BOUND_RATIO = 0.4
+#: a link that is full to this share is what a chip waits for that does next to nothing
+SLOW_COPY_RATIO = 0.05
+IDLE_COPYING_RATIO = 0.05
 #: a chip with fewer active multiprocessors than this has time to wait
 WAITING_RATIO = 0.3
 #: NVML counts a moment with any kernel; so often there always was one
@@ -49,56 +53,8 @@ class Verdict(Struct, frozen=True):
     sentence: str
     #: the comparison that decided, with its figures
     rule: str
-
-
-class Window:
-    """The last seconds of the stream, for one thread."""
-
-    def __init__(self, seconds: float = 3.0) -> None:
-        """Judge over `seconds`."""
-        self.seconds = seconds
-        self._frames: deque[Frame] = deque()
-        #: between frames: one long step is a rest, and no pace
-        self._steps_ms: deque[float] = deque(maxlen=2)
-
-    def append(self, frame: Frame) -> None:
-        """Take the newest frame; what is older than the window goes."""
-        if self._frames and frame.time_ms < self._frames[-1].time_ms:
-            self._frames.clear()  # the clock was set back
-            self._steps_ms.clear()
-        if self._frames:
-            self._steps_ms.append(frame.time_ms - self._frames[-1].time_ms)
-        self._frames.append(frame)
-        while self._frames[0].time_ms < frame.time_ms - self.seconds * 1000:
-            self._frames.popleft()
-
-    def judge(self, devices: Sequence[Device]) -> dict[str, Verdict]:
-        """Judge each GPU by its id; one that is not read now is left out."""
-        rows: dict[int, list[Sequence[float | None]]] = {}
-        newest: dict[int, str] = {}
-        for frame in self._frames:
-            for reading in frame.readings:
-                newest[reading.device] = reading.state
-                if reading.state == "ok":
-                    rows.setdefault(reading.device, []).append(reading.values)
-        return {
-            device.id: self._seldom(len(rows[position]))
-            or judge(device, rows[position])
-            for position, device in enumerate(devices)
-            if device.kind in ("gpu", "mig") and newest.get(position) == "ok"
-        }
-
-    def _seldom(self, readings: int) -> Verdict | None:
-        """Say that the pace is too slow to judge, if it is."""
-        pace_ms = min(self._steps_ms, default=0.0)
-        if readings >= MIN_READINGS or pace_ms * MIN_READINGS <= self.seconds * 1000:
-            return None
-        return Verdict(
-            "unknown",
-            "Sampled too seldom to judge.",
-            f"a reading every {pace_ms / 1000:.1f} s; {MIN_READINGS} in "
-            f"{self.seconds:.0f} s are needed",
-        )
+    #: the time that was judged, up to now; None where one span is asked for
+    window_s: float | None = None
 
 
 def judge(device: Device, readings: Sequence[Sequence[float | None]]) -> Verdict:
@@ -261,16 +217,25 @@ def _copy(
     into = means.get("pcie_rx_bytes_per_s", 0.0)
     out = means.get("pcie_tx_bytes_per_s", 0.0)
     share = max(into, out) / most
-    if share < LINK_BOUND_RATIO:
+    is_slow = share < LINK_BOUND_RATIO
+    if is_slow and (share < SLOW_COPY_RATIO or sm_active > IDLE_COPYING_RATIO):
         return None
     direction = "to the GPU" if into >= out else "to the host"
+    what = "Slow copies" if is_slow else "Copies"
+    remedy = (
+        "Such a rate is that of pageable memory: pin it (pin_memory=True), and copy "
+        "with non_blocking=True"
+        if is_slow
+        else "Overlap them with computing (pinned memory, non_blocking, a stream of "
+        "their own), or copy less"
+    )
+    least = SLOW_COPY_RATIO if is_slow else LINK_BOUND_RATIO
     return Verdict(
         "copy_bound",
-        f"Copies {direction} over PCIe take the time. Overlap them with computing "
-        "(pinned memory, non_blocking, a stream of their own), or copy less.",
+        f"{what} {direction} over PCIe take the time. {remedy}.",
         f"PCIe at {_percent(share)} of generation "
         f"{device.facts['pcie_generation']} x{device.facts['pcie_width']}, above "
-        f"{_percent(LINK_BOUND_RATIO)}, with SM active {_percent(sm_active)}",
+        f"{_percent(least)}, with SM active {_percent(sm_active)}",
     )
 
 
@@ -289,10 +254,12 @@ def _little_work(
         )
     if sm_active < WAITING_RATIO:
         return Verdict(
-            "unknown",
-            "A kernel was always running, but on a small part of the chip: the kernels "
-            "are too small, or they wait for another GPU.",
-            f"{figures}: one kernel at a time on few multiprocessors",
+            "few_multiprocessors",
+            "A kernel always runs, on a small part of the chip: to launch faster gains "
+            "nothing. Give each kernel more work (larger batches, fused operations), "
+            "or see whether it waits for another GPU.",
+            f"{figures}: at least {_percent(ALWAYS_RATIO)} of the time a kernel, with "
+            f"less than {_percent(WAITING_RATIO)} of the chip",
         )
     names = {
         "tensor_active_ratio": "tensor",
@@ -301,7 +268,7 @@ def _little_work(
     }
     highest = max(names, key=lambda each: means.get(each, 0.0))
     return Verdict(
-        "unknown",
+        "mixed",
         "The chip works, and no unit is near its limit: mixed work, or waiting inside "
         "kernels. Profile a cell with %%gpuprof.",
         f"{figures}; the busiest unit is {names[highest]} with "

@@ -267,7 +267,7 @@ class Broadcaster:
         self.history.append(end_ms(message), encoded)
         if isinstance(message, Frame):
             self._send_frame(message, encoded)
-            for told in self._insight.take(message, self.devices) or ():
+            for told in self._insight.take(message, self.devices):
                 self.send_watching(encode(told))
         elif isinstance(message, Gap):
             self.send_watching(encoded)

@@ -1,15 +1,17 @@
-"""What the last seconds mean, in words: verdicts and health, once a second."""
+"""What the last seconds mean, in words: once a second, and when a verdict changes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from warpbook.protocol import Condition, Device, Frame, Health, Verdict, Verdicts
 from warpbook_monitors.health import Minute
 from warpbook_monitors.own_cost import Costs
-from warpbook_monitors.verdict import Window
+from warpbook_monitors.verdict_window import Window
 
 PERIOD_MS = 1000.0
+#: verdicts are looked at so often
+LOOK_MS = 250.0
 
 
 class Insight:
@@ -21,21 +23,31 @@ class Insight:
         self._window = Window()
         self._minute = Minute()
         self._told_ms = 0.0
+        self._looked_ms = 0.0
+        self._kinds: Mapping[str, str] = {}
 
     def take(
         self, frame: Frame, devices: Sequence[Device]
-    ) -> tuple[Verdicts, Health] | None:
-        """Take a frame; give what is to be told if a second has passed."""
+    ) -> tuple[Verdicts | Health, ...]:
+        """Take a frame; give what is to be told now, which is often nothing."""
         self._window.append(frame)
         self._minute.append(frame, devices)
         # absolute, because the clock may be set back
-        if abs(frame.time_ms - self._told_ms) < PERIOD_MS:
-            return None
+        is_due = abs(frame.time_ms - self._told_ms) >= PERIOD_MS
+        if not is_due and abs(frame.time_ms - self._looked_ms) < LOOK_MS:
+            return ()
+        self._looked_ms = frame.time_ms
+        verdicts = self._window.judge(devices)
+        kinds = {device: verdict.kind for device, verdict in verdicts.items()}
+        if not is_due and kinds == self._kinds:
+            return ()
+        self._kinds = kinds
+        told = Verdicts(frame.time_ms, self._window.seconds, verdicts)
+        if not is_due:
+            return (told,)
         self._told_ms = frame.time_ms
-        return (
-            Verdicts(frame.time_ms, self._window.seconds, self._window.judge(devices)),
-            Health(frame.time_ms, self._minute.seconds, self._conditions(devices)),
-        )
+        conditions = self._conditions(devices)
+        return told, Health(frame.time_ms, self._minute.seconds, conditions)
 
     def _conditions(
         self, devices: Sequence[Device]

@@ -56,7 +56,7 @@ export class VerdictLine implements Drawable {
     setText(this.sentence, clip(verdict?.sentence ?? '', 300));
     setText(
       this.rule,
-      ruleWords(verdict?.rule ?? '', statements.verdictSeconds)
+      ruleWords(verdict?.rule ?? '', verdict?.window_s ?? null)
     );
     const outlook = statements.outlook(this.device);
     const soon = outlook?.full_in_s ?? Infinity;
@@ -104,5 +104,5 @@ export class VerdictLine implements Drawable {
 function ruleWords(rule: string, seconds: number | null): string {
   return rule === '' || seconds === null
     ? clip(rule, 300)
-    : `Over the last ${seconds}\u00a0s: ${clip(rule, 300)}`;
+    : `Over the last ${seconds.toFixed(1)}\u00a0s: ${clip(rule, 300)}`;
 }
