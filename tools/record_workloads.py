@@ -99,6 +99,7 @@ def _phases(rank: int, count: int) -> list[tuple[str, bool, Callable[[], None]]]
     full = torch.randn(8192, 8192, device="cuda")
     vector = torch.randn(1 << 27, device="cuda")
     host = torch.empty(1 << 28, dtype=torch.uint8, pin_memory=True)
+    pageable = torch.ones(1 << 28, dtype=torch.uint8)
     on_gpu = torch.empty_like(host, device="cuda")
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
@@ -143,6 +144,9 @@ def _phases(rank: int, count: int) -> list[tuple[str, bool, Callable[[], None]]]
             on_gpu.copy_(host, non_blocking=True)
         torch.cuda.synchronize()
 
+    def copy_in_pageable() -> None:
+        on_gpu.copy_(pageable)
+
     def train() -> None:
         with torch.autocast("cuda", torch.bfloat16):
             loss = parallel(batch).square().mean()
@@ -162,6 +166,7 @@ def _phases(rank: int, count: int) -> list[tuple[str, bool, Callable[[], None]]]
         ("tiny kernels in a loop", False, tiny_kernels),
         ("the same as a CUDA graph", False, replay_graph),
         ("pinned host-to-device copy", False, copy_in),
+        ("pageable host-to-device copy", False, copy_in_pageable),
         ("training, bf16", True, train),
     ]
     if count > 1:

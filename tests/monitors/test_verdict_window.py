@@ -4,24 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from tests.monitors.labelled_phases import named_ratio, told_kinds
 from warpbook_monitors.frames import Device, Frame, Metric, Reading
 from warpbook_monitors.recording import read_recording
 from warpbook_monitors.replay import SHIPPED
 from warpbook_monitors.verdict import Verdict
 from warpbook_monitors.verdict_window import Window
 
-KINDS = {
-    "idle": "idle",
-    "bf16 matmul": "tensor_bound",
-    "fp32 matmul": "cuda_core_bound",
-    "elementwise": "memory_bound",
-    "tiny kernels in a loop": "host_wait",
-    "the same as a CUDA graph": "few_multiprocessors",
-    "pinned host-to-device copy": "copy_bound",
-    "training, bf16": "mixed",
-    "all-reduce": "communication_bound",
-    "idle again": "idle",
-}
 METRICS = (
     Metric("gpu_utilization_ratio", "ratio", "GPU utilization (NVML)"),
     Metric("sm_active_ratio", "ratio", "SM active"),
@@ -53,19 +42,9 @@ class Stream:
 
 def test_each_phase_of_the_recording_is_named_within_a_second() -> None:
     """Measured counters of an H200; 90 % of what is told from 1 s into a phase."""
-    recording = read_recording(SHIPPED)
-    device, window = recording.hello.devices[0], Window()
-    begin_ms, label = 0.0, None
-    looks: list[bool] = []
-    for frame in recording.frames:
-        if frame.label != label:
-            begin_ms, label = frame.time_ms, frame.label
-        window.append(frame)
-        verdicts = window.judge(recording.hello.devices)
-        if label in KINDS and frame.time_ms - begin_ms >= 1000:
-            looks.append(verdicts[device.id].kind == KINDS[label])
-    assert len(looks) > 250
-    assert sum(looks) >= 0.98 * len(looks)
+    counts = told_kinds(read_recording(SHIPPED))
+    assert len(counts) == 10
+    assert named_ratio(counts) >= 0.98, counts
 
 
 def test_change_is_told_within_a_second_and_says_of_which_time() -> None:
