@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import statistics
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -151,6 +152,17 @@ def print_table(rows: list[tuple[Handed, str, GradedFacts, GradedFacts]]) -> Non
     counts = Counter(
         (one.lab.lab.id, stage, facts.verdict) for one, stage, facts, _ in rows
     )
+    apart: dict[str, list[float]] = {}
+    for one, _, queued, alone in rows:
+        first, second = queued.of_baseline, alone.of_baseline
+        if first is not None and second is not None:
+            ratio = first.middle / second.middle
+            apart.setdefault(one.lab.lab.id, []).append(abs(ratio - 1))
     print("\n| lab | last stage | verdict | submissions |\n| --- | --- | --- | --- |")
     for (lab, stage, verdict), count in sorted(counts.items()):
         print(f"| {lab} | {stage} | {verdict} | {count} |")
+    print("\n| lab | timed twice | median apart, % | most apart, % |")
+    print("| --- | --- | --- | --- |")
+    for lab, ratios in sorted(apart.items()):
+        middle, most = 100 * statistics.median(ratios), 100 * max(ratios)
+        print(f"| {lab} | {len(ratios)} | {middle:.2f} | {most:.2f} |")
