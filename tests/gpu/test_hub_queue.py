@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import statistics
+import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -63,12 +64,20 @@ def test_a_class_is_graded_as_if_one_by_one(hub: Hub) -> None:
     gpus = devices()
     slots = str(max(1, (os.cpu_count() or 1) // 4))
     with hub.service(), hub.grader("--cpu-slots", slots, stub=False, use_gpu=True):
+        begin_s = time.monotonic()
         queued = {one.id: hub.wait(one.id, "graded", WAIT_S).result for one in handed}
+        print(f"\n{len(handed)} graded in {time.monotonic() - begin_s:.0f} s")
     rows, differing = [], []
+    #: a source that is right takes its time on a GPU whatever its hidden cases are
+    timed_alone: dict[str, GradedFacts] = {}
     for one in handed:
         result = queued[one.id]
         assert result is not None
-        alone = graded_alone(hub, one, result.stage, gpus[0].uuid if gpus else "")
+        alone = timed_alone.get(one.source)
+        if alone is None:
+            alone = graded_alone(hub, one, result.stage, gpus[0].uuid if gpus else "")
+        if result.stage == "gpu":
+            timed_alone[one.source] = alone
         rows.append((one, result.stage, result.facts, alone))
         if not are_equal(result.facts, alone):
             differing.append((one.lab.lab.id, one.about, result.facts, alone))
