@@ -254,6 +254,8 @@ def test_directed_rounding_is_on_the_asked_side_and_next_to_it(
         (f"__fmaf_{suffix}(a, b, c)", lambda a, b, c: a * b + c),
         (f"__fadd_{suffix}(a, b)", lambda a, b, c: a + b),
         (f"__fmul_{suffix}(a, b)", lambda a, b, c: a * b),
+        (f"__fdiv_{suffix}(a, b)", lambda a, b, c: a / b),
+        (f"__frcp_{suffix}(a)", lambda a, b, c: 1 / a),
     ):
         got = run_floats(name, np.float32, rows)
         for row, value in zip(rows.T, got, strict=True):
@@ -265,6 +267,18 @@ def test_directed_rounding_is_on_the_asked_side_and_next_to_it(
                 abs(Fraction(float(value)) - exact) < Fraction(float(step))
                 or value == 0
             )
+
+
+def test_directed_roots_lie_beside_the_exact_one() -> None:
+    rows = np.abs(floats(np.float32))
+    down, up, cut = (
+        run_floats(f"__fsqrt_{each}(a)", np.float32, rows) for each in ("rd", "ru", "rz")
+    )
+    np.testing.assert_array_equal(down, cut)
+    for value, lower, upper in zip(rows[0], down, up, strict=True):
+        exact = Fraction(float(value))
+        assert Fraction(float(lower)) ** 2 <= exact <= Fraction(float(upper)) ** 2
+        assert upper in (lower, np.nextafter(lower, np.float32(np.inf)))
 
 
 def test_conversions_round_saturate_and_keep_signs() -> None:
