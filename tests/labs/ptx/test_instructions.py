@@ -373,6 +373,27 @@ extern "C" __global__ void talk(unsigned* x) {
         np.testing.assert_array_equal(found, exact, err_msg=str(row))
 
 
+def test_one_thread_of_those_that_are_named_is_elected() -> None:
+    m = machine("""
+__device__ unsigned elected(unsigned named) {
+    unsigned leader, mine;
+    asm volatile("{ .reg .pred p; elect.sync %0|p, %2; selp.u32 %1, 1, 0, p; }"
+                 : "=r"(leader), "=r"(mine) : "r"(named));
+    return leader | mine << 8;
+}
+extern "C" __global__ void elect(unsigned* x) {
+    unsigned t = threadIdx.x;
+    if (t % 32 >= 5) x[t] = elected(0xffffffe0);
+    else x[t] = elected(0x1f);
+}""")
+    x = m.empty("x", 256)
+    assert m.run("elect", (1, 1, 1), (64, 1, 1), [x]).findings == []
+    got = m.read(x, np.uint32)
+    lane = np.arange(64) % 32
+    leader = np.where(lane < 5, 0, 5)
+    np.testing.assert_array_equal(got, leader | (lane == leader) << 8)
+
+
 def test_half_precision_adds_and_multiplies_with_its_own_rounding() -> None:
     m = machine("""
 extern "C" __global__ void half(const unsigned short* x, unsigned short* y) {
