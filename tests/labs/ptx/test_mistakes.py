@@ -229,13 +229,15 @@ extern "C" __global__ void curious(int* out, int* old) {
     old[threadIdx.x] = atomicExch(out + threadIdx.x, 7);
 }
 extern "C" __global__ void adds(int* out) { atomicAdd(out + threadIdx.x, 7); }""")
-    out = m.empty("out", 128)
+    out, fresh, old, left = (
+        m.empty(name, 128) for name in ("out", "fresh", "old", "left")
+    )
     assert m.run("blind", (1, 1, 1), (32, 1, 1), [out]).findings == []
     assert m.read(out, np.int32).tolist() == [7] * 32
-    for name, more in (("curious", [m.empty("old", 128)]), ("adds", [])):
-        fresh = m.empty(f"fresh_{name}", 128)
-        report = m.run(name, (1, 1, 1), (32, 1, 1), [fresh, *more])
-        assert kinds(report) == ["uninitialised read"]
+    curious = m.run("curious", (1, 1, 1), (32, 1, 1), [fresh, old])
+    assert kinds(curious) == ["uninitialised read"]
+    adds = m.run("adds", (1, 1, 1), (32, 1, 1), [left])
+    assert kinds(adds) == ["uninitialised read"]
 
 
 def test_a_warp_that_waits_for_threads_that_never_come_is_told() -> None:
