@@ -272,7 +272,8 @@ def test_directed_rounding_is_on_the_asked_side_and_next_to_it(
 def test_directed_roots_lie_beside_the_exact_one() -> None:
     rows = np.abs(floats(np.float32))
     down, up, cut = (
-        run_floats(f"__fsqrt_{each}(a)", np.float32, rows) for each in ("rd", "ru", "rz")
+        run_floats(f"__fsqrt_{each}(a)", np.float32, rows)
+        for each in ("rd", "ru", "rz")
     )
     np.testing.assert_array_equal(down, cut)
     for value, lower, upper in zip(rows[0], down, up, strict=True):

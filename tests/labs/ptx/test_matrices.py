@@ -98,7 +98,9 @@ extern "C" __global__ void multiply(const double* a, const double* b, double* c)
     )
     places = [m.put(name, of) for name, of in (("a", a), ("b", b), ("c", c))]
     assert m.run("multiply", (1, 1, 1), (32, 1, 1), places).findings == []
-    np.testing.assert_array_equal(m.read(places[2], np.float64).reshape(8, 8), a @ b + c)
+    np.testing.assert_array_equal(
+        m.read(places[2], np.float64).reshape(8, 8), a @ b + c
+    )
 
 
 def test_a_warp_that_is_not_whole_is_told() -> None:

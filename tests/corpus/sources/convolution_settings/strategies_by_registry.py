@@ -37,7 +37,9 @@ class Half(Fixed):
     number = HALF
 
     def ready(self, held):
-        made = torch.empty_like(held, dtype=torch.float16, memory_format=torch.channels_last)
+        made = torch.empty_like(
+            held, dtype=torch.float16, memory_format=torch.channels_last
+        )
         return made.copy_(held)
 
 

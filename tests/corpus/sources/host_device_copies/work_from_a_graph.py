@@ -7,7 +7,9 @@ from given import BLOCK, loudest
 
 class Work:
     def __init__(self, wanted, blocks):
-        self.samples = torch.zeros(wanted, blocks * BLOCK, dtype=torch.int8, device="cuda")
+        self.samples = torch.zeros(
+            wanted, blocks * BLOCK, dtype=torch.int8, device="cuda"
+        )
         self.gains = torch.zeros(wanted, device="cuda")
         self.result = torch.zeros(wanted, blocks, device="cuda")
         self.streams = [torch.cuda.Stream() for _ in range(2)]

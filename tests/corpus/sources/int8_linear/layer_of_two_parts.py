@@ -24,7 +24,13 @@ class Linear(torch.nn.Module):
         right = torch.nn.ConstantPad2d((0, depth, 0, columns), 0)(weight)
         sums = int8_matmul(left, right.mT)[: len(x), : len(weight)]
         whole = torch.einsum("ij,i,j->ij", sums.float(), scales, weight_scales / 127**2)
-        apart = torch.einsum("ik,jk,k,j->ij", x.float(), weight.float(), outlier.float(), weight_scales / 127)
+        apart = torch.einsum(
+            "ik,jk,k,j->ij",
+            x.float(),
+            weight.float(),
+            outlier.float(),
+            weight_scales / 127,
+        )
         return codes, scales, whole + apart
 
 

@@ -20,7 +20,9 @@ def run(state, x, y, weight, rate, limit, w1, w2, losses, skipped):
         losses[step].copy_(loss.detach())
         slopes = list(torch.autograd.grad(loss * scale.squeeze(), copies))
         found = torch.zeros_like(scale)
-        torch._amp_foreach_non_finite_check_and_unscale_(slopes, found, scale.reciprocal())
+        torch._amp_foreach_non_finite_check_and_unscale_(
+            slopes, found, scale.reciprocal()
+        )
         torch._foreach_clamp_max_(slopes, limit)
         torch._foreach_clamp_min_(slopes, -limit)
         # without a branch: what must not be added is not there

@@ -20,7 +20,9 @@ class Scaled(torch.optim.Optimizer):
             return loss
         for group in self.param_groups:
             for each in group["params"]:
-                slope = torch.clamp(each.grad / self.scale, -group["limit"], group["limit"])
+                slope = torch.clamp(
+                    each.grad / self.scale, -group["limit"], group["limit"]
+                )
                 each.add_(slope, alpha=-group["rate"])
         return loss
 

@@ -23,4 +23,6 @@ def matmul(a, b, c, m, n, k, SIDE: tl.constexpr, DEPTH: tl.constexpr):
         )
         total = tl.dot(left, right, total)
     inside = (rows[:, None] < m) & (columns[None, :] < n)
-    tl.store(c + rows[:, None] * n + columns[None, :], tl.sum(total, axis=0), mask=inside)
+    tl.store(
+        c + rows[:, None] * n + columns[None, :], tl.sum(total, axis=0), mask=inside
+    )

@@ -16,6 +16,8 @@ def matmul(a, b, c, m, n, k, M: tl.constexpr, N: tl.constexpr, DEPTH: tl.constex
     for step in range(steps):
         d = step + steps * tl.arange(0, DEPTH)
         left = tl.load(a + rows * k + d[None, :], (rows < m) & (d[None, :] < k), 0.0)
-        right = tl.load(b + d[:, None] * n + columns, (d[:, None] < k) & (columns < n), 0.0)
+        right = tl.load(
+            b + d[:, None] * n + columns, (d[:, None] < k) & (columns < n), 0.0
+        )
         total = tl.dot(left, right, total)
     tl.store(c + rows * n + columns, total, mask=(rows < m) & (columns < n))

@@ -17,7 +17,9 @@ def multiply(a, b, parts, m, n, k, SIDE: tl.constexpr, DEPTH: tl.constexpr):
     while begin < end:
         d = begin + tl.arange(0, DEPTH)
         left = tl.load(a + rows * k + d[None, :], (rows < m) & (d[None, :] < end), 0.0)
-        right = tl.load(b + d[:, None] * n + columns, (d[:, None] < end) & (columns < n), 0.0)
+        right = tl.load(
+            b + d[:, None] * n + columns, (d[:, None] < end) & (columns < n), 0.0
+        )
         total += tl.dot(left, right)
         begin += DEPTH
     to = parts + tl.program_id(2) * m * n + rows * n + columns

@@ -28,12 +28,16 @@ def matmul(a, b, c, locks, m, n, k, SIDE: tl.constexpr, DEPTH: tl.constexpr):
     for begin in range(tl.program_id(1) * DEPTH, k, 2 * DEPTH):
         d = begin + tl.arange(0, DEPTH)
         left = tl.load(a + rows * k + d[None, :], (rows < m) & (d[None, :] < k), 0.0)
-        right = tl.load(b + d[:, None] * n + columns, (d[:, None] < k) & (columns < n), 0.0)
+        right = tl.load(
+            b + d[:, None] * n + columns, (d[:, None] < k) & (columns < n), 0.0
+        )
         total = tl.dot(left, right, total)
     lock = locks + tl.program_id(0)
     while tl.atomic_cas(lock, 0, 1) == 1:
         pass
-    before = tl.load(c + rows * n + columns, mask=inside, other=0.0, cache_modifier=".cg")
+    before = tl.load(
+        c + rows * n + columns, mask=inside, other=0.0, cache_modifier=".cg"
+    )
     tl.store(c + rows * n + columns, before + total, mask=inside)
     # all threads of the program have stored before one of them gives the lock back
     tl.debug_barrier()

@@ -11,5 +11,7 @@ def add_relu(x, y, out, n, HALF: tl.constexpr):
     pair = tl.join(tl.load(x + i, mask=i < n), tl.load(y + i, mask=i < n))
     total = tl.sum(pair, axis=1)
     first, second = tl.split(tl.reshape(total, (HALF, 2)))
-    kept = tl.interleave(tl.where(first < 0, 0.0, first), tl.where(second < 0, 0.0, second))
+    kept = tl.interleave(
+        tl.where(first < 0, 0.0, first), tl.where(second < 0, 0.0, second)
+    )
     tl.store(out + i, kept, mask=i < n)

@@ -4,7 +4,9 @@ from given import scaled, seen_by_gpu
 
 
 def prepare(rows, picked, width):
-    return [torch.cuda.Stream() for _ in range(2)], torch.empty(picked, width, device="cuda")
+    return [torch.cuda.Stream() for _ in range(2)], torch.empty(
+        picked, width, device="cuda"
+    )
 
 
 def run(state, table, which, out):
