@@ -395,6 +395,25 @@ extern "C" __global__ void elect(unsigned* x) {
     np.testing.assert_array_equal(got, leader | (lane == leader) << 8)
 
 
+def test_clocks_go_on_and_policies_of_caches_change_nothing() -> None:
+    m = machine("""
+extern "C" __global__ void wait(const int* x, int* y) {
+    long long begin = clock64();
+    unsigned small = clock();
+    while (clock64() - begin < 1000) {}
+    unsigned long long policy;
+    asm volatile("createpolicy.fractional.L2::evict_last.b64 %0, 0.5;" : "=l"(policy));
+    int v;
+    asm volatile("ld.global.L2::cache_hint.s32 %0, [%1], %2;"
+                 : "=r"(v) : "l"(x + threadIdx.x), "l"(policy));
+    y[threadIdx.x] = v + (clock() == small);
+}""")
+    values = np.arange(32, dtype=np.int32)
+    x, y = m.put("x", values), m.empty("y", 128)
+    assert m.run("wait", (1, 1, 1), (32, 1, 1), [x, y]).findings == []
+    np.testing.assert_array_equal(m.read(y, np.int32), values)
+
+
 def test_half_precision_adds_and_multiplies_with_its_own_rounding() -> None:
     m = machine("""
 extern "C" __global__ void half(const unsigned short* x, unsigned short* y) {
