@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -28,8 +27,6 @@ from warpbook_labs.engines.interpreter.ptx.values import (
 )
 
 _CLOCKS = frozenset({"%clock", "%clock64", "%globaltimer"})
-#: that a clock goes on from one time that it is read to the next
-_TICK = 37
 
 _COMPARE: dict[str, Callable[..., Any]] = {
     "eq": np.equal,
@@ -193,7 +190,7 @@ def _move(instruction: Instruction, lanes: Lanes) -> Step:
         return _pack(to, of, lanes, type_)
     target = lanes.target(to, type_)
     if isinstance(of, Register) and of.name in _CLOCKS:
-        return _tick(target)
+        return _tick(target, lanes)
     source = lanes.source(of, type_)
 
     def run(mask: Bools | None) -> None:
@@ -202,12 +199,11 @@ def _move(instruction: Instruction, lanes: Lanes) -> Step:
     return run
 
 
-def _tick(target: Values) -> Step:
+def _tick(target: Values, lanes: Lanes) -> Step:
     """Read a clock, which has gone on since it was read last, and means no more."""
-    ticks = itertools.count(_TICK, _TICK)
 
     def run(mask: Bools | None) -> None:
-        put(target, np.array(next(ticks)).astype(target.dtype), mask)
+        put(target, np.array(next(lanes.ticks)).astype(target.dtype), mask)
 
     return run
 
