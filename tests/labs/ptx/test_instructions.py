@@ -254,6 +254,8 @@ def test_directed_rounding_is_on_the_asked_side_and_next_to_it(
         (f"__fmaf_{suffix}(a, b, c)", lambda a, b, c: a * b + c),
         (f"__fadd_{suffix}(a, b)", lambda a, b, c: a + b),
         (f"__fmul_{suffix}(a, b)", lambda a, b, c: a * b),
+        (f"__fdiv_{suffix}(a, b)", lambda a, b, c: a / b),
+        (f"__frcp_{suffix}(a)", lambda a, b, c: 1 / a),
     ):
         got = run_floats(name, np.float32, rows)
         for row, value in zip(rows.T, got, strict=True):
@@ -265,6 +267,19 @@ def test_directed_rounding_is_on_the_asked_side_and_next_to_it(
                 abs(Fraction(float(value)) - exact) < Fraction(float(step))
                 or value == 0
             )
+
+
+def test_directed_roots_lie_beside_the_exact_one() -> None:
+    rows = np.abs(floats(np.float32))
+    down, up, cut = (
+        run_floats(f"__fsqrt_{each}(a)", np.float32, rows)
+        for each in ("rd", "ru", "rz")
+    )
+    np.testing.assert_array_equal(down, cut)
+    for value, lower, upper in zip(rows[0], down, up, strict=True):
+        exact = Fraction(float(value))
+        assert Fraction(float(lower)) ** 2 <= exact <= Fraction(float(upper)) ** 2
+        assert upper in (lower, np.nextafter(lower, np.float32(np.inf)))
 
 
 def test_conversions_round_saturate_and_keep_signs() -> None:
@@ -357,6 +372,46 @@ extern "C" __global__ void talk(unsigned* x) {
     ]
     for row, (found, exact) in enumerate(zip(got, want, strict=True)):
         np.testing.assert_array_equal(found, exact, err_msg=str(row))
+
+
+def test_one_thread_of_those_that_are_named_is_elected() -> None:
+    m = machine("""
+__device__ unsigned elected(unsigned named) {
+    unsigned leader, mine;
+    asm volatile("{ .reg .pred p; elect.sync %0|p, %2; selp.u32 %1, 1, 0, p; }"
+                 : "=r"(leader), "=r"(mine) : "r"(named));
+    return leader | mine << 8;
+}
+extern "C" __global__ void elect(unsigned* x) {
+    unsigned t = threadIdx.x;
+    if (t % 32 >= 5) x[t] = elected(0xffffffe0);
+    else x[t] = elected(0x1f);
+}""")
+    x = m.empty("x", 256)
+    assert m.run("elect", (1, 1, 1), (64, 1, 1), [x]).findings == []
+    got = m.read(x, np.uint32)
+    lane = np.arange(64) % 32
+    leader = np.where(lane < 5, 0, 5)
+    np.testing.assert_array_equal(got, leader | (lane == leader) << 8)
+
+
+def test_clocks_go_on_and_policies_of_caches_change_nothing() -> None:
+    m = machine("""
+extern "C" __global__ void wait(const int* x, int* y) {
+    long long begin = clock64();
+    unsigned small = clock();
+    while (clock64() - begin < 1000) {}
+    unsigned long long policy;
+    asm volatile("createpolicy.fractional.L2::evict_last.b64 %0, 0.5;" : "=l"(policy));
+    int v;
+    asm volatile("ld.global.L2::cache_hint.s32 %0, [%1], %2;"
+                 : "=r"(v) : "l"(x + threadIdx.x), "l"(policy));
+    y[threadIdx.x] = v + (clock() == small);
+}""")
+    values = np.arange(32, dtype=np.int32)
+    x, y = m.put("x", values), m.empty("y", 128)
+    assert m.run("wait", (1, 1, 1), (32, 1, 1), [x, y]).findings == []
+    np.testing.assert_array_equal(m.read(y, np.int32), values)
 
 
 def test_half_precision_adds_and_multiplies_with_its_own_rounding() -> None:

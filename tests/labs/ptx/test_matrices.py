@@ -81,6 +81,28 @@ def test_a_warp_multiplies_matrices(type_: str, depth: int, bits: int) -> None:
     assert np.array_equal(m.read(c, dtype).reshape(16, 8), a @ b.T + before)
 
 
+def test_a_warp_multiplies_doubles() -> None:
+    m = machine("""
+extern "C" __global__ void multiply(const double* a, const double* b, double* c) {
+    int t = threadIdx.x;
+    double d[2] = {c[t / 4 * 8 + t % 4 * 2], c[t / 4 * 8 + t % 4 * 2 + 1]};
+    asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 "
+        "{%0, %1}, {%2}, {%3}, {%0, %1};"
+        : "+d"(d[0]), "+d"(d[1]) : "d"(a[t]), "d"(b[t % 4 * 8 + t / 4]));
+    c[t / 4 * 8 + t % 4 * 2] = d[0];
+    c[t / 4 * 8 + t % 4 * 2 + 1] = d[1];
+}""")
+    a, b, c = (
+        RANDOM.integers(-999, 999, shape).astype(np.float64)
+        for shape in ((8, 4), (4, 8), (8, 8))
+    )
+    places = [m.put(name, of) for name, of in (("a", a), ("b", b), ("c", c))]
+    assert m.run("multiply", (1, 1, 1), (32, 1, 1), places).findings == []
+    np.testing.assert_array_equal(
+        m.read(places[2], np.float64).reshape(8, 8), a @ b + c
+    )
+
+
 def test_a_warp_that_is_not_whole_is_told() -> None:
     m = machine(multiply("f16", 16, "f32", 16))
     held = [m.put(name, np.zeros(512, np.float32)) for name in "abc"]

@@ -400,3 +400,61 @@ extern "C" __global__ void blur(int* a, int* b, int* c, int* d) {
             source.replace("FENCE", fence), 8, 32, a=zeros, b=zeros, c=zeros, d=zeros
         )
         assert kinds(report)[:1] == found
+
+
+SHIFTED = """
+#define AT(p) ((unsigned)__cvta_generic_to_shared(p))
+__device__ void arrive(void* barrier) {
+    asm volatile("mbarrier.arrive.shared.b64 _, [%0];" :: "r"(AT(barrier)) : "memory");
+}
+__device__ void wait(void* barrier, unsigned parity) {
+    unsigned over = 0;
+    while (!over)
+        asm volatile("{ .reg .pred p;"
+            "mbarrier.test_wait.parity.shared.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
+            : "=r"(over) : "r"(AT(barrier)), "r"(parity) : "memory");
+}
+extern "C" __global__ void shifted(int* out) {
+    __shared__ int held[256];
+    __shared__ unsigned long long place;
+    int t = threadIdx.x;
+    if (t == 0)
+        asm volatile("mbarrier.init.shared.b64 [%0], COUNT;" :: "r"(AT(&place)));
+    held[t] = t;
+    __syncthreads();
+    for (int round = 0; round < 4; round++) {
+        int next = held[(t + 1) % 256];
+        FIRST
+        held[t] = next;
+        SECOND
+    }
+    out[blockIdx.x * 256 + t] = held[t];
+}"""
+#: all arrive, or one for its warp
+ALL = "arrive(&place); wait(&place, {0});"
+LEADER = "{1} if (t % 32 == 0) arrive(&place); wait(&place, {0});"
+
+
+@pytest.mark.parametrize(
+    ("how", "count", "is_right"),
+    [
+        (ALL, 256, True),
+        (LEADER.replace("{1}", "__syncwarp();"), 8, True),
+        (LEADER.replace("{1}", ""), 8, False),
+        ("arrive(&place);", 256, False),
+    ],
+)
+def test_phases_of_an_mbarrier_put_in_order_who_arrives_and_who_waits(
+    how: str, count: int, is_right: bool
+) -> None:
+    first, second = how.replace("{0}", "0"), how.replace("{0}", "1")
+    source = SHIFTED.replace("COUNT", str(count))
+    m = machine(source.replace("FIRST", first).replace("SECOND", second))
+    out = m.empty("out", 4 * 2048)
+    # as many threads as would take minutes if each had a clock of its own
+    report = m.run("shifted", (8, 1, 1), (256, 1, 1), [out])
+    kinds = {each.kind for each in report.findings}
+    assert kinds == (set() if is_right else {"race"})
+    if is_right:
+        want = np.tile((np.arange(256) + 4) % 256, 8)
+        np.testing.assert_array_equal(m.read(out, np.int32), want)

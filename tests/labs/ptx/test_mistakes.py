@@ -222,6 +222,24 @@ extern "C" __global__ void half(int* out) {
     assert "byte 128 of shared memory" in told and "byte 0 of `out`" in told
 
 
+def test_an_exchange_reads_only_if_its_old_number_is_wanted() -> None:
+    m = machine("""
+extern "C" __global__ void blind(int* out) { atomicExch(out + threadIdx.x, 7); }
+extern "C" __global__ void curious(int* out, int* old) {
+    old[threadIdx.x] = atomicExch(out + threadIdx.x, 7);
+}
+extern "C" __global__ void adds(int* out) { atomicAdd(out + threadIdx.x, 7); }""")
+    out, fresh, old, left = (
+        m.empty(name, 128) for name in ("out", "fresh", "old", "left")
+    )
+    assert m.run("blind", (1, 1, 1), (32, 1, 1), [out]).findings == []
+    assert m.read(out, np.int32).tolist() == [7] * 32
+    curious = m.run("curious", (1, 1, 1), (32, 1, 1), [fresh, old])
+    assert kinds(curious) == ["uninitialised read"]
+    adds = m.run("adds", (1, 1, 1), (32, 1, 1), [left])
+    assert kinds(adds) == ["uninitialised read"]
+
+
 def test_a_warp_that_waits_for_threads_that_never_come_is_told() -> None:
     m = machine("""
 extern "C" __global__ void stuck(int* x) {

@@ -180,6 +180,16 @@ def test_what_the_simulated_gpu_has_not_is_told_with_its_line(
     assert "The simulated GPU has no `_fft_r2c` (line 9)." in message
 
 
+def test_threads_are_told_to_be_missing(simulated: LoadedLab) -> None:
+    source = RACE.replace(
+        "held.copy_(x, non_blocking=True)",
+        "__import__('threading').Thread(target=print).start()",
+    )
+    message = checked(simulated, source).cases[0].message
+    assert "The simulated GPU has no threads beside the one that calls" in message
+    assert "(line 9)" in message
+
+
 def test_what_cant_be_loaded_is_told(simulated: LoadedLab) -> None:
     source = "import torch\nimport tkinter\n"
     result = checked(simulated, source)

@@ -306,6 +306,8 @@ def test_a_case_begins_with_the_usual_settings() -> None:
         assert not torch.backends.cudnn.benchmark and torch.is_grad_enabled()
         assert torch.get_default_dtype() == torch.float32
         torch.backends.cudnn.benchmark = True
+        assert torch.backends.cudnn.allow_tf32
+        torch.backends.cudnn.set_flags(_allow_tf32=False)
         torch.set_default_dtype(torch.float64)
         torch.set_grad_enabled(False)
     """

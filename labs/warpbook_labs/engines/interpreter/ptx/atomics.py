@@ -96,7 +96,9 @@ def atomic(instruction: Instruction, pc: int, state: State) -> Step:
                 if releases:
                     state.causality.release(place.chosen, scope)
                 watch_write(place, values[:1], pc, state, strength)
-            tell_unwritten(place, dtype.itemsize, pc, state)
+            if target is not None or name != "exch":
+                # an exchange whose old number nobody wants is but a write
+                tell_unwritten(place, dtype.itemsize, pc, state)
             old = _one_after_the_other(place, values, operate, dtype, target is None)
             if place.name in ("global", "shared"):
                 wrote = np.ones(len(place.at), np.bool_)

@@ -243,6 +243,13 @@ class Causality:
         clocks = [self.told(lanes), *arrived]
         self._known[lanes] = self._number(joined(clocks))
 
+    def learn(self, lanes: Ints, clock: Clock | None) -> None:
+        """Have threads know what a clock tells, besides what each knows."""
+        numbers = self._known[lanes]
+        for number in np.unique(numbers):
+            known = joined((self._clocks[number], clock))
+            self._known[lanes[numbers == number]] = self._number(known)
+
     def told(self, lanes: Ints) -> Clock:
         """Give all that comes before what these threads of a block do next."""
         self.time[lanes] += 1

@@ -13,6 +13,7 @@ from warpbook_labs.engines.interpreter.ptx.program import (
     Instruction,
     Negated,
     Operand,
+    Register,
     Vector,
 )
 from warpbook_labs.engines.interpreter.ptx.values import (
@@ -24,6 +25,8 @@ from warpbook_labs.engines.interpreter.ptx.values import (
     saturated,
     to_bf16,
 )
+
+_CLOCKS = frozenset({"%clock", "%clock64", "%globaltimer"})
 
 _COMPARE: dict[str, Callable[..., Any]] = {
     "eq": np.equal,
@@ -186,12 +189,29 @@ def _move(instruction: Instruction, lanes: Lanes) -> Step:
     if isinstance(of, Vector):
         return _pack(to, of, lanes, type_)
     target = lanes.target(to, type_)
+    if isinstance(of, Register) and of.name in _CLOCKS:
+        return _tick(target, lanes)
     source = lanes.source(of, type_)
 
     def run(mask: Bools | None) -> None:
         put(target, source, mask)
 
     return run
+
+
+def _tick(target: Values, lanes: Lanes) -> Step:
+    """Read a clock, which has gone on since it was read last, and means no more."""
+
+    def run(mask: Bools | None) -> None:
+        put(target, np.array(next(lanes.ticks)).astype(target.dtype), mask)
+
+    return run
+
+
+def _create_policy(instruction: Instruction, lanes: Lanes) -> Step:
+    """Make a policy for caches, which changes nothing of what is read."""
+    target = lanes.target(instruction.operands[0], "b64")
+    return lambda mask: put(target, target.dtype.type(0), mask)
 
 
 def _unpack(to: Vector, of: Operand, lanes: Lanes, type_: str) -> Step:
@@ -361,4 +381,5 @@ _MAKERS: dict[str, Callable[[Instruction, Lanes], Step]] = {
     "testp": _test,
     "mov": _move,
     "cvt": _convert,
+    "createpolicy": _create_policy,
 }

@@ -18,11 +18,13 @@ from warpbook_labs.engines.interpreter.ptx.values import (
     Bools,
     Values,
     add_rounded,
+    divide_rounded,
     flushed,
     fma32,
     fma64,
     from_bf16,
     multiply_rounded,
+    root_rounded,
     saturated,
     to_bf16,
 )
@@ -83,6 +85,13 @@ _FUNCTIONS: dict[str, Callable[..., Values]] = {
     # its operands are the other way round
     "copysign": _plain(lambda sign, size: np.copysign(size, sign)),
 }
+#: of binary32, where a direction is asked for
+_DIRECTED: dict[str, Callable[..., Values]] = {
+    "div": lambda a, b, how: divide_rounded(np.asarray(a), np.asarray(b), how),
+    "rcp": lambda a, how: divide_rounded(np.float32(1), np.asarray(a), how),
+    "sqrt": lambda a, how: root_rounded(np.asarray(a), how),
+}
+_ROUNDED = ("add", "sub", "mul", "fma", "mad")
 #: of short numbers
 _NARROW: dict[str, Callable[..., Values]] = {"fma": _fma_narrow, "mad": _fma_narrow}
 _TAKES_NAN = {"min": np.minimum, "max": np.maximum}
@@ -98,10 +107,10 @@ def floating(instruction: Instruction, lanes: Lanes) -> Step | None:
     rounding = next((each for each in _ROUNDINGS if each in modifiers), "rn")
     narrow = type_ not in ("f32", "f64")
     directed = rounding != "rn"
-    if modifiers - _IGNORED - set(_ROUNDINGS) or (
-        directed
-        and (narrow or instruction.name not in ("add", "sub", "mul", "fma", "mad"))
-    ):
+    if directed and type_ == "f32":
+        compute = _DIRECTED.get(instruction.name, compute)
+    known = compute is not _FUNCTIONS[instruction.name] or instruction.name in _ROUNDED
+    if modifiers - _IGNORED - set(_ROUNDINGS) or (directed and (narrow or not known)):
         raise Unsupported(instruction.text, instruction.line)
     if narrow:
         compute = _NARROW.get(instruction.name, compute)

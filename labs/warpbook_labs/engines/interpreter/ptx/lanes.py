@@ -6,6 +6,7 @@ of warps; lanes beyond its threads do not exist.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -67,6 +68,8 @@ class Lanes:
         self.exists: Bools = in_block < self.threads
         #: in the grid, with room for lanes that do not exist
         self.thread = np.zeros(self.count, np.int32)
+        #: what a clock tells each time that it is read
+        self.ticks = itertools.count(37, 37)
         self._special = self._fixed(in_block)
         for name in ("%ctaid.x", "%ctaid.y", "%ctaid.z"):
             self._special[name] = np.zeros(self.count, np.uint32)

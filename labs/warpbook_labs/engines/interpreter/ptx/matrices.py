@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpbook_labs.engines.interpreter.ptx.errors import Unsupported
-from warpbook_labs.engines.interpreter.ptx.lanes import WARP, Step
+from warpbook_labs.engines.interpreter.ptx.lanes import WARP, Step, put
 from warpbook_labs.engines.interpreter.ptx.program import Instruction, Operand, Vector
 from warpbook_labs.engines.interpreter.ptx.reach import Reach
 from warpbook_labs.engines.interpreter.ptx.state import State
@@ -40,6 +40,8 @@ _OF_TF32 = np.uint32(0xFFFFE000)
 def matrix(instruction: Instruction, pc: int, state: State) -> Step | None:
     """Give what an instruction on matrices does; None if it is none."""
     if instruction.name == "mma":
+        if "m8n8k4" in instruction.modifiers and "f64" in instruction.modifiers:
+            return _multiply_doubles(instruction, pc, state)
         return _multiply(instruction, pc, state)
     if instruction.name == "ldmatrix":
         return _load(instruction, pc, state)
@@ -141,6 +143,37 @@ def _multiply(instruction: Instruction, pc: int, state: State) -> Step:
                 target[:] = bits_of[:, number]
             else:
                 target[mask] = bits_of[mask, number]
+
+    return run
+
+
+def _multiply_doubles(instruction: Instruction, pc: int, state: State) -> Step:
+    """Multiply 8 x 4 by 4 x 8 numbers of FP64, of which a lane holds one each."""
+    known = {"sync", "aligned", "m8n8k4", "row", "col", "f64", "rn"}
+    if set(instruction.modifiers) - known:
+        raise Unsupported(instruction.text, instruction.line)
+    lanes = state.lanes
+    a, b, before = (
+        [lanes.source(each, "f64") for each in _parts(operand)]
+        for operand in instruction.operands[1:]
+    )
+    targets = [lanes.target(each, "f64") for each in _parts(instruction.operands[0])]
+
+    def warps(source: Any) -> NDArray[np.float64]:
+        return np.broadcast_to(source, (lanes.count,)).reshape(-1, WARP)
+
+    def run(mask: Bools | None) -> None:
+        _tell_missing(instruction, mask, pc, state)
+        # lanes of four share a row of A, and a column of B
+        rows = warps(a[0]).reshape(-1, 8, 4)
+        columns = warps(b[0]).reshape(-1, 8, 4)
+        product = (rows @ columns.transpose(0, 2, 1)).reshape(-1, WARP, 2)
+        found = [
+            (product[:, :, number] + warps(each)).ravel()
+            for number, each in enumerate(before)
+        ]
+        for target, values in zip(targets, found, strict=True):
+            put(target, values, mask)
 
     return run
 

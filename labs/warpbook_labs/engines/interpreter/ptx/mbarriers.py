@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from warpbook_labs.engines.interpreter.ptx.causality import CTA
 from warpbook_labs.engines.interpreter.ptx.errors import Unsupported
 from warpbook_labs.engines.interpreter.ptx.lanes import Step
 from warpbook_labs.engines.interpreter.ptx.program import (
@@ -26,7 +25,7 @@ from warpbook_labs.engines.interpreter.ptx.races import ATOMIC, WEAK
 from warpbook_labs.engines.interpreter.ptx.reach import Place, Reach
 from warpbook_labs.engines.interpreter.ptx.state import Phases, State
 from warpbook_labs.engines.interpreter.ptx.values import Bools
-from warpbook_labs.engines.interpreter.ptx.watch import tell_flags, watch_write
+from warpbook_labs.engines.interpreter.ptx.watch import watch_write
 
 _BYTES = 8
 _HINTS = {"b64", "shared", "shared::cta", "relaxed", "acquire", "release", "cta"}
@@ -111,14 +110,21 @@ def _arrive(instruction: Instruction, pc: int, state: State) -> Step:
     def run(mask: Bools | None) -> None:
         numbers = np.broadcast_to(number, (lanes.count,))
         for place in reach.places(mask, _BYTES):
-            state.causality.release(place.chosen, CTA)
             _watch(place, pc, state, ATOMIC)
-            tell_flags(place, state, np.ones(len(place.at), np.bool_))
-            for at, lane in enumerate(place.chosen):
-                barrier = _of(place, at, pc, state)
-                if target is not None:
-                    target[lane] = barrier.phase
-                barrier.arrive(int(numbers[lane]))
+            for at in np.unique(place.at):
+                came = np.flatnonzero(place.at == at)
+                barrier = _of(place, int(came[0]), pc, state)
+                told = 0
+                for count, lane in enumerate(place.chosen[came], 1):
+                    if target is not None:
+                        target[lane] = barrier.phase
+                    is_last = barrier.arrive(int(numbers[lane]))
+                    if is_last or count == len(came):
+                        # as one, so that who waits has one clock to look at
+                        lanes_told = place.chosen[came[told:count]]
+                        clock = state.causality.told(lanes_told)
+                        barrier.tell(clock, is_last)
+                        told = count
 
     return run
 
@@ -140,9 +146,9 @@ def _test(instruction: Instruction, pc: int, state: State) -> Step:
                 now, asked = _of(place, at, pc, state).phase, int(phases[lane])
                 over[at] = now % 2 != asked % 2 if by_parity else now != asked
             target[place.chosen] = over
-            done = place.chosen[over]
-            cells = place.at[over] // state.shared_cell_bytes
-            state.causality.read(done, True, cells)
-            state.causality.acquire(done, CTA)
+            for at in np.unique(place.at[over]):
+                done = np.flatnonzero(over & (place.at == at))
+                arrived = _of(place, int(done[0]), pc, state).arrived
+                state.causality.learn(place.chosen[done], arrived)
 
     return run

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 #: with `.sync` they wait for other threads of their warp
-_WARP_WIDE = frozenset({"shfl", "vote", "match", "redux", "mma", "ldmatrix"})
+_WARP_WIDE = frozenset({"shfl", "vote", "match", "redux", "elect", "mma", "ldmatrix"})
 
 
 @dataclass(frozen=True)

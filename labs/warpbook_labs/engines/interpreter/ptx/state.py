@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpbook_labs.engines.interpreter.ptx.causality import Causality
+from warpbook_labs.engines.interpreter.ptx.clocks import Clock, joined
 from warpbook_labs.engines.interpreter.ptx.copies import Copies
 from warpbook_labs.engines.interpreter.ptx.lanes import Lanes
 from warpbook_labs.engines.interpreter.ptx.link import Linked
@@ -27,12 +28,24 @@ class Phases:
     count: int
     left: int
     phase: int = 0
+    #: what those told who arrived in this phase, and all who did in those before
+    arriving: list[Clock | None] = field(default_factory=list)
+    arrived: Clock | None = None
 
-    def arrive(self, threads: int) -> None:
-        """Have so many arrive; the last of them ends the phase."""
+    def arrive(self, threads: int) -> bool:
+        """Have so many arrive; the last of them ends the phase, which is told."""
         self.left -= threads
-        if self.left <= 0:
-            self.phase, self.left = self.phase + 1, self.count
+        if self.left > 0:
+            return False
+        self.phase, self.left = self.phase + 1, self.count
+        return True
+
+    def tell(self, clock: Clock, is_last: bool) -> None:
+        """Note what arrivals told, of which one may have ended the phase."""
+        self.arriving.append(clock)
+        if is_last:
+            self.arrived = joined((self.arrived, *self.arriving))
+            self.arriving.clear()
 
 
 @dataclass

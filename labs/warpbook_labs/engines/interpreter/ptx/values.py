@@ -142,6 +142,26 @@ def multiply_rounded(a: Values, b: Values, rounding: str) -> Values:
     return found
 
 
+def divide_rounded(a: Floats32, b: Floats32, rounding: str) -> Floats32:
+    """Give a / b rounded as asked.
+
+    A quotient of two binary32 lies between two neighbours far enough from both for
+    binary64 to tell on which side of the nearest it is.
+    """
+    near = a / b
+    wide = a.astype(np.float64) / b.astype(np.float64)
+    found: Floats32 = _step(near, wide - near.astype(np.float64), rounding)
+    return found
+
+
+def root_rounded(a: Floats32, rounding: str) -> Floats32:
+    """Give the square root rounded as asked; binary64 tells the side here, too."""
+    near = np.sqrt(a)
+    rest = np.sqrt(a.astype(np.float64)) - near.astype(np.float64)
+    found: Floats32 = _step(near, rest, rounding)
+    return found
+
+
 def _product_error(a: Floats64, b: Floats64, product: Floats64) -> Floats64:
     """Give a * b - product, which is exact unless it underflows (Dekker)."""
     scaled_a, scaled_b = a * _SPLIT, b * _SPLIT

@@ -43,6 +43,7 @@ def warp_wide(instruction: Instruction, pc: int, state: State) -> Step | None:
         "vote": _vote,
         "match": _match,
         "redux": _reduce,
+        "elect": _elect,
     }.get(instruction.name)
     if made is not None:
         return made(instruction, state)
@@ -185,6 +186,23 @@ def _match(instruction: Instruction, state: State) -> Step:
         put(target, np.where(told, everyone, np.uint32(0)), mask)
         if same_for_all is not None:
             put(same_for_all, told, mask)
+
+    return run
+
+
+def _elect(instruction: Instruction, state: State) -> Step:
+    lanes = state.lanes
+    first = instruction.operands[0]
+    if not isinstance(first, Vector) or len(first.parts) != 2:
+        raise Unsupported(instruction.text, instruction.line)
+    leader = lanes.target(first.parts[0], "b32")
+    is_leader = lanes.target(first.parts[1], "pred")
+
+    def run(mask: Bools | None) -> None:
+        # the ISA leaves open which it is, and here it is the first that is there
+        chosen = state.active(mask).reshape(-1, WARP).argmax(axis=1)
+        put(leader, np.repeat(chosen, WARP).astype(leader.dtype), mask)
+        put(is_leader, lanes.lane == np.repeat(chosen, WARP), mask)
 
     return run
 

@@ -25,6 +25,11 @@ def to_copy(
     memory_format: Any = None,
 ) -> Any:
     """`x.to(...)`, where it makes a new tensor."""
+    if not isinstance(x, torch.Tensor):
+        # a number of Python's, of which `torch.vmap` makes a constant of the host
+        constant = torch.tensor(x, dtype=dtype)
+        machine.memories.of(constant)
+        return constant
     is_on_gpu = torch.device(device or x.device).type == "cuda"
     like = machine.memories.alias(x)
     order = memory_format or torch.preserve_format

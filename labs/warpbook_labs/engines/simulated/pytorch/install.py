@@ -6,6 +6,7 @@ import contextlib
 import importlib
 import io
 import sys
+import threading
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -14,6 +15,7 @@ import torch
 
 from warpbook_labs.engines.simulated.pytorch import cuda, looking, specials
 from warpbook_labs.engines.simulated.pytorch.accelerator import NotSupported, give_gpu
+from warpbook_labs.engines.simulated.pytorch.refusing import refuse
 from warpbook_labs.engines.simulated.pytorch.session import Session
 
 #: parts that PyTorch loads when they are first wanted, which the jail allows no more
@@ -107,6 +109,7 @@ def install() -> None:
     specials.install()
     cuda.install()
     looking.install()
+    _leave_out_threads()
     _rehearse()
 
 
@@ -122,6 +125,18 @@ def _rehearse() -> None:
             f"does with one ({what}). PyTorch 2.13 is known to work: "
             "pip install torch==2.13.0"
         ) from problem
+
+
+def _leave_out_threads() -> None:
+    """Say in words that there are no more threads, which the jail starts none of."""
+
+    def start(self: threading.Thread) -> None:
+        refuse(
+            "threads beside the one that calls `run`",
+            "Ask for all of it there: streams go on by themselves.",
+        )
+
+    threading.Thread.start = start  # type: ignore[method-assign]
 
 
 def _leave_out_compiler() -> None:

@@ -12,6 +12,8 @@ def begin() -> None:
     cudnn = torch.backends.cudnn
     cudnn.enabled, cudnn.benchmark, cudnn.deterministic = True, False, False
     torch.backends.fp32_precision = cudnn.fp32_precision = "none"
+    # of its own besides what follows: a getter fails where the two differ
+    cudnn.allow_tf32 = True
     cudnn.conv.fp32_precision = cudnn.rnn.fp32_precision = "tf32"
     torch.set_float32_matmul_precision("highest")
     torch._C._set_deterministic_algorithms(False, warn_only=False)
