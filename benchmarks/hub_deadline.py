@@ -72,6 +72,8 @@ class Day:
     receipt_s: list[float] = field(default_factory=list)
     retries: int = 0
     kills: int = 0
+    #: by the instructor: jobs that were killed three times
+    unparked: int = 0
     estimates: list[Estimate] = field(default_factory=list)
 
 
@@ -101,7 +103,9 @@ def main() -> int:
         ]
         AsyncHTTPClient.configure(None, max_clients=2 * len(names))
         victims = graders if options.kills else []
-        day = asyncio.run(play(hub, learners, lab, options.minutes * 60, victims))
+        day = asyncio.run(
+            play(hub, grace, learners, lab, options.minutes * 60, victims)
+        )
         database = HubDatabase(hub.folder / "course" / "hub.db")
         try:
             return judge(database, day)
@@ -120,6 +124,7 @@ def start_grader(hub: ClassHub, grace: Visitor, number: int) -> Restarted:
 
 async def play(
     hub: ClassHub,
+    grace: Visitor,
     learners: list[Visitor],
     lab: str,
     within_s: float,
@@ -137,7 +142,13 @@ async def play(
     )
     end_s = time.monotonic() + _PATIENCE_S
     database = HubDatabase(hub.folder / "course" / "hub.db")
-    while open_jobs(database) and time.monotonic() < end_s:
+    while (jobs := open_jobs(database)) and time.monotonic() < end_s:
+        for job in jobs:
+            if job.state == "parked":
+                path = f"api/v1/courses/{COURSE}/jobs/{job.id}/retry"
+                with contextlib.suppress(OSError, HTTPClientError):
+                    await ask(hub, grace, path, {})
+                    day.unparked += 1
         await asyncio.sleep(1)
     database.close()
     for task in (*pages, killing):
@@ -203,11 +214,11 @@ async def kill(hub: ClassHub, victims: list[Restarted], day: Day) -> None:
         day.kills += 1
 
 
-def open_jobs(database: HubDatabase) -> int:
-    """Count what is not graded yet."""
+def open_jobs(database: HubDatabase) -> list[Any]:
+    """Give what is not graded yet."""
     with database.read() as connection:
-        states = [row.state for row in connection.execute(JOBS.select())]
-    return sum(state in ("queued", "leased", "parked") for state in states)
+        jobs = connection.execute(JOBS.select()).all()
+    return [job for job in jobs if job.state in ("queued", "leased", "parked")]
 
 
 def judge(database: HubDatabase, day: Day) -> int:
@@ -228,13 +239,13 @@ def judge(database: HubDatabase, day: Day) -> int:
     waits_s = [
         (finished[name, "gpu"] - received[name]) / 1000
         for name in day.receipts
-        if (name, "gpu") in finished
+        if finished.get((name, "gpu"))
     ]
     errors = [
         abs(estimate.told_ms + estimate.eta_s * 1000 - end_ms)
         / (end_ms - estimate.told_ms)
         for estimate in day.estimates
-        if (end_ms := finished.get((estimate.submission, estimate.stage), 0))
+        if (end_ms := finished.get((estimate.submission, estimate.stage)) or 0)
         > estimate.told_ms + _LEAST_ETA_S * 1000
     ]
     print("| what | p50 | p95 | largest |\n| --- | --- | --- | --- |")
@@ -248,7 +259,8 @@ def judge(database: HubDatabase, day: Day) -> int:
         row(f"overtaken in the {stage} stage, s", overtaken_s(jobs, stage))
     print(
         f"\n{len(day.receipts)} acknowledged, {day.retries} retries, "
-        f"{day.kills} kills, {refused} late results refused, "
+        f"{day.kills} kills, {day.unparked} parked jobs retried, "
+        f"{refused} late results refused, "
         f"{lost} lost, {twice} graded twice"
     )
     return 1 if lost or twice else 0
