@@ -261,10 +261,10 @@ def _run(state: State, blocks: int, budget: Budget) -> Report:
     endless = EndlessLoops(state.linked, lanes)
     try:
         with np.errstate(all="ignore"):
-            for first in range(0, blocks, lanes.slots):
+            for number, first in enumerate(_order(state, blocks)):
                 works = lanes.begin(first)
                 state.causality.begin()
-                if first:
+                if number:
                     _clear(state)
                 Schedule(code, state, budget, works, endless).run()
     except Fault as fault:
@@ -285,6 +285,18 @@ def _run(state: State, blocks: int, budget: Budget) -> Report:
             if instruction.line is not None:
                 report.lines.setdefault(instruction.line, Counts()).add(counts)
     return report
+
+
+def _order(state: State, blocks: int) -> Sequence[int]:
+    """Give the first block of each group that runs at once, in their order.
+
+    CUDA promises none: where threads wait for others, the last blocks begin first.
+    """
+    firsts = range(0, blocks, state.lanes.slots)
+    if len(firsts) > 1 and (state.polling.reads or state.polling.takes):
+        state.is_reversed = True
+        return firsts[::-1]
+    return firsts
 
 
 def _tell_if_it_matters(
