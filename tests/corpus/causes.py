@@ -38,5 +38,9 @@ def names_cause(cause: str, words: str) -> bool:
 
 def names_line(lines: tuple[int, ...], words: str) -> bool:
     """Say whether a verdict's words name one of the lines."""
-    named = {int(each) for each in re.findall(r"\bline (\d+)", words, re.IGNORECASE)}
+    named = {
+        int(number)
+        for listed in re.findall(r"\blines? (\d+(?:(?:, | and )\d+)*)", words, re.I)
+        for number in re.findall(r"\d+", listed)
+    }
     return bool(named & set(lines))

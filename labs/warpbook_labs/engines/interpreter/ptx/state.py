@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,9 @@ from warpbook_labs.engines.interpreter.ptx.races import Race, Tracker, Who
 from warpbook_labs.engines.interpreter.ptx.spaces import GLOBAL_BASE, Memory, Space
 from warpbook_labs.engines.interpreter.ptx.values import Bools
 from warpbook_labs.results.findings import Finding, Report
+
+if TYPE_CHECKING:
+    from warpbook_labs.engines.interpreter.ptx.origins import Origins
 
 
 @dataclass
@@ -70,6 +74,8 @@ class State:
     is_reversed: bool = False
     #: the line of a barrier at which more threads of a block waited than it counts
     crowded_line: int | None = None
+    #: follows where values come from, if that is asked
+    origins: Origins | None = None
     #: what is mixed into a number that a shuffle takes from a thread that gives none
     poison: int = 0
     #: the first shuffle that did so, if it matters
