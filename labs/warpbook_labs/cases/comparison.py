@@ -31,9 +31,11 @@ class WrongElement(Struct, frozen=True):
     #: of the source: from which its value came; where nobody wrote it, what decides on
     #: who writes beside it
     from_lines: tuple[int, ...] = ()
-    #: where nobody wrote it: the line that wrote beside it, and that of its launch
+    #: where nobody wrote it: the line that wrote beside it, or would have, and those of
+    #: the launches that may
     beside_line: int | None = None
-    launch_line: int | None = None
+    is_beside_written: bool = True
+    launch_lines: tuple[int, ...] = ()
 
 
 def first_wrong(

@@ -239,15 +239,19 @@ def _writer_words(wrong: WrongElement) -> str:
 
 
 def _beside_words(wrong: WrongElement) -> str:
-    """Say of an element that nobody wrote who wrote beside it."""
-    launch = f"the launch on line {wrong.launch_line}" if wrong.launch_line else ""
-    deciding = named_lines(wrong.from_lines)
-    decides = " and ".join(each for each in (deciding, launch) if each)
-    words = f" Line {wrong.beside_line} wrote beside it"
-    if not decides:
+    """Say of an element that nobody wrote who wrote beside it, or would have."""
+    verb = "wrote beside it" if wrong.is_beside_written else "would write it"
+    words = f" Line {wrong.beside_line} {verb}"
+    launches, lines = wrong.launch_lines, wrong.from_lines
+    deciding = [named_lines(lines)] if lines else []
+    if launches:
+        noun = "launch" if len(launches) == 1 else "launches"
+        deciding.append(f"the {noun} on {named_lines(launches)}")
+    if not deciding:
         return f"{words}."
-    verb = "decide" if len(wrong.from_lines) + bool(launch) > 1 else "decides"
-    return f"{words}; {decides} {verb} where, and which threads do."
+    plural = len(lines) + len(launches) > 1
+    decide = "decide" if plural else "decides"
+    return f"{words}; {' and '.join(deciding)} {decide} where, and which threads do."
 
 
 def _line_of(

@@ -29,6 +29,7 @@ from warpbook_labs.sandbox.limits import Limits
 _OF_ADDRESSES = frozenset({"race", "out of bounds", "misaligned", "uninitialised read"})
 #: so that a message stays short
 _MOST_LINES = 6
+_MOST_LAUNCHES = 3
 _MOST_S = 10.0
 
 
@@ -84,7 +85,17 @@ def answered(
     outcome = warm.run(job, limits)
     if not isinstance(outcome.result, Interpreted):
         return None
-    return outcome.result.runs[0].origin
+    return next((ran.origin for ran in outcome.result.runs), None)
+
+
+def believed(origin: Origin | None, last_line: int, launches: int) -> Origin | None:
+    """Leave of what a jailed process says what there is: lines of the source."""
+    if origin is None:
+        return None
+    lines = tuple(line for line in origin.lines if 0 < line <= last_line)
+    numbers = tuple(each for each in origin.launches if 0 <= each < launches)
+    writer = origin.writer if 0 < origin.writer <= last_line else 0
+    return Origin(lines, writer, numbers, origin.has_written)
 
 
 def with_address(findings: tuple[Finding, ...], origin: Origin) -> tuple[Finding, ...]:
@@ -110,7 +121,10 @@ def with_lines(wrong: WrongElement, origin: Origin, rule: Rule) -> WrongElement:
         wrong,
         from_lines=lines,
         beside_line=origin.writer,
-        launch_line=rule.launches[origin.launch].line,
+        is_beside_written=origin.has_written,
+        launch_lines=tuple(
+            sorted({rule.launches[each].line for each in origin.launches})
+        )[:_MOST_LAUNCHES],
     )
 
 

@@ -34,10 +34,11 @@ class Origin(Struct, frozen=True):
     """Lines from which something came, the nearest first."""
 
     lines: tuple[int, ...] = ()
-    #: that writes there, or beside it
+    #: that wrote there, or beside it; that would have, had it been run
     writer: int = 0
-    #: number of the launch that does
-    launch: int = 0
+    #: numbers of the launches that may write there
+    launches: tuple[int, ...] = ()
+    has_written: bool = True
 
 
 class Ran(Struct, frozen=True):

@@ -91,6 +91,11 @@ class Machine:
         """Name the kernels of the program."""
         return [name for name, each in self._module.functions.items() if each.is_entry]
 
+    @property
+    def buffers(self) -> list[Buffer]:
+        """Give all buffers, and the program's own variables."""
+        return self._memory.buffers
+
     def follow(self, kernels: Iterable[str]) -> None:
         """Have these kernels note where all that they compute comes from.
 

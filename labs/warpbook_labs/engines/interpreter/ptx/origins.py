@@ -9,7 +9,6 @@ that had it run.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,8 +16,16 @@ from numpy.typing import NDArray
 
 from warpbook_labs.engines.interpreter.ptx.errors import Fault
 from warpbook_labs.engines.interpreter.ptx.lanes import WARP, Step
+from warpbook_labs.engines.interpreter.ptx.line_sets import (
+    LINE_BITS,
+    Accesses,
+    Launch,
+    Sets,
+    is_given,
+    near,
+)
 from warpbook_labs.engines.interpreter.ptx.loops import results, sources
-from warpbook_labs.engines.interpreter.ptx.nearest import deciders, nearest
+from warpbook_labs.engines.interpreter.ptx.nearest import deciders
 from warpbook_labs.engines.interpreter.ptx.program import (
     Address,
     Immediate,
@@ -33,9 +40,6 @@ from warpbook_labs.engines.interpreter.ptx.state import State
 from warpbook_labs.engines.interpreter.ptx.steps import Code
 from warpbook_labs.engines.interpreter.ptx.values import DTYPES, Bools
 
-#: a set of lines for each of many threads or cells: a bit for each line
-Sets = NDArray[np.uint64]
-_BITS = 64
 #: of the source; what is longer is not followed
 MOST_LINES = 512
 _MEMORY = frozenset({"ld", "ldu", "st", "atom", "red", "cp", "ldmatrix"})
@@ -45,40 +49,6 @@ _PASSED = frozenset(
     {"call", "mbarrier", "membar", "fence", "bra", "brx", "ret", "exit"}
 )
 _CARRY = "carry"
-
-
-@dataclass(frozen=True)
-class _Launch:
-    """The code of a launch, and what decides on its instructions."""
-
-    number: int
-    code: Code
-    #: of each instruction a number, and by it the branches that decide on it
-    places: list[int]
-    branches: list[tuple[int, ...]]
-
-    def deciding(self, pc: int) -> tuple[int, ...]:
-        """Give the branches that decide whether an instruction is run."""
-        return self.branches[self.places[pc]]
-
-    def near(self, sets: Sets, pc: int) -> tuple[int, ...]:
-        """Name the lines of a set, those near an instruction first."""
-        lines = {
-            word * _BITS + bit
-            for word in range(len(sets))
-            for bit in range(_BITS)
-            if int(sets[word]) >> bit & 1
-        }
-        return nearest(self.code.instructions, pc, lines, self.deciding)
-
-
-@dataclass
-class _Accesses:
-    """The lines of the addresses of a line's accesses, and one of these."""
-
-    sets: Sets
-    launch: _Launch
-    pc: int
 
 
 class Origins:
@@ -91,14 +61,14 @@ class Origins:
             last_line: of the source.
             cell_bytes: of memory, as narrow as the narrowest access.
         """
-        self._width, self._cell = last_line // _BITS + 1, cell_bytes
+        self._width, self._cell = last_line // LINE_BITS + 1, cell_bytes
         #: of global memory: of the value, and of where and whether it was written
         self._values = self._empty(0)
         self._places = self._empty(0)
         #: of addresses by the line of the access, and of the access first told of
-        self._by_line: dict[int, _Accesses] = {}
-        self._told: _Accesses | None = None
-        self._launches: list[_Launch] = []
+        self._by_line: dict[int, Accesses] = {}
+        self._told: Accesses | None = None
+        self._launches: list[Launch] = []
 
     def attach(self, code: Code, state: State) -> None:
         """Have the steps of a launch note what they compute."""
@@ -109,8 +79,11 @@ class Origins:
         self._registers: dict[str, Sets] = {}
         self._shared = self._empty(len(state.shared.data) // self._cell + 1)
         self._local = self._empty(len(state.local.data) // self._cell + 1)
-        self._launch = _Launch(
-            len(self._launches), code, *deciders(code.instructions, state.linked)
+        self._launch = Launch(
+            len(self._launches),
+            code,
+            *deciders(code.instructions, state.linked),
+            state.parameters,
         )
         self._launches.append(self._launch)
         for pc, instruction in enumerate(code.instructions):
@@ -122,12 +95,8 @@ class Origins:
         for sets in (*self._registers.values(), self._shared, self._local):
             sets[:] = 0
 
-    def of_value(
-        self, buffer: Buffer, byte: int, line: int
-    ) -> tuple[tuple[int, ...], int]:
+    def of_value(self, buffer: Buffer, byte: int, line: int) -> tuple[int, ...]:
         """Give the lines from which an element came, those near its store first.
-
-        The second is the number of the launch that stored it.
 
         Args:
             buffer: that holds it.
@@ -136,29 +105,46 @@ class Origins:
         """
         return self._named(self._values, buffer, byte, line)
 
-    def of_place(
-        self, buffer: Buffer, byte: int, line: int
-    ) -> tuple[tuple[int, ...], int]:
-        """Give the lines that decided that a line wrote there, and the launch."""
+    def of_place(self, buffer: Buffer, byte: int, line: int) -> tuple[int, ...]:
+        """Give the lines that decided that a line wrote there."""
         return self._named(self._places, buffer, byte, line)
+
+    def launches_to(self, buffer: Buffer) -> tuple[int, ...]:
+        """Number the launches that have a store to a buffer, run or not."""
+        return tuple(each.number for each in self._launches if each.stores_to(buffer))
+
+    def of_nobody(self, buffer: Buffer) -> tuple[tuple[int, ...], int]:
+        """Give the lines that decide on a store that was never run, and its line."""
+        for launch in reversed(self._launches):
+            for pc in launch.stores_to(buffer):
+                line = launch.code.instructions[pc].line
+                if line is not None:
+                    lines = launch.decide(pc)
+                    return tuple(each for each in lines if each != line), line
+        return (), 0
 
     def of_told(self) -> tuple[int, ...]:
         """Give the lines of the address of the access that was first told of."""
-        return _near(self._told)
+        return near(self._told)
 
     def of_accesses(self, line: int) -> tuple[int, ...]:
         """Give the lines from which the addresses of a line's accesses came."""
-        return _near(self._by_line.get(line))
+        return near(self._by_line.get(line))
 
     def _named(
         self, sets: Sets, buffer: Buffer, byte: int, line: int
-    ) -> tuple[tuple[int, ...], int]:
+    ) -> tuple[int, ...]:
         at = (buffer.address - GLOBAL_BASE + byte) // self._cell
         for launch in reversed(self._launches):
-            for pc, instruction in enumerate(launch.code.instructions):
-                if instruction.line == line and instruction.name in _WRITES:
-                    return launch.near(sets[at], pc), launch.number
-        return (), 0
+            starts = [
+                pc
+                for pc, instruction in enumerate(launch.code.instructions)
+                if instruction.line == line and instruction.name in _WRITES
+            ]
+            if starts:
+                lines = launch.near(sets[at], starts)
+                return tuple(each for each in lines if each != line)
+        return ()
 
     def _empty(self, count: int) -> Sets:
         return np.zeros((count, self._width), np.uint64)
@@ -169,10 +155,11 @@ class Origins:
             found = self._registers[name] = self._empty(self._state.lanes.count)
         return found
 
-    def _bit(self, line: int | None) -> Sets:
+    def _bits(self, instruction: Instruction) -> Sets:
         found = np.zeros(self._width, np.uint64)
-        if line and line // _BITS < self._width:
-            found[line // _BITS] = np.uint64(1) << np.uint64(line % _BITS)
+        for line in instruction.lines:
+            if line // LINE_BITS < self._width:
+                found[line // LINE_BITS] |= np.uint64(1) << np.uint64(line % LINE_BITS)
         return found
 
     def _followed(self, pc: int, instruction: Instruction, step: Step) -> Step:
@@ -214,7 +201,7 @@ class Origins:
         sets = np.zeros((len(chosen), self._width), np.uint64)
         for branch in self._launch.deciding(pc):
             instruction = self._code.instructions[branch]
-            sets |= self._bit(instruction.line)
+            sets |= self._bits(instruction)
             for each in sources(instruction):
                 if isinstance(each, Register) and each.name in self._registers:
                     sets |= self._registers[each.name][chosen]
@@ -237,8 +224,8 @@ class Origins:
         if "cc" in instruction.modifiers:
             targets.append(_CARRY)
         reads_carry = instruction.name in ("addc", "subc", "madc")
-        own = self._bit(instruction.line)
-        is_own = not _is_given(instruction)
+        own = self._bits(instruction)
+        is_own = not is_given(instruction)
 
         def follow(chosen: NDArray[np.int64]) -> None:
             sets = self._read(sources(instruction), chosen)
@@ -283,7 +270,7 @@ class Origins:
         reach = Reach(instruction, operand, pc, self._state, "reads")
         targets = [] if stores else [_name(each) for each in results(instruction)]
         given = instruction.operands[1:] if stores else instruction.operands[2:]
-        own = self._bit(instruction.line)
+        own = self._bits(instruction)
         writes = instruction.name in _WRITES
 
         def follow(chosen: NDArray[np.int64]) -> Callable[[], None] | None:
@@ -354,7 +341,7 @@ class Origins:
         target = Reach(instruction, to, pc, state, "copies to", "shared")
         bases = [each.base for each in (to, of) if isinstance(each, Address)]
         more = instruction.operands[3:]
-        own = self._bit(instruction.line)
+        own = self._bits(instruction)
 
         def follow(chosen: NDArray[np.int64]) -> Callable[[], None] | None:
             mask = np.zeros(state.lanes.count, np.bool_)
@@ -382,7 +369,7 @@ class Origins:
         together = np.bitwise_or.reduce(sets, axis=0)
         if line in self._by_line:
             together |= self._by_line[line].sets
-        self._by_line[line] = _Accesses(together, self._launch, pc)
+        self._by_line[line] = Accesses(together, self._launch, pc)
 
     def _cells(self, place: Any, width: int, part: int) -> Iterator[NDArray[np.int64]]:
         for offset in range(part * width, (part + 1) * width, self._cell):
@@ -409,14 +396,3 @@ def _name(operand: object) -> str:
 
 def _names(operands: Sequence[object]) -> list[str]:
     return [name for each in operands if (name := _name(each))]
-
-
-def _is_given(instruction: Instruction) -> bool:
-    """Tell what only takes what the kernel was given, on the line of its head."""
-    return instruction.name == "ld" and "param" in instruction.modifiers
-
-
-def _near(accesses: _Accesses | None) -> tuple[int, ...]:
-    if accesses is None:
-        return ()
-    return accesses.launch.near(accesses.sets, accesses.pc)

@@ -160,18 +160,20 @@ def _origin(
         return Origin(origins.of_accesses(asked.line))
     buffer, number = buffers[asked.buffer], len(run.launches)
     if asked.what == "value":
-        lines, launch = origins.of_value(buffer, asked.byte, asked.line)
-        return Origin(lines, asked.line, launch % number)
+        return Origin(origins.of_value(buffer, asked.byte, asked.line), asked.line)
+    launches = tuple({each % number: None for each in origins.launches_to(buffer)})
     by_word = machine.writer_lines(buffer)
     written = np.flatnonzero(by_word)
     if not len(written):
-        return Origin()
+        lines, line = origins.of_nobody(buffer)
+        return Origin(lines, line, launches, has_written=False)
     # the one before it, which tells what was meant
     at = max(int(np.searchsorted(written, asked.byte // 4)) - 1, 0)
     word = int(written[at])
     writer = int(by_word[word])
-    lines, launch = origins.of_place(buffer, 4 * word, writer)
-    return Origin(lines, writer, launch % number)
+    lines = origins.of_place(buffer, 4 * word, writer)
+    # of a second call, the first may have written the very same
+    return Origin(lines, writer, launches, word != asked.byte // 4)
 
 
 def _has_changed(machine: Machine, buffer: Buffer, memory: Memory) -> bool:
