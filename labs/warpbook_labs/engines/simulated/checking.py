@@ -12,6 +12,11 @@ import msgspec
 
 from warpbook_labs.cases.sampling import DrawnCase
 from warpbook_labs.engines.simulated.case_results import case_result
+from warpbook_labs.engines.simulated.explaining import (
+    asked_of,
+    followed,
+    with_lines,
+)
 from warpbook_labs.engines.simulated.messages import HostRan, Left, Record, RunTorch
 from warpbook_labs.engines.simulated.preparation import PreparedCalls
 from warpbook_labs.engines.simulated.recorded import NotJudged, told_simulated
@@ -65,7 +70,7 @@ def check_host(
         output_bytes=_MOST_ANSWER_BYTES,
     )
     done: list[CaseResult] = []
-    isolation, steps = "", Steps(of)
+    isolation, steps, is_explained = "", Steps(of), False
     for batch in _batches(loaded, cases):
         outcome = _outcome(_job(loaded, lab.host, source, batch), limits, steps)
         if isinstance(outcome.result, Refused):
@@ -89,6 +94,12 @@ def check_host(
         isolation = outcome.isolation
         if is_over:
             break
+        for place, prepared in enumerate(batch, len(done) - len(batch)):
+            asked = None if is_explained else asked_of(done[place])
+            if asked is not None:
+                job = _job(loaded, lab.host, source, [prepared])
+                done[place] = with_lines(done[place], followed(job, asked, limits))
+                is_explained = True
     done += (case_result(each, Left(), _NOT_RUN) for each in cases[len(done) :])
     right = sum(each.passed for each in done)
     return CheckResult(
