@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+#: from a line to the last one that are told as a span
+_LEAST_SPAN = 2
 _FIGURE = re.compile(r"!\[[^\]\n]*\]\(([^)\s]+)\)")
 
 
@@ -14,11 +16,22 @@ def figures(text: str) -> tuple[str, ...]:
 
 
 def named_lines(lines: Sequence[int]) -> str:
-    """Name lines: "line 3", or "lines 3, 5 and 9"."""
-    if len(lines) < 2:
-        return "".join(f"line {line}" for line in lines)
-    *first, last = lines
-    return f"lines {', '.join(map(str, first))} and {last}"
+    """Name lines in order: "line 3", "lines 3, 5 and 9", "lines 3 to 7 and 9"."""
+    spans: list[tuple[int, int]] = []
+    for line in lines:
+        if spans and line == spans[-1][1] + 1:
+            spans[-1] = (spans[-1][0], line)
+        else:
+            spans.append((line, line))
+    words = []
+    for first, last in spans:
+        if last - first >= _LEAST_SPAN:
+            words.append(f"{first} to {last}")
+        else:
+            words += map(str, range(first, last + 1))
+    noun = "line" if len(lines) == 1 else "lines"
+    *before, end = words or [""]
+    return f"{noun} {', '.join(before)} and {end}" if before else f"{noun} {end}"
 
 
 #: of a process that no learner's code has answered for in the ordinary way

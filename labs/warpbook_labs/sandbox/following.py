@@ -11,7 +11,7 @@ import contextlib
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from types import CodeType, FrameType
+from types import CodeType, FrameType, ModuleType
 from typing import Any
 
 from warpbook_labs.sandbox.statements import Statement, statements_of
@@ -21,6 +21,8 @@ Lines = dict[int, int]
 _WITHIN = frozenset({"<genexpr>", "<listcomp>", "<dictcomp>", "<setcomp>", "<lambda>"})
 _PLAIN = (int, float, complex, str, bytes, bool, type(None))
 _MOST_KEPT = 64
+#: that a message names
+MOST_STATEMENTS = 6
 #: a condition is as far as so many statements that compute
 _STEPS_TO_CONDITION = 2
 
@@ -52,12 +54,40 @@ class Follower:
         self._module: dict[str, Lines] = {}
         self._objects: dict[object, Lines] = {}
         self._latest: dict[str, Lines] = {}
+        self._by_line: dict[int, Lines] = {}
+        self._settings: Lines = {}
         #: keeps objects alive, so that none has the number of another
         self._kept: list[Any] = []
         #: what the last call from outside gave
         self.result: Lines = {}
         #: of each call from outside, its name and what its parameters hold in the end
         self.ended: list[tuple[str, dict[str, Lines]]] = []
+
+    def of_line(self, line: int) -> Lines:
+        """Give the lines of what a line did when it was last done."""
+        return self._by_line.get(line, {})
+
+    def settings(self) -> Lines:
+        """Give the lines of what was set in modules."""
+        return self._settings
+
+    def named(self, lines: Lines, most: int) -> tuple[int, ...]:
+        """Name the lines of the nearest statements, each with all of its lines.
+
+        Args:
+            lines: from which a value came.
+            most: statements.
+        """
+        found: dict[int, None] = {}
+        seen: list[Statement | None] = []
+        for line in in_order(lines):
+            statement = self._statements.get(line)
+            if statement not in seen:
+                if len(seen) == most or len(found) >= 2 * most:
+                    break
+                seen.append(statement)
+            found[line] = None
+        return tuple(found)
 
     @contextlib.contextmanager
     def watching(self) -> Iterator[None]:
@@ -108,7 +138,7 @@ class Follower:
         outer: Lines = {}
         if caller is not None and caller.pending is not None:
             outer = self._read(caller, caller.pending.reads)
-            _merge(outer, dict.fromkeys(caller.lines, 0), 0)
+            merge(outer, dict.fromkeys(caller.lines, 0), 0)
         for name in code.co_varnames[:count]:
             value = call.frame.f_locals.get(name)
             known = self._objects.get(_key(value))
@@ -144,10 +174,10 @@ class Follower:
                 else:
                     known = self._module.get(name)
             if known:
-                _merge(found, known, 1)
+                merge(found, known, 1)
             value = call.frame.f_locals.get(name)
-            if not isinstance(value, _PLAIN):
-                _merge(found, self._objects.get(_key(value), {}), 1)
+            if not isinstance(value, (*_PLAIN, ModuleType)):
+                merge(found, self._objects.get(_key(value), {}), 1)
         return found
 
     def _finish(self, call: _Call) -> Lines:
@@ -157,30 +187,39 @@ class Follower:
         if statement is None or statement.is_silent:
             return {}
         found = self._read(call, statement.reads)
-        _merge(found, given, 1)
+        merge(found, given, 1)
         for number in statement.deciders:
-            _merge(found, call.decided.get(number, {}), _STEPS_TO_CONDITION)
-        _merge(found, dict.fromkeys(lines, 0), 0)
+            merge(found, call.decided.get(number, {}), _STEPS_TO_CONDITION)
+        merge(found, dict.fromkeys(lines, 0), 0)
         found = _nearest(found)
         call.decided[statement.number] = found
-        is_module = call.frame.f_code.co_name == "<module>"
+        for line in lines:
+            self._by_line[line] = found
+        for name in statement.within & call.names.keys():
+            # it may have another value for that this did not go the other way
+            call.names[name] = dict(call.names[name])
+            merge(call.names[name], found, _STEPS_TO_CONDITION)
         for name in statement.binds | statement.changes:
-            is_bound = name in statement.binds
-            known = dict(found)
-            if not is_bound:
-                _merge(known, call.names.get(name, {}), 1)
-                call.changed.add(name)
-            call.names[name] = self._latest[name] = known
-            if is_module:
-                self._module[name] = known
             value = call.frame.f_locals.get(name)
             if value is None:
                 value = call.frame.f_globals.get(name)
-            if not isinstance(value, _PLAIN):
-                self._kept.append(value)
-                if is_bound and _key(value) in self._objects:
-                    # another name for what is known
-                    continue
+            if isinstance(value, ModuleType):
+                # what is set in it may decide on whatever comes later
+                if name in statement.settings:
+                    merge(self._settings, found, 1)
+                continue
+            known = dict(found)
+            if name not in statement.binds:
+                merge(known, call.names.get(name, {}), 1)
+                call.changed.add(name)
+            call.names[name] = self._latest[name] = known
+            if call.frame.f_code.co_name == "<module>":
+                self._module[name] = known
+            if isinstance(value, _PLAIN):
+                continue
+            self._kept.append(value)
+            # else it is another name for what is known
+            if name not in statement.binds or _key(value) not in self._objects:
                 self._objects[_key(value)] = known
         return found
 
@@ -190,9 +229,9 @@ class Follower:
         names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
         caller = self._caller(call.frame)
         if caller is not None:
-            _merge(caller.given, call.result, 1)
+            merge(caller.given, call.result, 1)
             for name in call.changed & set(names):
-                _merge(caller.given, call.names[name], 1)
+                merge(caller.given, call.names[name], 1)
         elif code.co_name != "<module>":
             self.result = call.result
             parameters = {name: self._read(call, (name,)) for name in names}
@@ -204,7 +243,8 @@ def in_order(lines: Lines) -> tuple[int, ...]:
     return tuple(sorted(lines, key=lambda line: (lines[line], -line)))
 
 
-def _merge(into: Lines, lines: Lines, steps: int) -> None:
+def merge(into: Lines, lines: Lines, steps: int) -> None:
+    """Add lines that are so many statements further away."""
     for line, distance in lines.items():
         into[line] = min(into.get(line, distance + steps), distance + steps)
 

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 _JUMPS = (ast.Return, ast.Continue, ast.Break, ast.Raise)
-_DECIDES = (ast.If, ast.While, ast.For, ast.Match)
+#: `with` has what is within it done otherwise, as by another stream or type
+_DECIDES = (ast.If, ast.While, ast.For, ast.Match, ast.With)
 _SILENT = (ast.FunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Global)
 #: methods that change what they are called on, beside those that end with `_`
 _CHANGING = frozenset(
@@ -27,8 +28,12 @@ class Statement:
     #: names of objects that it may change
     changes: set[str] = field(default_factory=set)
     #: numbers of the statements that decide whether it is done
+    #: names of what it sets an attribute or an element of
+    settings: set[str] = field(default_factory=set)
     deciders: tuple[int, ...] = ()
     is_silent: bool = False
+    #: of a statement that decides: names that what is within it binds or changes
+    within: set[str] = field(default_factory=set)
 
 
 def statements_of(source: str) -> dict[int, Statement]:
@@ -56,6 +61,13 @@ class _Reader:
                 inside = ()
             for part in _bodies(node):
                 self.body(part, inside)
+            if isinstance(node, _DECIDES):
+                for part in _bodies(node):
+                    for each in _own(part):
+                        held = Statement(0)
+                        for head in _heads(each):
+                            _note(head, held)
+                        statement.within |= held.binds | held.changes
             jumps = isinstance(node, ast.If | ast.Match) and any(
                 isinstance(each, _JUMPS)
                 for part in _bodies(node)
@@ -96,6 +108,7 @@ class _Reader:
             elif not statement.is_silent:
                 known.reads |= statement.reads
                 known.changes |= statement.changes | statement.binds
+                known.settings |= statement.settings
         return statement
 
 
@@ -144,12 +157,15 @@ def _note(part: ast.AST, statement: Statement) -> None:
         elif isinstance(node, ast.Attribute | ast.Subscript):
             if isinstance(node.ctx, ast.Store):
                 statement.changes |= _base(node)
+                statement.settings |= _base(node)
         elif isinstance(node, ast.AugAssign):
             statement.reads |= _base(node.target)
             statement.changes |= _base(node.target)
         elif isinstance(node, ast.Call):
             called = node.func
             name = called.attr if isinstance(called, ast.Attribute) else ""
+            if isinstance(called, ast.Name) and called.id == "setattr" and node.args:
+                statement.settings |= _base(node.args[0])
             changes = name.endswith("_") and not name.endswith("__")
             if isinstance(called, ast.Attribute) and (changes or name in _CHANGING):
                 statement.changes |= _base(called.value)

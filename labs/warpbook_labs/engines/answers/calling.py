@@ -17,7 +17,7 @@ import numpy as np
 
 from warpbook_labs.engines.answers.jobs import Answered, Asked, Call, Called
 from warpbook_labs.lab.texts import at_line
-from warpbook_labs.sandbox.following import Follower, in_order
+from warpbook_labs.sandbox.following import MOST_STATEMENTS, Follower
 from warpbook_labs.sandbox.learner_code import Printed, load_modules, told, within
 from warpbook_labs.sandbox.work import Refused
 
@@ -54,7 +54,7 @@ def do(job: Call) -> Called | Refused:
         with watching():
             answer = _answer(module, asked, job.call_s, encode)
         if follower is not None:
-            lines = in_order(follower.result)
+            lines = follower.named(follower.result, MOST_STATEMENTS)
             answer = msgspec.structs.replace(answer, lines=lines)
         answers.append(answer)
     return Called(tuple(answers))

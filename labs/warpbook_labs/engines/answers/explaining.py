@@ -16,7 +16,7 @@ from warpbook_labs.sandbox import parent
 from warpbook_labs.sandbox.limits import Limits
 
 #: kinds of questions that are asked again, and lines that are named
-_MOST_ASKED, _MOST_LINES = 4, 6
+_MOST_ASKED, _MOST_LINES = 4, 24
 #: to follow a source takes so much longer
 _TIMES_LONGER = 20.0
 

@@ -144,6 +144,13 @@ class TritonFrontEnd(FrontEnd):
         """Interpret Triton."""
         return InterpretTriton(program, runs, _SHARE_OF_TIME * limits.processor_s)
 
+    def asking(
+        self, program: str, run: Run, limits: Limits, asked: Asked
+    ) -> Job[Interpreted]:
+        """Interpret Triton, and follow its Python."""
+        job = self.job(program, (run,), limits)
+        return msgspec.structs.replace(job, asked=asked)
+
 
 def _architecture() -> str:
     """Give what kernels are compiled for: the GPU here, or a named default."""

@@ -99,3 +99,5 @@ class InterpretTriton(Job[Interpreted], frozen=True, tag="interpret triton"):
     runs: tuple[Run, ...]
     #: of the CPU, with the start of the process
     processor_s: float = math.inf
+    #: of the only run
+    asked: Asked | None = None

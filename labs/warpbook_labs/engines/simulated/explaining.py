@@ -5,6 +5,8 @@ It is done once more for it, so that a check of what passes takes no longer.
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 
 from warpbook_labs.engines.simulated.messages import (
@@ -18,8 +20,9 @@ from warpbook_labs.results.check import CaseResult
 from warpbook_labs.sandbox import parent, warm
 from warpbook_labs.sandbox.limits import Limits
 
-#: so that a message stays short
-_MOST_LINES = 6
+_MOST_LINES = 24
+#: as `cases/bounds.py` says it
+_COUNTED = re.compile(r"Most of it comes from line (\d+)")
 #: to follow a source takes so much longer
 _TIMES_LONGER = 5.0
 
@@ -27,9 +30,16 @@ _TIMES_LONGER = 5.0
 def asked_of(case: CaseResult) -> Followed | None:
     """Say what is asked of a case; None where there is nothing to ask."""
     wrong = case.wrong
-    if case.passed or wrong is None or case.findings:
+    if case.passed or case.findings:
         return None
-    return Followed(wrong.output, max(case.call, 1))
+    if wrong is not None:
+        told = (wrong.computed_line, wrong.line)
+        lines = tuple(line for line in told if line is not None)
+        return Followed(wrong.output, max(case.call, 1), lines)
+    if not case.is_beyond:
+        return None
+    counted = _COUNTED.search(case.message)
+    return Followed("", 1, (int(counted[1]),) if counted else ())
 
 
 def followed(job: RunTorch | Record, asked: Followed, limits: Limits) -> list[int]:
@@ -54,11 +64,13 @@ def followed(job: RunTorch | Record, asked: Followed, limits: Limits) -> list[in
 def with_lines(case: CaseResult, lines: list[int]) -> CaseResult:
     """Say from which lines what is wrong came, beside those that are told."""
     wrong = case.wrong
-    if wrong is None:
-        return case
-    others = sorted(set(lines) - {wrong.line, wrong.computed_line})
+    told = {wrong.line, wrong.computed_line} if wrong is not None else set()
+    others = sorted(set(lines) - told)
     if not others:
         return case
+    if wrong is None:
+        words = f"It hangs on {named_lines(others)}, too."
+        return msgspec.structs.replace(case, message=f"{case.message} {words}")
     words = f"It came from {named_lines(others)}."
     place = len(case.message)
     if case.advice and case.message.endswith(case.advice):

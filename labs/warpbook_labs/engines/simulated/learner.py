@@ -23,7 +23,11 @@ from warpbook_labs.engines.simulated.messages import (
     RunTorch,
 )
 from warpbook_labs.errors import SourceProblem
-from warpbook_labs.sandbox.following import Follower, in_order
+from warpbook_labs.sandbox.following import (
+    MOST_STATEMENTS,
+    Follower,
+    merge,
+)
 from warpbook_labs.sandbox.learner_code import MODULES, Printed, TooLong, told, within
 from warpbook_labs.sandbox.progress import note_step
 from warpbook_labs.sandbox.work import Refused
@@ -111,7 +115,12 @@ def _followed(
         runs = [of for name, of in follower.ended if name == "run"]
         if len(runs) < asked.call:
             return ()
-        return in_order(runs[asked.call - 1].get(asked.output, {}))
+        found = dict(follower.settings())
+        for place, line in enumerate(asked.lines):
+            merge(found, follower.of_line(line), place)
+        if asked.output:
+            merge(found, runs[asked.call - 1].get(asked.output, {}), len(asked.lines))
+        return follower.named(found, MOST_STATEMENTS)
 
     return follower.watching(), lines
 

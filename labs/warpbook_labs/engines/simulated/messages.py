@@ -47,9 +47,11 @@ class HostCase(Struct, frozen=True):
 class Followed(Struct, frozen=True):
     """Of what the lines are asked, in a case that is done once more for it."""
 
-    #: what a call of `run` left in it; the first call is 1
+    #: what a call of `run` left in it, if it is that; the first call is 1
     output: str
     call: int
+    #: what these lines did, the first of them before all
+    lines: tuple[int, ...] = ()
 
 
 class Left(Struct, frozen=True):
