@@ -208,6 +208,9 @@ class Follower:
                 if name in statement.settings:
                     merge(self._settings, found, 1)
                 continue
+            if name not in statement.binds and isinstance(value, _PLAIN):
+                # nothing changes it in place
+                continue
             known = dict(found)
             if name not in statement.binds:
                 merge(known, call.names.get(name, {}), 1)
