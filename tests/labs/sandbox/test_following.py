@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import pytest
@@ -119,8 +120,6 @@ def answer(x):
 
 
 def test_what_was_there_to_watch_is_there_again() -> None:
-    import sys
-
     before = sys.gettrace()
     followed(CHOICE, 1)
     assert sys.gettrace() is before

@@ -23,6 +23,7 @@ from warpbook_labs.sandbox.limits import Limits
 _MOST_LINES = 24
 #: as `cases/bounds.py` says it
 _COUNTED = re.compile(r"Most of it comes from line (\d+)")
+_LINE = re.compile(r"\bline (\d+)")
 #: to follow a source takes so much longer
 _TIMES_LONGER = 5.0
 
@@ -64,13 +65,17 @@ def followed(job: RunTorch | Record, asked: Followed, limits: Limits) -> list[in
 def with_lines(case: CaseResult, lines: list[int]) -> CaseResult:
     """Say from which lines what is wrong came, beside those that are told."""
     wrong = case.wrong
-    told = {wrong.line, wrong.computed_line} if wrong is not None else set()
+    told = {int(line) for line in _LINE.findall(case.message)}
+    if wrong is not None:
+        told = {wrong.line or 0, wrong.computed_line or 0}
     others = sorted(set(lines) - told)
     if not others:
         return case
     if wrong is None:
-        words = f"It hangs on {named_lines(others)}, too."
-        return msgspec.structs.replace(case, message=f"{case.message} {words}")
+        named = named_lines(others)
+        verb = "lead" if len(others) > 1 else "leads"
+        words = f"{case.message} {named[0].upper()}{named[1:]} {verb} to it."
+        return msgspec.structs.replace(case, message=words)
     words = f"It came from {named_lines(others)}."
     place = len(case.message)
     if case.advice and case.message.endswith(case.advice):
