@@ -7,6 +7,7 @@ hold, of the simulated GPU the program that it was asked to do, which is judged 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import msgspec
 
@@ -98,7 +99,8 @@ def check_host(
             asked = None if is_explained else asked_of(done[place])
             if asked is not None:
                 job = _job(loaded, lab.host, source, [prepared])
-                done[place] = with_lines(done[place], followed(job, asked, limits))
+                lines = followed(job, asked, partial(_outcome, limits=limits))
+                done[place] = with_lines(done[place], lines)
                 is_explained = True
     done += (case_result(each, Left(), _NOT_RUN) for each in cases[len(done) :])
     right = sum(each.passed for each in done)
@@ -141,7 +143,7 @@ def _job(
 
 
 def _outcome(
-    job: RunTorch | Record, limits: Limits, steps: Steps
+    job: RunTorch | Record, limits: Limits, steps: Steps | None = None
 ) -> parent.Outcome[HostRan]:
     """Have it done with the simulated GPU's PyTorch; or, if need be, without one."""
     try:

@@ -6,6 +6,7 @@ It is done once more for it, so that a check of what passes takes no longer.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 import msgspec
 
@@ -17,8 +18,7 @@ from warpbook_labs.engines.simulated.messages import (
 )
 from warpbook_labs.lab.texts import named_lines
 from warpbook_labs.results.check import CaseResult
-from warpbook_labs.sandbox import parent, warm
-from warpbook_labs.sandbox.limits import Limits
+from warpbook_labs.sandbox import parent
 
 _MOST_LINES = 24
 #: as `cases/bounds.py` says it
@@ -43,18 +43,22 @@ def asked_of(case: CaseResult) -> Followed | None:
     return Followed("", 1, (int(counted[1]),) if counted else ())
 
 
-def followed(job: RunTorch | Record, asked: Followed, limits: Limits) -> list[int]:
+def followed(
+    job: RunTorch | Record,
+    asked: Followed,
+    outcome_of: Callable[[RunTorch | Record], parent.Outcome[HostRan]],
+) -> list[int]:
     """Do a job of one case once more, and give the lines that are asked for.
 
     Args:
         job: as it was done.
         asked: of what.
-        limits: of the process.
+        outcome_of: has a job done.
     """
     job = msgspec.structs.replace(
         job, followed=asked, case_s=_TIMES_LONGER * job.case_s
     )
-    outcome: parent.Outcome[HostRan] = warm.run(job, limits)
+    outcome = outcome_of(job)
     if not isinstance(outcome.result, HostRan):
         return []
     last_line = len(job.source.splitlines())
