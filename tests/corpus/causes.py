@@ -31,6 +31,13 @@ CAUSES: dict[str, str] = {
 }
 
 
+#: "line 3", "lines 3, 5 and 9", "lines 3 to 7 and 9"
+_LINES = re.compile(
+    r"\blines? (\d+(?: to \d+)?(?:(?:, | and )\d+(?: to \d+)?)*)", re.IGNORECASE
+)
+_SPAN = re.compile(r"(\d+)(?: to (\d+))?")
+
+
 def names_cause(cause: str, words: str) -> bool:
     """Say whether a verdict's words name a cause."""
     return re.search(CAUSES[cause], words, re.IGNORECASE | re.MULTILINE) is not None
@@ -38,5 +45,8 @@ def names_cause(cause: str, words: str) -> bool:
 
 def names_line(lines: tuple[int, ...], words: str) -> bool:
     """Say whether a verdict's words name one of the lines."""
-    named = {int(each) for each in re.findall(r"\bline (\d+)", words, re.IGNORECASE)}
+    named: set[int] = set()
+    for listed in _LINES.findall(words):
+        for first, last in _SPAN.findall(listed):
+            named.update(range(int(first), int(last or first) + 1))
     return bool(named & set(lines))

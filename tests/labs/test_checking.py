@@ -282,7 +282,30 @@ def test_a_wrong_element_names_the_line_that_wrote_it_last(
     result = check(lab, source, public_cases(lab.lab), Limits())
     first = result.cases[0]
     assert first.wrong is not None and first.wrong.line == first.line == line
-    assert first.message.endswith(f" Line {line} wrote it last.")
+    assert f" Line {line} wrote it last" in first.message
+
+
+def test_a_wrong_element_names_the_lines_that_computed_it(lab: LoadedLab) -> None:
+    source = right(lab).replace("float sum", "float odd = 0.5f * i;\n    float sum")
+    source = source.replace("sum < 0 ? 0 : sum", "odd")
+    result = check(lab, source, public_cases(lab.lab), Limits())
+    first, second, *_ = result.cases
+    assert first.wrong is not None and 6 in first.wrong.from_lines
+    assert " wrote it last, from what lines " in first.message
+    # the case is run once more for it, and the others are not
+    assert second.wrong is not None and second.wrong.from_lines == ()
+
+
+def test_an_element_that_nobody_wrote_names_its_neighbours_store_and_the_launch(
+    lab: LoadedLab,
+) -> None:
+    source = right(lab).replace("if (i >= n) return;", "if (i >= n - 1) return;")
+    first = check(lab, source, public_cases(lab.lab), Limits()).cases[0]
+    assert first.wrong is not None and first.wrong.got == "nothing"
+    assert first.wrong.launch_lines == (1,) and 5 in first.wrong.from_lines
+    assert "and the launch on line 1 decide where, and which threads do." in (
+        first.message
+    )
 
 
 def test_what_was_never_written_names_no_line(lab: LoadedLab) -> None:

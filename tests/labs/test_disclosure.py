@@ -91,7 +91,8 @@ def test_a_wrong_element_of_a_hidden_case_is_told_without_its_size() -> None:
     source = CORRECT.replace("sum < 0 ? 0", "sum < 0 ? 1")
     told = told_of("vector-add", source)
     assert told.wrong is not None and told.wrong.got == "1"
-    assert told.message.endswith("is 1; right is 0, exactly. Line 7 wrote it last.")
+    words = "is 1; right is 0, exactly. Line 7 wrote it last, from what lines 4 to "
+    assert told.message.endswith(f"{words}6 computed.")
     shown = told_of("vector-add", source, is_hidden=False)
     assert "of 1,021 elements are wrong." in shown.message
 

@@ -6,8 +6,10 @@ import re
 
 import pytest
 
+from warpbook_labs.cases.fitting import fitted
 from warpbook_labs.cases.sampling import hidden_cases, public_cases
 from warpbook_labs.course.session import find
+from warpbook_labs.lab.launch_rule import read_rule
 from warpbook_labs.lab.spec import Lab
 
 SEEDS = range(40)
@@ -59,3 +61,40 @@ def test_what_is_told_of_a_hidden_case_names_neither_its_size_nor_a_seed(
 def test_public_cases_are_those_of_the_file_in_their_order(lab: Lab) -> None:
     assert [each.sizes["n"] for each in public_cases(lab)] == [256, 1000, 77]
     assert not any(each.is_hidden for each in public_cases(lab))
+
+
+@pytest.mark.parametrize(
+    ("grid", "rest"),
+    [("(n + 190) / 192", 1), ("ceil_div(n, 192)", 0), ("n / 192 + 1", 191)],
+)
+def test_one_drawn_case_fills_the_grid_of_the_source(
+    lab: Lab, grid: str, rest: int
+) -> None:
+    rule = read_rule(f"// launch: add<<<{grid}, 192>>>(x, y, out, n)")
+    for seed in SEEDS:
+        cases = hidden_cases(lab, seed)
+        fit = fitted(lab, rule, cases)
+        differ = [
+            (case, other)
+            for case, other in zip(cases, fit, strict=True)
+            if case != other
+        ]
+        assert len(differ) <= 1
+        for case, other in differ:
+            assert case.is_free and (case.seed, case.values) == (
+                other.seed,
+                other.values,
+            )
+            assert other.sizes["n"] % 192 == rest
+            assert lab.hidden.sizes["n"].least <= other.sizes["n"]
+            assert other.sizes["n"] <= lab.hidden.sizes["n"].most
+        # what is fitted stays as it is
+        assert fitted(lab, rule, fit) == fit
+
+
+def test_a_grid_that_is_the_same_for_all_sizes_leaves_all_cases(lab: Lab) -> None:
+    rule = read_rule("// launch: add<<<8, 256>>>(x, y, out, n)")
+    cases = hidden_cases(lab, 3)
+    assert [case.sizes for case in fitted(lab, rule, cases)] == [
+        case.sizes for case in cases
+    ]

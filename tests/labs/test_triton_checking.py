@@ -265,4 +265,4 @@ def test_a_wrong_element_names_the_line_that_wrote_it_last(lab: LoadedLab) -> No
     result = check(lab, "\n".join(lines), public_cases(lab.lab), Limits())
     first = result.cases[0]
     assert first.wrong is not None and first.wrong.line == first.line == at
-    assert first.message.endswith(f" Line {at} wrote it last.")
+    assert f" Line {at} wrote it last" in first.message

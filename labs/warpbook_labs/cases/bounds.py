@@ -68,12 +68,19 @@ def beyond_bounds(
     """
     for each in counted:
         got = getattr(counts, each.count)
-        if each.most and got > (most := value(each.most, sizes)):
+        if is_above(each, counts, sizes):
+            most = value(each.most, sizes)
             told = f"{_told(each, got, 'at most', most)}.{_split(parts, each)}"
             return told + _line_words((lines or {}).get(each.count, ()))
         if each.least and got < (least := value(each.least, sizes)):
             return f"{_told(each, got, 'at least', least)}."
     return ""
+
+
+def is_above(bound: Counted, counts: Any, sizes: Mapping[str, int]) -> bool:
+    """Tell whether more was counted than a bound allows."""
+    most = bool(bound.most) and value(bound.most, sizes)
+    return bool(bound.most) and getattr(counts, bound.count) > most
 
 
 def _told(bound: Counted, got: int, allowed: str, limit: int) -> str:

@@ -28,6 +28,14 @@ class WrongElement(Struct, frozen=True):
     line: int | None = None
     #: of the source: what computed it, where `line` only copied it; None if not known
     computed_line: int | None = None
+    #: of the source: from which its value came; where nobody wrote it, what decides on
+    #: who writes beside it
+    from_lines: tuple[int, ...] = ()
+    #: where nobody wrote it: the line that wrote beside it, or would have, and those of
+    #: the launches that may
+    beside_line: int | None = None
+    is_beside_written: bool = True
+    launch_lines: tuple[int, ...] = ()
 
 
 def first_wrong(

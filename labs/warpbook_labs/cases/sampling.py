@@ -24,6 +24,8 @@ class DrawnCase(Struct, frozen=True):
     values: str
     seed: int
     is_hidden: bool
+    #: all of its sizes are at random, so others would do as well
+    is_free: bool = False
 
 
 def public_cases(lab: Lab) -> list[DrawnCase]:
@@ -49,18 +51,20 @@ def hidden_cases(lab: Lab, seed: int) -> list[DrawnCase]:
     chance.shuffle(kinds)
     cases = []
     for number, sizes in enumerate(_always(lab, chance)):
-        cases.append((sizes, kinds[number % len(kinds)]))
+        cases.append((sizes, kinds[number % len(kinds)], False))
     # each kind of value at least once, at a size that has room for it
-    tried = {kind for _, kind in cases}
+    tried = {kind for _, kind, _ in cases}
     missing = [kind for kind in kinds if kind not in tried]
     for kind in missing + chance.choices(kinds, k=lab.hidden.drawn):
         drawn = {name: _draw(of, chance) for name, of in lab.hidden.sizes.items()}
-        cases.append((drawn, kind))
+        cases.append((drawn, kind, True))
     for sizes in lab.hidden.beyond:
-        cases.append((_a_little_more(sizes, chance), chance.choice(kinds)))
+        cases.append((_a_little_more(sizes, chance), chance.choice(kinds), False))
     return [
-        DrawnCase(_about(sizes, kind), sizes, kind, chance.getrandbits(32), True)
-        for sizes, kind in cases
+        DrawnCase(
+            about_hidden(sizes, kind), sizes, kind, chance.getrandbits(32), True, free
+        )
+        for sizes, kind, free in cases
     ]
 
 
@@ -76,7 +80,7 @@ def large_cases(lab: Lab, seed: int) -> list[DrawnCase]:
             for name, of in lab.hidden.sizes.items()
         }
         kind = chance.choice(lab.hidden.values)
-        about = f"large; {_about(sizes, kind)}"
+        about = f"large; {about_hidden(sizes, kind)}"
         found.append(DrawnCase(about, sizes, kind, chance.getrandbits(32), True))
     return found
 
@@ -104,7 +108,8 @@ def _draw(sizes: Sizes, chance: random.Random) -> int:
     return chance.randint(sizes.least, sizes.most)
 
 
-def _about(sizes: dict[str, int], kind: str) -> str:
+def about_hidden(sizes: dict[str, int], kind: str) -> str:
+    """Say of what kind a hidden case is, without its numbers."""
     sides = ", ".join(f"{name} = {_kind_of(size)}" for name, size in sizes.items())
     return f"{sides}; values: {kind.replace('_', ' ')}"
 

@@ -86,6 +86,7 @@ class CaseGrader(Grader):
             is_timed: whether its speed is graded where that can be.
             use_gpu: whether a GPU may be used.
         """
+        cases = self.engines.fitted(loaded, source, cases)
         gpu: Gpu | None = None
         if use_gpu:
             try:
@@ -93,7 +94,7 @@ class CaseGrader(Grader):
             except NoGpu:
                 gpu = None
         if gpu is None:
-            return self.check(loaded, source, cases, limits)
+            return self._checked(loaded, source, cases, limits)
         with ThreadPoolExecutor(1, "warpbook-gpu") as threads:
             on_gpu = threads.submit(
                 self.engines.run_on_gpu,
@@ -106,7 +107,7 @@ class CaseGrader(Grader):
             )
             if self.engines.needs_quiet_cpu:
                 wait([on_gpu])
-            result = self.check(loaded, source, cases, limits)
+            result = self._checked(loaded, source, cases, limits)
             try:
                 device = on_gpu.result()
             except (NotOnGpu, NotInstalled) as problem:
@@ -121,6 +122,16 @@ class CaseGrader(Grader):
         limits: Limits,
     ) -> CheckResult:
         """Run cases without a GPU, and say what a learner may know."""
+        cases = self.engines.fitted(loaded, source, cases)
+        return self._checked(loaded, source, cases, limits)
+
+    def _checked(
+        self,
+        loaded: LoadedLab,
+        source: str,
+        cases: Sequence[DrawnCase],
+        limits: Limits,
+    ) -> CheckResult:
         result = self.engines.check(loaded, source, cases, limits)
         return msgspec.structs.replace(result, cases=fit_to_tell(result.cases))
 
@@ -134,7 +145,10 @@ class CaseGrader(Grader):
     ) -> Draws:
         """Run all draws at once."""
         public = public_cases(loaded.lab)
-        hidden = {seed: hidden_cases(loaded.lab, seed) for seed in seeds}
+        hidden = {
+            seed: self.engines.fitted(loaded, source, hidden_cases(loaded.lab, seed))
+            for seed in seeds
+        }
         cases = [*public, *(case for drawn in hidden.values() for case in drawn)]
         result = self.engines.check(loaded, source, cases, AUTHORS_LIMITS)
         by_draw, begin = {}, len(public)

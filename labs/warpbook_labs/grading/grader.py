@@ -92,6 +92,12 @@ class CaseEngines(ABC):
     def get_ready(self) -> None:
         """Start what takes long to start, and don't wait for it."""
 
+    def fitted(
+        self, loaded: LoadedLab, source: str, cases: Sequence[DrawnCase]
+    ) -> Sequence[DrawnCase]:
+        """Fit a case that is drawn at random to what a source may have forgotten."""
+        return cases
+
     @abstractmethod
     def check(
         self,

@@ -6,14 +6,16 @@ import contextlib
 from collections.abc import Sequence
 from pathlib import Path
 
+from warpbook_labs.cases.fitting import fitted
 from warpbook_labs.cases.sampling import DrawnCase
 from warpbook_labs.engines.interpreter.checking import check_kernels
 from warpbook_labs.engines.interpreter.front_ends import FrontEnd
 from warpbook_labs.engines.kernels.lane import run_on_gpu
 from warpbook_labs.engines.kernels.tracing import trace_submission
-from warpbook_labs.errors import BadSource
+from warpbook_labs.errors import BadRule, BadSource
 from warpbook_labs.gpu.gpu import Gpu
 from warpbook_labs.grading.grader import CaseEngines
+from warpbook_labs.lab.languages.table import rule_of
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.results.check import CheckResult
 from warpbook_labs.results.device import DeviceResult
@@ -32,6 +34,17 @@ class KernelEngines(CaseEngines):
         """Load compiler and interpreter."""
         warm.wake(self._front_end.compiler)
         warm.wake(self._front_end.kind)
+
+    def fitted(
+        self, loaded: LoadedLab, source: str, cases: Sequence[DrawnCase]
+    ) -> Sequence[DrawnCase]:
+        """Have one case fill the grid of the source's first configuration."""
+        try:
+            first = self._front_end.configurations(source)[0]
+            return fitted(loaded.lab, rule_of(loaded.lab, first), cases)
+        except (BadSource, BadRule):
+            # the check tells of it
+            return cases
 
     def check(
         self,

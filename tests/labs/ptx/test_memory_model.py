@@ -303,12 +303,42 @@ extern "C" __global__ void scan(const int* x, int* prefix, int* flag, int* out) 
     out[b] = prefix[b];
 }"""
     for fence, found in ((FENCE, []), ("", ["race"])):
-        zeros = np.zeros(300)
+        zeros = np.zeros(200)
         report = run(
             source.replace("FENCE", fence),
-            300, 32, x=np.ones(300), prefix=zeros, flag=zeros, out=zeros,
+            200, 32, x=np.ones(200), prefix=zeros, flag=zeros, out=zeros,
         )  # fmt: skip
         assert kinds(report)[:1] == found
+
+
+@pytest.mark.parametrize("takes_a_ticket", [True, False])
+def test_a_block_may_wait_only_for_blocks_that_have_begun(takes_a_ticket: bool) -> None:
+    ticket = "if (threadIdx.x == 0) b = atomicAdd(next, 1);" if takes_a_ticket else ""
+    source = f"""
+extern "C" __global__ void pass_on(int* flag, int* next) {{
+    int b = blockIdx.x;
+    {ticket}
+    if (threadIdx.x == 0) {{
+        if (b > 0)
+            while (((volatile int*)flag)[b - 1] == 0) ;
+        __threadfence();
+        ((volatile int*)flag)[b] = 1;
+    }}
+}}"""
+    report = run(source, 300, 32, flag=np.zeros(300), next=np.zeros(1))
+    assert kinds(report) == ([] if takes_a_ticket else ["deadlock"])
+    for finding in report.findings:
+        assert "waits on line 7" in finding.message and "on line 3" in finding.message
+
+
+def test_threads_that_wait_for_nobody_are_told_at_once() -> None:
+    source = """
+extern "C" __global__ void wait(int* flag) {
+    while (((volatile int*)flag)[0] == 0) ;
+}"""
+    report = run(source, 1, 32, flag=np.zeros(1))
+    assert kinds(report) == ["deadlock"]
+    assert "on line 3" in report.findings[0].message
 
 
 def test_a_value_that_comes_with_its_flag_may_be_waited_for_by_volatile_reads() -> None:

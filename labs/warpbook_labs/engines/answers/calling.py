@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from types import ModuleType
 from typing import Any
 
@@ -16,6 +17,7 @@ import numpy as np
 
 from warpbook_labs.engines.answers.jobs import Answered, Asked, Call, Called
 from warpbook_labs.lab.texts import at_line
+from warpbook_labs.sandbox.following import MOST_STATEMENTS, Follower
 from warpbook_labs.sandbox.learner_code import Printed, load_modules, told, within
 from warpbook_labs.sandbox.work import Refused
 
@@ -35,16 +37,27 @@ def do(job: Call) -> Called | Refused:
     module = ModuleType("answers")
     printed = Printed()
     encode = msgspec.msgpack.Encoder(enc_hook=_plain).encode
+    follower: Follower | None = None
+    watching: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext
     try:
-        with contextlib.redirect_stdout(printed), within(job.call_s):
+        if job.is_followed:
+            follower = Follower(job.source, SOURCE_NAME)
+            watching = follower.watching
+        with contextlib.redirect_stdout(printed), within(job.call_s), watching():
             code = compile(job.source, SOURCE_NAME, "exec", dont_inherit=True)
             exec(code, module.__dict__)
     except BaseException as problem:  # noqa: BLE001 - whatever the learner's code does
         line, words = told(problem, job.call_s, SOURCE_NAME)
         return Refused(at_line(words, line), line=line or None)
-    return Called(
-        tuple(_answer(module, each, job.call_s, encode) for each in job.calls)
-    )
+    answers = []
+    for asked in job.calls:
+        with watching():
+            answer = _answer(module, asked, job.call_s, encode)
+        if follower is not None:
+            lines = follower.named(follower.result, MOST_STATEMENTS)
+            answer = msgspec.structs.replace(answer, lines=lines)
+        answers.append(answer)
+    return Called(tuple(answers))
 
 
 def _plain(answer: object) -> object:

@@ -6,15 +6,14 @@ from collections import Counter
 from collections.abc import Sequence
 
 import msgspec
-from msgspec import Struct
 
+from warpbook_labs.engines.answers.explaining import Put, followed, from_lines
 from warpbook_labs.engines.answers.jobs import Answered, Asked, Call, Called
 from warpbook_labs.errors import BadLab, BadSource
 from warpbook_labs.lab.loaded import LoadedLab
-from warpbook_labs.lab.plan_spec import Function, Plan
+from warpbook_labs.lab.plan_spec import Plan
 from warpbook_labs.lab.questions import (
     BadQuestion,
-    Question,
     call_words,
     drawn,
     in_order,
@@ -32,14 +31,6 @@ from warpbook_labs.sandbox.work import Refused
 PLAN_LIMITS = Limits(wall_s=20.0, processor_s=15, memory_bytes=1 << 30)
 _MOST_WORDS = 600
 _MOST_PRINTED = 4_000
-
-
-class _Put(Struct, frozen=True):
-    """A question with what may be told of it."""
-
-    question: Question
-    function: Function
-    is_hidden: bool
 
 
 def check_plan(
@@ -109,6 +100,8 @@ def check_draws(
         (each, _told(loaded, each, answer))
         for each, answer in zip(put, answers, strict=True)
     ]
+    for place, answer in followed(source, calls, told, answers, plan.call_s, limits):
+        told[place] = (put[place], _told(loaded, put[place], answer))
     results, begin = [], len(shown)
     for draw in hidden or [[]]:
         asked = [*told[: len(shown)], *told[begin : begin + len(draw)]]
@@ -131,7 +124,7 @@ def refuse_other_chance(loaded: LoadedLab, plan: Plan) -> None:
 
 
 def _result(
-    name: str, plan: Plan, asked: Sequence[tuple[_Put, CaseResult]], isolation: str
+    name: str, plan: Plan, asked: Sequence[tuple[Put, CaseResult]], isolation: str
 ) -> CheckResult:
     """Say of one draw whether enough of it is right."""
     failed = _failed(plan, asked)
@@ -148,7 +141,7 @@ def _result(
     )
 
 
-def _draw(loaded: LoadedLab, plan: Plan, seed: int | None) -> list[_Put]:
+def _draw(loaded: LoadedLab, plan: Plan, seed: int | None) -> list[Put]:
     functions = {each.name: each for each in plan.functions}
     try:
         found = drawn(plan, loaded.cases.questions, plan.seed if seed is None else seed)
@@ -159,14 +152,14 @@ def _draw(loaded: LoadedLab, plan: Plan, seed: int | None) -> list[_Put]:
     except Exception as problem:  # noqa: BLE001 - whatever it is, the lab is bad
         words = f"{type(problem).__name__}: {problem}"
         raise _bad(loaded, "questions", words) from None
-    return [_Put(each, functions[each.function], seed is not None) for each in found]
+    return [Put(each, functions[each.function], seed is not None) for each in found]
 
 
 def _bad(loaded: LoadedLab, function: str, message: str) -> BadLab:
     return BadLab(f"{loaded.folder / 'cases.py'}: {function}: {message}")
 
 
-def _told(loaded: LoadedLab, put: _Put, answer: Answered) -> CaseResult:
+def _told(loaded: LoadedLab, put: Put, answer: Answered) -> CaseResult:
     function, question = put.function, put.question
     words = answer.problem
     if words and put.is_hidden:
@@ -182,6 +175,8 @@ def _told(loaded: LoadedLab, put: _Put, answer: Answered) -> CaseResult:
         except Exception as problem:  # noqa: BLE001 - whatever it is, the lab is bad
             why = f"{type(problem).__name__}: {problem}"
             raise _bad(loaded, "judge", why) from None
+    if words and not answer.problem:
+        words = f"{words.rstrip('.')}{from_lines(answer.lines)}"
     if words and not put.is_hidden:
         # what is raised seldom ends as a sentence
         words = f"{words.rstrip('.')}. It was asked {call_words(function, question)}"
@@ -205,7 +200,7 @@ def _by_kind(cases: Sequence[CaseResult]) -> tuple[CaseResult, ...]:
     return tuple(kinds.values())
 
 
-def _failed(plan: Plan, asked: Sequence[tuple[_Put, CaseResult]]) -> str:
+def _failed(plan: Plan, asked: Sequence[tuple[Put, CaseResult]]) -> str:
     """Say of which function too few answers are right; nothing if there are enough."""
     of: Counter[str] = Counter()
     right: Counter[str] = Counter()

@@ -25,6 +25,8 @@ class Answered(Struct, frozen=True):
     problem: str = ""
     line: int | None = None
     printed: str = ""
+    #: of the learner's, from which the answer came, the nearest first, if it is asked
+    lines: tuple[int, ...] = ()
 
 
 class Called(Struct, frozen=True, tag="called"):
@@ -41,3 +43,5 @@ class Call(Job[Called], frozen=True, tag="call"):
     calls: tuple[Asked, ...]
     #: each may take so long
     call_s: float = 1.0
+    #: the lines are asked from which answers came, which takes longer
+    is_followed: bool = False

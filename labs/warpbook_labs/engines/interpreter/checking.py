@@ -20,8 +20,18 @@ from warpbook_labs.cases.comparison import WrongElement
 from warpbook_labs.cases.preparation import Prepared, wrong_words
 from warpbook_labs.cases.sampling import DrawnCase
 from warpbook_labs.compiler.jobs import Compiled
+from warpbook_labs.engines.interpreter.explaining import (
+    address_words,
+    answered,
+    believed,
+    of_counts,
+    of_finding,
+    of_wrong,
+    with_address,
+    with_lines,
+)
 from warpbook_labs.engines.interpreter.front_ends import FrontEnd
-from warpbook_labs.engines.interpreter.jobs import Ran
+from warpbook_labs.engines.interpreter.jobs import Asked, Origin, Ran
 from warpbook_labs.engines.interpreter.runs import Stopped, interpret
 from warpbook_labs.errors import BadRule, BadSource, NotHere
 from warpbook_labs.lab.languages.table import rule_of
@@ -121,16 +131,25 @@ def check_kernels(
         found = interpret(front_end, program, runs, limits)
     except Stopped as problem:
         return ended(problem.status, str(problem), compiled.log)
-    done = tuple(
+    done = [
         one.told(ran, compiled.ptx)
         for one, ran in zip(prepared, found.runs, strict=True)
-    )
+    ]
+    for place, one in enumerate(prepared):
+        if one.asked is None:
+            continue
+        told = answered(front_end, program, one.run, limits, one.asked)
+        last_line, launches = len(source.splitlines()), len(rule.launches)
+        origin = believed(told, last_line, launches)
+        if origin is not None:
+            done[place] = one.told(found.runs[place], compiled.ptx, origin)
+        break
     right = sum(each.passed for each in done)
     return CheckResult(
         lab.id,
         status_of(done),
         sentence(done),
-        done,
+        tuple(done),
         right,
         len(done),
         compiled.log,
@@ -200,7 +219,9 @@ class _Told:
         self, loaded: LoadedLab, rule: Rule, case: DrawnCase, source: str
     ) -> None:
         self._prepared = Prepared(loaded, rule, case)
-        self._loaded, self._case = loaded, case
+        self._loaded, self._case, self._rule = loaded, case, rule
+        #: what may be asked of a case that failed
+        self.asked: Asked | None = None
         self._lines = len(source.splitlines())
 
     @property
@@ -213,8 +234,14 @@ class _Told:
         """Give what the jail runs."""
         return self._prepared.run
 
-    def told(self, ran: Ran, ptx: str) -> CaseResult:
-        """Compare what the launches left with what is right."""
+    def told(self, ran: Ran, ptx: str, origin: Origin | None = None) -> CaseResult:
+        """Compare what the launches left with what is right.
+
+        Args:
+            ran: what the interpreter did.
+            ptx: that it ran.
+            origin: the lines that were asked for.
+        """
         if ran.refused:
             return self._told(
                 False,
@@ -241,7 +268,14 @@ class _Told:
             if wrong is None and ran.again and not ran.again_reports[-1].stopped:
                 wrong = self._wrong(ran.again)
                 is_again = wrong is not None
+        self._ask(wrong, findings, counts, lines, is_again)
+        if origin is not None and findings:
+            findings = with_address(findings, origin)
+        elif origin is not None and wrong is not None:
+            wrong = with_lines(wrong, origin, self._rule)
         message = self._judge(wrong, findings, counts, lines)
+        if origin is not None and not (findings or wrong):
+            message += address_words(origin)
         if is_again and not findings:
             message = f"{_AGAIN} {message}"
         slowest = sorted(lines, key=lambda each: -lines[each].warp_instructions)
@@ -256,6 +290,23 @@ class _Told:
             lines={each: lines[each] for each in sorted(slowest[:_MOST_LINES])},
             printed="".join(report.printed for report in reports)[:_MOST_PRINTED],
         )
+
+    def _ask(
+        self,
+        wrong: WrongElement | None,
+        findings: Sequence[Finding],
+        counts: Counts,
+        lines: Mapping[int, Counts],
+        is_again: bool,
+    ) -> None:
+        """Note what may be asked of a case that failed."""
+        lab, sizes = self._loaded.lab, self._case.sizes
+        if findings:
+            self.asked = of_finding(findings)
+        elif wrong is not None:
+            self.asked = of_wrong(wrong, lab, sizes, is_again)
+        elif self._prepared.is_aligned:
+            self.asked = of_counts(lab.counted, counts, lines, sizes)
 
     def _wrong(self, memory: Sequence[execution.Memory]) -> WrongElement | None:
         """Give the first wrong element, with a line if it can be one of the source."""

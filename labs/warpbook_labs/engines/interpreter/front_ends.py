@@ -6,6 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import ClassVar
 
+import msgspec
+
 from warpbook_labs.cases.execution import Run
 from warpbook_labs.cases.sampling import DrawnCase
 from warpbook_labs.compiler.cuda_headers import headers_for
@@ -13,6 +15,7 @@ from warpbook_labs.compiler.jobs import Compile, Compiled
 from warpbook_labs.compiler.triton_jobs import CompileTriton
 from warpbook_labs.compiler.triton_variants import compile_job
 from warpbook_labs.engines.interpreter.jobs import (
+    Asked,
     Interpret,
     Interpreted,
     InterpretTriton,
@@ -70,6 +73,12 @@ class FrontEnd(ABC):
     ) -> Job[Interpreted]:
         """Say what is interpreted."""
 
+    def asking(
+        self, program: str, run: Run, limits: Limits, asked: Asked
+    ) -> Job[Interpreted] | None:
+        """Say what is interpreted once more to find lines; None if they can't be."""
+        return None
+
 
 class CudaFrontEnd(FrontEnd):
     """CUDA C++, compiled to PTX, which is interpreted."""
@@ -100,6 +109,13 @@ class CudaFrontEnd(FrontEnd):
         wall_s = _SHARE_OF_TIME * limits.wall_s
         return Interpret(program, runs, processor_s=processor_s, wall_s=wall_s)
 
+    def asking(
+        self, program: str, run: Run, limits: Limits, asked: Asked
+    ) -> Job[Interpreted]:
+        """Interpret PTX, and follow where values come from."""
+        job = self.job(program, (run,), limits)
+        return msgspec.structs.replace(job, asked=asked)
+
 
 class TritonFrontEnd(FrontEnd):
     """Triton, interpreted as a source: its compiler refuses some of what runs."""
@@ -127,6 +143,13 @@ class TritonFrontEnd(FrontEnd):
     ) -> Job[Interpreted]:
         """Interpret Triton."""
         return InterpretTriton(program, runs, _SHARE_OF_TIME * limits.processor_s)
+
+    def asking(
+        self, program: str, run: Run, limits: Limits, asked: Asked
+    ) -> Job[Interpreted]:
+        """Interpret Triton, and follow its Python."""
+        job = self.job(program, (run,), limits)
+        return msgspec.structs.replace(job, asked=asked)
 
 
 def _architecture() -> str:

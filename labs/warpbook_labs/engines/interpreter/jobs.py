@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from msgspec import Struct
 
@@ -13,6 +13,32 @@ from warpbook_labs.sandbox.work import Job, Status, Work
 
 #: instructions of a launch, each for many threads
 MAX_STEPS = 2_000_000
+
+
+class Asked(Struct, frozen=True):
+    """Of what the lines are asked, in a run that is done once more for it."""
+
+    #: the value of an element; who writes where nothing is written; the address of the
+    #: access that is told first, or of a line's accesses
+    what: Literal["value", "nothing", "finding", "access"]
+    buffer: str = ""
+    #: of the element, in the buffer
+    byte: int = 0
+    #: that wrote it, or whose accesses they are
+    line: int = 0
+    #: of the second call on the same program
+    is_again: bool = False
+
+
+class Origin(Struct, frozen=True):
+    """Lines from which something came, the nearest first."""
+
+    lines: tuple[int, ...] = ()
+    #: that wrote there, or beside it; that would have, had it been run
+    writer: int = 0
+    #: numbers of the launches that may write there
+    launches: tuple[int, ...] = ()
+    has_written: bool = True
 
 
 class Ran(Struct, frozen=True):
@@ -32,6 +58,8 @@ class Ran(Struct, frozen=True):
     construct: str = ""
     #: of the source, where `refused` is about one
     line: int | None = None
+    #: where it was asked for
+    origin: Origin | None = None
 
 
 class Interpreted(Struct, frozen=True, tag="interpreted"):
@@ -55,6 +83,8 @@ class Interpret(Job[Interpreted], frozen=True, tag="interpret"):
     #: of the CPU, with the start of the process, and by the clock, of this job
     processor_s: float = math.inf
     wall_s: float = math.inf
+    #: of the only run
+    asked: Asked | None = None
 
 
 class InterpretTriton(Job[Interpreted], frozen=True, tag="interpret triton"):
@@ -69,3 +99,5 @@ class InterpretTriton(Job[Interpreted], frozen=True, tag="interpret triton"):
     runs: tuple[Run, ...]
     #: of the CPU, with the start of the process
     processor_s: float = math.inf
+    #: of the only run
+    asked: Asked | None = None

@@ -7,11 +7,17 @@ hold, of the simulated GPU the program that it was asked to do, which is judged 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import msgspec
 
 from warpbook_labs.cases.sampling import DrawnCase
 from warpbook_labs.engines.simulated.case_results import case_result
+from warpbook_labs.engines.simulated.explaining import (
+    asked_of,
+    followed,
+    with_lines,
+)
 from warpbook_labs.engines.simulated.messages import HostRan, Left, Record, RunTorch
 from warpbook_labs.engines.simulated.preparation import PreparedCalls
 from warpbook_labs.engines.simulated.recorded import NotJudged, told_simulated
@@ -65,7 +71,7 @@ def check_host(
         output_bytes=_MOST_ANSWER_BYTES,
     )
     done: list[CaseResult] = []
-    isolation, steps = "", Steps(of)
+    isolation, steps, is_explained = "", Steps(of), False
     for batch in _batches(loaded, cases):
         outcome = _outcome(_job(loaded, lab.host, source, batch), limits, steps)
         if isinstance(outcome.result, Refused):
@@ -89,6 +95,13 @@ def check_host(
         isolation = outcome.isolation
         if is_over:
             break
+        for place, prepared in enumerate(batch, len(done) - len(batch)):
+            asked = None if is_explained else asked_of(done[place])
+            if asked is not None:
+                job = _job(loaded, lab.host, source, [prepared])
+                lines = followed(job, asked, partial(_outcome, limits=limits))
+                done[place] = with_lines(done[place], lines)
+                is_explained = True
     done += (case_result(each, Left(), _NOT_RUN) for each in cases[len(done) :])
     right = sum(each.passed for each in done)
     return CheckResult(
@@ -130,7 +143,7 @@ def _job(
 
 
 def _outcome(
-    job: RunTorch | Record, limits: Limits, steps: Steps
+    job: RunTorch | Record, limits: Limits, steps: Steps | None = None
 ) -> parent.Outcome[HostRan]:
     """Have it done with the simulated GPU's PyTorch; or, if need be, without one."""
     try:

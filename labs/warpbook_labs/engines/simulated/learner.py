@@ -6,6 +6,7 @@ import contextlib
 import sys
 import warnings
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from types import FrameType, ModuleType
 from typing import Any
 
@@ -22,6 +23,11 @@ from warpbook_labs.engines.simulated.messages import (
     RunTorch,
 )
 from warpbook_labs.errors import SourceProblem
+from warpbook_labs.sandbox.following import (
+    MOST_STATEMENTS,
+    Follower,
+    merge,
+)
 from warpbook_labs.sandbox.learner_code import MODULES, Printed, TooLong, told, within
 from warpbook_labs.sandbox.progress import note_step
 from warpbook_labs.sandbox.work import Refused
@@ -80,9 +86,10 @@ def _left(
     try:
         # of the CPU: on a busy machine the same code takes longer by the clock
         took = within(job.case_s)
-        with contextlib.redirect_stdout(printed), took:
+        watching, lines_of = _followed(job)
+        with contextlib.redirect_stdout(printed), took, watching:
             left = one(lambda: _loaded(job, case), case)
-        return msgspec.structs.replace(left, printed=printed.held)
+        return msgspec.structs.replace(left, printed=printed.held, lines=lines_of())
     except _CantLoad:
         raise
     except NotFit as problem:
@@ -93,6 +100,29 @@ def _left(
             words = f"TypeError: {problem}. They are called as {_called(case)}."
         is_too_long = isinstance(problem, TooLong)
         return Left((), b"", words, line, printed.held, is_too_long)
+
+
+def _followed(
+    job: RunTorch | Record,
+) -> tuple[AbstractContextManager[None], Callable[[], tuple[int, ...]]]:
+    """Give what follows a case, and then the lines that are asked for."""
+    asked = job.followed
+    if asked is None:
+        return contextlib.nullcontext(), tuple
+    follower = Follower(job.source, SOURCE_NAME)
+
+    def lines() -> tuple[int, ...]:
+        runs = [of for name, of in follower.ended if name == "run"]
+        if len(runs) < asked.call:
+            return ()
+        found = dict(follower.settings())
+        for place, line in enumerate(asked.lines):
+            merge(found, follower.of_line(line), place)
+        if asked.output:
+            merge(found, runs[asked.call - 1].get(asked.output, {}), len(asked.lines))
+        return follower.named(found, MOST_STATEMENTS)
+
+    return follower.watching(), lines
 
 
 def _called(case: HostCase) -> str:

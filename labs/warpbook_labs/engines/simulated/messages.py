@@ -44,6 +44,16 @@ class HostCase(Struct, frozen=True):
     calls: tuple[HostCall, ...]
 
 
+class Followed(Struct, frozen=True):
+    """Of what the lines are asked, in a case that is done once more for it."""
+
+    #: what a call of `run` left in it, if it is that; the first call is 1
+    output: str
+    call: int
+    #: what these lines did, the first of them before all
+    lines: tuple[int, ...] = ()
+
+
 class Left(Struct, frozen=True):
     """What one case left."""
 
@@ -57,6 +67,8 @@ class Left(Struct, frozen=True):
     printed: str = ""
     #: it took longer than a case may
     is_too_long: bool = False
+    #: the lines that were asked for, the nearest first
+    lines: tuple[int, ...] = ()
 
 
 class HostRan(Struct, frozen=True, tag="host ran"):
@@ -76,6 +88,7 @@ class RunTorch(Job[HostRan], frozen=True, tag="run torch"):
     cases: tuple[HostCase, ...]
     #: for each
     case_s: float
+    followed: Followed | None = None
 
 
 class Record(Job[HostRan], frozen=True, tag="record"):
@@ -86,6 +99,7 @@ class Record(Job[HostRan], frozen=True, tag="record"):
     given: str
     cases: tuple[HostCase, ...]
     case_s: float
+    followed: Followed | None = None
 
 
 class Buffer(Struct, frozen=True):

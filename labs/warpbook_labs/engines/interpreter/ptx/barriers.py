@@ -96,10 +96,15 @@ class Barriers:
             self._open_whole(whole, pcs)
         for key, lanes in self._named(whole):
             arrived = self._arrived.get(key)
-            warps = len(np.unique(lanes // WARP))
             told = arrived.threads if arrived else 0
-            if warps * WARP + told < int(self._needs[lanes[0]]):
+            needed = (int(self._needs[lanes[0]]) - told) // WARP
+            warps = np.unique(lanes // WARP)
+            if len(warps) < needed:
                 continue
+            if len(warps) > max(needed, 1):
+                self._state.crowded_line = self._state.line(int(pcs[lanes[0]]))
+                some = _from_both_ends(warps)[: max(needed, 1)]
+                lanes = lanes[np.isin(lanes // WARP, some)]
             self._arrived.pop(key, None)
             self._state.causality.meet_some(lanes, arrived.clocks if arrived else ())
             self._do(lanes, pcs)
@@ -234,6 +239,17 @@ class Barriers:
                 pending.append(at + 1)
         self._beyond[pc] = found
         return found
+
+
+def _from_both_ends(warps: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Give the first, the last, the second and so on.
+
+    Any of them may go on together; those that are meant to are most often neighbours.
+    """
+    order = np.empty_like(warps)
+    order[::2] = warps[: (len(warps) + 1) // 2]
+    order[1::2] = warps[::-1][: len(warps) // 2]
+    return order
 
 
 def _name(branch: Any) -> str:

@@ -154,6 +154,10 @@ class Lanes:
         """
         return self._array(name)
 
+    def registers(self) -> list[Values]:
+        """Give all registers of all lanes."""
+        return list(self._registers.values())
+
     def condition(self, guard: Register | Negated) -> Callable[[], Bools]:
         """Give what tells the lanes for which a predicate holds."""
         if isinstance(guard, Negated):

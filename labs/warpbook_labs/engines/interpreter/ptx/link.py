@@ -110,6 +110,8 @@ class _Linker:
         self._linked = linked
         self._scopes = 0
         self._calling: list[str] = []
+        #: of the calls that lead to what is added now, the outer ones first
+        self._call_lines: list[int] = []
 
     def place(self, variable: Variable, name: str) -> None:
         linked = self._linked
@@ -195,7 +197,10 @@ class _Linker:
         if len(own) != len(given):
             raise NotPtx(f"A call of {call.function} has another number of arguments.")
         bound = {one.name: names[other] for one, other in zip(own, given, strict=True)}
+        self._call_lines += [call.line] if call.line is not None else []
         self.function(function, bound)
+        if call.line is not None:
+            self._call_lines.pop()
 
     def _instruction(
         self, instruction: Instruction, names: dict[str, str], end: str
@@ -209,6 +214,9 @@ class _Linker:
         self._append(self._renamed(instruction, names))
 
     def _append(self, instruction: Instruction) -> None:
+        if self._call_lines:
+            called_on = (*instruction.called_on, *reversed(self._call_lines))
+            instruction = dataclasses.replace(instruction, called_on=called_on)
         self._linked.code.append(instruction)
         if len(self._linked.code) > _MOST_INSTRUCTIONS:
             raise TooLarge(

@@ -16,12 +16,14 @@ from warpbook_labs.engines.interpreter.ptx.errors import (
     BadLaunch,
     Endless,
     Fault,
+    TooLarge,
     TooLong,
     Unsupported,
 )
 from warpbook_labs.engines.interpreter.ptx.lanes import Dim, Lanes
 from warpbook_labs.engines.interpreter.ptx.launching import Argument, checked, packed
 from warpbook_labs.engines.interpreter.ptx.link import Linked, link
+from warpbook_labs.engines.interpreter.ptx.origins import MOST_LINES, Origins
 from warpbook_labs.engines.interpreter.ptx.parse import parse
 from warpbook_labs.engines.interpreter.ptx.polling import polling
 from warpbook_labs.engines.interpreter.ptx.program import (
@@ -74,6 +76,8 @@ class Machine:
         self._variables: dict[str, int] = {}
         self._own: list[Buffer] = []
         self._writers = Writers()
+        #: follows where values come from, once it is asked to
+        self.origins: Origins | None = None
         first = self._memory.end
         for space in ("const", "global"):
             for variable in self._module.variables.values():
@@ -86,6 +90,26 @@ class Machine:
     def kernels(self) -> list[str]:
         """Name the kernels of the program."""
         return [name for name, each in self._module.functions.items() if each.is_entry]
+
+    @property
+    def buffers(self) -> list[Buffer]:
+        """Give all buffers, and the program's own variables."""
+        return self._memory.buffers
+
+    def follow(self, kernels: Iterable[str]) -> None:
+        """Have these kernels note where all that they compute comes from.
+
+        Raises:
+            TooLarge: the source is too long for it.
+        """
+        linked = [_linked(self._ptx, each) for each in kernels]
+        lines = [each.line or 0 for one in linked for each in one.code]
+        if max(lines, default=0) > MOST_LINES:
+            raise TooLarge("The source is too long.")
+        widths = [
+            _smallest(one, space) for one in linked for space in ("global", "shared")
+        ]
+        self.origins = Origins(max(lines, default=0), min(widths, default=1))
 
     def put(self, name: str, values: NDArray[Any], off_bytes: int = 0) -> Buffer:
         """Add a buffer of global memory that holds these values.
@@ -156,6 +180,8 @@ class Machine:
         def launch(poison: int) -> State:
             state = self._launched(linked, grid, block, arguments, dynamic_shared_bytes)
             state.poison = poison
+            if not poison:
+                state.origins = self.origins
             budget = Budget(max_steps, is_over)
             _run(state, blocks, budget)
             return state
@@ -258,13 +284,15 @@ class Machine:
 def _run(state: State, blocks: int, budget: Budget) -> Report:
     report, lanes = state.report, state.lanes
     code = make_code(state)
+    if state.origins is not None:
+        state.origins.attach(code, state)
     endless = EndlessLoops(state.linked, lanes)
     try:
         with np.errstate(all="ignore"):
-            for first in range(0, blocks, lanes.slots):
+            for number, first in enumerate(_order(state, blocks)):
                 works = lanes.begin(first)
                 state.causality.begin()
-                if first:
+                if number:
                     _clear(state)
                 Schedule(code, state, budget, works, endless).run()
     except Fault as fault:
@@ -285,6 +313,18 @@ def _run(state: State, blocks: int, budget: Budget) -> Report:
             if instruction.line is not None:
                 report.lines.setdefault(instruction.line, Counts()).add(counts)
     return report
+
+
+def _order(state: State, blocks: int) -> Sequence[int]:
+    """Give the first block of each group that runs at once, in their order.
+
+    CUDA promises none: where threads wait for others, the last blocks begin first.
+    """
+    firsts = range(0, blocks, state.lanes.slots)
+    if len(firsts) > 1 and (state.polling.reads or state.polling.takes):
+        state.is_reversed = True
+        return firsts[::-1]
+    return firsts
 
 
 def _tell_if_it_matters(
@@ -316,6 +356,8 @@ def _clear(state: State) -> None:
     state.shared_tracker.forget()
     state.copies.forget()
     state.mbarriers.clear()
+    if state.origins is not None:
+        state.origins.forget()
 
 
 def _smallest(linked: Linked, space: str) -> int:

@@ -36,7 +36,12 @@ MAX_TEXT_BYTES = 8_000_000
 _OWN_FILE = "1"
 
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
-_LOC = re.compile(r"^[ \t]*\.loc\s+(\d+)\s+(\d+)[^\n]*$", re.M)
+#: file, line and column; and of what is inlined, those of the call
+_LOC = re.compile(
+    r"^[ \t]*\.loc\s+(\d+)\s+(\d+)\s+(\d+)"
+    r"(?:[^\n]*inlined_at\s+(\d+)\s+(\d+)\s+(\d+))?[^\n]*$",
+    re.M,
+)
 _FILE = re.compile(r"^[ \t]*\.file\s[^\n]*$", re.M)
 _LABEL = re.compile(r"([\w$%.]+)\s*:(?!:)")
 _NAME = r"[\w$%.]+"
@@ -86,7 +91,7 @@ def parse(text: str) -> Module:
             f"{MAX_TEXT_BYTES:,}."
         )
     text = _COMMENT.sub(" ", text.rstrip("\0"))
-    text = _LOC.sub(r".loc \1 \2;", _FILE.sub("", text))
+    text = _LOC.sub(r".loc \1 \2 \3 \4 \5 \6;", _FILE.sub("", text))
     module = Module()
     for statement, body in _split(text):
         _add(module, statement, body)
@@ -247,6 +252,9 @@ class _Body:
 
     def __init__(self) -> None:
         self._line: int | None = None
+        self._called_on: tuple[int, ...] = ()
+        #: by file, line and column: those of the call in which it is inlined
+        self._calls: dict[tuple[str, ...], set[tuple[str, ...]]] = {}
 
     def read(self, text: str) -> tuple[Statement, ...]:
         found: list[Statement] = []
@@ -259,9 +267,7 @@ class _Body:
 
     def _statements(self, text: str) -> list[Statement]:
         if text.startswith(".loc "):
-            _, file, line = text.split()[:3]
-            if file == _OWN_FILE and line != "0":
-                self._line = int(line)
+            self._locate(text.split()[1:])
             return []
         if text.startswith(".pragma"):
             return []
@@ -277,6 +283,24 @@ class _Body:
         if text.startswith("call"):
             return [self._call(text)]
         return [self._instruction(text)]
+
+    def _locate(self, numbers: list[str]) -> None:
+        """Note the line of what follows, and the lines of the calls that lead there."""
+        here, call = tuple(numbers[:3]), tuple(numbers[3:])
+        if call:
+            self._calls.setdefault(here, set()).add(call)
+        if here[0] != _OWN_FILE or here[1] == "0":
+            return
+        self._line, lines = int(here[1]), dict[int, None]()
+        while call:
+            if call[0] == _OWN_FILE:
+                lines[int(call[1])] = None
+            # further out only where it is certain, beside calls of itself
+            outer = {
+                each for each in self._calls.get(call, ()) if int(each[1]) not in lines
+            }
+            call = outer.pop() if len(outer) == 1 else ()
+        self._called_on = tuple(lines)
 
     def _call(self, text: str) -> Call:
         found = _CALL.match(text)
@@ -302,7 +326,9 @@ class _Body:
             raise NotPtx(f"This is no instruction of PTX: {text[:80]!r}.")
         operands = tuple(map(_operand, _commas(text[opcode.end() :])))
         modifiers = tuple(re.findall(r"\w+(?:::\w+)*", opcode[2]))
-        return Instruction(opcode[1], modifiers, operands, guard, self._line)
+        return Instruction(
+            opcode[1], modifiers, operands, guard, self._line, self._called_on
+        )
 
 
 def _commas(text: str) -> list[str]:

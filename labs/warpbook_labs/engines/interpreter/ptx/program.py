@@ -68,6 +68,13 @@ class Instruction:
     guard: Register | Negated | None = None
     #: of the learner's source; None where the compiler does not tell
     line: int | None = None
+    #: of calls that lead there, the inner ones first
+    called_on: tuple[int, ...] = ()
+
+    @property
+    def lines(self) -> tuple[int, ...]:
+        """Give its own line, then those of the calls that lead there."""
+        return self.called_on if self.line is None else (self.line, *self.called_on)
 
     @property
     def text(self) -> str:

@@ -16,7 +16,13 @@ from warpbook_labs.cases.execution import (
     Memory,
     Run,
 )
-from warpbook_labs.engines.interpreter.jobs import Interpret, Interpreted, Ran
+from warpbook_labs.engines.interpreter.jobs import (
+    Asked,
+    Interpret,
+    Interpreted,
+    Origin,
+    Ran,
+)
 from warpbook_labs.engines.interpreter.ptx.errors import (
     BadLaunch,
     PtxError,
@@ -92,6 +98,8 @@ def _run(job: Interpret, run: Run, is_over: Callable[[], bool]) -> Ran:
 
 def _launched(job: Interpret, run: Run, is_over: Callable[[], bool]) -> Ran:
     machine = Machine(job.ptx)
+    if job.asked is not None:
+        machine.follow(launch.kernel for launch in run.launches)
     buffers: dict[str, Buffer] = {}
     for each in run.memory:
         if each.data is None:
@@ -126,12 +134,46 @@ def _launched(job: Interpret, run: Run, is_over: Callable[[], bool]) -> Ran:
             line = int(machine.writer_lines(buffers[memory.name]).max(initial=0))
             reports[-1].add(written_input(memory.name, line))
     held = _held(machine, told)
+    if job.asked is not None and reports[-1].stopped and job.asked.what != "finding":
+        return Ran(reports, held)
+    if job.asked is not None and not job.asked.is_again:
+        return Ran(reports, held, origin=_origin(job.asked, machine, run, buffers))
     if reports[-1].stopped or not machine.has_changed():
         return Ran(reports, held)
     # what the program keeps from call to call may spoil the next
     machine.put_back(buffers.values())
     again = launched()
+    if job.asked is not None:
+        return Ran(reports, held, origin=_origin(job.asked, machine, run, buffers))
     return Ran(reports, held, again=_held(machine, told), again_reports=again)
+
+
+def _origin(
+    asked: Asked, machine: Machine, run: Run, buffers: dict[str, Buffer]
+) -> Origin:
+    """Give the lines that are asked for."""
+    origins = machine.origins
+    assert origins is not None
+    if asked.what == "finding":
+        return Origin(origins.of_told())
+    if asked.what == "access":
+        return Origin(origins.of_accesses(asked.line))
+    buffer, number = buffers[asked.buffer], len(run.launches)
+    if asked.what == "value":
+        return Origin(origins.of_value(buffer, asked.byte, asked.line), asked.line)
+    launches = tuple({each % number: None for each in origins.launches_to(buffer)})
+    by_word = machine.writer_lines(buffer)
+    written = np.flatnonzero(by_word)
+    if not len(written):
+        lines, line = origins.of_nobody(buffer)
+        return Origin(lines, line, launches, has_written=False)
+    # the one before it, which tells what was meant
+    at = max(int(np.searchsorted(written, asked.byte // 4)) - 1, 0)
+    word = int(written[at])
+    writer = int(by_word[word])
+    lines = origins.of_place(buffer, 4 * word, writer)
+    # of a second call, the first may have written the very same
+    return Origin(lines, writer, launches, word != asked.byte // 4)
 
 
 def _has_changed(machine: Machine, buffer: Buffer, memory: Memory) -> bool:

@@ -18,6 +18,7 @@ from warpbook_labs.engines.interpreter.ptx.endless import EndlessLoops
 from warpbook_labs.engines.interpreter.ptx.errors import Fault, TooLong
 from warpbook_labs.engines.interpreter.ptx.lanes import WARP
 from warpbook_labs.engines.interpreter.ptx.program import Instruction
+from warpbook_labs.engines.interpreter.ptx.stalled import Stalled
 from warpbook_labs.engines.interpreter.ptx.state import State
 from warpbook_labs.engines.interpreter.ptx.steps import Code
 from warpbook_labs.engines.interpreter.ptx.values import Bools
@@ -77,6 +78,7 @@ class Schedule:
         self._parked = np.zeros(count, np.bool_)
         self._barriers = Barriers(code, state, works)
         self._may_spin = bool(code.waits.any())
+        self._stalled = Stalled(state) if self._may_spin else None
         self._warp_instructions = np.zeros(count // WARP, np.int64)
         self._turn = 0
         self._endless = endless
@@ -110,6 +112,8 @@ class Schedule:
             pc = self._next(self._pc[ready])
             mask = ready & (self._pc == pc)
             self._go(pc, mask)
+            if self._stalled is not None:
+                self._stalled.went(pc, mask, self._pc, ready)
 
     def _next(self, places: NDArray[np.int32]) -> int:
         """Choose where to go on, of the places of those that can."""

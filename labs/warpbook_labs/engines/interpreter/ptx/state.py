@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,9 @@ from warpbook_labs.engines.interpreter.ptx.races import Race, Tracker, Who
 from warpbook_labs.engines.interpreter.ptx.spaces import GLOBAL_BASE, Memory, Space
 from warpbook_labs.engines.interpreter.ptx.values import Bools
 from warpbook_labs.results.findings import Finding, Report
+
+if TYPE_CHECKING:
+    from warpbook_labs.engines.interpreter.ptx.origins import Origins
 
 
 @dataclass
@@ -79,6 +83,12 @@ class State:
     polling: Polling
     #: what comes before what, beside what the trackers of memory know
     causality: Causality
+    #: the blocks that come last in the grid have begun first
+    is_reversed: bool = False
+    #: the line of a barrier at which more threads of a block waited than it counts
+    crowded_line: int | None = None
+    #: follows where values come from, if that is asked
+    origins: Origins | None = None
     #: what is mixed into a number that a shuffle takes from a thread that gives none
     poison: int = 0
     #: the first shuffle that did so, if it matters
@@ -156,9 +166,17 @@ class State:
                 f"{name(race.second_thread)} {words[race.second_wrote]} {place}"
                 f"{_on(second)}, and {name(race.first_thread)} "
                 f"{words[race.first_wrote]} it{_on(first)}: nothing says who comes "
-                f"first.{_WHY[race.why]}",
+                f"first.{_WHY[race.why]}{self._crowded()}",
                 second,
             )
+        )
+
+    def _crowded(self) -> str:
+        if self.crowded_line is None:
+            return ""
+        return (
+            f" At the barrier on line {self.crowded_line} more threads wait than it "
+            "counts: which of them it lets go together is open."
         )
 
     def shared_place(self, at: int) -> str:

@@ -30,10 +30,12 @@ from warpbook_labs.engines.interpreter.triton.memory import (
     TritonMemory,
 )
 from warpbook_labs.engines.interpreter.triton.mending import mend
+from warpbook_labs.engines.interpreter.triton.origins import origin_of
 from warpbook_labs.errors import NotInstalled, SourceProblem
 from warpbook_labs.lab.remedies import INSTALL_TRITON
 from warpbook_labs.lab.texts import at_line
 from warpbook_labs.results.findings import Counts, Finding, Report
+from warpbook_labs.sandbox.following import Follower
 from warpbook_labs.sandbox.learner_code import TooLong, line_of, load_modules, within
 from warpbook_labs.sandbox.progress import note_step
 from warpbook_labs.sandbox.work import Status
@@ -172,7 +174,9 @@ def _run(job: InterpretTriton, run: execution.Run) -> Ran:
     reports: list[Report] = []
     printed = _Printed()
     try:
-        with contextlib.redirect_stdout(printed), within(left_s):
+        follower = None if job.asked is None else Follower(job.source, FILE)
+        watching = contextlib.nullcontext() if follower is None else follower.watching()
+        with contextlib.redirect_stdout(printed), within(left_s), watching:
             module = load_module(job.source)
             for launch in run.launches:
                 reports.append(Report())
@@ -193,7 +197,11 @@ def _run(job: InterpretTriton, run: execution.Run) -> Ran:
         status: Status = "unsupported" if _is_unsupported(problem) else "refused"
         return Ran((), (), at_line(words, line), status, line=line)
     reports[-1].printed = printed.getvalue()
-    return Ran(tuple(reports), memory.told())
+    held = memory.told()
+    origin = None
+    if job.asked is not None and follower is not None:
+        origin = origin_of(job.asked, follower, held, reports)
+    return Ran(tuple(reports), held, origin=origin)
 
 
 def _is_unsupported(problem: BaseException) -> bool:

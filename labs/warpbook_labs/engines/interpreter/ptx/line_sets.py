@@ -1,0 +1,82 @@
+"""Sets of lines that belong to a launch, named in order: the nearest first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from warpbook_labs.engines.interpreter.ptx.nearest import nearest, stores_to
+from warpbook_labs.engines.interpreter.ptx.program import Instruction, Symbol
+from warpbook_labs.engines.interpreter.ptx.spaces import Buffer
+from warpbook_labs.engines.interpreter.ptx.steps import Code
+
+#: a set of lines for each of many threads or cells: a bit for each line
+Sets = NDArray[np.uint64]
+LINE_BITS = 64
+
+
+@dataclass(frozen=True)
+class Launch:
+    """The code of a launch, and what decides on its instructions."""
+
+    number: int
+    code: Code
+    #: of each instruction a number, and by it the branches that decide on it
+    places: list[int]
+    branches: list[tuple[int, ...]]
+    #: by name: what the kernel was given
+    parameters: dict[str, bytes]
+
+    def deciding(self, pc: int) -> tuple[int, ...]:
+        """Give the branches that decide whether an instruction is run."""
+        return self.branches[self.places[pc]]
+
+    def stores_to(self, buffer: Buffer) -> list[int]:
+        """Give the stores that write to a buffer, by where their addresses begin."""
+
+        def is_meant(symbol: Symbol) -> bool:
+            held = self.parameters.get(symbol.name, b"")
+            return int.from_bytes(held[:8], "little") == buffer.address
+
+        return stores_to(self.code.instructions, is_meant)
+
+    def decide(self, pc: int) -> tuple[int, ...]:
+        """Name the lines that decide whether an instruction is run."""
+        code = self.code.instructions
+        lines = {line for each in code if not is_given(each) for line in each.lines}
+        return nearest(code, self.deciding(pc), lines, self.deciding, is_all=False)
+
+    def near(self, sets: Sets, starts: Sequence[int]) -> tuple[int, ...]:
+        """Name the lines of a set, those near some instructions first."""
+        lines = {
+            word * LINE_BITS + bit
+            for word in range(len(sets))
+            for bit in range(LINE_BITS)
+            if int(sets[word]) >> bit & 1
+        }
+        return nearest(self.code.instructions, starts, lines, self.deciding)
+
+
+@dataclass
+class Accesses:
+    """The lines of the addresses of a line's accesses, and one of these."""
+
+    sets: Sets
+    launch: Launch
+    pc: int
+
+
+def is_given(instruction: Instruction) -> bool:
+    """Tell what only takes what the kernel was given, on the line of its head."""
+    is_parameter = instruction.name == "ld" and "param" in instruction.modifiers
+    return is_parameter or instruction.name == "cvta"
+
+
+def near(accesses: Accesses | None) -> tuple[int, ...]:
+    """Name the lines of the addresses of accesses, the nearest first."""
+    if accesses is None:
+        return ()
+    return accesses.launch.near(accesses.sets, (accesses.pc,))

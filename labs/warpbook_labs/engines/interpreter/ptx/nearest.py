@@ -1,0 +1,153 @@
+"""How near instructions are to one that needs them, and what decides on them."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Collection, Sequence
+
+from warpbook_labs.engines.interpreter.ptx.dependence import deciding_branches
+from warpbook_labs.engines.interpreter.ptx.link import Linked
+from warpbook_labs.engines.interpreter.ptx.loops import results, sources
+from warpbook_labs.engines.interpreter.ptx.program import (
+    Address,
+    Instruction,
+    Register,
+    Symbol,
+    Vector,
+)
+
+_LEAVES = frozenset({"ret", "exit", "trap"})
+#: a branch is as far as so many instructions that compute
+_STEPS_TO_BRANCH = 3
+_WRITES = frozenset({"st", "atom", "red", "cp"})
+
+
+def deciders(
+    code: Sequence[Instruction], linked: Linked
+) -> tuple[list[int], list[tuple[int, ...]]]:
+    """Give for each instruction a number, and by it the branches that decide on it."""
+    successors = [_successors(pc, code, linked) for pc in range(len(code))]
+    deciding = deciding_branches(successors)
+    if deciding is None:
+        # some loop never ends
+        return [0] * len(code), [()]
+    numbers: dict[tuple[int, ...], int] = {}
+    places = [
+        numbers.setdefault(tuple(sorted(branches)), len(numbers))
+        for branches in deciding
+    ]
+    return places, list(numbers)
+
+
+def _successors(pc: int, code: Sequence[Instruction], linked: Linked) -> list[int]:
+    instruction, end = code[pc], len(code)
+    nodes: list[int] = []
+    if instruction.name == "bra":
+        nodes.append(linked.labels[_name(instruction.operands[0])])
+    elif instruction.name == "brx":
+        targets = linked.targets[_name(instruction.operands[1])]
+        return [linked.labels[each] for each in targets]
+    elif instruction.name in _LEAVES:
+        nodes.append(end)
+    if not nodes or instruction.guard is not None:
+        nodes.append(pc + 1)
+    return nodes
+
+
+def _name(operand: object) -> str:
+    return operand.name if isinstance(operand, Symbol) else ""
+
+
+def nearest(
+    code: Sequence[Instruction],
+    starts: Sequence[int],
+    lines: Collection[int],
+    deciding: Callable[[int], Sequence[int]],
+    is_all: bool = True,
+) -> tuple[int, ...]:
+    """Order lines by how few steps lie between them and some instructions.
+
+    A step leads from an instruction to those that compute what it uses, and to the
+    branches that decide whether it is run.
+
+    Args:
+        code: of a kernel.
+        starts: the places of the instructions.
+        lines: that are ordered.
+        deciding: gives the places of the branches that decide on an instruction.
+        is_all: whether lines that are not met come last, or are left out.
+    """
+    by_result: dict[str, list[int]] = {}
+    for place, instruction in enumerate(code):
+        for name in _names(results(instruction)):
+            by_result.setdefault(name, []).append(place)
+    writes = [place for place, each in enumerate(code) if each.name in _WRITES]
+    order: dict[int, None] = {}
+    done: set[int] = set()
+    ahead = [(0, place) for place in starts]
+    heapq.heapify(ahead)
+    while ahead:
+        steps, place = heapq.heappop(ahead)
+        if place in done:
+            continue
+        done.add(place)
+        instruction = code[place]
+        for line in instruction.lines:
+            if line in lines:
+                order.setdefault(line)
+        before = [
+            other
+            for name in _names(tuple(sources(instruction)))
+            for other in by_result.get(name, ())
+        ]
+        is_read = instruction.name in ("ld", "ldmatrix")
+        if is_read and "param" not in instruction.modifiers:
+            before += writes
+        ahead_of = [(steps + 1, other) for other in before]
+        ahead_of += [(steps + _STEPS_TO_BRANCH, other) for other in deciding(place)]
+        for entry in ahead_of:
+            if entry[1] not in done:
+                heapq.heappush(ahead, entry)
+    rest = sorted(set(lines) - set(order), reverse=True) if is_all else ()
+    return (*order, *rest)
+
+
+def stores_to(
+    code: Sequence[Instruction], is_meant: Callable[[Symbol], bool]
+) -> list[int]:
+    """Give the stores whose addresses may be computed from some parameters."""
+    by_result: dict[str, list[int]] = {}
+    for place, instruction in enumerate(code):
+        for name in _names(results(instruction)):
+            by_result.setdefault(name, []).append(place)
+    found = []
+    for pc, instruction in enumerate(code):
+        operands = instruction.operands
+        at = 1 if instruction.name == "atom" else 0
+        if instruction.name not in _WRITES or len(operands) <= at:
+            continue
+        address = operands[at]
+        pending: list[object] = []
+        if isinstance(address, Address):
+            pending.append(address.base)
+        seen: set[object] = set()
+        while pending:
+            base = pending.pop()
+            if base in seen:
+                continue
+            seen.add(base)
+            if isinstance(base, Symbol) and is_meant(base):
+                found.append(pc)
+                break
+            if isinstance(base, Register):
+                places = by_result.get(base.name, ())
+                pending += [each for at in places for each in sources(code[at])]
+    return found
+
+
+def _names(operands: Sequence[object]) -> list[str]:
+    names = []
+    for each in operands:
+        parts = each.parts if isinstance(each, Vector) else (each,)
+        names += [part.name for part in parts if isinstance(part, Register)]
+    return names

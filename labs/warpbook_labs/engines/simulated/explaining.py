@@ -1,0 +1,92 @@
+"""Asks, of the first case that fails, from which lines of the source its output came.
+
+It is done once more for it, so that a check of what passes takes no longer.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import msgspec
+
+from warpbook_labs.engines.simulated.messages import (
+    Followed,
+    HostRan,
+    Record,
+    RunTorch,
+)
+from warpbook_labs.lab.texts import named_lines
+from warpbook_labs.results.check import CaseResult
+from warpbook_labs.sandbox import parent
+
+_MOST_LINES = 24
+#: as `cases/bounds.py` says it
+_COUNTED = re.compile(r"Most of it comes from line (\d+)")
+_LINE = re.compile(r"\bline (\d+)")
+#: to follow a source takes so much longer
+_TIMES_LONGER = 5.0
+
+
+def asked_of(case: CaseResult) -> Followed | None:
+    """Say what is asked of a case; None where there is nothing to ask."""
+    wrong = case.wrong
+    if case.passed or case.findings:
+        return None
+    if wrong is not None:
+        told = (wrong.computed_line, wrong.line)
+        lines = tuple(line for line in told if line is not None)
+        return Followed(wrong.output, max(case.call, 1), lines)
+    if not case.is_beyond:
+        return None
+    counted = _COUNTED.search(case.message)
+    return Followed("", 1, (int(counted[1]),) if counted else ())
+
+
+def followed(
+    job: RunTorch | Record,
+    asked: Followed,
+    outcome_of: Callable[[RunTorch | Record], parent.Outcome[HostRan]],
+) -> list[int]:
+    """Do a job of one case once more, and give the lines that are asked for.
+
+    Args:
+        job: as it was done.
+        asked: of what.
+        outcome_of: has a job done.
+    """
+    job = msgspec.structs.replace(
+        job, followed=asked, case_s=_TIMES_LONGER * job.case_s
+    )
+    outcome = outcome_of(job)
+    if not isinstance(outcome.result, HostRan):
+        return []
+    last_line = len(job.source.splitlines())
+    lines = [line for left in outcome.result.cases for line in left.lines]
+    return [line for line in lines if 0 < line <= last_line][:_MOST_LINES]
+
+
+def with_lines(case: CaseResult, lines: list[int]) -> CaseResult:
+    """Say from which lines what is wrong came, beside those that are told."""
+    wrong = case.wrong
+    told = {int(line) for line in _LINE.findall(case.message)}
+    if wrong is not None:
+        told = {wrong.line or 0, wrong.computed_line or 0}
+    others = sorted(set(lines) - told)
+    if not others:
+        return case
+    if wrong is None:
+        named = named_lines(others)
+        verb = "lead" if len(others) > 1 else "leads"
+        words = f"{case.message} {named[0].upper()}{named[1:]} {verb} to it."
+        return msgspec.structs.replace(case, message=words)
+    words = f"It came from {named_lines(others)}."
+    place = len(case.message)
+    if case.advice and case.message.endswith(case.advice):
+        place -= len(case.advice)
+    before, after = case.message[:place].rstrip(), case.message[place:]
+    return msgspec.structs.replace(
+        case,
+        message=f"{before} {words} {after}".rstrip(),
+        wrong=msgspec.structs.replace(wrong, from_lines=tuple(others)),
+    )
