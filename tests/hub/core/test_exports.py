@@ -23,7 +23,7 @@ from tests.hub.core.course import (
     facts,
 )
 from warpbook.hub import audit
-from warpbook.hub.course.courses import Course, create_course, members
+from warpbook.hub.course.courses import Course, add_staff, create_course, members
 from warpbook.hub.course.roster import import_roster
 from warpbook.hub.course.roster_csv import read_roster
 from warpbook.hub.errors import BadRequest, Conflict, DatabaseUnfit, NotFound
@@ -145,6 +145,33 @@ def test_a_person_is_erased_and_their_team_keeps_its_work(tmp_path: Path) -> Non
         assert word not in content
     assert b"of the team" in content
     room.database.close()
+
+
+def test_erasing_leaves_a_course_its_instructor(room: Classroom) -> None:
+    with room.database.write() as connection:
+        args = (connection, room.now_ms, room.instructor)
+        with pytest.raises(Conflict):
+            erase(*args, room.instructor, "left")
+        add_staff(*args, "gpu101", "alan", "instructor")
+        erase(*args, room.instructor, "left")
+    with room.database.read() as connection:
+        staff = {
+            m.username for m in members(connection, "gpu101") if m.role != "learner"
+        }
+    assert staff == {"alan"}
+
+
+def test_log_of_a_course_has_who_held_up_its_queue(room: Classroom) -> None:
+    with room.database.write() as connection:
+        create_course(connection, START_MS, "hub", Course("other", "Another"))
+        pause(connection, room.now_ms, room.instructor, "the GPU is repaired")
+        ada = room.people["ada"]
+        erase(connection, room.now_ms, room.instructor, ada, "she asked")
+        seen = audit.entries(connection, course="gpu101")
+        others = audit.entries(connection, course="other")
+    assert [one.action for one in seen[-2:]] == ["queue paused", "person erased"]
+    # whom a course has erased is nobody else's
+    assert [one.action for one in others] == ["course created", "queue paused"]
 
 
 def test_a_backup_is_made_while_others_write(room: Classroom, tmp_path: Path) -> None:
