@@ -77,6 +77,11 @@ def test_no_cell_is_a_formula(room: Classroom) -> None:
         assert not value.startswith(("=", "+", "-", "@", "\t", "\r"))
 
 
+@pytest.mark.parametrize("text", ["＝1+1", "＠SUM(A1)", "\u00a0=1+1", "\t=1"])
+def test_wide_characters_and_wide_spaces_begin_no_formula(text: str) -> None:
+    assert cell(text) == f"'{text}"
+
+
 @given(some.text(max_size=20))
 def test_no_text_begins_as_a_formula(text: str) -> None:
     written = cell(text)
