@@ -227,7 +227,10 @@ def test_a_restored_hub_refuses_results_of_leases_from_before(
         assert len(submissions_of(connection, room.lab, room.people["ada"])) == 1
         assert submissions_of(connection, room.lab, room.people["bob"]) == []
         # who shows the receipt of what the backup lacks is believed
-        assert is_genuine(connection, lost) and is_genuine(connection, kept)
+        assert is_genuine(connection, lost, "bob")
+        assert is_genuine(connection, kept, "ada")
+        # and nobody with the receipt of another
+        assert not is_genuine(connection, lost, "ada")
         assert audit.first_forged(connection) is None
         assert audit.entries(connection)[-1].action == "database restored"
     room.submit("bob")

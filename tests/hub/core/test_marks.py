@@ -157,10 +157,11 @@ def test_a_receipt_is_genuine_also_after_its_submission_is_lost(
         connection.exec_driver_sql("PRAGMA foreign_keys = OFF")
         for table in ("jobs", "submission_members", "submissions"):
             connection.exec_driver_sql(f"DELETE FROM {table}")
-        assert is_genuine(connection, given)
+        assert is_genuine(connection, given, "ada")
         for change in ({"received_ms": 1}, {"number": 2}, {"source_digest": "0" * 64}):
             forged = type(given)(**{**as_dict(given), **change})
-            assert not is_genuine(connection, forged)
+            assert not is_genuine(connection, forged, "ada")
+        assert not is_genuine(connection, given, "bob")
 
 
 def as_dict(struct: object) -> dict[str, object]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import html
+import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -80,6 +83,26 @@ def test_one_person_asks_for_so_much_at_once(world: World) -> None:
     assert world.people["bob"].page(f"courses/{COURSE}").status_code == 200
     # nothing of it stays counted
     assert [ask(n) for n in range(3)] == [200] * 3
+
+
+def test_receipt_that_a_page_shows_can_be_checked(world: World) -> None:
+    grace, ada = world.people["grace"], world.people["ada"]
+    page = ada.page(f"courses/{COURSE}/submissions/{world.submission}").text
+    shown = re.search(r'id="receipt-text">([^<]+)<', page)
+    assert shown
+    text = html.unescape(shown[1])
+    path = f"courses/{COURSE}/receipts/check"
+    checked = grace.done(path, {"username": " Ada ", "receipt": text})
+    assert (checked["receipt"], checked["lab"]) == ("genuine", "Vector add")
+    assert checked["submission"] == "it is in the database"
+    received_ms = str(json.loads(text)["received_ms"])
+    forged = text.replace(received_ms, str(int(received_ms) - 1))
+    for receipt, name in ((text, "bob"), (forged, "ada")):
+        body = {"username": name, "receipt": receipt}
+        assert "not of this hub" in grace.done(path, body)["receipt"]
+    for receipt in ("{}", "[" * 3_000, "nothing"):
+        body = {"username": "ada", "receipt": receipt}
+        assert grace.post(path, body).status_code == 400
 
 
 def test_upload_that_breaks_off_is_counted_no_more(world: World) -> None:

@@ -15,6 +15,7 @@ from warpbook.hub.course.publications import Publication, publication, window_of
 from warpbook.hub.database import settings
 from warpbook.hub.database.tables import (
     MEMBERSHIPS,
+    PEOPLE,
     PUBLICATIONS,
     SUBMISSION_MEMBERS,
     SUBMISSIONS,
@@ -59,7 +60,8 @@ class SubmissionReceipt(Struct, frozen=True):
     source_digest: str
     #: hours after the learner's own due date that have begun
     late_hours: int
-    #: of the hub, over all of this: it can be proven after the database is lost
+    #: of the hub, over all of this and whose it is: it can be proven after the
+    #: database is lost
     signature: str
 
 
@@ -155,7 +157,11 @@ def receipt(connection: Connection, submission_id: str) -> SubmissionReceipt:
     Raises:
         NotFound: there is none.
     """
-    query = select(SUBMISSIONS).where(SUBMISSIONS.c.id == submission_id)
+    query = (
+        select(SUBMISSIONS, PEOPLE.c.username)
+        .join(PEOPLE, PEOPLE.c.id == SUBMISSIONS.c.person)
+        .where(SUBMISSIONS.c.id == submission_id)
+    )
     row = connection.execute(query).first()
     if row is None:
         raise _none()
@@ -169,13 +175,21 @@ def receipt(connection: Connection, submission_id: str) -> SubmissionReceipt:
         0 if window is None else late_hours(row.received_ms, window),
         "",
     )
-    return structs.replace(unsigned, signature=_signature(connection, unsigned))
+    signature = _signature(connection, unsigned, row.username)
+    return structs.replace(unsigned, signature=signature)
 
 
-def is_genuine(connection: Connection, shown: SubmissionReceipt) -> bool:
-    """Whether this hub wrote a receipt, also where the submission is lost."""
+def is_genuine(connection: Connection, shown: SubmissionReceipt, username: str) -> bool:
+    """Whether this hub wrote a receipt for somebody, also where the work is lost.
+
+    Args:
+        connection: of a transaction.
+        shown: the receipt.
+        username: who handed in, as they say: another's receipt is none of theirs.
+    """
     written = shown.signature.encode(errors="replace")
-    return hmac.compare_digest(_signature(connection, shown).encode(), written)
+    signature = _signature(connection, shown, username)
+    return hmac.compare_digest(signature.encode(), written)
 
 
 def submission(connection: Connection, submission_id: str) -> Submission:
@@ -311,11 +325,12 @@ def _next_number(connection: Connection, lab: Publication, party: str) -> int:
     return int(number) + 1
 
 
-def _signature(connection: Connection, shown: SubmissionReceipt) -> str:
+def _signature(connection: Connection, shown: SubmissionReceipt, username: str) -> str:
     key = settings.get(connection, settings.RECEIPT_KEY) or ""
     unsigned = structs.replace(shown, signature="")
     # how late it is may change with an extension
-    text = msgspec.json.encode(structs.replace(unsigned, late_hours=0))
+    unsigned = structs.replace(unsigned, late_hours=0)
+    text = msgspec.json.encode((username, unsigned))
     return hmac.new(bytes.fromhex(key), text, sha256).hexdigest()
 
 
