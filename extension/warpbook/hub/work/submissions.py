@@ -39,10 +39,12 @@ from warpbook.hub.queue.enqueuing import (
     replace_waiting,
     waiting_submission,
 )
-from warpbook.hub.rules.lateness import HOUR_MS, late_hours
+from warpbook.hub.rules.lateness import DAY_H, HOUR_MS, late_hours
 
 #: of one person, for all labs together
 MOST_PER_HOUR = 60
+#: of sources, so that nobody fills the disk on which all hand in
+MOST_BYTES_PER_DAY = 8 << 20
 #: whole numbers of a database have 64 bits with a sign
 SEED_BITS = 62
 
@@ -307,6 +309,15 @@ def _slow_down(connection: Connection, now_ms: int, person: str) -> None:
     if connection.execute(query).scalar_one() >= MOST_PER_HOUR:
         raise TooManyRequests(
             f"You have submitted {MOST_PER_HOUR} times within an hour. Wait a while."
+        )
+    query = select(func.coalesce(func.sum(SUBMISSIONS.c.source_bytes), 0)).where(
+        SUBMISSIONS.c.person == person,
+        SUBMISSIONS.c.received_ms > now_ms - DAY_H * HOUR_MS,
+    )
+    if connection.execute(query).scalar_one() >= MOST_BYTES_PER_DAY:
+        raise TooManyRequests(
+            f"You have submitted {MOST_BYTES_PER_DAY >> 20} MiB within a day. Wait a "
+            "while, or send less that is no code."
         )
 
 
