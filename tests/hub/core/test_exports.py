@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import json
@@ -31,6 +32,7 @@ from warpbook.hub.exports.cells import cell
 from warpbook.hub.exports.grades import COLUMNS, grades_csv
 from warpbook.hub.exports.records import json_lines
 from warpbook.hub.exports.sources import write_sources
+from warpbook.hub.keeping import backup
 from warpbook.hub.keeping.backup import back_up, restore
 from warpbook.hub.keeping.erasing import erase
 from warpbook.hub.queue.control import pause
@@ -208,6 +210,39 @@ def test_a_backup_is_made_while_others_write(room: Classroom, tmp_path: Path) ->
     with pytest.raises(Conflict):
         back_up(room.database, tmp_path / "0.db")
     assert not list(tmp_path.glob(".*"))
+
+
+def test_a_large_backup_ends_while_somebody_writes_all_the_time(
+    room: Classroom, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is copied in many parts; a write between two of them begins none anew."""
+    monkeypatch.setattr(backup, "_PAGES", 50)
+    path = room.database.path
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE filler (content BLOB)")
+        connection.execute("INSERT INTO filler VALUES (zeroblob(40000000))")
+        connection.commit()
+    is_over = threading.Event()
+
+    def write() -> None:
+        with contextlib.closing(sqlite3.connect(path, timeout=60)) as connection:
+            while not is_over.is_set():
+                connection.execute("INSERT INTO filler VALUES (x'00')")
+                connection.commit()
+
+    target = tmp_path / "large.db"
+    writing = threading.Thread(target=write)
+    copying = threading.Thread(target=back_up, args=(room.database, target))
+    writing.start()
+    copying.start()
+    copying.join(30)
+    has_ended = not copying.is_alive()
+    is_over.set()
+    writing.join()
+    copying.join()
+    assert has_ended
+    with contextlib.closing(sqlite3.connect(target)) as copy:
+        assert copy.execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 
 def test_a_restored_hub_refuses_results_of_leases_from_before(
