@@ -10,6 +10,7 @@ import sqlite3
 import stat
 import threading
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -212,37 +213,38 @@ def test_a_backup_is_made_while_others_write(room: Classroom, tmp_path: Path) ->
     assert not list(tmp_path.glob(".*"))
 
 
-def test_a_large_backup_ends_while_somebody_writes_all_the_time(
+def test_a_write_between_its_parts_begins_no_backup_anew(
     room: Classroom, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is copied in many parts; a write between two of them begins none anew."""
-    monkeypatch.setattr(backup, "_PAGES", 50)
-    path = room.database.path
-    with contextlib.closing(sqlite3.connect(path)) as connection:
-        connection.execute("CREATE TABLE filler (content BLOB)")
-        connection.execute("INSERT INTO filler VALUES (zeroblob(40000000))")
-        connection.commit()
-    is_over = threading.Event()
+    room.submit("ada", "x" * 190_000)
+    target = tmp_path / "copy.db"
+    parts: list[int] = []
 
-    def write() -> None:
-        with contextlib.closing(sqlite3.connect(path, timeout=60)) as connection:
-            while not is_over.is_set():
-                connection.execute("INSERT INTO filler VALUES (x'00')")
-                connection.commit()
+    class Watched(sqlite3.Connection):
+        def backup(self, target: sqlite3.Connection, **given: object) -> None:
+            def write(_status: int, left: int, _total: int) -> None:
+                parts.append(left)
+                assert len(parts) < 1_000
+                room.submit("bob", f"// {len(parts)}", replace=True)
+                room.now_ms += HOUR_MS
 
-    target = tmp_path / "large.db"
-    writing = threading.Thread(target=write)
-    copying = threading.Thread(target=back_up, args=(room.database, target))
-    writing.start()
-    copying.start()
-    copying.join(30)
-    has_ended = not copying.is_alive()
-    is_over.set()
-    writing.join()
-    copying.join()
-    assert has_ended
+            super().backup(target, progress=write, **given)  # type: ignore[arg-type]
+
+    @contextlib.contextmanager
+    def opened(path: Path, mode: str = "rw") -> Iterator[sqlite3.Connection]:
+        with contextlib.closing(
+            sqlite3.connect(path, isolation_level=None, factory=Watched)
+        ) as connection:
+            yield connection
+
+    monkeypatch.setattr(backup, "_PAGES", 20)
+    monkeypatch.setattr(backup, "_opened", opened)
+    back_up(room.database, target)
+    assert len(parts) > 3 and parts == sorted(parts, reverse=True)
     with contextlib.closing(sqlite3.connect(target)) as copy:
         assert copy.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        # one moment: the one at which it began
+        assert copy.execute("SELECT count(*) FROM submissions").fetchone() == (1,)
 
 
 def test_a_restored_hub_refuses_results_of_leases_from_before(
