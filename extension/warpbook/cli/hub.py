@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib.util
 import os
 import pwd
@@ -116,22 +117,40 @@ def run(asked: argparse.Namespace) -> int:
             f"A hub needs {', '.join(missing)}, which this Python has not. "
             f"Run: {sys.executable} -m pip install 'warpbook[hub]'"
         )
+    holding = import_module("warpbook.hub.running.holding")
+    plan = _plan(asked)
+    with contextlib.ExitStack() as stack:
+        try:
+            plan.place.mkdir(parents=True, exist_ok=True)
+            # a second one would take plan and grader from the one that runs
+            stack.enter_context(holding.held(plan.place))
+        except holding.IsHeld:
+            raise CommandError(
+                f"A hub runs in {plan.folder} already. End it first, or name another "
+                "folder with --folder."
+            ) from None
+        except OSError as problem:
+            raise CommandError(f"{problem.filename}: {problem.strerror}.") from None
+        _run_held(plan, asked.restore)
+    return 0
+
+
+def _run_held(plan: HubPlan, restore: Path | None) -> None:
+    """Run a hub whose folder is held."""
     supervisor = import_module("warpbook.hub.running.supervisor")
     plans = import_module("warpbook.hub.running.plan")
-    plan = _plan(asked)
     _check_ports(plan)
     _make_folders(plan)
     file = plans.write_plan(plan)
     _introduce(plan)
     try:
-        supervisor.Supervisor(plan, file, _say).run(asked.restore)
+        supervisor.Supervisor(plan, file, _say).run(restore)
     except supervisor.CantRun as problem:
         _say(str(problem))
         raise CommandError(
             f"The hub was not started; see above, and {plan.hub_folder}/hub.log."
         ) from None
     _say("warpbook hub stopped.")
-    return 0
 
 
 def _plan(asked: argparse.Namespace) -> HubPlan:

@@ -104,7 +104,7 @@ def entries(
         after: the number of an entry; those behind it are given.
         most: so many.
         subject: only those about it.
-        course: only those of it.
+        course: only those of it, and those of the hub: its queue and graders.
     """
     query = (
         select(AUDIT, func.coalesce(AUDIT_DETAILS.c.detail, "").label("detail"))
@@ -114,7 +114,7 @@ def entries(
     if subject:
         query = query.where(AUDIT.c.subject == subject)
     if course:
-        query = query.where(AUDIT.c.course == course)
+        query = query.where(AUDIT.c.course.in_((course, "")))
     rows = connection.execute(query.order_by(AUDIT.c.number).limit(most)).mappings()
     return [AuditEntry(**row) for row in rows]
 

@@ -84,6 +84,8 @@ async function after(form: HTMLFormElement, answer: unknown): Promise<void> {
         place.hidden = false;
         place.textContent = plain(answer);
       }
+      // what it has changed is shown beside the answer
+      void refresh();
     }
   }
 }

@@ -52,7 +52,12 @@ function put(page: Document | null): void {
 
 function isTyped(part: HTMLElement): boolean {
   const active = document.activeElement;
-  return (
-    part.contains(active) && active?.matches('input, textarea, select') === true
-  );
+  if (part.contains(active) && active?.matches('input, textarea, select')) {
+    return true;
+  }
+  // times are filled in by us
+  const controls = part.querySelectorAll<
+    HTMLInputElement | HTMLTextAreaElement
+  >('input:not([data-ms]), textarea');
+  return [...controls].some(control => control.value !== control.defaultValue);
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import json
@@ -9,6 +10,7 @@ import sqlite3
 import stat
 import threading
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,7 +25,7 @@ from tests.hub.core.course import (
     facts,
 )
 from warpbook.hub import audit
-from warpbook.hub.course.courses import Course, create_course, members
+from warpbook.hub.course.courses import Course, add_staff, create_course, members
 from warpbook.hub.course.roster import import_roster
 from warpbook.hub.course.roster_csv import read_roster
 from warpbook.hub.errors import BadRequest, Conflict, DatabaseUnfit, NotFound
@@ -31,6 +33,7 @@ from warpbook.hub.exports.cells import cell
 from warpbook.hub.exports.grades import COLUMNS, grades_csv
 from warpbook.hub.exports.records import json_lines
 from warpbook.hub.exports.sources import write_sources
+from warpbook.hub.keeping import backup
 from warpbook.hub.keeping.backup import back_up, restore
 from warpbook.hub.keeping.erasing import erase
 from warpbook.hub.queue.control import pause
@@ -75,6 +78,11 @@ def test_no_cell_is_a_formula(room: Classroom) -> None:
     assert row["first_name"] == '\'=HYPERLINK("http://evil","x")'
     for value in row.values():
         assert not value.startswith(("=", "+", "-", "@", "\t", "\r"))
+
+
+@pytest.mark.parametrize("text", ["＝1+1", "＠SUM(A1)", "\u00a0=1+1", "\t=1"])
+def test_wide_characters_and_wide_spaces_begin_no_formula(text: str) -> None:
+    assert cell(text) == f"'{text}"
 
 
 @given(some.text(max_size=20))
@@ -147,6 +155,33 @@ def test_a_person_is_erased_and_their_team_keeps_its_work(tmp_path: Path) -> Non
     room.database.close()
 
 
+def test_erasing_leaves_a_course_its_instructor(room: Classroom) -> None:
+    with room.database.write() as connection:
+        args = (connection, room.now_ms, room.instructor)
+        with pytest.raises(Conflict):
+            erase(*args, room.instructor, "left")
+        add_staff(*args, "gpu101", "alan", "instructor")
+        erase(*args, room.instructor, "left")
+    with room.database.read() as connection:
+        staff = {
+            m.username for m in members(connection, "gpu101") if m.role != "learner"
+        }
+    assert staff == {"alan"}
+
+
+def test_log_of_a_course_has_who_held_up_its_queue(room: Classroom) -> None:
+    with room.database.write() as connection:
+        create_course(connection, START_MS, "hub", Course("other", "Another"))
+        pause(connection, room.now_ms, room.instructor, "the GPU is repaired")
+        ada = room.people["ada"]
+        erase(connection, room.now_ms, room.instructor, ada, "she asked")
+        seen = audit.entries(connection, course="gpu101")
+        others = audit.entries(connection, course="other")
+    assert [one.action for one in seen[-2:]] == ["queue paused", "person erased"]
+    # whom a course has erased is nobody else's
+    assert [one.action for one in others] == ["course created", "queue paused"]
+
+
 def test_a_backup_is_made_while_others_write(room: Classroom, tmp_path: Path) -> None:
     room.submit("ada", "// before")
     is_over = threading.Event()
@@ -178,6 +213,40 @@ def test_a_backup_is_made_while_others_write(room: Classroom, tmp_path: Path) ->
     assert not list(tmp_path.glob(".*"))
 
 
+def test_a_write_between_its_parts_begins_no_backup_anew(
+    room: Classroom, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    room.submit("ada", "x" * 190_000)
+    target = tmp_path / "copy.db"
+    parts: list[int] = []
+
+    class Watched(sqlite3.Connection):
+        def backup(self, target: sqlite3.Connection, **given: object) -> None:
+            def write(_status: int, left: int, _total: int) -> None:
+                parts.append(left)
+                assert len(parts) < 1_000
+                room.submit("bob", f"// {len(parts)}", replace=True)
+                room.now_ms += HOUR_MS
+
+            super().backup(target, progress=write, **given)  # type: ignore[arg-type]
+
+    @contextlib.contextmanager
+    def opened(path: Path, mode: str = "rw") -> Iterator[sqlite3.Connection]:
+        with contextlib.closing(
+            sqlite3.connect(path, isolation_level=None, factory=Watched)
+        ) as connection:
+            yield connection
+
+    monkeypatch.setattr(backup, "_PAGES", 20)
+    monkeypatch.setattr(backup, "_opened", opened)
+    back_up(room.database, target)
+    assert len(parts) > 3 and parts == sorted(parts, reverse=True)
+    with contextlib.closing(sqlite3.connect(target)) as copy:
+        assert copy.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        # one moment: the one at which it began
+        assert copy.execute("SELECT count(*) FROM submissions").fetchone() == (1,)
+
+
 def test_a_restored_hub_refuses_results_of_leases_from_before(
     room: Classroom, tmp_path: Path
 ) -> None:
@@ -195,7 +264,10 @@ def test_a_restored_hub_refuses_results_of_leases_from_before(
         assert len(submissions_of(connection, room.lab, room.people["ada"])) == 1
         assert submissions_of(connection, room.lab, room.people["bob"]) == []
         # who shows the receipt of what the backup lacks is believed
-        assert is_genuine(connection, lost) and is_genuine(connection, kept)
+        assert is_genuine(connection, lost, "bob")
+        assert is_genuine(connection, kept, "ada")
+        # and nobody with the receipt of another
+        assert not is_genuine(connection, lost, "ada")
         assert audit.first_forged(connection) is None
         assert audit.entries(connection)[-1].action == "database restored"
     room.submit("bob")

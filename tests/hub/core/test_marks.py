@@ -107,6 +107,38 @@ def test_the_late_budget_of_a_course_is_spent_for_the_learner(tmp_path: Path) ->
     room.database.close()
 
 
+def test_late_hours_are_not_spent_where_points_are_set(tmp_path: Path) -> None:
+    course = Course("gpu101", "GPUs", late_budget_h=24)
+    room = classroom(tmp_path / "hub.db", course, late_percent_per_day=50)
+    with room.database.write() as connection:
+        other = publish_lab(
+            connection, "gpu101", lab="transpose", late_percent_per_day=50
+        )
+    grader, first = room.grader(), room.lab
+    for lab in (first, other):
+        room.lab, room.now_ms = lab, DUE_MS + 20 * HOUR_MS
+        room.submit("ada")
+        room.grade(grader)
+    by_lab = _by_lab(room, "ada")
+    # the hours are enough for one of them
+    assert sorted(one.points for one in by_lab.values()) == [5, 10]
+    (saved,) = [lab for lab, one in by_lab.items() if one.points == 10]
+    with room.database.write() as connection:
+        ada = room.people["ada"]
+        override(connection, room.now_ms, room.instructor, saved, ada, 8, "looked at")
+    assert {lab: one.points for lab, one in _by_lab(room, "ada").items()} == {
+        saved: 8,
+        (first if saved == other else other): 10,
+    }
+    room.database.close()
+
+
+def _by_lab(room: Classroom, name: str) -> dict[str, Mark]:
+    with room.database.read() as connection:
+        of_person = marks_of(connection, "gpu101", room.people[name])
+    return {one.publication: one for one in of_person}
+
+
 def test_a_team_shares_marks_and_lateness_is_of_each(tmp_path: Path) -> None:
     room = classroom(tmp_path / "hub.db", is_team_work=True)
     room.submit("bob")
@@ -125,10 +157,11 @@ def test_a_receipt_is_genuine_also_after_its_submission_is_lost(
         connection.exec_driver_sql("PRAGMA foreign_keys = OFF")
         for table in ("jobs", "submission_members", "submissions"):
             connection.exec_driver_sql(f"DELETE FROM {table}")
-        assert is_genuine(connection, given)
+        assert is_genuine(connection, given, "ada")
         for change in ({"received_ms": 1}, {"number": 2}, {"source_digest": "0" * 64}):
             forged = type(given)(**{**as_dict(given), **change})
-            assert not is_genuine(connection, forged)
+            assert not is_genuine(connection, forged, "ada")
+        assert not is_genuine(connection, given, "bob")
 
 
 def as_dict(struct: object) -> dict[str, object]:

@@ -24,6 +24,7 @@ BODIES: dict[str, dict] = {
         "is_preview": True,
     },
     "courses/{course}/staff": {"username": "", "role": "assistant"},
+    "courses/{course}/receipts/check": {"username": "ada", "receipt": "{}"},
     "courses/{course}/settings": {
         "title": "",
         "late_budget_h": 0,

@@ -217,7 +217,7 @@ def add_staff(
         connection.execute(insert(MEMBERSHIPS).values(**row))
     elif (before.role, before.section, before.hidden_ms) != (role, at, None):
         if role != "instructor":
-            _check_other_instructor(connection, course_id, person)
+            check_other_instructor(connection, course_id, person)
         change = update(MEMBERSHIPS).where(key)
         connection.execute(change.values(role=role, section=at, hidden_ms=None))
     else:
@@ -251,16 +251,19 @@ def remove_staff(
     role = connection.execute(select(MEMBERSHIPS.c.role).where(key)).scalar()
     if role not in STAFF_ROLES:
         raise Conflict("This person is not staff of the course.")
-    _check_other_instructor(connection, course_id, person)
+    check_other_instructor(connection, course_id, person)
     change = update(MEMBERSHIPS).where(key).values(role="learner", hidden_ms=now_ms)
     connection.execute(change)
     detail = {"course": course_id, "role": role}
     audit.note(connection, now_ms, actor, "staff removed", person, detail, course_id)
 
 
-def _check_other_instructor(
-    connection: Connection, course_id: str, person: str
-) -> None:
+def check_other_instructor(connection: Connection, course_id: str, person: str) -> None:
+    """Refuse to take the only instructor from a course.
+
+    Raises:
+        Conflict: the person is the only one.
+    """
     query = select(MEMBERSHIPS.c.person).where(
         MEMBERSHIPS.c.course == course_id,
         MEMBERSHIPS.c.role == "instructor",

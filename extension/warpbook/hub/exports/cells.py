@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime, timezone
 
-#: what spreadsheets begin a formula with, also behind spaces
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "|", "%")
+#: what spreadsheets begin a formula with, also behind spaces, and as wide characters
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "|", "%", "＝", "＋", "－", "＠")
 
 
 def cell(value: object) -> str:
@@ -13,7 +13,8 @@ def cell(value: object) -> str:
     if isinstance(value, float):
         return f"{round(value, 6):g}" if abs(value) < 1e6 else f"{value:.2f}"
     text = str(value)
-    return f"'{text}" if text.lstrip(" ").startswith(_FORMULA) else text
+    is_formula = text.startswith(_FORMULA) or text.lstrip().startswith(_FORMULA)
+    return f"'{text}" if is_formula else text
 
 
 def iso_time(time_ms: int | None) -> str:

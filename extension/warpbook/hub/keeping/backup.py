@@ -41,6 +41,9 @@ def back_up(database: HubDatabase, target: Path) -> None:
             raise Conflict(f"{target}: there is a file already. Name another.")
         os.close(os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         with _opened(database.path) as read, _opened(unfinished) as written:
+            # held, or the copy would begin anew whenever somebody writes
+            read.execute("BEGIN")
+            read.execute("SELECT count(*) FROM sqlite_master").fetchone()
             read.backup(written, pages=_PAGES, sleep=0.005)
             # a file by itself, without a log beside it
             written.execute("PRAGMA journal_mode = DELETE")

@@ -8,6 +8,7 @@ from msgspec import Struct, structs
 from sqlalchemy import Connection, Select, delete, func, select, update
 
 from warpbook.hub import audit
+from warpbook.hub.course.courses import check_other_instructor
 from warpbook.hub.database.tables import (
     APPEALS,
     EXTENSIONS,
@@ -41,12 +42,18 @@ def erase(
     Raises:
         BadRequest: no reason is given.
         NotFound: there is no such person, or they were erased before.
+        Conflict: a course would have no instructor.
     """
     why = reason_of(reason)
     of = PEOPLE.c.id == person
     query = select(PEOPLE.c.id).where(of, PEOPLE.c.erased_ms.is_(None))
     if connection.execute(query).first() is None:
         raise NotFound("There is no such person.")
+    courses = _all(
+        connection, select(MEMBERSHIPS.c.course).where(MEMBERSHIPS.c.person == person)
+    )
+    for course in courses:
+        check_other_instructor(connection, course, person)
     members = SUBMISSION_MEMBERS.alias()
     others = (
         select(func.count(members.c.person))
@@ -82,7 +89,8 @@ def erase(
     )
     erased = Erased(len(alone), len(shared))
     detail = {"reason": why, **structs.asdict(erased)}
-    audit.note(connection, now_ms, actor, "person erased", person, detail)
+    of_course = courses[0] if len(courses) == 1 else ""
+    audit.note(connection, now_ms, actor, "person erased", person, detail, of_course)
     return erased
 
 

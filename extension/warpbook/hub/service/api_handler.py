@@ -60,6 +60,7 @@ class ApiHandler(KnowsWhoAsks, ServiceHandler):
             )
         if not self.has_token:
             refuse_foreign(self.request, may_be_opened=route.method == "GET")
+        self.count(who.username)
         self._who: Identity = who
 
     async def get(self, **ids: str) -> None:
@@ -126,6 +127,7 @@ class TicketHandler(KnowsWhoAsks, ServiceHandler):
             raise Forbidden("Log in to the hub first, or send a token.")
         if not self.has_token:
             refuse_foreign(self.request, may_be_opened=False)
+        self.count(who.username)
         self._who = who
 
     async def post(self) -> None:

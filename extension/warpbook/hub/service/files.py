@@ -39,6 +39,7 @@ class LabPicture(KnowsWhoAsks, ServiceHandler):
             raise Forbidden("Log in to the hub first.")
         if not self.has_token:
             refuse_foreign(self.request, may_be_opened=True)
+        self.count(who.username)
         service = self.service
         now_ms = service.clock.now_ms()
         lab = await service.read(lambda c: admit(c, now_ms, who, "member", ids).lab.lab)

@@ -46,6 +46,28 @@ class ServiceHandler(RequestHandler):
         """Begin with an empty body."""
         self._body = bytearray()
         self._refusal: Exception | None = None
+        self._counted = ""
+        self._is_begun = False
+
+    def count(self, username: str) -> None:
+        """Have the request counted as a person's, until it is answered.
+
+        Raises:
+            TooManyRequests: they have too many at once.
+        """
+        self.service.requests.begin(username)
+        self._counted = username
+
+    def on_finish(self) -> None:
+        """Let the person ask for something else."""
+        if self._counted:
+            self.service.requests.end(self._counted)
+            self._counted = ""
+
+    def on_connection_close(self) -> None:
+        """Count no more who went before the body's end; what is begun is finished."""
+        if not self._is_begun:
+            self.on_finish()
 
     async def prepare(self) -> None:
         """Decide before the body is read; of who is refused it is thrown away.
@@ -69,6 +91,7 @@ class ServiceHandler(RequestHandler):
         Raises:
             HubError: the request was refused.
         """
+        self._is_begun = True
         if self._refusal is not None:
             raise self._refusal
 

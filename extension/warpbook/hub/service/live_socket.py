@@ -14,7 +14,7 @@ from sqlalchemy import Connection
 from tornado.websocket import WebSocketClosedError, WebSocketHandler
 
 from warpbook.hub.course.courses import members
-from warpbook.hub.errors import Forbidden, HubError
+from warpbook.hub.errors import Forbidden, HubError, TooManyRequests
 from warpbook.hub.service.access import admit
 from warpbook.hub.service.handler import LOG, problem_of
 from warpbook.hub.service.live_feed import Watcher
@@ -61,6 +61,7 @@ class LiveSocket(WebSocketHandler, KnowsWhoAsks):
             raise Forbidden("Ask for a ticket first: POST api/v1/ticket.")
         if LiveSocket.open_sockets >= _MOST_OPEN:
             raise Forbidden("Too many pages are open. Close some of yours.")
+        self.service.sockets.check(identity.username)
         self._visitor, self._ids = identity, {"course": query.course}
         if query.lab:
             self._ids["lab"] = query.lab
@@ -68,9 +69,16 @@ class LiveSocket(WebSocketHandler, KnowsWhoAsks):
 
     def open(self, *_: str, **__: str) -> None:
         """Tell it of changes from now on."""
-        LiveSocket.open_sockets += 1
         self._waiting: list[bytes] = []
-        self._is_sending = False
+        self._is_sending = self._is_counted = False
+        try:
+            # others of theirs may have been opened since it was let in
+            self.service.sockets.begin(self._visitor.username)
+        except TooManyRequests as problem:
+            self.close(_TO_REFUSE, str(problem))
+            return
+        self._is_counted = True
+        LiveSocket.open_sockets += 1
         self.service.live.add(self, self._watcher)
 
     def on_message(self, message: str | bytes) -> None:
@@ -79,7 +87,9 @@ class LiveSocket(WebSocketHandler, KnowsWhoAsks):
 
     def on_close(self) -> None:
         """Tell it nothing more."""
-        LiveSocket.open_sockets -= 1
+        if self._is_counted:
+            LiveSocket.open_sockets -= 1
+            self.service.sockets.end(self._visitor.username)
         self.service.live.remove(self)
 
     def check_origin(self, origin: str) -> bool:

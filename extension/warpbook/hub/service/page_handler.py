@@ -37,6 +37,7 @@ class PageHandler(KnowsWhoAsks, ServiceHandler):
             return
         if not self.has_token:
             refuse_foreign(self.request, may_be_opened=True)
+        self.count(who.username)
         self._who, self._username = who, who.username
 
     async def get(self, **ids: str) -> None:

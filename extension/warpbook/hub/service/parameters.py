@@ -83,6 +83,13 @@ class AppealAnswer(Struct, frozen=True, forbid_unknown_fields=True):
     answer: Note
 
 
+class ShownReceipt(Struct, frozen=True, forbid_unknown_fields=True):
+    """A receipt that somebody shows, as text."""
+
+    username: Name
+    receipt: Annotated[str, Meta(max_length=4_000)]
+
+
 class RosterText(Struct, frozen=True, forbid_unknown_fields=True):
     """A roster, as CSV."""
 

@@ -17,6 +17,7 @@ from warpbook.hub.database.group_commit import Writer
 from warpbook.hub.database.opening import HubDatabase
 from warpbook.hub.errors import HubError
 from warpbook.hub.queue import leasing
+from warpbook.hub.service.in_progress import InProgress
 from warpbook.hub.service.live_feed import LiveFeed
 from warpbook.hub.service.rankings import Rankings
 from warpbook.hub.service.tickets import Tickets
@@ -26,6 +27,8 @@ BACKUPS = "backups"
 _SECRET = "cookie_secret"
 _SECRET_BYTES = 32
 _READERS = 4
+#: of one person at a time: more would only wait, and let all others wait behind it
+_MOST_REQUESTS, _MOST_SOCKETS = 24, 60
 Value = TypeVar("Value")
 
 
@@ -52,6 +55,12 @@ class Service:
             leasing.grace(connection, self.clock.now_ms())
         self.cookie_secret = _secret(folder / _SECRET)
         self.tickets = Tickets()
+        self.requests = InProgress(
+            _MOST_REQUESTS, "You ask for too much at once. Wait for what you asked."
+        )
+        self.sockets = InProgress(
+            _MOST_SOCKETS, "Too many pages of yours are open. Close some of them."
+        )
         self.rankings = Rankings()
         self.live = LiveFeed(self.clock)
         self._writer = Writer(self.database)

@@ -15,6 +15,8 @@ from warpbook.hub.service.access import Identity
 _VALID_S = 30.0
 #: of all people together; the oldest goes first
 _MOST = 5_000
+#: of one person, whose oldest goes for a newer one and voids nobody else's
+_MOST_OF_ONE = 50
 
 
 class Tickets:
@@ -34,6 +36,9 @@ class Tickets:
             if not is_over and len(self._given) < _MOST:
                 break
             del self._given[oldest]
+        own = [t for t, (_, whose) in self._given.items() if _same(whose, identity)]
+        for ticket in own[: max(0, len(own) - _MOST_OF_ONE + 1)]:
+            del self._given[ticket]
         ticket = secrets.token_urlsafe(24)
         self._given[ticket] = now_s, identity
         return ticket
@@ -42,3 +47,7 @@ class Tickets:
         """Give whose it is, and void it; None where it is nobody's."""
         given_s, identity = self._given.pop(ticket, (0.0, None))
         return identity if self._now_s() - given_s <= _VALID_S else None
+
+
+def _same(one: Identity, other: Identity) -> bool:
+    return one.username == other.username

@@ -109,9 +109,17 @@ def _marks_of_one(
         )
         for lab in theirs
     ]
+    # late hours gain nothing where an instructor has set the points
+    is_set = {lab.id for lab in theirs if set_points.get((lab.id, person)) is not None}
+    open_labs = [of for of in of_labs if of.publication not in is_set]
+    set_labs = [of for of in of_labs if of.publication in is_set]
+    computed = {
+        mark.publication: mark
+        for mark in (*marks(open_labs, budget_h), *marks(set_labs, 0))
+    }
     marked: list[Mark] = []
-    for lab, mark in zip(theirs, marks(of_labs, budget_h), strict=True):
-        override = set_points.get((lab.id, person))
+    for lab in theirs:
+        mark, override = computed[lab.id], set_points.get((lab.id, person))
         most = points_of(lab.scheme, NOTHING).of_all
         for graded in attempts.get((lab.id, person), ()):
             if graded.submission == mark.submission:

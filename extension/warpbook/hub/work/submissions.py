@@ -15,6 +15,7 @@ from warpbook.hub.course.publications import Publication, publication, window_of
 from warpbook.hub.database import settings
 from warpbook.hub.database.tables import (
     MEMBERSHIPS,
+    PEOPLE,
     PUBLICATIONS,
     SUBMISSION_MEMBERS,
     SUBMISSIONS,
@@ -38,10 +39,12 @@ from warpbook.hub.queue.enqueuing import (
     replace_waiting,
     waiting_submission,
 )
-from warpbook.hub.rules.lateness import HOUR_MS, late_hours
+from warpbook.hub.rules.lateness import DAY_H, HOUR_MS, late_hours
 
 #: of one person, for all labs together
 MOST_PER_HOUR = 60
+#: of sources, so that nobody fills the disk on which all hand in
+MOST_BYTES_PER_DAY = 8 << 20
 #: whole numbers of a database have 64 bits with a sign
 SEED_BITS = 62
 
@@ -59,7 +62,8 @@ class SubmissionReceipt(Struct, frozen=True):
     source_digest: str
     #: hours after the learner's own due date that have begun
     late_hours: int
-    #: of the hub, over all of this: it can be proven after the database is lost
+    #: of the hub, over all of this and whose it is: it can be proven after the
+    #: database is lost
     signature: str
 
 
@@ -155,7 +159,11 @@ def receipt(connection: Connection, submission_id: str) -> SubmissionReceipt:
     Raises:
         NotFound: there is none.
     """
-    query = select(SUBMISSIONS).where(SUBMISSIONS.c.id == submission_id)
+    query = (
+        select(SUBMISSIONS, PEOPLE.c.username)
+        .join(PEOPLE, PEOPLE.c.id == SUBMISSIONS.c.person)
+        .where(SUBMISSIONS.c.id == submission_id)
+    )
     row = connection.execute(query).first()
     if row is None:
         raise _none()
@@ -169,13 +177,21 @@ def receipt(connection: Connection, submission_id: str) -> SubmissionReceipt:
         0 if window is None else late_hours(row.received_ms, window),
         "",
     )
-    return structs.replace(unsigned, signature=_signature(connection, unsigned))
+    signature = _signature(connection, unsigned, row.username)
+    return structs.replace(unsigned, signature=signature)
 
 
-def is_genuine(connection: Connection, shown: SubmissionReceipt) -> bool:
-    """Whether this hub wrote a receipt, also where the submission is lost."""
+def is_genuine(connection: Connection, shown: SubmissionReceipt, username: str) -> bool:
+    """Whether this hub wrote a receipt for somebody, also where the work is lost.
+
+    Args:
+        connection: of a transaction.
+        shown: the receipt.
+        username: who handed in, as they say: another's receipt is none of theirs.
+    """
     written = shown.signature.encode(errors="replace")
-    return hmac.compare_digest(_signature(connection, shown).encode(), written)
+    signature = _signature(connection, shown, username)
+    return hmac.compare_digest(signature.encode(), written)
 
 
 def submission(connection: Connection, submission_id: str) -> Submission:
@@ -294,6 +310,15 @@ def _slow_down(connection: Connection, now_ms: int, person: str) -> None:
         raise TooManyRequests(
             f"You have submitted {MOST_PER_HOUR} times within an hour. Wait a while."
         )
+    query = select(func.coalesce(func.sum(SUBMISSIONS.c.source_bytes), 0)).where(
+        SUBMISSIONS.c.person == person,
+        SUBMISSIONS.c.received_ms > now_ms - DAY_H * HOUR_MS,
+    )
+    if connection.execute(query).scalar_one() >= MOST_BYTES_PER_DAY:
+        raise TooManyRequests(
+            f"You have submitted {MOST_BYTES_PER_DAY >> 20} MiB within a day. Wait a "
+            "while, or send less that is no code."
+        )
 
 
 def _next_number(connection: Connection, lab: Publication, party: str) -> int:
@@ -311,11 +336,12 @@ def _next_number(connection: Connection, lab: Publication, party: str) -> int:
     return int(number) + 1
 
 
-def _signature(connection: Connection, shown: SubmissionReceipt) -> str:
+def _signature(connection: Connection, shown: SubmissionReceipt, username: str) -> str:
     key = settings.get(connection, settings.RECEIPT_KEY) or ""
     unsigned = structs.replace(shown, signature="")
     # how late it is may change with an extension
-    text = msgspec.json.encode(structs.replace(unsigned, late_hours=0))
+    unsigned = structs.replace(unsigned, late_hours=0)
+    text = msgspec.json.encode((username, unsigned))
     return hmac.new(bytes.fromhex(key), text, sha256).hexdigest()
 
 

@@ -14,6 +14,7 @@ from warpbook.hub.service.parameters import (
     PointsFor,
     RosterGroup,
     RosterText,
+    ShownReceipt,
     StaffMember,
     WithReason,
 )
@@ -47,6 +48,14 @@ API_ROUTES: tuple[ApiRoute, ...] = (
     ApiRoute("GET", f"{S}/source", "member", learning.source),
     ApiRoute("GET", f"{S}/evidence", "member", learning.evidence),
     ApiRoute("POST", f"{S}/regrade", "staff", teaching.regrade_one, WithReason),
+    ApiRoute(
+        "POST",
+        f"{C}/receipts/check",
+        "instructor",
+        teaching.check_receipt,
+        ShownReceipt,
+        only_reads=True,
+    ),
     ApiRoute("POST", f"{J}/appeal", "member", learning.make_appeal, AppealNote, 201),
     ApiRoute(
         "POST", f"{C}/appeals/{{appeal}}/answer", "staff", teaching.answer, AppealAnswer

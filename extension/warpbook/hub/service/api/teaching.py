@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import msgspec
 from msgspec import structs
 
 from warpbook.hub.course.courses import Course, add_staff, change_course, remove_staff
-from warpbook.hub.course.publications import Publication, extend, publish, withdraw
+from warpbook.hub.course.publications import (
+    Publication,
+    extend,
+    publications,
+    publish,
+    withdraw,
+)
 from warpbook.hub.course.roster import RosterChanges, import_roster, preview
 from warpbook.hub.course.roster_csv import RosterRow, read_roster, rows_of_names
 from warpbook.hub.errors import BadRequest, NotFound
+from warpbook.hub.exports.cells import iso_time
 from warpbook.hub.rules.lateness import Window
 from warpbook.hub.rules.points import PointScheme, Threshold
 from warpbook.hub.rules.visibility import may_decide
@@ -22,12 +30,18 @@ from warpbook.hub.service.parameters import (
     Nothing,
     PointsFor,
     RosterText,
+    ShownReceipt,
     StaffMember,
     WithReason,
 )
 from warpbook.hub.service.roster_group import NamesOfGroup
 from warpbook.hub.work.decisions import answer_appeal, override, regrade
-from warpbook.hub.work.submissions import section_of
+from warpbook.hub.work.submissions import (
+    SubmissionReceipt,
+    is_genuine,
+    section_of,
+    submission,
+)
 
 
 def roster(asked: Admitted, given: RosterText) -> RosterChanges:
@@ -147,6 +161,33 @@ def set_points(asked: Admitted, given: PointsFor) -> dict[str, str]:
         given.reason,
     )
     return {"person": asked.person}
+
+
+def check_receipt(asked: Admitted, given: ShownReceipt) -> dict[str, str]:
+    """Say whether a receipt is this hub's, for who shows it, and what is kept of it."""
+    try:
+        shown = msgspec.json.decode(given.receipt, type=SubmissionReceipt)
+    except (ValueError, RecursionError):
+        raise BadRequest(
+            "This is no receipt: it is the JSON that a submission's page shows."
+        ) from None
+    username = given.username.strip().lower()
+    if not is_genuine(asked.connection, shown, username):
+        return {"receipt": "not of this hub, or not of this person, or changed"}
+    labs = {lab.id: lab for lab in publications(asked.connection, asked.course.id)}
+    lab = labs.get(shown.publication)
+    try:
+        submission(asked.connection, shown.submission)
+        kept = "it is in the database"
+    except NotFound:
+        kept = "it is not in the database any more"
+    return {
+        "receipt": "genuine",
+        "lab": "not of this course" if lab is None else lab.title,
+        "received": iso_time(shown.received_ms),
+        "source SHA-256": shown.source_digest,
+        "submission": kept,
+    }
 
 
 def regrade_one(asked: Admitted, given: WithReason) -> dict[str, int]:

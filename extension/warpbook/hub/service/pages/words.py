@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Struct, structs
 
 from warpbook.hub.queue.listing import Place
+from warpbook.hub.work.submissions import SubmissionReceipt
 from warpbook_labs.cards.html import card_html
 from warpbook_labs.cards.model import PRACTICE, Card, CardText
 from warpbook_monitors.plain_text import bounded, printable
@@ -118,6 +119,11 @@ def card(evidence: str) -> str:
         for section in kept.sections
     )
     return card_html(structs.replace(kept, sections=sections), style="")
+
+
+def receipt_text(receipt: SubmissionReceipt) -> str:
+    """Write a receipt so that it can be kept, and checked later."""
+    return msgspec.json.format(msgspec.json.encode(receipt), indent=1).decode()
 
 
 def json_lines(evidence: str) -> str:

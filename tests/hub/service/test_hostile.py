@@ -1,0 +1,129 @@
+"""One person, or one mistake, takes nothing from the rest of the class."""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from urllib.parse import urlsplit
+
+import pytest
+import requests
+import websocket
+
+from tests.hub.service.class_hub import COURSE, SUBMIT, free_ports
+from tests.hub.service.conftest import World
+from tests.hub.service.test_live import connect
+from tests.programs import ROOT, environment, program
+from warpbook.hub.service.access import Identity
+from warpbook.hub.service.in_progress import InProgress
+from warpbook.hub.service.tickets import Tickets
+
+
+def test_second_hub_in_a_folder_changes_nothing(world: World) -> None:
+    """It would take the grader's token and the plan from the one that runs."""
+    hub = world.hub
+    plan = (hub.folder / "hub.json").read_bytes()
+    folders = [str(ROOT / name) for name in ("extension", "labs", "monitors")]
+    env = environment(HOME=str(hub.folder.parent), PYTHONPATH=os.pathsep.join(folders))
+    env["PATH"] += f"{os.pathsep}{program('configurable-http-proxy').parent}"
+    command = [sys.executable, "-m", "warpbook.cli.main", "hub", "--no-gpu"]
+    command += ["--folder", str(hub.folder), "--port", str(free_ports(4))]
+    command += ["--course", COURSE, "--restore", "no-such-file"]
+    second = subprocess.run(command, env=env, capture_output=True, text=True)
+    assert second.returncode != 0
+    assert "runs in" in second.stderr and "already" in second.stderr
+    assert (hub.folder / "hub.json").read_bytes() == plan
+
+
+def test_one_person_opens_so_many_sockets_and_others_still_do(world: World) -> None:
+    ada, bob = world.people["ada"], world.people["bob"]
+    header = {"Authorization": f"token {ada.token(SUBMIT)}"}
+    opened = []
+    with pytest.raises(websocket.WebSocketBadStatusException) as refusal:
+        for _ in range(200):
+            opened.append(connect(ada, ticket="", header=header))
+    assert refusal.value.status_code == 429
+    connect(bob).close()
+    opened.pop().close()
+    for one in opened:
+        one.close()
+
+
+def test_one_person_voids_no_ticket_of_another() -> None:
+    tickets = Tickets()
+    ada, bob = (Identity(name, frozenset()) for name in ("ada", "bob"))
+    of_bob = tickets.give(bob)
+    of_ada = [tickets.give(ada) for _ in range(6_000)]
+    assert tickets.take(of_bob) == bob
+    assert tickets.take(of_ada[0]) is None
+    assert tickets.take(of_ada[-1]) == ada
+
+
+def test_one_person_asks_for_so_much_at_once(world: World) -> None:
+    """What waits for a reader is bounded for each, so that others come in between."""
+    token = world.people["ada"].token(SUBMIT)
+    url = f"{world.hub.inner_url}courses/{COURSE}/labs/{world.lab}"
+
+    def ask(_: int) -> int:
+        headers = {"Authorization": f"token {token}"}
+        return requests.get(url, headers=headers, timeout=60).status_code
+
+    # so that the hub is asked once who it is
+    assert ask(0) == 200
+    with ThreadPoolExecutor(80) as threads:
+        statuses = list(threads.map(ask, range(160)))
+    assert set(statuses) == {200, 429}
+    assert world.people["bob"].page(f"courses/{COURSE}").status_code == 200
+    # nothing of it stays counted
+    assert [ask(n) for n in range(3)] == [200] * 3
+
+
+def test_receipt_that_a_page_shows_can_be_checked(world: World) -> None:
+    grace, ada = world.people["grace"], world.people["ada"]
+    page = ada.page(f"courses/{COURSE}/submissions/{world.submission}").text
+    shown = re.search(r'id="receipt-text">([^<]+)<', page)
+    assert shown
+    text = html.unescape(shown[1])
+    path = f"courses/{COURSE}/receipts/check"
+    checked = grace.done(path, {"username": " Ada ", "receipt": text})
+    assert (checked["receipt"], checked["lab"]) == ("genuine", "Vector add")
+    assert checked["submission"] == "it is in the database"
+    received_ms = str(json.loads(text)["received_ms"])
+    forged = text.replace(received_ms, str(int(received_ms) - 1))
+    for receipt, name in ((text, "bob"), (forged, "ada")):
+        body = {"username": name, "receipt": receipt}
+        assert "not of this hub" in grace.done(path, body)["receipt"]
+    for receipt in ("{}", "[" * 3_000, "nothing"):
+        body = {"username": "ada", "receipt": receipt}
+        assert grace.post(path, body).status_code == 400
+
+
+def test_upload_that_breaks_off_is_counted_no_more(world: World) -> None:
+    token = world.people["ada"].token(SUBMIT)
+    path = f"courses/{COURSE}/labs/{world.lab}/submissions"
+    url = urlsplit(f"{world.hub.inner_url}api/v1/{path}")
+    headers = f"POST {url.path} HTTP/1.1\r\nHost: {url.netloc}\r\n"
+    headers += f"Authorization: token {token}\r\nContent-Length: 1000\r\n\r\n{{"
+    for _ in range(40):
+        with socket.create_connection((url.hostname, url.port)) as broken:
+            broken.sendall(headers.encode())
+            time.sleep(0.05)
+    asked = requests.get(
+        url.geturl(), headers={"Authorization": f"token {token}"}, timeout=60
+    )
+    assert asked.status_code == 200
+
+
+def test_what_ended_is_counted_no_more() -> None:
+    counted = InProgress(1, "too many")
+    for _ in range(3):
+        counted.begin("ada")
+        counted.end("ada")
+    assert not counted._open
