@@ -103,6 +103,8 @@ class Child:
             sys.modules["given"] = given
             _execute(given, command.given, GIVEN_NAME)
         self._module = ModuleType("solution")
+        # where PyTorch's compiler looks for it by its name
+        sys.modules["solution"] = self._module
         _execute(self._module, command.source, SOURCE_NAME)
         # what is there now stays, and looking at it would come at odd times
         gc.collect()

@@ -19,6 +19,7 @@ from warpbook_labs.cases.bounds import beyond_bounds, matrix_instructions
 from warpbook_labs.cases.comparison import WrongElement
 from warpbook_labs.cases.preparation import Prepared, wrong_words
 from warpbook_labs.cases.sampling import DrawnCase
+from warpbook_labs.compiler import nvrtc
 from warpbook_labs.compiler.jobs import Compiled
 from warpbook_labs.engines.interpreter.explaining import (
     address_words,
@@ -72,6 +73,8 @@ _NO_HEADERS = (
     "here. CUDA's built-in types and functions, such as `float4`, `printf` and "
     "`__shfl_down_sync`, need none."
 )
+#: the first NVRTC with headers within itself
+_WITH_HEADERS = (13, 3)
 
 
 def check_kernels(
@@ -122,7 +125,7 @@ def check_kernels(
         log = compiled.message if isinstance(compiled, Refused) else ""
         words = "It does not compile." if log else f"The compiler: {built.message}"
         if _NO_HEADER in log:
-            words = f"{words} {_NO_HEADERS}"
+            words = f"{words} {_headers_words()}"
         line = compiled.line if isinstance(compiled, Refused) else None
         return ended("compile error", words, log, line)
     program = front_end.program(source, compiled)
@@ -192,6 +195,17 @@ def _check_each(
 def _refused(problem: BadSource) -> Status:
     """Tell what a GPU might run from what it would not."""
     return "unsupported" if isinstance(problem, NotHere) else "compile error"
+
+
+def _headers_words() -> str:
+    """Say why a header is not found."""
+    installed = nvrtc.version()
+    if tuple(map(int, installed.split("."))) < _WITH_HEADERS:
+        return (
+            f"NVRTC {installed} has no headers within itself: install a newer one, "
+            "pip install -U 'nvidia-cuda-nvrtc>=13.3'."
+        )
+    return _NO_HEADERS
 
 
 def _resources(log: str, prepared: Sequence[_Told]) -> tuple[Held, ...]:

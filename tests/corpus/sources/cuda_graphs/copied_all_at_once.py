@@ -8,6 +8,8 @@ def prepare(samples, rows, width, layers):
     counts = [min(rows, samples - at) for at in range(0, samples, rows)]
     batches = [torch.zeros(each, width, device="cuda") for each in counts]
     results = [torch.empty_like(each) for each in batches]
+    # cuBLAS makes its memory at the first product, which no capture may hold
+    step(batches[0], weights, results[0])
     graphs = []
     for batch, result in zip(batches, results):
         graphs.append(torch.cuda.CUDAGraph())

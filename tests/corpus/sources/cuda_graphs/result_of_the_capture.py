@@ -22,6 +22,9 @@ class Step:
 def prepare(samples, rows, width, layers):
     pool = torch.cuda.graph_pool_handle()
     weights = make_weights(layers, width)
+    # cuBLAS makes its memory at the first product, which no capture may hold
+    warm = weights.new_zeros(1, width)
+    step(warm, weights, torch.empty_like(warm))
     whole = Step(weights, min(rows, samples), pool)
     left = samples % rows if samples > rows else 0
     return rows, whole, Step(weights, left, pool) if left else None

@@ -16,14 +16,15 @@ class Linear(torch.nn.Module):
         self.register_buffer("codes", codes)
         held = torch.zeros(wide, depth, dtype=torch.uint8, device=device)
         self.register_buffer("held", held)
-        self.register_buffer("scales", torch.empty(2, 1, device=device))
+        # cuBLAS reads scales at multiples of 16 bytes
+        self.register_buffer("scales", torch.empty(2, 4, device=device))
         self.is_ready = True
 
     def forward(self, x, weight, past, weight_scale):
         if not self.is_ready:
             self.make_ready(x.device)
         tokens, features, outputs = self.sides
-        of_x, of_weight = self.scales.unbind()
+        of_x, of_weight = self.scales[:, :1].unbind()
         torch.amax(past, 0, keepdim=True, out=of_x)
         of_x /= 448
         of_weight.fill_(weight_scale)
