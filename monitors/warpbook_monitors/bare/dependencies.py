@@ -42,9 +42,21 @@ class Edges:
 
 
 def edges(
-    pieces: Pieces, host: Host, calls: Calls, unexplained_ns: Floats
+    pieces: Pieces,
+    host: Host,
+    calls: Calls,
+    returned_ns: Floats,
+    unexplained_ns: Floats,
 ) -> tuple[Edges, Floats]:
-    """Find the waits between streams; give what stays unexplained of each start."""
+    """Find the waits between streams; give what stays unexplained of each start.
+
+    Args:
+        pieces: the work.
+        host: its launches.
+        calls: the same, with names.
+        returned_ns: of each piece, when its launch was done.
+        unexplained_ns: of each piece, what launch and stream do not explain.
+    """
     no_rows = np.zeros(0, np.int64)
     unexplained = unexplained_ns.copy()
     if pieces.streams < 2:
@@ -62,7 +74,8 @@ def edges(
     source, target, lag = source[order], target[order], lag[order]
     decides = np.ones(len(target), np.bool_)
     decides[1:] = target[1:] != target[:-1]
-    decides &= unexplained[target] > 0
+    # what was launched after the event had come waited for its launch
+    decides &= (unexplained[target] > 0) & (pieces.end_ns[source] > returned_ns[target])
     unexplained[target[decides]] = 0.0
     lag = np.where(decides, lag, np.minimum(lag, _USUAL_LAG_NS))
     return Edges(source, target, lag), unexplained

@@ -74,7 +74,9 @@ def program_of(events: Columns, calls: Calls, run: Run) -> Program:
     # a wait's own time is over when it begins to wait
     returned = np.append(host.start_ns + waits.cost_ns, 0.0)[pieces.launch]
     late = delays(pieces, returned)
-    between, unexplained = edges(pieces, host, calls, late.unexplained_ns)
+    between, unexplained = edges(
+        pieces, host, calls, returned, late.unexplained_ns
+    )
     late = with_unexplained(pieces, returned, late, unexplained)
     code_end_ns = float(max(run.code_end_ns - run.start_ns, 0))
     return Program(
