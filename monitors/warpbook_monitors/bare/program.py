@@ -39,6 +39,8 @@ class Program:
     unexplained_ns: Floats
     #: the window from its start to the later of code's and GPU's end
     window_ns: float
+    #: lanes of threads that launched
+    launching_lanes: int
     layout: Layout
 
 
@@ -74,9 +76,7 @@ def program_of(events: Columns, calls: Calls, run: Run) -> Program:
     # a wait's own time is over when it begins to wait
     returned = np.append(host.start_ns + waits.cost_ns, 0.0)[pieces.launch]
     late = delays(pieces, returned)
-    between, unexplained = edges(
-        pieces, host, calls, returned, late.unexplained_ns
-    )
+    between, unexplained = edges(pieces, host, calls, returned, late.unexplained_ns)
     late = with_unexplained(pieces, returned, late, unexplained)
     code_end_ns = float(max(run.code_end_ns - run.start_ns, 0))
     return Program(
@@ -88,6 +88,7 @@ def program_of(events: Columns, calls: Calls, run: Run) -> Program:
         step_ns=late.step_ns,
         unexplained_ns=unexplained,
         window_ns=max(code_end_ns, float(pieces.end_ns.max(initial=0.0))),
+        launching_lanes=len(set(host.lane[calls.launches[host.row]].tolist())),
         layout=_layout(host, pieces, waits, between),
     )
 

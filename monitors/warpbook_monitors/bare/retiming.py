@@ -73,7 +73,7 @@ def retimed(
 
 
 def _lanes(track: Int64s, host: Host) -> Int64s:
-    """Give the lane that each thread's events move with: the main one if it has none."""
+    """Give the lane that each thread's events move with; without one, the main."""
     lane = np.zeros(len(track), np.int64)
     for number, threads in enumerate(host.threads[1:], start=1):
         lane[np.isin(track, threads)] = number

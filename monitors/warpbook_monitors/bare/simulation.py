@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from warpbook_monitors.bare.host import Floats
-from warpbook_monitors.bare.program import Layout, Program
+from warpbook_monitors.bare.program import Program
 from warpbook_monitors.bare.waits import EVERYTHING, NOTHING, PIECE, STREAM
 from warpbook_monitors.bare.work import LONG_AGO_NS
 from warpbook_monitors.trace.columns import Int64s
@@ -31,6 +31,13 @@ class HostTimes:
     #: of a wait, from the end of what it waited for to its return
     lag_ns: Floats
     tail_ns: float
+
+    def scaled(self, share: float) -> HostTimes:
+        """Keep this share of everything."""
+        lag_ns = np.where(self.lag_ns > 0, self.lag_ns * share, self.lag_ns)
+        return HostTimes(
+            self.gap_ns * share, self.cost_ns * share, lag_ns, self.tail_ns * share
+        )
 
 
 @dataclass(frozen=True)
@@ -101,7 +108,7 @@ def _sums(program: Program, times: HostTimes) -> _Summed:
 def simulate(program: Program, times: HostTimes) -> Replayed:
     """Replay the program with these times of the host."""
     sums = _sums(program, times)
-    begin, part_in, end = _blocks(program, times, sums)
+    begin, part_in, end = _blocks(program, times, sums)[:3]
     host, layout, pieces = program.host, program.layout, program.pieces
     call_end = begin[layout.block] + sums.off_ns
     call_start = call_end - times.cost_ns
@@ -121,15 +128,27 @@ def simulate(program: Program, times: HostTimes) -> Replayed:
     )
 
 
+def window_ns(program: Program, times: HostTimes) -> float:
+    """Replay only how long the window takes."""
+    sums = _sums(program, times)
+    clock, done = _blocks(program, times, sums)[3:]
+    return max(clock + times.tail_ns, done, 0.0)
+
+
 def _blocks(
     program: Program, times: HostTimes, sums: _Summed
-) -> tuple[Floats, Floats, Floats]:
-    """Go through the blocks; give when each begins, its streams' state, its end."""
+) -> tuple[Floats, Floats, Floats, float, float]:
+    """Go through the blocks.
+
+    Returns:
+        when each begins; of each part when its stream was done before; when each block
+        ends; when the main lane does; when all streams are done.
+    """
     layout, host, waits = program.layout, program.host, program.waits
     blocks = len(layout.end)
     done = [LONG_AGO_NS] * max(program.pieces.streams, 1)
     clock = [0.0] * host.lanes
-    begins = {}
+    begins: dict[int, list[int]] = {}
     for lane, call in enumerate(host.begins_after):
         if call >= 0:
             begins.setdefault(int(layout.block[call]), []).append(lane)
@@ -182,7 +201,7 @@ def _blocks(
         if block in begins:
             for other in begins[block]:
                 clock[other] = now
-    return np.array(begin), np.array(part_in), np.array(end)
+    return np.array(begin), np.array(part_in), np.array(end), clock[0], max(done)
 
 
 def _crossings(
@@ -207,13 +226,13 @@ def _crossings(
     return sources, targets
 
 
-def _rows(source: Int64s, target: Int64s, lag: Floats) -> Iterator[tuple[int, int, float]]:
+def _rows(
+    source: Int64s, target: Int64s, lag: Floats
+) -> Iterator[tuple[int, int, float]]:
     yield from zip(source.tolist(), target.tolist(), lag.tolist(), strict=True)
 
 
-def _starts(
-    program: Program, sums: _Summed, begin: Floats, part_in: Floats
-) -> Floats:
+def _starts(program: Program, sums: _Summed, begin: Floats, part_in: Floats) -> Floats:
     """Give the start of each piece, in the layout's order."""
     layout = program.layout
     part, first = layout.part, layout.part_first
@@ -226,7 +245,8 @@ def _starts(
     done = np.maximum(part_in[part], bound) + sums.through_ns
     before = np.append(LONG_AGO_NS, done[:-1])
     before[first] = part_in
-    return np.maximum(ready, before + program.step_ns[layout.order])
+    start: Floats = np.maximum(ready, before + program.step_ns[layout.order])
+    return start
 
 
 def _running_maximum(values: Floats, first: Int64s, part: Int64s) -> Floats:

@@ -53,22 +53,12 @@ class Taxed:
         """Take the tax off so many times, and keep this share of each segment."""
         segment = self.gap_ns + self.cost_ns
         ratio = _ratio(segment, times * self.tax_ns, share)
-        lag = np.where(
-            self.lag_ns > 0, self.lag_ns * _ratio(self.lag_ns, times * _CALL_NS, share), self.lag_ns
-        )
+        late = self.lag_ns * _ratio(self.lag_ns, times * _CALL_NS, share)
+        lag = np.where(self.lag_ns > 0, late, self.lag_ns)
         tail = np.array([self.tail_ns])
         tail_ratio = float(_ratio(tail, times * self.tail_tax_ns, share)[0])
         return HostTimes(
             self.gap_ns * ratio, self.cost_ns * ratio, lag, self.tail_ns * tail_ratio
-        )
-
-    def scaled(self, share: float) -> HostTimes:
-        """Keep this share of everything, whatever the tax."""
-        return HostTimes(
-            self.gap_ns * share,
-            self.cost_ns * share,
-            np.where(self.lag_ns > 0, self.lag_ns * share, self.lag_ns),
-            self.tail_ns * share,
         )
 
 

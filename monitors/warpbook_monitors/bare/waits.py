@@ -125,9 +125,7 @@ def _latest_done(
     return which, done
 
 
-def _streams(
-    pieces: Pieces, launched: Int64s, end_ns: Floats
-) -> tuple[Int64s, Floats]:
+def _streams(pieces: Pieces, launched: Int64s, end_ns: Floats) -> tuple[Int64s, Floats]:
     """Give the stream of a wait: the last launch's, else the one that fits best."""
     last = launched - 1
     stream = pieces.stream[last]
