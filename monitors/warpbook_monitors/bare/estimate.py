@@ -21,6 +21,8 @@ from warpbook_monitors.trace.run import Run
 _SHARE, _LOW_SHARE, _HIGH_SHARE = 0.6, 0.35, 0.95
 #: the low end takes the profiler's part off twice: Python slows down around it, too
 _LOW_TIMES = 2.0
+#: and the high end divides the first launches by less
+_HIGH_FIRST_RATIO = 2.0
 #: beyond the ends, for what varies from run to run
 _SPREAD = 0.06
 #: a measured time is met so well
@@ -74,7 +76,10 @@ def bare(
     """
     program = program_of(events, calls, run)
     host = taxed(program, events, calls, run)
-    low, high = host.kept(_LOW_SHARE, _LOW_TIMES), host.kept(_HIGH_SHARE)
+    low, high = (
+        host.kept(_LOW_SHARE, _LOW_TIMES),
+        host.kept(_HIGH_SHARE, first_ratio=_HIGH_FIRST_RATIO),
+    )
     low_ns = window_ns(program, low) * (1 - _SPREAD)
     high_ns = window_ns(program, high) * (1 + _SPREAD)
     middle, cautions = host.kept(_SHARE), _cautions(program)

@@ -251,7 +251,7 @@ def _starts(program: Program, sums: _Summed, begin: Floats, part_in: Floats) -> 
 
 def _running_maximum(values: Floats, first: Int64s, part: Int64s) -> Floats:
     """Give the running maximum, begun anew at each part."""
-    found = values.copy()
+    found: Floats = values.copy()
     place = np.arange(len(values)) - first[part]
     reach, longest = 1, int(place.max(initial=0)) + 1
     while reach < longest:

@@ -23,7 +23,7 @@ from warpbook_monitors.bare.program import Program
 from warpbook_monitors.bare.simulation import HostTimes
 from warpbook_monitors.trace.artefacts import profilers_spans
 from warpbook_monitors.trace.calls import Calls
-from warpbook_monitors.trace.columns import Category, Columns
+from warpbook_monitors.trace.columns import Category, Columns, Int64s
 from warpbook_monitors.trace.intervals import Coverage
 from warpbook_monitors.trace.run import Run
 
@@ -45,14 +45,28 @@ class Taxed:
     cost_ns: Floats
     lag_ns: Floats
     tail_ns: float
-    #: of gap and cost together, of the lag, and of the tail
+    #: of gap and cost together, and of the tail
     tax_ns: Floats
     tail_tax_ns: float
+    #: positions of the first launches
+    first: Int64s
 
-    def kept(self, share: float, times: float = 1.0) -> HostTimes:
-        """Take the tax off so many times, and keep this share of each segment."""
+    def kept(
+        self, share: float, times: float = 1.0, first_ratio: float = _FIRST_RATIO
+    ) -> HostTimes:
+        """Take the tax off, and keep a floor of each segment.
+
+        Args:
+            share: of each segment, what is kept at least.
+            times: how often the tax is taken off.
+            first_ratio: by what the first launches' segments are divided.
+        """
         segment = self.gap_ns + self.cost_ns
         ratio = _ratio(segment, times * self.tax_ns, share)
+        ratio[self.first] = _first_ratio(segment[self.first], first_ratio)
+        # the window begins with the profiler's mark, and IPython's work after it
+        start = self.first[self.first == 0]
+        ratio[start] = _first_ratio(segment[start], _FIRST_RATIO)
         late = self.lag_ns * _ratio(self.lag_ns, times * _CALL_NS, share)
         lag = np.where(self.lag_ns > 0, late, self.lag_ns)
         tail = np.array([self.tail_ns])
@@ -60,6 +74,11 @@ class Taxed:
         return HostTimes(
             self.gap_ns * ratio, self.cost_ns * ratio, lag, self.tail_ns * tail_ratio
         )
+
+
+def _first_ratio(segment: Floats, ratio: float) -> Floats:
+    least = np.maximum(segment / ratio, segment - _MOST_FIRST_NS)
+    return np.divide(least, segment, out=np.ones(len(segment)), where=segment > 0)
 
 
 def _ratio(segment: Floats, tax: Floats | float, share: float) -> Floats:
@@ -80,12 +99,6 @@ def taxed(program: Program, events: Columns, calls: Calls, run: Run) -> Taxed:
     gap, cost = np.maximum(gap, 0.0), np.maximum(cost, 0.0)
     tax = _CALL_NS + _OPERATOR_NS * _operators(events, host, run)
     first = np.flatnonzero(calls.launches[host.row])[:_FIRST_LAUNCHES]
-    segment = gap[first] + cost[first]
-    least = np.maximum(segment / _FIRST_RATIO, segment - _MOST_FIRST_NS)
-    ratio = np.divide(least, segment, out=np.ones(len(first)), where=segment > 0)
-    gap[first] *= ratio
-    cost[first] *= ratio
-    tax[first] = 0.0
     # operators after the last call
     main = np.flatnonzero(host.lane == 0)
     last_ns = run.start_ns + (float(host.end_ns[main[-1]]) if len(main) else 0.0)
@@ -98,6 +111,7 @@ def taxed(program: Program, events: Columns, calls: Calls, run: Run) -> Taxed:
         host.tail_ns,
         tax,
         _OPERATOR_NS * float(np.count_nonzero(later)),
+        first,
     )
 
 

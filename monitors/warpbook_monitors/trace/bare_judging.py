@@ -7,23 +7,21 @@ hold at both ends of the range; if it does not, the report says between which tw
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+import numpy as np
 from msgspec import structs
 
 from warpbook_monitors.bare.estimate import Bare, bare
 from warpbook_monitors.bare.retiming import retimed
 from warpbook_monitors.bare.simulation import HostTimes
 from warpbook_monitors.trace.bare_run import BareRun, Limit
+from warpbook_monitors.trace.calls import Calls
+from warpbook_monitors.trace.columns import Bools, Category, Columns, rows_by
 from warpbook_monitors.trace.figures import CellVerdict, Finding, Metrics
 from warpbook_monitors.trace.findings import find, judge
 from warpbook_monitors.trace.metrics import measure
+from warpbook_monitors.trace.run import Run
 from warpbook_monitors.units import duration
-
-if TYPE_CHECKING:
-    from warpbook_monitors.trace.calls import Calls
-    from warpbook_monitors.trace.columns import Columns
-    from warpbook_monitors.trace.run import Run
 
 #: of the window, what the GPU is busy if the GPU limits it
 _GPU_SHARE = 0.5
@@ -55,15 +53,19 @@ def judge_bare(events: Columns, run: Run, calls: Calls, recorded: Metrics) -> Ju
     measured_ns = None if measured is None else measured.median_ms * 1e6
     found = bare(events, calls, run, measured_ns)
 
-    def at(times: HostTimes) -> tuple[Metrics, tuple[Finding, ...]]:
-        moved, window = retimed(events, run, found.program, found.replayed(times))
-        metrics = measure(moved, window, like=recorded)
+    outline = events.where(_outline(events))
+
+    def at(
+        times: HostTimes, like: Metrics, in_detail: bool = False
+    ) -> tuple[Metrics, tuple[Finding, ...]]:
+        moved, window = retimed(outline, run, found.program, found.replayed(times))
+        metrics = measure(moved, window, like=like, in_detail=in_detail)
         return metrics, find(metrics, run.gpus)
 
-    metrics, findings = at(found.middle)
+    metrics, findings = at(found.middle, recorded, in_detail=True)
     ends = [(metrics, findings)]
     if measured is None and found.high_ns - found.low_ns > _rest(found):
-        ends = [at(found.low), at(found.high)]
+        ends = [at(found.low, metrics), at(found.high, metrics)]
     verdicts = [judge(*each, run.gpu_name) for each in ends]
     kinds = tuple(each.kind for each in verdicts)
     result = _bare_run(found, run, metrics, [each for each, _ in ends])
@@ -74,6 +76,23 @@ def judge_bare(events: Columns, run: Run, calls: Calls, recorded: Metrics) -> Ju
     if result.between:
         verdict = _between(result, findings)
     return Judged(result, metrics, findings, verdict)
+
+
+def _outline(events: Columns) -> Bools:
+    """Leave out operators within operators: places are named by the outermost."""
+    kept = ~events.is_in(Category.OPERATOR)
+    rows = np.flatnonzero(~kept)
+    is_operator = np.array(["::" in name for name in events.names], np.bool_)
+    of_library = is_operator[events.name[rows]]
+    kept[rows[~of_library]] = True
+    rows = rows[of_library]
+    for mine in rows_by(events.track[rows]):
+        own = rows[mine]
+        outermost = np.ones(len(own), np.bool_)
+        ended = np.maximum.accumulate(events.end_ns[own])
+        outermost[1:] = events.start_ns[own[1:]] >= ended[:-1]
+        kept[own[outermost]] = True
+    return kept
 
 
 def took(bare_run: BareRun) -> str:

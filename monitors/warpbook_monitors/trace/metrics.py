@@ -28,6 +28,7 @@ from warpbook_monitors.trace.flops import model
 from warpbook_monitors.trace.idle import (
     Gaps,
     HostWait,
+    StreamGaps,
     device_gaps,
     host_wait_causes,
     stream_gaps,
@@ -57,6 +58,7 @@ def measure(
     calls: Calls | None = None,
     paths: Paths | None = None,
     like: Metrics | None = None,
+    in_detail: bool = True,
 ) -> Metrics:
     """Compute every figure of a trace.
 
@@ -67,6 +69,7 @@ def measure(
         paths: the same.
         like: figures of the same work at other times: what does not depend on when
             it ran is taken from there.
+        in_detail: else places, streams and launches are taken from there, too.
     """
     on_gpu = events.only(*ON_GPU)
     calls = calls or find_calls(events, on_gpu, run)
@@ -90,7 +93,15 @@ def measure(
     copy_ns = union_ns(copies.start_ns, copies.end_ns)
     gaps = device_gaps(events, on_gpu, launch, calls, run)
     causes = host_wait_causes(events, gaps, calls, run)
-    places = Places(gaps, causes, calls, run.marks, paths or Paths(events))
+    detail = None if in_detail else like
+    if detail is None:
+        places = Places(gaps, causes, calls, run.marks, paths or Paths(events))
+        sync_points, idle_places = places.sync_points(), places.idle_places()
+        streams = _streams(stream_gaps(on_gpu, launch, calls))
+        launch_figures = launch_times(on_gpu, launch, calls)
+    else:
+        sync_points, idle_places = detail.sync_points, detail.idle_places
+        streams, launch_figures = detail.streams, detail.launch
     compute_ns = union_ns(*in_compute)
     if like is None:
         told = _of_kernels(events, kernels, run, compute_ns)
@@ -111,18 +122,9 @@ def measure(
         exposed_communication_ns=communication_ns - both_comm,
         exposed_copy_ns=copy_ns - both_copy,
         idle=_idle(gaps, causes.total),
-        streams=tuple(
-            StreamIdle(
-                each.device,
-                each.stream,
-                each.host_wait_ns,
-                each.kernel_wait_ns,
-                each.other_ns,
-            )
-            for each in stream_gaps(on_gpu, launch, calls)
-        ),
+        streams=streams,
         launches=int(calls.launches.sum()),
-        launch=launch_times(on_gpu, launch, calls),
+        launch=launch_figures,
         kernels=len(kernels),
         kernel_time_ns=told.time_ns,
         tensor_core_ns=told.tensor_ns,
@@ -131,8 +133,8 @@ def measure(
         occupancy_share=told.occupancy_share,
         synchronizations=int(plain_waits.sum()),
         synchronization_ns=int(calls.api.duration_ns[plain_waits].sum()),
-        sync_points=places.sync_points(),
-        idle_places=places.idle_places(),
+        sync_points=sync_points,
+        idle_places=idle_places,
         copies=like.copies if like else _copies(events.only(Category.COPY)),
         kernel_work=told.work,
         flops=told.flops,
@@ -186,6 +188,19 @@ def _of_same_kernels(like: Metrics, compute_ns: int) -> _OfKernels:
         like.flops,
         like.modelled_bytes,
         like.modelled_share,
+    )
+
+
+def _streams(found: list[StreamGaps]) -> tuple[StreamIdle, ...]:
+    return tuple(
+        StreamIdle(
+            each.device,
+            each.stream,
+            each.host_wait_ns,
+            each.kernel_wait_ns,
+            each.other_ns,
+        )
+        for each in found
     )
 
 
