@@ -14,7 +14,7 @@ from msgspec import structs
 from warpbook_monitors.bare.estimate import Bare, bare
 from warpbook_monitors.bare.retiming import retimed
 from warpbook_monitors.bare.simulation import HostTimes
-from warpbook_monitors.trace.bare_run import BareRun, Limit
+from warpbook_monitors.trace.bare_run import BareRun, BareTimes, Limit
 from warpbook_monitors.trace.calls import Calls
 from warpbook_monitors.trace.columns import Bools, Category, Columns, rows_by
 from warpbook_monitors.trace.figures import CellVerdict, Finding, Metrics
@@ -25,8 +25,10 @@ from warpbook_monitors.units import duration
 
 #: of the window, what the GPU is busy if the GPU limits it
 _GPU_SHARE = 0.5
+#: the profiler makes nothing faster; runs differ by less
+_SLOWER = 1.1
 #: ends that are so near each other are judged alike
-_NEAR = 0.02
+_NEAR = 0.05
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ def judge_bare(events: Columns, run: Run, calls: Calls, recorded: Metrics) -> Ju
         calls: of these events.
         recorded: the figures of the window as it was recorded.
     """
-    measured = run.bare
+    measured, caution = _usable(run)
     measured_ns = None if measured is None else measured.median_ms * 1e6
     found = bare(events, calls, run, measured_ns)
 
@@ -62,13 +64,14 @@ def judge_bare(events: Columns, run: Run, calls: Calls, recorded: Metrics) -> Ju
         metrics = measure(moved, window, like=like, in_detail=in_detail)
         return metrics, find(metrics, run.gpus)
 
-    metrics, findings = at(found.middle, recorded, in_detail=True)
-    ends = [(metrics, findings)]
+    middle = metrics, findings = at(found.middle, recorded, in_detail=True)
+    ends = [middle]
     if measured is None and found.high_ns - found.low_ns > _rest(found):
         ends = [at(found.low, metrics), at(found.high, metrics)]
     verdicts = [judge(*each, run.gpu_name) for each in ends]
     kinds = tuple(each.kind for each in verdicts)
-    result = _bare_run(found, run, metrics, [each for each, _ in ends])
+    result = _bare_run(found, run, measured, [each for each, _ in (*ends, middle)])
+    result = structs.replace(result, cautions=(*result.cautions, *caution))
     if len(set(kinds)) > 1:
         result = structs.replace(result, between=kinds)
     findings = _promised(findings, ends[0][1], result, metrics)
@@ -110,8 +113,31 @@ def _rest(found: Bare) -> float:
     return (_NEAR + 2 * found.spread) * found.middle_ns
 
 
-def _bare_run(found: Bare, run: Run, metrics: Metrics, ends: list[Metrics]) -> BareRun:
+def _usable(run: Run) -> tuple[BareTimes | None, tuple[str, ...]]:
+    """Leave a measured time out that is of something else; say why."""
     measured = run.bare
+    if measured is None:
+        return None, ()
+    profiled_ms = (run.end_ns - run.start_ns) / 1e6
+    if measured.median_ms > _SLOWER * profiled_ms:
+        return None, (
+            f"Without the profiler the cell took {duration(measured.median_ms)}, which "
+            "is longer than with it: it did something else then (first calls, other "
+            "data). Run it once more without %%gpuprof.",
+        )
+    if measured.source == "first execution":
+        return measured, (
+            "The bare time is that of the cell's first run, in which things are loaded "
+            "and compiled: run it once more without %%gpuprof.",
+        )
+    return measured, ()
+
+
+def _bare_run(
+    found: Bare, run: Run, measured: BareTimes | None, replays: list[Metrics]
+) -> BareRun:
+    """Put the result together; of the replays the last is the one in the middle."""
+    *ends, metrics = replays
     if measured is None:
         time_ns, low_ns, high_ns = found.middle_ns, found.low_ns, found.high_ns
     else:
@@ -131,6 +157,7 @@ def _bare_run(found: Bare, run: Run, metrics: Metrics, ends: list[Metrics]) -> B
         idle=metrics.idle,
         profiled_ns=run.end_ns - run.start_ns,
         runs=0 if measured is None else measured.runs,
+        source=None if measured is None else measured.source,
         host_share=found.host_share,
         cautions=found.cautions,
     )

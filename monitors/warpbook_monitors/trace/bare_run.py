@@ -13,6 +13,9 @@ from warpbook_monitors.trace.figures import IdleSplit, Kind
 
 #: "measured": runs of the same source without the profiler; "estimated": the replay
 Basis = Literal["measured", "estimated"]
+#: where times come from: runs beside the profile, or executions of the cell before; the
+#: very first loads and compiles things
+BareSource = Literal["repeats", "executions", "first execution"]
 #: what the bare run is limited by, at both ends of its range
 Limit = Literal["GPU", "host", "between"]
 
@@ -24,8 +27,7 @@ class BareTimes(Struct, frozen=True):
     median_ms: float
     least_ms: float
     most_ms: float
-    #: beside this profile, or executions of the cell before it
-    source: Literal["repeats", "executions"]
+    source: BareSource
 
 
 class BareRun(Struct, frozen=True):
@@ -44,8 +46,9 @@ class BareRun(Struct, frozen=True):
     idle: IdleSplit
     #: the same window as it was recorded
     profiled_ns: int
-    #: how many were measured; 0 where none was
+    #: how many were measured, and where; 0 and None without any
     runs: int = 0
+    source: BareSource | None = None
     #: of the recorded time of the host, what the replay keeps
     host_share: float | None = None
     #: the verdicts at the two ends, where they are not one and the same
