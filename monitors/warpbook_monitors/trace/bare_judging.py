@@ -15,6 +15,7 @@ from warpbook_monitors.bare.estimate import Bare, bare
 from warpbook_monitors.bare.retiming import retimed
 from warpbook_monitors.bare.simulation import HostTimes
 from warpbook_monitors.trace.bare_run import BareRun, BareTimes, Limit
+from warpbook_monitors.trace.bare_words import sentence, took
 from warpbook_monitors.trace.calls import Calls
 from warpbook_monitors.trace.columns import Bools, Category, Columns, rows_by
 from warpbook_monitors.trace.figures import CellVerdict, Finding, Metrics
@@ -74,6 +75,7 @@ def judge_bare(events: Columns, run: Run, calls: Calls, recorded: Metrics) -> Ju
     result = structs.replace(result, cautions=(*result.cautions, *caution))
     if len(set(kinds)) > 1:
         result = structs.replace(result, between=kinds)
+    result = structs.replace(result, sentence=sentence(result))
     findings = _promised(findings, ends[0][1], result, metrics)
     verdict = judge(metrics, findings, run.gpu_name, took(result))
     if result.between:
@@ -96,16 +98,6 @@ def _outline(events: Columns) -> Bools:
         outermost[1:] = events.start_ns[own[1:]] >= ended[:-1]
         kept[own[outermost]] = True
     return kept
-
-
-def took(bare_run: BareRun) -> str:
-    """Write how long the bare run takes, as a number or as a range."""
-    if bare_run.basis == "measured":
-        return duration(bare_run.time_ns / 1e6)
-    low, high = duration(bare_run.low_ns / 1e6), duration(bare_run.high_ns / 1e6)
-    if bare_run.limit == "GPU" or low == high:
-        return f"about {duration(bare_run.time_ns / 1e6)}"
-    return f"{low} to {high}"
 
 
 def _rest(found: Bare) -> float:

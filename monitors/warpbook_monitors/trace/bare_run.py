@@ -9,7 +9,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from warpbook_monitors.trace.figures import IdleSplit, Kind
+from warpbook_monitors.trace.figures import IdleSplit
 
 #: "measured": runs of the same source without the profiler; "estimated": the replay
 Basis = Literal["measured", "estimated"]
@@ -52,6 +52,8 @@ class BareRun(Struct, frozen=True):
     #: of the recorded time of the host, what the replay keeps
     host_share: float | None = None
     #: the verdicts at the two ends, where they are not one and the same
-    between: tuple[Kind, ...] = ()
+    between: tuple[str, ...] = ()
     #: what a reader must know before believing it, in words
     cautions: tuple[str, ...] = ()
+    #: how long it takes and how that is known, in words
+    sentence: str = ""
