@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from warpbook_monitors.bare.program import Program, program_of
 from warpbook_monitors.bare.simulation import HostTimes, Replayed, simulate, window_ns
-from warpbook_monitors.bare.tax import Taxed, taxed
+from warpbook_monitors.bare.tax import FIRST_RATIO, Taxed, relieved, taxed
 from warpbook_monitors.trace.calls import Calls
 from warpbook_monitors.trace.columns import Columns
 from warpbook_monitors.trace.run import Run
@@ -76,6 +76,7 @@ def bare(
     """
     program = program_of(events, calls, run)
     host = taxed(program, events, calls, run)
+    program = relieved(program, events, calls, run)
     low, high = (
         host.kept(_LOW_SHARE, _LOW_TIMES),
         host.kept(_HIGH_SHARE, first_ratio=_HIGH_FIRST_RATIO),
@@ -125,7 +126,8 @@ def _solved(
 def _family(host: Taxed, share: float) -> HostTimes:
     """Go from no time of the host (0) over all tax taken off (1) to none (2)."""
     if share >= 1.0:
-        return host.kept(share - 1.0)
+        first_ratio = FIRST_RATIO - (FIRST_RATIO - 1) * (share - 1.0)
+        return host.kept(share - 1.0, 1.0, first_ratio, first_ratio)
     return host.kept(0.0).scaled(share)
 
 

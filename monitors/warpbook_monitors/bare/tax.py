@@ -14,7 +14,7 @@ launch), and the first four launches, which it makes slow, are divided by five.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -32,7 +32,7 @@ _OPERATOR_NS = 12_000.0
 _CALL_NS = 8_000.0
 #: the first launches of a recording, and by what they are slower
 _FIRST_LAUNCHES = 4
-_FIRST_RATIO = 5.0
+FIRST_RATIO = 5.0
 #: of each of their segments no more is the profiler's: the rest is the program's
 _MOST_FIRST_NS = 1_000_000.0
 
@@ -52,7 +52,11 @@ class Taxed:
     first: Int64s
 
     def kept(
-        self, share: float, times: float = 1.0, first_ratio: float = _FIRST_RATIO
+        self,
+        share: float,
+        times: float = 1.0,
+        first_ratio: float = FIRST_RATIO,
+        start_ratio: float = FIRST_RATIO,
     ) -> HostTimes:
         """Take the tax off, and keep a floor of each segment.
 
@@ -60,13 +64,14 @@ class Taxed:
             share: of each segment, what is kept at least.
             times: how often the tax is taken off.
             first_ratio: by what the first launches' segments are divided.
+            start_ratio: the same of a launch that no call came before: a window from a
+                file begins with the profiler's mark, and IPython's work after it.
         """
         segment = self.gap_ns + self.cost_ns
         ratio = _ratio(segment, times * self.tax_ns, share)
         ratio[self.first] = _first_ratio(segment[self.first], first_ratio)
-        # the window begins with the profiler's mark, and IPython's work after it
         start = self.first[self.first == 0]
-        ratio[start] = _first_ratio(segment[start], _FIRST_RATIO)
+        ratio[start] = _first_ratio(segment[start], start_ratio)
         late = self.lag_ns * _ratio(self.lag_ns, times * _CALL_NS, share)
         lag = np.where(self.lag_ns > 0, late, self.lag_ns)
         tail = np.array([self.tail_ns])
@@ -84,6 +89,27 @@ def _first_ratio(segment: Floats, ratio: float) -> Floats:
 def _ratio(segment: Floats, tax: Floats | float, share: float) -> Floats:
     least = np.maximum(segment - tax, share * segment)
     return np.divide(least, segment, out=np.ones(len(segment)), where=segment > 0)
+
+
+def relieved(program: Program, events: Columns, calls: Calls, run: Run) -> Program:
+    """Let work begin at once that was late while the profiler was at work by name."""
+    late = program.unexplained_ns
+    if not len(late) or not late.any():
+        return program
+    start = program.pieces.start_ns
+    began = (start - late).astype(np.int64) + run.start_ns
+    own = Coverage(*profilers_spans(events, calls))
+    held = own.within_ns(began, start.astype(np.int64) + run.start_ns)
+    host, waits = program.host, program.waits
+    returned = np.append(host.start_ns + waits.cost_ns, 0.0)[program.pieces.launch]
+    by_launch = returned + program.after_ns >= start - 1.0
+    by_work = program.pieces.before_ns + program.step_ns >= start - 1.0
+    return replace(
+        program,
+        after_ns=np.where(by_launch, program.after_ns - held, program.after_ns),
+        step_ns=np.where(by_work, program.step_ns - held, program.step_ns),
+        unexplained_ns=late - held,
+    )
 
 
 def taxed(program: Program, events: Columns, calls: Calls, run: Run) -> Taxed:

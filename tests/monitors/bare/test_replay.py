@@ -105,9 +105,7 @@ def test_a_copy_to_pageable_memory_holds_the_host() -> None:
     copy = {"name": "Memcpy DtoH (Device -> Pageable)", **COPY}
     for step in range(10):
         at = 400_000 * step
-        trace.launch(
-            at, at + 8_000, 200_000, took=210_000, call="cudaMemcpyAsync", **copy
-        )
+        trace.launch(at, at + 8_000, 200_000, took=210_000, **copy)
     found = program(trace)
     again = scaled(found, 0.0)
     assert (again.end_ns >= again.piece_end_ns).all()
@@ -119,9 +117,7 @@ def test_a_copy_from_pageable_memory_holds_it_as_long_as_it_is_carried() -> None
     copy = {"name": "Memcpy HtoD (Pageable -> Device)", **COPY}
     for step in range(10):
         at = 400_000 * step
-        trace.launch(
-            at, at + 8_000, 200_000, took=196_000, call="cudaMemcpyAsync", **copy
-        )
+        trace.launch(at, at + 8_000, 200_000, took=196_000, **copy)
     found = program(trace)
     assert scaled(found, 0.0).window_ns == pytest.approx(2_000_000, rel=0.1)
 
