@@ -45,9 +45,9 @@ class Bare:
     """A window's program, and how it may have run without the profiler."""
 
     program: Program
-    middle: HostTimes
-    low: HostTimes
-    high: HostTimes
+    middle: Replayed
+    low: Replayed
+    high: Replayed
     #: of the ends, with what varies from run to run; never more than was recorded
     low_ns: float
     high_ns: float
@@ -57,10 +57,6 @@ class Bare:
     cautions: tuple[str, ...]
     #: of a time, what varies from run to run
     spread: float = _SPREAD
-
-    def replayed(self, times: HostTimes) -> Replayed:
-        """Replay one of the three."""
-        return simulate(self.program, times)
 
 
 def bare(
@@ -77,16 +73,15 @@ def bare(
     program = program_of(events, calls, run)
     host = taxed(program, events, calls, run)
     program = relieved(program, events, calls, run)
-    low, high = (
-        host.kept(_LOW_SHARE, _LOW_TIMES),
-        host.kept(_HIGH_SHARE, first_ratio=_HIGH_FIRST_RATIO),
-    )
-    low_ns = window_ns(program, low) * (1 - _SPREAD)
-    high_ns = window_ns(program, high) * (1 + _SPREAD)
-    middle, cautions = host.kept(_SHARE), _cautions(program)
+    low = simulate(program, host.kept(_LOW_SHARE, _LOW_TIMES))
+    high = simulate(program, host.kept(_HIGH_SHARE, first_ratio=_HIGH_FIRST_RATIO))
+    low_ns = low.window_ns * (1 - _SPREAD)
+    high_ns = high.window_ns * (1 + _SPREAD)
+    times, cautions = host.kept(_SHARE), _cautions(program)
     if measured_ns is not None:
-        middle = _solved(program, host, middle, measured_ns)
-    middle_ns = window_ns(program, middle)
+        times = _solved(program, host, times, measured_ns)
+    middle = simulate(program, times)
+    middle_ns = middle.window_ns
     if measured_ns is not None:
         cautions += _misfit(measured_ns, middle_ns)
     # the profiler makes nothing faster
@@ -99,7 +94,7 @@ def bare(
         low_ns=min(low_ns, middle_ns),
         high_ns=high_ns,
         middle_ns=middle_ns,
-        host_share=_host_share(program, middle),
+        host_share=_host_share(program, times),
         cautions=cautions,
     )
 

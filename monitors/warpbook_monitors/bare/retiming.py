@@ -7,14 +7,15 @@ are left out.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
 from warpbook_monitors.bare.host import Floats, Host
 from warpbook_monitors.bare.program import Program
 from warpbook_monitors.bare.simulation import Replayed
-from warpbook_monitors.trace.columns import ON_GPU, Category, Columns, Int64s
+from warpbook_monitors.trace.columns import NONE, ON_GPU, Category, Columns, Int64s
 from warpbook_monitors.trace.marks import Marks
 from warpbook_monitors.trace.run import Run
 
@@ -22,54 +23,136 @@ from warpbook_monitors.trace.run import Run
 _LATER_NS = 1e15
 
 
-def retimed(
-    events: Columns, run: Run, program: Program, replayed: Replayed
-) -> tuple[Columns, Run]:
-    """Move the events of the window, and the window, to the replay's times."""
-    host, begin = program.host, run.start_ns
-    api = events.is_in(Category.API)
-    inside = events.start_ns >= begin
-    kept = events.is_in(*ON_GPU) | (
-        inside
-        & (events.start_ns < run.code_end_ns)
-        & (api | events.is_in(Category.OPERATOR))
-    )
-    events = events.where(kept)
-    old_start = (events.start_ns - begin).astype(np.float64)
-    old_end = (events.end_ns - begin).astype(np.float64)
-    start, end = np.empty(len(events)), np.empty(len(events))
-    on_gpu = events.is_in(*ON_GPU)
-    piece = program.pieces.piece
-    moved = (replayed.piece_start_ns - program.pieces.start_ns)[piece]
-    start[on_gpu] = old_start[on_gpu] + moved
-    # only of a hostile file does work lie before the window
-    start[on_gpu] = np.maximum(start[on_gpu], 0.0)
-    end[on_gpu] = start[on_gpu] + np.maximum((old_end - old_start)[on_gpu], 0.0)
-    lane_of = _lanes(events.track, host)
-    code_end_ns = float(run.code_end_ns - begin)
-    for lane in range(host.lanes):
-        mine = np.flatnonzero(~on_gpu & (lane_of == lane))
-        old, new = _knots(host, replayed, lane, code_end_ns)
-        start[mine] = np.interp(old_start[mine], old, new)
-        end[mine] = np.interp(old_end[mine], old, new)
-    start_ns = begin + np.rint(start).astype(np.int64)
-    duration_ns = begin + np.rint(end).astype(np.int64) - start_ns
-    # of those that now begin together the outer one was first already
-    order = np.argsort(start_ns, kind="stable")
-    return (
-        replace(
-            events.rows(order),
-            start_ns=start_ns[order],
-            duration_ns=np.maximum(duration_ns[order], 0),
-        ),
-        replace(
-            run,
-            code_end_ns=begin + round(replayed.code_end_ns),
-            end_ns=begin + round(replayed.window_ns),
-            marks=_marks(run, program, replayed),
-            senseless_events=0,
-        ),
-    )
+class Retiming:
+    """A trace's events, to be moved to the times of replays."""
+
+    def __init__(self, events: Columns, run: Run, program: Program) -> None:
+        """Take the events of the window."""
+        self._run, self._program = run, program
+        in_time = (events.start_ns >= run.start_ns) & (
+            events.start_ns < run.code_end_ns
+        )
+        by_host = events.is_in(Category.API, Category.OPERATOR)
+        self._events = events.where(events.is_in(*ON_GPU) | (in_time & by_host))
+        on_gpu = self._events.is_in(*ON_GPU)
+        start = (self._events.start_ns - run.start_ns).astype(np.float64)
+        self._took_ns = np.maximum(self._events.duration_ns, 0).astype(np.float64)
+        self._on_gpu = np.flatnonzero(on_gpu)
+        self._gpu_start_ns = start[self._on_gpu]
+        #: of each lane: its events' rows, and where they begin and end between moments
+        self._hosts: list[tuple[Int64s, _Between, _Between]] = []
+        lane_of = np.where(on_gpu, NONE, _lanes(self._events.track, program.host))
+        for lane in range(program.host.lanes):
+            rows = np.flatnonzero(lane_of == lane)
+            old = _moments(self._recorded(lane))
+            end = start[rows] + self._took_ns[rows]
+            self._hosts.append(
+                (rows, _Between.of(old, start[rows]), _Between.of(old, end))
+            )
+
+    def at(self, replayed: Replayed) -> tuple[Columns, Run]:
+        """Move events and window to a replay's times."""
+        begin, events = self._run.start_ns, self._events
+        start = np.empty(len(events))
+        took = self._took_ns.copy()
+        pieces = self._program.pieces
+        moved = (replayed.piece_start_ns - pieces.start_ns)[pieces.piece]
+        # only of a hostile file does work lie before the window
+        start[self._on_gpu] = np.maximum(self._gpu_start_ns + moved, 0.0)
+        for lane, (rows, first, last) in enumerate(self._hosts):
+            new = _moments(self._replayed(lane, replayed))
+            start[rows] = first.at(new)
+            took[rows] = last.at(new) - start[rows]
+        start_ns = begin + np.rint(start).astype(np.int64)
+        end_ns = begin + np.rint(start + took).astype(np.int64)
+        # of those that now begin together the outer one was first already
+        order = np.argsort(start_ns, kind="stable")
+        return (
+            replace(
+                events.rows(order),
+                start_ns=start_ns[order],
+                duration_ns=np.maximum(end_ns - start_ns, 0)[order],
+            ),
+            replace(
+                self._run,
+                code_end_ns=begin + round(replayed.code_end_ns),
+                end_ns=begin + round(replayed.window_ns),
+                marks=self._marks(replayed),
+                senseless_events=0,
+            ),
+        )
+
+    def _recorded(self, lane: int) -> _Calls:
+        host = self._program.host
+        mine = host.lane == lane
+        code_end_ns = float(self._run.code_end_ns - self._run.start_ns)
+        return _Calls(
+            host.start_ns[mine],
+            host.end_ns[mine],
+            code_end_ns if lane == 0 else 0.0,
+        )
+
+    def _replayed(self, lane: int, replayed: Replayed) -> _Calls:
+        mine = self._program.host.lane == lane
+        return _Calls(
+            replayed.start_ns[mine],
+            replayed.end_ns[mine],
+            replayed.code_end_ns if lane == 0 else 0.0,
+        )
+
+    def _marks(self, replayed: Replayed) -> Marks | None:
+        """Move the moments at which the host came to lines."""
+        marks = self._run.marks
+        if marks is None:
+            return None
+        at = (marks.start_ns - self._run.start_ns).astype(np.float64)
+        between = _Between.of(_moments(self._recorded(0)), at)
+        moved = np.rint(between.at(_moments(self._replayed(0, replayed))))
+        return Marks(marks.line, self._run.start_ns + moved.astype(np.int64))
+
+
+class _Calls(NamedTuple):
+    """When the calls of a lane begin and end, and when its code does."""
+
+    start_ns: Floats
+    end_ns: Floats
+    code_end_ns: float
+
+
+def _moments(calls: _Calls) -> Floats:
+    """Give the moments of a lane in order, from the window's start to far after it."""
+    both = np.empty(2 * len(calls.start_ns) + 3)
+    both[0] = 0.0
+    both[1:-2:2] = calls.start_ns
+    both[2:-2:2] = calls.end_ns
+    both[-2] = max(both[-3], calls.code_end_ns)
+    both[-1] = both[-2] + _LATER_NS
+    return both
+
+
+@dataclass(frozen=True)
+class _Between:
+    """Places between a lane's moments: after which one, and how far to the next."""
+
+    after: Int64s
+    ratio: Floats
+
+    @classmethod
+    def of(cls, moments: Floats, at: Floats) -> _Between:
+        """Find the places of these times."""
+        after = np.searchsorted(moments, at, side="right") - 1
+        after = np.clip(after, 0, len(moments) - 2)
+        length = moments[after + 1] - moments[after]
+        ratio = np.divide(
+            at - moments[after], length, out=np.zeros(len(at)), where=length > 0
+        )
+        return cls(after, np.clip(ratio, 0.0, 1.0))
+
+    def at(self, moments: Floats) -> Floats:
+        """Give their times when the moments are at others."""
+        begin = moments[self.after]
+        found: Floats = begin + self.ratio * (moments[self.after + 1] - begin)
+        return found
 
 
 def _lanes(track: Int64s, host: Host) -> Int64s:
@@ -78,30 +161,3 @@ def _lanes(track: Int64s, host: Host) -> Int64s:
     for number, threads in enumerate(host.threads[1:], start=1):
         lane[np.isin(track, threads)] = number
     return lane
-
-
-def _knots(
-    host: Host, replayed: Replayed, lane: int, code_end_ns: float
-) -> tuple[Floats, Floats]:
-    """Give moments of a lane as recorded, ascending, and as replayed."""
-    mine = host.lane == lane
-    old = np.stack([host.start_ns[mine], host.end_ns[mine]], axis=1).ravel()
-    new = np.stack([replayed.start_ns[mine], replayed.end_ns[mine]], axis=1).ravel()
-    last = (old[-1], new[-1]) if len(old) else (0.0, 0.0)
-    if lane == 0:
-        last = max(code_end_ns, last[0]), max(replayed.code_end_ns, last[1])
-    later = last[0] + _LATER_NS, last[1] + _LATER_NS
-    return (
-        np.concatenate([[0.0], old, [last[0], later[0]]]),
-        np.concatenate([[0.0], new, [last[1], later[1]]]),
-    )
-
-
-def _marks(run: Run, program: Program, replayed: Replayed) -> Marks | None:
-    """Move the moments at which the host came to lines."""
-    if run.marks is None:
-        return None
-    code_end_ns = float(run.code_end_ns - run.start_ns)
-    old, new = _knots(program.host, replayed, 0, code_end_ns)
-    at = np.interp((run.marks.start_ns - run.start_ns).astype(np.float64), old, new)
-    return Marks(run.marks.line, run.start_ns + np.rint(at).astype(np.int64))

@@ -249,13 +249,23 @@ def _starts(program: Program, sums: _Summed, begin: Floats, part_in: Floats) -> 
     return start
 
 
+#: parts that are longer are done one by one, the others all at once
+_LONG = 512
+
+
 def _running_maximum(values: Floats, first: Int64s, part: Int64s) -> Floats:
     """Give the running maximum, begun anew at each part."""
     found: Floats = values.copy()
-    place = np.arange(len(values)) - first[part]
+    length = np.diff(first, append=len(values))
+    long = np.flatnonzero(length > _LONG)
+    for begin, count in zip(first[long].tolist(), length[long].tolist(), strict=True):
+        mine = slice(begin, begin + count)
+        found[mine] = np.maximum.accumulate(values[mine])
+    rows = np.flatnonzero(length[part] <= _LONG)
+    place = rows - first[part[rows]]
     reach, longest = 1, int(place.max(initial=0)) + 1
     while reach < longest:
-        inside = np.flatnonzero(place >= reach)
+        inside = rows[place >= reach]
         found[inside] = np.maximum(found[inside], found[inside - reach])
         reach *= 2
     return found

@@ -12,8 +12,8 @@ import numpy as np
 from msgspec import structs
 
 from warpbook_monitors.bare.estimate import Bare, bare
-from warpbook_monitors.bare.retiming import retimed
-from warpbook_monitors.bare.simulation import HostTimes
+from warpbook_monitors.bare.retiming import Retiming
+from warpbook_monitors.bare.simulation import Replayed
 from warpbook_monitors.trace.bare_run import BareRun, BareTimes, Limit
 from warpbook_monitors.trace.bare_words import sentence, took
 from warpbook_monitors.trace.calls import Calls
@@ -56,12 +56,12 @@ def judge_bare(events: Columns, run: Run, calls: Calls, recorded: Metrics) -> Ju
     measured_ns = None if measured is None else measured.median_ms * 1e6
     found = bare(events, calls, run, measured_ns)
 
-    outline = events.where(_outline(events))
+    retiming = Retiming(events.where(_outline(events)), run, found.program)
 
     def at(
-        times: HostTimes, like: Metrics, in_detail: bool = False
+        replayed: Replayed, like: Metrics, in_detail: bool = False
     ) -> tuple[Metrics, tuple[Finding, ...]]:
-        moved, window = retimed(outline, run, found.program, found.replayed(times))
+        moved, window = retiming.at(replayed)
         metrics = measure(moved, window, like=like, in_detail=in_detail)
         return metrics, find(metrics, run.gpus)
 

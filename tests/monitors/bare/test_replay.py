@@ -9,7 +9,7 @@ from tests.monitors.bare.exam import TRACES
 from tests.monitors.bare.hosts import Trace
 from tests.monitors.trace.simulated import Program as Simulated
 from warpbook_monitors.bare.program import Program, program_of
-from warpbook_monitors.bare.retiming import retimed
+from warpbook_monitors.bare.retiming import Retiming
 from warpbook_monitors.bare.simulation import (
     HostTimes,
     Replayed,
@@ -61,7 +61,9 @@ def test_events_at_the_times_of_such_a_replay_are_those_that_were_recorded() -> 
     for path in TRACES:
         events, run = read_chrome_trace(str(path))
         found = of_file(path)
-        again, window = retimed(events, run, found, simulate(found, as_recorded(found)))
+        again, window = Retiming(events, run, found).at(
+            simulate(found, as_recorded(found))
+        )
         work = events.only(*ON_GPU)
         assert np.allclose(again.only(*ON_GPU).start_ns, work.start_ns, atol=2_000)
         assert window.code_end_ns == pytest.approx(run.code_end_ns, abs=2_000)
@@ -215,4 +217,4 @@ def test_a_trace_without_calls_or_without_work_is_replayed_too() -> None:
     found = program(idle)
     assert simulate(found, as_recorded(found)).window_ns == pytest.approx(50_000)
     events, calls, run = idle.read()
-    assert len(retimed(events, run, found, scaled(found, 0.5))[0]) == 1
+    assert len(Retiming(events, run, found).at(scaled(found, 0.5))[0]) == 1
