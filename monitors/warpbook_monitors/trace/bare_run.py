@@ -57,3 +57,10 @@ class BareRun(Struct, frozen=True):
     cautions: tuple[str, ...] = ()
     #: how long it takes and how that is known, in words
     sentence: str = ""
+
+    @property
+    def judged_ns(self) -> int:
+        """Give the replayed window that causes are shares of."""
+        idle = self.idle
+        waits_ns = idle.host_wait_ns + idle.kernel_wait_ns + idle.other_ns
+        return self.gpu_busy_ns + waits_ns

@@ -57,8 +57,7 @@ def figures(bare: BareRun) -> Iterator[tuple[str, str]]:
     yield "Spread" if measured else "Range", span(bare)
     yield "Basis", _basis(bare)
     yield "Limited by", _LIMITS[bare.limit]
-    window_ns = bare.gpu_busy_ns + bare.idle.host_wait_ns
-    window_ns += bare.idle.kernel_wait_ns + bare.idle.other_ns
+    window_ns = bare.judged_ns
 
     def part(nanoseconds: int) -> str:
         if not window_ns:
