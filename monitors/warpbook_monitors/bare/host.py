@@ -28,7 +28,7 @@ _TURNS_SHARE = 0.05
 #: more threads than these share the last lane
 _MOST_LANES = 16
 #: no program launches from more; what others of a hostile file do is left out
-_MOST_THREADS = 256
+_MOST_THREADS = 32
 
 
 @dataclass(frozen=True)

@@ -147,6 +147,8 @@ def _blocks(
     layout, host, waits = program.layout, program.host, program.waits
     blocks = len(layout.end)
     done = [LONG_AGO_NS] * max(program.pieces.streams, 1)
+    # a file may have as many streams as waits for all of them
+    all_done = LONG_AGO_NS
     clock = [0.0] * host.lanes
     begins: dict[int, list[int]] = {}
     for lane, call in enumerate(host.begins_after):
@@ -181,7 +183,9 @@ def _blocks(
             queued = part_in[part] = done[stream]
             queued += totals[part]
             launched = now + reaches[part]
-            done[stream] = queued if queued > launched else launched
+            done[stream] = queued = queued if queued > launched else launched
+            if queued > all_done:
+                all_done = queued
         if block in sources:
             for piece, stream in sources[block]:
                 saved[piece] = done[stream]
@@ -191,7 +195,7 @@ def _blocks(
             if what == STREAM:
                 came = done[on[block]]
             elif what == EVERYTHING:
-                came = max(done)
+                came = all_done
             else:
                 came = saved[on[block]]
             came += lags[block]
@@ -201,7 +205,7 @@ def _blocks(
         if block in begins:
             for other in begins[block]:
                 clock[other] = now
-    return np.array(begin), np.array(part_in), np.array(end), clock[0], max(done)
+    return np.array(begin), np.array(part_in), np.array(end), clock[0], all_done
 
 
 def _crossings(

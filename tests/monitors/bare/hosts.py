@@ -26,10 +26,8 @@ class Trace:
     events: list[tuple[Any, ...]] = field(default_factory=list)
     correlation: int = 0
 
-    def operator(
-        self, at: int, took: int, name: str = "aten::op", tid: int = 1
-    ) -> None:
-        self.events.append((Category.OPERATOR, name, at, took, -1, tid, -1))
+    def operator(self, at: int, took: int, tid: int = 1) -> None:
+        self.events.append((Category.OPERATOR, "aten::op", at, took, -1, tid, -1))
 
     def overhead(self, at: int, took: int) -> None:
         name = "Activity Buffer Request"
