@@ -68,6 +68,9 @@ def edges(
     seen_source, seen_target = _seen(pieces, waits, unexplained)
     source = np.concatenate([source, seen_source])
     target = np.concatenate([target, seen_target])
+    # what one call launched does not wait for itself
+    apart = pieces.launch[source] < pieces.launch[target]
+    source, target = source[apart], target[apart]
     lag = pieces.start_ns[target] - pieces.end_ns[source]
     # of several events the last decides
     order = np.lexsort((lag, target))
