@@ -1,7 +1,7 @@
 """The bare run of a million events: what replay and judgement take next to the report.
 
-`python benchmarks/replay.py`: processor seconds of this process, which NumPy's part on
-one core is; events are those of `tests/many_events.py`, decoded already.
+Processor seconds of this process, on one core; the events are those of
+`tests/many_events.py`, decoded already.
 """
 
 from __future__ import annotations
