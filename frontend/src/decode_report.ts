@@ -29,6 +29,17 @@ const finding = record({
   bound_ns: optional(number),
   lab: optional(string)
 });
+const idle = record({
+  host_wait_ns: number,
+  kernel_wait_ns: number,
+  other_ns: number,
+  profiler_ns: number,
+  host_synchronize_ns: number,
+  host_launching_ns: number,
+  host_operator_ns: number,
+  host_api_ns: number,
+  host_python_ns: number
+});
 const metrics = record({
   window_ns: number,
   gpu_busy_ns: number,
@@ -38,17 +49,7 @@ const metrics = record({
   copy_compute_overlap_ns: number,
   exposed_communication_ns: number,
   exposed_copy_ns: number,
-  idle: record({
-    host_wait_ns: number,
-    kernel_wait_ns: number,
-    other_ns: number,
-    profiler_ns: number,
-    host_synchronize_ns: number,
-    host_launching_ns: number,
-    host_operator_ns: number,
-    host_api_ns: number,
-    host_python_ns: number
-  }),
+  idle,
   streams: list(
     record({
       device: whole,
@@ -205,5 +206,23 @@ export const profile = record({
       of_measured: optional(number)
     })
   ),
-  memory_curves: list(record({ device: whole }), 200)
+  memory_curves: list(record({ device: whole }), 200),
+  bare: optional(
+    record({
+      basis: string,
+      time_ns: number,
+      low_ns: number,
+      high_ns: number,
+      limit: string,
+      gpu_busy_ns: number,
+      idle,
+      profiled_ns: number,
+      runs: whole,
+      source: optional(string),
+      host_share: optional(number),
+      between: list(string, 20),
+      cautions: list(string, 20),
+      sentence: string
+    })
+  )
 });

@@ -99,6 +99,24 @@ export interface Allocator {
   readonly retries: number;
 }
 
+/** The window without the profiler's part; the verdict is judged on it. */
+export interface BareRun {
+  readonly basis: 'estimated' | 'measured';
+  readonly time_ns: number;
+  readonly low_ns: number;
+  readonly high_ns: number;
+  readonly limit: 'GPU' | 'between' | 'host';
+  readonly gpu_busy_ns: number;
+  readonly idle: IdleSplit;
+  readonly profiled_ns: number;
+  readonly runs: number;
+  readonly source: 'executions' | 'first execution' | 'repeats' | null;
+  readonly host_share: number | null;
+  readonly between: string[];
+  readonly cautions: string[];
+  readonly sentence: string;
+}
+
 /** A size in bytes. */
 export interface BytesCell {
   readonly type: 'bytes';
@@ -238,6 +256,7 @@ export interface CellProfile {
   readonly roofline: RooflinePoint[];
   readonly roofs: Roof[];
   readonly memory_curves: MemoryCurve[];
+  readonly bare: BareRun | null;
 }
 
 /** The profile of one cell, from the kernel that ran it to every open view. */

@@ -144,15 +144,17 @@ def test_a_report_says_what_held_the_cell_back(
     first = causes.get_by_role("listitem").first
     expect(first).to_contain_text(figures.findings[0].evidence)
     expect(first).to_contain_text("Use the tensor cores")
-    expect(first).to_contain_text("At best the window takes 12.")
+    expect(first).to_contain_text("At best it takes 12.")
     expect(first).to_contain_text("Lab: mixed-precision.")
 
     # twenty milliseconds: a sentence stands where the figure would
     expect(page.drawer).to_contain_text("too short for telemetry")
 
+    bare = page.drawer.get_by_role("region", name="Without the profiler")
+    expect(bare).to_contain_text("the GPU")
     time = page.drawer.get_by_role("region", name="Time of the GPU")
     expect(time).to_contain_text("– the host was in operators")
-    expect(time).to_contain_text("causes are shares of this")
+    expect(time).to_contain_text("– less the profiler's part")
     kernels = page.drawer.get_by_role("region", name="Kernels")
     expect(kernels).to_contain_text("48.4\u00a0TFLOP/s")
 

@@ -86,7 +86,10 @@ def _text(whole: TraceReport | JobReport, files: dict[int, str]) -> Iterator[str
 
 def _one(found: TraceReport) -> Iterator[str]:
     yield f"{found.verdict.kind}: {found.verdict.sentence}"
-    for warning in found.completeness.warnings:
+    if found.bare is not None:
+        yield f"Time: {found.bare.sentence}."
+    cautions = () if found.bare is None else found.bare.cautions
+    for warning in (*found.completeness.warnings, *cautions):
         yield f"! {warning}"
     yield ""
     for each in found.findings:
@@ -95,7 +98,8 @@ def _one(found: TraceReport) -> Iterator[str]:
     yield ""
     yield f"GPU: {found.gpu or 'not known'}"
     metrics = found.metrics
-    for group in groups(metrics, found.completeness.matched, found.gpu_recorded):
+    matched, recorded = found.completeness.matched, found.gpu_recorded
+    for group in groups(metrics, matched, recorded, found.bare):
         yield ""
         yield group.title
         yield from labelled(group.figures)

@@ -26,6 +26,7 @@ from IPython.core.error import InputRejected, UsageError
 from IPython.core.magic import no_var_expand
 from IPython.core.magic_arguments import magic_arguments, parse_argstring
 
+from warpbook.kernel.bare_times import CellTimes
 from warpbook.kernel.cell import cell_status, cell_title, did_nothing
 from warpbook.kernel.delivery import Delivery, Ran
 from warpbook.kernel.gpuprof_options import Options, arguments, checked
@@ -72,9 +73,12 @@ class Session:
 class CellProfiler:
     """Watches one IPython shell for cells that begin with `%%gpuprof`."""
 
-    def __init__(self, shell: Any, link: ServerLink) -> None:
-        """Take the shell; nothing is hooked yet."""
+    def __init__(
+        self, shell: Any, link: ServerLink, times: CellTimes | None = None
+    ) -> None:
+        """Take the shell, and who times its cells; nothing is hooked yet."""
         self._shell = shell
+        self._times = times
         self._delivery = Delivery(shell, link)
         #: the source of the outermost cell that runs now
         self._running: str | None = None
@@ -264,6 +268,10 @@ class CellProfiler:
     ) -> Session:
         """Start to record; if that fails, the code runs and the report says why."""
         key = cell_id or "\n".join(source[1:])
+        timed = None
+        if self._times is not None:
+            self._times.profiled()
+            timed = self._times.of("\n".join(source))
         if options.live:
             live = self._delivery.begin_live(options, title, cell_id)
             session = Session(options, title, cell_id, key, live, is_unprepared=False)
@@ -276,6 +284,7 @@ class CellProfiler:
             source,
             options.save,
             options.shapes,
+            timed,
         )
         # else it starts later: to prepare the source is no part of what it takes
         if runs.count == 1 and not options.lines:

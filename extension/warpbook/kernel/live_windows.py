@@ -59,7 +59,9 @@ class Windows:
         self._by_verdict[verdict.kind] = profiled
         if verdict.kind != "unknown" and metrics is not None:
             self._judged += 1
-            self._judged_ns += metrics.window_ns - metrics.idle.profiler_ns
+            bare = profiled.figures.bare
+            recorded_ns = metrics.window_ns - metrics.idle.profiler_ns
+            self._judged_ns += recorded_ns if bare is None else bare.judged_ns
             for finding in profiled.figures.findings:
                 self._weigh(finding, window.start_ms)
         self.verdict = self._judge(verdict)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from warpbook.kernel.bare_times import CellTimes
 from warpbook.kernel.gpu import Gpu
 from warpbook.kernel.gpuprof import CellProfiler
 from warpbook.kernel.gpuwatch import GpuWatch
@@ -28,7 +29,9 @@ def load(shell: Any) -> None:
     if id(shell) in _loaded:
         return
     link = ServerLink()
-    profiler = CellProfiler(shell, link)
+    times = CellTimes(shell)
+    times.install_end()
+    profiler = CellProfiler(shell, link, times)
     shell.register_magic_function(profiler.gpuprof, "line_cell", "gpuprof")
     shell.register_magic_function(Gpu(link).gpu, "line", "gpu")
     watch = GpuWatch(shell, link, profiler.profile_next)
@@ -37,7 +40,13 @@ def load(shell: Any) -> None:
     profiler.install()
     out_of_memory = OutOfMemoryWatch(shell, link)
     out_of_memory.install()
-    _loaded[id(shell)] = (profiler.remove, out_of_memory.remove, watch.turn_off)
+    times.install_begin()
+    _loaded[id(shell)] = (
+        times.remove,
+        profiler.remove,
+        out_of_memory.remove,
+        watch.turn_off,
+    )
 
 
 def unload(shell: Any) -> None:

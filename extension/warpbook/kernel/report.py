@@ -45,7 +45,14 @@ def groups(profile: CellProfile) -> tuple[Group, ...]:
     """Give the figures behind the verdict."""
     if profile.metrics is None:
         return ()
-    return figure_groups.groups(profile.metrics, profile.completeness.matched)
+    matched = profile.completeness.matched
+    return figure_groups.groups(profile.metrics, matched, bare=profile.bare)
+
+
+def warnings(profile: CellProfile) -> tuple[str, ...]:
+    """Give what to know before believing the figures."""
+    cautions = () if profile.bare is None else profile.bare.cautions
+    return (*profile.completeness.warnings, *cautions)
 
 
 def headline(profile: CellProfile) -> Figures:
@@ -62,7 +69,10 @@ def headline(profile: CellProfile) -> Figures:
 
 
 def _times(profile: CellProfile) -> list[tuple[str, str]]:
-    repeats = profile.repeats
+    repeats, bare = profile.repeats, profile.bare
+    if repeats is None and bare is not None:
+        profiled = f"{units.duration(profile.wall_ms)}; the figures are of this run"
+        return [("Time", bare.sentence), ("Profiled", profiled)]
     if repeats is None:
         said = f"{units.duration(profile.wall_ms)} with the profiler at work"
         return [("Time", said)]

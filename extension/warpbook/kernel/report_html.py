@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from warpbook.kernel.report import all_tables, causes, groups, headline, sentence
+from warpbook.kernel.report import (
+    all_tables,
+    causes,
+    groups,
+    headline,
+    sentence,
+    warnings,
+)
 from warpbook.kernel.report_svg import memory_svg, roofline_svg
 from warpbook_monitors.plain_text import shortened
 from warpbook_monitors.trace.cell_profile import CellProfile
@@ -57,9 +64,9 @@ _STYLE = """
 
 def report_html(profile: CellProfile, title: str, notes: Sequence[str] = ()) -> str:
     """Write the whole report; the notes follow the figures."""
-    warnings = "".join(
+    cautions = "".join(
         f'<p class="warpbook-warning">{escape(warning)}</p>'
-        for warning in profile.completeness.warnings
+        for warning in warnings(profile)
     )
     verdict = sentence(profile)
     said = f'<p class="warpbook-verdict">{escape(verdict)}</p>' if verdict else ""
@@ -71,7 +78,7 @@ def report_html(profile: CellProfile, title: str, notes: Sequence[str] = ()) -> 
     return (
         f'<div class="warpbook-report" aria-label="Profile of {escape(title)}">'
         f"<style>{_STYLE}</style>{said}{_figures(headline(profile))}{_notes(notes)}"
-        f"{warnings}{_causes(profile)}{_groups(profile)}{_pictures(profile)}"
+        f"{cautions}{_causes(profile)}{_groups(profile)}{_pictures(profile)}"
         f"{tables}</div>"
     )
 

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from warpbook.kernel.report import all_tables, causes, groups, headline, sentence
+from warpbook.kernel.report import (
+    all_tables,
+    causes,
+    groups,
+    headline,
+    sentence,
+    warnings,
+)
 from warpbook_monitors.plain_text import joined, labelled
 from warpbook_monitors.trace.cell_profile import CellProfile
 from warpbook_monitors.trace.tables import Table, as_lines
@@ -26,7 +33,7 @@ def _lines(profile: CellProfile, notes: Sequence[str]) -> Iterator[str]:
         yield ""
     yield from labelled(headline(profile))
     yield from notes
-    for warning in profile.completeness.warnings:
+    for warning in warnings(profile):
         yield f"! {warning}"
     if found := causes(profile):
         yield ""

@@ -11,6 +11,7 @@ caller runs the code:
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +19,9 @@ from typing import Literal
 
 import msgspec
 
+from warpbook.kernel.bare_times import Timed, bare_times
 from warpbook.kernel.recording import Recorded, Recording, wait_for_gpu
+from warpbook_monitors.trace.bare_run import BareTimes
 from warpbook_monitors.trace.cell_profile import CellProfile, Repeats
 from warpbook_monitors.trace.errors import TraceError
 
@@ -49,6 +52,7 @@ class Runs:
         source: Sequence[str] = (),
         save: str | None = None,
         shapes: bool = True,
+        timed: Timed | None = None,
     ) -> None:
         """Plan the runs; one without a bare run beside it unless more are asked for.
 
@@ -59,7 +63,9 @@ class Runs:
             source: the lines of the code, to be shown beside what each took.
             save: the file for the Chrome trace of the run that is reported.
             shapes: record what each operator is called with.
+            timed: executions of the same code without the profiler, before.
         """
+        self._timed = timed
         self._shapes = shapes
         self._memory = memory
         self._source = source
@@ -142,13 +148,22 @@ class Runs:
         fastest = self._fastest
         if fastest is None:
             raise NotProfiled("It ended before the first run with the profiler.")
-        figures = fastest.figures(self._source)
+        fastest = dataclasses.replace(
+            fastest, run=dataclasses.replace(fastest.run, bare=self._bare_times())
+        )
+        figures = _with_unfinished(fastest.figures(self._source), self._timed)
         if len(self._plan) > 1:
             repeats = Repeats(
                 self._warm_ups, tuple(self._bare_ms), tuple(self._profiled_ms)
             )
             figures = msgspec.structs.replace(figures, repeats=repeats)
         return Finished(figures, fastest)
+
+    def _bare_times(self) -> BareTimes | None:
+        """Give what is known without the profiler; runs beside it are the nearest."""
+        if self._bare_ms:
+            return bare_times(self._bare_ms, "repeats")
+        return None if self._timed is None else self._timed.bare
 
     def abandon(self) -> None:
         """End the run that is under way, whatever it recorded."""
@@ -178,6 +193,26 @@ class Runs:
             self.not_saved = None
         except TraceError as problem:
             self.not_saved = str(problem)
+
+
+def _with_unfinished(figures: CellProfile, timed: Timed | None) -> CellProfile:
+    """Say so where the code's own runs gave no time, as they ended before the GPU."""
+    bare = figures.bare
+    if (
+        bare is None
+        or timed is None
+        or bare.basis == "measured"
+        or not timed.unfinished
+    ):
+        return figures
+    times = f"{timed.unfinished:,} times" if timed.unfinished > 1 else "once"
+    said = (
+        f"The cell ran {times} without the profiler and ended before the GPU did: that "
+        "gives no bare time. End it with torch.cuda.synchronize(), or read a result."
+    )
+    cautions = (*bare.cautions, said)
+    bare = msgspec.structs.replace(bare, cautions=cautions)
+    return msgspec.structs.replace(figures, bare=bare)
 
 
 class NotProfiled(TraceError):

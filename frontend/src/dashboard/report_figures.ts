@@ -1,8 +1,8 @@
 /** The figures of a cell's profile: those to read first, and the rest in groups. */
 
 import { h } from '../dom';
-import { count, duration, NONE, share, text } from '../format';
-import type { CellProfile, Metrics } from '../protocol';
+import { clip, count, duration, NONE, share, text } from '../format';
+import type { BareRun, CellProfile, Metrics } from '../protocol';
 import { figures } from './table';
 
 type Figures = [string, string][];
@@ -12,7 +12,7 @@ const TOLD_SHARE = 0.01;
 
 /** The figures to read first. */
 export function headline(profile: CellProfile): HTMLElement {
-  const { metrics, repeats } = profile;
+  const { metrics, repeats, bare } = profile;
   const ofGpu: Figures = [
     ['GPU busy', `${duration(profile.gpu_busy_ms)} (${busyShare(profile)})`],
     [
@@ -41,8 +41,15 @@ export function headline(profile: CellProfile): HTMLElement {
           ['With it', fastest(repeats.profiled_ms)],
           ['Warm-ups', count(repeats.warm_ups)]
         ];
+  const ofTime: Figures =
+    bare === null
+      ? [['Duration', duration(profile.wall_ms)]]
+      : [
+          ['Time', clip(bare.sentence, 400)],
+          ['Profiled', duration(profile.wall_ms)]
+        ];
   return figures([
-    ['Duration', duration(profile.wall_ms)],
+    ...ofTime,
     ...ofRepeats,
     ...(profile.gpu_name === null ? [] : ofGpu),
     ...ofLines
@@ -50,11 +57,15 @@ export function headline(profile: CellProfile): HTMLElement {
 }
 
 /** The figures behind the verdict, in groups; nothing where the GPU was not seen. */
-export function figureGroups({ metrics }: CellProfile): HTMLElement | null {
+export function figureGroups({
+  metrics,
+  bare
+}: CellProfile): HTMLElement | null {
   if (metrics === null) {
     return null;
   }
   const groups: [string, Figures][] = [
+    ['Without the profiler', bare === null ? [] : bareRun(bare)],
     ['Time of the GPU', gpuTime(metrics)],
     ['Launches and waits', launches(metrics)],
     ['Copies and communication', traffic(metrics)],
@@ -83,6 +94,51 @@ export function figureGroups({ metrics }: CellProfile): HTMLElement | null {
   );
 }
 
+const LIMITS: Readonly<Record<BareRun['limit'], string>> = {
+  GPU: 'the GPU',
+  host: 'the host',
+  between: 'the GPU at the low end, the host at the high end'
+};
+
+/** The run that the verdict is about; it was replayed from the profiled one. */
+function bareRun(bare: BareRun): Figures {
+  const { basis, idle } = bare;
+  const windowNs =
+    bare.gpu_busy_ns + idle.host_wait_ns + idle.kernel_wait_ns + idle.other_ns;
+  const part = (nanoseconds: number): string =>
+    windowNs > 0
+      ? `${ns(nanoseconds)} (${share(nanoseconds / windowNs)})`
+      : ns(nanoseconds);
+  const measured = basis === 'measured';
+  const causes: Figures = [
+    ['Idle after a wait for the GPU', idle.host_synchronize_ns],
+    ['Idle while the host launched', idle.host_launching_ns],
+    ['Idle while it was in operators', idle.host_operator_ns],
+    ['Idle while it was in other CUDA calls', idle.host_api_ns],
+    ['Idle while it was in Python or other code', idle.host_python_ns],
+    ['Idle between kernels', idle.kernel_wait_ns],
+    ['Idle, other', idle.other_ns]
+  ]
+    .filter((each): each is [string, number] => Number(each[1]) > 0)
+    .map(([label, nanoseconds]) => [label, part(nanoseconds)]);
+  return [
+    [measured ? 'Median' : 'Judged at', ns(bare.time_ns)],
+    [
+      measured ? 'Spread' : 'Range',
+      `${ns(bare.low_ns)} to ${ns(bare.high_ns)}`
+    ],
+    [
+      'Basis',
+      measured
+        ? `${count(bare.runs)} without the profiler`
+        : "a replay, less the profiler's part"
+    ],
+    ['Limited by', LIMITS[bare.limit]],
+    ['Busy', part(bare.gpu_busy_ns)],
+    ...causes
+  ];
+}
+
 export function busyShare(profile: CellProfile): string {
   const { gpu_busy_ms: busy, wall_ms: wall } = profile;
   return busy === null || !(wall > 0) ? NONE : share(busy / wall);
@@ -101,15 +157,10 @@ function gpuTime(metrics: Metrics): Figures {
   ];
   const ofProfiler: Figures =
     idle.profiler_ns >= TOLD_SHARE * window && window > 0
-      ? [
-          [
-            "– less the profiler's part",
-            `${ns(window - idle.profiler_ns)}: causes are shares of this`
-          ]
-        ]
+      ? [["– less the profiler's part", ns(window - idle.profiler_ns)]]
       : [];
   return [
-    ['Window', ns(window)],
+    ['Window, profiled', ns(window)],
     ...ofProfiler,
     ['Busy', part(metrics.gpu_busy_ns)],
     ['Idle, waiting for the host', part(idle.host_wait_ns)],

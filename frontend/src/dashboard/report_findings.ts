@@ -12,7 +12,8 @@ const MOST_WORDS = 800;
 
 /** The verdict, the warnings, and the causes that were found. */
 export function findingNodes(profile: CellProfile): Node[] {
-  const { verdict, findings, completeness } = profile;
+  const { verdict, findings, completeness, bare } = profile;
+  const cautions = bare === null ? [] : bare.cautions;
   return [
     ...(verdict === null
       ? []
@@ -25,7 +26,7 @@ export function findingNodes(profile: CellProfile): Node[] {
             h('strong', {}, clip(verdict.sentence, MOST_WORDS))
           )
         ]),
-    ...completeness.warnings
+    ...[...completeness.warnings, ...cautions]
       .slice(0, MOST_WARNINGS)
       .map(words => h('p', { class: 'wb-warning' }, clip(words, 400))),
     ...(profile.gpu_name === null
@@ -102,9 +103,7 @@ function findingList(findings: readonly Finding[]): HTMLElement {
 export function advice({ change, bound_ns: boundNs }: Finding): string {
   return [
     clip(change, MOST_WORDS),
-    boundNs === null
-      ? ''
-      : `At best the window takes ${duration(boundNs / 1e6)}.`
+    boundNs === null ? '' : `At best it takes ${duration(boundNs / 1e6)}.`
   ]
     .filter(words => words !== '')
     .join(' ');

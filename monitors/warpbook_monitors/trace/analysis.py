@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from msgspec import structs
 
+from warpbook_monitors.trace.bare_judging import judge_bare
 from warpbook_monitors.trace.calls import Calls, find_calls
 from warpbook_monitors.trace.cell_profile import (
     CellProfile,
@@ -59,15 +60,20 @@ def analyse(events: Columns, run: Run) -> CellProfile:
     paths = Paths(events)
     metrics = measure(events, run, calls, paths) if seen else None
     findings: tuple[Finding, ...] = ()
-    if metrics is not None and not whole.refusal:
-        findings = find(metrics, run.gpus)
+    judged = None
+    if metrics is not None and not whole.refusal and run.gpu_name is not None:
+        if len(on_gpu):
+            judged = judge_bare(events, run, calls, metrics)
+        findings = find(metrics, run.gpus) if judged is None else judged.findings
     operators, outermost = _operators(events, run)
     names, lanes, omitted = make_lanes(
         LaneEvents(on_gpu, calls.api.where(calls.launches | calls.waits), outermost),
         run.start_ns,
     )
     return CellProfile(
-        verdict=_verdict(metrics, findings, whole.refusal, run),
+        verdict=_verdict(metrics, findings, whole.refusal, run)
+        if judged is None
+        else judged.verdict,
         findings=findings,
         metrics=metrics,
         wall_ms=_ms(run.end_ns - run.start_ns),
@@ -98,6 +104,7 @@ def analyse(events: Columns, run: Run) -> CellProfile:
         roofline=roofline(events, run),
         roofs=roofs(events, run),
         memory_curves=memory_curves(run),
+        bare=None if judged is None else judged.bare,
     )
 
 

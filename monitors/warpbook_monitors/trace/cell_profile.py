@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from warpbook_monitors.trace.bare_run import BareRun
 from warpbook_monitors.trace.figures import CellVerdict, Finding, Metrics
 from warpbook_monitors.trace.memory import MemoryUse
 from warpbook_monitors.trace.pictures import MemoryCurve, Roof, RooflinePoint
@@ -128,11 +129,11 @@ class Repeats(Struct, frozen=True):
 class CellProfile(Struct, frozen=True):
     """One run of one cell under the profiler."""
 
-    #: what held the cell back; None where no GPU could have been recorded
+    #: what holds the bare run back; None where no GPU could have been recorded
     verdict: CellVerdict | None
-    #: every cause, the one that explains most first
+    #: every cause in the bare run, the one that explains most first
     findings: tuple[Finding, ...]
-    #: the figures behind them; None where the profiler was blind to the GPU
+    #: the profiled run's figures; None where the profiler was blind to the GPU
     metrics: Metrics | None
     #: from the start of the cell's body to its end, without the profiler's own
     #: start and stop, with the launches' work waited for
@@ -187,3 +188,5 @@ class CellProfile(Struct, frozen=True):
     roofs: tuple[Roof, ...] = ()
     #: by GPU, if memory was asked for
     memory_curves: tuple[MemoryCurve, ...] = ()
+    #: the cell without the profiler; None where the trace does not tell
+    bare: BareRun | None = None

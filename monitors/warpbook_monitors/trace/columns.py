@@ -130,8 +130,10 @@ class Columns:
     def where(self, chosen: Bools) -> Columns:
         """Keep the chosen events."""
         rows = np.flatnonzero(chosen)
-        if len(rows) == len(self):
-            return self
+        return self if len(rows) == len(self) else self.rows(rows)
+
+    def rows(self, rows: Int64s) -> Columns:
+        """Take these events in this order; whoever changes it sorts anew."""
         kept = {name: getattr(self, name).take(rows) for name in _COLUMNS}
         return Columns(
             names=self.names, shapes=self.shapes, operands=self.operands, **kept

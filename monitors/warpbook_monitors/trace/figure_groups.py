@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from warpbook_monitors import units
+from warpbook_monitors.trace.bare_run import BareRun
+from warpbook_monitors.trace.bare_words import figures
 from warpbook_monitors.trace.figures import Finding, Metrics
 from warpbook_monitors.trace.tables import UNKNOWN, share
 
@@ -25,23 +27,28 @@ def advice(finding: Finding) -> str:
     """Write the one change to try, what it could gain, and who teaches it."""
     told = [finding.change]
     if finding.bound_ns is not None:
-        told.append(f"At best the window takes {_ns(finding.bound_ns)}.")
+        told.append(f"At best it takes {_ns(finding.bound_ns)}.")
     if finding.lab is not None:
         told.append(f"Lab: {finding.lab}.")
     return " ".join(told)
 
 
 def groups(
-    metrics: Metrics, matched: int, gpu_recorded: bool = True
+    metrics: Metrics,
+    matched: int,
+    gpu_recorded: bool = True,
+    bare: BareRun | None = None,
 ) -> tuple[Group, ...]:
-    """Give all groups that have something to tell.
+    """Give all groups that have something to tell, the bare run's first.
 
     Args:
         metrics: the figures.
         matched: launches whose work on the GPU was found.
         gpu_recorded: else nobody knows whether the GPU was busy.
+        bare: the same without the profiler, where it is known.
     """
     found = (
+        Group("Without the profiler", () if bare is None else tuple(figures(bare))),
         Group("Time of the GPU", tuple(_gpu_time(metrics, gpu_recorded))),
         Group("Launches and waits", tuple(_launches(metrics, matched))),
         Group("Copies and communication", tuple(_traffic(metrics))),
@@ -57,15 +64,14 @@ def _gpu_time(metrics: Metrics, gpu_recorded: bool) -> Iterator[tuple[str, str]]
         ratio = nanoseconds / window_ns if window_ns else None
         return f"{_ns(nanoseconds)} ({share(ratio)})"
 
-    yield "Window", _ns(window_ns)
+    yield "Window, profiled", _ns(window_ns)
     if not gpu_recorded:
         yield "Busy", UNKNOWN
         yield "Idle", UNKNOWN
         yield "The profiler's own", part(idle.profiler_ns)
         return
     if idle.profiler_ns >= _TOLD_SHARE * window_ns > 0:
-        without = _ns(window_ns - idle.profiler_ns)
-        yield "– less the profiler's part", f"{without}: causes are shares of this"
+        yield "– less the profiler's part", _ns(window_ns - idle.profiler_ns)
     yield "Busy", part(metrics.gpu_busy_ns)
     yield "Idle, waiting for the host", part(idle.host_wait_ns)
     what_the_host_did = {

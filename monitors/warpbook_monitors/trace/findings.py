@@ -80,9 +80,19 @@ def _has_fp8(gpus: Sequence[GpuLimits]) -> bool:
 
 
 def judge(
-    metrics: Metrics, findings: tuple[Finding, ...], gpu_name: str | None = None
+    metrics: Metrics,
+    findings: tuple[Finding, ...],
+    gpu_name: str | None = None,
+    took: str | None = None,
 ) -> CellVerdict:
-    """Say in one sentence what holds the window back."""
+    """Say in one sentence what holds the window back.
+
+    Args:
+        metrics: of the window.
+        findings: of these metrics.
+        gpu_name: what it ran on.
+        took: the window's time in words, where it is not that of the metrics.
+    """
     if not metrics.gpu_busy_ns:
         return CellVerdict("unknown", "Nothing ran on the GPU in this window.")
     kinds = _by_kind(findings)
@@ -109,9 +119,10 @@ def judge(
     first = findings[0]
     gain = ""
     if first.bound_ns is not None:
+        window = _time(metrics.window_ns - metrics.idle.profiler_ns)
         gain = (
             f" At best this window would take {_time(first.bound_ns)} instead of "
-            f"{_time(metrics.window_ns - metrics.idle.profiler_ns)}."
+            f"{took or window}."
         )
     return CellVerdict(first.kind, f"{first.evidence} {first.change}{gain}")
 

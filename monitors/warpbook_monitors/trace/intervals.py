@@ -71,6 +71,11 @@ class Coverage:
             [[0], np.cumsum(self._end_ns - self._start_ns)]
         ).astype(np.int64)
 
+    @property
+    def total_ns(self) -> int:
+        """Measure all that is covered."""
+        return int(self._before_ns[-1])
+
     def within_ns(self, from_ns: Int64s, to_ns: Int64s) -> Int64s:
         """Measure the covered part of each span."""
         covered: Int64s = self._until_ns(to_ns) - self._until_ns(from_ns)

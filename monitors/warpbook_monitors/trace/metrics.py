@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 import numpy as np
+from msgspec import structs
 
 from warpbook_monitors.trace.calls import Calls, find_calls, named
 from warpbook_monitors.trace.columns import (
@@ -18,6 +20,7 @@ from warpbook_monitors.trace.columns import (
 from warpbook_monitors.trace.figures import (
     CopyTotal,
     IdleSplit,
+    KernelWork,
     Metrics,
     StreamIdle,
 )
@@ -25,6 +28,7 @@ from warpbook_monitors.trace.flops import model
 from warpbook_monitors.trace.idle import (
     Gaps,
     HostWait,
+    StreamGaps,
     device_gaps,
     host_wait_causes,
     stream_gaps,
@@ -49,13 +53,23 @@ _HIP_COPY = re.compile(r"Copy(Host|Device)To(Host|Device)$")
 
 
 def measure(
-    events: Columns, run: Run, calls: Calls | None = None, paths: Paths | None = None
+    events: Columns,
+    run: Run,
+    calls: Calls | None = None,
+    paths: Paths | None = None,
+    like: Metrics | None = None,
+    in_detail: bool = True,
 ) -> Metrics:
     """Compute every figure of a trace.
 
     Args:
+        events: those of the trace.
+        run: its window.
         calls: those of these events, if they are known already.
         paths: the same.
+        like: figures of the same work at other times: what does not depend on when
+            it ran is taken from there.
+        in_detail: else places, streams and launches are taken from there, too.
     """
     on_gpu = events.only(*ON_GPU)
     calls = calls or find_calls(events, on_gpu, run)
@@ -79,18 +93,28 @@ def measure(
     copy_ns = union_ns(copies.start_ns, copies.end_ns)
     gaps = device_gaps(events, on_gpu, launch, calls, run)
     causes = host_wait_causes(events, gaps, calls, run)
-    places = Places(gaps, causes, calls, run.marks, paths or Paths(events))
-    tensor_ns, unknown_ns = _tensor_core_time(kernels)
-    kernel_time_ns = int(kernels.duration_ns.sum())
+    detail = None if in_detail else like
+    if detail is None:
+        places = Places(gaps, causes, calls, run.marks, paths or Paths(events))
+        sync_points, idle_places = places.sync_points(), places.idle_places()
+        streams = _streams(stream_gaps(on_gpu, launch, calls))
+        launch_figures = launch_times(on_gpu, launch, calls)
+    else:
+        sync_points, idle_places = detail.sync_points, detail.idle_places
+        streams, launch_figures = detail.streams, detail.launch
+    compute_ns = union_ns(*in_compute)
+    if like is None:
+        told = _of_kernels(events, kernels, run, compute_ns)
+    else:
+        told = _of_same_kernels(like, compute_ns)
     plain_waits = calls.waits & ~calls.blocking_copies
-    flops, modelled_bytes, modelled_share = _modelled(events, kernels)
     return Metrics(
         exposed_host_copy_ns=union_ns(*in_host_copies)
         - intersection_ns(in_compute, in_host_copies),
         window_ns=window_ns,
         gpu_span_ns=_span(on_gpu),
         gpu_busy_ns=union_ns(on_gpu.start_ns, on_gpu.end_ns),
-        compute_ns=union_ns(*in_compute),
+        compute_ns=compute_ns,
         copy_ns=copy_ns,
         communication_ns=communication_ns,
         communication_compute_overlap_ns=both_comm,
@@ -98,33 +122,85 @@ def measure(
         exposed_communication_ns=communication_ns - both_comm,
         exposed_copy_ns=copy_ns - both_copy,
         idle=_idle(gaps, causes.total),
-        streams=tuple(
-            StreamIdle(
-                each.device,
-                each.stream,
-                each.host_wait_ns,
-                each.kernel_wait_ns,
-                each.other_ns,
-            )
-            for each in stream_gaps(on_gpu, launch, calls)
-        ),
+        streams=streams,
         launches=int(calls.launches.sum()),
-        launch=launch_times(on_gpu, launch, calls),
+        launch=launch_figures,
         kernels=len(kernels),
-        kernel_time_ns=kernel_time_ns,
-        tensor_core_ns=tensor_ns,
-        tensor_core_unknown_ns=unknown_ns,
-        tensor_core_share=tensor_ns / kernel_time_ns if kernel_time_ns else None,
-        occupancy_share=_occupancy(kernels, run),
+        kernel_time_ns=told.time_ns,
+        tensor_core_ns=told.tensor_ns,
+        tensor_core_unknown_ns=told.unknown_ns,
+        tensor_core_share=told.tensor_ns / told.time_ns if told.time_ns else None,
+        occupancy_share=told.occupancy_share,
         synchronizations=int(plain_waits.sum()),
         synchronization_ns=int(calls.api.duration_ns[plain_waits].sum()),
-        sync_points=places.sync_points(),
-        idle_places=places.idle_places(),
-        copies=_copies(events.only(Category.COPY)),
-        kernel_work=kernel_work(events, kernels, run, union_ns(*in_compute)),
-        flops=flops,
-        modelled_bytes=modelled_bytes,
-        modelled_share=modelled_share,
+        sync_points=sync_points,
+        idle_places=idle_places,
+        copies=like.copies if like else _copies(events.only(Category.COPY)),
+        kernel_work=told.work,
+        flops=told.flops,
+        modelled_bytes=told.modelled_bytes,
+        modelled_share=told.modelled_share,
+    )
+
+
+class _OfKernels(NamedTuple):
+    """What the kernels are, whenever they ran."""
+
+    time_ns: int
+    tensor_ns: int
+    unknown_ns: int
+    occupancy_share: float | None
+    work: tuple[KernelWork, ...]
+    flops: int | None
+    modelled_bytes: int | None
+    modelled_share: float | None
+
+
+def _of_kernels(
+    events: Columns, kernels: Columns, run: Run, compute_ns: int
+) -> _OfKernels:
+    tensor_ns, unknown_ns = _tensor_core_time(kernels)
+    flops, modelled_bytes, modelled_share = _modelled(events, kernels)
+    return _OfKernels(
+        int(kernels.duration_ns.sum()),
+        tensor_ns,
+        unknown_ns,
+        _occupancy(kernels, run),
+        kernel_work(events, kernels, run, compute_ns),
+        flops,
+        modelled_bytes,
+        modelled_share,
+    )
+
+
+def _of_same_kernels(like: Metrics, compute_ns: int) -> _OfKernels:
+    """Take over the figures; groups of kernels share the union by their time."""
+    ratio = compute_ns / like.compute_ns if like.compute_ns else 1.0
+    return _OfKernels(
+        like.kernel_time_ns,
+        like.tensor_core_ns,
+        like.tensor_core_unknown_ns,
+        like.occupancy_share,
+        tuple(
+            structs.replace(each, time_ns=round(each.time_ns * ratio))
+            for each in like.kernel_work
+        ),
+        like.flops,
+        like.modelled_bytes,
+        like.modelled_share,
+    )
+
+
+def _streams(found: list[StreamGaps]) -> tuple[StreamIdle, ...]:
+    return tuple(
+        StreamIdle(
+            each.device,
+            each.stream,
+            each.host_wait_ns,
+            each.kernel_wait_ns,
+            each.other_ns,
+        )
+        for each in found
     )
 
 

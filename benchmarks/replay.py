@@ -1,0 +1,61 @@
+"""The bare run of a million events: what replay and judgement take next to the report.
+
+Processor seconds of this process, on one core; the events are those of
+`tests/many_events.py`, decoded already.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from benchmarks.report import ask, spread, tell
+from tests.many_events import simulated
+from warpbook_monitors.bare.program import program_of
+from warpbook_monitors.bare.simulation import simulate
+from warpbook_monitors.bare.tax import taxed
+from warpbook_monitors.trace.analysis import analyse
+from warpbook_monitors.trace.bare_judging import judge_bare
+from warpbook_monitors.trace.calls import find_calls
+from warpbook_monitors.trace.columns import ON_GPU
+from warpbook_monitors.trace.metrics import measure
+
+_HEADING = "The bare run of a million events"
+
+
+def main() -> None:
+    """Measure, and tell."""
+    asked = ask(__doc__, events=1_000_000, repeats=5)
+    events, run = simulated(int(asked.events))
+    calls = find_calls(events, events.only(*ON_GPU), run)
+    recorded = measure(events, run, calls)
+    program = program_of(events, calls, run)
+    host = taxed(program, events, calls, run)
+    parts: dict[str, Callable[[], object]] = {
+        "reading the program": lambda: program_of(events, calls, run),
+        "taking the profiler's part off": lambda: taxed(program, events, calls, run),
+        "one replay": lambda: simulate(program, host.kept(0.6)),
+        "range, and verdict at both ends": lambda: judge_bare(
+            events, run, calls, recorded
+        ),
+        "the whole report": lambda: analyse(events, run),
+    }
+    rows = [f"| {len(events):,} events | s |", "|---|---|"]
+    for name, part in parts.items():
+        took = [_seconds(part) for _ in range(int(asked.repeats))]
+        rows.append(f"| {name} | {spread(took, 2)} |")
+    tell(asked, _HEADING, "\n".join(rows))
+
+
+def _seconds(part: Callable[[], object]) -> float:
+    began = time.process_time()
+    part()
+    return time.process_time() - began
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,192 @@
+"""How long cells take that nobody profiles, so that a profile has a bare time.
+
+Every execution is timed by two looks at the clock. Whether the GPU's work was over at
+the end is asked, never waited for: a stream that still works when its cell has ended
+gives no time, as the cell ended with its launches. A time counts if the current
+streams were idle before and after it.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import re
+import statistics
+import sys
+import time
+from collections import OrderedDict, deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from warpbook.kernel.cell import cell_status, did_nothing
+from warpbook_monitors.trace.bare_run import BareSource, BareTimes
+
+#: the newest times of so many sources are kept, and so many times of each
+_MOST_SOURCES = 500
+_MOST_TIMES = 20
+#: a line that only says how a cell is run, or did when it was no comment
+_MAGIC = re.compile(r"#?\s*%{1,2}gpuprof\b.*")
+#: libraries whose work on a GPU nobody here can ask for
+_UNKNOWN = ("jax", "jaxlib", "tensorflow", "numba.cuda", "pycuda", "paddle", "mxnet")
+
+
+def source_key(source: str) -> str:
+    """Hash what a cell does: its lines without `%%gpuprof` and what stands around."""
+    lines = [line.rstrip() for line in source.strip().splitlines()]
+    if lines and _MAGIC.fullmatch(lines[0].strip()):
+        del lines[0]
+    text = "\n".join(lines).strip()
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+@dataclass
+class Timed:
+    """The executions of one source."""
+
+    times_ms: deque[float] = field(default_factory=lambda: deque(maxlen=_MOST_TIMES))
+    #: the very first, in which things are loaded and compiled; None once it is over
+    first_ms: float | None = None
+    #: it ran before, profiled or not
+    has_run: bool = False
+    #: executions that ended before their GPU had
+    unfinished: int = 0
+
+    def add(self, took_ms: float) -> None:
+        """Take one execution's time."""
+        if self.has_run:
+            self.first_ms = None
+            self.times_ms.append(took_ms)
+        else:
+            self.first_ms = took_ms
+
+    @property
+    def bare(self) -> BareTimes | None:
+        """Add the times up; None without one."""
+        if self.first_ms is not None:
+            return bare_times((self.first_ms,), "first execution")
+        return bare_times(tuple(self.times_ms), "executions")
+
+
+def bare_times(times_ms: Sequence[float], source: BareSource) -> BareTimes | None:
+    """Add times up; None without one."""
+    if not times_ms:
+        return None
+    return BareTimes(
+        runs=len(times_ms),
+        median_ms=statistics.median(times_ms),
+        least_ms=min(times_ms),
+        most_ms=max(times_ms),
+        source=source,
+    )
+
+
+class CellTimes:
+    """Times the cells of one IPython shell."""
+
+    def __init__(self, shell: Any) -> None:
+        """Take the shell; nothing is hooked yet."""
+        self._shell = shell
+        self._by_source: OrderedDict[str, Timed] = OrderedDict()
+        self._source: str | None = None
+        self._began_ns: int | None = None
+        #: the profiler is at work, or the GPU was at the begin
+        self._is_left_out = False
+
+    def install_end(self) -> None:
+        """Hook the end of cells, before other hooks that take their time there."""
+        self._shell.events.register("post_run_cell", self.after_cell)
+
+    def install_begin(self) -> None:
+        """Hook their begin, after all other hooks."""
+        self._shell.events.register("pre_run_cell", self.before_cell)
+        self._shell.ast_transformers.append(self)
+
+    def remove(self) -> None:
+        """Undo both."""
+        self._shell.events.unregister("post_run_cell", self.after_cell)
+        self._shell.events.unregister("pre_run_cell", self.before_cell)
+        if self in self._shell.ast_transformers:
+            self._shell.ast_transformers.remove(self)
+
+    def of(self, source: str) -> Timed:
+        """Give the times of a source."""
+        return self._by_source.get(source_key(source), Timed())
+
+    def profiled(self) -> None:
+        """Leave out the cell that runs now: the profiler is at work in it."""
+        self._is_left_out = True
+
+    def before_cell(self, info: Any) -> None:
+        """Note that a cell begins; one within another is a part of that."""
+        if self._source is None:
+            self._source = info.raw_cell
+            self._began_ns = None
+            transformers = self._shell.ast_transformers
+            if self in transformers and transformers[-1] is not self:
+                # whoever came later would be timed
+                transformers.remove(self)
+                transformers.append(self)
+
+    def visit(self, tree: ast.Module) -> ast.Module:
+        """Begin to time: IPython has read the cell, and now runs it."""
+        if self._source is not None and self._began_ns is None:
+            self._is_left_out |= not gpu_is_idle()
+            self._began_ns = time.perf_counter_ns()
+        return tree
+
+    def after_cell(self, result: Any) -> None:
+        """Keep the time of a cell that ended well."""
+        ended_ns = time.perf_counter_ns()
+        source, began_ns = self._source, self._began_ns
+        if result is not None and result.info.raw_cell != source:
+            return
+        is_left_out, self._is_left_out = self._is_left_out, False
+        self._source = self._began_ns = None
+        if source is None or began_ns is None or result is None:
+            return
+        if did_nothing(result) or cell_status(result) != "ok":
+            return
+        timed = self._of_key(source_key(source))
+        if not is_left_out:
+            if gpu_is_idle():
+                timed.add((ended_ns - began_ns) / 1e6)
+            else:
+                timed.unfinished += 1
+        timed.has_run = True
+
+    def _of_key(self, key: str) -> Timed:
+        timed = self._by_source.setdefault(key, Timed())
+        self._by_source.move_to_end(key)
+        while len(self._by_source) > _MOST_SOURCES:
+            self._by_source.popitem(last=False)
+        return timed
+
+
+def gpu_is_idle() -> bool:
+    """Tell whether all work of the current streams is done, without waiting for it.
+
+    A library whose streams can't be asked makes it False: nobody knows.
+    """
+    if any(name in sys.modules for name in _UNKNOWN):
+        return False
+    cuda = sys.modules.get("torch.cuda")
+    is_initialized = getattr(cuda, "is_initialized", None)
+    try:
+        if cuda is not None and is_initialized is not None and is_initialized():
+            devices = range(cuda.device_count())
+            if not all(_is_idle(cuda, device) for device in devices):
+                return False
+        cupy = sys.modules.get("cupy")
+        stream = getattr(getattr(cupy, "cuda", None), "get_current_stream", None)
+        return stream is None or bool(stream().done)
+    except Exception:  # noqa: BLE001  # a GPU after an error answers with any
+        return False
+
+
+def _is_idle(cuda: Any, device: int) -> bool:
+    # a GPU that holds nothing of this process must not be set up by the question
+    if device != cuda.current_device() and not cuda.memory_reserved(device):
+        return True
+    streams = (cuda.current_stream(device), cuda.default_stream(device))
+    return all(bool(stream.query()) for stream in streams)

@@ -1,0 +1,201 @@
+"""Judges a cell by its bare run: the causes that are left when the profiler is gone.
+
+The verdict is that of the replayed window. Where a time was only estimated it has to
+hold at both ends of the range; if it does not, the report says between which two.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from msgspec import structs
+
+from warpbook_monitors.bare.estimate import Bare, bare
+from warpbook_monitors.bare.retiming import Retiming
+from warpbook_monitors.bare.simulation import Replayed
+from warpbook_monitors.trace.bare_run import BareRun, BareTimes, Limit
+from warpbook_monitors.trace.bare_words import sentence, took
+from warpbook_monitors.trace.calls import Calls
+from warpbook_monitors.trace.columns import Bools, Category, Columns, rows_by
+from warpbook_monitors.trace.figures import CellVerdict, Finding, Metrics
+from warpbook_monitors.trace.findings import find, judge
+from warpbook_monitors.trace.metrics import measure
+from warpbook_monitors.trace.run import Run
+from warpbook_monitors.units import duration
+
+#: of the window, what the GPU is busy if the GPU limits it
+_GPU_SHARE = 0.5
+#: the profiler makes nothing faster; runs differ by less
+_SLOWER = 1.1
+#: ends that are so near each other are judged alike
+_NEAR = 0.05
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What is concluded of the bare run."""
+
+    bare: BareRun
+    #: its figures
+    metrics: Metrics
+    findings: tuple[Finding, ...]
+    verdict: CellVerdict
+
+
+def judge_bare(events: Columns, run: Run, calls: Calls, recorded: Metrics) -> Judged:
+    """Replay the window without the profiler's part, and judge that.
+
+    Args:
+        events: those of the trace.
+        run: its window, and what was measured without the profiler.
+        calls: of these events.
+        recorded: the figures of the window as it was recorded.
+    """
+    measured, caution = _usable(run)
+    measured_ns = None if measured is None else measured.median_ms * 1e6
+    found = bare(events, calls, run, measured_ns)
+
+    retiming = Retiming(events.where(_outline(events)), run, found.program)
+
+    def at(
+        replayed: Replayed, like: Metrics, in_detail: bool = False
+    ) -> tuple[Metrics, tuple[Finding, ...]]:
+        moved, window = retiming.at(replayed)
+        metrics = measure(moved, window, like=like, in_detail=in_detail)
+        return metrics, find(metrics, run.gpus)
+
+    middle = metrics, findings = at(found.middle, recorded, in_detail=True)
+    ends = [middle]
+    if measured is None and found.high_ns - found.low_ns > _rest(found):
+        ends = [at(found.low, metrics), at(found.high, metrics)]
+    verdicts = [judge(*each, run.gpu_name) for each in ends]
+    kinds = tuple(each.kind for each in verdicts)
+    result = _bare_run(found, run, measured, [each for each, _ in (*ends, middle)])
+    result = structs.replace(result, cautions=(*result.cautions, *caution))
+    if len(set(kinds)) > 1:
+        result = structs.replace(result, between=kinds)
+    result = structs.replace(result, sentence=sentence(result))
+    findings = _promised(findings, ends[0][1], result, metrics)
+    verdict = judge(metrics, findings, run.gpu_name, took(result))
+    if result.between:
+        verdict = _between(result, findings)
+    return Judged(result, metrics, findings, verdict)
+
+
+def _outline(events: Columns) -> Bools:
+    """Leave out operators within operators: places are named by the outermost."""
+    kept = ~events.is_in(Category.OPERATOR)
+    rows = np.flatnonzero(~kept)
+    is_operator = np.array(["::" in name for name in events.names], np.bool_)
+    of_library = is_operator[events.name[rows]]
+    kept[rows[~of_library]] = True
+    rows = rows[of_library]
+    for mine in rows_by(events.track[rows]):
+        own = rows[mine]
+        outermost = np.ones(len(own), np.bool_)
+        ended = np.maximum.accumulate(events.end_ns[own])
+        outermost[1:] = events.start_ns[own[1:]] >= ended[:-1]
+        kept[own[outermost]] = True
+    return kept
+
+
+def _rest(found: Bare) -> float:
+    """Give how far the ends lie apart where only what varies between runs does it."""
+    return (_NEAR + 2 * found.spread) * found.middle_ns
+
+
+def _usable(run: Run) -> tuple[BareTimes | None, tuple[str, ...]]:
+    """Leave a measured time out that is of something else; say why."""
+    measured = run.bare
+    if measured is None:
+        return None, ()
+    profiled_ms = (run.end_ns - run.start_ns) / 1e6
+    if measured.median_ms > _SLOWER * profiled_ms:
+        return None, (
+            f"Without the profiler the cell took {duration(measured.median_ms)}, which "
+            "is longer than with it: it did something else then (first calls, other "
+            "data). Run it once more without %%gpuprof.",
+        )
+    if measured.source == "first execution":
+        return measured, (
+            "The bare time is that of the cell's first run, in which things are loaded "
+            "and compiled: run it once more without %%gpuprof.",
+        )
+    return measured, ()
+
+
+def _bare_run(
+    found: Bare, run: Run, measured: BareTimes | None, replays: list[Metrics]
+) -> BareRun:
+    """Put the result together; of the replays the last is the one in the middle."""
+    *ends, metrics = replays
+    if measured is None:
+        time_ns, low_ns, high_ns = found.middle_ns, found.low_ns, found.high_ns
+    else:
+        time_ns, low_ns, high_ns = (
+            each * 1e6
+            for each in (measured.median_ms, measured.least_ms, measured.most_ms)
+        )
+    busy = {each.gpu_busy_ns >= _GPU_SHARE * max(each.window_ns, 1) for each in ends}
+    limit: Limit = "between" if len(busy) > 1 else "GPU" if True in busy else "host"
+    return BareRun(
+        basis="estimated" if measured is None else "measured",
+        time_ns=round(time_ns),
+        low_ns=round(low_ns),
+        high_ns=round(high_ns),
+        limit=limit,
+        gpu_busy_ns=metrics.gpu_busy_ns,
+        idle=metrics.idle,
+        profiled_ns=run.end_ns - run.start_ns,
+        runs=0 if measured is None else measured.runs,
+        source=None if measured is None else measured.source,
+        host_share=found.host_share,
+        cautions=found.cautions,
+    )
+
+
+def _promised(
+    findings: tuple[Finding, ...],
+    at_low: tuple[Finding, ...],
+    bare_run: BareRun,
+    metrics: Metrics,
+) -> tuple[Finding, ...]:
+    """Promise no time above what the cell takes anyway, at its fastest.
+
+    A replay that misses a measured time misses what it promises in proportion.
+    """
+    ratio = min(bare_run.time_ns / max(metrics.window_ns, 1), 1.0)
+    lowest = {
+        (each.kind, each.lab): each.bound_ns
+        for each in reversed(at_low)
+        if each.bound_ns is not None
+    }
+    return tuple(
+        each
+        if each.bound_ns is None
+        else structs.replace(
+            each,
+            bound_ns=round(
+                min(
+                    each.bound_ns * ratio,
+                    lowest.get((each.kind, each.lab), each.bound_ns) * ratio,
+                    bare_run.low_ns,
+                )
+            ),
+        )
+        for each in findings
+    )
+
+
+def _between(bare_run: BareRun, findings: tuple[Finding, ...]) -> CellVerdict:
+    one, other = (
+        "no one cause" if kind == "mixed" else kind for kind in bare_run.between
+    )
+    evidence = " ".join(each.evidence for each in findings[:2])
+    return CellVerdict(
+        "mixed",
+        f"Between {one} and {other}: the profiler slowed the host down, and how much "
+        f"of it decides. Run the cell once without %%gpuprof, then profile it again. "
+        f"Half-way: {evidence}",
+    )

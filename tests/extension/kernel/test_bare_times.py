@@ -1,0 +1,176 @@
+"""Cells that nobody profiles are timed, and a profile of the same source finds that."""
+
+import sys
+import time
+import types
+from typing import Any
+
+import pytest
+
+from warpbook.kernel import bare_times
+from warpbook.kernel.bare_times import CellTimes, source_key
+from warpbook.kernel.runs import Runs
+
+
+class Stream:
+    def __init__(self) -> None:
+        self.is_done = True
+
+    def query(self) -> bool:
+        return self.is_done
+
+
+class Gpu(types.ModuleType):
+    """Stands for torch.cuda: one GPU with one stream, and nobody may wait for it."""
+
+    def __init__(self) -> None:
+        super().__init__("torch.cuda")
+        self.stream = Stream()
+        self.is_broken = False
+
+    def is_initialized(self) -> bool:
+        return True
+
+    def device_count(self) -> int:
+        return 2
+
+    def current_device(self) -> int:
+        return 0
+
+    def memory_reserved(self, device: int) -> int:
+        return 0
+
+    def current_stream(self, device: int) -> Stream:
+        assert device == 0, "the other GPU holds nothing of this process"
+        if self.is_broken:
+            raise RuntimeError("CUDA error: device-side assert triggered")
+        return self.stream
+
+    default_stream = current_stream
+
+    def synchronize(self, *_: Any) -> None:
+        raise AssertionError("nobody asked for a synchronisation")
+
+
+@pytest.fixture
+def gpu(monkeypatch: pytest.MonkeyPatch) -> Gpu:
+    found = Gpu()
+    monkeypatch.setitem(sys.modules, "torch.cuda", found)
+    for name in bare_times._UNKNOWN:
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    return found
+
+
+@pytest.fixture
+def times(shell: Any, gpu: Gpu) -> CellTimes:
+    found = next(each for each in shell.ast_transformers if isinstance(each, CellTimes))
+    shell.user_ns.update(gpu=gpu, time=time)
+    return found
+
+
+def test_the_same_cell_has_one_key_however_it_is_profiled() -> None:
+    plain = source_key("x = f(x)\nx.sum()\n")
+    assert source_key("%%gpuprof\nx = f(x)\nx.sum()") == plain
+    assert source_key("%%gpuprof -r 3 --lines\n\nx = f(x)  \nx.sum()\n\n") == plain
+    assert source_key("# %%gpuprof\nx = f(x)\nx.sum()") == plain
+    assert source_key("x = g(x)\nx.sum()") != plain
+    assert source_key("if x:\n    y = 1\n    z = 2") != source_key(
+        "if x:\n    y = 1\nz = 2"
+    )
+
+
+def test_each_run_of_a_cell_is_timed(shell: Any, times: CellTimes) -> None:
+    for _ in range(4):
+        shell.run_cell("time.sleep(0.02)")
+    bare = times.of("%%gpuprof\ntime.sleep(0.02)").bare
+    assert bare is not None
+    # the first one, which may load and compile, is left out once there are others
+    assert (bare.runs, bare.source) == (3, "executions")
+    assert 20 <= bare.least_ms <= bare.median_ms <= bare.most_ms
+
+
+def test_a_first_run_counts_until_there_is_another(
+    shell: Any, times: CellTimes
+) -> None:
+    shell.run_cell("time.sleep(0.02)")
+    bare = times.of("time.sleep(0.02)").bare
+    assert bare is not None
+    assert (bare.runs, bare.source) == (1, "first execution")
+
+
+def test_a_cell_that_ends_before_the_gpu_gives_no_time(
+    shell: Any, times: CellTimes, gpu: Gpu
+) -> None:
+    cell = "gpu.stream.is_done = False"
+    shell.run_cell(cell)
+    timed = times.of(cell)
+    assert timed.bare is None and timed.unfinished == 1
+    # and what runs beside the work that it left does not either
+    shell.run_cell("x = 1")
+    assert times.of("x = 1").bare is None and not times.of("x = 1").unfinished
+    gpu.stream.is_done = True
+    shell.run_cell("x = 1")
+    assert times.of("x = 1").bare is not None
+
+
+def test_a_failed_cell_and_a_broken_gpu_give_no_time(
+    shell: Any, times: CellTimes, gpu: Gpu
+) -> None:
+    shell.run_cell("1 / 0")
+    assert times.of("1 / 0").bare is None
+    shell.run_cell("x = (")
+    assert times.of("x = (").bare is None
+    gpu.is_broken = True
+    shell.run_cell("x = 1")
+    assert times.of("x = 1").bare is None
+
+
+def test_work_of_a_library_that_cannot_be_asked_gives_no_time(
+    shell: Any, times: CellTimes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "jax", types.ModuleType("jax"))
+    shell.run_cell("x = 1")
+    assert times.of("x = 1").bare is None
+
+
+def test_cells_within_a_cell_are_a_part_of_it(shell: Any, times: CellTimes) -> None:
+    shell.run_cell("get_ipython().run_cell('y = 2')\ny")
+    assert times.of("y = 2").bare is None
+    assert times.of("get_ipython().run_cell('y = 2')\ny").bare is not None
+
+
+def test_memory_is_bounded(shell: Any, times: CellTimes) -> None:
+    for _ in range(40):
+        shell.run_cell("x = 1")
+    assert times.of("x = 1").bare.runs == 20
+    for number in range(bare_times._MOST_SOURCES + 5):
+        times._of_key(source_key(f"x = {number}")).add(1.0)
+    assert len(times._by_source) == bare_times._MOST_SOURCES
+
+
+def test_a_profile_of_the_same_source_is_given_the_times(
+    shell: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Any] = []
+    plan = Runs.__init__
+
+    def noting(self: Runs, *args: Any, **more: Any) -> None:
+        asked.append(args[-1])
+        plan(self, *args, **more)
+
+    monkeypatch.setattr(Runs, "__init__", noting)
+    for _ in range(3):
+        shell.run_cell("x = 1 + 1")
+    shell.run_cell("%%gpuprof -q\nx = 1 + 1")
+    shell.run_cell("%gpuprof -q x = 1 + 1")
+    assert [each.bare.runs for each in asked] == [2, 2]
+    # the profiled run itself is none of them
+    shell.run_cell("%%gpuprof -q\nx = 1 + 1")
+    assert asked[-1].bare.runs == 2
+
+
+def test_hooks_are_taken_away(shell: Any, times: CellTimes) -> None:
+    shell.extension_manager.unload_extension("warpbook")
+    assert times not in shell.ast_transformers
+    shell.run_cell("x = 3")
+    assert times.of("x = 3").bare is None
