@@ -14,12 +14,13 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Meta
 
-from warpbook_monitors.trace.chrome_file import (
+from warpbook_monitors.trace.chrome_records import (
     CATEGORIES,
     NOTHING,
     Args,
     Event,
     Gpu,
+    OddPiece,
     Piece,
 )
 from warpbook_monitors.trace.columns import (
@@ -148,6 +149,8 @@ class Gathered:
     recorded: list[tuple[float, float]] = field(default_factory=list)
     #: events whose times make no sense
     senseless: int = 0
+    #: other fields that make none, each left out by itself
+    odd_fields: int = 0
     operators: _Table = field(default_factory=lambda: _Table(**_COMMON))
     #: CUDA calls and what they put on the GPU
     calls: _Table = field(default_factory=lambda: _Table(**_COMMON, **_OF_CALLS))
@@ -162,6 +165,7 @@ class Gathered:
         self.gpus = later.gpus or self.gpus
         self.rank = self.rank if later.rank is None else later.rank
         self.recorded = sorted(self.recorded + later.recorded)[:1]
+        self.odd_fields += later.odd_fields
         name = _in_order(later.names, self.names)
         operand = _in_order(later.operands, self.operands)
         shape = _in_order(later.shapes, self.shapes)
@@ -187,6 +191,8 @@ class Gathered:
         self.gpus = piece.gpus or self.gpus
         if piece.distributed is not None:
             self.rank = piece.distributed.rank
+        if isinstance(piece, OddPiece):
+            self.odd_fields += piece.odd_fields
         records = piece.events or []
         recorded = [
             (each.ts, each.dur)

@@ -110,6 +110,11 @@ def _wrong(
             "Events of the file with times that can't be (no number, an end before the "
             f"begin, or far from all others) are left out: {run.senseless_events:,}."
         )
+    if run.odd_fields:
+        yield (
+            "Fields of the file that make no sense (a word for a number) are taken as "
+            f"not known: {run.odd_fields:,}. The rest of their events counts."
+        )
     gpus = len(distinct(on_gpu.device))
     if gpus > 1:
         yield (

@@ -58,6 +58,8 @@ class Run:
     peak_reserved_bytes: int | None = None
     #: left out, because their times make no sense
     senseless_events: int = 0
+    #: fields of other events that make none; only they are left out
+    odd_fields: int = 0
     #: by GPU; empty unless memory was recorded
     memory: tuple[MemoryUse, ...] = ()
     #: when the host came to which line, if it was asked for
