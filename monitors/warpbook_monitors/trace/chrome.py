@@ -84,6 +84,7 @@ def _run(columns: Columns, found: Gathered) -> Run:
         cuda_used=any(names),
         senseless_events=found.senseless,
         odd_fields=found.odd_fields,
+        versions=found.versions,
     )
 
 

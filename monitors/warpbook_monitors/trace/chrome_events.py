@@ -145,6 +145,8 @@ class Gathered:
     base_ns: int = 0
     gpus: tuple[Gpu, ...] = ()
     rank: int | None = None
+    #: of torch, CUDA and HIP, as far as the file tells
+    versions: dict[str, str] = field(default_factory=dict)
     #: when the profiler says that it first recorded: start and duration in µs
     recorded: list[tuple[float, float]] = field(default_factory=list)
     #: events whose times make no sense
@@ -166,6 +168,7 @@ class Gathered:
         self.rank = self.rank if later.rank is None else later.rank
         self.recorded = sorted(self.recorded + later.recorded)[:1]
         self.odd_fields += later.odd_fields
+        self.versions |= later.versions
         name = _in_order(later.names, self.names)
         operand = _in_order(later.operands, self.operands)
         shape = _in_order(later.shapes, self.shapes)
@@ -193,6 +196,7 @@ class Gathered:
             self.rank = piece.distributed.rank
         if isinstance(piece, OddPiece):
             self.odd_fields += piece.odd_fields
+        self.versions |= piece.versions
         records = piece.events or []
         recorded = [
             (each.ts, each.dur)

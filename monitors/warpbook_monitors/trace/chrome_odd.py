@@ -60,7 +60,10 @@ def decode_leniently(text: bytes) -> OddPiece:
             events.append(event)
             odd += wrong
     return OddPiece(
-        head.base_ns, head.gpus or tuple(gpus), head.distributed, events, odd
+        **{name: getattr(head, name) for name in head.__struct_fields__}
+        | {"gpus": head.gpus or tuple(gpus)},
+        events=events,
+        odd_fields=odd,
     )
 
 

@@ -91,6 +91,18 @@ class Head(Struct):
     )
     gpus: tuple[Gpu, ...] = field(name="deviceProperties", default=())
     distributed: Distributed | None = field(name="distributedInfo", default=None)
+    #: torch writes its own only where a program adds it by `add_metadata_json`
+    torch: int | float | str | None = field(name="torch_version", default=None)
+    pytorch: int | float | str | None = field(name="pytorch_version", default=None)
+    cuda: int | float | str | None = field(name="cuda_runtime_version", default=None)
+    hip: int | float | str | None = field(name="hip_runtime_version", default=None)
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """Give the versions that are told."""
+        known = {"torch": self.torch or self.pytorch, "CUDA": self.cuda}
+        known["HIP"] = self.hip
+        return {name: str(told)[:100] for name, told in known.items() if told}
 
 
 class Piece(Head):

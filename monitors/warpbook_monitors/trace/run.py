@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from warpbook_monitors.trace.allocations import Allocations
@@ -60,6 +61,8 @@ class Run:
     senseless_events: int = 0
     #: fields of other events that make none; only they are left out
     odd_fields: int = 0
+    #: of torch, CUDA and HIP, as far as the trace tells
+    versions: Mapping[str, str] = field(default_factory=dict)
     #: by GPU; empty unless memory was recorded
     memory: tuple[MemoryUse, ...] = ()
     #: when the host came to which line, if it was asked for
