@@ -7,7 +7,7 @@ not known in one of them counts for nothing, and is said.
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
 import numpy as np
@@ -113,7 +113,7 @@ def work_of(events: Columns, run: Run, steps: Steps, per_step: bool) -> Work:
 
 
 def _operators(operators: Columns, by: int) -> _Counts:
-    found: Counter[tuple[str, str]] = Counter()
+    found: defaultdict[tuple[str, str], float] = defaultdict(float)
     first, group = groups(operators.name, operators.operand)
     calls = np.bincount(group, minlength=len(first))
     for row, count in zip(first, calls, strict=True):
@@ -126,7 +126,7 @@ def _operators(operators: Columns, by: int) -> _Counts:
 
 
 def _kernels(kernels: Columns, by: int) -> _Counts:
-    found: Counter[tuple[str, str]] = Counter()
+    found: defaultdict[tuple[str, str], float] = defaultdict(float)
     first, group = groups(kernels.name, kernels.shape)
     calls = np.bincount(group, minlength=len(first))
     for row, count in zip(first, calls, strict=True):
