@@ -25,6 +25,7 @@ from warpbook_monitors.trace.comparability import (
 )
 from warpbook_monitors.trace.compare import LEAST_RUNS, Change, compare
 from warpbook_monitors.trace.run import Run
+from warpbook_monitors.trace.set_up import SetUpTime, without_set_up
 from warpbook_monitors.trace.spread import Shift, ratio
 from warpbook_monitors.trace.steps import Steps, find_steps
 
@@ -95,6 +96,8 @@ class Side(Struct, frozen=True):
     #: the kind of its own verdict
     verdict: str
     warnings: tuple[str, ...]
+    #: left out of all times: what happens once in a process
+    set_up_ns: int
 
 
 class Versus(Struct, frozen=True):
@@ -121,13 +124,27 @@ class Versus(Struct, frozen=True):
 class _Read:
     """One trace, with what was made of it."""
 
+    events: Columns
+    run: Run
     cell: CellProfile
     steps: Steps
+    set_up: SetUpTime | None
 
     @property
     def side(self) -> Side:
         kind = self.cell.verdict.kind if self.cell.verdict else "unknown"
-        return Side(self.cell.gpu_name, kind, self.cell.completeness.warnings)
+        return Side(
+            self.cell.gpu_name,
+            kind,
+            self.cell.completeness.warnings,
+            self.set_up.time_ns if self.set_up else 0,
+        )
+
+
+def _read(events: Columns, run: Run) -> _Read:
+    # a little of it, too: only one of the two may have it
+    events, run, set_up = without_set_up(events, run, least_share=0.0)
+    return _Read(events, run, analyse(events, run), find_steps(events, run), set_up)
 
 
 def versus(
@@ -140,11 +157,10 @@ def versus(
         after: the new one.
         asked: what counts as slower.
     """
-    old, new = (_Read(analyse(*one), find_steps(*one)) for one in (before, after))
+    old, new = _read(*before), _read(*after)
     per_step = bool(old.steps.count and new.steps.count)
     works = (
-        work_of(*one, read.steps, per_step)
-        for one, read in ((before, old), (after, new))
+        work_of(read.events, read.run, read.steps, per_step) for read in (old, new)
     )
     alike = comparability(*works)
     why_not = _refusal(old, new, alike, asked)

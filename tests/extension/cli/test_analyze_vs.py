@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.monitors.trace.stepped import stepped
+from tests.monitors.trace.written import call
 from warpbook.cli.main import main
 
 
@@ -171,6 +172,21 @@ def test_versions_are_compared_where_a_program_added_them(
     assert part["score"] == 0.0
     assert (part["before"], part["after"]) == ("torch 2.9.0", "torch 2.10.0")
     # one differing version alone is what a CI wants to know about
+    assert told["verdict"] == "not slower"
+
+
+def test_set_up_of_one_of_them_is_no_slowness(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    old = stepped(100.0, schedule=False)
+    cold = json.loads(old)
+    for event in cold["traceEvents"]:
+        event["ts"] += 900_000.0
+    first = call(0, 0.0, name="cudaFree", dur=899_990.0)
+    cold["traceEvents"].append(first)
+    told = as_json(capsys, tmp_path, old, json.dumps(cold).encode())
+    assert told["after"]["set_up_ns"] == 899_990_000
+    assert told["time"]["change"] == pytest.approx(0.0, abs=0.01)
     assert told["verdict"] == "not slower"
 
 
