@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from warpbook.cli import versus
 from warpbook_monitors import units
 from warpbook_monitors.plain_text import aligned, joined, labelled
 from warpbook_monitors.trace import tables
@@ -39,11 +40,15 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     parser.add_argument(
         "--json", action="store_true", help="the whole report as JSON; times in ns"
     )
-    parser.set_defaults(run=run)
+    versus.add_options(parser)
+    parser.set_defaults(run=run, parser=parser)
 
 
 def run(asked: argparse.Namespace) -> int:
     """Read, analyse and print."""
+    versus.check_options(asked.parser, asked)
+    if asked.vs is not None:
+        return versus.run(asked)
     reports = [report(*read_chrome_trace(str(path))) for path in asked.traces]
     whole = reports[0] if len(reports) == 1 else merge(reports)
     if asked.json:

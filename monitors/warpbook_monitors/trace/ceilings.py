@@ -75,6 +75,19 @@ def _ampere(memory_tb: float, fp64: float, fp32: float, half: float) -> Ceilings
     )
 
 
+def _cdna3(memory_tb: float) -> Ceilings:
+    return _sheet(
+        memory_tb,
+        fp64=163.4,
+        fp32=163.4,
+        tf32=653.7,
+        fp16=1307.4,
+        bf16=1307.4,
+        fp8=2614.9,
+        int8=2614.9,
+    )
+
+
 #: the driver's whole name without "NVIDIA", "Tesla" or "GeForce" before it
 _SHEETS = {
     # "NVIDIA H200 Tensor Core GPU Datasheet"
@@ -121,6 +134,10 @@ _SHEETS = {
     # "NVIDIA V100 Tensor Core GPU Datasheet": Volta has no INT8 either
     r"V100-SXM2-(16|32)GB": _sheet(0.9, fp64=7.8, fp32=15.7, fp16=125),
     r"V100-PCIE-(16|32)GB": _sheet(0.9, fp64=7, fp32=14, fp16=112),
+    # "AMD Instinct MI300X / MI325X / MI210 Data Sheet", of the matrix cores
+    r"MI300X( VF)?": _cdna3(5.3),
+    r"MI325X( VF)?": _cdna3(6.0),
+    r"MI210": _sheet(1.638, fp64=45.3, fp32=45.3, fp16=181, bf16=181, int8=181),
     # "NVIDIA Ada GPU Architecture", appendix A
     r"RTX 4090": _sheet(
         1.008,
@@ -137,7 +154,7 @@ _SHEETS = {
         0.936, fp64=0.556, fp32=35.6, tf32=35.6, fp16=71, bf16=71, int8=284
     ),
 }
-_MAKER = re.compile(r"^(NVIDIA |Tesla |GeForce )+")
+_MAKER = re.compile(r"^(NVIDIA |Tesla |GeForce |AMD Instinct )+")
 
 
 def ceilings(gpu_name: str) -> Ceilings | None:

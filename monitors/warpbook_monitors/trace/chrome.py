@@ -12,8 +12,8 @@ import numpy as np
 
 from warpbook_monitors.trace.calls import named
 from warpbook_monitors.trace.chrome_events import Gathered, nanoseconds
-from warpbook_monitors.trace.chrome_file import Gpu
 from warpbook_monitors.trace.chrome_parts import gather
+from warpbook_monitors.trace.chrome_records import Gpu
 from warpbook_monitors.trace.columns import Category, Columns, distinct
 from warpbook_monitors.trace.errors import TraceFileError
 from warpbook_monitors.trace.limits import measured_ceilings
@@ -83,6 +83,8 @@ def _run(columns: Columns, found: Gathered) -> Run:
         gpus=tuple(map(_limits, gpus)),
         cuda_used=any(names),
         senseless_events=found.senseless,
+        odd_fields=found.odd_fields,
+        versions=found.versions,
     )
 
 

@@ -14,12 +14,13 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Meta
 
-from warpbook_monitors.trace.chrome_file import (
+from warpbook_monitors.trace.chrome_records import (
     CATEGORIES,
     NOTHING,
     Args,
     Event,
     Gpu,
+    OddPiece,
     Piece,
 )
 from warpbook_monitors.trace.columns import (
@@ -144,10 +145,14 @@ class Gathered:
     base_ns: int = 0
     gpus: tuple[Gpu, ...] = ()
     rank: int | None = None
+    #: of torch, CUDA and HIP, as far as the file tells
+    versions: dict[str, str] = field(default_factory=dict)
     #: when the profiler says that it first recorded: start and duration in µs
     recorded: list[tuple[float, float]] = field(default_factory=list)
     #: events whose times make no sense
     senseless: int = 0
+    #: other fields that make none, each left out by itself
+    odd_fields: int = 0
     operators: _Table = field(default_factory=lambda: _Table(**_COMMON))
     #: CUDA calls and what they put on the GPU
     calls: _Table = field(default_factory=lambda: _Table(**_COMMON, **_OF_CALLS))
@@ -162,6 +167,8 @@ class Gathered:
         self.gpus = later.gpus or self.gpus
         self.rank = self.rank if later.rank is None else later.rank
         self.recorded = sorted(self.recorded + later.recorded)[:1]
+        self.odd_fields += later.odd_fields
+        self.versions |= later.versions
         name = _in_order(later.names, self.names)
         operand = _in_order(later.operands, self.operands)
         shape = _in_order(later.shapes, self.shapes)
@@ -187,6 +194,9 @@ class Gathered:
         self.gpus = piece.gpus or self.gpus
         if piece.distributed is not None:
             self.rank = piece.distributed.rank
+        if isinstance(piece, OddPiece):
+            self.odd_fields += piece.odd_fields
+        self.versions |= piece.versions
         records = piece.events or []
         recorded = [
             (each.ts, each.dur)

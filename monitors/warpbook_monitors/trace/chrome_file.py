@@ -14,13 +14,14 @@ import sys
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
 import msgspec
-from msgspec import Meta, Struct, field
 
 from warpbook_monitors.plain_file import check_plain
-from warpbook_monitors.trace.columns import KINETO_CATEGORIES, NONE, Category
+from warpbook_monitors.trace.chrome_odd import NO_TIME, decode_leniently
+from warpbook_monitors.trace.chrome_records import Piece
+from warpbook_monitors.trace.columns import NONE
 from warpbook_monitors.trace.errors import TraceFileError
 
 #: A decompressed trace is refused beyond this size: some ten million events.
@@ -32,119 +33,8 @@ PIECE_BYTES = 80_000
 #: how far from a piece's end a place to cut is looked for
 _TAIL_BYTES = 20_000
 
-Int = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
-#: of what the file does not tell
-NOTHING = msgspec.Raw(b"")
-
-#: before torch 1.13 the categories were words of another kind
-CATEGORIES = KINETO_CATEGORIES | {
-    "Kernel": Category.KERNEL,
-    "Memcpy": Category.COPY,
-    "Memset": Category.MEMSET,
-    "Runtime": Category.API,
-    "Operator": Category.OPERATOR,
-}
-
-
-# fields are in the file's order, in which the decoder finds them at once
-
-
-class Args(Struct, gc=False):
-    """What is known of an event beside its time; of texts, only where they are."""
-
-    external: Int = field(name="External id", default=NONE)
-    scalars: msgspec.Raw = field(name="Concrete Inputs", default=NOTHING)
-    dtypes: msgspec.Raw = field(name="Input type", default=NOTHING)
-    dims: msgspec.Raw = field(name="Input Dims", default=NOTHING)
-    device: Int = NONE
-    stream: Int = NONE
-    correlation: Int = NONE
-    bytes: Int = NONE
-    registers: msgspec.Raw = field(name="registers per thread", default=NOTHING)
-    shared: msgspec.Raw = field(name="shared memory", default=NOTHING)
-    grid: msgspec.Raw = NOTHING
-    block: msgspec.Raw = NOTHING
-    #: before torch 1.13
-    older_external: Int = field(name="external id", default=NONE)
-
-
-class Bare(Struct, gc=False):
-    """An event without what its arguments tell; times are in µs."""
-
-    ph: str = ""
-    cat: str = ""
-    name: str = ""
-    tid: Int | str = 0
-    ts: float = 0.0
-    dur: float = 0.0
-
-
-class Event(Bare, gc=False):
-    """One record."""
-
-    args: Args | None = None
-
-
-class Gpu(Struct):
-    """A device as Kineto describes it."""
-
-    id: Annotated[int, Meta(ge=0, le=1023)] | None = None
-    name: str = ""
-    major: int | None = field(name="computeMajor", default=None)
-    minor: int | None = field(name="computeMinor", default=None)
-    sm_count: int | None = field(name="numSms", default=None)
-    threads: int | None = field(name="maxThreadsPerMultiprocessor", default=None)
-    registers: int | None = field(name="regsPerMultiprocessor", default=None)
-    shared: int | None = field(name="sharedMemPerMultiprocessor", default=None)
-    warp_size: int | None = field(name="warpSize", default=None)
-
-
-class Distributed(Struct):
-    """Which part of a job wrote the trace."""
-
-    rank: int | None = None
-
-
-class Head(Struct):
-    """What stands beside all events in a part of the file."""
-
-    #: up to the year 2096, so that times in ns fit 64 bits
-    base_ns: Annotated[int, Meta(ge=0, le=4 * 10**18)] = field(
-        name="baseTimeNanoseconds", default=0
-    )
-    gpus: tuple[Gpu, ...] = field(name="deviceProperties", default=())
-    distributed: Distributed | None = field(name="distributedInfo", default=None)
-
-
-class Piece(Head):
-    """Some events, and what stands beside them."""
-
-    events: list[Event] | None = field(name="traceEvents", default=None)
-
-
-class _Kind(Struct):
-    """Enough of an event to tell whether it is of use."""
-
-    ph: str = ""
-    cat: str = ""
-
-
-class _Times(Struct):
-    """Whether these are numbers."""
-
-    ts: float = 0.0
-    dur: float = 0.0
-
-
-class _RawPiece(Head):
-    """The events as they are written."""
-
-    events: list[msgspec.Raw] | None = field(name="traceEvents", default=None)
-
-
 # not strict: older versions wrote some numbers as strings
 _DECODER = msgspec.json.Decoder(Piece, strict=False)
-_EVENT_DECODER = msgspec.json.Decoder(Event, strict=False)
 #: two events, or what looks so
 BETWEEN = re.compile(rb"\}\s*,\s*\{")
 _OPENING = b'{"traceEvents":['
@@ -157,9 +47,7 @@ _NULL = re.compile(
     rb'("(?:[Ee]xternal id|correlation|device|stream|bytes|tid|dur)"\s*:\s*)null'
 )
 _NO_BEGIN = re.compile(rb'("ts"\s*:\s*)null')
-#: such a time makes no sense, so that the event is left out and counted
-_NO_TIME = -1e300
-_NEVER = rb"\1%r" % _NO_TIME
+_NEVER = rb"\1%r" % NO_TIME
 _UNSIGNED = re.compile(
     rb'("(?:[Ee]xternal id|correlation|device|stream|bytes|tid)"\s*:\s*)"?(\d{19,20})"?'
 )
@@ -251,38 +139,7 @@ def _decode(text: bytes) -> Piece:
     try:
         return _DECODER.decode(text)
     except msgspec.ValidationError:
-        return _one_by_one(text)
-
-
-def _one_by_one(text: bytes) -> Piece:
-    """Decode a piece with an event that makes no sense, which may be of no use."""
-    raw = msgspec.json.decode(text, type=_RawPiece, strict=False)
-    events = None if raw.events is None else [_event(each) for each in raw.events]
-    return Piece(raw.base_ns, raw.gpus, raw.distributed, events)
-
-
-def _event(text: msgspec.Raw) -> Event:
-    try:
-        return _EVENT_DECODER.decode(text)
-    except msgspec.ValidationError:
-        kind = msgspec.json.decode(text, type=_Kind)
-        if kind.ph != "X" or kind.cat not in CATEGORIES:
-            return Event()
-        if not _has_times(text):
-            return Event(kind.ph, kind.cat, ts=_NO_TIME)
-        if CATEGORIES[kind.cat] != Category.OPERATOR:
-            # where it ran and what launched it is told nowhere else
-            raise
-        bare = msgspec.json.decode(text, type=Bare, strict=False)
-        return Event(*msgspec.structs.astuple(bare))
-
-
-def _has_times(text: msgspec.Raw) -> bool:
-    try:
-        msgspec.json.decode(text, type=_Times, strict=False)
-    except msgspec.ValidationError:
-        return False
-    return True
+        return decode_leniently(text)
 
 
 def _signed(found: re.Match[bytes]) -> bytes:

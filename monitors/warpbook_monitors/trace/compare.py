@@ -7,7 +7,6 @@ a permutation test of their ranks says how often chance alone would give as much
 
 from __future__ import annotations
 
-import math
 import re
 import statistics
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,6 +17,7 @@ from msgspec import Struct
 from warpbook_monitors import units
 from warpbook_monitors.span import DeviceSpan
 from warpbook_monitors.trace.cell_profile import CellProfile
+from warpbook_monitors.trace.spread import shift
 
 #: fewer runs of each can't show that a change is more than chance
 LEAST_RUNS = 4
@@ -263,13 +263,8 @@ def _is_close(before: Sequence[float], after: Sequence[float]) -> bool:
 
     The interval is that of Hodges and Lehmann, at 95 %: it fits the test by ranks.
     """
-    import numpy as np  # noqa: PLC0415
-
-    differences = np.sort(np.subtract.outer(after, before).ravel())
-    runs = len(before) + len(after)
-    spread = 1.96 * math.sqrt(len(differences) * (runs + 1) / 12)
-    cut = max(int(len(differences) / 2 - spread), 1)
-    furthest = max(-differences[cut - 1], differences[-cut])
+    apart = shift(before, after)
+    furthest = max(-apart.low, apart.high)
     return bool(furthest <= _SAME_SHARE * statistics.median(before))
 
 

@@ -21,6 +21,7 @@ from warpbook_monitors.trace.kernels import (
     only_moves,
     uses_tensor_cores,
 )
+from warpbook_monitors.trace.library_names import has_few_rows, multiplies
 from warpbook_monitors.trace.roofline import Called, called
 from warpbook_monitors.trace.run import GpuLimits, Run
 
@@ -42,6 +43,7 @@ _SHORT_NS = 10_000
 _FP64 = re.compile(r"(?<![a-z])d(gemm|884)|dmma|f64|\bdouble\b", re.I)
 _8_BIT = re.compile(r"(?<![a-z0-9])[sui]8|e4m3|e5m2|i8816|i16832|imma|qmma", re.I)
 _8_BIT_DTYPES = ("signed char", "c10::Float8_e4m3fn", "c10::Float8_e5m2")
+_OF_NUMBERS = {"8 bits": TENSOR_8_BIT, "half": TENSOR, "single": FP32, "double": FP64}
 _FP32_GEMM = re.compile(r"ffma|simt|sgemm|f32f32_f32f32", re.I)
 
 
@@ -223,6 +225,11 @@ def _limit(name: str, few: _Limited | None, roof: _UnderRoof | None) -> _Limited
 def _by_name(name: str) -> str:
     if only_moves(name):
         return MEMORY
+    numbers = multiplies(name)
+    if has_few_rows(name):
+        return MEMORY
+    if numbers is not None:
+        return _OF_NUMBERS[numbers]
     if re.search(r"gemm|conv", name, re.I) and _FP64.search(name):
         return FP64
     if _FP32_GEMM.search(name):

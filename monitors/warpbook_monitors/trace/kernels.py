@@ -26,6 +26,7 @@ from warpbook_monitors.trace.columns import (
     Columns,
     KernelShape,
 )
+from warpbook_monitors.trace.library_names import moves, multiplies
 from warpbook_monitors.trace.run import GpuLimits
 
 # a kernel's own name, behind its result and its namespaces
@@ -96,9 +97,9 @@ def is_communication(name: str) -> bool:
 
 def only_moves(name: str) -> bool:
     """Tell whether a library's kernel does little with each number that it reads."""
-    if _GENERATED.match(name):
+    if _GENERATED.match(name) and not moves(name):
         return bool(_GENERATED_MOVING.match(name))
-    return bool(_MOVING.match(name) or _BESIDE_ATTENTION.search(name))
+    return bool(_MOVING.match(name) or _BESIDE_ATTENTION.search(name) or moves(name))
 
 
 def uses_tensor_cores(name: str) -> bool | None:
@@ -110,6 +111,9 @@ def uses_tensor_cores(name: str) -> bool | None:
         return True
     if only_moves(name) or is_communication(name):
         return False
+    numbers = multiplies(name)
+    if numbers is not None:
+        return numbers in ("8 bits", "half")
     if _GENERATED.match(name):
         return None
     if _TENSOR.search(name):

@@ -17,6 +17,7 @@ from warpbook_monitors.trace.kernels import communicates
 from warpbook_monitors.trace.metrics import measure
 from warpbook_monitors.trace.pictures import Roof, RooflinePoint
 from warpbook_monitors.trace.run import Run
+from warpbook_monitors.trace.set_up import SetUpTime, without_set_up
 
 
 class Whole(Struct, frozen=True):
@@ -59,6 +60,8 @@ class TraceReport(Struct, frozen=True):
     gpu_recorded: bool = True
     #: kernels that communicate
     collectives: int = 0
+    #: what was cut out before anything else was measured; None where it is little
+    set_up: SetUpTime | None = None
 
 
 class Ranks(Struct, frozen=True):
@@ -94,6 +97,7 @@ _STRAGGLING_SHARE = 0.05
 
 def report(events: Columns, run: Run) -> TraceReport:
     """Analyse one trace."""
+    events, run, set_up = without_set_up(events, run)
     cell = analyse(events, run)
     metrics = cell.metrics or measure(events, run)
     matched = cell.completeness.matched
@@ -109,7 +113,7 @@ def report(events: Columns, run: Run) -> TraceReport:
             matched,
             metrics.launches - matched,
             metrics.idle.profiler_ns,
-            cell.completeness.warnings,
+            (*((set_up.sentence,) if set_up else ()), *cell.completeness.warnings),
             cell.completeness.corrupt,
         ),
         kernels=cell.kernels,
@@ -119,6 +123,7 @@ def report(events: Columns, run: Run) -> TraceReport:
         roofs=cell.roofs,
         gpu_recorded=cell.metrics is not None,
         collectives=int(communicates(events, events.only(Category.KERNEL)).sum()),
+        set_up=set_up,
     )
 
 

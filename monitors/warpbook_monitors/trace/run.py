@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from warpbook_monitors.trace.allocations import Allocations
@@ -59,6 +60,10 @@ class Run:
     peak_reserved_bytes: int | None = None
     #: left out, because their times make no sense
     senseless_events: int = 0
+    #: fields of other events that make none; only they are left out
+    odd_fields: int = 0
+    #: of torch, CUDA and HIP, as far as the trace tells
+    versions: Mapping[str, str] = field(default_factory=dict)
     #: by GPU; empty unless memory was recorded
     memory: tuple[MemoryUse, ...] = ()
     #: when the host came to which line, if it was asked for

@@ -67,17 +67,49 @@ def test_a_missing_file_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "change",
+    ("change", "stream", "lost"),
     [
-        {"name": 3},
-        {"args": {"stream": "seven"}},
-        {"args": {"correlation": 2**70}},
-        {"args": 5},
+        # the number of its stream is its row's then
+        ({"name": 3}, 7, 1),
+        ({"args": {"stream": "seven", "correlation": 1, "device": 0}}, 9, 1),
+        ({"args": {"stream": 7, "correlation": 2**70, "device": 0}}, 7, 1),
+        ({"args": {"stream": [], "correlation": {}, "device": "cuda"}}, 9, 3),
+        ({"args": 5}, 9, 1),
+        # as HIP's profiler wrote it, and what nobody reads
+        ({"args": {"stream": "0x1f", "correlation": 1, "device": 0}}, 31, 0),
+        ({"pid": "Spans", "args": {"stream": "7", "grid": "none"}}, 7, 0),
     ],
 )
-def test_a_senseless_event_is_refused(tmp_path: Path, change: dict[str, Any]) -> None:
-    with pytest.raises(TraceFileError, match="no trace of torch.profiler"):
-        read_chrome_trace(written(tmp_path / "t.json", {**KERNEL, **change}))
+def test_a_field_that_makes_no_sense_costs_that_field(
+    tmp_path: Path, change: dict[str, Any], stream: int, lost: int
+) -> None:
+    path = written(
+        tmp_path / "t.json", KERNEL, {**KERNEL, "tid": 9, "ts": 9.0, **change}
+    )
+    columns, run = read_chrome_trace(path)
+    assert columns.start_ns.tolist() == [1000, 9000]
+    assert columns.track.tolist() == [7, stream]
+    assert run.odd_fields == lost
+    warned = report(columns, run).completeness.warnings
+    assert any("taken as not known" in text for text in warned) == bool(lost)
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        {"deviceProperties": [{"id": 0, "name": "NVIDIA L4", "numSms": "many"}]},
+        {"deviceProperties": 3, "distributedInfo": "none"},
+        {"baseTimeNanoseconds": -5, "distributedInfo": {"rank": "first"}},
+    ],
+)
+def test_what_stands_beside_the_events_ruins_no_file(
+    head: dict[str, Any], tmp_path: Path
+) -> None:
+    columns, run = read_chrome_trace(written(tmp_path / "t.json", KERNEL, **head))
+    assert len(columns) == 1
+    assert run.odd_fields >= 1
+    if isinstance(head.get("deviceProperties"), list):
+        assert run.gpu_name == "NVIDIA L4"
 
 
 @pytest.mark.parametrize("cat", ["kernel", "cpu_op"])

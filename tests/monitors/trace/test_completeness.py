@@ -89,6 +89,35 @@ def test_lost_launches_conclude_nothing_and_say_why(
     assert cell.completeness.refusal == found.verdict.sentence
 
 
+@pytest.mark.parametrize(
+    ("kind", "is_refused"), [("cudaMemsetAsync", False), ("cudaLaunchKernel", True)]
+)
+def test_fills_that_were_not_recorded_cost_no_verdict(
+    kind: str, is_refused: bool, tmp_path: Path
+) -> None:
+    """As CUPTI of CUDA 12.4 does with torch 2.6."""
+
+    def spoil(events: list[Event]) -> None:
+        last = max(
+            each["args"].get("correlation", 0) for each in events if "args" in each
+        )
+        begin = min(each["ts"] for each in events if each["cat"] == "cuda_runtime")
+        for at in range(60):
+            events.append(
+                {
+                    **{"ph": "X", "cat": "cuda_runtime", "name": kind, "pid": 1},
+                    **{"tid": THREAD, "ts": begin + 60.0 * at, "dur": 1.0},
+                    "args": {"correlation": last + at + 1},
+                }
+            )
+
+    found = report(*read_chrome_trace(damaged(tmp_path, spoil)))
+    assert found.completeness.lost == 60
+    assert (found.verdict.kind == "unknown") == is_refused
+    told = " ".join(found.completeness.warnings)
+    assert ("fills of memory" in told) != is_refused
+
+
 @pytest.mark.parametrize(("wrong", "kind"), [(5, "compute-bound"), (60, "unknown")])
 def test_times_that_cannot_be_conclude_nothing(
     wrong: int, kind: str, tmp_path: Path

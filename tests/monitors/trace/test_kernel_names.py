@@ -1,7 +1,10 @@
 """What a kernel's name tells of it: names of many libraries and of their versions."""
 
+from pathlib import Path
+
 import pytest
 
+from tests.monitors.trace.written import call, kernel, told, trace
 from warpbook_monitors.trace.kernels import is_communication, uses_tensor_cores
 
 _FLASH = "void pytorch_flash::flash"
@@ -25,6 +28,14 @@ TENSOR = (
     "void cutlass::device_kernel<flash::FlashAttnFwdSm90<flash::CollectiveMainloop>>",
     "fmha_cutlassF_bf16_aligned_64x64_rf_sm80(PyTorchMemEffAttention)",
     "triton_tem_fused_addmm_relu_3",
+    # AMD's matrix cores: Tensile, MIOpen, AOTriton; and Triton's and TensorRT-LLM's
+    "Cijk_Alik_Bljk_BBS_BH_Bias_HA_S_SAV_UserArgs_MT256x192x64_MI16x16x1_SN",
+    "Cijk_Alik_Bljk_B_BS_BH_Bias_HA_S_SAV_UserArgs_MT256x128x64_MI16x16x1_SN",
+    "igemm_wrw_gtcx2_nhwc_bf16_bx0_ex1_bt256x128x16_wt32x32x8_ws2x1_wr2x2",
+    "attn_fwd",
+    "kernel_unified_attention_2d",
+    "_matmul_ogs_NNT_bf16xbf16xmxfp4_128x128x128x1_swiglu",
+    "bmm_Bfloat16_MxE2m1MxE4m3_Fp32_t128x16x256u2_s3_et128x16_tmaOpt_clmp_sm100f",
     # a helper of a library in its arguments makes it none
     "void cutlass::device_kernel<at::cuda::detail::enable_3x_kernel_for_sm9x<wgmma>>",
 )
@@ -48,6 +59,18 @@ PLAIN = (
     "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add>",
     "triton_poi_fused_add_mul_native_layer_norm_7",
     "void vllm::rms_norm_kernel<c10::BFloat16>",
+    "Cijk_Ailk_Bljk_SB_MT128x64x16_MI32x32x2_SN",
+    "Cijk_Ailk_Bljk_DB_MT64x64x8_MI16x16x1_SN",
+    "igemm_fwd_gtcx2_nhwc_fp32_bx0_ex1_bt256x128x16",
+    "SubTensorOpWithCastTensor1d",
+    "batched_transpose_16x64_pack_1x4_ediv_1x2_half",
+    "_ZN7ck_tile6kentryILi1ENS_12Rmsnorm2dFwdINS_27Rmsnorm2dFwdPipelineOnePass",
+    "_ZN5aiter24add_rmsnorm_quant_kernelIDF16bDF16bLi256ELi16ELb1E",
+    "std::enable_if<true, void>::type vllm::fused_add_rms_norm_kernel<c10::BFloat16>",
+    "void vllm::reshape_and_cache_flash_kernel<__hip_bfloat16, __hip_bfloat16>",
+    "void paged_attention_ll4mi_QKV_mfma16_kernel<0, __hip_bfloat16>",
+    "void multi_tensor_apply_kernel<TensorListMetadata<4>, AdamFunctor<float>>",
+    "triton__0d1d2d3d4d5d6d",
 )
 UNKNOWN = (
     "matmul_kernel",
@@ -88,14 +111,41 @@ NO_COMMUNICATION = (
 
 
 @pytest.mark.parametrize(
-    ("names", "told"), [(TENSOR, True), (PLAIN, False), (UNKNOWN, None)]
+    ("names", "unit"), [(TENSOR, True), (PLAIN, False), (UNKNOWN, None)]
 )
 def test_the_unit_is_told_where_the_name_tells_it(
-    names: tuple[str, ...], told: bool | None
+    names: tuple[str, ...], unit: bool | None
 ) -> None:
     assert {name: uses_tensor_cores(name) for name in names} == dict.fromkeys(
-        names, told
+        names, unit
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "limit"),
+    [
+        # few rows for each weight that is read, as in decoding: the tile is as narrow
+        ("Cijk_Alik_Bljk_BBS_BH_UserArgs_MT32x32x256_MI16x16x1_SN", "memory"),
+        ("Cijk_Alik_Bljk_BBS_BH_UserArgs_MT256x192x64_MI16x16x1_SN", "tensor cores"),
+        ("_matmul_ogs_NNT_bf16xbf16xmxfp4_16x128x256x1", "memory"),
+        ("_matmul_ogs_NNT_bf16xbf16xmxfp4_128x128x128x1", "tensor cores"),
+        ("nvjet_tst_64x16_64x16_2x4_2cta_h_bz_bias_TNT", "memory"),
+        ("nvjet_sm90_tst_192x192_64x4_1x2_h_bz_coopA_NTN", "tensor cores"),
+        ("sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64", "tensor cores"),
+        ("Cijk_Ailk_Bljk_SB_MT128x64x16_MI32x32x2_SN", "FP32 cores"),
+        ("Cijk_Ailk_Bljk_DB_MT64x64x8_MI16x16x1_SN", "FP64 units"),
+        ("triton_poi_fused_add_3", "memory"),
+        ("my_own_kernel(float*)", "unknown"),
+    ],
+)
+def test_what_limits_a_kernel_is_told_by_its_name_where_nothing_else_is(
+    name: str, limit: str, tmp_path: Path
+) -> None:
+    """As in a CUDA graph, whose kernels have no operator."""
+    graph = call(5, 0.0, name="cudaGraphLaunch")
+    work = [kernel(5, 10.0 + 51 * at, name=name, dur=50.0) for at in range(50)]
+    (found,) = told(tmp_path, trace(graph, *work)).metrics.kernel_work
+    assert found.bound == limit
 
 
 def test_communication_is_told_from_computing() -> None:

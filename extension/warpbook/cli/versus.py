@@ -1,0 +1,171 @@
+"""`warpbook analyze NEW --vs OLD`: is a program slower than it was, for a CI."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from warpbook.cli.json_output import print_json
+from warpbook_monitors import units
+from warpbook_monitors.errors import MonitorError
+from warpbook_monitors.plain_text import aligned, joined, printable, shortened
+from warpbook_monitors.trace.chrome import read_chrome_trace
+from warpbook_monitors.trace.comparability import LEAST_SCORE, Comparability
+from warpbook_monitors.trace.versus import (
+    Asked,
+    Grown,
+    Versus,
+    plain,
+    versus,
+)
+
+#: the exit statuses that a CI decides by; 2 is also a wrong command line
+STATUSES = {"not slower": 0, "slower": 1, "unknown": 3}
+BAD_INPUT = 2
+_DEFAULT_LIMIT = 0.05
+_PERCENT = re.compile(r"\s*(\d{1,6}(?:\.\d{1,9})?|\.\d{1,9})\s*(%?)\s*")
+_MOST_ROWS = 12
+_NAME_LENGTH = 60
+
+
+def share(text: str) -> float:
+    """Read "5%" or "0.05".
+
+    Raises:
+        argparse.ArgumentTypeError: it is neither.
+    """
+    given = _PERCENT.fullmatch(text)
+    if given is None:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no share: write 5% or 0.05, of 0 or more."
+        )
+    number = float(given[1])
+    if given[2]:
+        return number / 100
+    if number > 1:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is more than the whole: write {text.strip()}% for a percentage."
+        )
+    return number
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Describe the options."""
+    group = parser.add_argument_group("for CI: is it slower than it was?")
+    group.add_argument(
+        "--vs",
+        type=Path,
+        metavar="OLD",
+        help="compare the one TRACE with an older trace of the same work; exit status "
+        "0: not slower, 1: slower, 2: bad input, 3: can't be told",
+    )
+    group.add_argument(
+        "--fail-slower",
+        type=share,
+        metavar="SHARE",
+        help="how much more time is accepted, as 5%% or 0.05; 5%% if left out",
+    )
+    group.add_argument(
+        "--least-comparable",
+        type=share,
+        metavar="SHARE",
+        help="how much of the work must be the same; "
+        f"{LEAST_SCORE * 100:.0f}%% if left out",
+    )
+    group.add_argument(
+        "--noise",
+        type=share,
+        metavar="SHARE",
+        help="how far two traces of the same code differ, where they have no steps",
+    )
+
+
+def check_options(parser: argparse.ArgumentParser, asked: argparse.Namespace) -> None:
+    """End with a wrong command line where options do not fit together."""
+    if asked.vs is None:
+        for name in ("fail_slower", "least_comparable", "noise"):
+            if getattr(asked, name) is not None:
+                option = "--" + name.replace("_", "-")
+                parser.error(f"{option} needs --vs OLD, the trace to compare with")
+    elif len(asked.traces) > 1:
+        parser.error("--vs compares one TRACE with OLD: give one TRACE")
+
+
+def run(asked: argparse.Namespace) -> int:
+    """Compare, print, and answer by the exit status."""
+    limit = _DEFAULT_LIMIT if asked.fail_slower is None else asked.fail_slower
+    least = LEAST_SCORE if asked.least_comparable is None else asked.least_comparable
+    try:
+        old, new = (read_chrome_trace(str(at)) for at in (asked.vs, asked.traces[0]))
+        whole = versus(old, new, Asked(limit, least, asked.noise))
+    except MonitorError as error:
+        # 1 would say that it is slower
+        print(f"warpbook: {printable(str(error))}", file=sys.stderr)
+        return BAD_INPUT
+    status = STATUSES[whole.verdict]
+    try:
+        if asked.json:
+            print_json(plain(whole) | {"exit_status": status})
+        else:
+            print(joined(_text(whole)))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # whoever read it has gone, and the answer is the same
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return status
+
+
+def _text(whole: Versus) -> Iterator[str]:
+    yield f"{whole.verdict}: {whole.sentence}"
+    for name, side in (("old", whole.before), ("new", whole.after)):
+        for warning in side.warnings:
+            yield f"! {name}: {warning}"
+    yield ""
+    yield from _comparable(whole.comparability, whole.least_score)
+    grown = [row for row in whole.grown if row.change_ns > 0][:_MOST_ROWS]
+    less = [row for row in whole.grown if row.change_ns < 0][::-1][:_MOST_ROWS]
+    unit = "a step" if whole.per_step else "in all"
+    for title, rows in (("More time", grown), ("Less time", less)):
+        if rows:
+            yield ""
+            yield from aligned([(title, "new", "old", unit), *map(_row, rows)])
+
+
+def _comparable(found: Comparability, least: float) -> Iterator[str]:
+    yield f"The same work: {found.score:.0%}, at least {least:.0%} are needed"
+    rows = [("", "the same", "old", "new")]
+    for part in found.parts:
+        same = "not known" if part.score is None else f"{part.score:.0%}"
+        was, now = (shortened(one, _NAME_LENGTH) for one in (part.before, part.after))
+        rows.append((f"  {part.name}", same, was, now))
+    yield from aligned(rows)
+    if found.differing:
+        yield ""
+        yield from aligned(
+            [
+                ("Done more or less often", "old", "new", "sizes"),
+                *(
+                    (
+                        f"  {row.kind}: {shortened(row.name, _NAME_LENGTH)}",
+                        f"{row.before_calls:,.6g}",
+                        f"{row.after_calls:,.6g}",
+                        row.shapes or "not known",
+                    )
+                    for row in found.differing[:_MOST_ROWS]
+                ),
+            ]
+        )
+
+
+def _row(row: Grown) -> tuple[str, str, str, str]:
+    sign = "-" if row.change_ns < 0 else "+"
+    return (
+        f"  {row.kind}: {shortened(row.name, _NAME_LENGTH)}",
+        units.duration(row.after_ns / 1e6),
+        units.duration(row.before_ns / 1e6),
+        f"{sign}{units.duration(abs(row.change_ns) / 1e6)}",
+    )

@@ -1,0 +1,206 @@
+"""Time that a process spends once, and not in each step: cut out of a trace.
+
+It is time in which the GPU does nothing because a thread is in
+
+- a call of CUDA that takes long the first time it is made: the context, a library;
+- the first launch of a kernel, which loads it;
+- the capture of a CUDA graph, where graphs are replayed more often than captured.
+
+What is left is judged as if this had not been: later events come so much earlier.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+from msgspec import Struct
+
+from warpbook_monitors import units
+from warpbook_monitors.trace.calls import Calls, find_calls, named
+from warpbook_monitors.trace.columns import (
+    NONE,
+    ON_GPU,
+    Bools,
+    Category,
+    Columns,
+    Int64s,
+    distinct,
+)
+from warpbook_monitors.trace.intervals import Coverage
+from warpbook_monitors.trace.run import Run
+
+#: a first call that takes no longer is not worth to be told apart: loading one kernel
+#: took 0.3 to 5 ms on an H200
+_LONG_NS = 5_000_000
+#: no call that launches nothing and waits for nothing takes so long each time
+_VERY_LONG_NS = 50_000_000
+#: less of the window is left where it is
+_LEAST_SHARE = 0.1
+_MOST_ROWS = 5
+_SYNCHRONIZES = re.compile(r"(cuda|cu|hip)\w*(Synchronize|Query)")
+_CAPTURE_BEGIN = re.compile(r"(cuda|cu|hip)StreamBeginCapture")
+_CAPTURE_END = re.compile(r"(cuda|cu|hip)StreamEndCapture")
+_INSTANTIATE = re.compile(r"(cuda|cu|hip)GraphInstantiate")
+_GRAPH_LAUNCH = re.compile(r"(cuda|cu|hip)GraphLaunch")
+
+
+class SetUpPart(Struct, frozen=True):
+    """All set-up in one call of CUDA, or in captures."""
+
+    name: str
+    time_ns: int
+
+
+class SetUpTime(Struct, frozen=True):
+    """What was cut out of a window."""
+
+    time_ns: int
+    #: of the window as it was recorded
+    share: float
+    #: the longest first; captures may hold calls, so they need not add up
+    parts: tuple[SetUpPart, ...]
+
+    @property
+    def sentence(self) -> str:
+        """Say what it was, for a list of warnings."""
+        parts = ", ".join(
+            f"{part.name} {units.duration(part.time_ns / 1e6)}" for part in self.parts
+        )
+        return (
+            f"Set-up took {units.duration(self.time_ns / 1e6)}, "
+            f"{units.share(self.share)} of the recorded time, while the GPU idled: "
+            f"{parts}. It happens once, so it is left out of all figures and of the "
+            "verdict. To record later steps: schedule(wait=1, warmup=1, active=5)."
+        )
+
+
+def without_set_up(
+    events: Columns, run: Run, least_share: float = _LEAST_SHARE
+) -> tuple[Columns, Run, SetUpTime | None]:
+    """Cut the set-up out of a trace, if it is a large part of it.
+
+    Args:
+        events: of a trace.
+        run: of the same trace.
+        least_share: less of the window is left where it is.
+    """
+    on_gpu = events.only(*ON_GPU)
+    window_ns = run.end_ns - run.start_ns
+    if not len(on_gpu) or window_ns <= 0:
+        return events, run, None
+    calls = find_calls(events, on_gpu, run)
+    busy = Coverage(on_gpu.start_ns, on_gpu.end_ns)
+    spans = list(_spans(on_gpu, calls))
+    start_ns, end_ns = _idle_within(
+        np.concatenate([span[1] for span in spans]),
+        np.concatenate([span[2] for span in spans]),
+        busy,
+        on_gpu,
+    )
+    start_ns = np.clip(start_ns, run.start_ns, run.end_ns)
+    end_ns = np.clip(end_ns, run.start_ns, run.end_ns)
+    cut = Coverage(start_ns, end_ns)
+    taken_ns = int((end_ns - start_ns).sum())
+    if not taken_ns or taken_ns < least_share * window_ns:
+        return events, run, None
+
+    def moved(at_ns: Int64s) -> Int64s:
+        earliest = np.full(len(at_ns), run.start_ns)
+        earlier: Int64s = at_ns - cut.within_ns(np.minimum(earliest, at_ns), at_ns)
+        return earlier
+
+    begin, end = moved(events.start_ns), moved(events.end_ns)
+    bounds = moved(np.array([run.start_ns, run.code_end_ns, run.end_ns]))
+    parts = [
+        SetUpPart(name, _length_ns(_idle_within(starts, ends, busy, on_gpu)))
+        for name, starts, ends in spans
+    ]
+    parts = sorted(parts, key=lambda part: -part.time_ns)[:_MOST_ROWS]
+    return (
+        replace(events, start_ns=begin, duration_ns=end - begin),
+        replace(
+            run,
+            start_ns=int(bounds[0]),
+            code_end_ns=int(bounds[1]),
+            end_ns=int(bounds[2]),
+        ),
+        SetUpTime(
+            taken_ns,
+            taken_ns / window_ns,
+            tuple(part for part in parts if part.time_ns),
+        ),
+    )
+
+
+_Named = tuple[str, Int64s, Int64s]
+
+
+def _spans(on_gpu: Columns, calls: Calls) -> Iterator[_Named]:
+    """Give what may be set-up, by name: begins and ends, in order."""
+    api = calls.api
+    once = _made_once(on_gpu, calls)
+    for name in distinct(api.name[once].astype(np.int64)):
+        mine = once & (api.name == name)
+        what = api.names[name]
+        if (calls.launches & mine).any():
+            what = f"first {what}"
+        yield what, api.start_ns[mine], api.end_ns[mine]
+    yield "capture of graphs", *_captures(api)
+
+
+def _made_once(on_gpu: Columns, calls: Calls) -> Bools:
+    api = calls.api
+    first = np.zeros(len(api), np.bool_)
+    # the first call of each name, and the first launch of each kernel
+    first[np.unique(api.name, return_index=True)[1]] = True
+    known = np.flatnonzero((calls.launch != NONE) & on_gpu.is_in(Category.KERNEL))
+    earliest = np.unique(on_gpu.name[known], return_index=True)[1]
+    first[calls.launch[known[earliest]]] = True
+    is_long = first & (api.duration_ns > _LONG_NS)
+    is_long |= ~(calls.launches | calls.waits) & (api.duration_ns > _VERY_LONG_NS)
+    chosen: Bools = is_long & ~named(api, _SYNCHRONIZES)
+    return chosen
+
+
+def _captures(api: Columns) -> tuple[Int64s, Int64s]:
+    """Give when a thread recorded a graph, or a graph was made ready."""
+    begins, ends = named(api, _CAPTURE_BEGIN), named(api, _CAPTURE_END)
+    replays = int(named(api, _GRAPH_LAUNCH).sum())
+    if 0 < replays <= int(begins.sum()):
+        # who captures again for each replay does not set up: that is the work
+        return api.start_ns[:0], api.end_ns[:0]
+    made = named(api, _INSTANTIATE)
+    start_ns, end_ns = [api.start_ns[made]], [api.end_ns[made]]
+    for thread in distinct(api.track[begins]):
+        opened = np.flatnonzero(begins & (api.track == thread))
+        closed = np.flatnonzero(ends & (api.track == thread))
+        place = np.searchsorted(closed, opened)
+        known = place < len(closed)
+        start_ns.append(api.start_ns[opened[known]])
+        end_ns.append(api.end_ns[closed[place[known]]])
+    starts, stops = np.concatenate(start_ns), np.concatenate(end_ns)
+    order = np.argsort(starts, kind="stable")
+    return starts[order], stops[order]
+
+
+def _idle_within(
+    start_ns: Int64s, end_ns: Int64s, busy: Coverage, on_gpu: Columns
+) -> tuple[Int64s, Int64s]:
+    """Give the parts of some spans, in any order, in which the GPU did nothing."""
+    order = np.argsort(start_ns, kind="stable")
+    spans = Coverage(start_ns[order], end_ns[order])
+    marks = np.unique(
+        np.concatenate([start_ns, end_ns, on_gpu.start_ns, on_gpu.end_ns])
+    )
+    begin, end = marks[:-1], marks[1:]
+    # no mark lies between two that follow one another, so a part is whole or not
+    inside = spans.within_ns(begin, end) == end - begin
+    inside &= busy.within_ns(begin, end) == 0
+    return begin[inside], end[inside]
+
+
+def _length_ns(spans: tuple[Int64s, Int64s]) -> int:
+    return int((spans[1] - spans[0]).sum())

@@ -1,0 +1,232 @@
+"""`warpbook analyze NEW --vs OLD` as a CI runs it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.monitors.trace.stepped import stepped
+from tests.monitors.trace.written import call
+from warpbook.cli.main import main
+
+
+def run(
+    tmp_path: Path, old: bytes, new: bytes, *options: str, limit: str = "5%"
+) -> int:
+    (tmp_path / "old.json").write_bytes(old)
+    (tmp_path / "new.json").write_bytes(new)
+    traces = [str(tmp_path / "new.json"), "--vs", str(tmp_path / "old.json")]
+    return main(["analyze", *traces, "--fail-slower", limit, *options])
+
+
+def as_json(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, *given: Any, **more: Any
+) -> dict[str, Any]:
+    status = run(tmp_path, *given, "--json", **more)
+    told: dict[str, Any] = json.loads(capsys.readouterr().out)
+    assert told["exit_status"] == status
+    return told
+
+
+@pytest.mark.parametrize(
+    ("now_us", "limit", "status", "said"),
+    [
+        (121.0, "5%", 1, "slower: Slower: "),
+        (121.0, "0.05", 1, "beyond the limit of +5.0 %"),
+        (121.0, "30%", 0, "not slower: Not slower: "),
+        (101.0, "5%", 0, "within the limit of +5.0 %"),
+        (80.0, "5%", 0, "-2"),
+        # the limit lies within the interval
+        (105.0, "5%", 3, "unknown: Can't be told from chance: "),
+    ],
+)
+def test_the_exit_status_says_whether_it_is_slower(
+    now_us: float,
+    limit: str,
+    status: int,
+    said: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    new = stepped(now_us, seed=2)
+    assert run(tmp_path, stepped(100.0), new, limit=limit) == status
+    told = capsys.readouterr().out
+    assert said in told.splitlines()[0]
+    assert "a step instead of" in told and "8 and 8 steps" in told
+
+
+def test_what_grew_is_named_the_largest_first(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = as_json(capsys, tmp_path, stepped(100.0), stepped(150.0, seed=2))
+    assert (told["schema"], told["version"]) == ("warpbook.versus", 1)
+    assert told["verdict"] == "slower"
+    first = told["grown"][0]
+    assert (first["kind"], first["name"]) == ("kernel", "ampere_sgemm_128x64_tn")
+    assert first["change_ns"] == pytest.approx(10 * 50_000, rel=0.05)
+    assert first["before_calls"] == first["after_calls"] == 10
+    assert told["time"]["basis"] == "steps" and told["time"]["noise"] is None
+    assert told["time"]["low"] <= told["time"]["change"] <= told["time"]["high"]
+    assert told["comparability"]["score"] == 1.0
+    assert told["comparability"]["differing"] == []
+
+
+@pytest.mark.parametrize(
+    ("other", "part"),
+    [
+        ({"gpu": "NVIDIA L4"}, "GPU"),
+        ({"size": 1024}, "operators"),
+        ({"size": 1024, "schedule": False}, "operators"),
+    ],
+)
+def test_other_work_is_not_compared_and_the_rows_are_shown(
+    other: dict[str, Any],
+    part: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    new = stepped(200.0, **other)
+    told = as_json(capsys, tmp_path, stepped(100.0), new)
+    assert (told["exit_status"], told["verdict"], told["time"]) == (3, "unknown", None)
+    assert "not of the same work" in told["sentence"]
+    (score,) = (
+        each["score"] for each in told["comparability"]["parts"] if each["name"] == part
+    )
+    assert score == 0.0
+    if part == "operators":
+        rows = told["comparability"]["differing"]
+        assert {"512x512 512x512", "1024x1024 1024x1024"} <= {
+            each["shapes"] for each in rows
+        }
+        # who knows better may say so
+        told = as_json(
+            capsys, tmp_path, stepped(100.0), new, "--least-comparable", "10%"
+        )
+        assert told["verdict"] == "slower"
+
+
+def test_counts_of_more_steps_are_of_one_step(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    new = stepped(100.0, steps=12, seed=2)
+    told = as_json(capsys, tmp_path, stepped(100.0), new)
+    assert told["verdict"] == "not slower"
+    assert told["comparability"]["score"] > 0.95
+
+
+@pytest.mark.parametrize(
+    ("now_us", "options", "status"),
+    [
+        # nearly all of the time the GPU works, of which 2 % is noise
+        (150.0, (), 1),
+        (100.0, (), 0),
+        (106.0, (), 3),
+        (112.0, ("--noise", "30%"), 3),
+        (112.0, ("--noise", "1%"), 1),
+    ],
+)
+def test_a_window_without_steps_must_differ_by_more_than_noise(
+    now_us: float,
+    options: tuple[str, ...],
+    status: int,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    old, new = (stepped(us, schedule=False) for us in (100.0, now_us))
+    told = as_json(capsys, tmp_path, old, new, *options)
+    assert told["exit_status"] == status
+    assert told["time"]["basis"] == "window" and told["time"]["noise"] > 0
+
+
+def test_a_window_in_which_the_gpu_idles_is_mostly_noise(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    old, new = (stepped(us, schedule=False, kernels=1) for us in (2.0, 4.0))
+    told = as_json(capsys, tmp_path, old, new)
+    assert told["exit_status"] == 3
+    assert told["time"]["noise"] > 0.3
+    assert "schedule()" in told["sentence"]
+
+
+def test_a_trace_that_lost_its_kernels_is_not_compared(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lossy = json.loads(stepped(100.0))
+    events = lossy["traceEvents"]
+    kernels = [each for each in events if each["cat"] == "kernel"]
+    lossy["traceEvents"] = [each for each in events if each not in kernels[::2]]
+    told = as_json(capsys, tmp_path, stepped(100.0), json.dumps(lossy).encode())
+    assert told["exit_status"] == 3
+    assert "The new trace can't be judged." in told["sentence"]
+
+
+def test_versions_are_compared_where_a_program_added_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    old, new = (stepped(100.0, torch_version=told) for told in ("2.9.0", "2.10.0"))
+    told = as_json(capsys, tmp_path, old, new)
+    (part,) = (
+        each for each in told["comparability"]["parts"] if each["name"] == "versions"
+    )
+    assert part["score"] == 0.0
+    assert (part["before"], part["after"]) == ("torch 2.9.0", "torch 2.10.0")
+    # one differing version alone is what a CI wants to know about
+    assert told["verdict"] == "not slower"
+
+
+def test_set_up_of_one_of_them_is_no_slowness(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    old = stepped(100.0, schedule=False)
+    cold = json.loads(old)
+    for event in cold["traceEvents"]:
+        event["ts"] += 900_000.0
+    first = call(0, 0.0, name="cudaFree", dur=899_990.0)
+    cold["traceEvents"].append(first)
+    told = as_json(capsys, tmp_path, old, json.dumps(cold).encode())
+    assert told["after"]["set_up_ns"] == 899_990_000
+    assert told["time"]["change"] == pytest.approx(0.0, abs=0.01)
+    assert told["verdict"] == "not slower"
+
+
+@pytest.mark.parametrize("broken", ["old", "new"])
+def test_bad_input_is_never_taken_for_slower(
+    broken: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sides = {"old": stepped(100.0), "new": stepped(100.0), broken: b"no trace"}
+    assert run(tmp_path, sides["old"], sides["new"]) == 2
+    assert f"{broken}.json" in capsys.readouterr().err
+    (tmp_path / "new.json").write_bytes(stepped(100.0))
+    missing = ["--vs", str(tmp_path / "missing.json")]
+    assert main(["analyze", str(tmp_path / "new.json"), *missing]) == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--fail-slower", "5%"], "needs --vs OLD"),
+        (["--noise", "5%"], "needs --vs OLD"),
+        (["--vs", "o.json", "--fail-slower", "five"], "write 5% or 0.05"),
+        (["--vs", "o.json", "--fail-slower", "-5%"], "expected one argument"),
+        (["--vs", "o.json", "--fail-slower=-5%"], "write 5% or 0.05"),
+        (["--vs", "o.json", "--fail-slower", "5"], "write 5% for a percentage"),
+        (["--vs", "o.json", "--fail-slower", "nan"], "write 5% or 0.05"),
+        (["second.json", "--vs", "o.json"], "give one TRACE"),
+    ],
+)
+def test_a_wrong_command_line_says_what_to_do(
+    options: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["analyze", "t.json", *options])
+    assert ended.value.code == 2
+    assert said in capsys.readouterr().err
+
+
+def test_names_of_a_trace_steer_no_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    new = stepped(150.0, gpu="\x1b[31mGPU").replace(b"ampere_", b"\\u001b[2Jampere_")
+    assert run(tmp_path, stepped(100.0), new) == 3
+    assert "\x1b" not in capsys.readouterr().out
