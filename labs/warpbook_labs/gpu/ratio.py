@@ -26,8 +26,8 @@ _RESAMPLES = 2000
 #: who looks again and again, and stops when it looks good, is wrong more often: of
 #: intervals of 97 %, looked at as `Stopping` does, 95 % hold the truth
 _LEVEL = 0.97
-#: measured: five launches that take 16 us took 15.0 to 16.9 us in 60 processes on an
-#: H100 (docs/evidence/hub-h100.md); half of that range
+#: half of the range of five launches that took 15.0 to 16.9 us in 60 processes on an
+#: H100; the output of that measurement is not kept
 _BETWEEN_PROCESSES_NS = 1_000.0
 
 
