@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from warpbook.kernel.report import all_tables, causes, groups, headline, sentence
+from warpbook.kernel.report import all_tables, causes, groups, headline, sentence, trials
 from warpbook.kernel.report_svg import memory_svg, roofline_svg
 from warpbook_monitors.plain_text import shortened
 from warpbook_monitors.trace.cell_profile import CellProfile
@@ -71,7 +71,7 @@ def report_html(profile: CellProfile, title: str, notes: Sequence[str] = ()) -> 
     return (
         f'<div class="warpbook-report" aria-label="Profile of {escape(title)}">'
         f"<style>{_STYLE}</style>{said}{_figures(headline(profile))}{_notes(notes)}"
-        f"{warnings}{_causes(profile)}{_groups(profile)}{_pictures(profile)}"
+        f"{warnings}{_trials(profile)}{_causes(profile)}{_groups(profile)}{_pictures(profile)}"
         f"{tables}</div>"
     )
 
@@ -104,6 +104,12 @@ def _figures(figures: Figures) -> str:
         f"<dt>{escape(label)}</dt><dd>{escape(value)}</dd>" for label, value in figures
     )
     return f"<dl>{rows}</dl>"
+
+
+def _trials(profile: CellProfile) -> str:
+    tried = trials(profile)
+    # it was asked for, so it is not folded
+    return f"<h4>Tried on copies</h4>{_figures(tried)}" if tried else ""
 
 
 def _causes(profile: CellProfile) -> str:

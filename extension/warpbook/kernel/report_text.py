@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from warpbook.kernel.report import all_tables, causes, groups, headline, sentence
+from warpbook.kernel.report import all_tables, causes, groups, headline, sentence, trials
 from warpbook_monitors.plain_text import joined, labelled
 from warpbook_monitors.trace.cell_profile import CellProfile
 from warpbook_monitors.trace.tables import Table, as_lines
@@ -28,6 +28,10 @@ def _lines(profile: CellProfile, notes: Sequence[str]) -> Iterator[str]:
     yield from notes
     for warning in profile.completeness.warnings:
         yield f"! {warning}"
+    if tried := trials(profile):
+        yield ""
+        yield "Tried on copies"
+        yield from (f"{name}: {words}" for name, words in tried)
     if found := causes(profile):
         yield ""
         yield "What explains the time"

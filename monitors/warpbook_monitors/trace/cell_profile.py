@@ -11,6 +11,7 @@ from msgspec import Struct
 from warpbook_monitors.trace.figures import CellVerdict, Finding, Metrics
 from warpbook_monitors.trace.memory import MemoryUse
 from warpbook_monitors.trace.pictures import MemoryCurve, Roof, RooflinePoint
+from warpbook_monitors.trace.trials import Trial
 
 
 class KernelRow(Struct, frozen=True):
@@ -187,3 +188,5 @@ class CellProfile(Struct, frozen=True):
     roofs: tuple[Roof, ...] = ()
     #: by GPU, if memory was asked for
     memory_curves: tuple[MemoryCurve, ...] = ()
+    #: changes that were measured on copies of the cell's state, if that was asked for
+    trials: tuple[Trial, ...] = ()

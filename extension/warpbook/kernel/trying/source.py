@@ -1,0 +1,101 @@
+"""A cell's body as code that runs again, without a cell around it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import CodeType
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Body:
+    """The statements of a cell, compiled once."""
+
+    tree: ast.Module
+    #: of the frames that run it
+    filename: str
+    _compiler: Callable[[ast.AST, str, str], CodeType]
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Give all names that it mentions, also within functions that it defines."""
+        named = (node for node in ast.walk(self.tree) if isinstance(node, ast.Name))
+        return frozenset(node.id for node in named)
+
+    def compiled(self, tree: ast.Module | None = None) -> RunnableBody:
+        """Make it runnable, or another tree in its place."""
+        statements = list((tree or self.tree).body)
+        last = None
+        if statements and isinstance(statements[-1], ast.Expr):
+            value = ast.Expression(statements.pop().value)
+            last = self._compiler(value, self.filename, "eval")
+        body = self._compiler(ast.Module(statements, []), self.filename, "exec")
+        return RunnableBody(body, last)
+
+
+@dataclass(frozen=True)
+class RunnableBody:
+    """Code that runs in the person's namespace."""
+
+    _statements: CodeType
+    _last: CodeType | None
+
+    def run(self, namespace: dict[str, Any]) -> Any:
+        """Run it; give the last expression's value, or None without one."""
+        exec(self._statements, namespace)
+        if self._last is None:
+            return None
+        return eval(self._last, namespace)
+
+
+def read_body(shell: Any, code: str) -> Body:
+    """Read a cell as IPython does: magics become calls of `get_ipython()`."""
+    source = shell.transform_cell(code)
+    # under the cell's own name, where Triton and torch.compile look for its source
+    filename = shell.compile.cache(source, shell.execution_count, raw_code=code)
+    return Body(shell.compile.ast_parse(source), filename, shell.compile)
+
+
+def copies_without_waiting(body: Body, namespace: Mapping[str, Any]) -> ast.Module:
+    """Have copies to a GPU that the body asks for return at once.
+
+    Only `.to(DEVICE)` and `.cuda()` in the cell's own lines are changed, and only where
+    the device is known to be a GPU: a copy to the host must be waited for.
+    """
+    tree = ast.parse(ast.unparse(body.tree))
+    for old, new in zip(_calls(body.tree), _calls(tree), strict=True):
+        ast.copy_location(new, old)
+        function = new.func
+        if not isinstance(function, ast.Attribute) or _has_non_blocking(new):
+            continue
+        is_cuda = function.attr == "cuda" and not new.args
+        if is_cuda or (function.attr == "to" and _names_a_gpu(new, namespace)):
+            new.keywords.append(ast.keyword("non_blocking", ast.Constant(True)))
+    return ast.fix_missing_locations(tree)
+
+
+def _calls(tree: ast.AST) -> list[ast.Call]:
+    return [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+
+
+def _has_non_blocking(call: ast.Call) -> bool:
+    # by position it is the second or third argument
+    return len(call.args) > 1 or any(
+        word.arg in (None, "non_blocking") for word in call.keywords
+    )
+
+
+def _names_a_gpu(call: ast.Call, namespace: Mapping[str, Any]) -> bool:
+    words = [word.value for word in call.keywords if word.arg == "device"]
+    for value in (*call.args, *words):
+        device: object = None
+        if isinstance(value, ast.Constant):
+            device = value.value
+        elif isinstance(value, ast.Name):
+            device = namespace.get(value.id)
+        # torch.device writes itself as its own name
+        if str(device).partition(":")[0] == "cuda":
+            return True
+    return False
