@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from warpbook.kernel.report import all_tables, causes, groups, headline, sentence, trials
+from warpbook.kernel.report import (
+    all_tables,
+    causes,
+    groups,
+    headline,
+    sentence,
+    trials,
+)
 from warpbook.kernel.report_svg import memory_svg, roofline_svg
 from warpbook_monitors.plain_text import shortened
 from warpbook_monitors.trace.cell_profile import CellProfile

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from warpbook.kernel.report import all_tables, causes, groups, headline, sentence, trials
+from warpbook.kernel.report import (
+    all_tables,
+    causes,
+    groups,
+    headline,
+    sentence,
+    trials,
+)
 from warpbook_monitors.plain_text import joined, labelled
 from warpbook_monitors.trace.cell_profile import CellProfile
 from warpbook_monitors.trace.tables import Table, as_lines

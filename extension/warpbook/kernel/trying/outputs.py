@@ -22,6 +22,9 @@ _CHUNK = 1 << 24
 _ROUNDINGS = 64
 _ROUNDINGS_OF_HALF = 2
 
+#: longer whole numbers fit no float
+_MOST_BITS = 1000
+
 Outputs = dict[str, torch.Tensor]
 
 
@@ -98,7 +101,7 @@ def expected_relative(dtype: torch.dtype) -> float:
     """Give what rounding explains, relative to a tensor's largest value."""
     if not (dtype.is_floating_point or dtype.is_complex):
         return 0.0
-    epsilon = torch.finfo(dtype).eps
+    epsilon: float = torch.finfo(dtype).eps
     is_half = epsilon > torch.finfo(torch.float32).eps
     return epsilon * (_ROUNDINGS_OF_HALF if is_half else _ROUNDINGS)
 
@@ -122,8 +125,9 @@ def _tensors(name: str, value: Any, depth: int) -> Iterator[tuple[str, torch.Ten
         if value.dtype.kind in "fiubc":
             yield name, torch.from_numpy(np.array(value))
     elif isinstance(value, (bool, int, float, complex, np.number)):
-        # it fits float64, or differs by no more than that rounds
-        yield name, torch.tensor(complex(value) if _is_complex(value) else float(value))
+        if isinstance(value, int) and value.bit_length() > _MOST_BITS:
+            return
+        yield name, torch.from_numpy(np.array([value], _dtype_of(value)))
     elif isinstance(value, torch.nn.Module):
         for part, parameter in (*value.named_parameters(), *value.named_buffers()):
             yield f"{name}.{part}", parameter.detach()
@@ -135,8 +139,11 @@ def _tensors(name: str, value: Any, depth: int) -> Iterator[tuple[str, torch.Ten
             yield from _tensors(f"{name}[{key!r:.30}]", item, depth + 1)
 
 
-def _is_complex(value: Any) -> bool:
-    return isinstance(value, (complex, np.complexfloating))
+def _dtype_of(value: Any) -> type[np.number[Any]]:
+    if isinstance(value, (complex, np.complexfloating)):
+        return np.complex128
+    # most of Python's come of a tensor's item(), and are no more exact than it was
+    return np.float32 if type(value) is float else np.float64
 
 
 def _copied(tensor: torch.Tensor) -> torch.Tensor:

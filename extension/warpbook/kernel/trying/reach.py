@@ -269,7 +269,7 @@ class _Walk:
 
 
 def _attributes(value: Any) -> dict[str, Any] | None:
-    """Give an object's own attributes; None where its state is out of Python's sight."""
+    """Give an object's own attributes; None where its state is out of sight."""
     kind = type(value)
     own = getattr(value, "__dict__", None) if _has_dict(kind) else None
     slots = dict(_slots(value))

@@ -40,6 +40,6 @@ class StateLost(TraceError):
         shown = ", ".join(names[:10])
         more = f" and {len(names) - 10:,} more" if len(names) > 10 else ""
         super().__init__(
-            f"After --try these are not as they were: {shown}{more}. Run the cells that "
-            "make them again."
+            f"After --try these are not as they were: {shown}{more}. Run the cells "
+            "that make them again."
         )

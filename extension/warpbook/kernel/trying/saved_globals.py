@@ -69,9 +69,7 @@ def _settings() -> Iterator[_Setting]:
         torch.set_autocast_cache_enabled,
     )
     yield _Setting("grad mode", torch.is_grad_enabled, torch.set_grad_enabled)
-    yield _Setting(
-        "default dtype", torch.get_default_dtype, torch.set_default_dtype
-    )
+    yield _Setting("default dtype", torch.get_default_dtype, torch.set_default_dtype)
     yield _Setting("threads", torch.get_num_threads, torch.set_num_threads)
     yield _Setting(
         "deterministic algorithms",
@@ -91,9 +89,7 @@ def _settings() -> Iterator[_Setting]:
     )
     yield _Setting("environment", lambda: dict(os.environ), _set_environment)
     yield _Setting("working directory", os.getcwd, os.chdir)
-    yield _Setting(
-        "warnings", lambda: list(warnings.filters), _set_warnings
-    )
+    yield _Setting("warnings", lambda: list(warnings.filters), _set_warnings)
 
 
 _OF_MATMUL = (
@@ -145,18 +141,21 @@ def _set_warnings(then: list[Any]) -> None:
 
 def _random_states() -> Iterator[_Setting]:
     yield _Setting("torch's random state", torch.get_rng_state, torch.set_rng_state)
-    for device in used_devices():
-        yield _Setting(
-            f"random state of GPU {device}",
-            lambda device=device: torch.cuda.get_rng_state(device),
-            lambda state, device=device: torch.cuda.set_rng_state(state, device),
-        )
+    yield from map(_gpu_random_state, used_devices())
     yield _Setting(
         "NumPy's random state",
         lambda: np.random.get_state(legacy=False),
         np.random.set_state,
     )
     yield _Setting("Python's random state", random.getstate, random.setstate)
+
+
+def _gpu_random_state(device: int) -> _Setting:
+    return _Setting(
+        f"random state of GPU {device}",
+        lambda: torch.cuda.get_rng_state(device),
+        lambda state: torch.cuda.set_rng_state(state, device),
+    )
 
 
 class SavedGlobals:
@@ -178,9 +177,7 @@ class SavedGlobals:
     def differences(self) -> list[str]:
         """Name those that are not as they were; none after `restore`."""
         return [
-            setting.name
-            for setting, then in self._then
-            if not _is_same(setting, then)
+            setting.name for setting, then in self._then if not _is_same(setting, then)
         ]
 
 

@@ -97,7 +97,7 @@ class _SavedContainer:
         if isinstance(value, dict):
             return _is_same_dict(value, then)
         if isinstance(value, bytearray):
-            return bytes(value) == then
+            return bool(value == then)
         if len(value) != len(then):
             return False
         if isinstance(value, set):

@@ -30,7 +30,7 @@ class _SavedStorage:
         then = self.bytes_then
         if then.device != self.bytes_now.device:
             then = then.to(self.bytes_now.device)
-        return torch.equal(self.bytes_now, then)
+        return bool(torch.equal(self.bytes_now, then))
 
     def restore(self) -> None:
         # memory of the host may be mapped read-only, and is then the same
@@ -188,7 +188,7 @@ def _place(tensor: torch.Tensor) -> tuple[Any, ...]:
 
 
 def _is_equal_tensor(now: torch.Tensor, then: torch.Tensor) -> bool:
-    return now.device == then.device and torch.equal(now, then)
+    return bool(now.device == then.device and torch.equal(now, then))
 
 
 def _is_equal(now: np.ndarray[Any, Any], then: np.ndarray[Any, Any]) -> bool:
@@ -200,9 +200,8 @@ def _size(
     storages: Iterable[tuple[str, torch.Tensor]],
     arrays: Iterable[tuple[str, np.ndarray[Any, Any]]],
 ) -> int:
-    return sum(now.numel() for _, now in storages) + sum(
-        array.nbytes for _, array in arrays
-    )
+    sizes = (now.numel() for _, now in storages)
+    return int(sum(sizes) + sum(array.nbytes for _, array in arrays))
 
 
 def _places(
@@ -245,7 +244,7 @@ def _places(
 
 
 def free_gpu_bytes(device: torch.device) -> int:
-    """Give what torch can allocate on a GPU: free there, or kept by torch and unused."""
+    """Give what torch can allocate: free on the GPU, or kept by torch and unused."""
     free_bytes, _ = torch.cuda.mem_get_info(device)
     kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
     return int(free_bytes + kept)

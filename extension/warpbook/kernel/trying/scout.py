@@ -97,7 +97,7 @@ def _has(listed: list[Any], value: object) -> bool:
     return any(each is value for each in listed)
 
 
-class _Noting(TorchDispatchMode):
+class _Noting(TorchDispatchMode):  # type: ignore[misc]
     """Sees each operator."""
 
     def __init__(self, facts: Facts) -> None:

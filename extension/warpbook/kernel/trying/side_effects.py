@@ -26,7 +26,9 @@ _PICTURES = "draws with matplotlib, which keeps its figures"
 _PROCESSES_OF_A_RUN = "works with other processes"
 #: by module: everything that is called in it
 _MODULES = {
-    **dict.fromkeys(("shutil", "tempfile", "sqlite3", "torch.utils.tensorboard"), _FILES),
+    **dict.fromkeys(
+        ("shutil", "tempfile", "sqlite3", "torch.utils.tensorboard"), _FILES
+    ),
     **dict.fromkeys(
         (
             *("socket", "urllib", "requests", "httpx", "aiohttp", "http", "ftplib"),
@@ -103,7 +105,7 @@ def check(body: Body, namespace: Mapping[str, Any]) -> None:
 
 
 def is_own_code(path: str) -> bool:
-    """Tell whether a file is the person's: no part of Python or an installed package."""
+    """Tell whether a file is the person's, and no part of Python or a package."""
     return not (
         "site-packages" in path
         or "dist-packages" in path

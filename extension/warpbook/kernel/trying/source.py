@@ -29,8 +29,9 @@ class Body:
         statements = list((tree or self.tree).body)
         last = None
         if statements and isinstance(statements[-1], ast.Expr):
-            value = ast.Expression(statements.pop().value)
+            value = ast.Expression(statements[-1].value)
             last = self._compiler(value, self.filename, "eval")
+            del statements[-1]
         body = self._compiler(ast.Module(statements, []), self.filename, "exec")
         return RunnableBody(body, last)
 

@@ -147,13 +147,12 @@ class _Trials:
             run_once(self._snapshot, changed)
         difference = compare(unchanged, self._look(changed), again)
         # one more of each tells what a pair takes, with all that is put back
-        took_ms = []
+        since_s = time.monotonic()
         for side in (cell.unchanged, changed):
-            since_s = time.monotonic()
             run_once(self._snapshot, side)
-            took_ms.append((time.monotonic() - since_s) * 1e3)
+        pair_s = time.monotonic() - since_s
         deadline_s = began_s + seconds
-        pairs = planned_pairs(*took_ms, deadline_s - time.monotonic())
+        pairs = planned_pairs(pair_s, deadline_s - time.monotonic())
         times = take_turns(self._snapshot, cell.unchanged, changed, pairs, deadline_s)
         return measured(
             change.name,
@@ -237,4 +236,5 @@ def _room_bytes(profile: CellProfile) -> int:
 
 
 def _reserved_bytes() -> int:
-    return sum(torch.cuda.memory_reserved(device) for device in used_devices())
+    total_bytes: int = sum(map(torch.cuda.memory_reserved, used_devices()))
+    return total_bytes

@@ -64,27 +64,25 @@ def run_once(
     return took_ms, seen
 
 
-def planned_pairs(unchanged_ms: float, changed_ms: float, seconds: float) -> int:
+def planned_pairs(pair_s: float, seconds: float) -> int:
     """Give how many pairs fit the time, before any is measured.
 
     Who looks at results and goes on until they please is wrong more often.
 
     Args:
-        unchanged_ms: what a run and putting everything back took.
-        changed_ms: the same of the changed run.
+        pair_s: what a run of each, and putting everything back, took.
         seconds: what the pairs may take.
 
     Raises:
         Refused: too few fit.
     """
-    pair_ms = unchanged_ms + changed_ms
-    pairs = min(int(seconds * 1e3 / pair_ms), MOST_PAIRS)
+    pairs = min(int(seconds / pair_s), MOST_PAIRS)
     if pairs < LEAST_PAIRS:
-        needed = units.duration(LEAST_PAIRS * pair_ms)
+        needed = units.duration(LEAST_PAIRS * pair_s * 1e3)
+        left = units.duration(max(seconds, 0) * 1e3)
         raise Refused(
-            f"a run of both takes {units.duration(pair_ms)}, and {LEAST_PAIRS} of them "
-            f"({needed}) don't fit into what is left of the time; give more by "
-            "--try-seconds."
+            f"{LEAST_PAIRS} pairs of runs take {needed}, and {left} are left after "
+            "those that warm it up; give more by --try-seconds."
         )
     return pairs if pairs < _ENOUGH_PAIRS else pairs // 2 * 2
 
@@ -115,4 +113,3 @@ def take_turns(
             took_ms, _ = run_once(snapshot, side)
             noted_ms.append(took_ms)
     return times
-

@@ -48,7 +48,7 @@ class TriedCell:
         yield Applied(self.run)
 
     def is_kept(self, value: object) -> bool:
-        """Tell whether an object was there before the run, so that it can be changed."""
+        """Tell whether an object was there before the run: then it can be changed."""
         known: tuple[object, ...] = ()
         if isinstance(value, torch.nn.Module):
             known = tuple(self.reached.modules)
@@ -67,7 +67,7 @@ class Change(Protocol):
     warm_ups: ClassVar[int]
 
     def why_not(self, cell: TriedCell) -> str | None:
-        """Say why it does not fit this cell, as the end of a sentence; None if it does."""
+        """Say why it does not fit this cell; None if it does."""
 
     def applied(self, cell: TriedCell) -> AbstractContextManager[Applied]:
         """Apply it for one run of the cell, and undo it afterwards."""

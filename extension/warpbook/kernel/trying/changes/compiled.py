@@ -39,28 +39,29 @@ class Compile:
     def applied(self, cell: TriedCell) -> Iterator[Applied]:
         """Have calls of the modules go to what was compiled."""
         if not self._compiled:
+            # compiling `_call_impl`, as Module.compile() does, skips nn.Sequential
             self._compiled = [
-                (module, torch.compile(module._call_impl))
+                (module, torch.compile(module.forward))
                 for module in cell.facts.modules
                 if cell.is_kept(module) and not _is_compiled(module)
             ]
-        before = [module._compiled_call_impl for module, _ in self._compiled]
+        before = [vars(module).get("forward") for module, _ in self._compiled]
         try:
             for module, compiled in self._compiled:
-                module._compiled_call_impl = compiled
+                vars(module)["forward"] = compiled
             yield Applied(cell.run)
         finally:
             for (module, _), then in zip(self._compiled, before, strict=True):
                 if then is None:
                     # the class has it
-                    vars(module).pop("_compiled_call_impl", None)
+                    vars(module).pop("forward", None)
                 else:
-                    module._compiled_call_impl = then
+                    vars(module)["forward"] = then
 
 
 def _is_compiled(module: torch.nn.Module) -> bool:
     is_wrapper = type(module).__name__ == "OptimizedModule"
-    return is_wrapper or module._compiled_call_impl is not None
+    return is_wrapper or getattr(module, "_compiled_call_impl", None) is not None
 
 
 def _no_compiler(device: str) -> str | None:

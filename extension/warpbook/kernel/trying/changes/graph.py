@@ -19,8 +19,8 @@ class CudaGraph:
     name: ClassVar[str] = "cuda-graph"
     advice: ClassVar[str] = (
         "Capture the body by torch.cuda.graph(), or use "
-        "torch.compile(mode='reduce-overhead'); a replay runs no Python, so inputs have "
-        "to be copied into the tensors that were captured."
+        "torch.compile(mode='reduce-overhead'); a replay runs no Python, so inputs "
+        "have to be copied into the tensors that were captured."
     )
     warm_ups: ClassVar[int] = 2
 
@@ -81,7 +81,7 @@ class CudaGraph:
             self._bound = snapshot.names.changed()
             leaves = (each for _, each in cell.reached.tensors if each.is_leaf)
             self._grads = [(leaf, leaf.grad) for leaf in leaves if leaf.requires_grad]
-        except Exception as problem:  # noqa: BLE001  # the cell's own code may raise any
+        except Exception as problem:  # the cell's own code may raise any
             said = str(problem).partition("\n")[0]
             raise Refused(f"it can't be captured ({said}).") from problem
         finally:

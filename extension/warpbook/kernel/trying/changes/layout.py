@@ -16,7 +16,7 @@ class ChannelsLast:
 
     name: ClassVar[str] = "channels-last"
     advice: ClassVar[str] = (
-        "Write model.to(memory_format=torch.channels_last), and the same for the images."
+        "Write model.to(memory_format=torch.channels_last), and the same for images."
     )
     warm_ups: ClassVar[int] = 3
 
@@ -78,7 +78,7 @@ def _wanted(cell: TriedCell) -> Iterator[torch.Tensor]:
 
 
 def _is_channels_last(tensor: torch.Tensor) -> bool:
-    return tensor.is_contiguous(memory_format=torch.channels_last)
+    return bool(tensor.is_contiguous(memory_format=torch.channels_last))
 
 
 def _with_channels_last(

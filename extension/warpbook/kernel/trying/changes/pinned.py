@@ -19,8 +19,8 @@ class Pinned:
 
     name: ClassVar[str] = "pinned"
     advice: ClassVar[str] = (
-        "Pin the memory once (tensor.pin_memory(), pin_memory=True of a DataLoader) and "
-        "copy with non_blocking=True."
+        "Pin the memory once (tensor.pin_memory(), pin_memory=True of a DataLoader) "
+        "and copy with non_blocking=True."
     )
     warm_ups: ClassVar[int] = 2
 
@@ -46,8 +46,8 @@ class Pinned:
         # pinned memory is taken from everybody
         if wanted_bytes > free_bytes // 4:
             return (
-                f"it would pin {units.size(wanted_bytes)}, and {units.size(free_bytes)} "
-                "of the host's memory are free."
+                f"it would pin {units.size(wanted_bytes)}, and "
+                f"{units.size(free_bytes)} of the host's memory are free."
             )
         return None
 
@@ -94,4 +94,4 @@ class Pinned:
 
 
 def _address(tensor: torch.Tensor) -> int:
-    return tensor.untyped_storage().data_ptr()
+    return int(tensor.untyped_storage().data_ptr())
