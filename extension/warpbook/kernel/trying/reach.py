@@ -156,7 +156,8 @@ class _Walk:
         elif isinstance(value, np.random.RandomState):
             reached.generators.append((path, value))
         elif isinstance(value, io.IOBase):
-            self._problem(path, "is an open file, whose position can't be put back")
+            if not value.closed:
+                self._problem(path, "is an open file, whose position can't be put back")
         elif isinstance(value, torch.cuda.CUDAGraph):
             self._problem(path, "is a CUDA graph, which changes memory out of sight")
         elif isinstance(value, (*_ITERATORS, collections.abc.Iterator)):
@@ -194,10 +195,10 @@ class _Walk:
             self.waiting.append((path, object()))
             return
         if isinstance(value, dict):
-            for key, item in value.items():
-                self._add(path, key)
-                shown = repr(key) if isinstance(key, (str, int)) else _kind(key)
-                self._add(f"{path}[{shown:.30}]", item)
+            for at, (key, item) in enumerate(value.items()):
+                shown = f"{key!r:.30}" if isinstance(key, (str, int)) else str(at)
+                self._add(f"{path}[key {at}]", key)
+                self._add(f"{path}[{shown}]", item)
             if isinstance(value, collections.defaultdict):
                 self._add(path, value.default_factory)
             return
@@ -241,9 +242,10 @@ class _Walk:
         attributes = _attributes(value)
         if isinstance(value, torch.nn.Module):
             self.reached.modules.append(value)
-            if isinstance(value, torch.jit.ScriptModule):
-                # C++ holds what is in it
-                self._add(path, [*value.parameters(), *value.buffers()])
+            # by the names that torch gives them; some modules hold them in C++
+            named = (*value.named_parameters(), *value.named_buffers())
+            for name, tensor in reversed(named):
+                self.waiting.appendleft((f"{path}.{name}", tensor))
         elif isinstance(value, torch.optim.Optimizer):
             self.reached.optimizers.append(value)
         if attributes is not None:

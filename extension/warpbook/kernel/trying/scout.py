@@ -13,6 +13,7 @@ from torch.nn.modules.module import (
     register_module_forward_pre_hook,
 )
 from torch.optim.optimizer import register_optimizer_step_pre_hook
+from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 _PRODUCTS = ("mm", "addmm", "bmm", "baddbmm", "convolution", "convolution_backward")
@@ -89,12 +90,28 @@ def scouting() -> Iterator[Facts]:
             register_optimizer_step_pre_hook(steps),
         ):
             stack.callback(hook.remove)
+        stack.enter_context(_NotingAutocast(facts))
         stack.enter_context(_Noting(facts))
         yield facts
 
 
 def _has(listed: list[Any], value: object) -> bool:
     return any(each is value for each in listed)
+
+
+class _NotingAutocast(TorchFunctionMode):  # type: ignore[misc]
+    """Sees each call of torch, where autocast has not yet done its part."""
+
+    def __init__(self, facts: Facts) -> None:
+        super().__init__()
+        self._facts = facts
+
+    def __torch_function__(
+        self, function: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        if any(map(torch.is_autocast_enabled, ("cpu", "cuda"))):
+            self._facts.has_autocast = True
+        return function(*args, **(kwargs or {}))
 
 
 class _Noting(TorchDispatchMode):  # type: ignore[misc]
@@ -121,7 +138,6 @@ class _Noting(TorchDispatchMode):  # type: ignore[misc]
         if name in _PRODUCTS and operands:
             key = (operands[-1].device.type, operands[-1].dtype)
             facts.products[key] = facts.products.get(key, 0) + 1
-        facts.has_autocast |= any(map(torch.is_autocast_enabled, devices & _AUTOCAST))
         if torch.Tag.nondeterministic_seeded in function.tags:
             facts.draws_random_numbers = True
         if name in _COPYING and len(devices) > 1:
@@ -147,9 +163,6 @@ class _Noting(TorchDispatchMode):  # type: ignore[misc]
         target = operands[0] if name == "copy_" else results[0]
         if source.device.type == "cpu" and target.is_cuda and not source.is_pinned():
             facts.pageable.add(source.untyped_storage().data_ptr())
-
-
-_AUTOCAST = {"cpu", "cuda"}
 
 
 def _flat(value: Any) -> Iterator[Any]:

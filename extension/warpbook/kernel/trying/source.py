@@ -20,9 +20,19 @@ class Body:
 
     @property
     def names(self) -> frozenset[str]:
-        """Give all names that it mentions, also within functions that it defines."""
-        named = (node for node in ast.walk(self.tree) if isinstance(node, ast.Name))
-        return frozenset(node.id for node in named)
+        """Give the names whose values it can get at.
+
+        What it binds anew before it reads it, whatever happens, is not among them.
+        """
+        read: set[str] = set()
+        bound: set[str] = set()
+        for statement in self.tree.body:
+            first, then = _in_order(statement)
+            for node in first:
+                named = _names(node)
+                read |= named - bound
+            bound |= {name for name in then if name not in read}
+        return frozenset(read)
 
     def compiled(self, tree: ast.Module | None = None) -> RunnableBody:
         """Make it runnable, or another tree in its place."""
@@ -57,6 +67,31 @@ def read_body(shell: Any, code: str) -> Body:
     # under the cell's own name, where Triton and torch.compile look for its source
     filename = shell.compile.cache(source, shell.execution_count, raw_code=code)
     return Body(shell.compile.ast_parse(source), filename, shell.compile)
+
+
+def _in_order(statement: ast.stmt) -> tuple[list[ast.AST], list[str]]:
+    """Give what a statement reads, and the names that it then binds in any case."""
+    if isinstance(statement, ast.Assign):
+        plain = [each for each in statement.targets if isinstance(each, ast.Name)]
+        others = [each for each in statement.targets if each not in plain]
+        return [statement.value, *others], [each.id for each in plain]
+    if isinstance(statement, ast.With) and len(statement.items) == 1:
+        (item,) = statement.items
+        if isinstance(item.optional_vars, ast.Name):
+            # the body sees what was bound
+            name = item.optional_vars.id
+            body = [each for part in statement.body for each in ast.walk(part)]
+            inner = [each for each in body if getattr(each, "id", None) != name]
+            return [item.context_expr, *_leaves(inner)], [name]
+    return [statement], []
+
+
+def _leaves(nodes: list[ast.AST]) -> list[ast.AST]:
+    return [node for node in nodes if isinstance(node, ast.Name)]
+
+
+def _names(tree: ast.AST) -> set[str]:
+    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
 
 
 def copies_without_waiting(body: Body, namespace: Mapping[str, Any]) -> ast.Module:

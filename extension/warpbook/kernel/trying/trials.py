@@ -231,7 +231,7 @@ def _room_bytes(profile: CellProfile) -> int:
     """Give what a run needs on the GPU beside what lies there now."""
     if profile.peak_allocated_bytes is None:
         return 0
-    allocated = sum(torch.cuda.memory_allocated(device) for device in used_devices())
+    allocated: int = sum(map(torch.cuda.memory_allocated, used_devices()))
     return max(profile.peak_allocated_bytes - allocated, 0)
 
 
