@@ -117,6 +117,11 @@ const metrics = record({
   modelled_bytes: optional(number),
   modelled_share: optional(number)
 });
+const trial = record({
+  name: string,
+  outcome: string,
+  sentence: string
+});
 export const profile = record({
   verdict: optional(cellVerdict),
   findings: list(finding, 1000),
@@ -205,5 +210,6 @@ export const profile = record({
       of_measured: optional(number)
     })
   ),
-  memory_curves: list(record({ device: whole }), 200)
+  memory_curves: list(record({ device: whole }), 200),
+  trials: list(trial, 100)
 });

@@ -68,8 +68,8 @@ def test_a_trial_says_what_was_promised_measured_and_changed() -> None:
     trial = measured("tf32", "Write this.", speed, 10.0, 5.0, 8, difference, (1.0, 3.5))
     assert trial.outcome == "faster"
     assert trial.sentence == (
-        "Faster: 5.00 ms instead of 10.0 ms (1.9 to 2.1 times as fast at 95 %, 8 pairs)."
-        " Promised: 1 to 3.5 times. The results differ: y by up to 0.001, 0.002 of its "
-        "largest value, where float32 lets expect 8e-06. Write this."
+        "Faster: 5.00 ms instead of 10.0 ms (1.9 to 2.1 times as fast at 95 %, 8 "
+        "pairs). Promised: 1 to 3.5 times. The results differ: y by up to 0.001, 0.002 "
+        "of its largest value, where float32 lets expect 8e-06. Write this."
     )
     assert refused("pinned", "no GPU.").sentence == "Not tried: no GPU."
