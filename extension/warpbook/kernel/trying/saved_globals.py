@@ -87,6 +87,10 @@ def _settings() -> Iterator[_Setting]:
         ),
         lambda both: torch.autograd.set_detect_anomaly(*both),
     )
+    if torch.cuda.is_initialized():
+        yield from map(_gpu_stream, used_devices())
+        # to set a stream sets its GPU, too
+        yield _Setting("current GPU", torch.cuda.current_device, torch.cuda.set_device)
     yield _Setting("environment", lambda: dict(os.environ), _set_environment)
     yield _Setting("working directory", os.getcwd, os.chdir)
     yield _Setting("warnings", lambda: list(warnings.filters), _set_warnings)
@@ -148,6 +152,14 @@ def _random_states() -> Iterator[_Setting]:
         np.random.set_state,
     )
     yield _Setting("Python's random state", random.getstate, random.setstate)
+
+
+def _gpu_stream(device: int) -> _Setting:
+    return _Setting(
+        f"current stream of GPU {device}",
+        lambda: torch.cuda.current_stream(device),
+        torch.cuda.set_stream,
+    )
 
 
 def _gpu_random_state(device: int) -> _Setting:

@@ -49,10 +49,21 @@ def try_changes(
     Raises:
         StateLost: what the person had could not be put back.
     """
+    reserved_bytes = _reserved_bytes()
+    try:
+        return _try_changes(shell, code, name, seconds, profile)
+    finally:
+        # what the copies took is the driver's again
+        if _reserved_bytes() > reserved_bytes:
+            torch.cuda.empty_cache()
+
+
+def _try_changes(
+    shell: Any, code: str, name: str, seconds: float, profile: CellProfile
+) -> tuple[Trial, ...]:
     deadline_s = time.monotonic() + seconds
     namespace: dict[str, Any] = shell.user_ns
     shown_name = EVERY_CHANGE if name == ALL else name
-    reserved_bytes = _reserved_bytes()
     try:
         body = read_body(shell, code)
         check(body, namespace)
@@ -71,10 +82,6 @@ def try_changes(
         return (refused(shown_name, str(problem)),)
     except KeyboardInterrupt:
         return (*trials.done, refused(shown_name, "it was interrupted."))
-    finally:
-        # what the copies took is the driver's again
-        if _reserved_bytes() > reserved_bytes:
-            torch.cuda.empty_cache()
 
 
 class _Trials:

@@ -48,7 +48,7 @@ def run_once(
     """
     seen = None
     try:
-        with changed() as applied, capture_output():
+        with capture_output(), changed() as applied:
             wait_for_gpu()
             began_ns = time.perf_counter_ns()
             value = applied.run()

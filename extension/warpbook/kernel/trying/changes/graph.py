@@ -74,6 +74,7 @@ class CudaGraph:
         """
         snapshot = Snapshot(cell.namespace, cell.reached)
         graph = torch.cuda.CUDAGraph()
+        stream = torch.cuda.current_stream()
         try:
             self._warm_up(cell, snapshot)
             with torch.cuda.graph(graph):
@@ -85,6 +86,8 @@ class CudaGraph:
             said = str(problem).partition("\n")[0]
             raise Refused(f"it can't be captured ({said}).") from problem
         finally:
+            # a capture that fails leaves its own stream as the current one
+            torch.cuda.set_stream(stream)
             torch.cuda.synchronize()
             snapshot.restore()
         return graph

@@ -13,6 +13,8 @@ from torch.optim.optimizer import register_optimizer_step_pre_hook
 from warpbook.kernel.trying.changes.change import Applied, TriedCell
 
 _Way = Literal["fused", "foreach"]
+#: a count of steps, and the one on the parameter's device that stands for it
+_Moved = tuple[torch.Tensor, torch.Tensor]
 
 
 class FusedOptimizer:
@@ -36,17 +38,26 @@ class FusedOptimizer:
     @contextlib.contextmanager
     def applied(self, cell: TriedCell) -> Iterator[Applied]:
         """Turn it on; what an optimizer holds is put back after each run."""
+        counts: list[_Moved] = []
         for optimizer in cell.facts.optimizers:
             if cell.is_kept(optimizer):
-                _turn_on(optimizer)
-        makes_some = not all(map(cell.is_kept, cell.facts.optimizers))
-        if not makes_some:
-            yield Applied(cell.run)
+                counts += _turn_on(optimizer)
+
+        def publish() -> None:
+            for before, moved in counts:
+                before.copy_(moved)
+
+        if all(map(cell.is_kept, cell.facts.optimizers)):
+            yield Applied(cell.run, publish)
             return
+
         # those that the cell makes are turned on at their first step
-        hook = register_optimizer_step_pre_hook(lambda each, *_: _turn_on(each))
+        def before_step(optimizer: torch.optim.Optimizer, *_: Any) -> None:
+            _turn_on(optimizer)
+
+        hook = register_optimizer_step_pre_hook(before_step)
         try:
-            yield Applied(cell.run)
+            yield Applied(cell.run, publish)
         finally:
             hook.remove()
 
@@ -80,21 +91,25 @@ def _is_foreach(group: dict[str, Any]) -> bool:
     return on_gpu if asked is None else bool(asked)
 
 
-def _turn_on(optimizer: torch.optim.Optimizer) -> None:
+def _turn_on(optimizer: torch.optim.Optimizer) -> list[_Moved]:
+    """Have it update all at once; give the counts of steps that had to move."""
     way = _better_way(optimizer)
     if way is None:
-        return
+        return []
     for group in optimizer.param_groups:
         group["fused"] = way == "fused"
         group["foreach"] = way == "foreach"
     if way != "fused":
-        return
+        return []
     # as its constructor does
     optimizer.__dict__["_step_supports_amp_scaling"] = True
     if hasattr(optimizer, "_need_device_dtype_check_for_fused"):
         optimizer.__dict__["_need_device_dtype_check_for_fused"] = True
+    moved = []
     for parameter, kept in optimizer.state.items():
         step = kept.get("step")
         # a fused step counts on the device
         if isinstance(step, torch.Tensor) and step.device != parameter.device:
             kept["step"] = step.to(parameter.device)
+            moved.append((step, kept["step"]))
+    return moved
