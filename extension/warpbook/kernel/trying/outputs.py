@@ -70,28 +70,28 @@ def compare(
         return _mismatch(f"{missing[0]} is not a result of both", len(unchanged))
     worst: tuple[float, str, _Compared, float] | None = None
     for name, before in unchanged.items():
-        found = _compare(before, changed[name])
-        if found.mismatch is not None:
-            return _mismatch(f"{name} {found.mismatch}", len(unchanged))
+        result = _compare(before, changed[name])
+        if result.mismatch is not None:
+            return _mismatch(f"{name} {result.mismatch}", len(unchanged))
         noise = 0.0
         if again is not None and name in again:
             noise = _compare(before, again[name]).relative
-        allowed = max(found.expected, 2 * noise)
-        excess = found.relative / allowed if allowed else found.relative * np.inf
+        allowed = max(result.expected, 2 * noise)
+        excess = result.relative / allowed if allowed else result.relative * np.inf
         # what is no difference at all is no number times infinity
-        excess = 0.0 if found.relative == 0 else excess
+        excess = 0.0 if result.relative == 0 else excess
         if worst is None or excess > worst[0]:
-            worst = (excess, name, found, noise)
+            worst = (excess, name, result, noise)
     if worst is None:
         return OutputDifference("", "", 0, 0.0, 0.0, 0.0, 0.0, False)
-    excess, name, found, noise = worst
+    excess, name, result, noise = worst
     return OutputDifference(
         name,
-        found.dtype,
+        result.dtype,
         len(unchanged),
-        found.absolute,
-        found.relative,
-        found.expected,
+        result.absolute,
+        result.relative,
+        result.expected,
         noise,
         excess > 1,
     )

@@ -50,11 +50,12 @@ class SavedObjects:
 
     def __init__(self, reached: Reached) -> None:
         """Note what each holds; the things held are not copied here."""
-        self._containers = [_SavedContainer(*each) for each in reached.containers]
-        self._instances = [_SavedInstance(*each) for each in reached.instances]
+        self._containers = [_SavedContainer(*saved) for saved in reached.containers]
+        self._instances = [_SavedInstance(*saved) for saved in reached.instances]
         self._cells = [(path, cell, _contents(cell)) for path, cell in reached.cells]
         self._generators = [
-            (path, each, _state(each)) for path, each in reached.generators
+            (path, generator, _state(generator))
+            for path, generator in reached.generators
         ]
 
     def restore(self) -> None:
@@ -75,13 +76,13 @@ class SavedObjects:
     def differences(self) -> list[str]:
         """Name those that are not as they were; none after `restore`."""
         return [
-            *(each.path for each in self._containers if not each.is_same()),
-            *(each.path for each in self._instances if not each.is_same()),
+            *(saved.path for saved in self._containers if not saved.is_same()),
+            *(saved.path for saved in self._instances if not saved.is_same()),
             *(path for path, cell, then in self._cells if _contents(cell) is not then),
             *(
                 path
-                for path, each, state in self._generators
-                if not _is_same_state(_state(each), state)
+                for path, generator, state in self._generators
+                if not _is_same_state(_state(generator), state)
             ),
         ]
 

@@ -87,13 +87,13 @@ class SavedTensors:
             NoRoom: the copies don't fit.
         """
         storages = _storages(reached.tensors)
-        arrays = [each for each in reached.arrays if each[1].flags.writeable]
+        arrays = [entry for entry in reached.arrays if entry[1].flags.writeable]
         on_host = _places(storages.values(), arrays, room_for_a_run_bytes)
         self._storages = [
             _SavedStorage(path, now, now.to("cpu") if on_host else now.clone())
             for path, now in storages.values()
         ]
-        self._tensors = [_saved(*each) for each in reached.tensors]
+        self._tensors = [_saved(*entry) for entry in reached.tensors]
         self._arrays = [(path, array, array.copy()) for path, array in arrays]
         self.size_bytes = _size(storages.values(), arrays)
 
@@ -115,7 +115,7 @@ class SavedTensors:
             for storage in self._storages
             if not storage.is_same()
         }
-        found: list[tuple[str, Any]] = []
+        results: list[tuple[str, Any]] = []
         for saved in self._tensors:
             is_moved = _place(saved.tensor) != _place(saved.place)
             # a tensor that was laid out anew may hold the same
@@ -125,20 +125,20 @@ class SavedTensors:
                 else saved.place.untyped_storage().data_ptr() in changed
             )
             if is_changed:
-                found.append((saved.path, saved.tensor))
+                results.append((saved.path, saved.tensor))
             if saved.has_grad and saved.tensor.grad is not saved.grad:
                 if saved.tensor.grad is not None:
-                    found.append((f"{saved.path}.grad", saved.tensor.grad))
+                    results.append((f"{saved.path}.grad", saved.tensor.grad))
         for path, array, then in self._arrays:
             if not _is_equal(array, then):
-                found.append((path, array))
-        return found
+                results.append((path, array))
+        return results
 
     def differences(self) -> list[str]:
         """Name those that are not as they were; none after `restore`."""
         return [
-            *(each.path for each in self._tensors if not each.is_same()),
-            *(each.path for each in self._storages if not each.is_same()),
+            *(saved.path for saved in self._tensors if not saved.is_same()),
+            *(saved.path for saved in self._storages if not saved.is_same()),
             *(path for path, now, then in self._arrays if not _is_equal(now, then)),
         ]
 
@@ -152,14 +152,14 @@ def bytes_of(tensor: torch.Tensor) -> torch.Tensor:
 def _storages(
     tensors: Iterable[tuple[str, torch.Tensor]],
 ) -> dict[tuple[str, int], tuple[str, torch.Tensor]]:
-    found: dict[tuple[str, int], tuple[str, torch.Tensor]] = {}
+    by_place: dict[tuple[str, int], tuple[str, torch.Tensor]] = {}
     for path, tensor in tensors:
         storage = tensor.untyped_storage()
         if storage.nbytes():
             key = (str(tensor.device), storage.data_ptr())
-            if key not in found:
-                found[key] = (path, bytes_of(tensor))
-    return found
+            if key not in by_place:
+                by_place[key] = (path, bytes_of(tensor))
+    return by_place
 
 
 def _saved(path: str, tensor: torch.Tensor) -> _SavedTensor:

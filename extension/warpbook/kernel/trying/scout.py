@@ -72,9 +72,9 @@ def scouting() -> Iterator[Facts]:
         if isinstance(module, torch.nn.Conv2d):
             if not _has(facts.convolutions, module):
                 facts.convolutions.append(module)
-        for each in arguments:
-            if isinstance(each, torch.Tensor) and each.dim() == 4:
-                facts.images.add(each.untyped_storage().data_ptr())
+        for item in arguments:
+            if isinstance(item, torch.Tensor) and item.dim() == 4:
+                facts.images.add(item.untyped_storage().data_ptr())
 
     def ends(*_: Any) -> None:
         depth[0] -= 1
@@ -96,7 +96,7 @@ def scouting() -> Iterator[Facts]:
 
 
 def _has(listed: list[Any], value: object) -> bool:
-    return any(each is value for each in listed)
+    return any(item is value for item in listed)
 
 
 class _NotingAutocast(TorchFunctionMode):  # type: ignore[misc]
@@ -131,9 +131,9 @@ class _Noting(TorchDispatchMode):  # type: ignore[misc]
     def _note(self, function: Any, args: tuple[Any, ...], result: Any) -> None:
         facts = self._facts
         name = function.overloadpacket.__name__
-        operands = [each for each in args if isinstance(each, torch.Tensor)]
-        results = [each for each in _flat(result) if isinstance(each, torch.Tensor)]
-        devices = {each.device.type for each in (*operands, *results)}
+        operands = [item for item in args if isinstance(item, torch.Tensor)]
+        results = [item for item in _flat(result) if isinstance(item, torch.Tensor)]
+        devices = {item.device.type for item in (*operands, *results)}
         facts.devices |= devices
         if name in _PRODUCTS and operands:
             key = (operands[-1].device.type, operands[-1].dtype)
@@ -145,13 +145,13 @@ class _Noting(TorchDispatchMode):  # type: ignore[misc]
         elif name in _WAITING:
             facts.waits.add(name)
         elif devices == {"cpu"} and not function.is_view:
-            flat = [each for each in _flat(args) if isinstance(each, torch.Tensor)]
-            if any(each.numel() > 1 for each in (*results, *flat)):
+            flat = [item for item in _flat(args) if isinstance(item, torch.Tensor)]
+            if any(item.numel() > 1 for item in (*results, *flat)):
                 facts.on_host.add(name)
         elif not devices and name.startswith("_foreach"):
-            lists = [each for each in _flat(args) if isinstance(each, torch.Tensor)]
-            facts.devices |= {each.device.type for each in lists}
-            if any(each.device.type == "cpu" for each in lists):
+            lists = [item for item in _flat(args) if isinstance(item, torch.Tensor)]
+            facts.devices |= {item.device.type for item in lists}
+            if any(item.device.type == "cpu" for item in lists):
                 facts.on_host.add(name)
 
     def _note_copy(
@@ -167,7 +167,7 @@ class _Noting(TorchDispatchMode):  # type: ignore[misc]
 
 def _flat(value: Any) -> Iterator[Any]:
     if isinstance(value, (list, tuple)):
-        for each in value:
-            yield from _flat(each)
+        for item in value:
+            yield from _flat(item)
     else:
         yield value

@@ -164,7 +164,9 @@ class _Checker(ast.NodeVisitor):
         self.generic_visit(node)
 
     def visit_Delete(self, node: ast.Delete) -> None:
-        if self._is_cell and any(isinstance(each, ast.Name) for each in node.targets):
+        if self._is_cell and any(
+            isinstance(target, ast.Name) for target in node.targets
+        ):
             self._refuse("deletes a name, whose memory a copy would hold", node)
         self.generic_visit(node)
 

@@ -72,16 +72,16 @@ def read_body(shell: Any, code: str) -> Body:
 def _in_order(statement: ast.stmt) -> tuple[list[ast.AST], list[str]]:
     """Give what a statement reads, and the names that it then binds in any case."""
     if isinstance(statement, ast.Assign):
-        plain = [each for each in statement.targets if isinstance(each, ast.Name)]
-        others = [each for each in statement.targets if each not in plain]
-        return [statement.value, *others], [each.id for each in plain]
+        plain = [node for node in statement.targets if isinstance(node, ast.Name)]
+        others = [node for node in statement.targets if node not in plain]
+        return [statement.value, *others], [node.id for node in plain]
     if isinstance(statement, ast.With) and len(statement.items) == 1:
         (item,) = statement.items
         if isinstance(item.optional_vars, ast.Name):
             # the body sees what was bound
             name = item.optional_vars.id
-            body = [each for part in statement.body for each in ast.walk(part)]
-            inner = [each for each in body if getattr(each, "id", None) != name]
+            body = [node for part in statement.body for node in ast.walk(part)]
+            inner = [node for node in body if getattr(node, "id", None) != name]
             return [item.context_expr, *_leaves(inner)], [name]
     return [statement], []
 

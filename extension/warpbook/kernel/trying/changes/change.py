@@ -54,7 +54,7 @@ class TriedCell:
             known = tuple(self.reached.modules)
         elif isinstance(value, torch.optim.Optimizer):
             known = tuple(self.reached.optimizers)
-        return any(each is value for each in known)
+        return any(item is value for item in known)
 
 
 class Change(Protocol):

@@ -80,7 +80,7 @@ class CudaGraph:
             with torch.cuda.graph(graph):
                 self._last = cell.run()
             self._bound = snapshot.names.changed()
-            leaves = (each for _, each in cell.reached.tensors if each.is_leaf)
+            leaves = (tensor for _, tensor in cell.reached.tensors if tensor.is_leaf)
             self._grads = [(leaf, leaf.grad) for leaf in leaves if leaf.requires_grad]
         except Exception as problem:  # the cell's own code may raise any
             said = str(problem).partition("\n")[0]

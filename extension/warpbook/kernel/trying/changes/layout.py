@@ -27,7 +27,7 @@ class ChannelsLast:
             return "no torch.nn.Conv2d ran."
         if not any(map(cell.is_kept, convolutions)):
             return "the cell makes its modules itself: move that to a cell before it."
-        if all(_is_channels_last(each.weight) for each in convolutions):
+        if all(_is_channels_last(convolution.weight) for convolution in convolutions):
             return "the filters have their channels last already."
         return None
 
@@ -85,8 +85,8 @@ def _with_channels_last(
     module: torch.nn.Module, arguments: tuple[Any, ...]
 ) -> tuple[Any, ...]:
     return tuple(
-        each.contiguous(memory_format=torch.channels_last)
-        if isinstance(each, torch.Tensor) and each.dim() == 4
-        else each
-        for each in arguments
+        argument.contiguous(memory_format=torch.channels_last)
+        if isinstance(argument, torch.Tensor) and argument.dim() == 4
+        else argument
+        for argument in arguments
     )

@@ -31,7 +31,7 @@ class FusedOptimizer:
         optimizers = cell.facts.optimizers
         if not optimizers:
             return "no optimizer of torch made a step."
-        if all(_better_way(each) is None for each in optimizers):
+        if all(_better_way(optimizer) is None for optimizer in optimizers):
             return "its optimizers update all tensors at once already, or never can."
         return None
 
@@ -66,16 +66,18 @@ def _better_way(optimizer: torch.optim.Optimizer) -> _Way | None:
     """Give what it could do instead of what it does."""
     known = inspect.signature(type(optimizer)).parameters
     groups = optimizer.param_groups
-    parameters = [each for group in groups for each in group["params"]]
+    parameters = [parameter for group in groups for parameter in group["params"]]
     is_plain = all(
-        each.is_floating_point() and not each.is_complex() and not each.is_sparse
-        for each in parameters
+        parameter.is_floating_point()
+        and not parameter.is_complex()
+        and not parameter.is_sparse
+        for parameter in parameters
     )
     if any(group.get("differentiable") for group in groups) or not is_plain:
         return None
     if "fused" in known:
         is_on = all(group.get("fused") for group in groups)
-        devices = {each.device.type for each in parameters}
+        devices = {parameter.device.type for parameter in parameters}
         # what is not listed by every version of torch is not tried
         return None if is_on or not devices <= {"cuda", "cpu"} else "fused"
     if "foreach" in known:
@@ -87,7 +89,7 @@ def _better_way(optimizer: torch.optim.Optimizer) -> _Way | None:
 def _is_foreach(group: dict[str, Any]) -> bool:
     asked = group.get("foreach")
     # unless told otherwise, torch does so on a GPU only
-    on_gpu = all(each.is_cuda for each in group["params"])
+    on_gpu = all(parameter.is_cuda for parameter in group["params"])
     return on_gpu if asked is None else bool(asked)
 
 

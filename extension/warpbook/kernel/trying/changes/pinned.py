@@ -40,7 +40,9 @@ class Pinned:
         tensors = self._tensors(cell)
         if not tensors:
             return "what it copies to the GPU is made in the cell itself."
-        storages = {_address(each): each.untyped_storage().nbytes() for each in tensors}
+        storages = {
+            _address(tensor): tensor.untyped_storage().nbytes() for tensor in tensors
+        }
         wanted_bytes = sum(storages.values())
         free_bytes = free_host_bytes()
         # pinned memory is taken from everybody
