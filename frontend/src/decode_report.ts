@@ -118,6 +118,11 @@ const metrics = record({
   modelled_bytes: optional(number),
   modelled_share: optional(number)
 });
+const trial = record({
+  name: string,
+  outcome: string,
+  sentence: string
+});
 export const profile = record({
   verdict: optional(cellVerdict),
   findings: list(finding, 1000),
@@ -224,5 +229,6 @@ export const profile = record({
       cautions: list(string, 20),
       sentence: string
     })
-  )
+  ),
+  trials: list(trial, 100)
 });

@@ -257,6 +257,7 @@ export interface CellProfile {
   readonly roofs: Roof[];
   readonly memory_curves: MemoryCurve[];
   readonly bare: BareRun | null;
+  readonly trials: Trial[];
 }
 
 /** The profile of one cell, from the kernel that ran it to every open view. */
@@ -607,6 +608,15 @@ export interface IdleSplit {
   readonly host_python_ns: number;
 }
 
+/**
+ * How many times as fast the changed cell is, from 95 % of such measurements.
+ */
+export interface Interval {
+  readonly ratio: number;
+  readonly low: number;
+  readonly high: number;
+}
+
 /** How the archive stands; sent after each hello and when it changes. */
 export interface Keeping {
   readonly type: 'keeping';
@@ -906,6 +916,19 @@ export interface Outlook {
   readonly devices: Record<string, MemoryOutlook>;
 }
 
+/** How far the changed cell's results are from the unchanged cell's. */
+export interface OutputDifference {
+  readonly name: string;
+  readonly dtype: string;
+  readonly compared: number;
+  readonly largest_absolute: number;
+  readonly largest_relative: number;
+  readonly expected_relative: number;
+  readonly unchanged_relative: number;
+  readonly differs: boolean;
+  readonly mismatch: string | null;
+}
+
 /** A course of the person of this server. */
 export interface OwnCourse {
   readonly title: string;
@@ -1198,6 +1221,20 @@ export interface TimelineWindow {
   readonly bars: TimelineBars[];
   readonly names: Record<string, string>;
   readonly omitted: number;
+}
+
+/** One change to a cell: refused, or measured against the unchanged cell. */
+export interface Trial {
+  readonly name: string;
+  readonly outcome: 'faster' | 'no difference shown' | 'refused' | 'slower';
+  readonly sentence: string;
+  readonly refused: string | null;
+  readonly speed: Interval | null;
+  readonly pairs: number;
+  readonly unchanged_ms: number | null;
+  readonly changed_ms: number | null;
+  readonly difference: OutputDifference | null;
+  readonly promised: [number, number] | null;
 }
 
 /** Stop the frames and keep the connection (a hidden page). */

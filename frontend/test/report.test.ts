@@ -1,8 +1,16 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { advice, completenessWords } from '../src/dashboard/report_findings';
+import {
+  advice,
+  completenessWords,
+  trialNodes
+} from '../src/dashboard/report_findings';
 import { count, duration, share } from '../src/format';
 import type { CellProfile } from '../src/protocol';
+import type { FakeNode } from './fake_dom';
+import { fakeDocument } from './fake_dom';
+
+fakeDocument();
 
 /** No-break spaces as people see them. */
 const seen = (value: string) => value.replaceAll('\u00a0', ' ');
@@ -47,4 +55,12 @@ test('what is missing from a profile is told in numbers', () => {
   );
   assert.match(told(1000, 1000), /^All 1,000 launches were seen on the GPU\./);
   assert.match(told(100, 90), /^90 of 100 launches .*; 10 are lost\./);
+});
+
+test('a change on copies is told by its name and in words', () => {
+  const trial = { name: 'tf32', outcome: 'refused', sentence: 'Not tried.' };
+  const told = trialNodes({ trials: [trial] } as unknown as CellProfile);
+  const [, rows] = told as unknown as FakeNode[];
+  assert.equal(rows?.textContent, 'tf32 Not tried.');
+  assert.deepEqual(trialNodes({ trials: [] } as unknown as CellProfile), []);
 });

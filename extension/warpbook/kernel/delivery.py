@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+import msgspec
 from IPython.display import display
 
 from warpbook.kernel.allocator import gpu_uuid
@@ -17,8 +20,10 @@ from warpbook.kernel.server_link import LinkError, NoServer, ServerLink
 from warpbook.kernel.timeline_handover import timelines
 from warpbook.kernel.where import kernel_id, notebook_path
 from warpbook.protocol import PROTOCOL_VERSION, CellReport
+from warpbook_monitors.trace.cell_profile import CellProfile
 from warpbook_monitors.trace.compare import Comparison, compare, shortened
 from warpbook_monitors.trace.errors import TraceError
+from warpbook_monitors.trace.trials import Trial
 
 if TYPE_CHECKING:
     from warpbook.kernel.live_cell import LiveCell
@@ -48,11 +53,13 @@ class Delivery:
         options: Options,
         ran: Ran,
         previous: Profile | None = None,
+        try_changes: Callable[[CellProfile], tuple[Trial, ...]] | None = None,
     ) -> Profile | TraceError:
         """Show the profile, or why there is none; give the one or the other.
 
         Args:
             previous: the profile of the same code's run before.
+            try_changes: measures changes to the code, once it has run well.
         """
         # whatever happens now, an older profile is not taken for this one
         self._keep(options, None)
@@ -70,6 +77,8 @@ class Delivery:
         except KeyboardInterrupt:
             display(Notice("No profile of this code: the reading was interrupted."))
             raise
+        if try_changes is not None and ran.status == "ok":
+            finished = _with_trials(finished, try_changes)
         if runs.not_saved is not None:
             display(Notice(runs.not_saved))
         profile = Profile(
@@ -150,6 +159,19 @@ class Delivery:
             return
         if timeline_events is not None:
             timelines.hand_over(self._link, report.id, events, run)
+
+
+def _with_trials(
+    finished: Finished, try_changes: Callable[[CellProfile], tuple[Trial, ...]]
+) -> Finished:
+    """Add what changes gave; what they can't put back is told above the report."""
+    try:
+        trials = try_changes(finished.figures)
+    except TraceError as problem:
+        display(Notice(str(problem)))
+        return finished
+    figures = msgspec.structs.replace(finished.figures, trials=trials)
+    return dataclasses.replace(finished, figures=figures)
 
 
 def _gpus(finished: Finished) -> tuple[str, ...]:

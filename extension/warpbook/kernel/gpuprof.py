@@ -16,9 +16,10 @@ import ast
 import builtins
 import contextlib
 import functools
+import importlib
 import re
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -41,6 +42,8 @@ from warpbook.kernel.gpuprof_source import (
 from warpbook.kernel.profile import Profile
 from warpbook.kernel.runs import Runs
 from warpbook.kernel.server_link import ServerLink
+from warpbook_monitors.trace.cell_profile import CellProfile
+from warpbook_monitors.trace.trials import Trial
 
 if TYPE_CHECKING:
     from warpbook.kernel.live_cell import LiveCell
@@ -64,6 +67,8 @@ class Session:
     runs: Runs | LiveCell
     #: the cell's statements are yet to be marked, or to be put in a loop
     is_unprepared: bool
+    #: without the magic; its lines keep their numbers
+    code: str = ""
     #: it was started by a magic within a cell, which ends it too
     is_nested: bool = False
     #: undoes what was hooked for this session
@@ -234,7 +239,9 @@ class CellProfiler:
             self._session = None
             session.hooks.close()
             ran = Ran(session.title, status)
-            self._delivery.deliver(session.runs, options, ran)
+            self._delivery.deliver(
+                session.runs, options, ran, try_changes=self._trying(session)
+            )
         return value
 
     def _end(self, session: Session, result: Any) -> None:
@@ -251,13 +258,34 @@ class CellProfiler:
             getattr(result, "execution_count", None),
         )
         previous = self._previous.get(session.key)
-        profile = self._delivery.deliver(session.runs, session.options, ran, previous)
+        profile = self._delivery.deliver(
+            session.runs, session.options, ran, previous, self._trying(session)
+        )
         is_whole = isinstance(session.runs, Runs)
         if isinstance(profile, Profile) and ran.status == "ok" and is_whole:
             self._previous[session.key] = profile
             self._previous.move_to_end(session.key)
             while len(self._previous) > _MOST_PREVIOUS:
                 self._previous.popitem(last=False)
+
+    def _trying(
+        self, session: Session
+    ) -> Callable[[CellProfile], tuple[Trial, ...]] | None:
+        """Give what measures changes to the code; None if nobody asks for it."""
+        name = session.options.tried
+        if name is None:
+            return None
+
+        def try_changes(profile: CellProfile) -> tuple[Trial, ...]:
+            # it needs torch
+            trying = importlib.import_module("warpbook.kernel.trying.trials")
+            seconds = session.options.try_seconds
+            trials: tuple[Trial, ...] = trying.try_changes(
+                self._shell, session.code, name, seconds, profile
+            )
+            return trials
+
+        return try_changes
 
     def _begin(
         self,
@@ -290,6 +318,7 @@ class CellProfiler:
         if runs.count == 1 and not options.lines:
             runs.again()
         session = Session(options, title, cell_id, key, runs, is_unprepared=True)
+        session.code = "\n".join(source)
         session.hooks.enter_context(self._noting_tracebacks(runs))
         return session
 

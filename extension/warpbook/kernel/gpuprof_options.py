@@ -14,12 +14,14 @@ from IPython.core.error import UsageError
 from IPython.core.magic_arguments import argument
 
 from warpbook.kernel.profile import Profile, profile_in
+from warpbook.kernel.trying.names import ALL, CHANGE_NAMES, DEFAULT_TRY_SECONDS
 
 #: more runs than this are a mistake
 _MOST_RUNS = 1000
 #: of the time of a long cell
 DEFAULT_SHARE = 0.05
 _MOST_SHARE = 0.5
+_MOST_TRY_SECONDS = 3600
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,10 @@ class Options:
     live: bool = False
     #: of the time, what the windows may take
     share: float = DEFAULT_SHARE
+    #: the change to try on copies, or all; None for none
+    tried: str | None = None
+    #: what all trials may take
+    try_seconds: float = DEFAULT_TRY_SECONDS
 
 
 def arguments(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -113,6 +119,24 @@ def arguments(function: Callable[..., Any]) -> Callable[..., Any]:
                 help="What the windows of --live may take of the time; 0.05 if left "
                 "out.",
             ),
+            argument(
+                "--try",
+                dest="tried",
+                metavar="NAME",
+                nargs="?",
+                const=ALL,
+                default=None,
+                choices=(*CHANGE_NAMES, ALL),
+                help="Measure a change on copies of the cell's state, or all that fit: "
+                f"{', '.join(CHANGE_NAMES)}.",
+            ),
+            argument(
+                "--try-seconds",
+                metavar="SECONDS",
+                type=float,
+                default=None,
+                help="What the trials may take; 60 if left out.",
+            ),
         )
     ):
         function = each(function)
@@ -144,6 +168,7 @@ def checked(asked: argparse.Namespace, variables: Mapping[str, Any]) -> Options:
         or asked.lines
         or asked.save is not None
         or asked.vs is not None
+        or asked.tried is not None
     ):
         raise UsageError(
             "%%gpuprof --live profiles parts of one run: it goes with -q, -o and "
@@ -161,6 +186,8 @@ def checked(asked: argparse.Namespace, variables: Mapping[str, Any]) -> Options:
         versus=None if asked.vs is None else _profile_named(asked.vs, variables),
         live=asked.live,
         share=share,
+        tried=asked.tried,
+        try_seconds=_checked_try_seconds(asked.try_seconds, asked.tried),
     )
 
 
@@ -185,6 +212,19 @@ def checked_share(share: float | None, live: bool) -> float:
             f"The share of the time is above 0 and at most {_MOST_SHARE}; 0.05 is 5 %."
         )
     return share
+
+
+def _checked_try_seconds(seconds: float | None, tried: str | None) -> float:
+    """Give the time for trials, if there are any."""
+    if seconds is None:
+        return DEFAULT_TRY_SECONDS
+    if tried is None:
+        raise UsageError("--try-seconds is for the trials of --try.")
+    if not 0 < seconds <= _MOST_TRY_SECONDS:
+        raise UsageError(
+            f"--try-seconds wants a number above 0, of at most {_MOST_TRY_SECONDS:,}."
+        )
+    return seconds
 
 
 def checked_path(path: str) -> str:

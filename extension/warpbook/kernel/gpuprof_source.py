@@ -120,7 +120,10 @@ def split_line(line: str, actions: Sequence[argparse.Action]) -> tuple[str, str]
             break
         options.append(word)
         action = by_name.get(word)
-        if action is not None and action.nargs != 0:
+        if action is None or action.nargs == 0:
+            continue
+        is_optional = action.nargs == "?"
+        if not is_optional or _next_word(rest)[0] in (action.choices or ()):
             value, rest = _next_word(rest)
             options.append(value)
     return " ".join(options), rest

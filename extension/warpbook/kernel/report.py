@@ -41,6 +41,11 @@ def causes(profile: CellProfile) -> list[Cause]:
     ]
 
 
+def trials(profile: CellProfile) -> tuple[tuple[str, str], ...]:
+    """Give what each change on copies gave, by its name."""
+    return tuple((trial.name, trial.sentence) for trial in profile.trials)
+
+
 def groups(profile: CellProfile) -> tuple[Group, ...]:
     """Give the figures behind the verdict."""
     if profile.metrics is None:

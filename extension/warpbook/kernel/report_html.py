@@ -11,6 +11,7 @@ from warpbook.kernel.report import (
     groups,
     headline,
     sentence,
+    trials,
     warnings,
 )
 from warpbook.kernel.report_svg import memory_svg, roofline_svg
@@ -78,7 +79,8 @@ def report_html(profile: CellProfile, title: str, notes: Sequence[str] = ()) -> 
     return (
         f'<div class="warpbook-report" aria-label="Profile of {escape(title)}">'
         f"<style>{_STYLE}</style>{said}{_figures(headline(profile))}{_notes(notes)}"
-        f"{cautions}{_causes(profile)}{_groups(profile)}{_pictures(profile)}"
+        f"{cautions}{_trials(profile)}{_causes(profile)}{_groups(profile)}"
+        f"{_pictures(profile)}"
         f"{tables}</div>"
     )
 
@@ -111,6 +113,12 @@ def _figures(figures: Figures) -> str:
         f"<dt>{escape(label)}</dt><dd>{escape(value)}</dd>" for label, value in figures
     )
     return f"<dl>{rows}</dl>"
+
+
+def _trials(profile: CellProfile) -> str:
+    tried = trials(profile)
+    # it was asked for, so it is not folded
+    return f"<h4>Tried on copies</h4>{_figures(tried)}" if tried else ""
 
 
 def _causes(profile: CellProfile) -> str:

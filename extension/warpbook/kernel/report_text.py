@@ -10,6 +10,7 @@ from warpbook.kernel.report import (
     groups,
     headline,
     sentence,
+    trials,
     warnings,
 )
 from warpbook_monitors.plain_text import joined, labelled
@@ -35,6 +36,10 @@ def _lines(profile: CellProfile, notes: Sequence[str]) -> Iterator[str]:
     yield from notes
     for warning in warnings(profile):
         yield f"! {warning}"
+    if tried := trials(profile):
+        yield ""
+        yield "Tried on copies"
+        yield from (f"{name}: {words}" for name, words in tried)
     if found := causes(profile):
         yield ""
         yield "What explains the time"

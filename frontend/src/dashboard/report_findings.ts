@@ -32,6 +32,7 @@ export function findingNodes(profile: CellProfile): Node[] {
     ...(profile.gpu_name === null
       ? []
       : [h('p', { class: 'wb-note' }, completenessWords(profile))]),
+    ...trialNodes(profile),
     ...(findings.length === 0 ? [] : [findingList(findings)])
   ];
 }
@@ -69,6 +70,26 @@ export function completenessWords({
   const profiler =
     took.length > 0 ? ` The profiler took ${took.join(' and ')}.` : '';
   return seen + wrong + profiler;
+}
+
+/** What changes gave that were measured on copies of the cell's state. */
+export function trialNodes({ trials }: CellProfile): Node[] {
+  if (trials.length === 0) {
+    return [];
+  }
+  const rows = trials.map(({ name, outcome, sentence }) =>
+    h(
+      'li',
+      { 'data-outcome': clip(outcome, 40) },
+      h('strong', {}, clip(name, 80)),
+      ' ',
+      clip(sentence, MOST_WORDS)
+    )
+  );
+  return [
+    h('h4', {}, 'Tried on copies'),
+    h('ul', { class: 'wb-trials', 'aria-label': 'Tried on copies' }, ...rows)
+  ];
 }
 
 function findingList(findings: readonly Finding[]): HTMLElement {

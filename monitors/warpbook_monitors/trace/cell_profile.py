@@ -12,6 +12,7 @@ from warpbook_monitors.trace.bare_run import BareRun
 from warpbook_monitors.trace.figures import CellVerdict, Finding, Metrics
 from warpbook_monitors.trace.memory import MemoryUse
 from warpbook_monitors.trace.pictures import MemoryCurve, Roof, RooflinePoint
+from warpbook_monitors.trace.trials import Trial
 
 
 class KernelRow(Struct, frozen=True):
@@ -190,3 +191,5 @@ class CellProfile(Struct, frozen=True):
     memory_curves: tuple[MemoryCurve, ...] = ()
     #: the cell without the profiler; None where the trace does not tell
     bare: BareRun | None = None
+    #: changes that were measured on copies of the cell's state, if that was asked for
+    trials: tuple[Trial, ...] = ()

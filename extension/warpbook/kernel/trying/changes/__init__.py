@@ -1,0 +1,1 @@
+"""The changes that can be tried, one module for those that belong together."""

@@ -1,0 +1,188 @@
+"""The results of a run, and how far those of a changed run are from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from warpbook.kernel.trying.saved_tensors import free_gpu_bytes
+from warpbook.kernel.trying.snapshot import Snapshot
+from warpbook_monitors.trace.trials import OutputDifference
+
+LAST_VALUE = "the last expression"
+#: more results of one name than this are not looked at
+_MOST_OF_A_NAME = 1000
+#: of a large tensor, so many numbers are compared at a time
+_CHUNK = 1 << 24
+#: of what sums of a few thousand products round to; half dtypes round once, at the end
+_ROUNDINGS = 64
+_ROUNDINGS_OF_HALF = 2
+
+#: longer whole numbers fit no float
+_MOST_BITS = 1000
+
+Outputs = dict[str, torch.Tensor]
+
+
+@dataclass(frozen=True)
+class _Compared:
+    absolute: float
+    relative: float
+    expected: float
+    dtype: str
+    mismatch: str | None = None
+
+
+def collect(snapshot: Snapshot, last: Any) -> Outputs:
+    """Copy what a run has bound and changed, and its last expression's value.
+
+    Args:
+        snapshot: the state in which it began.
+        last: the value.
+    """
+    outputs: Outputs = {}
+    with torch.no_grad():
+        for name, value in snapshot.names.changed().items():
+            if not name.startswith("_"):
+                _add(outputs, name, value)
+        for path, changed in snapshot.changed():
+            _add(outputs, path, changed)
+        _add(outputs, LAST_VALUE, last)
+    return outputs
+
+
+def compare(
+    unchanged: Outputs, changed: Outputs, again: Outputs | None = None
+) -> OutputDifference:
+    """Tell how far results differ, and whether more than rounding explains.
+
+    Args:
+        unchanged: of a run of the cell as it is.
+        changed: of a run with a change.
+        again: of another run of the cell as it is.
+    """
+    missing = sorted(unchanged.keys() ^ changed.keys())
+    if missing:
+        return _mismatch(f"{missing[0]} is not a result of both", len(unchanged))
+    worst: tuple[float, str, _Compared, float] | None = None
+    for name, before in unchanged.items():
+        result = _compare(before, changed[name])
+        if result.mismatch is not None:
+            return _mismatch(f"{name} {result.mismatch}", len(unchanged))
+        noise = 0.0
+        if again is not None and name in again:
+            noise = _compare(before, again[name]).relative
+        allowed = max(result.expected, 2 * noise)
+        excess = result.relative / allowed if allowed else result.relative * np.inf
+        # what is no difference at all is no number times infinity
+        excess = 0.0 if result.relative == 0 else excess
+        if worst is None or excess > worst[0]:
+            worst = (excess, name, result, noise)
+    if worst is None:
+        return OutputDifference("", "", 0, 0.0, 0.0, 0.0, 0.0, False)
+    excess, name, result, noise = worst
+    return OutputDifference(
+        name,
+        result.dtype,
+        len(unchanged),
+        result.absolute,
+        result.relative,
+        result.expected,
+        noise,
+        excess > 1,
+    )
+
+
+def expected_relative(dtype: torch.dtype) -> float:
+    """Give what rounding explains, relative to a tensor's largest value."""
+    if not (dtype.is_floating_point or dtype.is_complex):
+        return 0.0
+    epsilon: float = torch.finfo(dtype).eps
+    is_half = epsilon > torch.finfo(torch.float32).eps
+    return epsilon * (_ROUNDINGS_OF_HALF if is_half else _ROUNDINGS)
+
+
+def _mismatch(words: str, compared: int) -> OutputDifference:
+    return OutputDifference("", "", compared, 0.0, 0.0, 0.0, 0.0, True, words)
+
+
+def _add(outputs: Outputs, name: str, value: Any) -> None:
+    for count, (path, tensor) in enumerate(_tensors(name, value, 0)):
+        if count == _MOST_OF_A_NAME:
+            return
+        outputs.setdefault(path, _copied(tensor))
+
+
+def _tensors(name: str, value: Any, depth: int) -> Iterator[tuple[str, torch.Tensor]]:
+    if isinstance(value, torch.Tensor):
+        if value.layout == torch.strided:
+            yield name, value.detach()
+    elif isinstance(value, np.ndarray):
+        if value.dtype.kind in "fiubc":
+            yield name, torch.from_numpy(np.array(value))
+    elif isinstance(value, (bool, int, float, complex, np.number)):
+        if isinstance(value, int) and value.bit_length() > _MOST_BITS:
+            return
+        yield name, torch.from_numpy(np.array([value], _dtype_of(value)))
+    elif isinstance(value, torch.nn.Module):
+        for part, parameter in (*value.named_parameters(), *value.named_buffers()):
+            yield f"{name}.{part}", parameter.detach()
+    elif depth < 4 and isinstance(value, (list, tuple)):
+        for at, item in enumerate(value[:_MOST_OF_A_NAME]):
+            yield from _tensors(f"{name}[{at}]", item, depth + 1)
+    elif depth < 4 and isinstance(value, dict):
+        for key, item in list(value.items())[:_MOST_OF_A_NAME]:
+            yield from _tensors(f"{name}[{key!r:.30}]", item, depth + 1)
+
+
+def _dtype_of(value: Any) -> type[np.number[Any]]:
+    if isinstance(value, (complex, np.complexfloating)):
+        return np.complex128
+    # most of Python's come of a tensor's item(), and are no more exact than it was
+    return np.float32 if type(value) is float else np.float64
+
+
+def _copied(tensor: torch.Tensor) -> torch.Tensor:
+    size_bytes = tensor.numel() * tensor.element_size()
+    if tensor.is_cuda and free_gpu_bytes(tensor.device) < 4 * size_bytes:
+        return tensor.to("cpu")
+    return tensor.clone()
+
+
+def _compare(before: torch.Tensor, after: torch.Tensor) -> _Compared:
+    dtype = str(before.dtype).removeprefix("torch.")
+    expected = expected_relative(before.dtype)
+    if before.shape != after.shape:
+        words = f"has the shape {tuple(after.shape)} instead of {tuple(before.shape)}"
+        return _Compared(0.0, 0.0, expected, dtype, words)
+    absolute = largest = 0.0
+    for one, other in _chunks(before, after):
+        strange = ~(torch.isfinite(one) & torch.isfinite(other))
+        same = (one == other) | (torch.isnan(one) & torch.isnan(other))
+        if bool((strange & ~same).any()):
+            words = "is infinite or no number where the other is not"
+            return _Compared(0.0, 0.0, expected, dtype, words)
+        one, other = one.masked_fill(strange, 0), other.masked_fill(strange, 0)
+        absolute = max(absolute, float((one - other).abs().max()))
+        largest = max(largest, float(one.abs().max()))
+    relative = absolute / largest if largest else float(absolute > 0)
+    return _Compared(absolute, relative, expected, dtype)
+
+
+def _chunks(
+    before: torch.Tensor, after: torch.Tensor
+) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    one, other = before.reshape(-1), after.to(before.device).reshape(-1)
+    for start in range(0, one.numel(), _CHUNK):
+        part = slice(start, start + _CHUNK)
+        yield _wide(one[part]), _wide(other[part])
+
+
+def _wide(tensor: torch.Tensor) -> torch.Tensor:
+    if tensor.is_complex():
+        return torch.view_as_real(tensor.to(torch.complex128))
+    return tensor.to(torch.float64)

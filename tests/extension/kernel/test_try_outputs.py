@@ -1,0 +1,62 @@
+"""How results of a changed run are held against the unchanged run's."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from warpbook.kernel.trying.outputs import compare, expected_relative
+
+
+def test_the_same_bits_differ_by_nothing() -> None:
+    values = {"y": torch.tensor([1.0, float("nan"), float("inf")]), "n": torch.ones(0)}
+    found = compare(values, {name: each.clone() for name, each in values.items()})
+    assert (found.compared, found.largest_absolute, found.differs) == (2, 0.0, False)
+
+
+@pytest.mark.parametrize(
+    "dtype, relative, differs",
+    [
+        (torch.float32, 1e-6, False),
+        (torch.float32, 1e-3, True),
+        (torch.float64, 1e-6, True),
+        (torch.bfloat16, 0.01, False),
+        (torch.float16, 0.01, True),
+        (torch.int64, 0.01, True),
+        (torch.complex64, 1e-3, True),
+    ],
+)
+def test_what_rounding_explains_depends_on_the_dtype(
+    dtype: torch.dtype, relative: float, differs: bool
+) -> None:
+    before = torch.tensor([100.0, -1000.0]).to(dtype)
+    after = before.clone()
+    after[0] = 100 + 1000 * relative
+    found = compare({"y": before}, {"y": after})
+    assert found.differs is differs
+    assert found.expected_relative == expected_relative(dtype)
+    assert found.dtype in str(dtype)
+
+
+def test_noise_of_unchanged_runs_is_no_difference() -> None:
+    before, again = torch.tensor([1.0]), torch.tensor([1.01])
+    changed = {"y": torch.tensor([0.99])}
+    assert compare({"y": before}, changed).differs
+    found = compare({"y": before}, changed, {"y": again})
+    assert not found.differs
+    assert found.unchanged_relative == pytest.approx(0.01, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    "changed, words",
+    [
+        ({}, "y is not a result of both"),
+        ({"y": torch.ones(3)}, "y has the shape (3,) instead of (2,)"),
+        ({"y": torch.tensor([1.0, float("nan")])}, "y is infinite or no number"),
+    ],
+)
+def test_what_can_not_be_compared_differs(
+    changed: dict[str, torch.Tensor], words: str
+) -> None:
+    found = compare({"y": torch.ones(2)}, changed)
+    assert found.differs and words in str(found.mismatch)

@@ -1,0 +1,75 @@
+"""Ratios of interleaved runs: right on average, and as sure as they say."""
+
+import random
+
+import pytest
+
+from warpbook_monitors.trace.paired_ratio import speed_ratio
+from warpbook_monitors.trace.trials import (
+    Interval,
+    OutputDifference,
+    measured,
+    outcome_of,
+    refused,
+)
+
+
+def runs(pairs: int, median_ms: float, draw: random.Random) -> list[float]:
+    return [median_ms * draw.lognormvariate(0, 0.1) for _ in range(pairs)]
+
+
+@pytest.mark.parametrize("pairs", [3, 4, 5, 6, 7, 10, 20])
+def test_nineteen_of_twenty_intervals_hold_the_truth(pairs: int) -> None:
+    draw = random.Random(pairs)
+    holding = 0
+    for _ in range(1000):
+        found = speed_ratio(runs(pairs, 20, draw), runs(pairs, 10, draw))
+        holding += found.low <= 2 <= found.high
+    assert 925 <= holding <= 1000
+
+
+def test_drift_and_a_disturbed_run_go_out_of_it() -> None:
+    unchanged = [20.0, 22.0, 24.0, 26.0, 28.0, 30.0, 32.0, 34.0]
+    changed = [each / 2 for each in unchanged]
+    changed[3] *= 50
+    found = speed_ratio(unchanged, changed)
+    assert found.ratio == pytest.approx(2)
+    assert outcome_of(found) == "no difference shown" or found.low > 1
+
+
+@pytest.mark.parametrize(
+    "unchanged, changed", [([1.0, 1.0], [1.0, 1.0]), ([1.0] * 3, [1.0, 1.0, 0.0])]
+)
+def test_what_is_no_measurement_is_refused(
+    unchanged: list[float], changed: list[float]
+) -> None:
+    with pytest.raises(ValueError):
+        speed_ratio(unchanged, changed)
+
+
+@pytest.mark.parametrize(
+    "interval, outcome",
+    [
+        ((2.0, 1.9, 2.1), "faster"),
+        ((1.05, 1.01, 1.1), "no difference shown"),
+        ((1.0, 0.97, 1.03), "no difference shown"),
+        ((0.5, 0.4, 0.6), "slower"),
+    ],
+)
+def test_the_whole_interval_decides(
+    interval: tuple[float, float, float], outcome: str
+) -> None:
+    assert outcome_of(Interval(*interval)) == outcome
+
+
+def test_a_trial_says_what_was_promised_measured_and_changed() -> None:
+    difference = OutputDifference("y", "float32", 2, 1e-3, 2e-3, 8e-6, 0.0, True)
+    speed = Interval(2.0, 1.9, 2.1)
+    trial = measured("tf32", "Write this.", speed, 10.0, 5.0, 8, difference, (1.0, 3.5))
+    assert trial.outcome == "faster"
+    assert trial.sentence == (
+        "Faster: 5.00 ms instead of 10.0 ms (1.9 to 2.1 times as fast at 95 %, 8 "
+        "pairs). Promised: 1 to 3.5 times. The results differ: y by up to 0.001, 0.002 "
+        "of its largest value, where float32 lets expect 8e-06. Write this."
+    )
+    assert refused("pinned", "no GPU.").sentence == "Not tried: no GPU."
