@@ -4,7 +4,8 @@ It is time in which the GPU does nothing because a thread is in
 
 - a call of CUDA that takes long the first time it is made: the context, a library;
 - the first launch of a kernel, which loads it;
-- the capture of a CUDA graph, where graphs are replayed more often than captured.
+- a wait before the first launch, for what was not recorded;
+- the capture of a CUDA graph, unless a program captures again for each replay.
 
 What is left is judged as if this had not been: later events come so much earlier.
 """
@@ -37,6 +38,9 @@ from warpbook_monitors.trace.run import Run
 _LONG_NS = 5_000_000
 #: no call that launches nothing and waits for nothing takes so long each time
 _VERY_LONG_NS = 50_000_000
+#: so many are never one for each replay
+_FEW_CAPTURES = 3
+_NEVER_NS = np.iinfo(np.int64).max
 #: less of the window is left where it is
 _LEAST_SHARE = 0.1
 _MOST_ROWS = 5
@@ -162,14 +166,18 @@ def _made_once(on_gpu: Columns, calls: Calls) -> Bools:
     is_long = first & (api.duration_ns > _LONG_NS)
     is_long |= ~(calls.launches | calls.waits) & (api.duration_ns > _VERY_LONG_NS)
     chosen: Bools = is_long & ~named(api, _SYNCHRONIZES)
-    return chosen
+    # who waits before anything was launched waits for what was not recorded
+    launched_ns = int(api.start_ns[calls.launches].min(initial=_NEVER_NS))
+    early = calls.waits & ~calls.launches & (api.end_ns <= launched_ns)
+    return chosen | (early & (api.duration_ns > _LONG_NS))
 
 
 def _captures(api: Columns) -> tuple[Int64s, Int64s]:
     """Give when a thread recorded a graph, or a graph was made ready."""
     begins, ends = named(api, _CAPTURE_BEGIN), named(api, _CAPTURE_END)
     replays = int(named(api, _GRAPH_LAUNCH).sum())
-    if 0 < replays <= int(begins.sum()):
+    captures = int(begins.sum())
+    if captures > _FEW_CAPTURES and 0 < replays <= captures:
         # who captures again for each replay does not set up: that is the work
         return api.start_ns[:0], api.end_ns[:0]
     made = named(api, _INSTANTIATE)

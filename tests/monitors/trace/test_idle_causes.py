@@ -7,11 +7,12 @@ import pytest
 
 from tests.monitors.trace.simulated import GPU, Program
 from tests.monitors.trace.written import call, kernel, told, trace
+from warpbook_monitors.trace.analysis import analyse
 from warpbook_monitors.trace.chrome import read_chrome_trace
 from warpbook_monitors.trace.figures import Metrics
 from warpbook_monitors.trace.findings import _time
 from warpbook_monitors.trace.metrics import measure
-from warpbook_monitors.trace.report import TraceReport
+from warpbook_monitors.trace.report import TraceReport, report
 
 Event = dict[str, Any]
 #: fills the GPU, and no operator tells what limits it
@@ -159,7 +160,11 @@ def cold(first_us: float) -> list[Event]:
 
 def test_one_slow_launch_is_set_up(tmp_path: Path) -> None:
     """A CUDA graph would not launch it faster: to run it once before does."""
-    found = told(tmp_path, trace(*cold(100_000)))
+    path = tmp_path / "t.json"
+    path.write_bytes(trace(*cold(100_000)))
+    # a file's report leaves it out; a cell's says what it cost
+    found = analyse(*read_chrome_trace(str(path)))
+    assert found.verdict is not None and found.metrics is not None
     assert found.verdict.kind == "host-bound"
     assert "in aten::mm. Warm up before you measure" in found.verdict.sentence
     idle = found.metrics.idle
@@ -167,6 +172,10 @@ def test_one_slow_launch_is_set_up(tmp_path: Path) -> None:
     assert idle.host_api_ns == 100_000_000
     assert idle.host_launching_ns <= 20_000
     assert (place.cause, place.operator) == ("other", "aten::mm")
+    told_of_the_file = report(*read_chrome_trace(str(path)))
+    assert told_of_the_file.set_up is not None
+    assert told_of_the_file.set_up.time_ns == 100_000_000
+    assert told_of_the_file.metrics.idle.host_api_ns == 0
 
 
 def test_a_slow_launch_after_a_wait_is_not_the_waits(tmp_path: Path) -> None:

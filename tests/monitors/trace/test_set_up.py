@@ -63,25 +63,31 @@ def test_a_first_call_is_left_out_and_the_rest_is_judged(
     )
 
 
-@pytest.mark.parametrize(("replays", "is_set_up"), [(0, True), (20, True), (1, False)])
+@pytest.mark.parametrize(
+    ("captures", "replays", "is_set_up"),
+    [(1, 0, True), (1, 1, True), (6, 20, True), (6, 6, False)],
+)
 def test_captures_at_the_beginning_are_set_up_and_those_of_each_replay_are_not(
-    replays: int, is_set_up: bool, tmp_path: Path
+    captures: int, replays: int, is_set_up: bool, tmp_path: Path
 ) -> None:
-    names = {"begin": "cudaStreamBeginCapture", "end": "cudaStreamEndCapture"}
-    events = [
-        call(901, 10.0, name=names["begin"]),
-        call(902, 9000.0, name="cudaLaunchKernel"),
-        call(903, 30_000.0, name=names["end"]),
-        call(904, 30_010.0, name="cudaGraphInstantiateWithFlags", dur=900.0),
-    ]
+    events = []
+    for at in range(captures):
+        begin = 30_000.0 * at
+        events += [
+            call(0, begin, name="cudaStreamBeginCapture"),
+            call(0, begin + 9000.0),
+            call(0, begin + 20_000.0, name="cudaStreamEndCapture"),
+            call(0, begin + 20_010.0, name="cudaGraphInstantiateWithFlags", dur=900.0),
+        ]
+    over = 30_000.0 * captures
     for at in range(replays):
-        graph = call(910 + at, 31_000.0 + 500 * at, name="cudaGraphLaunch")
-        events += [graph, kernel(910 + at, 31_010.0 + 500 * at, dur=480.0)]
-    found = told(tmp_path, trace(*events, *busy(42_000.0)))
+        graph = call(910 + at, over + 500 * at, name="cudaGraphLaunch")
+        events += [graph, kernel(910 + at, over + 10 + 500 * at, dur=480.0)]
+    found = told(tmp_path, trace(*events, *busy(over + 500 * replays)))
     assert (found.set_up is not None) == is_set_up
     if found.set_up is not None:
         assert found.set_up.parts[0].name == "capture of graphs"
-        assert found.set_up.time_ns == pytest.approx(30.9e6, rel=0.01)
+        assert found.set_up.time_ns == pytest.approx(captures * 20.9e6, rel=0.01)
 
 
 def test_slow_calls_of_each_step_are_no_set_up(tmp_path: Path) -> None:
