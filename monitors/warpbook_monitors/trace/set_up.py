@@ -184,7 +184,8 @@ def _captures(api: Columns) -> tuple[Int64s, Int64s]:
         # who captures again for each replay does not set up: that is the work
         return api.start_ns[:0], api.end_ns[:0]
     made = named(api, _INSTANTIATE)
-    start_ns, end_ns = [api.start_ns[made]], [api.end_ns[made]]
+    over_ns = api.end_ns
+    start_ns, end_ns = [api.start_ns[made]], [over_ns[made]]
     marks = np.flatnonzero(begins | ends)
     for of_thread in rows_by(api.track[marks]):
         rows = marks[of_thread]
@@ -192,7 +193,7 @@ def _captures(api: Columns) -> tuple[Int64s, Int64s]:
         place = np.searchsorted(closed, opened)
         known = place < len(closed)
         start_ns.append(api.start_ns[opened[known]])
-        end_ns.append(api.end_ns[closed[place[known]]])
+        end_ns.append(over_ns[closed[place[known]]])
     starts, stops = np.concatenate(start_ns), np.concatenate(end_ns)
     order = np.argsort(starts, kind="stable")
     return starts[order], stops[order]
