@@ -13,7 +13,6 @@ from warpbook_monitors.trace.columns import (
     Category,
     Columns,
     Int64s,
-    distinct,
     rows_by,
 )
 from warpbook_monitors.trace.run import Run
@@ -115,8 +114,9 @@ def _while_capturing(api: Columns) -> Bools:
     """
     begins, ends = named(api, _CAPTURE_BEGIN), named(api, _CAPTURE_END)
     capturing = np.zeros(len(api), np.bool_)
-    for thread in distinct(api.track[begins]):
-        on_thread = api.track == thread
-        depth = np.cumsum(begins[on_thread].astype(int) - ends[on_thread].astype(int))
-        capturing[on_thread] = depth > 0
+    theirs = np.flatnonzero(np.isin(api.track, api.track[begins]))
+    for of_thread in rows_by(api.track[theirs]):
+        rows = theirs[of_thread]
+        depth = np.cumsum(begins[rows].astype(int) - ends[rows].astype(int))
+        capturing[rows] = depth > 0
     return capturing

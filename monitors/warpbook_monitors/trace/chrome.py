@@ -11,9 +11,10 @@ from dataclasses import replace
 import numpy as np
 
 from warpbook_monitors.trace.calls import named
-from warpbook_monitors.trace.chrome_events import Gathered, nanoseconds
+from warpbook_monitors.trace.chrome_events import Gathered
 from warpbook_monitors.trace.chrome_parts import gather
 from warpbook_monitors.trace.chrome_records import Gpu
+from warpbook_monitors.trace.chrome_times import nanoseconds
 from warpbook_monitors.trace.columns import Category, Columns, distinct
 from warpbook_monitors.trace.errors import TraceFileError
 from warpbook_monitors.trace.limits import measured_ceilings

@@ -23,6 +23,7 @@ from warpbook_monitors.trace.chrome_records import (
     OddPiece,
     Piece,
 )
+from warpbook_monitors.trace.chrome_times import far_away, make_sense, nanoseconds
 from warpbook_monitors.trace.columns import (
     NONE,
     Category,
@@ -39,15 +40,6 @@ from warpbook_monitors.trace.errors import TraceFileError
 MAX_EVENTS = 10_000_000
 #: and so are more different names, launches and operands, in letters.
 MAX_TEXT = 500_000_000
-#: An event that begins or lasts beyond these is nonsense, and left out.
-_MOST_US = 4e15
-_LONGEST_US = 1e12
-#: A few events are nonsense too if nothing at all lies between them and the others
-#: for a minute, and for so many times as long as all others take.
-_LEAST_AWAY_US = 60e6
-_MOST_TIMES_AWAY = 10
-_FEW_SHARE = 0.05
-
 _OPERATORS = {name for name, at in CATEGORIES.items() if at == Category.OPERATOR}
 _CALLS = CATEGORIES.keys() - _OPERATORS
 _Count = Annotated[int, Meta(ge=0, le=2**40)]
@@ -201,7 +193,7 @@ class Gathered:
         recorded = [
             (each.ts, each.dur)
             for each in records
-            if each.cat == "Trace" and each.dur and _make_sense(each.ts, each.dur)
+            if each.cat == "Trace" and each.dur and make_sense(each.ts, each.dur)
         ]
         self.recorded = sorted(self.recorded + recorded)[:1]
         self._add_operators(
@@ -272,8 +264,8 @@ class Gathered:
             return np.concatenate([nothing, np.maximum(calls[name], NONE)])
 
         start_us, duration_us = both("start_us"), both("duration_us")
-        sensible = _make_sense(start_us, duration_us)
-        sensible[sensible] = ~_far_away(
+        sensible = make_sense(start_us, duration_us)
+        sensible[sensible] = ~far_away(
             start_us[sensible], duration_us[sensible], self.recorded
         )
         self.senseless = len(sensible) - int(np.count_nonzero(sensible))
@@ -308,57 +300,6 @@ class Gathered:
 def _in_order(later: _Places, places: _Places) -> Int32s:
     """Give for each place in the one its place in the other; NONE's is the last."""
     return np.array([*(places[text] for text in later), NONE], np.int32)
-
-
-def _make_sense(start_us: Any, duration_us: Any) -> Any:
-    """Tell events that were over before they began, or never; for numbers or arrays."""
-    return (
-        (start_us >= -_LONGEST_US)
-        & (start_us <= _MOST_US)
-        & (duration_us >= 0)
-        & (duration_us <= _LONGEST_US)
-    )
-
-
-def _far_away(
-    start_us: npt.NDArray[np.float64],
-    duration_us: npt.NDArray[np.float64],
-    recorded: list[tuple[float, float]],
-) -> npt.NDArray[np.bool_]:
-    """Choose the few events whose clock was another one, or none.
-
-    Args:
-        recorded: while the profiler recorded, nothing is far away.
-    """
-    count = len(start_us)
-    far = np.zeros(count, np.bool_)
-    if not count or np.ptp(start_us) < _LEAST_AWAY_US:
-        return far
-    begin = np.append(start_us, [each[0] for each in recorded])
-    end = np.append(start_us + duration_us, [sum(each) for each in recorded])
-    order = np.argsort(begin, kind="stable")
-    begin, end = begin[order], np.maximum.accumulate(end[order])
-    first = np.flatnonzero(np.append(True, begin[1:] - end[:-1] > _LEAST_AWAY_US))
-    last = np.append(first[1:], len(begin)) - 1
-    sizes = last - first + 1
-    most = int(sizes.argmax())
-    away = np.maximum(begin[first] - end[last[most]], begin[first[most]] - end[last])
-    took = end[last[most]] - begin[first[most]]
-    lone = (away > _MOST_TIMES_AWAY * took) & (sizes <= _FEW_SHARE * sizes[most])
-    group = np.repeat(lone, sizes)
-    # the recorded span itself is no event
-    is_event = order < count
-    far[order[is_event]] = group[is_event]
-    return far
-
-
-def nanoseconds(us: npt.NDArray[np.float64]) -> Int64s:
-    """Convert a file's microseconds."""
-    # they have three decimals; where they count from 1970, as
-    # many nanoseconds would not fit a float
-    whole = np.floor(us)
-    part = np.rint((us - whole) * 1000)
-    return whole.astype(np.int64) * 1000 + part.astype(np.int64)
 
 
 _T = TypeVar("_T")

@@ -28,7 +28,7 @@ from warpbook_monitors.trace.columns import (
     Category,
     Columns,
     Int64s,
-    distinct,
+    rows_by,
 )
 from warpbook_monitors.trace.intervals import Coverage
 from warpbook_monitors.trace.run import Run
@@ -43,7 +43,7 @@ _FEW_CAPTURES = 3
 _NEVER_NS = np.iinfo(np.int64).max
 #: less of the window is left where it is
 _LEAST_SHARE = 0.1
-_MOST_ROWS = 5
+_MOST_ROWS, _MOST_NAMES = 5, 20
 _SYNCHRONIZES = re.compile(r"(cuda|cu|hip)\w*(Synchronize|Query)")
 _CAPTURE_BEGIN = re.compile(r"(cuda|cu|hip)StreamBeginCapture")
 _CAPTURE_END = re.compile(r"(cuda|cu|hip)StreamEndCapture")
@@ -145,13 +145,16 @@ _Named = tuple[str, Int64s, Int64s]
 def _spans(on_gpu: Columns, calls: Calls) -> Iterator[_Named]:
     """Give what may be set-up, by name: begins and ends, in order."""
     api = calls.api
-    once = _made_once(on_gpu, calls)
-    for name in distinct(api.name[once].astype(np.int64)):
-        mine = once & (api.name == name)
-        what = api.names[name]
-        if (calls.launches & mine).any():
-            what = f"first {what}"
-        yield what, api.start_ns[mine], api.end_ns[mine]
+    once = np.flatnonzero(_made_once(on_gpu, calls))
+    of_names = rows_by(api.name[once])
+    of_names.sort(key=lambda rows: -int(api.duration_ns[once[rows]].sum()))
+    # whatever a file holds, only so many are looked at one by one
+    for at, rows in enumerate(of_names[:_MOST_NAMES]):
+        last = at == _MOST_NAMES - 1
+        mine = once[np.sort(np.concatenate(of_names[at:]))] if last else once[rows]
+        what = "others" if last else api.names[api.name[mine[0]]]
+        first = "first " if calls.launches[mine].any() and not last else ""
+        yield f"{first}{what}", api.start_ns[mine], api.end_ns[mine]
     yield "capture of graphs", *_captures(api)
 
 
@@ -181,14 +184,16 @@ def _captures(api: Columns) -> tuple[Int64s, Int64s]:
         # who captures again for each replay does not set up: that is the work
         return api.start_ns[:0], api.end_ns[:0]
     made = named(api, _INSTANTIATE)
-    start_ns, end_ns = [api.start_ns[made]], [api.end_ns[made]]
-    for thread in distinct(api.track[begins]):
-        opened = np.flatnonzero(begins & (api.track == thread))
-        closed = np.flatnonzero(ends & (api.track == thread))
+    over_ns = api.end_ns
+    start_ns, end_ns = [api.start_ns[made]], [over_ns[made]]
+    marks = np.flatnonzero(begins | ends)
+    for of_thread in rows_by(api.track[marks]):
+        rows = marks[of_thread]
+        opened, closed = rows[begins[rows]], rows[ends[rows]]
         place = np.searchsorted(closed, opened)
         known = place < len(closed)
         start_ns.append(api.start_ns[opened[known]])
-        end_ns.append(api.end_ns[closed[place[known]]])
+        end_ns.append(over_ns[closed[place[known]]])
     starts, stops = np.concatenate(start_ns), np.concatenate(end_ns)
     order = np.argsort(starts, kind="stable")
     return starts[order], stops[order]
