@@ -7,6 +7,7 @@ follow a change within 0.3 s (measured: H100, H200, ten readings a second).
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Iterable, Sequence
 
@@ -49,8 +50,6 @@ class Window:
         self._frames: deque[Frame] = deque()
         #: between frames: one long step is a rest, and no pace
         self._steps_ms: deque[float] = deque(maxlen=2)
-        #: by position: when the work of a device changed last
-        self._changed_ms: dict[int, float] = {}
 
     def append(self, frame: Frame) -> None:
         """Take the newest frame; what is older than the window goes."""
@@ -58,7 +57,6 @@ class Window:
             # the clock was set back
             self._frames.clear()
             self._steps_ms.clear()
-            self._changed_ms.clear()
         if self._frames:
             self._steps_ms.append(frame.time_ms - self._frames[-1].time_ms)
         self._frames.append(frame)
@@ -76,20 +74,17 @@ class Window:
                     row = (frame.time_ms, reading.values)
                     rows.setdefault(reading.device, []).append(row)
         return {
-            device.id: self._judged(position, device, rows[position])
+            device.id: self._judged(device, rows[position])
             for position, device in enumerate(devices)
             if device.kind in ("gpu", "mig") and newest.get(position) == "ok"
         }
 
-    def _judged(self, position: int, device: Device, rows: list[_Row]) -> Verdict:
+    def _judged(self, device: Device, rows: list[_Row]) -> Verdict:
         seldom = self._seldom(len(rows))
         if seldom is not None:
             return seldom
         levels = [_levels(device, values) for _, values in rows]
-        if _is_change(levels):
-            self._changed_ms[position] = rows[-_NEW_READINGS][0]
-        since_ms = self._changed_ms.get(position, rows[0][0])
-        first = sum(time_ms < since_ms for time_ms, _ in rows)
+        first = _first_new_reading(levels)
         steady = _steady_readings(rows, levels)
         if steady >= MIN_READINGS and rows[-1][0] - rows[-steady][0] >= (
             _STEADY_S * 1000
@@ -129,19 +124,38 @@ def _levels(device: Device, values: Sequence[float | None]) -> list[float | None
     return shares
 
 
-def _is_change(levels: Sequence[Sequence[float | None]]) -> bool:
-    """Whether the newest readings lie beyond all before them, in some share."""
-    before, new = levels[:-_NEW_READINGS], levels[-_NEW_READINGS:]
-    for column in range(len(_LEVELS)):
-        old_values, new_values = _column(before, column), _column(new, column)
-        if len(old_values) < 2 or len(new_values) < _NEW_READINGS:
+def _first_new_reading(levels: Sequence[Sequence[float | None]]) -> int:
+    """Find where the work changed last: all readings since lie beyond those before.
+
+    Returns:
+        The place of the first reading since then; 0 where nothing changed.
+    """
+    firsts = range(2, len(levels) - _NEW_READINGS + 1)
+    changes = [_last_change(_column(levels, at), firsts) for at in range(len(_LEVELS))]
+    return max(changes, default=0)
+
+
+def _last_change(values: Sequence[float | None], firsts: range) -> int:
+    """Find the last place from which on one share lies beyond what it was before."""
+    low, high = math.inf, -math.inf
+    ranges_before: list[tuple[float, float]] = []
+    for value in values:
+        ranges_before.append((low, high))
+        if value is not None:
+            low, high = min(low, value), max(high, value)
+    low, high = math.inf, -math.inf
+    for first in range(len(values) - 1, 0, -1):
+        value = values[first]
+        if value is not None:
+            low, high = min(low, value), max(high, value)
+        before_low, before_high = ranges_before[first]
+        if before_low > before_high or low > high:
+            # nothing was read on one side
             continue
-        if (
-            min(new_values) > max(old_values) + _STEP_RATIO
-            or max(new_values) < min(old_values) - _STEP_RATIO
-        ):
-            return True
-    return False
+        is_beyond = low > before_high + _STEP_RATIO or high < before_low - _STEP_RATIO
+        if first in firsts and is_beyond:
+            return first
+    return 0
 
 
 def _steady_readings(
@@ -160,5 +174,7 @@ def _steady_readings(
     return len(rows)
 
 
-def _column(levels: Iterable[Sequence[float | None]], column: int) -> list[float]:
-    return [value for row in levels if (value := row[column]) is not None]
+def _column(
+    levels: Iterable[Sequence[float | None]], column: int
+) -> list[float | None]:
+    return [row[column] for row in levels]

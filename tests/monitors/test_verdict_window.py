@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from tests.monitors.labelled_phases import named_ratio, told_kinds
@@ -24,11 +26,12 @@ BUSY = (1.0, 0.95, 0.9, 0.0)
 
 
 class Stream:
-    """Ten readings a second, each judged."""
+    """Ten readings a second, of which one of some is judged."""
 
-    def __init__(self) -> None:
+    def __init__(self, look_every: int = 1) -> None:
         self.window = Window()
         self.time_ms = 0.0
+        self.look_every = look_every
 
     def play(self, values: tuple[float, ...], seconds: float) -> list[Verdict]:
         judged = []
@@ -36,7 +39,8 @@ class Stream:
             self.time_ms += 100
             reading = Reading(0, "ok", values)
             self.window.append(Frame(0, self.time_ms, (reading,)))
-            judged.append(self.window.judge([GPU])["gpu:0"])
+            if round(self.time_ms / 100) % self.look_every == 0:
+                judged.append(self.window.judge([GPU])["gpu:0"])
         return judged
 
 
@@ -56,6 +60,18 @@ def test_change_is_told_within_a_second_and_says_of_which_time() -> None:
     told = stream.play(IDLE, 4)
     assert told[9].kind == "idle"
     assert told[-1].window_s == 3
+
+
+@pytest.mark.parametrize("look_every", [1, 3])
+def test_change_to_work_that_varies_leaves_out_what_was_before(look_every: int) -> None:
+    """Whoever looks seldom sees the same: the past is in the readings."""
+    stream, rng = Stream(look_every), random.Random(4)
+    told = stream.play(IDLE, 3)
+    for _ in range(9):
+        active = rng.uniform(0.65, 0.95)
+        told += stream.play((1.0, active, active, 0.0), 0.1)
+    assert told[-1].kind == "tensor_bound"
+    assert told[-1].window_s is not None and told[-1].window_s <= 0.9
 
 
 @pytest.mark.parametrize("half_s", [0.2, 0.3, 0.5])
