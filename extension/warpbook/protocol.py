@@ -196,7 +196,7 @@ class Verdicts(Struct, frozen=True, tag="verdicts"):
     """What holds each GPU back; comes once a second, and when a kind changes."""
 
     time_ms: float
-    #: the most that a verdict is of; each says what it is of
+    #: the longest time that a verdict covers; each verdict has its own
     window_s: float
     #: by device id; a GPU that is not read now is left out
     verdicts: dict[str, Verdict]

@@ -53,7 +53,7 @@ class Verdict(Struct, frozen=True):
     sentence: str
     #: the comparison that decided, with its figures
     rule: str
-    #: the time that was judged, up to now; None where one span is asked for
+    #: the seconds up to now that it covers; None for the verdict of a given span
     window_s: float | None = None
 
 

@@ -14,7 +14,6 @@ _SILENT = (ast.FunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Global
 _CHANGING = frozenset(
     "append add update extend insert setdefault remove discard clear sort".split()
 )
-_Functions = ast.FunctionDef | ast.Lambda | ast.GeneratorExp
 
 
 @dataclass
@@ -27,9 +26,9 @@ class Statement:
     binds: set[str] = field(default_factory=set)
     #: names of objects that it may change
     changes: set[str] = field(default_factory=set)
-    #: numbers of the statements that decide whether it is done
     #: names of what it sets an attribute or an element of
     settings: set[str] = field(default_factory=set)
+    #: numbers of the statements that decide whether it is done
     deciders: tuple[int, ...] = ()
     is_silent: bool = False
     #: of a statement that decides: names that what is within it binds or changes

@@ -23,8 +23,8 @@ _SHARE, _LOW_SHARE, _HIGH_SHARE = 0.6, 0.35, 0.95
 _LOW_TIMES = 2.0
 #: and the high end divides the first launches by less
 _HIGH_FIRST_RATIO = 2.0
-#: beyond the ends, for what varies from run to run
-_SPREAD = 0.06
+#: beyond the ends, as a share of the time, for what varies from run to run
+SPREAD_RATIO = 0.06
 #: a measured time is met so well
 _NEAR = 0.005
 _MOST_TURNS = 12
@@ -55,8 +55,6 @@ class Bare:
     #: of the host's recorded time, what `middle` keeps
     host_share: float
     cautions: tuple[str, ...]
-    #: of a time, what varies from run to run
-    spread: float = _SPREAD
 
 
 def bare(
@@ -75,8 +73,8 @@ def bare(
     program = relieved(program, events, calls, run)
     low = simulate(program, host.kept(_LOW_SHARE, _LOW_TIMES))
     high = simulate(program, host.kept(_HIGH_SHARE, first_ratio=_HIGH_FIRST_RATIO))
-    low_ns = low.window_ns * (1 - _SPREAD)
-    high_ns = high.window_ns * (1 + _SPREAD)
+    low_ns = low.window_ns * (1 - SPREAD_RATIO)
+    high_ns = high.window_ns * (1 + SPREAD_RATIO)
     times, cautions = host.kept(_SHARE), _cautions(program)
     if measured_ns is not None:
         times = _solved(program, host, times, measured_ns)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from msgspec import structs
 
-from warpbook_monitors.bare.estimate import Bare, bare
+from warpbook_monitors.bare.estimate import SPREAD_RATIO, Bare, bare
 from warpbook_monitors.bare.retiming import Retiming
 from warpbook_monitors.bare.simulation import Replayed
 from warpbook_monitors.trace.bare_run import BareRun, BareTimes, Limit
@@ -54,9 +54,9 @@ def judge_bare(events: Columns, run: Run, calls: Calls, recorded: Metrics) -> Ju
     """
     measured, caution = _usable(run)
     measured_ns = None if measured is None else measured.median_ms * 1e6
-    found = bare(events, calls, run, measured_ns)
+    estimate = bare(events, calls, run, measured_ns)
 
-    retiming = Retiming(events.where(_outline(events)), run, found.program)
+    retiming = Retiming(events.where(_outline(events)), run, estimate.program)
 
     def at(
         replayed: Replayed, like: Metrics, in_detail: bool = False
@@ -65,13 +65,13 @@ def judge_bare(events: Columns, run: Run, calls: Calls, recorded: Metrics) -> Ju
         metrics = measure(moved, window, like=like, in_detail=in_detail)
         return metrics, find(metrics, run.gpus)
 
-    middle = metrics, findings = at(found.middle, recorded, in_detail=True)
+    middle = metrics, findings = at(estimate.middle, recorded, in_detail=True)
     ends = [middle]
-    if measured is None and found.high_ns - found.low_ns > _rest(found):
-        ends = [at(found.low, metrics), at(found.high, metrics)]
+    if measured is None and estimate.high_ns - estimate.low_ns > _rest(estimate):
+        ends = [at(estimate.low, metrics), at(estimate.high, metrics)]
     verdicts = [judge(*each, run.gpu_name) for each in ends]
     kinds = tuple(each.kind for each in verdicts)
-    result = _bare_run(found, run, measured, [each for each, _ in (*ends, middle)])
+    result = _bare_run(estimate, run, measured, [each for each, _ in (*ends, middle)])
     result = structs.replace(result, cautions=(*result.cautions, *caution))
     if len(set(kinds)) > 1:
         result = structs.replace(result, between=kinds)
@@ -100,9 +100,9 @@ def _outline(events: Columns) -> Bools:
     return kept
 
 
-def _rest(found: Bare) -> float:
+def _rest(estimate: Bare) -> float:
     """Give how far the ends lie apart where only what varies between runs does it."""
-    return (_NEAR + 2 * found.spread) * found.middle_ns
+    return (_NEAR + 2 * SPREAD_RATIO) * estimate.middle_ns
 
 
 def _usable(run: Run) -> tuple[BareTimes | None, tuple[str, ...]]:
@@ -126,12 +126,12 @@ def _usable(run: Run) -> tuple[BareTimes | None, tuple[str, ...]]:
 
 
 def _bare_run(
-    found: Bare, run: Run, measured: BareTimes | None, replays: list[Metrics]
+    estimate: Bare, run: Run, measured: BareTimes | None, replays: list[Metrics]
 ) -> BareRun:
     """Put the result together; of the replays the last is the one in the middle."""
     *ends, metrics = replays
     if measured is None:
-        time_ns, low_ns, high_ns = found.middle_ns, found.low_ns, found.high_ns
+        time_ns, low_ns, high_ns = estimate.middle_ns, estimate.low_ns, estimate.high_ns
     else:
         time_ns, low_ns, high_ns = (
             each * 1e6
@@ -150,8 +150,8 @@ def _bare_run(
         profiled_ns=run.end_ns - run.start_ns,
         runs=0 if measured is None else measured.runs,
         source=None if measured is None else measured.source,
-        host_share=found.host_share,
-        cautions=found.cautions,
+        host_share=estimate.host_share,
+        cautions=estimate.cautions,
     )
 
 

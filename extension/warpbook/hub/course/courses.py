@@ -227,15 +227,13 @@ def add_staff(
     return person
 
 
-def staff_names(connection: Connection, course_id: str = "") -> frozenset[str]:
-    """Give the user names of all instructors and assistants, or of one course's."""
+def staff_names(connection: Connection) -> frozenset[str]:
+    """Give the user names of the instructors and assistants of all courses."""
     query = (
         select(PEOPLE.c.username)
         .join(MEMBERSHIPS, MEMBERSHIPS.c.person == PEOPLE.c.id)
         .where(MEMBERSHIPS.c.role.in_(STAFF_ROLES), MEMBERSHIPS.c.hidden_ms.is_(None))
     )
-    if course_id:
-        query = query.where(MEMBERSHIPS.c.course == course_id)
     return frozenset(connection.execute(query).scalars())
 
 

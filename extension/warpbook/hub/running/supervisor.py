@@ -236,7 +236,7 @@ class _Kept:
         status = self._process.returncode
         self._process = None
         if status == self._final_status:
-            self._say(f"{self._name} was retired. It is back when the hub is.")
+            self._say(f"{self._name} was retired. Restart the hub to have it again.")
             self._again_s = math.inf
             return
         self._say(f"{self._name} ended with status {status}. It is started anew.")

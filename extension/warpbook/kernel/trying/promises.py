@@ -16,15 +16,15 @@ _ADVISED_BY: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 def promised_speed(profile: CellProfile, name: str) -> tuple[float, float] | None:
     """Give how many times as fast the cell should be, at least and at most.
 
-    A finding's bound is what is left without its cause, so it promises nothing more
-    than "at most". None where no advice of the report is this change.
+    A finding's bound is what is left of the bare run without its cause, so it promises
+    nothing more than "at most". None where no advice of the report is this change, or
+    the bare run is not known.
     """
-    if profile.metrics is None or name not in _ADVISED_BY:
+    if profile.bare is None or name not in _ADVISED_BY:
         return None
     kinds, labs = _ADVISED_BY[name]
-    window_ns = profile.metrics.window_ns - profile.metrics.idle.profiler_ns
     for finding in profile.findings:
         is_advised = finding.kind in kinds and finding.lab in labs
         if is_advised and finding.bound_ns:
-            return 1.0, max(window_ns / finding.bound_ns, 1.0)
+            return 1.0, max(profile.bare.time_ns / finding.bound_ns, 1.0)
     return None

@@ -1,0 +1,52 @@
+"""What a learner's server is started with, as JupyterHub reads its configuration."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tests.hub.service.test_isolation import planned
+from tests.programs import environment
+from warpbook.hub.running.plan import PLAN, write_plan
+
+#: in a process of its own: the configuration binds its process to its parent
+READ = """
+import json, sys
+from traitlets.config.loader import PyFileConfigLoader
+from warpbook.hub.running import supervisor
+config = PyFileConfigLoader(str(supervisor._CONFIG)).load_config()
+print(json.dumps(dict(config.Spawner.environment)))
+"""
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_hidden"),
+    [
+        ({}, True),
+        ({"notebooks_use_gpu": True}, False),
+        # nothing is timed on this machine
+        ({"use_gpu": False}, False),
+        ({"cpu_slots": 0}, False),
+    ],
+)
+def test_gpus_that_grade_are_hidden_from_notebooks(
+    changes: dict[str, object], is_hidden: bool, tmp_path: Path
+) -> None:
+    plan = msgspec.structs.replace(planned(tmp_path, "shared"), **changes)
+    plan.token_file.write_text("secret")
+    file = write_plan(plan)
+    told = subprocess.run(
+        [sys.executable, "-c", READ],
+        env={**environment(PYTHONPATH=":".join(sys.path)), PLAN: str(file)},
+        capture_output=True,
+        check=True,
+        text=True,
+    )
+    given = json.loads(told.stdout)
+    assert ("CUDA_VISIBLE_DEVICES" in given) == is_hidden
+    assert given.get("CUDA_VISIBLE_DEVICES", "") == ""
