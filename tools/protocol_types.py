@@ -1,4 +1,4 @@
-"""Write frontend/src/protocol.ts from extension/warpbook/protocol.py.
+"""Write frontend/src/protocol.ts from protocol.py and lab_protocol.py of warpbook.
 
 `python tools/protocol_types.py` writes; with `--check` it only compares, and exits
 with 1 when the file is not what the Python types say.
@@ -16,12 +16,12 @@ import msgspec
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / each) for each in ("extension", "labs", "monitors")]
 
-from warpbook import protocol  # noqa: E402
+from warpbook import lab_protocol, protocol  # noqa: E402
 from warpbook_labs.cards import model  # noqa: E402
 from warpbook_monitors import frames  # noqa: E402
 
 TARGET = ROOT / "frontend" / "src" / "protocol.ts"
-HEADER = "// Generated from extension/warpbook/protocol.py. Do not edit."
+HEADER = "// Generated from extension/warpbook/*protocol.py. Do not edit."
 WIDTH = 80
 
 #: A schema spells a Literal out at each use; these get their Python name back.
@@ -49,11 +49,11 @@ ANSWERS = (
     protocol.TimelineStatistics,
     protocol.TimelineMatches,
     protocol.Comparison,
-    protocol.CourseList,
-    protocol.LabList,
-    protocol.LabOpened,
-    protocol.LabHints,
-    protocol.LabCards,
+    lab_protocol.CourseList,
+    lab_protocol.LabList,
+    lab_protocol.LabOpened,
+    lab_protocol.LabHints,
+    lab_protocol.LabCards,
 )
 
 Schema = dict[str, Any]
@@ -163,7 +163,7 @@ def main() -> int:
     if TARGET.is_file() and TARGET.read_text(encoding="utf-8") == text:
         return 0
     print(
-        f"{TARGET.relative_to(ROOT)} is not what extension/warpbook/protocol.py says.\n"
+        f"{TARGET.relative_to(ROOT)} is not what extension/warpbook/*protocol.py say.\n"
         "Run `python tools/protocol_types.py` and commit the result."
     )
     return 1

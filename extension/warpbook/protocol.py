@@ -15,8 +15,6 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from warpbook_labs.cards.model import Card
-from warpbook_labs.lab.entries import LabEntry, SoFar
 from warpbook_monitors.alerts.alert import Alert
 from warpbook_monitors.archive.keeping import Keeping
 from warpbook_monitors.archive.record import KeptRecord, RecordKind
@@ -53,15 +51,12 @@ __all__ = [
     "Alerts",
     "Allocator",
     "Capabilities",
-    "Card",
     "CellProfile",
     "CellBand",
     "CellReport",
     "CellRun",
     "ClientMessage",
     "CloseCode",
-    "CourseLab",
-    "CourseList",
     "Comparison",
     "Condition",
     "Detail",
@@ -81,17 +76,10 @@ __all__ = [
     "Holder",
     "Holders",
     "Keeping",
-    "LabCards",
-    "LabEntry",
-    "LabHints",
-    "LabList",
-    "LabMark",
-    "LabOpened",
     "Live",
     "MemoryOutlook",
     "MetricSpan",
     "OutOfMemory",
-    "OwnCourse",
     "Outlook",
     "PostMortem",
     "Receipt",
@@ -100,7 +88,6 @@ __all__ = [
     "RecordList",
     "Replay",
     "ServerMessage",
-    "SoFar",
     "SpanStatistics",
     "StateNow",
     "Subscribe",
@@ -412,97 +399,6 @@ class Capabilities(Struct, frozen=True):
     replay: Replay | None
     #: version of the Bokeh whose BokehJS this server serves, if it has one
     bokeh: str | None
-
-
-class LabList(Struct, frozen=True):
-    """Answer of `GET .../api/v1/labs`: all labs, and what is here to check them."""
-
-    labs: tuple[LabEntry, ...]
-    #: NVRTC's version; None where it can't be loaded
-    compiler: str | None
-    gpus: int
-    #: in words: what can't be read, and what to install
-    problems: tuple[str, ...] = ()
-
-
-class CourseLab(Struct, frozen=True):
-    """A lab that a course has published, as the person of this server sees it."""
-
-    #: its name in the catalogue
-    lab: str
-    title: str
-    #: path of its page, below the hub's address
-    url: str
-    is_open: bool
-    #: None for staff who are in no section
-    due_ms: float | None
-    points: float
-    most_points: float
-    attempts: int
-    #: None: as many as one likes
-    attempts_left: int | None
-
-
-class OwnCourse(Struct, frozen=True):
-    """A course of the person of this server."""
-
-    title: str
-    #: "learner", "assistant" or "instructor"
-    role: str
-    #: path of its page, below the hub's address
-    url: str
-    labs: tuple[CourseLab, ...]
-
-
-class CourseList(Struct, frozen=True):
-    """Answer of `GET .../api/v1/courses`: what the hub's courses publish."""
-
-    #: none where no course service started this server
-    courses: tuple[OwnCourse, ...]
-    #: why the hub does not tell, in words
-    problem: str = ""
-
-
-class LabOpened(Struct, frozen=True):
-    """Answer of `POST .../api/v1/labs/LAB/open`."""
-
-    lab: str
-    #: of its notebook, below the folder that the server shows
-    path: str
-
-
-class LabHints(Struct, frozen=True):
-    """Answer of `GET` and `POST .../api/v1/labs/LAB/hints`."""
-
-    lab: str
-    #: how many there are
-    of: int
-    #: those that are open
-    hints: tuple[str, ...]
-
-
-class LabMark(Struct, frozen=True):
-    """How one submission went, in short."""
-
-    submission: int
-    graded_ms: float
-    passed: bool
-    right: int
-    of: int
-    #: in words
-    status: str
-    message: str
-    #: of those that fail, what the first was; empty if none does
-    first_failure: str
-
-
-class LabCards(Struct, frozen=True):
-    """Answer of `GET .../api/v1/labs/LAB/cards`: the newest first."""
-
-    lab: str
-    cards: tuple[LabMark, ...]
-    #: of the newest, all that is shown of it; None where nothing was handed in
-    newest: Card | None
 
 
 class StateNow(Struct, frozen=True):

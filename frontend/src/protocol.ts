@@ -1,4 +1,4 @@
-// Generated from extension/warpbook/protocol.py. Do not edit.
+// Generated from extension/warpbook/*protocol.py. Do not edit.
 
 export const PROTOCOL_VERSION = 1;
 

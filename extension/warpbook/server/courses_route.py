@@ -9,7 +9,7 @@ from jupyter_server.auth.decorator import authorized
 from tornado import web
 
 from warpbook.class_hub import ClassHub, HubProblem, hub_here
-from warpbook.protocol import CourseLab, CourseList, OwnCourse
+from warpbook.lab_protocol import CourseLab, CourseList, OwnCourse
 from warpbook.server.parameters import NoQuery
 from warpbook.server.rest import Handler
 from warpbook.server.selection import encode

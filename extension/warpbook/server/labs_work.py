@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from warpbook.protocol import LabCards, LabHints, LabList, LabMark, LabOpened
+from warpbook.lab_protocol import LabCards, LabHints, LabList, LabMark, LabOpened
 from warpbook_labs.course.overview import (
     folder_of,
     hints_of,

@@ -1,0 +1,99 @@
+"""What the server answers about labs and a hub's courses, as it goes over HTTP."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from warpbook_labs.cards.model import Card
+from warpbook_labs.lab.entries import LabEntry
+
+
+class LabList(Struct, frozen=True):
+    """Answer of `GET .../api/v1/labs`: all labs, and what is here to check them."""
+
+    labs: tuple[LabEntry, ...]
+    #: NVRTC's version; None where it can't be loaded
+    compiler: str | None
+    gpus: int
+    #: in words: what can't be read, and what to install
+    problems: tuple[str, ...] = ()
+
+
+class CourseLab(Struct, frozen=True):
+    """A lab that a course has published, as the person of this server sees it."""
+
+    #: its name in the catalogue
+    lab: str
+    title: str
+    #: of its page: a path on the hub's host, or an address of its own host
+    url: str
+    is_open: bool
+    #: None for staff who are in no section
+    due_ms: float | None
+    points: float
+    most_points: float
+    attempts: int
+    #: None: as many as one likes
+    attempts_left: int | None
+
+
+class OwnCourse(Struct, frozen=True):
+    """A course of the person of this server."""
+
+    title: str
+    #: "learner", "assistant" or "instructor"
+    role: str
+    #: of its page: a path on the hub's host, or an address of its own host
+    url: str
+    labs: tuple[CourseLab, ...]
+
+
+class CourseList(Struct, frozen=True):
+    """Answer of `GET .../api/v1/courses`: what the hub's courses publish."""
+
+    #: none where no course service started this server
+    courses: tuple[OwnCourse, ...]
+    #: why the hub does not tell, in words
+    problem: str = ""
+
+
+class LabOpened(Struct, frozen=True):
+    """Answer of `POST .../api/v1/labs/LAB/open`."""
+
+    lab: str
+    #: of its notebook, below the folder that the server shows
+    path: str
+
+
+class LabHints(Struct, frozen=True):
+    """Answer of `GET` and `POST .../api/v1/labs/LAB/hints`."""
+
+    lab: str
+    #: how many there are
+    of: int
+    #: those that are open
+    hints: tuple[str, ...]
+
+
+class LabMark(Struct, frozen=True):
+    """How one submission went, in short."""
+
+    submission: int
+    graded_ms: float
+    passed: bool
+    right: int
+    of: int
+    #: in words
+    status: str
+    message: str
+    #: of those that fail, what the first was; empty if none does
+    first_failure: str
+
+
+class LabCards(Struct, frozen=True):
+    """Answer of `GET .../api/v1/labs/LAB/cards`: the newest first."""
+
+    lab: str
+    cards: tuple[LabMark, ...]
+    #: of the newest, all that is shown of it; None where nothing was handed in
+    newest: Card | None
