@@ -1,6 +1,7 @@
 """Cell reports from a kernel to every open view."""
 
 import json
+import time
 
 import msgspec
 import pytest
@@ -11,6 +12,9 @@ from warpbook.protocol import (
     CellReport,
 )
 from warpbook_monitors.trace.cell_profile import CellProfile, Completeness, Lane
+
+#: the archive removes what is older than it keeps
+NOW_MS = time.time() * 1000
 
 
 def report(report_id: str = "r-1", **changes) -> dict:
@@ -23,8 +27,8 @@ def report(report_id: str = "r-1", **changes) -> dict:
         cell_id="c",
         execution_count=1,
         title="<img src=x onerror=alert(1)>",
-        started_ms=1.0,
-        ended_ms=2.0,
+        started_ms=NOW_MS - 1,
+        ended_ms=NOW_MS,
         status="ok",
         profile=profile,
     )

@@ -9,7 +9,7 @@ import time
 import pytest
 from tornado.httpclient import HTTPClientError
 
-from tests.extension.server.test_ingest import report
+from tests.extension.server.test_ingest import NOW_MS, report
 from tests.extension.server.test_timelines import EVENTS, packed
 from warpbook.protocol import PROTOCOL_VERSION
 
@@ -28,8 +28,8 @@ def band(name: str = "b_1", **changes) -> dict:
         "cell_id": "c",
         "execution_count": 3,
         "title": "train()",
-        "started_ms": 1_000.0,
-        "ended_ms": 2_000.0,
+        "started_ms": NOW_MS - 2_000,
+        "ended_ms": NOW_MS - 1_000,
         "status": "ok",
     }
     return {**whole, **changes}
@@ -65,7 +65,7 @@ def hand_in(jp_fetch):
 
 async def test_cells_of_pages_are_kept_once_and_found(hand_in, records) -> None:
     running = band(ended_ms=None, status="running")
-    earlier = band("b_2", title="plot()", started_ms=500.0)
+    earlier = band("b_2", title="plot()", started_ms=NOW_MS - 2_500)
     assert (await hand_in(running, earlier)).code == 204
     await hand_in(band())
     # another page saw it, too, and was slower
@@ -134,7 +134,7 @@ async def test_a_senseless_search_is_refused(records, wrong) -> None:
         [band()] * 201,
         [band("../x")],
         [band(title="x" * 201)],
-        [band(started_ms=3_000.0)],
+        [band(started_ms=NOW_MS)],
         [band(ended_ms=1e300)],
         [band(ended_ms=None)],
         [band(status="running")],
