@@ -48,6 +48,10 @@ class Bare:
     middle: Replayed
     low: Replayed
     high: Replayed
+    #: what the host takes in each of them
+    middle_times: HostTimes
+    low_times: HostTimes
+    high_times: HostTimes
     #: of the ends, with what varies from run to run; never more than was recorded
     low_ns: float
     high_ns: float
@@ -55,6 +59,11 @@ class Bare:
     #: of the host's recorded time, what `middle` keeps
     host_share: float
     cautions: tuple[str, ...]
+
+    @property
+    def replays(self) -> tuple[Replayed, Replayed, Replayed]:
+        """Give the low end, the middle and the high end."""
+        return self.low, self.middle, self.high
 
 
 def bare(
@@ -71,8 +80,9 @@ def bare(
     program = program_of(events, calls, run)
     host = taxed(program, events, calls, run)
     program = relieved(program, events, calls, run)
-    low = simulate(program, host.kept(_LOW_SHARE, _LOW_TIMES))
-    high = simulate(program, host.kept(_HIGH_SHARE, first_ratio=_HIGH_FIRST_RATIO))
+    low_times = host.kept(_LOW_SHARE, _LOW_TIMES)
+    high_times = host.kept(_HIGH_SHARE, first_ratio=_HIGH_FIRST_RATIO)
+    low, high = simulate(program, low_times), simulate(program, high_times)
     low_ns = low.window_ns * (1 - SPREAD_RATIO)
     high_ns = high.window_ns * (1 + SPREAD_RATIO)
     times, cautions = host.kept(_SHARE), _cautions(program)
@@ -89,6 +99,9 @@ def bare(
         middle=middle,
         low=low,
         high=high,
+        middle_times=times,
+        low_times=low_times,
+        high_times=high_times,
         low_ns=min(low_ns, middle_ns),
         high_ns=high_ns,
         middle_ns=middle_ns,

@@ -72,3 +72,5 @@ class Run:
     allocations: tuple[Allocations, ...] = ()
     #: the same code without the profiler, if it was timed
     bare: BareTimes | None = None
+    #: of the cell, without its magic; None where nobody knows it
+    source: str | None = None

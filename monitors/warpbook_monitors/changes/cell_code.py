@@ -1,0 +1,114 @@
+"""A cell's source as a syntax tree, asked for what a rule needs of it.
+
+The source is only parsed, never run. One that can't be parsed answers nothing.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import cached_property
+from typing import NamedTuple
+
+#: a longer source is not looked at
+_MOST_CHARACTERS = 200_000
+#: of a piece of code in a sketch
+_MOST_SKETCH = 80
+_LOOPS = (ast.For, ast.AsyncFor, ast.While, ast.ListComp, ast.GeneratorExp, ast.SetComp)
+
+
+class Call(NamedTuple):
+    """A call in the source."""
+
+    #: its last name: "item" of `loss.item()`, "cat" of `torch.cat(...)`
+    name: str
+    line: int
+    in_loop: bool
+    node: ast.Call
+
+    @property
+    def text(self) -> str:
+        """Give the call as it may be printed."""
+        return written(self.node)
+
+    @property
+    def receiver(self) -> str:
+        """Give what is before the last dot, "loss" of `loss.item()`; may be empty."""
+        function = self.node.func
+        return written(function.value) if isinstance(function, ast.Attribute) else ""
+
+
+class CellCode:
+    """What is asked of a cell's source."""
+
+    def __init__(self, source: str | None) -> None:
+        """Parse it."""
+        self._tree: ast.Module | None = None
+        if source is None or len(source) > _MOST_CHARACTERS:
+            return
+        try:
+            self._tree = ast.parse(source)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            # magics and shell commands are no Python
+            self._tree = None
+
+    @property
+    def is_known(self) -> bool:
+        """Tell whether there is anything to ask."""
+        return self._tree is not None
+
+    @cached_property
+    def _calls(self) -> tuple[Call, ...]:
+        return () if self._tree is None else tuple(_calls(self._tree))
+
+    def calls(self, *names: str, in_loop: bool | None = None) -> tuple[Call, ...]:
+        """Give the calls of functions or methods with these last names, in order."""
+        return tuple(
+            call
+            for call in self._calls
+            if call.name in names and in_loop in (None, call.in_loop)
+        )
+
+    def first_line(self, *names: str, in_loop: bool | None = None) -> int | None:
+        """Give the line of the first such call."""
+        return next((call.line for call in self.calls(*names, in_loop=in_loop)), None)
+
+    def operations(self, *kinds: type[ast.operator]) -> tuple[ast.BinOp, ...]:
+        """Give the binary operations of these kinds, in order, the outer ones first."""
+        if self._tree is None:
+            return ()
+        return tuple(
+            node
+            for node in ast.walk(self._tree)
+            if isinstance(node, ast.BinOp) and isinstance(node.op, kinds)
+        )
+
+    def settings(self) -> tuple[Call, ...]:
+        """Give the calls that switch something of torch on or off."""
+        prefixes = ("set_", "use_", "enable_", "detect_")
+        return tuple(call for call in self._calls if call.name.startswith(prefixes))
+
+
+def written(node: ast.AST) -> str:
+    """Write a piece of code in one line, cut where it is long."""
+    text = " ".join(ast.unparse(node).split())
+    return text if len(text) <= _MOST_SKETCH else text[: _MOST_SKETCH - 1] + "…"
+
+
+def _calls(tree: ast.Module) -> Iterator[Call]:
+    stack: list[tuple[ast.AST, bool]] = [(tree, False)]
+    while stack:
+        node, in_loop = stack.pop()
+        if isinstance(node, ast.Call):
+            name = _last_name(node.func)
+            if name:
+                yield Call(name, node.lineno, in_loop, node)
+        inside = in_loop or isinstance(node, _LOOPS)
+        children = [(child, inside) for child in ast.iter_child_nodes(node)]
+        stack.extend(reversed(children))
+
+
+def _last_name(function: ast.expr) -> str:
+    if isinstance(function, ast.Attribute):
+        return function.attr
+    return function.id if isinstance(function, ast.Name) else ""

@@ -1,0 +1,139 @@
+"""A window's operators: which one launched what, and which one encloses it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from warpbook_monitors.trace.calls import Calls
+from warpbook_monitors.trace.columns import (
+    NONE,
+    ON_GPU,
+    Bools,
+    Category,
+    Columns,
+    Int64s,
+    Operands,
+    rows_by,
+)
+from warpbook_monitors.trace.run import Run
+
+#: a place among a thread's operators of which there is none
+_NO_OPERANDS = Operands((), ())
+
+
+class Operators:
+    """All operators in the order of their start, and annotations apart.
+
+    `table` has the operators; positions in it are what the methods take and give.
+    """
+
+    def __init__(self, events: Columns, calls: Calls, run: Run) -> None:
+        """Sort out who encloses whom."""
+        every = events.only(Category.OPERATOR)
+        inside = (every.start_ns >= run.start_ns) & (every.start_ns < run.code_end_ns)
+        every = every.where(inside)
+        of_library = np.array(["::" in name for name in every.names] or [False])
+        self.table = every.where(of_library[every.name])
+        self.annotations = every.where(~of_library[every.name])
+        self.gpu = events.only(*ON_GPU)
+        self._calls = calls
+        self.parent = self._parents()
+        self.outermost: Bools = self.parent == NONE
+        #: of each event on the GPU: who called for it, and the outermost around that
+        self.direct = self._direct()
+        self.outer = self._up(self.direct)
+        #: of each event on the GPU: how many came before it on the host
+        self._by_outer: dict[int, Int64s] | None = None
+
+    def name(self, position: int) -> str:
+        """Give an operator's name."""
+        return self.table.names[self.table.name[position]]
+
+    def operands(self, position: int) -> Operands:
+        """Give what it was called with; nothing where that was not recorded."""
+        at = int(self.table.operand[position])
+        return _NO_OPERANDS if at == NONE else self.table.operands[at]
+
+    def named(self, *names: str) -> Bools:
+        """Choose the operators with one of these names."""
+        wanted = frozenset(names)
+        fits = np.array([name in wanted for name in self.table.names] or [False])
+        chosen: Bools = fits[self.table.name]
+        return chosen
+
+    def within(self, positions: Int64s) -> Bools:
+        """Choose the operators that are within one of these, or are one of these."""
+        chosen = np.zeros(len(self.table) + 1, np.bool_)
+        chosen[positions] = True
+        chosen[-1] = False
+        # who encloses begins before who is enclosed, so a pass a level is enough
+        while True:
+            more = chosen[:-1] | chosen[self.parent]
+            if (more == chosen[:-1]).all():
+                return more
+            chosen[:-1] = more
+
+    def launched_within(self, positions: Int64s) -> Int64s:
+        """Give the events on the GPU that these operators, or those within, called."""
+        chosen = np.append(self.within(positions), False)
+        return np.flatnonzero(chosen[self.direct])
+
+    def _parents(self) -> Int64s:
+        table = self.table
+        parent = np.full(len(table), NONE, np.int64)
+        for mine in rows_by(table.track):
+            start_ns, end_ns = table.start_ns[mine], table.end_ns[mine]
+            left, above = np.arange(len(mine)), np.zeros(0, np.int64)
+            while len(left):
+                is_top = np.ones(len(left), np.bool_)
+                ended_ns = np.maximum.accumulate(end_ns[left])[:-1]
+                is_top[1:] = start_ns[left[1:]] >= ended_ns
+                top = left[is_top]
+                if len(above):
+                    parent[mine[top]] = mine[above[np.searchsorted(above, top) - 1]]
+                above, left = top, left[~is_top]
+        return parent
+
+    def _direct(self) -> Int64s:
+        """Give for each event on the GPU the innermost operator around its launch."""
+        api, launch = self._calls.api, self._calls.launch
+        found = np.full(len(self.gpu), NONE, np.int64)
+        known = np.flatnonzero(launch != NONE)
+        at_ns, thread = api.start_ns[launch[known]], api.track[launch[known]]
+        table = self.table
+        by_thread = {int(table.track[mine[0]]): mine for mine in rows_by(table.track)}
+        ends_ns = np.append(table.end_ns, np.iinfo(np.int64).max)
+        for rows in rows_by(thread):
+            mine = by_thread.get(int(thread[rows[0]]))
+            if mine is None:
+                continue
+            place = np.searchsorted(table.start_ns[mine], at_ns[rows], "right") - 1
+            position = np.where(place >= 0, mine[np.maximum(place, 0)], NONE)
+            over = ends_ns[position] < at_ns[rows]
+            while over.any():
+                position[over] = self.parent[position[over]]
+                over = ends_ns[position] < at_ns[rows]
+            found[known[rows]] = position
+        return found
+
+    def _up(self, positions: Int64s) -> Int64s:
+        """Give the outermost operator around each, or NONE."""
+        parent = np.append(self.parent, NONE)
+        found = positions.copy()
+        while True:
+            above = parent[found]
+            rises = above != NONE
+            if not rises.any():
+                return found
+            found[rises] = above[rises]
+
+    def outer_of(self, positions: Int64s) -> Int64s:
+        """Give the outermost operator around each of these."""
+        return self._up(positions)
+
+
+def sizes(dims: Iterable[tuple[int, ...]]) -> str:
+    """Write the sizes of tensors, "8×2048 by 2048×64"."""
+    return " by ".join("×".join(map(str, each)) for each in dims if each)

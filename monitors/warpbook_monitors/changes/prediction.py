@@ -1,0 +1,130 @@
+"""How long the bare run takes after a change: the edited program, replayed.
+
+Three replays are compared with those of the unchanged program: the edit at its best
+with the low end of the host's times, as usual with the middle, and at its worst with
+the high end. Of a measured time all three have the host's times that were solved.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from warpbook_monitors.bare.estimate import SPREAD_RATIO
+from warpbook_monitors.bare.simulation import HostTimes, window_ns
+from warpbook_monitors.changes.change import Basis, Change
+from warpbook_monitors.changes.edits import Edit
+from warpbook_monitors.changes.evidence import Evidence
+from warpbook_monitors.changes.proposal import Proposal
+from warpbook_monitors.changes.ways import Ways
+from warpbook_monitors.units import duration
+
+#: of the bare run; a smaller gain is none that one would see
+_LEAST_GAIN = 0.05
+_NO_GAIN = (
+    "The replay shows no gain: what it takes away was not what the cell waited for."
+)
+
+
+class _After(NamedTuple):
+    """Times after a change, in ns, and how many times as fast that is."""
+
+    low_ns: float
+    usual_ns: float
+    high_ns: float
+    least_speed: float
+    most_speed: float
+
+
+class Prediction:
+    """Predicts changes of one window."""
+
+    def __init__(self, evidence: Evidence) -> None:
+        """Replay the window without a change."""
+        self._evidence = evidence
+        bare = evidence.bare
+        self._is_measured = evidence.bare_run.basis == "measured"
+        self._times: tuple[HostTimes, HostTimes, HostTimes] = (
+            (bare.middle_times,) * 3
+            if self._is_measured
+            else (bare.low_times, bare.middle_times, bare.high_times)
+        )
+        unchanged = (bare.middle,) * 3 if self._is_measured else bare.replays
+        self._before_ns = [max(replayed.window_ns, 1.0) for replayed in unchanged]
+
+    def of(self, proposal: Proposal) -> Change | None:
+        """Give the change with its time; None where it gains nothing worth a word."""
+        after = None if proposal.ways is None else self._after(proposal.ways)
+        basis: Basis = "unknown"
+        reason = proposal.reason
+        if after is not None:
+            basis = "not below" if proposal.is_bound else "predicted"
+            if after.most_speed < 1 / (1 - _LEAST_GAIN):
+                if not proposal.is_told_without_gain:
+                    return None
+                bare_ns = float(self._evidence.bare_run.time_ns)
+                after = _After(bare_ns, bare_ns, bare_ns, 1.0, 1.0)
+                basis, reason = "predicted", _NO_GAIN
+        is_range = basis == "predicted"
+        return Change(
+            name=proposal.name,
+            title=proposal.title,
+            evidence=proposal.evidence,
+            basis=basis,
+            time_ns=round(after.usual_ns) if after and is_range else None,
+            low_ns=round(after.low_ns) if after else None,
+            high_ns=round(after.high_ns) if after and is_range else None,
+            speed_low=after.least_speed if after and is_range else None,
+            speed_high=after.most_speed if after else None,
+            reason=reason,
+            operator=proposal.operator,
+            line=proposal.line,
+            sketch=proposal.sketch,
+            lab=proposal.lab,
+        )
+
+    def _after(self, ways: Ways) -> _After:
+        told = self._evidence.bare_run
+        # a replay that misses a measured time misses what it promises in proportion
+        ratio = told.time_ns / self._before_ns[1] if self._is_measured else 1.0
+        windows_ns = [
+            _window_ns(edit, times)
+            for edit, times in zip(ways, self._times, strict=True)
+        ]
+        speeds = [
+            before_ns / max(after_ns, 1.0)
+            for before_ns, after_ns in zip(self._before_ns, windows_ns, strict=True)
+        ]
+        spread = self._spread()
+        low_ns, usual_ns, high_ns = (window * ratio for window in windows_ns)
+        # nothing is promised that is slower than what there is
+        usual_ns = min(usual_ns, told.time_ns)
+        return _After(
+            min(low_ns * (1 - spread), usual_ns, told.low_ns),
+            usual_ns,
+            max(min(high_ns * (1 + spread), told.time_ns), usual_ns),
+            max(min(speeds), 1.0),
+            max(speeds),
+        )
+
+    def _spread(self) -> float:
+        """Give what varies from run to run: as measured, else as usual."""
+        told = self._evidence.bare_run
+        if not self._is_measured or told.runs < 2:
+            return SPREAD_RATIO
+        half = (told.high_ns - told.low_ns) / 2 / max(told.time_ns, 1)
+        return min(max(half, 0.02), 0.25)
+
+
+def _window_ns(edit: Edit, times: HostTimes) -> float:
+    return window_ns(edit.program(), edit.times(times))
+
+
+def time_words(change: Change) -> str:
+    """Write the time after a change: "0.31 to 0.42 ms", "not below 2.9 ms"."""
+    if change.low_ns is None:
+        return "not known before it is tried"
+    low = duration(change.low_ns / 1e6)
+    if change.high_ns is None:
+        return f"not below {low}"
+    high = duration(change.high_ns / 1e6)
+    return low if low == high else f"{low} to {high}"

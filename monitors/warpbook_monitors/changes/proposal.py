@@ -1,0 +1,35 @@
+"""What a rule proposes: a change in words, and the edits that stand for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from warpbook_monitors.changes.evidence import Evidence
+from warpbook_monitors.changes.ways import Ways
+from warpbook_monitors.trace.figures import Lab
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A change before its time is known; see `Change` for what fields mean.
+
+    Its time is a range, unless `is_bound`: then how much more new host code or unknown
+    work takes, nobody knows. Without `ways` nothing is known. `reason` says why.
+    """
+
+    name: str
+    title: str
+    evidence: str
+    ways: Ways | None
+    is_bound: bool = False
+    reason: str = ""
+    operator: str | None = None
+    line: int | None = None
+    sketch: str = ""
+    lab: Lab | None = None
+    #: told even where it gains nothing, since a person would expect a gain of it
+    is_told_without_gain: bool = False
+
+
+Rule = Callable[[Evidence], Iterator[Proposal]]

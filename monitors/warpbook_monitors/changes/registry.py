@@ -1,0 +1,43 @@
+"""Every kind of change that there is, and the ones that a window gets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from warpbook_monitors.changes.change import Change
+from warpbook_monitors.changes.evidence import Evidence
+from warpbook_monitors.changes.prediction import Prediction
+from warpbook_monitors.changes.proposal import Rule
+from warpbook_monitors.changes.rules.attention import attention
+from warpbook_monitors.changes.rules.pointwise import pointwise
+from warpbook_monitors.changes.rules.products import products
+
+RULES: tuple[Rule, ...] = (attention, pointwise, products)
+#: nobody tries more
+_MOST_CHANGES = 6
+#: how much of a bound's gain counts beside a range's, which is surer
+_BOUND_WEIGHT = 0.8
+
+
+def advise(evidence: Evidence) -> tuple[Change, ...]:
+    """Give the changes that apply, the one that gains most first."""
+    found = sorted(_found(evidence), key=lambda change: -_gain_ns(change, evidence))
+    return tuple(found[:_MOST_CHANGES])
+
+
+def _found(evidence: Evidence) -> Iterator[Change]:
+    prediction = Prediction(evidence)
+    for rule in RULES:
+        for proposal in rule(evidence):
+            change = prediction.of(proposal)
+            if change is not None:
+                yield change
+
+
+def _gain_ns(change: Change, evidence: Evidence) -> float:
+    bare_ns = evidence.bare_run.time_ns
+    if change.low_ns is None:
+        return 0.0
+    if change.time_ns is None:
+        return _BOUND_WEIGHT * (bare_ns - change.low_ns)
+    return bare_ns - change.time_ns

@@ -1,0 +1,156 @@
+"""Chains of operators that pass over the same tensor, each through memory again."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from warpbook_monitors.changes.chip import Span
+from warpbook_monitors.changes.evidence import Evidence
+from warpbook_monitors.changes.proposal import Proposal
+from warpbook_monitors.changes.ways import Ways
+from warpbook_monitors.trace.columns import NONE, Bools, Int64s
+from warpbook_monitors.trace.traffic import ITEM_BYTES, only_passes
+
+#: shorter kernels are launched more slowly than they run: that is another change
+_LEAST_MEAN_NS = 8_000
+#: what one fused kernel would hold; a longer chain becomes several
+_MOST_MEMBERS = 32
+#: a window with more chains is judged by the longest
+_MOST_CHAINS = 2000
+#: they begin a tensor, so nothing before them is read
+_NEW = frozenset("zero fill normal uniform".split())
+_OPTIMIZER = "Optimizer.step#"
+
+
+@dataclass(frozen=True)
+class _Chain:
+    """Kernels that follow one another over tensors of one size."""
+
+    #: among the events on the GPU, and the operator of each
+    events: Int64s
+    operators: Int64s
+    #: what one kernel must move, at least and at most
+    least_bytes: int
+    most_bytes: int
+
+
+def pointwise(evidence: Evidence) -> Iterator[Proposal]:
+    """Propose to fuse the chains into one kernel each."""
+    chip, operators = evidence.chip, evidence.operators
+    chains = _chains(evidence)
+    if not chains:
+        return
+    ways = Ways(evidence)
+    time_ns = kernels = 0
+    for chain in chains:
+        time_ns += evidence.time_ns(chain.events)
+        kernels += len(chain.events)
+        ways.drop_operators(np.unique(chain.operators[1:]))
+        if chip is not None:
+            low, high = (
+                chip.pass_over(size_bytes)
+                for size_bytes in (chain.least_bytes, chain.most_bytes)
+            )
+            usual_ns = (low.usual_ns + high.usual_ns) / 2
+            span = Span(low.low_ns, usual_ns, high.high_ns)
+            ways.resize(chain.events[:1], span.at_most(evidence.time_ns(chain.events)))
+    longest = max(chains, key=lambda chain: evidence.time_ns(chain.events))
+    names = [operators.name(at).removeprefix("aten::") for at in longest.operators]
+    shown = ", ".join(names[:5]) + (", …" if len(names) > 5 else "")
+    yield Proposal(
+        name="fuse",
+        title="Fuse the chain into one kernel with torch.compile.",
+        evidence=(
+            f"{kernels:,} kernels pass over the same tensors one after the other "
+            f"({shown}), which takes {evidence.share(time_ns):.0%} of the bare run."
+        ),
+        ways=ways,
+        is_bound=chip is None,
+        reason="" if chip else "No ceilings of this GPU are known.",
+        operator=operators.name(int(longest.operators[0])),
+        line=evidence.line_at(int(operators.table.start_ns[int(longest.operators[0])])),
+        sketch="@torch.compile\ndef fused(x):\n    ...  # the chain, unchanged",
+        lab="roofline",
+    )
+
+
+def _chains(evidence: Evidence) -> list[_Chain]:
+    operators, gpu = evidence.operators, evidence.gpu
+    launch = evidence.calls.launch
+    known = evidence.is_kernel & (operators.direct != NONE) & (launch != NONE)
+    order = np.flatnonzero(known)
+    order = order[np.argsort(launch[order], kind="stable")]
+    if not len(order):
+        return []
+    passing, elements = _passing(evidence)
+    direct = operators.direct[order]
+    passes = passing[direct] & ~_in_optimizer(evidence, direct)
+    same = np.zeros(len(order), np.bool_)
+    same[1:] = passes[1:] & passes[:-1]
+    same[1:] &= elements[direct[1:]] == elements[direct[:-1]]
+    same[1:] &= gpu.track[order[1:]] == gpu.track[order[:-1]]
+    same[1:] &= gpu.device[order[1:]] == gpu.device[order[:-1]]
+    group = np.cumsum(~same)
+    begins = np.flatnonzero(~same)
+    # cut where it is too long for one kernel
+    place = np.arange(len(order)) - begins[group - 1]
+    group = group * (len(order) // _MOST_MEMBERS + 1) + place // _MOST_MEMBERS
+    edges = np.flatnonzero(np.diff(group)) + 1
+    chains = []
+    for rows in np.split(np.arange(len(order)), edges):
+        if len(rows) < 2 or not passes[rows[0]]:
+            continue
+        events = order[rows]
+        if gpu.duration_ns[events].mean() < _LEAST_MEAN_NS:
+            continue
+        chains.append(_chain(evidence, events, direct[rows]))
+    chains.sort(key=lambda chain: -evidence.time_ns(chain.events))
+    return chains[:_MOST_CHAINS]
+
+
+def _passing(evidence: Evidence) -> tuple[Bools, Int64s]:
+    """Choose the operators that pass over tensors; give the elements of the largest."""
+    table = evidence.operators.table
+    of_name = np.array([only_passes(name) for name in table.names] or [False])
+    sizes = [
+        max((math.prod(dims) for dims in operands.dims if dims), default=0)
+        for operands in table.operands
+    ]
+    # the last is that of operators whose operands were not recorded
+    elements = np.array([*sizes, 0], np.float64)[table.operand].astype(np.int64)
+    return of_name[table.name] & (elements > 1), elements
+
+
+def _in_optimizer(evidence: Evidence, direct: Int64s) -> Bools:
+    """Choose the operators of an optimizer's step, which has a change of its own."""
+    marks = evidence.operators.annotations
+    chosen = np.array([name.startswith(_OPTIMIZER) for name in marks.names] or [False])
+    marks = marks.where(chosen[marks.name])
+    begun_ns = evidence.operators.table.start_ns[direct]
+    place = np.searchsorted(marks.start_ns, begun_ns, side="right") - 1
+    ends_ns = np.append(marks.end_ns, np.iinfo(np.int64).min)
+    inside: Bools = begun_ns < ends_ns[place]
+    return inside & (place >= 0)
+
+
+def _chain(evidence: Evidence, events: Int64s, positions: Int64s) -> _Chain:
+    operators = evidence.operators
+    largest = outside = 0
+    for number, position in enumerate(positions.tolist()):
+        operands = operators.operands(position)
+        sizes = [
+            math.prod(dims) * ITEM_BYTES.get(dtype, 4)
+            for dims, dtype in zip(operands.dims, operands.dtypes, strict=False)
+            if dims
+        ]
+        largest = max([largest, *sizes])
+        is_new = operators.name(position).removeprefix("aten::").rstrip("_") in _NEW
+        # each but the first takes at least one from the operator before it
+        outside += (
+            0 if is_new else sum(sizes) - (max(sizes, default=0) if number else 0)
+        )
+    return _Chain(events, positions, 2 * largest, outside + largest)

@@ -1,0 +1,208 @@
+"""Products in a dtype that the chip multiplies slowly, or of odd sizes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from warpbook_monitors.changes.chip import Chip, Span
+from warpbook_monitors.changes.evidence import Evidence
+from warpbook_monitors.changes.operators import sizes
+from warpbook_monitors.changes.proposal import Proposal
+from warpbook_monitors.changes.ways import Ways
+from warpbook_monitors.trace.columns import Category, Int64s
+from warpbook_monitors.trace.roofline import Called, Need, called
+
+#: products below this share of the bare run are left alone
+_LEAST_SHARE = 0.03
+#: of the ceiling, below which odd sizes are what is wrong
+_POOR_SHARE = 0.4
+_HALVES = ("c10::Half", "c10::BFloat16")
+#: elements that a tensor core's operands come in, of two bytes each
+_TILE = 8
+
+
+class _Product(NamedTuple):
+    """Calls of one operator with the same operands that multiply."""
+
+    by: Called
+    need: Need
+    flops: int
+    #: positions among the events on the GPU
+    events: Int64s
+
+
+def products(evidence: Evidence) -> Iterator[Proposal]:
+    """Propose faster dtypes, and sizes that tensor cores take."""
+    chip = evidence.chip
+    if chip is None:
+        return
+    found = list(_products(evidence))
+    single = [one for one in found if one.need.dtype == "float"]
+    yield from _in_tf32(evidence, chip, single)
+    as_float = [one for one in found if one.need.dtype in ("float", "tf32")]
+    yield from _in_bf16(evidence, chip, as_float)
+    yield from _in_single(
+        evidence, chip, [o for o in found if o.need.dtype == "double"]
+    )
+    yield from _padded(evidence, chip, found)
+
+
+def _products(evidence: Evidence) -> Iterator[_Product]:
+    kernels = evidence.events.only(Category.KERNEL)
+    at = np.flatnonzero(evidence.is_kernel)
+    groups, place = called(evidence.events, kernels)
+    for number, by in enumerate(groups):
+        need = by.need
+        if need is not None and need.flops:
+            yield _Product(by, need, need.flops, at[np.flatnonzero(place == number)])
+
+
+def _in_tf32(
+    evidence: Evidence, chip: Chip, found: list[_Product]
+) -> Iterator[Proposal]:
+    if chip.has("tf32"):
+        yield from _faster(
+            evidence,
+            found,
+            lambda one: chip.multiply(one.flops, "tf32", one.need.size_bytes or 0),
+            name="tf32",
+            title="Let float32 products use the tensor cores as TF32.",
+            what="float32 products run on the FP32 cores",
+            sketch='torch.set_float32_matmul_precision("high")',
+        )
+
+
+def _in_bf16(
+    evidence: Evidence, chip: Chip, found: list[_Product]
+) -> Iterator[Proposal]:
+    if not chip.has("c10::BFloat16"):
+        return
+
+    def span(one: _Product) -> Span | None:
+        moved = one.need.size_bytes or 0
+        product = chip.multiply(one.flops, "c10::BFloat16", moved / 2)
+        if product is None:
+            return None
+        # autocast reads the operands once more, and writes them in half the size
+        calls = max(one.by.calls, 1)
+        casts = chip.pass_over(moved * 0.75 / calls).times(calls)
+        return product.plus(0.0, casts.low_ns, casts.high_ns)
+
+    yield from _faster(
+        evidence,
+        found,
+        span,
+        name="bf16",
+        title="Multiply in bfloat16: autocast, or model and data in bfloat16.",
+        what="products are float32",
+        sketch='with torch.autocast("cuda", dtype=torch.bfloat16):\n    ...',
+    )
+
+
+def _in_single(
+    evidence: Evidence, chip: Chip, found: list[_Product]
+) -> Iterator[Proposal]:
+    yield from _faster(
+        evidence,
+        found,
+        lambda one: chip.multiply(one.flops, "float", (one.need.size_bytes or 0) / 2),
+        name="float32",
+        title="Use float32 unless the result needs float64.",
+        what="products are float64",
+        sketch="x = x.float()  # NumPy's arrays are float64 unless told otherwise",
+        is_told_without_gain=True,
+    )
+
+
+def _padded(
+    evidence: Evidence, chip: Chip, found: list[_Product]
+) -> Iterator[Proposal]:
+    odd = []
+    for one in found:
+        peak = chip.peak_flops(one.need.dtype or "")
+        if one.by.operands.dtypes[0] not in _HALVES or peak is None:
+            continue
+        is_poor = one.flops / peak * 1e9 < _POOR_SHARE * one.by.time_ns
+        if is_poor and _odd_sizes(one.by):
+            odd.append(one)
+    if not odd:
+        return
+    longest = max(odd, key=lambda one: one.by.time_ns)
+    wrong = sorted(_odd_sizes(longest.by))
+    named = " and ".join(str(size) for size in wrong[:3])
+    padded = " and ".join(str(_up(size)) for size in wrong[:3])
+    yield from _faster(
+        evidence,
+        odd,
+        lambda one: chip.multiply(
+            one.flops * _growth(one.by), one.need.dtype or "", one.need.size_bytes or 0
+        ),
+        name="pad",
+        title=f"Make sizes multiples of {_TILE}: pad {named} to {padded}.",
+        what=f"products have sizes that are no multiples of {_TILE}",
+        sketch=(
+            f"extra = -x.shape[-1] % {_TILE}\n"
+            "x = torch.nn.functional.pad(x, (0, extra))  # and the weight, once"
+        ),
+    )
+
+
+def _faster(
+    evidence: Evidence,
+    found: list[_Product],
+    span_of: Callable[[_Product], Span | None],
+    *,
+    name: str,
+    title: str,
+    what: str,
+    sketch: str,
+    is_told_without_gain: bool = False,
+) -> Iterator[Proposal]:
+    """Propose that these products take other times."""
+    time_ns = sum(evidence.time_ns(one.events) for one in found)
+    if evidence.share(time_ns) < _LEAST_SHARE:
+        return
+    ways = Ways(evidence)
+    for one in found:
+        span = span_of(one)
+        if span is None:
+            continue
+        ways.resize(one.events, span.at_most(evidence.time_ns(one.events)))
+    longest = max(found, key=lambda one: one.by.time_ns)
+    yield Proposal(
+        name=name,
+        title=title,
+        evidence=(
+            f"{what[0].upper()}{what[1:]}, the longest {longest.by.name} of "
+            f"{sizes(longest.by.operands.dims)}: {evidence.share(time_ns):.0%} of the "
+            "bare run."
+        ),
+        ways=ways,
+        operator=longest.by.name,
+        sketch=sketch,
+        lab="mixed-precision" if name != "pad" else None,
+        is_told_without_gain=is_told_without_gain,
+    )
+
+
+def _odd_sizes(by: Called) -> set[int]:
+    """Give the sizes of matrices that are no multiples; batches don't matter."""
+    return {
+        size
+        for dims in by.operands.dims
+        if len(dims) >= 2
+        for size in dims[-2:]
+        if size % _TILE and size > _TILE
+    }
+
+
+def _up(size: int) -> int:
+    return -(-size // _TILE) * _TILE
+
+
+def _growth(by: Called) -> float:
+    return math.prod(_up(size) / size for size in _odd_sizes(by)) or 1.0
