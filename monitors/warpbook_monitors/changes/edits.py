@@ -45,7 +45,7 @@ class Edit:
         self._tail = 1.0
         self._waits: Bools = np.ones(len(host), np.bool_)
 
-    def resize(self, events: Int64s, old_ns: Int64s, new_ns: Floats | float) -> None:
+    def resize(self, events: Int64s, old_ns: Int64s, new_ns: Floats) -> None:
         """Have work on the GPU take another time.
 
         Args:
@@ -58,7 +58,7 @@ class Edit:
 
     def drop(self, events: Int64s, old_ns: Int64s) -> None:
         """Take work of the GPU away, and the calls that launched it."""
-        self.resize(events, old_ns, 0.0)
+        self.resize(events, old_ns, np.zeros(len(events)))
         pieces = self._program.pieces
         np.subtract.at(self._left, pieces.piece[events], 1)
         gone = np.unique(pieces.piece[events])

@@ -76,12 +76,13 @@ class Evidence:
         return time_ns / max(self.bare_run.time_ns, 1)
 
     def host_position(self, calls: Int64s) -> Int64s:
-        """Give the positions in the replay's host of calls; those in no lane are out."""
+        """Give where the replay's host has these calls; those in no lane are out."""
         place = np.full(len(self.calls.api) + 1, NONE, np.int64)
         row = self.bare.program.host.row
         place[row] = np.arange(len(row))
-        found = place[calls]
-        return found[found != NONE]
+        found: Int64s = place[calls]
+        inside: Int64s = found[found != NONE]
+        return inside
 
     def line_at(self, start_ns: int) -> int | None:
         """Give the line at which the host was, where lines were asked for."""

@@ -44,12 +44,11 @@ class Operators:
         #: of each event on the GPU: who called for it, and the outermost around that
         self.direct = self._direct()
         self.outer = self._up(self.direct)
-        #: of each event on the GPU: how many came before it on the host
-        self._by_outer: dict[int, Int64s] | None = None
 
     def name(self, position: int) -> str:
         """Give an operator's name."""
-        return self.table.names[self.table.name[position]]
+        names = self.table.names
+        return names[int(self.table.name[position])]
 
     def operands(self, position: int) -> Operands:
         """Give what it was called with; nothing where that was not recorded."""
@@ -78,7 +77,8 @@ class Operators:
     def launched_within(self, positions: Int64s) -> Int64s:
         """Give the events on the GPU that these operators, or those within, called."""
         chosen = np.append(self.within(positions), False)
-        return np.flatnonzero(chosen[self.direct])
+        launched: Int64s = np.flatnonzero(chosen[self.direct])
+        return launched
 
     def _parents(self) -> Int64s:
         table = self.table
@@ -121,7 +121,7 @@ class Operators:
     def _up(self, positions: Int64s) -> Int64s:
         """Give the outermost operator around each, or NONE."""
         parent = np.append(self.parent, NONE)
-        found = positions.copy()
+        found: Int64s = positions.copy()
         while True:
             above = parent[found]
             rises = above != NONE

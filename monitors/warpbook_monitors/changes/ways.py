@@ -36,7 +36,7 @@ class Ways:
         old_ns = self._evidence.gpu.duration_ns[events]
         total_ns = max(int(old_ns.sum()), 1)
         for edit, new_ns in zip(self, span, strict=True):
-            edit.resize(events, old_ns, old_ns * (new_ns / total_ns))
+            edit.resize(events, old_ns, old_ns.astype(np.float64) * new_ns / total_ns)
 
     def drop(self, events: Int64s) -> None:
         """Take events off the GPU, with their launches."""
