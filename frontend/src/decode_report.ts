@@ -29,6 +29,18 @@ const finding = record({
   bound_ns: optional(number),
   lab: optional(string)
 });
+const advised = record({
+  name: string,
+  title: string,
+  evidence: string,
+  basis: string,
+  low_ns: optional(number),
+  high_ns: optional(number),
+  sentence: string,
+  line: optional(whole),
+  sketch: string,
+  lab: optional(string)
+});
 const idle = record({
   host_wait_ns: number,
   kernel_wait_ns: number,
@@ -230,5 +242,6 @@ export const profile = record({
       sentence: string
     })
   ),
-  trials: list(trial, 100)
+  trials: list(trial, 100),
+  changes: list(advised, 100)
 });

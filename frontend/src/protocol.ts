@@ -258,6 +258,7 @@ export interface CellProfile {
   readonly memory_curves: MemoryCurve[];
   readonly bare: BareRun | null;
   readonly trials: Trial[];
+  readonly changes: Change[];
 }
 
 /** The profile of one cell, from the kernel that ran it to every open view. */
@@ -311,13 +312,33 @@ export interface CellVerdict {
   readonly sentence: string;
 }
 
-/** One figure of both profiles; None where one does not have it. */
+/** One change, with the time of the cell after it; names are the program's. */
 export interface Change {
   readonly name: string;
-  readonly before_ms: number | null;
-  readonly after_ms: number | null;
-  readonly before_calls: number | null;
-  readonly after_calls: number | null;
+  readonly title: string;
+  readonly evidence: string;
+  readonly basis: 'not below' | 'predicted' | 'unknown';
+  readonly time_ns: number | null;
+  readonly low_ns: number | null;
+  readonly high_ns: number | null;
+  readonly speed_low: number | null;
+  readonly speed_high: number | null;
+  readonly reason: string;
+  readonly sentence: string;
+  readonly operator: string | null;
+  readonly line: number | null;
+  readonly sketch: string;
+  readonly lab:
+    | 'copy-compute-overlap'
+    | 'cuda-graphs'
+    | 'fp8-linear'
+    | 'host-device-copies'
+    | 'int8-linear'
+    | 'mixed-precision'
+    | 'read-the-trace'
+    | 'roofline'
+    | 'zero-copy'
+    | null;
 }
 
 /** What the server's history says of a GPU while a code ran. */
@@ -341,11 +362,11 @@ export interface Comparison {
   readonly notes: string[];
   readonly cautions: string[];
   readonly chance: number | null;
-  readonly wall: Change;
-  readonly causes: Change[];
-  readonly paths: Change[];
-  readonly kernels: Change[];
-  readonly operators: Change[];
+  readonly wall: Pair;
+  readonly causes: Pair[];
+  readonly paths: Pair[];
+  readonly kernels: Pair[];
+  readonly operators: Pair[];
   readonly clocks: [Clocks | null, Clocks | null];
 }
 
@@ -935,6 +956,15 @@ export interface OwnCourse {
   readonly role: string;
   readonly url: string;
   readonly labs: CourseLab[];
+}
+
+/** One figure of both profiles; None where one does not have it. */
+export interface Pair {
+  readonly name: string;
+  readonly before_ms: number | null;
+  readonly after_ms: number | null;
+  readonly before_calls: number | null;
+  readonly after_calls: number | null;
 }
 
 /** All GPU work that was launched within the same operators. */

@@ -11,6 +11,7 @@ import msgspec
 
 from warpbook.cli import versus
 from warpbook_monitors import units
+from warpbook_monitors.changes.words import heading
 from warpbook_monitors.plain_text import aligned, joined, labelled
 from warpbook_monitors.trace import tables
 from warpbook_monitors.trace.chrome import read_chrome_trace
@@ -96,6 +97,12 @@ def _one(found: TraceReport) -> Iterator[str]:
     cautions = () if found.bare is None else found.bare.cautions
     for warning in (*found.completeness.warnings, *cautions):
         yield f"! {warning}"
+    for change in found.changes:
+        yield ""
+        yield heading(change)
+        yield f"    {change.sentence}"
+        yield f"    {change.evidence}"
+        yield from (f"        {line}" for line in change.sketch.splitlines())
     yield ""
     for each in found.findings:
         yield f"{units.share(each.share)} {each.kind}: {each.evidence}"

@@ -9,7 +9,7 @@ import msgspec
 from warpbook.kernel.report_html import document_html
 from warpbook.kernel.report_text import document_text
 from warpbook_monitors import units
-from warpbook_monitors.trace.compare import Change, Comparison, signed
+from warpbook_monitors.trace.compare import Comparison, Pair, signed
 from warpbook_monitors.trace.tables import Table, cut
 
 
@@ -67,7 +67,7 @@ def _tables(figures: Comparison) -> list[Table]:
     return [each for each in found if each.rows]
 
 
-def _table(title: str, changes: tuple[Change, ...]) -> Table:
+def _table(title: str, changes: tuple[Pair, ...]) -> Table:
     has_calls = any(
         (each.before_calls, each.after_calls) != (None, None) for each in changes
     )
@@ -84,6 +84,6 @@ def _time(milliseconds: float | None) -> str:
     return "none" if milliseconds is None else units.duration(milliseconds)
 
 
-def _calls(change: Change) -> str:
+def _calls(change: Pair) -> str:
     was, now = change.before_calls or 0, change.after_calls or 0
     return f"{now:,}" if was == now else f"{was:,} → {now:,}"

@@ -6,6 +6,7 @@ import statistics
 from typing import NamedTuple
 
 from warpbook_monitors import units
+from warpbook_monitors.changes.words import heading
 from warpbook_monitors.trace import figure_groups, tables
 from warpbook_monitors.trace.cell_profile import CellProfile
 from warpbook_monitors.trace.figure_groups import Figures, Group
@@ -38,6 +39,26 @@ def causes(profile: CellProfile) -> list[Cause]:
             figure_groups.advice(each),
         )
         for each in profile.findings
+    ]
+
+
+class ChangeWords(NamedTuple):
+    """One change in words."""
+
+    #: what to do, and where
+    title: str
+    #: how long the cell takes then
+    sentence: str
+    #: what in the trace shows it
+    evidence: str
+    sketch: str
+
+
+def changes(profile: CellProfile) -> list[ChangeWords]:
+    """Give what to change, the one that gains most first."""
+    return [
+        ChangeWords(heading(change), change.sentence, change.evidence, change.sketch)
+        for change in profile.changes
     ]
 
 

@@ -8,6 +8,7 @@ from html import escape
 from warpbook.kernel.report import (
     all_tables,
     causes,
+    changes,
     groups,
     headline,
     sentence,
@@ -35,6 +36,8 @@ _STYLE = """
 .warpbook-report .warpbook-verdict { font-weight: 600; margin: 0.3em 0; }
 .warpbook-report p { margin: 0.3em 0; }
 .warpbook-report ol { margin: 0.3em 0; padding-left: 1.5em; }
+.warpbook-report li > span { opacity: 0.8; }
+.warpbook-report pre { margin: 0.2em 0 0.4em; white-space: pre-wrap; }
 .warpbook-report summary { cursor: pointer; }
 .warpbook-report .warpbook-groups { display: grid; gap: 0.3em 2em;
   grid-template-columns: repeat(auto-fit, minmax(20em, 1fr)); }
@@ -79,7 +82,7 @@ def report_html(profile: CellProfile, title: str, notes: Sequence[str] = ()) -> 
     return (
         f'<div class="warpbook-report" aria-label="Profile of {escape(title)}">'
         f"<style>{_STYLE}</style>{said}{_figures(headline(profile))}{_notes(notes)}"
-        f"{cautions}{_trials(profile)}{_causes(profile)}{_groups(profile)}"
+        f"{cautions}{_changes(profile)}{_trials(profile)}{_causes(profile)}{_groups(profile)}"
         f"{_pictures(profile)}"
         f"{tables}</div>"
     )
@@ -113,6 +116,19 @@ def _figures(figures: Figures) -> str:
         f"<dt>{escape(label)}</dt><dd>{escape(value)}</dd>" for label, value in figures
     )
     return f"<dl>{rows}</dl>"
+
+
+def _changes(profile: CellProfile) -> str:
+    rows = "".join(
+        f"<li><strong>{escape(change.title)}</strong> {escape(change.sentence)} "
+        f"<span>{escape(change.evidence)}</span>{_sketch(change.sketch)}</li>"
+        for change in changes(profile)
+    )
+    return f"<h4>What to change</h4><ol>{rows}</ol>" if rows else ""
+
+
+def _sketch(code: str) -> str:
+    return _folded("Sketch", f"<pre>{escape(code)}</pre>") if code else ""
 
 
 def _trials(profile: CellProfile) -> str:

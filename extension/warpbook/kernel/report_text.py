@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from warpbook.kernel.report import (
     all_tables,
     causes,
+    changes,
     groups,
     headline,
     sentence,
@@ -36,6 +37,14 @@ def _lines(profile: CellProfile, notes: Sequence[str]) -> Iterator[str]:
     yield from notes
     for warning in warnings(profile):
         yield f"! {warning}"
+    if advised := changes(profile):
+        yield ""
+        yield "What to change"
+        for change in advised:
+            yield change.title
+            yield f"    {change.sentence}"
+            yield f"    {change.evidence}"
+            yield from (f"        {line}" for line in change.sketch.splitlines())
     if tried := trials(profile):
         yield ""
         yield "Tried on copies"

@@ -149,7 +149,10 @@ class Runs:
         if fastest is None:
             raise NotProfiled("It ended before the first run with the profiler.")
         fastest = dataclasses.replace(
-            fastest, run=dataclasses.replace(fastest.run, bare=self._bare_times())
+            fastest,
+            run=dataclasses.replace(
+                fastest.run, bare=self._bare_times(), source="\n".join(self._source)
+            ),
         )
         figures = _with_unfinished(fastest.figures(self._source), self._timed)
         if len(self._plan) > 1:

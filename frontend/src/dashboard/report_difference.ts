@@ -2,7 +2,7 @@
 
 import { h } from '../dom';
 import { clip, when, count, duration, NONE } from '../format';
-import type { CellReport, Change, Comparison } from '../protocol';
+import type { CellReport, Comparison, Pair } from '../protocol';
 import type { Cell } from './sortable';
 import { name, sortableTable, time } from './sortable';
 
@@ -82,7 +82,7 @@ function picker(
 /** What differs: in words, then figure by figure, the largest change first. */
 export function comparisonNodes(comparison: Comparison): Node[] {
   const { sentence, cautions, notes, wall, causes } = comparison;
-  const tables: [string, string, readonly Change[]][] = [
+  const tables: [string, string, readonly Pair[]][] = [
     ['Whole', 'Figure', [wall, ...causes]],
     ['GPU work by operators', 'Operators', comparison.paths],
     ['Kernels', 'Kernel', comparison.kernels],
@@ -105,7 +105,7 @@ export function comparisonNodes(comparison: Comparison): Node[] {
 function changeTable(
   caption: string,
   head: string,
-  changes: readonly Change[]
+  changes: readonly Pair[]
 ): HTMLElement {
   const hasCalls = changes.some(
     each => each.before_calls !== null || each.after_calls !== null
@@ -124,7 +124,7 @@ function changeTable(
 }
 
 /** How much more it takes now; what is not there takes nothing. */
-function change({ before_ms: before, after_ms: after }: Change): Cell {
+function change({ before_ms: before, after_ms: after }: Pair): Cell {
   if (before === null && after === null) {
     return { text: NONE, value: null };
   }
@@ -133,7 +133,7 @@ function change({ before_ms: before, after_ms: after }: Change): Cell {
   return { text: `${sign}${duration(Math.abs(value))}`, value };
 }
 
-function calls({ before_calls: before, after_calls: after }: Change): Cell {
+function calls({ before_calls: before, after_calls: after }: Pair): Cell {
   const [was, now] = [before ?? 0, after ?? 0];
   const text = was === now ? count(now) : `${count(was)} → ${count(now)}`;
   return { text, value: now - was };

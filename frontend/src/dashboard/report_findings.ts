@@ -32,6 +32,7 @@ export function findingNodes(profile: CellProfile): Node[] {
     ...(profile.gpu_name === null
       ? []
       : [h('p', { class: 'wb-note' }, completenessWords(profile))]),
+    ...changeNodes(profile),
     ...trialNodes(profile),
     ...(findings.length === 0 ? [] : [findingList(findings)])
   ];
@@ -70,6 +71,33 @@ export function completenessWords({
   const profiler =
     took.length > 0 ? ` The profiler took ${took.join(' and ')}.` : '';
   return seen + wrong + profiler;
+}
+
+/** What to change, with the time of the cell after it. */
+function changeNodes({ changes }: CellProfile): Node[] {
+  if (changes.length === 0) {
+    return [];
+  }
+  const rows = changes.map(change =>
+    h(
+      'li',
+      { 'data-change': clip(change.name, 40) },
+      h('strong', {}, clip(change.title, MOST_WORDS)),
+      change.line === null ? '' : ` Line ${change.line}.`,
+      ' ',
+      clip(change.sentence, MOST_WORDS),
+      ' ',
+      h('span', { class: 'wb-note' }, clip(change.evidence, MOST_WORDS)),
+      ...teacher(change),
+      ...(change.sketch === ''
+        ? []
+        : [h('pre', { class: 'wb-sketch' }, clip(change.sketch, MOST_WORDS))])
+    )
+  );
+  return [
+    h('h4', {}, 'What to change'),
+    h('ol', { class: 'wb-changes', 'aria-label': 'What to change' }, ...rows)
+  ];
 }
 
 /** What changes gave that were measured on copies of the cell's state. */
@@ -131,7 +159,7 @@ export function advice({ change, bound_ns: boundNs }: Finding): string {
 }
 
 /** The lab that teaches the change; who hears of it opens it. */
-function teacher({ lab }: Finding): (Node | string)[] {
+function teacher({ lab }: Pick<Finding, 'lab'>): (Node | string)[] {
   if (lab === null) {
     return [];
   }

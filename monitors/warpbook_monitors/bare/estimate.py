@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from warpbook_monitors.bare.program import Program, program_of
 from warpbook_monitors.bare.simulation import HostTimes, Replayed, simulate, window_ns
-from warpbook_monitors.bare.tax import FIRST_RATIO, Taxed, relieved, taxed
+from warpbook_monitors.bare.tax import FIRST_RATIO, START_RATIO, Taxed, relieved, taxed
 from warpbook_monitors.trace.calls import Calls
 from warpbook_monitors.trace.columns import Columns
 from warpbook_monitors.trace.run import Run
@@ -81,7 +81,9 @@ def bare(
     host = taxed(program, events, calls, run)
     program = relieved(program, events, calls, run)
     low_times = host.kept(_LOW_SHARE, _LOW_TIMES)
-    high_times = host.kept(_HIGH_SHARE, first_ratio=_HIGH_FIRST_RATIO)
+    high_times = host.kept(
+        _HIGH_SHARE, first_ratio=_HIGH_FIRST_RATIO, start_ratio=FIRST_RATIO
+    )
     low, high = simulate(program, low_times), simulate(program, high_times)
     low_ns = low.window_ns * (1 - SPREAD_RATIO)
     high_ns = high.window_ns * (1 + SPREAD_RATIO)
@@ -132,8 +134,10 @@ def _solved(
 def _family(host: Taxed, share: float) -> HostTimes:
     """Go from no time of the host (0) over all tax taken off (1) to none (2)."""
     if share >= 1.0:
-        first_ratio = FIRST_RATIO - (FIRST_RATIO - 1) * (share - 1.0)
-        return host.kept(share - 1.0, 1.0, first_ratio, first_ratio)
+        first_ratio, start_ratio = (
+            ratio - (ratio - 1) * (share - 1.0) for ratio in (FIRST_RATIO, START_RATIO)
+        )
+        return host.kept(share - 1.0, 1.0, first_ratio, start_ratio)
     return host.kept(0.0).scaled(share)
 
 

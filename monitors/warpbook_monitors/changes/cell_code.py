@@ -6,6 +6,7 @@ The source is only parsed, never run. One that can't be parsed answers nothing.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from functools import cached_property
 from typing import NamedTuple
@@ -14,6 +15,8 @@ from typing import NamedTuple
 _MOST_CHARACTERS = 200_000
 #: of a piece of code in a sketch
 _MOST_SKETCH = 80
+#: a line of IPython's own, a magic or a shell command, which is no Python
+_MAGIC = re.compile(r"^([ \t]*)[%!].*$", re.M)
 _LOOPS = (ast.For, ast.AsyncFor, ast.While, ast.ListComp, ast.GeneratorExp, ast.SetComp)
 
 
@@ -47,9 +50,8 @@ class CellCode:
         if source is None or len(source) > _MOST_CHARACTERS:
             return
         try:
-            self._tree = ast.parse(source)
+            self._tree = ast.parse(_MAGIC.sub(r"\1pass", source))
         except (SyntaxError, ValueError, RecursionError, MemoryError):
-            # magics and shell commands are no Python
             self._tree = None
 
     @property

@@ -34,6 +34,8 @@ class Change(Struct, frozen=True):
     speed_high: float | None
     #: what decides where there is no range, or what the range rests on; may be empty
     reason: str
+    #: the time after it and what decides it, in words
+    sentence: str
     #: the outermost operator that it is about
     operator: str | None = None
     #: of the cell's source

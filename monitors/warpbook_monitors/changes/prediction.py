@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from msgspec import structs
+
 from warpbook_monitors.bare.estimate import SPREAD_RATIO
 from warpbook_monitors.bare.simulation import HostTimes, window_ns
 from warpbook_monitors.changes.change import Basis, Change
@@ -16,10 +18,12 @@ from warpbook_monitors.changes.edits import Edit
 from warpbook_monitors.changes.evidence import Evidence
 from warpbook_monitors.changes.proposal import Proposal
 from warpbook_monitors.changes.ways import Ways
-from warpbook_monitors.units import duration
+from warpbook_monitors.changes.words import sentence
 
 #: of the bare run; a smaller gain is none that one would see
 _LEAST_GAIN = 0.05
+#: of what varies from run to run, as a share
+_LEAST_SPREAD, _MOST_SPREAD = 0.05, 0.25
 _NO_GAIN = (
     "The replay shows no gain: what it takes away was not what the cell waited for."
 )
@@ -65,7 +69,7 @@ class Prediction:
                 after = _After(bare_ns, bare_ns, bare_ns, 1.0, 1.0)
                 basis, reason = "predicted", _NO_GAIN
         is_range = basis == "predicted"
-        return Change(
+        change = Change(
             name=proposal.name,
             title=proposal.title,
             evidence=proposal.evidence,
@@ -76,11 +80,14 @@ class Prediction:
             speed_low=after.least_speed if after and is_range else None,
             speed_high=after.most_speed if after else None,
             reason=reason,
+            sentence="",
             operator=proposal.operator,
             line=proposal.line,
             sketch=proposal.sketch,
             lab=proposal.lab,
         )
+        told = self._evidence.bare_run
+        return structs.replace(change, sentence=sentence(change, told))
 
     def _after(self, ways: Ways) -> _After:
         told = self._evidence.bare_run
@@ -112,19 +119,8 @@ class Prediction:
         if not self._is_measured or told.runs < 2:
             return SPREAD_RATIO
         half = (told.high_ns - told.low_ns) / 2 / max(told.time_ns, 1)
-        return min(max(half, 0.02), 0.25)
+        return min(max(half, _LEAST_SPREAD), _MOST_SPREAD)
 
 
 def _window_ns(edit: Edit, times: HostTimes) -> float:
     return window_ns(edit.program(), edit.times(times))
-
-
-def time_words(change: Change) -> str:
-    """Write the time after a change: "0.31 to 0.42 ms", "not below 2.9 ms"."""
-    if change.low_ns is None:
-        return "not known before it is tried"
-    low = duration(change.low_ns / 1e6)
-    if change.high_ns is None:
-        return f"not below {low}"
-    high = duration(change.high_ns / 1e6)
-    return low if low == high else f"{low} to {high}"

@@ -9,10 +9,20 @@ from warpbook_monitors.changes.evidence import Evidence
 from warpbook_monitors.changes.prediction import Prediction
 from warpbook_monitors.changes.proposal import Rule
 from warpbook_monitors.changes.rules.attention import attention
+from warpbook_monitors.changes.rules.optimizer import optimizer
 from warpbook_monitors.changes.rules.pointwise import pointwise
 from warpbook_monitors.changes.rules.products import products
+from warpbook_monitors.changes.rules.transfers import transfers
+from warpbook_monitors.changes.rules.waits import waits
 
-RULES: tuple[Rule, ...] = (attention, pointwise, products)
+RULES: tuple[Rule, ...] = (
+    attention,
+    optimizer,
+    pointwise,
+    products,
+    transfers,
+    waits,
+)
 #: nobody tries more
 _MOST_CHANGES = 6
 #: how much of a bound's gain counts beside a range's, which is surer

@@ -105,6 +105,7 @@ def analyse(events: Columns, run: Run) -> CellProfile:
         roofs=roofs(events, run),
         memory_curves=memory_curves(run),
         bare=None if judged is None else judged.bare,
+        changes=() if judged is None else judged.changes,
     )
 
 

@@ -14,6 +14,9 @@ from msgspec import structs
 from warpbook_monitors.bare.estimate import SPREAD_RATIO, Bare, bare
 from warpbook_monitors.bare.retiming import Retiming
 from warpbook_monitors.bare.simulation import Replayed
+from warpbook_monitors.changes.change import Change
+from warpbook_monitors.changes.evidence import Evidence
+from warpbook_monitors.changes.registry import advise
 from warpbook_monitors.trace.bare_run import BareRun, BareTimes, Limit
 from warpbook_monitors.trace.bare_words import sentence, took
 from warpbook_monitors.trace.calls import Calls
@@ -41,6 +44,8 @@ class Judged:
     metrics: Metrics
     findings: tuple[Finding, ...]
     verdict: CellVerdict
+    #: what to change, the one that gains most first
+    changes: tuple[Change, ...]
 
 
 def judge_bare(events: Columns, run: Run, calls: Calls, recorded: Metrics) -> Judged:
@@ -77,10 +82,11 @@ def judge_bare(events: Columns, run: Run, calls: Calls, recorded: Metrics) -> Ju
         result = structs.replace(result, between=kinds)
     result = structs.replace(result, sentence=sentence(result))
     findings = _promised(findings, ends[0][1], result, metrics)
-    verdict = judge(metrics, findings, run.gpu_name, took(result))
+    changes = advise(Evidence(events, run, calls, estimate, result, metrics))
+    verdict = judge(metrics, findings, run.gpu_name, took(result), changes)
     if result.between:
         verdict = _between(result, findings)
-    return Judged(result, metrics, findings, verdict)
+    return Judged(result, metrics, findings, verdict, changes)
 
 
 def _outline(events: Columns) -> Bools:

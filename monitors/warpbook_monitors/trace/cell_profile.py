@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from warpbook_monitors.changes.change import Change
 from warpbook_monitors.trace.bare_run import BareRun
 from warpbook_monitors.trace.figures import CellVerdict, Finding, Metrics
 from warpbook_monitors.trace.memory import MemoryUse
@@ -193,3 +194,5 @@ class CellProfile(Struct, frozen=True):
     bare: BareRun | None = None
     #: changes that were measured on copies of the cell's state, if that was asked for
     trials: tuple[Trial, ...] = ()
+    #: what to change, the one that gains most first
+    changes: tuple[Change, ...] = ()

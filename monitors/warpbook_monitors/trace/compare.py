@@ -35,7 +35,7 @@ _MOST_ROWS = 20
 _REST = re.compile(r"^\([\d,]+ others\)$")
 
 
-class Change(Struct, frozen=True):
+class Pair(Struct, frozen=True):
     """One figure of both profiles; None where one does not have it."""
 
     name: str
@@ -74,12 +74,12 @@ class Comparison(Struct, frozen=True):
     #: how often chance alone gives as large a difference; None without repeats
     chance: float | None
     #: with the GPU's work; without the profiler, where both were repeated
-    wall: Change
+    wall: Pair
     #: busy time and the causes of idle time
-    causes: tuple[Change, ...]
-    paths: tuple[Change, ...]
-    kernels: tuple[Change, ...]
-    operators: tuple[Change, ...]
+    causes: tuple[Pair, ...]
+    paths: tuple[Pair, ...]
+    kernels: tuple[Pair, ...]
+    operators: tuple[Pair, ...]
     clocks: tuple[Clocks | None, Clocks | None]
 
 
@@ -99,7 +99,7 @@ def compare(
     wall = _profiled(before, after)
     if earlier and later:
         medians = statistics.median(earlier), statistics.median(later)
-        wall = Change("Time without the profiler", *medians)
+        wall = Pair("Time without the profiler", *medians)
     chance = None
     if min(len(earlier), len(later)) >= LEAST_RUNS:
         chance = _chance(earlier, later)
@@ -171,12 +171,12 @@ def _bare(profile: CellProfile) -> tuple[float, ...]:
     return profile.repeats.bare_ms if profile.repeats else ()
 
 
-def _profiled(before: CellProfile, after: CellProfile) -> Change:
+def _profiled(before: CellProfile, after: CellProfile) -> Pair:
     """Compare the profiled runs; what the profiler took of them is nobody's change."""
     was, now = before.metrics, after.metrics
     if was is None or now is None:
-        return Change("Time with the profiler", before.wall_ms, after.wall_ms)
-    return Change(
+        return Pair("Time with the profiler", before.wall_ms, after.wall_ms)
+    return Pair(
         "Time, less the profiler's own",
         (was.window_ns - was.idle.profiler_ns) / 1e6,
         (now.window_ns - now.idle.profiler_ns) / 1e6,
@@ -215,31 +215,31 @@ _IDLE = {
 }
 
 
-def _causes(before: CellProfile, after: CellProfile) -> Iterator[Change]:
+def _causes(before: CellProfile, after: CellProfile) -> Iterator[Pair]:
     was, now = before.metrics, after.metrics
     if was is None or now is None:
         return
-    yield Change(_BUSY, was.gpu_busy_ns / 1e6, now.gpu_busy_ns / 1e6)
+    yield Pair(_BUSY, was.gpu_busy_ns / 1e6, now.gpu_busy_ns / 1e6)
     for name, field in _IDLE.items():
         was_ns, now_ns = getattr(was.idle, field), getattr(now.idle, field)
         if was_ns or now_ns:
-            yield Change(name, was_ns / 1e6, now_ns / 1e6)
+            yield Pair(name, was_ns / 1e6, now_ns / 1e6)
     was_ns = was.idle.other_ns - was.idle.profiler_ns
     now_ns = now.idle.other_ns - now.idle.profiler_ns
     if was_ns or now_ns:
-        yield Change("GPU idle: other", was_ns / 1e6, now_ns / 1e6)
+        yield Pair("GPU idle: other", was_ns / 1e6, now_ns / 1e6)
 
 
 _Rows = Iterable[tuple[str, float, int]]
 
 
-def _aligned(before_rows: _Rows, after_rows: _Rows) -> tuple[Change, ...]:
+def _aligned(before_rows: _Rows, after_rows: _Rows) -> tuple[Pair, ...]:
     nothing = (None, None)
     before, after = _by_name(before_rows), _by_name(after_rows)
     changes = []
     for name in {**before, **after}:
         was, now = before.get(name, nothing), after.get(name, nothing)
-        changes.append(Change(name, was[0], now[0], was[1], now[1]))
+        changes.append(Pair(name, was[0], now[0], was[1], now[1]))
     return _sorted(changes)
 
 
@@ -248,11 +248,11 @@ def _by_name(rows: _Rows) -> dict[str, tuple[float, int]]:
     return {_REST.sub("(others)", name): (ms, calls) for name, ms, calls in rows}
 
 
-def _sorted(changes: Iterable[Change]) -> tuple[Change, ...]:
+def _sorted(changes: Iterable[Pair]) -> tuple[Pair, ...]:
     return tuple(sorted(changes, key=lambda each: -abs(each.change_ms)))
 
 
-def _is_same(wall: Change, chance: float | None) -> bool:
+def _is_same(wall: Pair, chance: float | None) -> bool:
     if chance is not None:
         return chance >= _CHANCE
     return abs(wall.change_ms) <= _SAME_SHARE * (wall.before_ms or 0.0)
@@ -268,18 +268,18 @@ def _is_close(before: Sequence[float], after: Sequence[float]) -> bool:
     return bool(furthest <= _SAME_SHARE * statistics.median(before))
 
 
-def _times(wall: Change) -> str:
+def _times(wall: Pair) -> str:
     was, now = wall.before_ms or 0.0, wall.after_ms or 0.0
     return f"{units.duration(now)} instead of {units.duration(was)}"
 
 
-def _untold(wall: Change, is_close: bool) -> str:
+def _untold(wall: Pair, is_close: bool) -> str:
     """Say that no change was shown, which is not that there is none."""
     said = "About the same" if is_close else "Can't be told from chance"
     return f"{said}: {_times(wall)}."
 
 
-def _sentence(wall: Change, parts: Sequence[Change]) -> str:
+def _sentence(wall: Pair, parts: Sequence[Pair]) -> str:
     was, now = wall.before_ms or 0.0, wall.after_ms or 0.0
     share = f"{units.share(abs(now - was) / was)} " if was else ""
     word = "more" if now > was else "less"
@@ -333,9 +333,7 @@ def _notes(
     )
 
 
-def _cautions(
-    wall: Change, clocks: tuple[Clocks | None, Clocks | None]
-) -> Iterator[str]:
+def _cautions(wall: Pair, clocks: tuple[Clocks | None, Clocks | None]) -> Iterator[str]:
     was, now = clocks
     if was is None or now is None:
         return

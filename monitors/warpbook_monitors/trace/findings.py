@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from warpbook_monitors.changes.change import Change
 from warpbook_monitors.trace.advice import computed_better, copied_better
 from warpbook_monitors.trace.figures import (
     CellVerdict,
@@ -84,6 +85,7 @@ def judge(
     findings: tuple[Finding, ...],
     gpu_name: str | None = None,
     took: str | None = None,
+    changes: Sequence[Change] = (),
 ) -> CellVerdict:
     """Say in one sentence what holds the window back.
 
@@ -92,11 +94,13 @@ def judge(
         findings: of these metrics.
         gpu_name: what it ran on.
         took: the window's time in words, where it is not that of the metrics.
+        changes: what to change, the one that gains most first.
     """
     if not metrics.gpu_busy_ns:
         return CellVerdict("unknown", "Nothing ran on the GPU in this window.")
     kinds = _by_kind(findings)
     shares = [share for _, share in kinds]
+    advice = _advice(changes)
     untold = _untold_share(metrics)
     if untold >= CLEAR_SHARE and untold > max(shares, default=0.0):
         tool = ""
@@ -105,7 +109,7 @@ def judge(
         return CellVerdict(
             "unknown",
             f"Kernels took {untold:.0%} of the window of which neither operator nor "
-            f"launch tells what limits them{tool}.",
+            f"launch tells what limits them{tool}.{advice}",
         )
     clear = bool(shares) and shares[0] >= CLEAR_SHARE
     if not clear or (len(shares) > 1 and shares[1] > CLOSE_SHARE * shares[0]):
@@ -113,10 +117,13 @@ def judge(
         return CellVerdict(
             "mixed",
             f"No one cause stands out: {named or 'none was found'}. "
-            + " ".join(each.evidence for each in findings[:2]),
+            + " ".join(each.evidence for each in findings[:2])
+            + advice,
         )
     findings = tuple(each for each in findings if each.kind == kinds[0][0])
     first = findings[0]
+    if advice:
+        return CellVerdict(first.kind, f"{first.evidence}{advice}")
     gain = ""
     if first.bound_ns is not None:
         window = _time(metrics.window_ns - metrics.idle.profiler_ns)
@@ -125,6 +132,14 @@ def judge(
             f"{took or window}."
         )
     return CellVerdict(first.kind, f"{first.evidence} {first.change}{gain}")
+
+
+def _advice(changes: Sequence[Change]) -> str:
+    """Say the change that gains most, where it is known what it gains."""
+    known = next((each for each in changes if each.speed_high != 1.0), None)
+    if known is None or known.low_ns is None:
+        return ""
+    return f" {known.title} {known.sentence}"
 
 
 def _untold_share(metrics: Metrics) -> float:

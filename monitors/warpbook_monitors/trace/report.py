@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from warpbook_monitors.changes.change import Change
 from warpbook_monitors.trace.analysis import analyse
 from warpbook_monitors.trace.bare_run import BareRun
 from warpbook_monitors.trace.cell_profile import CopyRow, KernelRow, OperatorRow
@@ -47,6 +48,8 @@ class TraceReport(Struct, frozen=True):
     findings: tuple[Finding, ...]
     #: the window without the profiler; None where the trace does not tell
     bare: BareRun | None
+    #: what to change, the one that gains most first
+    changes: tuple[Change, ...]
     #: of the window as it was recorded
     metrics: Metrics
     completeness: Whole
@@ -84,6 +87,7 @@ class JobReport(Struct, frozen=True):
     verdict: CellVerdict
     findings: tuple[Finding, ...]
     bare: BareRun | None
+    changes: tuple[Change, ...]
     metrics: Metrics
     completeness: Whole
     communication: Ranks
@@ -107,6 +111,7 @@ def report(events: Columns, run: Run) -> TraceReport:
         verdict=cell.verdict or CellVerdict("unknown", "The trace names no GPU."),
         findings=cell.findings,
         bare=cell.bare,
+        changes=cell.changes,
         metrics=metrics,
         completeness=Whole(
             metrics.launches,
@@ -135,6 +140,7 @@ def merge(reports: Sequence[TraceReport]) -> JobReport:
         slowest.verdict,
         slowest.findings,
         slowest.bare,
+        slowest.changes,
         slowest.metrics,
         Whole(
             sum(each.completeness.launches for each in ordered),

@@ -72,5 +72,5 @@ class Run:
     allocations: tuple[Allocations, ...] = ()
     #: the same code without the profiler, if it was timed
     bare: BareTimes | None = None
-    #: of the cell, without its magic; None where nobody knows it
+    #: of the cell, with its magics; None where nobody knows it
     source: str | None = None

@@ -23,7 +23,7 @@ from warpbook_monitors.trace.comparability import (
     comparability,
     work_of,
 )
-from warpbook_monitors.trace.compare import LEAST_RUNS, Change, compare
+from warpbook_monitors.trace.compare import LEAST_RUNS, Pair, compare
 from warpbook_monitors.trace.run import Run
 from warpbook_monitors.trace.set_up import SetUpTime, without_set_up
 from warpbook_monitors.trace.spread import Shift, ratio
@@ -309,7 +309,7 @@ def _grown(old: _Read, new: _Read, per_step: bool) -> Iterator[Grown]:
 
 def _rows(
     kind: Literal["kernel", "operator", "idle"],
-    changes: Iterable[Change],
+    changes: Iterable[Pair],
     by: tuple[int, int],
 ) -> Iterator[Grown]:
     for one in changes:

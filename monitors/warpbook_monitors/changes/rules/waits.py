@@ -1,0 +1,89 @@
+"""Results that the host reads in a loop, each of which empties the GPU's queue."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from warpbook_monitors.changes.evidence import Evidence
+from warpbook_monitors.changes.proposal import Proposal
+from warpbook_monitors.changes.ways import Ways
+from warpbook_monitors.trace.columns import NONE, Int64s
+
+#: how an operator that reads one number or a few is called
+_READS = ("aten::item", "aten::_local_scalar_dense", "aten::is_nonzero", "aten::equal")
+#: fewer are no loop
+_LEAST_READS = 4
+#: a larger copy is wanted on the host for something else
+_MOST_BYTES = 4096
+_METHODS = ("item", "tolist", "cpu", "float", "int", "bool")
+
+
+def waits(evidence: Evidence) -> Iterator[Proposal]:
+    """Propose to keep what is read on the GPU until the loop is over."""
+    operators, calls = evidence.operators, evidence.calls
+    reads = _reads(evidence)
+    if len(reads) < _LEAST_READS:
+        return
+    ways = Ways(evidence)
+    # one is left, for the result in the end
+    removed = reads[:-1]
+    table, api = operators.table, calls.api
+    events = operators.launched_within(removed)
+    inside = np.zeros(len(api), np.bool_)
+    for read in removed.tolist():
+        begun, ended = np.searchsorted(
+            api.start_ns, [table.start_ns[read], table.end_ns[read]]
+        )
+        inside[begun:ended] |= api.track[begun:ended] == table.track[read]
+    waiting = np.flatnonzero(inside & calls.waits)
+    if not len(waiting):
+        return
+    ways.drop(events)
+    ways.stop_waiting(waiting)
+    for thread in np.unique(table.track[removed]).tolist():
+        mine = removed[table.track[removed] == thread]
+        ways.drop_host(int(thread), table.start_ns[mine], table.end_ns[mine])
+    written = evidence.code.calls(*_METHODS, in_loop=True)
+    name = operators.name(int(removed[0]))
+    text = written[0].text if written else f"{name.removeprefix('aten::')}()"
+    waited_ns = int(api.duration_ns[waiting].sum())
+    yield Proposal(
+        name="read-once",
+        title="Keep the results on the GPU, and read them once after the loop.",
+        evidence=(
+            f"The host reads a result {len(reads):,} times ({text}) and waits for the "
+            f"GPU each time, {waited_ns / 1e6:.1f} ms of the profiled window."
+        ),
+        ways=ways,
+        operator=name,
+        line=written[0].line
+        if written
+        else evidence.line_at(int(table.start_ns[removed[0]])),
+        sketch=_sketch(written[0].receiver if written else "loss"),
+        lab="read-the-trace",
+        is_told_without_gain=True,
+    )
+
+
+def _sketch(receiver: str) -> str:
+    return (
+        'total = torch.zeros((), device="cuda")\n'
+        "for ...:\n"
+        f"    total += {receiver or 'loss'}.detach()\n"
+        "print(total.item())"
+    )
+
+
+def _reads(evidence: Evidence) -> Int64s:
+    """Give the outermost operators that read a little of the GPU's memory."""
+    operators = evidence.operators
+    named = operators.named(*_READS) & operators.outermost
+    gpu = evidence.gpu
+    small = (gpu.size_bytes != NONE) & (gpu.size_bytes <= _MOST_BYTES)
+    to_host = np.array(["DtoH" in name for name in gpu.names] or [False])[gpu.name]
+    outer = operators.outer[small & to_host]
+    reading = np.zeros(len(operators.table) + 1, np.bool_)
+    reading[outer] = True
+    return np.flatnonzero(named & reading[:-1])

@@ -1,0 +1,106 @@
+"""The advice for everyday cells on an H100, beside what an expert's change gave.
+
+Each cell's time before and after the change was measured on the GPU that its trace is
+from. See `tests/monitors/bare/exam.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.monitors.bare.exam import TIMES_MS, TRACES, read
+from warpbook_monitors.changes.change import Change
+from warpbook_monitors.trace.analysis import analyse
+from warpbook_monitors.trace.bare_run import BareTimes
+from warpbook_monitors.trace.cell_profile import CellProfile
+from warpbook_monitors.trace.chrome import read_chrome_trace
+
+#: by cell: the expert's change
+EXPERT = {
+    "adam_loop_over_tensors": "fused-optimizer",
+    "attention_by_hand": "sdpa",
+    "batches_from_pageable": "pinned",
+    "fp32_linear_stack": "bf16",
+    "loss_item_each_step": "read-once",
+}
+#: of these the GPU decides how long they take after the change
+PREDICTED = ("attention_by_hand", "batches_from_pageable", "fp32_linear_stack")
+#: a prediction is good within this factor
+NEAR = 1.25
+
+
+def profiled(name: str, is_measured: bool) -> CellProfile:
+    events, run = read(name)
+    if is_measured:
+        run = replace(run, bare=BareTimes(7, *TIMES_MS[name]["before"], "executions"))
+    return analyse(events, run)
+
+
+def change_of(profile: CellProfile, name: str) -> Change:
+    (change,) = [change for change in profile.changes if change.name == name]
+    return change
+
+
+@pytest.mark.parametrize("is_measured", [False, True])
+@pytest.mark.parametrize("name", EXPERT)
+def test_the_experts_change_is_among_the_first_two(
+    name: str, is_measured: bool
+) -> None:
+    names = [change.name for change in profiled(name, is_measured).changes[:2]]
+    assert EXPERT[name] in names
+
+
+@pytest.mark.parametrize("is_measured", [False, True])
+@pytest.mark.parametrize("name", PREDICTED)
+def test_the_promised_time_comes_true(name: str, is_measured: bool) -> None:
+    change = change_of(profiled(name, is_measured), EXPERT[name])
+    fixed_ns = TIMES_MS[name]["fixed"][0] * 1e6
+    assert change.basis == "predicted"
+    assert change.time_ns is not None and change.low_ns is not None
+    assert change.low_ns <= change.time_ns
+    assert 1 / NEAR <= change.time_ns / fixed_ns <= NEAR
+
+
+def test_a_fused_optimizers_host_code_is_in_no_trace() -> None:
+    change = change_of(profiled("adam_loop_over_tensors", True), "fused-optimizer")
+    assert (change.basis, change.time_ns, change.high_ns) == ("not below", None, None)
+    assert change.low_ns is not None
+    assert change.low_ns <= TIMES_MS["adam_loop_over_tensors"]["fixed"][0] * 1e6
+    assert "Not below" in change.sentence
+
+
+def test_what_gains_nothing_is_said_to_gain_nothing() -> None:
+    """Measured: without the 50 `.item()` the loop is no faster."""
+    change = change_of(profiled("loss_item_each_step", True), "read-once")
+    assert change.speed_low == change.speed_high == 1.0
+    assert change.sentence.startswith("No gain")
+
+
+@pytest.mark.parametrize("path", TRACES, ids=lambda path: path.name)
+def test_nothing_is_promised_above_the_bare_time(path) -> None:
+    profile = analyse(*read_chrome_trace(str(path)))
+    for change in profile.changes:
+        assert profile.bare is not None
+        if change.low_ns is not None:
+            assert change.low_ns <= profile.bare.low_ns or change.speed_high == 1.0
+        if change.high_ns is not None:
+            assert change.time_ns is not None
+            assert change.time_ns <= change.high_ns <= profile.bare.high_ns
+
+
+def test_the_first_change_is_in_the_verdict() -> None:
+    profile = profiled("attention_by_hand", True)
+    assert profile.verdict is not None
+    assert "scaled_dot_product_attention" in profile.verdict.sentence
+    assert profile.changes[0].sentence in profile.verdict.sentence
+
+
+def test_line_and_names_are_the_cells_own() -> None:
+    events, run = read("batches_from_pageable")
+    source = '%%gpuprof\nfor images in batches:\n    net(images.to("cuda")).mean()'
+    profile = analyse(events, replace(run, source=source))
+    change = change_of(profile, "pinned")
+    assert change.line == 3
+    assert 'images = images.to("cuda", non_blocking=True)' in change.sketch
