@@ -80,7 +80,7 @@ def _proposal(evidence: Evidence, found: list[_Attention], in_math: bool) -> Pro
         reason = (
             "The backward pass becomes faster too; by how much is not in the trace."
         )
-    calls = f"{len(found):,} time{'s' if len(found) != 1 else ''}"
+    calls = "once" if len(found) == 1 else f"{len(found):,} times"
     evidence_text = (
         f"Product, softmax and product are kernels of their own {calls}, and write "
         f"{'×'.join(map(str, one.scores))} scores to memory: "
