@@ -16,10 +16,11 @@ FOLDERS = sorted(file.parent for file in CATALOGUE.glob("*/*/lab.toml"))
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda each: each.name)
-def test_right_solutions_pass_and_wrong_ones_fail_with_every_draw(folder) -> None:
+def test_right_solutions_pass_and_wrong_ones_fail(folder) -> None:
     loaded = load(folder)
     assert len(loaded.correct) >= 2 and len(loaded.wrong) >= 4
-    verdicts = list(validate(loaded, seeds=(101, 202)))
+    # `warpbook labs validate` draws more often
+    verdicts = list(validate(loaded, seeds=(101,)))
     assert [each for each in verdicts if not each.ok] == []
     wrong = [each.reason for each in verdicts if each.file.startswith("solutions/wro")]
     # a wrong solution is right but for its mistake: it compiles and is launched

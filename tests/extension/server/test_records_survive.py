@@ -18,7 +18,7 @@ for_s = 0
 clear_s = 0
 """
 #: of each kind, killed at the moment when a view has it
-ROUNDS = 4
+ROUNDS = 2
 
 
 def now_ms() -> float:
