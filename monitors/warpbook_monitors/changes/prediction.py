@@ -95,7 +95,7 @@ class Prediction:
         ratio = told.time_ns / self._before_ns[1] if self._is_measured else 1.0
         windows_ns = [
             _window_ns(edit, times)
-            for edit, times in zip(ways, self._times, strict=True)
+            for edit, times in zip(ways.edits(), self._times, strict=True)
         ]
         speeds = [
             before_ns / max(after_ns, 1.0)

@@ -99,17 +99,19 @@ def _chains(evidence: Evidence) -> list[_Chain]:
     # cut where it is too long for one kernel
     place = np.arange(len(order)) - begins[group - 1]
     group = group * (len(order) // _MOST_MEMBERS + 1) + place // _MOST_MEMBERS
-    edges = np.flatnonzero(np.diff(group)) + 1
-    chains = []
-    for rows in np.split(np.arange(len(order)), edges):
-        if len(rows) < 2 or not passes[rows[0]]:
-            continue
-        events = order[rows]
-        if gpu.duration_ns[events].mean() < _LEAST_MEAN_NS:
-            continue
-        chains.append(_chain(evidence, events, direct[rows]))
-    chains.sort(key=lambda chain: -evidence.time_ns(chain.events))
-    return chains[:_MOST_CHAINS]
+    begins = np.append(0, np.flatnonzero(np.diff(group)) + 1)
+    lengths = np.diff(begins, append=len(order))
+    times_ns = np.add.reduceat(gpu.duration_ns[order], begins)
+    is_chain = (lengths >= 2) & passes[begins]
+    is_chain &= times_ns >= _LEAST_MEAN_NS * lengths
+    found = np.flatnonzero(is_chain)
+    found = found[np.argsort(-times_ns[found], kind="stable")][:_MOST_CHAINS]
+    return [
+        _chain(evidence, order[rows], direct[rows])
+        for rows in (
+            np.arange(begins[at], begins[at] + lengths[at]) for at in found.tolist()
+        )
+    ]
 
 
 def _passing(evidence: Evidence) -> tuple[Bools, Int64s]:

@@ -32,11 +32,10 @@ def waits(evidence: Evidence) -> Iterator[Proposal]:
     table, api = operators.table, calls.api
     events = operators.launched_within(removed)
     inside = np.zeros(len(api), np.bool_)
-    for read in removed.tolist():
-        begun, ended = np.searchsorted(
-            api.start_ns, [table.start_ns[read], table.end_ns[read]]
-        )
-        inside[begun:ended] |= api.track[begun:ended] == table.track[read]
+    begun = np.searchsorted(api.start_ns, table.start_ns[removed])
+    ended = np.searchsorted(api.start_ns, table.end_ns[removed])
+    for read, first, last in zip(removed, begun, ended, strict=True):
+        inside[first:last] |= api.track[first:last] == table.track[read]
     waiting = np.flatnonzero(inside & calls.waits)
     if not len(waiting):
         return
