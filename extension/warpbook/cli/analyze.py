@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import argparse
+import statistics
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 
 from warpbook.cli import versus
 from warpbook_monitors import units
+from warpbook_monitors.changes.cell_code import MOST_CHARACTERS
 from warpbook_monitors.changes.words import heading
 from warpbook_monitors.plain_text import aligned, joined, labelled
 from warpbook_monitors.trace import tables
+from warpbook_monitors.trace.bare_run import BareTimes
 from warpbook_monitors.trace.chrome import read_chrome_trace
+from warpbook_monitors.trace.columns import Columns
+from warpbook_monitors.trace.errors import TraceFileError
 from warpbook_monitors.trace.figure_groups import advice, groups
 from warpbook_monitors.trace.report import (
     JobReport,
@@ -23,7 +29,11 @@ from warpbook_monitors.trace.report import (
     plain,
     report,
 )
+from warpbook_monitors.trace.run import Run
 from warpbook_monitors.trace.tables import UNKNOWN
+
+#: a day
+_MOST_MS = 86_400_000.0
 
 
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -41,6 +51,19 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     parser.add_argument(
         "--json", action="store_true", help="the whole report as JSON; times in ns"
     )
+    parser.add_argument(
+        "--bare-ms",
+        type=_times_ms,
+        metavar="MS[,MS...]",
+        help="what the code of the one TRACE takes without the profiler, measured once "
+        "or several times",
+    )
+    parser.add_argument(
+        "--source",
+        type=Path,
+        metavar="FILE",
+        help="the code of the one TRACE: changes are told with its lines and names",
+    )
     versus.add_options(parser)
     parser.set_defaults(run=run, parser=parser)
 
@@ -48,9 +71,12 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
 def run(asked: argparse.Namespace) -> int:
     """Read, analyse and print."""
     versus.check_options(asked.parser, asked)
+    known = asked.bare_ms is not None or asked.source is not None
+    if known and (len(asked.traces) > 1 or asked.vs is not None):
+        asked.parser.error("--bare-ms and --source are of one TRACE alone")
     if asked.vs is not None:
         return versus.run(asked)
-    reports = [report(*read_chrome_trace(str(path))) for path in asked.traces]
+    reports = [report(*_read(path, asked)) for path in asked.traces]
     whole = reports[0] if len(reports) == 1 else merge(reports)
     if asked.json:
         sys.stdout.buffer.write(msgspec.json.encode(plain(whole)) + b"\n")
@@ -59,6 +85,43 @@ def run(asked: argparse.Namespace) -> int:
         names = {id(each): name for each, name in zip(reports, files, strict=True)}
         print(joined(_text(whole, names)))
     return 0
+
+
+def _read(path: Path, asked: argparse.Namespace) -> tuple[Columns, Run]:
+    """Read a trace, with what the command line tells of its code."""
+    events, run = read_chrome_trace(str(path))
+    source = None
+    if asked.source is not None:
+        try:
+            with asked.source.open(encoding="utf-8") as file:
+                source = file.read(MOST_CHARACTERS)
+        except (OSError, UnicodeDecodeError) as error:
+            raise TraceFileError(str(asked.source), str(error)) from None
+    bare = None
+    if asked.bare_ms is not None:
+        times_ms = sorted(asked.bare_ms)
+        median_ms = statistics.median(times_ms)
+        bare = BareTimes(
+            len(times_ms), median_ms, times_ms[0], times_ms[-1], "executions"
+        )
+    return events, replace(run, bare=bare, source=source)
+
+
+def _times_ms(text: str) -> list[float]:
+    """Read times with commas between them.
+
+    Raises:
+        argparse.ArgumentTypeError: one is no time.
+    """
+    try:
+        times_ms = [float(part) for part in text.split(",")]
+    except ValueError:
+        times_ms = []
+    if not times_ms or not all(0 < time_ms < _MOST_MS for time_ms in times_ms):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no time in ms: write 2.82, or 2.82,2.79,2.9 for several runs."
+        )
+    return times_ms
 
 
 def _text(whole: TraceReport | JobReport, files: dict[int, str]) -> Iterator[str]:

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 #: a longer source is not looked at
-_MOST_CHARACTERS = 200_000
+MOST_CHARACTERS = 200_000
 #: of a piece of code in a sketch
 _MOST_SKETCH = 80
 #: a line of IPython's own, a magic or a shell command, which is no Python
@@ -47,7 +47,7 @@ class CellCode:
     def __init__(self, source: str | None) -> None:
         """Parse it."""
         self._tree: ast.Module | None = None
-        if source is None or len(source) > _MOST_CHARACTERS:
+        if source is None or len(source) > MOST_CHARACTERS:
             return
         try:
             self._tree = ast.parse(_MAGIC.sub(r"\1pass", source))

@@ -56,6 +56,41 @@ def test_figures_say_what_they_are_of(
     assert told in capsys.readouterr().out
 
 
+EXAM = TRACES.parent / "exam_h100"
+
+
+def test_what_is_known_of_the_code_is_in_the_report(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = tmp_path / "cell.py"
+    source.write_text('for images in batches:\n    net(images.to("cuda")).mean()\n')
+    options = ["--bare-ms", "55.8,51.5,53.3", "--source", str(source)]
+    slow = str(EXAM / "batches_from_pageable.json.gz")
+    assert main(["analyze", slow, *options]) == 0
+    said = capsys.readouterr().out
+    assert "53.3 ms without the profiler, measured (median of 3 runs, 51.5 ms" in said
+    assert "pinned: Copy from pinned memory, with non_blocking=True. (line 2)" in said
+    assert 'images = images.to("cuda", non_blocking=True)' in said
+
+
+@pytest.mark.parametrize("times", ["", "fast", "-1", "1,,2", "nan", "1e30"])
+def test_a_time_that_is_none_is_refused(
+    times: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["analyze", trace("tiny_kernels"), f"--bare-ms={times}"])
+    assert ended.value.code == 2
+    assert "is no time in ms" in capsys.readouterr().err
+
+
+def test_a_source_that_is_not_there_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    missing = str(tmp_path / "cell.py")
+    assert main(["analyze", trace("tiny_kernels"), "--source", missing]) != 0
+    assert "cell.py" in capsys.readouterr().err
+
+
 def test_a_window_of_which_the_profiler_took_nothing_is_told_alone(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
