@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import {
   advice,
+  changeNodes,
   completenessWords,
   trialNodes
 } from '../src/dashboard/report_findings';
@@ -63,4 +64,24 @@ test('a change on copies is told by its name and in words', () => {
   const [, rows] = told as unknown as FakeNode[];
   assert.equal(rows?.textContent, 'tf32 Not tried.');
   assert.deepEqual(trialNodes({ trials: [] } as unknown as CellProfile), []);
+});
+
+test('what to change is told with its time, its line and a sketch', () => {
+  const change = {
+    name: 'tf32',
+    title: 'Let products use TF32.',
+    evidence: 'Products are float32.',
+    sentence: 'About 1.76 ms instead of 11.0 ms.',
+    line: 3,
+    sketch: '<b>code</b>',
+    lab: null
+  };
+  const told = changeNodes({ changes: [change] } as unknown as CellProfile);
+  const [, rows] = told as unknown as FakeNode[];
+  assert.equal(
+    rows?.textContent,
+    'Let products use TF32. Line 3. About 1.76 ms instead of 11.0 ms. ' +
+      'Products are float32.<b>code</b>'
+  );
+  assert.deepEqual(changeNodes({ changes: [] } as unknown as CellProfile), []);
 });

@@ -150,6 +150,10 @@ def test_a_report_says_what_held_the_cell_back(
     # twenty milliseconds: a sentence stands where the figure would
     expect(page.drawer).to_contain_text("too short for telemetry")
 
+    changes = page.drawer.get_by_role("list", name="What to change")
+    expect(changes.locator("li").first).to_contain_text("bfloat16")
+    expect(changes.locator("li").first).to_contain_text("times as fast")
+    expect(changes.locator("pre").first).to_contain_text("torch.autocast")
     bare = page.drawer.get_by_role("region", name="Without the profiler")
     expect(bare).to_contain_text("the GPU")
     time = page.drawer.get_by_role("region", name="Time of the GPU")

@@ -74,7 +74,7 @@ export function completenessWords({
 }
 
 /** What to change, with the time of the cell after it. */
-function changeNodes({ changes }: CellProfile): Node[] {
+export function changeNodes({ changes }: CellProfile): Node[] {
   if (changes.length === 0) {
     return [];
   }

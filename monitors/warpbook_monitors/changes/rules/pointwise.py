@@ -21,6 +21,8 @@ _LEAST_MEAN_NS = 8_000
 _MOST_MEMBERS = 32
 #: a window with more chains is judged by the longest
 _MOST_CHAINS = 2000
+#: of a chain, operators that give a new tensor
+_LEAST_NEW = 2
 #: they begin a tensor, so nothing before them is read
 _NEW = frozenset("zero fill normal uniform".split())
 _OPTIMIZER = "Optimizer.step#"
@@ -104,6 +106,8 @@ def _chains(evidence: Evidence) -> list[_Chain]:
     times_ns = np.add.reduceat(gpu.duration_ns[order], begins)
     is_chain = (lengths >= 2) & passes[begins]
     is_chain &= times_ns >= _LEAST_MEAN_NS * lengths
+    # what works in place may be on another tensor each time, as an optimizer's is
+    is_chain &= np.add.reduceat(_gives_new(evidence)[direct], begins) >= _LEAST_NEW
     found = np.flatnonzero(is_chain)
     found = found[np.argsort(-times_ns[found], kind="stable")][:_MOST_CHAINS]
     return [
@@ -125,6 +129,14 @@ def _passing(evidence: Evidence) -> tuple[Bools, Int64s]:
     # the last is that of operators whose operands were not recorded
     elements = np.array([*sizes, 0], np.float64)[table.operand].astype(np.int64)
     return of_name[table.name] & (elements > 1), elements
+
+
+def _gives_new(evidence: Evidence) -> Int64s:
+    """Count 1 for each operator that gives a new tensor of what it reads."""
+    table = evidence.operators.table
+    names = [name.removeprefix("aten::") for name in table.names]
+    fits = [not (name.endswith("_") or name.rstrip("_") in _NEW) for name in names]
+    return np.array(fits or [False], np.int64)[table.name]
 
 
 def _in_optimizer(evidence: Evidence, direct: Int64s) -> Bools:
