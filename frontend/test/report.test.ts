@@ -36,7 +36,10 @@ test('a finding says what to try and what it gives', () => {
     bound_ns: 1_500_000,
     lab: 'cuda-graphs'
   } as const;
-  assert.equal(seen(advice(finding)), 'Launch less. At best it takes 1.50 ms.');
+  assert.equal(
+    seen(advice(finding)),
+    'Launch less. Without this cause: 1.50 ms at best.'
+  );
   const unknown = { ...finding, bound_ns: null };
   assert.equal(advice(unknown), 'Launch less.');
 });

@@ -143,8 +143,7 @@ def test_a_report_says_what_held_the_cell_back(
     expect(causes.get_by_role("listitem")).to_have_count(len(figures.findings))
     first = causes.get_by_role("listitem").first
     expect(first).to_contain_text(figures.findings[0].evidence)
-    expect(first).to_contain_text("Use the tensor cores")
-    expect(first).to_contain_text("At best it takes 12.")
+    expect(first).to_contain_text("Without this cause: 12.")
     expect(first).to_contain_text("Lab: mixed-precision.")
 
     # twenty milliseconds: a sentence stands where the figure would

@@ -148,11 +148,13 @@ function findingList(findings: readonly Finding[]): HTMLElement {
   );
 }
 
-/** The one change to try, and what it could gain. */
+/** What may help, and what is left without the cause. */
 export function advice({ change, bound_ns: boundNs }: Finding): string {
   return [
     clip(change, MOST_WORDS),
-    boundNs === null ? '' : `At best it takes ${duration(boundNs / 1e6)}.`
+    boundNs === null
+      ? ''
+      : `Without this cause: ${duration(boundNs / 1e6)} at best.`
   ]
     .filter(words => words !== '')
     .join(' ');

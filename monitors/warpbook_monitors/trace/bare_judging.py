@@ -84,6 +84,7 @@ def judge_bare(events: Columns, run: Run, calls: Calls, recorded: Metrics) -> Ju
     findings = _promised(findings, ends[0][1], result, metrics)
     changes = advise(Evidence(events, run, calls, estimate, result, metrics))
     verdict = judge(metrics, findings, run.gpu_name, took(result), changes)
+    findings = _without_general_advice(findings, verdict, changes)
     if result.between:
         verdict = _between(result, findings)
     return Judged(result, metrics, findings, verdict, changes)
@@ -191,6 +192,18 @@ def _promised(
             ),
         )
         for each in findings
+    )
+
+
+def _without_general_advice(
+    findings: tuple[Finding, ...], verdict: CellVerdict, changes: tuple[Change, ...]
+) -> tuple[Finding, ...]:
+    """Leave out what may help with the verdict's cause where a change is named."""
+    if not changes:
+        return findings
+    return tuple(
+        structs.replace(finding, change="") if finding.kind == verdict.kind else finding
+        for finding in findings
     )
 
 

@@ -24,10 +24,10 @@ class Group(NamedTuple):
 
 
 def advice(finding: Finding) -> str:
-    """Write the one change to try, what it could gain, and who teaches it."""
-    told = [finding.change]
+    """Write what may help, what is left without the cause, and who teaches it."""
+    told = [finding.change] if finding.change else []
     if finding.bound_ns is not None:
-        told.append(f"At best it takes {_ns(finding.bound_ns)}.")
+        told.append(f"Without this cause: {_ns(finding.bound_ns)} at best.")
     if finding.lab is not None:
         told.append(f"Lab: {finding.lab}.")
     return " ".join(told)

@@ -188,7 +188,7 @@ class Finding(Struct, frozen=True):
     share: float
     #: what shows it, with figures
     evidence: str
-    #: the one change to try
+    #: what may help; empty where the report names the change
     change: str
     #: what the window would be at best without this cause; None where unknown
     bound_ns: int | None
