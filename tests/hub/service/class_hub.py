@@ -215,7 +215,9 @@ def free_ports(count: int) -> int:
     raise AssertionError("no ports are free")
 
 
-def publish(grace: Visitor, now_ms: int, lab: str = "vector-add") -> str:
+def publish(
+    grace: Visitor, now_ms: int, lab: str = "vector-add", is_team_work: bool = False
+) -> str:
     """Publish a lab that is open for two hours."""
     body = {
         "lab": lab,
@@ -228,6 +230,7 @@ def publish(grace: Visitor, now_ms: int, lab: str = "vector-add") -> str:
             }
         ],
         "thresholds": [{"measure": "right", "least": 1, "points": 10}],
+        "is_team_work": is_team_work,
     }
     published: dict[str, str] = grace.done(f"courses/{COURSE}/labs", body)
     return published["lab"]
