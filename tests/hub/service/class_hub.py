@@ -185,12 +185,14 @@ def class_hub(
     env = environment(HOME=str(folder), PYTHONPATH=os.pathsep.join(folders))
     env["PATH"] += f"{os.pathsep}{program('configurable-http-proxy').parent}"
     log = folder / "command.log"
+    # of a hub that ran in this folder before
+    before = len(log.read_text()) if log.exists() else 0
     with running(command, env, log) as supervisor:
         hub.supervisor = supervisor
 
         def is_up() -> bool | None:
             assert supervisor.poll() is None, log.read_text() + hub.logs()
-            return "Open" in log.read_text() or None
+            return "Open" in log.read_text()[before:] or None
 
         wait_for("the hub", is_up, 120)
         try:

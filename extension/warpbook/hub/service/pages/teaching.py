@@ -191,8 +191,17 @@ def log_page(asked: Admitted, given: LogQuery) -> dict[str, Any]:
         "names": names,
         "older": after + 1 if after else 0,
         "subject": given.subject,
-        "forged": audit.first_forged(connection),
+        "head": audit.head(connection),
     }
+
+
+async def with_audit_problem(
+    service: Service, values: dict[str, Any]
+) -> dict[str, Any]:
+    """Add what is wrong with the log, also by its head as it was kept elsewhere."""
+    kept = service.kept_head
+    problem = await service.read(lambda connection: audit.problem(connection, kept))
+    return {**values, "problem": problem}
 
 
 def data_page(asked: Admitted, _: Nothing) -> dict[str, Any]:
