@@ -169,7 +169,11 @@ class ClassHub:
 
 @contextlib.contextmanager
 def class_hub(
-    folder: Path, *options: str, base_url: str = "/", own_hosts: bool = False
+    folder: Path,
+    *options: str,
+    base_url: str = "/",
+    own_hosts: bool = False,
+    extension: Path = ROOT / "extension",
 ) -> Iterator[ClassHub]:
     """Run `warpbook hub` for a while; each server may have a host of its own."""
     hub = ClassHub(folder / "data", free_ports(4), base_url)
@@ -181,7 +185,7 @@ def class_hub(
     ]
     if own_hosts:
         command += ["--subdomain-host", f"http://hub.localhost:{hub.port}"]
-    folders = [str(ROOT / name) for name in ("extension", "labs", "monitors")]
+    folders = [str(extension), *(str(ROOT / name) for name in ("labs", "monitors"))]
     env = environment(HOME=str(folder), PYTHONPATH=os.pathsep.join(folders))
     env["PATH"] += f"{os.pathsep}{program('configurable-http-proxy').parent}"
     log = folder / "command.log"
