@@ -7,13 +7,14 @@ import random
 import statistics
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
 from tests.hub.core.course import FOREVER, classroom, publish_lab
+from tests.hub.core.grading_progress import wait_until_graded
 from tests.hub.core.test_grader import Hub
 from tests.programs import free_port
 from warpbook.hub.course.courses import Course, person_of
@@ -23,6 +24,7 @@ from warpbook.hub.database.tables import SUBMISSIONS
 from warpbook.hub.grader import labs
 from warpbook.hub.grader.gpus import devices
 from warpbook.hub.grader_protocol import GradedFacts, JobOrder, Ratio
+from warpbook.hub.work.results import Standing
 from warpbook.hub.work.submissions import receive
 from warpbook_labs.lab.files import CATALOGUE
 from warpbook_labs.lab.loaded import LoadedLab
@@ -32,7 +34,8 @@ pytestmark = [pytest.mark.gpu, pytest.mark.timeout(0)]
 
 #: 100 are what the evidence is of; fewer fit into one sitting
 SUBMISSIONS_COUNT = int(os.environ.get("WARPBOOK_HUB_SUBMISSIONS", "24"))
-WAIT_S = 540.0
+#: a line is printed for so many
+EVERY = 10
 LABS = (
     "kernels/vector_add",
     "kernels/reduction_and_scan",
@@ -51,42 +54,79 @@ class Handed(NamedTuple):
     source: str
 
 
+class Row(NamedTuple):
+    """A submission as the queue graded it, and alone."""
+
+    handed: Handed
+    stage: str
+    queued: GradedFacts
+    alone: GradedFacts
+
+
 @pytest.fixture
 def hub(tmp_path: Path) -> Iterator[Hub]:
     course = Course("gpu101", "GPU programming", timed_runs_per_hour=3600)
     room = classroom(tmp_path / "hub" / "hub.db", course, windows={"": FOREVER})
+    # waits are by the service's clock
+    room.now_ms = int(time.time() * 1000)
     yield Hub(room, free_port(), tmp_path / "log")
     room.database.close()
 
 
-def test_a_class_is_graded_as_if_one_by_one(hub: Hub) -> None:
+def test_a_class_is_graded_as_if_one_by_one(
+    hub: Hub, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def say(words: str) -> None:
+        # at once, so that a run that is cut off has told how far it was
+        with capsys.disabled():
+            print(words, flush=True)
+
     handed = hand_in(hub)
     gpus = devices()
     slots = str(max(1, (os.cpu_count() or 1) // 4))
+    say(f"\n{len(handed)} submissions, {slots} CPU slots, {len(gpus)} GPUs")
     with hub.service(), hub.grader("--cpu-slots", slots, stub=False, use_gpu=True):
-        begin_s = time.monotonic()
-        queued = {one.id: hub.wait(one.id, "graded", WAIT_S).result for one in handed}
-        print(f"\n{len(handed)} graded in {time.monotonic() - begin_s:.0f} s")
-    rows, differing = [], []
+        ids = [one.id for one in handed]
+        queued = wait_until_graded(hub.room, ids, say, EVERY)
+    rows = compared(hub, handed, queued, gpus[0].uuid if gpus else "", say)
+    differing = [row for row in rows if not are_equal(row.queued, row.alone)]
+    for line in table_lines(rows):
+        say(line)
+    for row in differing:
+        say(f"| {row.handed.lab.lab.id} | {row.handed.about} |")
+        for facts in (row.queued, row.alone):
+            say(f"| {facts.status} | {facts.of_baseline} | {facts.of_limit} |")
+    assert differing == []
+
+
+def compared(
+    hub: Hub,
+    handed: Sequence[Handed],
+    queued: Mapping[str, Standing],
+    gpu: str,
+    say: Callable[[str], None],
+) -> list[Row]:
+    """Grade each submission alone, beside what the queue made of it."""
+    rows: list[Row] = []
     #: a source that is right takes its time on a GPU whatever its hidden cases are
     timed_alone: dict[str, GradedFacts] = {}
-    for one in handed:
-        result = queued[one.id]
+    began_s = time.monotonic()
+    for number, one in enumerate(handed, 1):
+        result = queued[one.id].result
         assert result is not None
         alone = timed_alone.get(one.source)
         if alone is None:
-            alone = graded_alone(hub, one, result.stage, gpus[0].uuid if gpus else "")
+            alone = graded_alone(hub, one, result.stage, gpu)
         if result.stage == "gpu":
             timed_alone[one.source] = alone
-        rows.append((one, result.stage, result.facts, alone))
-        if not are_equal(result.facts, alone):
-            differing.append((one.lab.lab.id, one.about, result.facts, alone))
-    print_table(rows)
-    for lab, about, first, second in differing:
-        print(f"| {lab} | {about} |")
-        for facts in (first, second):
-            print(f"| {facts.status} | {facts.of_baseline} | {facts.of_limit} |")
-    assert differing == []
+        row = Row(one, result.stage, result.facts, alone)
+        rows.append(row)
+        if not are_equal(row.queued, row.alone):
+            say(f"differs: {one.lab.lab.id}, {one.about}")
+        if number % EVERY == 0 or number == len(handed):
+            passed_s = time.monotonic() - began_s
+            say(f"{number} of {len(handed)} graded alone, too, after {passed_s:.0f} s")
+    return rows
 
 
 def hand_in(hub: Hub) -> list[Handed]:
@@ -157,21 +197,23 @@ def overlap(first: Ratio | None, second: Ratio | None) -> bool:
     return first.low <= second.high * 1.005 and second.low <= first.high * 1.005
 
 
-def print_table(rows: list[tuple[Handed, str, GradedFacts, GradedFacts]]) -> None:
+def table_lines(rows: Sequence[Row]) -> Iterator[str]:
+    """Write what was graded, and how far times of the same source are apart."""
     counts = Counter(
-        (one.lab.lab.id, stage, facts.verdict) for one, stage, facts, _ in rows
+        (row.handed.lab.lab.id, row.stage, row.queued.verdict) for row in rows
     )
     apart: dict[str, list[float]] = {}
-    for one, _, queued, alone in rows:
-        first, second = queued.of_baseline, alone.of_baseline
+    for row in rows:
+        first, second = row.queued.of_baseline, row.alone.of_baseline
         if first is not None and second is not None:
             ratio = first.middle / second.middle
-            apart.setdefault(one.lab.lab.id, []).append(abs(ratio - 1))
-    print("\n| lab | last stage | verdict | submissions |\n| --- | --- | --- | --- |")
+            apart.setdefault(row.handed.lab.lab.id, []).append(abs(ratio - 1))
+    yield "\n| lab | last stage | verdict | submissions |"
+    yield "| --- | --- | --- | --- |"
     for (lab, stage, verdict), count in sorted(counts.items()):
-        print(f"| {lab} | {stage} | {verdict} | {count} |")
-    print("\n| lab | timed twice | median apart, % | most apart, % |")
-    print("| --- | --- | --- | --- |")
+        yield f"| {lab} | {stage} | {verdict} | {count} |"
+    yield "\n| lab | timed twice | median apart, % | most apart, % |"
+    yield "| --- | --- | --- | --- |"
     for lab, ratios in sorted(apart.items()):
         middle, most = 100 * statistics.median(ratios), 100 * max(ratios)
-        print(f"| {lab} | {len(ratios)} | {middle:.2f} | {most:.2f} |")
+        yield f"| {lab} | {len(ratios)} | {middle:.2f} | {most:.2f} |"

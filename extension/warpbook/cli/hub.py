@@ -35,6 +35,10 @@ _ONE_HOST = """\
   ONE HOST FOR ALL: a page in a learner's server can act as whoever opens it, staff
   included. Give each server a host of its own with --subdomain-host."""
 
+_NO_SCRIPT = """\
+  THE PAGES' SCRIPT IS MISSING: their buttons, forms and live updates do nothing. In a
+  clone run `make setup-hub`; else install warpbook anew."""
+
 
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Describe the command."""
@@ -313,6 +317,8 @@ def _introduce(plan: HubPlan) -> None:
     _say(f"  Run by {', '.join(plan.instructors)}")
     if plan.use_gpu and plan.cpu_slots and not plan.notebooks_use_gpu:
         _say("  GPUs grade, and notebooks don't see them (--notebooks-use-gpu)")
+    if not import_module("warpbook.hub.service.script").has_script():
+        _say(_NO_SCRIPT)
     if plan.users == "system":
         _say(_ISOLATED.format(service=plan.service_user, grader=plan.grader_user))
         if not plan.subdomain_host:

@@ -52,6 +52,7 @@ def hub_checks() -> Iterator[Check]:
     yield Check("Hub", "ok", where)
     yield _isolation(plan, file)
     yield _solutions(plan)
+    yield _audit_log(plan)
 
 
 def _isolation(plan: HubPlan, file: Path) -> Check:
@@ -104,6 +105,59 @@ def _isolation(plan: HubPlan, file: Path) -> Check:
         f"Isolated. {who} it was tried to open the hub's and the course's databases "
         "and secrets, other learners' folders, and the memory, environment and "
         f"signals of {trial.processes} processes of the hub: nothing could be.",
+    )
+
+
+def _audit_log(plan: HubPlan) -> Check:
+    what = "Hub audit log"
+    heads = import_module("warpbook.hub.keeping.kept_head")
+    trials = import_module("warpbook.hub.running.audit_trial")
+    accounts = import_module("warpbook.hub.running.accounts")
+    database = plan.course_folder / "hub.db"
+    try:
+        kept = heads.kept_head(plan.hub_folder)
+        if not database.is_file():
+            return Check(what, "absent", "There is no database yet.")
+    except PermissionError:
+        return Check(what, "absent", "Only who runs the hub can look through it.")
+    except (OSError, ValueError) as problem:
+        file = shown(str(plan.hub_folder / heads.FILE))
+        remedy = "Look for who changed it; remove it, and restart the hub."
+        return Check(what, "broken", f"{file}: {problem}.", remedy)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "warpbook.hub.running.audit_trial", str(database)],
+            input=msgspec.json.encode(kept),
+            capture_output=True,
+            timeout=_TRIAL_S,
+            cwd="/",
+            **accounts.as_user(plan.service_user if os.geteuid() == 0 else ""),
+        )
+        trial = msgspec.json.decode(done.stdout, type=trials.AuditTrial)
+    except (
+        subprocess.TimeoutExpired,
+        OSError,
+        KeyError,
+        msgspec.MsgspecError,
+    ) as problem:
+        return Check(what, "broken", f"It could not be looked through: {problem}.")
+    if trial.problem:
+        return Check(
+            what,
+            "broken",
+            trial.problem,
+            "Compare with a backup or an export of records, whose last line has the "
+            "head of the log then.",
+        )
+    if kept is None:
+        words = "Its head was not kept yet: that the last ones are there is not proven."
+        told = f"{trial.head.number:,} entries that follow from one another. {words}"
+        return Check(what, "absent", told)
+    return Check(
+        what,
+        "ok",
+        f"{trial.head.number:,} entries follow from one another, and the first "
+        f"{kept.number:,} are those that were there when their head was kept.",
     )
 
 

@@ -50,6 +50,13 @@ class AuditEntry(Struct, frozen=True):
     digest: str
 
 
+class AuditHead(Struct, frozen=True):
+    """The last entry of the log at some moment; where none was, number 0."""
+
+    number: int = 0
+    digest: str = _BEGINNING
+
+
 def note(
     connection: Connection,
     now_ms: int,
@@ -70,14 +77,11 @@ def note(
         detail: more of it.
         course: in which course; that of the subject if left out.
     """
-    last = connection.execute(
-        select(AUDIT.c.number, AUDIT.c.digest).order_by(AUDIT.c.number.desc()).limit(1)
-    ).first()
-    number, before = (0, _BEGINNING) if last is None else (last.number, last.digest)
+    last = head(connection)
     text = msgspec.json.encode(dict(detail or {}), order="sorted").decode()
     salt = secrets.token_hex(8)
     row = {
-        "number": number + 1,
+        "number": last.number + 1,
         "at_ms": now_ms,
         "actor": actor,
         "action": action,
@@ -85,8 +89,8 @@ def note(
         "course": _course_of(connection, subject) if course is None else course,
         "detail_digest": _detail_digest(salt, text),
     }
-    connection.execute(insert(AUDIT).values(**row, digest=_digest(before, row)))
-    details = {"number": number + 1, "salt": salt, "detail": text}
+    connection.execute(insert(AUDIT).values(**row, digest=_digest(last.digest, row)))
+    details = {"number": last.number + 1, "salt": salt, "detail": text}
     connection.execute(insert(AUDIT_DETAILS).values(**details))
 
 
@@ -136,6 +140,47 @@ def first_forged(connection: Connection) -> int | None:
             return int(row["number"])
         number, digest = row["number"], row["digest"]
     return None
+
+
+def head(connection: Connection) -> AuditHead:
+    """Give the last entry."""
+    query = select(AUDIT.c.number, AUDIT.c.digest).order_by(AUDIT.c.number.desc())
+    last = connection.execute(query.limit(1)).first()
+    return AuditHead() if last is None else AuditHead(last.number, last.digest)
+
+
+def digest_of(connection: Connection, number: int) -> str:
+    """Give the digest of an entry; empty where there is none."""
+    query = select(AUDIT.c.digest).where(AUDIT.c.number == number)
+    return connection.execute(query).scalar() or _BEGINNING
+
+
+def problem(connection: Connection, kept: AuditHead | None) -> str:
+    """Say what is wrong with the log; nothing if all of it is there and fits.
+
+    Args:
+        connection: of a transaction.
+        kept: its head at an earlier moment, from a place outside of the database. The
+            log by itself can't tell that its last entries were removed.
+    """
+    forged = first_forged(connection)
+    if forged is not None:
+        return (
+            f"Entry {forged} of the audit log does not follow from those before it: "
+            "somebody changed the database by hand."
+        )
+    if kept is None or digest_of(connection, kept.number) == kept.digest:
+        return ""
+    number = head(connection).number
+    if number < kept.number:
+        return (
+            f"The audit log ends with entry {number:,}, and had {kept.number:,} "
+            "entries before: the last ones were removed."
+        )
+    return (
+        f"Entry {kept.number:,} of the audit log is another than it was before: "
+        "entries were removed and others written in their place."
+    )
 
 
 def forget(connection: Connection, subjects: Sequence[str]) -> None:

@@ -79,6 +79,8 @@ class JobOrder(Struct, frozen=True):
     device: str = ""
     #: the hub has no reference of this lab yet
     wants_reference: bool = False
+    #: in the queue, until this lease
+    waited_ms: Count = 0
 
 
 class Work(Struct, frozen=True):

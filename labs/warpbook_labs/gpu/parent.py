@@ -6,6 +6,7 @@ import contextlib
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from typing import IO
 
@@ -31,6 +32,8 @@ class Heard(msgspec.Struct):
 
     pid: int = 0
     began: Began | None = None
+    #: when it told so, by `time.monotonic_ns`
+    began_ns: int = 0
     trying: Trying | None = None
     tried: list[Tried] = []
     timed: Timed | None = None
@@ -121,7 +124,7 @@ def _listen(pipe: IO[bytes] | None, heard: Heard) -> None:
             heard.problem = INVALID_MESSAGE
             return
         if isinstance(told, Began):
-            heard.began = told
+            heard.began, heard.began_ns = told, time.monotonic_ns()
         elif isinstance(told, Trying):
             heard.trying = told
         elif isinstance(told, Tried):

@@ -15,6 +15,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import numpy as np
 
 from warpbook_labs.results.measurements import Conditions
+from warpbook_labs.results.stage_times import stage
 from warpbook_monitors.errors import DeviceLost, MonitorError, Unavailable
 from warpbook_monitors.health import REASONS
 from warpbook_monitors.nvml import call
@@ -316,18 +317,20 @@ def when_quiet(
     """
     why = ""
     for number in range(1, tries + 1):
-        why = watch.used_while_we_rest()
+        with stage("quiet GPU"):
+            why = watch.used_while_we_rest()
         if why:
             continue
         timed = trial()
         span = timed.since_ns, timed.until_ns, own_pids()
         is_hidden = False
-        if not watch.is_alone(*span):
-            is_hidden = not watch.wait_for_work(timed.until_ns)
-        found = watch.over(*span)
-        why = found.disturbed
-        if is_hidden and not why:
-            why = watch.used_while_we_rest()
+        with stage("quiet GPU"):
+            if not watch.is_alone(*span):
+                is_hidden = not watch.wait_for_work(timed.until_ns)
+            found = watch.over(*span)
+            why = found.disturbed
+            if is_hidden and not why:
+                why = watch.used_while_we_rest()
         if not why:
             return timed.result, _with_tries(found, number)
     raise TooBusy(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Callable
 
 import msgspec
@@ -16,6 +17,7 @@ from warpbook_labs.gpu.quiet import Timed, TooBusy, Watch, when_quiet
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.results.device import DeviceCase, DeviceResult, SpeedResult
 from warpbook_labs.results.measurements import Conditions, LimitCard
+from warpbook_labs.results.stage_times import add_stage, stage
 
 Run = Callable[[Request], parent.Heard]
 
@@ -53,7 +55,9 @@ class _Submission:
             # at the first try the cases were right
             cases = () if self._all else timing.cases
             request = msgspec.structs.replace(timing, cases=cases)
+            asked_ns = time.monotonic_ns()
             heard = self._run(request)
+            _note_stages(asked_ns, heard)
             self._all.append(heard)
             if heard.timed is None or not heard.timed.until_ns:
                 raise _NotTimed
@@ -79,7 +83,9 @@ class _Submission:
 
     def _card(self) -> tuple[LimitCard | None, str]:
         try:
-            return limit_card(self._gpu.uuid, self._gpu.driver), ""
+            with stage("limit card"):
+                card = limit_card(self._gpu.uuid, self._gpu.driver)
+            return card, ""
         except NoLimitCard as problem:
             return None, str(problem)
 
@@ -98,6 +104,19 @@ class _Submission:
         if speed.status == "not graded" and no_card:
             return msgspec.structs.replace(speed, message=no_card)
         return speed
+
+
+def _note_stages(asked_ns: int, heard: parent.Heard) -> None:
+    """Note how long a process took from being asked to each of its stages."""
+    ended_ns = time.monotonic_ns()
+    began_ns = heard.began_ns or ended_ns
+    add_stage("GPU start", (began_ns - asked_ns) / 1e9)
+    if heard.timed is None or not heard.timed.until_ns:
+        add_stage("GPU cases", (ended_ns - began_ns) / 1e9)
+        return
+    since_ns, until_ns = heard.timed.since_ns, heard.timed.until_ns
+    add_stage("GPU cases", (since_ns - began_ns) / 1e9)
+    add_stage("timed run", (until_ns - since_ns) / 1e9)
 
 
 def _result(gpu: Gpu, request: Request, *runs: parent.Heard) -> DeviceResult:

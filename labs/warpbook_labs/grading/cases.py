@@ -28,6 +28,7 @@ from warpbook_labs.grading.joining import joined, without_gpu
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.results.check import CheckResult
 from warpbook_labs.results.disclosure import fit_to_tell
+from warpbook_labs.results.stage_times import stage
 from warpbook_labs.sandbox.limits import Limits
 
 #: of all draws together
@@ -132,7 +133,8 @@ class CaseGrader(Grader):
         cases: Sequence[DrawnCase],
         limits: Limits,
     ) -> CheckResult:
-        result = self.engines.check(loaded, source, cases, limits)
+        with stage("correctness"):
+            result = self.engines.check(loaded, source, cases, limits)
         return msgspec.structs.replace(result, cases=fit_to_tell(result.cases))
 
     def check_shown(self, loaded: LoadedLab, source: str) -> CheckResult | None:

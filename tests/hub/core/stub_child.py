@@ -25,7 +25,7 @@ def main() -> None:
         # what ran is noted, so that a test can count
         with open(words[2], "a") as log:
             gpu = os.environ["CUDA_VISIBLE_DEVICES"]
-            log.write(f"{order.job} {order.fence} {gpu}\n")
+            log.write(f"{order.job} {order.fence} {gpu} {os.getpid()}\n")
     if what == "crash":
         os.kill(os.getpid(), signal.SIGSEGV)
     if what == "hang":

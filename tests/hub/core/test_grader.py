@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shutil
 import signal
@@ -148,6 +149,11 @@ def test_submissions_are_graded_with_the_labs_and_their_hidden_cases(hub: Hub) -
     for row in rows:
         # a card to show, and nothing that hidden cases could be drawn with
         assert '"card"' in row.evidence and '"seed"' not in row.evidence
+        seconds = json.loads(row.evidence)["seconds"]
+        assert seconds["queue wait"] >= 0 and seconds["grading"] >= 0
+    # a source that can't be compiled has none, nor has a plan
+    checked = [row for row in rows if '"correctness"' in row.evidence]
+    assert right.submission in {row.submission for row in checked}
 
 
 def test_right_sources_have_a_gpu_each_and_wrong_ones_none(hub: Hub) -> None:

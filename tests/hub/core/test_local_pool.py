@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.hub.core.engine_conformance import (
@@ -12,8 +14,10 @@ from tests.hub.core.engine_conformance import (
     order,
     wait_for_ends,
 )
-from tests.programs import ROOT
+from tests.programs import ROOT, wait_for
+from warpbook.hub.grader.engine import Ended
 from warpbook.hub.grader.local_pool import Bounds, LocalPool
+from warpbook.hub.grader_protocol import JobOrder
 
 STUB = (sys.executable, str(ROOT / "tests" / "hub" / "core" / "stub_child.py"))
 
@@ -34,6 +38,72 @@ def impatient() -> Iterator[LocalPool]:
 
 class TestLocalPool(EngineConformance):
     pass
+
+
+class TestLocalPoolWithSpares(EngineConformance):
+    @pytest.fixture
+    def engine(self) -> Iterator[LocalPool]:
+        bounds = Bounds(wall_s=120, memory_bytes=300 << 20)
+        pool = LocalPool(bounds, STUB, keeps_spares=True)
+        yield pool
+        pool.close()
+
+
+@pytest.fixture
+def with_spares() -> Iterator[LocalPool]:
+    pool = LocalPool(Bounds(wall_s=120), STUB, keeps_spares=True)
+    yield pool
+    pool.close()
+
+
+def waiting() -> list[int]:
+    """Give the processes that have started to grade, and have not ended."""
+    return [
+        process.pid
+        for process in psutil.Process().children()
+        if process.status() != psutil.STATUS_ZOMBIE and STUB[1] in process.cmdline()
+    ]
+
+
+def gpu_order(source: str, job: str) -> JobOrder:
+    return order(source, job, stage="gpu", device="GPU-7")
+
+
+def run_to_end(engine: LocalPool, source: str, job: str) -> Ended:
+    engine.submit(gpu_order(source, job))
+    [ended] = wait_for_ends(engine, 1)
+    return ended
+
+
+def test_the_next_job_of_a_gpu_finds_its_process_started(
+    with_spares: LocalPool, tmp_path: Path
+) -> None:
+    log = tmp_path / "log"
+    assert run_to_end(with_spares, "// right", "first").how == "done"
+    [spare] = waiting()
+    assert run_to_end(with_spares, f"// log {log}", "second").how == "done"
+    _, _, device, pid = log.read_text().split()
+    assert (device, int(pid)) == ("GPU-7", spare)
+    # one process does one job
+    assert waiting() and spare not in waiting()
+    with_spares.close()
+    assert waiting() == []
+
+
+def test_a_waiting_process_that_has_ended_costs_no_job(
+    with_spares: LocalPool,
+) -> None:
+    run_to_end(with_spares, "// right", "first")
+    [spare] = waiting()
+    psutil.Process(spare).kill()
+    wait_for("its end", lambda: None if waiting() else True)
+    assert run_to_end(with_spares, "// right", "second").how == "done"
+
+
+def test_a_job_without_a_gpu_leaves_no_process_waiting(with_spares: LocalPool) -> None:
+    with_spares.submit(order("// right"))
+    wait_for_ends(with_spares, 1)
+    assert waiting() == []
 
 
 def test_no_secret_of_the_grader_reaches_what_grades(

@@ -139,7 +139,7 @@ def _by_lab(room: Classroom, name: str) -> dict[str, Mark]:
     return {one.publication: one for one in of_person}
 
 
-def test_a_team_shares_marks_and_lateness_is_of_each(tmp_path: Path) -> None:
+def test_a_team_shares_marks(tmp_path: Path) -> None:
     room = classroom(tmp_path / "hub.db", is_team_work=True)
     room.submit("bob")
     room.grade(room.grader())

@@ -9,7 +9,7 @@ from hypothesis import strategies as some
 from tests.hub.core.course import ROSTER, START_MS, Classroom
 from warpbook.hub import audit
 from warpbook.hub.course.courses import members, viewer
-from warpbook.hub.course.publications import extend, extensions, window_of
+from warpbook.hub.course.publications import extend, extensions
 from warpbook.hub.course.roster import RosterChanges, import_roster, preview
 from warpbook.hub.course.roster_csv import (
     MOST_BYTES,
@@ -17,6 +17,7 @@ from warpbook.hub.course.roster_csv import (
     read_roster,
     rows_of_names,
 )
+from warpbook.hub.course.windows import window_of
 from warpbook.hub.errors import BadRequest, BadRoster, NotFound, NotOpen
 from warpbook.hub.rules.lateness import HOUR_MS, Window
 from warpbook.hub.work.submissions import submissions_of

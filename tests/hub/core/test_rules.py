@@ -30,6 +30,7 @@ from warpbook.hub.rules.stuck import GONE_MS, NO_PROGRESS_MS, Try, stuck
 from warpbook.hub.rules.visibility import (
     Viewer,
     may_decide,
+    may_decide_work,
     may_see_lab,
     may_see_reference,
     may_see_work,
@@ -309,13 +310,18 @@ def test_a_learner_sees_their_own_work_and_an_assistant_their_sections() -> None
     seen = {
         who
         for who, viewer in people.items()
-        if may_see_work(viewer, ("ada", "bob"), "s1")
+        if may_see_work(viewer, ("ada", "bob"), ("s1",))
     }
     assert seen == {"own", "team", "assistant", "instructor", "dropped"}
     decides = {who for who, viewer in people.items() if may_decide(viewer, "s1")}
     assert decides == {"assistant", "instructor"}
+    # a team of two sections is both assistants'
+    of_both = {
+        who for who, viewer in people.items() if may_decide_work(viewer, ("s1", "s2"))
+    }
+    assert of_both == {"assistant", "assistant elsewhere", "instructor"}
     left = Viewer("grace", "instructor", "s9", is_hidden=True)
-    assert not may_decide(left, "s1") and not may_see_work(left, ("ada",), "s1")
+    assert not may_decide(left, "s1") and not may_see_work(left, ("ada",), ("s1",))
 
 
 def test_a_lab_is_shown_from_its_opening_to_whom_it_is_for() -> None:

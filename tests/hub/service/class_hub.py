@@ -169,7 +169,11 @@ class ClassHub:
 
 @contextlib.contextmanager
 def class_hub(
-    folder: Path, *options: str, base_url: str = "/", own_hosts: bool = False
+    folder: Path,
+    *options: str,
+    base_url: str = "/",
+    own_hosts: bool = False,
+    extension: Path = ROOT / "extension",
 ) -> Iterator[ClassHub]:
     """Run `warpbook hub` for a while; each server may have a host of its own."""
     hub = ClassHub(folder / "data", free_ports(4), base_url)
@@ -181,16 +185,18 @@ def class_hub(
     ]
     if own_hosts:
         command += ["--subdomain-host", f"http://hub.localhost:{hub.port}"]
-    folders = [str(ROOT / name) for name in ("extension", "labs", "monitors")]
+    folders = [str(extension), *(str(ROOT / name) for name in ("labs", "monitors"))]
     env = environment(HOME=str(folder), PYTHONPATH=os.pathsep.join(folders))
     env["PATH"] += f"{os.pathsep}{program('configurable-http-proxy').parent}"
     log = folder / "command.log"
+    # of a hub that ran in this folder before
+    before = len(log.read_text()) if log.exists() else 0
     with running(command, env, log) as supervisor:
         hub.supervisor = supervisor
 
         def is_up() -> bool | None:
             assert supervisor.poll() is None, log.read_text() + hub.logs()
-            return "Open" in log.read_text() or None
+            return "Open" in log.read_text()[before:] or None
 
         wait_for("the hub", is_up, 120)
         try:
@@ -215,7 +221,9 @@ def free_ports(count: int) -> int:
     raise AssertionError("no ports are free")
 
 
-def publish(grace: Visitor, now_ms: int, lab: str = "vector-add") -> str:
+def publish(
+    grace: Visitor, now_ms: int, lab: str = "vector-add", is_team_work: bool = False
+) -> str:
     """Publish a lab that is open for two hours."""
     body = {
         "lab": lab,
@@ -228,6 +236,7 @@ def publish(grace: Visitor, now_ms: int, lab: str = "vector-add") -> str:
             }
         ],
         "thresholds": [{"measure": "right", "least": 1, "points": 10}],
+        "is_team_work": is_team_work,
     }
     published: dict[str, str] = grace.done(f"courses/{COURSE}/labs", body)
     return published["lab"]

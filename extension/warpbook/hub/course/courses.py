@@ -237,6 +237,14 @@ def staff_names(connection: Connection) -> frozenset[str]:
     return frozenset(connection.execute(query).scalars())
 
 
+def staff_members(connection: Connection) -> frozenset[tuple[str, str]]:
+    """Give all instructors and assistants, as ids of course and person."""
+    query = select(MEMBERSHIPS.c.course, MEMBERSHIPS.c.person).where(
+        MEMBERSHIPS.c.role.in_(STAFF_ROLES), MEMBERSHIPS.c.hidden_ms.is_(None)
+    )
+    return frozenset((row.course, row.person) for row in connection.execute(query))
+
+
 def remove_staff(
     connection: Connection, now_ms: int, actor: str, course_id: str, person: str
 ) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -12,9 +12,9 @@ from sqlalchemy import Connection, Row, delete, insert, select, update
 
 from warpbook.hub import audit
 from warpbook.hub.course.courses import course, section_id
+from warpbook.hub.course.windows import ANY_SECTION, window_of, windows_by_section
 from warpbook.hub.database.tables import (
     EXTENSIONS,
-    MEMBERSHIPS,
     PUBLICATIONS,
     SECTIONS,
     WINDOWS,
@@ -27,8 +27,6 @@ from warpbook.hub.rules.visibility import reference_from_ms
 from warpbook.hub.texts import is_fit_name, reason_of
 from warpbook_monitors.plain_text import bounded
 
-#: in place of a section's id: all that have no window of their own
-ANY_SECTION = ""
 #: the year 2200
 _LAST_MS = 7_258_118_400_000
 _LAB = re.compile(r"[a-z][a-z0-9-]{2,40}")
@@ -61,7 +59,7 @@ class Publication(Struct, frozen=True):
 
 
 class Extension(Struct, frozen=True):
-    """Other dates of one learner for a lab."""
+    """Other dates of one learner for a lab; `windows` says what a team has of them."""
 
     person: str
     due_ms: int
@@ -217,41 +215,6 @@ def extensions(connection: Connection, publication_id: str) -> list[Extension]:
     return [Extension(**row) for row in connection.execute(query).mappings()]
 
 
-def window_of(
-    connection: Connection, publication_id: str, person: str
-) -> Window | None:
-    """Give when a lab takes submissions of somebody; None if it is not for them."""
-    return windows_of(connection, publication_id, [person]).get(person)
-
-
-def windows_of(
-    connection: Connection, publication_id: str, people: Sequence[str]
-) -> dict[str, Window]:
-    """Give when a lab takes submissions of some people, by person; see `window_of`."""
-    by_section = _windows(connection, publication_id)
-    sections = connection.execute(
-        select(MEMBERSHIPS.c.person, MEMBERSHIPS.c.section)
-        .join(PUBLICATIONS, PUBLICATIONS.c.course == MEMBERSHIPS.c.course)
-        .where(
-            PUBLICATIONS.c.id == publication_id, MEMBERSHIPS.c.person.in_(list(people))
-        )
-    )
-    windows: dict[str, Window] = {}
-    for person, section in sections:
-        window = by_section.get(section) or by_section.get(ANY_SECTION)
-        if window is not None:
-            windows[person] = window
-    extended = connection.execute(
-        select(EXTENSIONS.c.person, EXTENSIONS.c.due_ms, EXTENSIONS.c.closes_ms).where(
-            EXTENSIONS.c.publication == publication_id,
-            EXTENSIONS.c.person.in_(list(windows)),
-        )
-    )
-    for person, due_ms, closes_ms in extended:
-        windows[person] = Window(windows[person].opens_ms, due_ms, closes_ms)
-    return windows
-
-
 def reference(connection: Connection, publication_id: str) -> str:
     """Give the reference of a lab; empty until its first result.
 
@@ -270,7 +233,7 @@ def reference_from(connection: Connection, publication_id: str) -> int:
         NotFound: there is no such lab.
     """
     row = _row(connection, publication_id)
-    windows = list(_windows(connection, publication_id).values())
+    windows = list(windows_by_section(connection, publication_id).values())
     extended = connection.execute(
         select(EXTENSIONS.c.due_ms, EXTENSIONS.c.closes_ms).where(
             EXTENSIONS.c.publication == publication_id
@@ -294,20 +257,11 @@ def _no_lab() -> NotFound:
     return NotFound("There is no such lab in this course.")
 
 
-def _windows(connection: Connection, publication_id: str) -> dict[str, Window]:
-    """Give windows by the id of a section."""
-    query = select(WINDOWS).where(WINDOWS.c.publication == publication_id)
-    return {
-        row.section: Window(row.opens_ms, row.due_ms, row.closes_ms)
-        for row in connection.execute(query)
-    }
-
-
 def _publication(connection: Connection, row: Row[Any]) -> Publication:
     query = select(SECTIONS.c.id, SECTIONS.c.name)
     query = query.where(SECTIONS.c.course == row.course)
     names = {section.id: section.name for section in connection.execute(query)}
-    windows = _windows(connection, row.id)
+    windows = windows_by_section(connection, row.id)
     return Publication(
         row.course,
         row.lab,

@@ -8,7 +8,8 @@ import io
 from sqlalchemy import Connection, select
 
 from warpbook.hub.course.courses import course, members
-from warpbook.hub.course.publications import publications, windows_of
+from warpbook.hub.course.publications import publications
+from warpbook.hub.course.windows import windows_of
 from warpbook.hub.database.tables import PUBLICATIONS, SUBMISSIONS
 from warpbook.hub.exports.cells import cell, iso_time
 from warpbook.hub.rules.lateness import Window

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import msgspec
+from msgspec import structs
 from sqlalchemy import ColumnElement, Connection, Table, select
 
+from warpbook.hub import audit
 from warpbook.hub.course.courses import course
 from warpbook.hub.database.tables import (
     APPEALS,
@@ -79,6 +81,9 @@ def json_lines(connection: Connection, course_id: str) -> Iterator[bytes]:
         for row in connection.execute(select(*columns).where(which)).mappings():
             values = {name: _plain(name, value) for name, value in row.items()}
             yield msgspec.json.encode({"kind": kind, **values}) + b"\n"
+    # it proves later that no entry up to here was removed
+    last = structs.asdict(audit.head(connection))
+    yield msgspec.json.encode({"kind": "audit head", **last}) + b"\n"
 
 
 def _plain(name: str, value: object) -> object:

@@ -1,6 +1,7 @@
 """Grades one job: reads the order on stdin, writes the outcome on stdout, and ends.
 
-It is a process of its own, so that a job that takes it down takes nothing else.
+It is a process of its own, so that a job that takes it down takes nothing else. One
+that is started before its job is there is given a lab to get ready for.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import sys
 import msgspec
 
 from warpbook.hub.grader.engine import NotGraded
-from warpbook.hub.grader.labs import CantGrade, grade
+from warpbook.hub.grader.labs import CantGrade, get_ready, grade
 from warpbook.hub.grader_protocol import MOST_MESSAGE_BYTES, JobOrder
 
 _PR_SET_PDEATHSIG = 1
@@ -28,6 +29,8 @@ def main() -> None:
     # what a library prints is no part of the answer
     answer = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
+    if len(sys.argv) > 1:
+        get_ready(sys.argv[1])
     order = msgspec.json.decode(
         sys.stdin.buffer.read(MOST_MESSAGE_BYTES), type=JobOrder
     )

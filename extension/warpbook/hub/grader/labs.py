@@ -5,7 +5,10 @@ With `lab_facts.py` it is the only one that imports `warpbook_labs`.
 
 from __future__ import annotations
 
+import contextlib
 import os
+import time
+from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
 
@@ -29,6 +32,7 @@ from warpbook_labs.lab.loader import load
 from warpbook_labs.lab.vault import VAULT
 from warpbook_labs.results.check import CheckResult
 from warpbook_labs.results.measurements import Ratio as Measured
+from warpbook_labs.results.stage_times import noted_stages
 from warpbook_monitors.plain_text import bounded
 
 #: names a folder with a course's own labs, each in a folder of its track
@@ -38,6 +42,10 @@ _NOT_RUN = ("compile error", "bad launch rule")
 #: of a source that is right, whatever its speed
 _RIGHT = ("passed", "too slow", "too noisy to tell")
 _MOST_KIND = 100
+
+
+#: of the evidence's seconds: until the job was leased, and all that was done then
+QUEUE_WAIT, GRADING = "queue wait", "grading"
 
 
 class CantGrade(Exception):
@@ -57,10 +65,17 @@ def grade(order: JobOrder) -> Graded:
             "Publish the lab anew, or give the grader the course's version."
         )
     before_mj = energy_mj(order.device)
+    began_s = time.monotonic()
     try:
-        result = _result(loaded, order)
+        with noted_stages() as seconds:
+            result = _result(loaded, order)
     except (BadLab, NotInstalled) as problem:
         raise CantGrade(str(problem)) from None
+    stages = {
+        QUEUE_WAIT: order.waited_ms / 1000,
+        **seconds,
+        GRADING: time.monotonic() - began_s,
+    }
     after_mj = energy_mj(order.device)
     used_mj = None
     if before_mj is not None and after_mj is not None:
@@ -69,10 +84,21 @@ def grade(order: JobOrder) -> Graded:
         facts_of(loaded, result),
         loaded.digest,
         sha256(order.source.encode()).hexdigest(),
-        _evidence(result, order.source),
+        _evidence(result, order.source, stages),
         loaded.reference if order.wants_reference else "",
         used_mj,
     )
+
+
+def get_ready(lab: str) -> None:
+    """Start what grades submissions of a lab, before there is one; don't wait for it.
+
+    PyTorch is left alone: it takes seconds of a CPU that host code needs quiet.
+    """
+    with contextlib.suppress(CantGrade):
+        loaded = _lab(lab)
+        if loaded.lab.language != "host":
+            grader_of(loaded.lab).get_ready()
 
 
 def facts_of(loaded: LoadedLab, result: CheckResult) -> GradedFacts:
@@ -170,10 +196,11 @@ def _ratio(measured: Measured | None) -> Ratio | None:
     return Ratio(measured.low, measured.median, measured.high)
 
 
-def _evidence(result: CheckResult, source: str) -> str:
-    """Give card and result as JSON, or the card alone where both are too large."""
-    card = card_of(result, source)
-    whole = msgspec.json.encode({"card": card, "result": result})
+def _evidence(result: CheckResult, source: str, stages: Mapping[str, float]) -> str:
+    """Give card, result and seconds as JSON, without the result if it is too large."""
+    seconds = {name: round(taken_s, 3) for name, taken_s in stages.items()}
+    kept = {"card": card_of(result, source), "seconds": seconds}
+    whole = msgspec.json.encode({**kept, "result": result})
     if len(whole) > MOST_EVIDENCE_BYTES:
-        whole = msgspec.json.encode({"card": card})
+        whole = msgspec.json.encode(kept)
     return whole.decode()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import queue
-import signal
 import subprocess
 import sys
 import threading
@@ -18,18 +17,15 @@ import psutil
 from msgspec import Struct
 
 from warpbook.hub.grader.engine import Ended, Graded, How, NotGraded
+from warpbook.hub.grader.processes import Spares, end_tree, started
 from warpbook.hub.grader_protocol import MOST_MESSAGE_BYTES, JobOrder, LeaseName
 from warpbook_monitors.plain_text import bounded
-from warpbook_monitors.python_path import NOWHERE, own_path
 
 #: how often a job is looked at, and its memory, which takes longer
 _LOOK_S, _LOOK_AT_MEMORY_S = 0.05, 0.5
 _READ_BYTES = 1 << 16
 _PIPE_S = 5.0
 _MOST_STDERR_BYTES = 4_096
-#: what a process that grades may know of ours; no token is among it
-_KEPT_NAMES = ("PATH", "LANG", "HOME", "TMPDIR", "LD_LIBRARY_PATH", "PYTHONMALLOC")
-_KEPT_PREFIXES = ("LC_", "XDG_", "NVIDIA_", "WARPBOOK_LABS_", "WARPBOOK_HUB_LABS")
 _decode = msgspec.json.Decoder(Graded | NotGraded).decode
 
 
@@ -44,16 +40,23 @@ class LocalPool:
     """Runs each job in a process of this machine, which ends with this one."""
 
     def __init__(
-        self, bounds: Bounds | None = None, command: Sequence[str] | None = None
+        self,
+        bounds: Bounds | None = None,
+        command: Sequence[str] | None = None,
+        keeps_spares: bool | None = None,
     ) -> None:
         """Begin with nothing that runs.
 
         Args:
             bounds: of each job.
             command: what grades a job; it reads an order and writes an outcome.
+            keeps_spares: has the next job's process of each GPU start before the job
+                is there; if left out, where `command` is ours.
         """
         self._bounds = bounds or Bounds()
         self._command = command or (sys.executable, "-m", "warpbook.hub.grader.child")
+        has_spares = command is None if keeps_spares is None else keeps_spares
+        self._spares = Spares(self._command) if has_spares else None
         self._lock = threading.Lock()
         self._running: dict[str, _Run] = {}
         self._ended: queue.SimpleQueue[Ended] = queue.SimpleQueue()
@@ -64,11 +67,14 @@ class LocalPool:
             before = self._running.get(order.job)
             if before is not None and before.order.fence >= order.fence:
                 return
-            run = _Run(order, self._bounds, self._command, self._tell)
+            spare = self._spares.take(order.device) if self._spares else None
+            run = _Run(order, self._bounds, self._command, self._tell, spare)
             self._running[order.job] = run
         if before is not None:
             before.cancel()
         run.start()
+        if self._spares:
+            self._spares.prepare(order.device, order.lab)
 
     def cancel(self, job: str) -> None:
         """End a job and all that it started; one that is not there is passed over."""
@@ -94,6 +100,8 @@ class LocalPool:
             run.cancel()
         for run in runs:
             run.join()
+        if self._spares:
+            self._spares.close()
 
     def _tell(self, run: _Run, ended: Ended) -> None:
         with self._lock:
@@ -111,10 +119,12 @@ class _Run(threading.Thread):
         bounds: Bounds,
         command: Sequence[str],
         tell: Callable[[_Run, Ended], None],
+        spare: subprocess.Popen[bytes] | None = None,
     ) -> None:
         super().__init__(name=f"warpbook-job-{order.job}", daemon=True)
         self.order = order
         self._bounds, self._command, self._tell = bounds, command, tell
+        self._spare = spare
         self._is_cancelled = threading.Event()
 
     def cancel(self) -> None:
@@ -132,17 +142,9 @@ class _Run(threading.Thread):
         self._tell(self, ended)
 
     def _watched(self) -> tuple[How, str, Graded | NotGraded | None]:
-        if self._is_cancelled.is_set():
+        if self._is_cancelled.is_set() and self._spare is None:
             return "cancelled", "", None
-        with subprocess.Popen(
-            self._command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            cwd=NOWHERE,
-            env=environment(self.order.device),
-            start_new_session=True,
-        ) as child:
+        with self._spare or started(self._command, self.order.device) as child:
             output = _Kept(child.stdout, MOST_MESSAGE_BYTES + 1)
             errors = _Kept(child.stderr, _MOST_STDERR_BYTES)
             try:
@@ -202,20 +204,6 @@ class _Kept(threading.Thread):
                 self.content = (self.content + part)[-self._most_bytes :]
 
 
-def environment(device: str) -> dict[str, str]:
-    """Give a process that grades what it needs to know of ours.
-
-    Args:
-        device: UUID of the GPU that it may use; empty for none.
-    """
-    kept = {
-        name: value
-        for name, value in os.environ.items()
-        if name in _KEPT_NAMES or name.startswith(_KEPT_PREFIXES)
-    }
-    return {**kept, "CUDA_VISIBLE_DEVICES": device, "PYTHONPATH": own_path()}
-
-
 def tree_bytes(pid: int) -> int:
     """Add up the memory of a process and all that it started."""
     total = 0
@@ -225,20 +213,6 @@ def tree_bytes(pid: int) -> int:
             with contextlib.suppress(psutil.Error):
                 total += process.memory_info().rss
     return total
-
-
-def end_tree(child: subprocess.Popen[bytes]) -> None:
-    """End a process and all that it started, in whatever session."""
-    with contextlib.suppress(psutil.Error):
-        below = psutil.Process(child.pid).children(recursive=True)
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(child.pid, signal.SIGKILL)
-        for process in below:
-            with contextlib.suppress(psutil.Error):
-                process.kill()
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(child.pid, signal.SIGKILL)
-    child.wait()
 
 
 def _give(pipe: IO[bytes] | None, message: bytes) -> None:

@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from msgspec import structs
 from sqlalchemy import Connection, update
 
 from warpbook.hub import audit
@@ -66,12 +67,15 @@ def back_up(database: HubDatabase, target: Path) -> None:
 def restore(database: HubDatabase, source: Path, now_ms: int, actor: str) -> None:
     """Put a copy in the place of what is there, in one transaction.
 
+    The audit log is that of the backup then; an entry says how far the other one was.
     Every lease ends, and a result of one from before is refused.
 
     Raises:
         DatabaseUnfit: it is damaged, newer, or no database of a hub.
         NoRoom: the disk is full; all is as it was.
     """
+    with database.read() as connection:
+        replaced = audit.head(connection)
     with tempfile.TemporaryDirectory(dir=database.path.parent) as folder:
         # a copy is looked through, and brought to today's format; the backup stays
         copy = Path(folder, "hub.db")
@@ -84,7 +88,7 @@ def restore(database: HubDatabase, source: Path, now_ms: int, actor: str) -> Non
                 with restored.write() as connection:
                     _end_leases(connection, now_ms)
                     name = source.name[:100]
-                    detail = {"file": name}
+                    detail = {"file": name, "log_before": structs.asdict(replaced)}
                     audit.note(
                         connection, now_ms, actor, "database restored", "hub", detail
                     )

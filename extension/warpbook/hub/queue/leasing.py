@@ -77,7 +77,8 @@ def lease(
         job = _next_job(connection, now_ms, stage)
         if job is not None:
             _take(connection, now_ms, until_ms, grader, job, device)
-            orders.append(_order(connection, job.id))
+            waited_ms = max(0, now_ms - job.queued_ms)
+            orders.append(_order(connection, job.id, waited_ms))
     return Work(tuple(orders))
 
 
@@ -252,7 +253,7 @@ def _take(
     connection.execute(insert(TURNS).values(**served))
 
 
-def _order(connection: Connection, job: str) -> JobOrder:
+def _order(connection: Connection, job: str, waited_ms: int) -> JobOrder:
     query = (
         select(
             JOBS.c.id.label("job"),
@@ -270,7 +271,8 @@ def _order(connection: Connection, job: str) -> JobOrder:
         .join(PUBLICATIONS, PUBLICATIONS.c.id == JOBS.c.publication)
         .where(JOBS.c.id == job)
     )
-    return JobOrder(**connection.execute(query).mappings().one())
+    row = connection.execute(query).mappings().one()
+    return JobOrder(**row, waited_ms=waited_ms)
 
 
 def _take_back_unknown(

@@ -56,7 +56,7 @@ def may_see_reference(viewer: Viewer, from_ms: int, now_ms: int) -> bool:
 
 
 def may_decide(viewer: Viewer, section: str) -> bool:
-    """Whether they may set points, regrade and answer appeals of a learner.
+    """Whether they may set points and dates of a learner.
 
     Args:
         viewer: who wants to.
@@ -69,12 +69,24 @@ def may_decide(viewer: Viewer, section: str) -> bool:
     return viewer.role == "assistant" and viewer.section == section
 
 
-def may_see_work(viewer: Viewer, members: Iterable[str], section: str) -> bool:
-    """Whether they may see a submission: source, result and history.
+def may_decide_work(viewer: Viewer, sections: Iterable[str]) -> bool:
+    """Whether they may regrade a submission, and answer appeals about it.
+
+    Args:
+        viewer: who wants to.
+        sections: of all whose submission it is.
+    """
+    return any(may_decide(viewer, section) for section in sections)
+
+
+def may_see_work(
+    viewer: Viewer, members: Iterable[str], sections: Iterable[str]
+) -> bool:
+    """Whether they may see a submission: source, result, history and appeals.
 
     Args:
         viewer: who looks.
         members: whose submission it is: a person, or those of a team.
-        section: of who submitted it.
+        sections: of all members.
     """
-    return viewer.person in members or may_decide(viewer, section)
+    return viewer.person in members or may_decide_work(viewer, sections)

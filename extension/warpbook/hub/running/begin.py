@@ -1,7 +1,8 @@
 """`python -m warpbook.hub.running.begin`: what is in the database before all else.
 
 It runs as the service's account, before the service is there: the course, its
-instructors, and this machine's grader, whose token is written on stdout.
+instructors, and this machine's grader, whose token is written on stdout. Before that
+the audit log is looked through, and held against its head as it was kept.
 """
 
 from __future__ import annotations
@@ -10,11 +11,16 @@ import os
 import sys
 from pathlib import Path
 
+import msgspec
+from msgspec import Struct
+
+from warpbook.hub import audit
 from warpbook.hub.clock import HubClock
 from warpbook.hub.course.courses import Course, add_staff, courses, create_course
 from warpbook.hub.database.opening import HubDatabase
 from warpbook.hub.errors import HubError
 from warpbook.hub.keeping.backup import restore
+from warpbook.hub.keeping.kept_head import ENVIRONMENT
 from warpbook.hub.queue.graders import register
 from warpbook.hub.running.plan import PLAN, read_plan
 from warpbook.hub.service.service import DATABASE
@@ -24,6 +30,19 @@ GRADER = "this-machine"
 RESTORE = "WARPBOOK_HUB_RESTORE"
 
 
+class Begun(Struct, frozen=True):
+    """What the supervisor is told."""
+
+    #: of this machine's grader
+    token: str
+    #: of the audit log now
+    head: audit.AuditHead
+    #: what was wrong with it; empty if nothing
+    problem: str
+    #: a backup was put in place: the head that was kept is of another log
+    is_restored: bool
+
+
 def main() -> int:
     """Bring the database to the plan."""
     plan = read_plan(Path(os.environ[PLAN]))
@@ -31,8 +50,14 @@ def main() -> int:
     try:
         database = HubDatabase(plan.course_folder / DATABASE)
         try:
-            if os.environ.get(RESTORE):
-                restore(database, Path(os.environ[RESTORE]), now_ms, "hub")
+            kept = msgspec.json.decode(
+                os.environ.get(ENVIRONMENT, "null"), type=audit.AuditHead | None
+            )
+            backup = os.environ.get(RESTORE)
+            if backup:
+                restore(database, Path(backup), now_ms, "hub")
+            with database.read() as connection:
+                problem = audit.problem(connection, None if backup else kept)
             with database.write() as connection:
                 if plan.course not in {one.id for one in courses(connection)}:
                     course = Course(plan.course, plan.title)
@@ -42,12 +67,14 @@ def main() -> int:
                         connection, now_ms, "hub", plan.course, name, "instructor"
                     )
                 token = register(connection, now_ms, "hub", GRADER)
+                head = audit.head(connection)
         finally:
             database.close()
-    except HubError as problem:
-        sys.stderr.write(f"{problem}\n")
+    except HubError as refusal:
+        sys.stderr.write(f"{refusal}\n")
         return 1
-    sys.stdout.write(f"{token}\n")
+    begun = Begun(token, head, problem, bool(backup))
+    sys.stdout.write(msgspec.json.encode(begun).decode())
     return 0
 
 

@@ -21,8 +21,13 @@ from types import FrameType
 from typing import Any
 from urllib.parse import urlsplit
 
+import msgspec
+
 from warpbook.hub.grader_protocol import REFUSED_STATUS
-from warpbook.hub.running.begin import RESTORE
+from warpbook.hub.keeping.kept_head import ENVIRONMENT
+from warpbook.hub.running.accounts import as_user
+from warpbook.hub.running.audit_watch import AuditWatch
+from warpbook.hub.running.begin import RESTORE, Begun
 from warpbook.hub.running.plan import PLAN, SERVICE, HubPlan
 
 _CONFIG = Path(__file__).with_name("jupyterhub_config.py")
@@ -61,6 +66,7 @@ class Supervisor:
         self._environment = {**os.environ, PLAN: str(plan_file)}
         self._is_stopping = False
         self._token = ""
+        self._audit = AuditWatch(plan, say)
         self._service_token = secrets.token_hex(32)
 
     def run(self, restore: Path | None = None) -> None:
@@ -71,7 +77,9 @@ class Supervisor:
         """
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, self._stop)
-        self._token = self._begin(restore)
+        begun = self._begin(restore)
+        self._token = begun.token
+        self._audit.begin(begun)
         _write_secret(self._plan.token_file, self._service_token)
         service = _Kept("The course service", self._start_service, self._say)
         hub = _Kept("JupyterHub", self._start_hub, self._say)
@@ -88,8 +96,10 @@ class Supervisor:
             while not self._is_stopping:
                 for process in kept:
                     process.look()
+                self._audit.look()
                 time.sleep(_POLL_S)
         finally:
+            self._audit.end()
             # what it grades is given back while the service still takes it
             grader.end()
             hub.end()
@@ -98,9 +108,9 @@ class Supervisor:
     def _stop(self, number: int, frame: FrameType | None) -> None:
         self._is_stopping = True
 
-    def _begin(self, restore: Path | None) -> str:
+    def _begin(self, restore: Path | None) -> Begun:
         """Bring the database to the plan, as the service's account."""
-        environment = dict(self._environment)
+        environment = {**self._environment, ENVIRONMENT: self._audit.kept_text()}
         if restore is not None:
             environment[RESTORE] = str(restore.absolute())
         done = subprocess.run(
@@ -109,13 +119,13 @@ class Supervisor:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            **_as_user(self._plan.service_user),
+            **as_user(self._plan.service_user),
         )
         if done.returncode != 0:
             raise CantRun(
                 done.stderr.strip()[-2_000:] or "The database can't be begun."
             )
-        return str(done.stdout).strip()
+        return msgspec.json.decode(done.stdout, type=Begun)
 
     def _start_hub(self) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-m", "jupyterhub", "-f", str(_CONFIG)]
@@ -142,6 +152,7 @@ class Supervisor:
             "JUPYTERHUB_API_TOKEN": self._service_token,
             "JUPYTERHUB_CLIENT_ID": f"service-{SERVICE}",
             "JUPYTERHUB_HOST": plan.subdomain_host,
+            ENVIRONMENT: self._audit.kept_text(),
         }
         if plan.subdomain_host:
             callback = f"{plan.pages_url}oauth_callback"
@@ -276,17 +287,8 @@ def _started(
         start_new_session=True,
         # no thread of ours could hold a lock in the child
         preexec_fn=end_with_parent,
-        **_as_user(user),
+        **as_user(user),
     )
-
-
-def _as_user(name: str) -> dict[str, Any]:
-    """Say to `subprocess` whose account a process has; ours where it has no name."""
-    if not name:
-        return {}
-    account = pwd.getpwnam(name)
-    groups = os.getgrouplist(name, account.pw_gid)
-    return {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": groups}
 
 
 def _write_secret(path: Path, secret: str) -> None:

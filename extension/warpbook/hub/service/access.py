@@ -14,7 +14,8 @@ from msgspec import Struct, structs
 from sqlalchemy import Connection, select
 
 from warpbook.hub.course.courses import course, viewer
-from warpbook.hub.course.publications import Publication, publication, window_of
+from warpbook.hub.course.publications import Publication, publication
+from warpbook.hub.course.windows import window_of
 from warpbook.hub.database.tables import APPEALS, JOBS, MEMBERSHIPS
 from warpbook.hub.errors import Forbidden, NotFound
 from warpbook.hub.rules.visibility import (
@@ -24,7 +25,7 @@ from warpbook.hub.rules.visibility import (
     may_see_work,
 )
 from warpbook.hub.service.admitted import Admitted
-from warpbook.hub.work.submissions import Submission, section_of, submission
+from warpbook.hub.work.submissions import Submission, sections_of, submission
 
 #: hand in, and see one's own
 SUBMIT = "custom:warpbook:submit"
@@ -150,8 +151,8 @@ def _work(
 ) -> Submission:
     work = submission(connection, submission_id)
     of_course = publication(connection, work.publication).course == course_id
-    section = section_of(connection, submission_id)
-    if not of_course or not may_see_work(who, work.members, section):
+    sections = sections_of(connection, [submission_id])[submission_id]
+    if not of_course or not may_see_work(who, work.members, sections):
         raise NotFound("There is no such submission.")
     return work
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from sqlalchemy import Connection
+
+from warpbook.hub import audit
+from warpbook.hub.audit import AuditHead
 from warpbook.hub.errors import Forbidden, NotFound
 from warpbook.hub.service.access import admit
 from warpbook.hub.service.handler import ServiceHandler
 from warpbook.hub.service.lab_texts import picture
 from warpbook.hub.service.login import KnowsWhoAsks
+from warpbook.hub.service.parameters import HealthQuery, read_query
 from warpbook.hub.service.sites import refuse_foreign
 from warpbook_labs.cards.html import STYLE
 
@@ -15,8 +20,23 @@ class Health(ServiceHandler):
     """`GET health`: whether the service answers, for whoever watches it."""
 
     async def get(self) -> None:
-        """Say so, and whether the system's clock was set since the start."""
-        self.finish_json({"ok": True, "clock_jump_ms": self.service.clock.jump_ms()})
+        """Say so, how far the clock was set, and where the audit log ends.
+
+        With `?audit=<number>` it gives the digest of that entry, to hold against one
+        that was kept; empty where there is no such entry.
+        """
+        given = read_query(self.request.query_arguments, HealthQuery)
+
+        def heads(connection: Connection) -> dict[str, AuditHead]:
+            told = {"audit": audit.head(connection)}
+            if given.audit:
+                digest = audit.digest_of(connection, given.audit)
+                told["audit_asked"] = AuditHead(given.audit, digest)
+            return told
+
+        told = await self.service.read(heads)
+        jump_ms = self.service.clock.jump_ms()
+        self.finish_json({"ok": True, "clock_jump_ms": jump_ms, **told})
 
 
 class CardStyle(ServiceHandler):

@@ -17,6 +17,7 @@ from sqlalchemy import Connection, or_, select
 
 from warpbook.hub.class_view import ClassRow, class_rows
 from warpbook.hub.clock import HubClock
+from warpbook.hub.course.courses import staff_members
 from warpbook.hub.database.tables import JOBS, PUBLICATIONS, SUBMISSION_MEMBERS
 from warpbook.hub.errors import HubError
 from warpbook.hub.queue.listing import Place, places
@@ -140,7 +141,7 @@ class LiveFeed:
     async def _reload(self, service: Service) -> None:
         """Compute all rows anew, and tell the pages that show others."""
         self._is_stale = False
-        await self._close_former_staff(service)
+        await self._close_changed(service)
         for course in list(self._rows):
             before = self._rows[course]
             await self._load(service, course)
@@ -151,20 +152,27 @@ class LiveFeed:
             else:
                 self._tell_rows(course, changed)
 
-    async def _close_former_staff(self, service: Service) -> None:
-        """Close pages whose person has lost a role, or changed the section."""
-        staff = {key: page for key, page in self._watchers.items() if page.is_staff}
-        if not staff:
+    async def _close_changed(self, service: Service) -> None:
+        """Close pages whose person has another role or section than when they opened.
+
+        A page that is closed connects again, as who its person is by then.
+        """
+        if not self._watchers:
             return
-        current = await service.read(
-            lambda connection: {
-                key: _admitted(connection, page) for key, page in staff.items()
+        watchers = dict(self._watchers)
+
+        def admitted_now(connection: Connection) -> dict[object, Watcher | None]:
+            staff = staff_members(connection)
+            return {
+                key: _admitted(connection, page)
+                for key, page in watchers.items()
+                if page.is_staff or (page.course, page.person) in staff
             }
-        )
-        for key, page in staff.items():
-            if current[key] != page:
+
+        for key, page in (await service.read(admitted_now)).items():
+            if page != watchers[key]:
                 self.remove(key)
-                page.close()
+                watchers[key].close()
 
     async def _look(self, service: Service, is_whole: bool) -> None:
         if self._is_stale or is_whole:

@@ -13,6 +13,7 @@ from warpbook.hub.service.login import KnowsWhoAsks
 from warpbook.hub.service.pages import words
 from warpbook.hub.service.parameters import read_query
 from warpbook.hub.service.route import PageRoute
+from warpbook.hub.service.script import has_script
 from warpbook.hub.service.sites import refuse_foreign
 
 TEMPLATES = Path(__file__).with_name("templates")
@@ -91,6 +92,7 @@ class PageHandler(KnowsWhoAsks, ServiceHandler):
             # it sets the cookie that goes with it
             "xsrf": self.xsrf_token.decode() if self._username else "",
             "w": words,
+            "has_script": has_script(),
             "page": template.removesuffix(".html"),
             "is_staff": False,
             "is_instructor": False,

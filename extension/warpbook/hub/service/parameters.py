@@ -47,6 +47,12 @@ class LogQuery(Struct, frozen=True):
     subject: Id = ""
 
 
+class HealthQuery(Struct, frozen=True):
+    """Which entry's digest is told of the audit log."""
+
+    audit: Annotated[int, Meta(ge=0, le=2**53)] = 0
+
+
 class PairQuery(Struct, frozen=True):
     """Which two submissions are compared."""
 

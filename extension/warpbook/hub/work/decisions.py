@@ -10,7 +10,8 @@ from msgspec import Struct
 from sqlalchemy import Connection, func, insert, select, update
 
 from warpbook.hub import audit
-from warpbook.hub.course.publications import publication, window_of
+from warpbook.hub.course.publications import publication
+from warpbook.hub.course.windows import window_of
 from warpbook.hub.database.tables import (
     APPEALS,
     COURSES,

@@ -9,7 +9,8 @@ from msgspec import Struct
 from sqlalchemy import Connection, select
 
 from warpbook.hub.course.courses import course, members
-from warpbook.hub.course.publications import Publication, publications, windows_of
+from warpbook.hub.course.publications import Publication, publications
+from warpbook.hub.course.windows import windows_of
 from warpbook.hub.database.tables import (
     MEMBERSHIPS,
     OVERRIDES,

@@ -122,8 +122,9 @@ def _standing(
         stages = list(of_run)
         done = [by_job[job.id] for job in stages if job.id in by_job]
         is_open = stages[-1].state in _OPEN
-        # what came of a run before counts until the next one has ended
-        if done and (not is_open or counts is None):
+        is_whole = stages[-1].state == "done"
+        # a regrade counts once it has ended by itself: half of one is no result
+        if done and (is_whole or counts is None):
             counts, is_provisional = done[-1], is_open and run == last.run
     state = _STATES[last.state]
     if last.replaced_ms is not None:

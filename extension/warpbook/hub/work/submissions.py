@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hmac
 import secrets
+from collections.abc import Sequence
 from hashlib import sha256
 from typing import Any
 
@@ -11,7 +12,8 @@ import msgspec
 from msgspec import Struct, structs
 from sqlalchemy import ColumnElement, Connection, Row, func, insert, select
 
-from warpbook.hub.course.publications import Publication, publication, window_of
+from warpbook.hub.course.publications import Publication, publication
+from warpbook.hub.course.windows import window_of
 from warpbook.hub.database import settings
 from warpbook.hub.database.tables import (
     MEMBERSHIPS,
@@ -219,26 +221,25 @@ def submissions_of(
     )
 
 
-def section_of(connection: Connection, submission_id: str) -> str:
-    """Give the section of who submitted it.
-
-    Raises:
-        NotFound: there is no such submission.
-    """
+def sections_of(
+    connection: Connection, submission_ids: Sequence[str]
+) -> dict[str, frozenset[str]]:
+    """Give the sections of all whose work some submissions are, by submission."""
     query = (
-        select(MEMBERSHIPS.c.section)
-        .join(SUBMISSIONS, SUBMISSIONS.c.person == MEMBERSHIPS.c.person)
+        select(SUBMISSIONS.c.id, MEMBERSHIPS.c.section)
+        .join(SUBMISSION_MEMBERS, SUBMISSION_MEMBERS.c.submission == SUBMISSIONS.c.id)
+        .join(PUBLICATIONS, PUBLICATIONS.c.id == SUBMISSIONS.c.publication)
         .join(
-            PUBLICATIONS,
-            (PUBLICATIONS.c.id == SUBMISSIONS.c.publication)
-            & (PUBLICATIONS.c.course == MEMBERSHIPS.c.course),
+            MEMBERSHIPS,
+            (MEMBERSHIPS.c.person == SUBMISSION_MEMBERS.c.person)
+            & (MEMBERSHIPS.c.course == PUBLICATIONS.c.course),
         )
-        .where(SUBMISSIONS.c.id == submission_id)
+        .where(SUBMISSIONS.c.id.in_(list(submission_ids)))
     )
-    section = connection.execute(query).scalar()
-    if section is None:
-        raise _none()
-    return str(section)
+    sections: dict[str, set[str]] = {name: set() for name in submission_ids}
+    for submission_id, section in connection.execute(query):
+        sections[submission_id].add(section)
+    return {name: frozenset(of_work) for name, of_work in sections.items()}
 
 
 def _none() -> NotFound:

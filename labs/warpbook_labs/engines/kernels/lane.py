@@ -15,6 +15,7 @@ from warpbook_labs.gpu.jobs import Request
 from warpbook_labs.gpu.submission import graded
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.results.device import DeviceResult
+from warpbook_labs.results.stage_times import stage
 from warpbook_labs.sandbox import warm
 from warpbook_labs.sandbox.limits import Limits
 from warpbook_labs.sandbox.work import Refused
@@ -43,7 +44,8 @@ def run_on_gpu(
         raise NotOnGpu(str(problem)) from None
     # it gets ready for the GPU while the source is compiled
     with parent.started(gpu.uuid) as do:
-        built = warm.run(job, limits)
+        with stage("compile"):
+            built = warm.run(job, limits)
         if not isinstance(built.result, Compiled):
             words = built.message
             if isinstance(built.result, Refused):

@@ -14,8 +14,8 @@ from warpbook.hub.course.publications import (
     publications,
     reference,
     reference_from,
-    window_of,
 )
+from warpbook.hub.course.windows import window_of
 from warpbook.hub.errors import Forbidden, NotFound
 from warpbook.hub.grader_protocol import GradedFacts
 from warpbook.hub.queue.listing import Place, place

@@ -19,7 +19,7 @@ from warpbook.hub.errors import BadRequest, NotFound
 from warpbook.hub.exports.cells import iso_time
 from warpbook.hub.rules.lateness import Window
 from warpbook.hub.rules.points import PointScheme, Threshold
-from warpbook.hub.rules.visibility import may_decide
+from warpbook.hub.rules.visibility import may_decide_work
 from warpbook.hub.service.admitted import Admitted
 from warpbook.hub.service.lab_texts import lab_of
 from warpbook.hub.service.parameters import (
@@ -39,7 +39,7 @@ from warpbook.hub.work.decisions import answer_appeal, override, regrade
 from warpbook.hub.work.submissions import (
     SubmissionReceipt,
     is_genuine,
-    section_of,
+    sections_of,
     submission,
 )
 
@@ -219,8 +219,9 @@ def answer(asked: Admitted, given: AppealAnswer) -> dict[str, str]:
 
 def _check_decides(asked: Admitted) -> None:
     """Refuse who may see work for being its author, and decide nothing about it."""
-    section = section_of(asked.connection, asked.submission.id)
-    if not may_decide(asked.viewer, section):
+    submission_id = asked.submission.id
+    sections = sections_of(asked.connection, [submission_id])[submission_id]
+    if not may_decide_work(asked.viewer, sections):
         raise NotFound("There is no such submission.")
 
 

@@ -5,22 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from warpbook.hub.course.courses import members
-from warpbook.hub.course.publications import (
-    extensions,
-    reference,
-    reference_from,
-    window_of,
-)
+from warpbook.hub.course.publications import extensions, reference, reference_from
+from warpbook.hub.course.windows import window_of
 from warpbook.hub.queue.listing import place
 from warpbook.hub.rules.lateness import HOUR_MS
-from warpbook.hub.rules.visibility import may_decide, may_see_reference
+from warpbook.hub.rules.visibility import may_decide_work, may_see_reference
 from warpbook.hub.service.admitted import Admitted
 from warpbook.hub.service.api.learning import own_courses, own_labs
 from warpbook.hub.service.lab_texts import lab_of, starter, text_html
 from warpbook.hub.service.parameters import Nothing
 from warpbook.hub.work.decisions import appeals
 from warpbook.hub.work.results import results, standing
-from warpbook.hub.work.submissions import receipt, section_of, submissions_of
+from warpbook.hub.work.submissions import receipt, sections_of, submissions_of
 
 
 def courses_page(asked: Admitted, _: Nothing) -> dict[str, Any]:
@@ -81,6 +77,7 @@ def submission_page(asked: Admitted, _: Nothing) -> dict[str, Any]:
         if appeal.submission == submission.id
     ]
     work = submissions_of(connection, asked.lab.id, submission.person)
+    sections = sections_of(connection, [submission.id])[submission.id]
     people = {member.person: member for member in members(connection, asked.course.id)}
     appeal_until_ms = 0
     if counts is not None:
@@ -100,7 +97,7 @@ def submission_page(asked: Admitted, _: Nothing) -> dict[str, Any]:
         and all(appeal.job != counts.job for appeal in own_appeals),
         "appeal_until_ms": appeal_until_ms,
         "is_own": asked.viewer.person in submission.members,
-        "decides": may_decide(asked.viewer, section_of(connection, submission.id)),
+        "decides": may_decide_work(asked.viewer, sections),
         "author": people.get(submission.person),
         "team": [people[one] for one in submission.members if one in people],
         "history": [(one, standing(connection, one.id)) for one in reversed(work)],

@@ -50,7 +50,14 @@ PAGE_ROUTES: tuple[PageRoute, ...] = (
     PageRoute(f"{C}/people", "instructor", "people.html", teaching.people_page),
     PageRoute(f"{C}/people/{{person}}", "staff", "person.html", teaching.person_page),
     PageRoute(f"{C}/appeals", "staff", "appeals.html", teaching.appeals_page),
-    PageRoute(f"{C}/log", "instructor", "log.html", teaching.log_page, LogQuery),
+    PageRoute(
+        f"{C}/log",
+        "instructor",
+        "log.html",
+        teaching.log_page,
+        LogQuery,
+        teaching.with_audit_problem,
+    ),
     PageRoute(
         f"{C}/data",
         "instructor",

@@ -9,15 +9,13 @@ from sqlalchemy import func, select
 
 from warpbook.hub import audit
 from warpbook.hub.course.courses import members
-from warpbook.hub.course.publications import (
-    extensions,
-    publications,
-    window_of,
-)
+from warpbook.hub.course.publications import extensions, publications
+from warpbook.hub.course.windows import window_of
 from warpbook.hub.database.tables import AUDIT
 from warpbook.hub.errors import NotFound
 from warpbook.hub.rules.lateness import HOUR_MS
 from warpbook.hub.rules.points import MEASURES, PointScheme
+from warpbook.hub.rules.visibility import may_decide_work
 from warpbook.hub.service.admitted import Admitted
 from warpbook.hub.service.lab_texts import lab_of, labs
 from warpbook.hub.service.parameters import LabQuery, LogQuery, Nothing, PairQuery
@@ -25,7 +23,7 @@ from warpbook.hub.service.service import BACKUPS, Service
 from warpbook.hub.work.decisions import appeals, overrides
 from warpbook.hub.work.marks import marks_of
 from warpbook.hub.work.results import standing
-from warpbook.hub.work.submissions import submission, submissions_of
+from warpbook.hub.work.submissions import sections_of, submission, submissions_of
 
 _WEEK_MS = 7 * 24 * HOUR_MS
 _ENTRIES = 200
@@ -109,17 +107,17 @@ def settings_page(asked: Admitted, _: Nothing) -> dict[str, Any]:
 
 
 def appeals_page(asked: Admitted, _: Nothing) -> dict[str, Any]:
-    """Show the appeals of those whom somebody may decide about."""
+    """Show the appeals that somebody may answer."""
     connection = asked.connection
     everybody = {one.person: one for one in members(connection, asked.course.id)}
-    section = ""
-    if not asked.is_instructor:
-        section = everybody[asked.viewer.person].section
+    of_course = appeals(connection, asked.course.id)
+    sections = sections_of(connection, [appeal.submission for appeal in of_course])
+    # the same rule as for answering
     shown = [
         appeal
-        for appeal in appeals(connection, asked.course.id)
+        for appeal in of_course
         if appeal.person in everybody
-        and section in ("", everybody[appeal.person].section)
+        and may_decide_work(asked.viewer, sections[appeal.submission])
     ]
     return {
         "open": [appeal for appeal in shown if not appeal.decision],
@@ -193,8 +191,17 @@ def log_page(asked: Admitted, given: LogQuery) -> dict[str, Any]:
         "names": names,
         "older": after + 1 if after else 0,
         "subject": given.subject,
-        "forged": audit.first_forged(connection),
+        "head": audit.head(connection),
     }
+
+
+async def with_audit_problem(
+    service: Service, values: dict[str, Any]
+) -> dict[str, Any]:
+    """Add what is wrong with the log, also by its head as it was kept elsewhere."""
+    kept = service.kept_head
+    problem = await service.read(lambda connection: audit.problem(connection, kept))
+    return {**values, "problem": problem}
 
 
 def data_page(asked: Admitted, _: Nothing) -> dict[str, Any]:
