@@ -1,11 +1,12 @@
 """A class of 300 before a deadline, with simulated GPUs, and with kills if wanted.
 
-    python -m benchmarks.hub_deadline [--learners 300] [--minutes 10] [--kills]
+    python -m benchmarks.hub_deadline [--learners N] [--minutes N] [--kills] [--quick]
 
 A real JupyterHub and course service; everybody has a page open, and more and more hand
 in as the deadline comes near. Two graders have four CPU slots and two GPU slots, in
 which a job sleeps as a job of that length would work. It prints a Markdown table, and
-what must be zero; the exit code is 1 if it is not.
+what must be zero; the exit code is 1 if it is not. `--quick` is the same in a minute or
+two: 20 learners, jobs of a fifth of the length, and kills a fifth of the time apart.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from typing import Any, NamedTuple
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / name) for name in ("extension", "labs", "monitors")]
 
+import psutil  # noqa: E402
 from tornado.httpclient import AsyncHTTPClient, HTTPClientError  # noqa: E402
 from tornado.websocket import WebSocketError  # noqa: E402
 
@@ -49,10 +51,24 @@ from warpbook.hub.database.tables import (  # noqa: E402
 )
 
 GRADERS, CPU_SLOTS, CPU_S, GPU_S = 2, 2, 2.5, 5.0
+_KILL_S = (15.0, 45.0)
+#: what `--quick` makes shorter, and by how much
+_QUICK_LEARNERS, _QUICK_MINUTES, _QUICK = 20, 0.5, 0.2
 _LOG_IN_AT_ONCE = 6
 _PATIENCE_S = 900.0
+#: between two tries of a page to connect, as the pages' own script has it
+_LEAST_WAIT_S, _MOST_WAIT_S = 1.0, 30.0
+_MOST_SHOWN = 20
 #: estimates for less than this are of a job that is nearly done
 _LEAST_ETA_S = 20.0
+
+
+class Pace(NamedTuple):
+    """How long things take."""
+
+    within_s: float
+    #: of a job beside what it is in a class, and of the time between two kills
+    scale: float
 
 
 class Estimate(NamedTuple):
@@ -71,6 +87,8 @@ class Day:
     receipts: dict[str, str] = field(default_factory=dict)
     receipt_s: list[float] = field(default_factory=list)
     retries: int = 0
+    #: learners who were not acknowledged until patience ended
+    unheard: list[str] = field(default_factory=list)
     kills: int = 0
     #: by the instructor: jobs that were killed three times
     unparked: int = 0
@@ -80,11 +98,16 @@ class Day:
 def main() -> int:
     """Play the deadline, and print what came of it."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--learners", type=int, default=300)
-    parser.add_argument("--minutes", type=float, default=10)
+    parser.add_argument("--learners", type=int)
+    parser.add_argument("--minutes", type=float)
     parser.add_argument("--kills", action="store_true")
+    parser.add_argument("--quick", action="store_true")
     options = parser.parse_args()
-    names = [f"learner{number:03d}" for number in range(options.learners)]
+    count, minutes, scale = 300, 10.0, 1.0
+    if options.quick:
+        count, minutes, scale = _QUICK_LEARNERS, _QUICK_MINUTES, _QUICK
+    pace = Pace(60 * (options.minutes or minutes), scale)
+    names = [f"learner{number:03d}" for number in range(options.learners or count)]
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         hub = stack.enter_context(class_hub(folder, "--cpu-slots", "0"))
@@ -103,9 +126,7 @@ def main() -> int:
         ]
         AsyncHTTPClient.configure(None, max_clients=2 * len(names))
         victims = graders if options.kills else []
-        day = asyncio.run(
-            play(hub, grace, learners, lab, options.minutes * 60, victims)
-        )
+        day = asyncio.run(play(hub, grace, learners, lab, pace, victims))
         database = HubDatabase(hub.folder / "course" / "hub.db")
         try:
             return judge(database, day)
@@ -127,22 +148,26 @@ async def play(
     grace: Visitor,
     learners: list[Visitor],
     lab: str,
-    within_s: float,
+    pace: Pace,
     victims: list[Restarted],
 ) -> Day:
     """Have all hand in until the deadline, and wait until all is graded."""
     day, rng = Day(), random.Random(8)
     pages = [asyncio.ensure_future(watch(hub, one, day)) for one in learners]
-    killing = asyncio.ensure_future(kill(hub, victims, day))
+    killing = asyncio.ensure_future(kill(hub, victims, pace.scale, day))
     await asyncio.gather(
         *(
-            hand_in(hub, learner, lab, within_s * rng.random() ** 0.5, day)
+            hand_in(hub, learner, lab, pace.within_s * rng.random() ** 0.5, pace, day)
             for learner in learners
         )
     )
-    end_s = time.monotonic() + _PATIENCE_S
+    patience_s = _PATIENCE_S * pace.scale
+    end_s = time.monotonic() + patience_s
     database = HubDatabase(hub.folder / "course" / "hub.db")
     while (jobs := open_jobs(database)) and time.monotonic() < end_s:
+        if time.monotonic() > end_s - patience_s / 2 and not killing.done():
+            # more kills than jobs that end would be no end; what is left must be graded
+            killing.cancel()
         for job in jobs:
             if job.state == "parked":
                 path = f"api/v1/courses/{COURSE}/jobs/{job.id}/retry"
@@ -153,20 +178,28 @@ async def play(
     database.close()
     for task in (*pages, killing):
         task.cancel()
+    # what ended it before, if anything did, is no success
+    ends = await asyncio.gather(*pages, killing, return_exceptions=True)
+    for end in ends:
+        if isinstance(end, Exception):
+            raise end
     return day
 
 
 async def hand_in(
-    hub: ClassHub, learner: Visitor, lab: str, at_s: float, day: Day
+    hub: ClassHub, learner: Visitor, lab: str, at_s: float, pace: Pace, day: Day
 ) -> None:
     """Hand in once, and try again until it is acknowledged."""
     await asyncio.sleep(at_s)
     rng = random.Random(learner.name)
-    cpu_s, gpu_s = (length * rng.uniform(0.7, 1.3) for length in (CPU_S, GPU_S))
+    cpu_s, gpu_s = (
+        length * pace.scale * rng.uniform(0.7, 1.3) for length in (CPU_S, GPU_S)
+    )
     source = f"// stages {cpu_s:.2f} {gpu_s:.2f} {learner.name}"
     body = {"source": source, "request": secrets.token_hex(10)}
     path = f"api/v1/courses/{COURSE}/labs/{lab}/submissions"
-    while True:
+    end_s = time.monotonic() + _PATIENCE_S * pace.scale
+    while time.monotonic() < end_s:
         sent_s = time.monotonic()
         try:
             receipt = json.loads(await ask(hub, learner, path, body))
@@ -177,18 +210,23 @@ async def hand_in(
         day.receipt_s.append(time.monotonic() - sent_s)
         day.receipts[receipt["submission"]] = learner.name
         return
+    day.unheard.append(learner.name)
 
 
 async def watch(hub: ClassHub, learner: Visitor, day: Day) -> None:
     """Keep a page open, and note what it is told of one's place."""
+    rng, wait_s = random.Random(learner.name), _LEAST_WAIT_S
     while True:
         try:
             socket = await opened(hub, learner)
+            wait_s = _LEAST_WAIT_S
             while (message := await socket.read_message()) is not None:
                 note(json.loads(message), day)
         except (OSError, HTTPClientError, WebSocketError):
             pass
-        await asyncio.sleep(1)
+        # all at once would be as many log-ins, which a service that begins asks for
+        wait_s = min(2 * wait_s, _MOST_WAIT_S)
+        await asyncio.sleep(wait_s * rng.uniform(0.5, 1))
 
 
 def note(message: dict[str, Any], day: Day) -> None:
@@ -201,17 +239,20 @@ def note(message: dict[str, Any], day: Day) -> None:
         )
 
 
-async def kill(hub: ClassHub, victims: list[Restarted], day: Day) -> None:
+async def kill(hub: ClassHub, victims: list[Restarted], scale: float, day: Day) -> None:
     """Kill service and graders at random, until it is cancelled."""
     rng = random.Random(3)
     while victims:
-        await asyncio.sleep(rng.uniform(15, 45))
+        await asyncio.sleep(scale * rng.uniform(*_KILL_S))
         victim = rng.choice([None, *victims])
         if victim is not None:
             victim.kill()
+            day.kills += 1
         elif (service := hub.process("warpbook.hub.service")) is not None:
-            service.kill()
-        day.kills += 1
+            # it may have ended since it was looked for
+            with contextlib.suppress(psutil.NoSuchProcess):
+                service.kill()
+                day.kills += 1
 
 
 def open_jobs(database: HubDatabase) -> list[Any]:
@@ -234,7 +275,8 @@ def judge(database: HubDatabase, day: Day) -> int:
     stages = [(name, stage) for name in day.receipts for stage in ("cpu", "gpu")]
     lost = sum(graded.count(stage) == 0 for stage in stages)
     twice = sum(graded.count(stage) > 1 for stage in stages)
-    lost += sum(job.state != "done" for job in jobs)
+    unfinished = [job for job in jobs if job.state != "done"]
+    lost += len(unfinished) + len(day.unheard)
     finished = {(job.submission, job.stage): job.finished_ms for job in jobs}
     waits_s = [
         (finished[name, "gpu"] - received[name]) / 1000
@@ -263,6 +305,10 @@ def judge(database: HubDatabase, day: Day) -> int:
         f"{refused} late results refused, "
         f"{lost} lost, {twice} graded twice"
     )
+    for job in unfinished[:_MOST_SHOWN]:
+        print(f"{job.stage} {job.state}, leased {job.fence} times: {job.note}")
+    if day.unheard:
+        print(f"never acknowledged: {', '.join(day.unheard[:_MOST_SHOWN])}")
     return 1 if lost or twice else 0
 
 
