@@ -62,9 +62,10 @@ class Cell:
         dims: Dims = (),
         dtype: str = "float",
         category: str = "cpu_op",
-        thread: int = MAIN,
+        thread: int | None = None,
     ) -> Iterator[None]:
-        """Call an operator around what is done within."""
+        """Call an operator around what is done within; it stays on its thread."""
+        thread = thread or self._thread()
         self._number += 1
         number, start = self._number, self.host
         self._open.append((number, thread))
@@ -123,8 +124,8 @@ class Cell:
     def api(self, name: str, took: int) -> None:
         """Call CUDA."""
         args = {"correlation": self._correlation()}
-        thread = self._open[-1][1] if self._open else MAIN
-        self._event("cuda_runtime", name, thread, self.host, self.host + took, args)
+        end = self.host + took
+        self._event("cuda_runtime", name, self._thread(), self.host, end, args)
         self.host += took
 
     def python(self, took: int) -> None:
@@ -161,6 +162,9 @@ class Cell:
             times = BareTimes(1, took_ms, took_ms, took_ms, "executions")
             run = dataclasses.replace(run, bare=times)
         return evidence_of(events, run)
+
+    def _thread(self) -> int:
+        return self._open[-1][1] if self._open else MAIN
 
     def _correlation(self) -> int:
         return 10_000 + len(self.events)
