@@ -51,7 +51,7 @@ def allocation(evidence: Evidence) -> Iterator[Proposal]:
             line=emptied.line,
             sketch=f"# {emptied.text}  # the allocator reuses its memory without it",
         )
-    elif len(calls.gives_back) >= _LEAST_BACK and len(calls.takes) >= _LEAST_BACK:
+    elif _is_torch(evidence) and min(map(len, calls[:2])) >= _LEAST_BACK:
         yield from _proposal(
             evidence,
             np.sort(np.concatenate([calls.gives_back, calls.takes])),
@@ -139,6 +139,11 @@ def _calls(evidence: Evidence) -> _Calls:
             for pattern in (_TAKES, _GIVES_BACK, _PINS)
         )
     )
+
+
+def _is_torch(evidence: Evidence) -> bool:
+    names = evidence.operators.table.names
+    return any(name.startswith("aten::") for name in names)
 
 
 def _after(evidence: Evidence, calls: _Calls) -> Int64s:

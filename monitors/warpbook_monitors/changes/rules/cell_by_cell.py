@@ -41,19 +41,20 @@ def _proposal(
 ) -> Proposal:
     operators = evidence.operators
     table, ways = operators.table, Ways(evidence)
-    for steps in sequences:
-        first, rest = steps[:1], steps[1:]
-        took_ns = evidence.time_ns(operators.launched_within(steps))
-        ways.drop(operators.launched_within(rest))
-        # with what Python does between the steps
-        thread = int(table.track[steps[0]])
-        ways.drop_host(thread, table.end_ns[first], table.end_ns[steps[-1:]])
-        least_ns = _STEP_NS * len(steps)
-        span = Span(least_ns, least_ns, least_ns).at_most(took_ns)
-        ways.resize(operators.launched_within(first), span)
-    _drop_backward(evidence, ways)
     calls = np.concatenate(sequences)
+    first = np.array([steps[0] for steps in sequences])
+    last = np.array([steps[-1] for steps in sequences])
     launched = operators.launched_within(calls)
+    of_first = operators.launched_within(first)
+    ways.drop(np.setdiff1d(launched, of_first))
+    least_ns = _STEP_NS * len(calls)
+    span = Span(least_ns, least_ns, least_ns).at_most(evidence.time_ns(launched))
+    ways.resize(of_first, span)
+    for thread in np.unique(table.track[first]).tolist():
+        # with what Python does between the steps
+        mine = table.track[first] == thread
+        ways.drop_host(int(thread), table.end_ns[first[mine]], table.end_ns[last[mine]])
+    _drop_backward(evidence, ways)
     per_step = len(launched) / len(calls)
     names, line = _in_source(evidence.code, cell)
     sequence = names or whole.lower()

@@ -23,6 +23,7 @@ _NAMES = ("cat", "concat", "concatenate", "hstack", "vstack", "dstack", "append"
 _LEAST_CALLS = 8
 #: a window with more is judged by these
 _MOST_CALLS = 20_000
+_MOST_GROWTHS = 200
 #: one copy of a part into its place
 _PART = Span(1_500.0, 2_500.0, 5_000.0)
 #: one call that takes all parts does so in several kernels, and reads little more
@@ -52,7 +53,8 @@ def growing_cat(evidence: Evidence) -> Iterator[Proposal]:
     source = _in_source(evidence.code)
     if evidence.code.is_known and source is None:
         return
-    found = list(_growths(evidence))
+    found = sorted(_growths(evidence), key=lambda growth: -growth.elements)
+    found = found[:_MOST_GROWTHS]
     for is_read in (False, True):
         some = [growth for growth in found if growth.is_read == is_read]
         # writing in place is not for what a backward pass goes through
@@ -125,9 +127,10 @@ def _is_read(evidence: Evidence, calls: Int64s, sizes: list[int]) -> bool:
     """Tell whether other operators take what is grown, before the last call."""
     operators = evidence.operators
     table = operators.table
+    grown = frozenset(sizes[2:-1])
     of_operands = np.array(
         [
-            any(math.prod(dims) in sizes[2:-1] for dims in operands.dims if dims)
+            any(math.prod(dims) in grown for dims in operands.dims if dims)
             for operands in table.operands
         ]
         + [False]

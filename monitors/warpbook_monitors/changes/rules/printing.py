@@ -22,24 +22,28 @@ _GOES_ON = frozenset(
 )
 _BEFORE = frozenset(("aten::reshape", "aten::select"))
 _LEAST_PRINTS = 3
+_SHOWS = ("print", "display", "write", "set_postfix", "debug", "info", "warning")
 
 
 def printing(evidence: Evidence) -> Iterator[Proposal]:
     """Propose to gather and print once."""
     operators, calls = evidence.operators, evidence.calls
     groups = list(_printed_groups(operators))
-    in_loop = evidence.code.calls("print", "display", "write", in_loop=True)
+    in_loop = evidence.code.calls(*_SHOWS, in_loop=True)
     if len(groups) < _LEAST_PRINTS or (evidence.code.is_known and not in_loop):
         return
     table, ways = operators.table, Ways(evidence)
+    ways.drop(operators.launched_within(np.concatenate(groups)))
+    first = np.array([group[0] for group in groups])
+    last = np.array([group[-1] for group in groups])
     waits = 0
-    for group in groups:
-        start_ns, end_ns = table.start_ns[group[:1]], table.end_ns[group[-1:]]
-        thread = int(table.track[group[0]])
-        ways.drop(operators.launched_within(group))
-        ways.drop_host(thread, start_ns, end_ns)
-        inside = (calls.api.start_ns >= start_ns) & (calls.api.start_ns < end_ns)
-        waits += np.count_nonzero(inside & calls.waits & (calls.api.track == thread))
+    for thread in np.unique(table.track[first]).tolist():
+        mine = table.track[first] == thread
+        start_ns, end_ns = table.start_ns[first[mine]], table.end_ns[last[mine]]
+        ways.drop_host(int(thread), start_ns, end_ns)
+        waiting = calls.api.start_ns[calls.waits & (calls.api.track == thread)]
+        edges = np.searchsorted(waiting, [start_ns, end_ns])
+        waits += int((edges[1] - edges[0]).sum())
     call = in_loop[0] if in_loop else None
     shown = call.node.args[-1] if call and call.node.args else None
     yield Proposal(

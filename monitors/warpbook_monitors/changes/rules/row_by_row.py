@@ -17,6 +17,8 @@ from warpbook_monitors.units import duration
 
 #: fewer rows are no loop worth a word
 _LEAST_ROWS = 8
+#: a window with more loops is judged by the longest
+_MOST_FOUND = 1_000
 #: a kernel of a whole row takes no longer, or the row is large work by itself
 _MOST_MEAN_NS = 10_000
 _TAKES_ROW, _TAKES_ALL = "aten::select", "aten::unbind"
@@ -47,21 +49,25 @@ def row_by_row(evidence: Evidence) -> Iterator[Proposal]:
     loops = list(row_loops(evidence.code))
     if evidence.code.is_known and not loops:
         return
+    unbound = _unbound(evidence)
     found = [
         repeat
         for repeat in repeats(evidence.operators, _LEAST_ROWS)
-        if _takes_rows(evidence, repeat) and _is_small(evidence, repeat)
+        if _takes_rows(evidence, repeat, unbound) and _is_small(evidence, repeat)
     ]
+    found = sorted(found, key=lambda repeat: -len(repeat.operators))[:_MOST_FOUND]
     if not found:
         return
     operators = evidence.operators
     ways, rows, kernels = Ways(evidence), 0, 0
     for repeat in found:
-        start_ns, end_ns = _span(evidence, repeat.operators)
-        ways.drop_host(repeat.thread, np.array([start_ns]), np.array([end_ns]))
         _widen(evidence, ways, repeat)
         rows += repeat.turns
-        kernels += len(operators.launched_within(repeat.operators))
+        kernels += len(_launched(evidence, repeat.operators))
+    for thread in {repeat.thread for repeat in found}:
+        mine = [repeat for repeat in found if repeat.thread == thread]
+        spans = np.array(sorted(_span(evidence, repeat.operators) for repeat in mine))
+        ways.drop_host(thread, spans[:, 0], spans[:, 1])
     longest = max(found, key=lambda repeat: len(repeat.operators))
     start_ns, end_ns = _span(evidence, longest.operators)
     line = evidence.line_at(start_ns)
@@ -85,46 +91,55 @@ def row_by_row(evidence: Evidence) -> Iterator[Proposal]:
     )
 
 
-def _takes_rows(evidence: Evidence, repeat: Repeat) -> bool:
-    operators, table = evidence.operators, evidence.operators.table
+def _takes_rows(evidence: Evidence, repeat: Repeat, unbound: Int64s) -> bool:
+    operators = evidence.operators
     names = {operators.name(at) for at in repeat.one.tolist()}
     if names & _OF_LAYERS:
         return False
     is_known = evidence.code.is_known
     if names & {_TAKES_ROW} or (is_known and _SLICES in names):
         return is_known or _is_simple(evidence, repeat)
-    before = np.flatnonzero(operators.named(_TAKES_ALL) & operators.outermost)
-    before = before[table.track[before] == repeat.thread]
-    place = int(np.searchsorted(before, repeat.operators[0])) - 1
+    first = int(repeat.operators[0])
+    place = int(np.searchsorted(unbound, first)) - 1
     if place < 0:
         return False
-    outer = np.flatnonzero(operators.outermost)
-    outer = outer[table.track[outer] == repeat.thread]
-    near = np.searchsorted(outer, [before[place], repeat.operators[0]])
-    rows = np.count_nonzero(operators.parent == before[place])
+    before = int(unbound[place])
+    between = np.count_nonzero(operators.outermost[before:first])
+    rows = np.count_nonzero(operators.parent[before:first] == before)
     return bool(
-        near[1] - near[0] <= _NEAR
+        between <= _NEAR
         and rows >= repeat.turns
         and (is_known or _is_simple(evidence, repeat))
     )
+
+
+def _unbound(evidence: Evidence) -> Int64s:
+    """Give the operators that take a tensor apart."""
+    operators = evidence.operators
+    return np.flatnonzero(operators.named(_TAKES_ALL) & operators.outermost)
+
+
+def _launched(evidence: Evidence, positions: Int64s) -> Int64s:
+    operators = evidence.operators
+    return operators.launched_from(int(positions[0]), int(positions[-1]))
 
 
 def _is_simple(evidence: Evidence, repeat: Repeat) -> bool:
     """Tell whether a turn can't be a step of a recurrence: one kernel, no product."""
     operators = evidence.operators
     names = [operators.name(at) for at in repeat.one.tolist()]
-    launched = operators.launched_within(repeat.one)
+    launched = _launched(evidence, repeat.one)
     writes = sum(name == _WRITES for name in names)
     return len(launched) - writes == 1 and not set(names) & set(_PRODUCTS)
 
 
 def _is_small(evidence: Evidence, repeat: Repeat) -> bool:
-    kernels = len(evidence.operators.launched_within(repeat.operators))
+    kernels = len(_launched(evidence, repeat.operators))
     return kernels >= repeat.turns and _mean_ns(evidence, repeat) <= _MOST_MEAN_NS
 
 
 def _mean_ns(evidence: Evidence, repeat: Repeat) -> float:
-    launched = evidence.operators.launched_within(repeat.operators)
+    launched = _launched(evidence, repeat.operators)
     return evidence.time_ns(launched) / max(len(launched), 1)
 
 
@@ -136,9 +151,10 @@ def _span(evidence: Evidence, positions: Int64s) -> tuple[int, int]:
 def _widen(evidence: Evidence, ways: Ways, repeat: Repeat) -> None:
     """Have the first row's kernels pass over all rows; nothing has to be put back."""
     operators, chip = evidence.operators, evidence.chip
-    ways.drop(operators.launched_within(repeat.rest))
-    launched = operators.launched_within(repeat.one)
-    writes = operators.named(_WRITES)[operators.outer[launched]]
+    ways.drop(_launched(evidence, repeat.rest))
+    launched = _launched(evidence, repeat.one)
+    names = [operators.name(at) for at in operators.outer[launched].tolist()]
+    writes = np.array([name == _WRITES for name in names], np.bool_)
     if writes.any() and not writes.all():
         ways.drop(launched[writes])
         launched = launched[~writes]
@@ -156,7 +172,8 @@ def _loop_at(loops: list[RowLoop], line: int | None) -> RowLoop | None:
         for loop in loops
         if line is not None and loop.line <= line <= loop.last_line
     )
-    return next(at_line, loops[0] if loops else None)
+    # of several loops nobody can tell which one it was without lines
+    return next(at_line, loops[0] if len(loops) == 1 else None)
 
 
 def _sketch(loop: RowLoop | None) -> str:
