@@ -41,6 +41,15 @@ class Call(NamedTuple):
         return written(function.value) if isinstance(function, ast.Attribute) else ""
 
 
+class Constant(NamedTuple):
+    """A constant that is assigned."""
+
+    #: "torch.backends.cudnn.benchmark"
+    target: str
+    value: object
+    line: int
+
+
 class CellCode:
     """What is asked of a cell's source."""
 
@@ -58,6 +67,11 @@ class CellCode:
     def is_known(self) -> bool:
         """Tell whether there is anything to ask."""
         return self._tree is not None
+
+    @property
+    def tree(self) -> ast.Module:
+        """Give the syntax tree; an empty one where the source is not known."""
+        return self._tree or ast.Module(body=[], type_ignores=[])
 
     @cached_property
     def _calls(self) -> tuple[Call, ...]:
@@ -83,6 +97,15 @@ class CellCode:
             node
             for node in ast.walk(self._tree)
             if isinstance(node, ast.BinOp) and isinstance(node.op, kinds)
+        )
+
+    def constants(self) -> tuple[Constant, ...]:
+        """Give what is set to a constant, `a.b = True` or `d["c"] = "1"`."""
+        return tuple(
+            Constant(ast.unparse(target), node.value.value, node.lineno)
+            for node in ast.walk(self.tree)
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
+            for target in node.targets
         )
 
     def settings(self) -> tuple[Call, ...]:

@@ -103,9 +103,9 @@ class Edit:
                 within = spans.within_ns(np.array([last]), np.array([until]))[0]
                 self._tail *= max(1.0 - within / max(host.tail_ns, 1.0), 0.0)
 
-    def add_host(self, call: int, time_ns: float) -> None:
-        """Have the host take longer before a call."""
-        self._added[call] += time_ns
+    def add_host(self, calls: int | Int64s, time_ns: float) -> None:
+        """Have the host take longer before a call, or before each of several."""
+        self._added[calls] += time_ns
 
     def close_up(self, pieces: Int64s, step_ns: float) -> None:
         """Have pieces follow one another on their stream after so long, at most."""

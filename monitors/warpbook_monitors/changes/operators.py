@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cached_property
 
 import numpy as np
 
@@ -79,6 +80,26 @@ class Operators:
         chosen = np.append(self.within(positions), False)
         launched: Int64s = np.flatnonzero(chosen[self.direct])
         return launched
+
+    def launched_from(self, first: int, last: int) -> Int64s:
+        """Give the events that a thread's operators called, from one to another.
+
+        Those in between and within count, too. It asks only about these, so a loop may
+        ask it where `launched_within` would go through the whole window each time.
+        """
+        table = self.table
+        until = np.searchsorted(table.start_ns, table.end_ns[last])
+        order, direct = self._by_direct
+        begin, end = np.searchsorted(direct, [first, until])
+        inside = table.track[direct[begin:end]] == table.track[first]
+        launched: Int64s = order[begin:end][inside]
+        return launched
+
+    @cached_property
+    def _by_direct(self) -> tuple[Int64s, Int64s]:
+        """Give the events on the GPU by who called for them, and these operators."""
+        order = np.argsort(self.direct, kind="stable")
+        return order, self.direct[order]
 
     def _parents(self) -> Int64s:
         table = self.table

@@ -8,18 +8,36 @@ from warpbook_monitors.changes.change import Change
 from warpbook_monitors.changes.evidence import Evidence
 from warpbook_monitors.changes.prediction import Prediction
 from warpbook_monitors.changes.proposal import Rule
+from warpbook_monitors.changes.rules.allocation import allocation
 from warpbook_monitors.changes.rules.attention import attention
+from warpbook_monitors.changes.rules.cell_by_cell import cell_by_cell
+from warpbook_monitors.changes.rules.debug_settings import debug_settings
+from warpbook_monitors.changes.rules.growing_cat import growing_cat
+from warpbook_monitors.changes.rules.loading import loading
+from warpbook_monitors.changes.rules.masks import masks
 from warpbook_monitors.changes.rules.optimizer import optimizer
 from warpbook_monitors.changes.rules.pointwise import pointwise
+from warpbook_monitors.changes.rules.printing import printing
 from warpbook_monitors.changes.rules.products import products
+from warpbook_monitors.changes.rules.round_trip import round_trip
+from warpbook_monitors.changes.rules.row_by_row import row_by_row
 from warpbook_monitors.changes.rules.transfers import transfers
 from warpbook_monitors.changes.rules.waits import waits
 
 RULES: tuple[Rule, ...] = (
+    allocation,
     attention,
+    cell_by_cell,
+    debug_settings,
+    growing_cat,
+    loading,
+    masks,
     optimizer,
     pointwise,
+    printing,
     products,
+    round_trip,
+    row_by_row,
     transfers,
     waits,
 )

@@ -74,6 +74,18 @@ class Ways:
         spans = self._spans.setdefault(thread, [])
         spans.append((start_ns, end_ns, in_worst))
 
+    def drop_calls(self, calls: Int64s, in_worst: bool = True) -> None:
+        """Take calls, by position in `Calls.api`, away; their work stays."""
+        positions = self._evidence.host_position(calls)
+        for edit in self._all if in_worst else (self.best, self.usual):
+            edit.drop_calls(positions)
+
+    def add_host(self, calls: Int64s, span: Span) -> None:
+        """Have the host take so long before each of these calls."""
+        positions = self._evidence.host_position(calls)
+        for edit, time_ns in zip(self._all, span, strict=True):
+            edit.add_host(positions, time_ns)
+
     def stop_waiting(self, calls: Int64s) -> None:
         """Have calls, by position in `Calls.api`, wait for nothing."""
         positions = self._evidence.host_position(calls)

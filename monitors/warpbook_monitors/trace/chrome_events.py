@@ -32,6 +32,7 @@ from warpbook_monitors.trace.columns import (
     Int64s,
     KernelShape,
     Operands,
+    lists_of,
     make_columns,
 )
 from warpbook_monitors.trace.errors import TraceFileError
@@ -335,7 +336,7 @@ def _shape(text: list[bytes]) -> KernelShape:
 
 def _operands(text: list[bytes]) -> Operands:
     dims, dtypes, scalars = text
-    # a list of tensors (as of aten::cat) nests one level deeper: not modelled
+    # a list of tensors (as of aten::cat) nests one level deeper
     found = msgspec.json.decode(
         dims, type=tuple[tuple[_Count | tuple[_Count, ...], ...], ...]
     )
@@ -348,4 +349,5 @@ def _operands(text: list[bytes]) -> Operands:
         ),
         msgspec.json.decode(dtypes or b"[]", type=tuple[str, ...]),
         msgspec.json.decode(scalars or b"[]", type=tuple[str, ...]),
+        lists_of(found),
     )

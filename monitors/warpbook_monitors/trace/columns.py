@@ -83,6 +83,20 @@ class Operands:
     dtypes: tuple[str, ...]
     #: scalar arguments as text, "" for a tensor
     scalars: tuple[str, ...] = ()
+    #: of each argument that is a list of tensors, the sizes of each of these; empty for
+    #: any other argument, and as a whole where there is no list
+    lists: tuple[tuple[tuple[int, ...], ...], ...] = ()
+
+
+def lists_of(
+    arguments: Sequence[Sequence[int | Sequence[int]]],
+) -> tuple[tuple[tuple[int, ...], ...], ...]:
+    """Take from arguments' sizes, as torch nests them, those of lists of tensors."""
+    lists = tuple(
+        tuple(tuple(sizes) for sizes in argument if not isinstance(sizes, int))
+        for argument in arguments
+    )
+    return lists if any(lists) else ()
 
 
 @dataclass(frozen=True)

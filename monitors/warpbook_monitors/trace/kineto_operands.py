@@ -7,9 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from warpbook_monitors.trace.columns import NONE, Int32s, Operands
+from warpbook_monitors.trace.columns import NONE, Int32s, Operands, lists_of
 from warpbook_monitors.trace.flops import is_modelled
 from warpbook_monitors.trace.traffic import only_passes
+
+_JOINS = "aten::cat"
+#: torch's type of an argument whose sizes have an answer of their own
+_LIST = "TensorList"
 
 
 def read_operands(
@@ -26,7 +30,9 @@ def read_operands(
         the distinct operands, and for each event its position among them or NONE.
     """
     has_scalars = [is_modelled(name) for name in names[0]]
-    is_told = [is_modelled(name) or only_passes(name) for name in names[0]]
+    is_told = [
+        is_modelled(name) or only_passes(name) or name == _JOINS for name in names[0]
+    ]
     places: dict[tuple[Any, ...], int] = {}
     position = np.full(len(events), NONE, np.int32)
     named = names[1].tolist()
@@ -45,11 +51,15 @@ def operands_of(event: Any, name: str) -> Operands:
 
 def _key(event: Any, has_scalars: bool) -> tuple[Any, ...]:
     scalars = map(str, event.concrete_inputs()) if has_scalars else ()
-    return tuple(map(tuple, event.shapes())), tuple(event.dtypes()), tuple(scalars)
+    dtypes = tuple(event.dtypes())
+    lists: tuple[Any, ...] = ()
+    if _LIST in dtypes and hasattr(event, "structured_input_shapes"):
+        lists = lists_of(event.structured_input_shapes())
+    return tuple(map(tuple, event.shapes())), dtypes, tuple(scalars), lists
 
 
 def _operands(key: tuple[Any, ...]) -> Operands:
-    dims, dtypes, scalars = key
+    dims, dtypes, scalars, lists = key
     return Operands(
-        dims, dtypes, tuple("" if each == "None" else each for each in scalars)
+        dims, dtypes, tuple("" if each == "None" else each for each in scalars), lists
     )

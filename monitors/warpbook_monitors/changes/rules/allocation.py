@@ -1,0 +1,152 @@
+"""Memory that is taken from the driver, or given back, while the cell runs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from warpbook_monitors.changes.evidence import Evidence
+from warpbook_monitors.changes.proposal import Proposal
+from warpbook_monitors.changes.ways import Ways
+from warpbook_monitors.trace.calls import named
+from warpbook_monitors.trace.columns import Int64s
+from warpbook_monitors.units import duration
+
+#: in a stream's order they are cheap
+_TAKES = re.compile(r"(cuda|hip)Malloc(?!.*(Async|Host|FromPool))|cuMem(Create|Map$)")
+_GIVES_BACK = re.compile(r"(cuda|hip)Free(?!.*(Async|Host))|cuMem(Release|Unmap)")
+_PINS = re.compile(r"(cuda|hip)(HostAlloc|MallocHost|HostMalloc|HostRegister)")
+#: of the profiled run, below which nobody looks for it
+_LEAST_SHARE = 0.03
+#: one of each is no storm
+_LEAST_BACK = 2
+
+
+class _Calls(NamedTuple):
+    """Positions in `Calls.api` of the calls within the window."""
+
+    takes: Int64s
+    gives_back: Int64s
+    pins: Int64s
+
+
+def allocation(evidence: Evidence) -> Iterator[Proposal]:
+    """Propose to leave memory where it is."""
+    calls = _calls(evidence)
+    emptied = next(iter(evidence.code.calls("empty_cache")), None)
+    if len(calls.gives_back) and emptied is not None:
+        again = _after(evidence, calls)
+        yield from _proposal(
+            evidence,
+            np.sort(np.concatenate([calls.gives_back, again])),
+            name="empty-cache",
+            title="Remove torch.cuda.empty_cache().",
+            what=(
+                f"empty_cache() gives memory back {len(calls.gives_back):,} times, "
+                f"which waits for the GPU, and it is taken anew {len(again):,} times"
+            ),
+            line=emptied.line,
+            sketch=f"# {emptied.text}  # the allocator reuses its memory without it",
+        )
+    elif _is_torch(evidence) and min(map(len, calls[:2])) >= _LEAST_BACK:
+        yield from _proposal(
+            evidence,
+            np.sort(np.concatenate([calls.gives_back, calls.takes])),
+            name="expandable-segments",
+            title="Let the allocator grow its segments: expandable_segments:True.",
+            what=(
+                f"The allocator runs out of memory: it gives back "
+                f"{len(calls.gives_back):,} blocks and takes {len(calls.takes):,}"
+            ),
+            is_bound=True,
+            reason=(
+                "It ends where memory is fragmented; where it is full, only smaller "
+                "batches or fewer tensors do."
+            ),
+            sketch=(
+                "# before torch is imported\n"
+                'os.environ["PYTORCH_CUDA_ALLOC_CONF"] = "expandable_segments:True"'
+            ),
+        )
+    elif len(calls.takes):
+        yield from _proposal(
+            evidence,
+            calls.takes,
+            name="warm-memory",
+            title="Run one step before what is timed: first allocations are slow.",
+            what=f"Memory is taken from the driver {len(calls.takes):,} times",
+            sketch="step()  # once, untimed: later steps reuse its memory",
+        )
+    pinned = next(iter(evidence.code.calls("pin_memory", in_loop=True)), None)
+    yield from _proposal(
+        evidence,
+        calls.pins,
+        name="pin-once",
+        title="Allocate pinned memory once and reuse it.",
+        what=f"Memory of the host is pinned {len(calls.pins):,} times",
+        line=None if pinned is None else pinned.line,
+        sketch=(
+            "pinned = torch.empty_like(batch, pin_memory=True)  # once\n"
+            "pinned.copy_(batch)"
+        ),
+    )
+
+
+def _proposal(
+    evidence: Evidence,
+    calls: Int64s,
+    *,
+    name: str,
+    title: str,
+    what: str,
+    sketch: str,
+    is_bound: bool = False,
+    reason: str = "",
+    line: int | None = None,
+) -> Iterator[Proposal]:
+    """Propose that these calls are gone."""
+    api = evidence.calls.api
+    time_ns = int(api.duration_ns[calls].sum())
+    if time_ns < _LEAST_SHARE * evidence.bare_run.profiled_ns or not len(calls):
+        return
+    ways = Ways(evidence)
+    ways.drop_calls(calls)
+    names = sorted({api.names[at] for at in api.name[calls].tolist()})
+    yield Proposal(
+        name=name,
+        title=title,
+        evidence=(
+            f"{what}: {' and '.join(names[:3])} take {duration(time_ns / 1e6)} of the "
+            "host's time."
+        ),
+        ways=ways,
+        is_bound=is_bound,
+        reason=reason,
+        line=line or evidence.line_at(int(api.start_ns[calls[0]])),
+        sketch=sketch,
+    )
+
+
+def _calls(evidence: Evidence) -> _Calls:
+    api = evidence.calls.api
+    inside = api.start_ns >= evidence.run.start_ns
+    return _Calls(
+        *(
+            np.flatnonzero(inside & named(api, pattern))
+            for pattern in (_TAKES, _GIVES_BACK, _PINS)
+        )
+    )
+
+
+def _is_torch(evidence: Evidence) -> bool:
+    names = evidence.operators.table.names
+    return any(name.startswith("aten::") for name in names)
+
+
+def _after(evidence: Evidence, calls: _Calls) -> Int64s:
+    """Choose the calls that take what was given back before."""
+    later: Int64s = calls.takes[calls.takes > calls.gives_back[0]]
+    return later[: len(calls.gives_back)]

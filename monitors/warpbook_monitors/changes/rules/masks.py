@@ -1,0 +1,130 @@
+"""Parts chosen by a mask: their number is read by the host, which waits for it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from warpbook_monitors.changes.cell_code import CellCode, written
+from warpbook_monitors.changes.evidence import Evidence
+from warpbook_monitors.changes.proposal import Proposal
+from warpbook_monitors.changes.rules.printing import printed
+from warpbook_monitors.changes.ways import Ways
+from warpbook_monitors.trace.columns import Bools, Int64s
+from warpbook_monitors.units import duration
+
+_NONZERO, _SELECT = "aten::nonzero", "aten::masked_select"
+_INDEXES = ("aten::index", "aten::index_put_", "aten::_index_put_impl_")
+#: a window with more is judged by these
+_MOST_FOUND = 5_000
+_MASKS = (ast.Compare, ast.BoolOp)
+
+
+class _Indexed(NamedTuple):
+    """`x[mask]` in the source."""
+
+    line: int
+    tensor: str
+    mask: str
+
+
+def masks(evidence: Evidence) -> Iterator[Proposal]:
+    """Propose to compute with all elements, and to keep the mask."""
+    operators, calls = evidence.operators, evidence.calls
+    indexes = operators.named(*_INDEXES)
+    chosen = operators.named(_NONZERO) & np.append(indexes, False)[operators.parent]
+    selects = operators.named(_SELECT)
+    chosen &= ~operators.within(np.flatnonzero(selects))
+    chosen = (chosen | selects) & ~operators.within(printed(evidence))
+    positions = np.flatnonzero(chosen)[:_MOST_FOUND]
+    waits = _waits_within(evidence, positions)
+    if not len(positions) or not waits.any():
+        return
+    source = _in_source(evidence.code)
+    if evidence.code.is_known and source is None:
+        return
+    ways = Ways(evidence)
+    ways.drop_operators(positions)
+    ways.stop_waiting(np.flatnonzero(waits))
+    time_ns = int(calls.api.duration_ns[waits].sum())
+    first = int(positions[0])
+    outer = operators.name(int(operators.outer_of(positions[:1])[0]))
+    yield Proposal(
+        name="keep-mask",
+        title="Keep the mask and compute with all elements: torch.where, or a product.",
+        evidence=(
+            f"{outer} chooses elements by a mask {len(positions):,} times. The host "
+            f"waits {duration(time_ns / 1e6)} in the profile to learn how many they "
+            "are."
+        ),
+        ways=ways,
+        is_bound=True,
+        reason="What comes after it works on all elements then.",
+        operator=outer,
+        line=source.line
+        if source
+        else evidence.line_at(int(operators.table.start_ns[first])),
+        sketch=_sketch(source),
+    )
+
+
+def _waits_within(evidence: Evidence, positions: Int64s) -> Bools:
+    """Choose the calls that wait while these operators run."""
+    operators, calls = evidence.operators, evidence.calls
+    api, table = calls.api, operators.table
+    found: Bools = np.zeros(len(api), np.bool_)
+    waits = np.flatnonzero(calls.waits)
+    for position in positions.tolist():
+        edges = (table.start_ns[position], table.end_ns[position])
+        first, last = np.searchsorted(api.start_ns[waits], edges)
+        mine = waits[first:last]
+        found[mine[api.track[mine] == table.track[position]]] = True
+    return found
+
+
+def _in_source(code: CellCode) -> _Indexed | None:
+    masks = {
+        target.id
+        for node in ast.walk(code.tree)
+        if isinstance(node, ast.Assign) and _is_mask(node.value, set())
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    for call in code.calls("masked_select"):
+        arguments = [written(argument) for argument in call.node.args]
+        if call.receiver != "torch":
+            arguments.insert(0, call.receiver)
+        if len(arguments) >= 2:
+            return _Indexed(call.line, arguments[0], arguments[1])
+    for node in ast.walk(code.tree):
+        if isinstance(node, ast.Subscript) and _is_mask(node.slice, masks):
+            return _Indexed(node.lineno, written(node.value), written(node.slice))
+    return None
+
+
+def _is_mask(node: ast.expr, names: set[str]) -> bool:
+    if isinstance(node, ast.Name):
+        return node.id in names or "mask" in node.id.lower()
+    if isinstance(node, ast.UnaryOp):
+        return isinstance(node.op, ast.Invert)
+    if isinstance(node, ast.BinOp):
+        is_logical = isinstance(node.op, ast.BitAnd | ast.BitOr)
+        return is_logical and (
+            _is_mask(node.left, names) or _is_mask(node.right, names)
+        )
+    if isinstance(node, ast.Call):
+        function = node.func
+        name = function.attr if isinstance(function, ast.Attribute) else ""
+        return name in ("bool", "isnan", "isfinite", "gt", "lt", "ge", "le", "eq", "ne")
+    return isinstance(node, _MASKS)
+
+
+def _sketch(source: _Indexed | None) -> str:
+    tensor, mask = (source.tensor, source.mask) if source else ("x", "mask")
+    return (
+        f"y = torch.where({mask}, {tensor}, 0)  # as large as {tensor}\n"
+        f"mean = y.sum() / ({mask}).sum()  # in place of {tensor}[{mask}].mean()"
+    )
