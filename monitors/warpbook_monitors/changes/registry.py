@@ -9,9 +9,11 @@ from warpbook_monitors.changes.evidence import Evidence
 from warpbook_monitors.changes.prediction import Prediction
 from warpbook_monitors.changes.proposal import Rule
 from warpbook_monitors.changes.rules.attention import attention
+from warpbook_monitors.changes.rules.launches import launches
 from warpbook_monitors.changes.rules.optimizer import optimizer
 from warpbook_monitors.changes.rules.pointwise import pointwise
 from warpbook_monitors.changes.rules.products import products
+from warpbook_monitors.changes.rules.streams import streams
 from warpbook_monitors.changes.rules.transfers import transfers
 from warpbook_monitors.changes.rules.waits import waits
 
@@ -21,6 +23,8 @@ RULES: tuple[Rule, ...] = (
     pointwise,
     products,
     transfers,
+    launches,
+    streams,
     waits,
 )
 #: nobody tries more
