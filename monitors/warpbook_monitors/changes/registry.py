@@ -10,6 +10,7 @@ from warpbook_monitors.changes.prediction import Prediction
 from warpbook_monitors.changes.proposal import Rule
 from warpbook_monitors.changes.rules.attention import attention
 from warpbook_monitors.changes.rules.launches import launches
+from warpbook_monitors.changes.rules.library_chains import library_chains
 from warpbook_monitors.changes.rules.optimizer import optimizer
 from warpbook_monitors.changes.rules.pointwise import pointwise
 from warpbook_monitors.changes.rules.products import products
@@ -19,6 +20,7 @@ from warpbook_monitors.changes.rules.waits import waits
 
 RULES: tuple[Rule, ...] = (
     attention,
+    library_chains,
     optimizer,
     pointwise,
     products,
