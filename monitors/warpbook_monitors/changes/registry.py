@@ -9,7 +9,10 @@ from warpbook_monitors.changes.evidence import Evidence
 from warpbook_monitors.changes.prediction import Prediction
 from warpbook_monitors.changes.proposal import Rule
 from warpbook_monitors.changes.rules.attention import attention
+from warpbook_monitors.changes.rules.contention import contention
+from warpbook_monitors.changes.rules.gradients import gradients
 from warpbook_monitors.changes.rules.launches import launches
+from warpbook_monitors.changes.rules.layout import layout
 from warpbook_monitors.changes.rules.library_chains import library_chains
 from warpbook_monitors.changes.rules.optimizer import optimizer
 from warpbook_monitors.changes.rules.pointwise import pointwise
@@ -20,13 +23,16 @@ from warpbook_monitors.changes.rules.waits import waits
 
 RULES: tuple[Rule, ...] = (
     attention,
+    contention,
+    gradients,
+    launches,
+    layout,
     library_chains,
     optimizer,
     pointwise,
     products,
-    transfers,
-    launches,
     streams,
+    transfers,
     waits,
 )
 #: nobody tries more

@@ -169,4 +169,5 @@ def _replays(
     # what follows a wait is another launch
     after = np.searchsorted(calls, waiting, side="right")
     every = np.unique(np.concatenate([place, after[after < len(calls)]]))
-    return calls[every]
+    begins: Int64s = calls[every]
+    return begins

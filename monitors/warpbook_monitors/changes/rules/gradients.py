@@ -1,0 +1,75 @@
+"""Gradients that are added up between GPUs while nothing is computed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+
+from warpbook_monitors.changes.chip import Span
+from warpbook_monitors.changes.evidence import Evidence
+from warpbook_monitors.changes.proposal import Proposal
+from warpbook_monitors.changes.ways import Ways
+from warpbook_monitors.trace.columns import Int64s
+
+_ALL_REDUCE = re.compile(
+    r".*(nccl|rccl)\w*AllReduce|.*((one|two)_?shot_?all_?reduce)", re.I
+)
+_BACKWARD = re.compile(r"autograd::engine|\w*Backward\d*$|.*Backward0")
+#: of the bare run, with nothing computed beside it
+_LEAST_SHARE = 0.1
+#: an all-reduce that is shorter moves less than pays for its launch on every GPU
+_SMALL_NS = 100_000
+#: fewer are no buckets of a model
+_LEAST_SMALL = 8
+
+
+def gradients(evidence: Evidence) -> Iterator[Proposal]:
+    """Propose larger buckets, or an all-reduce beside the backward pass."""
+    events = _all_reduces(evidence)
+    exposed_ns = evidence.metrics.exposed_communication_ns
+    if not len(events) or evidence.share(exposed_ns) < _LEAST_SHARE:
+        return
+    names = evidence.operators.table.names
+    used = np.unique(evidence.operators.table.name)
+    if not any(_BACKWARD.match(names[at]) for at in used.tolist()):
+        return
+    ways = Ways(evidence)
+    # it is hidden behind computing at best, wherever that leaves room
+    ways.resize(events, Span(0.0, 0.0, 0.0))
+    took_ns = evidence.gpu.duration_ns[events]
+    is_small = len(events) >= _LEAST_SMALL and np.median(took_ns) < _SMALL_NS
+    title = (
+        "Reduce the gradients in larger buckets: "
+        "DistributedDataParallel(bucket_cap_mb=...)."
+        if is_small
+        else "Reduce the gradients beside the backward pass, as "
+        "DistributedDataParallel does."
+    )
+    reason = "What the links between the GPUs take beyond the computing is not known."
+    wrapped = evidence.code.calls("DistributedDataParallel", "DDP")
+    yield Proposal(
+        name="gradient-buckets" if is_small else "gradient-overlap",
+        title=title,
+        evidence=(
+            f"{len(events):,} all-reduces of {np.median(took_ns) / 1e3:,.0f} µs each "
+            f"in the median leave {evidence.share(exposed_ns):.0%} of the bare run "
+            "with nothing computed beside them."
+        ),
+        ways=ways,
+        is_bound=True,
+        reason=reason,
+        line=wrapped[0].line if wrapped else None,
+        sketch=(
+            "model = DistributedDataParallel(\n"
+            "    model, bucket_cap_mb=100, gradient_as_bucket_view=True\n"
+            ")"
+        ),
+    )
+
+
+def _all_reduces(evidence: Evidence) -> Int64s:
+    names = evidence.gpu.names
+    fits = np.array([bool(_ALL_REDUCE.match(name)) for name in names] or [False])
+    return np.flatnonzero(fits[evidence.gpu.name] & evidence.is_kernel)
