@@ -70,6 +70,13 @@ def gradients(evidence: Evidence) -> Iterator[Proposal]:
 
 
 def _all_reduces(evidence: Evidence) -> Int64s:
-    names = evidence.gpu.names
-    fits = np.array([bool(_ALL_REDUCE.match(name)) for name in names] or [False])
-    return np.flatnonzero(fits[evidence.gpu.name] & evidence.is_kernel)
+    gpu, operators = evidence.gpu, evidence.operators
+    fits = np.array([bool(_ALL_REDUCE.match(name)) for name in gpu.names] or [False])
+    found = np.flatnonzero(fits[gpu.name] & evidence.is_kernel)
+    # a layer's statistics are needed at once, and are in no bucket
+    of_layer = np.array(
+        ["SyncBatchNorm" in name for name in operators.table.names] or [False]
+    )
+    inside = np.append(of_layer[operators.table.name], False)[operators.outer[found]]
+    kept: Int64s = found[~inside]
+    return kept

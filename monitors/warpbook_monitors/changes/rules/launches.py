@@ -16,6 +16,7 @@ from warpbook_monitors.changes.proposal import Proposal
 from warpbook_monitors.changes.rules.repeats import period_of
 from warpbook_monitors.changes.ways import Ways
 from warpbook_monitors.trace.columns import NONE, Bools, Int64s
+from warpbook_monitors.trace.kernels import communicates
 
 #: fewer launches gain nothing to speak of
 _LEAST_LAUNCHES = 50
@@ -27,8 +28,9 @@ _MOST_BUSY = 0.75
 _LEAST_OF_TORCH = 0.5
 #: of all launches, those that an optimizer's step makes have a change of their own
 _MOST_OF_STEPS = 0.5
-#: a longer pause between two calls is other work than launching
-_LEAST_PAUSE_NS, _PAUSE_RATIO = 300_000, 20
+#: a longer pause between two calls is other work than launching, and a longer call
+#: sets something up
+_LEAST_PAUSE_NS, _MOST_PAUSE_NS, _PAUSE_RATIO = 300_000, 1_000_000, 20
 #: between two kernels of a graph, and for the launch of a graph
 _STEPS_NS = 260.0, 500.0, 1_000.0
 _REPLAYS_NS = 8_000.0, 10_000.0, 20_000.0
@@ -52,6 +54,9 @@ def launches(evidence: Evidence) -> Iterator[Proposal]:
     if len(launched) < _LEAST_LAUNCHES or program.launching_lanes > 1:
         return
     if evidence.busy_ns > _MOST_BUSY * evidence.bare_run.time_ns:
+        return
+    # what GPUs say to one another has a time of its own
+    if communicates(evidence.events, evidence.gpu).any():
         return
     of_torch = operators.direct != NONE
     if of_torch.mean() < _LEAST_OF_TORCH or operators.named(*_DYNAMIC).any():
@@ -137,12 +142,15 @@ def _drop_launching(
     """Take away what the host does from the first launch to the last but for waits."""
     host, origin_ns = evidence.bare.program.host, evidence.run.start_ns
     gap_ns = host.gap_ns[first + 1 : last + 1]
-    most_ns = max(_LEAST_PAUSE_NS, _PAUSE_RATIO * float(np.median(gap_ns)))
+    most_ns = np.clip(
+        _PAUSE_RATIO * float(np.median(gap_ns)), _LEAST_PAUSE_NS, _MOST_PAUSE_NS
+    )
     kept = waiting.copy()
     kept[1:] |= waiting[:-1]
     place = np.arange(len(host))
     inside = (place >= first) & (place <= last) & ~kept & (host.lane == 0)
     inside &= (host.gap_ns <= most_ns) | (place == first)
+    inside &= host.duration_ns <= most_ns
     gone = np.flatnonzero(inside)
     begins = host.start_ns[gone] - np.where(gone == first, 0.0, host.gap_ns[gone])
     start_ns = begins.astype(np.int64) + origin_ns
