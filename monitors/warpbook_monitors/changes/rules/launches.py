@@ -7,6 +7,7 @@ which the host does other work than launching.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import numpy as np
@@ -15,6 +16,7 @@ from warpbook_monitors.changes.evidence import Evidence
 from warpbook_monitors.changes.proposal import Proposal
 from warpbook_monitors.changes.rules.repeats import period_of
 from warpbook_monitors.changes.ways import Ways
+from warpbook_monitors.trace.calls import named
 from warpbook_monitors.trace.columns import NONE, Bools, Int64s
 from warpbook_monitors.trace.kernels import communicates
 
@@ -43,6 +45,7 @@ _DYNAMIC = (
     "aten::unique_dim",
     "aten::repeat_interleave",
 )
+_CAPTURE = re.compile(r"(cuda|cu|hip)StreamBeginCapture")
 _READS = ("aten::item", "aten::_local_scalar_dense", "aten::is_nonzero", "aten::equal")
 
 
@@ -54,6 +57,9 @@ def launches(evidence: Evidence) -> Iterator[Proposal]:
     if len(launched) < _LEAST_LAUNCHES or program.launching_lanes > 1:
         return
     if evidence.busy_ns > _MOST_BUSY * evidence.bare_run.time_ns:
+        return
+    # who records graphs has them already
+    if named(evidence.calls.api, _CAPTURE).any():
         return
     # what GPUs say to one another has a time of its own
     if communicates(evidence.events, evidence.gpu).any():
