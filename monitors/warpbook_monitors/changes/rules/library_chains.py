@@ -15,9 +15,10 @@ import numpy as np
 from warpbook_monitors.changes.chip import Span
 from warpbook_monitors.changes.evidence import Evidence
 from warpbook_monitors.changes.proposal import Proposal
+from warpbook_monitors.changes.rules.kernel_runs import drop, launched, runs
 from warpbook_monitors.changes.ways import Ways
 from warpbook_monitors.trace.array_names import is_xla
-from warpbook_monitors.trace.columns import NONE, Bools, Int64s
+from warpbook_monitors.trace.columns import NONE, Int64s
 
 _UFUNC = re.compile(r"cupy_(\w+?)__(\w+)$")
 #: in a name, what is an array; "float" and "int" are Python's numbers
@@ -25,10 +26,6 @@ _ARRAY = re.compile(r"(bool|u?int|float|complex)(8|16|32|64|128)?$")
 _NUMBERS = ("float", "int", "complex")
 #: two that follow one another may have nothing to do with each other
 _LEAST_CHAIN = 3
-#: a window with more is judged by these
-_MOST_CHAINS = 2_000
-#: a longer pause of the host between two launches is other work
-_LONG_NS = 300_000
 _LEAST_SHARE = 0.05
 #: of JAX's operations, below which nobody waits for them
 _LEAST_EAGER = 16
@@ -46,9 +43,9 @@ def library_chains(evidence: Evidence) -> Iterator[Proposal]:
 def _of_cupy(evidence: Evidence) -> Iterator[Proposal]:
     gpu = evidence.gpu
     is_ufunc = np.array([bool(_UFUNC.match(name)) for name in gpu.names] or [False])
-    order = _launched(evidence)
-    chains = _runs(evidence, order, is_ufunc[gpu.name], like=_threads(evidence))
-    chains = [chain for chain in chains if len(chain) >= _LEAST_CHAIN][:_MOST_CHAINS]
+    order = launched(evidence)
+    chosen = is_ufunc[gpu.name]
+    chains = runs(evidence, order, chosen, _LEAST_CHAIN, _threads(evidence))
     time_ns = sum(evidence.time_ns(chain) for chain in chains)
     if evidence.share(time_ns) < _LEAST_SHARE:
         return
@@ -56,8 +53,8 @@ def _of_cupy(evidence: Evidence) -> Iterator[Proposal]:
     for chain in chains:
         span = _fused(evidence, chain).at_most(evidence.time_ns(chain))
         ways.resize(chain[:1], span)
-        _drop(evidence, ways, chain[1:])
-    longest = max(chains, key=evidence.time_ns)
+    drop(evidence, ways, np.concatenate([chain[1:] for chain in chains]))
+    longest = chains[0]
     names = [gpu.names[at] for at in gpu.name[longest].tolist()]
     done = [match[1] for name in names if (match := _UFUNC.match(name))]
     shown = ", ".join(done[:5]) + (", …" if len(done) > 5 else "")
@@ -81,7 +78,7 @@ def _of_jax(evidence: Evidence) -> Iterator[Proposal]:
     gpu = evidence.gpu
     made = [is_xla(name) for name in gpu.names]
     numbered = [bool(_NUMBERED.match(name)) for name in gpu.names]
-    order = _launched(evidence)
+    order = launched(evidence)
     of_xla = np.array(made or [False])[gpu.name]
     ours = order[of_xla[order]]
     if len(ours) < _LEAST_EAGER or len(np.unique(gpu.name[ours])) < 2:
@@ -96,9 +93,11 @@ def _of_jax(evidence: Evidence) -> Iterator[Proposal]:
     if np.median(between_ns) < _LEAST_GAP_NS:
         return
     ways = Ways(evidence)
-    for chain in _runs(evidence, order, of_xla)[:_MOST_CHAINS]:
+    rest = [np.zeros(0, np.int64)]
+    for chain in runs(evidence, order, of_xla, 2):
         longest = int(np.argmax(gpu.duration_ns[chain]))
-        _drop(evidence, ways, np.delete(chain, longest))
+        rest.append(np.delete(chain, longest))
+    drop(evidence, ways, np.concatenate(rest))
     yield Proposal(
         name="jax-jit",
         title="Compile the operations as one function with jax.jit.",
@@ -119,51 +118,6 @@ def _threads(evidence: Evidence) -> Int64s:
     threads = [shape.blocks * shape.threads_per_block for shape in evidence.gpu.shapes]
     # the last is that of kernels whose launch was not recorded
     return np.array([*threads, NONE], np.float64)[evidence.gpu.shape].astype(np.int64)
-
-
-def _launched(evidence: Evidence) -> Int64s:
-    """Give the kernels whose launch is known in the order of their launches."""
-    launch = evidence.calls.launch
-    known = np.flatnonzero(evidence.is_kernel & (launch != NONE))
-    ordered: Int64s = known[np.argsort(launch[known], kind="stable")]
-    return ordered
-
-
-def _runs(
-    evidence: Evidence,
-    order: Int64s,
-    chosen: Bools,
-    like: Int64s | None = None,
-) -> list[Int64s]:
-    """Cut the chosen kernels where another is between, or `like` differs."""
-    gpu = evidence.gpu
-    if not len(order):
-        return []
-    same = chosen[order[1:]] & chosen[order[:-1]]
-    same &= gpu.track[order[1:]] == gpu.track[order[:-1]]
-    same &= gpu.device[order[1:]] == gpu.device[order[:-1]]
-    if like is not None:
-        same &= like[order[1:]] == like[order[:-1]]
-    runs = np.split(order, np.flatnonzero(~same) + 1)
-    return [run for run in runs if len(run) > 1 and chosen[run[0]]]
-
-
-def _drop(evidence: Evidence, ways: Ways, events: Int64s) -> None:
-    """Take kernels away, and what the host does right before each of them."""
-    ways.drop(events)
-    host = evidence.bare.program.host
-    position = evidence.host_position(evidence.calls.launch[events])
-    position = position[host.gap_ns[position] < _LONG_NS]
-    origin_ns = evidence.run.start_ns
-    for lane, threads in enumerate(host.threads):
-        mine = np.unique(position[host.lane[position] == lane])
-        if not len(mine) or not threads:
-            continue
-        begins = host.start_ns[mine] - host.gap_ns[mine]
-        start_ns = begins.astype(np.int64) + origin_ns
-        ways.drop_host(
-            threads[0], start_ns, host.end_ns[mine].astype(np.int64) + origin_ns
-        )
 
 
 def _fused(evidence: Evidence, chain: Int64s) -> Span:
