@@ -95,6 +95,7 @@ def launches(evidence: Evidence) -> Iterator[Proposal]:
         if trains
         else ""
     )
+    idle = max(1 - evidence.share(evidence.busy_ns), 0.0)
     repeated = f", the same {period:,} again and again" if period else ""
     yield Proposal(
         name="cuda-graph",
@@ -103,8 +104,7 @@ def launches(evidence: Evidence) -> Iterator[Proposal]:
         ),
         evidence=(
             f"The host launches {len(launched):,} kernels, copies and memsets one by "
-            f"one{repeated}; the GPU is busy for {evidence.share(evidence.busy_ns):.0%}"
-            " of the bare run."
+            f"one{repeated}; the GPU idles for {idle:.0%} of the bare run."
         ),
         ways=ways,
         is_bound=bool(reason),
