@@ -81,9 +81,13 @@ class Chip:
         """Give the ceiling of products, per second."""
         return self._ceilings.flops_per_s.get(dtype)
 
+    def least_ns(self, size_bytes: float) -> float:
+        """Give what it takes at the ceiling of memory to read or write so much."""
+        return size_bytes / self._ceilings.memory_bytes_per_s * 1e9
+
     def pass_over(self, size_bytes: float) -> Span:
         """Give how long one kernel takes that reads and writes so much."""
-        best_ns = size_bytes / self._ceilings.memory_bytes_per_s * 1e9
+        best_ns = self.least_ns(size_bytes)
         low_ns, usual_ns, high_ns = (best_ns / share for share in _MEMORY)
         if size_bytes < _CACHE_BYTES:
             low_ns /= _CACHE_RATIO

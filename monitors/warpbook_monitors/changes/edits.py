@@ -39,6 +39,7 @@ class Edit:
         self._left = np.bincount(pieces.piece, minlength=len(pieces))
         self._piece_ns = pieces.duration_ns.copy()
         self._step_ns = program.step_ns.copy()
+        self._edge_lag_ns = program.edges.lag_ns.copy()
         self._gap = np.ones(len(host))
         self._cost = np.ones(len(host))
         self._added = np.zeros(len(host))
@@ -111,6 +112,13 @@ class Edit:
         """Have pieces follow one another on their stream after so long, at most."""
         self._step_ns[pieces] = np.minimum(self._step_ns[pieces], step_ns)
 
+    def shorten_edges(self, lag_ns: float) -> None:
+        """Have work that waits for another stream's begin so soon after it, at most.
+
+        As on one stream, where an event is no more needed.
+        """
+        self._edge_lag_ns = np.minimum(self._edge_lag_ns, lag_ns)
+
     def program(self) -> Program:
         """Give the program after the change."""
         program, gone = self._program, self._left <= 0
@@ -122,6 +130,7 @@ class Edit:
             waits=replace(waits, kind=np.where(self._waits, waits.kind, NOTHING)),
             after_ns=np.where(gone, _AT_ONCE_NS, program.after_ns),
             step_ns=np.where(gone, 0.0, self._step_ns),
+            edges=replace(program.edges, lag_ns=self._edge_lag_ns),
         )
 
     def times(self, times: HostTimes) -> HostTimes:

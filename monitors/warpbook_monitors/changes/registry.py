@@ -11,8 +11,13 @@ from warpbook_monitors.changes.proposal import Rule
 from warpbook_monitors.changes.rules.allocation import allocation
 from warpbook_monitors.changes.rules.attention import attention
 from warpbook_monitors.changes.rules.cell_by_cell import cell_by_cell
+from warpbook_monitors.changes.rules.contention import contention
 from warpbook_monitors.changes.rules.debug_settings import debug_settings
+from warpbook_monitors.changes.rules.gradients import gradients
 from warpbook_monitors.changes.rules.growing_cat import growing_cat
+from warpbook_monitors.changes.rules.launches import launches
+from warpbook_monitors.changes.rules.layout import layout
+from warpbook_monitors.changes.rules.library_chains import library_chains
 from warpbook_monitors.changes.rules.loading import loading
 from warpbook_monitors.changes.rules.masks import masks
 from warpbook_monitors.changes.rules.optimizer import optimizer
@@ -21,6 +26,7 @@ from warpbook_monitors.changes.rules.printing import printing
 from warpbook_monitors.changes.rules.products import products
 from warpbook_monitors.changes.rules.round_trip import round_trip
 from warpbook_monitors.changes.rules.row_by_row import row_by_row
+from warpbook_monitors.changes.rules.streams import streams
 from warpbook_monitors.changes.rules.transfers import transfers
 from warpbook_monitors.changes.rules.waits import waits
 
@@ -28,8 +34,13 @@ RULES: tuple[Rule, ...] = (
     allocation,
     attention,
     cell_by_cell,
+    contention,
     debug_settings,
+    gradients,
     growing_cat,
+    launches,
+    layout,
+    library_chains,
     loading,
     masks,
     optimizer,
@@ -38,6 +49,7 @@ RULES: tuple[Rule, ...] = (
     products,
     round_trip,
     row_by_row,
+    streams,
     transfers,
     waits,
 )

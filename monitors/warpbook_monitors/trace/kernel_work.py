@@ -1,9 +1,9 @@
 """What limits the kernels themselves: memory, a compute unit, or their own smallness.
 
 Where an operator's shapes were recorded, its arithmetic and least traffic are held
-against the GPU's datasheet (a roofline for each kernel). Where they were not, only
-what the launch and torch's own kernels tell is used; a kernel of somebody's own is
-"unknown" then.
+against the GPU's datasheet (a roofline for each kernel). Where they were not, names of
+libraries and compilers tell, and of a kernel of somebody's own its launch does; it is
+"unknown" only where neither says anything.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from typing import NamedTuple
 import numpy as np
 
 from warpbook_monitors.trace.ceilings import Ceilings, ceilings
-from warpbook_monitors.trace.columns import NONE, Columns, KernelShape, groups
+from warpbook_monitors.trace.columns import NONE, Columns, groups
 from warpbook_monitors.trace.figures import KernelWork
+from warpbook_monitors.trace.kernel_launch import Launched, computes_tiles, passes_once
 from warpbook_monitors.trace.kernels import (
     communicates,
     only_moves,
@@ -111,16 +112,14 @@ def kernel_work(
     counts = np.bincount(group, minlength=len(first))
     limits: dict[str, _Sums] = {}
     for row, time_ns, count in zip(first, times, counts, strict=True):
-        shape, by = kernels.shape[row], operator[row]
-        found = _limit(
+        by = operator[row]
+        launched = Launched(
             kernels.names[kernels.name[row]],
-            _few(
-                kernels.shapes[shape] if shape != NONE else None,
-                gpus.get(int(kernels.device[row])),
-                float(time_ns / count),
-            ),
-            roofs[by] if by != NONE else None,
+            kernels.shapes[at] if (at := kernels.shape[row]) != NONE else None,
+            gpus.get(int(kernels.device[row])),
+            float(time_ns / count),
         )
+        found = _limit(launched, roofs[by] if by != NONE else None)
         limits.setdefault(found.bound, _Sums()).add(found, float(time_ns), int(count))
     total = sum(sums.time_ns for sums in limits.values())
     work = [
@@ -184,16 +183,15 @@ def _unit(main: str, dtype: str | None) -> str:
     return TENSOR_8_BIT if dtype in _8_BIT_DTYPES else TENSOR
 
 
-def _few(
-    shape: KernelShape | None, gpu: GpuLimits | None, time_ns: float
-) -> _Limited | None:
+def _few(kernel: Launched) -> _Limited | None:
     """Tell kernels that can't fill the GPU: short ones, and those of few blocks."""
+    shape, gpu = kernel.shape, kernel.gpu
     sm_count = None if gpu is None else gpu.sm_count
     if shape is None or not sm_count:
         return None
     if shape.blocks >= _SMALL_BLOCKS_PER_SM * sm_count:
         return None
-    if time_ns < _SHORT_NS:
+    if kernel.time_ns < _SHORT_NS:
         return _Limited(SMALL)
     return _Limited(
         # GPUs that differ are told apart
@@ -203,16 +201,17 @@ def _few(
     )
 
 
-def _limit(name: str, few: _Limited | None, roof: _UnderRoof | None) -> _Limited:
+def _limit(kernel: Launched, roof: _UnderRoof | None) -> _Limited:
+    name, few = kernel.name, _few(kernel)
     if roof is None:
-        return few or _Limited(_by_name(name))
+        return few or _Limited(_alone(kernel))
     limit = roof.limit
     share = limit.of_measured if limit.of_ceiling is None else limit.of_ceiling
     is_near = share is not None and share >= _NEAR_ROOF
     if few is not None and not is_near:
         return few
     if not is_near and not roof.has_formula:
-        return _Limited(_by_name(name))
+        return _Limited(_alone(kernel))
     if roof.limit.bound == MEMORY or name == roof.main:
         return roof.limit
     # the roof is the main kernel's; what a helper beside it needs is not known
@@ -220,6 +219,16 @@ def _limit(name: str, few: _Limited | None, roof: _UnderRoof | None) -> _Limited
         return _Limited(MEMORY)
     is_alike = uses_tensor_cores(name) == uses_tensor_cores(roof.main)
     return roof.limit if is_alike else _Limited(UNKNOWN)
+
+
+def _alone(kernel: Launched) -> str:
+    """Tell what limits a kernel of which no operator says anything."""
+    named = _by_name(kernel.name)
+    if named != UNKNOWN:
+        return named
+    if passes_once(kernel):
+        return MEMORY
+    return TENSOR if computes_tiles(kernel) else UNKNOWN
 
 
 def _by_name(name: str) -> str:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from typing import Literal
 
+from warpbook_monitors.trace import array_names
+
 #: what a product's numbers are
 Numbers = Literal["8 bits", "half", "single", "double"]
 
@@ -74,7 +76,7 @@ _MOVING = re.compile(
 
 def moves(name: str) -> bool:
     """Tell whether one of these libraries' kernels only reads and writes."""
-    if _MOVING.match(name):
+    if _MOVING.match(name) or array_names.passes(name):
         return True
     return bool(
         _LIBRARY.search(name) and _SMALL_WORK.search(name) and not _PRODUCT.search(name)
@@ -89,7 +91,7 @@ def multiplies(name: str) -> Numbers | None:
         return _MIOPEN_TYPES[miopen[1]]
     if _OF_EXPERTS.match(name) or _GENERATED.match(name):
         return "8 bits" if _8_BITS.search(name) else "half"
-    if _XDL.search(name) or _ATTENTION.match(name):
+    if _XDL.search(name) or _ATTENTION.match(name) or array_names.is_product(name):
         return "half"
     return None
 

@@ -128,10 +128,10 @@ def test_helpers_of_attention_are_told_from_its_products(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("name", "dtype", "bound", "lab", "change"),
     [
-        ("dgemm_sm80_simt_64x64", "double", "FP64 units", "mixed-precision", "double"),
+        ("dgemm_sm80_simt_64x64", "double", "FP64 units", "mixed-precision", "float32"),
         (
             *("cutlass_80_tensorop_d884gemm_128x64", "double"),
-            *("FP64 units", "mixed-precision", "double"),
+            *("FP64 units", "mixed-precision", "float32"),
         ),
         (
             *("cutlass_80_tensorop_i16832gemm_s8_128x64", "signed char"),
@@ -164,7 +164,8 @@ def test_what_is_advised_suits_the_dtype(
     assert list(work(found)) == [bound]
     first = found.findings[0]
     assert (first.kind, first.lab) == ("compute-bound", lab)
-    assert change in first.change
+    # where shapes are known, the change is named apart
+    assert change in first.change or change in found.changes[0].title
     assert bound in first.evidence
 
 
