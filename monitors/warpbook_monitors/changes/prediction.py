@@ -2,7 +2,7 @@
 
 Three replays are compared with those of the unchanged program: the edit at its best
 with the low end of the host's times, as usual with the middle, and at its worst with
-the high end. Of a measured time all three have the host's times that were solved.
+the high end. Where the host decided a measured time, all three have what was solved.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from warpbook_monitors.changes.words import sentence
 
 #: of the bare run; a smaller gain is none that one would see
 _LEAST_GAIN = 0.05
+#: the ends of the bare run's range differ by less where the GPU decides
+_ALIKE = 0.1
 #: of what varies from run to run, as a share
 _LEAST_SPREAD, _MOST_SPREAD = 0.05, 0.25
 _NO_GAIN = (
@@ -47,12 +49,15 @@ class Prediction:
         self._evidence = evidence
         bare = evidence.bare
         self._is_measured = evidence.bare_run.basis == "measured"
+        # a measured time tells of the host only where the host decided it
+        ends_ns = bare.high.window_ns - bare.low.window_ns
+        is_solved = self._is_measured and ends_ns > _ALIKE * bare.middle_ns
         self._times: tuple[HostTimes, HostTimes, HostTimes] = (
             (bare.middle_times,) * 3
-            if self._is_measured
+            if is_solved
             else (bare.low_times, bare.middle_times, bare.high_times)
         )
-        unchanged = (bare.middle,) * 3 if self._is_measured else bare.replays
+        unchanged = (bare.middle,) * 3 if is_solved else bare.replays
         self._before_ns = [max(replayed.window_ns, 1.0) for replayed in unchanged]
 
     def of(self, proposal: Proposal) -> Change | None:
