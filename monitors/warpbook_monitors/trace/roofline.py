@@ -154,7 +154,9 @@ def called(events: Columns, kernels: Columns) -> tuple[list[Called], Int64s]:
     place[is_linked] = group
     times = np.bincount(group, kernels.duration_ns, minlength=len(first))
     # each call once, however many kernels it has
-    calls = np.bincount(group[np.unique(row, return_index=True)[1]])
+    firsts = group[np.unique(row, return_index=True)[1]]
+    # in a hostile file one call has kernels in two groups
+    calls = np.maximum(np.bincount(firsts, minlength=len(first)), 1)
     main = _main_kernels(kernels, group)
     return [
         Called(

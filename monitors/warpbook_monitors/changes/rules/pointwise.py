@@ -25,6 +25,8 @@ _MOST_CHAINS = 2000
 _LEAST_NEW = 2
 #: they begin a tensor, so nothing before them is read
 _NEW = frozenset("zero fill normal uniform".split())
+#: sizes of a hostile file are cut here
+_MOST_ELEMENTS = 2.0**60
 _OPTIMIZER = "Optimizer.step#"
 
 
@@ -127,7 +129,8 @@ def _passing(evidence: Evidence) -> tuple[Bools, Int64s]:
         for operands in table.operands
     ]
     # the last is that of operators whose operands were not recorded
-    elements = np.array([*sizes, 0], np.float64)[table.operand].astype(np.int64)
+    known = np.minimum(np.array([*sizes, 0], np.float64), _MOST_ELEMENTS)
+    elements = known[table.operand].astype(np.int64)
     return of_name[table.name] & (elements > 1), elements
 
 
