@@ -46,6 +46,15 @@ class Operators:
         self.direct = self._direct()
         self.outer = self._up(self.direct)
 
+    @cached_property
+    def launching(self) -> Int64s:
+        """Give the operators that put work on the GPU themselves, in order."""
+        launches: Bools = np.zeros(len(self.table) + 1, np.bool_)
+        # the last stands for work that no operator called for
+        launches[self.direct] = True
+        positions: Int64s = np.flatnonzero(launches[:-1])
+        return positions
+
     def name(self, position: int) -> str:
         """Give an operator's name."""
         names = self.table.names

@@ -13,7 +13,7 @@ from warpbook_monitors.changes.evidence import Evidence
 from warpbook_monitors.changes.operators import Operators
 from warpbook_monitors.changes.proposal import Proposal
 from warpbook_monitors.changes.ways import Ways
-from warpbook_monitors.trace.columns import NONE, Int64s
+from warpbook_monitors.trace.columns import Int64s
 from warpbook_monitors.trace.traffic import only_passes
 
 _SOFTMAX = ("aten::_softmax", "aten::_safe_softmax")
@@ -125,7 +125,7 @@ _UNMASKED = 4
 
 
 def _attentions(operators: Operators) -> Iterator[_Attention]:
-    launching = np.unique(operators.direct[operators.direct != NONE])
+    launching = operators.launching
     is_product = operators.named(*_PRODUCTS)
     centres = np.flatnonzero(operators.named(*_SOFTMAX)[launching])
     for centre in centres[:_MOST_FOUND].tolist():

@@ -118,6 +118,8 @@ def _pairs(evidence: Evidence) -> Iterator[_Pair]:
     gpu, calls = evidence.gpu, evidence.calls
     known = (calls.launch != NONE) & (gpu.size_bytes >= _LEAST_BYTES)
     to_host, to_gpu = named(gpu, _TO_HOST) & known, named(gpu, _TO_GPU) & known
+    if not (to_host.any() and to_gpu.any()):
+        return
     copies = np.flatnonzero(to_host | to_gpu)
     copies = copies[np.argsort(calls.launch[copies], kind="stable")][:_MOST_COPIES]
     launches = _launching(evidence)
@@ -163,10 +165,12 @@ def _launching(evidence: Evidence) -> Bools:
     """Choose the operators that put work on the GPU, or enclose one that does."""
     operators = evidence.operators
     chosen: Bools = np.zeros(len(operators.table) + 1, np.bool_)
-    position = np.unique(operators.direct)
-    while len(position := position[position != NONE]):
+    position = operators.launching
+    while len(position):
         chosen[position] = True
-        position = np.unique(operators.parent[position])
+        above: Bools = np.zeros(len(operators.table) + 1, np.bool_)
+        above[operators.parent[position]] = True
+        position = np.flatnonzero(above[:-1])
     return chosen[:-1]
 
 
