@@ -34,6 +34,12 @@ def named_lines(lines: Sequence[int]) -> str:
     return f"{noun} {', '.join(before)} and {end}" if before else f"{noun} {end}"
 
 
+def unread_words(lines: Sequence[int]) -> str:
+    """Say that nothing has read what lines assign."""
+    verb = "assigns" if len(lines) == 1 else "assign"
+    return f"In this run nothing reads what {named_lines(lines)} {verb}."
+
+
 #: of a process that no learner's code has answered for in the ordinary way
 INVALID_MESSAGE = "The worker sent an invalid message."
 

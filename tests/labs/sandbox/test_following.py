@@ -5,9 +5,8 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-import pytest
-
-from warpbook_labs.sandbox.following import Follower, in_order
+from warpbook_labs.sandbox.following import MOST_LINES, Follower
+from warpbook_labs.sandbox.line_distances import in_order
 
 FILE = "solution.py"
 
@@ -101,22 +100,41 @@ def answer(x):
     assert set(follower.settings()) == {6, 7} and set(follower.result) == {8}
 
 
-@pytest.mark.parametrize("most", [1, 2])
-def test_a_statement_of_several_lines_counts_as_one(most: int) -> None:
+def test_a_message_names_few_lines_and_the_nearest() -> None:
+    steps = "\n".join(f"    x = x + {step}" for step in range(20))
+    _, follower = followed(f"def answer(x):\n{steps}\n    return x\n", 1)
+    lines, unread = follower.explanation(follower.result)
+    assert lines[:2] == (22, 21) and len(lines) == MOST_LINES and not unread
+
+
+def test_assignments_that_nothing_reads_are_told_apart() -> None:
     source = """
 def answer(x):
-    y = (
-        x
-        + x
-    )
-    return max(
-        y,
-        x,
-    )
+    scale = 2
+    scale = 3
+    half = x / 2
+    _, rest = x, x
+    return x * scale
 """
-    _, follower = followed(source, 2)
-    named = set(follower.named(follower.result, most))
-    assert named <= ({7, 8, 9} if most == 1 else {3, 4, 5, 7, 8, 9}) and 8 in named
+    _, follower = followed(source, 1)
+    lines, unread = follower.explanation(follower.result)
+    assert set(lines) == {7, 4} and unread == (3, 5)
+    assert follower.unread() == unread
+
+
+def test_where_a_line_reads_is_told_from_what_it_computes() -> None:
+    source = """
+def answer(x):
+    held = [x, x]
+    place = 1
+    held[place] = x
+    value = x + 1
+    held[place] = value
+    return held
+"""
+    _, follower = followed(source, 1)
+    value, place = follower.of_line(7), follower.of_place(7)
+    assert value[6] < value[4] and place[4] < place[6]
 
 
 def test_what_was_there_to_watch_is_there_again() -> None:

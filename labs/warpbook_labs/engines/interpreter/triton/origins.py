@@ -13,7 +13,8 @@ import numpy as np
 from warpbook_labs.cases.execution import Memory
 from warpbook_labs.engines.interpreter.jobs import Asked, Origin
 from warpbook_labs.results.findings import Report
-from warpbook_labs.sandbox.following import MOST_STATEMENTS, Follower
+from warpbook_labs.sandbox.following import MOST_LINES, Follower
+from warpbook_labs.sandbox.line_distances import in_order
 
 
 def origin_of(
@@ -38,8 +39,9 @@ def origin_of(
     elif asked.what == "nothing":
         launches = tuple(range(len(reports)))
         line, has_written = _writer_beside(asked, held)
-    named = follower.named(follower.of_line(line), MOST_STATEMENTS + 1)
-    lines = tuple(each for each in named if each != line)
+    of_line = follower.of_line if asked.what == "value" else follower.of_place
+    nearest = in_order(of_line(line))[:MOST_LINES]
+    lines = tuple(each for each in nearest if each != line)
     return Origin(lines, line, launches, has_written)
 
 
