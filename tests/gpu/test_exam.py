@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from tests.gpu.exam.__main__ import run_exam
-from tests.gpu.exam.cells import load_cells
 from tests.gpu.exam.judging import Criterion, judge
+from tests.gpu.exam.loading import load_cells
 from tests.gpu.exam.results import read_results
 from tests.gpu.exam.table import table
 

@@ -17,8 +17,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.gpu.exam.cells import Cell, chosen_cells, load_cells
 from tests.gpu.exam.judging import judge
+from tests.gpu.exam.loading import Cell, chosen_cells, load_cells
 from tests.gpu.exam.results import Results, read_results, write_results
 from tests.gpu.exam.running import Kernels, run_cell
 from tests.gpu.exam.table import line, table

@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from tests.gpu.exam.cells import Cell
+from tests.gpu.exam.loading import Cell
 from tests.gpu.exam.results import AdvisedChange, CellResult, ProfileFigures, Results
 
 #: a prediction is good within this factor

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from tests.gpu.exam.cells import Cell
+from tests.gpu.exam.loading import Cell
 from tests.gpu.exam.results import (
     AdvisedChange,
     CellResult,

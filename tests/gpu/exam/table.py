@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tests.gpu.exam.cells import Cell
 from tests.gpu.exam.judging import Criterion
+from tests.gpu.exam.loading import Cell
 from tests.gpu.exam.results import CellResult, Results, Times
 
 

@@ -11,8 +11,8 @@ import msgspec
 import pytest
 
 from tests.gpu.exam import __main__ as exam
-from tests.gpu.exam.cells import Cell, chosen_cells, load_cells
 from tests.gpu.exam.judging import Criterion, judge
+from tests.gpu.exam.loading import Cell, chosen_cells, load_cells
 from tests.gpu.exam.results import (
     AdvisedChange,
     CellResult,
@@ -224,9 +224,10 @@ def test_bare_times_are_judged_of_estimates_only() -> None:
     far = (12.0, 11.5, 12.5)
     cell = cell_of("a")
     estimated = result_of("a", profile_of(bare_ms=far))
-    assert judged(cell, estimated, "bare time").value == pytest.approx(0.2)
+    median = "bare time of GPU-bound cells, median"
+    assert judged(cell, estimated, median).value == pytest.approx(0.2)
     measured = result_of("a", profile_of(bare_ms=far, basis="measured"))
-    assert judged(cell, measured, "bare time").value is None
+    assert judged(cell, measured, median).value is None
 
 
 def test_a_host_bound_cells_range_meets_what_was_measured() -> None:
