@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from tests.gpu.notebook import Notebook
+from tests.gpu.watched_state import watched_state
 
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(900)]
 
@@ -24,30 +25,6 @@ from torch.nn import functional as F
 torch.manual_seed(0)
 torch.set_float32_matmul_precision("highest")
 torch.backends.cudnn.allow_tf32 = False
-"""
-#: as `tests/extension/kernel/state_digest.py`, from within the kernel
-DIGEST = """
-import sys
-sys.path.insert(0, ROOT)
-from tests.extension.kernel.state_digest import digest as _digest
-from warpbook.kernel.trying import trials as _trials
-_states, _really = [], getattr(_trials, "_really", _trials.try_changes)
-_trials._really = _really
-def _watched(shell, *arguments):
-    def now():
-        torch.cuda.synchronize()
-        seen = {k: v for k, v in shell.user_ns.items() if not k.startswith("_")}
-        told = _digest(seen)
-        told["GPU's random state"] = torch.cuda.get_rng_state().tolist()
-        return told
-    before = now()
-    try:
-        return _really(shell, *arguments)
-    finally:
-        after = now()
-        _states.append([key for key in before.keys() | after.keys()
-                        if before.get(key) != after.get(key)])
-_trials.try_changes = _watched
 """
 
 
@@ -60,9 +37,8 @@ def tried(
     def run(
         setup: str, cell: str, options: str, timeout_s: float = 300
     ) -> dict[str, dict[str, Any]]:
-        from_here = DIGEST.replace("ROOT", repr(_root()))
         notebook = shared_notebook()
-        notebook.run(FRESH + from_here + setup)
+        notebook.run(FRESH + watched_state() + setup)
         notebook.run(f"%%gpuprof -q -o p --try {options}\n{cell}", timeout_s)
         trials: list[dict[str, Any]] = notebook.value("p.to_dict()['trials']")
         for trial in trials:
@@ -72,10 +48,6 @@ def tried(
         return {trial["name"]: trial for trial in trials}
 
     return run
-
-
-def _root() -> str:
-    return __file__.rpartition("/tests/")[0]
 
 
 def assert_measured(trial: dict[str, Any], outcome: str) -> None:
@@ -232,7 +204,7 @@ def test_a_training_loop_is_as_it_was_after_all_trials(tried: Any) -> None:
 
 def test_an_interrupt_leaves_everything_as_it_was(notebook: Notebook) -> None:
     """A real one, from outside, somewhere in the trials."""
-    notebook.run(FRESH + DIGEST.replace("ROOT", repr(_root())))
+    notebook.run(FRESH + watched_state())
     notebook.run(
         "import os, signal, threading\n"
         "m = nn.Linear(2048, 2048).cuda()\n"

@@ -1,0 +1,253 @@
+"""Judges the results of the exam by criteria, each with its aim."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from tests.gpu.exam.loading import Cell
+from tests.gpu.exam.results import AdvisedChange, CellResult, ProfileFigures, Results
+
+#: a prediction is good within this factor
+NEAR = 1.25
+#: more than this many times as fast is the promise of a gain
+GAIN = 1.1
+#: a change must be among so many
+FIRST = 2
+#: a kernel is as fast as before within this factor, or within its own spread
+AS_FAST = 1.1
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """One row of the table."""
+
+    name: str
+    #: what was reached, and the least or the most that it should be
+    value: float | None
+    aim: float
+    is_at_most: bool = False
+    #: what the value is of, in words
+    basis: str = ""
+    #: cells that fail it
+    misses: tuple[str, ...] = ()
+
+    @property
+    def holds(self) -> bool:
+        """Tell whether the aim is reached; nothing measured is no success."""
+        if self.value is None:
+            return False
+        return self.value <= self.aim if self.is_at_most else self.value >= self.aim
+
+
+def judge(cells: Sequence[Cell], results: Results) -> tuple[Criterion, ...]:
+    """Judge the cells that were run; a cell that ended with an error fails."""
+    ran = [
+        (cell, results[cell.name])
+        for cell in cells
+        if cell.name in results and not results[cell.name].left_out
+    ]
+    named = [pair for pair in ran if pair[0].changes and pair[0].judged != "no gain"]
+    errors = _bare_errors(ran)
+    return (
+        _share("cells without an error", 1.0, _without_error(ran)),
+        _share("verdict kind right", 0.95, _of_profiles(ran, _is_kind_right)),
+        _share("same verdict in all profiles of a cell", 0.95, _stable(ran)),
+        _share(
+            f"named change among the first {FIRST}",
+            0.9,
+            _of_profiles(named, _is_named),
+        ),
+        _share(f"predictions within {NEAR} times", 0.9, _predictions(ran)),
+        _share("bounds that hold", 0.9, _bounds(ran)),
+        _share("no gain promised where there is none", 0.95, _without_gain(ran)),
+        _quantile("bare time of GPU-bound cells, median error", errors, 0.5, 0.03),
+        _quantile("bare time of GPU-bound cells, 90 % error", errors, 0.9, 0.10),
+        _share("bare range of host-bound cells holds", 0.9, _host_ranges(ran)),
+        _share("--try: sign right", 0.95, _signs(ran)),
+        _changed_states(ran),
+        _share("kernel as fast after as before", 0.95, _as_fast(ran)),
+    )
+
+
+_Pairs = list[tuple[Cell, CellResult]]
+_Answers = list[tuple[str, bool]]
+
+
+def _share(name: str, aim: float, answers: Iterable[tuple[str, bool]]) -> Criterion:
+    known = list(answers)
+    right = sum(is_right for _, is_right in known)
+    misses = dict.fromkeys(cell for cell, is_right in known if not is_right)
+    return Criterion(
+        name,
+        right / len(known) if known else None,
+        aim,
+        basis=f"{right} of {len(known)}",
+        misses=tuple(misses),
+    )
+
+
+def _without_error(ran: _Pairs) -> _Answers:
+    return [(cell.name, not result.error) for cell, result in ran]
+
+
+def _of_profiles(ran: _Pairs, is_right) -> _Answers:
+    return [
+        (cell.name, is_right(cell, profile))
+        for cell, result in ran
+        for profile in result.profiles
+    ]
+
+
+def _is_kind_right(cell: Cell, profile: ProfileFigures) -> bool:
+    return profile.kind in cell.kinds
+
+
+def _is_named(cell: Cell, profile: ProfileFigures) -> bool:
+    return any(change.name in cell.changes for change in profile.changes[:FIRST])
+
+
+def _stable(ran: _Pairs) -> _Answers:
+    return [
+        (cell.name, len({profile.kind for profile in result.profiles}) == 1)
+        for cell, result in ran
+        if len(result.profiles) > 1
+    ]
+
+
+def _made(cell: Cell, profile: ProfileFigures) -> AdvisedChange | None:
+    """Give the change that the fast cell makes, if the profile names it."""
+    mine = (change for change in profile.changes if change.name == cell.changes[0])
+    return next(mine, None)
+
+
+def _predictions(ran: _Pairs) -> _Answers:
+    """Judge each time that is told; a bound in place of a prediction is a miss."""
+    answers = []
+    for cell, result in ran:
+        if cell.judged != "prediction" or result.fixed is None:
+            continue
+        for profile in result.profiles:
+            change = _made(cell, profile)
+            if change is None:
+                continue
+            ratio = (change.time_ms or 0.0) / result.fixed.median_ms
+            answers.append((cell.name, 1 / NEAR <= ratio <= NEAR))
+    return answers
+
+
+def _bounds(ran: _Pairs) -> _Answers:
+    """Judge the low ends that are told of changes that bring new code of the host."""
+    return [
+        (cell.name, change.low_ms <= result.fixed.most_ms)
+        for cell, result in ran
+        if cell.judged == "bound" and cell.changes and result.fixed is not None
+        for profile in result.profiles
+        if (change := _made(cell, profile)) is not None and change.low_ms is not None
+    ]
+
+
+def _without_gain(ran: _Pairs) -> _Answers:
+    """Judge cells without a gain: no prediction may be surely above `GAIN`."""
+    answers = []
+    for cell, result in ran:
+        if cell.judged != "no gain":
+            continue
+        for profile in result.profiles:
+            promised = [
+                change.speed_low or 0.0
+                for change in profile.changes
+                if change.basis == "predicted"
+                # a good cell has none at all, other cells may have further changes
+                and (not cell.changes or change.name in cell.changes)
+            ]
+            answers.append((cell.name, max(promised, default=0.0) < GAIN))
+    return answers
+
+
+def _estimated(result: CellResult) -> ProfileFigures | None:
+    """Give the first profile if its bare time is an estimate."""
+    first = next(iter(result.profiles), None)
+    return first if first is not None and first.bare_basis == "estimated" else None
+
+
+def _bare_errors(ran: _Pairs) -> list[tuple[str, float]]:
+    errors = []
+    for cell, result in ran:
+        first = _estimated(result)
+        if cell.decided_by != "GPU" or first is None or first.bare_ms is None:
+            continue
+        if result.before is not None:
+            error = abs(first.bare_ms / result.before.median_ms - 1)
+            errors.append((cell.name, error))
+    return errors
+
+
+def _host_ranges(ran: _Pairs) -> _Answers:
+    """Judge the first estimates: a median before or after the profiles is within."""
+    answers = []
+    for cell, result in ran:
+        first = _estimated(result)
+        if cell.decided_by != "host" or first is None or result.before is None:
+            continue
+        if first.bare_low_ms is None or first.bare_high_ms is None:
+            continue
+        medians = [times.median_ms for times in (result.before, result.after) if times]
+        holds = min(medians) <= first.bare_high_ms and max(medians) >= first.bare_low_ms
+        answers.append((cell.name, holds))
+    return answers
+
+
+def _quantile(
+    name: str, errors: list[tuple[str, float]], share: float, aim: float
+) -> Criterion:
+    values = [error for _, error in errors]
+    value = None
+    if len(values) > 1:
+        value = statistics.quantiles(values, n=10, method="inclusive")[
+            round(10 * share) - 1
+        ]
+    elif values:
+        value = values[0]
+    return Criterion(
+        name,
+        value,
+        aim,
+        is_at_most=True,
+        basis=f"of {len(values)}",
+        misses=tuple(cell for cell, error in errors if error > aim),
+    )
+
+
+def _signs(ran: _Pairs) -> _Answers:
+    return [
+        (cell.name, result.trial.outcome in cell.try_outcomes)
+        for cell, result in ran
+        if result.trial is not None
+    ]
+
+
+def _changed_states(ran: _Pairs) -> Criterion:
+    trials = [(cell.name, result.trial) for cell, result in ran if result.trial]
+    changed = tuple(name for name, trial in trials if trial.changed_state)
+    return Criterion(
+        "--try: changed states",
+        float(len(changed)) if trials else None,
+        0.0,
+        is_at_most=True,
+        basis=f"of {len(trials)}",
+        misses=changed,
+    )
+
+
+def _as_fast(ran: _Pairs) -> _Answers:
+    return [
+        (
+            cell.name,
+            result.after.median_ms <= AS_FAST * result.before.median_ms
+            or result.after.least_ms <= result.before.median_ms,
+        )
+        for cell, result in ran
+        if result.before is not None and result.after is not None
+    ]

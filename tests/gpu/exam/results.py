@@ -1,0 +1,95 @@
+"""What was measured of each cell, and the file that keeps it between calls."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+
+class Times(Struct, frozen=True):
+    """Of runs without the profiler, each waited for."""
+
+    median_ms: float
+    least_ms: float
+    most_ms: float
+
+
+class AdvisedChange(Struct, frozen=True):
+    """A change of a profile, in the order of the report."""
+
+    name: str
+    basis: str
+    sentence: str
+    time_ms: float | None = None
+    low_ms: float | None = None
+    high_ms: float | None = None
+    speed_low: float | None = None
+    speed_high: float | None = None
+
+
+class ProfileFigures(Struct, frozen=True):
+    """What one profile says."""
+
+    kind: str | None
+    sentence: str
+    wall_ms: float
+    profiler_ms: float
+    refusal: str
+    #: how the bare time is known, and its range; None where the trace does not tell
+    bare_basis: str | None
+    bare_ms: float | None
+    bare_low_ms: float | None
+    bare_high_ms: float | None
+    changes: tuple[AdvisedChange, ...]
+
+
+class TrialFigures(Struct, frozen=True):
+    """What `--try` measured."""
+
+    name: str
+    outcome: str
+    sentence: str
+    #: how many times as fast, at least and at most; None where it was refused
+    speed_low: float | None = None
+    speed_high: float | None = None
+    #: what of the person's state is not as it was
+    changed_state: tuple[str, ...] = ()
+
+
+class CellResult(Struct, frozen=True, kw_only=True):
+    """One cell; what was not reached is None."""
+
+    name: str
+    gpu: str | None = None
+    seconds: float = 0.0
+    #: why it was left out here; empty if it ran
+    left_out: str = ""
+    #: what ended it; empty if all is well
+    error: str = ""
+    before: Times | None = None
+    after: Times | None = None
+    fixed: Times | None = None
+    profiles: tuple[ProfileFigures, ...] = ()
+    trial: TrialFigures | None = None
+
+
+Results = dict[str, CellResult]
+
+
+def read_results(path: Path | None) -> Results:
+    """Read the cells that an earlier call ran; none without a file."""
+    if path is None or not path.exists():
+        return {}
+    return msgspec.json.decode(path.read_bytes(), type=Results)
+
+
+def write_results(path: Path | None, results: Results) -> None:
+    """Write all of them; a call that is killed while it writes leaves the old file."""
+    if path is None:
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_suffix(".part")
+    beside.write_bytes(msgspec.json.format(msgspec.json.encode(results), indent=1))
+    beside.replace(path)

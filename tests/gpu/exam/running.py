@@ -1,0 +1,244 @@
+"""Runs a cell of the exam in a real kernel: bare, profiled, bare, changed, tried."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import shutil
+import time
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from tests.gpu.exam.loading import Cell
+from tests.gpu.exam.results import (
+    AdvisedChange,
+    CellResult,
+    ProfileFigures,
+    Times,
+    TrialFigures,
+)
+from tests.gpu.notebook import Notebook, open_notebook
+from tests.gpu.watched_state import watched_state
+
+#: of a cell with all its runs, above which something hangs
+_TIMEOUT_S = 180.0
+_TRY_SECONDS = 15
+#: executions without the profiler before the second profile
+_EXECUTIONS = 3
+_RUNS = 7
+_WARM_UPS = 3
+_MOST_ERROR = 1_500
+#: run in each kernel once
+_HELPERS = f"""
+import gc, importlib.util, time, torch
+import torch.nn as nn, torch.nn.functional as F
+
+def exam_times(code):
+    times = []
+    for run in range({_WARM_UPS + _RUNS}):
+        torch.cuda.synchronize()
+        began = time.perf_counter()
+        exec(code, globals())
+        torch.cuda.synchronize()
+        times.append((time.perf_counter() - began) * 1e3)
+    times = sorted(times[{_WARM_UPS}:])
+    return [times[len(times) // 2], times[0], times[-1]]
+
+def exam_fresh():
+    for name in set(globals()) - exam_kept:
+        if not name.startswith("_"):
+            del globals()[name]
+    gc.collect()
+    torch.use_deterministic_algorithms(False)
+    torch.set_float32_matmul_precision("highest")
+    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cudnn.allow_tf32 = False
+    torch.cuda.set_per_process_memory_fraction(1.0)
+    torch.cuda.synchronize()
+    torch.cuda.empty_cache()
+    torch.manual_seed(0)
+
+dev = "cuda"
+json = exam_kept = None
+exam_kept = set(globals()) | {{"In", "Out"}}
+"""
+#: figures of a profile that the exam keeps
+_FIGURES = """{key: value for key, value in p.to_dict().items() if key in (
+"verdict", "bare", "changes", "wall_ms", "profiler_ms", "completeness", "gpu_name")}"""
+
+
+class Kernels:
+    """One kernel for most cells, and one each for cells with libraries of their own."""
+
+    def __init__(self, stack: contextlib.ExitStack) -> None:
+        """Start none yet; the stack ends those that are started."""
+        self._shared = contextlib.ExitStack()
+        stack.callback(self.forget)
+        self._notebook: Notebook | None = None
+
+    def forget(self) -> None:
+        """End the shared kernel: what an error left in it is no part of other cells."""
+        self._notebook = None
+        self._shared.close()
+
+    @contextlib.contextmanager
+    def of(self, cell: Cell) -> Iterator[Notebook]:
+        """Give a kernel in which nothing of other cells is left."""
+        if cell.own_kernel:
+            # memory that the other kernel keeps is missing here
+            self.forget()
+            with open_notebook() as notebook:
+                notebook.run(_HELPERS)
+                yield notebook
+            return
+        if self._notebook is None:
+            self._notebook = self._shared.enter_context(open_notebook())
+            self._notebook.run(_HELPERS)
+        try:
+            yield self._notebook
+        except BaseException:
+            self.forget()
+            raise
+
+
+def run_cell(
+    kernels: Kernels, cell: Cell, profiles: int, traces: Path | None
+) -> CellResult:
+    """Run a cell; an error is in the result, beside what was measured before it.
+
+    Args:
+        kernels: where it runs.
+        cell: the cell.
+        profiles: how often it is profiled.
+        traces: a folder for the trace of the first profile.
+    """
+    began_s = time.monotonic()
+    measured: dict[str, Any] = {}
+    try:
+        with kernels.of(cell) as notebook:
+            _measure(notebook, cell, profiles, traces, measured)
+    except Exception as error:  # noqa: BLE001  # the other cells run, whatever it is
+        text = "".join(traceback.format_exception_only(error))
+        measured["error"] = text[:_MOST_ERROR] or type(error).__name__
+    seconds = round(time.monotonic() - began_s, 1)
+    return CellResult(name=cell.name, seconds=seconds, **measured)
+
+
+def _measure(
+    notebook: Notebook,
+    cell: Cell,
+    profiles: int,
+    traces: Path | None,
+    measured: dict[str, Any],
+) -> None:
+    """Add to `measured` what is known, step by step."""
+    missing = [
+        name
+        for name in cell.needs
+        if not notebook.value(f"importlib.util.find_spec({name!r}) is not None")
+    ]
+    if missing:
+        measured["left_out"] = f"no {' and '.join(missing)} here"
+        return
+    notebook.run("exam_fresh()")
+    measured["gpu"] = notebook.value("torch.cuda.get_device_name()")
+    notebook.run(cell.setup, _TIMEOUT_S)
+    # by another source than the cell's: the kernel must not know its bare time yet
+    measured["before"] = _times(notebook, cell.source)
+    measured["profiles"] = ()
+    for number in range(profiles):
+        save = None if traces is None or number else traces / f"{cell.name}.json"
+        for _ in range((0, _EXECUTIONS)[number] if number < 2 else 1):
+            notebook.run(cell.source, _TIMEOUT_S)
+        profile = _profile(notebook, cell, save)
+        measured["profiles"] += (profile,)
+    measured["after"] = _times(notebook, cell.source)
+    if cell.try_name is not None:
+        measured["trial"] = _trial(notebook, cell, cell.try_name)
+    notebook.run(cell.fast_setup, _TIMEOUT_S)
+    measured["fixed"] = _times(
+        notebook, f"{cell.fast.strip()}\ntorch.cuda.synchronize()"
+    )
+
+
+def _times(notebook: Notebook, source: str) -> Times:
+    notebook.run(f"exam_code = compile({source!r}, 'exam', 'exec')")
+    notebook.run("exam_measured = exam_times(exam_code)", _TIMEOUT_S)
+    return Times(*notebook.value("exam_measured"))
+
+
+def _profile(notebook: Notebook, cell: Cell, save: Path | None) -> ProfileFigures:
+    option = "" if save is None else f" --save {save}"
+    shown = notebook.run(f"%%gpuprof -q -o p{option}\n{cell.source}", _TIMEOUT_S)
+    if notebook.value("p is None"):
+        raise AssertionError(f"The cell gave no profile: {shown}")
+    if save is not None:
+        _compress(save)
+    return profile_figures(notebook.value(_FIGURES))
+
+
+def _compress(path: Path) -> None:
+    with path.open("rb") as plain, gzip.open(f"{path}.gz", "wb") as packed:
+        shutil.copyfileobj(plain, packed)
+    path.unlink()
+
+
+def profile_figures(figures: dict[str, Any]) -> ProfileFigures:
+    """Choose from a profile's dictionary what the exam judges."""
+    verdict, bare = figures["verdict"] or {}, figures["bare"] or {}
+    return ProfileFigures(
+        kind=verdict.get("kind"),
+        sentence=verdict.get("sentence", ""),
+        wall_ms=figures["wall_ms"],
+        profiler_ms=figures["profiler_ms"],
+        refusal=figures["completeness"].get("refusal", ""),
+        bare_basis=bare.get("basis"),
+        bare_ms=_ms(bare.get("time_ns")),
+        bare_low_ms=_ms(bare.get("low_ns")),
+        bare_high_ms=_ms(bare.get("high_ns")),
+        changes=tuple(
+            AdvisedChange(
+                name=change["name"],
+                basis=change["basis"],
+                sentence=change["sentence"],
+                time_ms=_ms(change["time_ns"]),
+                low_ms=_ms(change["low_ns"]),
+                high_ms=_ms(change["high_ns"]),
+                speed_low=change["speed_low"],
+                speed_high=change["speed_high"],
+            )
+            for change in figures["changes"]
+        ),
+    )
+
+
+def _ms(time_ns: int | None) -> float | None:
+    return None if time_ns is None else time_ns / 1e6
+
+
+def _trial(notebook: Notebook, cell: Cell, name: str) -> TrialFigures:
+    notebook.run(watched_state())
+    # a graph can't hold a wait for the GPU: the cell runs as a person writes it
+    notebook.run(
+        f"%%gpuprof -q -o p --try {name} --try-seconds {_TRY_SECONDS}\n"
+        f"{cell.slow.strip()}",
+        _TIMEOUT_S,
+    )
+    (trial,) = notebook.value("p.to_dict()['trials']")
+    states: list[list[str]] = notebook.value("_states")
+    if len(states) != 1:
+        raise AssertionError(f"The state was looked at {len(states)} times, not once.")
+    speed = trial["speed"] or {}
+    return msgspec.convert(
+        {
+            **{key: trial[key] for key in ("name", "outcome", "sentence")},
+            "speed_low": speed.get("low"),
+            "speed_high": speed.get("high"),
+            "changed_state": states[0],
+        },
+        TrialFigures,
+    )

@@ -1,0 +1,35 @@
+"""Code for a kernel that compares a person's state before and after all trials.
+
+It leaves in `_states` one list for each `%%gpuprof --try`: the keys of what differs.
+"""
+
+from __future__ import annotations
+
+_CODE = """
+import sys
+sys.path.insert(0, ROOT)
+from tests.extension.kernel.state_digest import digest as _digest
+from warpbook.kernel.trying import trials as _trials
+_states, _really = [], getattr(_trials, "_really", _trials.try_changes)
+_trials._really = _really
+def _watched(shell, *arguments):
+    def now():
+        torch.cuda.synchronize()
+        seen = {k: v for k, v in shell.user_ns.items() if not k.startswith("_")}
+        told = _digest(seen)
+        told["GPU's random state"] = torch.cuda.get_rng_state().tolist()
+        return told
+    before = now()
+    try:
+        return _really(shell, *arguments)
+    finally:
+        after = now()
+        _states.append([key for key in before.keys() | after.keys()
+                        if before.get(key) != after.get(key)])
+_trials.try_changes = _watched
+"""
+
+
+def watched_state() -> str:
+    """Give the code; it needs torch in the kernel."""
+    return _CODE.replace("ROOT", repr(__file__.rpartition("/tests/")[0]))
