@@ -31,9 +31,6 @@ from warpbook_monitors.changes import rules
 from warpbook_monitors.trace.analysis import analyse
 
 CELLS = load_cells()
-#: names of rules that are on their way
-COMING = {"channels-last", "contention", "cuda-graph", "cupy-fuse", "jax-jit"}
-COMING |= {"one-stream"}
 #: the cells that the exam began with
 FIRST_CELLS = {
     "adam_loop_over_tensors",
@@ -77,7 +74,7 @@ def test_the_exam_is_large_and_has_the_first_cells() -> None:
 
 def test_changes_have_names_of_the_product() -> None:
     used = {name for cell in CELLS for name in cell.changes}
-    assert used <= names_in_rules() | COMING
+    assert used <= names_in_rules()
     tried = {cell.try_name for cell in CELLS} - {None}
     assert tried <= set(CHANGE_NAMES)
 
