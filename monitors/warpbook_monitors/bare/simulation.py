@@ -132,7 +132,8 @@ def window_ns(program: Program, times: HostTimes) -> float:
     """Replay only how long the window takes."""
     sums = _sums(program, times)
     clock, done = _blocks(program, times, sums)[3:]
-    return max(clock + times.tail_ns, done, 0.0)
+    # a float of NumPy's can't be encoded in a report
+    return float(max(clock + times.tail_ns, done, 0.0))
 
 
 def _blocks(

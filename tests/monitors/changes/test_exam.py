@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import msgspec
 import pytest
 
 from tests.monitors.bare.exam import TIMES_MS, TRACES, read
@@ -85,6 +86,14 @@ def test_what_gains_nothing_is_said_to_gain_nothing() -> None:
     change = change_of(profiled("loss_item_each_step", True), "read-once")
     assert change.speed_low == change.speed_high == 1.0
     assert change.sentence.startswith("No gain")
+
+
+@pytest.mark.parametrize("is_measured", [False, True])
+@pytest.mark.parametrize("name", EXPERT)
+def test_a_profile_with_changes_can_be_sent(name: str, is_measured: bool) -> None:
+    profile = profiled(name, is_measured)
+    sent = msgspec.json.decode(msgspec.json.encode(profile), type=CellProfile)
+    assert sent.changes == profile.changes
 
 
 @pytest.mark.parametrize("path", TRACES, ids=lambda path: path.name)
