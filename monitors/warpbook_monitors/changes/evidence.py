@@ -31,7 +31,7 @@ class Evidence:
     events: Columns
     run: Run
     calls: Calls
-    #: the replay without the profiler, and how it is told
+    #: the replay without the profiler, and its figures
     bare: Bare
     bare_run: BareRun
     #: of the bare run
@@ -80,8 +80,8 @@ class Evidence:
         place = np.full(len(self.calls.api) + 1, NONE, np.int64)
         row = self.bare.program.host.row
         place[row] = np.arange(len(row))
-        found: Int64s = place[calls]
-        inside: Int64s = found[found != NONE]
+        positions: Int64s = place[calls]
+        inside: Int64s = positions[positions != NONE]
         return inside
 
     def line_at(self, start_ns: int) -> int | None:

@@ -129,7 +129,7 @@ class Operators:
     def _direct(self) -> Int64s:
         """Give for each event on the GPU the innermost operator around its launch."""
         api, launch = self._calls.api, self._calls.launch
-        found = np.full(len(self.gpu), NONE, np.int64)
+        innermost = np.full(len(self.gpu), NONE, np.int64)
         known = np.flatnonzero(launch != NONE)
         at_ns, thread = api.start_ns[launch[known]], api.track[launch[known]]
         table = self.table
@@ -145,19 +145,19 @@ class Operators:
             while over.any():
                 position[over] = self.parent[position[over]]
                 over = ends_ns[position] < at_ns[rows]
-            found[known[rows]] = position
-        return found
+            innermost[known[rows]] = position
+        return innermost
 
     def _up(self, positions: Int64s) -> Int64s:
         """Give the outermost operator around each, or NONE."""
         parent = np.append(self.parent, NONE)
-        found: Int64s = positions.copy()
+        outermost: Int64s = positions.copy()
         while True:
-            above = parent[found]
+            above = parent[outermost]
             rises = above != NONE
             if not rises.any():
-                return found
-            found[rises] = above[rises]
+                return outermost
+            outermost[rises] = above[rises]
 
     def outer_of(self, positions: Int64s) -> Int64s:
         """Give the outermost operator around each of these."""

@@ -68,7 +68,7 @@ class Prediction:
         if after is not None:
             basis = "not below" if proposal.is_bound else "predicted"
             if after.most_speed < 1 / (1 - _LEAST_GAIN):
-                if not proposal.is_told_without_gain:
+                if not proposal.is_shown_without_gain:
                     return None
                 bare_ns = float(self._evidence.bare_run.time_ns)
                 after = _After(bare_ns, bare_ns, bare_ns, 1.0, 1.0)
@@ -91,13 +91,13 @@ class Prediction:
             sketch=proposal.sketch,
             lab=proposal.lab,
         )
-        told = self._evidence.bare_run
-        return structs.replace(change, sentence=sentence(change, told))
+        bare_run = self._evidence.bare_run
+        return structs.replace(change, sentence=sentence(change, bare_run))
 
     def _after(self, ways: Ways) -> _After:
-        told = self._evidence.bare_run
+        bare_run = self._evidence.bare_run
         # a replay that misses a measured time misses what it promises in proportion
-        ratio = told.time_ns / self._before_ns[1] if self._is_measured else 1.0
+        ratio = bare_run.time_ns / self._before_ns[1] if self._is_measured else 1.0
         windows_ns = [
             _window_ns(edit, times)
             for edit, times in zip(ways.edits(), self._times, strict=True)
@@ -109,21 +109,21 @@ class Prediction:
         spread = self._spread()
         low_ns, usual_ns, high_ns = (window * ratio for window in windows_ns)
         # nothing is promised that is slower than what there is
-        usual_ns = min(usual_ns, told.time_ns)
+        usual_ns = min(usual_ns, bare_run.time_ns)
         return _After(
-            min(low_ns * (1 - spread), usual_ns, told.low_ns),
+            min(low_ns * (1 - spread), usual_ns, bare_run.low_ns),
             usual_ns,
-            max(min(high_ns * (1 + spread), told.time_ns), usual_ns),
+            max(min(high_ns * (1 + spread), bare_run.time_ns), usual_ns),
             max(min(speeds), 1.0),
             max(speeds),
         )
 
     def _spread(self) -> float:
         """Give what varies from run to run: as measured, else as usual."""
-        told = self._evidence.bare_run
-        if not self._is_measured or told.runs < 2:
+        bare_run = self._evidence.bare_run
+        if not self._is_measured or bare_run.runs < 2:
             return SPREAD_RATIO
-        half = (told.high_ns - told.low_ns) / 2 / max(told.time_ns, 1)
+        half = (bare_run.high_ns - bare_run.low_ns) / 2 / max(bare_run.time_ns, 1)
         return min(max(half, _LEAST_SPREAD), _MOST_SPREAD)
 
 

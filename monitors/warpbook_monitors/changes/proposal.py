@@ -28,8 +28,8 @@ class Proposal:
     line: int | None = None
     sketch: str = ""
     lab: Lab | None = None
-    #: told even where it gains nothing, since a person would expect a gain of it
-    is_told_without_gain: bool = False
+    #: shown even where it gains nothing, since a person would expect a gain of it
+    is_shown_without_gain: bool = False
 
 
 Rule = Callable[[Evidence], Iterator[Proposal]]

@@ -61,8 +61,8 @@ _BOUND_WEIGHT = 0.8
 
 def advise(evidence: Evidence) -> tuple[Change, ...]:
     """Give the changes that apply, the one that gains most first."""
-    found = sorted(_found(evidence), key=lambda change: -_gain_ns(change, evidence))
-    return tuple(found[:_MOST_CHANGES])
+    changes = sorted(_found(evidence), key=lambda change: -_gain_ns(change, evidence))
+    return tuple(changes[:_MOST_CHANGES])
 
 
 def _found(evidence: Evidence) -> Iterator[Change]:

@@ -22,7 +22,7 @@ _MATH = "aten::_scaled_dot_product_attention_math"
 #: so many operators may lie between a product and the softmax, as masks and scales do
 _MOST_BETWEEN = 6
 #: a window with more is judged by these
-_MOST_FOUND = 2000
+_MOST_ATTENTIONS = 2000
 _HALVES = ("c10::Half", "c10::BFloat16")
 
 
@@ -39,21 +39,23 @@ class _Attention:
 def attention(evidence: Evidence) -> Iterator[Proposal]:
     """Propose one fused kernel for what is written as three and more."""
     operators = evidence.operators
-    found = list(_attentions(operators))
-    if not found:
+    attentions = list(_attentions(operators))
+    if not attentions:
         return
     by_backend = operators.within(np.flatnonzero(operators.named(_MATH)))
     for in_math in (False, True):
-        some = [one for one in found if by_backend[one.members[0]] == in_math]
+        some = [one for one in attentions if by_backend[one.members[0]] == in_math]
         if some:
             yield _proposal(evidence, some, in_math)
 
 
-def _proposal(evidence: Evidence, found: list[_Attention], in_math: bool) -> Proposal:
+def _proposal(
+    evidence: Evidence, attentions: list[_Attention], in_math: bool
+) -> Proposal:
     operators, chip = evidence.operators, evidence.chip
     ways = Ways(evidence)
     time_ns, is_predicted = 0, True
-    for one in found:
+    for one in attentions:
         members = np.array(one.members, np.int64)
         first, rest = members[:1], members[1:]
         kept = operators.launched_within(first)
@@ -67,7 +69,7 @@ def _proposal(evidence: Evidence, found: list[_Attention], in_math: bool) -> Pro
             # half of it if the mask is causal
             span = Span(span.low_ns / 2, span.usual_ns, span.high_ns)
         ways.resize(kept, span)
-    one = found[0]
+    one = attentions[0]
     reason = ""
     if one.dtype not in _HALVES:
         is_predicted = False
@@ -80,7 +82,7 @@ def _proposal(evidence: Evidence, found: list[_Attention], in_math: bool) -> Pro
         reason = (
             "The backward pass becomes faster too; by how much is not in the trace."
         )
-    calls = "once" if len(found) == 1 else f"{len(found):,} times"
+    calls = "once" if len(attentions) == 1 else f"{len(attentions):,} times"
     evidence_text = (
         f"Product, softmax and product are kernels of their own {calls}, and write "
         f"{'×'.join(map(str, one.scores))} scores to memory: "
@@ -128,7 +130,7 @@ def _attentions(operators: Operators) -> Iterator[_Attention]:
     launching = operators.launching
     is_product = operators.named(*_PRODUCTS)
     centres = np.flatnonzero(operators.named(*_SOFTMAX)[launching])
-    for centre in centres[:_MOST_FOUND].tolist():
+    for centre in centres[:_MOST_ATTENTIONS].tolist():
         scores = _first_dims(operators, int(launching[centre]))
         if len(scores) < 2:
             continue

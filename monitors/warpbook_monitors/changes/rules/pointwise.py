@@ -110,12 +110,12 @@ def _chains(evidence: Evidence) -> list[_Chain]:
     is_chain &= times_ns >= _LEAST_MEAN_NS * lengths
     # what works in place may be on another tensor each time, as an optimizer's is
     is_chain &= np.add.reduceat(_gives_new(evidence)[direct], begins) >= _LEAST_NEW
-    found = np.flatnonzero(is_chain)
-    found = found[np.argsort(-times_ns[found], kind="stable")][:_MOST_CHAINS]
+    chosen = np.flatnonzero(is_chain)
+    chosen = chosen[np.argsort(-times_ns[chosen], kind="stable")][:_MOST_CHAINS]
     return [
         _chain(evidence, order[rows], direct[rows])
         for rows in (
-            np.arange(begins[at], begins[at] + lengths[at]) for at in found.tolist()
+            np.arange(begins[at], begins[at] + lengths[at]) for at in chosen.tolist()
         )
     ]
 

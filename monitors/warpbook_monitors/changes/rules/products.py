@@ -40,15 +40,15 @@ def products(evidence: Evidence) -> Iterator[Proposal]:
     chip = evidence.chip
     if chip is None:
         return
-    found = list(_products(evidence))
-    single = [one for one in found if one.need.dtype == "float"]
+    candidates = list(_products(evidence))
+    single = [one for one in candidates if one.need.dtype == "float"]
     yield from _in_tf32(evidence, chip, single)
-    as_float = [one for one in found if one.need.dtype in ("float", "tf32")]
+    as_float = [one for one in candidates if one.need.dtype in ("float", "tf32")]
     yield from _in_bf16(evidence, chip, as_float)
     yield from _in_single(
-        evidence, chip, [o for o in found if o.need.dtype == "double"]
+        evidence, chip, [o for o in candidates if o.need.dtype == "double"]
     )
-    yield from _padded(evidence, chip, found)
+    yield from _padded(evidence, chip, candidates)
 
 
 def _products(evidence: Evidence) -> Iterator[_Product]:
@@ -62,12 +62,12 @@ def _products(evidence: Evidence) -> Iterator[_Product]:
 
 
 def _in_tf32(
-    evidence: Evidence, chip: Chip, found: list[_Product]
+    evidence: Evidence, chip: Chip, candidates: list[_Product]
 ) -> Iterator[Proposal]:
     if chip.has("tf32"):
         yield from _faster(
             evidence,
-            found,
+            candidates,
             lambda one: chip.multiply(one.flops, "tf32", one.need.size_bytes or 0),
             name="tf32",
             title="Let float32 products use the tensor cores as TF32.",
@@ -77,7 +77,7 @@ def _in_tf32(
 
 
 def _in_bf16(
-    evidence: Evidence, chip: Chip, found: list[_Product]
+    evidence: Evidence, chip: Chip, candidates: list[_Product]
 ) -> Iterator[Proposal]:
     if not chip.has("c10::BFloat16"):
         return
@@ -95,7 +95,7 @@ def _in_bf16(
 
     yield from _faster(
         evidence,
-        found,
+        candidates,
         span,
         name="bf16",
         title="Multiply in bfloat16: autocast, or model and data in bfloat16.",
@@ -105,25 +105,25 @@ def _in_bf16(
 
 
 def _in_single(
-    evidence: Evidence, chip: Chip, found: list[_Product]
+    evidence: Evidence, chip: Chip, candidates: list[_Product]
 ) -> Iterator[Proposal]:
     yield from _faster(
         evidence,
-        found,
+        candidates,
         lambda one: chip.multiply(one.flops, "float", (one.need.size_bytes or 0) / 2),
         name="float32",
         title="Use float32 unless the result needs float64.",
         what="products are float64",
         sketch="x = x.float()  # NumPy's arrays are float64 unless told otherwise",
-        is_told_without_gain=True,
+        is_shown_without_gain=True,
     )
 
 
 def _padded(
-    evidence: Evidence, chip: Chip, found: list[_Product]
+    evidence: Evidence, chip: Chip, candidates: list[_Product]
 ) -> Iterator[Proposal]:
     odd = []
-    for one in found:
+    for one in candidates:
         peak = chip.peak_flops(one.need.dtype or "")
         if one.by.operands.dtypes[0] not in _HALVES or peak is None:
             continue
@@ -154,26 +154,26 @@ def _padded(
 
 def _faster(
     evidence: Evidence,
-    found: list[_Product],
+    candidates: list[_Product],
     span_of: Callable[[_Product], Span | None],
     *,
     name: str,
     title: str,
     what: str,
     sketch: str,
-    is_told_without_gain: bool = False,
+    is_shown_without_gain: bool = False,
 ) -> Iterator[Proposal]:
     """Propose that these products take other times."""
-    time_ns = sum(evidence.time_ns(one.events) for one in found)
+    time_ns = sum(evidence.time_ns(one.events) for one in candidates)
     if evidence.share(time_ns) < _LEAST_SHARE:
         return
     ways = Ways(evidence)
-    for one in found:
+    for one in candidates:
         span = span_of(one)
         if span is None:
             continue
         ways.resize(one.events, span.at_most(evidence.time_ns(one.events)))
-    longest = max(found, key=lambda one: one.by.time_ns)
+    longest = max(candidates, key=lambda one: one.by.time_ns)
     yield Proposal(
         name=name,
         title=title,
@@ -186,7 +186,7 @@ def _faster(
         operator=longest.by.name,
         sketch=sketch,
         lab="mixed-precision" if name != "pad" else None,
-        is_told_without_gain=is_told_without_gain,
+        is_shown_without_gain=is_shown_without_gain,
     )
 
 

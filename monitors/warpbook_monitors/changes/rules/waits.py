@@ -62,7 +62,7 @@ def waits(evidence: Evidence) -> Iterator[Proposal]:
         else evidence.line_at(int(table.start_ns[removed[0]])),
         sketch=_sketch(written[0].receiver if written else "loss"),
         lab="read-the-trace",
-        is_told_without_gain=True,
+        is_shown_without_gain=True,
     )
 
 
