@@ -15,10 +15,10 @@ help:  ## list the targets
 up: setup  ## set up, then start JupyterLab with the dashboard and the tour
 	$(BIN)/warpbook up $(ARGS)
 
-# Tests wait as much as they work, so four of them run on two cores: two in the browser
-# beside two others, whole files each. Threads of torch that spin for their turn would
+# Tests wait as much as they work, so five of them run on two cores: two in the browser
+# beside three others, whole files each. Threads of torch that spin for their turn would
 # only be in the way. A page that is not drawn in time fails, so browsers go first.
-SPREAD := -n 2 --dist loadfile --no-loadscope-reorder
+SPREAD := --dist loadfile --no-loadscope-reorder
 
 hub: setup-hub  ## set up, then start a class on this machine: JupyterHub, a course, a grader
 	$(BIN)/warpbook hub $(ARGS)
@@ -26,8 +26,8 @@ hub: setup-hub  ## set up, then start a class on this machine: JupyterHub, a cou
 test: setup-test check  ## set up for tests, then run every check and every test
 	$(JLPM) test
 	@export PATH="$(BIN):$$PATH" OMP_NUM_THREADS=1; \
-	$(BIN)/python -m pytest $(SPREAD) tests/e2e > .cache/browser-tests.log 2>&1 & browser=$$!; \
-	nice -n 5 $(BIN)/python -m pytest $(SPREAD) --ignore=tests/e2e; others=$$?; \
+	$(BIN)/python -m pytest -n 2 $(SPREAD) tests/e2e > .cache/browser-tests.log 2>&1 & browser=$$!; \
+	nice -n 5 $(BIN)/python -m pytest -n 3 $(SPREAD) --ignore=tests/e2e; others=$$?; \
 	wait $$browser; browser=$$?; cat .cache/browser-tests.log; \
 	exit $$((others | browser))
 
