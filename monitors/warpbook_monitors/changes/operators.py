@@ -18,6 +18,7 @@ from warpbook_monitors.trace.columns import (
     Operands,
     rows_by,
 )
+from warpbook_monitors.trace.intervals import enclosing, levels
 from warpbook_monitors.trace.run import Run
 
 #: a place among a thread's operators of which there is none
@@ -114,16 +115,8 @@ class Operators:
         table = self.table
         parent = np.full(len(table), NONE, np.int64)
         for mine in rows_by(table.track):
-            start_ns, end_ns = table.start_ns[mine], table.end_ns[mine]
-            left, above = np.arange(len(mine)), np.zeros(0, np.int64)
-            while len(left):
-                is_top = np.ones(len(left), np.bool_)
-                ended_ns = np.maximum.accumulate(end_ns[left])[:-1]
-                is_top[1:] = start_ns[left[1:]] >= ended_ns
-                top = left[is_top]
-                if len(above):
-                    parent[mine[top]] = mine[above[np.searchsorted(above, top) - 1]]
-                above, left = top, left[~is_top]
+            for top, above in levels(table.start_ns[mine], table.end_ns[mine]):
+                parent[mine[top]] = np.append(mine, NONE)[above]
         return parent
 
     def _direct(self) -> Int64s:
@@ -134,18 +127,20 @@ class Operators:
         at_ns, thread = api.start_ns[launch[known]], api.track[launch[known]]
         table = self.table
         by_thread = {int(table.track[mine[0]]): mine for mine in rows_by(table.track)}
-        ends_ns = np.append(table.end_ns, np.iinfo(np.int64).max)
         for rows in rows_by(thread):
             mine = by_thread.get(int(thread[rows[0]]))
             if mine is None:
                 continue
-            place = np.searchsorted(table.start_ns[mine], at_ns[rows], "right") - 1
-            position = np.where(place >= 0, mine[np.maximum(place, 0)], NONE)
-            over = ends_ns[position] < at_ns[rows]
-            while over.any():
-                position[over] = self.parent[position[over]]
-                over = ends_ns[position] < at_ns[rows]
-            innermost[known[rows]] = position
+            # positions among the thread's own, and the last for none
+            place = np.full(len(table) + 1, NONE, np.int64)
+            place[mine] = np.arange(len(mine))
+            own = enclosing(
+                table.start_ns[mine],
+                table.end_ns[mine],
+                place[self.parent[mine]],
+                at_ns[rows],
+            )
+            innermost[known[rows]] = np.append(mine, NONE)[own]
         return innermost
 
     def _up(self, positions: Int64s) -> Int64s:

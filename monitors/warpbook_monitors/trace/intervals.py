@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
-from warpbook_monitors.trace.columns import Bools, Int64s
+from warpbook_monitors.trace.columns import NONE, Bools, Int64s
 
 
 def union_ns(start_ns: Int64s, end_ns: Int64s) -> int:
@@ -14,6 +16,53 @@ def union_ns(start_ns: Int64s, end_ns: Int64s) -> int:
     latest_end = np.maximum.accumulate(end_ns)
     gaps = np.maximum(start_ns[1:] - latest_end[:-1], 0)
     return int(latest_end[-1] - start_ns[0] - gaps.sum())
+
+
+def levels(start_ns: Int64s, end_ns: Int64s) -> Iterator[tuple[Int64s, Int64s]]:
+    """Go through intervals of one thread, which nest, from the outermost inwards.
+
+    Args:
+        start_ns: ascending; of two that start together the longer comes first.
+        end_ns: in the same order.
+
+    Yields:
+        the positions of a level, and of each that of the one around it, or NONE.
+    """
+    left = np.arange(len(start_ns))
+    above: Int64s | None = None
+    while len(left):
+        is_top = np.ones(len(left), np.bool_)
+        ended_ns = np.maximum.accumulate(end_ns[left])
+        is_top[1:] = start_ns[left[1:]] >= ended_ns[:-1]
+        top = left[is_top]
+        if above is None:
+            yield top, np.full(len(top), NONE, np.int64)
+        else:
+            yield top, above[np.searchsorted(above, top) - 1]
+        above, left = top, left[~is_top]
+
+
+def enclosing(
+    start_ns: Int64s, end_ns: Int64s, parent: Int64s, at_ns: Int64s
+) -> Int64s:
+    """Give the innermost interval around each moment, or NONE.
+
+    Args:
+        start_ns: of nested intervals, as for `levels`.
+        end_ns: in the same order.
+        parent: of each the position of the one around it, or NONE.
+        at_ns: the moments.
+    """
+    # the last stands for none, which never ends
+    ends_ns = np.append(end_ns, np.iinfo(np.int64).max)
+    above = np.append(parent, NONE)
+    # whoever encloses the moment encloses the last one begun before it
+    position = np.searchsorted(start_ns, at_ns, side="right") - 1
+    over = ends_ns[position] < at_ns
+    while over.any():
+        position[over] = above[position[over]]
+        over = ends_ns[position] < at_ns
+    return position
 
 
 def nesting(start_ns: Int64s, end_ns: Int64s) -> tuple[Int64s, Bools]:
@@ -26,22 +75,12 @@ def nesting(start_ns: Int64s, end_ns: Int64s) -> tuple[Int64s, Bools]:
     """
     self_ns = end_ns - start_ns
     outermost = np.zeros(len(start_ns), np.bool_)
-    left = np.arange(len(start_ns))
-    parents: Int64s | None = None
-    # one turn per level of nesting: what is outermost among the rest
-    while len(left):
-        latest_end = np.maximum.accumulate(end_ns[left])
-        is_top = np.ones(len(left), np.bool_)
-        is_top[1:] = start_ns[left[1:]] >= latest_end[:-1]
-        top = left[is_top]
-        if parents is None:
+    for top, parent in levels(start_ns, end_ns):
+        if parent[0] == NONE:
             outermost[top] = True
-        else:
-            parent = parents[np.searchsorted(parents, top) - 1]
-            within = np.minimum(end_ns[top], end_ns[parent]) - start_ns[top]
-            np.subtract.at(self_ns, parent, np.maximum(within, 0))
-        parents = top
-        left = left[~is_top]
+            continue
+        within = np.minimum(end_ns[top], end_ns[parent]) - start_ns[top]
+        np.subtract.at(self_ns, parent, np.maximum(within, 0))
     return self_ns, outermost
 
 

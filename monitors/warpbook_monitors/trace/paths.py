@@ -16,6 +16,7 @@ from warpbook_monitors.trace.columns import (
     interned,
     rows_by,
 )
+from warpbook_monitors.trace.intervals import enclosing, levels
 
 _STEP = re.compile(r"(ProfilerStep#)\d+$")
 
@@ -72,21 +73,10 @@ class Paths:
     ) -> _Thread:
         parent = np.full(len(name), NONE, np.int64)
         path = np.full(len(name), NONE, np.int64)
-        left = np.arange(len(name))
-        above: Int64s | None = None
-        # one turn per level of nesting: what is outermost among the rest
-        while len(left):
-            is_top = np.ones(len(left), np.bool_)
-            is_top[1:] = start_ns[left[1:]] >= np.maximum.accumulate(end_ns[left])[:-1]
-            top = left[is_top]
-            if above is not None:
-                parent[top] = above[np.searchsorted(above, top) - 1]
-                outer = path[parent[top]]
-            else:
-                outer = np.full(len(top), NONE, np.int64)
+        for top, above in levels(start_ns, end_ns):
+            parent[top] = above
+            outer = np.where(above == NONE, NONE, path[above])
             path[top] = self._interned(outer, name[top], known)
-            above = top
-            left = left[~is_top]
         return _Thread(start_ns, end_ns, parent, path)
 
     def _interned(
@@ -114,18 +104,11 @@ class _Thread:
     def __init__(
         self, start_ns: Int64s, end_ns: Int64s, parent: Int64s, path: Int64s
     ) -> None:
-        self._start_ns = start_ns
-        # of "none", which is the last
-        self._end_ns = np.append(end_ns, np.iinfo(np.int64).max)
-        self._parent = np.append(parent, NONE)
+        self._start_ns, self._end_ns, self._parent = start_ns, end_ns, parent
+        # the last is that of none
         self._path = np.append(path, NONE)
 
     def at(self, at_ns: Int64s) -> Int64s:
-        # whoever encloses the moment encloses the last operator begun before it
-        row = np.searchsorted(self._start_ns, at_ns, side="right") - 1
-        over = self._end_ns[row] < at_ns
-        while over.any():
-            row[over] = self._parent[row[over]]
-            over = self._end_ns[row] < at_ns
+        row = enclosing(self._start_ns, self._end_ns, self._parent, at_ns)
         found: Int64s = self._path[row]
         return found
