@@ -10,17 +10,16 @@ import numpy as np
 
 from warpbook_monitors.changes.chip import Span
 from warpbook_monitors.changes.evidence import Evidence
+from warpbook_monitors.changes.kernel_runs import launched, runs
 from warpbook_monitors.changes.proposal import Proposal
 from warpbook_monitors.changes.ways import Ways
-from warpbook_monitors.trace.columns import NONE, Bools, Int64s
+from warpbook_monitors.trace.columns import Bools, Int64s
 from warpbook_monitors.trace.traffic import ITEM_BYTES, only_passes
 
 #: shorter kernels are launched more slowly than they run: that is another change
 _LEAST_MEAN_NS = 8_000
 #: what one fused kernel would hold; a longer chain becomes several
 _MOST_MEMBERS = 32
-#: a window with more chains is judged by the longest
-_MOST_CHAINS = 2000
 #: of a chain, operators that give a new tensor
 _LEAST_NEW = 2
 #: they begin a tensor, so nothing before them is read
@@ -84,40 +83,24 @@ def pointwise(evidence: Evidence) -> Iterator[Proposal]:
 
 def _chains(evidence: Evidence) -> list[_Chain]:
     operators, gpu = evidence.operators, evidence.gpu
-    launch = evidence.calls.launch
-    known = evidence.is_kernel & (operators.direct != NONE) & (launch != NONE)
-    order = np.flatnonzero(known)
-    order = order[np.argsort(launch[order], kind="stable")]
-    if not len(order):
+    if not len(operators.table):
         return []
     passing, elements = _passing(evidence)
-    direct = operators.direct[order]
-    passes = passing[direct] & ~_in_optimizer(evidence, direct)
-    same = np.zeros(len(order), np.bool_)
-    same[1:] = passes[1:] & passes[:-1]
-    same[1:] &= elements[direct[1:]] == elements[direct[:-1]]
-    same[1:] &= gpu.track[order[1:]] == gpu.track[order[:-1]]
-    same[1:] &= gpu.device[order[1:]] == gpu.device[order[:-1]]
-    group = np.cumsum(~same)
-    begins = np.flatnonzero(~same)
-    # cut where it is too long for one kernel
-    place = np.arange(len(order)) - begins[group - 1]
-    group = group * (len(order) // _MOST_MEMBERS + 1) + place // _MOST_MEMBERS
-    begins = np.append(0, np.flatnonzero(np.diff(group)) + 1)
-    lengths = np.diff(begins, append=len(order))
-    times_ns = np.add.reduceat(gpu.duration_ns[order], begins)
-    is_chain = (lengths >= 2) & passes[begins]
-    is_chain &= times_ns >= _LEAST_MEAN_NS * lengths
-    # what works in place may be on another tensor each time, as an optimizer's is
-    is_chain &= np.add.reduceat(_gives_new(evidence)[direct], begins) >= _LEAST_NEW
-    chosen = np.flatnonzero(is_chain)
-    chosen = chosen[np.argsort(-times_ns[chosen], kind="stable")][:_MOST_CHAINS]
-    return [
-        _chain(evidence, order[rows], direct[rows])
-        for rows in (
-            np.arange(begins[at], begins[at] + lengths[at]) for at in chosen.tolist()
-        )
-    ]
+    direct = operators.direct
+    # the last is that of kernels that no operator called for
+    passes = np.append(passing & ~_in_optimizer(evidence), False)[direct]
+    gives_new = np.append(_gives_new(evidence), 0)[direct]
+    size = np.append(elements, 0)[direct]
+    chains = []
+    for run in runs(evidence, launched(evidence), passes, 2, size):
+        # cut where it is too long for one kernel
+        for first in range(0, len(run), _MOST_MEMBERS):
+            events = run[first : first + _MOST_MEMBERS]
+            is_long = gpu.duration_ns[events].mean() >= _LEAST_MEAN_NS
+            # what works in place may be on another tensor each time
+            if len(events) > 1 and is_long and gives_new[events].sum() >= _LEAST_NEW:
+                chains.append(_chain(evidence, events, direct[events]))
+    return chains
 
 
 def _passing(evidence: Evidence) -> tuple[Bools, Int64s]:
@@ -142,12 +125,12 @@ def _gives_new(evidence: Evidence) -> Int64s:
     return np.array(fits or [False], np.int64)[table.name]
 
 
-def _in_optimizer(evidence: Evidence, direct: Int64s) -> Bools:
+def _in_optimizer(evidence: Evidence) -> Bools:
     """Choose the operators of an optimizer's step, which has a change of its own."""
     marks = evidence.operators.annotations
-    chosen = np.array([name.startswith(_OPTIMIZER) for name in marks.names] or [False])
-    marks = marks.where(chosen[marks.name])
-    begun_ns = evidence.operators.table.start_ns[direct]
+    steps = np.array([name.startswith(_OPTIMIZER) for name in marks.names] or [False])
+    marks = marks.where(steps[marks.name])
+    begun_ns = evidence.operators.table.start_ns
     place = np.searchsorted(marks.start_ns, begun_ns, side="right") - 1
     ends_ns = np.append(marks.end_ns, np.iinfo(np.int64).min)
     inside: Bools = begun_ns < ends_ns[place]
