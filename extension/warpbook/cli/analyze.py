@@ -62,7 +62,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         "--source",
         type=Path,
         metavar="FILE",
-        help="the code of the one TRACE: changes are told with its lines and names",
+        help="the code of the one TRACE: changes then have its lines and names",
     )
     versus.add_options(parser)
     parser.set_defaults(run=run, parser=parser)

@@ -9,7 +9,8 @@ the next:
 
 with a share of 0.6 for the estimate, and of 0.35 and 0.95 for the ends of its range.
 What the profiler names is taken off whole (its requests for buffers, and its first
-launch), and the first four launches, which it makes slow, are divided by five.
+launch), and the first four launches, which it makes slow, are divided by five, the very
+first by twenty.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ _CALL_NS = 8_000.0
 #: the first launches of a recording, and by what they are slower
 _FIRST_LAUNCHES = 4
 FIRST_RATIO = 5.0
-#: the same of the first of all, which sets the profiler up: of two cells on an H100
-#: 1.6 % and 0.2 % are missing then, and 5 % too much with the ratio of the others
+#: the same of the first of all, which sets the profiler up: two cells on an H100 are
+#: 1.6 and 0.2 % off then, and 0.2 and 5 % with the ratio of the others
 START_RATIO = 20.0
 #: of each of their segments no more is the profiler's: the rest is the program's
 _MOST_FIRST_NS = 1_000_000.0

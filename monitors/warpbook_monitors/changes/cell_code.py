@@ -89,16 +89,6 @@ class CellCode:
         """Give the line of the first such call."""
         return next((call.line for call in self.calls(*names, in_loop=in_loop)), None)
 
-    def operations(self, *kinds: type[ast.operator]) -> tuple[ast.BinOp, ...]:
-        """Give the binary operations of these kinds, in order, the outer ones first."""
-        if self._tree is None:
-            return ()
-        return tuple(
-            node
-            for node in ast.walk(self._tree)
-            if isinstance(node, ast.BinOp) and isinstance(node.op, kinds)
-        )
-
     def constants(self) -> tuple[Constant, ...]:
         """Give what is set to a constant, `a.b = True` or `d["c"] = "1"`."""
         return tuple(
@@ -107,11 +97,6 @@ class CellCode:
             if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
             for target in node.targets
         )
-
-    def settings(self) -> tuple[Call, ...]:
-        """Give the calls that switch something of torch on or off."""
-        prefixes = ("set_", "use_", "enable_", "detect_")
-        return tuple(call for call in self._calls if call.name.startswith(prefixes))
 
 
 def written(node: ast.AST) -> str:

@@ -44,3 +44,8 @@ class Change(Struct, frozen=True):
     sketch: str = ""
     #: the lab that teaches it
     lab: Lab | None = None
+
+    @property
+    def gains_nothing(self) -> bool:
+        """Tell whether it is named only to say that it would not help."""
+        return self.speed_high == 1.0

@@ -89,13 +89,12 @@ class Edit:
         lanes = [n for n, threads in enumerate(host.threads) if thread in threads]
         for lane in lanes:
             mine = np.flatnonzero(host.lane == lane)
-            starts = (host.start_ns[mine]).astype(np.int64) + origin_ns
-            begins = (host.start_ns[mine] - host.gap_ns[mine]).astype(
-                np.int64
-            ) + origin_ns
+            called, gap = host.start_ns[mine], host.gap_ns[mine]
+            starts = called.astype(np.int64) + origin_ns
+            begins = (called - gap).astype(np.int64) + origin_ns
             covered = spans.within_ns(begins, starts)
-            gap = np.maximum(starts - begins, 1)
-            self._gap[mine] *= np.clip(1.0 - covered / gap, 0.0, 1.0)
+            kept = 1.0 - covered / np.maximum(starts - begins, 1)
+            self._gap[mine] *= np.clip(kept, 0.0, 1.0)
             inside = mine[spans.holds(starts)]
             self.drop_calls(inside)
             if lane == 0 and self._program.host.tail_ns > 0 and len(mine):

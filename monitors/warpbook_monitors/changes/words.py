@@ -16,7 +16,7 @@ def sentence(change: Change, bare: BareRun) -> str:
     low = _ns(change.low_ns)
     if change.time_ns is None or change.high_ns is None:
         return _joined(f"Not below {low}, instead of {before}.", change.reason)
-    if change.speed_high == 1.0:
+    if change.gains_nothing:
         return _joined(f"No gain: {before}, as before.", change.reason)
     about = f"About {_ns(change.time_ns)} ({low} to {_ns(change.high_ns)})"
     return _joined(f"{about} instead of {before}{_speeds(change)}.", change.reason)

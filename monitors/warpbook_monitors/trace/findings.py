@@ -136,10 +136,10 @@ def judge(
 
 def _advice(changes: Sequence[Change]) -> str:
     """Say the change that gains most, where it is known what it gains."""
-    known = next((each for each in changes if each.speed_high != 1.0), None)
-    if known is None or known.low_ns is None:
+    best = next((change for change in changes if not change.gains_nothing), None)
+    if best is None or best.low_ns is None:
         return ""
-    return f" {known.title} {known.sentence}"
+    return f" {best.title} {best.sentence}"
 
 
 def _untold_share(metrics: Metrics) -> float:
