@@ -52,7 +52,7 @@ def test_a_cut_tail_is_noticed_until_somebody_has_looked(
     with class_hub(tmp_path, *options) as hub:
         assert "last ones were removed" in command_log.read_text()
         # the restart has written entries of its own over those that are gone
-        assert health(hub, head.number)["audit_asked"]["digest"] != head.digest
+        assert health(hub, head.number)["audit_entry"]["digest"] != head.digest
         assert "removed" in log_page(hub) and "all of them fit" not in log_page(hub)
     assert kept_head(hub.folder / "hub") == head
     assert doctor(hub, monkeypatch)[0] == "broken"

@@ -29,7 +29,7 @@ _WAIT_S = 5.0
 
 class _Health(Struct, frozen=True):
     audit: AuditHead
-    audit_asked: AuditHead | None = None
+    audit_entry: AuditHead | None = None
 
 
 class AuditWatch:
@@ -68,7 +68,7 @@ class AuditWatch:
         health = self._health(number)
         if health is None:
             return
-        if self._kept is not None and number and health.audit_asked != self._kept:
+        if self._kept is not None and number and health.audit_entry != self._kept:
             self._warn(f"Entry {number:,} of the audit log is gone, or another.")
         elif health.audit != self._kept:
             self._keep(health.audit)

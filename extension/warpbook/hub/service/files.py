@@ -28,15 +28,15 @@ class Health(ServiceHandler):
         given = read_query(self.request.query_arguments, HealthQuery)
 
         def heads(connection: Connection) -> dict[str, AuditHead]:
-            told = {"audit": audit.head(connection)}
+            entries = {"audit": audit.head(connection)}
             if given.audit:
                 digest = audit.digest_of(connection, given.audit)
-                told["audit_asked"] = AuditHead(given.audit, digest)
-            return told
+                entries["audit_entry"] = AuditHead(given.audit, digest)
+            return entries
 
-        told = await self.service.read(heads)
+        audit_heads = await self.service.read(heads)
         jump_ms = self.service.clock.jump_ms()
-        self.finish_json({"ok": True, "clock_jump_ms": jump_ms, **told})
+        self.finish_json({"ok": True, "clock_jump_ms": jump_ms, **audit_heads})
 
 
 class CardStyle(ServiceHandler):

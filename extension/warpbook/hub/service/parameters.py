@@ -48,7 +48,7 @@ class LogQuery(Struct, frozen=True):
 
 
 class HealthQuery(Struct, frozen=True):
-    """Which entry's digest is told of the audit log."""
+    """Which entry of the audit log is asked for; 0 is none."""
 
     audit: Annotated[int, Meta(ge=0, le=2**53)] = 0
 
