@@ -15,10 +15,12 @@ help:  ## list the targets
 up: setup  ## set up, then start JupyterLab with the dashboard and the tour
 	$(BIN)/warpbook up $(ARGS)
 
-# Tests wait as much as they work, so five of them run on two cores: two in the browser
-# beside three others, whole files each. Threads of torch that spin for their turn would
-# only be in the way. A page that is not drawn in time fails, so browsers go first.
-SPREAD := --dist loadfile --no-loadscope-reorder
+# Tests wait as much as they work, so four of them run on two cores, whole files each: two
+# in the browser, then two in AFTER, beside two others. Threads of torch that spin for
+# their turn would only be in the way. A page that is not drawn in time fails, so browsers
+# go first.
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+AFTER := tests/extension
 
 hub: setup-hub  ## set up, then start a class on this machine: JupyterHub, a course, a grader
 	$(BIN)/warpbook hub $(ARGS)
@@ -26,10 +28,11 @@ hub: setup-hub  ## set up, then start a class on this machine: JupyterHub, a cou
 test: setup-test check  ## set up for tests, then run every check and every test
 	$(JLPM) test
 	@export PATH="$(BIN):$$PATH" OMP_NUM_THREADS=1; \
-	$(BIN)/python -m pytest -n 2 $(SPREAD) tests/e2e > .cache/browser-tests.log 2>&1 & browser=$$!; \
-	nice -n 5 $(BIN)/python -m pytest -n 3 $(SPREAD) --ignore=tests/e2e; others=$$?; \
-	wait $$browser; browser=$$?; cat .cache/browser-tests.log; \
-	exit $$((others | browser))
+	{ $(PYTEST) tests/e2e; browser=$$?; nice -n 5 $(PYTEST) $(AFTER); \
+	  exit $$(($$? | browser)); } > .cache/tests.log 2>&1 & first=$$!; \
+	nice -n 5 $(PYTEST) --ignore=tests/e2e --ignore=$(AFTER); others=$$?; \
+	wait $$first; first=$$?; cat .cache/tests.log; \
+	exit $$((others | first))
 
 setup:  ## what `make up` sets up, without starting anything
 	@$(PYTHON) tools/setup_env.py up --torch $(TORCH)
