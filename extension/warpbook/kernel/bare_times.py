@@ -8,7 +8,6 @@ streams were idle before and after it.
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import re
 import statistics
@@ -20,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from warpbook.kernel.cell import cell_status, did_nothing
+from warpbook.kernel.code_span import CodeSpan
 from warpbook_monitors.trace.bare_run import BareSource, BareTimes
 
 #: the newest times of so many sources are kept, and so many times of each
@@ -84,30 +84,25 @@ def bare_times(times_ms: Sequence[float], source: BareSource) -> BareTimes | Non
 class CellTimes:
     """Times the cells of one IPython shell."""
 
-    def __init__(self, shell: Any) -> None:
-        """Take the shell; nothing is hooked yet."""
+    def __init__(self, shell: Any, span: CodeSpan) -> None:
+        """Take the shell, and what notes when its code runs; nothing is hooked yet."""
         self._shell = shell
+        self._span = span
         self._by_source: OrderedDict[str, Timed] = OrderedDict()
         self._source: str | None = None
         self._began_ns: int | None = None
         #: the profiler is at work, or the GPU was at the begin
         self._is_left_out = False
 
-    def install_end(self) -> None:
-        """Hook the end of cells, before other hooks that take their time there."""
+    def install(self) -> None:
+        """Hook into the shell."""
+        self._shell.events.register("pre_run_cell", self.before_cell)
         self._shell.events.register("post_run_cell", self.after_cell)
 
-    def install_begin(self) -> None:
-        """Hook their begin, after all other hooks."""
-        self._shell.events.register("pre_run_cell", self.before_cell)
-        self._shell.ast_transformers.append(self)
-
     def remove(self) -> None:
-        """Undo both."""
+        """Undo it."""
         self._shell.events.unregister("post_run_cell", self.after_cell)
         self._shell.events.unregister("pre_run_cell", self.before_cell)
-        if self in self._shell.ast_transformers:
-            self._shell.ast_transformers.remove(self)
 
     def of(self, source: str) -> Timed:
         """Give the times of a source."""
@@ -122,35 +117,30 @@ class CellTimes:
         if self._source is None:
             self._source = info.raw_cell
             self._began_ns = None
-            transformers = self._shell.ast_transformers
-            if self in transformers and transformers[-1] is not self:
-                # whoever came later would be timed
-                transformers.remove(self)
-                transformers.append(self)
+            self._span.forget(self._begin)
+            self._span.when_code_begins(self._begin)
 
-    def visit(self, tree: ast.Module) -> ast.Module:
-        """Begin to time: IPython has read the cell, and now runs it."""
-        if self._source is not None and self._began_ns is None:
-            self._is_left_out |= not gpu_is_idle()
-            self._began_ns = time.perf_counter_ns()
-        return tree
+    def _begin(self) -> None:
+        # a profiler would record the question
+        if not self._is_left_out:
+            self._is_left_out = not gpu_is_idle()
+        self._began_ns = time.perf_counter_ns()
 
     def after_cell(self, result: Any) -> None:
         """Keep the time of a cell that ended well."""
-        ended_ns = time.perf_counter_ns()
-        source, began_ns = self._source, self._began_ns
+        source, began_ns, end = self._source, self._began_ns, self._span.end
         if result is not None and result.info.raw_cell != source:
             return
         is_left_out, self._is_left_out = self._is_left_out, False
         self._source = self._began_ns = None
-        if source is None or began_ns is None or result is None:
+        if source is None or began_ns is None or end is None or result is None:
             return
         if did_nothing(result) or cell_status(result) != "ok":
             return
         timed = self._of_key(source_key(source))
         if not is_left_out:
             if gpu_is_idle():
-                timed.add((ended_ns - began_ns) / 1e6)
+                timed.add((end.counter_ns - began_ns) / 1e6)
             else:
                 timed.unfinished += 1
         timed.has_run = True

@@ -29,6 +29,7 @@ from IPython.core.magic_arguments import magic_arguments, parse_argstring
 
 from warpbook.kernel.bare_times import CellTimes
 from warpbook.kernel.cell import cell_status, cell_title, did_nothing
+from warpbook.kernel.code_span import CodeSpan
 from warpbook.kernel.delivery import Delivery, Ran
 from warpbook.kernel.gpuprof_options import Options, arguments, checked
 from warpbook.kernel.gpuprof_source import (
@@ -79,10 +80,15 @@ class CellProfiler:
     """Watches one IPython shell for cells that begin with `%%gpuprof`."""
 
     def __init__(
-        self, shell: Any, link: ServerLink, times: CellTimes | None = None
+        self,
+        shell: Any,
+        link: ServerLink,
+        span: CodeSpan,
+        times: CellTimes | None = None,
     ) -> None:
-        """Take the shell, and who times its cells; nothing is hooked yet."""
+        """Take the shell, and what notes when its code runs; nothing is hooked yet."""
         self._shell = shell
+        self._span = span
         self._times = times
         self._delivery = Delivery(shell, link)
         #: the source of the outermost cell that runs now
@@ -138,7 +144,7 @@ class CellProfiler:
         runs, options = session.runs, session.options
         if runs.count == 1 and not options.lines:
             if isinstance(runs, Runs):
-                runs.code_begins()
+                self._span.when_code_begins(runs.code_begins)
             return tree
         setattr(builtins, _RUNS_NAME, runs)
         if options.lines:
@@ -251,6 +257,8 @@ class CellProfiler:
         if did_nothing(result):
             session.runs.abandon()
             return
+        if isinstance(session.runs, Runs) and self._span.end is not None:
+            session.runs.code_ended(self._span.end.unix_ns)
         ran = Ran(
             session.title,
             cell_status(result),
@@ -296,6 +304,8 @@ class CellProfiler:
     ) -> Session:
         """Start to record; if that fails, the code runs and the report says why."""
         key = cell_id or "\n".join(source[1:])
+        # a cell without a statement ends no code
+        self._span.end = None
         timed = None
         if self._times is not None:
             self._times.profiled()

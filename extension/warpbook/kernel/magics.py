@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from warpbook.kernel.bare_times import CellTimes
+from warpbook.kernel.code_span import CodeSpan
 from warpbook.kernel.gpu import Gpu
 from warpbook.kernel.gpuprof import CellProfiler
 from warpbook.kernel.gpuwatch import GpuWatch
@@ -29,9 +30,12 @@ def load(shell: Any) -> None:
     if id(shell) in _loaded:
         return
     link = ServerLink()
-    times = CellTimes(shell)
-    times.install_end()
-    profiler = CellProfiler(shell, link, times)
+    span = CodeSpan(shell)
+    span.install()
+    times = CellTimes(shell, span)
+    # before hooks that take their time at a cell's end
+    times.install()
+    profiler = CellProfiler(shell, link, span, times)
     shell.register_magic_function(profiler.gpuprof, "line_cell", "gpuprof")
     shell.register_magic_function(Gpu(link).gpu, "line", "gpu")
     watch = GpuWatch(shell, link, profiler.profile_next)
@@ -40,10 +44,10 @@ def load(shell: Any) -> None:
     profiler.install()
     out_of_memory = OutOfMemoryWatch(shell, link)
     out_of_memory.install()
-    times.install_begin()
     _loaded[id(shell)] = (
         times.remove,
         profiler.remove,
+        span.remove,
         out_of_memory.remove,
         watch.turn_off,
     )

@@ -85,7 +85,8 @@ class Runs:
         self._profiled_ms: list[float] = []
         self._fastest: Recorded | None = None
         self._problem: TraceError | None = None
-        #: when a traceback was last shown, as Unix time
+        #: when the code ended, and when a traceback was last shown, as Unix time
+        self._ended_ns: int | None = None
         self._failed_ns: int | None = None
 
     @property
@@ -121,9 +122,13 @@ class Runs:
             self._recording.notes.at(line)
 
     def code_begins(self) -> None:
-        """Leave out of the run what IPython does before it compiles the code."""
+        """Leave out of the run what IPython does before the code."""
         if self._recording is not None:
             self._recording.code_begins()
+
+    def code_ended(self, at_ns: int) -> None:
+        """Leave out of the last run what IPython did after the code's end (Unix time)."""
+        self._ended_ns = at_ns
 
     def shows_traceback(self) -> None:
         """Note that the code ends here if it failed: IPython now writes of it."""
@@ -144,7 +149,7 @@ class Runs:
             self._bare_since_ns = None
         if failed and self._fastest is not None:
             self.abandon()
-        self._end(self._failed_ns if failed else None)
+        self._end(self._failed_ns if failed else self._ended_ns)
         fastest = self._fastest
         if fastest is None:
             raise NotProfiled("It ended before the first run with the profiler.")

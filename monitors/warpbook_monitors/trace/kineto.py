@@ -107,6 +107,8 @@ class Capture:
 
     def code_begins(self) -> None:
         """Let the window begin now: what came before is not the code's."""
+        with record_function(MARK):
+            pass
         self._start_ns = time.time_ns()
 
     def stop(self, code_end_ns: int | None = None) -> tuple[Columns, Run]:

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from warpbook_monitors.trace.columns import NONE, Columns
 
-#: The first event of every capture: without it the events are somebody else's.
+#: The first event of every capture, and again where a cell's code begins: without it
+#: the events are somebody else's.
 MARK = "warpbook: start of the cell"
 #: Around the cell where allocations are recorded: torch forgets those of a GPU that
 #: nothing is around.
@@ -20,7 +21,7 @@ AROUND = "warpbook: the cell"
 def marked_ns(columns: Columns) -> int | None:
     """Tell when the cell began, or None where warpbook marked nothing."""
     marks = columns.start_ns[_are(columns, MARK)]
-    return int(marks.min()) if len(marks) else None
+    return int(marks.max()) if len(marks) else None
 
 
 def of_the_cell(columns: Columns, since_ns: int) -> Columns:

@@ -1,5 +1,6 @@
 """Cells that nobody profiles are timed, and a profile of the same source finds that."""
 
+import ast
 import sys
 import time
 import types
@@ -15,8 +16,10 @@ from warpbook.kernel.runs import Runs
 class Stream:
     def __init__(self) -> None:
         self.is_done = True
+        self.questions = 0
 
     def query(self) -> bool:
+        self.questions += 1
         return self.is_done
 
 
@@ -61,9 +64,15 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Gpu:
     return found
 
 
+def hooks(shell: Any) -> list[Any]:
+    """Give whose methods are called at the end of a cell."""
+    calls = shell.events.callbacks["post_run_cell"]
+    return [getattr(call, "__self__", None) for call in calls]
+
+
 @pytest.fixture
 def times(shell: Any, gpu: Gpu) -> CellTimes:
-    found = next(each for each in shell.ast_transformers if isinstance(each, CellTimes))
+    found = next(hook for hook in hooks(shell) if isinstance(hook, CellTimes))
     shell.user_ns.update(gpu=gpu, time=time)
     return found
 
@@ -169,8 +178,52 @@ def test_a_profile_of_the_same_source_is_given_the_times(
     assert asked[-1].bare.runs == 2
 
 
+class Slow(ast.NodeTransformer):
+    """Somebody's transformer and hooks, which take their time around each cell."""
+
+    def visit(self, tree: ast.AST) -> ast.AST:
+        time.sleep(0.05)
+        return tree
+
+    def after(self, result: Any) -> None:
+        time.sleep(0.05)
+
+
+def test_what_stands_around_the_code_is_not_timed(
+    shell: Any, times: CellTimes
+) -> None:
+    slow = Slow()
+    shell.ast_transformers.append(slow)
+    shell.events.callbacks["post_run_cell"].insert(0, slow.after)
+    for _ in range(3):
+        shell.run_cell("x = 1\ny = 2")
+    bare = times.of("x = 1\ny = 2").bare
+    assert bare is not None and bare.most_ms < 50
+
+
+def test_a_profiled_window_is_the_codes(shell: Any) -> None:
+    slow = Slow()
+    shell.ast_transformers.append(slow)
+    shell.events.callbacks["post_run_cell"].insert(0, slow.after)
+    shell.run_cell("import torch\nx = torch.ones(8)")
+    shell.run_cell("%%gpuprof -q -o p\nx = x + 1\nx = x * 2")
+    assert shell.user_ns["p"].to_dict()["wall_ms"] < 50
+
+
+def test_a_profiled_cell_is_not_asked_before_it_begins(
+    shell: Any, gpu: Gpu, times: CellTimes
+) -> None:
+    # the question would be in the trace, as the cell's own
+    shell.run_cell("gpu.stream.questions = 0")
+    times.profiled()
+    shell.run_cell("x = gpu.stream.questions")
+    assert shell.user_ns["x"] == 2
+    shell.run_cell("x = gpu.stream.questions")
+    assert shell.user_ns["x"] == 4
+
+
 def test_hooks_are_taken_away(shell: Any, times: CellTimes) -> None:
     shell.extension_manager.unload_extension("warpbook")
-    assert times not in shell.ast_transformers
+    assert times not in hooks(shell)
     shell.run_cell("x = 3")
     assert times.of("x = 3").bare is None
