@@ -127,7 +127,7 @@ class Runs:
             self._recording.code_begins()
 
     def code_ended(self, at_ns: int) -> None:
-        """Leave out of the last run what IPython did after the code's end (Unix time)."""
+        """Leave out of the last run what came after the code's end (Unix time)."""
         self._ended_ns = at_ns
 
     def shows_traceback(self) -> None:

@@ -103,6 +103,10 @@ class Edit:
                 within = spans.within_ns(np.array([last]), np.array([until]))[0]
                 self._tail *= max(1.0 - within / max(host.tail_ns, 1.0), 0.0)
 
+    def drop_tail(self) -> None:
+        """Have the code end with its last call."""
+        self._tail = 0.0
+
     def add_host(self, calls: int | Int64s, time_ns: float) -> None:
         """Have the host take longer before a call, or before each of several."""
         self._added[calls] += time_ns
@@ -123,13 +127,18 @@ class Edit:
         program, gone = self._program, self._left <= 0
         waits = program.waits
         piece_ns = np.maximum(self._piece_ns, 0.0)
+        # what waits for free multiprocessors waits for work that is faster then, too
+        left = np.minimum(piece_ns / np.maximum(program.pieces.duration_ns, 1.0), 1.0)
+        sooner_ns = program.unexplained_ns * (1.0 - left)
+        lag_ns, edges = self._edge_lag_ns, program.edges
+        lag_ns = np.where(lag_ns > 0, lag_ns * left[edges.target], lag_ns)
         return replace(
             program,
             pieces=replace(program.pieces, duration_ns=np.where(gone, 0.0, piece_ns)),
             waits=replace(waits, kind=np.where(self._waits, waits.kind, NOTHING)),
-            after_ns=np.where(gone, _AT_ONCE_NS, program.after_ns),
-            step_ns=np.where(gone, 0.0, self._step_ns),
-            edges=replace(program.edges, lag_ns=self._edge_lag_ns),
+            after_ns=np.where(gone, _AT_ONCE_NS, program.after_ns - sooner_ns),
+            step_ns=np.where(gone, 0.0, np.maximum(self._step_ns - sooner_ns, 0.0)),
+            edges=replace(edges, lag_ns=lag_ns),
         )
 
     def times(self, times: HostTimes) -> HostTimes:

@@ -58,11 +58,15 @@ class Prediction:
             else (bare.low_times, bare.middle_times, bare.high_times)
         )
         unchanged = (bare.middle,) * 3 if is_solved else bare.replays
+        #: of a host that takes no time: what is left is the GPU's
+        self._no_host = bare.low_times.scaled(0.0)
         self._before_ns = [max(replayed.window_ns, 1.0) for replayed in unchanged]
 
     def of(self, proposal: Proposal) -> Change | None:
         """Give the change with its time; None where it gains nothing worth a word."""
-        after = None if proposal.ways is None else self._after(proposal.ways)
+        after = None
+        if proposal.ways is not None:
+            after = self._after(proposal.ways, proposal.is_bound)
         basis: Basis = "unknown"
         reason = proposal.reason
         if after is not None:
@@ -94,13 +98,16 @@ class Prediction:
         bare_run = self._evidence.bare_run
         return structs.replace(change, sentence=sentence(change, bare_run))
 
-    def _after(self, ways: Ways) -> _After:
+    def _after(self, ways: Ways, is_bound: bool) -> _After:
         bare_run = self._evidence.bare_run
         # a replay that misses a measured time misses what it promises in proportion
         ratio = bare_run.time_ns / self._before_ns[1] if self._is_measured else 1.0
+        edits, times = ways.edits(), self._times
+        if is_bound:
+            # new code of the host may take any time
+            times = (self._no_host, *times[1:])
         windows_ns = [
-            _window_ns(edit, times)
-            for edit, times in zip(ways.edits(), self._times, strict=True)
+            _window_ns(edit, host) for edit, host in zip(edits, times, strict=True)
         ]
         speeds = [
             before_ns / max(after_ns, 1.0)

@@ -21,6 +21,7 @@ from warpbook_monitors.changes.rules.library_chains import library_chains
 from warpbook_monitors.changes.rules.loading import loading
 from warpbook_monitors.changes.rules.masks import masks
 from warpbook_monitors.changes.rules.optimizer import optimizer
+from warpbook_monitors.changes.rules.pinning import pinning
 from warpbook_monitors.changes.rules.pointwise import pointwise
 from warpbook_monitors.changes.rules.printing import printing
 from warpbook_monitors.changes.rules.products import products
@@ -44,6 +45,7 @@ RULES: tuple[Rule, ...] = (
     loading,
     masks,
     optimizer,
+    pinning,
     pointwise,
     printing,
     products,

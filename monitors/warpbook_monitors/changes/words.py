@@ -15,7 +15,9 @@ def sentence(change: Change, bare: BareRun) -> str:
         return _joined("What it gives is not known before it is tried.", change.reason)
     low = _ns(change.low_ns)
     if change.time_ns is None or change.high_ns is None:
-        return _joined(f"Not below {low}, instead of {before}.", change.reason)
+        return _joined(
+            f"Not below {low}, the GPU's part, instead of {before}.", change.reason
+        )
     if change.gains_nothing:
         return _joined(f"No gain: {before}, as before.", change.reason)
     about = f"About {_ns(change.time_ns)} ({low} to {_ns(change.high_ns)})"

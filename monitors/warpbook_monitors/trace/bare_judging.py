@@ -22,7 +22,7 @@ from warpbook_monitors.trace.bare_words import sentence, took
 from warpbook_monitors.trace.calls import Calls
 from warpbook_monitors.trace.columns import Bools, Category, Columns, rows_by
 from warpbook_monitors.trace.figures import CellVerdict, Finding, Metrics
-from warpbook_monitors.trace.findings import find, judge
+from warpbook_monitors.trace.findings import HOST_KINDS, find, judge
 from warpbook_monitors.trace.metrics import measure
 from warpbook_monitors.trace.run import Run
 from warpbook_monitors.units import duration
@@ -78,7 +78,7 @@ def judge_bare(events: Columns, run: Run, calls: Calls, recorded: Metrics) -> Ju
     kinds = tuple(each.kind for each in verdicts)
     result = _bare_run(estimate, run, measured, [each for each, _ in (*ends, middle)])
     result = structs.replace(result, cautions=(*result.cautions, *caution))
-    if len(set(kinds)) > 1:
+    if len(set(kinds)) > 1 and not set(kinds) <= set(HOST_KINDS):
         result = structs.replace(result, between=kinds)
     result = structs.replace(result, sentence=sentence(result))
     findings = _promised(findings, ends[0][1], result, metrics)

@@ -43,6 +43,9 @@ _LEAST_SHARE = 0.02
 CLEAR_SHARE = 0.4
 #: ... and the second explains no more than this part of it; else both are named
 CLOSE_SHARE = 0.8
+#: what the host does; of those that are close the first one here is the verdict, as it
+#: is nearer to a change: who waits less has less to launch again
+HOST_KINDS: tuple[Kind, ...] = ("sync-bound", "launch-bound", "host-bound")
 
 
 def find(metrics: Metrics, gpus: Sequence[GpuLimits] = ()) -> tuple[Finding, ...]:
@@ -112,8 +115,15 @@ def judge(
             f"launch tells what limits them{tool}.{advice}",
         )
     clear = bool(shares) and shares[0] >= CLEAR_SHARE
-    if not clear or (len(shares) > 1 and shares[1] > CLOSE_SHARE * shares[0]):
-        named = ", ".join(f"{kind} ({share:.0%})" for kind, share in kinds[:3])
+    named = ", ".join(f"{kind} ({share:.0%})" for kind, share in kinds[:3])
+    host = _of_the_host(kinds)
+    is_close = len(shares) > 1 and shares[1] > CLOSE_SHARE * shares[0]
+    if host is not None and (is_close or not clear):
+        first = next(each for each in findings if each.kind == host)
+        return CellVerdict(
+            host, f"The host decides: {named}. {first.evidence}{advice or _do(first)}"
+        )
+    if not clear or is_close:
         return CellVerdict(
             "mixed",
             f"No one cause stands out: {named or 'none was found'}. "
@@ -132,6 +142,21 @@ def judge(
             f"{took or window}."
         )
     return CellVerdict(first.kind, f"{first.evidence} {first.change}{gain}")
+
+
+def _of_the_host(kinds: list[tuple[Kind, float]]) -> Kind | None:
+    """Choose among causes of the host that are close; None where others are, too."""
+    mine = [pair for pair in kinds if pair[0] in HOST_KINDS]
+    others = [share for kind, share in kinds if kind not in (*HOST_KINDS, "unknown")]
+    total = sum(share for _, share in mine)
+    if total < CLEAR_SHARE or max(others, default=0.0) > CLOSE_SHARE * total:
+        return None
+    close = [kind for kind, share in mine if share >= CLOSE_SHARE * mine[0][1]]
+    return next(kind for kind in HOST_KINDS if kind in close)
+
+
+def _do(finding: Finding) -> str:
+    return f" {finding.change}" if finding.change else ""
 
 
 def _advice(changes: Sequence[Change]) -> str:

@@ -54,7 +54,9 @@ _MOVING = re.compile(
 # single-precision and other plain arithmetic, whatever library it is from
 _PLAIN = re.compile(
     r"ffma|simt|[sdcz]gemm|[sdcz]gemv|gemv|f32f32_f32f32|hgemm_(?!.*(tensorop|884|1688|16816))"
-    r"|^dot_kernel|^scal_kernel|scudnn|^(void )?fft[12]d_",
+    r"|^dot_kernel|^scal_kernel|scudnn|^(void )?fft[12]d_"
+    # cuDNN's convolutions of single precision by Fourier transforms
+    r"|^(void )?(pointwise_mult_and_sum_complex|flip_filter)<float",
     re.I,
 )
 # what attention does beside its products

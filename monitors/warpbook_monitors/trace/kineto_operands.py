@@ -9,9 +9,9 @@ import numpy as np
 
 from warpbook_monitors.trace.columns import NONE, Int32s, Operands, lists_of
 from warpbook_monitors.trace.flops import is_modelled
-from warpbook_monitors.trace.traffic import only_passes
 
-_JOINS = "aten::cat"
+#: scalars tell whether they add to what is there
+_FLAGGED = frozenset(("aten::index_put_", "aten::_index_put_impl_"))
 #: torch's type of an argument whose sizes have an answer of their own
 _LIST = "TensorList"
 
@@ -19,7 +19,7 @@ _LIST = "TensorList"
 def read_operands(
     events: Sequence[Any], rows: Iterable[int], names: tuple[tuple[str, ...], Int32s]
 ) -> tuple[tuple[Operands, ...], Int32s]:
-    """Read the operands of those operators whose work can be told from them.
+    """Read the operands of operators.
 
     Args:
         events: all of them.
@@ -29,24 +29,20 @@ def read_operands(
     Returns:
         the distinct operands, and for each event its position among them or NONE.
     """
-    has_scalars = [is_modelled(name) for name in names[0]]
-    is_told = [
-        is_modelled(name) or only_passes(name) or name == _JOINS for name in names[0]
-    ]
+    has_scalars = [is_modelled(name) or name in _FLAGGED for name in names[0]]
     places: dict[tuple[Any, ...], int] = {}
     position = np.full(len(events), NONE, np.int32)
     named = names[1].tolist()
     for row in rows:
         name = named[row]
-        if is_told[name]:
-            found = _key(events[row], has_scalars[name])
-            position[row] = places.setdefault(found, len(places))
+        found = _key(events[row], has_scalars[name])
+        position[row] = places.setdefault(found, len(places))
     return tuple(map(_operands, places)), position
 
 
 def operands_of(event: Any, name: str) -> Operands:
     """Give what one operator was called with, as a trace file has it."""
-    return _operands(_key(event, is_modelled(name)))
+    return _operands(_key(event, is_modelled(name) or name in _FLAGGED))
 
 
 def _key(event: Any, has_scalars: bool) -> tuple[Any, ...]:

@@ -189,9 +189,7 @@ class Slow(ast.NodeTransformer):
         time.sleep(0.05)
 
 
-def test_what_stands_around_the_code_is_not_timed(
-    shell: Any, times: CellTimes
-) -> None:
+def test_what_stands_around_the_code_is_not_timed(shell: Any, times: CellTimes) -> None:
     slow = Slow()
     shell.ast_transformers.append(slow)
     shell.events.callbacks["post_run_cell"].insert(0, slow.after)

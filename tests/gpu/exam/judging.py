@@ -123,7 +123,10 @@ def _made(cell: Cell, profile: ProfileFigures) -> AdvisedChange | None:
 
 
 def _predictions(ran: _Pairs) -> _Answers:
-    """Judge each time that is told; a bound in place of a prediction is a miss."""
+    """Judge each time that is told; a bound in place of a prediction is a miss.
+
+    Where the bare time is one of executions, so is the time after the change.
+    """
     answers = []
     for cell, result in ran:
         if cell.judged != "prediction" or result.fixed is None:
@@ -132,7 +135,9 @@ def _predictions(ran: _Pairs) -> _Answers:
             change = _made(cell, profile)
             if change is None:
                 continue
-            ratio = (change.time_ms or 0.0) / result.fixed.median_ms
+            is_measured = profile.bare_basis == "measured"
+            fixed = (is_measured and result.fixed_alone) or result.fixed
+            ratio = (change.time_ms or 0.0) / fixed.median_ms
             answers.append((cell.name, 1 / NEAR <= ratio <= NEAR))
     return answers
 
@@ -245,9 +250,12 @@ def _as_fast(ran: _Pairs) -> _Answers:
     return [
         (
             cell.name,
-            result.after.median_ms <= AS_FAST * result.before.median_ms
-            or result.after.least_ms <= result.before.median_ms,
+            result.after.median_ms <= AS_FAST * slower_ms
+            or result.after.least_ms <= slower_ms,
         )
         for cell, result in ran
         if result.before is not None and result.after is not None
+        for slower_ms in [
+            max(times.median_ms for times in (result.before, result.again) if times)
+        ]
     ]

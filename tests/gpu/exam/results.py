@@ -71,6 +71,10 @@ class CellResult(Struct, frozen=True, kw_only=True):
     before: Times | None = None
     after: Times | None = None
     fixed: Times | None = None
+    #: before the profiles, once more: what varies without them
+    again: Times | None = None
+    #: the changed cell, each time an execution in the notebook of its own
+    fixed_alone: Times | None = None
     profiles: tuple[ProfileFigures, ...] = ()
     trial: TrialFigures | None = None
 

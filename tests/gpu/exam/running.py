@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gzip
 import shutil
+import statistics
 import time
 import traceback
 from collections.abc import Iterator
@@ -150,6 +151,7 @@ def _measure(
     notebook.run(cell.setup, _TIMEOUT_S)
     # by another source than the cell's: the kernel must not know its bare time yet
     measured["before"] = _times(notebook, cell.source)
+    measured["again"] = _times(notebook, cell.source)
     measured["profiles"] = ()
     for number in range(profiles):
         save = None if traces is None or number else traces / f"{cell.name}.json"
@@ -161,15 +163,30 @@ def _measure(
     if cell.try_name is not None:
         measured["trial"] = _trial(notebook, cell, cell.try_name)
     notebook.run(cell.fast_setup, _TIMEOUT_S)
-    measured["fixed"] = _times(
-        notebook, f"{cell.fast.strip()}\ntorch.cuda.synchronize()"
-    )
+    fast = f"{cell.fast.strip()}\ntorch.cuda.synchronize()"
+    measured["fixed"] = _times(notebook, fast)
+    measured["fixed_alone"] = _times_alone(notebook, fast)
 
 
 def _times(notebook: Notebook, source: str) -> Times:
     notebook.run(f"exam_code = compile({source!r}, 'exam', 'exec')")
     notebook.run("exam_measured = exam_times(exam_code)", _TIMEOUT_S)
     return Times(*notebook.value("exam_measured"))
+
+
+def _times_alone(notebook: Notebook, source: str) -> Times:
+    """Time executions as the kernel times those of a cell: one by one."""
+    times_ms = []
+    for _ in range(_EXECUTIONS + 1):
+        notebook.run(
+            "exam_began = time.perf_counter()\n"
+            f"{source}\n"
+            "exam_took = (time.perf_counter() - exam_began) * 1e3",
+            _TIMEOUT_S,
+        )
+        times_ms.append(notebook.value("exam_took"))
+    times_ms = sorted(times_ms[1:])
+    return Times(statistics.median(times_ms), times_ms[0], times_ms[-1])
 
 
 def _profile(notebook: Notebook, cell: Cell, save: Path | None) -> ProfileFigures:

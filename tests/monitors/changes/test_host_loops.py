@@ -137,10 +137,10 @@ def test_a_growing_tensor_is_joined_once(tmp_path: Path) -> None:
     fixed.call("aten::cat", 430_000)
     fixed.wait()
     change = changes_of(growing_cat, cell.evidence(tmp_path))["cat-once"]
-    assert (change.basis, change.line) == ("predicted", 4)
+    # how the loop gathers the parts is new code of the host
+    assert (change.basis, change.line) == ("not below", 4)
     assert change.low_ns is not None
-    assert change.high_ns is not None
-    assert change.low_ns <= fixed.window_ns <= change.high_ns < cell.window_ns / 4
+    assert change.low_ns <= fixed.window_ns < cell.window_ns / 4
     assert change.sketch.endswith("out = torch.cat(parts)")
     assert "40 times" in change.evidence
 

@@ -9,6 +9,7 @@ from warpbook_monitors.changes.change import Change
 from warpbook_monitors.changes.rules.allocation import allocation
 from warpbook_monitors.changes.rules.loading import loading
 from warpbook_monitors.changes.rules.masks import masks
+from warpbook_monitors.changes.rules.pinning import pinning
 from warpbook_monitors.changes.rules.round_trip import round_trip
 
 ALONE = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
@@ -126,7 +127,8 @@ def test_first_allocations_and_pinned_ones(
     tmp_path: Path, call: str, name: str
 ) -> None:
     cell, fixed = allocates(None, call, took=500_000), allocates(None)
-    found = changes_of(allocation, cell.evidence(tmp_path))
+    evidence = cell.evidence(tmp_path)
+    found = changes_of(allocation, evidence) | changes_of(pinning, evidence)
     assert list(found) == [name]
     assert holds(found[name], fixed.window_ns)
 

@@ -167,8 +167,8 @@ def test_half_the_time_of_a_distributed_step_is_exposed_communication() -> None:
     found = report(*read_chrome_trace(str(TRACES / "ddp_rank0.json.gz")))
     assert found.rank == 0
     causes = {each.kind: each.share for each in found.findings}
-    # 3.14 ms of a bare run of 10.5
-    assert causes["communication-bound"] == pytest.approx(0.30, abs=0.01)
+    # 3.14 ms of a bare run of 10.1
+    assert causes["communication-bound"] == pytest.approx(0.31, abs=0.01)
 
 
 def test_arithmetic_from_shapes_meets_the_measured_rate() -> None:

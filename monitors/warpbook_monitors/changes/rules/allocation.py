@@ -18,7 +18,6 @@ from warpbook_monitors.units import duration
 #: in a stream's order they are cheap
 _TAKES = re.compile(r"(cuda|hip)Malloc(?!.*(Async|Host|FromPool))|cuMem(Create|Map$)")
 _GIVES_BACK = re.compile(r"(cuda|hip)Free(?!.*(Async|Host))|cuMem(Release|Unmap)")
-_PINS = re.compile(r"(cuda|hip)(HostAlloc|MallocHost|HostMalloc|HostRegister)")
 #: of the profiled run, below which nobody looks for it
 _LEAST_SHARE = 0.03
 #: one of each is no storm
@@ -30,7 +29,6 @@ class _Calls(NamedTuple):
 
     takes: Int64s
     gives_back: Int64s
-    pins: Int64s
 
 
 def allocation(evidence: Evidence) -> Iterator[Proposal]:
@@ -51,7 +49,7 @@ def allocation(evidence: Evidence) -> Iterator[Proposal]:
             line=emptied.line,
             sketch=f"# {emptied.text}  # the allocator reuses its memory without it",
         )
-    elif _is_torch(evidence) and min(map(len, calls[:2])) >= _LEAST_BACK:
+    elif _is_torch(evidence) and min(map(len, calls)) >= _LEAST_BACK:
         yield from _proposal(
             evidence,
             np.sort(np.concatenate([calls.gives_back, calls.takes])),
@@ -80,19 +78,6 @@ def allocation(evidence: Evidence) -> Iterator[Proposal]:
             what=f"Memory is taken from the driver {len(calls.takes):,} times",
             sketch="step()  # once, untimed: later steps reuse its memory",
         )
-    pinned = next(iter(evidence.code.calls("pin_memory", in_loop=True)), None)
-    yield from _proposal(
-        evidence,
-        calls.pins,
-        name="pin-once",
-        title="Allocate pinned memory once and reuse it.",
-        what=f"Memory of the host is pinned {len(calls.pins):,} times",
-        line=None if pinned is None else pinned.line,
-        sketch=(
-            "pinned = torch.empty_like(batch, pin_memory=True)  # once\n"
-            "pinned.copy_(batch)"
-        ),
-    )
 
 
 def _proposal(
@@ -136,7 +121,7 @@ def _calls(evidence: Evidence) -> _Calls:
     return _Calls(
         *(
             np.flatnonzero(inside & named(api, pattern))
-            for pattern in (_TAKES, _GIVES_BACK, _PINS)
+            for pattern in (_TAKES, _GIVES_BACK)
         )
     )
 

@@ -66,8 +66,8 @@ def _proposal(
             is_predicted = False
             continue
         if len(one.members) > _UNMASKED:
-            # half of it if the mask is causal
-            span = Span(span.low_ns / 2, span.usual_ns, span.high_ns)
+            # half of it if the mask is causal, and nobody knows
+            span = Span(span.low_ns / 2, span.usual_ns * 0.75, span.high_ns)
         ways.resize(kept, span)
     one = attentions[0]
     reason = ""

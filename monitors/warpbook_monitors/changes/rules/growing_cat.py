@@ -94,6 +94,8 @@ def _proposal(
             f"takes {evidence.share(time_ns):.0%} of the bare run on the GPU."
         ),
         ways=ways,
+        is_bound=not is_read,
+        reason="" if is_read else "The loop that gathers the parts stays.",
         operator=_CAT,
         line=source.line if source else evidence.line_at(begun_ns),
         sketch=_sketch(source, is_read),

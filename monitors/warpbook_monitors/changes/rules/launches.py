@@ -34,7 +34,7 @@ _MOST_OF_STEPS = 0.5
 #: sets something up
 _LEAST_PAUSE_NS, _MOST_PAUSE_NS, _PAUSE_RATIO = 300_000, 1_000_000, 20
 #: between two kernels of a graph, and for the launch of a graph
-_STEPS_NS = 260.0, 500.0, 1_000.0
+_STEPS_NS = 140.0, 300.0, 1_000.0
 _REPLAYS_NS = 8_000.0, 10_000.0, 20_000.0
 #: what they give has sizes that only the GPU knows
 _DYNAMIC = (

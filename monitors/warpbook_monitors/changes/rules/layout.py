@@ -17,6 +17,7 @@ from warpbook_monitors.changes.proposal import Proposal
 from warpbook_monitors.changes.ways import Ways
 from warpbook_monitors.trace.columns import NONE, Bools, Int64s
 from warpbook_monitors.trace.kernels import uses_tensor_cores
+from warpbook_monitors.trace.traffic import tensor_sizes
 
 _LAYOUT = re.compile(
     r".*(nchwToNhwc|nhwcToNchw|cudnn::\S*convertTensor|nchw2nhwc|nhwc2nchw"
@@ -25,12 +26,19 @@ _LAYOUT = re.compile(
 #: torch's own copies, which are of the layout where they are within a convolution
 _COPY = re.compile(r".*at::native::.*(direct_copy_kernel|transpose)")
 _CONVOLUTION = re.compile(r"aten::\w*conv(olution|_?transpose|\d)")
+_DEPTHWISE = ("aten::_conv_depthwise2d", "aten::conv_depthwise3d")
+_HALVES = (("c10::Half",), ("c10::BFloat16",))
+_SKETCH = (
+    "model = model.to(memory_format=torch.channels_last)\n"
+    "x = x.to(memory_format=torch.channels_last)"
+)
 #: of the bare run or of the GPU's time
 _LEAST_SHARE = 0.03
 
 
 def layout(evidence: Evidence) -> Iterator[Proposal]:
     """Propose channels last for model and input."""
+    yield from _of_each_channel(evidence)
     operators, gpu = evidence.operators, evidence.gpu
     convolving = _convolving(evidence)
     moving = _named(evidence, _LAYOUT) & (convolving != NONE)
@@ -67,10 +75,43 @@ def layout(evidence: Evidence) -> Iterator[Proposal]:
         reason="All layers in between must keep channels_last.",
         operator=operators.name(outer),
         line=evidence.line_at(int(operators.table.start_ns[outer])),
-        sketch=(
-            "model = model.to(memory_format=torch.channels_last)\n"
-            "x = x.to(memory_format=torch.channels_last)"
+        sketch=_SKETCH,
+        lab="roofline",
+    )
+
+
+def _of_each_channel(evidence: Evidence) -> Iterator[Proposal]:
+    """Propose it where torch's own kernel convolves each channel in half precision."""
+    operators, chip = evidence.operators, evidence.chip
+    positions = [
+        int(at)
+        for at in np.flatnonzero(operators.named(*_DEPTHWISE))
+        if operators.operands(int(at)).dtypes[:1] in _HALVES
+    ]
+    events = operators.launched_within(np.array(positions, np.int64))
+    time_ns = evidence.time_ns(events)
+    if not positions or chip is None or evidence.share(time_ns) < _LEAST_SHARE:
+        return
+    ways = Ways(evidence)
+    moved = sum(sum(tensor_sizes(operators.operands(at)) or (0,)) for at in positions)
+    # it reads and writes its tensors once at best
+    ways.resize(events, chip.pass_over(2.0 * moved).at_most(time_ns))
+    first = operators.operands(positions[0])
+    outer = int(operators.outer_of(np.array(positions[:1]))[0])
+    yield Proposal(
+        name="channels-last",
+        title="Keep model and input in channels_last.",
+        evidence=(
+            f"{len(events):,} convolutions of each channel by itself, of "
+            f"{sizes(first.dims[:2])}, take {evidence.share(time_ns):.0%} of the bare "
+            "run in torch's general kernel; of channels_last cuDNN has its own."
         ),
+        ways=ways,
+        is_bound=True,
+        reason="How fast cuDNN's kernel is depends on its shapes.",
+        operator=operators.name(outer),
+        line=evidence.line_at(int(operators.table.start_ns[outer])),
+        sketch=_SKETCH,
         lab="roofline",
     )
 

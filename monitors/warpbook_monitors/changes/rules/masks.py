@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from warpbook_monitors.changes.cell_code import CellCode, written
+from warpbook_monitors.changes.cell_code import Call, CellCode, written
 from warpbook_monitors.changes.evidence import Evidence
 from warpbook_monitors.changes.proposal import Proposal
 from warpbook_monitors.changes.rules.printing import printed
@@ -35,7 +35,10 @@ def masks(evidence: Evidence) -> Iterator[Proposal]:
     """Propose to compute with all elements, and to keep the mask."""
     operators, calls = evidence.operators, evidence.calls
     indexes = operators.named(*_INDEXES)
-    chosen = operators.named(_NONZERO) & np.append(indexes, False)[operators.parent]
+    is_nonzero = operators.named(_NONZERO)
+    chosen = is_nonzero & np.append(indexes, False)[operators.parent]
+    if next(iter(_own_indices(evidence.code)), None) is not None:
+        chosen |= is_nonzero
     selects = operators.named(_SELECT)
     chosen &= ~operators.within(np.flatnonzero(selects))
     chosen = (chosen | selects) & ~operators.within(printed(evidence))
@@ -93,6 +96,9 @@ def _in_source(code: CellCode) -> _Indexed | None:
         for target in node.targets
         if isinstance(target, ast.Name)
     }
+    own = next(iter(_own_indices(code)), None)
+    if own is not None:
+        return own
     for call in code.calls("masked_select"):
         arguments = [written(argument) for argument in call.node.args]
         if call.receiver != "torch":
@@ -103,6 +109,29 @@ def _in_source(code: CellCode) -> _Indexed | None:
         if isinstance(node, ast.Subscript) and _is_mask(node.slice, masks):
             return _Indexed(node.lineno, written(node.value), written(node.slice))
     return None
+
+
+def _own_indices(code: CellCode) -> Iterator[_Indexed]:
+    """Find `at = torch.nonzero(mask)…` of which something is indexed, `x[at]`."""
+    nonzero = {call.node: call for call in code.calls("nonzero", "where", "argwhere")}
+    indices: dict[str, str] = {}
+    for node in ast.walk(code.tree):
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            for part in ast.walk(node.value):
+                if part in nonzero and (mask := _mask_of(nonzero[part])) is not None:
+                    indices[node.targets[0].id] = mask
+    for node in ast.walk(code.tree):
+        if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Name):
+            if node.slice.id in indices:
+                yield _Indexed(node.lineno, written(node.value), indices[node.slice.id])
+
+
+def _mask_of(call: Call) -> str | None:
+    """Give what `nonzero` is called of, as a function or a method; else None."""
+    arguments = call.node.args
+    if call.receiver in ("torch", "np", "cp"):
+        return written(arguments[0]) if len(arguments) == 1 else None
+    return None if arguments else call.receiver
 
 
 def _is_mask(node: ast.expr, names: set[str]) -> bool:

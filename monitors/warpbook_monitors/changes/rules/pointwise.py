@@ -22,6 +22,19 @@ _LEAST_MEAN_NS = 8_000
 _MOST_MEMBERS = 32
 #: of a chain, operators that give a new tensor
 _LEAST_NEW = 2
+#: of the reads that may be of the same tensor, those that go to memory
+_READ_TWICE = 0.25
+#: what the call of a compiled function takes the host beside the first operator's call
+_COMPILED = Span(10_000.0, 35_000.0, 80_000.0)
+#: each begins a chain: two that follow one another are mostly of different tensors
+_WHOLE = frozenset(
+    "native_layer_norm native_group_norm native_batch_norm cudnn_batch_norm "
+    "_fused_rms_norm _softmax _log_softmax".split()
+)
+#: how fast a compiled kernel draws its random numbers is not known
+_RANDOM = frozenset("native_dropout normal uniform bernoulli exponential".split())
+#: of the sizes around it, below which an operator on numbers of each row is small
+_ROW_RATIO = 64
 #: they begin a tensor, so nothing before them is read
 _NEW = frozenset("zero fill normal uniform".split())
 #: sizes of a hostile file are cut here
@@ -53,16 +66,23 @@ def pointwise(evidence: Evidence) -> Iterator[Proposal]:
         time_ns += evidence.time_ns(chain.events)
         kernels += len(chain.events)
         ways.drop_operators(np.unique(chain.operators[1:]))
+        ways.add_host(evidence.calls.launch[chain.events[:1]], _COMPILED)
         if chip is not None:
             low, high = (
                 chip.pass_over(size_bytes)
                 for size_bytes in (chain.least_bytes, chain.most_bytes)
             )
-            usual_ns = (low.usual_ns + high.usual_ns) / 2
+            # most of what is read twice is the result of another, or still in a cache
+            usual_ns = low.usual_ns + _READ_TWICE * (high.usual_ns - low.usual_ns)
             span = Span(low.low_ns, usual_ns, high.high_ns)
             ways.resize(chain.events[:1], span.at_most(evidence.time_ns(chain.events)))
     longest = max(chains, key=lambda chain: evidence.time_ns(chain.events))
     names = [operators.name(at).removeprefix("aten::") for at in longest.operators]
+    draws = any(
+        _base(operators.name(at)) in _RANDOM
+        for chain in chains
+        for at in chain.operators.tolist()
+    )
     shown = ", ".join(names[:5]) + (", …" if len(names) > 5 else "")
     yield Proposal(
         name="fuse",
@@ -72,8 +92,14 @@ def pointwise(evidence: Evidence) -> Iterator[Proposal]:
             f"({shown}), which takes {evidence.share(time_ns):.0%} of the bare run."
         ),
         ways=ways,
-        is_bound=chip is None,
-        reason="" if chip else "No ceilings of this GPU are known.",
+        is_bound=chip is None or draws,
+        reason=(
+            "No ceilings of this GPU are known."
+            if chip is None
+            else "How fast a compiled kernel draws its random numbers decides."
+            if draws
+            else ""
+        ),
         operator=operators.name(int(longest.operators[0])),
         line=evidence.line_at(int(operators.table.start_ns[int(longest.operators[0])])),
         sketch="@torch.compile\ndef fused(x):\n    ...  # the chain, unchanged",
@@ -90,17 +116,51 @@ def _chains(evidence: Evidence) -> list[_Chain]:
     # the last is that of kernels that no operator called for
     passes = np.append(passing & ~_in_optimizer(evidence), False)[direct]
     gives_new = np.append(_gives_new(evidence), 0)[direct]
+    order = launched(evidence)
     size = np.append(elements, 0)[direct]
+    size[order] = _of_rows_too(size[order])
     chains = []
-    for run in runs(evidence, launched(evidence), passes, 2, size):
-        # cut where it is too long for one kernel
-        for first in range(0, len(run), _MOST_MEMBERS):
-            events = run[first : first + _MOST_MEMBERS]
+    for run in runs(evidence, order, passes, 2, size):
+        for events in _cut(evidence, run):
             is_long = gpu.duration_ns[events].mean() >= _LEAST_MEAN_NS
             # what works in place may be on another tensor each time
             if len(events) > 1 and is_long and gives_new[events].sum() >= _LEAST_NEW:
                 chains.append(_chain(evidence, events, direct[events]))
     return chains
+
+
+def _of_rows_too(size: Int64s) -> Int64s:
+    """Give operators on a number of each row the size of those around them."""
+    filled = size.copy()
+    is_small = np.zeros(len(size), np.bool_)
+    for at in range(1, len(size)):
+        is_small[at] = 0 < size[at] <= filled[at - 1] // _ROW_RATIO
+        if is_small[at]:
+            filled[at] = filled[at - 1]
+    # what nothing of that size follows is at the end of a chain, and no part of it
+    after = np.append(size[1:], 0)
+    for at in range(len(size) - 1, 0, -1):
+        if is_small[at] and after[at] != filled[at]:
+            filled[at] = size[at]
+        after[at - 1] = filled[at]
+    return filled
+
+
+def _cut(evidence: Evidence, run: Int64s) -> Iterator[Int64s]:
+    """Cut a run where it is too long for one kernel, or begins with a new tensor."""
+    operators, direct = evidence.operators, evidence.operators.direct
+    begins, wholes = [0], 0
+    for at, event in enumerate(run.tolist()):
+        wholes += _base(operators.name(int(direct[event]))) in _WHOLE
+        if at - begins[-1] >= _MOST_MEMBERS or wholes > 1:
+            begins.append(at)
+            wholes = 0 if wholes <= 1 else 1
+    for first, until in zip(begins, [*begins[1:], len(run)], strict=True):
+        yield run[first:until]
+
+
+def _base(name: str) -> str:
+    return name.removeprefix("aten::").rstrip("_")
 
 
 def _passing(evidence: Evidence) -> tuple[Bools, Int64s]:
@@ -148,7 +208,7 @@ def _chain(evidence: Evidence, events: Int64s, positions: Int64s) -> _Chain:
             if dims
         ]
         largest = max([largest, *sizes])
-        is_new = operators.name(position).removeprefix("aten::").rstrip("_") in _NEW
+        is_new = _base(operators.name(position)) in _NEW
         # each but the first takes at least one from the operator before it
         outside += (
             0 if is_new else sum(sizes) - (max(sizes, default=0) if number else 0)
