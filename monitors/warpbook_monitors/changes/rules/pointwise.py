@@ -131,7 +131,7 @@ def _chains(evidence: Evidence) -> list[_Chain]:
 
 def _of_rows_too(size: Int64s) -> Int64s:
     """Give operators on a number of each row the size of those around them."""
-    filled = size.copy()
+    filled: Int64s = size.copy()
     is_small = np.zeros(len(size), np.bool_)
     for at in range(1, len(size)):
         is_small[at] = 0 < size[at] <= filled[at - 1] // _ROW_RATIO
