@@ -100,7 +100,7 @@ class Prediction:
 
     def _after(self, ways: Ways, is_bound: bool) -> _After:
         bare_run = self._evidence.bare_run
-        # a replay that misses a measured time misses what it promises in proportion
+        # a replay that misses a measured time may miss what it promises in proportion
         ratio = bare_run.time_ns / self._before_ns[1] if self._is_measured else 1.0
         edits, times = ways.edits(), self._times
         if is_bound:
@@ -114,7 +114,8 @@ class Prediction:
             for before_ns, after_ns in zip(self._before_ns, windows_ns, strict=True)
         ]
         spread = self._spread()
-        low_ns, usual_ns, high_ns = (window * ratio for window in windows_ns)
+        low_ns, usual_ns, high_ns = windows_ns
+        low_ns, high_ns = low_ns * min(ratio, 1.0), high_ns * max(ratio, 1.0)
         # nothing is promised that is slower than what there is
         usual_ns = min(usual_ns, bare_run.time_ns)
         return _After(

@@ -7,6 +7,9 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+#: a kernel is as fast as before within this factor, or within its own spread
+AS_FAST = 1.1
+
 
 class Times(Struct, frozen=True):
     """Of runs without the profiler, each waited for."""
@@ -43,6 +46,8 @@ class ProfileFigures(Struct, frozen=True):
     bare_low_ms: float | None
     bare_high_ms: float | None
     changes: tuple[AdvisedChange, ...]
+    #: "between A and B", where the ends of the range differ
+    between: tuple[str, ...] = ()
 
 
 class TrialFigures(Struct, frozen=True):

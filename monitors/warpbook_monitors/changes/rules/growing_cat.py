@@ -89,9 +89,10 @@ def _proposal(
             else "Collect the parts in a list and join them once, after the loop."
         ),
         evidence=(
-            f"{_CAT} is called {calls:,} times on a result that grows to "
-            f"{largest.elements:,} elements: each call copies all of it again, which "
-            f"takes {evidence.share(time_ns):.0%} of the bare run on the GPU."
+            f"{_CAT} is called {calls:,} times on a result that grows"
+            + (f" to {largest.elements:,} elements" if largest.elements else "")
+            + ": each call copies all of it again, which takes "
+            f"{evidence.share(time_ns):.0%} of the bare run on the GPU."
         ),
         ways=ways,
         is_bound=not is_read,
@@ -118,11 +119,30 @@ def _growths(evidence: Evidence) -> Iterator[_Growth]:
         taken = next((part for part in parts if chains.get(part)), None)
         chain = chains[taken].popleft() if taken is not None else []
         chains[elements[call]].append([*chain, call] if chain else [call])
+    if len(calls) and not any(elements.values()):
+        yield from _grown_by_time(evidence, calls)
     for chain in (chain for some in chains.values() for chain in some):
         sizes = [elements[call] for call in chain]
         if len(chain) >= _LEAST_CALLS and sizes[-1] > 2 * sizes[0]:
             members = np.array(chain, np.int64)
             yield _Growth(members, sizes[-1], _is_read(evidence, members, sizes))
+
+
+def _grown_by_time(evidence: Evidence, calls: Int64s) -> Iterator[_Growth]:
+    """Find one growth by its kernels' times: torch before 2.13 tells no lists' sizes.
+
+    A source has to show that it is one.
+    """
+    operators, gpu = evidence.operators, evidence.gpu
+    if not evidence.code.is_known or len(calls) < _LEAST_CALLS:
+        return
+    position = np.full(len(operators.table) + 1, NONE, np.int64)
+    position[calls] = np.arange(len(calls))
+    mine = position[operators.direct]
+    times = np.bincount(mine[mine != NONE], gpu.duration_ns[mine != NONE])
+    quarter = max(len(times) // 4, 1)
+    if times[-quarter:].sum() > 2 * times[:quarter].sum():
+        yield _Growth(calls, 0, False)
 
 
 def _is_read(evidence: Evidence, calls: Int64s, sizes: list[int]) -> bool:

@@ -25,7 +25,7 @@ _LEAST_LAUNCHES = 50
 #: nobody records more that does not repeat
 _MOST_UNREPEATED = 5_000
 #: of the bare run, the GPU is busy for less
-_MOST_BUSY = 0.75
+_MOST_BUSY = 0.9
 #: launched from operators of torch, else its compiler and graphs are no help
 _LEAST_OF_TORCH = 0.5
 #: of all launches, those that an optimizer's step makes have a change of their own
