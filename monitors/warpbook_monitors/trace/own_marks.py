@@ -20,7 +20,7 @@ AROUND = "warpbook: the cell"
 
 def marked_ns(columns: Columns) -> int | None:
     """Tell when the cell began, or None where warpbook marked nothing."""
-    marks = columns.start_ns[_are(columns, MARK)]
+    marks = columns.end_ns[_are(columns, MARK)]
     return int(marks.max()) if len(marks) else None
 
 

@@ -309,6 +309,6 @@ def test_what_warpbook_set_up_with_is_not_the_cells(tmp_path: Path) -> None:
     found = told(tmp_path, trace(*events))
     assert found.metrics.launches == found.metrics.kernels == 49
     assert found.metrics.synchronizations == 0
-    assert found.metrics.window_ns == 982_000 + 6_000 + 2_000 - 10_000 - 2_000
+    assert found.metrics.window_ns == 982_000 + 6_000 + 2_000 - 11_000 - 2_000
     empty = told(tmp_path, trace(*events[:4]))
     assert (empty.metrics.kernels, empty.metrics.launches) == (0, 0)
