@@ -2,8 +2,9 @@
 
     PYTHONPATH=monitors:extension python tools/record_workloads.py OUT.jsonl.gz
 
-Needs torch with CUDA. Each GPU runs the single-GPU phases in turn; with two or more,
-they also train and all-reduce together over NCCL.
+Needs torch with CUDA. The first GPU of `CUDA_VISIBLE_DEVICES` runs the single-GPU
+phases; with two or more, they also train and all-reduce together over NCCL. All GPUs of
+the machine are recorded.
 """
 
 from __future__ import annotations

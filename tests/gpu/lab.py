@@ -11,6 +11,8 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.gpu.used_gpu import used_index, used_uuid
+
 
 @dataclass
 class Frames:
@@ -21,15 +23,24 @@ class Frames:
     #: the newest of each other type
     newest: dict[str, dict[str, Any]] = field(default_factory=dict)
 
-    def mean(self, metric: str, frames: slice, device: str = "gpu 0") -> float:
-        """Mean of a metric over some of the frames."""
+    @property
+    def gpu(self) -> dict[str, Any]:
+        """Give the GPU that torch works on, as the greeting describes it."""
+        devices: list[dict[str, Any]] = self.hello["devices"]
+        return next(each for each in devices if each["id"] == f"gpu:{used_uuid()}")
+
+    def mean(self, metric: str, frames: slice, device: str | None = None) -> float:
+        """Mean of a metric over some of the frames, by default of the used GPU."""
         return statistics.fmean(self.values(metric, frames, device))
 
     def values(
-        self, metric: str, frames: slice = slice(None), device: str = "gpu 0"
+        self, metric: str, frames: slice = slice(None), device: str | None = None
     ) -> list[float]:
-        """What was read of "gpu 0", "gpu 1", ..., "host" or "monitor"."""
-        kind, _, index = device.partition(" ")
+        """What was read of "gpu 0", "gpu 1", ..., "host" or "monitor".
+
+        By default of the GPU that torch works on.
+        """
+        kind, _, index = (device or f"gpu {used_index()}").partition(" ")
         devices = self.hello["devices"]
         at = next(
             position
@@ -51,6 +62,8 @@ class Frames:
 async def frames(jp_ws_fetch: Any) -> AsyncIterator[Frames]:
     """Take frames, ten a second, as long as the context lasts."""
     seen = Frames()
+    # once, before there are frames to wait for
+    used_index()
     socket = await jp_ws_fetch("warpbook", "api", "v1", "stream")
 
     async def collect() -> None:

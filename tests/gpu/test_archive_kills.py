@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.gpu.used_gpu import used_position
 from warpbook_monitors.archive.archive import Archive
 from warpbook_monitors.archive.frame_table import FrameTable
 from warpbook_monitors.archive.lookup import archived_messages, read_archive
@@ -99,20 +100,21 @@ def test_a_day_and_twenty_kills(busy_gpu, tmp_path: Path) -> None:
         told_ms += [float(time_ms) for _, time_ms in frames]
         begin_ms = told_ms[-1] + 1000
     devices = present_devices()
+    used = used_position(devices)
     archive = Archive(tmp_path)
     with archive.reading() as connection:
         kept = {row[0] for row in connection.execute("SELECT id FROM record")}
         span = (BEGIN_MS, begin_ms)
-        gpu = {0: devices[0]}
-        seconds = read_archive(connection, *span, gpu, SECOND)[0]
+        gpu = {used: devices[used]}
+        seconds = read_archive(connection, *span, gpu, SECOND)[used]
         begun_s = time.perf_counter()
-        minutes = read_archive(connection, *span, gpu, MINUTE)[0]
+        minutes = read_archive(connection, *span, gpu, MINUTE)[used]
         minutes_s = time.perf_counter() - begun_s
         part = archived_messages(connection, BEGIN_MS, BEGIN_MS + 60_050, devices)
         frames_of_minute = sum(isinstance(message, Frame) for message in part)
     lost = set(acknowledged) - kept
     hours = (begin_ms - BEGIN_MS) / 3_600_000
-    at = [metric.name for metric in devices[0].metrics].index("power_watts")
+    at = [metric.name for metric in devices[used].metrics].index("power_watts")
     print()
     print("| kills | hours | records acknowledged | lost | longest tail lost, s |")
     print("|---|---|---|---|---|")

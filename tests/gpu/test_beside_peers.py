@@ -14,6 +14,7 @@ import sys
 import pytest
 
 from tests.gpu.lab import frames, kernel
+from tests.gpu.used_gpu import used_uuid
 
 pytestmark = pytest.mark.gpu
 
@@ -28,17 +29,18 @@ while time.monotonic() < end:
     torch.cuda.synchronize()
 import os; print(os.getpid())
 """
+#: the first argument is the GPU's UUID
 NVITOP = """
-import json, nvitop
-gpu = nvitop.Device(0)
+import json, nvitop, sys
+gpu = nvitop.Device(uuid=sys.argv[1])
 print(json.dumps({
     "memory_used_bytes": gpu.memory_used(), "power_watts": gpu.power_usage() / 1000,
     "pids": {pid: each.gpu_memory() for pid, each in gpu.processes().items()},
 }))
 """
 GPUSTAT = """
-import gpustat, json
-gpu = gpustat.new_query().gpus[0]
+import gpustat, json, sys
+gpu = next(each for each in gpustat.new_query().gpus if each.uuid == sys.argv[1])
 print(json.dumps({
     "memory_used_bytes": gpu.memory_used * 2**20, "power_watts": gpu.power_draw,
     "pids": {p["pid"]: p["gpu_memory_usage"] * 2**20 for p in gpu.processes},
@@ -57,12 +59,17 @@ async def output(*command: str) -> str:
     return told
 
 
+async def ask(script: str) -> str:
+    return await output(sys.executable, "-c", script, used_uuid())
+
+
 async def nvidia_smi() -> dict:
+    asked = ("nvidia-smi", "-i", used_uuid(), "--format=csv,noheader,nounits")
     query = "--query-gpu=memory.used,power.draw.instant,power.draw"
-    row = await output("nvidia-smi", "-i", "0", query, "--format=csv,noheader,nounits")
+    row = await output(*asked, query)
     used, _, power = (float(each) for each in row.split(","))
     query = "--query-compute-apps=pid,used_memory"
-    rows = await output("nvidia-smi", "-i", "0", query, "--format=csv,noheader,nounits")
+    rows = await output(*asked, query)
     pids = {}
     for line in rows.splitlines():
         pid, memory = line.split(",")
@@ -78,15 +85,15 @@ async def test_memory_power_and_pids_are_those_of_the_peers(
         await asyncio.sleep(8)  # imports, warm-up, clocks
         start = len(seen.frames)
         theirs = {
-            "nvitop": json.loads(await output(sys.executable, "-c", NVITOP)),
-            "gpustat": json.loads(await output(sys.executable, "-c", GPUSTAT)),
+            "nvitop": json.loads(await ask(NVITOP)),
+            "gpustat": json.loads(await ask(GPUSTAT)),
             "nvidia-smi": await nvidia_smi(),
         }
         await asyncio.sleep(0.5)
         used = statistics.median(seen.values("memory_used_bytes", slice(start, None)))
         watts = statistics.median(seen.values("power_watts", slice(start, None)))
         answer = await jp_fetch("warpbook", "api", "v1", "holders")
-        of_gpu = next(iter(json.loads(answer.body)["devices"].values()))
+        of_gpu = json.loads(answer.body)["devices"][f"gpu:{used_uuid()}"]
         ours = {
             str(pid): holder["used_bytes"]
             for holder in of_gpu["holders"]

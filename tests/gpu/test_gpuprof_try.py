@@ -119,6 +119,42 @@ def test_a_graph_of_small_kernels(tried: Any) -> None:
     assert found["cuda-graph"]["difference"]["largest_absolute"] == 0
 
 
+def test_a_graph_draws_the_numbers_that_the_cell_draws(tried: Any) -> None:
+    found = tried(
+        "x = torch.randn(1024, device='cuda')",
+        "y = torch.rand_like(x)\n"
+        "for _ in range(100): y = F.dropout(torch.tanh(y), 0.01)\n"
+        "y",
+        "cuda-graph",
+    )
+    assert_measured(found["cuda-graph"], "faster")
+    assert found["cuda-graph"]["difference"]["largest_absolute"] == 0
+
+
+def test_a_capture_that_fails_leaves_torch_as_it_was(
+    tried: Any, shared_notebook: Callable[[], Notebook]
+) -> None:
+    found = tried(
+        "x = torch.randn(1024, device='cuda')\n"
+        "mine = torch.cuda.CUDAGraph()\n"
+        "with torch.cuda.graph(mine): drawn = torch.rand_like(x)",
+        "y = torch.rand_like(x)\ntorch.cuda.synchronize()\ny = y * 2",
+        "cuda-graph",
+    )
+    assert "can't be captured" in found["cuda-graph"]["refused"]
+    # numbers are drawn, memory is given back, and graphs are replayed and captured
+    shared_notebook().run(
+        "torch.randn(1024, device='cuda')\n"
+        "torch.cuda.empty_cache()\n"
+        "mine.replay()\n"
+        "other = torch.cuda.CUDAGraph()\n"
+        "with torch.cuda.graph(other): again = torch.rand_like(x)\n"
+        "other.replay()\n"
+        "torch.cuda.synchronize()\n"
+        "assert drawn.max() > 0 and again.max() > 0 and not torch.equal(drawn, again)"
+    )
+
+
 def test_a_graph_of_a_training_step_is_measured_or_refused_in_words(
     tried: Any,
 ) -> None:
@@ -162,7 +198,7 @@ def test_compiled_modules_of_pointwise_chains(tried: Any) -> None:
         "compile --try-seconds 120",
     )
     trial = found["compile"]
-    if trial["refused"] is not None:
+    if "compile needs" in (trial["refused"] or ""):
         pytest.skip(trial["sentence"])
     assert_measured(trial, "faster")
 

@@ -17,6 +17,7 @@ import subprocess
 import pytest
 
 from tests.gpu.lab import Frames, frames, kernel
+from tests.gpu.used_gpu import used_index
 
 pytestmark = pytest.mark.gpu
 
@@ -70,18 +71,19 @@ SECONDS = 5
 
 
 async def dmon() -> dict[int, float]:
-    """Mean of what nvidia-smi reads of GPU 0 in the next seconds, by metric id."""
+    """Mean of what nvidia-smi reads of the GPU in the next seconds, by metric id."""
     ids = sorted(number for number, _ in COMPARED.values())
     listed = ",".join(map(str, ids))
+    gpu = str(used_index())
     process = await asyncio.create_subprocess_exec(
-        *("nvidia-smi", "dmon", "-i", "0", "-d", "1", "-c", str(SECONDS + 1)),
+        *("nvidia-smi", "dmon", "-i", gpu, "-d", "1", "-c", str(SECONDS + 1)),
         *("-s", "u", "--gpm-metrics", listed, "--format", "csv,nounit"),
         stdout=subprocess.PIPE,
     )
     output = (await process.communicate())[0].decode()
     rows = [re.split(r"[,\s]+", line.strip()) for line in output.splitlines()]
     # the first row's window began before this one; the GPM columns are the last
-    data = [row for row in rows if row and row[0] == "0"][1:]
+    data = [row for row in rows if row and row[0] == gpu][1:]
     tails = [row[-len(ids) :] for row in data]
     assert tails, output
     return {
@@ -93,7 +95,7 @@ async def dmon() -> dict[int, float]:
 async def test_frames_agree_with_nvidia_smi(jp_fetch, jp_ws_fetch) -> None:
     wrong = []
     async with frames(jp_ws_fetch) as seen, kernel(jp_fetch, jp_ws_fetch) as busy:
-        gpu = next(each for each in seen.hello["devices"] if each["kind"] == "gpu")
+        gpu = seen.gpu
         print(f"\n{gpu['name']}, driver {gpu['facts']['driver_version']}, ", end="")
         print(f"Python {platform.python_version()}, ", end="")
         print(f"nvidia-ml-py {importlib.metadata.version('nvidia-ml-py')}")

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.gpu.used_gpu import used_uuid
 from tests.monitors.labelled_phases import KINDS, named_ratio, told_kinds
 from warpbook_monitors.recording import read_recording
 
@@ -25,7 +26,7 @@ def test_each_kind_of_work_is_named_within_a_second(tmp_path: Path) -> None:
     path = tmp_path / "work.jsonl.gz"
     recorder = [sys.executable, str(ROOT / "tools" / "record_workloads.py"), str(path)]
     subprocess.run(recorder, env=os.environ, check=True, timeout=300)
-    counts = told_kinds(read_recording(path))
+    counts = told_kinds(read_recording(path), f"gpu:{used_uuid()}")
     print("\n| phase | told from 1 s on | readings |\n| --- | --- | --- |")
     for label, kinds in counts.items():
         words = ", ".join(f"{kind} {n}" for kind, n in kinds.most_common())

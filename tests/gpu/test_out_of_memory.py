@@ -62,7 +62,7 @@ async def test_a_real_failure_names_who_holds_the_memory(jp_fetch, jp_ws_fetch) 
     told = seen.newest["post_mortem"]
     assert told["sentence"] in text
     assert told["kernel_id"] == failing.id
-    gpu = next(each for each in seen.hello["devices"] if each["kind"] == "gpu")
+    gpu = seen.gpu
     assert told["device"] == gpu["id"]
     total = gpu["facts"]["memory_total_bytes"]
     # torch's message is rounded to 0.01 GiB

@@ -18,6 +18,7 @@ from statistics import median
 
 import pytest
 
+from tests.gpu.used_gpu import used_position
 from warpbook_monitors import nvml
 from warpbook_monitors.frames import Event, Frame
 from warpbook_monitors.nvml_links import Links
@@ -63,17 +64,19 @@ while True:
 
 @pytest.fixture
 def probe() -> Iterator[NvmlProbe]:
-    """The first GPU of this machine."""
+    """The GPU that torch works on."""
     source = NvmlSource()
-    yield source.open().probes[0]
+    probes = source.open().probes
+    yield probes[used_position([each.device for each in probes])]
     source.close()
 
 
 @contextmanager
 def work(probe: NvmlProbe, script: str) -> Iterator[None]:
-    """Keep that GPU busy, and the next one where the script needs two."""
+    """Keep that GPU busy, and another one where the script needs two."""
     uuid = str(probe.device.facts["uuid"])
-    visible = "0,1" if "cuda:1" in script else uuid
+    both = "0,1" if probe.device.index == 0 else f"{probe.device.index},0"
+    visible = both if "cuda:1" in script else uuid
     child = subprocess.Popen(
         [sys.executable, "-c", script + LOOP],
         env={**os.environ, "CUDA_VISIBLE_DEVICES": visible},

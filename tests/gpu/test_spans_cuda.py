@@ -8,10 +8,11 @@ from __future__ import annotations
 import time
 
 import msgspec
-import pynvml
 import pytest
 import torch
 
+from tests.gpu.used_gpu import used_handle, used_position
+from warpbook_monitors import nvml
 from warpbook_monitors.open_sources import default_sources
 from warpbook_monitors.readings import read_frames
 from warpbook_monitors.sampler import Message, Sampler
@@ -35,11 +36,10 @@ def matmuls(seconds: float) -> None:
 
 
 def test_the_joules_of_a_span_are_those_of_the_counter() -> None:
-    pynvml.nvmlInit()
-    gpu = pynvml.nvmlDeviceGetHandleByIndex(0)
+    gpu = used_handle()
 
     def joules() -> float:
-        return float(pynvml.nvmlDeviceGetTotalEnergyConsumption(gpu)) / 1000
+        return float(nvml.call("nvmlDeviceGetTotalEnergyConsumption", gpu)) / 1000
 
     taken: list[Message] = []
     sampler = Sampler(default_sources())
@@ -58,8 +58,8 @@ def test_the_joules_of_a_span_are_those_of_the_counter() -> None:
                 time.sleep(2.5)
     finally:
         sampler.close()
-    device = next(each for each in sampler.devices if each.index == 0)
-    position = sampler.devices.index(device)
+    position = used_position(sampler.devices)
+    device = sampler.devices[position]
     messages = [msgspec.json.encode(message) for message in taken]
     readings = read_frames(messages, {position: device})[position]
     for seconds, allowed, begun, ended, truth in truths:

@@ -25,16 +25,23 @@ KINDS = {
 SETTLED_MS = 1000.0
 
 
-def told_kinds(recording: Recording) -> dict[str, Counter[str]]:
-    """Count by label what is told of the first GPU from a second into each phase on."""
-    device, window = recording.hello.devices[0], Window()
+def told_kinds(
+    recording: Recording, device_id: str | None = None
+) -> dict[str, Counter[str]]:
+    """Count by label what is told of a GPU from a second into each phase on.
+
+    Args:
+        recording: with labels.
+        device_id: of the GPU that worked; by default the first.
+    """
+    wanted, window = device_id or recording.hello.devices[0].id, Window()
     begin_ms, label = 0.0, None
     counts: dict[str, Counter[str]] = {}
     for frame in recording.frames:
         if frame.label != label:
             begin_ms, label = frame.time_ms, frame.label
         window.append(frame)
-        verdict = window.judge(recording.hello.devices).get(device.id)
+        verdict = window.judge(recording.hello.devices).get(wanted)
         if label in KINDS and frame.time_ms - begin_ms >= SETTLED_MS:
             kind = "not read" if verdict is None else verdict.kind
             counts.setdefault(label, Counter())[kind] += 1

@@ -33,7 +33,7 @@ class Monitor(anywidget.AnyWidget):
     Args:
         metrics: names of the metrics to show, such as "sm_active_ratio"; by
             default those that say how much of the chip works.
-        gpu: index of the only GPU to show; by default all.
+        gpu: index of the only GPU to show, as nvidia-smi counts; by default all.
         window_s: how many seconds the charts span.
         height: of one chart, in pixels.
 

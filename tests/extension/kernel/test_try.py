@@ -211,6 +211,30 @@ def test_without_a_compiler_nothing_is_compiled(
     assert_unchanged(states)
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_what_a_trial_has_compiled_runs_for_the_person_too(
+    shell: Any, few_pairs: None
+) -> None:
+    """torch runs the same code again, which reads names that torch made up."""
+    shell.run_cell(
+        "import torch\n"
+        "class Gelu(torch.nn.Module):\n"
+        "    def forward(self, x):\n"
+        "        y = 0.5 * x\n"
+        "        torch._dynamo.graph_break()\n"
+        "        return y * (1 + torch.tanh(x + 0.044715 * x**3))\n"
+        "model, x = Gelu(), torch.randn(64, 64)"
+    )
+    found = tried(shell, "compile --try-seconds 120", "y = model(x)")
+    assert found["compile"].refused is None, found["compile"].sentence
+    assert not found["compile"].difference.differs
+    shell.run_cell("z = torch.compile(model)(x)").raise_error()
+    assert torch.allclose(shell.user_ns["z"], shell.user_ns["y"], atol=1e-6)
+    # and so does the next trial
+    found = tried(shell, "compile --try-seconds 120", "y = model(x)")
+    assert found["compile"].refused is None, found["compile"].sentence
+
+
 def test_a_budget_that_holds_no_pairs_is_told(shell: Any, states: Any) -> None:
     shell.run_cell("import time, torch; a = torch.ones(2, 2)")
     cell = "a @ a\ntime.sleep(0.1)"

@@ -20,7 +20,11 @@ _NOT_ATTRIBUTES = ("__dict__", "__weakref__", "__doc__", "__module__")
 
 
 class SavedNamespace:
-    """The names of a namespace and what each was bound to."""
+    """The names of a namespace and what each was bound to.
+
+    New names that torch.compile keeps there stay: the code that it has compiled reads
+    them as globals, and it runs that code again for whoever compiles the same.
+    """
 
     def __init__(self, namespace: dict[str, Any]) -> None:
         """Note them; nothing is copied."""
@@ -29,20 +33,39 @@ class SavedNamespace:
 
     def restore(self) -> None:
         """Bind each name as it was, and drop those that are new."""
-        _restore_dict(self._namespace, self._then)
+        _restore_dict(self._namespace, {**self._then, **self._of_compilers()})
 
     def changed(self) -> dict[str, Any]:
         """Give the names that are bound to something else now."""
+        kept = self._of_compilers()
         return {
             name: value
             for name, value in self._namespace.items()
-            if self._then.get(name, _MISSING) is not value
+            if self._then.get(name, _MISSING) is not value and name not in kept
         }
 
     def differences(self) -> list[str]:
         """Name those that are not as they were; none after `restore`."""
         gone = [name for name in self._then if name not in self._namespace]
         return [*self.changed(), *gone]
+
+    def _of_compilers(self) -> dict[str, Any]:
+        return {
+            name: value
+            for name, value in self._namespace.items()
+            if name not in self._then and _is_of_compiler(name)
+        }
+
+
+def _is_of_compiler(name: object) -> bool:
+    """Tell whether torch.compile has made up a name.
+
+    It begins them with two underscores (`__compiled_fn_1`, `__resume_at_4_2`,
+    `__import_torch`), or ends them with its number of the code (`_7f0a12_c1/0`).
+    """
+    if not isinstance(name, str):
+        return False
+    return (name.startswith("__") and not name.endswith("__")) or "/" in name
 
 
 class SavedObjects:

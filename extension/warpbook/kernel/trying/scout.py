@@ -142,7 +142,7 @@ class _Noting(TorchDispatchMode):  # type: ignore[misc]
             facts.draws_random_numbers = True
         if name in _COPYING and len(devices) > 1:
             self._note_copy(name, operands, results)
-        elif name in _WAITING:
+        elif name in _WAITING and "cuda" in devices:
             facts.waits.add(name)
         elif devices == {"cpu"} and not function.is_view:
             flat = [item for item in _flat(args) if isinstance(item, torch.Tensor)]

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import torch
 
+from warpbook.kernel.trying.changes.capturing import OwnRandomState, capturing
 from warpbook.kernel.trying.changes.change import Applied, TriedCell, on_gpu_only
 from warpbook.kernel.trying.refusals import Refused
 from warpbook.kernel.trying.snapshot import Snapshot
@@ -27,6 +28,7 @@ class CudaGraph:
     def __init__(self) -> None:
         """Capture nothing yet."""
         self._graph: torch.cuda.CUDAGraph | None = None
+        self._random: OwnRandomState | None = None
         #: names that the body bound while it was captured
         self._bound: dict[str, Any] = {}
         self._grads: list[tuple[torch.Tensor, torch.Tensor | None]] = []
@@ -51,9 +53,12 @@ class CudaGraph:
     @contextlib.contextmanager
     def applied(self, cell: TriedCell) -> Iterator[Applied]:
         """Replay it; the first time it is captured."""
-        if self._graph is None:
-            self._graph = self._capture(cell)
-        yield Applied(self._replay, lambda: self._publish(cell))
+        if self._random is None:
+            self._random = OwnRandomState()
+        with self._random.in_use():
+            if self._graph is None:
+                self._graph = self._capture(cell)
+            yield Applied(self._replay, lambda: self._publish(cell))
 
     def _replay(self) -> Any:
         assert self._graph is not None
@@ -74,10 +79,9 @@ class CudaGraph:
         """
         snapshot = Snapshot(cell.namespace, cell.reached)
         graph = torch.cuda.CUDAGraph()
-        stream = torch.cuda.current_stream()
         try:
             self._warm_up(cell, snapshot)
-            with torch.cuda.graph(graph):
+            with capturing(graph):
                 self._last = cell.run()
             self._bound = snapshot.names.changed()
             leaves = (tensor for _, tensor in cell.reached.tensors if tensor.is_leaf)
@@ -86,8 +90,6 @@ class CudaGraph:
             said = str(problem).partition("\n")[0]
             raise Refused(f"it can't be captured ({said}).") from problem
         finally:
-            # a capture that fails leaves its own stream as the current one
-            torch.cuda.set_stream(stream)
             torch.cuda.synchronize()
             snapshot.restore()
         return graph
