@@ -10,7 +10,7 @@ the next:
 with a share of 0.6 for the estimate, and of 0.35 and 0.95 for the ends of its range.
 What the profiler names is taken off whole (its requests for buffers, and its first
 launch), and the first four launches, which it makes slow, are divided by five, what
-comes before the very first call by twenty.
+comes before the very first call by eight.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ _CALL_NS = 8_000.0
 _FIRST_LAUNCHES = 4
 FIRST_RATIO = 5.0
 #: the same of the time before the first call of all, in which the profiler is set up:
-#: 27 cells on an H100 are 2 % off in the median with any ratio from 6 to 20
-START_RATIO = 20.0
+#: 27 cells on an H100 are 2 to 2.5 % off in the median with any ratio from 5 to 10
+START_RATIO = 8.0
 #: of each of their segments no more is the profiler's: the rest is the program's
 _MOST_FIRST_NS = 1_000_000.0
 

@@ -1,0 +1,64 @@
+"""The exam's cells as a GPU ran them: traces with times measured beside them.
+
+Each trace is that of a cell's first profile, before anything was known of its bare
+time. `tests.gpu.exam` recorded them, and judges here as it does on a GPU.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tests.gpu.exam.judging import Criterion, judge
+from tests.gpu.exam.loading import load_cells
+from tests.gpu.exam.results import CellResult, Results, Times
+from tests.gpu.exam.running import profile_figures
+from warpbook_monitors.trace.analysis import analyse
+from warpbook_monitors.trace.chrome import read_chrome_trace
+
+FOLDER = Path(__file__).parents[2] / "data" / "exam"
+GPUS = sorted(path.name for path in FOLDER.iterdir())
+CRITERIA = (
+    "verdict kind right",
+    "named change among the first 2",
+    "predictions within 1.25 times",
+    "bounds that hold",
+    "no gain promised where there is none",
+    "bare time of GPU-bound cells, median error",
+    "bare time of GPU-bound cells, 90 % error",
+)
+
+
+@cache
+def criteria_of(gpu: str) -> dict[str, Criterion]:
+    times_ms = msgspec.json.decode(
+        (FOLDER / gpu / "times_ms.json").read_bytes(),
+        type=dict[str, dict[str, Times]],
+    )
+    cells = [cell for cell in load_cells() if cell.name in times_ms]
+    assert len(cells) == len(times_ms) >= 30
+    results: Results = {}
+    for cell in cells:
+        path = FOLDER / gpu / f"{cell.name}.json.gz"
+        events, run = read_chrome_trace(str(path))
+        profile = analyse(events, replace(run, source=cell.source))
+        figures = {"profiler_ms": 0.0, "completeness": {}}
+        figures = {**figures, **msgspec.to_builtins(profile)}
+        figures["completeness"] = {}
+        results[cell.name] = CellResult(
+            name=cell.name,
+            profiles=(profile_figures(figures),),
+            **times_ms[cell.name],
+        )
+    return {criterion.name: criterion for criterion in judge(cells, results)}
+
+
+@pytest.mark.parametrize("name", CRITERIA)
+@pytest.mark.parametrize("gpu", GPUS)
+def test_the_aim_is_reached(gpu: str, name: str) -> None:
+    criterion = criteria_of(gpu)[name]
+    assert criterion.holds, (criterion.value, criterion.basis, criterion.misses)
