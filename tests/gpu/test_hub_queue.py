@@ -15,7 +15,7 @@ import pytest
 
 from tests.hub.core.course import FOREVER, classroom, publish_lab
 from tests.hub.core.grading_progress import wait_until_graded
-from tests.hub.core.test_grader import Hub
+from tests.hub.core.started_hub import Hub
 from tests.programs import free_port
 from warpbook.hub.course.courses import Course, person_of
 from warpbook.hub.course.roster import import_roster
@@ -69,7 +69,7 @@ def hub(tmp_path: Path) -> Iterator[Hub]:
     room = classroom(tmp_path / "hub" / "hub.db", course, windows={"": FOREVER})
     # waits are by the service's clock
     room.now_ms = int(time.time() * 1000)
-    yield Hub(room, free_port(), tmp_path / "log")
+    yield Hub(room, free_port(), tmp_path)
     room.database.close()
 
 
@@ -87,7 +87,7 @@ def test_a_class_is_graded_as_if_one_by_one(
     say(f"\n{len(handed)} submissions, {slots} CPU slots, {len(gpus)} GPUs")
     with hub.service(), hub.grader("--cpu-slots", slots, stub=False, use_gpu=True):
         ids = [one.id for one in handed]
-        queued = wait_until_graded(hub.room, ids, say, EVERY)
+        queued = wait_until_graded(hub, ids, say, EVERY)
     rows = compared(hub, handed, queued, gpus[0].uuid if gpus else "", say)
     differing = [row for row in rows if not are_equal(row.queued, row.alone)]
     for line in table_lines(rows):
