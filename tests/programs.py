@@ -16,6 +16,8 @@ from typing import TypeVar
 
 import psutil
 
+from warpbook_monitors.python_path import own_path
+
 ROOT = Path(__file__).resolve().parent.parent
 #: in the environment of all that a test starts, and of what that starts in turn
 MARK = "WARPBOOK_TEST_RUN"
@@ -84,6 +86,15 @@ def environment(**more: str) -> dict[str, str]:
     kept = {k: v for k, v in os.environ.items() if not k.startswith(ours)}
     path = f"{Path(sys.executable).parent}{os.pathsep}{kept.get('PATH', os.defpath)}"
     return {**kept, "PATH": path, **more}
+
+
+def python_path() -> str:
+    """Give PYTHONPATH for a module that is run with `-m`, of the tests or of ours.
+
+    What this process imports from is in it: packages may lie in a folder that only its
+    own PYTHONPATH names, as on a machine where nothing can be installed.
+    """
+    return os.pathsep.join([str(ROOT), own_path()])
 
 
 def _kill_marked(mark: str) -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import statistics
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from tests.hub.core.course import Classroom
+from tests.hub.core.started_hub import Hub
 from warpbook.hub.database.tables import JOBS, RESULTS, SUBMISSIONS
 from warpbook.hub.grader.labs import GRADING, QUEUE_WAIT
 from warpbook.hub.work.results import Standing, standings
@@ -22,40 +24,63 @@ class NotGraded(AssertionError):
     """Submissions are not graded, and won't be; the message says what is known."""
 
 
+class Patience(NamedTuple):
+    """Seconds after which something has to have happened."""
+
+    #: a grader has come up, and has leased a job
+    lease_s: float = 60.0
+    #: another job has a result; the first on a GPU waits for the limits, too
+    result_s: float = 180.0
+    #: another line is said
+    line_s: float = 20.0
+
+
 def wait_until_graded(
-    room: Classroom,
+    hub: Hub,
     submissions: Sequence[str],
     say: Callable[[str], None],
     every: int = 10,
-    stalled_s: float = 180.0,
+    patience: Patience | None = None,
 ) -> dict[str, Standing]:
     """Wait for the results of some submissions; a line is said for so many of them.
 
+    The first is told of as well, and how things stand where no line was due for long.
+
     Raises:
-        NotGraded: a job is parked or cancelled, or none has ended for long.
+        NotGraded: a job is parked or cancelled, a program has fallen, or what has to
+            happen for long has not.
     """
-    began_s = last_s = time.monotonic()
-    told = graded = 0
+    patience = patience or Patience()
+    began_s = said_s = last_s = time.monotonic()
+    done = told = graded = 0
     while True:
-        with room.database.read() as connection:
+        # before results are read: what has fallen since may have brought the last ones
+        fallen = hub.fallen()
+        with hub.room.database.read() as connection:
             which = SUBMISSIONS.c.id.in_(list(submissions))
             by_submission = standings(connection, which)
-        before, graded = graded, _count(by_submission, "graded")
+            jobs = connection.execute(JOBS.select()).all()
+        now_s = time.monotonic()
+        before, done = done, sum(job.state == "done" for job in jobs)
+        if done != before:
+            last_s = now_s
+        graded = _count(by_submission, "graded")
         is_over = graded == len(submissions)
-        if graded != before:
-            last_s = time.monotonic()
-        if is_over or graded // every > told // every:
-            told = graded
-            passed_s = time.monotonic() - began_s
-            say(f"{graded} of {len(submissions)} graded after {passed_s:.0f} s")
-            for line in stage_lines(room):
+        is_due = graded // every > told // every or (graded and not told)
+        if is_over or is_due or now_s - said_s > patience.line_s:
+            told, said_s = graded, now_s
+            say(_head(by_submission, now_s - began_s))
+            for line in stage_lines(hub.room):
                 say(f"  {line}")
         if is_over:
             return by_submission
-        is_stalled = time.monotonic() - last_s > stalled_s
+        is_leased = any(job.fence for job in jobs)
+        patience_s = patience.result_s if is_leased else patience.lease_s
+        is_stalled = now_s - last_s > patience_s
         states = ("parked", "cancelled", "replaced")
-        if is_stalled or any(_count(by_submission, state) for state in states):
-            raise NotGraded("\n".join([f"{graded} are graded.", *open_lines(room)]))
+        if fallen or is_stalled or any(_count(by_submission, one) for one in states):
+            told_of = [f"{graded} are graded.", *open_lines(hub.room)]
+            raise NotGraded("\n".join([*told_of, *hub.last_words()]))
         time.sleep(_LOOK_S)
 
 
@@ -86,15 +111,16 @@ def stage_lines(room: Classroom) -> list[str]:
 
 
 def open_lines(room: Classroom) -> list[str]:
-    """Give the jobs that have no result, with their notes."""
+    """Give the jobs that have no result, with their notes; like ones together."""
     with room.database.read() as connection:
         unfinished = JOBS.select().where(JOBS.c.state != "done")
         jobs = connection.execute(unfinished).all()
-    return [
+    counts = Counter(
         f"{job.stage} {job.state}, leased {job.fence} times, "
         f"{job.busy} times too busy: {job.note or 'no note'}"
         for job in jobs
-    ]
+    )
+    return [f"{count} x {words}" for words, count in counts.most_common()]
 
 
 def _parts(job: Any, result: Any) -> dict[str, float]:
@@ -105,6 +131,18 @@ def _parts(job: Any, result: Any) -> dict[str, float]:
         parts[START] = took_s - noted[GRADING]
     parts |= {k: v for k, v in noted.items() if k not in (QUEUE_WAIT, GRADING)}
     return {**parts, TOOK: took_s}
+
+
+def _head(by_submission: dict[str, Standing], passed_s: float) -> str:
+    graded = _count(by_submission, "graded")
+    words = f"{graded} of {len(by_submission)} graded after {passed_s:.0f} s"
+    others = Counter(
+        f"{now.stage} {now.state}"
+        for now in by_submission.values()
+        if now.state != "graded"
+    )
+    parts = [f"{count} {where}" for where, count in sorted(others.items())]
+    return f"{words}; {', '.join(parts)}" if parts else words
 
 
 def _count(by_submission: dict[str, Standing], state: str) -> int:

@@ -25,7 +25,7 @@ from pathlib import Path
 import requests
 
 from tests.hub.core.course import FOREVER, Classroom, classroom
-from tests.programs import ROOT, free_port
+from tests.programs import ROOT, free_port, python_path
 from warpbook.hub.course.courses import Course
 from warpbook.hub.course.roster import import_roster
 from warpbook.hub.course.roster_csv import read_roster
@@ -35,6 +35,8 @@ from warpbook.hub.queue import control, graders
 
 LEARNERS = 40
 PATIENCE_S = 120.0
+#: short, so that lost leases are seen within a test
+LEASE_S = 2.0
 STUB = ROOT / "tests" / "hub" / "core" / "stub_child.py"
 
 
@@ -105,9 +107,10 @@ def begin(folder: Path) -> tuple[Classroom, list[str]]:
     return room, tokens
 
 
-def service_command(room: Classroom, port: int) -> list[str]:
+def service_command(room: Classroom, port: int, lease_s: float = LEASE_S) -> list[str]:
     program = "tests.hub.core.service_process"
-    return [sys.executable, "-m", program, str(room.database.path), str(port)]
+    options = [str(room.database.path), str(port), str(lease_s)]
+    return [sys.executable, "-m", program, *options]
 
 
 def grader_command(url: str) -> list[str]:
@@ -148,12 +151,10 @@ class Restarted:
                 process.send_signal(signal.SIGCONT)
 
     def _keep(self) -> None:
-        roots = ("extension", "labs", "monitors")
-        path = os.pathsep.join([str(ROOT), *(str(ROOT / name) for name in roots)])
         while not self._is_over:
             self._process = subprocess.Popen(
                 self._command,
-                env={**os.environ, "PYTHONPATH": path},
+                env={**os.environ, "PYTHONPATH": python_path()},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,

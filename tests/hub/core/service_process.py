@@ -1,4 +1,4 @@
-"""A service with the core alone, to be killed: `python -m ... DATABASE PORT`.
+"""A service with the core alone, to be killed: `python -m ... DATABASE PORT LEASE_S`.
 
 It mounts the graders' protocol as a real service does, and takes submissions of anybody
 who names themselves.
@@ -22,8 +22,8 @@ from warpbook.hub.queue import graders, leasing
 from warpbook.hub.queue.grader_api import answer
 from warpbook.hub.work.submissions import receive
 
-#: short, so that lost leases are seen within a test
-LEASE_S = 2.0
+#: of a lease, until the next heartbeat
+HEARTBEAT_OF_LEASE = 0.2
 
 
 class HandIn(msgspec.Struct):
@@ -75,23 +75,25 @@ class Submissions(RequestHandler):
 
 
 async def main() -> None:
-    leasing.LEASE_S, leasing.HEARTBEAT_S, leasing.POLL_S = LEASE_S, 0.4, 0.05
-    shorten()
+    lease_s = float(sys.argv[3])
+    have_leases_of(lease_s)
     database = HubDatabase(Path(sys.argv[1]))
     clock = HubClock()
     with database.write() as connection:
-        leasing.grace(connection, clock.now_ms(), LEASE_S)
+        leasing.grace(connection, clock.now_ms(), lease_s)
     routes = [(f"{PREFIX}(.*)", Graders), ("/submissions", Submissions)]
     application = Application(routes, writer=Writer(database), clock=clock)
     application.listen(int(sys.argv[2]), "127.0.0.1")
     await asyncio.Event().wait()
 
 
-def shorten() -> None:
-    """Have leases of this process end soon."""
-    graders.LEASE_S, graders.HEARTBEAT_S, graders.POLL_S = LEASE_S, 0.4, 0.05
+def have_leases_of(lease_s: float) -> None:
+    """Have leases of this process end so soon, and graders ask often."""
+    for module in (leasing, graders):
+        module.LEASE_S, module.POLL_S = lease_s, 0.05
+        module.HEARTBEAT_S = HEARTBEAT_OF_LEASE * lease_s
     for function in (leasing.lease, leasing.heartbeat):
-        function.__defaults__ = (LEASE_S,)
+        function.__defaults__ = (lease_s,)
 
 
 if __name__ == "__main__":

@@ -4,29 +4,26 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import shutil
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 import pytest
 
-from tests.hub.core.course import FOREVER, Classroom, classroom, publish_lab
-from tests.hub.core.kills import STUB, service_command
-from tests.programs import ROOT, free_port, wait_for
+from tests.hub.core.course import FOREVER, classroom, publish_lab
+from tests.hub.core.kills import STUB
+from tests.hub.core.started_hub import Hub, started
+from tests.programs import free_port, wait_for
 from warpbook.hub.database.tables import JOBS, RESULTS
 from warpbook.hub.grader.engine import Graded
 from warpbook.hub.grader.labs import OWN_LABS, CantGrade, grade
 from warpbook.hub.grader_protocol import REFUSED_STATUS, JobOrder
 from warpbook.hub.lab_facts import digest_of
 from warpbook.hub.queue import control, graders
-from warpbook.hub.work.results import Standing, standing
 from warpbook_labs.course.separation import part
 from warpbook_labs.lab.files import CATALOGUE
 from warpbook_labs.lab.loader import load
@@ -35,75 +32,10 @@ from warpbook_labs.lab.vault import VAULT
 VECTOR_ADD = CATALOGUE / "kernels" / "vector_add"
 
 
-@dataclass
-class Hub:
-    """A course, its service, and where that is."""
-
-    room: Classroom
-    port: int
-    log: Path
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
-
-    @contextlib.contextmanager
-    def service(self) -> Iterator[subprocess.Popen[bytes]]:
-        with started(service_command(self.room, self.port), self.log) as process:
-            yield process
-
-    @contextlib.contextmanager
-    def grader(
-        self, *options: str, stub: bool = True, use_gpu: bool = False
-    ) -> Iterator[subprocess.Popen[bytes]]:
-        with self.room.database.write() as connection:
-            token = graders.register(connection, self.room.now_ms, "hub", "one")
-        command = [sys.executable, "-m", "warpbook.hub.grader", self.url]
-        command += ["--cpu-slots", "1", *options]
-        command += [] if use_gpu else ["--no-gpu"]
-        if stub:
-            command += ["--command", sys.executable, str(STUB)]
-        with started(command, self.log, token) as process:
-            yield process
-
-    def wait(self, submission: str, state: str, seconds: float = 120) -> Standing:
-        def reached() -> Standing | None:
-            with self.room.database.read() as connection:
-                now = standing(connection, submission)
-            return now if now.state == state else None
-
-        return wait_for(f"{submission} {state}", reached, seconds)
-
-
-@contextlib.contextmanager
-def started(
-    command: list[str], log: Path, token: str = ""
-) -> Iterator[subprocess.Popen[bytes]]:
-    roots = (ROOT, *(ROOT / name for name in ("extension", "labs", "monitors")))
-    path = os.pathsep.join(map(str, roots))
-    with log.open("ab") as output:
-        process = subprocess.Popen(
-            command,
-            env={**os.environ, "PYTHONPATH": path},
-            stdin=subprocess.PIPE,
-            stdout=output,
-            stderr=output,
-            cwd=ROOT,
-        )
-    assert process.stdin is not None
-    with process.stdin:
-        process.stdin.write(f"{token}\n".encode())
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.wait()
-
-
 @pytest.fixture
 def hub(tmp_path: Path) -> Iterator[Hub]:
     room = classroom(tmp_path / "hub" / "hub.db", windows={"": FOREVER})
-    yield Hub(room, free_port(), tmp_path / "log")
+    yield Hub(room, free_port(), tmp_path)
     room.database.close()
 
 
@@ -299,13 +231,12 @@ def test_a_drained_grader_finishes_and_a_retired_one_is_refused(hub: Hub) -> Non
             assert grader.wait(60) == 0
             hub.wait(receipt.submission, "graded")
         with hub.grader() as grader:
-            wait_for(
-                "a grader", lambda: "The hub answers" in hub.log.read_text() or None
-            )
+            log = hub.grader_log
+            wait_for("a grader", lambda: "The hub answers" in log.read_text() or None)
             with room.database.write() as connection:
                 graders.retire(connection, room.now_ms, room.instructor, info.id)
             assert grader.wait(60) == REFUSED_STATUS
-    assert "No grader has this token" in hub.log.read_text()
+    assert "No grader has this token" in hub.grader_log.read_text()
 
 
 def test_a_grader_of_this_machine_waits_while_drained(hub: Hub) -> None:
@@ -333,11 +264,11 @@ def test_a_token_is_in_no_command_and_no_file_of_others(
     token_file.write_text("secret-token\n")
     token_file.chmod(0o644)
     command = [sys.executable, "-m", "warpbook.hub.grader", hub.url]
-    with started([*command, "--token-file", str(token_file)], hub.log) as grader:
+    with started([*command, "--token-file", str(token_file)], hub.grader_log) as grader:
         assert grader.wait(60) == 2
-    assert "chmod 600" in hub.log.read_text()
+    assert "chmod 600" in hub.grader_log.read_text()
     with hub.service(), hub.grader() as grader:
-        wait_for("a grader", lambda: "slots" in hub.log.read_text() or None)
+        wait_for("a grader", lambda: "slots" in hub.grader_log.read_text() or None)
         process = psutil.Process(grader.pid)
         with hub.room.database.read() as connection:
             digests = connection.exec_driver_sql("SELECT token_digest FROM graders")

@@ -95,8 +95,11 @@ def test_a_waiting_process_that_has_ended_costs_no_job(
 ) -> None:
     run_to_end(with_spares, "// right", "first")
     [spare] = waiting()
-    psutil.Process(spare).kill()
-    wait_for("its end", lambda: None if waiting() else True)
+    process = psutil.Process(spare)
+    process.kill()
+    # before that it is on its way out, and not yet seen to have ended
+    ended = psutil.STATUS_ZOMBIE
+    wait_for("its end", lambda: True if process.status() == ended else None)
     assert run_to_end(with_spares, "// right", "second").how == "done"
 
 
