@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from warpbook.kernel.cell import cell_status, did_nothing
+from warpbook.kernel.cell_inputs import inputs_of
 from warpbook.kernel.code_span import CodeSpan
 from warpbook_monitors.trace.bare_run import BareSource, BareTimes
 
@@ -31,12 +32,16 @@ _MAGIC = re.compile(r"#?\s*%{1,2}gpuprof\b.*")
 _UNKNOWN = ("jax", "jaxlib", "tensorflow", "numba.cuda", "pycuda", "paddle", "mxnet")
 
 
-def source_key(source: str) -> str:
-    """Hash what a cell does: its lines without `%%gpuprof` and what stands around."""
+def without_magic(source: str) -> str:
+    """Give what a cell does: its lines without `%%gpuprof` and what stands around."""
     lines = [line.rstrip() for line in source.strip().splitlines()]
     if lines and _MAGIC.fullmatch(lines[0].strip()):
         del lines[0]
-    text = "\n".join(lines).strip()
+    return "\n".join(lines).strip()
+
+
+def hashed(text: str) -> str:
+    """Hash a text of any length."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -90,6 +95,7 @@ class CellTimes:
         self._span = span
         self._by_source: OrderedDict[str, Timed] = OrderedDict()
         self._source: str | None = None
+        self._key = ""
         self._began_ns: int | None = None
         #: the profiler is at work, or the GPU was at the begin
         self._is_left_out = False
@@ -105,8 +111,8 @@ class CellTimes:
         self._shell.events.unregister("pre_run_cell", self.before_cell)
 
     def of(self, source: str) -> Timed:
-        """Give the times of a source."""
-        return self._by_source.get(source_key(source), Timed())
+        """Give the times of a source with the inputs that it would have now."""
+        return self._by_source.get(self._key_of(source), Timed())
 
     def profiled(self) -> None:
         """Leave out the cell that runs now: the profiler is at work in it."""
@@ -116,6 +122,7 @@ class CellTimes:
         """Note that a cell begins; one within another is a part of that."""
         if self._source is None:
             self._source = info.raw_cell
+            self._key = self._key_of(info.raw_cell)
             self._began_ns = None
             self._span.forget(self._begin)
             self._span.when_code_begins(self._begin)
@@ -137,13 +144,18 @@ class CellTimes:
             return
         if did_nothing(result) or cell_status(result) != "ok":
             return
-        timed = self._of_key(source_key(source))
+        timed = self._of_key(self._key)
         if not is_left_out:
             if gpu_is_idle():
                 timed.add((end.counter_ns - began_ns) / 1e6)
             else:
                 timed.unfinished += 1
         timed.has_run = True
+
+    def _key_of(self, source: str) -> str:
+        plain = without_magic(source)
+        inputs = inputs_of(plain, self._shell.user_ns)
+        return hashed(f"{plain}\0{inputs}")
 
     def _of_key(self, key: str) -> Timed:
         timed = self._by_source.setdefault(key, Timed())

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from warpbook.kernel import bare_times
-from warpbook.kernel.bare_times import CellTimes, source_key
+from warpbook.kernel.bare_times import CellTimes, without_magic
 from warpbook.kernel.runs import Runs
 
 
@@ -78,12 +78,12 @@ def times(shell: Any, gpu: Gpu) -> CellTimes:
 
 
 def test_the_same_cell_has_one_key_however_it_is_profiled() -> None:
-    plain = source_key("x = f(x)\nx.sum()\n")
-    assert source_key("%%gpuprof\nx = f(x)\nx.sum()") == plain
-    assert source_key("%%gpuprof -r 3 --lines\n\nx = f(x)  \nx.sum()\n\n") == plain
-    assert source_key("# %%gpuprof\nx = f(x)\nx.sum()") == plain
-    assert source_key("x = g(x)\nx.sum()") != plain
-    assert source_key("if x:\n    y = 1\n    z = 2") != source_key(
+    plain = without_magic("x = f(x)\nx.sum()\n")
+    assert without_magic("%%gpuprof\nx = f(x)\nx.sum()") == plain
+    assert without_magic("%%gpuprof -r 3 --lines\n\nx = f(x)  \nx.sum()\n\n") == plain
+    assert without_magic("# %%gpuprof\nx = f(x)\nx.sum()") == plain
+    assert without_magic("x = g(x)\nx.sum()") != plain
+    assert without_magic("if x:\n    y = 1\n    z = 2") != without_magic(
         "if x:\n    y = 1\nz = 2"
     )
 
@@ -96,6 +96,50 @@ def test_each_run_of_a_cell_is_timed(shell: Any, times: CellTimes) -> None:
     # the first one, which may load and compile, is left out once there are others
     assert (bare.runs, bare.source) == (3, "executions")
     assert 20 <= bare.least_ms <= bare.median_ms <= bare.most_ms
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("x = np.ones(8)", "x = np.ones(9)"),
+        ("x = np.ones(8)", "x = np.ones(8, np.int8)"),
+        ("m = Model()", "m = Model()"),
+    ],
+)
+def test_times_are_of_the_same_inputs(
+    shell: Any, times: CellTimes, before: str, after: str
+) -> None:
+    shell.run_cell(
+        "import numpy as np\n"
+        "class Model:\n"
+        "    def state_dict(self): ...\n"
+        "x, m, n = np.ones(8), Model(), 0"
+    )
+    cell = "y = m, x * 2\nn += 1"
+    shell.run_cell(before)
+    for _ in range(3):
+        # what the cell sets itself is no input
+        shell.run_cell(cell)
+    assert times.of(cell).bare.runs == 2
+    # the same batch anew is
+    shell.run_cell("x = x + 1")
+    assert times.of(cell).bare.runs == 2
+    shell.run_cell(after)
+    assert times.of(cell).bare is None
+
+
+def test_values_that_answer_with_errors_are_no_inputs(
+    shell: Any, times: CellTimes
+) -> None:
+    shell.run_cell(
+        "class Odd:\n"
+        "    def __getattr__(self, name):\n"
+        "        raise SystemExit(name)\n"
+        "odd = Odd()"
+    )
+    for _ in range(3):
+        shell.run_cell("z = odd is None")
+    assert times.of("z = odd is None").bare.runs == 2
 
 
 def test_a_first_run_counts_until_there_is_another(
@@ -153,7 +197,7 @@ def test_memory_is_bounded(shell: Any, times: CellTimes) -> None:
         shell.run_cell("x = 1")
     assert times.of("x = 1").bare.runs == 20
     for number in range(bare_times._MOST_SOURCES + 5):
-        times._of_key(source_key(f"x = {number}")).add(1.0)
+        times._of_key(without_magic(f"x = {number}")).add(1.0)
     assert len(times._by_source) == bare_times._MOST_SOURCES
 
 
