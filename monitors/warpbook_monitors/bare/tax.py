@@ -80,6 +80,8 @@ class Taxed:
         lag = np.where(self.lag_ns > 0, late, self.lag_ns)
         tail = np.array([self.tail_ns])
         tail_ratio = float(_ratio(tail, times * self.tail_tax_ns, share)[0])
+        # a notebook compiles the statement that waits for the GPU, or ends, meanwhile
+        tail_ratio = min(tail_ratio, float(_first_ratio(tail, first_ratio)[0]))
         return HostTimes(
             self.gap_ns * to_call,
             self.cost_ns * ratio,

@@ -43,6 +43,8 @@ def _longer(one: Span, other: Span) -> Span:
 
 #: of the ceilings at best, usually, at worst; see the module
 _MEMORY, _TENSOR = (0.93, 0.88, 0.78), (0.8, 0.72, 0.55)
+#: of convolutions, which read their operands in another order
+_CONVOLUTION = (0.75, 0.55, 0.4)
 _FP32, _ATTENTION = (0.95, 0.85, 0.7), (0.65, 0.4, 0.25)
 #: what fits into the L2 cache may come from there, so much faster
 _CACHE_BYTES, _CACHE_RATIO = 32 << 20, 2.5
@@ -93,7 +95,11 @@ class Chip:
         return _longer(Span(low_ns, usual_ns, high_ns), _KERNEL)
 
     def multiply(
-        self, flops: float, dtype: str, size_bytes: float = 0.0
+        self,
+        flops: float,
+        dtype: str,
+        size_bytes: float = 0.0,
+        is_convolution: bool = False,
     ) -> Span | None:
         """Give how long products take; None where there is no unit for the dtype.
 
@@ -101,11 +107,14 @@ class Chip:
             flops: multiplications and additions.
             dtype: torch's name of it, or "tf32".
             size_bytes: what is read and written at least.
+            is_convolution: they are not of matrices.
         """
         peak = self.peak_flops(dtype)
         if peak is None:
             return None
-        shares = _FP32 if dtype in ("float", "double") else _TENSOR
+        shares = _CONVOLUTION if is_convolution else _TENSOR
+        if dtype in ("float", "double"):
+            shares = _FP32
         best_ns = flops / peak * 1e9
         computed = Span(*(best_ns / share for share in shares))
         return _longer(computed, self.pass_over(size_bytes))

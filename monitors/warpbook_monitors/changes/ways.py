@@ -13,6 +13,9 @@ from warpbook_monitors.changes.edits import Edit
 from warpbook_monitors.changes.evidence import Evidence
 from warpbook_monitors.trace.columns import Int64s
 
+#: between two operators that become one
+_OTHER_WORK_NS = 500_000
+
 
 class Ways:
     """Three edits of one window's program.
@@ -66,6 +69,22 @@ class Ways:
     def drop_operators(self, positions: Int64s) -> None:
         """Take operators away: their work on the GPU, and their time on the host."""
         self._operators.append(positions)
+
+    def join_operators(self, positions: Int64s) -> None:
+        """Have the first of these do the work of all, with the Python in between.
+
+        What takes long in between is other work, and stays.
+        """
+        if len(positions) < 2:
+            return
+        self.drop_operators(positions[1:])
+        table = self._evidence.operators.table
+        ends, starts = table.end_ns[positions[:-1]], table.start_ns[positions[1:]]
+        is_near = (starts >= ends) & (starts - ends < _OTHER_WORK_NS)
+        is_near &= table.track[positions[:-1]] == table.track[positions[1:]]
+        if is_near.any():
+            thread = int(table.track[positions[0]])
+            self.drop_host(thread, ends[is_near], starts[is_near])
 
     def drop_host(
         self, thread: int, start_ns: Int64s, end_ns: Int64s, in_worst: bool = False

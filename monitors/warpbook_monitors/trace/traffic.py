@@ -67,6 +67,11 @@ def only_passes(name: str) -> bool:
     return _base(name) in _WRITES | _REDUCES | _PASSES
 
 
+def reduces(name: str) -> bool:
+    """Tell whether an operator gives fewer numbers than it reads."""
+    return _base(name) in _REDUCES
+
+
 def _base(name: str) -> str:
     return name.removeprefix("aten::").rstrip("_")
 

@@ -59,10 +59,9 @@ def _proposal(
     time_ns, is_predicted = 0, True
     for one in attentions:
         members = np.array(one.members, np.int64)
-        first, rest = members[:1], members[1:]
-        kept = operators.launched_within(first)
+        kept = operators.launched_within(members[:1])
         time_ns += evidence.time_ns(operators.launched_within(members))
-        ways.drop_operators(rest)
+        ways.join_operators(members)
         span = None if chip is None else chip.attend(one.flops, one.dtype)
         if span is None:
             is_predicted = False

@@ -14,7 +14,7 @@ from warpbook_monitors.changes.kernel_runs import launched, runs
 from warpbook_monitors.changes.proposal import Proposal
 from warpbook_monitors.changes.ways import Ways
 from warpbook_monitors.trace.columns import Bools, Int64s
-from warpbook_monitors.trace.traffic import ITEM_BYTES, only_passes
+from warpbook_monitors.trace.traffic import ITEM_BYTES, only_passes, reduces
 
 #: shorter kernels are launched more slowly than they run: that is another change
 _LEAST_MEAN_NS = 8_000
@@ -24,6 +24,9 @@ _MOST_MEMBERS = 32
 _LEAST_NEW = 2
 #: of the reads that may be of the same tensor, those that go to memory
 _READ_TWICE = 0.25
+#: a longer row does not stay on its multiprocessor while it is reduced, and is read
+#: again, in part from a cache
+_LONG_ROW, _READ_AGAIN = 2_048, 0.3
 #: what the call of a compiled function takes the host beside the first operator's call
 _COMPILED = Span(10_000.0, 35_000.0, 80_000.0)
 #: each begins a chain: two that follow one another are mostly of different tensors
@@ -52,6 +55,8 @@ class _Chain:
     #: what one kernel must move, at least and at most
     least_bytes: int
     most_bytes: int
+    #: what reductions over long rows read once more
+    again_bytes: int
 
 
 def pointwise(evidence: Evidence) -> Iterator[Proposal]:
@@ -65,7 +70,7 @@ def pointwise(evidence: Evidence) -> Iterator[Proposal]:
     for chain in chains:
         time_ns += evidence.time_ns(chain.events)
         kernels += len(chain.events)
-        ways.drop_operators(np.unique(chain.operators[1:]))
+        ways.join_operators(np.unique(chain.operators))
         ways.add_host(evidence.calls.launch[chain.events[:1]], _COMPILED)
         if chip is not None:
             low, high = (
@@ -74,6 +79,7 @@ def pointwise(evidence: Evidence) -> Iterator[Proposal]:
             )
             # most of what is read twice is the result of another, or still in a cache
             usual_ns = low.usual_ns + _READ_TWICE * (high.usual_ns - low.usual_ns)
+            usual_ns += chip.least_ns(_READ_AGAIN * chain.again_bytes)
             span = Span(low.low_ns, usual_ns, high.high_ns)
             ways.resize(chain.events[:1], span.at_most(evidence.time_ns(chain.events)))
     longest = max(chains, key=lambda chain: evidence.time_ns(chain.events))
@@ -199,7 +205,7 @@ def _in_optimizer(evidence: Evidence) -> Bools:
 
 def _chain(evidence: Evidence, events: Int64s, positions: Int64s) -> _Chain:
     operators = evidence.operators
-    largest = outside = 0
+    largest = outside = long_rows = 0
     for number, position in enumerate(positions.tolist()):
         operands = operators.operands(position)
         sizes = [
@@ -208,9 +214,13 @@ def _chain(evidence: Evidence, events: Int64s, positions: Int64s) -> _Chain:
             if dims
         ]
         largest = max([largest, *sizes])
-        is_new = _base(operators.name(position)) in _NEW
+        name, row = operators.name(position), (operands.dims or ((),))[0][-1:]
+        long_rows += reduces(name) and row > (_LONG_ROW,)
+        is_new = _base(name) in _NEW
         # each but the first takes at least one from the operator before it
         outside += (
             0 if is_new else sum(sizes) - (max(sizes, default=0) if number else 0)
         )
-    return _Chain(events, positions, 2 * largest, outside + largest)
+    return _Chain(
+        events, positions, 2 * largest, outside + largest, long_rows * largest
+    )

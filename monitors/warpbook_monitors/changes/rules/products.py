@@ -68,7 +68,9 @@ def _in_tf32(
         yield from _faster(
             evidence,
             candidates,
-            lambda one: chip.multiply(one.flops, "tf32", one.need.size_bytes or 0),
+            lambda one: chip.multiply(
+                one.flops, "tf32", one.need.size_bytes or 0, "conv" in one.by.name
+            ),
             name="tf32",
             title="Let float32 products use the tensor cores as TF32.",
             what="float32 products run on the FP32 cores",
