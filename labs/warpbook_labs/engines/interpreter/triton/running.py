@@ -29,7 +29,7 @@ from warpbook_labs.engines.interpreter.triton.memory import (
     Mask,
     TritonMemory,
 )
-from warpbook_labs.engines.interpreter.triton.mending import mend
+from warpbook_labs.engines.interpreter.triton.mending import mend, mend_library
 from warpbook_labs.engines.interpreter.triton.origins import origin_of
 from warpbook_labs.errors import NotInstalled, SourceProblem
 from warpbook_labs.lab.remedies import INSTALL_TRITON
@@ -62,12 +62,14 @@ def load_triton(is_interpreted: bool) -> Any:
     """
     os.environ["TRITON_INTERPRET"] = "1" if is_interpreted else "0"
     try:
-        return importlib.import_module("triton")
+        triton = importlib.import_module("triton")
     except (ImportError, OSError) as problem:
         raise NotInstalled(
             f"Triton can't be loaded ({problem}). Install it, on Linux: "
             f"{INSTALL_TRITON}"
         ) from None
+    mend_library(importlib.import_module("triton.language.standard"), is_interpreted)
+    return triton
 
 
 def prepare() -> None:
