@@ -7,6 +7,8 @@ from collections.abc import Sequence
 
 #: from a line to the last one that are told as a span
 _LEAST_SPAN = 2
+#: assignments that are told of
+_MOST_UNREAD = 2
 _FIGURE = re.compile(r"!\[[^\]\n]*\]\(([^)\s]+)\)")
 
 
@@ -32,6 +34,12 @@ def named_lines(lines: Sequence[int]) -> str:
     noun = "line" if len(lines) == 1 else "lines"
     *before, end = words or [""]
     return f"{noun} {', '.join(before)} and {end}" if before else f"{noun} {end}"
+
+
+def unread_words(lines: Sequence[int]) -> str:
+    """Say that nothing reads what lines assign."""
+    verb = "assigns" if len(lines[:_MOST_UNREAD]) == 1 else "assign"
+    return f"Nothing reads what {named_lines(lines[:_MOST_UNREAD])} {verb}."
 
 
 #: of a process that no learner's code has answered for in the ordinary way

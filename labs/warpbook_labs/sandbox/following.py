@@ -2,11 +2,12 @@
 
 A case that fails is run once more with it. Of each name of each call it keeps the lines
 from which its value came, with how many statements lie between; of objects that are
-changed in place, tensors by their storage, it keeps the same.
+changed in place, it keeps the same.
 """
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import sys
 from collections.abc import Iterable, Iterator
@@ -14,17 +15,25 @@ from dataclasses import dataclass, field
 from types import CodeType, FrameType, ModuleType
 from typing import Any
 
+from warpbook_labs.results.line_distances import Lines, in_order, merge, nearest
+from warpbook_labs.sandbox.objects import (
+    Objects,
+    VersionOf,
+    is_plain,
+    part_of,
+    version_of,
+)
 from warpbook_labs.sandbox.statements import Statement, statements_of
 
-#: how near each line is, in statements
-Lines = dict[int, int]
 _WITHIN = frozenset({"<genexpr>", "<listcomp>", "<dictcomp>", "<setcomp>", "<lambda>"})
-_PLAIN = (int, float, complex, str, bytes, bool, type(None))
-_MOST_KEPT = 64
 #: that a message names
-MOST_STATEMENTS = 6
-#: a condition is as far as so many statements that compute
-_STEPS_TO_CONDITION = 2
+MOST_STATEMENTS = 7
+#: of a value: how far the names are that only decide where it is read or written
+_STEPS_TO_OTHER = 4
+#: a branch that was not taken is as far as so many statements that compute
+_STEPS_TO_BRANCH = 2
+#: how far the statement is that called a function, from those within it
+_STEPS_TO_CALLER = 2
 
 
 @dataclass
@@ -32,7 +41,11 @@ class _Call:
     """One call of a learner's function, or its module."""
 
     frame: FrameType
+    #: of the statement that called it
+    context: Lines
     names: dict[str, Lines] = field(default_factory=dict)
+    #: of names that are bound again and again: where they first were
+    first: dict[str, Lines] = field(default_factory=dict)
     #: of statements that decide, by number
     decided: dict[int, Lines] = field(default_factory=dict)
     pending: Statement | None = None
@@ -42,34 +55,55 @@ class _Call:
     given: Lines = field(default_factory=dict)
     changed: set[str] = field(default_factory=set)
     result: Lines = field(default_factory=dict)
+    #: by name, the statement that gave it a value which nothing has read yet
+    unread: dict[str, int] = field(default_factory=dict)
 
 
 class Follower:
     """Follows what is called while it watches."""
 
-    def __init__(self, source: str, file: str) -> None:
-        """Read a source, which is executed under this name of a file."""
+    def __init__(
+        self, source: str, file: str, version_of: VersionOf = version_of
+    ) -> None:
+        """Read a source.
+
+        Args:
+            source: what is followed.
+            file: the name of a file under which it is executed.
+            version_of: counts how often a tensor was changed.
+        """
         self._statements, self._file = statements_of(source), file
         self._calls: dict[int, _Call] = {}
         self._module: dict[str, Lines] = {}
-        self._objects: dict[object, Lines] = {}
+        self._objects = Objects(version_of)
         self._latest: dict[str, Lines] = {}
         self._by_line: dict[int, Lines] = {}
+        self._places: dict[int, Lines] = {}
         self._settings: Lines = {}
-        #: keeps objects alive, so that none has the number of another
-        self._kept: list[Any] = []
+        #: by line, whether what it assigned was ever read
+        self._is_read: dict[int, bool] = {}
+        #: what calls from outside gave
+        self._given_back: list[tuple[Any, Lines]] = []
         #: what the last call from outside gave
         self.result: Lines = {}
         #: of each call from outside, its name and what its parameters hold in the end
         self.ended: list[tuple[str, dict[str, Lines]]] = []
 
     def of_line(self, line: int) -> Lines:
-        """Give the lines of what a line did when it was last done."""
+        """Give the lines of what a line computed when it was last done."""
         return self._by_line.get(line, {})
+
+    def of_place(self, line: int) -> Lines:
+        """Give the lines of where a line read and wrote when it was last done."""
+        return self._places.get(line, {})
 
     def settings(self) -> Lines:
         """Give the lines of what was set in modules."""
         return self._settings
+
+    def unread(self) -> tuple[int, ...]:
+        """Give the lines of assignments whose values nothing ever read."""
+        return tuple(sorted(line for line, read in self._is_read.items() if not read))
 
     def named(self, lines: Lines, most: int) -> tuple[int, ...]:
         """Name the lines of the nearest statements, each with all of its lines.
@@ -107,8 +141,9 @@ class Follower:
             return self._within
         call = self._calls.get(id(frame))
         if call is None:
-            call = self._calls[id(frame)] = _Call(frame)
-            self._take_parameters(call, code)
+            caller = self._caller(frame)
+            call = self._calls[id(frame)] = _Call(frame, self._context(caller))
+            self._take_parameters(call, caller, code)
         return self._went
 
     def _within(self, frame: FrameType, event: str, _: Any) -> Any:
@@ -118,7 +153,7 @@ class Follower:
             call.lines.add(frame.f_lineno)
         return self._within
 
-    def _went(self, frame: FrameType, event: str, _: Any) -> Any:
+    def _went(self, frame: FrameType, event: str, value: Any) -> Any:
         call = self._calls[id(frame)]
         if event == "line":
             statement = self._statements.get(frame.f_lineno)
@@ -128,29 +163,45 @@ class Follower:
             call.lines.add(frame.f_lineno)
         elif event == "return":
             call.result = self._finish(call)
-            self._end(call)
+            self._end(call, value)
         return self._went
 
-    def _take_parameters(self, call: _Call, code: CodeType) -> None:
+    def _context(self, caller: _Call | None) -> Lines:
+        """Give the lines that had a function called."""
+        if caller is None or caller.pending is None:
+            return {}
+        found = dict.fromkeys(caller.lines, 0)
+        self._add_deciders(found, caller, caller.pending)
+        merge(found, caller.context, _STEPS_TO_CALLER)
+        return nearest(found)
+
+    def _add_deciders(self, found: Lines, call: _Call, statement: Statement) -> None:
+        for number, steps in statement.deciders.items():
+            merge(found, call.decided.get(number, {}), steps)
+
+    def _take_parameters(
+        self, call: _Call, caller: _Call | None, code: CodeType
+    ) -> None:
         count = code.co_argcount + code.co_kwonlyargcount
         count += bool(code.co_flags & 4) + bool(code.co_flags & 8)
-        caller = self._caller(call.frame)
         outer: Lines = {}
         if caller is not None and caller.pending is not None:
             outer = self._read(caller, caller.pending.reads)
             merge(outer, dict.fromkeys(caller.lines, 0), 0)
         for name in code.co_varnames[:count]:
             value = call.frame.f_locals.get(name)
-            known = self._objects.get(_key(value))
+            known: Lines | None = self._objects.lines(value) or None
             if known is None:
                 known = self._same(caller, value)
-            call.names[name] = _nearest(outer if known is None else known)
+            call.names[name] = nearest(outer if known is None else known)
 
     def _same(self, caller: _Call | None, value: Any) -> Lines | None:
         """Give the lines of a caller's name that has this very value."""
-        if caller is None or caller.pending is None:
-            return None
-        for name in caller.pending.reads:
+        if caller is None:
+            # what `prepare` gave is handed to `run`
+            known = (lines for given, lines in self._given_back if given is value)
+            return None if isinstance(value, bool) else next(known, None)
+        for name in caller.pending.reads if caller.pending is not None else ():
             if name in caller.names and caller.frame.f_locals.get(name) is value:
                 return caller.names[name]
         return None
@@ -167,17 +218,27 @@ class Follower:
     def _read(self, call: _Call, names: Iterable[str]) -> Lines:
         found: Lines = {}
         for name in names:
-            known = call.names.get(name)
-            if known is None:
-                if name in call.frame.f_code.co_freevars:
-                    known = self._latest.get(name)
-                else:
-                    known = self._module.get(name)
-            if known:
-                merge(found, known, 1)
-            value = call.frame.f_locals.get(name)
-            if not isinstance(value, (*_PLAIN, ModuleType)):
-                merge(found, self._objects.get(_key(value), {}), 1)
+            merge(found, self._of_name(call, name), 1)
+        return found
+
+    def _of_name(self, call: _Call, name: str) -> Lines:
+        known = call.names.get(name)
+        if known is None:
+            if name in call.frame.f_code.co_freevars:
+                known = self._latest.get(name)
+            else:
+                known = self._module.get(name)
+        found = dict(known or {})
+        merge(found, call.first.get(name, {}), 0)
+        merge(found, self._objects.lines(_value(call, name)), 0)
+        return found
+
+    def _read_parts(self, call: _Call, parts: Iterable[ast.expr]) -> Lines:
+        """Give the lines of objects that are held by others."""
+        found: Lines = {}
+        held = _names(call)
+        for part in parts:
+            merge(found, self._objects.lines(part_of(part, held)), 1)
         return found
 
     def _finish(self, call: _Call) -> Lines:
@@ -186,47 +247,83 @@ class Follower:
         call.pending, call.lines, call.given = None, set(), {}
         if statement is None or statement.is_silent:
             return {}
-        found = self._read(call, statement.reads)
-        merge(found, given, 1)
-        for number in statement.deciders:
-            merge(found, call.decided.get(number, {}), _STEPS_TO_CONDITION)
-        merge(found, dict.fromkeys(lines, 0), 0)
-        found = _nearest(found)
+        for name in statement.reads | statement.places | statement.changes:
+            self._is_read |= dict.fromkeys(
+                (line for line in [call.unread.pop(name, 0)] if line), True
+            )
+        shared: Lines = dict(given)
+        merge(shared, self._read_parts(call, statement.parts), 0)
+        self._add_deciders(shared, call, statement)
+        merge(shared, call.context, _STEPS_TO_CALLER)
+        merge(shared, dict.fromkeys(lines, 0), 0)
+        computed = self._read(call, statement.reads)
+        placed = self._read(call, statement.places)
+        found, where = dict(shared), dict(shared)
+        merge(found, computed, 0)
+        merge(found, placed, _STEPS_TO_OTHER - 1)
+        merge(where, placed, 0)
+        merge(where, computed, _STEPS_TO_OTHER - 1)
+        found = nearest(found)
         call.decided[statement.number] = found
         for line in lines:
-            self._by_line[line] = found
+            self._by_line[line], self._places[line] = found, where
+        self._write(call, statement, found)
+        return found
+
+    def _write(self, call: _Call, statement: Statement, found: Lines) -> None:
+        """Note what a statement binds and changes."""
         for name in statement.within & call.names.keys():
             # it may have another value for that this did not go the other way
             call.names[name] = dict(call.names[name])
-            merge(call.names[name], found, _STEPS_TO_CONDITION)
+            merge(call.names[name], found, _STEPS_TO_BRANCH)
+        held = [_value(call, name) for name in statement.reads]
         for name in statement.binds | statement.changes:
-            value = call.frame.f_locals.get(name)
-            if value is None:
-                value = call.frame.f_globals.get(name)
+            value = _value(call, name)
             if isinstance(value, ModuleType):
                 # what is set in it may decide on whatever comes later
                 if name in statement.settings:
                     merge(self._settings, found, 1)
                 continue
-            if name not in statement.binds and isinstance(value, _PLAIN):
+            is_bound = name in statement.binds
+            if not is_bound and is_plain(value):
                 # nothing changes it in place
                 continue
             known = dict(found)
-            if name not in statement.binds:
+            if not is_bound:
                 merge(known, call.names.get(name, {}), 1)
                 call.changed.add(name)
+                self._objects.change(value, found)
+            elif name not in statement.reads:
+                call.first[name] = found
             call.names[name] = self._latest[name] = known
             if call.frame.f_code.co_name == "<module>":
                 self._module[name] = known
-            if isinstance(value, _PLAIN):
-                continue
-            self._kept.append(value)
-            # else it is another name for what is known
-            if name not in statement.binds or _key(value) not in self._objects:
-                self._objects[_key(value)] = known
-        return found
+            if is_bound and not statement.is_alias:
+                # else it is another name for what is known
+                self._objects.make(value, found, held)
+        self._note_assigned(call, statement)
+        names = _names(call)
+        for part in statement.changed_parts:
+            self._objects.change(part_of(part, names), found)
+        for tensor in self._objects.changed_tensors(list(call.frame.f_locals.values())):
+            self._objects.change(tensor, found)
 
-    def _end(self, call: _Call) -> None:
+    def _note_assigned(self, call: _Call, statement: Statement) -> None:
+        name = statement.assigned
+        value = _value(call, name) if name else None
+        if statement.value_lines and type(value) is dict:
+            held = list(value.values())
+            if len(held) == len(statement.value_lines):
+                for line, each in zip(statement.value_lines, held, strict=True):
+                    self._objects.make(each, {line: 0})
+        code = call.frame.f_code
+        is_local = code.co_name != "<module>" and name not in code.co_cellvars
+        if name and is_local and not name.startswith("_"):
+            line = min(line for line, of in self._statements.items() if of is statement)
+            call.unread[name] = line
+            self._is_read.setdefault(line, False)
+
+    def _end(self, call: _Call, value: Any) -> None:
         """Hand on what a call gave, and what it changed of what it was given."""
         code = call.frame.f_code
         names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
@@ -237,34 +334,18 @@ class Follower:
                 merge(caller.given, call.names[name], 1)
         elif code.co_name != "<module>":
             self.result = call.result
+            self._given_back.append((value, call.result))
+            self._objects.make(value, call.result)
+            for each in value if type(value) is tuple else ():
+                self._objects.make(each, call.result)
             parameters = {name: self._read(call, (name,)) for name in names}
             self.ended.append((code.co_name, parameters))
 
 
-def in_order(lines: Lines) -> tuple[int, ...]:
-    """Name lines, the nearest first."""
-    return tuple(sorted(lines, key=lambda line: (lines[line], -line)))
+def _value(call: _Call, name: str) -> Any:
+    value = call.frame.f_locals.get(name)
+    return call.frame.f_globals.get(name) if value is None else value
 
 
-def merge(into: Lines, lines: Lines, steps: int) -> None:
-    """Add lines that are so many statements further away."""
-    for line, distance in lines.items():
-        into[line] = min(into.get(line, distance + steps), distance + steps)
-
-
-def _nearest(lines: Lines) -> Lines:
-    if len(lines) <= _MOST_KEPT:
-        return dict(lines)
-    return {line: lines[line] for line in in_order(lines)[:_MOST_KEPT]}
-
-
-def _key(value: Any) -> object:
-    """Name an object; a tensor by where its numbers are, which its views share."""
-    kind = type(value)
-    if kind.__module__.partition(".")[0] == "torch" and kind.__name__ in (
-        "Tensor",
-        "Parameter",
-    ):
-        with contextlib.suppress(Exception):
-            return "storage", int(value.untyped_storage().data_ptr())
-    return id(value)
+def _names(call: _Call) -> dict[str, Any]:
+    return {**call.frame.f_globals, **call.frame.f_locals}

@@ -6,14 +6,21 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from warpbook_labs.sandbox.expressions import base_names, note
+
 _JUMPS = (ast.Return, ast.Continue, ast.Break, ast.Raise)
 #: `with` has what is within it done otherwise, as by another stream or type
 _DECIDES = (ast.If, ast.While, ast.For, ast.Match, ast.With)
 _SILENT = (ast.FunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Global)
-#: methods that change what they are called on, beside those that end with `_`
-_CHANGING = frozenset(
-    "append add update extend insert setdefault remove discard clear sort".split()
-)
+_PATHS = (ast.Name, ast.Attribute, ast.Subscript)
+#: how far a condition is, in statements that compute
+_STEPS_TO_CONDITION = 2
+#: what `with` sets holds for each statement within it
+_STEPS_TO_WITH = 0
+#: a sum hangs on how often its loop goes round
+_STEPS_TO_ROUNDS = 1
+#: what is done only where an early return was not taken
+_STEPS_TO_GUARD = 4
 
 
 @dataclass
@@ -21,18 +28,42 @@ class Statement:
     """Of a compound statement only its head."""
 
     number: int
+    #: names that it computes with
     reads: set[str] = field(default_factory=set)
+    #: names that decide where it reads or writes, and whether: pointers, masks, indices
+    places: set[str] = field(default_factory=set)
     #: names that it gives a value
     binds: set[str] = field(default_factory=set)
     #: names of objects that it may change
     changes: set[str] = field(default_factory=set)
+    #: parts of objects that it may change, such as `self.held[key]`
+    changed_parts: list[ast.expr] = field(default_factory=list)
+    #: parts of objects that it reads
+    parts: list[ast.expr] = field(default_factory=list)
     #: names of what it sets an attribute or an element of
     settings: set[str] = field(default_factory=set)
-    #: numbers of the statements that decide whether it is done
-    deciders: tuple[int, ...] = ()
+    #: numbers of the statements that decide whether it is done, and how far these are
+    deciders: dict[int, int] = field(default_factory=dict)
     is_silent: bool = False
     #: of a statement that decides: names that what is within it binds or changes
     within: set[str] = field(default_factory=set)
+    #: it only gives another name to what there is
+    is_alias: bool = False
+    #: the one name that it does nothing but give a value
+    assigned: str = ""
+    #: the lines of a dict display's values
+    value_lines: tuple[int, ...] = ()
+
+    def join(self, other: Statement) -> None:
+        """Take what another statement on the same line does."""
+        self.reads |= other.reads
+        self.places |= other.places
+        self.changes |= other.changes | other.binds
+        self.settings |= other.settings
+        self.parts += other.parts
+        self.changed_parts += other.changed_parts
+        self.is_alias = self.is_alias and other.is_alias
+        self.assigned = ""
 
 
 def statements_of(source: str) -> dict[int, Statement]:
@@ -42,7 +73,7 @@ def statements_of(source: str) -> dict[int, Statement]:
         SyntaxError: it is no Python.
     """
     found: dict[int, Statement] = {}
-    _Reader(found).body(ast.parse(source).body, ())
+    _Reader(found).body(ast.parse(source).body, {})
     return found
 
 
@@ -50,14 +81,17 @@ class _Reader:
     def __init__(self, found: dict[int, Statement]) -> None:
         self._found, self._count = found, 0
 
-    def body(self, nodes: list[ast.stmt], deciders: tuple[int, ...]) -> None:
+    def body(self, nodes: list[ast.stmt], deciders: dict[int, int]) -> None:
         for node in nodes:
             statement = self._head(node, deciders)
             inside = deciders
             if isinstance(node, _DECIDES):
-                inside = (*deciders, statement.number)
+                steps = _STEPS_TO_CONDITION
+                if isinstance(node, ast.With):
+                    steps = _STEPS_TO_WITH
+                inside = {**deciders, statement.number: steps}
             elif isinstance(node, ast.FunctionDef):
-                inside = ()
+                inside = {}
             for part in _bodies(node):
                 self.body(part, inside)
             if isinstance(node, _DECIDES):
@@ -65,7 +99,7 @@ class _Reader:
                     for each in _own(part):
                         held = Statement(0)
                         for head in _heads(each):
-                            _note(head, held)
+                            note(head, held)
                         statement.within |= held.binds | held.changes
             jumps = isinstance(node, ast.If | ast.Match) and any(
                 isinstance(each, _JUMPS)
@@ -74,41 +108,62 @@ class _Reader:
             )
             if jumps:
                 # what comes behind is done only where it does not jump
-                deciders = (*deciders, statement.number)
+                deciders = {**deciders, statement.number: _STEPS_TO_GUARD}
 
-    def _head(self, node: ast.stmt, deciders: tuple[int, ...]) -> Statement:
+    def _head(self, node: ast.stmt, deciders: dict[int, int]) -> Statement:
+        if isinstance(node, ast.AugAssign):
+            deciders = {
+                number: min(steps, _STEPS_TO_ROUNDS)
+                if steps == _STEPS_TO_CONDITION
+                else steps
+                for number, steps in deciders.items()
+            }
         statement = Statement(self._count, deciders=deciders)
         self._count += 1
         statement.is_silent = isinstance(node, _SILENT)
         for part in _heads(node):
-            _note(part, statement)
+            note(part, statement)
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
             # nobody takes what it gives, so it does something to what it is given
             call = node.value
             for each in (call.func, *call.args, *(k.value for k in call.keywords)):
-                statement.changes |= _base(each)
-        first, last = node.lineno, node.end_lineno or node.lineno
-        bodies = _bodies(node)
-        if bodies and bodies[0]:
-            last = max(first, bodies[0][0].lineno - 1)
-        lines = set(range(first, last + 1))
-        if isinstance(node, ast.Match):
-            lines = {node.lineno} | {
-                line
-                for case in node.cases
-                for line in range(
-                    case.pattern.lineno, (case.pattern.end_lineno or 0) + 1
-                )
-            }
-        for line in lines:
+                statement.changes |= base_names(each)
+        _note_kind(node, statement)
+        for line in _lines(node):
             known = self._found.get(line)
             if known is None or known.is_silent:
                 self._found[line] = statement
             elif not statement.is_silent:
-                known.reads |= statement.reads
-                known.changes |= statement.changes | statement.binds
-                known.settings |= statement.settings
+                known.join(statement)
         return statement
+
+
+def _note_kind(node: ast.stmt, statement: Statement) -> None:
+    """Note what a statement does to names, beside computing."""
+    if isinstance(node, ast.For):
+        statement.is_alias = isinstance(node.iter, _PATHS)
+    if not isinstance(node, ast.Assign):
+        return
+    statement.is_alias = isinstance(node.value, _PATHS)
+    if len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+        statement.assigned = node.targets[0].id
+        if isinstance(node.value, ast.Dict) and None not in node.value.keys:
+            statement.value_lines = tuple(each.lineno for each in node.value.values)
+
+
+def _lines(node: ast.stmt) -> set[int]:
+    first, last = node.lineno, node.end_lineno or node.lineno
+    bodies = _bodies(node)
+    if bodies and bodies[0]:
+        last = max(first, bodies[0][0].lineno - 1)
+    if isinstance(node, ast.Match):
+        patterns = [case.pattern for case in node.cases]
+        return {node.lineno} | {
+            line
+            for each in patterns
+            for line in range(each.lineno, (each.end_lineno or 0) + 1)
+        }
+    return set(range(first, last + 1))
 
 
 def _heads(node: ast.stmt) -> list[ast.AST]:
@@ -143,40 +198,3 @@ def _own(nodes: list[ast.stmt]) -> Iterator[ast.stmt]:
         if not isinstance(node, ast.FunctionDef | ast.ClassDef):
             for part in _bodies(node):
                 yield from _own(part)
-
-
-def _note(part: ast.AST, statement: Statement) -> None:
-    for node in ast.walk(part):
-        if isinstance(node, ast.Name):
-            (
-                statement.reads if isinstance(node.ctx, ast.Load) else statement.binds
-            ).add(node.id)
-        elif isinstance(node, ast.MatchAs | ast.MatchStar) and node.name:
-            statement.binds.add(node.name)
-        elif isinstance(node, ast.Attribute | ast.Subscript):
-            if isinstance(node.ctx, ast.Store):
-                statement.changes |= _base(node)
-                statement.settings |= _base(node)
-        elif isinstance(node, ast.AugAssign):
-            statement.reads |= _base(node.target)
-            statement.changes |= _base(node.target)
-        elif isinstance(node, ast.Call):
-            called = node.func
-            name = called.attr if isinstance(called, ast.Attribute) else ""
-            if isinstance(called, ast.Name) and called.id == "setattr" and node.args:
-                statement.settings |= _base(node.args[0])
-            changes = name.endswith("_") and not name.endswith("__")
-            if isinstance(called, ast.Attribute) and (changes or name in _CHANGING):
-                statement.changes |= _base(called.value)
-            for keyword in node.keywords:
-                if keyword.arg == "out":
-                    statement.changes |= _base(keyword.value)
-
-
-def _base(node: ast.AST) -> set[str]:
-    """Name what an expression is a part of."""
-    while isinstance(node, ast.Attribute | ast.Subscript | ast.Starred | ast.Call):
-        node = node.func if isinstance(node, ast.Call) else node.value
-    if isinstance(node, ast.NamedExpr):
-        node = node.target
-    return {node.id} if isinstance(node, ast.Name) else set()

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from warpbook_labs.sandbox.following import Follower, in_order
+from warpbook_labs.results.line_distances import in_order
+from warpbook_labs.sandbox.following import Follower
 
 FILE = "solution.py"
 

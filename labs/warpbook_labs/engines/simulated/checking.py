@@ -20,7 +20,7 @@ from warpbook_labs.engines.simulated.explaining import (
 )
 from warpbook_labs.engines.simulated.messages import HostRan, Left, Record, RunTorch
 from warpbook_labs.engines.simulated.preparation import PreparedCalls
-from warpbook_labs.engines.simulated.recorded import NotJudged, told_simulated
+from warpbook_labs.engines.simulated.recorded import NotJudged, Told, told_simulated
 from warpbook_labs.errors import BadLab, BadSource, NotInstalled
 from warpbook_labs.lab.host_spec import Host
 from warpbook_labs.lab.loaded import LoadedLab
@@ -86,17 +86,19 @@ def check_host(
         # what was not run has no answer
         ran = list(zip(batch, left, strict=False))
         if lab.host.without_gpu == "torch":
-            done += (_told(*each) for each in ran)
+            told = [Told(_told(*each)) for each in ran]
         else:
             try:
-                done += told_simulated(lab.counted, ran, limits)
+                told = told_simulated(lab.counted, ran, limits)
             except NotJudged as problem:
                 return CheckResult(lab.id, "stopped", str(problem), of=of)
         isolation = outcome.isolation
+        begin = len(done)
+        done += (each.case for each in told)
         if is_over:
             break
-        for place, prepared in enumerate(batch, len(done) - len(batch)):
-            asked = None if is_explained else asked_of(done[place])
+        for place, prepared in enumerate(batch, begin):
+            asked = None if is_explained else asked_of(*told[place - begin])
             if asked is not None:
                 job = _job(loaded, lab.host, source, [prepared])
                 lines = followed(job, asked, partial(_outcome, limits=limits))

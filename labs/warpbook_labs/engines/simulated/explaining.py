@@ -6,7 +6,8 @@ It is done once more for it, so that a check of what passes takes no longer.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -16,7 +17,7 @@ from warpbook_labs.engines.simulated.messages import (
     Record,
     RunTorch,
 )
-from warpbook_labs.lab.texts import named_lines
+from warpbook_labs.lab.texts import named_lines, unread_words
 from warpbook_labs.results.check import CaseResult
 from warpbook_labs.sandbox import parent
 
@@ -28,14 +29,28 @@ _LINE = re.compile(r"\bline (\d+)")
 _TIMES_LONGER = 5.0
 
 
-def asked_of(case: CaseResult) -> Followed | None:
-    """Say what is asked of a case; None where there is nothing to ask."""
+class Lines(NamedTuple):
+    """Lines of a source that explain what is wrong."""
+
+    #: from which it came, the nearest first
+    lines: tuple[int, ...] = ()
+    #: of assignments whose values nothing reads
+    unread: tuple[int, ...] = ()
+
+
+def asked_of(case: CaseResult, from_lines: Sequence[int] = ()) -> Followed | None:
+    """Say what is asked of a case; None where there is nothing to ask.
+
+    Args:
+        case: as it went.
+        from_lines: of the GPU's work from which a wrong number came.
+    """
     wrong = case.wrong
     if case.passed or case.findings:
         return None
     if wrong is not None:
-        told = (wrong.computed_line, wrong.line)
-        lines = tuple(line for line in told if line is not None)
+        told = (wrong.computed_line, wrong.line, *from_lines)
+        lines = tuple(dict.fromkeys(line for line in told if line))
         return Followed(wrong.output, max(case.call, 1), lines)
     if not case.is_beyond:
         return None
@@ -47,7 +62,7 @@ def followed(
     job: RunTorch | Record,
     asked: Followed,
     outcome_of: Callable[[RunTorch | Record], parent.Outcome[HostRan]],
-) -> list[int]:
+) -> Lines:
     """Do a job of one case once more, and give the lines that are asked for.
 
     Args:
@@ -60,14 +75,27 @@ def followed(
     )
     outcome = outcome_of(job)
     if not isinstance(outcome.result, HostRan):
-        return []
+        return Lines()
     last_line = len(job.source.splitlines())
     lines = [line for left in outcome.result.cases for line in left.lines]
-    return [line for line in lines if 0 < line <= last_line][:_MOST_LINES]
+    unread = [line for left in outcome.result.cases for line in left.unread]
+    return Lines(*(_believed(each, last_line) for each in (lines, unread)))
 
 
-def with_lines(case: CaseResult, lines: list[int]) -> CaseResult:
+def _believed(lines: list[int], last_line: int) -> tuple[int, ...]:
+    return tuple(line for line in lines if 0 < line <= last_line)[:_MOST_LINES]
+
+
+def with_lines(case: CaseResult, lines: Lines) -> CaseResult:
     """Say from which lines what is wrong came, beside those that are told."""
+    case = _with_origin(case, lines.lines)
+    if case.wrong is None or not lines.unread:
+        return case
+    words = f"{case.message} {unread_words(lines.unread)}"
+    return msgspec.structs.replace(case, message=words)
+
+
+def _with_origin(case: CaseResult, lines: Sequence[int]) -> CaseResult:
     wrong = case.wrong
     told = {int(line) for line in _LINE.findall(case.message)}
     if wrong is not None:

@@ -47,6 +47,7 @@ def _verdict(trial: Trial) -> Verdict:
         outputs,
         found.unwritten,
         found.writers,
+        found.sources,
         found.findings,
         found.counts,
         found.count_lines,

@@ -23,18 +23,20 @@ from warpbook_labs.engines.simulated.messages import (
     RunTorch,
 )
 from warpbook_labs.errors import SourceProblem
-from warpbook_labs.sandbox.following import (
-    MOST_STATEMENTS,
-    Follower,
-    merge,
-)
+from warpbook_labs.results.line_distances import merge
+from warpbook_labs.sandbox.following import MOST_STATEMENTS, Follower
 from warpbook_labs.sandbox.learner_code import MODULES, Printed, TooLong, told, within
+from warpbook_labs.sandbox.objects import VersionOf, version_of
 from warpbook_labs.sandbox.progress import note_step
 from warpbook_labs.sandbox.work import Refused
 
 SOURCE_NAME, GIVEN_NAME = "solution.py", "given.py"
 _IMPORTED = ["torch", "given", *MODULES]
 
+#: lines of the GPU's work that are as near as one statement of Python's
+_LINES_OF_ONE_STEP = 3
+
+_Numbers = tuple[int, ...]
 #: loads the learner's module, as new
 Load = Callable[[], ModuleType]
 
@@ -48,19 +50,22 @@ class _CantLoad(SourceProblem):
 
 
 def run_cases(
-    job: RunTorch | Record, one: Callable[[Load, HostCase], Left]
+    job: RunTorch | Record,
+    one: Callable[[Load, HostCase], Left],
+    writes_of: VersionOf = version_of,
 ) -> HostRan | Refused:
     """Do every case of a job, up to the first that takes too long.
 
     Args:
         job: what was asked.
         one: does one of its cases.
+        writes_of: counts how often a tensor was written.
     """
     warnings.showwarning = _print_warning
     done: list[Left] = []
     try:
         for each in job.cases:
-            done.append(_left(job, each, one))
+            done.append(_left(job, each, one, writes_of))
             note_step()
             # the others would hardly be faster, and the learner waits
             if done[-1].is_too_long:
@@ -80,16 +85,22 @@ def values_of(case: HostCase, call: HostCall) -> dict[str, NDArray[Any]]:
 
 
 def _left(
-    job: RunTorch | Record, case: HostCase, one: Callable[[Load, HostCase], Left]
+    job: RunTorch | Record,
+    case: HostCase,
+    one: Callable[[Load, HostCase], Left],
+    writes_of: VersionOf,
 ) -> Left:
     printed = Printed()
     try:
         # of the CPU: on a busy machine the same code takes longer by the clock
         took = within(job.case_s)
-        watching, lines_of = _followed(job)
+        watching, lines_of = _followed(job, writes_of)
         with contextlib.redirect_stdout(printed), took, watching:
             left = one(lambda: _loaded(job, case), case)
-        return msgspec.structs.replace(left, printed=printed.held, lines=lines_of())
+        lines, unread = lines_of()
+        return msgspec.structs.replace(
+            left, printed=printed.held, lines=lines, unread=unread
+        )
     except _CantLoad:
         raise
     except NotFit as problem:
@@ -103,24 +114,26 @@ def _left(
 
 
 def _followed(
-    job: RunTorch | Record,
-) -> tuple[AbstractContextManager[None], Callable[[], tuple[int, ...]]]:
-    """Give what follows a case, and then the lines that are asked for."""
+    job: RunTorch | Record, writes_of: VersionOf
+) -> tuple[AbstractContextManager[None], Callable[[], tuple[_Numbers, _Numbers]]]:
+    """Give what follows a case, and then the lines asked for, and those not read."""
     asked = job.followed
     if asked is None:
-        return contextlib.nullcontext(), tuple
-    follower = Follower(job.source, SOURCE_NAME)
+        return contextlib.nullcontext(), lambda: ((), ())
+    follower = Follower(job.source, SOURCE_NAME, writes_of)
 
-    def lines() -> tuple[int, ...]:
+    def lines() -> tuple[_Numbers, _Numbers]:
         runs = [of for name, of in follower.ended if name == "run"]
         if len(runs) < asked.call:
-            return ()
+            return (), ()
         found = dict(follower.settings())
         for place, line in enumerate(asked.lines):
-            merge(found, follower.of_line(line), place)
+            # what Python did there comes behind the line itself
+            merge(found, {line: 0}, place // _LINES_OF_ONE_STEP)
+            merge(found, follower.of_line(line), place + 1)
         if asked.output:
             merge(found, runs[asked.call - 1].get(asked.output, {}), len(asked.lines))
-        return follower.named(found, MOST_STATEMENTS)
+        return follower.named(found, MOST_STATEMENTS), follower.unread()
 
     return follower.watching(), lines
 

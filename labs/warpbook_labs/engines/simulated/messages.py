@@ -69,6 +69,8 @@ class Left(Struct, frozen=True):
     is_too_long: bool = False
     #: the lines that were asked for, the nearest first
     lines: tuple[int, ...] = ()
+    #: with these, the lines of assignments whose values nothing reads
+    unread: tuple[int, ...] = ()
 
 
 class HostRan(Struct, frozen=True, tag="host ran"):
@@ -135,6 +137,8 @@ class Verdict(Struct, frozen=True):
     #: by call and output, for each 4 bytes the line that wrote them last, and the line
     #: that computed them, both as uint16; 0 where it is not known
     writers: tuple[dict[str, tuple[bytes, bytes]], ...] = ()
+    #: by call and output, the lines from which its values came, the nearest first
+    sources: tuple[dict[str, tuple[int, ...]], ...] = ()
     findings: tuple[Finding, ...] = ()
     #: by call
     counts: tuple[HostCounts, ...] = ()

@@ -6,6 +6,7 @@ A process of its own does that: here PyTorch is never loaded, and a program neve
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -53,11 +54,19 @@ class NotJudged(Exception):
     """The process that judges did not come to an end; the message says why."""
 
 
+class Told(NamedTuple):
+    """What a learner is told of a case, and what may explain it."""
+
+    case: CaseResult
+    #: of the GPU's work from which a wrong number came, the nearest first
+    lines: tuple[int, ...] = ()
+
+
 def told_simulated(
     counted: Sequence[Counted],
     ran: Sequence[tuple[PreparedCalls, Left]],
     limits: Limits,
-) -> list[CaseResult]:
+) -> list[Told]:
     """Run recorded programs on the simulated GPU, and say how that went.
 
     Args:
@@ -76,12 +85,13 @@ def told_simulated(
         verdict = told.get(id(left))
         if verdict is None:
             words = "" if left.problem else INVALID_MESSAGE
-            results.append(case_result(prepared.case, left, words))
+            results.append(Told(case_result(prepared.case, left, words)))
         elif verdict.refused or not _is_whole(prepared, verdict):
             words = verdict.refused or INVALID_MESSAGE
-            results.append(case_result(prepared.case, left, words))
+            results.append(Told(case_result(prepared.case, left, words)))
         else:
-            results.append(_told(counted, prepared, left, verdict, limits))
+            case = _told(counted, prepared, left, verdict, limits)
+            results.append(Told(case, _sources(case, verdict)))
     return results
 
 
@@ -123,6 +133,13 @@ def _told(
         host_counts=verdict.counts[-1],
         bars=() if case.is_hidden else verdict.bars,
     )
+
+
+def _sources(case: CaseResult, verdict: Verdict) -> tuple[int, ...]:
+    """Give the lines of the GPU's work from which a wrong number came."""
+    if case.wrong is None:
+        return ()
+    return verdict.sources[max(case.call, 1) - 1].get(case.wrong.output, ())
 
 
 def _beyond_bounds(
@@ -206,7 +223,13 @@ def _is_whole(prepared: PreparedCalls, verdict: Verdict) -> bool:
         {name: len(data) for name, data in call.items()} for call in verdict.outputs
     ]
     of = len(prepared.given)
-    by_call = (verdict.counts, verdict.count_lines, verdict.unwritten, verdict.writers)
+    by_call = (
+        verdict.counts,
+        verdict.count_lines,
+        verdict.unwritten,
+        verdict.writers,
+        verdict.sources,
+    )
     return all(len(each) == of for each in by_call) and told == [sizes] * of
 
 

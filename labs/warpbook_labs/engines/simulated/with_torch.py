@@ -64,6 +64,7 @@ _NOT_KNOWN = (
     "to work: pip install torch==2.13.0"
 )
 _session: Callable[..., Any]
+_writes_of: Callable[[Any], int | None]
 _judged: Callable[[Judge], HostJudged]
 
 
@@ -73,7 +74,7 @@ def prepare() -> None:
     Raises:
         NotInstalled: PyTorch is not installed, or not known.
     """
-    global _session, _judged
+    global _session, _writes_of, _judged
     load_modules()
     np.seterr(all="ignore")
     try:
@@ -90,7 +91,8 @@ def prepare() -> None:
         raise NotInstalled(str(problem)) from None
     except Exception as problem:
         raise NotInstalled(_NOT_KNOWN.format(problem)) from problem
-    _session = _module("engines.simulated.pytorch.session").Session
+    session = _module("engines.simulated.pytorch.session")
+    _session, _writes_of = session.Session, session.writes_of
     _judged = _module("engines.simulated.judged").judged
     _rehearse()
 
@@ -99,7 +101,8 @@ def do(job: RunTorch | Record | Judge) -> HostRan | HostJudged | Refused:
     """Run or record every case, or judge every program."""
     if isinstance(job, Judge):
         return _judged(job)
-    return run_cases(job, _record if isinstance(job, Record) else _run)
+    one = _record if isinstance(job, Record) else _run
+    return run_cases(job, one, _writes_of)
 
 
 def _rehearse() -> None:

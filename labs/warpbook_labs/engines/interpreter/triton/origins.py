@@ -38,7 +38,8 @@ def origin_of(
     elif asked.what == "nothing":
         launches = tuple(range(len(reports)))
         line, has_written = _writer_beside(asked, held)
-    named = follower.named(follower.of_line(line), MOST_STATEMENTS + 1)
+    of_line = follower.of_line if asked.what == "value" else follower.of_place
+    named = follower.named(of_line(line), MOST_STATEMENTS)
     lines = tuple(each for each in named if each != line)
     return Origin(lines, line, launches, has_written)
 

@@ -7,6 +7,7 @@ stream waits for it, or the allocator was told by `record_stream`.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 from .accesses import Access, Accesses
@@ -77,6 +78,9 @@ class Allocator:
         self._known: dict[int, int] = {}
         self._graphs: dict[int, _GraphMemory] = {}
         self.held_bytes = 0
+        #: what the lines made that was held when it was most
+        self.held_by_line: Counter[int] = Counter()
+        self._by_line: Counter[int] = Counter()
 
     def count_new(self, storage: Storage) -> None:
         """Take a new storage into account."""
@@ -91,11 +95,15 @@ class Allocator:
             fitting = [each for each in own if each.size_bytes >= size_bytes]
             if fitting:
                 min(fitting, key=lambda each: each.size_bytes).size_bytes -= size_bytes
-        self.held_bytes = max(self.held_bytes, self._in_use_bytes())
+        self._by_line[storage.line] += size_bytes
+        in_use_bytes = self._in_use_bytes()
+        if in_use_bytes > self.held_bytes:
+            self._hold(in_use_bytes)
 
     def count_released(self, storage: Storage) -> None:
         """Take into account that a storage is let go of."""
         size_bytes = _rounded(storage.size_bytes)
+        self._by_line[storage.line] -= size_bytes
         if storage.graph is not None:
             is_used = bool(storage.used_on - {storage.stream})
             graph = self._graphs[storage.graph]
@@ -144,11 +152,14 @@ class Allocator:
         """Nobody uses memory that was released."""
         self._blocks.clear()
         self._kept.clear()
-        self.held_bytes = self._in_use_bytes()
+        self._hold(self._in_use_bytes())
 
     def forget_graph(self, number: int) -> None:
         """Take into account that a graph's memory is nobody's but its tensors'."""
         self._graphs.setdefault(number, _GraphMemory()).is_gone = True
+
+    def _hold(self, size_bytes: int) -> None:
+        self.held_bytes, self.held_by_line = size_bytes, self._by_line.copy()
 
     def _in_use_bytes(self) -> int:
         kept_bytes = sum(each.size_bytes for each in self._kept)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Mapping
 
 from warpbook_labs.results.host_counts import HostCounts
 from warpbook_labs.results.top_lines import top_lines
 
-#: counts that are of times, or of what is held: the lines of another count explain them
+#: counts that are of times: the lines of another count explain them
 _EXPLAINED_BY = {
     "percent_of_bound": "synchronizations",
     "total_ns": "synchronizations",
-    "held_bytes": "device_bytes",
 }
 
 
@@ -27,6 +27,11 @@ class Counting:
         """Add to a count what a line asked for; a line of 0 is not known."""
         setattr(self.counts, count, getattr(self.counts, count) + amount)
         self._amounts[count][line] += amount
+
+    def hold(self, size_bytes: int, by_line: Mapping[int, int]) -> None:
+        """Set how much memory was held at one time, and which lines made it."""
+        self.counts.held_bytes = size_bytes
+        self._amounts["held_bytes"] = Counter(by_line)
 
     def lines(self) -> dict[str, tuple[int, ...]]:
         """Give by count the lines that most of it comes of, the most first."""

@@ -18,6 +18,7 @@ from warpbook_labs.engines.simulated.messages import Buffer
 from warpbook_labs.engines.simulated.program import BeginCall, Program, View
 from warpbook_labs.results.bars import Bar
 from warpbook_labs.results.host_counts import HostCounts
+from warpbook_labs.results.line_distances import in_order
 
 from . import rates
 from .errors import ProgramRefused
@@ -45,6 +46,9 @@ class Judged:
     #: by output, for each 4 bytes the line that wrote them last and that computed them,
     #: both as uint16, and 0 where it is not known; of each call
     writers: tuple[dict[str, tuple[bytes, bytes]], ...]
+    #: by output, the lines of the work from which its values came, the nearest first;
+    #: of each call
+    sources: tuple[dict[str, tuple[int, ...]], ...]
     findings: tuple[Finding, ...]
     #: beyond those that are listed
     more_findings: int
@@ -103,6 +107,7 @@ class _Judging:
         self._outputs: list[dict[str, Array]] = []
         self._unwritten: list[dict[str, int]] = []
         self._writers: list[dict[str, tuple[bytes, bytes]]] = []
+        self._sources: list[dict[str, tuple[int, ...]]] = []
         self._counts: list[HostCounts] = []
         self._count_lines: list[dict[str, tuple[int, ...]]] = []
         self._bars: tuple[Bar, ...] = ()
@@ -129,6 +134,7 @@ class _Judging:
             tuple(self._outputs),
             tuple(self._unwritten),
             tuple(self._writers),
+            tuple(self._sources),
             tuple(findings.found),
             findings.more,
             tuple(self._counts),
@@ -182,12 +188,13 @@ class _Judging:
         self._count_lines.append(machine.counting.lines())
         if begun == len(self._calls):
             self._bars = thinned(machine.timeline.bars(), MOST_BARS)
-        outputs, unwritten, writers = {}, {}, {}
+        outputs, unwritten, writers, sources = {}, {}, {}, {}
         for name, buffer in self._buffers.items():
             if buffer.is_output:
                 span = span_of(self._storages[name], self._program.buffers[name])
                 outputs[name] = span.array.copy()
                 writers[name] = span.storage.writers.words()
+                sources[name] = in_order(span.storage.writers.sources)
                 machine.watch.output(span)
                 missing = np.flatnonzero(np.isin(span.stamps, (UNWRITTEN, CARRIED)))
                 if missing.size:
@@ -196,6 +203,7 @@ class _Judging:
         self._outputs.append(outputs)
         self._unwritten.append(unwritten)
         self._writers.append(writers)
+        self._sources.append(sources)
 
 
 def _finish(machine: Machine) -> None:

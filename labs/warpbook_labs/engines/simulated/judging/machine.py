@@ -109,7 +109,8 @@ class Machine:
             self.watch.never_ended(self._capture)
             self._capture = None
         self.counts.total_ns = self.timeline.finish()
-        self.counts.held_bytes = self._allocator.held_bytes
+        allocator = self._allocator
+        self.counting.hold(allocator.held_bytes, allocator.held_by_line)
         self._lanes.wait_for_all()
         self._lanes.forget_work()
         self._events = {key: Mark(each.clock) for key, each in self._events.items()}

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from warpbook_labs.results.bars import Engine
+from warpbook_labs.results.line_distances import Lines, merge
 
 from . import rates
 from .computing import Computer, kernel_ns
 from .counting import Counting
 from .graphs import Kernel, Replayed, Transfer
 from .link import over_link_of
+from .memory import Span
 from .order import Lane, Mark
 from .timeline import Timeline
 from .watch import Watch
@@ -49,6 +53,7 @@ class Runner:
             self._watch.access(by, span, False, what, launch.line, replay)
         for span in kernel.writes:
             self._watch.access(lane, span, True, what, launch.line, replay)
+        _note_sources(kernel.reads, kernel.writes, launch.line, replay)
         self._computer.run(kernel)
         if replay is not None:
             replay.written |= {span.storage for span in kernel.writes}
@@ -81,6 +86,7 @@ class Runner:
         reader = self._host if is_pageable and not is_down else lane
         self._watch.access(reader, source, False, what, copy.line, replay)
         self._watch.access(lane, target, True, what, copy.line, replay)
+        _note_sources((source,), (target,), copy.line, replay)
         self._computer.move(source, target, what, copy.line)
         size_bytes = source.array.nbytes
         self.counting.add("copies", 1, copy.line)
@@ -127,3 +133,16 @@ class Runner:
             is_apart=is_apart,
         )
         lane.work = frozenset((number,))
+
+
+def _note_sources(
+    reads: Sequence[Span], writes: Sequence[Span], line: int, replay: Replayed | None
+) -> None:
+    """Note that what is written came from a line, and from what is read there."""
+    lines: Lines = {line: 0}
+    if replay is not None:
+        lines[replay.line] = 1
+    for span in reads:
+        merge(lines, span.storage.writers.sources, 1)
+    for span in writes:
+        span.storage.writers.come_from(span, lines)

@@ -10,12 +10,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from warpbook_labs.results.line_distances import Lines, in_order, merge
+
 if TYPE_CHECKING:
     from .memory import Span
 
 _MOST_LINE = 2**16 - 1
 #: of results, as `cases/execution.py` says
 _WORD_BYTES = 4
+#: from which a storage's values came, the nearest
+_MOST_SOURCES = 16
 
 #: of each byte; one number where all have the same, 0 where it is not known
 _Lines = int | NDArray[np.uint16]
@@ -29,10 +33,20 @@ class Writers:
         self._size_bytes = size_bytes
         self._last: _Lines = 0
         self._computed: _Lines = 0
+        #: the lines of the work from which the values came, with how far away each is
+        self.sources: Lines = {}
 
     def forget(self) -> None:
         """Nothing of it is written any more."""
         self._last = self._computed = 0
+        self.sources = {}
+
+    def come_from(self, target: Span, lines: Lines) -> None:
+        """Note from which lines what is written to a span came."""
+        found = dict(lines)
+        if target.size_bytes < self._size_bytes:
+            merge(found, self.sources, 1)
+        self.sources = {line: found[line] for line in in_order(found)[:_MOST_SOURCES]}
 
     def compute(self, target: Span, line: int) -> None:
         """Note that a line computes what a span of this storage holds."""

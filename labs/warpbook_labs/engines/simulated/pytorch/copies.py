@@ -164,6 +164,7 @@ def _done(machine: Machine, target: Any, source: Any, is_on_gpu: bool) -> Any:
     """Move the numbers, now or in a graph that is captured."""
     alias = machine.memories.alias
     work = functools.partial(alias(target).copy_, alias(source))
+    machine.wrote([target])
     machine.later(is_on_gpu, work)
     return target
 

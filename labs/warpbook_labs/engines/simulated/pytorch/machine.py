@@ -210,6 +210,11 @@ class Machine(TorchDispatchMode):  # type: ignore[misc]
         stream = self.record.stream if tensor.is_cuda else HOST
         self.add(Read(self.memories.view(tensor), what, self.record.line(), stream))
 
+    def wrote(self, tensors: Sequence[Any]) -> None:
+        """Count that the memory of tensors is written."""
+        for each in tensors:
+            self.memories.of(each).writes += 1
+
     def use_on(self, tensor: Any, stream: int) -> None:
         """Record that the allocator is told of a stream."""
         self.add(UseOn(self.memories.of(tensor).number, stream))
@@ -269,6 +274,7 @@ class _Call:
             )
         ]
         self._follow(args, kwargs)
+        machine.wrote(self._written)
         is_nothing = kind.is_only_shape or kind.name in EMPTY
         if (self._fresh or self._written) and not is_nothing:
             self._record(seed)

@@ -48,6 +48,8 @@ class Memory:
         self.shown: Memory | None = None
         self.address = 0
         self.is_released = False
+        #: how often it was written
+        self.writes = 0
         #: calls back when the storage's last owner lets go, which may be one in C++
         self.watch: weakref.ref[Any] | None = None
 

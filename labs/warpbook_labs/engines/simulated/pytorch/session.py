@@ -24,6 +24,12 @@ _PLACES: dict[str, Place] = {
 }
 
 
+def writes_of(tensor: Any) -> int | None:
+    """Count how often a tensor's memory was written; None where no case runs."""
+    machine = current.machine_or_none()
+    return None if machine is None else int(machine.memories.of(tensor).writes)
+
+
 class Session:
     """Records one case.
 

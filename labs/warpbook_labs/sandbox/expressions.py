@@ -1,0 +1,145 @@
+"""What an expression of a learner's Python reads and changes: names, parts, places."""
+
+from __future__ import annotations
+
+import ast
+from typing import Protocol
+
+#: methods that change what they are called on, beside those that end with `_`
+_CHANGING = frozenset(
+    "append add update extend insert setdefault remove discard clear sort".split()
+)
+#: of Triton: how many arguments come before the mask, of which the first is the place
+_LOAD, _STORES = "load", ("store", "atomic_")
+_MASK = "mask"
+
+
+class Noted(Protocol):
+    """What a statement does, as it is noted."""
+
+    reads: set[str]
+    places: set[str]
+    binds: set[str]
+    changes: set[str]
+    settings: set[str]
+    parts: list[ast.expr]
+    changed_parts: list[ast.expr]
+
+
+def note(part: ast.AST, into: Noted) -> None:
+    """Note what a part of a statement does."""
+    _Notes(into).visit(part)
+
+
+def base_names(node: ast.AST) -> set[str]:
+    """Name what an expression is a part of."""
+    while isinstance(node, ast.Attribute | ast.Subscript | ast.Starred | ast.Call):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    if isinstance(node, ast.NamedExpr):
+        node = node.target
+    return {node.id} if isinstance(node, ast.Name) else set()
+
+
+class _Notes(ast.NodeVisitor):
+    def __init__(self, into: Noted) -> None:
+        self._into = into
+        #: names are read into these
+        self._sets: tuple[set[str], ...] = (into.reads,)
+
+    def _visit_as(self, sets: tuple[set[str], ...], *nodes: ast.AST) -> None:
+        before, self._sets = self._sets, sets
+        for each in nodes:
+            self.visit(each)
+        self._sets = before
+
+    def _visit_place(self, *nodes: ast.AST) -> None:
+        self._visit_as((self._into.places,), *nodes)
+
+    def visit_Name(self, node: ast.Name) -> None:
+        if isinstance(node.ctx, ast.Load):
+            for each in self._sets:
+                each.add(node.id)
+        else:
+            self._into.binds.add(node.id)
+
+    def visit_MatchAs(self, node: ast.MatchAs) -> None:
+        if node.name:
+            self._into.binds.add(node.name)
+        self.generic_visit(node)
+
+    def visit_MatchStar(self, node: ast.MatchStar) -> None:
+        if node.name:
+            self._into.binds.add(node.name)
+
+    def visit_Attribute(self, node: ast.Attribute) -> None:
+        self._part(node)
+        self.visit(node.value)
+
+    def visit_Subscript(self, node: ast.Subscript) -> None:
+        self._part(node)
+        self.visit(node.value)
+        if isinstance(node.ctx, ast.Load):
+            self.visit(node.slice)
+        else:
+            self._visit_place(node.slice)
+
+    def _part(self, node: ast.Attribute | ast.Subscript) -> None:
+        if isinstance(node.ctx, ast.Store):
+            self._into.changes |= base_names(node)
+            self._into.settings |= base_names(node)
+            self._into.changed_parts.append(node)
+        else:
+            self._into.parts.append(node)
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> None:
+        self._into.reads |= base_names(node.target)
+        self._into.changes |= base_names(node.target)
+        self.generic_visit(node)
+
+    def visit_Call(self, node: ast.Call) -> None:
+        called = node.func
+        is_method = isinstance(called, ast.Attribute)
+        name = called.attr if isinstance(called, ast.Attribute) else ""
+        if isinstance(called, ast.Name) and called.id == "setattr" and node.args:
+            self._into.settings |= base_names(node.args[0])
+        changes = is_method and _is_changing(name)
+        if isinstance(called, ast.Attribute) and changes:
+            self._into.changes |= base_names(called.value)
+            self._into.changed_parts.append(called.value)
+        if isinstance(called, ast.Attribute) and changes:
+            self._visit_changed(called.value)
+        else:
+            self.visit(called)
+        self._visit_arguments(name, node)
+
+    def _visit_changed(self, changed: ast.expr) -> None:
+        """Of what is changed in place, an index decides where."""
+        if isinstance(changed, ast.Subscript):
+            self._visit_changed(changed.value)
+            self._visit_place(changed.slice)
+        else:
+            self.visit(changed)
+
+    def _visit_arguments(self, name: str, node: ast.Call) -> None:
+        positional = list(node.args)
+        if name == _LOAD and positional:
+            both = (self._into.reads, self._into.places)
+            self._visit_as(both, positional[0])
+            self._visit_place(*positional[1:2])
+            positional = positional[2:]
+        elif name.startswith(_STORES) and positional:
+            self._visit_place(positional[0], *positional[2:3])
+            positional = positional[1:2]
+        for each in positional:
+            self.visit(each)
+        for keyword in node.keywords:
+            if keyword.arg == "out":
+                self._into.changes |= base_names(keyword.value)
+            if keyword.arg == _MASK:
+                self._visit_place(keyword.value)
+            else:
+                self.visit(keyword.value)
+
+
+def _is_changing(name: str) -> bool:
+    return name in _CHANGING or name.endswith("_") and not name.endswith("__")
