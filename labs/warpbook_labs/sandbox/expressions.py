@@ -18,6 +18,7 @@ class Noted(Protocol):
     """What a statement does, as it is noted."""
 
     reads: set[str]
+    whole: set[str]
     places: set[str]
     binds: set[str]
     changes: set[str]
@@ -44,7 +45,8 @@ class _Notes(ast.NodeVisitor):
     def __init__(self, into: Noted) -> None:
         self._into = into
         #: names are read into these
-        self._sets: tuple[set[str], ...] = (into.reads,)
+        self._values: tuple[set[str], ...] = (into.reads, into.whole)
+        self._sets = self._values
 
     def _visit_as(self, sets: tuple[set[str], ...], *nodes: ast.AST) -> None:
         before, self._sets = self._sets, sets
@@ -73,11 +75,9 @@ class _Notes(ast.NodeVisitor):
 
     def visit_Attribute(self, node: ast.Attribute) -> None:
         self._part(node)
-        self.visit(node.value)
 
     def visit_Subscript(self, node: ast.Subscript) -> None:
         self._part(node)
-        self.visit(node.value)
         if isinstance(node.ctx, ast.Load):
             self.visit(node.slice)
         else:
@@ -88,11 +88,23 @@ class _Notes(ast.NodeVisitor):
             self._into.changes |= base_names(node)
             self._into.settings |= base_names(node)
             self._into.changed_parts.append(node)
-        else:
+        base: ast.expr = node
+        while isinstance(base, ast.Attribute | ast.Subscript):
+            if isinstance(base, ast.Subscript) and base is not node:
+                self.visit(base.slice)
+            base = base.value
+        is_value = self._sets is self._values
+        if isinstance(base, ast.Name) and is_value:
+            # of an object that is known, no more than this part of it is read
+            self._into.reads.add(base.id)
             self._into.parts.append(node)
+        else:
+            self.visit(base)
 
     def visit_AugAssign(self, node: ast.AugAssign) -> None:
         self._into.reads |= base_names(node.target)
+        if isinstance(node.target, ast.Name):
+            self._into.whole.add(node.target.id)
         self._into.changes |= base_names(node.target)
         self.generic_visit(node)
 
@@ -115,7 +127,7 @@ class _Notes(ast.NodeVisitor):
     def _visit_changed(self, changed: ast.expr) -> None:
         """Of what is changed in place, an index decides where."""
         if isinstance(changed, ast.Subscript):
-            self._visit_changed(changed.value)
+            self._part(changed)
             self._visit_place(changed.slice)
         else:
             self.visit(changed)
@@ -123,7 +135,7 @@ class _Notes(ast.NodeVisitor):
     def _visit_arguments(self, name: str, node: ast.Call) -> None:
         positional = list(node.args)
         if name == _LOAD and positional:
-            both = (self._into.reads, self._into.places)
+            both = (*self._values, self._into.places)
             self._visit_as(both, positional[0])
             self._visit_place(*positional[1:2])
             positional = positional[2:]

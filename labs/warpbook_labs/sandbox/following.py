@@ -238,7 +238,14 @@ class Follower:
         found: Lines = {}
         held = _names(call)
         for part in parts:
-            merge(found, self._objects.lines(part_of(part, held)), 1)
+            node, lines = part, self._objects.lines(part_of(part, held))
+            while not lines and isinstance(node, ast.Attribute | ast.Subscript):
+                node = node.value
+                lines = self._objects.lines(part_of(node, held))
+            if isinstance(node, ast.Name):
+                # nothing is known of the part, so the whole counts
+                lines = self._of_name(call, node.id)
+            merge(found, lines, 1)
         return found
 
     def _finish(self, call: _Call) -> Lines:
@@ -252,11 +259,11 @@ class Follower:
                 (line for line in [call.unread.pop(name, 0)] if line), True
             )
         shared: Lines = dict(given)
-        merge(shared, self._read_parts(call, statement.parts), 0)
         self._add_deciders(shared, call, statement)
         merge(shared, call.context, _STEPS_TO_CALLER)
         merge(shared, dict.fromkeys(lines, 0), 0)
-        computed = self._read(call, statement.reads)
+        computed = self._read(call, statement.whole)
+        merge(computed, self._read_parts(call, statement.parts), 0)
         placed = self._read(call, statement.places)
         found, where = dict(shared), dict(shared)
         merge(found, computed, 0)

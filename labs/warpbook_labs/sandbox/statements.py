@@ -30,6 +30,8 @@ class Statement:
     number: int
     #: names that it computes with
     reads: set[str] = field(default_factory=set)
+    #: of these, names of which it reads the whole, and not a part that `parts` has
+    whole: set[str] = field(default_factory=set)
     #: names that decide where it reads or writes, and whether: pointers, masks, indices
     places: set[str] = field(default_factory=set)
     #: names that it gives a value
@@ -38,7 +40,7 @@ class Statement:
     changes: set[str] = field(default_factory=set)
     #: parts of objects that it may change, such as `self.held[key]`
     changed_parts: list[ast.expr] = field(default_factory=list)
-    #: parts of objects that it reads
+    #: parts of objects that it reads, each of a name
     parts: list[ast.expr] = field(default_factory=list)
     #: names of what it sets an attribute or an element of
     settings: set[str] = field(default_factory=set)
@@ -57,6 +59,7 @@ class Statement:
     def join(self, other: Statement) -> None:
         """Take what another statement on the same line does."""
         self.reads |= other.reads
+        self.whole |= other.whole
         self.places |= other.places
         self.changes |= other.changes | other.binds
         self.settings |= other.settings

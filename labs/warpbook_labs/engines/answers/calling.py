@@ -17,6 +17,7 @@ import numpy as np
 
 from warpbook_labs.engines.answers.jobs import Answered, Asked, Call, Called
 from warpbook_labs.lab.texts import at_line
+from warpbook_labs.results.line_distances import Lines, suspicious
 from warpbook_labs.sandbox.following import MOST_STATEMENTS, Follower
 from warpbook_labs.sandbox.learner_code import Printed, load_modules, told, within
 from warpbook_labs.sandbox.work import Refused
@@ -40,7 +41,7 @@ def do(job: Call) -> Called | Refused:
     follower: Follower | None = None
     watching: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext
     try:
-        if job.is_followed:
+        if job.wrong:
             follower = Follower(job.source, SOURCE_NAME)
             watching = follower.watching
         with contextlib.redirect_stdout(printed), within(job.call_s), watching():
@@ -49,15 +50,28 @@ def do(job: Call) -> Called | Refused:
     except BaseException as problem:  # noqa: BLE001 - whatever the learner's code does
         line, words = told(problem, job.call_s, SOURCE_NAME)
         return Refused(at_line(words, line), line=line or None)
-    answers = []
+    answers: list[Answered] = []
+    origins: list[Lines] = []
     for asked in job.calls:
         with watching():
             answer = _answer(module, asked, job.call_s, encode)
-        if follower is not None:
-            lines = follower.named(follower.result, MOST_STATEMENTS)
-            answer = msgspec.structs.replace(answer, lines=lines)
         answers.append(answer)
-    return Called(tuple(answers))
+        if follower is not None:
+            origins.append(dict(follower.result))
+    if follower is None:
+        return Called(tuple(answers))
+    right = [of for of, wrong in zip(origins, job.wrong, strict=True) if not wrong]
+    unread = follower.unread()
+    return Called(
+        tuple(
+            msgspec.structs.replace(
+                answer,
+                lines=follower.named(suspicious(origin, right), MOST_STATEMENTS),
+                unread=unread,
+            )
+            for answer, origin in zip(answers, origins, strict=True)
+        )
+    )
 
 
 def _plain(answer: object) -> object:

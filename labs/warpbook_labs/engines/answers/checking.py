@@ -176,7 +176,7 @@ def _told(loaded: LoadedLab, put: Put, answer: Answered) -> CaseResult:
             why = f"{type(problem).__name__}: {problem}"
             raise _bad(loaded, "judge", why) from None
     if words and not answer.problem:
-        words = f"{words.rstrip('.')}{from_lines(answer.lines)}"
+        words = f"{words.rstrip('.')}{from_lines(answer)}"
     if words and not put.is_hidden:
         # what is raised seldom ends as a sentence
         words = f"{words.rstrip('.')}. It was asked {call_words(function, question)}"

@@ -10,13 +10,15 @@ from msgspec import Struct
 from warpbook_labs.engines.answers.jobs import Answered, Asked, Call, Called
 from warpbook_labs.lab.plan_spec import Function
 from warpbook_labs.lab.questions import Question
-from warpbook_labs.lab.texts import named_lines
+from warpbook_labs.lab.texts import named_lines, unread_words
 from warpbook_labs.results.check import CaseResult
 from warpbook_labs.sandbox import parent
 from warpbook_labs.sandbox.limits import Limits
 
 #: kinds of questions that are asked again, and lines that are named
 _MOST_ASKED, _MOST_LINES = 4, 24
+#: right answers with which wrong ones are compared
+_MOST_RIGHT = 12
 #: to follow a source takes so much longer
 _TIMES_LONGER = 20.0
 
@@ -57,8 +59,10 @@ def followed(
     places = list(first.values())[:_MOST_ASKED]
     if not places:
         return []
-    asked = tuple(calls[place] for place in places)
-    job = Call(source, asked, _TIMES_LONGER * call_s, is_followed=True)
+    beside = _right_beside(places, told)
+    asked = tuple(calls[place] for place in (*places, *beside))
+    wrong = (True,) * len(places) + (False,) * len(beside)
+    job = Call(source, asked, _TIMES_LONGER * call_s, wrong)
     outcome = parent.run(job, limits)
     if not isinstance(outcome.result, Called):
         return []
@@ -68,13 +72,33 @@ def followed(
         if answer.data != answers[place].data:
             # it is another, now that it was asked alone
             continue
-        lines = tuple(line for line in answer.lines if 0 < line <= last_line)
-        found.append((place, msgspec.structs.replace(answers[place], lines=lines)))
+        lines, unread = (
+            tuple(line for line in those if 0 < line <= last_line)[:_MOST_LINES]
+            for those in (answer.lines, answer.unread)
+        )
+        explained = msgspec.structs.replace(answers[place], lines=lines, unread=unread)
+        found.append((place, explained))
     return found
 
 
-def from_lines(lines: Sequence[int]) -> str:
+def _right_beside(
+    places: Sequence[int], told: Sequence[tuple[Put, CaseResult]]
+) -> list[int]:
+    """Give questions to the same functions that have right answers."""
+    functions = {told[place][0].function.name for place in places}
+    right = [
+        place
+        for place, (put, case) in enumerate(told)
+        if case.passed and put.function.name in functions
+    ]
+    return right[:: max(1, len(right) // _MOST_RIGHT)][:_MOST_RIGHT]
+
+
+def from_lines(answer: Answered) -> str:
     """Say from which lines an answer came."""
-    if not lines:
-        return ""
-    return f". It came from {named_lines(sorted(lines[:_MOST_LINES]))}"
+    words = ""
+    if answer.lines:
+        words = f". It came from {named_lines(sorted(answer.lines))}"
+    if answer.unread:
+        words += f". {unread_words(answer.unread).rstrip('.')}"
+    return words

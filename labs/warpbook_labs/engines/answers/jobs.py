@@ -27,6 +27,8 @@ class Answered(Struct, frozen=True):
     printed: str = ""
     #: of the learner's, from which the answer came, the nearest first, if it is asked
     lines: tuple[int, ...] = ()
+    #: with these, the lines of assignments whose values nothing reads
+    unread: tuple[int, ...] = ()
 
 
 class Called(Struct, frozen=True, tag="called"):
@@ -43,5 +45,6 @@ class Call(Job[Called], frozen=True, tag="call"):
     calls: tuple[Asked, ...]
     #: each may take so long
     call_s: float = 1.0
-    #: the lines are asked from which answers came, which takes longer
-    is_followed: bool = False
+    #: the lines are asked from which answers came, which takes longer: of each call
+    #: whether its answer was wrong, since those of right ones are less suspicious
+    wrong: tuple[bool, ...] = ()
