@@ -9,6 +9,7 @@ what nobody wrote fails a case too, since a GPU may give another result next tim
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -287,7 +288,10 @@ class _Told:
             findings = with_address(findings, origin)
         elif origin is not None and wrong is not None:
             wrong = with_lines(wrong, origin, self._rule)
-        message = self._judge(wrong, findings, counts, lines)
+        products: Counter[int] = Counter()
+        for report in reports:
+            products.update(report.products)
+        message = self._judge(wrong, findings, counts, lines, top_lines(products))
         if origin is not None and not (findings or wrong):
             message += address_words(origin)
         if is_again and not findings:
@@ -342,6 +346,7 @@ class _Told:
         findings: tuple[Finding, ...],
         counts: Counts,
         lines: Mapping[int, Counts],
+        instead: Sequence[int],
     ) -> str:
         if findings:
             return f"{findings[0].kind}: {findings[0].message}"
@@ -357,4 +362,6 @@ class _Told:
             )
             for bound in counted
         }
-        return beyond_bounds(counted, counts, self._case.sizes, lines=count_lines)
+        return beyond_bounds(
+            counted, counts, self._case.sizes, lines=count_lines, instead=instead
+        )

@@ -27,8 +27,8 @@ from warpbook_labs.sandbox.limits import Limits
 
 #: of which the address may be at fault
 _OF_ADDRESSES = frozenset({"race", "out of bounds", "misaligned", "uninitialised read"})
-#: so that a message stays short
-_MOST_LINES = 6
+#: so that a message stays short; of Python statements may have several lines
+_MOST_LINES = 12
 _MOST_LAUNCHES = 3
 _MOST_S = 10.0
 

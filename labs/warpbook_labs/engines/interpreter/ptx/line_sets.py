@@ -49,15 +49,29 @@ class Launch:
         lines = {line for each in code if not is_given(each) for line in each.lines}
         return nearest(code, self.deciding(pc), lines, self.deciding, is_all=False)
 
-    def near(self, sets: Sets, starts: Sequence[int]) -> tuple[int, ...]:
-        """Name the lines of a set, those near some instructions first."""
+    def near(
+        self, sets: Sets, starts: Sequence[int], is_of_value: bool = False
+    ) -> tuple[int, ...]:
+        """Name the lines of a set, those near some instructions first.
+
+        Args:
+            sets: one of them.
+            starts: places of instructions.
+            is_of_value: they store what is asked about.
+        """
         lines = {
             word * LINE_BITS + bit
             for word in range(len(sets))
             for bit in range(LINE_BITS)
             if int(sets[word]) >> bit & 1
         }
-        return nearest(self.code.instructions, starts, lines, self.deciding)
+        return nearest(
+            self.code.instructions,
+            starts,
+            lines,
+            self.deciding,
+            is_of_value=is_of_value,
+        )
 
 
 @dataclass

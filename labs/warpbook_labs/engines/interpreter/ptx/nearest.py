@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from warpbook_labs.engines.interpreter.ptx.dependence import deciding_branches
 from warpbook_labs.engines.interpreter.ptx.link import Linked
@@ -19,7 +19,10 @@ from warpbook_labs.engines.interpreter.ptx.program import (
 _LEAVES = frozenset({"ret", "exit", "trap"})
 #: a branch is as far as so many instructions that compute
 _STEPS_TO_BRANCH = 3
+#: from a store, the address is as far as so many
+_STEPS_TO_ADDRESS = 8
 _WRITES = frozenset({"st", "atom", "red", "cp"})
+_SPACES = frozenset({"global", "shared", "local", "param", "const"})
 
 
 def deciders(
@@ -64,6 +67,7 @@ def nearest(
     lines: Collection[int],
     deciding: Callable[[int], Sequence[int]],
     is_all: bool = True,
+    is_of_value: bool = False,
 ) -> tuple[int, ...]:
     """Order lines by how few steps lie between them and some instructions.
 
@@ -76,12 +80,17 @@ def nearest(
         lines: that are ordered.
         deciding: gives the places of the branches that decide on an instruction.
         is_all: whether lines that are not met come last, or are left out.
+        is_of_value: the instructions store what is asked about; where they store it,
+            and whether, is farther away.
     """
     by_result: dict[str, list[int]] = {}
     for place, instruction in enumerate(code):
         for name in _names(results(instruction)):
             by_result.setdefault(name, []).append(place)
-    writes = [place for place, each in enumerate(code) if each.name in _WRITES]
+    writes: dict[str, list[int]] = {}
+    for place, instruction in enumerate(code):
+        if instruction.name in _WRITES:
+            writes.setdefault(_space(instruction), []).append(place)
     order: dict[int, None] = {}
     done: set[int] = set()
     ahead = [(0, place) for place in starts]
@@ -95,21 +104,47 @@ def nearest(
         for line in instruction.lines:
             if line in lines:
                 order.setdefault(line)
-        before = [
-            other
+        is_start = is_of_value and not steps
+        addresses = _address_names(instruction) if is_start else frozenset()
+        ahead_of = [
+            (steps + (_STEPS_TO_ADDRESS if name in addresses else 1), other)
             for name in _names(tuple(sources(instruction)))
             for other in by_result.get(name, ())
         ]
-        is_read = instruction.name in ("ld", "ldmatrix")
-        if is_read and "param" not in instruction.modifiers:
-            before += writes
-        ahead_of = [(steps + 1, other) for other in before]
-        ahead_of += [(steps + _STEPS_TO_BRANCH, other) for other in deciding(place)]
+        if instruction.name in ("ld", "ldmatrix"):
+            ahead_of += [(steps + 1, each) for each in _writers(instruction, writes)]
+        to_branch = _STEPS_TO_ADDRESS if is_start else _STEPS_TO_BRANCH
+        ahead_of += [(steps + to_branch, other) for other in deciding(place)]
         for entry in ahead_of:
             if entry[1] not in done:
                 heapq.heappush(ahead, entry)
     rest = sorted(set(lines) - set(order), reverse=True) if is_all else ()
     return (*order, *rest)
+
+
+def _space(instruction: Instruction) -> str:
+    """Name the memory that an instruction reads or writes; nothing for any."""
+    if instruction.name == "cp":
+        # it copies from global memory
+        return "shared"
+    spaces = [each.partition("::")[0] for each in instruction.modifiers]
+    return next((each for each in spaces if each in _SPACES), "")
+
+
+def _writers(load: Instruction, writes: Mapping[str, Sequence[int]]) -> list[int]:
+    """Give the stores that may have written what is loaded."""
+    space = _space(load)
+    if space in ("param", "const"):
+        return []
+    spaces = (space, "") if space else tuple(writes)
+    return [place for each in spaces for place in writes.get(each, ())]
+
+
+def _address_names(store: Instruction) -> frozenset[str]:
+    addresses = [each for each in store.operands if isinstance(each, Address)]
+    return frozenset(
+        each.base.name for each in addresses if isinstance(each.base, Register)
+    )
 
 
 def stores_to(

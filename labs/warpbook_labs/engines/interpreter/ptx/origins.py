@@ -103,7 +103,7 @@ class Origins:
             byte: of the element, from the buffer's begin.
             line: that wrote it, which is left out.
         """
-        return self._named(self._values, buffer, byte, line)
+        return self._named(self._values, buffer, byte, line, is_of_value=True)
 
     def of_place(self, buffer: Buffer, byte: int, line: int) -> tuple[int, ...]:
         """Give the lines that decided that a line wrote there."""
@@ -132,7 +132,12 @@ class Origins:
         return near(self._by_line.get(line))
 
     def _named(
-        self, sets: Sets, buffer: Buffer, byte: int, line: int
+        self,
+        sets: Sets,
+        buffer: Buffer,
+        byte: int,
+        line: int,
+        is_of_value: bool = False,
     ) -> tuple[int, ...]:
         at = (buffer.address - GLOBAL_BASE + byte) // self._cell
         for launch in reversed(self._launches):
@@ -142,7 +147,7 @@ class Origins:
                 if instruction.line == line and instruction.name in _WRITES
             ]
             if starts:
-                lines = launch.near(sets[at], starts)
+                lines = launch.near(sets[at], starts, is_of_value)
                 return tuple(each for each in lines if each != line)
         return ()
 
