@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from warpbook_labs.engines.interpreter.ptx.nearest import nearest, stores_to
+from warpbook_labs.engines.interpreter.ptx.nearest import nearest
 from warpbook_labs.engines.interpreter.ptx.program import Instruction, Symbol
 from warpbook_labs.engines.interpreter.ptx.spaces import Buffer
 from warpbook_labs.engines.interpreter.ptx.steps import Code
+from warpbook_labs.engines.interpreter.ptx.stores import Stores
 
 #: a set of lines for each of many threads or cells: a bit for each line
 Sets = NDArray[np.uint64]
@@ -41,7 +42,7 @@ class Launch:
             held = self.parameters.get(symbol.name, b"")
             return int.from_bytes(held[:8], "little") == buffer.address
 
-        return stores_to(self.code.instructions, is_meant)
+        return Stores(self.code.instructions).to(is_meant)
 
     def decide(self, pc: int) -> tuple[int, ...]:
         """Name the lines that decide whether an instruction is run."""

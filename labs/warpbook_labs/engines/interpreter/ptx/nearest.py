@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from warpbook_labs.engines.interpreter.ptx.dependence import deciding_branches
 from warpbook_labs.engines.interpreter.ptx.link import Linked
-from warpbook_labs.engines.interpreter.ptx.loops import results, sources
-from warpbook_labs.engines.interpreter.ptx.program import (
-    Address,
-    Instruction,
-    Register,
-    Symbol,
-    Vector,
+from warpbook_labs.engines.interpreter.ptx.loops import sources
+from warpbook_labs.engines.interpreter.ptx.program import Instruction, Register, Symbol
+from warpbook_labs.engines.interpreter.ptx.stores import (
+    Stores,
+    address_of,
+    register_names,
 )
 
 _LEAVES = frozenset({"ret", "exit", "trap"})
@@ -21,8 +20,6 @@ _LEAVES = frozenset({"ret", "exit", "trap"})
 _STEPS_TO_BRANCH = 3
 #: from a store, the address is as far as so many
 _STEPS_TO_ADDRESS = 8
-_WRITES = frozenset({"st", "atom", "red", "cp"})
-_SPACES = frozenset({"global", "shared", "local", "param", "const"})
 
 
 def deciders(
@@ -83,14 +80,7 @@ def nearest(
         is_of_value: the instructions store what is asked about; where they store it,
             and whether, is farther away.
     """
-    by_result: dict[str, list[int]] = {}
-    for place, instruction in enumerate(code):
-        for name in _names(results(instruction)):
-            by_result.setdefault(name, []).append(place)
-    writes: dict[str, list[int]] = {}
-    for place, instruction in enumerate(code):
-        if instruction.name in _WRITES:
-            writes.setdefault(_space(instruction), []).append(place)
+    stores = Stores(code)
     order: dict[int, None] = {}
     done: set[int] = set()
     ahead = [(0, place) for place in starts]
@@ -108,11 +98,11 @@ def nearest(
         addresses = _address_names(instruction) if is_start else frozenset()
         ahead_of = [
             (steps + (_STEPS_TO_ADDRESS if name in addresses else 1), other)
-            for name in _names(tuple(sources(instruction)))
-            for other in by_result.get(name, ())
+            for name in register_names(tuple(sources(instruction)))
+            for other in stores.by_result.get(name, ())
         ]
         if instruction.name in ("ld", "ldmatrix"):
-            ahead_of += [(steps + 1, each) for each in _writers(instruction, writes)]
+            ahead_of += [(steps + 1, each) for each in stores.before(place)]
         to_branch = _STEPS_TO_ADDRESS if is_start else _STEPS_TO_BRANCH
         ahead_of += [(steps + to_branch, other) for other in deciding(place)]
         for entry in ahead_of:
@@ -122,67 +112,7 @@ def nearest(
     return (*order, *rest)
 
 
-def _space(instruction: Instruction) -> str:
-    """Name the memory that an instruction reads or writes; nothing for any."""
-    if instruction.name == "cp":
-        # it copies from global memory
-        return "shared"
-    spaces = [each.partition("::")[0] for each in instruction.modifiers]
-    return next((each for each in spaces if each in _SPACES), "")
-
-
-def _writers(load: Instruction, writes: Mapping[str, Sequence[int]]) -> list[int]:
-    """Give the stores that may have written what is loaded."""
-    space = _space(load)
-    if space in ("param", "const"):
-        return []
-    spaces = (space, "") if space else tuple(writes)
-    return [place for each in spaces for place in writes.get(each, ())]
-
-
 def _address_names(store: Instruction) -> frozenset[str]:
-    addresses = [each for each in store.operands if isinstance(each, Address)]
-    return frozenset(
-        each.base.name for each in addresses if isinstance(each.base, Register)
-    )
-
-
-def stores_to(
-    code: Sequence[Instruction], is_meant: Callable[[Symbol], bool]
-) -> list[int]:
-    """Give the stores whose addresses may be computed from some parameters."""
-    by_result: dict[str, list[int]] = {}
-    for place, instruction in enumerate(code):
-        for name in _names(results(instruction)):
-            by_result.setdefault(name, []).append(place)
-    found = []
-    for pc, instruction in enumerate(code):
-        operands = instruction.operands
-        at = 1 if instruction.name == "atom" else 0
-        if instruction.name not in _WRITES or len(operands) <= at:
-            continue
-        address = operands[at]
-        pending: list[object] = []
-        if isinstance(address, Address):
-            pending.append(address.base)
-        seen: set[object] = set()
-        while pending:
-            base = pending.pop()
-            if base in seen:
-                continue
-            seen.add(base)
-            if isinstance(base, Symbol) and is_meant(base):
-                found.append(pc)
-                break
-            if isinstance(base, Register):
-                places = by_result.get(base.name, ())
-                pending += [each for at in places for each in sources(code[at])]
-    return found
-
-
-def _names(operands: Sequence[object]) -> list[str]:
-    names = []
-    for each in operands:
-        parts = each.parts if isinstance(each, Vector) else (each,)
-        names += [part.name for part in parts if isinstance(part, Register)]
-    return names
+    address = address_of(store)
+    base = None if address is None else address.base
+    return frozenset({base.name}) if isinstance(base, Register) else frozenset()
