@@ -30,6 +30,7 @@ from warpbook_labs.engines.interpreter.explaining import (
     of_finding,
     of_wrong,
     with_address,
+    with_left_out,
     with_lines,
 )
 from warpbook_labs.engines.interpreter.front_ends import FrontEnd
@@ -146,6 +147,9 @@ def check_kernels(
         last_line, launches = len(source.splitlines()), len(rule.launches)
         origin = believed(told, last_line, launches)
         if origin is not None:
+            if one.asked.what == "value":
+                more = front_end.left_out(source, program, origin.lines)
+                origin = with_left_out(origin, more)
             done[place] = one.told(found.runs[place], compiled.ptx, origin)
         break
     right = sum(each.passed for each in done)

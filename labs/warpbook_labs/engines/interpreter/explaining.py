@@ -29,6 +29,7 @@ from warpbook_labs.sandbox.limits import Limits
 _OF_ADDRESSES = frozenset({"race", "out of bounds", "misaligned", "uninitialised read"})
 #: so that a message stays short; of Python statements may have several lines
 _MOST_LINES = 12
+_MOST_OF_KERNELS = 6
 _MOST_LAUNCHES = 3
 _MOST_S = 10.0
 
@@ -126,6 +127,12 @@ def with_lines(wrong: WrongElement, origin: Origin, rule: Rule) -> WrongElement:
             sorted({rule.launches[each].line for each in origin.launches})
         )[:_MOST_LAUNCHES],
     )
+
+
+def with_left_out(origin: Origin, lines: Sequence[int]) -> Origin:
+    """Add lines that are not in the program, in place of the farthest."""
+    kept = origin.lines[: max(0, _MOST_OF_KERNELS - len(lines))]
+    return msgspec.structs.replace(origin, lines=(*kept, *lines)) if lines else origin
 
 
 def address_words(origin: Origin) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from warpbook_labs.engines.interpreter.ptx.nearest import nearest
+from warpbook_labs.engines.interpreter.ptx.nearest import About, nearest
 from warpbook_labs.engines.interpreter.ptx.program import Instruction, Symbol
 from warpbook_labs.engines.interpreter.ptx.spaces import Buffer
 from warpbook_labs.engines.interpreter.ptx.steps import Code
@@ -50,15 +50,13 @@ class Launch:
         lines = {line for each in code if not is_given(each) for line in each.lines}
         return nearest(code, self.deciding(pc), lines, self.deciding, is_all=False)
 
-    def near(
-        self, sets: Sets, starts: Sequence[int], is_of_value: bool = False
-    ) -> tuple[int, ...]:
+    def near(self, sets: Sets, starts: Sequence[int], about: About) -> tuple[int, ...]:
         """Name the lines of a set, those near some instructions first.
 
         Args:
             sets: one of them.
             starts: places of instructions.
-            is_of_value: they store what is asked about.
+            about: what of them is asked about.
         """
         lines = {
             word * LINE_BITS + bit
@@ -71,7 +69,7 @@ class Launch:
             starts,
             lines,
             self.deciding,
-            is_of_value=is_of_value,
+            about=about,
         )
 
 
@@ -94,4 +92,4 @@ def near(accesses: Accesses | None) -> tuple[int, ...]:
     """Name the lines of the addresses of accesses, the nearest first."""
     if accesses is None:
         return ()
-    return accesses.launch.near(accesses.sets, (accesses.pc,))
+    return accesses.launch.near(accesses.sets, (accesses.pc,), "place")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Collection, Sequence
+from typing import Literal
 
 from warpbook_labs.engines.interpreter.ptx.dependence import deciding_branches
 from warpbook_labs.engines.interpreter.ptx.link import Linked
 from warpbook_labs.engines.interpreter.ptx.loops import sources
-from warpbook_labs.engines.interpreter.ptx.program import Instruction, Register, Symbol
+from warpbook_labs.engines.interpreter.ptx.program import Instruction, Symbol
 from warpbook_labs.engines.interpreter.ptx.stores import (
     Stores,
     address_of,
@@ -18,8 +19,11 @@ from warpbook_labs.engines.interpreter.ptx.stores import (
 _LEAVES = frozenset({"ret", "exit", "trap"})
 #: a branch is as far as so many instructions that compute
 _STEPS_TO_BRANCH = 3
-#: from a store, the address is as far as so many
-_STEPS_TO_ADDRESS = 8
+#: what is not asked about is as far as so many
+_STEPS_TO_OTHER = 8
+
+#: of an access: the value that it stores, or the place
+About = Literal["all", "value", "place"]
 
 
 def deciders(
@@ -64,7 +68,7 @@ def nearest(
     lines: Collection[int],
     deciding: Callable[[int], Sequence[int]],
     is_all: bool = True,
-    is_of_value: bool = False,
+    about: About = "all",
 ) -> tuple[int, ...]:
     """Order lines by how few steps lie between them and some instructions.
 
@@ -77,8 +81,8 @@ def nearest(
         lines: that are ordered.
         deciding: gives the places of the branches that decide on an instruction.
         is_all: whether lines that are not met come last, or are left out.
-        is_of_value: the instructions store what is asked about; where they store it,
-            and whether, is farther away.
+        about: what of the instructions is asked about: the value that they store, or
+            the place; the other is farther away.
     """
     stores = Stores(code)
     order: dict[int, None] = {}
@@ -94,16 +98,16 @@ def nearest(
         for line in instruction.lines:
             if line in lines:
                 order.setdefault(line)
-        is_start = is_of_value and not steps
-        addresses = _address_names(instruction) if is_start else frozenset()
+        far = _far_names(instruction, about) if not steps else frozenset()
         ahead_of = [
-            (steps + (_STEPS_TO_ADDRESS if name in addresses else 1), other)
+            (steps + (_STEPS_TO_OTHER if name in far else 1), other)
             for name in register_names(tuple(sources(instruction)))
             for other in stores.by_result.get(name, ())
         ]
         if instruction.name in ("ld", "ldmatrix"):
             ahead_of += [(steps + 1, each) for each in stores.before(place)]
-        to_branch = _STEPS_TO_ADDRESS if is_start else _STEPS_TO_BRANCH
+        is_of_value = about == "value" and not steps
+        to_branch = _STEPS_TO_OTHER if is_of_value else _STEPS_TO_BRANCH
         ahead_of += [(steps + to_branch, other) for other in deciding(place)]
         for entry in ahead_of:
             if entry[1] not in done:
@@ -112,7 +116,12 @@ def nearest(
     return (*order, *rest)
 
 
-def _address_names(store: Instruction) -> frozenset[str]:
-    address = address_of(store)
-    base = None if address is None else address.base
-    return frozenset({base.name}) if isinstance(base, Register) else frozenset()
+def _far_names(access: Instruction, about: About) -> frozenset[str]:
+    """Name the registers of an access that are not asked about."""
+    address = address_of(access)
+    if address is None or about == "all":
+        return frozenset()
+    of_place = frozenset(register_names((address.base,)))
+    if about == "value":
+        return of_place
+    return frozenset(register_names(tuple(sources(access)))) - of_place

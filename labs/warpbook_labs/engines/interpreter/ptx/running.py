@@ -157,7 +157,8 @@ def _origin(
     origins = machine.origins
     assert origins is not None
     if asked.what == "finding":
-        return Origin(origins.of_told()[:_MOST_LINES])
+        # the line of the access itself may be among them
+        return Origin(origins.of_told()[: _MOST_LINES + 1])
     if asked.what == "access":
         return Origin(origins.of_accesses(asked.line)[:_MOST_LINES])
     buffer, number = buffers[asked.buffer], len(run.launches)
