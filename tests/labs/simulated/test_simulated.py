@@ -138,7 +138,7 @@ def test_each_call_counts_and_the_last_one_is_held_against_bounds(
     result = checked(lab, lab.reference)
     assert result.cases[0].message == (
         "Ask for less. Counted: 5 launches, at most 4. "
-        "Most of it comes from line 13, line 14. Lines 11, 12 and 15 lead to it."
+        "Most of it comes from line 13, line 14. Lines 7, 11, 12 and 15 lead to it."
     )
     told = f"{result.of} of {result.of} cases give the right result, 0 of them within"
     assert result.message.startswith(told)

@@ -148,7 +148,7 @@ def check_kernels(
         origin = believed(told, last_line, launches)
         if origin is not None:
             if one.asked.what == "value":
-                more = front_end.left_out(source, program, origin.lines)
+                more = front_end.left_out(source, program, origin.writer, origin.lines)
                 origin = with_left_out(origin, more)
             done[place] = one.told(found.runs[place], compiled.ptx, origin)
         break

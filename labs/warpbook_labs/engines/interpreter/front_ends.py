@@ -81,7 +81,7 @@ class FrontEnd(ABC):
         return None
 
     def left_out(
-        self, source: str, program: str, lines: Sequence[int]
+        self, source: str, program: str, writer: int, lines: Sequence[int]
     ) -> tuple[int, ...]:
         """Give lines beside others that may be at fault, and are not in the program."""
         return ()
@@ -124,10 +124,10 @@ class CudaFrontEnd(FrontEnd):
         return msgspec.structs.replace(job, asked=asked)
 
     def left_out(
-        self, source: str, program: str, lines: Sequence[int]
+        self, source: str, program: str, writer: int, lines: Sequence[int]
     ) -> tuple[int, ...]:
         """Look for them in the source's text."""
-        return left_out(source, program, lines)
+        return left_out(source, program, writer, lines)
 
 
 class TritonFrontEnd(FrontEnd):

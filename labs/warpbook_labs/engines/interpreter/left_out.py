@@ -24,12 +24,15 @@ _ADDED = re.compile(r"\b([A-Za-z_]\w*)\s*(?:\[[^\]]*\]\s*)*(?:[-+*|&^]|<<|>>)=(?
 _MOST_ASKED, _MOST_GIVEN = 3, 2
 
 
-def left_out(source: str, ptx: str, lines: Sequence[int]) -> tuple[int, ...]:
+def left_out(
+    source: str, ptx: str, writer: int, lines: Sequence[int]
+) -> tuple[int, ...]:
     """Give lines that are not in a program, and decide on what is computed beside them.
 
     Args:
         source: in CUDA C++.
         ptx: what the compiler made of it, with lines.
+        writer: the line that wrote what is wrong.
         lines: that compute what is wrong, the nearest first.
     """
     seen = {int(one or other) for one, other in _LINE.findall(ptx)}
@@ -37,7 +40,13 @@ def left_out(source: str, ptx: str, lines: Sequence[int]) -> tuple[int, ...]:
     found: dict[int, None] = {}
     heads = list(_loops(text))
     for line in lines[:_MOST_ASKED]:
-        found |= dict.fromkeys(_first_values(text, line))
+        for first in _first_values(text, line):
+            # else each round of the loops that write begins with it
+            if any(
+                first < head <= min(line, writer) and max(line, writer) <= last
+                for head, last in heads
+            ):
+                found[first] = None
         around = [head for head, last in heads if head <= line <= last]
         found |= dict.fromkeys(reversed(around))
     missing = [line for line in found if line not in seen and line not in lines]

@@ -17,10 +17,10 @@ from warpbook_labs.engines.interpreter.ptx.stores import (
 )
 
 _LEAVES = frozenset({"ret", "exit", "trap"})
-#: a branch is as far as so many instructions that compute
-_STEPS_TO_BRANCH = 3
+#: a branch is as far as so many lines that compute
+_STEPS_TO_BRANCH = 2
 #: what is not asked about is as far as so many
-_STEPS_TO_OTHER = 8
+_STEPS_TO_OTHER = 6
 
 #: of an access: the value that it stores, or the place
 About = Literal["all", "value", "place"]
@@ -72,8 +72,8 @@ def nearest(
 ) -> tuple[int, ...]:
     """Order lines by how few steps lie between them and some instructions.
 
-    A step leads from an instruction to those that compute what it uses, and to the
-    branches that decide whether it is run.
+    A step leads from an instruction to those of other lines that compute what it uses,
+    and to the branches that decide whether it is run.
 
     Args:
         code: of a kernel.
@@ -98,15 +98,16 @@ def nearest(
         for line in instruction.lines:
             if line in lines:
                 order.setdefault(line)
-        far = _far_names(instruction, about) if not steps else frozenset()
-        ahead_of = [
-            (steps + (_STEPS_TO_OTHER if name in far else 1), other)
-            for name in register_names(tuple(sources(instruction)))
-            for other in stores.by_result.get(name, ())
-        ]
+        is_start, ahead_of = place in starts, list[tuple[int, int]]()
+        far = _far_names(instruction, about) if is_start else frozenset()
+        for name in register_names(tuple(sources(instruction))):
+            to_source = _STEPS_TO_OTHER if name in far else 0
+            for other in stores.by_result.get(name, ()):
+                ahead_of.append((steps + to_source + _steps(code, place, other), other))
         if instruction.name in ("ld", "ldmatrix"):
-            ahead_of += [(steps + 1, each) for each in stores.before(place)]
-        is_of_value = about == "value" and not steps
+            for other in stores.before(place):
+                ahead_of.append((steps + _steps(code, place, other), other))
+        is_of_value = about == "value" and is_start
         to_branch = _STEPS_TO_OTHER if is_of_value else _STEPS_TO_BRANCH
         ahead_of += [(steps + to_branch, other) for other in deciding(place)]
         for entry in ahead_of:
@@ -114,6 +115,11 @@ def nearest(
                 heapq.heappush(ahead, entry)
     rest = sorted(set(lines) - set(order), reverse=True) if is_all else ()
     return (*order, *rest)
+
+
+def _steps(code: Sequence[Instruction], place: int, other: int) -> int:
+    """Count the step from an instruction to another; within a line there is none."""
+    return int(code[place].lines != code[other].lines)
 
 
 def _far_names(access: Instruction, about: About) -> frozenset[str]:
