@@ -124,3 +124,126 @@ def test_what_was_there_to_watch_is_there_again() -> None:
     before = sys.gettrace()
     followed(CHOICE, 1)
     assert sys.gettrace() is before
+
+
+def test_each_part_of_a_container_has_lines_of_its_own() -> None:
+    source = """
+def answer(x):
+    held = {"a": [], "b": []}
+    held["a"].append(x + 1)
+    held["b"].append(x + 2)
+    return held["b"][0]
+"""
+    answer, follower = followed(source, 3)
+    assert answer == 5 and 5 in follower.result and 4 not in follower.result
+
+
+def test_the_choice_of_a_table_names_the_line_of_its_entry() -> None:
+    source = """
+WANTED = {
+    "slow": {"speed": 1},
+    "fast": {"speed": 2},
+}
+
+def answer(name):
+    speed = 0
+    for value in WANTED[name].values():
+        speed = value
+    return speed
+"""
+    _, follower = followed(source, "fast")
+    assert 4 in follower.result and 3 not in follower.result
+
+
+def test_what_began_a_sum_stays_near_however_often_the_loop_goes_round() -> None:
+    source = """
+def answer(count):
+    total = 7
+    for each in range(count):
+        total += each
+    return total
+"""
+    near = [in_order(followed(source, n)[1].result) for n in (2, 50)]
+    assert near[0] == near[1] and set(near[0]) == {3, 4, 5, 6}
+
+
+def test_an_early_return_is_farther_than_what_computes() -> None:
+    source = """
+def answer(x):
+    if x < 0:
+        return 0
+    y = x + 1
+    z = y * 2
+    return z
+"""
+    _, follower = followed(source, 1)
+    assert in_order(follower.result) == (7, 6, 5, 3)
+
+
+def test_a_line_within_a_function_leads_to_who_called_it_and_why() -> None:
+    source = """
+def made(held):
+    held.append(1)
+
+def answer(x):
+    held = []
+    if x > 2:
+        made(held)
+    return x
+"""
+    _, follower = followed(source, 3)
+    assert {3, 8, 7} <= set(follower.of_line(3))
+
+
+def test_of_a_store_the_place_is_apart_from_the_value() -> None:
+    source = """
+class tl:
+    def store(where, value, mask=None):
+        pass
+
+def answer(x):
+    where = x + 1
+    value = x + 2
+    mask = x + 3
+    tl.store(where, value, mask=mask)
+    return x
+"""
+    _, follower = followed(source, 1)
+    value, place = in_order(follower.of_line(10)), in_order(follower.of_place(10))
+    assert value.index(8) < min(value.index(7), value.index(9))
+    assert place.index(8) > max(place.index(7), place.index(9))
+
+
+def test_an_assignment_that_nothing_reads_is_told() -> None:
+    source = """
+def answer(x):
+    held = [x]
+    y = held[0]
+    held = [x + 1]
+    _ = y
+    both = y
+    return (lambda: both)()
+"""
+    _, follower = followed(source, 1)
+    assert follower.unread() == (5,)
+
+
+def test_what_an_optimizer_does_to_a_tensor_is_seen() -> None:
+    torch = pytest.importorskip("torch")
+    source = """
+import torch
+
+def answer(weight, x):
+    held = [torch.nn.Parameter(weight)]
+    optimizer = torch.optim.SGD(held, lr=0.1)
+    loss = (held[0] * x).sum()
+    loss.backward()
+    optimizer.step()
+    return weight
+"""
+    _, follower = followed(source, torch.ones(2), torch.ones(2))
+    assert {5, 6, 7, 8, 9} <= set(follower.result)
+    _, follower = followed(
+        source.replace("    optimizer.step()\n", ""), torch.ones(2), torch.ones(2)
+    )
+    assert 8 not in in_order(follower.result)[:1]

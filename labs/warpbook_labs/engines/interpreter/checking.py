@@ -147,7 +147,7 @@ def check_kernels(
         last_line, launches = len(source.splitlines()), len(rule.launches)
         origin = believed(told, last_line, launches)
         if origin is not None:
-            if one.asked.what == "value":
+            if one.asked.what == "value" and origin.writer:
                 more = front_end.left_out(source, program, origin.writer, origin.lines)
                 origin = with_left_out(origin, more)
             done[place] = one.told(found.runs[place], compiled.ptx, origin)

@@ -20,7 +20,7 @@ from warpbook_labs.engines.interpreter.jobs import (
     Interpreted,
     InterpretTriton,
 )
-from warpbook_labs.engines.interpreter.left_out import left_out
+from warpbook_labs.engines.interpreter.left_out import LeftOut, left_out
 from warpbook_labs.errors import NoGpu
 from warpbook_labs.gpu.gpu import find_gpu
 from warpbook_labs.lab.launch_rule import Rule
@@ -82,9 +82,9 @@ class FrontEnd(ABC):
 
     def left_out(
         self, source: str, program: str, writer: int, lines: Sequence[int]
-    ) -> tuple[int, ...]:
+    ) -> LeftOut:
         """Give lines beside others that may be at fault, and are not in the program."""
-        return ()
+        return LeftOut()
 
 
 class CudaFrontEnd(FrontEnd):
@@ -125,7 +125,7 @@ class CudaFrontEnd(FrontEnd):
 
     def left_out(
         self, source: str, program: str, writer: int, lines: Sequence[int]
-    ) -> tuple[int, ...]:
+    ) -> LeftOut:
         """Look for them in the source's text."""
         return left_out(source, program, writer, lines)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 _LINE = re.compile(r"^\s*\.loc\s+\d+ (\d+)|inlined_at \d+ (\d+)", re.M)
 #: comments, strings and characters, which are blanked
@@ -20,13 +21,20 @@ _HEAD = re.compile(r"\s*(?:#[^\n]*\n\s*)*\b(?:for|while|if)\s*(?=\()")
 _ELSE = re.compile(r"\s*\belse\b")
 #: `sum += ...`, `sum[i] += ...`
 _ADDED = re.compile(r"\b([A-Za-z_]\w*)\s*(?:\[[^\]]*\]\s*)*(?:[-+*|&^]|<<|>>)=(?!=)")
-#: lines that others are looked for beside, and that are given
-_MOST_ASKED, _MOST_GIVEN = 3, 2
+#: lines that others are looked for beside, and first values that are given
+_MOST_ASKED, _MOST_VALUES = 3, 2
 
 
-def left_out(
-    source: str, ptx: str, writer: int, lines: Sequence[int]
-) -> tuple[int, ...]:
+class LeftOut(NamedTuple):
+    """Lines that are not in a program."""
+
+    #: that give a sum its first value, with which the next round of a loop goes on
+    values: tuple[int, ...] = ()
+    #: the heads of loops that were unrolled, the outermost first
+    heads: tuple[int, ...] = ()
+
+
+def left_out(source: str, ptx: str, writer: int, lines: Sequence[int]) -> LeftOut:
     """Give lines that are not in a program, and decide on what is computed beside them.
 
     Args:
@@ -37,20 +45,22 @@ def left_out(
     """
     seen = {int(one or other) for one, other in _LINE.findall(ptx)}
     text = _NO_CODE.sub(_blank, source)
-    found: dict[int, None] = {}
-    heads = list(_loops(text))
+    loops = list(_loops(text))
+    values: dict[int, None] = {}
+    heads: dict[int, None] = {}
     for line in lines[:_MOST_ASKED]:
-        for first in _first_values(text, line):
+        first, last = min(line, writer), max(line, writer)
+        together = [head for head, end in loops if head <= first and last <= end]
+        for value in _first_values(text, line):
             # else each round of the loops that write begins with it
-            if any(
-                first < head <= min(line, writer) and max(line, writer) <= last
-                for head, last in heads
-            ):
-                found[first] = None
-        around = [head for head, last in heads if head <= line <= last]
-        found |= dict.fromkeys(reversed(around))
-    missing = [line for line in found if line not in seen and line not in lines]
-    return tuple(missing[:_MOST_GIVEN])
+            if any(value < head for head in together):
+                values[value] = None
+        heads |= dict.fromkeys(head for head, end in loops if head <= line <= end)
+    known = seen | set(lines)
+    return LeftOut(
+        tuple(line for line in values if line not in known)[:_MOST_VALUES],
+        tuple(line for line in heads if line not in known),
+    )
 
 
 def _blank(match: re.Match[str]) -> str:

@@ -17,8 +17,9 @@ from warpbook_labs.engines.interpreter.ptx.stores import (
 )
 
 _LEAVES = frozenset({"ret", "exit", "trap"})
-#: a branch is as far as so many lines that compute
-_STEPS_TO_BRANCH = 2
+#: a line that takes the thread's own number is as far as so many more
+_STEPS_TO_THREAD = 2
+_OF_THREAD = ("%tid", "%ctaid", "%ntid", "%nctaid", "%laneid", "%warpid")
 #: what is not asked about is as far as so many
 _STEPS_TO_OTHER = 6
 
@@ -87,10 +88,12 @@ def nearest(
     stores = Stores(code)
     order: dict[int, None] = {}
     done: set[int] = set()
-    ahead = [(0, place) for place in starts]
+    #: of what is as near, what comes later in the program is first
+    ahead = [(0, -place) for place in starts]
     heapq.heapify(ahead)
     while ahead:
-        steps, place = heapq.heappop(ahead)
+        steps, negative = heapq.heappop(ahead)
+        place = -negative
         if place in done:
             continue
         done.add(place)
@@ -103,23 +106,30 @@ def nearest(
         for name in register_names(tuple(sources(instruction))):
             to_source = _STEPS_TO_OTHER if name in far else 0
             for other in stores.by_result.get(name, ()):
-                ahead_of.append((steps + to_source + _steps(code, place, other), other))
+                step = to_source + _steps(code, place, other)
+                ahead_of.append((steps + step, other))
         if instruction.name in ("ld", "ldmatrix"):
             for other in stores.before(place):
                 ahead_of.append((steps + _steps(code, place, other), other))
         is_of_value = about == "value" and is_start
-        to_branch = _STEPS_TO_OTHER if is_of_value else _STEPS_TO_BRANCH
-        ahead_of += [(steps + to_branch, other) for other in deciding(place)]
-        for entry in ahead_of:
-            if entry[1] not in done:
-                heapq.heappush(ahead, entry)
+        for other in deciding(place):
+            to_branch = 1 + _steps(code, place, other)
+            ahead_of.append(
+                (steps + (_STEPS_TO_OTHER if is_of_value else to_branch), other)
+            )
+        for distance, other in ahead_of:
+            if other not in done:
+                heapq.heappush(ahead, (distance, -other))
     rest = sorted(set(lines) - set(order), reverse=True) if is_all else ()
     return (*order, *rest)
 
 
 def _steps(code: Sequence[Instruction], place: int, other: int) -> int:
     """Count the step from an instruction to another; within a line there is none."""
-    return int(code[place].lines != code[other].lines)
+    steps = int(code[place].lines != code[other].lines)
+    names = register_names(tuple(sources(code[other])))
+    is_of_thread = any(name.startswith(_OF_THREAD) for name in names)
+    return steps + _STEPS_TO_THREAD * is_of_thread
 
 
 def _far_names(access: Instruction, about: About) -> frozenset[str]:
