@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -30,6 +31,7 @@ from warpbook_labs.engines.interpreter.explaining import (
     of_finding,
     of_wrong,
     with_address,
+    with_left_out,
     with_lines,
 )
 from warpbook_labs.engines.interpreter.front_ends import FrontEnd
@@ -152,6 +154,9 @@ def check_kernels(
         last_line, launches = len(source.splitlines()), len(rule.launches)
         origin = believed(told, last_line, launches)
         if origin is not None:
+            if one.asked.what == "value" and origin.writer:
+                more = front_end.left_out(source, program, origin.writer, origin.lines)
+                origin = with_left_out(origin, more)
             done[place] = one.told(found.runs[place], compiled.ptx, origin)
         break
     right = sum(each.passed for each in done)
@@ -299,7 +304,10 @@ class _Told:
             findings = with_address(findings, origin)
         elif origin is not None and wrong is not None:
             wrong = with_lines(wrong, origin, self._rule)
-        message = self._judge(wrong, findings, counts, lines)
+        products: Counter[int] = Counter()
+        for report in reports:
+            products.update(report.products)
+        message = self._judge(wrong, findings, counts, lines, top_lines(products))
         if origin is not None and not (findings or wrong):
             message += address_words(origin)
         if is_again and not findings:
@@ -354,6 +362,7 @@ class _Told:
         findings: tuple[Finding, ...],
         counts: Counts,
         lines: Mapping[int, Counts],
+        instead: Sequence[int],
     ) -> str:
         if findings:
             return f"{findings[0].kind}: {findings[0].message}"
@@ -369,4 +378,6 @@ class _Told:
             )
             for bound in counted
         }
-        return beyond_bounds(counted, counts, self._case.sizes, lines=count_lines)
+        return beyond_bounds(
+            counted, counts, self._case.sizes, lines=count_lines, instead=instead
+        )

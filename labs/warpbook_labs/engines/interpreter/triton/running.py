@@ -248,30 +248,49 @@ def _launch(
     builder = interpreter.interpreter_builder
     interpreter._interpreter = _Watched(plain, builder, memory)
     try:
-        with _dots_counted(builder, memory.report):
+        with _products_counted(builder, memory.report):
             kernel[launch.grid](*arguments, **constants)
     finally:
         interpreter._interpreter = plain
 
 
 @contextlib.contextmanager
-def _dots_counted(builder: Any, report: Report) -> Iterator[None]:
-    """Count what each `tl.dot` that is run multiplies, where tensor cores would."""
+def _products_counted(builder: Any, report: Report) -> Iterator[None]:
+    """Count what is multiplied: by `tl.dot` where tensor cores would, and by lines."""
     ieee = importlib.import_module("triton._C.libtriton").ir.INPUT_PRECISION.IEEE
-    plain = builder.create_dot
+    plain_dot, plain_product = builder.create_dot, builder.create_fmul
+
+    def note(products: int) -> None:
+        line = _line_now() or 0
+        report.products[line] = report.products.get(line, 0) + products
 
     def create_dot(a: Any, b: Any, total: Any, precision: Any, *more: Any) -> Any:
+        products = a.data.size * b.data.shape[-1]
         # no tensor core multiplies FP32 without rounding it
         if a.data.dtype != np.float32 or precision != ieee:
-            each = Counts(dot_multiplications=a.data.size * b.data.shape[-1])
-            report.counts.add(each)
-        return plain(a, b, total, precision, *more)
+            report.counts.add(Counts(dot_multiplications=products))
+        else:
+            note(products)
+        return plain_dot(a, b, total, precision, *more)
 
-    builder.create_dot = create_dot
+    def create_fmul(a: Any, b: Any) -> Any:
+        note(a.data.size)
+        return plain_product(a, b)
+
+    # on its instance, which has none: those of its class are mended
+    builder.create_dot, builder.create_fmul = create_dot, create_fmul
     try:
         yield
     finally:
-        del builder.create_dot
+        del builder.create_dot, builder.create_fmul
+
+
+def _line_now() -> int | None:
+    """Give the line of the source that is done now."""
+    frame: types.FrameType | None = sys._getframe(2)
+    while frame is not None and frame.f_code.co_filename != FILE:
+        frame = frame.f_back
+    return None if frame is None else frame.f_lineno
 
 
 def _argument(
@@ -359,8 +378,4 @@ class _Watched:
         return self._plain.atomic_cas(at, before, values, order)
 
     def _say_where(self) -> None:
-        frame: types.FrameType | None = sys._getframe(2)
-        while frame is not None and frame.f_code.co_filename != FILE:
-            frame = frame.f_back
-        line = None if frame is None else frame.f_lineno
-        self._memory.at(self._builder.grid_idx, line)
+        self._memory.at(self._builder.grid_idx, _line_now())
