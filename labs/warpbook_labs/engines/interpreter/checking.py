@@ -19,6 +19,7 @@ import msgspec
 from warpbook_labs.cases import execution
 from warpbook_labs.cases.bounds import beyond_bounds, matrix_instructions
 from warpbook_labs.cases.comparison import WrongElement
+from warpbook_labs.cases.launch_limits import refuse_at_large_sizes
 from warpbook_labs.cases.preparation import Prepared, wrong_words
 from warpbook_labs.cases.sampling import DrawnCase
 from warpbook_labs.compiler import cuda_headers, nvrtc
@@ -114,6 +115,7 @@ def check_kernels(
     try:
         refuse_unfit(source)
         rule = rule_of(lab, source)
+        refuse_at_large_sizes(lab, rule)
         prepared = [_Told(loaded, rule, case, source) for case in cases]
         build = front_end.build(loaded, rule, source, cases)
     except BadSource as problem:
