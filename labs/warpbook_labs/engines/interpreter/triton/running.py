@@ -15,7 +15,7 @@ import sys
 import time
 import types
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -246,9 +246,9 @@ def _launch(
     arguments = [_argument(each, run, memory) for each in launch.arguments]
     constants = dict(launch.constants)
     builder = interpreter.interpreter_builder
-    interpreter._interpreter = _Watched(plain, builder, memory)
+    watched = interpreter._interpreter = _Watched(plain, builder, memory)
     try:
-        with _products_counted(builder, memory.report):
+        with _products_counted(builder, memory.report), watched.with_scopes():
             kernel[launch.grid](*arguments, **constants)
     finally:
         interpreter._interpreter = plain
@@ -345,6 +345,7 @@ class _Watched:
 
     def __init__(self, plain: Any, builder: Any, memory: TritonMemory) -> None:
         self._plain, self._builder, self._memory = plain, builder, memory
+        self._is_gpu_wide = True
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._plain, name)
@@ -364,7 +365,11 @@ class _Watched:
     ) -> Any:
         self._say_where()
         inside = self._memory.update(at, mask, values.dtype.itemsize)
-        return self._plain.atomic_rmw(kind, at, values, inside, order)
+        before = self._plain.atomic_rmw(kind, at, values, inside, order)
+        is_set = str(kind).endswith("XCHG")
+        does_release = is_set and self._orders(order, "RELEASE")
+        self._memory.change_locks(at[inside], values[inside], does_release)
+        return before
 
     def atomic_cas(
         self, at: Addresses, before: NDArray[Any], values: NDArray[Any], order: Any
@@ -375,7 +380,43 @@ class _Watched:
         if not inside.all():
             # it has no mask that could leave the others out
             return np.zeros_like(values)
-        return self._plain.atomic_cas(at, before, values, order)
+        found = self._plain.atomic_cas(at, before, values, order)
+        is_taken = at.size == 1 and found.item() == before.item() != values.item()
+        if is_taken and self._orders(order, "ACQUIRE"):
+            self._memory.take_lock(at.item(), before.item())
+        return found
+
+    def _orders(self, order: Any, how: str) -> bool:
+        """Tell whether an atomic orders what is around it, for all of the GPU."""
+        return self._is_gpu_wide and how in str(order)
+
+    @contextlib.contextmanager
+    def with_scopes(self) -> Iterator[None]:
+        """Note barriers and the scopes of atomics, which are not handed on."""
+        builder = self._builder
+        plain = {
+            name: getattr(builder, name)
+            for name in ("create_atomic_cas", "create_atomic_rmw")
+        }
+
+        def create_barrier() -> None:
+            self._memory.locks.meet_barrier()
+
+        def scoped(name: str) -> Callable[..., Any]:
+            def create(*given: Any) -> Any:
+                self._is_gpu_wide = "CTA" not in str(given[-1])
+                return plain[name](*given)
+
+            return create
+
+        builder.create_barrier = create_barrier
+        for name in plain:
+            setattr(builder, name, scoped(name))
+        try:
+            yield
+        finally:
+            for name in ("create_barrier", *plain):
+                delattr(builder, name)
 
     def _say_where(self) -> None:
         self._memory.at(self._builder.grid_idx, _line_now())
