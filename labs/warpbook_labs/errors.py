@@ -80,3 +80,7 @@ class NoTrace(LabError):
 
 class StoreError(LabError):
     """The file can't be used; the message says why and what to do."""
+
+
+class Missing(RuntimeError):
+    """PyTorch has it, the simulated GPU has not."""

@@ -104,3 +104,10 @@ def test_an_access_beyond_a_buffer_of_a_hidden_case_is_told_without_its_size() -
     assert finding.kind == "out of bounds" and finding.line is not None
     assert ": past the end of `y`." in finding.message
     told_of("vector-add", source, is_hidden=False)
+
+
+def test_a_mistake_of_a_hidden_case_is_told_before_what_can_not_be_checked() -> None:
+    open_case = CaseResult("a", True, False, "It is not known.", is_unsupported=True)
+    wrong = CaseResult("b", True, False, "It is wrong.")
+    assert fit_to_tell([open_case, wrong, wrong]) == (wrong,)
+    assert fit_to_tell([open_case, open_case]) == (open_case,)

@@ -9,6 +9,7 @@ from typing import Any
 from warpbook_labs.lab.entry_names import plain_name
 from warpbook_labs.lab.expressions import value
 from warpbook_labs.lab.spec import Counted
+from warpbook_labs.lab.texts import named_lines
 
 #: counts whose names say too little in a sentence
 _WORDS = {
@@ -41,6 +42,7 @@ _ONE = {
     "sectors": "sector",
     "synchronizations": "synchronization",
 }
+_OF_TENSOR_CORES = ("matrix_instructions", "dot_multiplications")
 #: beyond it one says how many times
 _MOST_PERCENT = 1000
 _ENTRY = re.compile(r"^\.visible \.entry (\w+)\(", re.M)
@@ -56,6 +58,7 @@ def beyond_bounds(
     sizes: Mapping[str, int],
     parts: Mapping[str, Mapping[str, int]] | None = None,
     lines: Mapping[str, Sequence[int]] | None = None,
+    instead: Sequence[int] = (),
 ) -> str:
     """Say of the first count that lies beyond its bounds what to do; nothing if none.
 
@@ -65,6 +68,7 @@ def beyond_bounds(
         sizes: of the case.
         parts: by count, what it is made of, in percent.
         lines: by count, the lines of the source that most of it comes of.
+        instead: the lines that multiply without tensor cores.
     """
     for each in counted:
         got = getattr(counts, each.count)
@@ -73,7 +77,8 @@ def beyond_bounds(
             told = f"{_told(each, got, 'at most', most)}.{_split(parts, each)}"
             return told + _line_words((lines or {}).get(each.count, ()))
         if each.least and got < (least := value(each.least, sizes)):
-            return f"{_told(each, got, 'at least', least)}."
+            told = f"{_told(each, got, 'at least', least)}."
+            return told + _instead(each, instead)
     return ""
 
 
@@ -105,6 +110,15 @@ def _line_words(lines: Sequence[int]) -> str:
     if not lines:
         return ""
     return f" Most of it comes from {', '.join(f'line {line}' for line in lines)}."
+
+
+def _instead(bound: Counted, lines: Sequence[int]) -> str:
+    """Name the lines that multiply in another way than is asked for."""
+    if not lines or bound.count not in _OF_TENSOR_CORES:
+        return ""
+    words = named_lines(sorted(lines))
+    verb = "multiplies" if len(lines) == 1 else "multiply"
+    return f" {words[0].upper()}{words[1:]} {verb} without them."
 
 
 def _share(percent: int) -> str:

@@ -1,9 +1,10 @@
 """Headers that a source may include: NVIDIA's, as NVRTC has them within itself.
 
 NVRTC since 13.3 holds the toolkit's headers for device code and the CUDA C++ Core
-Libraries: `cuda_fp16.h`, `cooperative_groups.h`, `mma.h`, `cuda/atomic`. They are read
-here, where files may be, and handed to the compiler, which sees none. Headers of the
-host's C library come as what device code may want of them.
+Libraries: `cuda_fp16.h`, `cooperative_groups.h`, `mma.h`, `cuda/atomic`. For an older
+one they are taken from an installed toolkit. They are read here, where files may be,
+and handed to the compiler, which sees none. Headers of the host's C library come as
+what device code may want of them.
 """
 
 from __future__ import annotations
@@ -16,10 +17,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from warpbook_labs.compiler import nvrtc
+from warpbook_labs.compiler.toolkit_headers import toolkit_headers
+from warpbook_labs.errors import NotInstalled
+
 _INCLUDE = re.compile(
     rb"(?:^[ \t]*#[ \t]*include[ \t]*|__has_include[ \t]*\()[<\"]([^>\"\n]+)[>\"]", re.M
 )
 _MOST_BYTES = 64 << 20
+#: how names begin of what a toolkit has for device code
+_OF_CUDA = re.compile(
+    r"(?:cooperative_groups|cuda/|cuda_|mma\.|nv/|cub/|thrust/|cuComplex)"
+)
 
 _INTEGERS = """
 typedef signed char int8_t; typedef unsigned char uint8_t;
@@ -99,20 +108,62 @@ def headers_for(source: str) -> dict[str, bytes]:
     found: dict[str, bytes] = {}
     if not wanted:
         return found
-    known = _known()
+    known, total = _known(), 0
     while wanted:
         name = wanted.pop().decode(errors="replace")
         if name in found or name not in known:
             continue
-        found[name] = known[name]
-        wanted += _INCLUDE.findall(found[name])
+        held = _read(known[name])
+        total += len(held or b"")
+        if held is None or total > _MOST_BYTES:
+            continue
+        found[name] = held
+        wanted += _INCLUDE.findall(held)
     return found
 
 
+def is_of_cuda(name: str) -> bool:
+    """Tell whether a toolkit has a header of this name, as far as the name tells."""
+    return _OF_CUDA.match(name) is not None
+
+
 @functools.cache
-def _known() -> Mapping[str, bytes]:
+def _known() -> Mapping[str, bytes | Path]:
     """Give every header there is, by the names under which others include it."""
-    found = {name: b"#pragma once\n" + text.encode() for name, text in _OWN.items()}
+    own = {name: b"#pragma once\n" + text.encode() for name, text in _OWN.items()}
+    found: dict[str, bytes | Path] = {**own, **_bundled()}
+    if len(found) == len(own):
+        for name, path in _of_toolkit().items():
+            for each in (name, *_aliases(name)):
+                # what the compiler knows by itself, a toolkit's would declare again
+                found.setdefault(each, path)
+    for name in _INTEGER_NAMES if "cuda/std/cstdint" in found else ():
+        # which declares the same types, and may be included as well
+        found[name] = b"#include <cuda/std/cstdint>\n"
+    return found
+
+
+def _read(header: bytes | Path) -> bytes | None:
+    if isinstance(header, bytes):
+        return header
+    try:
+        return header.read_bytes()
+    except OSError:
+        # it was there; now the compiler says that it is not
+        return None
+
+
+def _of_toolkit() -> Mapping[str, Path]:
+    try:
+        return toolkit_headers(nvrtc.version_numbers())
+    except NotInstalled:
+        # whoever compiles says so
+        return {}
+
+
+def _bundled() -> dict[str, bytes]:
+    """Give the headers within NVRTC."""
+    found: dict[str, bytes] = {}
     with tempfile.TemporaryDirectory(prefix="warpbook-headers-") as folder:
         if not _unpack(folder):
             return found
@@ -128,9 +179,6 @@ def _known() -> Mapping[str, bytes]:
             found[name] = held
             for alias in _aliases(name):
                 found.setdefault(alias, held)
-    for name in _INTEGER_NAMES if "cuda/std/cstdint" in found else ():
-        # which declares the same types, and may be included as well
-        found[name] = b"#include <cuda/std/cstdint>\n"
     return found
 
 
@@ -147,7 +195,7 @@ def _aliases(name: str) -> tuple[str, ...]:
 def _unpack(folder: str) -> bool:
     """Have NVRTC write its headers to a folder; older ones have none."""
     try:
-        nvrtc: Any = importlib.import_module("cuda.bindings.nvrtc")
-        return not nvrtc.nvrtcInstallBundledHeaders(folder.encode(), 0)[0]
+        bindings: Any = importlib.import_module("cuda.bindings.nvrtc")
+        return not bindings.nvrtcInstallBundledHeaders(folder.encode(), 0)[0]
     except (ImportError, AttributeError, OSError, RuntimeError):
         return False

@@ -95,8 +95,17 @@ def version() -> str:
     Raises:
         NotInstalled: NVRTC is not there.
     """
+    return ".".join(map(str, version_numbers()))
+
+
+def version_numbers() -> tuple[int, int]:
+    """Give NVRTC's major and minor version.
+
+    Raises:
+        NotInstalled: NVRTC is not there.
+    """
     _, major, minor = _nvrtc().nvrtcVersion()
-    return f"{major}.{minor}"
+    return int(major), int(minor)
 
 
 def _nvrtc() -> Any:

@@ -95,7 +95,7 @@ class CaseGrader(Grader):
             except NoGpu:
                 gpu = None
         if gpu is None:
-            return self._checked(loaded, source, cases, limits)
+            return _told(self._judged(loaded, source, cases, limits))
         with ThreadPoolExecutor(1, "warpbook-gpu") as threads:
             on_gpu = threads.submit(
                 self.engines.run_on_gpu,
@@ -108,12 +108,15 @@ class CaseGrader(Grader):
             )
             if self.engines.needs_quiet_cpu:
                 wait([on_gpu])
-            result = self._checked(loaded, source, cases, limits)
+            whole = self._judged(loaded, source, cases, limits)
+            result = _told(whole)
             try:
                 device = on_gpu.result()
             except (NotOnGpu, NotInstalled) as problem:
                 return without_gpu(result, loaded.lab, str(problem))
-        return joined(self.engines, result, device, loaded.lab, is_timed)
+        # of the whole: what may not be told counts, too
+        has_veto = self.engines.has_veto(whole)
+        return joined(result, device, loaded.lab, is_timed, has_veto)
 
     def check(
         self,
@@ -124,9 +127,9 @@ class CaseGrader(Grader):
     ) -> CheckResult:
         """Run cases without a GPU, and say what a learner may know."""
         cases = self.engines.fitted(loaded, source, cases)
-        return self._checked(loaded, source, cases, limits)
+        return _told(self._judged(loaded, source, cases, limits))
 
-    def _checked(
+    def _judged(
         self,
         loaded: LoadedLab,
         source: str,
@@ -134,8 +137,7 @@ class CaseGrader(Grader):
         limits: Limits,
     ) -> CheckResult:
         with stage("correctness"):
-            result = self.engines.check(loaded, source, cases, limits)
-        return msgspec.structs.replace(result, cases=fit_to_tell(result.cases))
+            return self.engines.check(loaded, source, cases, limits)
 
     def check_shown(self, loaded: LoadedLab, source: str) -> CheckResult | None:
         """Run the cases that are shown: what fails them needs no other."""
@@ -188,3 +190,7 @@ class CaseGrader(Grader):
     ) -> None:
         """Record it by the engine that runs it on a GPU."""
         self.engines.record_trace(gpu, loaded, source, trace, telemetry)
+
+
+def _told(result: CheckResult) -> CheckResult:
+    return msgspec.structs.replace(result, cases=fit_to_tell(result.cases))

@@ -51,8 +51,16 @@ class HostEngines(CaseEngines):
         return run_on_gpu(gpu, loaded, source, cases, is_timed)
 
     def has_veto(self, result: CheckResult) -> bool:
-        """Count whatever is found: the program is judged, not this run of it."""
-        return result.status != "passed"
+        """Count whatever is found: the program is judged, not this run of it.
+
+        Of a program that was judged, and is open only since Python looked at numbers,
+        the GPU's results tell. What was never judged passes on no GPU.
+        """
+        if result.status != "unsupported":
+            return result.status != "passed"
+        return any(
+            not each.passed and each.host_counts is None for each in result.cases
+        )
 
     def record_trace(
         self, gpu: Gpu, loaded: LoadedLab, source: str, trace: Path, telemetry: Path

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import msgspec
 
-from warpbook_labs.grading.grader import CaseEngines
 from warpbook_labs.lab.spec import Lab
 from warpbook_labs.results.check import CheckResult, Status
 from warpbook_labs.results.device import DeviceCase, DeviceResult
@@ -30,20 +29,21 @@ def without_gpu(result: CheckResult, lab: Lab, why: str) -> CheckResult:
 
 
 def joined(
-    engines: CaseEngines,
     result: CheckResult,
     device: DeviceResult,
     lab: Lab,
     is_timed: bool,
+    has_veto: bool,
 ) -> CheckResult:
     """Join what both engines found: a case passes only if both accept it.
 
     Args:
-        engines: of the lab's language.
         result: without a GPU, fit to be told.
         device: on the GPU, with every case.
         lab: whose submission it is.
         is_timed: whether its speed was asked for.
+        has_veto: whether what was found without a GPU counts although all is right on
+            it.
     """
     if result.status in _NOT_RUN:
         return result
@@ -60,7 +60,7 @@ def joined(
         return msgspec.structs.replace(
             result, status="failed", message=_failed(result, device, first)
         )
-    if engines.has_veto(result):
+    if has_veto:
         words = f"{result.message} On the GPU its results are right this time."
         return msgspec.structs.replace(result, message=words)
     if result.status != "passed":

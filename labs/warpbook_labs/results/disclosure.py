@@ -37,15 +37,20 @@ Case = TypeVar("Case", CaseResult, DeviceCase)
 
 def fit_to_tell(cases: Iterable[Case]) -> tuple[Case, ...]:
     """Leave out hidden failures but the first: they would tell too much at once."""
-    told: list[Case] = []
-    has_failed = False
-    for each in cases:
-        if each.passed or not each.is_hidden:
-            told.append(each)
-        elif not has_failed:
-            told.append(_without_sizes(each))
-            has_failed = True
-    return tuple(told)
+    cases = tuple(cases)
+    failed = [at for at, each in enumerate(cases) if each.is_hidden and not each.passed]
+    # what can't be checked is no mistake, and says less than one
+    mistakes = [at for at in failed if _is_mistake(cases[at])]
+    told_at = (mistakes or failed)[:1]
+    return tuple(
+        _without_sizes(each) if at in told_at else each
+        for at, each in enumerate(cases)
+        if at in told_at or at not in failed
+    )
+
+
+def _is_mistake(case: CaseResult | DeviceCase) -> bool:
+    return not (isinstance(case, CaseResult) and case.is_unsupported)
 
 
 def without_words(problem: str) -> str:

@@ -83,6 +83,8 @@ class Report:
     counts: Counts = field(default_factory=Counts)
     #: by line of the source
     lines: dict[int, Counts] = field(default_factory=dict)
+    #: by line of a Triton source: numbers multiplied without tensor cores
+    products: dict[int, int] = field(default_factory=dict)
     #: what the kernel printed
     printed: str = ""
     #: it did what ends a kernel, or took too long: the buffers hold what it had done

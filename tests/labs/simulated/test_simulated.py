@@ -121,6 +121,16 @@ def run(state, x, y, factor, out):
     assert result.right == 0 and not result.cases[0].is_hidden
     told = [each.message for each in result.cases]
     assert all("Line 8: Python looks at numbers" in each for each in told)
+    # which is neither right nor wrong: a GPU would be given the true numbers
+    assert result.status == "unsupported"
+    assert result.message.startswith("It can't be checked without a GPU. Line 8: ")
+    # what is wrong with the very numbers that Python saw is wrong
+    wrong = by_heart.replace("    out.", "    right[200:300] = 0\n    out.")
+    assert checked(simulated, wrong).status == "failed"
+    hidden_only = "    right[256 if len(right) == 257 else len(right):] += 1\n    out."
+    assert checked(simulated, by_heart.replace("    out.", hidden_only)).status == (
+        "failed"
+    )
     # to look is no mistake by itself
     decided = by_heart.replace('torch.tensor(right.tolist(), device="cuda")', "right")
     decided = decided.replace(

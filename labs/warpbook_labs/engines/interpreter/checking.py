@@ -9,6 +9,8 @@ what nobody wrote fails a case too, since a GPU may give another result next tim
 from __future__ import annotations
 
 import math
+import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -17,9 +19,10 @@ import msgspec
 from warpbook_labs.cases import execution
 from warpbook_labs.cases.bounds import beyond_bounds, matrix_instructions
 from warpbook_labs.cases.comparison import WrongElement
+from warpbook_labs.cases.launch_limits import refuse_at_large_sizes
 from warpbook_labs.cases.preparation import Prepared, wrong_words
 from warpbook_labs.cases.sampling import DrawnCase
-from warpbook_labs.compiler import nvrtc
+from warpbook_labs.compiler import cuda_headers, nvrtc
 from warpbook_labs.compiler.jobs import Compiled
 from warpbook_labs.engines.interpreter.explaining import (
     address_words,
@@ -29,6 +32,7 @@ from warpbook_labs.engines.interpreter.explaining import (
     of_finding,
     of_wrong,
     with_address,
+    with_left_out,
     with_lines,
 )
 from warpbook_labs.engines.interpreter.front_ends import FrontEnd
@@ -63,7 +67,7 @@ _MOST_FINDINGS = 20
 _MOST_PRINTED = 4_000
 _MOST_RESOURCES = 16
 #: what NVRTC says of an `#include`
-_NO_HEADER = " open source file"
+_NO_HEADER = re.compile(r" open source file \"([^\"]+)\"")
 #: before what is wrong with a second call
 _AGAIN = (
     "Called a second time, with its `__device__` variables as the first call left them:"
@@ -75,6 +79,9 @@ _NO_HEADERS = (
 )
 #: the first NVRTC with headers within itself
 _WITH_HEADERS = (13, 3)
+#: with headers for older ones, whose names say no version from this major one on
+_WHEELS = ("nvidia-cuda-cccl", "nvidia-cuda-crt", "nvidia-cuda-runtime")
+_PLAIN_NAMES = 13
 
 
 def check_kernels(
@@ -108,6 +115,7 @@ def check_kernels(
     try:
         refuse_unfit(source)
         rule = rule_of(lab, source)
+        refuse_at_large_sizes(lab, rule)
         prepared = [_Told(loaded, rule, case, source) for case in cases]
         build = front_end.build(loaded, rule, source, cases)
     except BadSource as problem:
@@ -124,8 +132,11 @@ def check_kernels(
     if not isinstance(compiled, Compiled):
         log = compiled.message if isinstance(compiled, Refused) else ""
         words = "It does not compile." if log else f"The compiler: {built.message}"
-        if _NO_HEADER in log:
-            words = f"{words} {_headers_words()}"
+        missing = _NO_HEADER.search(log)
+        if missing is not None:
+            if cuda_headers.is_of_cuda(missing[1]) and _is_without_headers():
+                return ended("unsupported", _without_headers(), log)
+            words = f"{words} {_NO_HEADERS}"
         line = compiled.line if isinstance(compiled, Refused) else None
         return ended("compile error", words, log, line)
     program = front_end.program(source, compiled)
@@ -145,6 +156,9 @@ def check_kernels(
         last_line, launches = len(source.splitlines()), len(rule.launches)
         origin = believed(told, last_line, launches)
         if origin is not None:
+            if one.asked.what == "value" and origin.writer:
+                more = front_end.left_out(source, program, origin.writer, origin.lines)
+                origin = with_left_out(origin, more)
             done[place] = one.told(found.runs[place], compiled.ptx, origin)
         break
     right = sum(each.passed for each in done)
@@ -197,15 +211,20 @@ def _refused(problem: BadSource) -> Status:
     return "unsupported" if isinstance(problem, NotHere) else "compile error"
 
 
-def _headers_words() -> str:
-    """Say why a header is not found."""
-    installed = nvrtc.version()
-    if tuple(map(int, installed.split("."))) < _WITH_HEADERS:
-        return (
-            f"NVRTC {installed} has no headers within itself: install a newer one, "
-            "pip install -U 'nvidia-cuda-nvrtc>=13.3'."
-        )
-    return _NO_HEADERS
+def _is_without_headers() -> bool:
+    """Tell whether headers that CUDA has may be missing on this machine."""
+    return nvrtc.version_numbers() < _WITH_HEADERS
+
+
+def _without_headers() -> str:
+    """Say why a header of CUDA's is not found, and how to have it."""
+    major, minor = nvrtc.version_numbers()
+    suffix = f"-cu{major}" if major < _PLAIN_NAMES else ""
+    wheels = " ".join(f"'{each}{suffix}=={major}.{minor}.*'" for each in _WHEELS)
+    return (
+        f"NVRTC {major}.{minor} has no headers within itself, and this one is in no "
+        f"toolkit of CUDA {major} that is installed: pip install {wheels}."
+    )
 
 
 def _resources(log: str, prepared: Sequence[_Told]) -> tuple[Held, ...]:
@@ -287,7 +306,10 @@ class _Told:
             findings = with_address(findings, origin)
         elif origin is not None and wrong is not None:
             wrong = with_lines(wrong, origin, self._rule)
-        message = self._judge(wrong, findings, counts, lines)
+        products: Counter[int] = Counter()
+        for report in reports:
+            products.update(report.products)
+        message = self._judge(wrong, findings, counts, lines, top_lines(products))
         if origin is not None and not (findings or wrong):
             message += address_words(origin)
         if is_again and not findings:
@@ -342,6 +364,7 @@ class _Told:
         findings: tuple[Finding, ...],
         counts: Counts,
         lines: Mapping[int, Counts],
+        instead: Sequence[int],
     ) -> str:
         if findings:
             return f"{findings[0].kind}: {findings[0].message}"
@@ -357,4 +380,6 @@ class _Told:
             )
             for bound in counted
         }
-        return beyond_bounds(counted, counts, self._case.sizes, lines=count_lines)
+        return beyond_bounds(
+            counted, counts, self._case.sizes, lines=count_lines, instead=instead
+        )

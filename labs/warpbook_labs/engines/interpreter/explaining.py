@@ -17,6 +17,7 @@ from warpbook_labs.cases.execution import Run
 from warpbook_labs.cases.preparation import shape_of
 from warpbook_labs.engines.interpreter.front_ends import FrontEnd
 from warpbook_labs.engines.interpreter.jobs import Asked, Interpreted, Origin
+from warpbook_labs.engines.interpreter.left_out import LeftOut
 from warpbook_labs.lab.launch_rule import Rule
 from warpbook_labs.lab.spec import Counted, Lab
 from warpbook_labs.lab.texts import named_lines
@@ -126,6 +127,13 @@ def with_lines(wrong: WrongElement, origin: Origin, rule: Rule) -> WrongElement:
             sorted({rule.launches[each].line for each in origin.launches})
         )[:_MOST_LAUNCHES],
     )
+
+
+def with_left_out(origin: Origin, more: LeftOut) -> Origin:
+    """Add lines that are not in the program: values before the farthest, then heads."""
+    kept = origin.lines[: max(0, _MOST_LINES - len(more.values))]
+    lines = (*kept, *more.values, *more.heads)[:_MOST_LINES]
+    return msgspec.structs.replace(origin, lines=lines)
 
 
 def address_words(origin: Origin) -> str:

@@ -20,6 +20,7 @@ from warpbook_labs.engines.interpreter.jobs import (
     Interpreted,
     InterpretTriton,
 )
+from warpbook_labs.engines.interpreter.left_out import LeftOut, left_out
 from warpbook_labs.errors import NoGpu
 from warpbook_labs.gpu.gpu import find_gpu
 from warpbook_labs.lab.launch_rule import Rule
@@ -79,6 +80,12 @@ class FrontEnd(ABC):
         """Say what is interpreted once more to find lines; None if they can't be."""
         return None
 
+    def left_out(
+        self, source: str, program: str, writer: int, lines: Sequence[int]
+    ) -> LeftOut:
+        """Give lines beside others that may be at fault, and are not in the program."""
+        return LeftOut()
+
 
 class CudaFrontEnd(FrontEnd):
     """CUDA C++, compiled to PTX, which is interpreted."""
@@ -115,6 +122,12 @@ class CudaFrontEnd(FrontEnd):
         """Interpret PTX, and follow where values come from."""
         job = self.job(program, (run,), limits)
         return msgspec.structs.replace(job, asked=asked)
+
+    def left_out(
+        self, source: str, program: str, writer: int, lines: Sequence[int]
+    ) -> LeftOut:
+        """Look for them in the source's text."""
+        return left_out(source, program, writer, lines)
 
 
 class TritonFrontEnd(FrontEnd):

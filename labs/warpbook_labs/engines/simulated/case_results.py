@@ -53,6 +53,7 @@ def case_result(
     if left.problem:
         words = without_words(left.problem) if case.is_hidden else left.problem
         words, line = at_line(words, left.line), left.line
+        more["is_unsupported"] = left.is_unsupported
     return CaseResult(
         case.about,
         case.is_hidden,

@@ -18,6 +18,7 @@ from warpbook_labs.engines.simulated.explaining import (
     followed,
     with_lines,
 )
+from warpbook_labs.engines.simulated.looked import decided
 from warpbook_labs.engines.simulated.messages import HostRan, Left, Record, RunTorch
 from warpbook_labs.engines.simulated.preparation import PreparedCalls
 from warpbook_labs.engines.simulated.recorded import NotJudged, Told, told_simulated
@@ -90,6 +91,8 @@ def check_host(
         else:
             try:
                 told = told_simulated(lab.counted, ran, limits)
+                again = partial(_again, loaded, lab.host, source, limits)
+                told = decided(told, batch, again)
             except NotJudged as problem:
                 return CheckResult(lab.id, "stopped", str(problem), of=of)
         isolation = outcome.isolation
@@ -97,8 +100,8 @@ def check_host(
         done += (each.case for each in told)
         if is_over:
             break
-        for place, prepared in enumerate(batch, begin):
-            asked = None if is_explained else asked_of(*told[place - begin])
+        for place, (prepared, one) in enumerate(zip(batch, told, strict=True), begin):
+            asked = None if is_explained else asked_of(one.case, one.lines)
             if asked is not None:
                 job = _job(loaded, lab.host, source, [prepared])
                 lines = followed(job, asked, partial(_outcome, limits=limits))
@@ -116,6 +119,21 @@ def check_host(
         isolation=isolation,
         not_graded=("Speed is not graded without a GPU.",) if lab.speed else (),
     )
+
+
+def _again(
+    loaded: LoadedLab,
+    host: Host,
+    source: str,
+    limits: Limits,
+    prepared: PreparedCalls,
+) -> CaseResult | None:
+    """Record one case, and judge it with the same inputs; None if it does not end."""
+    outcome = _outcome(_job(loaded, host, source, [prepared]), limits)
+    if not isinstance(outcome.result, HostRan) or len(outcome.result.cases) != 1:
+        return None
+    ran = [(prepared, outcome.result.cases[0])]
+    return told_simulated(loaded.lab.counted, ran, limits)[0].case
 
 
 def _batches(

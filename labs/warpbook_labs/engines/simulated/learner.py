@@ -22,7 +22,7 @@ from warpbook_labs.engines.simulated.messages import (
     Record,
     RunTorch,
 )
-from warpbook_labs.errors import SourceProblem
+from warpbook_labs.errors import Missing, SourceProblem
 from warpbook_labs.sandbox.following import Follower
 from warpbook_labs.sandbox.learner_code import MODULES, Printed, TooLong, told, within
 from warpbook_labs.sandbox.line_distances import merge
@@ -110,7 +110,13 @@ def _left(
         if line is None and isinstance(problem, TypeError):
             words = f"TypeError: {problem}. They are called as {_called(case)}."
         is_too_long = isinstance(problem, TooLong)
-        return Left((), b"", words, line, printed.held, is_too_long)
+        return Left(
+            problem=words,
+            line=line,
+            is_unsupported=isinstance(problem, Missing),
+            printed=printed.held,
+            is_too_long=is_too_long,
+        )
 
 
 def _followed(

@@ -64,6 +64,8 @@ class Left(Struct, frozen=True):
     #: why it is not whole, in words, and the line of the learner's where it happened
     problem: str = ""
     line: int | None = None
+    #: that is something the simulated GPU does not have, which is no mistake
+    is_unsupported: bool = False
     printed: str = ""
     #: it took longer than a case may
     is_too_long: bool = False

@@ -8,6 +8,7 @@ import secrets
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -107,6 +108,12 @@ class PreparedCalls:
         """
         told = self.with_other_inputs() if self.case.is_hidden else self
         return told._whole({})
+
+    def as_shown(self) -> PreparedCalls:
+        """Give the same case with other inputs, which may be recorded as they are."""
+        other = self.with_other_inputs()
+        other.case = msgspec.structs.replace(self.case, is_hidden=False)
+        return other
 
     def with_other_inputs(self) -> PreparedCalls:
         """Give the same case with other numbers in its buffers.

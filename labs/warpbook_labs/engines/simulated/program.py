@@ -125,6 +125,8 @@ class BeginCapture(Struct, frozen=True, tag="begin capture"):
     graph: int
     stream: int
     line: int = 0
+    #: as `capture_error_mode="relaxed"`: CUDA refuses less
+    is_relaxed: bool = False
 
 
 class EndCapture(Struct, frozen=True, tag="end capture"):

@@ -43,7 +43,7 @@ _OF_ALL_CALLS = ("convolution_percent", "unrepeatable")
 #: of the CPU, for one program and for the start; by the clock thrice that
 _PROGRAM_S, _START_S = 20, 60
 #: where what is right for the inputs that were recorded is wrong for others
-_LOOKED = (
+LOOKED = (
     "Python looks at numbers here, as `.item()` and `.tolist()` do. Without a "
     "GPU what you ask for is recorded once, then judged with other inputs, for which "
     "these numbers are wrong. Pass tensors on instead: `a[i] = b[i]`, `a.copy_(b)`."
@@ -60,6 +60,8 @@ class Told(NamedTuple):
     case: CaseResult
     #: of the GPU's work from which a wrong number came, the nearest first
     lines: tuple[int, ...] = ()
+    #: it is wrong, and that may be since Python looked at other inputs' numbers: where
+    looked_line: int | None = None
 
 
 def told_simulated(
@@ -91,7 +93,9 @@ def told_simulated(
             results.append(Told(case_result(prepared.case, left, words)))
         else:
             case = _told(counted, prepared, left, verdict, limits)
-            results.append(Told(case, _sources(case, verdict)))
+            is_open = case.is_hidden and case.wrong is not None and not case.findings
+            looked_line = verdict.first_look if is_open else None
+            results.append(Told(case, _sources(case, verdict), looked_line))
     return results
 
 
@@ -108,9 +112,9 @@ def _told(
         Finding(each.kind, each.message, each.line)
         for each in verdict.findings[:_MOST_FINDINGS]
     )
-    looked = "" if verdict.first_look is None else at_line(_LOOKED, verdict.first_look)
+    looked = "" if verdict.first_look is None else at_line(LOOKED, verdict.first_look)
     words = advice = ""
-    line = None
+    line, is_unsupported = None, False
     if findings:
         words = f"{findings[0].kind}: {findings[0].message}"
     elif wrong is None:
@@ -118,7 +122,7 @@ def _told(
         # a hidden case was recorded with other inputs anyhow
         is_open = looked and not (words or case.is_hidden)
         if is_open and not _holds_for_others(left, prepared, limits):
-            words, line = looked, verdict.first_look
+            words, line, is_unsupported = looked, verdict.first_look, True
     elif case.is_hidden:
         advice = looked
     return case_result(
@@ -128,7 +132,8 @@ def _told(
         wrong,
         advice,
         line,
-        is_beyond=bool(words) and not (wrong or findings),
+        is_beyond=bool(words) and not (wrong or findings or is_unsupported),
+        is_unsupported=is_unsupported,
         findings=findings,
         host_counts=verdict.counts[-1],
         bars=() if case.is_hidden else verdict.bars,

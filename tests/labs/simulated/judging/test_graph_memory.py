@@ -58,6 +58,34 @@ def test_what_a_graph_was_captured_with_is_held_in_later_calls() -> None:
     assert held(w) == [8 * PIECE] * 2
 
 
+def test_the_lines_that_made_what_is_held_are_told() -> None:
+    w = writer()
+    small, large = w.new(8), w.new(2 * N)
+    w.release(w.new(3 * N))
+    w.call(0)
+    w.release(large)
+    w.release(small)
+    judged = w.judged({"x": numbers(N)})
+    assert judged.count_lines[0]["held_bytes"] == (2,)
+
+
+def test_an_output_names_the_lines_of_the_work_that_it_came_from() -> None:
+    w = writer()
+    batch, result = w.new(N, stream=1), w.new(N, stream=1)
+    w.capture(0)
+    captured = w.launch("neg", [batch], [result], stream=1)
+    w.captured(0)
+    w.call(0)
+    copied = w.launch("copy", [w.views["x"]], [batch])
+    replayed = w.replay(0)
+    written = w.launch("copy", [result], [w.views["out"]])
+    other = w.launch("neg", [w.views["x"]], [w.new(N)])
+    judged = w.judged({"x": numbers(N)})
+    lines = judged.sources[0]["out"]
+    assert lines[0] == written and set(lines) == {written, captured, replayed, copied}
+    assert other not in lines
+
+
 def test_within_a_graph_released_memory_is_used_again() -> None:
     w = writer()
     w.call(0)

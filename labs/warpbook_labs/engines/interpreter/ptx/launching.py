@@ -7,17 +7,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from warpbook_labs.cases.launch_limits import refusal
 from warpbook_labs.engines.interpreter.ptx.errors import BadLaunch, TooLarge
 from warpbook_labs.engines.interpreter.ptx.lanes import Dim
 from warpbook_labs.engines.interpreter.ptx.link import Linked
 from warpbook_labs.engines.interpreter.ptx.program import Variable
 from warpbook_labs.engines.interpreter.ptx.spaces import Buffer
 
-_MAX_THREADS_OF_BLOCK = 1024
 _MAX_THREADS = 1 << 26
-#: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability"
-_MOST_GRID = ((1 << 31) - 1, 65_535, 65_535)
-_MOST_BLOCK = (1024, 1024, 64)
 
 Argument = Buffer | np.generic | int | float
 
@@ -29,25 +26,10 @@ def checked(grid: Dim, block: Dim) -> tuple[int, int]:
         BadLaunch: no GPU launches them.
         TooLarge: they are too many for the CPU.
     """
-    if min(*grid, *block) < 1:
-        raise BadLaunch(
-            f"Every side of grid {grid} and block {block} must be at least 1."
-        )
+    words = refusal(grid, block)
+    if words:
+        raise BadLaunch(words)
     threads, blocks = (side[0] * side[1] * side[2] for side in (block, grid))
-    if threads > _MAX_THREADS_OF_BLOCK:
-        raise BadLaunch(
-            f"A block of {block} has {threads:,} threads; there may be "
-            f"{_MAX_THREADS_OF_BLOCK:,}."
-        )
-    for what, sides, most in (
-        ("grid", grid, _MOST_GRID),
-        ("block", block, _MOST_BLOCK),
-    ):
-        if any(side > limit for side, limit in zip(sides, most, strict=True)):
-            raise BadLaunch(
-                f"A {what} of {sides} can't be launched: its sides may be "
-                f"{' x '.join(f'{each:,}' for each in most)} at most."
-            )
     if threads * blocks > _MAX_THREADS:
         raise TooLarge(
             f"{threads * blocks:,} threads are too many to run without a GPU."

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from warpbook_labs.engines.interpreter.ptx.nearest import nearest, stores_to
+from warpbook_labs.engines.interpreter.ptx.nearest import About, nearest
 from warpbook_labs.engines.interpreter.ptx.program import Instruction, Symbol
 from warpbook_labs.engines.interpreter.ptx.spaces import Buffer
 from warpbook_labs.engines.interpreter.ptx.steps import Code
+from warpbook_labs.engines.interpreter.ptx.stores import Stores
 
 #: a set of lines for each of many threads or cells: a bit for each line
 Sets = NDArray[np.uint64]
@@ -41,7 +42,7 @@ class Launch:
             held = self.parameters.get(symbol.name, b"")
             return int.from_bytes(held[:8], "little") == buffer.address
 
-        return stores_to(self.code.instructions, is_meant)
+        return Stores(self.code.instructions).to(is_meant)
 
     def decide(self, pc: int) -> tuple[int, ...]:
         """Name the lines that decide whether an instruction is run."""
@@ -49,15 +50,27 @@ class Launch:
         lines = {line for each in code if not is_given(each) for line in each.lines}
         return nearest(code, self.deciding(pc), lines, self.deciding, is_all=False)
 
-    def near(self, sets: Sets, starts: Sequence[int]) -> tuple[int, ...]:
-        """Name the lines of a set, those near some instructions first."""
+    def near(self, sets: Sets, starts: Sequence[int], about: About) -> tuple[int, ...]:
+        """Name the lines of a set, those near some instructions first.
+
+        Args:
+            sets: one of them.
+            starts: places of instructions.
+            about: what of them is asked about.
+        """
         lines = {
             word * LINE_BITS + bit
             for word in range(len(sets))
             for bit in range(LINE_BITS)
             if int(sets[word]) >> bit & 1
         }
-        return nearest(self.code.instructions, starts, lines, self.deciding)
+        return nearest(
+            self.code.instructions,
+            starts,
+            lines,
+            self.deciding,
+            about=about,
+        )
 
 
 @dataclass
@@ -79,4 +92,4 @@ def near(accesses: Accesses | None) -> tuple[int, ...]:
     """Name the lines of the addresses of accesses, the nearest first."""
     if accesses is None:
         return ()
-    return accesses.launch.near(accesses.sets, (accesses.pc,))
+    return accesses.launch.near(accesses.sets, (accesses.pc,), "place")

@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Collection, Sequence
+from typing import Literal
 
 from warpbook_labs.engines.interpreter.ptx.dependence import deciding_branches
 from warpbook_labs.engines.interpreter.ptx.link import Linked
-from warpbook_labs.engines.interpreter.ptx.loops import results, sources
-from warpbook_labs.engines.interpreter.ptx.program import (
-    Address,
-    Instruction,
-    Register,
-    Symbol,
-    Vector,
+from warpbook_labs.engines.interpreter.ptx.loops import sources
+from warpbook_labs.engines.interpreter.ptx.program import Instruction, Symbol
+from warpbook_labs.engines.interpreter.ptx.stores import (
+    Stores,
+    address_of,
+    register_names,
 )
 
 _LEAVES = frozenset({"ret", "exit", "trap"})
-#: a branch is as far as so many instructions that compute
-_STEPS_TO_BRANCH = 3
-_WRITES = frozenset({"st", "atom", "red", "cp"})
+#: a line that takes the thread's own number is as far as so many more
+_STEPS_TO_THREAD = 2
+_OF_THREAD = ("%tid", "%ctaid", "%ntid", "%nctaid", "%laneid", "%warpid")
+#: what is not asked about is as far as so many
+_STEPS_TO_OTHER = 6
+
+#: of an access: the value that it stores, or the place
+About = Literal["all", "value", "place"]
 
 
 def deciders(
@@ -64,11 +69,12 @@ def nearest(
     lines: Collection[int],
     deciding: Callable[[int], Sequence[int]],
     is_all: bool = True,
+    about: About = "all",
 ) -> tuple[int, ...]:
     """Order lines by how few steps lie between them and some instructions.
 
-    A step leads from an instruction to those that compute what it uses, and to the
-    branches that decide whether it is run.
+    A step leads from an instruction to those of other lines that compute what it uses,
+    and to the branches that decide whether it is run.
 
     Args:
         code: of a kernel.
@@ -76,18 +82,18 @@ def nearest(
         lines: that are ordered.
         deciding: gives the places of the branches that decide on an instruction.
         is_all: whether lines that are not met come last, or are left out.
+        about: what of the instructions is asked about: the value that they store, or
+            the place; the other is farther away.
     """
-    by_result: dict[str, list[int]] = {}
-    for place, instruction in enumerate(code):
-        for name in _names(results(instruction)):
-            by_result.setdefault(name, []).append(place)
-    writes = [place for place, each in enumerate(code) if each.name in _WRITES]
+    stores = Stores(code)
     order: dict[int, None] = {}
     done: set[int] = set()
-    ahead = [(0, place) for place in starts]
+    #: of what is as near, what comes later in the program is first
+    ahead = [(0, -place) for place in starts]
     heapq.heapify(ahead)
     while ahead:
-        steps, place = heapq.heappop(ahead)
+        steps, negative = heapq.heappop(ahead)
+        place = -negative
         if place in done:
             continue
         done.add(place)
@@ -95,59 +101,43 @@ def nearest(
         for line in instruction.lines:
             if line in lines:
                 order.setdefault(line)
-        before = [
-            other
-            for name in _names(tuple(sources(instruction)))
-            for other in by_result.get(name, ())
-        ]
-        is_read = instruction.name in ("ld", "ldmatrix")
-        if is_read and "param" not in instruction.modifiers:
-            before += writes
-        ahead_of = [(steps + 1, other) for other in before]
-        ahead_of += [(steps + _STEPS_TO_BRANCH, other) for other in deciding(place)]
-        for entry in ahead_of:
-            if entry[1] not in done:
-                heapq.heappush(ahead, entry)
+        is_start, ahead_of = place in starts, list[tuple[int, int]]()
+        far = _far_names(instruction, about) if is_start else frozenset()
+        for name in register_names(tuple(sources(instruction))):
+            to_source = _STEPS_TO_OTHER if name in far else 0
+            for other in stores.by_result.get(name, ()):
+                step = to_source + _steps(code, place, other)
+                ahead_of.append((steps + step, other))
+        if instruction.name in ("ld", "ldmatrix"):
+            for other in stores.before(place):
+                ahead_of.append((steps + _steps(code, place, other), other))
+        is_of_value = about == "value" and is_start
+        for other in deciding(place):
+            to_branch = 1 + _steps(code, place, other)
+            ahead_of.append(
+                (steps + (_STEPS_TO_OTHER if is_of_value else to_branch), other)
+            )
+        for distance, other in ahead_of:
+            if other not in done:
+                heapq.heappush(ahead, (distance, -other))
     rest = sorted(set(lines) - set(order), reverse=True) if is_all else ()
     return (*order, *rest)
 
 
-def stores_to(
-    code: Sequence[Instruction], is_meant: Callable[[Symbol], bool]
-) -> list[int]:
-    """Give the stores whose addresses may be computed from some parameters."""
-    by_result: dict[str, list[int]] = {}
-    for place, instruction in enumerate(code):
-        for name in _names(results(instruction)):
-            by_result.setdefault(name, []).append(place)
-    found = []
-    for pc, instruction in enumerate(code):
-        operands = instruction.operands
-        at = 1 if instruction.name == "atom" else 0
-        if instruction.name not in _WRITES or len(operands) <= at:
-            continue
-        address = operands[at]
-        pending: list[object] = []
-        if isinstance(address, Address):
-            pending.append(address.base)
-        seen: set[object] = set()
-        while pending:
-            base = pending.pop()
-            if base in seen:
-                continue
-            seen.add(base)
-            if isinstance(base, Symbol) and is_meant(base):
-                found.append(pc)
-                break
-            if isinstance(base, Register):
-                places = by_result.get(base.name, ())
-                pending += [each for at in places for each in sources(code[at])]
-    return found
+def _steps(code: Sequence[Instruction], place: int, other: int) -> int:
+    """Count the step from an instruction to another; within a line there is none."""
+    steps = int(code[place].lines != code[other].lines)
+    names = register_names(tuple(sources(code[other])))
+    is_of_thread = any(name.startswith(_OF_THREAD) for name in names)
+    return steps + _STEPS_TO_THREAD * is_of_thread
 
 
-def _names(operands: Sequence[object]) -> list[str]:
-    names = []
-    for each in operands:
-        parts = each.parts if isinstance(each, Vector) else (each,)
-        names += [part.name for part in parts if isinstance(part, Register)]
-    return names
+def _far_names(access: Instruction, about: About) -> frozenset[str]:
+    """Name the registers of an access that are not asked about."""
+    address = address_of(access)
+    if address is None or about == "all":
+        return frozenset()
+    of_place = frozenset(register_names((address.base,)))
+    if about == "value":
+        return of_place
+    return frozenset(register_names(tuple(sources(access)))) - of_place

@@ -25,7 +25,7 @@ from warpbook_labs.engines.interpreter.ptx.line_sets import (
     near,
 )
 from warpbook_labs.engines.interpreter.ptx.loops import results, sources
-from warpbook_labs.engines.interpreter.ptx.nearest import deciders
+from warpbook_labs.engines.interpreter.ptx.nearest import About, deciders
 from warpbook_labs.engines.interpreter.ptx.program import (
     Address,
     Immediate,
@@ -103,11 +103,11 @@ class Origins:
             byte: of the element, from the buffer's begin.
             line: that wrote it, which is left out.
         """
-        return self._named(self._values, buffer, byte, line)
+        return self._named(self._values[self._cell_of(buffer, byte)], line, "value")
 
     def of_place(self, buffer: Buffer, byte: int, line: int) -> tuple[int, ...]:
         """Give the lines that decided that a line wrote there."""
-        return self._named(self._places, buffer, byte, line)
+        return self._named(self._places[self._cell_of(buffer, byte)], line, "place")
 
     def launches_to(self, buffer: Buffer) -> tuple[int, ...]:
         """Number the launches that have a store to a buffer, run or not."""
@@ -131,10 +131,7 @@ class Origins:
         """Give the lines from which the addresses of a line's accesses came."""
         return near(self._by_line.get(line))
 
-    def _named(
-        self, sets: Sets, buffer: Buffer, byte: int, line: int
-    ) -> tuple[int, ...]:
-        at = (buffer.address - GLOBAL_BASE + byte) // self._cell
+    def _named(self, sets: Sets, line: int, about: About) -> tuple[int, ...]:
         for launch in reversed(self._launches):
             starts = [
                 pc
@@ -142,9 +139,12 @@ class Origins:
                 if instruction.line == line and instruction.name in _WRITES
             ]
             if starts:
-                lines = launch.near(sets[at], starts)
+                lines = launch.near(sets, starts, about)
                 return tuple(each for each in lines if each != line)
         return ()
+
+    def _cell_of(self, buffer: Buffer, byte: int) -> int:
+        return (buffer.address - GLOBAL_BASE + byte) // self._cell
 
     def _empty(self, count: int) -> Sets:
         return np.zeros((count, self._width), np.uint64)

@@ -40,6 +40,8 @@ Job = Interpret
 #: meets every part of the interpreter, which then has loaded what it needs: barriers
 #: that some miss, races, atomics, exchanges in a warp, printing, functions, all types
 _REHEARSAL = Path(__file__).with_name("rehearsal.ptx")
+#: that a message names, beside the one that wrote
+_MOST_LINES = 6
 
 
 def prepare() -> None:
@@ -155,25 +157,27 @@ def _origin(
     origins = machine.origins
     assert origins is not None
     if asked.what == "finding":
-        return Origin(origins.of_told())
+        # the line of the access itself may be among them
+        return Origin(origins.of_told()[: _MOST_LINES + 1])
     if asked.what == "access":
-        return Origin(origins.of_accesses(asked.line))
+        return Origin(origins.of_accesses(asked.line)[:_MOST_LINES])
     buffer, number = buffers[asked.buffer], len(run.launches)
     if asked.what == "value":
-        return Origin(origins.of_value(buffer, asked.byte, asked.line), asked.line)
+        lines = origins.of_value(buffer, asked.byte, asked.line)
+        return Origin(lines[:_MOST_LINES], asked.line)
     launches = tuple({each % number: None for each in origins.launches_to(buffer)})
     by_word = machine.writer_lines(buffer)
     written = np.flatnonzero(by_word)
     if not len(written):
         lines, line = origins.of_nobody(buffer)
-        return Origin(lines, line, launches, has_written=False)
+        return Origin(lines[:_MOST_LINES], line, launches, has_written=False)
     # the one before it, which tells what was meant
     at = max(int(np.searchsorted(written, asked.byte // 4)) - 1, 0)
     word = int(written[at])
     writer = int(by_word[word])
     lines = origins.of_place(buffer, 4 * word, writer)
     # of a second call, the first may have written the very same
-    return Origin(lines, writer, launches, word != asked.byte // 4)
+    return Origin(lines[:_MOST_LINES], writer, launches, word != asked.byte // 4)
 
 
 def _has_changed(machine: Machine, buffer: Buffer, memory: Memory) -> bool:

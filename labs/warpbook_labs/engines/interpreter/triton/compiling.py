@@ -191,19 +191,20 @@ def _named(ptx: str, variant: Variant, shared_bytes: int) -> str:
 
 def _words(problem: BaseException, source: str) -> tuple[str, int | None]:
     """Tell what the compiler says, without the picture of the line that it draws."""
-    inner, node, kernel = problem, None, ""
+    inner, line = problem, None
     while True:
-        # of the innermost: lines are counted from the start of its kernel
-        node = getattr(inner, "node", None) or node
-        kernel = getattr(inner, "src", None) or kernel
+        # of the innermost that is the learner's: within it is what Triton brings
+        node, kernel = getattr(inner, "node", None), getattr(inner, "src", None)
+        start = source.find(kernel) if kernel else -1
+        if node is not None and start >= 0:
+            # lines are counted from the start of its kernel
+            line = source.count("\n", 0, start) + node.lineno
         if inner.__cause__ is None:
             break
         inner = inner.__cause__
     words = getattr(inner, "error_message", None) or str(inner) or type(inner).__name__
-    start = source.find(kernel) if kernel else -1
-    if node is None or start < 0:
+    if line is None:
         return told(problem)
-    line = source.count("\n", 0, start) + node.lineno
     return _plain(words)[:400], line
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpbook_labs.cases.execution import Memory
+from warpbook_labs.engines.interpreter.triton.locks import Locks
 from warpbook_labs.results.findings import Counts, Finding, Kind, Report, written_input
 
 _ZONE_BYTES, _ALIGNMENT, _PATTERN = 4096, 256, 0xA5
@@ -77,6 +78,7 @@ class TritonMemory:
         self._writer = np.full(len(self._held), _NOBODY, np.int64)
         self._reader = np.full(len(self._held), _NOBODY, np.int64)
         self._programs.clear()
+        self.locks = Locks(len(self._held))
         self.spot = _Spot()
 
     def at(self, program: Program, line: int | None) -> None:
@@ -84,6 +86,7 @@ class TritonMemory:
         # a number for each program, the same in every launch of this grid
         number = program[0] + (program[1] << 20) + (program[2] << 40)
         self._programs[number] = program
+        self.locks.runs(number)
         self.spot = _Spot(program, number, line)
 
     def address(self, name: str) -> int:
@@ -139,6 +142,8 @@ class TritonMemory:
                 self._find("uninitialised read", f"reads {where}, which nobody wrote")
             reader = self._reader[cells]
             alone = (reader == _NOBODY) | (reader == self.spot.number)
+            alone |= self.locks.excused(self.locks.read, cells)
+            self.locks.note(self.locks.read, cells, reader == _NOBODY)
             self._reader[cells] = np.where(alone, self.spot.number, _MANY)
         return inside
 
@@ -151,9 +156,13 @@ class TritonMemory:
             cells = self._cells(at, width)
             self._race("writes", cells, self._writer, "wrote, too", width)
             self._race("writes", cells, self._reader, "reads", width)
+            is_new = self._writer[cells] == _NOBODY
+            self.locks.note(self.locks.written, cells, is_new)
             self._writer[cells] = self.spot.number
             self._written[cells] = True
             self._note_line(cells)
+            stored = np.broadcast_to(values, inside.shape)[inside]
+            self.change_locks(addresses[inside], stored, does_release=False)
         return inside
 
     def update(self, addresses: Addresses, mask: Mask, width: int) -> Mask:
@@ -171,6 +180,23 @@ class TritonMemory:
             self._written[cells] = True
             self._note_line(cells)
         return inside
+
+    def take_lock(self, address: int, free: object) -> None:
+        """Note that the program has taken what may be a lock."""
+        self.locks.take(address - self._base, free)
+
+    def change_locks(
+        self, addresses: Addresses, values: NDArray[Any], does_release: bool
+    ) -> None:
+        """Look at a change of what may be locks; `values` stand there from now on."""
+        if not self.locks.known:
+            return
+        places = (addresses - np.uint64(self._base)).astype(np.int64)
+        for at in np.flatnonzero(np.isin(places, list(self.locks.known))):
+            place = int(places[at])
+            if not self.locks.change(place, values[at].item(), does_release):
+                where = self._place(place, 1)
+                self._find("race", f"changes the lock {where}, which it does not hold")
 
     def _note_line(self, cells: Offsets) -> None:
         line = self.spot.line or 0
@@ -237,8 +263,12 @@ class TritonMemory:
         others = other[cells]
         # of atomics, only those of others than this one are in order
         alien = (others != _NOBODY) & (others != self.spot.number)
+        under = self.locks.read
         if other is self._writer:
             alien &= others != _MANY
+            under = self.locks.written
+        if alien.any():
+            alien &= ~self.locks.excused(under, cells)
         if not alien.any():
             return
         first = int(np.flatnonzero(alien)[0])

@@ -9,6 +9,7 @@ infinite.
 from __future__ import annotations
 
 import importlib
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -41,6 +42,21 @@ def mend(interpreter: Any) -> None:
     _mend_dots(builder, handle, language)
     _mend_memory(builder, interpreter, language)
     mend_assembly(builder, handle)
+
+
+def mend_library(standard: Any, is_interpreted: bool) -> None:
+    """Have Triton's own functions do what is documented, in older versions, too.
+
+    `tl.flip` turns the last dimension round unless told which one. Triton before 3.7
+    compares that with None, and neither compiles nor interprets.
+    """
+    flip = getattr(standard, "flip", None)
+    if flip is None or flip.fn.__defaults__ != (None,):
+        return
+    for function in (flip.fn, *((flip.rewrite(),) if is_interpreted else ())):
+        function.__defaults__ = (-1,)
+    if hasattr(flip, "signature"):
+        flip.signature = inspect.signature(flip.fn)
 
 
 def widened(bits: Numbers) -> Numbers:

@@ -15,7 +15,7 @@ import sys
 import time
 import types
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,7 @@ from warpbook_labs.engines.interpreter.triton.memory import (
     Mask,
     TritonMemory,
 )
-from warpbook_labs.engines.interpreter.triton.mending import mend
+from warpbook_labs.engines.interpreter.triton.mending import mend, mend_library
 from warpbook_labs.engines.interpreter.triton.origins import origin_of
 from warpbook_labs.errors import NotInstalled, SourceProblem
 from warpbook_labs.lab.remedies import INSTALL_TRITON
@@ -62,12 +62,14 @@ def load_triton(is_interpreted: bool) -> Any:
     """
     os.environ["TRITON_INTERPRET"] = "1" if is_interpreted else "0"
     try:
-        return importlib.import_module("triton")
+        triton = importlib.import_module("triton")
     except (ImportError, OSError) as problem:
         raise NotInstalled(
             f"Triton can't be loaded ({problem}). Install it, on Linux: "
             f"{INSTALL_TRITON}"
         ) from None
+    mend_library(importlib.import_module("triton.language.standard"), is_interpreted)
+    return triton
 
 
 def prepare() -> None:
@@ -244,32 +246,51 @@ def _launch(
     arguments = [_argument(each, run, memory) for each in launch.arguments]
     constants = dict(launch.constants)
     builder = interpreter.interpreter_builder
-    interpreter._interpreter = _Watched(plain, builder, memory)
+    watched = interpreter._interpreter = _Watched(plain, builder, memory)
     try:
-        with _dots_counted(builder, memory.report):
+        with _products_counted(builder, memory.report), watched.with_scopes():
             kernel[launch.grid](*arguments, **constants)
     finally:
         interpreter._interpreter = plain
 
 
 @contextlib.contextmanager
-def _dots_counted(builder: Any, report: Report) -> Iterator[None]:
-    """Count what each `tl.dot` that is run multiplies, where tensor cores would."""
+def _products_counted(builder: Any, report: Report) -> Iterator[None]:
+    """Count what is multiplied: by `tl.dot` where tensor cores would, and by lines."""
     ieee = importlib.import_module("triton._C.libtriton").ir.INPUT_PRECISION.IEEE
-    plain = builder.create_dot
+    plain_dot, plain_product = builder.create_dot, builder.create_fmul
+
+    def note(products: int) -> None:
+        line = _line_now() or 0
+        report.products[line] = report.products.get(line, 0) + products
 
     def create_dot(a: Any, b: Any, total: Any, precision: Any, *more: Any) -> Any:
+        products = a.data.size * b.data.shape[-1]
         # no tensor core multiplies FP32 without rounding it
         if a.data.dtype != np.float32 or precision != ieee:
-            each = Counts(dot_multiplications=a.data.size * b.data.shape[-1])
-            report.counts.add(each)
-        return plain(a, b, total, precision, *more)
+            report.counts.add(Counts(dot_multiplications=products))
+        else:
+            note(products)
+        return plain_dot(a, b, total, precision, *more)
 
-    builder.create_dot = create_dot
+    def create_fmul(a: Any, b: Any) -> Any:
+        note(a.data.size)
+        return plain_product(a, b)
+
+    # on its instance, which has none: those of its class are mended
+    builder.create_dot, builder.create_fmul = create_dot, create_fmul
     try:
         yield
     finally:
-        del builder.create_dot
+        del builder.create_dot, builder.create_fmul
+
+
+def _line_now() -> int | None:
+    """Give the line of the source that is done now."""
+    frame: types.FrameType | None = sys._getframe(2)
+    while frame is not None and frame.f_code.co_filename != FILE:
+        frame = frame.f_back
+    return None if frame is None else frame.f_lineno
 
 
 def _argument(
@@ -324,6 +345,7 @@ class _Watched:
 
     def __init__(self, plain: Any, builder: Any, memory: TritonMemory) -> None:
         self._plain, self._builder, self._memory = plain, builder, memory
+        self._is_gpu_wide = True
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._plain, name)
@@ -343,7 +365,11 @@ class _Watched:
     ) -> Any:
         self._say_where()
         inside = self._memory.update(at, mask, values.dtype.itemsize)
-        return self._plain.atomic_rmw(kind, at, values, inside, order)
+        before = self._plain.atomic_rmw(kind, at, values, inside, order)
+        is_set = str(kind).endswith("XCHG")
+        does_release = is_set and self._orders(order, "RELEASE")
+        self._memory.change_locks(at[inside], values[inside], does_release)
+        return before
 
     def atomic_cas(
         self, at: Addresses, before: NDArray[Any], values: NDArray[Any], order: Any
@@ -354,11 +380,43 @@ class _Watched:
         if not inside.all():
             # it has no mask that could leave the others out
             return np.zeros_like(values)
-        return self._plain.atomic_cas(at, before, values, order)
+        found = self._plain.atomic_cas(at, before, values, order)
+        is_taken = at.size == 1 and found.item() == before.item() != values.item()
+        if is_taken and self._orders(order, "ACQUIRE"):
+            self._memory.take_lock(at.item(), before.item())
+        return found
+
+    def _orders(self, order: Any, how: str) -> bool:
+        """Tell whether an atomic orders what is around it, for all of the GPU."""
+        return self._is_gpu_wide and how in str(order)
+
+    @contextlib.contextmanager
+    def with_scopes(self) -> Iterator[None]:
+        """Note barriers and the scopes of atomics, which are not handed on."""
+        builder = self._builder
+        plain = {
+            name: getattr(builder, name)
+            for name in ("create_atomic_cas", "create_atomic_rmw")
+        }
+
+        def create_barrier() -> None:
+            self._memory.locks.meet_barrier()
+
+        def scoped(name: str) -> Callable[..., Any]:
+            def create(*given: Any) -> Any:
+                self._is_gpu_wide = "CTA" not in str(given[-1])
+                return plain[name](*given)
+
+            return create
+
+        builder.create_barrier = create_barrier
+        for name in plain:
+            setattr(builder, name, scoped(name))
+        try:
+            yield
+        finally:
+            for name in ("create_barrier", *plain):
+                delattr(builder, name)
 
     def _say_where(self) -> None:
-        frame: types.FrameType | None = sys._getframe(2)
-        while frame is not None and frame.f_code.co_filename != FILE:
-            frame = frame.f_back
-        line = None if frame is None else frame.f_lineno
-        self._memory.at(self._builder.grid_idx, line)
+        self._memory.at(self._builder.grid_idx, _line_now())

@@ -60,6 +60,8 @@ PRODUCTS = frozenset(
     "mm bmm addmm baddbmm addbmm dot mv addmv _int_mm _scaled_mm convolution "
     "convolution_backward".split()
 )
+#: PyTorch has cuBLAS do them, which needs a handle
+OF_CUBLAS = PRODUCTS - {"convolution", "convolution_backward"}
 #: they are given a seed
 RANDOM = frozenset(_RANDOM.split())
 #: they compute nothing

@@ -23,6 +23,10 @@ class Kernel:
         """Give the memory that it uses."""
         return {span.storage for span in (*self.reads, *self.writes)}
 
+    def has_elements(self) -> bool:
+        """Tell whether there is anything to compute, of anything."""
+        return all(span.array.size for span in (*self.reads, *self.writes))
+
     def reaches_all(self) -> bool:
         """Tell whether all is where it runs, but for single numbers of the host."""
         is_kernel = self.launch.stream != HOST
@@ -78,6 +82,8 @@ class Graph:
     #: on which the capture began
     stream: int
     line: int
+    #: it was captured so that CUDA refuses less
+    is_relaxed: bool = False
     nodes: list[Node] = field(default_factory=list)
     #: what they use, and what of that they write
     storages: set[Storage] = field(default_factory=set)

@@ -20,6 +20,7 @@ from .computing import host_ns
 from .convolution import Tuner
 from .counting import Counting
 from .errors import ProgramRefused
+from .first_product import FirstProduct
 from .graphs import Capture, Event, Graph, Kernel, Tenure, Transfer, as_captured
 from .memory import FIRST_CALL, Memory, Span, Storage, can_be_written
 from .order import Lanes, Mark
@@ -60,6 +61,7 @@ class Machine:
         self._kept: set[Storage] = set()
         self._capture: Capture | None = None
         self._replayed = 0
+        self._first_product = FirstProduct(self.watch)
         self._call = -1
         self._is_last_call = False
         self._does: dict[type, Callable[[Any], None]] = {
@@ -182,6 +184,7 @@ class Machine:
             self._host_waits_for_all(launch.line)
             self.timeline.host_works("tries algorithms", tuning_ns, launch.line)
         self.timeline.host_works("launches", rates.LAUNCH_NS, launch.line)
+        self._first_product.launched(kernel, self._capture)
         if self._capture is not None:
             if self._capture.takes(launch.stream):
                 self._capture.keep(as_captured(kernel), launch.stream, launch.line)
@@ -351,7 +354,7 @@ class Machine:
                 f"More than {MOST_GRAPHS} graphs were captured: capture one, and "
                 "replay it."
             )
-        graph = Graph(begin.graph, begin.stream, begin.line)
+        graph = Graph(begin.graph, begin.stream, begin.line, begin.is_relaxed)
         self._graphs[begin.graph] = graph
         self._capture = Capture(graph)
 

@@ -192,6 +192,10 @@ class Watch:
             line,
         )
 
+    def first_product(self, line: int) -> None:
+        """Tell that cuBLAS is first wanted while a graph is captured."""
+        self.findings.add("capture", wording.of_first_product(line), line)
+
     def beside_capture(self, lane: Lane, line: int) -> None:
         """Tell what is not captured."""
         self.findings.add(

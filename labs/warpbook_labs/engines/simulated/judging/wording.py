@@ -91,6 +91,15 @@ def of_captured(name: str | None, line: int) -> str:
     )
 
 
+def of_first_product(line: int) -> str:
+    """Say that cuBLAS would make its handle in a capture."""
+    return (
+        f"{_at(line)}: the first matrix product is in a capture. cuBLAS makes its "
+        "handle there, which CUDA refuses (CUBLAS_STATUS_NOT_INITIALIZED). Warm up: "
+        "run the work once on a side stream before you capture it."
+    )
+
+
 def of_itself(lane: Lane, line: int, recorded: int) -> str:
     """Say that a stream waits for what it comes after anyhow."""
     if recorded != line:

@@ -152,7 +152,9 @@ class CUDAGraph:
         """Say that nobody holds it any more."""
         self.reset()
 
-    def capture_begin(self, pool: Any = None, *_: Any, **__: Any) -> None:
+    def capture_begin(
+        self, pool: Any = None, capture_error_mode: str = "global", **_: Any
+    ) -> None:
         """What the current stream is given from now on is kept."""
         if self._graph is not None:
             raise RuntimeError(
@@ -160,7 +162,8 @@ class CUDAGraph:
                 "new graph, create a new instance or call reset()."
             )
         self._machine = current.machine()
-        self._graph = self._machine.order.begin_capture()
+        is_relaxed = capture_error_mode == "relaxed"
+        self._graph = self._machine.order.begin_capture(is_relaxed)
 
     def capture_end(self) -> None:
         """The graph is whole."""

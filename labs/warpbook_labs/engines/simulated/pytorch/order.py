@@ -101,7 +101,7 @@ class Order:
             raise _error(_IN_CAPTURE.format(what="Event.synchronize()"))
         self._record.add(Synchronize("event", event, self._record.line()))
 
-    def begin_capture(self) -> Graph:
+    def begin_capture(self, is_relaxed: bool = False) -> Graph:
         """What the current stream is given from now on is kept."""
         stream = self._record.stream
         if stream == DEFAULT_STREAM:
@@ -112,7 +112,8 @@ class Order:
         if self._capturing:
             raise _error(_IN_CAPTURE.format(what="A capture within a capture"))
         graph = Graph(self._record.number_of("graph"))
-        self._record.add(BeginCapture(graph.number, stream, self._record.line()))
+        line = self._record.line()
+        self._record.add(BeginCapture(graph.number, stream, line, is_relaxed))
         self._capturing[stream] = graph
         return graph
 

@@ -5,10 +5,7 @@ from __future__ import annotations
 from typing import NoReturn
 
 from warpbook_labs.engines.simulated.pytorch import current
-
-
-class Missing(RuntimeError):
-    """PyTorch has it, the simulated GPU has not."""
+from warpbook_labs.errors import Missing
 
 
 def refuse(what: str, instead: str = "") -> NoReturn:

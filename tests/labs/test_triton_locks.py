@@ -1,0 +1,57 @@
+"""Triton's programs may share what lies behind a lock, if it is one."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.programs import ROOT
+from warpbook_labs.cases.sampling import public_cases
+from warpbook_labs.course.session import find
+from warpbook_labs.grading.grading import check
+from warpbook_labs.results.check import CaseResult
+from warpbook_labs.sandbox.limits import Limits
+
+LOCKED = (ROOT / "tests/corpus/sources/tensor_cores/taken_under_a_lock.py").read_text()
+TAKEN = "tl.atomic_cas(lock, 0, 1)"
+GIVEN = "tl.atomic_xchg(lock, 0)"
+BARRIER = "    tl.debug_barrier()\n"
+
+
+def first(source: str) -> CaseResult:
+    lab = find("tensor-cores")
+    result = check(lab, source, public_cases(lab.lab)[:1], Limits())
+    return result.cases[0]
+
+
+def test_what_one_program_after_the_other_adds_to_under_a_lock_is_no_race() -> None:
+    assert first(LOCKED).passed
+    acquired = LOCKED.replace(TAKEN, 'tl.atomic_cas(lock, 0, 1, sem="acquire")')
+    assert first(
+        acquired.replace(GIVEN, 'tl.atomic_xchg(lock, 0, sem="release")')
+    ).passed
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        # threads that are not done yet store behind the lock
+        (BARRIER, "", "which program (0, 0) wrote"),
+        (TAKEN, 'tl.atomic_cas(lock, 0, 1, sem="relaxed")', "which program (0, 0)"),
+        (GIVEN, 'tl.atomic_xchg(lock, 0, sem="relaxed")', "which program (0, 0)"),
+        (GIVEN, 'tl.atomic_xchg(lock, 0, scope="cta")', "which program (0, 0)"),
+        (GIVEN, "tl.store(lock, 0)", "which program (0, 0)"),
+        # each has a lock of its own
+        ("lock = locks + tl.program_id(0)", "lock = locks + tl.program_id(1)", "wrote"),
+        # whoever has it loses it
+        (
+            "    while tl.atomic",
+            f"    {GIVEN}\n    while tl.atomic",
+            "changes the lock `locks[0]`, which it does not hold",
+        ),
+    ],
+)
+def test_what_is_no_lock_leaves_the_race(old: str, new: str, words: str) -> None:
+    source = LOCKED.replace(old, new)
+    assert source != LOCKED
+    case = first(source)
+    assert case.message.startswith("race: ") and words in case.message, case.message
