@@ -38,6 +38,8 @@ _WHOLE = frozenset(
 _RANDOM = frozenset("native_dropout normal uniform bernoulli exponential".split())
 #: of the sizes around it, below which an operator on numbers of each row is small
 _ROW_RATIO = 64
+#: a window with more launches has its chains without them
+_MOST_FILLED = 50_000
 #: they begin a tensor, so nothing before them is read
 _NEW = frozenset("zero fill normal uniform".split())
 #: sizes of a hostile file are cut here
@@ -138,6 +140,8 @@ def _chains(evidence: Evidence) -> list[_Chain]:
 def _of_rows_too(size: Int64s) -> Int64s:
     """Give operators on a number of each row the size of those around them."""
     filled: Int64s = size.copy()
+    if len(size) > _MOST_FILLED:
+        return filled
     is_small = np.zeros(len(size), np.bool_)
     for at in range(1, len(size)):
         is_small[at] = 0 < size[at] <= filled[at - 1] // _ROW_RATIO
