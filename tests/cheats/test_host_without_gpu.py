@@ -147,6 +147,9 @@ from given import work
 
 
 def prepare(chunks, rows, width):
+    # else the first matrix product would be in the capture
+    square = torch.ones(8, 8, device="cuda")
+    work(square, square, torch.empty_like(square))
     return {"rows": rows}
 
 

@@ -59,10 +59,7 @@ def judge(entry: Entry, use_gpu: bool = False) -> Judged:
     result = _checked(find(entry.lab), entry, use_gpu)
     words = _words(result)
     verdict: Verdict = "passed" if result.status == "passed" else "failed"
-    if verdict == "failed" and (
-        (is_unsupported(result) and not _has_failed_on_gpu(result))
-        or result.status in UNDECIDED
-    ):
+    if verdict == "failed" and (is_unsupported(result) or result.status in UNDECIDED):
         verdict = "not supported"
     return Judged(
         entry,
@@ -75,14 +72,15 @@ def judge(entry: Entry, use_gpu: bool = False) -> Judged:
 
 
 def is_unsupported(result: CheckResult) -> bool:
-    """Say whether a source was not judged, since something in it is not known here."""
+    """Say whether a source was not judged, since something in it is not known here.
+
+    One that fails on a GPU was judged there.
+    """
+    if result.device is not None and result.device.right < result.device.of:
+        return False
     if result.status == "unsupported":
         return True
     return _NOT_SUPPORTED.search(_first(result)) is not None
-
-
-def _has_failed_on_gpu(result: CheckResult) -> bool:
-    return result.device is not None and result.device.right < result.device.of
 
 
 def _checked(loaded: LoadedLab, entry: Entry, use_gpu: bool) -> CheckResult:

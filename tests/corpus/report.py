@@ -23,12 +23,12 @@ into the `edits.toml` there.
 without a GPU: that is no verdict. *Needs a GPU* are wrong ones that nothing can tell
 without one. *Line* and *cause* say for how many of those that were caught a message
 names the line at fault, and what is wrong there. Of a wrong number it tells which, and
-what it must be: that counts as the cause. Beside it are named up to seven lines that the
-number came from, and one of them must be the line at fault.
+what it must be: that counts as the cause. Beside it are named up to seven lines that
+the number came from, and one of them must be the line at fault.
 
-Two of the right ones are open questions. `reduction-and-scan/fence_of_every_thread` gets
-what it expects from GPUs, and PTX's memory model does not promise it: a fence orders
-what its own thread does behind it, and here another thread raises the flag.
+Two of the right ones are open questions. `reduction-and-scan/fence_of_every_thread`
+gets what it expects from GPUs, and PTX's memory model does not promise it: a fence
+orders what its own thread does behind it, and here another thread raises the flag.
 `fix-the-stream/list_of_the_sums` is judged by its results on a GPU, where Python sees
 the true numbers.
 """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tests.corpus.causes import CAUSES
@@ -14,6 +15,7 @@ from tests.corpus.report import page
 from tests.corpus.tally import LANGUAGES, tallied
 from warpbook_labs.lab.loader import load_all
 from warpbook_labs.results.check import CaseResult, CheckResult
+from warpbook_labs.results.device import DeviceResult
 
 PAGE = Path(__file__).parents[2] / "docs" / "corpus.md"
 #: right ones of every language, in styles that an interpreter may stumble over
@@ -116,6 +118,9 @@ def test_what_is_not_known_here_is_told_apart_from_what_failed(
     case = CaseResult("a case", False, False, words)
     unknown = CheckResult("vector-add", "failed", "0 of 1 cases are right.", (case,))
     assert is_unsupported(unknown)
+    # a GPU knows what it is
+    there = DeviceResult("A GPU", "sm_90", right=0, of=1)
+    assert not is_unsupported(msgspec.structs.replace(unknown, device=there))
     right = entries["vector-add/cached_loads"]
     broken = Entry("vector-add", "cuda", "broken", True, "A typo.", right.source + "}")
     assert judge(broken).verdict == "failed"
