@@ -122,14 +122,18 @@ class Edit:
         """
         self._edge_lag_ns = np.minimum(self._edge_lag_ns, lag_ns)
 
-    def program(self) -> Program:
-        """Give the program after the change."""
+    def program(self, stalls: bool = True) -> Program:
+        """Give the program after the change.
+
+        Args:
+            stalls: keep the delays of work that nothing in the trace explains.
+        """
         program, gone = self._program, self._left <= 0
         waits = program.waits
         piece_ns = np.maximum(self._piece_ns, 0.0)
         # what waits for free multiprocessors waits for work that is faster then, too
         left = np.minimum(piece_ns / np.maximum(program.pieces.duration_ns, 1.0), 1.0)
-        sooner_ns = program.unexplained_ns * (1.0 - left)
+        sooner_ns = program.unexplained_ns * ((1.0 - left) if stalls else 1.0)
         lag_ns, edges = self._edge_lag_ns, program.edges
         lag_ns = np.where(lag_ns > 0, lag_ns * left[edges.target], lag_ns)
         return replace(

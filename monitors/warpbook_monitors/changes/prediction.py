@@ -14,7 +14,6 @@ from msgspec import structs
 from warpbook_monitors.bare.estimate import SPREAD_RATIO
 from warpbook_monitors.bare.simulation import HostTimes, window_ns
 from warpbook_monitors.changes.change import Basis, Change
-from warpbook_monitors.changes.edits import Edit
 from warpbook_monitors.changes.evidence import Evidence
 from warpbook_monitors.changes.proposal import Proposal
 from warpbook_monitors.changes.ways import Ways
@@ -102,13 +101,16 @@ class Prediction:
         bare_run = self._evidence.bare_run
         # a replay that misses a measured time may miss what it promises in proportion
         ratio = bare_run.time_ns / self._before_ns[1] if self._is_measured else 1.0
-        edits, times = ways.edits(), self._times
-        if is_bound:
-            # new code of the host may take any time
-            times = (self._no_host, *times[1:])
+        edits = ways.edits()
         windows_ns = [
-            _window_ns(edit, host) for edit, host in zip(edits, times, strict=True)
+            window_ns(edit.program(), edit.times(times))
+            for edit, times in zip(edits, self._times, strict=True)
         ]
+        if is_bound:
+            # new code of the host may take any time, and what was late need not be
+            best = edits[0]
+            left_ns = window_ns(best.program(stalls=False), best.times(self._no_host))
+            windows_ns[0] = min(windows_ns[0], left_ns)
         speeds = [
             before_ns / max(after_ns, 1.0)
             for before_ns, after_ns in zip(self._before_ns, windows_ns, strict=True)
@@ -133,7 +135,3 @@ class Prediction:
             return SPREAD_RATIO
         half = (bare_run.high_ns - bare_run.low_ns) / 2 / max(bare_run.time_ns, 1)
         return min(max(half, _LEAST_SPREAD), _MOST_SPREAD)
-
-
-def _window_ns(edit: Edit, times: HostTimes) -> float:
-    return window_ns(edit.program(), edit.times(times))

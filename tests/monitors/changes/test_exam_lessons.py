@@ -205,3 +205,18 @@ def busy_metrics(tmp_path: Path) -> Metrics:
     cell.python(90_000)
     cell.wait()
     return cell.evidence(tmp_path).metrics
+
+
+def test_a_bound_knows_of_no_stall(tmp_path: Path) -> None:
+    """What was late without a cause need not be late again."""
+    source = "for part in parts:\n    y = torch.cat([y, part])\n"
+    cell = Cell(source)
+    for number in range(40):
+        cell.call("aten::cat", 10_000 * (number + 1))
+    # the last kernel begins 3 ms later than anything explains
+    late = next(event for event in reversed(cell.events) if event["cat"] == "kernel")
+    late["ts"] += 3_000.0
+    cell._free += 3_000_000
+    cell.wait()
+    change = changes_of(growing_cat, cell.evidence(tmp_path))["cat-once"]
+    assert change.low_ns is not None and change.low_ns < 1_000_000
