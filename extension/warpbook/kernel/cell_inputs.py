@@ -10,7 +10,7 @@ import ast
 from collections.abc import Mapping
 from typing import Any
 
-#: a longer source is told by its text alone: it is read before each execution
+#: of a longer source only the text counts: it is parsed before each execution
 _MOST_CHARACTERS = 20_000
 _MOST_NAMES = 50
 _MOST_TEXT = 200

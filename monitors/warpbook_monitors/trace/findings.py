@@ -120,9 +120,8 @@ def judge(
     is_close = len(shares) > 1 and shares[1] > CLOSE_SHARE * shares[0]
     if host is not None and (is_close or not clear):
         first = next(each for each in findings if each.kind == host)
-        return CellVerdict(
-            host, f"The host decides: {named}. {first.evidence}{advice or _do(first)}"
-        )
+        change = advice or f" {first.change}"
+        return CellVerdict(host, f"The host decides: {named}. {first.evidence}{change}")
     if not clear or is_close:
         return CellVerdict(
             "mixed",
@@ -153,10 +152,6 @@ def _of_the_host(kinds: list[tuple[Kind, float]]) -> Kind | None:
         return None
     close = [kind for kind, share in mine if share >= CLOSE_SHARE * mine[0][1]]
     return next(kind for kind in HOST_KINDS if kind in close)
-
-
-def _do(finding: Finding) -> str:
-    return f" {finding.change}" if finding.change else ""
 
 
 def _advice(changes: Sequence[Change]) -> str:
