@@ -137,7 +137,10 @@ def grace(connection: Connection, now_ms: int, lease_s: float = LEASE_S) -> None
 def take_back(
     connection: Connection, now_ms: int, job: Row[Any], note: str, is_crash: bool
 ) -> str:
-    """Queue a leased job again, or park it after its last crash; give its state."""
+    """Queue a leased job again, or park it after its last crash; give its state.
+
+    Its party was not served by it, and keeps its place.
+    """
     crashes = job.crashes + is_crash
     state = "parked" if crashes >= MOST_CRASHES else "queued"
     connection.execute(
@@ -153,10 +156,28 @@ def take_back(
             note=bounded(note, MOST_NOTE),
         )
     )
+    _give_turn_back(connection, job)
     if state == "parked":
         detail = {"crashes": crashes, "note": bounded(note, MOST_NOTE)}
         audit.note(connection, now_ms, "hub", "job parked", job.id, detail)
     return state
+
+
+def _give_turn_back(connection: Connection, job: Row[Any]) -> None:
+    """Let a party have been served last by another of its jobs, or not at all."""
+    before_ms = connection.execute(
+        select(func.max(JOBS.c.leased_ms)).where(
+            JOBS.c.party == job.party,
+            JOBS.c.stage == job.stage,
+            JOBS.c.id != job.id,
+            JOBS.c.state.in_(("leased", "done")),
+        )
+    ).scalar_one()
+    of = (TURNS.c.party == job.party) & (TURNS.c.stage == job.stage)
+    if before_ms is None:
+        connection.execute(delete(TURNS).where(of))
+    else:
+        connection.execute(update(TURNS).where(of).values(served_ms=before_ms))
 
 
 def queue_order() -> tuple[ColumnElement[Any], ...]:
