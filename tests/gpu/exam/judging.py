@@ -132,7 +132,7 @@ def _made(cell: Cell, profile: ProfileFigures) -> AdvisedChange | None:
 
 
 def _predictions(ran: _Pairs) -> _Answers:
-    """Judge each time that is told; a bound in place of a prediction is a miss.
+    """Judge each predicted time; a bound instead of a prediction is a miss.
 
     Where the bare time is that of executions in the notebook, so is the one after the
     change. Those in which the host then takes the larger part are bounds.
