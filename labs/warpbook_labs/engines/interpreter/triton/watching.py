@@ -46,7 +46,7 @@ def products_counted(builder: Any, report: Report) -> Iterator[None]:
         note(a.data.size)
         return plain_product(a, b)
 
-    # on its instance, which has none: so its class is patched
+    # on the instance only: `del` brings the class's own back
     builder.create_dot, builder.create_fmul = create_dot, create_fmul
     try:
         yield
