@@ -11,7 +11,7 @@ from warpbook.kernel.recording import Recorded
 from warpbook_monitors import units
 from warpbook_monitors.trace.cell_profile import CellProfile
 from warpbook_monitors.trace.figures import CellVerdict, Finding, Kind
-from warpbook_monitors.trace.findings import CLEAR_SHARE, CLOSE_SHARE
+from warpbook_monitors.trace.leading_cause import in_words, leading
 from warpbook_monitors.trace.live import LiveWindow
 
 #: a list beyond this has its older half merged in pairs
@@ -83,26 +83,20 @@ class Windows:
         """As one window is judged, with the time that each cause took in all."""
         if not self._judged_ns:
             return newest
-        shares = sorted(
-            (
-                (cause.explains_ns / self._judged_ns, kind)
-                for kind, cause in self._causes.items()
-            ),
-            reverse=True,
-        )
+        shares = {
+            kind: cause.explains_ns / self._judged_ns
+            for kind, cause in self._causes.items()
+        }
         over = f"Over {self._judged} window{'s' if self._judged > 1 else ''}"
-        clear = bool(shares) and shares[0][0] >= CLEAR_SHARE
-        if not clear or (len(shares) > 1 and shares[1][0] > CLOSE_SHARE * shares[0][0]):
-            named = ", ".join(f"{kind} ({share:.0%})" for share, kind in shares[:3])
-            return CellVerdict(
-                "mixed", f"{over} no one cause stands out: {named or 'none was found'}."
-            )
-        share, kind = shares[0]
+        kind = leading(shares)
+        if kind == "mixed":
+            named = in_words(shares) or "none was found"
+            return CellVerdict("mixed", f"{over} no one cause stands out: {named}.")
         cause = self._causes[kind]
         return CellVerdict(
             kind,
-            f"{over} {share:.0%} of the time is {kind}, the most in the one after "
-            f"{units.duration(cause.at_ms)}: {cause.finding.evidence} "
+            f"{over} {shares[kind]:.0%} of the time is {kind}, the most in the one "
+            f"after {units.duration(cause.at_ms)}: {cause.finding.evidence} "
             f"{cause.finding.change}",
         )
 

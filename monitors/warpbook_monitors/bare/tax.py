@@ -22,6 +22,7 @@ import numpy as np
 from warpbook_monitors.bare.host import Floats, Host
 from warpbook_monitors.bare.program import Program
 from warpbook_monitors.bare.simulation import HostTimes
+from warpbook_monitors.bare.waits import EVERYTHING
 from warpbook_monitors.trace.artefacts import profilers_spans
 from warpbook_monitors.trace.calls import Calls
 from warpbook_monitors.trace.columns import Category, Columns, Int64s
@@ -54,6 +55,8 @@ class Taxed:
     tail_tax_ns: float
     #: positions of the first launches
     first: Int64s
+    #: the last call, if it waits for all of a GPU, else none
+    last: Int64s
 
     def kept(
         self,
@@ -76,11 +79,13 @@ class Taxed:
         # whatever is called first, the profiler is set up on the way to it
         to_call = ratio.copy()
         to_call[:1] = _first_ratio(self.gap_ns[:1], start_ratio)
+        # a notebook compiles the statement that waits for the GPU, or ends, meanwhile
+        at_last = _first_ratio(self.gap_ns[self.last], first_ratio)
+        to_call[self.last] = np.minimum(to_call[self.last], at_last)
         late = self.lag_ns * _ratio(self.lag_ns, times * _CALL_NS, share)
         lag = np.where(self.lag_ns > 0, late, self.lag_ns)
         tail = np.array([self.tail_ns])
         tail_ratio = float(_ratio(tail, times * self.tail_tax_ns, share)[0])
-        # a notebook compiles the statement that waits for the GPU, or ends, meanwhile
         tail_ratio = min(tail_ratio, float(_first_ratio(tail, first_ratio)[0]))
         return HostTimes(
             self.gap_ns * to_call,
@@ -147,7 +152,15 @@ def taxed(program: Program, events: Columns, calls: Calls, run: Run) -> Taxed:
         tax,
         _OPERATOR_NS * float(np.count_nonzero(later)),
         first,
+        _last_wait(program),
     )
+
+
+def _last_wait(program: Program) -> Int64s:
+    """Find the main thread's last call, if it waits for all of a GPU."""
+    main = np.flatnonzero(program.host.lane == 0)[-1:]
+    last: Int64s = main[program.waits.kind[main] == EVERYTHING]
+    return last
 
 
 def _operators(events: Columns, host: Host, run: Run) -> Floats:

@@ -22,7 +22,14 @@ from warpbook_monitors.trace.bare_words import sentence, took
 from warpbook_monitors.trace.calls import Calls
 from warpbook_monitors.trace.columns import Bools, Category, Columns, rows_by
 from warpbook_monitors.trace.figures import CellVerdict, Finding, Metrics
-from warpbook_monitors.trace.findings import HOST_KINDS, find, judge
+from warpbook_monitors.trace.findings import find, judge
+from warpbook_monitors.trace.leading_cause import (
+    Shares,
+    first_of_host,
+    in_words,
+    nearly_leading,
+    shares_by_kind,
+)
 from warpbook_monitors.trace.metrics import measure
 from warpbook_monitors.trace.run import Run
 from warpbook_monitors.units import duration
@@ -75,18 +82,23 @@ def judge_bare(events: Columns, run: Run, calls: Calls, recorded: Metrics) -> Ju
     if measured is None and estimate.high_ns - estimate.low_ns > _rest(estimate):
         ends = [at(estimate.low, metrics), at(estimate.high, metrics)]
     verdicts = [judge(*each, run.gpu_name) for each in ends]
-    kinds = tuple(each.kind for each in verdicts)
+    shares = shares_by_kind(findings)
+    kinds = tuple(dict.fromkeys(each.kind for each in verdicts))
+    depends_on_host = len(kinds) > 1
+    if not depends_on_host and kinds != ("unknown",):
+        kinds = nearly_leading(shares)
     result = _bare_run(estimate, run, measured, [each for each, _ in (*ends, middle)])
     result = structs.replace(result, cautions=(*result.cautions, *caution))
-    if len(set(kinds)) > 1 and not set(kinds) <= set(HOST_KINDS):
+    of_host = first_of_host(kinds)
+    if len(kinds) > 1 and of_host is None:
         result = structs.replace(result, between=kinds)
     result = structs.replace(result, sentence=sentence(result))
     findings = _promised(findings, ends[0][1], result, metrics)
     changes = advise(Evidence(events, run, calls, estimate, result, metrics))
-    verdict = judge(metrics, findings, run.gpu_name, took(result), changes)
+    verdict = judge(metrics, findings, run.gpu_name, took(result), changes, of_host)
     findings = _without_general_advice(findings, verdict, changes)
     if result.between:
-        verdict = _between(result, findings)
+        verdict = _between(result, findings, None if depends_on_host else shares)
     return Judged(result, metrics, findings, verdict, changes)
 
 
@@ -207,11 +219,24 @@ def _without_general_advice(
     )
 
 
-def _between(bare_run: BareRun, findings: tuple[Finding, ...]) -> CellVerdict:
+def _between(
+    bare_run: BareRun, findings: tuple[Finding, ...], shares: Shares | None
+) -> CellVerdict:
+    """Say between which verdicts it is.
+
+    Args:
+        bare_run: with the two.
+        findings: half-way.
+        shares: of these findings, where they are too near to one another.
+    """
     one, other = (
         "no one cause" if kind == "mixed" else kind for kind in bare_run.between
     )
     evidence = " ".join(each.evidence for each in findings[:2])
+    if shares is not None:
+        return CellVerdict(
+            "mixed", f"Between {one} and {other}: {in_words(shares)}. {evidence}"
+        )
     return CellVerdict(
         "mixed",
         f"Between {one} and {other}: the profiler slowed the host down, and how much "

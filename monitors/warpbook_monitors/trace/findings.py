@@ -22,6 +22,13 @@ from warpbook_monitors.trace.figures import (
     SyncTotal,
 )
 from warpbook_monitors.trace.kernel_work import MEMORY, SMALL, UNKNOWN
+from warpbook_monitors.trace.leading_cause import (
+    CLEAR_SHARE,
+    in_words,
+    leading,
+    leads_alone,
+    shares_by_kind,
+)
 from warpbook_monitors.trace.run import GpuLimits
 
 _LAUNCH_LESS = "Launch less: torch.compile, a CUDA graph, or larger batches."
@@ -39,13 +46,6 @@ _UNITS = (("h", 3.6e12), ("min", 6e10), ("s", 1e9), ("ms", 1e6), ("µs", 1e3))
 _FUSE = "Fuse them (torch.compile) or work on larger batches."
 #: a cause that explains less than this of the window is not told
 _LEAST_SHARE = 0.02
-#: the first cause is the verdict if it explains so much of the window ...
-CLEAR_SHARE = 0.4
-#: ... and the second explains no more than this part of it; else both are named
-CLOSE_SHARE = 0.8
-#: what the host does; of those that are close the first one here is the verdict, as it
-#: is nearer to a change: who waits less has less to launch again
-HOST_KINDS: tuple[Kind, ...] = ("sync-bound", "launch-bound", "host-bound")
 
 
 def find(metrics: Metrics, gpus: Sequence[GpuLimits] = ()) -> tuple[Finding, ...]:
@@ -89,6 +89,7 @@ def judge(
     gpu_name: str | None = None,
     took: str | None = None,
     changes: Sequence[Change] = (),
+    kind: Kind | None = None,
 ) -> CellVerdict:
     """Say in one sentence what holds the window back.
 
@@ -98,14 +99,14 @@ def judge(
         gpu_name: what it ran on.
         took: the window's time in words, where it is not that of the metrics.
         changes: what to change, the one that gains most first.
+        kind: the cause to name; without one, that which leads.
     """
     if not metrics.gpu_busy_ns:
         return CellVerdict("unknown", "Nothing ran on the GPU in this window.")
-    kinds = _by_kind(findings)
-    shares = [share for _, share in kinds]
+    shares = shares_by_kind(findings)
     advice = _advice(changes)
     untold = _untold_share(metrics)
-    if untold >= CLEAR_SHARE and untold > max(shares, default=0.0):
+    if untold >= CLEAR_SHARE and untold > max(shares.values(), default=0.0):
         tool = ""
         if _OF_NVIDIA.match(gpu_name or ""):
             tool = ": look at the longest with Nsight Compute"
@@ -114,23 +115,21 @@ def judge(
             f"Kernels took {untold:.0%} of the window of which neither operator nor "
             f"launch tells what limits them{tool}.{advice}",
         )
-    clear = bool(shares) and shares[0] >= CLEAR_SHARE
-    named = ", ".join(f"{kind} ({share:.0%})" for kind, share in kinds[:3])
-    host = _of_the_host(kinds)
-    is_close = len(shares) > 1 and shares[1] > CLOSE_SHARE * shares[0]
-    if host is not None and (is_close or not clear):
-        first = next(each for each in findings if each.kind == host)
-        change = advice or f" {first.change}"
-        return CellVerdict(host, f"The host decides: {named}. {first.evidence}{change}")
-    if not clear or is_close:
+    if kind not in shares:
+        kind = leading(shares)
+    if kind == "mixed":
         return CellVerdict(
             "mixed",
-            f"No one cause stands out: {named or 'none was found'}. "
+            f"No one cause stands out: {in_words(shares) or 'none was found'}. "
             + " ".join(each.evidence for each in findings[:2])
             + advice,
         )
-    findings = tuple(each for each in findings if each.kind == kinds[0][0])
+    findings = tuple(each for each in findings if each.kind == kind)
     first = findings[0]
+    if not leads_alone(kind, shares):
+        change = advice or f" {first.change}"
+        host = f"The host decides: {in_words(shares)}."
+        return CellVerdict(kind, f"{host} {first.evidence}{change}")
     if advice:
         return CellVerdict(first.kind, f"{first.evidence}{advice}")
     gain = ""
@@ -141,17 +140,6 @@ def judge(
             f"{took or window}."
         )
     return CellVerdict(first.kind, f"{first.evidence} {first.change}{gain}")
-
-
-def _of_the_host(kinds: list[tuple[Kind, float]]) -> Kind | None:
-    """Choose among causes of the host that are close; None where others are, too."""
-    mine = [pair for pair in kinds if pair[0] in HOST_KINDS]
-    others = [share for kind, share in kinds if kind not in (*HOST_KINDS, "unknown")]
-    total = sum(share for _, share in mine)
-    if total < CLEAR_SHARE or max(others, default=0.0) > CLOSE_SHARE * total:
-        return None
-    close = [kind for kind, share in mine if share >= CLOSE_SHARE * mine[0][1]]
-    return next(kind for kind in HOST_KINDS if kind in close)
 
 
 def _advice(changes: Sequence[Change]) -> str:
@@ -167,14 +155,6 @@ def _untold_share(metrics: Metrics) -> float:
     window_ns = metrics.window_ns - metrics.idle.profiler_ns
     untold_ns = sum(w.time_ns for w in metrics.kernel_work if w.bound == UNKNOWN)
     return untold_ns / window_ns if window_ns > 0 else 0.0
-
-
-def _by_kind(findings: tuple[Finding, ...]) -> list[tuple[Kind, float]]:
-    """Add up the shares of each kind, the largest first."""
-    shares: dict[Kind, float] = {}
-    for each in findings:
-        shares[each.kind] = shares.get(each.kind, 0.0) + each.share
-    return sorted(shares.items(), key=lambda pair: -pair[1])
 
 
 def _time(nanoseconds: int) -> str:

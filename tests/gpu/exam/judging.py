@@ -113,14 +113,17 @@ def _is_named(cell: Cell, profile: ProfileFigures) -> bool:
 
 
 def _stable(ran: _Pairs) -> _Answers:
-    """Compare the verdicts of each cell; "between A and B" is right if A or B holds."""
+    """Compare the verdicts of each cell; "between A and B" is right if A or B holds.
+
+    Half-way between two causes no one stands out: "mixed" is between them, too.
+    """
     answers = []
     for cell, result in ran:
         if len(result.profiles) < 2:
             continue
         sure = {profile.kind for profile in result.profiles if not profile.between}
         unsure = [profile.between for profile in result.profiles if profile.between]
-        is_one = len(sure) <= 1 and all(sure <= set(ends) for ends in unsure)
+        is_one = len(sure) <= 1 and all(sure <= {*ends, "mixed"} for ends in unsure)
         answers.append((cell.name, is_one))
     return answers
 

@@ -153,7 +153,11 @@ SIZE = 4 << 20
 
 
 def trips(
-    source: str | None, between: str = "aten::tanh", back: int = SIZE, took: int = 0
+    source: str | None,
+    between: str = "aten::tanh",
+    back: int = SIZE,
+    took: int = 0,
+    waits: bool = False,
 ) -> Cell:
     cell = Cell(source)
     for _ in range(8):
@@ -165,6 +169,8 @@ def trips(
                 cell.python(took or 700_000)
         with cell.operator("aten::to"), cell.operator("aten::copy_"):
             cell.copy("HtoD", back)
+            if waits:
+                cell.wait()
     cell.wait()
     return cell
 
@@ -180,6 +186,17 @@ def test_passes_stay_on_the_gpu(tmp_path: Path) -> None:
     assert holds(change, fixed.window_ns)
     assert "y.cpu()" in change.sketch
     assert "tanh" in change.evidence
+
+
+def test_a_copy_back_that_the_host_waits_for_waits_no_more(tmp_path: Path) -> None:
+    """Pageable memory is copied by `aten::copy_`, which waits before it returns."""
+    at_once, waited = (
+        changes_of(round_trip, trips(TRIP, waits=waits).evidence(tmp_path))
+        for waits in (False, True)
+    )
+    time_ns = at_once["stay-on-gpu"].time_ns
+    assert time_ns is not None
+    assert waited["stay-on-gpu"].time_ns == pytest.approx(time_ns, rel=0.02)
 
 
 def test_other_work_of_the_cpu_has_only_a_bound(tmp_path: Path) -> None:

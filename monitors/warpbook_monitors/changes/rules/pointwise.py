@@ -28,7 +28,7 @@ _READ_TWICE = 0.25
 #: again, in part from a cache
 _LONG_ROW, _READ_AGAIN = 2_048, 0.3
 #: what the call of a compiled function takes the host beside the first operator's call
-_COMPILED = Span(10_000.0, 35_000.0, 80_000.0)
+_COMPILED = Span(10_000.0, 45_000.0, 90_000.0)
 #: each begins a chain: two that follow one another are mostly of different tensors
 _WHOLE = frozenset(
     "native_layer_norm native_group_norm native_batch_norm cudnn_batch_norm "

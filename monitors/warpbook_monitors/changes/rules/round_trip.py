@@ -104,9 +104,10 @@ def _stay(evidence: Evidence, ways: Ways, pair: _Pair, is_predicted: bool) -> No
     if chip is not None:
         ways.resize(out, chip.pass_over(2.0 * pair.size_bytes).times(passes))
     ways.drop(back)
+    after = _waits_within(evidence, pair.back)
     waited = np.array([call, int(calls.read_by[call]), returns], np.int64)
-    ways.stop_waiting(waited[waited != NONE])
-    ways.drop_calls(np.array([returns]))
+    ways.stop_waiting(np.append(waited[waited != NONE], after))
+    ways.drop_calls(np.append(returns, after))
     ways.add_host(np.array([call]), _OPERATOR.times(passes))
     table = operators.table
     if pair.is_alone:
@@ -115,6 +116,20 @@ def _stay(evidence: Evidence, ways: Ways, pair: _Pair, is_predicted: bool) -> No
     else:
         spans = table.start_ns[pair.between], table.end_ns[pair.between]
     ways.drop_host(thread, *spans, in_worst=is_predicted)
+
+
+def _waits_within(evidence: Evidence, copy: int) -> Int64s:
+    """Find the calls that wait for a copy before its operator returns."""
+    operators, calls = evidence.operators, evidence.calls
+    operator, launch = int(operators.direct[copy]), int(calls.launch[copy])
+    if operator == NONE:
+        return np.empty(0, np.int64)
+    api, table = calls.api, operators.table
+    until = np.searchsorted(api.start_ns, table.end_ns[operator])
+    later = np.arange(launch + 1, int(until))
+    on_thread = api.track[later] == api.track[launch]
+    waits: Int64s = later[calls.waits[later] & on_thread]
+    return waits
 
 
 def _pairs(evidence: Evidence) -> Iterator[_Pair]:
