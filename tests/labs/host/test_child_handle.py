@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -97,6 +99,19 @@ def test_all_threads_of_one_that_is_stopped_stand_still(harness: Harness) -> Non
     )
     child.stop()
     lose(harness)
+
+
+def test_one_that_is_over_cannot_be_stopped(harness: Harness) -> None:
+    child = harness.children["learner"]
+    os.kill(child.pid, signal.SIGKILL)
+    wait_for("its end", lambda: has_ended(child.pid))
+    with pytest.raises(Lost, match="ended by SIGKILL"):
+        child.stop()
+    lose(harness)
+
+
+def has_ended(pid: int) -> bool:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
 
 
 LATE = """

@@ -237,6 +237,8 @@ class ChildHandle:
         if self._is_stopped or self.is_over:
             return
         self._process.send_signal(signal.SIGSTOP)
+        if self._process.returncode is not None:
+            raise self._ended()
         how = os.WSTOPPED | os.WEXITED | os.WNOWAIT
         found = os.waitid(os.P_PID, self.pid, how)
         if found is None or found.si_code != os.CLD_STOPPED:
