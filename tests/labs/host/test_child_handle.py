@@ -104,14 +104,11 @@ def test_all_threads_of_one_that_is_stopped_stand_still(harness: Harness) -> Non
 def test_one_that_is_over_cannot_be_stopped(harness: Harness) -> None:
     child = harness.children["learner"]
     os.kill(child.pid, signal.SIGKILL)
-    wait_for("its end", lambda: has_ended(child.pid))
+    how = os.WEXITED | os.WNOWAIT | os.WNOHANG
+    wait_for("its end", lambda: os.waitid(os.P_PID, child.pid, how))
     with pytest.raises(Lost, match="ended by SIGKILL"):
         child.stop()
     lose(harness)
-
-
-def has_ended(pid: int) -> bool:
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
 
 
 LATE = """
