@@ -15,6 +15,8 @@ Outcome = Literal["faster", "slower", "no difference shown", "refused"]
 
 #: a smaller gain is told as none, however sure it is
 LEAST_GAIN = 0.02
+#: runs of one cell differ by less, unless one of them loads or sets things up
+_SAME_RUN = 1.5
 
 
 class Interval(Struct, frozen=True):
@@ -44,6 +46,17 @@ class OutputDifference(Struct, frozen=True):
     differs: bool
     #: what can't be compared, in words: another shape, a value that is missing
     mismatch: str | None = None
+
+
+class Promise(Struct, frozen=True):
+    """What a report said of a change before it was tried."""
+
+    #: how many times as fast, at least and at most
+    speed: tuple[float, float]
+    #: the bare time that it is of
+    bare_ms: float
+    #: where only a bound was said: the time that it does not fall below
+    bound_ms: float | None = None
 
 
 class Trial(Struct, frozen=True):
@@ -86,7 +99,7 @@ def measured(
     changed_ms: float,
     pairs: int,
     difference: OutputDifference,
-    promised: tuple[float, float] | None = None,
+    promise: Promise | None = None,
 ) -> Trial:
     """Tell what a change gave.
 
@@ -98,14 +111,14 @@ def measured(
         changed_ms: the median of the changed ones.
         pairs: of runs.
         difference: of the results.
-        promised: how many times as fast the report said it would be.
+        promise: what the report said that it would give.
     """
     outcome = outcome_of(speed)
     times = f"{units.duration(changed_ms)} instead of {units.duration(unchanged_ms)}"
     interval = f"{_times(speed.low)} to {_times(speed.high)} times as fast"
     said = [f"{outcome.capitalize()}: {times} ({interval} at 95 %, {pairs:,} pairs)."]
-    if promised is not None:
-        said.append(f"Promised: {_times(promised[0])} to {_times(promised[1])} times.")
+    if promise is not None:
+        said.append(_promise_words(promise, unchanged_ms))
     said.append(difference_words(difference))
     if outcome == "faster":
         said.append(what)
@@ -118,8 +131,21 @@ def measured(
         unchanged_ms=unchanged_ms,
         changed_ms=changed_ms,
         difference=difference,
-        promised=promised,
+        promised=None if promise is None else promise.speed,
     )
+
+
+def _promise_words(promise: Promise, unchanged_ms: float) -> str:
+    if promise.bound_ms is not None:
+        return f"Promised: not below {units.duration(promise.bound_ms)}."
+    low, high = promise.speed
+    words = f"Promised: {_times(low)} to {_times(high)} times"
+    ratio = promise.bare_ms / unchanged_ms if unchanged_ms > 0 else 1.0
+    if 1 / _SAME_RUN <= ratio <= _SAME_RUN:
+        return f"{words}."
+    did = "more" if ratio > 1 else "less"
+    whole = units.duration(promise.bare_ms)
+    return f"{words}, of a run of {whole}, which did {did} than these."
 
 
 def difference_words(difference: OutputDifference) -> str:

@@ -8,6 +8,8 @@ from warpbook_monitors.trace.paired_ratio import speed_ratio
 from warpbook_monitors.trace.trials import (
     Interval,
     OutputDifference,
+    Promise,
+    Trial,
     measured,
     outcome_of,
     refused,
@@ -65,11 +67,25 @@ def test_the_whole_interval_decides(
 def test_a_trial_says_what_was_promised_measured_and_changed() -> None:
     difference = OutputDifference("y", "float32", 2, 1e-3, 2e-3, 8e-6, 0.0, True)
     speed = Interval(2.0, 1.9, 2.1)
-    trial = measured("tf32", "Write this.", speed, 10.0, 5.0, 8, difference, (1.0, 3.5))
+
+    def said(promise: Promise) -> Trial:
+        given = ("tf32", "Write this.", speed, 10.0, 5.0, 8, difference)
+        return measured(*given, promise)
+
+    trial = said(Promise((1.0, 3.5), 9.5))
+    assert trial.promised == (1.0, 3.5)
     assert trial.outcome == "faster"
     assert trial.sentence == (
         "Faster: 5.00 ms instead of 10.0 ms (1.9 to 2.1 times as fast at 95 %, 8 "
         "pairs). Promised: 1 to 3.5 times. The results differ: y by up to 0.001, 0.002 "
         "of its largest value, where float32 lets expect 8e-06. Write this."
     )
+    assert (
+        "Promised: not below 13.0 µs. The"
+        in said(Promise((1, 800), 9.5, 0.013)).sentence
+    )
+    first = said(Promise((1.07, 1.08), 150.0)).sentence
+    assert (
+        "Promised: 1.07 to 1.08 times, of a run of 150 ms, which did more than these."
+    ) in first
     assert refused("pinned", "no GPU.").sentence == "Not tried: no GPU."

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from warpbook_monitors.trace.cell_profile import CellProfile
+from warpbook_monitors.trace.trials import Promise
 
 #: what the report calls a trial that is one way to do what it advises
 _ADVISED_AS = {"compile": "fuse"}
 
 
-def promised_speed(profile: CellProfile, name: str) -> tuple[float, float] | None:
+def promise_of(profile: CellProfile, name: str) -> Promise | None:
     """Give how many times as fast the cell should be, at least and at most.
 
     Of a bound only the most is known. None where the report does not advise the change,
@@ -17,5 +18,11 @@ def promised_speed(profile: CellProfile, name: str) -> tuple[float, float] | Non
     advised = (name, _ADVISED_AS.get(name, name))
     for change in profile.changes:
         if change.name in advised and change.speed_high is not None:
-            return change.speed_low or 1.0, change.speed_high
+            return Promise(
+                (change.speed_low or 1.0, change.speed_high),
+                profile.bare.time_ns / 1e6 if profile.bare else profile.wall_ms,
+                change.low_ns / 1e6
+                if change.basis == "not below" and change.low_ns is not None
+                else None,
+            )
     return None

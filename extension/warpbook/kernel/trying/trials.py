@@ -15,7 +15,7 @@ from warpbook.kernel.trying.changes.registry import asked_for
 from warpbook.kernel.trying.guard import guarded
 from warpbook.kernel.trying.names import ALL
 from warpbook.kernel.trying.outputs import Outputs, collect, compare
-from warpbook.kernel.trying.promises import promised_speed
+from warpbook.kernel.trying.promises import promise_of
 from warpbook.kernel.trying.reach import Reached, reach
 from warpbook.kernel.trying.refusals import NotIsolated, Refused, StateLost
 from warpbook.kernel.trying.scout import Facts, scouting
@@ -169,7 +169,7 @@ class _Trials:
             statistics.median(times.changed_ms),
             len(times.changed_ms),
             difference,
-            promised_speed(self._profile, change.name),
+            promise_of(self._profile, change.name),
         )
 
     def _look(self, changed: Any) -> Outputs:
