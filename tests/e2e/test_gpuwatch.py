@@ -44,12 +44,8 @@ def test_every_cell_of_a_whole_run_has_its_line_and_the_next_run_compares(
     receipt = page.output(1).locator(".warpbook-receipt")
     expect(receipt).to_have_text(work)
 
-    def compared() -> str | None:
-        """The line of another run, unless the recording's GPUs were at rest."""
-        page.run(1)
-        expect(receipt).to_contain_text(" · ")
-        line = receipt.inner_text()
-        return None if "at rest" in line or "No receipts" in line else line
-
-    again = wait_for("a run beside work of the recording", compared)
-    assert " J" in again and re.search(r"before: \d+\.\d+ s", again)
+    # nothing that the recording's GPUs did is the cell's
+    page.run(1)
+    expect(receipt).to_have_text(
+        re.compile(r"\d+\.\d+ s · the GPU is a REPLAY: this cell's cost is unknown")
+    )

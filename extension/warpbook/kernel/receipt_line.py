@@ -26,8 +26,6 @@ def receipt_line(receipt: Receipt) -> Bundle:
     """Say what the cell took, and what it took the time before."""
     if _left_gpus_alone(receipt):
         gpus = "GPU" if len(receipt.devices) == 1 else "GPUs"
-        # only the server's line tells what is no machine's
-        gpus += " of a REPLAY" if "REPLAY" in receipt.line else ""
         return one_line(f"{units.duration(receipt.wall_ms)} · {gpus} at rest")
     offered = offer(receipt)
     before = receipt.previous

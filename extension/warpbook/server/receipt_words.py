@@ -35,13 +35,15 @@ def one_line(
     devices: Sequence[DeviceReceipt],
     previous: Receipt | None,
     whose: Whose,
-    replayed: bool,
+    is_replay: bool,
 ) -> str:
     """Say what a cell took, figures and units."""
     wall_ms = run.ended_ms - run.started_ms
     said = [units.duration(wall_ms)]
     if wall_ms < _TRIVIAL_MS and not run.allocators:
         return said[0]
+    if is_replay:
+        return " · ".join((*said, "the GPU is a REPLAY: this cell's cost is unknown"))
     if whose == "nobody":
         # what programs that it started did, and that are over, is not known
         return " · ".join((*said, "no GPU was used by this kernel itself"))
@@ -49,9 +51,7 @@ def one_line(
         return " · ".join((*said, "no GPU is read here"))
     count = len(devices)
     gpus = "GPU" if count == 1 else f"{count} GPUs"
-    if replayed:
-        said.append(f"{gpus} of a REPLAY")
-    elif whose == "unknown":
+    if whose == "unknown":
         whole = "this machine's GPU" if count == 1 else f"all {gpus} of this machine"
         said.append(f"of {whole}")
     elif count > 1:

@@ -191,7 +191,10 @@ class Receipts:
         await self._wait_for(run.ended_ms + _CLOSED_AFTER_MS)
         wall_ms = run.ended_ms - run.started_ms
         holders = await self._holders_after(run)
-        devices, whose = _used_by(run, self._broadcaster.devices, holders)
+        gpus = _apart(self._broadcaster.devices)
+        # what a recording's GPU did is no cell's of this machine
+        own = {at: gpu for at, gpu in gpus.items() if gpu.origin != "replay"}
+        devices, whose = _used_by(run, own, holders)
         spans: tuple[DeviceSpan, ...]
         if wall_ms < SHORTEST_MS:
             unknown = DeviceSpan("", {}, None, None, ())
@@ -200,8 +203,8 @@ class Receipts:
             spans = await self._past.spans(run.started_ms, run.ended_ms, devices)
         receipts = tuple(self._on_device(run, span, holders) for span in spans)
         previous = await self._previous(run)
-        replayed = any(device.origin == "replay" for device in devices.values())
-        line = one_line(run, receipts, previous, whose, replayed)
+        is_replay = bool(gpus) and not own
+        line = one_line(run, receipts, previous, whose, is_replay)
         return Receipt(run, wall_ms, receipts, line, previous)
 
     async def _holders_after(self, run: CellRun) -> Holders | None:
@@ -324,10 +327,9 @@ def _is_same_cell(one: CellRun, other: CellRun) -> bool:
 
 
 def _used_by(
-    run: CellRun, devices: Iterable[Device], holders: Holders | None
+    run: CellRun, gpus: dict[int, Device], holders: Holders | None
 ) -> tuple[dict[int, Device], Whose]:
     """The GPUs that the cell may have used, by position, and how that is known."""
-    gpus = _apart(devices)
     held = {} if holders is None else holders.devices
     named = {each.uuid for each in run.allocators}
     used = {

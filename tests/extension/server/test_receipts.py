@@ -27,7 +27,10 @@ RECEIPT = ("warpbook", "api", "v1", "receipt")
 
 
 class Past:
-    """A history of the recording's two H200s in which one can say what they did."""
+    """A history of the recording's two H200s in which one can say what they did.
+
+    They stand for GPUs of this machine: what a recording did is no cell's.
+    """
 
     def __init__(self, app, hello: dict, seconds: float = 30.0) -> None:
         self.app = app
@@ -35,6 +38,10 @@ class Past:
         self.now_ms = time.time() * 1000
         self.begin_ms = self.now_ms - 1000 * seconds
         app._broadcaster.history._begin_ms = 0.0
+        for reader in app._broadcaster.sampler._readers:
+            if reader.device.origin == "replay":
+                device = msgspec.structs.replace(reader.device, origin="live")
+                reader._probe.device = device
         self._ticks = round(10 * seconds)
 
     def fill(self, *busy: tuple[float, float, float]) -> None:
@@ -129,7 +136,7 @@ async def test_a_receipt_says_what_the_cell_took_and_against_the_run_before(
     assert second.previous.cell.id == "r-1"
     parts = second.line.split(" · ")
     assert parts[0] == "2.00 s"
-    assert parts[1] == "2 GPUs of a REPLAY"
+    assert parts[1] == "of all 2 GPUs of this machine"
     assert [part.split()[0] for part in parts[2:5]] == ["SM", "tensor", "DRAM"]
     assert "16.0 GiB in use" in parts
     assert "≈ 1,600 J" in parts, "of both, and from the power"
@@ -144,6 +151,27 @@ async def test_a_receipt_says_what_the_cell_took_and_against_the_run_before(
     assert ids == ["r-1", "r-2"]
 
 
+async def test_what_a_recording_did_is_charged_to_no_cell(ingest, connect) -> None:
+    view = await connect()
+    await view.next("hello")
+    now_ms = time.time() * 1000
+    run = CellRun(
+        id="r-1",
+        protocol=PROTOCOL_VERSION,
+        kernel_id="k",
+        notebook="a.ipynb",
+        cell_id="c",
+        execution_count=1,
+        title="time.sleep(2)",
+        started_ms=now_ms - 2500,
+        ended_ms=now_ms - 500,
+        status="ok",
+    )
+    receipt = await hand_in(ingest, json.loads(msgspec.json.encode(run)))
+    assert receipt.line == "2.00 s · the GPU is a REPLAY: this cell's cost is unknown"
+    assert receipt.devices == ()
+
+
 async def test_torchs_own_peak_and_gpus_are_told(ingest, make_past) -> None:
     past = await make_past()
     past.fill(past.busy(2, 4, 0.5))
@@ -156,7 +184,7 @@ async def test_torchs_own_peak_and_gpus_are_told(ingest, make_past) -> None:
     assert [each.span.device for each in receipt.devices] == [past.gpus[1].id]
     assert "peak 12.0 GiB" in receipt.line
     assert "GPUs" not in receipt.line
-    assert "GPU of a REPLAY" in receipt.line
+    assert "this machine" not in receipt.line
 
 
 @pytest.mark.parametrize(
@@ -372,9 +400,9 @@ async def test_a_click_on_a_band_gives_a_receipt_without_the_kernel(
         return msgspec.json.decode(body, type=Receipt)
 
     just_now = await ask(27, 29, kernel_id="another")
-    assert just_now.line.startswith("2.00 s · 2 GPUs of a REPLAY · SM")
+    assert just_now.line.startswith("2.00 s · of all 2 GPUs of this machine · SM")
     receipt = await ask(2, 4, title="x" * 300)
-    assert receipt.line.startswith("2.00 s · 2 GPUs of a REPLAY · SM 5")
+    assert receipt.line.startswith("2.00 s · of all 2 GPUs of this machine · SM 5")
     assert receipt.cell.title == "x" * 200
     # the kernel's own is better: it knows what torch counted
     await hand_in(ingest, past.run("r-1", 2.01, 3.99))
