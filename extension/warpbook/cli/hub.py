@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from warpbook.cli.errors import CommandError
+from warpbook_monitors.cores import usable_cores
 from warpbook_monitors.plain_text import printable
 
 if TYPE_CHECKING:
@@ -206,7 +207,7 @@ def _is_host(url: str) -> bool:
 def _cpu_slots(wanted: int | None) -> int:
     if wanted is not None and wanted < 0:
         raise CommandError("--cpu-slots is 0 or more.")
-    return max(1, (os.cpu_count() or 2) // 2) if wanted is None else wanted
+    return max(1, usable_cores() // 2) if wanted is None else wanted
 
 
 def _accounts() -> dict[str, str]:

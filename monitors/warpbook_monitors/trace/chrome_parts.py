@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
+from warpbook_monitors.cores import usable_cores
 from warpbook_monitors.python_path import NOWHERE, own_path
 from warpbook_monitors.trace.chrome_events import Gathered
 from warpbook_monitors.trace.chrome_file import (
@@ -121,7 +122,7 @@ def _parts(path: str) -> list[Part]:
     """Cut a file where an event seems to end; a compressed one can't be cut."""
     size = Path(path).stat().st_size
     worth_bytes = FORKED_PART_BYTES if _is_alone() else PART_BYTES
-    count = min(_cores(), _MOST_PARTS, size // worth_bytes)
+    count = min(usable_cores(), _MOST_PARTS, size // worth_bytes)
     if count < 2 or size > MAX_TRACE_BYTES or is_gzip(path):
         return [WHOLE]
     parts, begin = [], 0
@@ -134,13 +135,6 @@ def _parts(path: str) -> list[Part]:
                 parts.append(Part(begin, at + cut.start()))
                 begin = at + cut.end() - 1
     return [*parts, Part(begin)]
-
-
-def _cores() -> int:
-    """Count those that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def _tell(path: str, part: Part, to: int) -> None:

@@ -15,6 +15,7 @@ from warpbook.hub.grader.gpus import devices
 from warpbook.hub.grader.local_pool import Bounds, LocalPool
 from warpbook.hub.grader.work_loop import WorkLoop
 from warpbook.hub.grader_protocol import REFUSED_STATUS, Device
+from warpbook_monitors.cores import usable_cores
 from warpbook_monitors.plain_text import printable
 
 _PR_SET_DUMPABLE = 4
@@ -82,7 +83,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--token-file", default="-", help="the grader's token; `-` reads it from stdin"
     )
-    parser.add_argument("--cpu-slots", type=int, default=max(1, os.cpu_count() or 1))
+    parser.add_argument("--cpu-slots", type=int, default=usable_cores())
     parser.add_argument("--no-gpu", action="store_true", help="leave GPUs alone")
     parser.add_argument(
         "--stay", action="store_true", help="wait while drained, rather than end"
