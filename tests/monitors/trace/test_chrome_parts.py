@@ -37,7 +37,7 @@ def content() -> dict[str, Any]:
 def joined(monkeypatch: pytest.MonkeyPatch) -> list[Gathered]:
     """Cut files of any size for three cores, and list the parts that came back."""
     monkeypatch.setattr(chrome_parts, "PART_BYTES", 10_000)
-    monkeypatch.setattr(chrome_parts, "_cores", lambda: 3)
+    monkeypatch.setattr(chrome_parts, "usable_cores", lambda: 3)
     parts: list[Gathered] = []
     join = Gathered.join
 
@@ -112,7 +112,7 @@ from warpbook_monitors.trace import chrome_parts
 from warpbook_monitors.trace.chrome import read_chrome_trace
 from warpbook_monitors.trace.report import report
 
-chrome_parts.FORKED_PART_BYTES, chrome_parts._cores = 10_000, lambda: 3
+chrome_parts.FORKED_PART_BYTES, chrome_parts.usable_cores = 10_000, lambda: 3
 forks = []
 sys.addaudithook(lambda event, _: forks.append(event) if event == "os.fork" else None)
 found = msgspec.json.encode(report(*read_chrome_trace(sys.argv[1])))
