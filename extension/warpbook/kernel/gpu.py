@@ -1,4 +1,4 @@
-"""`%gpu`: what every GPU does now, as a small table of text."""
+"""`%gpu`: what every GPU does now, as a small table."""
 
 # IPython's decorators have no types
 # mypy: disallow-untyped-decorators=False
@@ -12,7 +12,7 @@ from IPython.display import display
 
 from warpbook._version import __version__
 from warpbook.kernel.server_link import LinkError, ServerLink
-from warpbook.kernel.state_text import state_text
+from warpbook.kernel.state_text import state_html, state_text
 from warpbook.protocol import PROTOCOL_VERSION, StateNow
 from warpbook_monitors.errors import DeviceLost, Unavailable
 from warpbook_monitors.frames import Absence, Device, Frame, Reading
@@ -40,8 +40,8 @@ class Gpu:
         except LinkError as problem:
             state = read_here()
             source = f"Read here, in the kernel. {problem}"
-        text = f"{state_text(state)}\n\n{source}"
-        display({"text/plain": text}, raw=True)
+        text, html = state_text(state, source), state_html(state, source)
+        display({"text/plain": text, "text/html": html}, raw=True)
 
 
 def read_here() -> StateNow:

@@ -1,9 +1,12 @@
-"""The state of all devices as text, for a person to read at a glance."""
+"""The state of all devices, for a person to read at a glance: as text, and as HTML."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime
+from html import escape
+from itertools import groupby
 
 from msgspec.structs import replace
 
@@ -13,7 +16,7 @@ from warpbook_monitors import units
 from warpbook_monitors.frames import Absence, Device, Reading
 from warpbook_monitors.labels import device_label
 from warpbook_monitors.metrics import UTILIZATION_NOTE
-from warpbook_monitors.plain_text import aligned, joined
+from warpbook_monitors.plain_text import aligned, joined, printable
 
 #: Columns of the table: with them it has 60 letters, which half a screen shows.
 _COLUMNS = {
@@ -29,12 +32,68 @@ _COLUMNS = {
 _NO_FIGURE = "—"
 
 
-def state_text(state: StateNow) -> str:
-    """Write a table of the GPUs, then what is missing and why."""
-    return joined(_lines(state))
+_TABLE_STYLE = "border-collapse: collapse; margin: 0.5em 0"
+_CELL_STYLE = "padding: 0.1em 0.8em; text-align: right; white-space: nowrap"
+#: sizes below a heading stay in their column
+_LINE_STYLE = "white-space: pre-wrap"
+_HOLDER_STYLE = f"{_LINE_STYLE}; font-family: monospace"
 
 
-def _lines(state: StateNow) -> Iterator[str]:
+@dataclass(frozen=True)
+class _Table:
+    """Rows of one length; the first is the header."""
+
+    rows: list[tuple[str, ...]]
+
+
+#: a line of text, or the table
+_Part = str | _Table
+
+
+def state_text(state: StateNow, source: str) -> str:
+    """Write a table of the GPUs, what is missing and why, and who read it."""
+    lines: list[str] = []
+    for part in (*_parts(state), "", source):
+        lines += aligned(part.rows) if isinstance(part, _Table) else [part]
+    return joined(lines)
+
+
+def state_html(state: StateNow, source: str) -> str:
+    """Write the same as HTML: a line is as wide as the page, and breaks at words."""
+    written = []
+    for kind, parts in groupby((*_parts(state), "", source), _kind):
+        if kind == "table":
+            written += [_table_html(part) for part in parts if isinstance(part, _Table)]
+        elif kind:
+            lines = "<br>".join(escape(printable(str(part))) for part in parts)
+            style = _HOLDER_STYLE if kind == "holders" else _LINE_STYLE
+            written.append(f'<div style="{style}; margin: 0.3em 0">{lines}</div>')
+    return f'<div class="warpbook-gpu">{"".join(written)}</div>'
+
+
+def _kind(part: _Part) -> str:
+    if isinstance(part, _Table):
+        return "table"
+    return "" if not part else "holders" if part.startswith("  ") else "lines"
+
+
+def _table_html(table: _Table) -> str:
+    header, *rows = table.rows
+    return (
+        f'<table style="{_TABLE_STYLE}"><thead><tr>{_cells("th", header)}</tr></thead>'
+        + "".join(f"<tr>{_cells('td', row)}</tr>" for row in rows)
+        + "</table>"
+    )
+
+
+def _cells(tag: str, row: tuple[str, ...]) -> str:
+    return "".join(
+        f'<{tag} style="{_CELL_STYLE}">{escape(printable(cell))}</{tag}>'
+        for cell in row
+    )
+
+
+def _parts(state: StateNow) -> Iterator[_Part]:
     if state.replay is not None:
         made = datetime.fromtimestamp(state.replay.recorded_ms / 1e3)
         yield (
@@ -59,7 +118,7 @@ def _lines(state: StateNow) -> Iterator[str]:
         ]
         yield ""
         header = ("", *_COLUMNS.values())
-        yield from aligned([header, *(_row(*gpu) for gpu in gpus)])
+        yield _Table([header, *(_row(*gpu) for gpu in gpus)])
     else:
         yield "No GPU."
     told = [line for device, _ in gpus for line in _told(state, device)]

@@ -57,6 +57,21 @@ def test_with_a_server_its_figures_are_printed(shell: Any, ingest: Any) -> None:
     assert text.endswith("Read by the Jupyter server.")
 
 
+def test_a_page_gets_the_same_as_a_table(shell: Any, ingest: Any) -> None:
+    hostile = DeviceHolders(
+        (Holder("program", "<img src=x>", 2**30, (7,)),), None, ("<b>note</b>",)
+    )
+    now = state(Reading(0, "ok", (0.003, 1.0, 12 * 2**30)))
+    ingest.answer_state(msgspec.structs.replace(now, holders={"gpu:1": hostile}))
+    text = printed(shell)
+    html = shell.display_pub.outputs[-1]["data"]["text/html"]
+    assert html.count("<table") == 1 and html.count("<tr>") == 2
+    for shown in ("GPU 0", "0.3%", "12.0 GiB", "Read by the Jupyter server."):
+        assert shown in text and shown in html
+    assert "<img" not in html and "<b>" not in html
+    assert "&lt;img src=x&gt;" in html and "&lt;b&gt;note" in html
+
+
 def test_the_servers_verdict_is_printed(shell: Any, ingest: Any) -> None:
     verdict = Verdict("host_wait", "The GPU waits for the host.", "SM active 3 %")
     now = state(Reading(0, "ok", (0.03, 0.4, 1.0)))
