@@ -10,7 +10,12 @@ from warpbook_monitors.changes.words import heading
 from warpbook_monitors.trace import figure_groups, tables
 from warpbook_monitors.trace.cell_profile import CellProfile
 from warpbook_monitors.trace.figure_groups import Figures, Group
+from warpbook_monitors.trace.figures import CellVerdict, Kind
+from warpbook_monitors.trace.leading_cause import shares_by_kind
 from warpbook_monitors.trace.tables import Table
+
+#: of the bar: less is not seen
+_LEAST_PART = 0.01
 
 
 class Cause(NamedTuple):
@@ -30,6 +35,15 @@ def sentence(profile: CellProfile) -> str:
     return f"{profile.verdict.kind}: {profile.verdict.sentence}"
 
 
+def cause_and_change(verdict: CellVerdict, profile: CellProfile) -> tuple[str, str]:
+    """Divide a verdict's sentence: what it says of a change may be empty."""
+    for change in profile.changes:
+        advice = f"{change.title} {change.sentence}"
+        if verdict.sentence.endswith(advice):
+            return verdict.sentence.removesuffix(advice).rstrip(), advice
+    return verdict.sentence, ""
+
+
 def causes(profile: CellProfile) -> list[Cause]:
     """Give every cause that explains a part of the time, the largest first."""
     return [
@@ -40,6 +54,42 @@ def causes(profile: CellProfile) -> list[Cause]:
         )
         for each in profile.findings
     ]
+
+
+class Segment(NamedTuple):
+    """A part of the bar that shows where the time goes."""
+
+    kind: Kind | None
+    #: "memory-bound 97 %"
+    label: str
+    #: of the bar
+    ratio: float
+
+
+def time_bar(profile: CellProfile) -> tuple[Segment, ...]:
+    """Divide the time without the profiler by its causes; empty where none is known."""
+    shares = shares_by_kind(profile.findings)
+    total = sum(shares.values())
+    if not total:
+        return ()
+    parts: list[tuple[Kind | None, str, float]] = [
+        (kind, kind, share) for kind, share in shares.items()
+    ]
+    if total < 1 - _LEAST_PART:
+        parts.append((None, "not explained", 1 - total))
+    whole = max(total, 1.0)
+    return tuple(
+        Segment(kind, f"{name} {units.share(share / whole)}", share / whole)
+        for kind, name, share in parts
+    )
+
+
+def time_words(profile: CellProfile) -> str:
+    """Say what the bar is of."""
+    if profile.bare is None:
+        return "Where the time of this run goes"
+    time = units.duration(profile.bare.time_ns / 1e6)
+    return f"Where the {time} without the profiler go"
 
 
 class ChangeWords(NamedTuple):
@@ -184,28 +234,45 @@ def _profiler(profile: CellProfile) -> str:
     return said
 
 
-def all_tables(profile: CellProfile) -> list[Table]:
-    """Give the tables that have rows, those that were asked for first."""
+class Section(NamedTuple):
+    """Tables that belong together."""
+
+    title: str
+    tables: list[Table]
+
+
+def code_tables(profile: CellProfile) -> list[Table]:
+    """Give the lines of the cell with their times, where they were asked for."""
+    return _with_rows(tables.lines(profile.lines))
+
+
+def sections(profile: CellProfile) -> list[Section]:
+    """Give all other tables that have rows."""
     metrics = profile.metrics
-    behind = (
-        ()
-        if metrics is None
-        else (
-            tables.kernel_work(metrics),
-            tables.sync_points(metrics),
-            tables.idle_places(metrics),
-            tables.streams(metrics),
-        )
-    )
-    found = (
-        tables.lines(profile.lines),
-        tables.kernels(profile.kernels),
-        *behind,
-        tables.copies(profile.copies),
-        tables.paths(profile.paths),
-        tables.operators(profile.operators),
-        tables.roofline(profile.roofline),
-        tables.memory(profile.memory),
-        tables.memory_peaks(profile.memory_curves),
-    )
-    return [each for each in found if each.rows]
+    return [
+        Section(
+            "Kernels and operators",
+            _with_rows(
+                tables.kernels(profile.kernels),
+                None if metrics is None else tables.kernel_work(metrics),
+                tables.paths(profile.paths),
+                tables.operators(profile.operators),
+                tables.roofline(profile.roofline),
+            ),
+        ),
+        Section(
+            "Waits, copies and memory",
+            _with_rows(
+                None if metrics is None else tables.sync_points(metrics),
+                None if metrics is None else tables.idle_places(metrics),
+                None if metrics is None else tables.streams(metrics),
+                tables.copies(profile.copies),
+                tables.memory(profile.memory),
+                tables.memory_peaks(profile.memory_curves),
+            ),
+        ),
+    ]
+
+
+def _with_rows(*found: Table | None) -> list[Table]:
+    return [table for table in found if table is not None and table.rows]

@@ -6,12 +6,15 @@ from collections.abc import Sequence
 from html import escape
 
 from warpbook.kernel.report import (
-    all_tables,
+    cause_and_change,
     causes,
     changes,
+    code_tables,
     groups,
     headline,
-    sentence,
+    sections,
+    time_bar,
+    time_words,
     trials,
     warnings,
 )
@@ -19,10 +22,22 @@ from warpbook.kernel.report_svg import memory_svg, roofline_svg
 from warpbook_monitors.plain_text import shortened
 from warpbook_monitors.trace.cell_profile import CellProfile
 from warpbook_monitors.trace.figure_groups import Figures
+from warpbook_monitors.trace.figures import Kind
 from warpbook_monitors.trace.tables import Table
 
 #: a whole name is told when the pointer rests on it
 _NAME_WIDTH = 100
+#: of causes, on light and on dark pages
+_COLOURS = {
+    "sync-bound": "#b8442f",
+    "launch-bound": "#d08700",
+    "host-bound": "#a8842c",
+    "transfer-bound": "#8c5fb0",
+    "communication-bound": "#b0608f",
+    "memory-bound": "#3c7ebb",
+    "compute-bound": "#2f9158",
+}
+_PLAIN = "#888888"
 # every rule begins with the report's own class, so that no other output changes
 _STYLE = """
 .warpbook-report { font-size: 13px; line-height: 1.4; max-width: 60em; }
@@ -34,6 +49,17 @@ _STYLE = """
 .warpbook-report .warpbook-warning { border-left: 3px solid #d08700;
   padding-left: 0.6em; margin: 0.3em 0; }
 .warpbook-report .warpbook-verdict { font-weight: 600; margin: 0.3em 0; }
+.warpbook-report .warpbook-badge { border: 2px solid; border-radius: 1em;
+  font-size: 90%; margin-right: 0.5em; padding: 0.1em 0.7em; white-space: nowrap; }
+.warpbook-report .warpbook-change { margin: 0.3em 0; }
+.warpbook-report .warpbook-time { margin: 0.6em 0; }
+.warpbook-report .warpbook-time figcaption { opacity: 0.7; }
+.warpbook-report .warpbook-parts { display: flex; height: 1em; margin: 0.2em 0; }
+.warpbook-report .warpbook-parts > span { background: currentColor;
+  border-radius: 2px; margin-right: 1px; min-width: 2px; }
+.warpbook-report .warpbook-legend > span { margin-right: 1.2em; white-space: nowrap; }
+.warpbook-report .warpbook-legend b { background: currentColor; border-radius: 2px;
+  display: inline-block; height: 0.7em; margin-right: 0.4em; width: 0.7em; }
 .warpbook-report p { margin: 0.3em 0; }
 .warpbook-report ol { margin: 0.3em 0; padding-left: 1.5em; }
 .warpbook-report li > span { opacity: 0.8; }
@@ -72,19 +98,13 @@ def report_html(profile: CellProfile, title: str, notes: Sequence[str] = ()) -> 
         f'<p class="warpbook-warning">{escape(warning)}</p>'
         for warning in warnings(profile)
     )
-    verdict = sentence(profile)
-    said = f'<p class="warpbook-verdict">{escape(verdict)}</p>' if verdict else ""
-    tables = "".join(
-        # what was asked for is open
-        _table(table) if table.is_code else _folded(table.title, _table(table))
-        for table in all_tables(profile)
-    )
+    code = "".join(map(_table, code_tables(profile)))
     return (
         f'<div class="warpbook-report" aria-label="Profile of {escape(title)}">'
-        f"<style>{_STYLE}</style>{said}{_figures(headline(profile))}{_notes(notes)}"
-        f"{cautions}{_changes(profile)}{_trials(profile)}{_causes(profile)}{_groups(profile)}"
-        f"{_pictures(profile)}"
-        f"{tables}</div>"
+        f"<style>{_STYLE}</style>{_verdict(profile)}{_time_bar(profile)}"
+        f"{_figures(headline(profile))}{_notes(notes)}{cautions}{_changes(profile)}"
+        f"{_trials(profile)}{memory_svg(profile)}{code}{_causes(profile)}"
+        f"{_sections(profile)}{_groups(profile)}</div>"
     )
 
 
@@ -104,6 +124,58 @@ def notice_html(message: str) -> str:
     return (
         f'<div class="warpbook-report"><style>{_STYLE}</style>'
         f'<p class="warpbook-warning">{escape(message)}</p></div>'
+    )
+
+
+def _verdict(profile: CellProfile) -> str:
+    verdict = profile.verdict
+    if verdict is None:
+        return ""
+    cause, change = cause_and_change(verdict, profile)
+    badge = (
+        f'<span class="warpbook-badge" style="border-color:{_colour(verdict.kind)}">'
+        f"{escape(verdict.kind)}</span> "
+    )
+    return f'<p class="warpbook-verdict">{badge}{escape(cause)}</p>' + (
+        f'<p class="warpbook-change">{escape(change)}</p>' if change else ""
+    )
+
+
+def _time_bar(profile: CellProfile) -> str:
+    """Draw where the time goes as one bar, with its parts in words below."""
+    parts = time_bar(profile)
+    if not parts:
+        return ""
+    said = time_words(profile)
+    bar = "".join(
+        f'<span style="color:{_colour(part.kind)};width:{part.ratio:.1%}" '
+        f'title="{escape(part.label)}"></span>'
+        for part in parts
+    )
+    legend = "".join(
+        f'<span><b style="color:{_colour(part.kind)}"></b>{escape(part.label)}</span>'
+        for part in parts
+    )
+    return (
+        f'<figure class="warpbook-time"><figcaption>{escape(said)}</figcaption>'
+        f'<div class="warpbook-parts" aria-hidden="true">{bar}</div>'
+        f'<div class="warpbook-legend">{legend}</div></figure>'
+    )
+
+
+def _colour(kind: Kind | None) -> str:
+    return _COLOURS.get(kind or "", _PLAIN)
+
+
+def _sections(profile: CellProfile) -> str:
+    return "".join(
+        _folded(
+            section.title,
+            (roofline_svg(profile) if not at else "")
+            + "".join(map(_table, section.tables)),
+        )
+        for at, section in enumerate(sections(profile))
+        if section.tables
     )
 
 
@@ -153,12 +225,6 @@ def _groups(profile: CellProfile) -> str:
     )
     inner = f'<div class="warpbook-groups">{found}</div>'
     return _folded("Figures", inner) if found else ""
-
-
-def _pictures(profile: CellProfile) -> str:
-    # memory over time was asked for
-    roofline = roofline_svg(profile)
-    return memory_svg(profile) + (_folded("Roofline", roofline) if roofline else "")
 
 
 def _folded(title: str, inner: str) -> str:

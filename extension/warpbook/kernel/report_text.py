@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from warpbook.kernel.report import (
-    all_tables,
     causes,
     changes,
+    code_tables,
     groups,
     headline,
+    sections,
     sentence,
     trials,
     warnings,
@@ -59,4 +60,6 @@ def _lines(profile: CellProfile, notes: Sequence[str]) -> Iterator[str]:
         yield ""
         yield group.title
         yield from labelled(group.figures)
-    yield from as_lines(all_tables(profile))
+    yield from as_lines(code_tables(profile))
+    for section in sections(profile):
+        yield from as_lines(section.tables)

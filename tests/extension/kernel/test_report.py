@@ -41,6 +41,9 @@ class Tags(HTMLParser):
         super().__init__()
         self.found: list[str] = []
         self.open: list[str] = []
+        self.text = ""
+        #: of the foldouts that are within no other
+        self.folded: list[str] = []
         self.feed(html)
         assert self.open == []
 
@@ -48,6 +51,11 @@ class Tags(HTMLParser):
         self.found.append(tag)
         self.open.append(tag)
         assert not {name for name, _ in attrs} & {"src", "href", "onerror", "onload"}
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+        if self.open[-1:] == ["summary"] and self.open.count("details") == 1:
+            self.folded.append(data)
 
     def handle_endtag(self, tag: str) -> None:
         assert self.open.pop() == tag
@@ -111,7 +119,36 @@ def test_lines_stand_beside_the_code_with_bars_for_their_times() -> None:
     )
     assert widths == ["100", "50", "25", "25", "12"]
     assert "about 500 µs of the time was to note them" in shown["text/plain"]
-    assert Tags(shown["text/html"]).found.count("details") > 5
+    tags = Tags(shown["text/html"])
+    # what was asked for is open, all else is in four foldouts
+    code = shown["text/html"].index('class="warpbook-code"')
+    assert code < shown["text/html"].index("What explains the time")
+    assert [title for title in tags.folded if title != "Sketch"] == [
+        "What explains the time",
+        "Kernels and operators",
+        "Waits, copies and memory",
+        "Figures",
+    ]
+
+
+def test_the_page_shows_where_the_time_goes_as_one_bar() -> None:
+    shown = profile()
+    html = bundle(shown)["text/html"]
+    text = Tags(html).text
+    verdict = shown.figures.verdict
+    assert verdict is not None
+    assert "launch-bound" in text and verdict.sentence.partition(".")[0] in text
+    widths = re.findall(r"width:([\d.]+)%\" title=", html)
+    assert sum(map(float, widths)) == pytest.approx(100, abs=0.5)
+    assert re.search(r"Where the \d.* without the profiler go", text)
+    # the change is a line of its own
+    (change, *_) = shown.figures.changes
+    assert f"{change.title} {change.sentence}" in text
+
+
+def test_without_a_cause_there_is_no_bar() -> None:
+    text = bundle(profile(findings=(), verdict=None))["text/html"]
+    assert 'warpbook-parts"' not in text
 
 
 def test_a_verdict_that_is_refused_says_why_and_lists_nothing() -> None:
@@ -121,8 +158,11 @@ def test_a_verdict_that_is_refused_says_why_and_lists_nothing() -> None:
         findings=(),
         completeness=Completeness(800, 80, 0, ("Times are lower bounds.",)),
     )
-    for text in bundle(shown).values():
-        assert "unknown: The GPU" in text and "720 of 800 launches" in text
+    forms = bundle(shown)
+    assert "unknown: The GPU" in forms["text/plain"]
+    assert "unknown The GPU" in Tags(forms["text/html"]).text
+    for text in forms.values():
+        assert "720 of 800 launches" in text
         assert "What explains the time" not in text
         assert "720 (90 %)" in text and "Times are lower bounds." in text
 
