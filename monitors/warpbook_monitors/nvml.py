@@ -158,9 +158,7 @@ def call(name: str, *arguments: object) -> Any:
     except pynvml.NVMLError as error:
         raise _explain(name, error) from None
     except Exception as error:  # noqa: BLE001 - garbage that the binding fails to read
-        raise NvmlError(
-            f"{name} gave an answer without sense: {error!r:.200}"
-        ) from None
+        raise NvmlError(f"{name} returned malformed data: {error!r:.200}") from None
     if type(result) is bytes:
         return result.decode("utf-8", "replace")
     return result
@@ -279,7 +277,7 @@ def _explain(name: str, error: Any) -> NvmlError | DeviceLost:
     if code in (_NOT_SUPPORTED, _ARGUMENT_VERSION_MISMATCH, _DEPRECATED):
         return NotSupported(f"This GPU does not support {name}.")
     if code == _TIMEOUT:
-        return TimedOut(f"{name} waited in vain.")
+        return TimedOut(f"{name} timed out.")
     if code == _NO_PERMISSION:
         return NoPermission(f"This user may not call {name}; an administrator may.")
     return NvmlError(f"{name} failed: {error}.")

@@ -135,7 +135,7 @@ def _instance(means: Mapping[str, float]) -> Verdict:
         )
     return Verdict(
         "unknown",
-        "Something runs, and no unit is near its limit. Of a MIG instance NVML does "
+        "The GPU is busy and nothing is saturated. Of a MIG instance NVML does "
         "not tell whether it copies or waits. Profile a cell with %%gpuprof.",
         f"{figures}, no unit above {_percent(BOUND_RATIO)}",
     )
@@ -269,8 +269,8 @@ def _little_work(
     highest = max(names, key=lambda each: means.get(each, 0.0))
     return Verdict(
         "mixed",
-        "The chip works, and no unit is near its limit: mixed work, or waiting inside "
-        "kernels. Profile a cell with %%gpuprof.",
+        "The GPU is busy and nothing is saturated. Profile a cell with %%gpuprof to "
+        "see why.",
         f"{figures}; the busiest unit is {names[highest]} with "
         f"{_percent(means.get(highest, 0.0))}, below {_percent(BOUND_RATIO)}",
     )

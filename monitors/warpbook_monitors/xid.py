@@ -207,7 +207,7 @@ _XIDS: dict[int, Xid] = {
     119: Xid(
         "fault",
         "The GPU's system processor does not answer",
-        "The driver waited in vain for the firmware (GSP) on the GPU.",
+        "The driver timed out waiting for the GPU's firmware (GSP).",
         _GSP,
     ),
     120: Xid(

@@ -19,7 +19,7 @@ def test_everything_opens_and_says_that_it_is_a_replay(
     expect(page.page.get_by_role("tabpanel", name=TOUR)).to_be_visible()
     expect(page.status_item).to_contain_text("Replay: SM")
     expect(page.dashboard.locator(".wb-origin")).to_contain_text("REPLAY")
-    expect(page.dashboard.locator(".wb-origin")).to_contain_text("recorded during: ")
+    expect(page.dashboard.locator(".wb-origin")).to_contain_text("Recording: ")
     expect(page.dashboard.locator(".wb-pill").first).not_to_be_empty()
     badges = page.dashboard.locator(".wb-device .wb-badge")
     expect(badges).to_have_text(["REPLAY", "REPLAY", "LIVE"])

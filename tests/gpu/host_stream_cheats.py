@@ -48,7 +48,7 @@ CAUGHT = {
     ),
 }
 
-#: It is right, and works in vain at what it could have from before the clock runs: a
+#: It is right, and gains nothing by what it could have from before the clock runs: a
 #: stream of its own waits until the referee poisons an output, gives the inputs some
 #: time to come, and copies them. After some units it tells how often the copy had been
 #: made when it was asked, and how often what was copied was right all the same.

@@ -146,7 +146,7 @@ def test_every_result_is_the_gpus_to_the_last_bit(tmp_path: Path) -> None:
             rows[name][2] += len(at)
             if len(at):
                 apart.append(f"{name}, {case.about}: {memory.name}[{at[0]}]")
-    print("\n| solution | cases | elements of 4 bytes | other bits than the GPU's |")
+    print("\n| solution | cases | elements of 4 bytes | unlike the GPU's |")
     print("|---|---|---|---|")
     for name, (cases, elements, wrong) in rows.items():
         print(f"| {name} | {cases} | {elements:,} | {wrong} |")

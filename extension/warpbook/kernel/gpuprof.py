@@ -193,7 +193,7 @@ class CellProfiler:
         self._running = None
         self._is_interrupted = False
         if self._session is not None and not self._session.is_nested:
-            # it has been told; of a hook's interrupt IPython shows the traceback
+            # the report is shown; of a hook's interrupt IPython shows the traceback
             with contextlib.suppress(KeyboardInterrupt):
                 self._end(self._session, result)
 

@@ -1,4 +1,4 @@
-"""What a person can ask of `%%gpuprof`, and what of it makes no sense."""
+"""What a person can ask of `%%gpuprof`, and which of it is invalid."""
 
 from __future__ import annotations
 

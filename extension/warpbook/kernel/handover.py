@@ -62,7 +62,7 @@ class Handover:
         self._pending.put(None)
 
     def wait(self, most_s: float) -> None:
-        """Wait for that end: the server has been told that this kernel is off."""
+        """Wait for that end: the server knows then that this kernel is off."""
         self._thread.join(most_s)
 
     def _work(self) -> None:

@@ -35,8 +35,8 @@ _STALE_STEPS = 5
 _MOST_FAILURES = 3
 
 TELL_STEPS = (
-    "No step has been told: call warpbook.step() at the end of each step of the loop. "
-    "A torch optimizer on the cell's own thread tells its steps by itself."
+    "No training steps detected: call warpbook.step() at the end of each step of the "
+    "loop. A torch optimizer on the cell's own thread tells its steps by itself."
 )
 
 

@@ -88,7 +88,7 @@ class LiveCell:
         return False
 
     def at(self, line: int) -> None:
-        """Lines are not told of a live profile."""
+        """A live profile has no lines."""
 
     def shows_traceback(self) -> None:
         """Note that the code ends here if it failed: IPython now writes of it."""

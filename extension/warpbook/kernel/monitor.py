@@ -38,7 +38,7 @@ class Monitor(anywidget.AnyWidget):
         height: of one chart, in pixels.
 
     Raises:
-        ValueError: an argument makes no sense, in words.
+        ValueError: an argument is invalid; the message says why.
         FileNotFoundError: this warpbook was installed without its browser part.
     """
 

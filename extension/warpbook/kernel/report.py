@@ -177,7 +177,7 @@ def _fastest(times_ms: tuple[float, ...]) -> str:
 
 def _gpu(profile: CellProfile) -> str:
     if profile.gpu_name is None:
-        return "none that PyTorch can use: operators on the host only"
+        return "none that PyTorch can use: CPU operators only"
     if profile.gpu_busy_ms is None:
         return f"{profile.gpu_name}: not recorded"
     busy = units.duration(profile.gpu_busy_ms)
@@ -219,7 +219,7 @@ def _gpu_figures(profile: CellProfile) -> list[tuple[str, str]]:
 
 
 def _profiler(profile: CellProfile) -> str:
-    said = f"{units.duration(profile.profiler_ms)} beside the cell"
+    said = f"{units.duration(profile.profiler_ms)} of overhead"
     if profile.first_start_ms is not None:
         first = units.duration(profile.first_start_ms)
         said += f", {first} of it to start for the first time in this kernel"

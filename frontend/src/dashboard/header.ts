@@ -80,7 +80,7 @@ export class Header {
     this.during.hidden = replay === null;
     setText(
       this.during,
-      label === null ? '' : `recorded during: ${clip(label, 80)}`
+      label === null ? '' : `Recording: ${clip(label, 80)}`
     );
     if (this.origin.dataset['words'] === `${badge} ${words}`) {
       return;

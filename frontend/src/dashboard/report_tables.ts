@@ -210,7 +210,7 @@ function memoryPeaks({ memory_curves: rows }: CellProfile): Sortable {
 
 function streams({ streams: rows }: Metrics): Sortable {
   return {
-    caption: 'Idle time of each stream, as HTA splits it',
+    caption: 'Stream idle time by cause, as HTA splits it',
     heads: ['Stream', 'Host wait', 'Kernel wait', 'Other'],
     rows: rows.map(row => [
       name(`GPU ${row.device}, stream ${row.stream}`),

@@ -185,7 +185,7 @@ function missingList({ missing }: Layout, open: boolean): HTMLElement | null {
   const list = h(
     'details',
     { class: 'wb-missing' },
-    h('summary', {}, `Not told by this device: ${count}`),
+    h('summary', {}, `${count} metrics not available on this device`),
     h(
       'ul',
       {},

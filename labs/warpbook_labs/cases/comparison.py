@@ -21,7 +21,7 @@ class WrongElement(Struct, frozen=True):
     expected: str
     #: how far it may be off; "exactly" where it may not
     allowed: str
-    #: how many are wrong in all, of how many; learners are not told of a hidden case
+    #: how many are wrong in all, of how many; not shown to learners for a hidden case
     wrong: int | None
     elements: int | None
     #: of the source: what wrote it last; None where that is not known

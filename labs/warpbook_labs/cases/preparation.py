@@ -304,7 +304,7 @@ def memory(
     """Give the buffers of a case, with nothing in them yet.
 
     Raises:
-        BadRule: its scratch memory makes no sense.
+        BadRule: its scratch memory is invalid.
     """
     buffers = [
         execution.Memory(

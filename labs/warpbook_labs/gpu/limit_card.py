@@ -1,4 +1,4 @@
-"""What this GPU was measured to reach in this sitting; marks are a fraction of it.
+"""What this GPU was measured to reach in this session; marks are a fraction of it.
 
 `measuring.py` measures it, in a process of its own; PyTorch, where it is installed,
 adds how fast it multiplies matrices, in another one. A card is kept for some minutes,
@@ -39,7 +39,7 @@ class NoLimitCard(Exception):
 
 
 def limit_card(uuid: str, driver: str | None) -> LimitCard:
-    """Give the card of this sitting; measure it, some seconds long, if there is none.
+    """Give the card of this session; measure it, some seconds long, if there is none.
 
     Args:
         uuid: NVML's, of the GPU that submissions run on.

@@ -83,7 +83,7 @@ def read_rule(source: str) -> Rule:
     """Read the rule out of a source.
 
     Raises:
-        BadRule: there is none, or it makes no sense.
+        BadRule: there is none, or it is invalid.
     """
     example = "// launch: my_kernel<<<ceil_div(n, 256), 256>>>(x, out, n)"
     return read_lines(source, "//", _launch, example)
@@ -101,7 +101,7 @@ def read_lines(
         example: of a launch, with its mark.
 
     Raises:
-        BadRule: there is none, or it makes no sense.
+        BadRule: there is none, or it is invalid.
     """
     launches: list[Launch] = []
     scratch: list[Scratch] = []

@@ -26,7 +26,7 @@ class Question(Struct, frozen=True):
 
 
 class BadQuestion(ValueError):
-    """A lab's own question makes no sense; the message says what is wrong."""
+    """A lab's own question is invalid; the message says what is wrong."""
 
 
 Draw = Callable[[random.Random], "list[Question]"]

@@ -46,7 +46,7 @@ class Conditions(Struct, frozen=True):
 
 
 class LimitCard(Struct, frozen=True):
-    """The fastest that one GPU was seen to do in this sitting."""
+    """The fastest that one GPU was seen to do in this session."""
 
     gpu: str
     uuid: str

@@ -116,7 +116,7 @@ def _until_mark(path: str, text: bytes) -> Piece | None:
     try:
         piece = _decode(text)
     except msgspec.ValidationError as problem:
-        # JSON, and what it says makes no sense: more of it would not help
+        # JSON with invalid content: more of it would not help
         raise _refused(path, problem) from None
     except (msgspec.DecodeError, RecursionError):
         return None

@@ -1,4 +1,4 @@
-"""Pieces of a trace file with a field that makes no sense: what is lost is that field.
+"""Pieces of a trace file with an invalid field: what is lost is that field.
 
 This is the slow way, taken for a piece that the decoder refuses.
 """
@@ -20,7 +20,7 @@ from warpbook_monitors.trace.chrome_records import (
     OddPiece,
 )
 
-#: such a time makes no sense, so that the event is left out and counted
+#: such a time is invalid, so that the event is left out and counted
 NO_TIME = -1e300
 _TIMES = ("ts", "dur")
 #: an address, as HIP's profiler wrote for a stream
@@ -37,7 +37,7 @@ class _Kind(Struct):
 
 
 def decode_leniently(text: bytes) -> OddPiece:
-    """Decode a piece field by field; what makes no sense is not known.
+    """Decode a piece field by field; what is invalid is not known.
 
     Raises:
         msgspec.MsgspecError: it is no JSON, or no object with a list of events.

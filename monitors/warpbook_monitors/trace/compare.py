@@ -206,7 +206,7 @@ def _chance(before: Sequence[float], after: Sequence[float]) -> float:
 
 _BUSY = "GPU busy"
 _IDLE = {
-    "GPU idle: after a wait of the host": "host_synchronize_ns",
+    "GPU idle: after a host synchronization": "host_synchronize_ns",
     "GPU idle: the host launched": "host_launching_ns",
     "GPU idle: the host was in operators": "host_operator_ns",
     "GPU idle: the host was in CUDA calls": "host_api_ns",

@@ -163,7 +163,7 @@ def idle_places(metrics: Metrics) -> Table:
     """List where the host was while the GPU waited for it."""
     doing = {"launching": "launched", "other": "other work"}
     return cut(
-        "GPU idle while the host was in",
+        "What the CPU did while the GPU idled",
         ("line", "and", "idle"),
         (
             (
@@ -236,7 +236,7 @@ def memory_peaks(curves: Sequence[MemoryCurve]) -> Table:
 def streams(metrics: Metrics) -> Table:
     """List the idle time of each stream, as HTA splits it."""
     return cut(
-        "Idle time of a stream",
+        "Stream idle time by cause",
         ("host wait", "kernel wait", "other"),
         (
             (

@@ -94,7 +94,7 @@ def test_every_group_of_figures_is_there(form: str) -> None:
     for title in (
         *("What explains the time", "Time of the GPU", "Launches and waits"),
         *("Copies and communication", "GPU work by operators"),
-        *("Kernels by their limit", "Idle time of a stream"),
+        *("Kernels by their limit", "Stream idle time by cause"),
     ):
         assert title in train
     # what is left without the cause, and who teaches it

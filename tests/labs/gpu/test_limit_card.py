@@ -1,4 +1,4 @@
-"""The limits of a GPU: kept for a sitting, and what they say of a piece of work."""
+"""The limits of a GPU: kept for a session, and what they say of a piece of work."""
 
 from pathlib import Path
 from time import time
@@ -36,7 +36,7 @@ def keep(folder: Path, age_s: float, content: bytes | None = None) -> LimitCard:
     return card
 
 
-def test_a_card_of_this_sitting_is_used_again(folder: Path) -> None:
+def test_a_card_of_this_session_is_used_again(folder: Path) -> None:
     card = keep(folder, age_s=60)
     assert limit_card("GPU-5", "580.1") == card
 

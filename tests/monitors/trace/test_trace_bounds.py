@@ -1,4 +1,4 @@
-"""Traces without sense or without end: left out or refused, in bounded memory."""
+"""Malformed and endless traces: left out or refused, in bounded memory."""
 
 import gzip
 import json

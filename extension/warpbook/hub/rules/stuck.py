@@ -27,7 +27,7 @@ class Try(Struct, frozen=True):
 
 
 def stuck(tries: Sequence[Try], now_ms: int) -> StuckReason | None:
-    """Tell why a learner is stuck: three equal failures, or 15 minutes in vain."""
+    """Tell why a learner is stuck: three equal failures, or no progress in 15 min."""
     if not tries or any(attempt.passed for attempt in tries):
         return None
     if now_ms - tries[-1].received_ms > GONE_MS:

@@ -15,7 +15,10 @@ STATES = {
     "tried": ("tried", "○"),
     "passed": ("passed", "✓"),
 }
-_STUCK = {"equal failures": "three equal failures", "no progress": "15 min in vain"}
+_STUCK = {
+    "equal failures": "three equal failures",
+    "no progress": "no progress in 15 min",
+}
 _NOTHING = LabState("", "nothing", 0, 0.0, "", None, 0.0, 0.0, None)
 
 

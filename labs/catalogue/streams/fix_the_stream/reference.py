@@ -20,6 +20,6 @@ def run(state, x, out, report):
         del made
     current.wait_stream(side)
     landed.copy_(out.sum(dim=1), non_blocking=True)
-    # the only time that the processor waits
+    # the only time that the CPU waits
     current.synchronize()
     report.copy_(landed)

@@ -27,7 +27,7 @@ class KernelLanguage(Language):
         """Read how a source wants its kernels launched.
 
         Raises:
-            BadRule: it does not say, or it makes no sense.
+            BadRule: it does not say, or it is invalid.
             BadSource: the source says what its language has no room for.
         """
 

@@ -27,7 +27,7 @@ def rule_of(lab: Lab, source: str) -> Rule:
     """Read how a source of a lab on kernels wants them launched.
 
     Raises:
-        BadRule: it does not say, or it makes no sense.
+        BadRule: it does not say, or it is invalid.
         BadSource: the source says what its language has no room for.
     """
     return _KERNELS[lab.language].rule(source)

@@ -29,7 +29,7 @@ def read_triton_rule(source: str) -> Rule:
     """Read the rule out of a source, and compare it with the source's kernels.
 
     Raises:
-        BadRule: there is none, or it makes no sense.
+        BadRule: there is none, or it is invalid.
         BadTriton: the source is no Triton that could be checked.
     """
     kernels = read_kernels(source)

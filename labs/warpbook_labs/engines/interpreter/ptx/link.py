@@ -237,7 +237,7 @@ class _Linker:
             if isinstance(operand, Address):
                 base = rename(operand.base)
                 if not isinstance(base, Register | Symbol | Immediate):
-                    raise NotPtx(f"An address in {instruction.text} makes no sense.")
+                    raise NotPtx(f"An address in {instruction.text} is invalid.")
                 return Address(base, operand.offset)
             if isinstance(operand, Vector):
                 return Vector(tuple(map(rename, operand.parts)))
@@ -249,7 +249,7 @@ class _Linker:
         guard = instruction.guard
         renamed_guard = None if guard is None else rename(guard)
         if not isinstance(renamed_guard, Register | Negated | None):
-            raise NotPtx(f"The condition of {instruction.text} makes no sense.")
+            raise NotPtx(f"The condition of {instruction.text} is invalid.")
         return dataclasses.replace(
             instruction,
             operands=tuple(map(rename, instruction.operands)),

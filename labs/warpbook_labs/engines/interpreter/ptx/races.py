@@ -1,4 +1,4 @@
-"""Finds accesses to the same memory that nothing puts in an order.
+"""Finds data races: accesses to the same memory without a happens-before order.
 
 Each cell remembers who wrote it last and who has read it. Two threads of a block are
 in order where a barrier of the block, or of their warp, lies between them; else only

@@ -1,4 +1,4 @@
-"""Finds accesses to the same memory that nothing puts in an order."""
+"""Finds data races: accesses to the same memory without a happens-before order."""
 
 from __future__ import annotations
 

@@ -266,7 +266,7 @@ class Tuner:
         self._fastest_ns = 0.0
         self._ns_of_lines: Counter[int] = Counter()
         self._unrepeatable_lines: Counter[int] = Counter()
-        #: launches whose algorithm may give other bits next time
+        #: launches whose algorithm is non-deterministic
         self.unrepeatable = 0
 
     def saw(self, launch: Launch, in_last_call: bool) -> float:

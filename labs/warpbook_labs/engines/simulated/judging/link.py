@@ -55,7 +55,7 @@ def over_link_of(kernel: Kernel) -> OverLink:
         elif base in PUTTING and launch.writes[0].is_mapped:
             written[0], _ = _chosen(kernel, launch.writes[0])
     except (LookupError, TypeError, ValueError) as problem:
-        raise ProgramRefused("What is chosen of a tensor makes no sense.") from problem
+        raise ProgramRefused("An index of a tensor is invalid.") from problem
     read_bytes, written_bytes = sum(read), sum(written)
     ns = max(
         read_bytes / rates.MAPPED_READ_BYTES_PER_S * 1e9,

@@ -1,4 +1,4 @@
-# a copy that the processor waits for is a wait, too; here the side stream produces
+# a copy that the CPU waits for is a wait, too; here the side stream produces
 
 import torch
 from given import produce, work

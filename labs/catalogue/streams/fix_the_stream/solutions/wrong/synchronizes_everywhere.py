@@ -1,4 +1,4 @@
-# right, but the processor waits for everything, so that nothing overlaps
+# right, but the CPU waits for everything, so that nothing overlaps
 
 import torch
 from given import produce, work

@@ -1,0 +1,66 @@
+"""Phrases that readers had to translate are retired: CONTRIBUTING has the field's."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+FOLDERS = (
+    "extension",
+    "labs",
+    "monitors",
+    "frontend/src",
+    "tests",
+    "benchmarks",
+    "docs",
+)
+ENDINGS = frozenset((".py", ".ts", ".md", ".toml", ".json", ".ipynb", ".html"))
+#: what was written in its time stays as it was
+LEFT_OUT = (
+    "docs/adr/",
+    "docs/evidence/",
+    "tests/data/",
+    "/node_modules/",
+    "labextension",
+)
+#: each row: a retired phrase, and the field's word for it
+ROW = re.compile(r"^\| ([^|]+?) \| ([^|]+?) \|$", re.MULTILINE)
+
+
+def retired() -> list[str]:
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    table = text.partition("| retired | the field says |")[2].partition("\n\n")[0]
+    rows = [row for row in ROW.findall(table) if set(row[0]) != {"-"}]
+    return [phrase for phrase, _ in rows]
+
+
+def sources() -> list[Path]:
+    found = [ROOT / "README.md", ROOT / "SECURITY.md"]
+    for folder in FOLDERS:
+        found += [
+            path
+            for path in sorted((ROOT / folder).rglob("*"))
+            if path.suffix in ENDINGS
+            and path.is_file()
+            and not any(part in path.as_posix() for part in LEFT_OUT)
+        ]
+    return [path for path in found if path != Path(__file__)]
+
+
+def test_the_glossary_names_enough() -> None:
+    assert len(retired()) >= 15
+
+
+def test_retired_phrases_are_gone() -> None:
+    phrases = retired()
+    places = [
+        f"{path.relative_to(ROOT)}:{number}: {phrase}"
+        for path in sources()
+        for number, line in enumerate(
+            path.read_text(encoding="utf-8", errors="replace").splitlines(), start=1
+        )
+        for phrase in phrases
+        if phrase in line
+    ]
+    assert not places
