@@ -11,12 +11,18 @@ import ast
 import contextlib
 import sys
 from collections import ChainMap
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import CodeType, FrameType, ModuleType
 from typing import Any
 
-from warpbook_labs.sandbox.line_distances import Lines, in_order, merge, nearest
+from warpbook_labs.sandbox.line_distances import (
+    Lines,
+    in_order,
+    merge,
+    nearest,
+    suspicious,
+)
 from warpbook_labs.sandbox.objects import (
     Objects,
     VersionOf,
@@ -35,6 +41,8 @@ _STEPS_TO_OTHER = 4
 _STEPS_TO_BRANCH = 2
 #: how far the statement is that called a function, from those within it
 _STEPS_TO_CALLER = 2
+#: how far lines within a long statement are, from its first and its last
+_STEPS_TO_WITHIN = 2
 
 
 @dataclass
@@ -108,15 +116,40 @@ class Follower:
             sorted(line for line, is_read in self._is_read.items() if not is_read)
         )
 
-    def explanation(self, lines: Lines) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    def explanation(
+        self, lines: Lines, right: Sequence[Lines] = ()
+    ) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Name the nearest lines, then assignments that nothing has read.
 
         Args:
             lines: from which a value came.
+            right: from which values came that are right.
         """
         unread = self.unread()[:_MOST_UNREAD]
-        others = tuple(line for line in in_order(lines) if line not in unread)
+        order = in_order(suspicious(self.by_statements(lines), right))
+        others = tuple(line for line in order if line not in unread)
         return others[: MOST_LINES - len(unread)], unread
+
+    def by_statements(self, lines: Lines) -> Lines:
+        """Have lines within long statements be farther than where these begin and end.
+
+        Else a statement over many lines would be all that is named.
+        """
+        of: dict[int, list[int]] = {}
+        for line in lines:
+            statement = self._statements.get(line)
+            if statement is not None and statement.is_whole:
+                of.setdefault(statement.number, []).append(line)
+        within = {
+            line
+            for each in of.values()
+            for line in each
+            if min(each) < line < max(each)
+        }
+        return {
+            line: distance + (_STEPS_TO_WITHIN if line in within else 0)
+            for line, distance in lines.items()
+        }
 
     @contextlib.contextmanager
     def watching(self) -> Iterator[None]:

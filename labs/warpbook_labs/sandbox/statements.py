@@ -57,6 +57,8 @@ class Statement:
     assigned: str = ""
     #: the lines of a dict display's values
     value_lines: tuple[int, ...] = ()
+    #: all its lines are of one expression, and not each of a case
+    is_whole: bool = True
 
     def join(self, other: Statement) -> None:
         """Take what another statement on the same line does."""
@@ -126,6 +128,7 @@ class _Reader:
         statement = Statement(self._count, node.lineno, deciders=deciders)
         self._count += 1
         statement.is_silent = isinstance(node, _SILENT)
+        statement.is_whole = not isinstance(node, ast.Match)
         for part in _heads(node):
             note(part, statement)
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
