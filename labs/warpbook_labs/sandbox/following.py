@@ -39,8 +39,12 @@ MOST_LINES, _MOST_UNREAD = 7, 2
 _STEPS_TO_OTHER = 4
 #: a branch that was not taken is as far as so many statements that compute
 _STEPS_TO_BRANCH = 2
+#: and a loop that may have gone round more often, as far as so many
+_STEPS_TO_LOOP = 5
 #: how far the statement is that called a function, from those within it
 _STEPS_TO_CALLER = 2
+#: how far what a loop's last round did is, from what this one does
+_STEPS_TO_ROUND = 2
 #: how far lines within a long statement are, from its first and its last
 _STEPS_TO_WITHIN = 2
 
@@ -58,6 +62,8 @@ class _Call:
     #: of statements that decide, by number
     decided: dict[int, Lines] = field(default_factory=dict)
     pending: Statement | None = None
+    #: where the statement begins that was done last
+    line: int = 0
     #: of the statement that is done now
     lines: set[int] = field(default_factory=set)
     #: that calls within it gave
@@ -135,17 +141,11 @@ class Follower:
 
         Else a statement over many lines would be all that is named.
         """
-        of: dict[int, list[int]] = {}
+        within = set()
         for line in lines:
             statement = self._statements.get(line)
-            if statement is not None and statement.is_whole:
-                of.setdefault(statement.number, []).append(line)
-        within = {
-            line
-            for each in of.values()
-            for line in each
-            if min(each) < line < max(each)
-        }
+            if statement is not None and line not in statement.ends:
+                within.add(line)
         return {
             line: distance + (_STEPS_TO_WITHIN if line in within else 0)
             for line, distance in lines.items()
@@ -247,7 +247,7 @@ class Follower:
         found: Lines = {}
         for name in names:
             merge(found, self._of_name(call, name), 1)
-        return found
+        return _with_rounds(call, found)
 
     def _of_name(self, call: _Call, name: str) -> Lines:
         known = call.names.get(name)
@@ -274,7 +274,7 @@ class Follower:
                 # nothing is known of the part, so the whole counts
                 lines = self._of_name(call, node.id)
             merge(found, lines, 1)
-        return found
+        return _with_rounds(call, found)
 
     def _finish(self, call: _Call) -> Lines:
         """Note what the statement has done that was begun last."""
@@ -282,6 +282,7 @@ class Follower:
         call.pending, call.lines, call.given = None, set(), {}
         if statement is None or statement.is_silent:
             return {}
+        call.line = statement.line
         for name in statement.reads | statement.places | statement.changes:
             if name in call.unread:
                 self._is_read[call.unread.pop(name)] = True
@@ -289,6 +290,21 @@ class Follower:
         self._add_deciders(shared, call, statement)
         merge(shared, call.context, _STEPS_TO_CALLER)
         merge(shared, dict.fromkeys(lines, 0), 0)
+        found, where = self._used(call, statement, shared)
+        each = {
+            name: self._used(call, part, shared)[0]
+            for name, part in statement.each.items()
+        }
+        call.decided[statement.number] = found
+        for line in lines:
+            self._by_line[line], self._places[line] = found, where
+        self._write(call, statement, found, each)
+        return found
+
+    def _used(
+        self, call: _Call, statement: Statement, shared: Lines
+    ) -> tuple[Lines, Lines]:
+        """Give the lines of what a statement computes, and of where it reads."""
         computed = self._read(call, statement.whole)
         merge(computed, self._read_parts(call, statement.parts), 0)
         placed = self._read(call, statement.places)
@@ -297,19 +313,28 @@ class Follower:
         merge(found, placed, _STEPS_TO_OTHER - 1)
         merge(where, placed, 0)
         merge(where, computed, _STEPS_TO_OTHER - 1)
-        found = nearest(found)
-        call.decided[statement.number] = found
-        for line in lines:
-            self._by_line[line], self._places[line] = found, where
-        self._write(call, statement, found)
-        return found
+        return nearest(found), where
 
-    def _write(self, call: _Call, statement: Statement, found: Lines) -> None:
-        """Note what a statement binds and changes."""
+    def _write(
+        self,
+        call: _Call,
+        statement: Statement,
+        found: Lines,
+        each: Mapping[str, Lines],
+    ) -> None:
+        """Note what a statement binds and changes.
+
+        Args:
+            call: in which it is done.
+            statement: that is done.
+            found: the lines of all that it computes.
+            each: of names that have a part of it, the lines of that part.
+        """
         for name in statement.within & call.names.keys():
             # it may have another value for that this did not go the other way
             call.names[name] = dict(call.names[name])
-            merge(call.names[name], found, _STEPS_TO_BRANCH)
+            steps = _STEPS_TO_LOOP if statement.is_loop else _STEPS_TO_BRANCH
+            merge(call.names[name], found, steps)
         held = [_value(call, name) for name in statement.reads]
         for name in statement.binds | statement.changes:
             value = _value(call, name)
@@ -322,19 +347,20 @@ class Follower:
             if not is_bound and is_plain(value):
                 # nothing changes it in place
                 continue
-            known = dict(found)
+            computed = each.get(name, found) if is_bound else found
+            known = dict(computed)
             if not is_bound:
                 merge(known, call.names.get(name, {}), 1)
                 call.changed.add(name)
                 self._objects.change(value, found)
             elif name not in statement.reads:
-                call.first[name] = found
+                call.first[name] = computed
             call.names[name] = self._latest[name] = known
             if call.frame.f_code.co_name == "<module>":
                 self._module[name] = known
             if is_bound and not statement.is_alias:
                 # else it is another name for what is known
-                self._objects.make(value, found, held)
+                self._objects.make(value, computed, held)
         self._note_assigned(call, statement)
         names = _names(call)
         for part in statement.changed_parts:
@@ -373,6 +399,16 @@ class Follower:
                 self._objects.make(element, call.result)
             parameters = {name: self._read(call, (name,)) for name in names}
             self.ended.append((code.co_name, parameters))
+
+
+def _with_rounds(call: _Call, lines: Lines) -> Lines:
+    """Have lines that are further down be farther: they are of a loop's last round."""
+    here, code = call.line, call.frame.f_code
+    last = max((line or 0 for _, _, line in code.co_lines()), default=0)
+    return {
+        line: distance + (_STEPS_TO_ROUND if here < line <= last else 0)
+        for line, distance in lines.items()
+    }
 
 
 def _value(call: _Call, name: str) -> Any:

@@ -20,7 +20,7 @@ from warpbook_labs.cases import execution
 from warpbook_labs.cases.bounds import beyond_bounds, matrix_instructions
 from warpbook_labs.cases.comparison import WrongElement
 from warpbook_labs.cases.launch_limits import refuse_at_large_sizes
-from warpbook_labs.cases.preparation import Prepared, wrong_words
+from warpbook_labs.cases.preparation import Prepared, number_words, wrong_words
 from warpbook_labs.cases.sampling import DrawnCase
 from warpbook_labs.compiler import cuda_headers, nvrtc
 from warpbook_labs.compiler.jobs import Compiled
@@ -367,7 +367,11 @@ class _Told:
         instead: Sequence[int],
     ) -> str:
         if findings:
-            return f"{findings[0].kind}: {findings[0].message}"
+            words = f"{findings[0].kind}: {findings[0].message}"
+            if findings[0].kind == "race" and wrong is not None:
+                # it may be of a wrong place, to which too many threads write
+                words = f"{words} In this order {number_words(wrong)}."
+            return words
         if wrong is not None:
             return wrong_words(wrong)
         if not self._prepared.is_aligned:

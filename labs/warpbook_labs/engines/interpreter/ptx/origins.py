@@ -123,6 +123,35 @@ class Origins:
                     return tuple(each for each in lines if each != line), line
         return (), 0
 
+    def of_unused(self, buffer: Buffer) -> tuple[int, ...]:
+        """Give the line of the last store to a buffer that no thread came to.
+
+        Behind it comes the line that is nearest to where it would write.
+        """
+        for launch in reversed(self._launches):
+            for pc in reversed(launch.stores_to(buffer)):
+                line = launch.code.instructions[pc].line
+                if pc not in launch.stored and line is not None:
+                    others = [each for each in launch.towards(pc) if each != line]
+                    return (line, *others[:1])
+        return ()
+
+    def beyond(
+        self, buffer: Buffer, bytes_: NDArray[np.int64], byte: int, line: int
+    ) -> tuple[int, ...]:
+        """Give the lines from which elements came, but not one of them.
+
+        Args:
+            buffer: that holds them.
+            bytes_: of the elements, from the buffer's begin.
+            byte: of that one.
+            line: that wrote them, which is left out.
+        """
+        cells = (buffer.address - GLOBAL_BASE + bytes_) // self._cell
+        others = np.bitwise_or.reduce(self._values[cells], axis=0)
+        own = self._values[self._cell_of(buffer, byte)]
+        return self._named(others & ~own, line, "value")
+
     def of_told(self) -> tuple[int, ...]:
         """Give the lines of the address of the access that was first told of."""
         return near(self._told)
@@ -280,6 +309,8 @@ class Origins:
             here[chosen] = own | self._deciding(pc, chosen)
             here[chosen] |= self._read(iter((operand.base,)), chosen)
             self._note_address(instruction, here[chosen], pc)
+            if writes and len(chosen):
+                self._launch.stored.add(pc)
             if instruction.name == "ldmatrix":
                 mask &= self._state.lanes.lane < 8 * max(len(targets), 1)
             if not mask.any():
