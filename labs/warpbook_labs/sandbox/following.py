@@ -43,8 +43,8 @@ _STEPS_TO_BRANCH = 2
 _STEPS_TO_LOOP = 5
 #: how far the statement is that called a function, from those within it
 _STEPS_TO_CALLER = 2
-#: how far what a loop's last round did is, from what this one does
-_STEPS_TO_ROUND = 2
+#: how far what a loop's last round changed is, from what this one does
+_STEPS_TO_ROUND = 1
 #: how far lines within a long statement are, from its first and its last
 _STEPS_TO_WITHIN = 2
 
@@ -247,7 +247,7 @@ class Follower:
         found: Lines = {}
         for name in names:
             merge(found, self._of_name(call, name), 1)
-        return _with_rounds(call, found)
+        return found
 
     def _of_name(self, call: _Call, name: str) -> Lines:
         known = call.names.get(name)
@@ -258,7 +258,7 @@ class Follower:
                 known = self._module.get(name)
         found = dict(known or {})
         merge(found, call.first.get(name, {}), 0)
-        merge(found, self._objects.lines(_value(call, name)), 0)
+        merge(found, _with_rounds(call, self._objects.lines(_value(call, name))), 0)
         return found
 
     def _read_parts(self, call: _Call, parts: Iterable[ast.expr]) -> Lines:
@@ -402,7 +402,7 @@ class Follower:
 
 
 def _with_rounds(call: _Call, lines: Lines) -> Lines:
-    """Have lines that are further down be farther: they are of a loop's last round."""
+    """Have changes further down be farther: they are of a loop's last round."""
     here, code = call.line, call.frame.f_code
     last = max((line or 0 for _, _, line in code.co_lines()), default=0)
     return {

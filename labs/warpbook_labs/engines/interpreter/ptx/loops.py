@@ -23,7 +23,11 @@ from warpbook_labs.engines.interpreter.ptx.program import (
 )
 
 #: they give no result in their first operand
-_NO_RESULT = frozenset({"st", "red", "bra", "brx", "bar", "barrier", "ret", "exit"})
+_NO_RESULT = frozenset(
+    {"st", "red", "bra", "brx", "bar", "barrier", "ret", "exit", "call"}
+)
+#: calls that may end the kernel
+_GIVE_UP = frozenset({"__assertfail", "%room", "%no_function"})
 _LEAVES = frozenset({"ret", "exit", "trap", "brkpt", "brx"})
 #: what they give is not of the thread's own registers alone
 _OUTSIDE = frozenset(
@@ -118,7 +122,7 @@ class Loop:
         instruction = self.code[pc]
         if instruction.name in _LEAVES:
             return True
-        if instruction.name == "call" and "__assertfail" in instruction.modifiers:
+        if instruction.name == "call" and _GIVE_UP & set(instruction.modifiers):
             return True
         if pc == self.end:
             return instruction.guard is not None

@@ -20,6 +20,7 @@ from warpbook_labs.engines.interpreter.ptx.program import (
     Module,
     Negated,
     Operand,
+    Prototype,
     Register,
     Registers,
     Scope,
@@ -34,6 +35,7 @@ from warpbook_labs.engines.interpreter.ptx.program import (
 MAX_TEXT_BYTES = 8_000_000
 #: the learner's file is the first that the compiler reads
 _OWN_FILE = "1"
+_POINTER_BYTES = 8
 
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
 #: file, line and column; and of what is inlined, those of the call
@@ -69,6 +71,11 @@ _HEAD = re.compile(
 _CALL = re.compile(
     rf"call(?:\.uni)?\s+(?:\((?P<results>[^()]*)\)\s*,\s*)?(?P<name>{_NAME})"
     r"(?:\s*,\s*\((?P<arguments>[^()]*)\))?(?P<rest>.*)$",
+    re.S,
+)
+_PROTOTYPE = re.compile(
+    rf"(?P<name>{_NAME})\s*:\s*\.callprototype\s*(?:\((?P<results>[^()]*)\))?\s*_\s*"
+    r"(?:\((?P<parameters>[^()]*)\))?",
     re.S,
 )
 # `asm` may declare registers that begin with no "%"
@@ -213,7 +220,7 @@ def _declarations(statement: str) -> list[Variable | Registers]:
         size = element
         for each in sizes:
             size *= each
-        initial = _initial(name["values"], type_) if name["values"] else b""
+        initial, addresses = _initial(name["values"] or "", type_)
         found.append(
             Variable(
                 name["name"],
@@ -223,6 +230,7 @@ def _declarations(statement: str) -> list[Variable | Registers]:
                 int(declared["align"] or element),
                 initial,
                 bool(declared["extern"]),
+                addresses,
             )
         )
     return found
@@ -235,16 +243,19 @@ def _width_bytes(type_: str) -> int:
     return int(bits[0]) // 8
 
 
-def _initial(text: str, type_: str) -> bytes:
+def _initial(text: str, type_: str) -> tuple[bytes, tuple[tuple[int, str], ...]]:
+    """Give what a variable holds at first, and the names whose addresses it holds."""
     width = _width_bytes(type_)
-    values = re.findall(r"[^\s{},]+", text)
-    found = bytearray()
-    for value in values:
+    found, addresses = bytearray(), list[tuple[int, str]]()
+    for value in re.findall(r"[^\s{},]+", text):
         number = _number(value)
         if number is None:
-            raise NotPtx(f"A variable begins as {value[:40]!r}, which is no number.")
+            if width != _POINTER_BYTES or not re.fullmatch(_NAME, value):
+                raise NotPtx(f"A variable begins as {value[:40]!r}, which is no number.")
+            addresses.append((len(found), value))
+            number = Immediate(0)
         found += (number.bits & ((1 << 8 * width) - 1)).to_bytes(width, "little")
-    return bytes(found)
+    return bytes(found), tuple(addresses)
 
 
 class _Body:
@@ -276,8 +287,14 @@ class _Body:
         targets = re.match(rf"({_NAME})\s*:\s*\.branchtargets\s+(.*)$", text, re.S)
         if targets is not None:
             return [Targets(targets[1], tuple(_commas(targets[2])))]
-        if re.match(rf"{_NAME}\s*:\s*\.callprototype\b", text):
-            raise Unsupported("a call through a pointer", self._line)
+        prototype = _PROTOTYPE.match(text)
+        if prototype is not None:
+            results, parameters = prototype["results"], prototype["parameters"]
+            return [
+                Prototype(
+                    prototype["name"], _parameters(results), _parameters(parameters)
+                )
+            ]
         if text.startswith("."):
             return list(_declarations(text))
         if text.startswith("call"):
@@ -304,13 +321,14 @@ class _Body:
 
     def _call(self, text: str) -> Call:
         found = _CALL.match(text)
-        if found is None or found["name"].startswith("%") or found["rest"].strip():
-            raise Unsupported("a call through a pointer", self._line)
+        if found is None:
+            raise Unsupported("a call of this form", self._line)
         return Call(
             found["name"],
             tuple(_commas(found["results"] or "")),
             tuple(_commas(found["arguments"] or "")),
             self._line,
+            found["rest"].strip(" ,\t\n"),
         )
 
     def _instruction(self, text: str) -> Instruction:
