@@ -198,7 +198,7 @@ class Follower:
         """Give the lines that had a function called."""
         if caller is None or caller.pending is None:
             return {}
-        found = dict.fromkeys(caller.lines, 0)
+        found: Lines = dict.fromkeys(caller.lines, 0)
         self._add_deciders(found, caller, caller.pending)
         merge(found, caller.context, _STEPS_TO_CALLER)
         return nearest(found)

@@ -99,10 +99,7 @@ def atomic(instruction: Instruction, pc: int, state: State) -> Step:
         for place in reach.places(mask, width):
             count_traffic(place, width, pc, state)
             values = [
-                [
-                    np.broadcast_to(each, (lanes.count,))[place.chosen]
-                    for each in parts
-                ]
+                [np.broadcast_to(each, (lanes.count,))[place.chosen] for each in parts]
                 for parts in sources
             ]
             is_watched = place.name in ("global", "shared")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from warpbook_labs.engines.interpreter.ptx.errors import Unsupported
 from warpbook_labs.engines.interpreter.ptx.program import (
@@ -31,6 +31,20 @@ def function_addresses(module: Module) -> dict[str, int]:
         name: _FIRST_ADDRESS + number * _BYTES_APART
         for number, name in enumerate(module.functions)
     }
+
+
+def at_first(variable: Variable, functions: Mapping[str, int]) -> bytes:
+    """Give what a variable holds at first, with the addresses of functions.
+
+    Raises:
+        Unsupported: it holds the address of something else.
+    """
+    held = bytearray(variable.initial.ljust(variable.size_bytes, b"\0"))
+    for at, name in variable.addresses:
+        if name not in functions:
+            raise Unsupported(f"the address of {name} in a variable")
+        held[at : at + 8] = functions[name].to_bytes(8, "little")
+    return bytes(held)
 
 
 def handed(function: Function | Prototype) -> tuple[Variable, ...]:
@@ -134,9 +148,7 @@ def _all(body: Iterable[Statement]) -> Iterator[Statement]:
 
 def _pointed(module: Module) -> list[str]:
     """Name the functions whose addresses are taken, in their order."""
-    names = {
-        name for each in module.variables.values() for _, name in each.addresses
-    }
+    names = {name for each in module.variables.values() for _, name in each.addresses}
     for function in module.functions.values():
         for each in _all(function.body or ()):
             if isinstance(each, Instruction):

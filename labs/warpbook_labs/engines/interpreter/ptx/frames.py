@@ -9,8 +9,9 @@ begins.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from warpbook_labs.engines.interpreter.ptx.errors import Unsupported
 from warpbook_labs.engines.interpreter.ptx.loops import results, sources
@@ -39,19 +40,31 @@ ROOM = "%room"
 _ENDS = frozenset({"ret", "exit", "trap"})
 
 
+class _Code(Protocol):
+    """A kernel that has been put together."""
+
+    code: list[Instruction]
+    labels: dict[str, int]
+    targets: dict[str, tuple[str, ...]]
+
+
 @dataclass
 class Frame:
     """What a call of a function has on the stack, or a launch of the kernel."""
 
     number: int
-    #: without what is kept while another call goes on
-    size_bytes: int = 0
-    #: of functions: where it begins, how it ends, and where it goes on behind each call
-    entry: str = ""
+    #: of functions: their label, and the register that tells where to go on
     function: str = ""
+    entry: str = ""
     returns_to: str = ""
+    #: the places where they go on
     labels: list[str] = field(default_factory=list)
+    #: their code
     first: int = 0
+    last: int = 0
+    size_bytes: int = 0
+    #: of what is handed to those that it calls, which is behind it
+    handed_bytes: int = 0
 
     def place(self, size_bytes: int, alignment_bytes: int) -> int:
         """Make room for a variable; give where it is in the frame."""
@@ -60,51 +73,52 @@ class Frame:
         return at
 
 
-@dataclass(frozen=True)
-class Site:
-    """A call of a function from within itself, and what its code is in the program."""
-
-    label: str
-    first: int
-    last: int
-
-
 @dataclass
 class Plan:
     """What is known of frames only once a kernel has been put together."""
 
-    #: of each frame, by its number
+    #: of each frame, by its number; and of what is handed on, behind it
     sizes: dict[int, int] = field(default_factory=dict)
+    handed: dict[int, int] = field(default_factory=dict)
     #: registers that are kept, by the label behind a call
     kept: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
+    def next(
+        self,
+        frames: Iterable[Frame],
+        sites: Iterable[tuple[str, Frame]],
+        linked: _Code,
+    ) -> Plan:
+        """Give what is known once a kernel has been put together by this plan."""
+        needed = _needed(linked)
+        kept = {}
+        for label, frame in sites:
+            given = {
+                name
+                for instruction in linked.code[frame.first : frame.last]
+                for name in _names(results(instruction))
+            }
+            names = needed[linked.labels[label]] & given - REGISTERS.keys()
+            # what is loaded again is not needed any more, and is kept all the same
+            kept[label] = tuple(sorted(names | {*self.kept.get(label, ())}))
+        return Plan(
+            {each.number: each.size_bytes for each in frames},
+            {each.number: each.handed_bytes for each in frames},
+            kept,
+        )
 
-def kept_at(
-    sites: Iterable[Site],
-    code: Sequence[Instruction],
-    labels: dict[str, int],
-    targets: dict[str, tuple[str, ...]],
-) -> dict[str, tuple[str, ...]]:
-    """Name the registers that are needed behind each call, and that it overwrites."""
-    needed = _needed(code, labels, targets)
-    found = {}
-    for site in sites:
-        given = {
-            name
-            for instruction in code[site.first : site.last]
-            for name in _names(results(instruction))
-        }
-        kept = needed[labels[site.label]] & given - REGISTERS.keys()
-        found[site.label] = tuple(sorted(kept))
-    return found
+    def frame_bytes(self, number: int) -> int:
+        """Give the size of a frame, behind which the next one begins."""
+        return -(-self.sizes.get(number, 0) // 16) * 16
+
+    def room_bytes(self, number: int) -> int:
+        """Give what a frame takes with what is handed on."""
+        return self.frame_bytes(number) + self.handed.get(number, 0)
 
 
-def _needed(
-    code: Sequence[Instruction],
-    labels: dict[str, int],
-    targets: dict[str, tuple[str, ...]],
-) -> list[set[str]]:
+def _needed(linked: _Code) -> list[set[str]]:
     """Name the registers that are read behind each place, before they are written."""
+    code = linked.code
     needed: list[set[str]] = [set() for _ in range(len(code) + 1)]
     has_changed = True
     while has_changed:
@@ -112,7 +126,7 @@ def _needed(
         for pc in range(len(code) - 1, -1, -1):
             instruction = code[pc]
             live: set[str] = set()
-            for other in _successors(pc, instruction, labels, targets):
+            for other in _successors(pc, linked):
                 live |= needed[other]
             if instruction.guard is None:
                 live -= set(_names(results(instruction)))
@@ -127,16 +141,12 @@ def _needed(
     return needed
 
 
-def _successors(
-    pc: int,
-    instruction: Instruction,
-    labels: dict[str, int],
-    targets: dict[str, tuple[str, ...]],
-) -> list[int]:
+def _successors(pc: int, linked: _Code) -> list[int]:
+    instruction, labels = linked.code[pc], linked.labels
     operands = instruction.operands
     found = [pc + 1]
     if instruction.name == "brx" and isinstance(operands[1], Symbol):
-        return [labels[each] for each in targets[operands[1].name]]
+        return [labels[each] for each in linked.targets[operands[1].name]]
     if instruction.name == "bra" and isinstance(operands[0], Symbol):
         target = labels[operands[0].name]
         found = [target] if instruction.guard is None else [target, pc + 1]
@@ -157,9 +167,7 @@ def _names(operands: Iterable[object]) -> list[str]:
     return names
 
 
-def moved(
-    register: str, type_: str, offset: int, is_back: bool
-) -> list[Instruction]:
+def moved(register: str, type_: str, offset: int, is_back: bool) -> list[Instruction]:
     """Give what stores a register into the last frame, or loads it from there."""
     at = Address(STACK, offset)
     if type_ == "pred":
@@ -189,6 +197,6 @@ def slot_bytes(type_: str) -> int:
     """
     if type_ == "pred":
         return 4
-    if type_ not in DTYPES or DTYPES[type_].itemsize > 8:  # noqa: PLR2004 - bytes
+    if type_ not in DTYPES or DTYPES[type_].itemsize > 8:
         raise Unsupported(f"registers of .{type_} in a function that calls itself")
     return DTYPES[type_].itemsize

@@ -52,6 +52,18 @@ class Launch:
         lines = {line for each in code if not is_given(each) for line in each.lines}
         return nearest(code, self.deciding(pc), lines, self.deciding, is_all=False)
 
+    def unused(self, buffer: Buffer) -> tuple[int, ...]:
+        """Give the line of the last store to a buffer that no thread came to.
+
+        Behind it comes the line that is nearest to where it would write.
+        """
+        for pc in reversed(self.stores_to(buffer)):
+            line = self.code.instructions[pc].line
+            if pc not in self.stored and line is not None:
+                others = [each for each in self.towards(pc) if each != line]
+                return (line, *others[:1])
+        return ()
+
     def towards(self, pc: int) -> tuple[int, ...]:
         """Name the lines that may decide where a store writes, and whether it does."""
         code = self.code.instructions

@@ -32,8 +32,6 @@ from warpbook_labs.engines.interpreter.ptx.frames import (
     STACK_BYTES,
     Frame,
     Plan,
-    Site,
-    kept_at,
     moved,
     slot_bytes,
 )
@@ -45,8 +43,6 @@ from warpbook_labs.engines.interpreter.ptx.program import (
     Instruction,
     Label,
     Module,
-    Negated,
-    Operand,
     Prototype,
     Register,
     Registers,
@@ -55,8 +51,8 @@ from warpbook_labs.engines.interpreter.ptx.program import (
     Symbol,
     Targets,
     Variable,
-    Vector,
 )
+from warpbook_labs.engines.interpreter.ptx.renaming import renamed
 from warpbook_labs.lab.entry_names import NoSuchKernel, entry_named
 
 #: what kernels call of the driver, and the machine does itself
@@ -117,7 +113,9 @@ def link(module: Module, name: str) -> Linked:
         for variable in module.variables.values():
             if variable.space == "shared":
                 linker.place(variable, variable.name)
-        linker.function(function, {each.name: each.name for each in function.parameters})
+        linker.function(
+            function, {each.name: each.name for each in function.parameters}
+        )
         known, plan = plan, linker.plan()
         if plan == known:
             break
@@ -145,7 +143,8 @@ class _Linker:
         #: the kernel's, and of the functions that are added now and have one
         self._frames = [Frame(0)]
         self._all_frames = list(self._frames)
-        self._sites: list[Site] = []
+        #: calls of functions from within themselves: where they go on
+        self._sites: list[tuple[str, Frame]] = []
         #: by name: where variables are, from where the last frame begins
         self._in_frame: dict[str, int] = {}
         self._prototypes: dict[str, Prototype] = {}
@@ -189,9 +188,7 @@ class _Linker:
     ) -> None:
         self._scopes += 1
         names = dict(outer)
-        prototypes = {
-            each.name: each for each in body if isinstance(each, Prototype)
-        }
+        prototypes = {each.name: each for each in body if isinstance(each, Prototype)}
         self._prototypes |= prototypes
         ahead = self._handed_in_frames(body)
         for statement in body:
@@ -272,7 +269,9 @@ class _Linker:
                 continue
             targets = self._targets(call)
             if self._is_framed(targets):
-                places, _ = layout(handed(targets[0]))
+                places, end = layout(handed(targets[0]))
+                frame = self._frames[-1]
+                frame.handed_bytes = max(frame.handed_bytes, end)
                 given = (*call.arguments, *call.results)
                 behind = self._frame_bytes()
                 for name, place in zip(given, places, strict=False):
@@ -282,7 +281,7 @@ class _Linker:
 
     def _frame_bytes(self) -> int:
         """Give the size of the frame that is added to now, as it was last time."""
-        return _aligned(self._plan.sizes.get(self._frames[-1].number, 0), 16)
+        return self._plan.frame_bytes(self._frames[-1].number)
 
     def _choose(
         self,
@@ -328,17 +327,16 @@ class _Linker:
             (each for each in self._frames[1:] if each.function == function.name), None
         )
         back = self._unique("back")
-        frame = known or self._frame(function)
+        frame = known or self._new_frame(function.name)
         kept = []
         if known is not None:
             for name in self._plan.kept.get(back, ()):
                 width = slot_bytes(linked.registers[name])
                 kept.append((name, self._frames[-1].place(width, width)))
-            # with these it is as large as is known
         for name, offset in kept:
             linked.code += moved(name, linked.registers[name], offset, False)
         linked.code.append(Instruction("add", ("u64",), (STACK, STACK, size)))
-        room = Immediate(self._plan.sizes.get(frame.number, 0))
+        room = Immediate(self._plan.room_bytes(frame.number))
         what = (STACK, room, Symbol(function.name))
         self._append(Instruction("call", (ROOM,), what, None, line))
         number = Immediate(len(frame.labels))
@@ -346,7 +344,7 @@ class _Linker:
         to = Register(frame.returns_to)
         linked.code.append(Instruction("mov", ("u32",), (to, number)))
         if known is not None:
-            self._sites.append(Site(back, frame.first, -1))
+            self._sites.append((back, frame))
             linked.code.append(Instruction("bra", (), (Symbol(frame.entry),)))
         else:
             self._body_in_frame(function, frame)
@@ -355,15 +353,11 @@ class _Linker:
         for name, offset in kept:
             linked.code += moved(name, linked.registers[name], offset, True)
 
-    def _frame(self, function: Function) -> Frame:
-        frame = Frame(
-            len(self._all_frames),
-            entry=self._unique(f"{function.name}.entry"),
-            function=function.name,
-            returns_to=self._unique("returns_to"),
-        )
+    def _new_frame(self, name: str) -> Frame:
+        entry, returns_to = self._unique(f"{name}.entry"), self._unique("returns_to")
+        frame = Frame(len(self._all_frames), name, entry, returns_to)
         self._all_frames.append(frame)
-        self._linked.registers[frame.returns_to] = "u32"
+        self._linked.registers[returns_to] = "u32"
         return frame
 
     def _body_in_frame(self, function: Function, frame: Frame) -> None:
@@ -383,12 +377,7 @@ class _Linker:
         linked.targets[labels] = tuple(frame.labels)
         operands = (Register(frame.returns_to), Symbol(labels))
         linked.code.append(Instruction("brx", ("idx",), operands))
-        self._sites = [
-            dataclasses.replace(each, last=len(linked.code))
-            if each.label in frame.labels and each.last < 0
-            else each
-            for each in self._sites
-        ]
+        frame.last = len(linked.code)
 
     def plan(self) -> Plan:
         """Give what is known now; the kernel has its stack behind all else."""
@@ -397,15 +386,7 @@ class _Linker:
             return Plan()
         self._all_frames[0].size_bytes = linked.local_bytes
         linked.local_bytes = _aligned(linked.local_bytes, 16) + STACK_BYTES
-        kept = kept_at(self._sites, linked.code, linked.labels, linked.targets)
-        return Plan(
-            {each.number: each.size_bytes for each in self._all_frames},
-            {
-                # what is loaded again is not needed any more, and is kept all the same
-                label: tuple(sorted({*names, *self._plan.kept.get(label, ())}))
-                for label, names in kept.items()
-            },
-        )
+        return self._plan.next(self._all_frames, self._sites, linked)
 
     def _instruction(
         self, instruction: Instruction, names: dict[str, str], end: str
@@ -429,47 +410,11 @@ class _Linker:
                 f"{_MOST_INSTRUCTIONS:,} instructions: too many for this machine."
             )
 
-    def _address_in_frame(self, offset: int) -> None:
-        """Compute an address for the instruction that comes next."""
-        operands = (ADDRESS, STACK, Immediate(offset))
-        self._linked.code.append(Instruction("add", ("u64",), operands))
-
     def _renamed(self, instruction: Instruction, names: dict[str, str]) -> Instruction:
-        def rename(operand: Operand) -> Operand:
-            if isinstance(operand, Register):
-                return Register(names.get(operand.name, operand.name))
-            if isinstance(operand, Symbol):
-                name = names.get(operand.name, operand.name)
-                if name in self._in_frame:
-                    self._address_in_frame(self._in_frame[name] + operand.offset)
-                    return ADDRESS
-                # only here is known whether a name without "%" is a register's
-                if name in self._linked.registers:
-                    return Register(name)
-                return Symbol(name, operand.offset)
-            if isinstance(operand, Address):
-                known = operand.base
-                if isinstance(known, Symbol):
-                    place = self._in_frame.get(names.get(known.name, known.name))
-                    if place is not None:
-                        return Address(STACK, place + known.offset + operand.offset)
-                base = rename(known)
-                if not isinstance(base, Register | Symbol | Immediate):
-                    raise NotPtx(f"An address in {instruction.text} makes no sense.")
-                return Address(base, operand.offset)
-            if isinstance(operand, Vector):
-                return Vector(tuple(map(rename, operand.parts)))
-            if isinstance(operand, Negated):
-                name = operand.register.name
-                return Negated(Register(names.get(name, name)))
-            return operand
-
-        guard = instruction.guard
-        renamed_guard = None if guard is None else rename(guard)
-        if not isinstance(renamed_guard, Register | Negated | None):
-            raise NotPtx(f"The condition of {instruction.text} makes no sense.")
-        return dataclasses.replace(
-            instruction,
-            operands=tuple(map(rename, instruction.operands)),
-            guard=renamed_guard,
+        found, offset = renamed(
+            instruction, names, self._linked.registers, self._in_frame
         )
+        if offset is not None:
+            place = (ADDRESS, STACK, Immediate(offset))
+            self._linked.code.append(Instruction("add", ("u64",), place))
+        return found

@@ -7,7 +7,7 @@ and all that these are computed from within the loop, in turn.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -75,6 +75,18 @@ def results(instruction: Instruction) -> tuple[Operand, ...]:
         return ()
     first = instruction.operands[0]
     return first.parts if isinstance(first, Vector) else (first,)
+
+
+def name_of(operand: object) -> str:
+    """Name a register that holds something; nothing for what is none."""
+    if isinstance(operand, Register) and operand.name != "_":
+        return operand.name
+    return ""
+
+
+def names_of(operands: Sequence[object]) -> list[str]:
+    """Name the registers among operands."""
+    return [name for each in operands if (name := name_of(each))]
 
 
 def loop_ranges(

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpbook_labs.engines.interpreter.jobs import MAX_STEPS
-from warpbook_labs.engines.interpreter.ptx.calls import function_addresses
+from warpbook_labs.engines.interpreter.ptx.calls import at_first, function_addresses
 from warpbook_labs.engines.interpreter.ptx.causality import Causality
 from warpbook_labs.engines.interpreter.ptx.endless import EndlessLoops
 from warpbook_labs.engines.interpreter.ptx.errors import (
@@ -225,14 +225,9 @@ class Machine:
         return state
 
     def _place(self, variable: Variable) -> int:
-        held = bytearray(variable.initial.ljust(variable.size_bytes, b"\0"))
-        for at, function in variable.addresses:
-            address = self._functions.get(function)
-            if address is None:
-                raise Unsupported(f"the address of {function} in a variable")
-            held[at : at + 8] = address.to_bytes(8, "little")
+        held = at_first(variable, self._functions)
         name = variable.name
-        buffer = self._memory.put(name, np.frombuffer(bytes(held), np.uint8))
+        buffer = self._memory.put(name, np.frombuffer(held, np.uint8))
         self._own.append(buffer)
         return buffer.address
 

@@ -8,7 +8,7 @@ that had it run.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,12 @@ from warpbook_labs.engines.interpreter.ptx.line_sets import (
     is_given,
     near,
 )
-from warpbook_labs.engines.interpreter.ptx.loops import results, sources
+from warpbook_labs.engines.interpreter.ptx.loops import (
+    name_of,
+    names_of,
+    results,
+    sources,
+)
 from warpbook_labs.engines.interpreter.ptx.nearest import About, deciders
 from warpbook_labs.engines.interpreter.ptx.program import (
     Address,
@@ -128,13 +133,8 @@ class Origins:
 
         Behind it comes the line that is nearest to where it would write.
         """
-        for launch in reversed(self._launches):
-            for pc in reversed(launch.stores_to(buffer)):
-                line = launch.code.instructions[pc].line
-                if pc not in launch.stored and line is not None:
-                    others = [each for each in launch.towards(pc) if each != line]
-                    return (line, *others[:1])
-        return ()
+        unused = (launch.unused(buffer) for launch in reversed(self._launches))
+        return next((lines for lines in unused if lines), ())
 
     def beyond(
         self, buffer: Buffer, bytes_: NDArray[np.int64], byte: int, line: int
@@ -249,7 +249,7 @@ class Origins:
         self, pc: int, instruction: Instruction
     ) -> Callable[[NDArray[np.int64]], Callable[[], None] | None]:
         """Follow what computes registers of registers."""
-        targets = _names(results(instruction))
+        targets = names_of(results(instruction))
         if "cc" in instruction.modifiers:
             targets.append(_CARRY)
         reads_carry = instruction.name in ("addc", "subc", "madc")
@@ -297,7 +297,7 @@ class Origins:
             parts = len(first.parts) if isinstance(first, Vector) else 1
             width = parts * DTYPES[instruction.modifiers[-1]].itemsize
         reach = Reach(instruction, operand, pc, self._state, "reads")
-        targets = [] if stores else [_name(each) for each in results(instruction)]
+        targets = [] if stores else [name_of(each) for each in results(instruction)]
         given = instruction.operands[1:] if stores else instruction.operands[2:]
         own = self._bits(instruction)
         writes = instruction.name in _WRITES
@@ -416,14 +416,3 @@ class Origins:
     def _is_parameter(self, operand: Address) -> bool:
         base = operand.base
         return isinstance(base, Symbol) and base.name in self._state.parameters
-
-
-def _name(operand: object) -> str:
-    """Name a register; nothing for what is none."""
-    if isinstance(operand, Register) and operand.name != "_":
-        return operand.name
-    return ""
-
-
-def _names(operands: Sequence[object]) -> list[str]:
-    return [name for each in operands if (name := _name(each))]

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 
 from warpbook_labs.engines.interpreter.ptx.errors import NotPtx, TooLarge, Unsupported
+from warpbook_labs.engines.interpreter.ptx.numbers import initial, number, width_bytes
 from warpbook_labs.engines.interpreter.ptx.program import (
     Address,
     Call,
@@ -35,7 +36,6 @@ from warpbook_labs.engines.interpreter.ptx.program import (
 MAX_TEXT_BYTES = 8_000_000
 #: the learner's file is the first that the compiler reads
 _OWN_FILE = "1"
-_POINTER_BYTES = 8
 
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
 #: file, line and column; and of what is inlined, those of the call
@@ -81,8 +81,6 @@ _PROTOTYPE = re.compile(
 # `asm` may declare registers that begin with no "%"
 _GUARD = re.compile(r"@(!?)\s*(%?[A-Za-z_$][\w$]*)\s*")
 _OPCODE = re.compile(r"([a-z]\w*)((?:(?:::|\.)\w+)*)\s*")
-_FLOAT = re.compile(r"0([fFdD])([0-9a-fA-F]{8,16})$")
-_INTEGER = re.compile(r"-?(?:0[xX][0-9a-fA-F]+|\d+)U?$")
 _OFFSET = re.compile(r"^(.*?)\s*([+-])\s*(-?(?:0[xX])?[0-9a-fA-F]+)$", re.S)
 
 
@@ -213,49 +211,27 @@ def _declarations(statement: str) -> list[Variable | Registers]:
                 Registers(prefix, type_, None if count is None else int(count))
             )
             continue
-        element = _width_bytes(type_) * int(declared["vector"] or 1)
+        element = width_bytes(type_) * int(declared["vector"] or 1)
         sizes = [
             int(size or 0) for size in re.findall(r"\[\s*(\d*)\s*\]", name["sizes"])
         ]
         size = element
         for each in sizes:
             size *= each
-        initial, addresses = _initial(name["values"] or "", type_)
+        held, addresses = initial(name["values"] or "", type_)
         found.append(
             Variable(
                 name["name"],
                 declared["space"],
                 type_,
-                max(size, len(initial)),
+                max(size, len(held)),
                 int(declared["align"] or element),
-                initial,
+                held,
                 bool(declared["extern"]),
                 addresses,
             )
         )
     return found
-
-
-def _width_bytes(type_: str) -> int:
-    bits = re.search(r"\d+$", type_)
-    if bits is None:
-        raise NotPtx(f"This type has no size: .{type_}.")
-    return int(bits[0]) // 8
-
-
-def _initial(text: str, type_: str) -> tuple[bytes, tuple[tuple[int, str], ...]]:
-    """Give what a variable holds at first, and the names whose addresses it holds."""
-    width = _width_bytes(type_)
-    found, addresses = bytearray(), list[tuple[int, str]]()
-    for value in re.findall(r"[^\s{},]+", text):
-        number = _number(value)
-        if number is None:
-            if width != _POINTER_BYTES or not re.fullmatch(_NAME, value):
-                raise NotPtx(f"A variable begins as {value[:40]!r}, which is no number.")
-            addresses.append((len(found), value))
-            number = Immediate(0)
-        found += (number.bits & ((1 << 8 * width) - 1)).to_bytes(width, "little")
-    return bytes(found), tuple(addresses)
 
 
 class _Body:
@@ -382,9 +358,9 @@ def _operand(text: str) -> Operand:
         return Negated(Register(text[1:].strip()))
     if text.startswith("%") or text == "_":
         return Register(text)
-    number = _number(text)
-    if number is not None:
-        return number
+    value = number(text)
+    if value is not None:
+        return value
     if text in ("WARP_SZ",):
         return Immediate(32)
     base, offset = _base(text)
@@ -399,12 +375,3 @@ def _base(text: str) -> tuple[str, int]:
         return text, 0
     offset = int(found[3], 0)
     return found[1].strip(), -offset if found[2] == "-" else offset
-
-
-def _number(text: str) -> Immediate | None:
-    floating = _FLOAT.match(text)
-    if floating is not None:
-        return Immediate(int(floating[2], 16), 32 if floating[1] in "fF" else 64)
-    if _INTEGER.match(text):
-        return Immediate(int(text.rstrip("U"), 0))
-    return None
