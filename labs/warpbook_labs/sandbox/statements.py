@@ -63,7 +63,7 @@ class Statement:
     value_lines: tuple[int, ...] = ()
     #: of `a, b = c, d`: by each name that it binds, what that is computed of
     each: dict[str, Statement] = field(default_factory=dict)
-    #: of one over several lines, those where its first and its last part begin
+    #: of one over several lines, those of its first and its last operand
     ends: tuple[int, ...] = ()
 
     def join(self, other: Statement) -> None:
@@ -190,13 +190,23 @@ def _ends(node: ast.stmt, lines: set[int]) -> tuple[int, ...]:
     if isinstance(node, ast.Match):
         # each line is of a case
         return tuple(lines)
-    parts = [
-        each.lineno
-        for head in _heads(node)
-        for each in ast.walk(head)
-        if isinstance(each, ast.expr | ast.keyword)
-    ]
-    return (node.lineno, max(parts, default=node.lineno))
+    value = getattr(node, "value", None)
+    heads = [value] if isinstance(value, ast.expr) else _heads(node)
+    parts = [line for head in heads for line in _operand_lines(head)]
+    return (min(parts, default=node.lineno), max(parts, default=node.lineno))
+
+
+def _operand_lines(node: ast.AST) -> Iterator[int]:
+    """Give the lines of what an expression computes with, not of what it calls."""
+    parts = list(ast.iter_child_nodes(node))
+    if isinstance(node, ast.Call):
+        called = any(isinstance(each, ast.Call) for each in ast.walk(node.func))
+        parts = [*([node.func] if called else []), *node.args, *node.keywords]
+    parts = [each for each in parts if not isinstance(each, ast.expr_context)]
+    if not parts and isinstance(node, ast.expr):
+        yield node.lineno
+    for part in parts:
+        yield from _operand_lines(part)
 
 
 def _lines(node: ast.stmt) -> set[int]:

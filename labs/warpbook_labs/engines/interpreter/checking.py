@@ -34,6 +34,7 @@ from warpbook_labs.engines.interpreter.explaining import (
     with_address,
     with_left_out,
     with_lines,
+    with_moved,
 )
 from warpbook_labs.engines.interpreter.front_ends import FrontEnd
 from warpbook_labs.engines.interpreter.jobs import Asked, Origin, Ran
@@ -255,7 +256,7 @@ class _Told:
         self._loaded, self._case, self._rule = loaded, case, rule
         #: what may be asked of a case that failed
         self.asked: Asked | None = None
-        self._lines = len(source.splitlines())
+        self._source, self._lines = source, len(source.splitlines())
 
     @property
     def is_hidden(self) -> bool:
@@ -302,6 +303,8 @@ class _Told:
                 wrong = self._wrong(ran.again)
                 is_again = wrong is not None
         self._ask(wrong, findings, counts, lines, is_again)
+        if findings:
+            findings = with_moved(findings, self._source)
         if origin is not None and findings:
             findings = with_address(findings, origin)
         elif origin is not None and wrong is not None:

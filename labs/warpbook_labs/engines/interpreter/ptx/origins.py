@@ -300,6 +300,9 @@ class Origins:
         targets = [] if stores else [name_of(each) for each in results(instruction)]
         given = instruction.operands[1:] if stores else instruction.operands[2:]
         own = self._bits(instruction)
+        if is_given(instruction):
+            # a function's head takes what is handed to it
+            own = np.zeros_like(own)
         writes = instruction.name in _WRITES
 
         def follow(chosen: NDArray[np.int64]) -> Callable[[], None] | None:
