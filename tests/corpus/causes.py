@@ -8,6 +8,8 @@ import re
 CAUSES: dict[str, str] = {
     # of kernels, and of host code on streams
     "race": r"^race\b",
+    # of what `cp.async` copies: who reads has not waited for it
+    "unfinished copy": r"^unfinished copy\b",
     "uninitialised": r"uninitialised|nobody (has )?(written|wrote)",
     "barrier": r"divergent barrier",
     "shuffle": r"shuffle|inactive|mask of a `_sync`",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from warpbook_labs.engines.interpreter.left_out import left_out
+from warpbook_labs.engines.interpreter.left_out import left_out, moved_from
 
 SUMS = """\
 __global__ void sums(const float* x, float* out, int n, int k) {
@@ -36,3 +36,20 @@ def test_the_head_of_a_loop_that_was_unrolled_is_named() -> None:
 
 def test_text_that_is_no_whole_program_is_read_too() -> None:
     assert left_out("for (;;\nx += 1", "", 2, (2, 1)) == ((), ())
+
+
+def test_an_access_that_was_moved_to_a_loop_s_head_is_found_within_the_loop() -> None:
+    waits = """\
+__global__ void wait(volatile int* flags, int n) {
+    for (int i = 0; i < n; i++) {
+        int seen;  // flags[i]
+        do seen = flags[i];
+        while (!seen);
+    }
+    flags[n] = 1;
+}
+"""
+    assert moved_from(waits, 2, "flags") == (4,)
+    assert moved_from(waits, 4, "flags") == ()
+    assert moved_from(waits, 2, "others") == ()
+    assert moved_from(waits, 99, "flags") == ()

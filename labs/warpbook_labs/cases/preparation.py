@@ -218,10 +218,15 @@ def _off_by(loaded: LoadedLab, case: DrawnCase) -> dict[str, int]:
 
 def wrong_words(wrong: WrongElement) -> str:
     """Say what is wrong in one line."""
+    return f"{number_words(wrong)}. {count_words(wrong)}{_writer_words(wrong)}"
+
+
+def number_words(wrong: WrongElement) -> str:
+    """Say what an element is, and what it must be."""
     place = ", ".join(map(str, wrong.index))
     return (
         f"{wrong.output}[{place}] is {wrong.got}; right is {wrong.expected}, "
-        f"{wrong.allowed}. {count_words(wrong)}{_writer_words(wrong)}"
+        f"{wrong.allowed}"
     )
 
 

@@ -101,6 +101,36 @@ class _Notes(ast.NodeVisitor):
         else:
             self.visit(base)
 
+    def visit_ListComp(self, node: ast.ListComp) -> None:
+        self._comprehension(node)
+
+    def visit_SetComp(self, node: ast.SetComp) -> None:
+        self._comprehension(node)
+
+    def visit_GeneratorExp(self, node: ast.GeneratorExp) -> None:
+        self._comprehension(node)
+
+    def visit_DictComp(self, node: ast.DictComp) -> None:
+        self._comprehension(node)
+
+    def _comprehension(self, node: ast.AST) -> None:
+        """Leave out the names that it has for itself; others may be called the same."""
+        known = [(names, set(names)) for names in (*self._sets, self._into.binds)]
+        own = {
+            each.id
+            for part in ast.walk(node)
+            if isinstance(part, ast.comprehension)
+            for each in ast.walk(part.target)
+            if isinstance(each, ast.Name)
+        }
+        parts = len(self._into.parts)
+        self.generic_visit(node)
+        for names, before in known:
+            names -= own - before
+        self._into.parts[parts:] = [
+            each for each in self._into.parts[parts:] if not base_names(each) & own
+        ]
+
     def visit_AugAssign(self, node: ast.AugAssign) -> None:
         self._into.reads |= base_names(node.target)
         if isinstance(node.target, ast.Name):

@@ -11,12 +11,18 @@ import ast
 import contextlib
 import sys
 from collections import ChainMap
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import CodeType, FrameType, ModuleType
 from typing import Any
 
-from warpbook_labs.sandbox.line_distances import Lines, in_order, merge, nearest
+from warpbook_labs.sandbox.line_distances import (
+    Lines,
+    in_order,
+    merge,
+    nearest,
+    suspicious,
+)
 from warpbook_labs.sandbox.objects import (
     Objects,
     VersionOf,
@@ -33,8 +39,14 @@ MOST_LINES, _MOST_UNREAD = 7, 2
 _STEPS_TO_OTHER = 4
 #: a branch that was not taken is as far as so many statements that compute
 _STEPS_TO_BRANCH = 2
+#: and a loop that may have gone round more often, as far as so many
+_STEPS_TO_LOOP = 5
 #: how far the statement is that called a function, from those within it
 _STEPS_TO_CALLER = 2
+#: how far what a loop's last round changed is, from what this one does
+_STEPS_TO_ROUND = 1
+#: how far lines within a long statement are, from its first and its last
+_STEPS_TO_WITHIN = 2
 
 
 @dataclass
@@ -50,6 +62,8 @@ class _Call:
     #: of statements that decide, by number
     decided: dict[int, Lines] = field(default_factory=dict)
     pending: Statement | None = None
+    #: where the statement begins that was done last
+    line: int = 0
     #: of the statement that is done now
     lines: set[int] = field(default_factory=set)
     #: that calls within it gave
@@ -108,15 +122,34 @@ class Follower:
             sorted(line for line, is_read in self._is_read.items() if not is_read)
         )
 
-    def explanation(self, lines: Lines) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    def explanation(
+        self, lines: Lines, right: Sequence[Lines] = ()
+    ) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Name the nearest lines, then assignments that nothing has read.
 
         Args:
             lines: from which a value came.
+            right: from which values came that are right.
         """
         unread = self.unread()[:_MOST_UNREAD]
-        others = tuple(line for line in in_order(lines) if line not in unread)
+        order = in_order(suspicious(self.by_statements(lines), right))
+        others = tuple(line for line in order if line not in unread)
         return others[: MOST_LINES - len(unread)], unread
+
+    def by_statements(self, lines: Lines) -> Lines:
+        """Have lines within long statements be farther than where these begin and end.
+
+        Else a statement over many lines would be all that is named.
+        """
+        within = set()
+        for line in lines:
+            statement = self._statements.get(line)
+            if statement is not None and line not in statement.ends:
+                within.add(line)
+        return {
+            line: distance + (_STEPS_TO_WITHIN if line in within else 0)
+            for line, distance in lines.items()
+        }
 
     @contextlib.contextmanager
     def watching(self) -> Iterator[None]:
@@ -165,7 +198,7 @@ class Follower:
         """Give the lines that had a function called."""
         if caller is None or caller.pending is None:
             return {}
-        found = dict.fromkeys(caller.lines, 0)
+        found: Lines = dict.fromkeys(caller.lines, 0)
         self._add_deciders(found, caller, caller.pending)
         merge(found, caller.context, _STEPS_TO_CALLER)
         return nearest(found)
@@ -225,7 +258,7 @@ class Follower:
                 known = self._module.get(name)
         found = dict(known or {})
         merge(found, call.first.get(name, {}), 0)
-        merge(found, self._objects.lines(_value(call, name)), 0)
+        merge(found, _with_rounds(call, self._objects.lines(_value(call, name))), 0)
         return found
 
     def _read_parts(self, call: _Call, parts: Iterable[ast.expr]) -> Lines:
@@ -241,7 +274,7 @@ class Follower:
                 # nothing is known of the part, so the whole counts
                 lines = self._of_name(call, node.id)
             merge(found, lines, 1)
-        return found
+        return _with_rounds(call, found)
 
     def _finish(self, call: _Call) -> Lines:
         """Note what the statement has done that was begun last."""
@@ -249,6 +282,7 @@ class Follower:
         call.pending, call.lines, call.given = None, set(), {}
         if statement is None or statement.is_silent:
             return {}
+        call.line = statement.line
         for name in statement.reads | statement.places | statement.changes:
             if name in call.unread:
                 self._is_read[call.unread.pop(name)] = True
@@ -256,6 +290,21 @@ class Follower:
         self._add_deciders(shared, call, statement)
         merge(shared, call.context, _STEPS_TO_CALLER)
         merge(shared, dict.fromkeys(lines, 0), 0)
+        found, where = self._used(call, statement, shared)
+        each = {
+            name: self._used(call, part, shared)[0]
+            for name, part in statement.each.items()
+        }
+        call.decided[statement.number] = found
+        for line in lines:
+            self._by_line[line], self._places[line] = found, where
+        self._write(call, statement, found, each)
+        return found
+
+    def _used(
+        self, call: _Call, statement: Statement, shared: Lines
+    ) -> tuple[Lines, Lines]:
+        """Give the lines of what a statement computes, and of where it reads."""
         computed = self._read(call, statement.whole)
         merge(computed, self._read_parts(call, statement.parts), 0)
         placed = self._read(call, statement.places)
@@ -264,19 +313,28 @@ class Follower:
         merge(found, placed, _STEPS_TO_OTHER - 1)
         merge(where, placed, 0)
         merge(where, computed, _STEPS_TO_OTHER - 1)
-        found = nearest(found)
-        call.decided[statement.number] = found
-        for line in lines:
-            self._by_line[line], self._places[line] = found, where
-        self._write(call, statement, found)
-        return found
+        return nearest(found), where
 
-    def _write(self, call: _Call, statement: Statement, found: Lines) -> None:
-        """Note what a statement binds and changes."""
+    def _write(
+        self,
+        call: _Call,
+        statement: Statement,
+        found: Lines,
+        each: Mapping[str, Lines],
+    ) -> None:
+        """Note what a statement binds and changes.
+
+        Args:
+            call: in which it is done.
+            statement: that is done.
+            found: the lines of all that it computes.
+            each: of names that have a part of it, the lines of that part.
+        """
         for name in statement.within & call.names.keys():
             # it may have another value for that this did not go the other way
             call.names[name] = dict(call.names[name])
-            merge(call.names[name], found, _STEPS_TO_BRANCH)
+            steps = _STEPS_TO_LOOP if statement.is_loop else _STEPS_TO_BRANCH
+            merge(call.names[name], found, steps)
         held = [_value(call, name) for name in statement.reads]
         for name in statement.binds | statement.changes:
             value = _value(call, name)
@@ -289,19 +347,20 @@ class Follower:
             if not is_bound and is_plain(value):
                 # nothing changes it in place
                 continue
-            known = dict(found)
+            computed = each.get(name, found) if is_bound else found
+            known = dict(computed)
             if not is_bound:
                 merge(known, call.names.get(name, {}), 1)
                 call.changed.add(name)
                 self._objects.change(value, found)
             elif name not in statement.reads:
-                call.first[name] = found
+                call.first[name] = computed
             call.names[name] = self._latest[name] = known
             if call.frame.f_code.co_name == "<module>":
                 self._module[name] = known
             if is_bound and not statement.is_alias:
                 # else it is another name for what is known
-                self._objects.make(value, found, held)
+                self._objects.make(value, computed, held)
         self._note_assigned(call, statement)
         names = _names(call)
         for part in statement.changed_parts:
@@ -340,6 +399,16 @@ class Follower:
                 self._objects.make(element, call.result)
             parameters = {name: self._read(call, (name,)) for name in names}
             self.ended.append((code.co_name, parameters))
+
+
+def _with_rounds(call: _Call, lines: Lines) -> Lines:
+    """Have changes further down be farther: they are of a loop's last round."""
+    here, code = call.line, call.frame.f_code
+    last = max((line or 0 for _, _, line in code.co_lines()), default=0)
+    return {
+        line: distance + (_STEPS_TO_ROUND if here < line <= last else 0)
+        for line, distance in lines.items()
+    }
 
 
 def _value(call: _Call, name: str) -> Any:

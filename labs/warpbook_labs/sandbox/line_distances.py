@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 #: how near each line is, in statements
-Lines = dict[int, int]
+Lines = dict[int, float]
 _MOST_KEPT = 64
 #: how much nearer a line may come, since right answers are farther from it
 _MOST_STEPS_NEARER = 4.0
@@ -16,7 +16,7 @@ def in_order(lines: Lines) -> tuple[int, ...]:
     return tuple(sorted(lines, key=lambda line: (lines[line], -line)))
 
 
-def merge(into: Lines, lines: Lines, steps: int) -> None:
+def merge(into: Lines, lines: Lines, steps: float) -> None:
     """Add lines that are so many statements further away."""
     for line, distance in lines.items():
         into[line] = min(into.get(line, distance + steps), distance + steps)

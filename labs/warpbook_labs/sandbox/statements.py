@@ -15,8 +15,10 @@ _SILENT = (ast.FunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Global
 _PATHS = (ast.Name, ast.Attribute, ast.Subscript)
 #: how far a condition is, in statements that compute
 _STEPS_TO_CONDITION = 2
+#: how often a loop goes round is farther, except from a sum
+_STEPS_TO_LOOP = 3
 #: what `with` sets holds for each statement within it
-_STEPS_TO_WITH = 0
+_STEPS_TO_WITH = 0.5
 #: a sum hangs on how often its loop goes round
 _STEPS_TO_ROUNDS = 1
 #: what is done only where an early return was not taken
@@ -47,8 +49,10 @@ class Statement:
     #: names of what it sets an attribute or an element of
     settings: set[str] = field(default_factory=set)
     #: numbers of the statements that decide whether it is done, and how far these are
-    deciders: dict[int, int] = field(default_factory=dict)
+    deciders: dict[int, float] = field(default_factory=dict)
     is_silent: bool = False
+    #: a loop over what it is given
+    is_loop: bool = False
     #: of a statement that decides: names that what is within it binds or changes
     within: set[str] = field(default_factory=set)
     #: it only gives another name to what there is
@@ -57,6 +61,10 @@ class Statement:
     assigned: str = ""
     #: the lines of a dict display's values
     value_lines: tuple[int, ...] = ()
+    #: of `a, b = c, d`: by each name that it binds, what that is computed of
+    each: dict[str, Statement] = field(default_factory=dict)
+    #: of one over several lines, those of its first and its last operand
+    ends: tuple[int, ...] = ()
 
     def join(self, other: Statement) -> None:
         """Take what another statement on the same line does."""
@@ -68,6 +76,7 @@ class Statement:
         self.parts += other.parts
         self.changed_parts += other.changed_parts
         self.is_alias = self.is_alias and other.is_alias
+        self.each = {}
         self.assigned = ""
 
 
@@ -86,14 +95,16 @@ class _Reader:
     def __init__(self, found: dict[int, Statement]) -> None:
         self._found, self._count = found, 0
 
-    def body(self, nodes: list[ast.stmt], deciders: dict[int, int]) -> None:
+    def body(self, nodes: list[ast.stmt], deciders: dict[int, float]) -> None:
         for node in nodes:
             statement = self._head(node, deciders)
             inside = deciders
             if isinstance(node, _DECIDES):
-                steps = _STEPS_TO_CONDITION
+                steps: float = _STEPS_TO_CONDITION
                 if isinstance(node, ast.With):
                     steps = _STEPS_TO_WITH
+                elif isinstance(node, ast.For):
+                    steps = _STEPS_TO_LOOP
                 inside = {**deciders, statement.number: steps}
             elif isinstance(node, ast.FunctionDef):
                 inside = {}
@@ -115,17 +126,18 @@ class _Reader:
                 # what comes behind is done only where it does not jump
                 deciders = {**deciders, statement.number: _STEPS_TO_GUARD}
 
-    def _head(self, node: ast.stmt, deciders: dict[int, int]) -> Statement:
+    def _head(self, node: ast.stmt, deciders: dict[int, float]) -> Statement:
         if isinstance(node, ast.AugAssign):
             deciders = {
                 number: min(steps, _STEPS_TO_ROUNDS)
-                if steps == _STEPS_TO_CONDITION
+                if steps in (_STEPS_TO_CONDITION, _STEPS_TO_LOOP)
                 else steps
                 for number, steps in deciders.items()
             }
         statement = Statement(self._count, node.lineno, deciders=deciders)
         self._count += 1
         statement.is_silent = isinstance(node, _SILENT)
+        statement.is_loop = isinstance(node, ast.For)
         for part in _heads(node):
             note(part, statement)
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
@@ -134,7 +146,9 @@ class _Reader:
             for each in (call.func, *call.args, *(k.value for k in call.keywords)):
                 statement.changes |= base_names(each)
         _note_kind(node, statement)
-        for line in _lines(node):
+        lines = _lines(node)
+        statement.ends = _ends(node, lines)
+        for line in lines:
             known = self._found.get(line)
             if known is None or known.is_silent:
                 self._found[line] = statement
@@ -150,10 +164,49 @@ def _note_kind(node: ast.stmt, statement: Statement) -> None:
     if not isinstance(node, ast.Assign):
         return
     statement.is_alias = isinstance(node.value, _PATHS)
+    for name, value in _side_by_side(node):
+        statement.each[name] = Statement(statement.number, statement.line)
+        note(value, statement.each[name])
     if len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
         statement.assigned = node.targets[0].id
         if isinstance(node.value, ast.Dict) and None not in node.value.keys:
             statement.value_lines = tuple(each.lineno for each in node.value.values)
+
+
+def _side_by_side(node: ast.Assign) -> Iterator[tuple[str, ast.expr]]:
+    """Give the names that one statement binds to values of their own."""
+    target, value = node.targets[0], node.value
+    if len(node.targets) > 1 or not (
+        isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple)
+    ):
+        return
+    if len(target.elts) == len(value.elts):
+        for to, of in zip(target.elts, value.elts, strict=True):
+            if isinstance(to, ast.Name) and not isinstance(of, ast.Starred):
+                yield to.id, of
+
+
+def _ends(node: ast.stmt, lines: set[int]) -> tuple[int, ...]:
+    if isinstance(node, ast.Match):
+        # each line is of a case
+        return tuple(lines)
+    value = getattr(node, "value", None)
+    heads = [value] if isinstance(value, ast.expr) else _heads(node)
+    parts = [line for head in heads for line in _operand_lines(head)]
+    return (min(parts, default=node.lineno), max(parts, default=node.lineno))
+
+
+def _operand_lines(node: ast.AST) -> Iterator[int]:
+    """Give the lines of what an expression computes with, not of what it calls."""
+    parts = list(ast.iter_child_nodes(node))
+    if isinstance(node, ast.Call):
+        called = any(isinstance(each, ast.Call) for each in ast.walk(node.func))
+        parts = [*([node.func] if called else []), *node.args, *node.keywords]
+    parts = [each for each in parts if not isinstance(each, ast.expr_context)]
+    if not parts and isinstance(node, ast.expr):
+        yield node.lineno
+    for part in parts:
+        yield from _operand_lines(part)
 
 
 def _lines(node: ast.stmt) -> set[int]:

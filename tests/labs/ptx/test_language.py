@@ -137,19 +137,15 @@ template __global__ void fixed<5>(int*);""")
 
 def test_what_is_not_known_tells_what_it_is_where_and_what_would_do() -> None:
     m = machine("""
-__device__ __noinline__ int turn(int n) { return n < 2 ? 1 : turn(n - 1) * n + 1; }
-extern "C" __global__ void recursive(int* x) { *x = turn(*x); }
 extern "C" __global__ void bulk(int* x) {
     asm volatile("cp.async.bulk.commit_group;");
 }""")
     x = m.put("x", np.ones(1, np.int32))
     with pytest.raises(Unsupported) as bulk:
         m.run("bulk", (1, 1, 1), (1, 1, 1), [x])
-    assert (bulk.value.what, bulk.value.line) == ("cp.async.bulk.commit_group", 5)
-    assert "Copy by `cp.async` of 4 to 16 bytes" in str(bulk.value)
-    with pytest.raises(Unsupported) as recursive:
-        m.run("recursive", (1, 1, 1), (1, 1, 1), [x])
-    assert recursive.value.way_on == "Write it as a loop."
+    assert (bulk.value.what, bulk.value.line) == ("cp.async.bulk.commit_group", 3)
+    assert bulk.value.way_on in str(bulk.value)
+    assert bulk.value.way_on.startswith("Copy by `cp.async` of 4 to 16 bytes")
 
 
 def test_a_run_tells_what_is_not_known_apart_from_what_is_wrong() -> None:

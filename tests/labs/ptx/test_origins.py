@@ -90,6 +90,58 @@ extern "C" __global__ void far(const float* x, const float* y, float* out, int n
     assert 4 in origins.of_told() and 5 not in origins.of_told()
 
 
+TWO_STORES = """
+extern "C" __global__ void two(const float* x, const float* y, float* out, int n) {
+    int i = threadIdx.x;
+    int rest = 8 + i + n;
+    if (i < 7) out[i] = x[i] + 1;
+    if (rest < 8) out[rest] = y[rest];
+}"""
+
+
+def test_a_store_that_no_thread_came_to_is_named_with_what_decides_its_place() -> None:
+    m, origins = followed(TWO_STORES, 1)
+    assert origins.of_unused(named(m, "out")) == (6, 4)
+    m, origins = followed(TWO_STORES, -1)
+    assert origins.of_unused(named(m, "out")) == ()
+
+
+def test_lines_are_named_that_other_elements_have() -> None:
+    m, origins = followed(
+        """
+extern "C" __global__ void most(const float* x, const float* y, float* out, int n) {
+    int i = threadIdx.x;
+    float sum = 0;
+    if (i < 7)
+        sum = sqrtf(x[i]);
+    if (i < n) out[i] = sum;
+}""",
+        8,
+    )
+    out = named(m, "out")
+    assert 6 not in origins.of_value(out, 28, 7)
+    assert 6 in origins.beyond(out, np.arange(0, 32, 4), 28, 7)
+
+
+def test_what_a_function_does_comes_before_the_lines_of_its_calls() -> None:
+    m, origins = followed(
+        """
+__device__ float one(float v) {
+    return sqrtf(v);
+}
+__device__ float two(float v) {
+    return one(v);
+}
+extern "C" __global__ void calls(const float* x, const float* y, float* out, int n) {
+    float v = x[threadIdx.x % 8] * 2;
+    if (threadIdx.x < n) out[threadIdx.x] = two(v);
+}""",
+        8,
+    )
+    lines = origins.of_value(named(m, "out"), 0, 10)
+    assert lines[0] == 3 and lines.index(9) < lines.index(6)
+
+
 @pytest.mark.parametrize("n", [3, 8])
 def test_following_changes_no_result(n: int) -> None:
     m, _ = followed(BRANCH, n)

@@ -141,3 +141,44 @@ def test_what_was_there_to_watch_is_there_again() -> None:
     before = sys.gettrace()
     followed(CHOICE, 1)
     assert sys.gettrace() is before
+
+
+def test_values_side_by_side_each_have_lines_of_their_own() -> None:
+    source = """
+def answer(x):
+    large = x * 2
+    small = x + 1
+    a, b = large, small
+    return b
+"""
+    _, follower = followed(source, 1)
+    assert set(follower.result) == {4, 5, 6}
+
+
+def test_a_comprehension_s_own_names_are_nobody_else_s() -> None:
+    source = """
+def answer(x):
+    first = [each + x for each in (1, 2)]
+    second = [each * 2 for each in (3, 4)]
+    return second
+"""
+    _, follower = followed(source, 1)
+    assert set(follower.result) == {4, 5}
+
+
+def test_of_a_long_statement_its_first_and_last_operands_come_first() -> None:
+    source = """
+def answer(x):
+    scale = x * 3
+    both = (
+        x
+        + scale
+        + 1
+        - 2
+    )
+    return both
+"""
+    _, follower = followed(source, 1)
+    lines, _ = follower.explanation(follower.result)
+    assert set(lines[:3]) == {5, 8, 10}
+    assert lines.index(3) < lines.index(6)

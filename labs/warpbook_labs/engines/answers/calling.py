@@ -19,7 +19,7 @@ from warpbook_labs.engines.answers.jobs import Answered, Asked, Call, Called
 from warpbook_labs.lab.texts import at_line
 from warpbook_labs.sandbox.following import Follower
 from warpbook_labs.sandbox.learner_code import Printed, load_modules, told, within
-from warpbook_labs.sandbox.line_distances import Lines, suspicious
+from warpbook_labs.sandbox.line_distances import Lines
 from warpbook_labs.sandbox.work import Refused
 
 Job = Call
@@ -63,7 +63,7 @@ def do(job: Call) -> Called | Refused:
     right = [of for of, wrong in zip(origins, job.wrong, strict=True) if not wrong]
     explained = []
     for answer, origin in zip(answers, origins, strict=True):
-        lines, unread = follower.explanation(suspicious(origin, right))
+        lines, unread = follower.explanation(origin, right)
         explained.append(msgspec.structs.replace(answer, lines=lines, unread=unread))
     return Called(tuple(explained))
 

@@ -20,7 +20,7 @@ from warpbook_labs.cases import execution
 from warpbook_labs.cases.bounds import beyond_bounds, matrix_instructions
 from warpbook_labs.cases.comparison import WrongElement
 from warpbook_labs.cases.launch_limits import refuse_at_large_sizes
-from warpbook_labs.cases.preparation import Prepared, wrong_words
+from warpbook_labs.cases.preparation import Prepared, number_words, wrong_words
 from warpbook_labs.cases.sampling import DrawnCase
 from warpbook_labs.compiler import cuda_headers, nvrtc
 from warpbook_labs.compiler.jobs import Compiled
@@ -34,6 +34,7 @@ from warpbook_labs.engines.interpreter.explaining import (
     with_address,
     with_left_out,
     with_lines,
+    with_moved,
 )
 from warpbook_labs.engines.interpreter.front_ends import FrontEnd
 from warpbook_labs.engines.interpreter.jobs import Asked, Origin, Ran
@@ -255,7 +256,7 @@ class _Told:
         self._loaded, self._case, self._rule = loaded, case, rule
         #: what may be asked of a case that failed
         self.asked: Asked | None = None
-        self._lines = len(source.splitlines())
+        self._source, self._lines = source, len(source.splitlines())
 
     @property
     def is_hidden(self) -> bool:
@@ -302,6 +303,8 @@ class _Told:
                 wrong = self._wrong(ran.again)
                 is_again = wrong is not None
         self._ask(wrong, findings, counts, lines, is_again)
+        if findings:
+            findings = with_moved(findings, self._source)
         if origin is not None and findings:
             findings = with_address(findings, origin)
         elif origin is not None and wrong is not None:
@@ -367,7 +370,11 @@ class _Told:
         instead: Sequence[int],
     ) -> str:
         if findings:
-            return f"{findings[0].kind}: {findings[0].message}"
+            words = f"{findings[0].kind}: {findings[0].message}"
+            if findings[0].kind == "race" and wrong is not None:
+                # it may be of a wrong place, to which too many threads write
+                words = f"{words} In this order {number_words(wrong)}."
+            return words
         if wrong is not None:
             return wrong_words(wrong)
         if not self._prepared.is_aligned:

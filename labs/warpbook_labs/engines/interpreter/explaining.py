@@ -6,6 +6,7 @@ The case is run once more for it, so that a check of what passes takes no longer
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -17,7 +18,7 @@ from warpbook_labs.cases.execution import Run
 from warpbook_labs.cases.preparation import shape_of
 from warpbook_labs.engines.interpreter.front_ends import FrontEnd
 from warpbook_labs.engines.interpreter.jobs import Asked, Interpreted, Origin
-from warpbook_labs.engines.interpreter.left_out import LeftOut
+from warpbook_labs.engines.interpreter.left_out import LeftOut, moved_from
 from warpbook_labs.lab.launch_rule import Rule
 from warpbook_labs.lab.spec import Counted, Lab
 from warpbook_labs.lab.texts import named_lines
@@ -32,6 +33,9 @@ _OF_ADDRESSES = frozenset({"race", "out of bounds", "misaligned", "uninitialised
 _MOST_LINES = 6
 _MOST_LAUNCHES = 3
 _MOST_S = 10.0
+_MOVED = re.compile(r"moved it there from line")
+#: of which a finding tells
+_ARRAY = re.compile(r"byte [\d,]+ of (?:the shared )?`(\w+)`")
 
 
 def of_finding(findings: Sequence[Finding]) -> Asked | None:
@@ -102,12 +106,27 @@ def believed(origin: Origin | None, last_line: int, launches: int) -> Origin | N
 def with_address(findings: tuple[Finding, ...], origin: Origin) -> tuple[Finding, ...]:
     """Say of the first finding which lines compute the address."""
     first, *others = findings
-    lines = [line for line in origin.lines if line != first.line][:_MOST_LINES]
+    told = 1 + len(_MOVED.findall(first.message))
+    lines = [line for line in origin.lines if line != first.line]
+    lines = lines[: _MOST_LINES + 1 - told]
     if not lines:
         return findings
     verb = "decides" if len(lines) == 1 else "decide"
     words = named_lines(sorted(lines))
     words = f"{first.message} {words[0].upper()}{words[1:]} {verb} where that is."
+    return (dataclasses.replace(first, message=words), *others)
+
+
+def with_moved(findings: tuple[Finding, ...], source: str) -> tuple[Finding, ...]:
+    """Say of the first finding where the source has it, if the compiler moved it."""
+    first, *others = findings
+    array = _ARRAY.search(first.message)
+    if array is None or first.line is None:
+        return findings
+    line = next(iter(moved_from(source, first.line, array[1])), None)
+    if line is None:
+        return findings
+    words = f"{first.message} The compiler moved it there from line {line}."
     return (dataclasses.replace(first, message=words), *others)
 
 

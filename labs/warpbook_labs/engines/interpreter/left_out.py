@@ -63,6 +63,25 @@ def left_out(source: str, ptx: str, writer: int, lines: Sequence[int]) -> LeftOu
     )
 
 
+def moved_from(source: str, line: int, name: str) -> tuple[int, ...]:
+    """Give the lines of an access that the compiler has moved to a loop's head.
+
+    Args:
+        source: in CUDA C++.
+        line: that the compiler tells.
+        name: of the array.
+    """
+    text = _NO_CODE.sub(_blank, source)
+    lines = text.split("\n")
+    named = re.compile(rf"\b{re.escape(name)}\b")
+    used = re.compile(rf"\b{re.escape(name)}\s*(?:\[|->)|\*\s*{re.escape(name)}\b")
+    if not 0 < line <= len(lines) or named.search(lines[line - 1]):
+        return ()
+    ends = [end for head, end in _loops(text) if head == line]
+    within = range(line + 1, max(ends, default=line) + 1)
+    return tuple(each for each in within if used.search(lines[each - 1]))
+
+
 def _blank(match: re.Match[str]) -> str:
     return re.sub(r"[^\n]", " ", match[0])
 

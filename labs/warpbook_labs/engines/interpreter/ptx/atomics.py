@@ -9,7 +9,7 @@ import numpy as np
 
 from warpbook_labs.engines.interpreter.ptx.errors import Unsupported
 from warpbook_labs.engines.interpreter.ptx.lanes import Step, type_of
-from warpbook_labs.engines.interpreter.ptx.program import Instruction
+from warpbook_labs.engines.interpreter.ptx.program import Instruction, Operand, Vector
 from warpbook_labs.engines.interpreter.ptx.reach import (
     HINTS,
     Place,
@@ -50,6 +50,8 @@ _ATOMIC: dict[str, Callable[..., Any]] = {
 }
 
 
+#: of a vector
+_PARTS = {"v2": 2, "v4": 4}
 #: by which threads take turns at a lock
 _EXCHANGES = (_ATOMIC["exch"], _ATOMIC["cas"])
 
@@ -75,42 +77,60 @@ def atomic(instruction: Instruction, pc: int, state: State) -> Step:
         raise Unsupported(instruction.text, instruction.line)
     check_modifiers(instruction, HINTS | {name})
     operate = _ATOMIC[name]
-    target, operands = None, instruction.operands
+    operands = instruction.operands
+    results: tuple[Operand, ...] = ()
     if instruction.name == "atom":
-        if state.is_read(operands[0]):
-            target = lanes.target(operands[0], type_)
-        operands = operands[1:]
+        results, operands = _parts(operands[0]), operands[1:]
+    count = next((_PARTS[each] for each in instruction.modifiers if each in _PARTS), 1)
+    given = [_parts(each) for each in operands[1:]]
+    if any(len(each) != count for each in (*given, *([results] if results else []))):
+        raise Unsupported(instruction.text, instruction.line)
+    targets = [
+        lanes.target(each, type_) if state.is_read(each) else None for each in results
+    ] or [None] * count
     reach = Reach(instruction, operands[0], pc, state, "updates")
     strength, scope = strength_of(instruction, pc, state), scope_of(instruction)
     releases = bool({"release", "acq_rel"} & set(instruction.modifiers))
     acquires = bool({"acquire", "acq_rel"} & set(instruction.modifiers))
-    sources = [lanes.source(each, type_) for each in operands[1:]]
+    sources = [[lanes.source(each, type_) for each in parts] for parts in given]
+    width = dtype.itemsize * count
 
     def run(mask: Bools | None) -> None:
-        for place in reach.places(mask, dtype.itemsize):
-            count_traffic(place, dtype.itemsize, pc, state)
+        for place in reach.places(mask, width):
+            count_traffic(place, width, pc, state)
             values = [
-                np.broadcast_to(each, (lanes.count,))[place.chosen] for each in sources
+                [np.broadcast_to(each, (lanes.count,))[place.chosen] for each in parts]
+                for parts in sources
             ]
-            if place.name in ("global", "shared"):
+            is_watched = place.name in ("global", "shared")
+            if is_watched:
                 if releases:
                     state.causality.release(place.chosen, scope)
-                watch_write(place, values[:1], pc, state, strength)
-            if target is not None or name != "exch":
-                # an exchange whose old number nobody wants is but a write
-                tell_unwritten(place, dtype.itemsize, pc, state)
-            old = _one_after_the_other(place, values, operate, dtype, target is None)
-            if place.name in ("global", "shared"):
-                wrote = np.ones(len(place.at), np.bool_)
-                if name == "cas" and old is not None:
-                    wrote = old == values[0]
-                tell_flags(place, state, wrote)
-                if acquires:
-                    state.causality.acquire(place.chosen, scope)
-            if target is not None and old is not None:
-                target[place.chosen] = old
+                watch_write(place, values[0], pc, state, strength)
+            for part, target in enumerate(targets):
+                # of a vector each part is an operation of its own
+                at = place.at + part * dtype.itemsize
+                one = Place(place.name, place.space, place.chosen, at)
+                if target is not None or name != "exch":
+                    # an exchange whose old number nobody wants is but a write
+                    tell_unwritten(one, dtype.itemsize, pc, state)
+                own = [each[part] for each in values]
+                old = _one_after_the_other(one, own, operate, dtype, target is None)
+                if is_watched:
+                    wrote = np.ones(len(at), np.bool_)
+                    if name == "cas" and old is not None:
+                        wrote = old == own[0]
+                    tell_flags(one, state, wrote)
+                if target is not None and old is not None:
+                    target[place.chosen] = old
+            if is_watched and acquires:
+                state.causality.acquire(place.chosen, scope)
 
     return run
+
+
+def _parts(operand: Operand) -> tuple[Operand, ...]:
+    return operand.parts if isinstance(operand, Vector) else (operand,)
 
 
 def _one_after_the_other(

@@ -1,15 +1,24 @@
-"""What kernels ask of the driver: to print, and to give up."""
+"""What kernels ask of the driver: to print, to give up, and to have a stack."""
 
 from __future__ import annotations
 
 import re
 import struct
+from typing import Any
 
 import numpy as np
 
 from warpbook_labs.engines.interpreter.ptx.errors import Fault, Unsupported
+from warpbook_labs.engines.interpreter.ptx.frames import ROOM, STACK_BYTES
 from warpbook_labs.engines.interpreter.ptx.lanes import Step
-from warpbook_labs.engines.interpreter.ptx.program import Instruction, Symbol
+from warpbook_labs.engines.interpreter.ptx.link import NO_FUNCTION
+from warpbook_labs.engines.interpreter.ptx.program import (
+    Address,
+    Immediate,
+    Instruction,
+    Register,
+    Symbol,
+)
 from warpbook_labs.engines.interpreter.ptx.spaces import (
     GLOBAL_BASE,
     LOCAL_WINDOW,
@@ -26,26 +35,38 @@ _FORMAT = re.compile(r"%([-+ #0]*)(\d*)(?:\.(\d+))?(hh|ll|h|l|z)?([diouxXeEfgGcs
 
 def driver_call(instruction: Instruction, state: State) -> Step:
     """Give what such a call does."""
+    if instruction.modifiers[0] == ROOM:
+        return _room(instruction, state)
+    if instruction.modifiers[0] == NO_FUNCTION:
+        return _no_function(instruction, state)
     places = []
     for operand in instruction.operands:
-        if not isinstance(operand, Symbol) or operand.name not in state.linked.local:
+        base: Any = np.zeros(state.lanes.count, np.uint64)
+        if isinstance(operand, Address) and isinstance(operand.base, Register):
+            places.append((state.lanes.source(operand.base, "u64"), operand.offset))
+        elif isinstance(operand, Symbol) and operand.name in state.linked.local:
+            places.append((base, state.linked.local[operand.name].offset))
+        else:
             raise Unsupported(f"a call of {instruction.modifiers[0]}", instruction.line)
-        places.append(state.linked.local[operand.name].offset)
+
+    def begin_of(lane: int, at: int) -> int:
+        base, offset = places[at]
+        return lane * state.local_stride + int(base[lane]) + offset
 
     def argument(lane: int, at: int) -> int:
-        begin = lane * state.local_stride + places[at]
+        begin = begin_of(lane, at)
         return int.from_bytes(state.local.data[begin : begin + 8].tobytes(), "little")
 
     def print_all(mask: Bools | None) -> None:
         for lane in state.chosen(mask):
-            for place in places[2:]:
+            for at in range(2, len(places)):
                 # the number of values, which nobody asks for
-                begin = lane * state.local_stride + place
+                begin = begin_of(int(lane), at)
                 state.local.data[begin : begin + 4] = 0
                 state.local.state[begin : begin + 4] = WRITTEN
             if len(state.report.printed) < MAX_PRINTED:
-                text = _text(argument(lane, 0), state)
-                values = _values(argument(lane, 1), int(lane), state)
+                text = _text(argument(int(lane), 0), state)
+                values = _values(argument(int(lane), 1), int(lane), state)
                 state.report.printed += _formatted(text, values, state)
 
     def give_up(mask: Bools | None) -> None:
@@ -59,6 +80,59 @@ def driver_call(instruction: Instruction, state: State) -> Step:
         )
 
     return print_all if instruction.modifiers[0] == "vprintf" else give_up
+
+
+def _room(instruction: Instruction, state: State) -> Step:
+    """Give up where a thread's stack has no room for one more frame."""
+    begin, size, name = instruction.operands
+    assert isinstance(size, Immediate) and isinstance(name, Symbol)
+    frames = state.lanes.source(begin, "u64")
+    most = state.linked.local_bytes - size.bits
+
+    def run(mask: Bools | None) -> None:
+        chosen = state.chosen(mask)
+        over = chosen[frames[chosen] > most]
+        if not len(over):
+            return
+        thread = state.lanes.name_of(int(state.lanes.thread[over[0]]))
+        line = instruction.line
+        on = "" if line is None else f" on line {line}"
+        raise Fault(
+            "too long",
+            f"{thread} calls `{_plain(name.name)}`{on} within itself, and its stack of "
+            f"{STACK_BYTES:,} bytes has no room for one more call. Does it never end? "
+            "GPUs have 1,024 bytes, unless the host asks for more.",
+            line,
+        )
+
+    return run
+
+
+def _no_function(instruction: Instruction, state: State) -> Step:
+    """Give up where a pointer is no function's that fits."""
+    pointer = state.lanes.source(instruction.operands[0], "u64")
+
+    def run(mask: Bools | None) -> None:
+        lane = int(state.chosen(mask)[0])
+        thread = state.lanes.name_of(int(state.lanes.thread[lane]))
+        line = instruction.line
+        on = "" if line is None else f" on line {line}"
+        raise Fault(
+            "out of bounds",
+            f"{thread} calls a function{on} by the address {int(pointer[lane]):#x}, "
+            "where none is that takes and gives as much.",
+            line,
+        )
+
+    return run
+
+
+def _plain(name: str) -> str:
+    """Give the name of a function as it is in the source, without its types."""
+    mangled = re.match(r"_Z(\d+)", name)
+    if mangled is None:
+        return name
+    return name[mangled.end() : mangled.end() + int(mangled[1])]
 
 
 def _text(address: int, state: State) -> str:

@@ -44,8 +44,7 @@ _WAYS = {
     "wgmma": "Use `mma.sync` of 16 x 8 elements here.",
     "tcgen05": "Use `mma.sync` of 16 x 8 elements here.",
     "wmma": "Use `mma.sync` of 16 x 8 elements here.",
-    "a function that calls itself": "Write it as a loop.",
-    "a call through a pointer": "Call the function by its name.",
+    "a call through a list": "Call the function by its name.",
     "tex": "Read the array by its address.",
     "suld": "Read the array by its address.",
 }

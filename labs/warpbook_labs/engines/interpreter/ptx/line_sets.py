@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from warpbook_labs.engines.interpreter.ptx.nearest import About, nearest
+from warpbook_labs.engines.interpreter.ptx.nearest import LEAVES, About, nearest
 from warpbook_labs.engines.interpreter.ptx.program import Instruction, Symbol
 from warpbook_labs.engines.interpreter.ptx.spaces import Buffer
 from warpbook_labs.engines.interpreter.ptx.steps import Code
@@ -30,6 +30,8 @@ class Launch:
     branches: list[tuple[int, ...]]
     #: by name: what the kernel was given
     parameters: dict[str, bytes]
+    #: places of stores that were run
+    stored: set[int] = field(default_factory=set)
 
     def deciding(self, pc: int) -> tuple[int, ...]:
         """Give the branches that decide whether an instruction is run."""
@@ -49,6 +51,24 @@ class Launch:
         code = self.code.instructions
         lines = {line for each in code if not is_given(each) for line in each.lines}
         return nearest(code, self.deciding(pc), lines, self.deciding, is_all=False)
+
+    def unused(self, buffer: Buffer) -> tuple[int, ...]:
+        """Give the line of the last store to a buffer that no thread came to.
+
+        Behind it comes the line that is nearest to where it would write.
+        """
+        for pc in reversed(self.stores_to(buffer)):
+            line = self.code.instructions[pc].line
+            if pc not in self.stored and line is not None:
+                others = [each for each in self.towards(pc) if each != line]
+                return (line, *others[:1])
+        return ()
+
+    def towards(self, pc: int) -> tuple[int, ...]:
+        """Name the lines that may decide where a store writes, and whether it does."""
+        code = self.code.instructions
+        lines = {line for each in code if not is_given(each) for line in each.lines}
+        return nearest(code, (pc,), lines, self.deciding, is_all=False, about="place")
 
     def near(self, sets: Sets, starts: Sequence[int], about: About) -> tuple[int, ...]:
         """Name the lines of a set, those near some instructions first.
@@ -70,7 +90,15 @@ class Launch:
             lines,
             self.deciding,
             about=about,
+            lets_leave=self._lets_leave,
         )
+
+    def _lets_leave(self, branch: int) -> bool:
+        """Tell a branch that goes to where threads end."""
+        code, target = self.code.instructions, self.code.jumps.get(branch)
+        if not isinstance(target, int):
+            return False
+        return target >= len(code) or code[target].name in LEAVES
 
 
 @dataclass

@@ -1,19 +1,39 @@
 """Makes one list of instructions of a kernel and all that it calls.
 
 Functions are put in where they are called, with names of their own, so that the
-machine needs no call stack for each thread. Recursion can't be done so.
+machine needs no call stack for each thread. Only those that may call themselves stand
+once, and go back to where they were called; `frames.py` has what that takes. A call
+through a pointer is one of those that it may be, chosen by the address.
 """
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from warpbook_labs.engines.interpreter.ptx.calls import (
+    Calls,
+    function_addresses,
+    handed,
+    layout,
+)
 from warpbook_labs.engines.interpreter.ptx.errors import (
     NotPtx,
     PtxError,
     TooLarge,
     Unsupported,
+)
+from warpbook_labs.engines.interpreter.ptx.frames import (
+    ADDRESS,
+    REGISTERS,
+    ROOM,
+    STACK,
+    STACK_BYTES,
+    Frame,
+    Plan,
+    moved,
+    slot_bytes,
 )
 from warpbook_labs.engines.interpreter.ptx.program import (
     Address,
@@ -23,8 +43,7 @@ from warpbook_labs.engines.interpreter.ptx.program import (
     Instruction,
     Label,
     Module,
-    Negated,
-    Operand,
+    Prototype,
     Register,
     Registers,
     Scope,
@@ -32,12 +51,14 @@ from warpbook_labs.engines.interpreter.ptx.program import (
     Symbol,
     Targets,
     Variable,
-    Vector,
 )
+from warpbook_labs.engines.interpreter.ptx.renaming import renamed
 from warpbook_labs.lab.entry_names import NoSuchKernel, entry_named
 
 #: what kernels call of the driver, and the machine does itself
 DRIVER_FUNCTIONS = frozenset({"vprintf", "__assertfail"})
+#: modifies a `call` where a pointer is none of the functions that fit
+NO_FUNCTION = "%no_function"
 _MOST_INSTRUCTIONS = 200_000
 _MOST_REGISTERS = 50_000
 
@@ -85,12 +106,19 @@ def link(module: Module, name: str) -> Linked:
         function = module.functions[entry_named(name, entries)]
     except NoSuchKernel as problem:
         raise PtxError(str(problem)) from None
-    linked = Linked(name, function.parameters)
-    linker = _Linker(module, linked)
-    for variable in module.variables.values():
-        if variable.space == "shared":
-            linker.place(variable, variable.name)
-    linker.function(function, {each.name: each.name for each in function.parameters})
+    calls, plan = Calls(module), Plan()
+    while True:
+        linked = Linked(name, function.parameters)
+        linker = _Linker(module, linked, calls, plan)
+        for variable in module.variables.values():
+            if variable.space == "shared":
+                linker.place(variable, variable.name)
+        linker.function(
+            function, {each.name: each.name for each in function.parameters}
+        )
+        known, plan = plan, linker.plan()
+        if plan == known:
+            break
     # what is told at launch comes after all else
     for placed in linked.shared.values():
         if placed.variable.is_extern:
@@ -105,10 +133,21 @@ def _aligned(offset: int, alignment: int) -> int:
 
 
 class _Linker:
-    def __init__(self, module: Module, linked: Linked) -> None:
-        self._module = module
+    def __init__(
+        self, module: Module, linked: Linked, calls: Calls, plan: Plan
+    ) -> None:
+        self._addresses = function_addresses(module)
         self._linked = linked
+        self._all_calls, self._plan = calls, plan
         self._scopes = 0
+        #: the kernel's, and of the functions that are added now and have one
+        self._frames = [Frame(0)]
+        self._all_frames = list(self._frames)
+        #: calls of functions from within themselves: where they go on
+        self._sites: list[tuple[str, Frame]] = []
+        #: by name: where variables are, from where the last frame begins
+        self._in_frame: dict[str, int] = {}
+        self._prototypes: dict[str, Prototype] = {}
         self._calling: list[str] = []
         #: of the calls that lead to what is added now, the outer ones first
         self._call_lines: list[int] = []
@@ -119,6 +158,10 @@ class _Linker:
             offset = _aligned(linked.shared_bytes, variable.alignment_bytes)
             linked.shared[name] = Placed(variable, offset)
             linked.shared_bytes = offset + variable.size_bytes
+        elif len(self._frames) > 1:
+            alignment = max(variable.alignment_bytes, 8)
+            frame = self._frames[-1]
+            self._in_frame[name] = frame.place(variable.size_bytes, alignment)
         else:
             offset = _aligned(linked.local_bytes, max(variable.alignment_bytes, 8))
             linked.local[name] = Placed(variable, offset)
@@ -130,8 +173,6 @@ class _Linker:
         Args:
             names: what its parameters and results are called in the linked program.
         """
-        if function.name in self._calling:
-            raise Unsupported(f"a function that calls itself, {function.name}")
         self._calling.append(function.name)
         end = self._unique(f"{function.name}.end")
         self._scope(function.body or (), names, end)
@@ -147,8 +188,16 @@ class _Linker:
     ) -> None:
         self._scopes += 1
         names = dict(outer)
+        prototypes = {each.name: each for each in body if isinstance(each, Prototype)}
+        self._prototypes |= prototypes
+        ahead = self._handed_in_frames(body)
         for statement in body:
-            self._declare(statement, names)
+            if isinstance(statement, Variable) and statement.name in ahead:
+                name = f"{statement.name}/{self._scopes}"
+                names[statement.name] = name
+                self._in_frame[name] = ahead[statement.name]
+            else:
+                self._declare(statement, names)
         for statement in body:
             if isinstance(statement, Scope):
                 self._scope(statement.body, names, end)
@@ -183,24 +232,161 @@ class _Linker:
 
     def _call(self, call: Call, names: dict[str, str]) -> None:
         if call.function in DRIVER_FUNCTIONS:
-            handed = (*call.arguments, *call.results)
-            operands = tuple(Symbol(names.get(each, each)) for each in handed)
+            operands = tuple(
+                Address(STACK, self._in_frame[name])
+                if (name := names.get(each, each)) in self._in_frame
+                else Symbol(name)
+                for each in (*call.arguments, *call.results)
+            )
             self._append(
                 Instruction("call", (call.function,), operands, None, call.line)
             )
             return
-        function = self._module.functions.get(call.function)
-        if function is None or function.body is None:
-            raise Unsupported(f"a call of {call.function}", call.line)
-        own = (*function.parameters, *function.results)
-        given = (*call.arguments, *call.results)
-        if len(own) != len(given):
-            raise NotPtx(f"A call of {call.function} has another number of arguments.")
-        bound = {one.name: names[other] for one, other in zip(own, given, strict=True)}
+        targets = self._targets(call)
+        is_framed = self._is_framed(targets)
         self._call_lines += [call.line] if call.line is not None else []
-        self.function(function, bound)
+        if not call.prototype:
+            self._invoke(targets[0], call, names, is_framed)
+        else:
+            self._choose(targets, call, names, is_framed)
         if call.line is not None:
             self._call_lines.pop()
+
+    def _targets(self, call: Call) -> list[Function]:
+        if call.function in DRIVER_FUNCTIONS:
+            return []
+        return self._all_calls.targets(call, self._prototypes)
+
+    def _is_framed(self, targets: Sequence[Function]) -> bool:
+        """Tell whether what is called has frames, as one of it may call itself."""
+        return any(map(self._all_calls.calls_itself, targets))
+
+    def _handed_in_frames(self, body: tuple[Statement, ...]) -> dict[str, int]:
+        """Give where what is handed to functions with frames is, behind this frame."""
+        found: dict[str, int] = {}
+        for call in body:
+            if not isinstance(call, Call):
+                continue
+            targets = self._targets(call)
+            if self._is_framed(targets):
+                places, end = layout(handed(targets[0]))
+                frame = self._frames[-1]
+                frame.handed_bytes = max(frame.handed_bytes, end)
+                given = (*call.arguments, *call.results)
+                behind = self._frame_bytes()
+                for name, place in zip(given, places, strict=False):
+                    if found.setdefault(name, behind + place) != behind + place:
+                        raise Unsupported("such a call of a function", call.line)
+        return found
+
+    def _frame_bytes(self) -> int:
+        """Give the size of the frame that is added to now, as it was last time."""
+        return self._plan.frame_bytes(self._frames[-1].number)
+
+    def _choose(
+        self,
+        targets: Sequence[Function],
+        call: Call,
+        names: dict[str, str],
+        is_framed: bool,
+    ) -> None:
+        """Add a call of each function that a pointer may be, and take one of them."""
+        pointer = Register(names.get(call.function, call.function))
+        is_other = Register(self._unique("is_other"))
+        self._linked.registers[is_other.name] = "pred"
+        end, line = self._unique("called"), call.line
+        for function in targets:
+            after = self._unique("no")
+            address = Immediate(self._addresses[function.name])
+            compared = (is_other, pointer, address)
+            self._append(Instruction("setp", ("ne", "u64"), compared, None, line))
+            self._append(Instruction("bra", (), (Symbol(after),), is_other, line))
+            self._invoke(function, call, names, is_framed)
+            self._append(Instruction("bra", (), (Symbol(end),), None, line))
+            self._linked.labels[after] = len(self._linked.code)
+        self._append(Instruction("call", (NO_FUNCTION,), (pointer,), None, line))
+        self._linked.labels[end] = len(self._linked.code)
+
+    def _invoke(
+        self, function: Function, call: Call, names: dict[str, str], is_framed: bool
+    ) -> None:
+        own, given = handed(function), (*call.arguments, *call.results)
+        if len(own) != len(given):
+            raise NotPtx(f"A call of {function.name} has another number of arguments.")
+        if is_framed:
+            self._invoke_in_frame(function, call.line)
+            return
+        bound = {one.name: names[other] for one, other in zip(own, given, strict=True)}
+        self.function(function, bound)
+
+    def _invoke_in_frame(self, function: Function, line: int | None) -> None:
+        """Go to a function that stands once, with a frame behind the one of now."""
+        linked, size = self._linked, Immediate(self._frame_bytes())
+        linked.registers.update(REGISTERS)
+        known = next(
+            (each for each in self._frames[1:] if each.function == function.name), None
+        )
+        back = self._unique("back")
+        frame = known or self._new_frame(function.name)
+        kept = []
+        if known is not None:
+            for name in self._plan.kept.get(back, ()):
+                width = slot_bytes(linked.registers[name])
+                kept.append((name, self._frames[-1].place(width, width)))
+        for name, offset in kept:
+            linked.code += moved(name, linked.registers[name], offset, False)
+        linked.code.append(Instruction("add", ("u64",), (STACK, STACK, size)))
+        room = Immediate(self._plan.room_bytes(frame.number))
+        what = (STACK, room, Symbol(function.name))
+        self._append(Instruction("call", (ROOM,), what, None, line))
+        number = Immediate(len(frame.labels))
+        frame.labels.append(back)
+        to = Register(frame.returns_to)
+        linked.code.append(Instruction("mov", ("u32",), (to, number)))
+        if known is not None:
+            self._sites.append((back, frame))
+            linked.code.append(Instruction("bra", (), (Symbol(frame.entry),)))
+        else:
+            self._body_in_frame(function, frame)
+        linked.labels[back] = len(linked.code)
+        linked.code.append(Instruction("sub", ("u64",), (STACK, STACK, size)))
+        for name, offset in kept:
+            linked.code += moved(name, linked.registers[name], offset, True)
+
+    def _new_frame(self, name: str) -> Frame:
+        entry, returns_to = self._unique(f"{name}.entry"), self._unique("returns_to")
+        frame = Frame(len(self._all_frames), name, entry, returns_to)
+        self._all_frames.append(frame)
+        self._linked.registers[returns_to] = "u32"
+        return frame
+
+    def _body_in_frame(self, function: Function, frame: Frame) -> None:
+        """Add a function that stands once; it goes on where it was called."""
+        linked = self._linked
+        frame.first = linked.labels[frame.entry] = len(linked.code)
+        places, frame.size_bytes = layout(handed(function))
+        bound = {}
+        for variable, place in zip(handed(function), places, strict=True):
+            name = self._unique(variable.name)
+            bound[variable.name] = name
+            self._in_frame[name] = place
+        self._frames.append(frame)
+        self.function(function, bound)
+        self._frames.pop()
+        labels = self._unique("labels")
+        linked.targets[labels] = tuple(frame.labels)
+        operands = (Register(frame.returns_to), Symbol(labels))
+        linked.code.append(Instruction("brx", ("idx",), operands))
+        frame.last = len(linked.code)
+
+    def plan(self) -> Plan:
+        """Give what is known now; the kernel has its stack behind all else."""
+        linked = self._linked
+        if len(self._all_frames) == 1:
+            return Plan()
+        self._all_frames[0].size_bytes = linked.local_bytes
+        linked.local_bytes = _aligned(linked.local_bytes, 16) + STACK_BYTES
+        return self._plan.next(self._all_frames, self._sites, linked)
 
     def _instruction(
         self, instruction: Instruction, names: dict[str, str], end: str
@@ -225,33 +411,10 @@ class _Linker:
             )
 
     def _renamed(self, instruction: Instruction, names: dict[str, str]) -> Instruction:
-        def rename(operand: Operand) -> Operand:
-            if isinstance(operand, Register):
-                return Register(names.get(operand.name, operand.name))
-            if isinstance(operand, Symbol):
-                name = names.get(operand.name, operand.name)
-                # only here is known whether a name without "%" is a register's
-                if name in self._linked.registers:
-                    return Register(name)
-                return Symbol(name, operand.offset)
-            if isinstance(operand, Address):
-                base = rename(operand.base)
-                if not isinstance(base, Register | Symbol | Immediate):
-                    raise NotPtx(f"An address in {instruction.text} is invalid.")
-                return Address(base, operand.offset)
-            if isinstance(operand, Vector):
-                return Vector(tuple(map(rename, operand.parts)))
-            if isinstance(operand, Negated):
-                name = operand.register.name
-                return Negated(Register(names.get(name, name)))
-            return operand
-
-        guard = instruction.guard
-        renamed_guard = None if guard is None else rename(guard)
-        if not isinstance(renamed_guard, Register | Negated | None):
-            raise NotPtx(f"The condition of {instruction.text} is invalid.")
-        return dataclasses.replace(
-            instruction,
-            operands=tuple(map(rename, instruction.operands)),
-            guard=renamed_guard,
+        found, offset = renamed(
+            instruction, names, self._linked.registers, self._in_frame
         )
+        if offset is not None:
+            place = (ADDRESS, STACK, Immediate(offset))
+            self._linked.code.append(Instruction("add", ("u64",), place))
+        return found

@@ -7,7 +7,7 @@ and all that these are computed from within the loop, in turn.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -23,7 +23,11 @@ from warpbook_labs.engines.interpreter.ptx.program import (
 )
 
 #: they give no result in their first operand
-_NO_RESULT = frozenset({"st", "red", "bra", "brx", "bar", "barrier", "ret", "exit"})
+_NO_RESULT = frozenset(
+    {"st", "red", "bra", "brx", "bar", "barrier", "ret", "exit", "call"}
+)
+#: calls that may end the kernel
+_GIVE_UP = frozenset({"__assertfail", "%room", "%no_function"})
 _LEAVES = frozenset({"ret", "exit", "trap", "brkpt", "brx"})
 #: what they give is not of the thread's own registers alone
 _OUTSIDE = frozenset(
@@ -73,6 +77,18 @@ def results(instruction: Instruction) -> tuple[Operand, ...]:
     return first.parts if isinstance(first, Vector) else (first,)
 
 
+def name_of(operand: object) -> str:
+    """Name a register that holds something; nothing for what is none."""
+    if isinstance(operand, Register) and operand.name != "_":
+        return operand.name
+    return ""
+
+
+def names_of(operands: Sequence[object]) -> list[str]:
+    """Name the registers among operands."""
+    return [name for each in operands if (name := name_of(each))]
+
+
 def loop_ranges(
     code: list[Instruction], labels: dict[str, int]
 ) -> Iterator[tuple[int, int]]:
@@ -118,7 +134,7 @@ class Loop:
         instruction = self.code[pc]
         if instruction.name in _LEAVES:
             return True
-        if instruction.name == "call" and "__assertfail" in instruction.modifiers:
+        if instruction.name == "call" and _GIVE_UP & set(instruction.modifiers):
             return True
         if pc == self.end:
             return instruction.guard is not None

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpbook_labs.engines.interpreter.jobs import MAX_STEPS
+from warpbook_labs.engines.interpreter.ptx.calls import at_first, function_addresses
 from warpbook_labs.engines.interpreter.ptx.causality import Causality
 from warpbook_labs.engines.interpreter.ptx.endless import EndlessLoops
 from warpbook_labs.engines.interpreter.ptx.errors import (
@@ -74,6 +75,7 @@ class Machine:
         self._ptx, self._module = ptx, _parsed(ptx)
         self._memory = Memory()
         self._variables: dict[str, int] = {}
+        self._functions = function_addresses(self._module)
         self._own: list[Buffer] = []
         self._writers = Writers()
         #: follows where values come from, once it is asked to
@@ -223,7 +225,7 @@ class Machine:
         return state
 
     def _place(self, variable: Variable) -> int:
-        held = variable.initial.ljust(variable.size_bytes, b"\0")
+        held = at_first(variable, self._functions)
         name = variable.name
         buffer = self._memory.put(name, np.frombuffer(held, np.uint8))
         self._own.append(buffer)
@@ -243,6 +245,8 @@ class Machine:
                 if symbol.name in places:
                     return places[symbol.name].offset + symbol.offset
             address = self._variables.get(symbol.name)
+            if address is None:
+                address = self._functions.get(symbol.name)
             if address is None:
                 raise Unsupported(f"the address of {symbol.name.split('/')[0]}")
             return address + symbol.offset

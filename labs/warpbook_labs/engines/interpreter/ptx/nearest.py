@@ -16,10 +16,14 @@ from warpbook_labs.engines.interpreter.ptx.stores import (
     register_names,
 )
 
-_LEAVES = frozenset({"ret", "exit", "trap"})
+LEAVES = frozenset({"ret", "exit", "trap"})
 #: a line that takes the thread's own number is as far as so many more
 _STEPS_TO_THREAD = 2
 _OF_THREAD = ("%tid", "%ctaid", "%ntid", "%nctaid", "%laneid", "%warpid")
+#: the line of a call is so much farther than what is done in the function
+_STEPS_TO_CALL = 2
+#: a branch that only lets threads leave early is as far as so many
+_STEPS_TO_GUARD = 4
 #: what is not asked about is as far as so many
 _STEPS_TO_OTHER = 6
 
@@ -52,7 +56,7 @@ def _successors(pc: int, code: Sequence[Instruction], linked: Linked) -> list[in
     elif instruction.name == "brx":
         targets = linked.targets[_name(instruction.operands[1])]
         return [linked.labels[each] for each in targets]
-    elif instruction.name in _LEAVES:
+    elif instruction.name in LEAVES:
         nodes.append(end)
     if not nodes or instruction.guard is not None:
         nodes.append(pc + 1)
@@ -70,6 +74,7 @@ def nearest(
     deciding: Callable[[int], Sequence[int]],
     is_all: bool = True,
     about: About = "all",
+    lets_leave: Callable[[int], bool] = lambda _: False,
 ) -> tuple[int, ...]:
     """Order lines by how few steps lie between them and some instructions.
 
@@ -84,23 +89,28 @@ def nearest(
         is_all: whether lines that are not met come last, or are left out.
         about: what of the instructions is asked about: the value that they store, or
             the place; the other is farther away.
+        lets_leave: tells branches behind which threads end.
     """
     stores = Stores(code)
     order: dict[int, None] = {}
-    done: set[int] = set()
-    #: of what is as near, what comes later in the program is first
-    ahead = [(0, -place) for place in starts]
+    done: set[tuple[int, int]] = set()
+    #: of what is as near, what comes later in the program is first; behind its place,
+    #: how many calls lead from a line to the instruction
+    ahead = [(0, -place, 0) for place in starts]
     heapq.heapify(ahead)
     while ahead:
-        steps, negative = heapq.heappop(ahead)
+        steps, negative, calls = heapq.heappop(ahead)
         place = -negative
-        if place in done:
+        if (place, calls) in done:
             continue
-        done.add(place)
+        done.add((place, calls))
         instruction = code[place]
-        for line in instruction.lines:
-            if line in lines:
-                order.setdefault(line)
+        if calls < len(instruction.lines):
+            if instruction.lines[calls] in lines:
+                order.setdefault(instruction.lines[calls])
+            heapq.heappush(ahead, (steps + _STEPS_TO_CALL, -place, calls + 1))
+        if calls:
+            continue
         is_start, ahead_of = place in starts, list[tuple[int, int]]()
         far = _far_names(instruction, about) if is_start else frozenset()
         for name in register_names(tuple(sources(instruction))):
@@ -111,15 +121,16 @@ def nearest(
         if instruction.name in ("ld", "ldmatrix"):
             for other in stores.before(place):
                 ahead_of.append((steps + _steps(code, place, other), other))
-        is_of_value = about == "value" and is_start
         for other in deciding(place):
             to_branch = 1 + _steps(code, place, other)
-            ahead_of.append(
-                (steps + (_STEPS_TO_OTHER if is_of_value else to_branch), other)
-            )
+            if about == "value" and lets_leave(other):
+                to_branch += _STEPS_TO_GUARD
+            if about == "value" and is_start:
+                to_branch = _STEPS_TO_OTHER
+            ahead_of.append((steps + to_branch, other))
         for distance, other in ahead_of:
-            if other not in done:
-                heapq.heappush(ahead, (distance, -other))
+            if (other, 0) not in done:
+                heapq.heappush(ahead, (distance, -other, 0))
     rest = sorted(set(lines) - set(order), reverse=True) if is_all else ()
     return (*order, *rest)
 

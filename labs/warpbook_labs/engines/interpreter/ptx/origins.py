@@ -8,7 +8,7 @@ that had it run.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,12 @@ from warpbook_labs.engines.interpreter.ptx.line_sets import (
     is_given,
     near,
 )
-from warpbook_labs.engines.interpreter.ptx.loops import results, sources
+from warpbook_labs.engines.interpreter.ptx.loops import (
+    name_of,
+    names_of,
+    results,
+    sources,
+)
 from warpbook_labs.engines.interpreter.ptx.nearest import About, deciders
 from warpbook_labs.engines.interpreter.ptx.program import (
     Address,
@@ -123,6 +128,30 @@ class Origins:
                     return tuple(each for each in lines if each != line), line
         return (), 0
 
+    def of_unused(self, buffer: Buffer) -> tuple[int, ...]:
+        """Give the line of the last store to a buffer that no thread came to.
+
+        Behind it comes the line that is nearest to where it would write.
+        """
+        unused = (launch.unused(buffer) for launch in reversed(self._launches))
+        return next((lines for lines in unused if lines), ())
+
+    def beyond(
+        self, buffer: Buffer, bytes_: NDArray[np.int64], byte: int, line: int
+    ) -> tuple[int, ...]:
+        """Give the lines from which elements came, but not one of them.
+
+        Args:
+            buffer: that holds them.
+            bytes_: of the elements, from the buffer's begin.
+            byte: of that one.
+            line: that wrote them, which is left out.
+        """
+        cells = (buffer.address - GLOBAL_BASE + bytes_) // self._cell
+        others = np.bitwise_or.reduce(self._values[cells], axis=0)
+        own = self._values[self._cell_of(buffer, byte)]
+        return self._named(others & ~own, line, "value")
+
     def of_told(self) -> tuple[int, ...]:
         """Give the lines of the address of the access that was first told of."""
         return near(self._told)
@@ -220,7 +249,7 @@ class Origins:
         self, pc: int, instruction: Instruction
     ) -> Callable[[NDArray[np.int64]], Callable[[], None] | None]:
         """Follow what computes registers of registers."""
-        targets = _names(results(instruction))
+        targets = names_of(results(instruction))
         if "cc" in instruction.modifiers:
             targets.append(_CARRY)
         reads_carry = instruction.name in ("addc", "subc", "madc")
@@ -268,9 +297,12 @@ class Origins:
             parts = len(first.parts) if isinstance(first, Vector) else 1
             width = parts * DTYPES[instruction.modifiers[-1]].itemsize
         reach = Reach(instruction, operand, pc, self._state, "reads")
-        targets = [] if stores else [_name(each) for each in results(instruction)]
+        targets = [] if stores else [name_of(each) for each in results(instruction)]
         given = instruction.operands[1:] if stores else instruction.operands[2:]
         own = self._bits(instruction)
+        if is_given(instruction):
+            # a function's head takes what is handed to it
+            own = np.zeros_like(own)
         writes = instruction.name in _WRITES
 
         def follow(chosen: NDArray[np.int64]) -> Callable[[], None] | None:
@@ -280,6 +312,8 @@ class Origins:
             here[chosen] = own | self._deciding(pc, chosen)
             here[chosen] |= self._read(iter((operand.base,)), chosen)
             self._note_address(instruction, here[chosen], pc)
+            if writes and len(chosen):
+                self._launch.stored.add(pc)
             if instruction.name == "ldmatrix":
                 mask &= self._state.lanes.lane < 8 * max(len(targets), 1)
             if not mask.any():
@@ -385,14 +419,3 @@ class Origins:
     def _is_parameter(self, operand: Address) -> bool:
         base = operand.base
         return isinstance(base, Symbol) and base.name in self._state.parameters
-
-
-def _name(operand: object) -> str:
-    """Name a register; nothing for what is none."""
-    if isinstance(operand, Register) and operand.name != "_":
-        return operand.name
-    return ""
-
-
-def _names(operands: Sequence[object]) -> list[str]:
-    return [name for each in operands if (name := _name(each))]

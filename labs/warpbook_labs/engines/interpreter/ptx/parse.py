@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 
 from warpbook_labs.engines.interpreter.ptx.errors import NotPtx, TooLarge, Unsupported
+from warpbook_labs.engines.interpreter.ptx.numbers import initial, number, width_bytes
 from warpbook_labs.engines.interpreter.ptx.program import (
     Address,
     Call,
@@ -20,6 +21,7 @@ from warpbook_labs.engines.interpreter.ptx.program import (
     Module,
     Negated,
     Operand,
+    Prototype,
     Register,
     Registers,
     Scope,
@@ -71,11 +73,14 @@ _CALL = re.compile(
     r"(?:\s*,\s*\((?P<arguments>[^()]*)\))?(?P<rest>.*)$",
     re.S,
 )
+_PROTOTYPE = re.compile(
+    rf"(?P<name>{_NAME})\s*:\s*\.callprototype\s*(?:\((?P<results>[^()]*)\))?\s*_\s*"
+    r"(?:\((?P<parameters>[^()]*)\))?",
+    re.S,
+)
 # `asm` may declare registers that begin with no "%"
 _GUARD = re.compile(r"@(!?)\s*(%?[A-Za-z_$][\w$]*)\s*")
 _OPCODE = re.compile(r"([a-z]\w*)((?:(?:::|\.)\w+)*)\s*")
-_FLOAT = re.compile(r"0([fFdD])([0-9a-fA-F]{8,16})$")
-_INTEGER = re.compile(r"-?(?:0[xX][0-9a-fA-F]+|\d+)U?$")
 _OFFSET = re.compile(r"^(.*?)\s*([+-])\s*(-?(?:0[xX])?[0-9a-fA-F]+)$", re.S)
 
 
@@ -206,45 +211,27 @@ def _declarations(statement: str) -> list[Variable | Registers]:
                 Registers(prefix, type_, None if count is None else int(count))
             )
             continue
-        element = _width_bytes(type_) * int(declared["vector"] or 1)
+        element = width_bytes(type_) * int(declared["vector"] or 1)
         sizes = [
             int(size or 0) for size in re.findall(r"\[\s*(\d*)\s*\]", name["sizes"])
         ]
         size = element
         for each in sizes:
             size *= each
-        initial = _initial(name["values"], type_) if name["values"] else b""
+        held, addresses = initial(name["values"] or "", type_)
         found.append(
             Variable(
                 name["name"],
                 declared["space"],
                 type_,
-                max(size, len(initial)),
+                max(size, len(held)),
                 int(declared["align"] or element),
-                initial,
+                held,
                 bool(declared["extern"]),
+                addresses,
             )
         )
     return found
-
-
-def _width_bytes(type_: str) -> int:
-    bits = re.search(r"\d+$", type_)
-    if bits is None:
-        raise NotPtx(f"This type has no size: .{type_}.")
-    return int(bits[0]) // 8
-
-
-def _initial(text: str, type_: str) -> bytes:
-    width = _width_bytes(type_)
-    values = re.findall(r"[^\s{},]+", text)
-    found = bytearray()
-    for value in values:
-        number = _number(value)
-        if number is None:
-            raise NotPtx(f"A variable begins as {value[:40]!r}, which is no number.")
-        found += (number.bits & ((1 << 8 * width) - 1)).to_bytes(width, "little")
-    return bytes(found)
 
 
 class _Body:
@@ -276,8 +263,14 @@ class _Body:
         targets = re.match(rf"({_NAME})\s*:\s*\.branchtargets\s+(.*)$", text, re.S)
         if targets is not None:
             return [Targets(targets[1], tuple(_commas(targets[2])))]
-        if re.match(rf"{_NAME}\s*:\s*\.callprototype\b", text):
-            raise Unsupported("a call through a pointer", self._line)
+        prototype = _PROTOTYPE.match(text)
+        if prototype is not None:
+            results, parameters = prototype["results"], prototype["parameters"]
+            return [
+                Prototype(
+                    prototype["name"], _parameters(results), _parameters(parameters)
+                )
+            ]
         if text.startswith("."):
             return list(_declarations(text))
         if text.startswith("call"):
@@ -304,13 +297,14 @@ class _Body:
 
     def _call(self, text: str) -> Call:
         found = _CALL.match(text)
-        if found is None or found["name"].startswith("%") or found["rest"].strip():
-            raise Unsupported("a call through a pointer", self._line)
+        if found is None:
+            raise Unsupported("a call of this form", self._line)
         return Call(
             found["name"],
             tuple(_commas(found["results"] or "")),
             tuple(_commas(found["arguments"] or "")),
             self._line,
+            found["rest"].strip(" ,\t\n"),
         )
 
     def _instruction(self, text: str) -> Instruction:
@@ -364,9 +358,9 @@ def _operand(text: str) -> Operand:
         return Negated(Register(text[1:].strip()))
     if text.startswith("%") or text == "_":
         return Register(text)
-    number = _number(text)
-    if number is not None:
-        return number
+    value = number(text)
+    if value is not None:
+        return value
     if text in ("WARP_SZ",):
         return Immediate(32)
     base, offset = _base(text)
@@ -381,12 +375,3 @@ def _base(text: str) -> tuple[str, int]:
         return text, 0
     offset = int(found[3], 0)
     return found[1].strip(), -offset if found[2] == "-" else offset
-
-
-def _number(text: str) -> Immediate | None:
-    floating = _FLOAT.match(text)
-    if floating is not None:
-        return Immediate(int(floating[2], 16), 32 if floating[1] in "fF" else 64)
-    if _INTEGER.match(text):
-        return Immediate(int(text.rstrip("U"), 0))
-    return None

@@ -97,6 +97,8 @@ class Call:
     results: tuple[str, ...]
     arguments: tuple[str, ...]
     line: int | None = None
+    #: of a call through a pointer: the name of what it takes and gives
+    prototype: str = ""
 
 
 @dataclass(frozen=True)
@@ -138,6 +140,17 @@ class Variable:
     initial: bytes = b""
     #: `.extern .shared x[]`: its size is told at launch
     is_extern: bool = False
+    #: by their bytes: functions whose addresses it holds at first
+    addresses: tuple[tuple[int, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Prototype:
+    """What functions take and give that are called through a pointer."""
+
+    name: str
+    results: tuple[Variable, ...]
+    parameters: tuple[Variable, ...]
 
 
 @dataclass(frozen=True)
@@ -147,7 +160,9 @@ class Scope:
     body: tuple[Statement, ...]
 
 
-Statement = Instruction | Call | Label | Targets | Registers | Variable | Scope
+Statement = (
+    Instruction | Call | Label | Targets | Registers | Variable | Prototype | Scope
+)
 
 
 @dataclass(frozen=True)

@@ -164,6 +164,10 @@ def _origin(
     buffer, number = buffers[asked.buffer], len(run.launches)
     if asked.what == "value":
         lines = origins.of_value(buffer, asked.byte, asked.line)
+        if len(lines) < _MOST_LINES:
+            # what others have may be what it lacks
+            alike = np.flatnonzero(machine.writer_lines(buffer) == asked.line)
+            lines += origins.beyond(buffer, 4 * alike, asked.byte, asked.line)
         return Origin(lines[:_MOST_LINES], asked.line)
     launches = tuple({each % number: None for each in origins.launches_to(buffer)})
     by_word = machine.writer_lines(buffer)
@@ -175,7 +179,11 @@ def _origin(
     at = max(int(np.searchsorted(written, asked.byte // 4)) - 1, 0)
     word = int(written[at])
     writer = int(by_word[word])
-    lines = origins.of_place(buffer, 4 * word, writer)
+    lines = (
+        *(each for each in origins.of_unused(buffer) if each != writer),
+        *origins.of_place(buffer, 4 * word, writer),
+    )
+    lines = tuple(dict.fromkeys(lines))
     # of a second call, the first may have written the very same
     return Origin(lines[:_MOST_LINES], writer, launches, word != asked.byte // 4)
 

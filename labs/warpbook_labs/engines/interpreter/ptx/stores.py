@@ -15,8 +15,6 @@ from warpbook_labs.engines.interpreter.ptx.program import (
 
 WRITES = frozenset({"st", "atom", "red", "cp"})
 _SPACES = frozenset({"global", "shared", "local", "param", "const"})
-#: in which no kernel stores
-_GIVEN = ("param", "const")
 
 
 class Stores:
@@ -36,14 +34,33 @@ class Stores:
     def before(self, load: int) -> list[int]:
         """Give the places of stores that may have written what a load reads."""
         space = _space(self._code[load])
-        if space in _GIVEN:
+        if space == "const":
+            # no kernel stores there
             return []
+        if space == "param":
+            return self._handing(load)
         reached = self._reached(load)
         return [
             place
             for place in self._places
             if _is_same(space, _space(self._code[place]))
             and _may_meet(reached, self._reached(place))
+        ]
+
+    def _handing(self, load: int) -> list[int]:
+        """Give the stores that hand to a function what is loaded in it."""
+        address = address_of(self._code[load])
+        if address is None:
+            return []
+        base = address.base
+        if isinstance(base, Symbol):
+            base = Symbol(base.name)
+        return [
+            place
+            for place in self._places
+            if _space(self._code[place]) == "param"
+            and (to := address_of(self._code[place])) is not None
+            and to.base == base
         ]
 
     def to(self, is_meant: Callable[[Symbol], bool]) -> list[int]:

@@ -40,7 +40,7 @@ def origin_of(
         launches = tuple(range(len(reports)))
         line, has_written = _writer_beside(asked, held)
     of_line = follower.of_line if asked.what == "value" else follower.of_place
-    nearest = in_order(of_line(line))[:MOST_LINES]
+    nearest = in_order(follower.by_statements(of_line(line)))[:MOST_LINES]
     lines = tuple(each for each in nearest if each != line)
     return Origin(lines, line, launches, has_written)
 
