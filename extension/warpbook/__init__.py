@@ -13,11 +13,12 @@ from warpbook._version import __version__
 
 if TYPE_CHECKING:
     from warpbook import labs
+    from warpbook.kernel.analyze import analyze
     from warpbook.kernel.monitor import Monitor
     from warpbook.kernel.profile_block import profile
     from warpbook.kernel.step import step
 
-__all__ = ["Monitor", "__version__", "labs", "profile", "step"]
+__all__ = ["Monitor", "__version__", "analyze", "labs", "profile", "step"]
 
 
 def __getattr__(name: str) -> Any:
@@ -26,6 +27,10 @@ def __getattr__(name: str) -> Any:
         from warpbook.kernel.monitor import Monitor
 
         return Monitor
+    if name == "analyze":
+        from warpbook.kernel.analyze import analyze
+
+        return analyze
     if name == "labs":
         from importlib import import_module
 

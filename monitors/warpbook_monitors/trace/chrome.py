@@ -16,7 +16,7 @@ from warpbook_monitors.trace.chrome_parts import gather
 from warpbook_monitors.trace.chrome_records import Gpu
 from warpbook_monitors.trace.chrome_times import nanoseconds
 from warpbook_monitors.trace.columns import Category, Columns, distinct
-from warpbook_monitors.trace.errors import TraceFileError
+from warpbook_monitors.trace.errors import NotATrace
 from warpbook_monitors.trace.limits import measured_ceilings
 from warpbook_monitors.trace.own_marks import marked_ns, of_the_cell
 from warpbook_monitors.trace.run import GpuLimits, Run
@@ -37,7 +37,7 @@ def read_chrome_trace(path: str) -> tuple[Columns, Run]:
     found = gather(path)
     columns = found.columns()
     if not len(columns):
-        raise TraceFileError(
+        raise NotATrace(
             path, "no events of torch.profiler in it; another tool wrote it."
         )
     run, begun_ns = _run(columns, found), marked_ns(columns)

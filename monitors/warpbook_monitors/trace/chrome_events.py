@@ -35,7 +35,7 @@ from warpbook_monitors.trace.columns import (
     lists_of,
     make_columns,
 )
-from warpbook_monitors.trace.errors import TraceFileError
+from warpbook_monitors.trace.errors import TraceTooLarge
 
 #: More events are refused: they would take some two GB.
 MAX_EVENTS = 10_000_000
@@ -171,9 +171,9 @@ class Gathered:
     def check(self, path: str) -> None:
         """Refuse what would take too much memory."""
         if len(self.operators) + len(self.calls) > MAX_EVENTS:
-            raise TraceFileError(path, f"more than {MAX_EVENTS:,} events.")
+            raise TraceTooLarge(path, f"more than {MAX_EVENTS:,} events.")
         if self.text_size > MAX_TEXT:
-            raise TraceFileError(path, f"more than {MAX_TEXT:,} letters of names.")
+            raise TraceTooLarge(path, f"more than {MAX_TEXT:,} letters of names.")
 
     @property
     def text_size(self) -> int:

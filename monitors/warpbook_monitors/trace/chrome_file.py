@@ -22,7 +22,12 @@ from warpbook_monitors.plain_file import check_plain
 from warpbook_monitors.trace.chrome_odd import NO_TIME, decode_leniently
 from warpbook_monitors.trace.chrome_records import Piece
 from warpbook_monitors.trace.columns import NONE
-from warpbook_monitors.trace.errors import TraceFileError
+from warpbook_monitors.trace.errors import (
+    NotATrace,
+    TraceDamaged,
+    TraceFileError,
+    TraceTooLarge,
+)
 
 #: A decompressed trace is refused beyond this size: some ten million events.
 MAX_TRACE_BYTES = 4_000_000_000
@@ -40,6 +45,7 @@ BETWEEN = re.compile(rb"\}\s*,\s*\{")
 _OPENING = b'{"traceEvents":['
 _CLOSING = b'},{"ph":"rest"}]}'
 _MARK = "rest"
+_EVENTS = b'"traceEvents"'
 #: what Kineto and others write for a number that is none
 _NO_NUMBER = re.compile(r"(:\s*)-?(?:NaN|nan|Infinity|inf)(?=\s*[,}])")
 #: numbers that other tools write for "none", and those of 64 bits without a sign
@@ -85,7 +91,7 @@ def read_pieces(path: str, part: Part = WHOLE) -> Iterator[Piece]:
     for chunk in _chunks(path, part, asked):
         total += len(chunk)
         if total > MAX_TRACE_BYTES:
-            raise TraceFileError(path, f"larger than {MAX_TRACE_BYTES:,} bytes.")
+            raise TraceTooLarge(path, f"larger than {MAX_TRACE_BYTES:,} bytes.")
         text += chunk
         cut = BETWEEN.search(text, max(0, len(text) - _TAIL_BYTES))
         piece = cut and _until_mark(path, opening + text[: cut.start()] + _CLOSING)
@@ -104,8 +110,12 @@ def read_pieces(path: str, part: Part = WHOLE) -> Iterator[Piece]:
         return
     try:
         piece = _decode(opening + text)
-    except (msgspec.MsgspecError, RecursionError) as problem:
+    except msgspec.ValidationError as problem:
         raise _refused(path, problem) from None
+    except (msgspec.MsgspecError, RecursionError) as problem:
+        # what other pieces came before, or what has their list, was a trace once
+        is_cut = bool(opening) or _EVENTS in text
+        raise _refused(path, problem, TraceDamaged if is_cut else NotATrace) from None
     if piece.events is None:
         raise _refused(path, "it holds no list of events")
     yield piece
@@ -150,10 +160,13 @@ def _signed(found: re.Match[bytes]) -> bytes:
     return found[1] + str(NONE if number >= 2**64 - 1 else number - 2**63).encode()
 
 
-def _refused(path: str, problem: object) -> TraceFileError:
+def _refused(
+    path: str, problem: object, kind: type[TraceFileError] = NotATrace
+) -> TraceFileError:
     # a place within a piece tells nobody where it is in the file
     said = re.sub(r"\[\d+\]| \(byte \d+\)", "", str(problem))
-    return TraceFileError(path, f"no trace of torch.profiler: {said}.")
+    what = "a damaged trace" if kind is TraceDamaged else "no trace of torch.profiler"
+    return kind(path, f"{what}: {said}.")
 
 
 def _chunks(path: str, part: Part, asked: list[int]) -> Iterator[bytes]:
@@ -167,7 +180,9 @@ def _chunks(path: str, part: Part, asked: list[int]) -> Iterator[bytes]:
                 left -= len(chunk)
                 yield chunk.removeprefix(_BYTE_ORDER_MARK) if is_first else chunk
                 is_first = False
-    except (OSError, EOFError, zlib.error) as problem:
+    except (gzip.BadGzipFile, EOFError, zlib.error) as problem:
+        raise TraceDamaged(path, f"can't be read: {problem}.") from problem
+    except OSError as problem:
         # the system's own words name a number and the path once more
-        why = getattr(problem, "strerror", None) or problem
+        why = problem.strerror or problem
         raise TraceFileError(path, f"can't be read: {why}") from problem

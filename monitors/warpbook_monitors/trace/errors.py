@@ -5,6 +5,9 @@ MonitorError
     ├── ProfilerBusy     another profiler runs in this process
     ├── CaptureFailed    the profiler gave nothing that can be believed
     └── TraceFileError   a trace file can't be read
+        ├── NotATrace      another kind of file, or no events of torch.profiler
+        ├── TraceDamaged   begins like a trace and is cut off or corrupt
+        └── TraceTooLarge  more bytes, events or names than are read
 """
 
 from __future__ import annotations
@@ -31,3 +34,17 @@ class TraceFileError(TraceError):
         """Name the file."""
         super().__init__(f"{path}: {message}")
         self.path = path
+        #: what is wrong, without the path
+        self.problem = message
+
+
+class NotATrace(TraceFileError):
+    """Another kind of file, or a trace without events of torch.profiler."""
+
+
+class TraceDamaged(TraceFileError):
+    """The file begins like a trace and is cut off or corrupt."""
+
+
+class TraceTooLarge(TraceFileError):
+    """The file has more bytes, events or names than are read."""

@@ -13,7 +13,7 @@ import pytest
 from warpbook_monitors.trace import chrome_parts
 from warpbook_monitors.trace.chrome import read_chrome_trace
 from warpbook_monitors.trace.chrome_events import Gathered
-from warpbook_monitors.trace.errors import TraceFileError
+from warpbook_monitors.trace.errors import TraceDamaged
 from warpbook_monitors.trace.report import report
 
 TRACES = Path(__file__).parents[2] / "data" / "traces"
@@ -101,7 +101,7 @@ def test_a_damaged_part_is_a_damaged_file(
     text = json.dumps(content)
     path = tmp_path / "t.json"
     path.write_text(text[: len(text) * 9 // 10])
-    with pytest.raises(TraceFileError, match=r"no trace of torch\.profiler: "):
+    with pytest.raises(TraceDamaged, match="a damaged trace: "):
         read_chrome_trace(str(path))
 
 

@@ -1,0 +1,105 @@
+"""A trace file as the profile of a cell; `python -m` does it in a process of its own.
+
+The process writes one `Told` in msgpack. Whoever starts it bounds its time, and its
+memory is bounded here: what a file makes of itself is not known before it is read.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import sys
+from typing import Literal, NamedTuple
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from warpbook_monitors.trace.analysis import analyse
+from warpbook_monitors.trace.cell_profile import CellProfile
+from warpbook_monitors.trace.chrome import read_chrome_trace
+from warpbook_monitors.trace.columns import Columns
+from warpbook_monitors.trace.errors import (
+    NotATrace,
+    TraceDamaged,
+    TraceFileError,
+    TraceTooLarge,
+)
+from warpbook_monitors.trace.run import Run
+from warpbook_monitors.trace.set_up import without_set_up
+from warpbook_monitors.trace.timeline_body import NotATimeline, drawn, pack
+
+#: ten million events, which is the most that is read, take about half of it
+_MEMORY_BYTES = 12 << 30
+
+Fault = Literal["not_a_trace", "damaged", "too_large", "unreadable"]
+
+
+class FileProfile(NamedTuple):
+    """A trace that was read."""
+
+    profile: CellProfile
+    #: without the set-up that the profile leaves out
+    events: Columns
+    run: Run
+
+
+class Told(Struct, frozen=True):
+    """The answer of the process: a profile, or a fault in words."""
+
+    profile: CellProfile | None = None
+    #: as `timeline_body` packs them; None if there are more than a timeline takes
+    timeline: bytes | None = None
+    timeline_events: int | None = None
+    fault: Fault | None = None
+    problem: str = ""
+
+
+def read_profile(path: str) -> FileProfile:
+    """Read and analyse a trace file.
+
+    Raises:
+        TraceFileError: the file is damaged, too large, or no such trace.
+    """
+    events, run, set_up = without_set_up(*read_chrome_trace(path))
+    profile = analyse(events, run)
+    if set_up is not None:
+        whole = profile.completeness
+        warnings = (set_up.sentence, *whole.warnings)
+        profile = replace(profile, completeness=replace(whole, warnings=warnings))
+    return FileProfile(profile, events, run)
+
+
+def tell(path: str) -> Told:
+    """Read and analyse a trace file, or say why not."""
+    try:
+        found = read_profile(path)
+    except TraceFileError as error:
+        return Told(fault=_fault(error), problem=error.problem)
+    except MemoryError:
+        problem = f"it takes more than {_MEMORY_BYTES >> 30} GiB of memory to read."
+        return Told(fault="too_large", problem=problem)
+    try:
+        timeline = pack(found.events, found.run)
+    except NotATimeline:
+        return Told(found.profile)
+    return Told(found.profile, timeline, int(drawn(found.events, found.run).sum()))
+
+
+def _fault(error: TraceFileError) -> Fault:
+    if isinstance(error, NotATrace):
+        return "not_a_trace"
+    if isinstance(error, TraceDamaged):
+        return "damaged"
+    return "too_large" if isinstance(error, TraceTooLarge) else "unreadable"
+
+
+def _main() -> None:
+    # the server, and the cells of whoever waits, go first
+    os.nice(10)
+    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
+    sys.stdout.buffer.write(msgspec.msgpack.encode(tell(sys.argv[1])))
+
+
+if __name__ == "__main__":
+    _main()
