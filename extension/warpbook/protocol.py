@@ -147,7 +147,11 @@ class Error(Struct, frozen=True, tag="error"):
 
 
 class CellReport(Struct, frozen=True, tag="cell_report"):
-    """The profile of one cell, from the kernel that ran it to every open view."""
+    """The profile of one cell, from the kernel that ran it to every open view.
+
+    Of a trace file the server makes one, for the view that asks: `file` names it, and
+    what belongs to a kernel is empty.
+    """
 
     #: unique, chosen by the kernel
     id: Annotated[str, Meta(pattern="^[A-Za-z0-9-]{1,64}$")]
@@ -177,6 +181,8 @@ class CellReport(Struct, frozen=True, tag="cell_report"):
     timeline_events: int | None = None
     #: of a long cell that is profiled in windows; None for any other
     live: Live | None = None
+    #: the trace file that it was read from, by its path for Jupyter; None of a cell
+    file: str | None = None
 
 
 class Verdicts(Struct, frozen=True, tag="verdicts"):

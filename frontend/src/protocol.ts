@@ -261,7 +261,11 @@ export interface CellProfile {
   readonly changes: Change[];
 }
 
-/** The profile of one cell, from the kernel that ran it to every open view. */
+/**
+ * The profile of one cell, from the kernel that ran it to every open view. Of a
+ * trace file the server makes one, for the view that asks: `file` names it, and
+ * what belongs to a kernel is empty.
+ */
 export interface CellReport {
   readonly type: 'cell_report';
   readonly id: string;
@@ -280,6 +284,7 @@ export interface CellReport {
   readonly difference: Comparison | null;
   readonly timeline_events: number | null;
   readonly live: Live | null;
+  readonly file: string | null;
 }
 
 /** A cell that ran, as its kernel saw it: `POST /v1/cells` of the ingest. */

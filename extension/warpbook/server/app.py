@@ -37,6 +37,7 @@ from warpbook.server.records import Records
 from warpbook.server.reports import Reports
 from warpbook.server.routes import RouteParts, routes
 from warpbook.server.timelines import MAX_MEGABYTES, Timelines
+from warpbook.server.trace_files import TraceFiles
 from warpbook_monitors.alerts.rules import FILE_NAME
 from warpbook_monitors.archive.archive import Archive
 from warpbook_monitors.archive.limits import DAY_MS, Limits
@@ -89,6 +90,20 @@ class WarpbookApp(ExtensionApp):
         max=65_536,
         help="For all events of the newest cell reports, to zoom into; the oldest are "
         "dropped first. A million events take about 30.",
+    ).tag(config=True)
+    trace_megabytes = Int(
+        1024,
+        min=1,
+        max=65_536,
+        help="A trace file that is opened in JupyterLab is refused if it is larger "
+        "on disk.",
+    ).tag(config=True)
+    trace_seconds = Float(
+        120.0,
+        min=1.0,
+        max=3600.0,
+        help="To read and analyse a trace file that somebody opens; a process that "
+        "takes longer is ended.",
     ).tag(config=True)
     archive = Bool(
         True,
@@ -199,6 +214,12 @@ class WarpbookApp(ExtensionApp):
         self._timelines = Timelines(
             self._reports, self.timelines_megabytes << 20, self._records
         )
+        self._trace_files = TraceFiles(
+            self._reports,
+            self._timelines,
+            self.trace_megabytes << 20,
+            self.trace_seconds,
+        )
         self._broadcaster = Broadcaster(sampler, history, costs)
         self._broadcaster.greet(self._reports.encoded)
         self._past = Past(self._broadcaster, self._records.archive)
@@ -298,6 +319,7 @@ class WarpbookApp(ExtensionApp):
             self._records,
             self._receipts,
             self._timelines,
+            self._trace_files,
             self._alerting,
             self._holders,
             self._readiness,

@@ -268,7 +268,9 @@ class _Watch(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def _check(report: CellReport) -> None:
-    """Refuse what the views could not draw."""
+    """Refuse what the views could not draw, and what a kernel has no say in."""
+    if report.file is not None:
+        raise ValueError("A kernel's report is of a cell and of no file.")
     names = len(report.profile.names)
     for lane in report.profile.lanes:
         if not len(lane.starts_ms) == len(lane.durations_ms) == len(lane.names):

@@ -17,6 +17,8 @@ MAX_REPORTS = 50
 MAX_TOTAL_BYTES = 8_000_000
 #: of the archive, decoded, for a view that asks often about the same ones
 _MOST_OLDER = 8
+#: of trace files; a view whose report went has it read again
+_MOST_FILES = 16
 
 
 class Reports:
@@ -27,6 +29,7 @@ class Reports:
         self._records = records or Records()
         self._kept: OrderedDict[str, tuple[CellReport, bytes]] = OrderedDict()
         self._older: OrderedDict[str, CellReport] = OrderedDict()
+        self._of_files: OrderedDict[str, CellReport] = OrderedDict()
 
     async def take(self, report: CellReport) -> bytes:
         """Put a report on disk, then keep it as `add` does; give its bytes."""
@@ -47,6 +50,16 @@ class Reports:
         self._kept[report.id] = (report, encoded)
         self._make_room()
         return encoded
+
+    def add_of_file(self, report: CellReport) -> None:
+        """Keep a trace file's report for the view that has it open.
+
+        No other view is told, and the disk has the file itself.
+        """
+        self._of_files[report.id] = report
+        self._of_files.move_to_end(report.id)
+        while len(self._of_files) > _MOST_FILES:
+            self._of_files.popitem(last=False)
 
     async def load(self) -> list[bytes]:
         """Take the newest that are on disk; give the bytes of those that are news.
@@ -72,12 +85,12 @@ class Reports:
         return sum(len(encoded) for _, encoded in self._kept.values())
 
     def get(self, report_id: str) -> CellReport | None:
-        """Find a report that is among the newest."""
+        """Find a report that is among the newest, or that of a file that was opened."""
         kept = self._kept.get(report_id)
-        return kept[0] if kept else None
+        return kept[0] if kept else self._of_files.get(report_id)
 
     async def find(self, report_id: str) -> CellReport | None:
-        """Find a report among the newest, or on disk.
+        """Find a report among the newest, of a file, or on disk.
 
         Raises:
             ArchiveError: it is not among the newest, and the disk can't be read.

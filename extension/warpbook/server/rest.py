@@ -47,7 +47,9 @@ class Handler(Request):
             raise web.HTTPError(503, str(problem)) from None
         if report is None:
             raise web.HTTPError(
-                404, "This server keeps no such report; run the cell again."
+                404,
+                "This server keeps no such report: run the cell, or open the file, "
+                "again.",
             )
         return report
 

@@ -51,6 +51,8 @@ from warpbook.server.timeline_routes import (
     WindowHandler,
 )
 from warpbook.server.timelines import Timelines
+from warpbook.server.trace_files import TraceFiles
+from warpbook.server.trace_route import TraceFileHandler
 
 API = "/warpbook/api/v1"
 _REPORT = f"{API}/reports/([A-Za-z0-9-]{{1,64}})"
@@ -66,6 +68,7 @@ class RouteParts:
     records: Records
     receipts: Receipts
     timelines: Timelines
+    trace_files: TraceFiles
     alerting: Alerting
     holders: HolderWatch
     readiness: Readiness
@@ -79,6 +82,7 @@ def routes(parts: RouteParts, max_viewers: int) -> list[tuple[str, type, Any]]:
     records = {**shared, "records": parts.records}
     probe = {"readiness": parts.readiness}
     stream = {"past": parts.past, "max_viewers": max_viewers}
+    trace_files = {**shared, "trace_files": parts.trace_files}
     table: list[tuple[str, type, Any]] = [
         (f"{API}/health", HealthHandler, probe),
         (f"{API}/ready", ReadyHandler, probe),
@@ -92,6 +96,7 @@ def routes(parts: RouteParts, max_viewers: int) -> list[tuple[str, type, Any]]:
         (f"{API}/history/detail", DetailHandler, past),
         (f"{API}/history/export", ExportHandler, past),
         (f"{API}/receipt", ReceiptHandler, {**shared, "receipts": parts.receipts}),
+        (f"{API}/trace", TraceFileHandler, trace_files),
         (f"{API}/records", RecordsHandler, records),
         (f"{API}/records/{KIND}/(.{{1,1000}})", RecordHandler, records),
         (f"{API}/cells", CellsHandler, records),

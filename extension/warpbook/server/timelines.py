@@ -55,6 +55,16 @@ class Timelines:
         }
         self._expected[report_id] = now_s + _EXPECTED_S, asyncio.Event()
 
+    async def add_of_file(self, report_id: str, body: bytes) -> None:
+        """Keep the events of a trace file whose report is kept; not on disk.
+
+        Raises:
+            ValueError: they can't be used.
+        """
+        async with self._making:
+            made = await asyncio.to_thread(_make, body)
+        self._keep(report_id, made)
+
     async def add(self, report_id: str, body: bytes) -> None:
         """Make a timeline and keep it; the oldest make room.
 
@@ -91,6 +101,10 @@ class Timelines:
     def _total_bytes(self) -> int:
         return sum(timeline.size_bytes for timeline in self._kept.values())
 
+    def has(self, report_id: str) -> bool:
+        """Tell whether a timeline is in memory."""
+        return report_id in self._kept
+
     async def get(self, report_id: str) -> Timeline:
         """Give the timeline of a report; one that is on its way is waited for.
 
@@ -108,7 +122,7 @@ class Timelines:
             raise NoTimeline(
                 "This server does not have all events of this report: they are handed "
                 f"over right after it, and beyond {self._max_bytes >> 20} MiB of all "
-                "reports the oldest are dropped. Run the cell again."
+                "reports the oldest are dropped. Run the cell, or open the file, again."
             )
         return timeline
 

@@ -163,7 +163,7 @@ async def test_without_events_the_page_is_told_why(ingest, ask, jp_fetch) -> Non
             await ask("r-1", *route, from_ns=0, to_ns=9, at_ns=0, text="x")
         assert missing.value.code == 404
         message = json.loads(missing.value.response.body)["message"]
-        assert "Run the cell again" in message
+        assert "Run the cell, or open the file, again" in message
     with pytest.raises(HTTPClientError) as unknown:
         await ask("r-2")
     assert "no such report" in json.loads(unknown.value.response.body)["message"]
