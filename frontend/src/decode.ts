@@ -277,7 +277,9 @@ const MESSAGES: Record<ServerMessage['type'], Check> = {
     profile,
     notes: list(string, 20),
     difference: optional(comparison),
-    live: optional(live)
+    live: optional(live),
+    // a server before this field sends none
+    file: value => value === undefined || optional(string)(value)
   }),
   verdicts: record({
     time_ms: number,

@@ -7,6 +7,7 @@ import { labsPlugin } from './plugins/labs';
 import { launcherPlugin } from './plugins/launcher';
 import { outputPlugin } from './plugins/output';
 import { panelPlugin } from './plugins/panel';
+import { reportsPlugin } from './plugins/reports';
 import { statusBarPlugin } from './plugins/statusbar';
 import { streamPlugin } from './plugins/stream';
 
@@ -18,6 +19,7 @@ export default [
   alertsPlugin,
   dashboardPlugin,
   outputPlugin,
+  reportsPlugin,
   labsPlugin,
   launcherPlugin
 ];

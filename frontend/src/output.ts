@@ -6,7 +6,7 @@
 import type { IRenderMime } from '@jupyterlab/rendermime';
 import { Panel, Widget } from '@lumino/widgets';
 import type { BokehLoader } from './bokeh';
-import type { Drawn } from './dashboard/drawer';
+import type { Drawn } from './dashboard/content';
 import { reportFigures } from './dashboard/report';
 import { h } from './dom';
 import { count } from './format';

@@ -32,4 +32,5 @@ export const DASHBOARD_ID = 'warpbook-dashboard';
 export const OPEN_DASHBOARD = 'warpbook:dashboard';
 export const OPEN_LABS = 'warpbook:open-labs';
 export const OPEN_PANEL = 'warpbook:panel';
+export const OPEN_REPORT = 'warpbook:open-report';
 export const OPEN_TOUR = 'warpbook:tour';

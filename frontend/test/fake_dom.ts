@@ -13,6 +13,10 @@ export class FakeNode {
     this.attributes.set(name, value);
   }
 
+  addEventListener(): void {
+    // nothing happens to these nodes
+  }
+
   append(...nodes: (FakeNode | string)[]): void {
     this.children.push(
       ...nodes.map(each =>

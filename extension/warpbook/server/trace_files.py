@@ -98,8 +98,8 @@ class TraceFiles:
             return report
         told = await self._read(file)
         if told.profile is None:
-            problem = bounded(told.problem, _MOST_PROBLEM)
-            raise NoReport(told.fault or "unreadable", problem)
+            words = bounded(told.problem, _MOST_PROBLEM)
+            raise NoReport(told.fault or "unreadable", words)
         saved_ms = status.st_mtime_ns / 1e6
         report = CellReport(
             id=report_id,

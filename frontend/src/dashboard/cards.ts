@@ -15,11 +15,14 @@ import type { Records } from '../records';
 import type { Stream } from '../shared';
 import { deviceLabel } from '../words';
 import type { CellActions } from './cells';
-import type { Content, Drawer } from './drawer';
-import { card } from './drawer';
+import type { Content } from './content';
+import type { Drawer } from './drawer';
+import { card } from './content';
 import { postMortemContent } from './notices';
 import { receiptContent } from './receipt';
 import { reportContent } from './report';
+import type { ReportPlace } from './report_actions';
+import { reportActions } from './report_actions';
 import { saveButtons } from './save';
 import { spanContent, spanTitle } from './span';
 
@@ -32,7 +35,8 @@ export class Cards implements CellActions {
     private readonly history: History,
     private readonly drawer: Drawer,
     private readonly viewport: Viewport,
-    private readonly records: Records
+    private readonly records: Records,
+    private readonly openTab: ((report: CellReport) => void) | null
   ) {}
 
   /** Open what is kept of something that happened. */
@@ -121,16 +125,17 @@ export class Cards implements CellActions {
   }
 
   private reportContent(report: CellReport) {
-    const { reports } = this.stream.statements;
-    return reportContent(report, {
-      others: [...reports.values()].filter(({ id }) => id !== report.id),
-      compare: other => this.history.difference(report.id, other.id),
-      live: {
-        statements: this.stream.statements,
-        now: () => this.stream.store.now(),
-        open: each => this.report(each)
-      }
-    });
+    const place: ReportPlace = {
+      show: each => this.report(each),
+      openTab: this.openTab,
+      chooseFile: null,
+      files: [],
+      download: null
+    };
+    return reportContent(
+      report,
+      reportActions(report, this.stream, this.history, place)
+    );
   }
 
   receipt(receipt: Receipt): void {

@@ -13,7 +13,7 @@ import { HOUR_MS, MONTH_MS, Viewport } from '../chart/viewport';
 import { h } from '../dom';
 import { History } from '../history';
 import { instancesOf } from '../instances';
-import type { Device } from '../protocol';
+import type { CellReport, Device } from '../protocol';
 import type { Stream } from '../shared';
 import { Records } from '../records';
 import { onThemeChange } from '../theme';
@@ -43,7 +43,8 @@ export class Dashboard extends Widget {
   constructor(
     private readonly stream: Stream,
     private readonly bands: Bands | null,
-    options: DashboardOptions
+    options: DashboardOptions,
+    openTab: ((report: CellReport) => void) | null = null
   ) {
     super({
       node: h('div', {
@@ -79,7 +80,8 @@ export class Dashboard extends Widget {
       history,
       this.drawer,
       this.viewport,
-      records
+      records,
+      openTab
     );
     this.find = new Find(records, this.cards);
     this.pastCells = new PastCells(records, () => this.loop.drawNow());

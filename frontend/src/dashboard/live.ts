@@ -4,7 +4,7 @@ import { h, setText } from '../dom';
 import { clip, clock, count, duration, NONE, share } from '../format';
 import type { CellReport, Live, LiveWindow, StepTimes } from '../protocol';
 import type { Statements } from '../statements';
-import type { Drawn } from './drawer';
+import type { Drawn } from './content';
 import { busyRatio, liveChart, stepMs } from './live_chart';
 import { headline } from './report_figures';
 import { findingNodes, pill } from './report_findings';

@@ -6,8 +6,8 @@ import { clip, when, NONE, text } from '../format';
 import type { Device, DeviceHolders, Event, PostMortem } from '../protocol';
 import type { Stream } from '../shared';
 import { deviceLabel } from '../words';
-import type { Content } from './drawer';
-import { card } from './drawer';
+import type { Content } from './content';
+import { card } from './content';
 import { table } from './table';
 
 /** More would push the charts out of sight. */

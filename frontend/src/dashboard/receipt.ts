@@ -10,8 +10,8 @@ import type {
   Receipt
 } from '../protocol';
 import { deviceLabel } from '../words';
-import type { Content } from './drawer';
-import { card } from './drawer';
+import type { Content } from './content';
+import { card } from './content';
 import { conditionList, coverage, keyFigures } from './span';
 import { figures, table } from './table';
 

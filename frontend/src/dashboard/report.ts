@@ -6,12 +6,13 @@ import { h } from '../dom';
 import { clip, when } from '../format';
 import type { CellReport } from '../protocol';
 import { TimelineView } from '../timeline/view';
-import type { Content, Drawn, Part } from './drawer';
-import { drawn } from './drawer';
+import type { Content, Drawn, Part } from './content';
+import { drawn } from './content';
 import type { LiveActions } from './live';
 import { LiveView } from './live';
+import { perfettoPart } from './perfetto';
 import type { DifferenceActions } from './report_difference';
-import { differencePart } from './report_difference';
+import { comparePart, differencePart } from './report_difference';
 import { figureGroups, headline } from './report_figures';
 import { findingNodes } from './report_findings';
 import { pictureParts, telemetryPart } from './report_pictures';
@@ -19,14 +20,25 @@ import { lineTable, profileTables } from './report_tables';
 
 export interface ReportActions extends DifferenceActions {
   readonly live: LiveActions;
+  /** Opens it in a tab of its own; null where it is in one. */
+  readonly openTab: (() => void) | null;
+  /** Saves its trace as a file; null where there is none. */
+  readonly download: (() => Promise<void>) | null;
 }
 
-/** The card of a report. */
+/**
+ * The card of a report.
+ * @param report - of a cell or a trace file
+ * @param actions - what a person can do with it
+ * @param isDocument - it fills a tab, so what it is compared with is chosen at its top
+ */
 export function reportContent(
   report: CellReport,
-  actions: ReportActions
+  actions: ReportActions,
+  isDocument = false
 ): Content {
   const { profile } = report;
+  const isFile = typeof report.file === 'string';
   const status = report.status === 'ok' ? '' : ` · ${report.status}`;
   const live =
     report.live === null ? null : () => new LiveView(report, actions.live);
@@ -35,22 +47,31 @@ export function reportContent(
       'p',
       { class: 'wb-note' },
       `${clip(profile.gpu_name ?? 'No GPU in this profile', 80)} · ` +
-        `${when(report.started_ms)}${status}`
+        `${isFile ? 'saved ' : ''}${when(report.started_ms)}${status}`
     ),
     live,
     // while it runs there is only what grows
-    ...(report.status === 'running' ? [] : profileParts(report, actions))
+    ...(report.status === 'running'
+      ? []
+      : [
+          isDocument ? comparePart(actions) : null,
+          ...profileParts(report, actions, isDocument)
+        ])
   ];
   return {
-    title: `${whose(report)}: ${clip(report.title, 80)}`,
-    parts: parts.filter(part => part !== null)
+    title: isFile
+      ? clip(report.title, 80)
+      : `${whose(report)}: ${clip(report.title, 80)}`,
+    parts: parts.filter(part => part !== null),
+    openTab: actions.openTab
   };
 }
 
 /** What the profile says, and what it is compared with. */
 function profileParts(
   report: CellReport,
-  actions: ReportActions
+  actions: ReportActions,
+  isDocument: boolean
 ): (Part | null)[] {
   const { profile } = report;
   // what the windows of a long cell add up to stands above
@@ -61,9 +82,10 @@ function profileParts(
     headline(profile),
     lineTable(profile),
     ...figureParts(report),
+    actions.download === null ? null : perfettoPart(actions.download),
     figureGroups(profile),
     profileTables(profile),
-    differencePart(report, actions)
+    differencePart(report, isDocument ? null : actions)
   ];
 }
 
@@ -84,9 +106,12 @@ export function reportFigures(report: CellReport, bokeh: BokehLoader): Drawn[] {
   );
 }
 
-/** Name the cell of a report: "train.ipynb [7]". */
+/** Name the cell or the file of a report: "train.ipynb [7]". */
 export function whose(report: CellReport): string {
-  const { notebook, execution_count: count } = report;
+  const { notebook, execution_count: count, file } = report;
+  if (typeof file === 'string') {
+    return notebookName(file);
+  }
   const name = notebook === null ? 'a kernel' : notebookName(notebook);
   return count === null ? name : `${name} [${count}]`;
 }

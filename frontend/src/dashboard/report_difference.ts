@@ -11,15 +11,36 @@ export interface DifferenceActions {
   readonly others: readonly CellReport[];
   /** Ask the server what differs between this report and another. */
   readonly compare: (other: CellReport) => Promise<Comparison>;
+  /** Lets a person choose a trace file, and reads it; null where nobody can. */
+  readonly chooseFile: (() => Promise<CellReport | null>) | null;
 }
 
-/** The comparison with the run before, if there was one, and a way to others. */
+/** What the report can be compared with, and the comparison below. */
+export function comparePart(actions: DifferenceActions): HTMLElement | null {
+  if (!canCompare(actions)) {
+    return null;
+  }
+  const place = h('div', { class: 'wb-difference' });
+  return h(
+    'section',
+    { 'aria-label': 'Compare' },
+    picker(actions, place),
+    place
+  );
+}
+
+/**
+ * The comparison with the run before, if there was one, and a way to others.
+ * @param report - is compared
+ * @param actions - of the way to others; null where that is elsewhere
+ */
 export function differencePart(
   report: CellReport,
-  { others, compare }: DifferenceActions
+  actions: DifferenceActions | null
 ): HTMLElement | null {
   const { difference } = report;
-  if (difference === null && others.length === 0) {
+  const others = actions !== null && canCompare(actions) ? actions : null;
+  if (difference === null && others === null) {
     return null;
   }
   const place = h('div', { class: 'wb-difference' });
@@ -34,14 +55,17 @@ export function differencePart(
       {},
       difference === null ? 'Compare' : "Against the cell's run before"
     ),
-    others.length === 0 ? null : picker(others, compare, place),
+    others === null ? null : picker(others, place),
     place
   );
 }
 
+function canCompare({ others, chooseFile }: DifferenceActions): boolean {
+  return others.length > 0 || chooseFile !== null;
+}
+
 function picker(
-  others: readonly CellReport[],
-  compare: (other: CellReport) => Promise<Comparison>,
+  { others, compare, chooseFile }: DifferenceActions,
   place: HTMLElement
 ): HTMLElement {
   // of a cell that runs there is no profile yet
@@ -58,25 +82,53 @@ function picker(
   );
 
   async function show(): Promise<void> {
-    const asked = select.value;
-    const other = others.find(({ id }) => id === asked);
-    if (other === undefined) {
-      return;
+    const other = others.find(({ id }) => id === select.value);
+    if (other !== undefined) {
+      await tell(() => compare(other));
     }
-    place.replaceChildren(h('p', { role: 'status' }, 'Asking the server…'));
+  }
+
+  async function choose(
+    chosen: () => Promise<CellReport | null>
+  ): Promise<void> {
+    select.value = '';
+    await tell(async () => {
+      const other = await chosen();
+      return other === null ? null : compare(other);
+    });
+  }
+
+  /** Show what is asked for, unless something else was meanwhile. */
+  async function tell(ask: () => Promise<Comparison | null>): Promise<void> {
+    const waits = h('p', { role: 'status' }, 'Asking the server…');
+    place.replaceChildren(waits);
     let told: Node[];
     try {
-      told = comparisonNodes(await compare(other));
+      const comparison = await ask();
+      told = comparison === null ? [] : comparisonNodes(comparison);
     } catch (error) {
       const words = (error as Error).message;
       told = [h('p', { class: 'wb-warning', role: 'alert' }, words)];
     }
-    if (select.value === asked) {
+    if (waits.parentNode === place) {
       place.replaceChildren(...told);
     }
   }
 
-  return h('label', { class: 'wb-controls' }, 'Compare with', select);
+  return h(
+    'div',
+    { class: 'wb-controls' },
+    others.length === 0
+      ? 'Compare with'
+      : h('label', { class: 'wb-controls' }, 'Compare with', select),
+    chooseFile === null
+      ? null
+      : h(
+          'button',
+          { class: 'wb-button', click: () => void choose(chooseFile) },
+          'A trace file…'
+        )
+  );
 }
 
 /** What differs: in words, then figure by figure, the largest change first. */

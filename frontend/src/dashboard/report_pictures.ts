@@ -19,9 +19,12 @@ const DTYPES: Readonly<Record<string, string>> = {
   'signed char': 'INT8'
 };
 
-/** What the GPUs' own counters said meanwhile; null without a GPU. */
+/** What the GPUs' own counters said meanwhile; null without a GPU, or of a file. */
 export function telemetryPart(report: CellReport): Drawing | null {
-  return report.profile.gpu_name === null ? null : drawing(report, 'telemetry');
+  const { file, profile } = report;
+  return profile.gpu_name === null || typeof file === 'string'
+    ? null
+    : drawing(report, 'telemetry');
 }
 
 /** Memory over time if it was recorded, and the roofline below its fold. */

@@ -2,6 +2,7 @@
 
 import type { Span } from '../chart/viewport';
 import { h, setText } from '../dom';
+import { saveFile } from '../download';
 import type { ExportFormat, History } from '../history';
 
 export const FORMATS: readonly (readonly [ExportFormat, string])[] = [
@@ -42,10 +43,7 @@ export async function save(
   tell('Fetching…');
   try {
     const file = await history.export(format, span);
-    const url = URL.createObjectURL(file);
-    h('a', { href: url, download: file.name }).click();
-    // the browser reads it after this turn
-    window.setTimeout(() => URL.revokeObjectURL(url), 60_000);
+    saveFile(file);
     tell('');
   } catch (error) {
     tell(`It could not be saved. ${(error as Error).message}`);

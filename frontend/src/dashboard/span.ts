@@ -5,8 +5,8 @@ import { h } from '../dom';
 import { clip, when, duration, NONE, quantity, text } from '../format';
 import type { Device, DeviceSpan, SpanStatistics } from '../protocol';
 import { deviceHeading } from '../words';
-import type { Content } from './drawer';
-import { card } from './drawer';
+import type { Content } from './content';
+import { card } from './content';
 import { figures, table } from './table';
 
 /** What is told first, and which of the statistics. */

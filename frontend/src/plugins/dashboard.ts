@@ -20,7 +20,8 @@ import {
   DASHBOARD_ID,
   IBands,
   IWarpbook,
-  OPEN_DASHBOARD
+  OPEN_DASHBOARD,
+  OPEN_REPORT
 } from '../tokens';
 
 /** How long a first document may take; one named in the URL is sure to come. */
@@ -51,7 +52,12 @@ export const dashboardPlugin: JupyterFrontEndPlugin<void> = {
         app.shell.activateById(present.id);
         return present;
       }
-      const content = new Dashboard(stream, bands, settings);
+      const content = new Dashboard(
+        stream,
+        bands,
+        settings,
+        ({ id }) => void app.commands.execute(OPEN_REPORT, { id })
+      );
       let { windowSeconds } = settings;
       const stop = settings.onChange(() => {
         content.setRate(settings.rateHz);

@@ -9,6 +9,7 @@
 import type { BokehLoader } from '../bokeh';
 import { Picture } from '../dashboard/picture';
 import { h, setText } from '../dom';
+import { saveFile } from '../download';
 import { count } from '../format';
 import type { CellReport, TimelineEvent, TimelineWindow } from '../protocol';
 import { isDark } from '../theme';
@@ -80,12 +81,14 @@ export class TimelineView implements Controlled {
   }
 
   private async begin(): Promise<void> {
-    const { profile, timeline_events: events, live } = this.report;
+    const { profile, timeline_events: events, live, file } = this.report;
     if (typeof events !== 'number') {
       this.fallBack(
-        live
-          ? 'Those of a long cell stay in its kernel.'
-          : 'The kernel handed over no others: it has an older warpbook, or there ' +
+        typeof file === 'string'
+          ? 'The file has more than a timeline keeps: two million.'
+          : live
+            ? 'Those of a long cell stay in its kernel.'
+            : 'The kernel handed over no others: it has an older warpbook, or there ' +
               'are too many.'
       );
       return;
@@ -315,10 +318,7 @@ export class TimelineView implements Controlled {
     setText(this.words, 'Fetching the events…');
     try {
       const file = await this.source.export();
-      const url = URL.createObjectURL(file);
-      h('a', { href: url, download: file.name }).click();
-      // the browser reads it after this turn
-      window.setTimeout(() => URL.revokeObjectURL(url), 60_000);
+      saveFile(file);
       this.tellSeen();
     } catch (error) {
       setText(this.words, `It could not be saved. ${(error as Error).message}`);

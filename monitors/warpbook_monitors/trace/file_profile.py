@@ -29,7 +29,8 @@ from warpbook_monitors.trace.run import Run
 from warpbook_monitors.trace.set_up import without_set_up
 from warpbook_monitors.trace.timeline_body import NotATimeline, drawn, pack
 
-#: ten million events, which is the most that is read, take about half of it
+#: of address space: to read takes some 3 GB at the most, to judge as much again, and
+#: what is mapped and never touched counts, too
 _MEMORY_BYTES = 12 << 30
 
 Fault = Literal["not_a_trace", "damaged", "too_large", "unreadable"]

@@ -1,0 +1,256 @@
+/** Reports in the main area: trace files as documents, and cells' reports as tabs. */
+
+import type {
+  JupyterFrontEnd,
+  JupyterFrontEndPlugin
+} from '@jupyterlab/application';
+import { ILabShell, ILayoutRestorer } from '@jupyterlab/application';
+import { MainAreaWidget, WidgetTracker } from '@jupyterlab/apputils';
+import { PathExt } from '@jupyterlab/coreutils';
+import { IDocumentManager } from '@jupyterlab/docmanager';
+import type { DocumentRegistry } from '@jupyterlab/docregistry';
+import {
+  ABCWidgetFactory,
+  DocumentWidget,
+  TextModelFactory
+} from '@jupyterlab/docregistry';
+import { FileDialog } from '@jupyterlab/filebrowser';
+import type { Contents } from '@jupyterlab/services';
+import { whose } from '../dashboard/report';
+import { ReportTab } from '../dashboard/report_tab';
+import { h } from '../dom';
+import { clip } from '../format';
+import { gpuIcon } from '../icon';
+import type { CellReport } from '../protocol';
+import { Records } from '../records';
+import type { Stream } from '../shared';
+import { IWarpbook, OPEN_REPORT } from '../tokens';
+import { TraceFiles } from '../traces';
+
+const FACTORY = 'warpbook report';
+const FILE_TYPE = 'warpbook-trace';
+const MODEL = 'warpbook-trace';
+/** What torch.profiler writes; any other `.json` keeps its own viewer first. */
+const EXTENSIONS = ['.pt.trace.json', '.json.gz'];
+
+type Document = DocumentWidget<ReportTab>;
+
+export const reportsPlugin: JupyterFrontEndPlugin<void> = {
+  id: 'warpbook:reports',
+  description: 'Reports of trace files and of cells, in the main area.',
+  autoStart: true,
+  requires: [IWarpbook],
+  optional: [IDocumentManager, ILayoutRestorer, ILabShell],
+  activate: (
+    app: JupyterFrontEnd,
+    { stream }: IWarpbook,
+    documents: IDocumentManager | null,
+    restorer: ILayoutRestorer | null,
+    labShell: ILabShell | null
+  ) => {
+    const traces = new TraceFiles(stream.connection);
+    const chooseFile =
+      documents === null ? null : () => chosenFile(documents, traces);
+    openFiles(app, stream, traces, chooseFile, restorer);
+    openCells(app, stream, traces, chooseFile, restorer, labShell);
+  }
+};
+
+type Chooser = (() => Promise<CellReport | null>) | null;
+
+/** Let the file browser open trace files. */
+function openFiles(
+  app: JupyterFrontEnd,
+  stream: Stream,
+  traces: TraceFiles,
+  chooseFile: Chooser,
+  restorer: ILayoutRestorer | null
+): void {
+  const { contents } = app.serviceManager;
+  const tracker = new WidgetTracker<Document>({ namespace: 'warpbook-traces' });
+  const factory = new TraceFactory(
+    {
+      name: FACTORY,
+      modelName: MODEL,
+      fileTypes: [FILE_TYPE, 'json'],
+      defaultFor: [FILE_TYPE],
+      readOnly: true
+    },
+    context => {
+      const { path } = context;
+      const asText = () =>
+        void app.commands.execute('docmanager:open', {
+          path: context.path,
+          factory: 'Editor'
+        });
+      return new ReportTab(stream, {
+        load: () => traces.report(contents.localPath(context.path)),
+        instead: () =>
+          path.endsWith('.gz')
+            ? []
+            : [
+                h(
+                  'button',
+                  { class: 'wb-button', click: asText },
+                  'Open as text'
+                )
+              ],
+        chooseFile,
+        get files() {
+          return traces.known;
+        },
+        download: () => context.download()
+      });
+    }
+  );
+  app.docRegistry.addFileType({
+    name: FILE_TYPE,
+    displayName: 'Profiler trace',
+    extensions: EXTENSIONS,
+    mimeTypes: ['application/json'],
+    fileFormat: null,
+    icon: gpuIcon
+  });
+  app.docRegistry.addModelFactory(new TraceModelFactory());
+  // its types do without exactOptionalPropertyTypes
+  app.docRegistry.addWidgetFactory(factory as DocumentRegistry.WidgetFactory);
+  factory.widgetCreated.connect((_, widget) => void tracker.add(widget));
+  if (restorer !== null) {
+    void restorer.restore(tracker, {
+      command: 'docmanager:open',
+      args: ({ context }) => ({ path: context.path, factory: FACTORY }),
+      name: ({ context }) => context.path
+    });
+  }
+}
+
+/** Open reports of cells in tabs, each once. */
+function openCells(
+  app: JupyterFrontEnd,
+  stream: Stream,
+  traces: TraceFiles,
+  chooseFile: Chooser,
+  restorer: ILayoutRestorer | null,
+  labShell: ILabShell | null
+): void {
+  const { statements } = stream;
+  const records = new Records(stream.connection);
+  const tracker = new WidgetTracker<MainAreaWidget<ReportTab>>({
+    namespace: 'warpbook-reports'
+  });
+  const ids = new WeakMap<object, string>();
+  app.commands.addCommand(OPEN_REPORT, {
+    label: 'Open a Report in a Tab',
+    execute: async args => {
+      const { id } = args;
+      if (typeof id !== 'string') {
+        throw new Error('It takes the id of a report.');
+      }
+      const present = tracker.find(widget => ids.get(widget) === id);
+      if (present !== undefined) {
+        app.shell.activateById(present.id);
+        return present;
+      }
+      const content = new ReportTab(stream, {
+        load: async () => {
+          const report =
+            statements.reports.get(id) ?? (await records.report(id));
+          widget.title.label = clip(whose(report), 40);
+          widget.title.caption = clip(report.title, 200);
+          return report;
+        },
+        instead: () => [],
+        chooseFile,
+        get files() {
+          return traces.known;
+        },
+        download: null
+      });
+      const widget = new MainAreaWidget({ content });
+      ids.set(widget, id);
+      widget.id = `warpbook-report-${id}`;
+      widget.toolbar.hide();
+      widget.title.label = 'Report';
+      widget.title.icon = gpuIcon;
+      widget.title.closable = true;
+      // only JupyterLab has room for a second document in its main area
+      app.shell.add(widget, labShell === null ? 'right' : 'main');
+      app.shell.activateById(widget.id);
+      void content.load('Report');
+      await tracker.add(widget);
+      return widget;
+    }
+  });
+  if (restorer !== null) {
+    void restorer.restore(tracker, {
+      command: OPEN_REPORT,
+      args: widget => ({ id: ids.get(widget) ?? '' }),
+      name: widget => ids.get(widget) ?? ''
+    });
+  }
+}
+
+/** Let a person choose a trace file; null if they choose none. */
+async function chosenFile(
+  manager: IDocumentManager,
+  traces: TraceFiles
+): Promise<CellReport | null> {
+  const { value } = await FileDialog.getOpenFiles({
+    manager,
+    title: 'Compare with a trace file',
+    filter: ({ type, name }) =>
+      type === 'directory' || /\.json(\.gz)?$/i.test(name) ? {} : null
+  });
+  const chosen = value?.find(({ type }) => type === 'file');
+  return chosen === undefined
+    ? null
+    : traces.report(manager.services.contents.localPath(chosen.path));
+}
+
+/** The server reads the file: its content never comes to the page. */
+class TraceModelFactory extends TextModelFactory {
+  override get name(): string {
+    return MODEL;
+  }
+
+  override get fileFormat(): Contents.FileFormat {
+    return null;
+  }
+
+  override get collaborative(): boolean {
+    return false;
+  }
+}
+
+class TraceFactory extends ABCWidgetFactory<Document> {
+  constructor(
+    options: DocumentRegistry.IWidgetFactoryOptions<Document>,
+    private readonly tab: (context: DocumentRegistry.Context) => ReportTab
+  ) {
+    super(options);
+  }
+
+  protected override createNewWidget(
+    context: DocumentRegistry.Context
+  ): Document {
+    const content = this.tab(context);
+    const widget = new DocumentWidget({ content, context });
+    widget.toolbar.hide();
+    widget.title.icon = gpuIcon;
+    const read = () => {
+      if (!widget.isDisposed) {
+        void content.load(PathExt.basename(context.path));
+      }
+    };
+    let savedAt: string | undefined;
+    // "Reload from Disk" tells when a program has written it anew
+    context.fileChanged.connect((_, { last_modified: newest }) => {
+      if (context.isReady && newest !== savedAt) {
+        read();
+      }
+      savedAt = newest;
+    });
+    void context.ready.then(read);
+    return widget;
+  }
+}

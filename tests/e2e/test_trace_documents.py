@@ -1,0 +1,188 @@
+"""Trace files as documents, and reports of cells as tabs of the main area."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import Locator, expect
+
+from tests.e2e.lab import BASE_URL, Lab, LabPage
+from tests.e2e.test_accessible import AXE
+from tests.e2e.test_reports import HAND_IN, TRACES
+from warpbook_monitors.trace.compare import compare
+from warpbook_monitors.trace.file_profile import read_profile
+
+EAGER, GRAPH = TRACES / "tiny_kernels.json.gz", TRACES / "graph_replay.json.gz"
+
+
+@pytest.fixture
+def opened(page: LabPage, lab: Lab, lab_url: str) -> LabPage:
+    """JupyterLab with traces and other files in its file browser."""
+    lab.notebooks.mkdir(parents=True, exist_ok=True)
+    shutil.copy(EAGER, lab.notebooks / "eager.pt.trace.json.gz")
+    shutil.copy(GRAPH, lab.notebooks / "graph.json.gz")
+    text = gzip.decompress(EAGER.read_bytes())
+    (lab.notebooks / "plain.pt.trace.json").write_bytes(text)
+    (lab.notebooks / "exported.json").write_bytes(text)
+    (lab.notebooks / "cut.pt.trace.json").write_bytes(text[:9_000])
+    (lab.notebooks / "settings.json").write_text('{"colour": "green"}')
+    page.open(lab_url, lab.write_notebook("traces.ipynb", [HAND_IN]))
+    return page
+
+
+def listed(page: LabPage, name: str) -> Locator:
+    """A file in the file browser, which is asked for what is there now."""
+    page.execute("filebrowser:refresh")
+    return page.page.locator(".jp-DirListing-item").filter(has_text=name)
+
+
+def tab(page: LabPage) -> Locator:
+    """The report that is in front."""
+    return page.page.locator(".wb-report-tab:visible")
+
+
+def tabs(page: LabPage, name: str) -> Locator:
+    """Tabs of the main area."""
+    return page.page.locator("#jp-main-dock-panel .lm-TabBar-tab").filter(has_text=name)
+
+
+def test_a_double_click_opens_the_report_of_a_trace(
+    opened: LabPage, screenshots: Path
+) -> None:
+    figures = read_profile(str(EAGER)).profile
+    assert figures.verdict is not None
+    for name in ("eager.pt.trace.json.gz", "plain.pt.trace.json"):
+        listed(opened, name).dblclick()
+        report = tab(opened)
+        verdict = report.locator(".wb-cell-verdict")
+        expect(verdict.locator(".wb-pill")).to_have_text("launch-bound")
+        expect(verdict).to_contain_text(figures.verdict.sentence)
+        expect(report.get_by_role("heading", name=name)).to_be_visible()
+        expect(tabs(opened, name)).to_have_count(1)
+    expect(report.get_by_label("Timeline", exact=True)).to_contain_text(" events.")
+    opened.wait_for_figure(report.get_by_label("Timeline", exact=True))
+    expect(report.get_by_text("A trace file…")).to_be_visible()
+    opened.page.screenshot(path=screenshots / "trace-document.png")
+    opened.set_theme("JupyterLab Dark")
+    opened.wait_for_figure(report)
+    opened.page.screenshot(path=screenshots / "trace-document-dark.png")
+
+
+def test_a_json_file_keeps_its_viewer_and_may_be_opened_as_a_trace(
+    opened: LabPage,
+) -> None:
+    for name in ("settings.json", "exported.json"):
+        listed(opened, name).dblclick()
+        expect(tabs(opened, name)).to_have_count(1)
+        expect(opened.page.locator(".jp-RenderedJSON:visible")).to_be_visible()
+    listed(opened, "exported.json").click(button="right")
+    items = opened.page.locator(".lm-Menu-item")
+    items.filter(has_text="Open With").hover()
+    items.filter(has_text="warpbook report").click()
+    expect(tab(opened).locator(".wb-pill").first).to_have_text("launch-bound")
+
+
+def test_a_bad_file_says_what_is_wrong_and_opens_as_text(opened: LabPage) -> None:
+    opened.execute("docmanager:open", path="settings.json", factory="warpbook report")
+    alert = tab(opened).get_by_role("alert")
+    expect(alert).to_contain_text("no trace of torch.profiler")
+    tab(opened).get_by_role("button", name="Open as text").click()
+    expect(opened.page.locator(".jp-FileEditor:visible")).to_contain_text("colour")
+    listed(opened, "cut.pt.trace.json").dblclick()
+    expect(alert).to_contain_text("a damaged trace")
+    # the browser says it of every answer of that kind
+    opened.errors = [each for each in opened.errors if "422" not in each]
+
+
+def test_two_traces_are_compared_from_the_top_of_one(opened: LabPage) -> None:
+    eager, graph = (read_profile(str(path)).profile for path in (EAGER, GRAPH))
+    listed(opened, "graph.json.gz").dblclick()
+    report = tab(opened)
+    expect(report.locator(".wb-pill").first).to_be_visible()
+    compared = report.get_by_role("region", name="Compare", exact=True)
+    compared.get_by_role("button", name="A trace file…").click()
+    dialog = opened.page.locator(".jp-Dialog")
+    dialog.locator(".jp-DirListing-item").filter(
+        has_text="eager.pt.trace.json.gz"
+    ).click()
+    dialog.locator("button.jp-mod-accept").click()
+    words = [compare(*pair).sentence for pair in ((eager, graph), (graph, eager))]
+    expect(compared.locator("strong").first).to_be_visible()
+    # the one that was saved first is the earlier
+    assert compared.locator("strong").first.text_content() in words
+
+
+def test_a_trace_is_downloaded_for_perfetto_and_sent_nowhere(
+    opened: LabPage,
+) -> None:
+    asked: list[str] = []
+    opened.page.on("request", lambda request: asked.append(request.url))
+    listed(opened, "eager.pt.trace.json.gz").dblclick()
+    report = tab(opened)
+    report.get_by_text("Open in Perfetto").click()
+    with opened.page.expect_download() as download:
+        report.get_by_role("button", name="Download the trace").click()
+    assert download.value.suggested_filename == "eager.pt.trace.json.gz"
+    assert Path(download.value.path()).read_bytes() == EAGER.read_bytes()
+    link = report.get_by_role("link", name="ui.perfetto.dev")
+    assert link.get_attribute("href") == "https://ui.perfetto.dev"
+    hosts = {urlsplit(url).hostname for url in asked if url.startswith("http")}
+    assert hosts == {urlsplit(opened.page.url).hostname}
+
+
+def test_a_cells_report_opens_in_a_tab_and_stays_in_the_drawer(
+    opened: LabPage, lab: Lab, lab_url: str
+) -> None:
+    hand_in = "hand_in('tabbed', 'in_tab()', 3, profile('train_fp32'))"
+    opened.open(lab_url, lab.write_notebook("tabbed.ipynb", [HAND_IN, hand_in]))
+    opened.run(0)
+    opened.run(1)
+    opened.open_report("in_tab()")
+    button = opened.drawer.get_by_role("button", name="Open in a tab")
+    button.click()
+    report = tab(opened)
+    expect(report.locator(".wb-pill").first).to_have_text("compute-bound")
+    expect(tabs(opened, "train.ipynb [7]")).to_have_count(1)
+    opened.execute("warpbook:dashboard")
+    expect(opened.drawer).to_contain_text("in_tab()")
+    button.click()
+    expect(tabs(opened, "train.ipynb [7]")).to_have_count(1)
+
+
+def test_documents_come_back_with_the_page(opened: LabPage, lab_url: str) -> None:
+    listed(opened, "graph.json.gz").dblclick()
+    expect(tab(opened).locator(".wb-pill").first).to_be_visible()
+    # JupyterLab saves its layout a moment later
+    opened.page.wait_for_timeout(3_000)
+    url = urlsplit(lab_url)
+    opened.page.goto(f"{url.scheme}://{url.netloc}{BASE_URL}lab?{url.query}")
+    expect(tabs(opened, "graph.json.gz")).to_have_count(1)
+    tabs(opened, "graph.json.gz").click()
+    expect(tab(opened).locator(".wb-pill").first).to_be_visible()
+
+
+def test_names_of_a_trace_are_text(opened: LabPage, lab: Lab) -> None:
+    content = json.loads(gzip.decompress(EAGER.read_bytes()))
+    for event in content["traceEvents"]:
+        if event.get("cat") in ("kernel", "cpu_op"):
+            event["name"] = "<img src=x onerror=window.attacked=1>"
+    (lab.notebooks / "attack.pt.trace.json").write_text(json.dumps(content))
+    listed(opened, "attack.pt.trace.json").dblclick()
+    expect(tab(opened)).to_contain_text("<img src=x")
+    opened.wait_for_figure(tab(opened))
+    assert opened.page.evaluate("() => window.attacked") is None
+    opened.page.add_script_tag(path=AXE)
+    found = opened.page.evaluate(
+        "() => axe.run('.wb-report-tab', { resultTypes: ['violations'] })"
+    )
+    serious = [
+        (each["id"], [node["html"][:200] for node in each["nodes"]])
+        for each in found["violations"]
+        if each["impact"] in ("serious", "critical")
+    ]
+    assert serious == []
