@@ -78,10 +78,7 @@ export class Header {
     const badge = replay ? 'REPLAY' : gpus.length > 0 ? 'LIVE' : '';
     const { label } = store;
     this.during.hidden = replay === null;
-    setText(
-      this.during,
-      label === null ? '' : `Recording: ${clip(label, 80)}`
-    );
+    setText(this.during, label === null ? '' : `Recording: ${clip(label, 80)}`);
     if (this.origin.dataset['words'] === `${badge} ${words}`) {
       return;
     }
