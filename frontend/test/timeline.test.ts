@@ -2,6 +2,13 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { TimelineWindow } from '../src/protocol';
 import { barColumns, foundColumns } from '../src/timeline/bars';
+import { layOut } from '../src/timeline/lanes';
+import {
+  fitted,
+  namesInSlices,
+  readableOn,
+  shortName
+} from '../src/timeline/names';
 import type { AtHand } from '../src/timeline/reach';
 import { wanted } from '../src/timeline/reach';
 import { partWords } from '../src/timeline/selection';
@@ -68,7 +75,7 @@ const told: TimelineWindow = {
 };
 
 test('events and merged bars become columns of one length', () => {
-  const bars = barColumns(told, 0.25);
+  const bars = barColumns(told, layOut(told.rows, new Set()), 0.25);
   assert.deepEqual([...(bars['left'] ?? [])], [1, 3, 0]);
   assert.deepEqual([...(bars['right'] ?? [])], [1.25, 5, 16]);
   assert.deepEqual([...(bars['colour'] ?? [])], [0, 1, 0]);
@@ -82,7 +89,7 @@ test('events and merged bars become columns of one length', () => {
 });
 
 test('what was found is marked on its row', () => {
-  const marks = foundColumns(told, 0.25);
+  const marks = foundColumns(told, layOut(told.rows, new Set()), 0.25);
   assert.deepEqual([...(marks['left'] ?? [])], [3]);
   assert.deepEqual([...(marks['top'] ?? [])], [0]);
 });
@@ -95,4 +102,45 @@ test('a part is named with digits that tell its ends apart', () => {
     words(1_000_000, 1_000_500),
     '1.000000 ms to 1.000500 ms (0.50 µs)'
   );
+});
+
+const size = { width: 600, height: 40 };
+
+test('names stand where slices are seen and wide enough', () => {
+  const layout = layOut(told.rows, new Set());
+  const all = { fromNs: 0, toNs: 6_000_000 };
+  const [name, ...others] = namesInSlices(told, layout, all, size);
+  assert.equal(others.length, 0);
+  assert.equal(name?.left, 303);
+  assert.equal(name?.width, 194);
+  // begins out of sight: the name is where the slice is seen
+  const later = { fromNs: 4_000_000, toNs: 10_000_000 };
+  assert.equal(namesInSlices(told, layout, later, size)[0]?.left, 3);
+  const after = { fromNs: 5_000_000, toNs: 11_000_000 };
+  assert.deepEqual(namesInSlices(told, layout, after, size), []);
+  assert.deepEqual(
+    namesInSlices(told, layout, { fromNs: 0, toNs: 1e9 }, size),
+    []
+  );
+});
+
+test('a name is cut to the room that there is', () => {
+  const measure = (text: string) => 10 * [...text].length;
+  assert.equal(fitted('aten::mm', 80, measure), 'aten::mm');
+  assert.equal(fitted('aten::mm', 60, measure), 'aten:…');
+  assert.equal(fitted('aten::mm', 20, measure), '');
+  assert.equal(fitted('😀😀😀😀', 30, measure), '😀😀…');
+});
+
+test('a kernel is named without return type and namespaces', () => {
+  assert.equal(
+    shortName('void at::native::(anonymous namespace)::copy<float>(int)'),
+    'copy<float>(int)'
+  );
+  assert.equal(shortName('aten::mm'), 'aten::mm');
+});
+
+test('ink is read on its colour', () => {
+  assert.equal(readableOn('#1f77b4'), '#ffffff');
+  assert.equal(readableOn('#ffbb78'), '#000000');
 });

@@ -8,7 +8,6 @@ from bokeh.models import (
     BoxSelectTool,
     ColumnDataSource,
     FactorRange,
-    FixedTicker,
     HoverTool,
     LinearColorMapper,
     Range1d,
@@ -26,6 +25,9 @@ _AROUND_HEIGHT = 110
 _PALETTE = Category20[20]
 #: of the timeline with all events: there may be dozens of rows
 _ROW_HEIGHT = 20
+#: around the frame, so that the page knows where it is: what it draws itself is lane
+#: labels to the left, and names and arrows over the bars
+_LABELS_WIDTH, _TOOLBAR_HEIGHT = 132, 36
 _FOUND_COLOUR = "#d6006c"
 #: nothing is shorter, and a pixel must not become a division by nothing
 _LEAST_MS = 2e-5
@@ -88,7 +90,8 @@ def timeline(profile: CellProfile, title: str) -> figure:
 def explorer(rows: Sequence[TimelineRow], wall_ms: float) -> figure:
     """Draw the frame of a timeline that the page fills as a person moves.
 
-    The page finds by name: the sources "bars" and "found", the annotation "selection".
+    The page finds by name: the sources "bars" and "found", the annotation "selection",
+    the colours of bars ("colours"). It lays the rows out, labels them and names bars.
 
     Args:
         rows: from above to below.
@@ -99,6 +102,8 @@ def explorer(rows: Sequence[TimelineRow], wall_ms: float) -> figure:
         x_range=Range1d(start=0, end=end_ms, min_interval=_LEAST_MS),
         y_range=Range1d(start=max(len(rows), 1), end=0),
         height=_AROUND_HEIGHT - 20 + _ROW_HEIGHT * max(len(rows), 2),
+        min_border_left=_LABELS_WIDTH,
+        min_border_top=_TOOLBAR_HEIGHT,
         sizing_mode="stretch_width",
         x_axis_label="ms since the start of the cell",
         tools="xpan,xwheel_zoom,xbox_zoom,reset,save",
@@ -113,22 +118,17 @@ def explorer(rows: Sequence[TimelineRow], wall_ms: float) -> figure:
         BoxSelectTool(dimensions="width", description="Statistics of a part")
     )
     plot.xaxis.axis_label_text_font_size = "11px"
+    plot.xaxis.major_label_text_font_size = "11px"
     plot.ygrid.grid_line_color = None
-    plot.yaxis.ticker = FixedTicker(ticks=[at + 0.5 for at in range(len(rows))])
-    # what is nested stands below its track without words
-    plot.yaxis.major_label_overrides = {
-        at + 0.5: "" if row.level else _without_math(row.label)
-        for at, row in enumerate(rows)
-    }
-    plot.yaxis.major_tick_line_color = None
+    plot.yaxis.visible = False
+    mapper = LinearColorMapper(palette=_PALETTE, low=0, high=len(_PALETTE))
+    mapper.name = "colours"
     bars = plot.quad(
         left="left",
         right="right",
         top="top",
         bottom="bottom",
-        fill_color=transform(
-            "colour", LinearColorMapper(palette=_PALETTE, low=0, high=len(_PALETTE))
-        ),
+        fill_color=transform("colour", mapper),
         line_color=None,
         source=_empty("bars", *_PLACE, "colour", *_TOLD),
     )

@@ -2,6 +2,7 @@
 
 import { clip } from '../format';
 import type { TimelineWindow } from '../protocol';
+import type { Layout } from './lanes';
 
 const NS_PER_MS = 1e6;
 /** Of a row's height, above and below what it holds. */
@@ -9,15 +10,23 @@ const AIR = 0.1;
 /** A step with little in it is still seen. */
 const LEAST_BUSY = 0.15;
 /** Of the server's palette. */
-const COLOURS = 20;
+export const COLOURS = 20;
 /** C++ templates would cover the page. */
 const LONGEST_NAME = 160;
 
 export type Columns = Record<string, Float64Array | string[]>;
 
 /** The bars of a window; one that is narrower than a pixel gets that pixel. */
-export function barColumns(told: TimelineWindow, pixelMs: number): Columns {
-  const count = told.bars.reduce((sum, row) => sum + row.names.length, 0);
+export function barColumns(
+  told: TimelineWindow,
+  { tops, heights }: Layout,
+  pixelMs: number
+): Columns {
+  const isDrawn = (y: number) => (heights[y] ?? 0) > 0;
+  const count = told.bars.reduce(
+    (sum, row, y) => sum + (isDrawn(y) ? row.names.length : 0),
+    0
+  );
   const numbers = () => new Float64Array(count);
   const columns = {
     left: numbers(),
@@ -39,15 +48,20 @@ export function barColumns(told: TimelineWindow, pixelMs: number): Columns {
   );
   let at = 0;
   told.bars.forEach((row, y) => {
+    if (!isDrawn(y)) {
+      return;
+    }
+    const height = heights[y] ?? 0;
+    const floor = (tops[y] ?? 0) + height * (1 - AIR);
     row.names.forEach((name, index) => {
       const startMs = (row.starts_ns[index] ?? 0) / NS_PER_MS;
       const lengthMs = (row.durations_ns[index] ?? 0) / NS_PER_MS;
       const busy = row.is_merged ? (row.busy_ratios[index] ?? 0) : 1;
       columns.left[at] = startMs;
       columns.right[at] = startMs + Math.max(lengthMs, pixelMs);
-      columns.bottom[at] = y + 1 - AIR;
+      columns.bottom[at] = floor;
       columns.top[at] =
-        y + 1 - AIR - (1 - 2 * AIR) * Math.max(busy, LEAST_BUSY);
+        floor - height * (1 - 2 * AIR) * Math.max(busy, LEAST_BUSY);
       columns.colour[at] = name % COLOURS;
       columns.start_ms[at] = startMs;
       columns.length_ms[at] = lengthMs;
@@ -62,12 +76,20 @@ export function barColumns(told: TimelineWindow, pixelMs: number): Columns {
 }
 
 /** Marks on the bars that hold what was searched for. */
-export function foundColumns(told: TimelineWindow, pixelMs: number): Columns {
+export function foundColumns(
+  told: TimelineWindow,
+  { tops, heights }: Layout,
+  pixelMs: number
+): Columns {
   const marks = told.bars.flatMap((row, y) =>
-    row.found.map(index => {
+    (heights[y] === 0 ? [] : row.found).map(index => {
       const startMs = (row.starts_ns[index] ?? 0) / NS_PER_MS;
       const lengthMs = (row.durations_ns[index] ?? 0) / NS_PER_MS;
-      return [startMs, startMs + Math.max(lengthMs, pixelMs), y] as const;
+      return [
+        startMs,
+        startMs + Math.max(lengthMs, pixelMs),
+        tops[y] ?? 0
+      ] as const;
     })
   );
   return {

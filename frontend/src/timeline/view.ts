@@ -16,6 +16,10 @@ import { isDark } from '../theme';
 import { barColumns, foundColumns } from './bars';
 import type { Controlled } from './controls';
 import { pressed, toolbar } from './controls';
+import { Gutter } from './gutter';
+import type { Layout } from './lanes';
+import { layOut } from './lanes';
+import { Overlay } from './overlay';
 import { TimelinePlot } from './plot';
 import type { AtHand, Part } from './reach';
 import { wanted } from './reach';
@@ -29,6 +33,7 @@ const PAUSE_MS = 60;
 /** A match takes so much of the screen's width. */
 const MATCH_SHARE = 0.2;
 const LEAST_NS = 20;
+const NONE_COLLAPSED: ReadonlySet<string> = new Set();
 
 export class TimelineView implements Controlled {
   readonly node: HTMLElement;
@@ -67,6 +72,7 @@ export class TimelineView implements Controlled {
       const { seen } = plot;
       plot.clear();
       this.plot = null;
+      this.layout = null;
       void this.draw(seen);
     }
   }
@@ -74,6 +80,7 @@ export class TimelineView implements Controlled {
   clear(): void {
     this.isCleared = true;
     window.clearTimeout(this.timer);
+    window.cancelAnimationFrame(this.frameRequest);
     this.search.dispose();
     this.fallback?.clear();
     this.plot?.clear();
@@ -121,7 +128,8 @@ export class TimelineView implements Controlled {
     if (asked === null) {
       return;
     }
-    const place = h('div', { class: 'wb-figure' });
+    const place = h('div');
+    const stage = h('div', { class: 'wb-timeline-stage' }, place);
     const path = `${this.source.path}/figure?theme=${theme}`;
     const [told, json] = await Promise.all([
       this.source.window(asked, this.search.text),
@@ -131,7 +139,7 @@ export class TimelineView implements Controlled {
     if (this.isCleared) {
       return;
     }
-    this.place.replaceChildren(place);
+    this.place.replaceChildren(h('div', { class: 'wb-figure' }, stage));
     this.node.replaceChildren(
       toolbar(this, this.search.node),
       this.place,
@@ -146,8 +154,11 @@ export class TimelineView implements Controlled {
     this.plot = new TimelinePlot(
       figure,
       () => this.moved(),
-      part => this.select(part)
+      part => this.select(part),
+      () => this.laidOut()
     );
+    this.overlay = new Overlay(this.plot.palette);
+    stage.append(this.gutter.node, this.overlay.node);
     this.plot.show(seen);
     this.plot.select(this.selection);
     this.take(told);
@@ -200,6 +211,7 @@ export class TimelineView implements Controlled {
 
   private moved(): void {
     this.tellSeen();
+    this.redraw();
     if (this.timer === 0) {
       this.timer = window.setTimeout(() => {
         this.timer = 0;
@@ -256,8 +268,38 @@ export class TimelineView implements Controlled {
     };
     const { seen } = plot;
     const pixelMs = (seen.toNs - seen.fromNs) / plot.pixels / NS_PER_MS;
-    plot.fill(barColumns(told, pixelMs), foundColumns(told, 2 * pixelMs));
+    const layout = layOut(told.rows, NONE_COLLAPSED);
+    if (layout.height !== this.layout?.height) {
+      plot.setHeight(layout.height);
+    }
+    this.layout = layout;
+    plot.fill(
+      barColumns(told, layout, pixelMs),
+      foundColumns(told, layout, 2 * pixelMs)
+    );
+    this.laidOut();
     this.tellSeen();
+  }
+
+  /** The rows have another place on the screen. */
+  private laidOut(): void {
+    const { plot, layout } = this;
+    if (plot !== null && layout !== null) {
+      this.gutter.place(layout, plot.frame);
+      this.redraw();
+    }
+  }
+
+  /** Draw what is over the bars, at most once a frame. */
+  private redraw(): void {
+    window.cancelAnimationFrame(this.frameRequest);
+    this.frameRequest = window.requestAnimationFrame(() => {
+      const { plot, told, layout } = this;
+      if (plot !== null && told !== null && layout !== null) {
+        const { seen, frame } = plot;
+        this.overlay?.draw({ told, layout, seen, frame });
+      }
+    });
   }
 
   private tellSeen(): void {
@@ -340,6 +382,10 @@ export class TimelineView implements Controlled {
     role: 'region',
     'aria-label': 'Selected part'
   });
+  private readonly gutter = new Gutter();
+  private overlay: Overlay | null = null;
+  private layout: Layout | null = null;
+  private frameRequest = 0;
   private plot: TimelinePlot | null = null;
   private fallback: Picture | null = null;
   private told: TimelineWindow | null = null;

@@ -1,0 +1,91 @@
+/** What is drawn over the bars of a timeline, on a canvas of its own. */
+
+import { h } from '../dom';
+import type { TimelineWindow } from '../protocol';
+import { COLOURS } from './bars';
+import type { Layout } from './lanes';
+import { fitted, namesInSlices, readableOn } from './names';
+import type { Frame } from './plot';
+import type { Part } from './reach';
+
+export interface Scene {
+  readonly told: TimelineWindow;
+  readonly layout: Layout;
+  readonly seen: Part;
+  readonly frame: Frame;
+}
+
+const FONT_PIXELS = 11;
+
+export class Overlay {
+  readonly node = h('canvas', {
+    class: 'wb-timeline-overlay',
+    'aria-hidden': 'true'
+  });
+
+  constructor(palette: readonly string[]) {
+    this.inks = palette.map(readableOn);
+  }
+
+  draw(scene: Scene): void {
+    const pen = this.node.getContext('2d');
+    const { width, height } = scene.frame;
+    if (pen === null || width <= 0 || height <= 0) {
+      return;
+    }
+    this.place(scene.frame);
+    const ratio = window.devicePixelRatio;
+    pen.setTransform(ratio, 0, 0, ratio, 0, 0);
+    pen.clearRect(0, 0, width, height);
+    this.drawNames(pen, scene);
+  }
+
+  private drawNames(pen: CanvasRenderingContext2D, scene: Scene): void {
+    const { told, layout, seen, frame } = scene;
+    pen.font = `${FONT_PIXELS}px system-ui, sans-serif`;
+    pen.textBaseline = 'middle';
+    const measure = (text: string) => this.measure(pen, text);
+    for (const slice of namesInSlices(told, layout, seen, frame)) {
+      const text = fitted(slice.text, slice.width, measure);
+      if (text !== '') {
+        pen.fillStyle = this.inks[slice.name % COLOURS] ?? '#000000';
+        pen.fillText(text, slice.left, slice.middle);
+      }
+    }
+  }
+
+  /** Measure a text once: a run has few names, and each is drawn often. */
+  private measure(pen: CanvasRenderingContext2D, text: string): number {
+    let width = this.widths.get(text);
+    if (width === undefined) {
+      if (this.widths.size >= MOST_WIDTHS) {
+        this.widths.clear();
+      }
+      ({ width } = pen.measureText(text));
+      this.widths.set(text, width);
+    }
+    return width;
+  }
+
+  /** Lay the canvas over the frame; setting its size would clear it each time. */
+  private place({ left, top, width, height }: Frame): void {
+    const { node } = this;
+    const ratio = window.devicePixelRatio;
+    const size = [
+      Math.round(width * ratio),
+      Math.round(height * ratio)
+    ] as const;
+    if (node.width !== size[0] || node.height !== size[1]) {
+      [node.width, node.height] = size;
+    }
+    node.style.left = `${left}px`;
+    node.style.top = `${top}px`;
+    node.style.width = `${width}px`;
+    node.style.height = `${height}px`;
+  }
+
+  private readonly inks: readonly string[];
+  private readonly widths = new Map<string, number>();
+}
+
+const MOST_WIDTHS = 5000;
