@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { TimelineWindow } from '../src/protocol';
 import { barColumns, foundColumns } from '../src/timeline/bars';
+import { hitAt } from '../src/timeline/hit';
 import { layOut } from '../src/timeline/lanes';
 import {
   fitted,
@@ -11,6 +12,7 @@ import {
 } from '../src/timeline/names';
 import type { AtHand } from '../src/timeline/reach';
 import { wanted } from '../src/timeline/reach';
+import { tooltipLines } from '../src/timeline/tooltip';
 import { partWords } from '../src/timeline/selection';
 
 const seen = { fromNs: 1000, toNs: 2000 };
@@ -79,10 +81,6 @@ test('events and merged bars become columns of one length', () => {
   assert.deepEqual([...(bars['left'] ?? [])], [1, 3, 0]);
   assert.deepEqual([...(bars['right'] ?? [])], [1.25, 5, 16]);
   assert.deepEqual([...(bars['colour'] ?? [])], [0, 1, 0]);
-  assert.deepEqual([...(bars['events'] ?? [])], [1, 1, 90]);
-  assert.equal(bars['name']?.[0], 'gemm');
-  assert.equal(bars['name']?.[2], 'mostly gemm');
-  assert.equal(String(bars['name']?.[1]).length, 160);
   const [top, bottom] = [bars['top'], bars['bottom']] as Float64Array[];
   assert.ok((bottom?.[2] ?? 0) - (top?.[2] ?? 0) < 0.5);
   assert.ok(Math.abs((bottom?.[1] ?? 0) - (top?.[1] ?? 0) - 0.8) < 1e-9);
@@ -125,7 +123,7 @@ test('names stand where slices are seen and wide enough', () => {
 });
 
 test('a name is cut to the room that there is', () => {
-  const measure = (text: string) => 10 * [...text].length;
+  const measure = (text: string) => 10 * Array.from(text).length;
   assert.equal(fitted('aten::mm', 80, measure), 'aten::mm');
   assert.equal(fitted('aten::mm', 60, measure), 'aten:…');
   assert.equal(fitted('aten::mm', 20, measure), '');
@@ -143,4 +141,34 @@ test('a kernel is named without return type and namespaces', () => {
 test('ink is read on its colour', () => {
   assert.equal(readableOn('#1f77b4'), '#ffffff');
   assert.equal(readableOn('#ffbb78'), '#000000');
+});
+
+test('the event at a moment is found, and how many hide behind it', () => {
+  const many = {
+    ...told,
+    bars: [
+      {
+        is_merged: false,
+        starts_ns: [0, 100, 110, 120],
+        durations_ns: [50, 8, 8, 9],
+        names: [0, 21, 0, 0],
+        counts: [],
+        busy_ratios: [],
+        found: []
+      }
+    ]
+  };
+  assert.equal(hitAt(many, 0, 20, 1)?.lengthNs, 50);
+  assert.equal(hitAt(many, 0, 70, 1), null);
+  const met = hitAt(many, 0, 112, 30);
+  assert.equal(met?.startNs, 110);
+  assert.equal(met.others, 2);
+  assert.match(tooltipLines(met).at(-1) ?? '', /^and 2 more here/);
+  assert.equal(hitAt(many, 7, 20, 1), null);
+});
+
+test('a merged bar says what it holds', () => {
+  const hit = hitAt(told, 1, 8_000_000, 1);
+  assert.deepEqual(hit?.merged, { events: 90, busy: 0.5 });
+  assert.match(tooltipLines(hit).join(), /90 events, busy 50.% of 16.0.ms/);
 });

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from playwright.sync_api import Locator
+import re
+
+from playwright.sync_api import Locator, expect
 
 from tests.e2e.lab import Lab, LabPage
 from tests.e2e.test_timeline import shown, still_ms
@@ -49,3 +51,44 @@ def test_slices_with_room_have_their_names(
     # from far no slice has room
     timeline.get_by_role("button", name="Show all").click()
     wait_for("no names", lambda: not page.page.evaluate("() => window.written") or None)
+
+
+def middle_of_lane(timeline: Locator, lane: str) -> tuple[float, float]:
+    """Where the middle of a lane's first row is on the page."""
+    canvas = timeline.locator(".wb-timeline-overlay").bounding_box()
+    label = timeline.locator(".wb-timeline-lane", has_text=lane).bounding_box()
+    assert canvas and label
+    return canvas["x"] + canvas["width"] / 2, label["y"] + label["height"] / 2
+
+
+def over_a_slice(page: LabPage, timeline: Locator, lane: str) -> Locator:
+    """Move the mouse over a slice near the middle of a lane; give the tooltip."""
+    tooltip = page.page.get_by_role("tooltip")
+    x, y = middle_of_lane(timeline, lane)
+
+    def met() -> bool | None:
+        for away in range(0, 200, 5):
+            page.page.mouse.move(x + away, y)
+            if tooltip.is_visible():
+                return True
+        return None
+
+    wait_for(f"a slice in {lane}", met)
+    return tooltip
+
+
+def test_the_tooltip_is_one_and_small(page: LabPage, lab: Lab, lab_url: str) -> None:
+    timeline = shown(page, lab, lab_url, 4_016)
+    # hundreds of events share a pixel here
+    tooltip = over_a_slice(page, timeline, "CUDA calls")
+    expect(tooltip).to_contain_text("cudaLaunchKernel")
+    expect(tooltip).to_contain_text(re.compile(r"and \d+ more here|\d+ events"))
+    place = tooltip.bounding_box()
+    assert place
+    assert place["height"] < 150
+    assert place["y"] + place["height"] <= 1000
+    zoomed(page, timeline)
+    tooltip = over_a_slice(page, timeline, "Stream 7")
+    # the name in full, which the slice cuts
+    expect(tooltip).to_contain_text(re.compile(r"void kernel_\d+<float, \d+>"))
+    expect(tooltip).not_to_contain_text("more here")

@@ -123,14 +123,14 @@ def explorer(rows: Sequence[TimelineRow], wall_ms: float) -> figure:
     plot.yaxis.visible = False
     mapper = LinearColorMapper(palette=_PALETTE, low=0, high=len(_PALETTE))
     mapper.name = "colours"
-    bars = plot.quad(
+    plot.quad(
         left="left",
         right="right",
         top="top",
         bottom="bottom",
         fill_color=transform("colour", mapper),
         line_color=None,
-        source=_empty("bars", *_PLACE, "colour", *_TOLD),
+        source=_empty("bars", *_PLACE, "colour"),
     )
     plot.quad(
         left="left",
@@ -150,24 +150,10 @@ def explorer(rows: Sequence[TimelineRow], wall_ms: float) -> figure:
             line_dash="dashed",
         )
     )
-    plot.add_tools(
-        HoverTool(
-            renderers=[bars],
-            tooltips=[
-                ("", "@name"),
-                ("start", "@start_ms{0,0.0000} ms"),
-                ("length", "@length_ms{0,0.0000} ms"),
-                ("events", "@events{0,0}"),
-                ("busy", "@busy_ratio{0 %}"),
-            ],
-        )
-    )
     return plot
 
 
 _PLACE = ("left", "right", "top", "bottom")
-#: of a bar's tool tip
-_TOLD = ("name", "start_ms", "length_ms", "events", "busy_ratio")
 
 
 def _empty(name: str, *columns: str) -> ColumnDataSource:

@@ -1,6 +1,5 @@
 /** A window of a timeline as the columns that Bokeh draws. */
 
-import { clip } from '../format';
 import type { TimelineWindow } from '../protocol';
 import type { Layout } from './lanes';
 
@@ -11,10 +10,8 @@ const AIR = 0.1;
 const LEAST_BUSY = 0.15;
 /** Of the server's palette. */
 export const COLOURS = 20;
-/** C++ templates would cover the page. */
-const LONGEST_NAME = 160;
 
-export type Columns = Record<string, Float64Array | string[]>;
+export type Columns = Record<string, Float64Array>;
 
 /** The bars of a window; one that is narrower than a pixel gets that pixel. */
 export function barColumns(
@@ -33,19 +30,8 @@ export function barColumns(
     right: numbers(),
     top: numbers(),
     bottom: numbers(),
-    colour: numbers(),
-    start_ms: numbers(),
-    length_ms: numbers(),
-    events: numbers(),
-    busy_ratio: numbers(),
-    name: new Array<string>(count)
+    colour: numbers()
   };
-  const names = new Map(
-    Object.entries(told.names).map(([at, name]) => [
-      Number(at),
-      clip(name, LONGEST_NAME)
-    ])
-  );
   let at = 0;
   told.bars.forEach((row, y) => {
     if (!isDrawn(y)) {
@@ -63,12 +49,6 @@ export function barColumns(
       columns.top[at] =
         floor - height * (1 - 2 * AIR) * Math.max(busy, LEAST_BUSY);
       columns.colour[at] = name % COLOURS;
-      columns.start_ms[at] = startMs;
-      columns.length_ms[at] = lengthMs;
-      columns.events[at] = row.is_merged ? (row.counts[index] ?? 0) : 1;
-      columns.busy_ratio[at] = busy;
-      const words = names.get(name) ?? '';
-      columns.name[at] = row.is_merged ? `mostly ${words}` : words;
       at += 1;
     });
   });

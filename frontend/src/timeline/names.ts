@@ -96,7 +96,7 @@ export function fitted(
   if (whole <= width) {
     return text;
   }
-  const letters = [...text];
+  const letters = Array.from(text);
   let most = Math.floor((letters.length * width) / whole);
   while (most >= LEAST_LETTERS) {
     const cut = `${letters.slice(0, most).join('')}…`;

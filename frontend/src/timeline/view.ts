@@ -17,15 +17,20 @@ import { barColumns, foundColumns } from './bars';
 import type { Controlled } from './controls';
 import { pressed, toolbar } from './controls';
 import { Gutter } from './gutter';
+import type { Hit } from './hit';
+import { hitAt } from './hit';
 import type { Layout } from './lanes';
-import { layOut } from './lanes';
+import { layOut, rowAt } from './lanes';
 import { Overlay } from './overlay';
 import { TimelinePlot } from './plot';
+import type { Place } from './pointer';
+import { followPointer } from './pointer';
 import type { AtHand, Part } from './reach';
 import { wanted } from './reach';
 import { Search } from './search';
 import { partWords, selectionNodes } from './selection';
 import { TimelineSource } from './source';
+import { Tooltip } from './tooltip';
 
 const NS_PER_MS = 1e6;
 /** Between two requests while a person moves. */
@@ -82,6 +87,7 @@ export class TimelineView implements Controlled {
     window.clearTimeout(this.timer);
     window.cancelAnimationFrame(this.frameRequest);
     this.search.dispose();
+    this.tooltip.remove();
     this.fallback?.clear();
     this.plot?.clear();
     this.plot = null;
@@ -158,10 +164,31 @@ export class TimelineView implements Controlled {
       () => this.laidOut()
     );
     this.overlay = new Overlay(this.plot.palette);
+    followPointer(stage, () => this.plot, {
+      over: (at, event) => this.tip(at, event),
+      clicked: () => undefined
+    });
     stage.append(this.gutter.node, this.overlay.node);
     this.plot.show(seen);
     this.plot.select(this.selection);
     this.take(told);
+  }
+
+  private tip(at: Place | null, event: MouseEvent): void {
+    const hit = at && this.hit(at);
+    if (hit) {
+      this.tooltip.show(hit, event);
+    } else {
+      this.tooltip.hide();
+    }
+  }
+
+  private hit({ atNs, share, pixelNs }: Place): Hit | null {
+    const { told, layout } = this;
+    const row = layout && rowAt(layout, share * layout.height);
+    return told === null || row === null
+      ? null
+      : hitAt(told, row, atNs, pixelNs);
   }
 
   zoom(factor: number): void {
@@ -210,6 +237,7 @@ export class TimelineView implements Controlled {
   }
 
   private moved(): void {
+    this.tooltip.hide();
     this.tellSeen();
     this.redraw();
     if (this.timer === 0) {
@@ -382,6 +410,7 @@ export class TimelineView implements Controlled {
     role: 'region',
     'aria-label': 'Selected part'
   });
+  private readonly tooltip = new Tooltip();
   private readonly gutter = new Gutter();
   private overlay: Overlay | null = null;
   private layout: Layout | null = null;
