@@ -10,7 +10,13 @@ import numpy as np
 from warpbook.kernel.server_link import ServerLink
 from warpbook.protocol import PROTOCOL_VERSION, CellReport
 from warpbook_monitors.trace.analysis import analyse
-from warpbook_monitors.trace.columns import Category, Columns, make_columns
+from warpbook_monitors.trace.columns import (
+    Category,
+    Columns,
+    KernelShape,
+    Operands,
+    make_columns,
+)
 from warpbook_monitors.trace.run import Run
 from warpbook_monitors.trace.timeline_body import pack
 
@@ -80,6 +86,10 @@ def simulated(events: int, seed: int = 1) -> tuple[Columns, Run]:
         for at in range(7)
     ]
     start = np.tile(begin_ns, len(parts)) + joined[2] + BEGIN_NS
+    is_kernel = joined[0] == Category.KERNEL
+    is_linear = (joined[0] == Category.OPERATOR) & (joined[1] == KERNELS + 1)
+    shapes = (KernelShape((16, 2, 1), (128, 1, 1), 32, 4096),)
+    operands = (Operands(((64, 128), (128, 128)), ("c10::BFloat16",) * 2),)
     columns = make_columns(
         names=(names, joined[1].astype(np.int32)),
         categories=joined[0].astype(np.int8),
@@ -89,6 +99,8 @@ def simulated(events: int, seed: int = 1) -> tuple[Columns, Run]:
         track=joined[5],
         correlation=joined[6],
         size_bytes=np.full(len(start), -1, np.int64),
+        shapes=(shapes, np.where(is_kernel, 0, -1).astype(np.int32)),
+        operands=(operands, np.where(is_linear, 0, -1).astype(np.int32)),
     )
     end_ns = int((start + joined[3]).max())
     return columns, Run(BEGIN_NS, end_ns, end_ns, gpu_name="Simulated", cuda_used=True)

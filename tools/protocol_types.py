@@ -48,6 +48,7 @@ ANSWERS = (
     protocol.TimelineWindow,
     protocol.TimelineStatistics,
     protocol.TimelineMatches,
+    protocol.TimelineDetails,
     protocol.Comparison,
     lab_protocol.CourseList,
     lab_protocol.LabList,

@@ -38,6 +38,7 @@ from warpbook_monitors.trace.cell_profile import CellProfile
 from warpbook_monitors.trace.compare import Comparison
 from warpbook_monitors.trace.live import Live
 from warpbook_monitors.trace.timeline_answers import (
+    TimelineDetails,
     TimelineMatches,
     TimelineStatistics,
     TimelineWindow,
@@ -91,6 +92,7 @@ __all__ = [
     "SpanStatistics",
     "StateNow",
     "Subscribe",
+    "TimelineDetails",
     "TimelineMatches",
     "TimelineStatistics",
     "TimelineWindow",

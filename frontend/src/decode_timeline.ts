@@ -2,6 +2,7 @@
 
 import { facts, list, number, optional, record, string, whole } from './checks';
 import type {
+  TimelineDetails,
   TimelineMatches,
   TimelineStatistics,
   TimelineWindow
@@ -66,6 +67,26 @@ const timelineMatches = record({
   next: optional(timelineEvent)
 });
 
+const timelineDetails = record({
+  event: timelineEvent,
+  label: string,
+  kind: string,
+  facts: record({
+    grid: optional(list(number, 3)),
+    block: optional(list(number, 3)),
+    registers_per_thread: optional(number),
+    shared_memory_bytes: optional(number),
+    occupancy_ratio: optional(number),
+    size_bytes: optional(number),
+    dims: list(list(number, 100), 100),
+    dtypes: list(string, 100)
+  }),
+  line: optional(number),
+  launch: optional(timelineEvent),
+  launched: list(timelineEvent, 100),
+  launched_events: number
+});
+
 export function isTimelineWindow(value: unknown): value is TimelineWindow {
   return timelineWindow(value);
 }
@@ -78,4 +99,8 @@ export function isTimelineStatistics(
 
 export function isTimelineMatches(value: unknown): value is TimelineMatches {
   return timelineMatches(value);
+}
+
+export function isTimelineDetails(value: unknown): value is TimelineDetails {
+  return timelineDetails(value);
 }

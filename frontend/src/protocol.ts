@@ -521,6 +521,20 @@ export interface Event {
   readonly remedy: string;
 }
 
+/**
+ * What is known about an event beside name and time; None and empty is unknown.
+ */
+export interface EventFacts {
+  readonly grid: [number, number, number] | null;
+  readonly block: [number, number, number] | null;
+  readonly registers_per_thread: number | null;
+  readonly shared_memory_bytes: number | null;
+  readonly occupancy_ratio: number | null;
+  readonly size_bytes: number | null;
+  readonly dims: number[][];
+  readonly dtypes: string[];
+}
+
 /** One cause. */
 export interface Finding {
   readonly kind:
@@ -1181,6 +1195,18 @@ export interface TimelineBars {
   readonly counts: number[];
   readonly busy_ratios: number[];
   readonly found: number[];
+}
+
+/** Answer of `GET .../timeline/event`: all that is known about one event. */
+export interface TimelineDetails {
+  readonly event: TimelineEvent;
+  readonly label: string;
+  readonly kind: 'call' | 'gpu' | 'operator' | 'profiler';
+  readonly facts: EventFacts;
+  readonly line: number | null;
+  readonly launch: TimelineEvent | null;
+  readonly launched: TimelineEvent[];
+  readonly launched_events: number;
 }
 
 /** One event. */

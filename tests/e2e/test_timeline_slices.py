@@ -92,3 +92,41 @@ def test_the_tooltip_is_one_and_small(page: LabPage, lab: Lab, lab_url: str) -> 
     # the name in full, which the slice cuts
     expect(tooltip).to_contain_text(re.compile(r"void kernel_\d+<float, \d+>"))
     expect(tooltip).not_to_contain_text("more here")
+
+
+def pin_a_slice(page: LabPage, timeline: Locator, lane: str) -> Locator:
+    """Click on a slice of a lane; give the panel with its details."""
+    over_a_slice(page, timeline, lane)
+    page.page.mouse.down()
+    page.page.mouse.up()
+    return timeline.get_by_role("region", name="Pinned event")
+
+
+def test_a_click_pins_details_and_arrows_lead_from_launch_to_kernel(
+    page: LabPage, lab: Lab, lab_url: str
+) -> None:
+    timeline = shown(page, lab, lab_url, 4_020)
+    zoomed(page, timeline)
+    pinned = pin_a_slice(page, timeline, "Stream 7")
+    expect(pinned.get_by_role("heading")).to_contain_text("void kernel_")
+    for known in ("Start", "Duration", "128 × 1 × 1", "Registers per thread", "32"):
+        expect(pinned).to_contain_text(known)
+    expect(pinned).to_contain_text("Launched by cudaLaunchKernel")
+    canvas = timeline.locator(".wb-timeline-overlay")
+    expect(canvas).to_have_attribute("data-arrows", "1")
+
+    # it stays while the mouse is elsewhere, until another is clicked
+    page.page.mouse.move(5, 5)
+    expect(page.page.get_by_role("tooltip")).not_to_be_visible()
+    pinned.get_by_role("button", name="cudaLaunchKernel").click()
+    expect(pinned.get_by_role("heading")).to_have_text("cudaLaunchKernel")
+    expect(pinned).to_contain_text("Launched void kernel_")
+    expect(canvas).to_have_attribute("data-arrows", "1")
+
+    pin_a_slice(page, timeline, "Operators")
+    expect(pinned.get_by_role("heading")).to_have_text("aten::linear")
+    expect(pinned).to_contain_text("BFloat16 [64, 128]")
+    expect(canvas).to_have_attribute("data-arrows", "0")
+    timeline.get_by_role("group").focus()
+    page.page.keyboard.press("Escape")
+    expect(pinned).to_have_count(0)

@@ -44,6 +44,7 @@ from warpbook.server.reports import Reports
 from warpbook.server.rest import CapabilitiesHandler, HoldersHandler, StateHandler
 from warpbook.server.stream import StreamHandler
 from warpbook.server.timeline_routes import (
+    EventHandler,
     FigureHandler,
     SearchHandler,
     StatisticsHandler,
@@ -111,6 +112,7 @@ def routes(parts: RouteParts, max_viewers: int) -> list[tuple[str, type, Any]]:
         (f"{_REPORT}/timeline/figure", FigureHandler, timelines),
         (f"{_REPORT}/timeline/statistics", StatisticsHandler, timelines),
         (f"{_REPORT}/timeline/search", SearchHandler, timelines),
+        (f"{_REPORT}/timeline/event", EventHandler, timelines),
         (f"{_REPORT}/timeline/export", TraceHandler, timelines),
     ]
     if (folder := bokehjs_folder()) is not None:

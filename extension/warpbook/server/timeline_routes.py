@@ -101,6 +101,13 @@ class Search(Struct, frozen=True):
     at_row: Annotated[int, Meta(ge=-1, le=9999)] = -1
 
 
+class Event(Struct, frozen=True):
+    """An event, by its row and its start."""
+
+    row: Annotated[int, Meta(ge=0, le=9999)]
+    start_ns: RunNs
+
+
 class WindowHandler(TimelineHandler):
     """`GET api/v1/reports/<id>/timeline?from_ns=&to_ns=&steps=&text=`.
 
@@ -157,6 +164,29 @@ class SearchHandler(TimelineHandler):
         await self.answer(
             report_id, lambda all_: all_.search(asked.text, asked.at_ns, asked.at_row)
         )
+
+
+class EventHandler(TimelineHandler):
+    """`GET api/v1/reports/<id>/timeline/event?row=&start_ns=`.
+
+    Cost: a column of one run, once for each event that is linked, of at most 21.
+    """
+
+    query_type = Event
+
+    @web.authenticated
+    @authorized
+    async def get(self, report_id: str) -> None:
+        """Tell all about one event."""
+        asked = self.query(Event)
+
+        def details(timeline: Timeline) -> Struct:
+            told = timeline.details(asked.row, asked.start_ns)
+            if told is None:
+                raise web.HTTPError(404, "No event of this row starts then.")
+            return told
+
+        await self.answer(report_id, details)
 
 
 class FigureHandler(TimelineHandler):

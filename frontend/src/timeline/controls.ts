@@ -11,7 +11,7 @@ export interface Controlled {
   pan(share: number): void;
   showAll(): void;
   selectSeen(): void;
-  /** Give up the selected part; false if there is none. */
+  /** Give up the pinned event, else the selected part; false if there is neither. */
   deselect(): boolean;
   save(): Promise<void>;
 }

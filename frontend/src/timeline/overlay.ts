@@ -1,7 +1,9 @@
 /** What is drawn over the bars of a timeline, on a canvas of its own. */
 
 import { h } from '../dom';
-import type { TimelineWindow } from '../protocol';
+import type { TimelineDetails, TimelineWindow } from '../protocol';
+import type { Arrow, Box } from './arrows';
+import { arrowsOf, boxOf } from './arrows';
 import { COLOURS } from './bars';
 import type { Layout } from './lanes';
 import { fitted, namesInSlices, readableOn } from './names';
@@ -13,6 +15,8 @@ export interface Scene {
   readonly layout: Layout;
   readonly seen: Part;
   readonly frame: Frame;
+  readonly pinned: Parameters<typeof boxOf>[0] | null;
+  readonly details: TimelineDetails | null;
 }
 
 const FONT_PIXELS = 11;
@@ -38,6 +42,23 @@ export class Overlay {
     pen.setTransform(ratio, 0, 0, ratio, 0, 0);
     pen.clearRect(0, 0, width, height);
     this.drawNames(pen, scene);
+    this.drawPinned(pen, scene);
+  }
+
+  private drawPinned(pen: CanvasRenderingContext2D, scene: Scene): void {
+    const { pinned, details, layout, seen, frame } = scene;
+    const box = pinned && boxOf(pinned, layout, seen, frame);
+    const ink = getComputedStyle(this.node).color;
+    pen.strokeStyle = pen.fillStyle = ink;
+    pen.lineWidth = 2;
+    if (box !== null) {
+      outline(pen, box);
+    }
+    const arrows = details ? arrowsOf(details, layout, seen, frame) : [];
+    pen.lineWidth = 1.5;
+    arrows.forEach(arrow => drawArrow(pen, arrow));
+    // for who can't see the canvas, and for tests
+    this.node.dataset['arrows'] = String(arrows.length);
   }
 
   private drawNames(pen: CanvasRenderingContext2D, scene: Scene): void {
@@ -89,3 +110,28 @@ export class Overlay {
 }
 
 const MOST_WIDTHS = 5000;
+/** Of an arrow's head, and how far its curve bends, in pixels. */
+const HEAD = 6;
+const BEND = 30;
+
+function outline(pen: CanvasRenderingContext2D, box: Box): void {
+  pen.strokeRect(
+    box.left,
+    box.top + 1,
+    box.right - box.left,
+    box.bottom - box.top - 2
+  );
+}
+
+function drawArrow(pen: CanvasRenderingContext2D, { from, to }: Arrow): void {
+  const [x, y] = to;
+  pen.beginPath();
+  pen.moveTo(...from);
+  pen.bezierCurveTo(from[0] + BEND, from[1], x - BEND, y, x, y);
+  pen.stroke();
+  pen.beginPath();
+  pen.moveTo(x, y);
+  pen.lineTo(x - HEAD, y - HEAD / 2);
+  pen.lineTo(x - HEAD, y + HEAD / 2);
+  pen.fill();
+}

@@ -2,11 +2,13 @@
 
 import type { Connection } from '../connection';
 import {
+  isTimelineDetails,
   isTimelineMatches,
   isTimelineStatistics,
   isTimelineWindow
 } from '../decode_timeline';
 import type {
+  TimelineDetails,
   TimelineMatches,
   TimelineStatistics,
   TimelineWindow
@@ -46,6 +48,14 @@ export class TimelineSource {
       text,
       at_ns: whole(atNs),
       at_row: String(atRow)
+    });
+  }
+
+  /** All that is known about the event of a row that starts then. */
+  details(row: number, startNs: number): Promise<TimelineDetails> {
+    return this.read('/event', isTimelineDetails, {
+      row: String(row),
+      start_ns: whole(startNs)
     });
   }
 

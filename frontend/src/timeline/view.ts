@@ -22,6 +22,7 @@ import { hitAt } from './hit';
 import type { Layout } from './lanes';
 import { layOut, rowAt } from './lanes';
 import { Overlay } from './overlay';
+import { Pin } from './pin';
 import { TimelinePlot } from './plot';
 import type { Place } from './pointer';
 import { followPointer } from './pointer';
@@ -52,9 +53,16 @@ export class TimelineView implements Controlled {
     private readonly report: CellReport
   ) {
     this.source = new TimelineSource(bokeh.connection, report.id);
+    this.pin = new Pin(this.source, {
+      changed: () => this.redraw(),
+      show: event => this.showEvent(event)
+    });
     this.search = new Search(this.source, {
       changed: () => this.refill(),
-      show: event => this.showEvent(event),
+      show: event => {
+        this.showEvent(event);
+        void this.pin.set(event);
+      },
       beginNs: () => this.plot?.seen.fromNs ?? 0
     });
     this.node = h(
@@ -150,6 +158,7 @@ export class TimelineView implements Controlled {
       toolbar(this, this.search.node),
       this.place,
       this.words,
+      this.pin.node,
       this.selected
     );
     const figure = await this.bokeh.draw(json, place);
@@ -166,7 +175,7 @@ export class TimelineView implements Controlled {
     this.overlay = new Overlay(this.plot.palette);
     followPointer(stage, () => this.plot, {
       over: (at, event) => this.tip(at, event),
-      clicked: () => undefined
+      clicked: at => this.clicked(at)
     });
     stage.append(this.gutter.node, this.overlay.node);
     this.plot.show(seen);
@@ -180,6 +189,15 @@ export class TimelineView implements Controlled {
       this.tooltip.show(hit, event);
     } else {
       this.tooltip.hide();
+    }
+  }
+
+  private clicked(at: Place): void {
+    const hit = this.hit(at);
+    // a bar of many events has no details
+    if (hit?.merged === null) {
+      const { row, startNs, lengthNs } = hit;
+      void this.pin.set({ row, start_ns: startNs, duration_ns: lengthNs });
     }
   }
 
@@ -325,7 +343,8 @@ export class TimelineView implements Controlled {
       const { plot, told, layout } = this;
       if (plot !== null && told !== null && layout !== null) {
         const { seen, frame } = plot;
-        this.overlay?.draw({ told, layout, seen, frame });
+        const { pinned, details } = this.pin;
+        this.overlay?.draw({ told, layout, seen, frame, pinned, details });
       }
     });
   }
@@ -362,6 +381,9 @@ export class TimelineView implements Controlled {
   }
 
   deselect(): boolean {
+    if (this.pin.unpin()) {
+      return true;
+    }
     if (this.selection === null) {
       return false;
     }
@@ -396,6 +418,7 @@ export class TimelineView implements Controlled {
   }
 
   private readonly source: TimelineSource;
+  private readonly pin: Pin;
   private readonly search: Search;
   private readonly place = h('div', {
     tabindex: '0',

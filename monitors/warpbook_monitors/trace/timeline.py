@@ -16,6 +16,7 @@ import numpy as np
 from warpbook_monitors.trace.columns import Bools, Int32s, Int64s
 from warpbook_monitors.trace.timeline_answers import (
     TimelineBars,
+    TimelineDetails,
     TimelineEvent,
     TimelineFound,
     TimelineMatches,
@@ -27,6 +28,7 @@ from warpbook_monitors.trace.timeline_answers import (
     TrackKind,
 )
 from warpbook_monitors.trace.timeline_body import RunEvents, Track
+from warpbook_monitors.trace.timeline_known import EventsKnown
 from warpbook_monitors.trace.timeline_row import Row, Spans
 
 #: more than a person scrolls through
@@ -35,6 +37,8 @@ MAX_ROWS = 64
 _MAX_LEVELS = 12
 #: of a selection, for each kind
 _MOST_NAMES = 20
+#: by one call, with their places: a CUDA graph launches thousands
+_MOST_LAUNCHED = 20
 _NOTHING_FOUND: Bools = np.zeros(0, np.bool_)
 
 
@@ -80,7 +84,9 @@ class Timeline:
             chosen = by_track[edges[number] : edges[number + 1]]
             start_ns = events.start_ns[chosen]
             end_ns = start_ns + events.duration_ns[chosen]
-            rows = self._lay_out(track, start_ns, end_ns, place[events.name[chosen]])
+            event = chosen.astype(np.int32)
+            name = place[events.name[chosen]]
+            rows = self._lay_out(track, start_ns, end_ns, name, event)
             if track.gpu is not None:
                 of_gpus.setdefault(track.gpu, []).extend(rows)
         self._gpus = [
@@ -95,9 +101,15 @@ class Timeline:
             (int(row.spans.end_ns[-1]) for row in self.columns), default=0
         )
         self._newest: _Match | None = None
+        self._known = EventsKnown.of(events)
 
     def _lay_out(
-        self, track: Track, start_ns: Int64s, end_ns: Int64s, name: Int32s
+        self,
+        track: Track,
+        start_ns: Int64s,
+        end_ns: Int64s,
+        name: Int32s,
+        number: Int32s,
     ) -> list[Row]:
         """Put what is nested in others, or overlaps them, into rows below."""
         rows = []
@@ -109,11 +121,12 @@ class Timeline:
                 break
             top = np.ones(len(start_ns), np.bool_)
             top[1:] = start_ns[1:] >= np.maximum.accumulate(end_ns)[:-1]
-            row = Row(Spans(start_ns[top], end_ns[top]), name[top])
+            row = Row(Spans(start_ns[top], end_ns[top]), name[top], number[top])
             self.rows.append(TimelineRow(track.label, track.kind, level, len(row)))
             self.columns.append(row)
             rows.append(row)
-            start_ns, end_ns, name = start_ns[~top], end_ns[~top], name[~top]
+            start_ns, end_ns = start_ns[~top], end_ns[~top]
+            name, number = name[~top], number[~top]
         return rows
 
     @property
@@ -122,7 +135,12 @@ class Timeline:
         rows = sum(row.size_bytes for row in self.columns)
         unions = sum(2 * gpu.busy.start_ns.nbytes for gpu in self._gpus)
         # a Python string takes some fifty bytes beside its text
-        return rows + unions + sum(50 + len(name) for name in self.names)
+        return (
+            rows
+            + unions
+            + self._known.size_bytes
+            + sum(50 + len(name) for name in self.names)
+        )
 
     def window(
         self, from_ns: int, to_ns: int, steps: int, text: str = ""
@@ -218,6 +236,42 @@ class Timeline:
             max(before, key=_moment, default=None),
             min(after, key=_moment, default=None),
         )
+
+    def details(self, row: int, start_ns: int) -> TimelineDetails | None:
+        """Tell all about the event of a row that starts then; None if there is none."""
+        if not 0 <= row < len(self.columns):
+            return None
+        columns = self.columns[row]
+        at = int(np.searchsorted(columns.spans.start_ns, start_ns))
+        if at == len(columns) or columns.spans.start_ns[at] != start_ns:
+            return None
+        number = int(columns.number[at])
+        launch = self._known.launch_of(number)
+        launched = self._known.launched_by(number)
+        begun = [self._numbered(each) for each in launched[:_MOST_LAUNCHED].tolist()]
+        event = self._event(row, at)
+        cause = None if launch is None else self._numbered(launch)
+        told = self.rows[row]
+        # the host was there when it launched; what it did not launch has no line
+        moment = event if told.kind != "gpu" else cause
+        return TimelineDetails(
+            event,
+            told.label,
+            told.kind,
+            self._known.facts_of(number),
+            None if moment is None else self._known.line_at(moment.start_ns),
+            cause,
+            tuple(each for each in begun if each is not None),
+            len(launched),
+        )
+
+    def _numbered(self, number: int) -> TimelineEvent | None:
+        """Find an event by its position in the run; None if no row has room for it."""
+        for row, columns in enumerate(self.columns):
+            at = np.flatnonzero(columns.number == number)
+            if len(at):
+                return self._event(row, int(at[0]))
+        return None
 
     def _match(self, text: str) -> _Match:
         newest = self._newest

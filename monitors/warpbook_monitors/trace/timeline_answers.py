@@ -125,3 +125,39 @@ class TimelineMatches(Struct, frozen=True):
     #: the matches around the moment that was asked about
     previous: TimelineEvent | None
     next: TimelineEvent | None
+
+
+class EventFacts(Struct, frozen=True):
+    """What is known about an event beside name and time; None and empty is unknown."""
+
+    #: of kernels: blocks of the grid, threads of a block
+    grid: tuple[int, int, int] | None = None
+    block: tuple[int, int, int] | None = None
+    registers_per_thread: int | None = None
+    shared_memory_bytes: int | None = None
+    #: the share of a multiprocessor's warps that it can hold, estimated
+    occupancy_ratio: float | None = None
+    #: of copies and memsets
+    size_bytes: int | None = None
+    #: of operators, and of what one launched: sizes of each tensor, empty for what is
+    #: no tensor
+    dims: tuple[tuple[int, ...], ...] = ()
+    #: of each argument, as torch names them
+    dtypes: tuple[str, ...] = ()
+
+
+class TimelineDetails(Struct, frozen=True):
+    """Answer of `GET .../timeline/event`: all that is known about one event."""
+
+    event: TimelineEvent
+    #: of its row
+    label: str
+    kind: TrackKind
+    facts: EventFacts
+    #: of the cell, where `--lines` noted it; of GPU work the line that launched it
+    line: int | None
+    #: of GPU work: the call that launched it
+    launch: TimelineEvent | None
+    #: of a call: the first of the GPU work that it launched, and how much there is
+    launched: tuple[TimelineEvent, ...]
+    launched_events: int

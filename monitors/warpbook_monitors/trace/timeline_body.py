@@ -1,6 +1,6 @@
 """All events of a run in one binary message, from the kernel to the server.
 
-Msgpack around little-endian columns: a million events are 22 MB, and neither side
+Msgpack around little-endian columns: a million events are 30 MB, and neither side
 touches them one by one. What comes in is not believed: lengths, ranges and sums are
 checked before anything is made of it.
 """
@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from warpbook_monitors.trace.columns import (
     MAX_NAME_LENGTH,
+    NONE,
     Bools,
     Category,
     Columns,
@@ -28,7 +29,15 @@ from warpbook_monitors.trace.run import Run
 from warpbook_monitors.trace.timeline_answers import (
     MAX_BODY_BYTES,
     MAX_EVENTS,
+    EventFacts,
     TrackKind,
+)
+from warpbook_monitors.trace.timeline_facts import (
+    MAX_FACTS,
+    are_bounded,
+    facts_of,
+    launches_of,
+    moved,
 )
 
 #: Version of this message; another one is refused.
@@ -79,6 +88,15 @@ class Body(msgspec.Struct, frozen=True):
     name: memoryview
     #: uint16, positions in `tracks`
     track: memoryview
+    #: What follows may be left out, as older kernels do. Distinct facts of events, and
+    #: int32, positions among them, -1 for none
+    facts: tuple[EventFacts, ...] = ()
+    fact: memoryview | None = None
+    #: int32, of GPU work the position of the event that launched it, -1 for none
+    launch: memoryview | None = None
+    #: int64 from the run's start, ascending, and int32: when the host came to a line
+    line_starts_ns: memoryview | None = None
+    lines: memoryview | None = None
 
 
 # made now: msgspec takes no two threads that meet a type for the first time
@@ -101,6 +119,12 @@ class RunEvents:
     duration_ns: Int64s
     name: Int32s
     track: npt.NDArray[np.uint16]
+    facts: tuple[EventFacts, ...]
+    #: NONE where there is none; of no length where nothing is known
+    fact: Int32s
+    launch: Int32s
+    line_start_ns: Int64s
+    line: Int32s
 
 
 def drawn(events: Columns, run: Run) -> Bools:
@@ -123,21 +147,39 @@ def pack(events: Columns, run: Run) -> bytes:
             f"whole timeline is kept of {MAX_EVENTS:,} and {MAX_NAMES:,}."
         )
     tracks, track = _tracks(events)
-    kept = track < MAX_TRACKS
-    rows = slice(None) if kept.all() else kept
-    return msgspec.msgpack.encode(
-        Body(
-            FORM,
-            run.start_ns,
-            events.names,
-            tracks[:MAX_TRACKS],
-            int((~kept).sum()),
-            _bytes(events.start_ns[rows] - run.start_ns, "<i8"),
-            _bytes(events.duration_ns[rows], "<i8"),
-            _bytes(events.name[rows], "<i4"),
-            _bytes(track[rows], "<u2"),
-        )
+    kept = np.flatnonzero(track < MAX_TRACKS)
+    body = Body(
+        FORM,
+        run.start_ns,
+        events.names,
+        tracks[:MAX_TRACKS],
+        len(events) - len(kept),
+        _bytes(events.start_ns[kept] - run.start_ns, "<i8"),
+        _bytes(events.duration_ns[kept], "<i8"),
+        _bytes(events.name[kept], "<i4"),
+        _bytes(track[kept], "<u2"),
     )
+    facts, fact = facts_of(events, run)
+    known = msgspec.structs.replace(
+        body,
+        facts=facts,
+        fact=_bytes(fact[kept], "<i4"),
+        launch=_bytes(moved(launches_of(events), kept, len(events)), "<i4"),
+        **_lines(run),
+    )
+    packed = msgspec.msgpack.encode(known)
+    # better without details than not at all
+    return packed if len(packed) <= MAX_BODY_BYTES else msgspec.msgpack.encode(body)
+
+
+def _lines(run: Run) -> dict[str, memoryview]:
+    marks = run.marks
+    if marks is None:
+        return {}
+    return {
+        "line_starts_ns": _bytes(marks.start_ns - run.start_ns, "<i8"),
+        "lines": _bytes(marks.line, "<i4"),
+    }
 
 
 def unpack(body: bytes) -> RunEvents:
@@ -171,8 +213,14 @@ def unpack(body: bytes) -> RunEvents:
         _column(told.durations_ns, "<i8"),
         _column(told.name, "<i4"),
         _column(told.track, "<u2"),
+        told.facts,
+        _column(told.fact, "<i4"),
+        _column(told.launch, "<i4"),
+        _column(told.line_starts_ns, "<i8"),
+        _column(told.lines, "<i4"),
     )
     _check(read)
+    _check_details(read)
     return read
 
 
@@ -199,6 +247,20 @@ def _check(read: RunEvents) -> None:
         raise NotATimeline("An event has a name that there is not.")
     if read.track.max() >= len(read.tracks):
         raise NotATimeline("An event is on a track that there is not.")
+
+
+def _check_details(read: RunEvents) -> None:
+    count = len(read.start_ns)
+    if not {len(read.fact), len(read.launch)} <= {0, count}:
+        raise NotATimeline("Its details differ in length from its events.")
+    if len(read.facts) > MAX_FACTS or not are_bounded(read.facts):
+        raise NotATimeline("Its details are too large.")
+    for positions, most in ((read.fact, len(read.facts)), (read.launch, count)):
+        if positions.min(initial=NONE) < NONE or positions.max(initial=NONE) >= most:
+            raise NotATimeline("An event has a detail that there is not.")
+    at_ns = read.line_start_ns
+    if len(at_ns) != len(read.line) or (at_ns[1:] < at_ns[:-1]).any():
+        raise NotATimeline("Its lines are not in order.")
 
 
 def _tracks(events: Columns) -> tuple[tuple[Track, ...], Int64s]:
@@ -262,7 +324,9 @@ def _bytes(column: npt.NDArray[Any], kind: str) -> memoryview:
     return memoryview(column.astype(kind, copy=False).tobytes())
 
 
-def _column(data: memoryview, kind: str) -> npt.NDArray[Any]:
+def _column(data: memoryview | None, kind: str) -> npt.NDArray[Any]:
+    if data is None:
+        return np.zeros(0, kind)
     if len(data) % np.dtype(kind).itemsize:
         raise NotATimeline("A column is cut off.")
     return np.frombuffer(data, kind)

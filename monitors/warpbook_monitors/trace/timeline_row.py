@@ -73,10 +73,11 @@ class _Steps:
 class Row:
     """One row of a timeline, never changed once made."""
 
-    def __init__(self, spans: Spans, name: Int32s) -> None:
-        """Take the events and their names."""
+    def __init__(self, spans: Spans, name: Int32s, number: Int32s) -> None:
+        """Take the events, their names, and their positions in the run."""
         self.spans = spans
         self.name = name
+        self.number = number
         self._finest, self._levels = self._make_levels()
 
     def __len__(self) -> int:
@@ -87,7 +88,8 @@ class Row:
     def size_bytes(self) -> int:
         """What it takes in memory."""
         spans = self.spans.start_ns.nbytes + self.spans.end_ns.nbytes
-        return spans + self.name.nbytes + sum(each.size_bytes for each in self._levels)
+        own = spans + self.name.nbytes + self.number.nbytes
+        return own + sum(each.size_bytes for each in self._levels)
 
     def bars(
         self, from_ns: int, to_ns: int, shift: int, most_events: int, found: Bools

@@ -1,0 +1,124 @@
+/** All that is known about the pinned event of a timeline. */
+
+import { figures } from '../dashboard/table';
+import { h } from '../dom';
+import { clip, count, share, text } from '../format';
+import type { TimelineDetails, TimelineEvent } from '../protocol';
+import { length } from './selection';
+
+const NS_PER_MS = 1e6;
+const LONGEST_NAME = 300;
+const LONGEST_SHAPE = 400;
+
+export interface DetailsEvents {
+  show(event: TimelineEvent): void;
+  close(): void;
+}
+
+/** The panel's content; every name is text. */
+export function detailsNodes(
+  told: TimelineDetails,
+  events: DetailsEvents
+): HTMLElement[] {
+  const link = (event: TimelineEvent) =>
+    h(
+      'button',
+      {
+        class: 'wb-link',
+        title: 'Show and pin it',
+        click: () => events.show(event)
+      },
+      `${clip(event.name, 60)} (${length(event.duration_ns)})`
+    );
+  const close = h(
+    'button',
+    {
+      class: 'wb-button',
+      'aria-label': 'Unpin (Escape)',
+      title: 'Unpin (Escape)',
+      click: () => events.close()
+    },
+    '×'
+  );
+  const more = told.launched_events - told.launched.length;
+  return [
+    h(
+      'div',
+      { class: 'wb-timeline-pinned-head' },
+      h('h4', {}, clip(told.event.name, LONGEST_NAME)),
+      close
+    ),
+    figures(detailRows(told)),
+    ...(told.launch === null
+      ? []
+      : [
+          h(
+            'p',
+            {},
+            'Launched by ',
+            link(told.launch),
+            `, ${length(told.event.start_ns - told.launch.start_ns)} before.`
+          )
+        ]),
+    ...(told.launched_events === 0
+      ? []
+      : [
+          h(
+            'p',
+            {},
+            'Launched ',
+            ...told.launched.flatMap((event, at) => [
+              at === 0 ? '' : ', ',
+              link(event)
+            ]),
+            more > 0 ? ` and ${count(more)} more.` : '.'
+          )
+        ])
+  ];
+}
+
+/** What is known, as label and value; what is not is left out. */
+export function detailRows(told: TimelineDetails): [string, string][] {
+  const { event, facts } = told;
+  const rows: [string, string | null][] = [
+    ['Lane', clip(told.label, 80)],
+    ['Start', `${(event.start_ns / NS_PER_MS).toFixed(4)}\u00a0ms`],
+    ['Duration', length(event.duration_ns)],
+    ['Line', told.line === null ? null : String(told.line)],
+    ['Shapes', facts.dims.some(dims => dims.length > 0) ? shapes(told) : null],
+    [
+      'Bytes',
+      facts.size_bytes === null ? null : text(facts.size_bytes, 'bytes')
+    ],
+    ['Grid', facts.grid === null ? null : facts.grid.join(' × ')],
+    ['Block', facts.block === null ? null : facts.block.join(' × ')],
+    [
+      'Registers per thread',
+      facts.registers_per_thread === null
+        ? null
+        : count(facts.registers_per_thread)
+    ],
+    [
+      'Shared memory per block',
+      facts.shared_memory_bytes === null
+        ? null
+        : text(facts.shared_memory_bytes, 'bytes')
+    ],
+    [
+      'Occupancy, estimated',
+      facts.occupancy_ratio === null ? null : share(facts.occupancy_ratio)
+    ]
+  ];
+  return rows.flatMap(([label, value]) =>
+    value === null ? [] : [[label, value]]
+  );
+}
+
+/** Tensors as "BFloat16 [64, 128], float [128]". */
+function shapes({ facts: { dims, dtypes } }: TimelineDetails): string {
+  const tensors = dims.flatMap((sizes, at) => {
+    const dtype = (dtypes[at] ?? '').replace(/^c10::/, '');
+    return sizes.length === 0 ? [] : [`${dtype} [${sizes.join(', ')}]`.trim()];
+  });
+  return clip(tensors.join(', '), LONGEST_SHAPE);
+}

@@ -1,0 +1,81 @@
+/** The pinned event of a timeline: its details, and what they link to. */
+
+import { h } from '../dom';
+import type { TimelineDetails, TimelineEvent } from '../protocol';
+import { detailsNodes } from './details';
+import type { TimelineSource } from './source';
+
+export interface PinEvents {
+  /** Another event is pinned, or none. */
+  changed(): void;
+  /** Bring an event into sight. */
+  show(event: TimelineEvent): void;
+}
+
+/** Which event: those of a row start at different times. */
+type Which = Pick<TimelineEvent, 'row' | 'start_ns' | 'duration_ns'>;
+
+export class Pin {
+  readonly node = h('div', {
+    class: 'wb-timeline-pinned',
+    role: 'region',
+    'aria-label': 'Pinned event',
+    'aria-live': 'polite'
+  });
+
+  constructor(
+    private readonly source: TimelineSource,
+    private readonly events: PinEvents
+  ) {}
+
+  get pinned(): Which | null {
+    return this.which;
+  }
+
+  /** Once they have come. */
+  get details(): TimelineDetails | null {
+    return this.told;
+  }
+
+  async set(which: Which): Promise<void> {
+    this.which = which;
+    this.told = null;
+    this.events.changed();
+    let nodes: HTMLElement[];
+    try {
+      const told = await this.source.details(which.row, which.start_ns);
+      if (this.which !== which) {
+        return;
+      }
+      this.told = told;
+      nodes = detailsNodes(told, {
+        show: event => {
+          this.events.show(event);
+          void this.set(event);
+        },
+        close: () => this.unpin()
+      });
+    } catch (error) {
+      nodes = [h('p', { class: 'wb-warning' }, (error as Error).message)];
+    }
+    if (this.which === which) {
+      this.node.replaceChildren(...nodes);
+      this.events.changed();
+    }
+  }
+
+  /** False if there was none. */
+  unpin(): boolean {
+    if (this.which === null) {
+      return false;
+    }
+    this.which = null;
+    this.told = null;
+    this.node.replaceChildren();
+    this.events.changed();
+    return true;
+  }
+
+  private which: Which | null = null;
+  private told: TimelineDetails | null = null;
+}
