@@ -104,7 +104,7 @@ def test_a_million_events_are_zoomed_searched_and_added_up(
     expect(page.dashboard).not_to_have_class(re.compile("wb-held"))
 
     # what is seen in figures
-    page.page.keyboard.press("s")
+    page.page.keyboard.press("m")
     selection = timeline.get_by_role("region", name="Selected part")
     expect(selection).to_contain_text("GPU 0 busy")
     expect(selection.get_by_role("table").first).to_contain_text("Stream 7")
@@ -255,8 +255,8 @@ def test_the_timeline_is_in_the_notebook_too(
         return now[1] - now[0] < end - begin or None
 
     wait_for("a nearer part", zoomed_in)
-    # the notebook's own keys: s would save, b would add a cell
-    page.page.keyboard.press("s")
+    # the notebook's own keys: m would make text of the cell, b would add one
+    page.page.keyboard.press("m")
     page.page.keyboard.press("b")
     expect(timeline).to_contain_text("Selected:")
     assert len(page.cells()) == 2

@@ -34,12 +34,12 @@ export function toolbar(
       role: 'toolbar',
       'aria-label': 'Timeline controls'
     },
-    button('Zoom in (+)', '+', () => controlled.zoom(1 / ZOOM)),
-    button('Zoom out (-)', '−', () => controlled.zoom(ZOOM)),
-    button('Earlier (left arrow)', '←', () => controlled.pan(-PAN)),
-    button('Later (right arrow)', '→', () => controlled.pan(PAN)),
+    button('Zoom in (W)', '+', () => controlled.zoom(1 / ZOOM)),
+    button('Zoom out (S)', '−', () => controlled.zoom(ZOOM)),
+    button('Earlier (A)', '←', () => controlled.pan(-PAN)),
+    button('Later (D)', '→', () => controlled.pan(PAN)),
     button('Show all (0)', 'All', () => controlled.showAll()),
-    button('Statistics of what is seen (s)', 'Statistics', () =>
+    button('Statistics of what is seen (M)', 'Statistics', () =>
       controlled.selectSeen()
     ),
     search,
@@ -57,21 +57,40 @@ const did =
     return true;
   };
 
+const zoomIn = did(each => each.zoom(1 / ZOOM));
+const zoomOut = did(each => each.zoom(ZOOM));
+const earlier = did(each => each.pan(-PAN));
+const later = did(each => each.pan(PAN));
+const showAll = did(each => each.showAll());
+
+/** By the key in lower case. */
 const KEYS: Readonly<Record<string, Act>> = {
-  '+': did(each => each.zoom(1 / ZOOM)),
-  '=': did(each => each.zoom(1 / ZOOM)),
-  '-': did(each => each.zoom(ZOOM)),
-  ArrowLeft: did(each => each.pan(-PAN)),
-  ArrowRight: did(each => each.pan(PAN)),
-  '0': did(each => each.showAll()),
-  Home: did(each => each.showAll()),
-  s: did(each => each.selectSeen()),
-  Escape: each => each.deselect()
+  w: zoomIn,
+  s: zoomOut,
+  a: earlier,
+  d: later,
+  arrowup: zoomIn,
+  arrowdown: zoomOut,
+  arrowleft: earlier,
+  arrowright: later,
+  '+': zoomIn,
+  '=': zoomIn,
+  '-': zoomOut,
+  '0': showAll,
+  home: showAll,
+  m: did(each => each.selectSeen()),
+  escape: each => each.deselect()
 };
+
+/** What the keys do, for the chart's label. */
+export const KEY_WORDS =
+  'W and S or the up and down arrow zoom in and out, A and D or the left and ' +
+  'right arrow move, 0 shows all, M adds up what is seen, Escape unpins.';
 
 /** Do what a key asks for, which is then nobody else's. */
 export function pressed(event: KeyboardEvent, controlled: Controlled): void {
-  const { key, target } = event;
+  const { target } = event;
+  const key = event.key.toLowerCase();
   const typing = target instanceof HTMLInputElement;
   if (typing || event.ctrlKey || event.metaKey || event.altKey) {
     return;
