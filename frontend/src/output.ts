@@ -13,6 +13,7 @@ import { count } from './format';
 import type { CellReport } from './protocol';
 import type { Statements } from './statements';
 import { onThemeChange } from './theme';
+import { hasNoEvents, NO_EVENTS } from './timeline/view';
 
 export class ReportOutput extends Panel implements IRenderMime.IRenderer {
   /**
@@ -71,6 +72,12 @@ export class ReportOutput extends Panel implements IRenderMime.IRenderer {
       typeof events === 'number'
         ? `Timeline and figures of ${count(events)} events`
         : 'Timeline and figures';
+    this.drawn.forEach(each => each.clear());
+    this.drawn = [];
+    if (hasNoEvents(report) && report.profile.gpu_name === null) {
+      this.place.replaceChildren(h('p', { class: 'wb-note' }, NO_EVENTS));
+      return;
+    }
     const inside = h('div');
     const details = h(
       'details',
@@ -86,8 +93,6 @@ export class ReportOutput extends Panel implements IRenderMime.IRenderer {
       h('summary', {}, words),
       inside
     );
-    this.drawn.forEach(each => each.clear());
-    this.drawn = [];
     this.place.replaceChildren(details);
   }
 

@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { TimelineWindow } from '../src/protocol';
+import type { TimelineDetails, TimelineWindow } from '../src/protocol';
 import { barColumns, foundColumns } from '../src/timeline/bars';
+import { detailRows } from '../src/timeline/details';
 import { hitAt } from '../src/timeline/hit';
-import { layOut } from '../src/timeline/lanes';
+import { arrowsOf } from '../src/timeline/arrows';
+import { layOut, rowAt } from '../src/timeline/lanes';
+import { frameOf } from '../src/timeline/minimap';
 import {
   fitted,
   namesInSlices,
@@ -22,6 +25,26 @@ const atHand = (change: Partial<AtHand>): AtHand => ({
   stepNs: 0,
   ...change
 });
+
+const DETAILS: TimelineDetails = {
+  event: { row: 0, name: 'gemm', start_ns: 60, duration_ns: 20 },
+  label: 'Stream 7',
+  kind: 'gpu',
+  facts: {
+    grid: null,
+    block: null,
+    registers_per_thread: null,
+    shared_memory_bytes: null,
+    occupancy_ratio: null,
+    size_bytes: null,
+    dims: [],
+    dtypes: []
+  },
+  line: 3,
+  launch: null,
+  launched: [],
+  launched_events: 0
+};
 
 test('what is seen is asked for with a screen on either side', () => {
   const asked = wanted(seen, 300, null);
@@ -171,4 +194,80 @@ test('a merged bar says what it holds', () => {
   const hit = hitAt(told, 1, 8_000_000, 1);
   assert.deepEqual(hit?.merged, { events: 90, busy: 0.5 });
   assert.match(tooltipLines(hit).join(), /90 events, busy 50.% of 16.0.ms/);
+});
+
+const rows: TimelineWindow['rows'] = [
+  { label: 'Stream 7', kind: 'gpu', level: 0, events: 2 },
+  { label: 'Stream 9', kind: 'gpu', level: 0, events: 0 },
+  { label: 'Operators', kind: 'operator', level: 0, events: 9 },
+  { label: 'Operators', kind: 'operator', level: 1, events: 5 }
+];
+
+test('an empty lane takes no room, and a collapsed one a thin row', () => {
+  const open = layOut(rows, new Set());
+  assert.deepEqual(
+    open.lanes.map(({ label }) => label),
+    ['Stream 7', 'Operators']
+  );
+  assert.equal(open.heights[1], 0);
+  assert.equal(open.heights[3], 1);
+  const collapsed = layOut(rows, new Set(['operator Operators']));
+  assert.equal(collapsed.heights[3], 0);
+  assert.ok((collapsed.heights[2] ?? 0) < 1);
+  assert.ok(collapsed.height < open.height - 1);
+  assert.equal(rowAt(open, open.height - 0.5), 3);
+  assert.equal(rowAt(open, 1.05), null);
+  assert.equal(rowAt(collapsed, collapsed.height - 0.1), 2);
+});
+
+test('an arrow leads from a launch to its kernel, if both are drawn', () => {
+  const event = { row: 0, name: 'k', start_ns: 60, duration_ns: 20 };
+  const launch = { row: 2, name: 'l', start_ns: 10, duration_ns: 20 };
+  const details = { ...DETAILS, event, launch };
+  const seen = { fromNs: 0, toNs: 100 };
+  const frame = { width: 100, height: 100 };
+  const layout = layOut(rows, new Set());
+  const [arrow] = arrowsOf(details, layout, seen, frame);
+  assert.equal(arrow?.from[0], 20);
+  assert.equal(arrow.to[0], 60);
+  // the kernel's lane is above
+  assert.ok(arrow.to[1] < arrow.from[1]);
+  const hidden = { ...details, launch: { ...launch, row: 1 } };
+  assert.deepEqual(arrowsOf(hidden, layout, seen, frame), []);
+});
+
+test('of an event only what is known is listed', () => {
+  const told = {
+    ...DETAILS,
+    facts: {
+      ...DETAILS.facts,
+      dims: [[64, 128], []],
+      dtypes: ['c10::Half', 'Scalar']
+    }
+  };
+  const known = Object.fromEntries(detailRows(told));
+  assert.equal(known['Shapes'], 'Half [64, 128]');
+  assert.deepEqual(Object.keys(known), [
+    'Lane',
+    'Start',
+    'Duration',
+    'Line',
+    'Shapes'
+  ]);
+});
+
+test('the frame of the minimap stays in it and can be taken hold of', () => {
+  const whole = { fromNs: 0, toNs: 1000 };
+  assert.deepEqual(frameOf({ fromNs: 100, toNs: 300 }, whole, 500), {
+    left: 50,
+    width: 100
+  });
+  assert.deepEqual(frameOf({ fromNs: -500, toNs: 5000 }, whole, 500), {
+    left: 0,
+    width: 500
+  });
+  assert.deepEqual(frameOf({ fromNs: 999, toNs: 1000 }, whole, 500), {
+    left: 492,
+    width: 8
+  });
 });

@@ -7,7 +7,7 @@ import re
 from playwright.sync_api import Locator, expect
 
 from tests.e2e.lab import Lab, LabPage
-from tests.e2e.test_timeline import shown, still_ms
+from tests.e2e.test_timeline import open_report, shown, still_ms
 from tests.programs import wait_for
 
 #: canvases keep no text, so the page notes what is written on the newest frame
@@ -130,3 +130,82 @@ def test_a_click_pins_details_and_arrows_lead_from_launch_to_kernel(
     timeline.get_by_role("group").focus()
     page.page.keyboard.press("Escape")
     expect(pinned).to_have_count(0)
+
+
+def test_wasd_and_arrows_move_and_zoom(page: LabPage, lab: Lab, lab_url: str) -> None:
+    timeline = shown(page, lab, lab_url, 4_024)
+    chart = timeline.get_by_role("group", name="W and S")
+    chart.focus()
+
+    def seen_after(key: str) -> tuple[float, float]:
+        page.page.keyboard.press(key)
+        return still_ms(page, timeline)
+
+    for closer, further, later, earlier in ("wsda", ("Up", "Down", "Right", "Left")):
+        arrow = "" if len(closer) == 1 else "Arrow"
+        page.page.keyboard.press("0")
+        begin, end = still_ms(page, timeline)
+        near = seen_after(arrow + closer)
+        assert near[1] - near[0] < 0.6 * (end - begin)
+        assert seen_after(arrow + later)[0] > near[0]
+        back = seen_after(arrow + earlier)
+        assert abs(back[0] - near[0]) < 0.01 * (end - begin)
+        far = seen_after(arrow + further)
+        assert far[1] - far[0] > 1.5 * (near[1] - near[0])
+
+
+def test_the_minimap_shows_the_whole_and_is_dragged(
+    page: LabPage, lab: Lab, lab_url: str
+) -> None:
+    timeline = shown(page, lab, lab_url, 4_028)
+    zoomed(page, timeline, 3)
+    before = still_ms(page, timeline)
+    frame = timeline.locator(".wb-minimap-frame").bounding_box()
+    strip = timeline.get_by_role("img", name="The whole run").bounding_box()
+    assert frame and strip
+    assert frame["width"] < 0.2 * strip["width"]
+    y = frame["y"] + frame["height"] / 2
+    page.page.mouse.move(frame["x"] + frame["width"] / 2, y)
+    page.page.mouse.down()
+    page.page.mouse.move(strip["x"] + 0.8 * strip["width"], y, steps=5)
+    page.page.mouse.up()
+    after = still_ms(page, timeline)
+    assert after[0] > before[0]
+    # as much is seen as before
+    length = after[1] - after[0]
+    assert abs(length - (before[1] - before[0])) < 0.05 * length
+
+
+def test_a_lane_is_collapsed_and_opened(page: LabPage, lab: Lab, lab_url: str) -> None:
+    timeline = shown(page, lab, lab_url, 4_032)
+    canvas = timeline.locator(".wb-timeline-overlay")
+    lane = timeline.get_by_role("button", name="Operators")
+
+    def height() -> float:
+        page.page.wait_for_timeout(500)
+        place = canvas.bounding_box()
+        assert place
+        return place["height"]
+
+    whole = height()
+    lane.click()
+    expect(lane).to_have_attribute("aria-expanded", "false")
+    wait_for("fewer rows", lambda: height() < whole - 15 or None)
+    lane.press("Enter")
+    expect(lane).to_have_attribute("aria-expanded", "true")
+    wait_for("all rows", lambda: height() > whole - 2 or None)
+
+
+def test_a_cell_of_plain_python_has_a_sentence_instead_of_a_chart(
+    page: LabPage, lab: Lab, lab_url: str
+) -> None:
+    cells = ["%load_ext warpbook", "%%gpuprof\nsum(range(1000))  # plain Python"]
+    page.open(lab_url, lab.write_notebook("plain-python.ipynb", cells))
+    page.run(0)
+    page.run(1)
+    output = page.output(1)
+    expect(output).to_contain_text("No timeline: nothing ran on a GPU")
+    expect(output.get_by_text("Timeline and figures")).to_have_count(0)
+    timeline = open_report(page, "plain Python")
+    expect(timeline).to_contain_text("No timeline: nothing ran on a GPU")
+    expect(timeline.locator(".wb-figure")).to_have_count(0)

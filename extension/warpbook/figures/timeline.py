@@ -118,7 +118,7 @@ def explorer(rows: Sequence[TimelineRow], wall_ms: float) -> figure:
         BoxSelectTool(dimensions="width", description="Statistics of a part")
     )
     plot.xaxis.axis_label_text_font_size = "11px"
-    plot.xaxis.major_label_text_font_size = "11px"
+    plot.xaxis.major_label_text_font_size = "10px"
     plot.ygrid.grid_line_color = None
     plot.yaxis.visible = False
     mapper = LinearColorMapper(palette=_PALETTE, low=0, high=len(_PALETTE))

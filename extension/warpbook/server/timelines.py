@@ -19,7 +19,7 @@ from warpbook_monitors.archive.errors import ArchiveError
 if TYPE_CHECKING:
     from warpbook_monitors.trace.timeline import Timeline
 
-#: of all timelines together, in memory; a million events take some thirty
+#: of all timelines together, in memory; a million events take 45
 MAX_MEGABYTES = 256
 #: so long after its report whoever asks waits for a timeline
 _EXPECTED_S = 20.0

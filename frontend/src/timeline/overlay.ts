@@ -47,7 +47,11 @@ export class Overlay {
 
   private drawPinned(pen: CanvasRenderingContext2D, scene: Scene): void {
     const { pinned, details, layout, seen, frame } = scene;
-    const box = pinned && boxOf(pinned, layout, seen, frame);
+    if (pinned === null) {
+      this.node.dataset['arrows'] = '0';
+      return;
+    }
+    const box = boxOf(pinned, layout, seen, frame);
     const ink = getComputedStyle(this.node).color;
     pen.strokeStyle = pen.fillStyle = ink;
     pen.lineWidth = 2;

@@ -13,25 +13,17 @@ import { saveFile } from '../download';
 import { count } from '../format';
 import type { CellReport, TimelineEvent, TimelineWindow } from '../protocol';
 import { isDark } from '../theme';
-import { barColumns, foundColumns } from './bars';
 import type { Controlled } from './controls';
-import { pressed, toolbar } from './controls';
-import { Gutter } from './gutter';
-import type { Hit } from './hit';
-import { hitAt } from './hit';
-import type { Layout } from './lanes';
-import { layOut, rowAt } from './lanes';
-import { Overlay } from './overlay';
+import { KEY_WORDS, pressed, toolbar } from './controls';
+import { MINIMAP_STEPS } from './minimap';
 import { Pin } from './pin';
 import { TimelinePlot } from './plot';
-import type { Place } from './pointer';
-import { followPointer } from './pointer';
 import type { AtHand, Part } from './reach';
 import { wanted } from './reach';
 import { Search } from './search';
 import { partWords, selectionNodes } from './selection';
 import { TimelineSource } from './source';
-import { Tooltip } from './tooltip';
+import { Stage, stageElement } from './stage';
 
 const NS_PER_MS = 1e6;
 /** Between two requests while a person moves. */
@@ -39,7 +31,6 @@ const PAUSE_MS = 60;
 /** A match takes so much of the screen's width. */
 const MATCH_SHARE = 0.2;
 const LEAST_NS = 20;
-const NONE_COLLAPSED: ReadonlySet<string> = new Set();
 
 export class TimelineView implements Controlled {
   readonly node: HTMLElement;
@@ -54,9 +45,10 @@ export class TimelineView implements Controlled {
   ) {
     this.source = new TimelineSource(bokeh.connection, report.id);
     this.pin = new Pin(this.source, {
-      changed: () => this.redraw(),
+      changed: () => this.stage.redraw(),
       show: event => this.showEvent(event)
     });
+    this.stage = new Stage(this.pin, part => this.show(part));
     this.search = new Search(this.source, {
       changed: () => this.refill(),
       show: event => {
@@ -85,7 +77,6 @@ export class TimelineView implements Controlled {
       const { seen } = plot;
       plot.clear();
       this.plot = null;
-      this.layout = null;
       void this.draw(seen);
     }
   }
@@ -93,9 +84,8 @@ export class TimelineView implements Controlled {
   clear(): void {
     this.isCleared = true;
     window.clearTimeout(this.timer);
-    window.cancelAnimationFrame(this.frameRequest);
     this.search.dispose();
-    this.tooltip.remove();
+    this.stage.unmount();
     this.fallback?.clear();
     this.plot?.clear();
     this.plot = null;
@@ -103,6 +93,10 @@ export class TimelineView implements Controlled {
 
   private async begin(): Promise<void> {
     const { profile, timeline_events: events, live, file } = this.report;
+    if (hasNoEvents(this.report)) {
+      setText(this.words, NO_EVENTS);
+      return;
+    }
     if (typeof events !== 'number') {
       this.fallBack(
         typeof file === 'string'
@@ -143,7 +137,7 @@ export class TimelineView implements Controlled {
       return;
     }
     const place = h('div');
-    const stage = h('div', { class: 'wb-timeline-stage' }, place);
+    const element = stageElement(place);
     const path = `${this.source.path}/figure?theme=${theme}`;
     const [told, json] = await Promise.all([
       this.source.window(asked, this.search.text),
@@ -153,9 +147,10 @@ export class TimelineView implements Controlled {
     if (this.isCleared) {
       return;
     }
-    this.place.replaceChildren(h('div', { class: 'wb-figure' }, stage));
+    this.place.replaceChildren(h('div', { class: 'wb-figure' }, element));
     this.node.replaceChildren(
       toolbar(this, this.search.node),
+      this.stage.minimap.node,
       this.place,
       this.words,
       this.pin.node,
@@ -170,43 +165,24 @@ export class TimelineView implements Controlled {
       figure,
       () => this.moved(),
       part => this.select(part),
-      () => this.laidOut()
+      () => this.stage.laidOut()
     );
-    this.overlay = new Overlay(this.plot.palette);
-    followPointer(stage, () => this.plot, {
-      over: (at, event) => this.tip(at, event),
-      clicked: at => this.clicked(at)
-    });
-    stage.append(this.gutter.node, this.overlay.node);
+    this.stage.mount(this.plot, element);
     this.plot.show(seen);
     this.plot.select(this.selection);
     this.take(told);
+    await this.drawMinimap(told);
   }
 
-  private tip(at: Place | null, event: MouseEvent): void {
-    const hit = at && this.hit(at);
-    if (hit) {
-      this.tooltip.show(hit, event);
-    } else {
-      this.tooltip.hide();
-    }
-  }
-
-  private clicked(at: Place): void {
-    const hit = this.hit(at);
-    // a bar of many events has no details
-    if (hit?.merged === null) {
-      const { row, startNs, lengthNs } = hit;
-      void this.pin.set({ row, start_ns: startNs, duration_ns: lengthNs });
-    }
-  }
-
-  private hit({ atNs, share, pixelNs }: Place): Hit | null {
-    const { told, layout } = this;
-    const row = layout && rowAt(layout, share * layout.height);
-    return told === null || row === null
-      ? null
-      : hitAt(told, row, atNs, pixelNs);
+  /** The minimap has all of the run, whatever is seen. */
+  private async drawMinimap(told: TimelineWindow): Promise<void> {
+    const { first_ns: firstNs, last_ns: lastNs } = told;
+    const isWhole = told.from_ns <= firstNs && told.to_ns >= lastNs;
+    const all = { fromNs: Math.min(firstNs, 0), toNs: lastNs };
+    this.whole ??= isWhole
+      ? told
+      : await this.source.window({ ...all, steps: MINIMAP_STEPS }, '');
+    this.stage.fillMinimap(this.whole);
   }
 
   zoom(factor: number): void {
@@ -255,9 +231,8 @@ export class TimelineView implements Controlled {
   }
 
   private moved(): void {
-    this.tooltip.hide();
+    this.stage.moved();
     this.tellSeen();
-    this.redraw();
     if (this.timer === 0) {
       this.timer = window.setTimeout(() => {
         this.timer = 0;
@@ -312,41 +287,8 @@ export class TimelineView implements Controlled {
       toNs: told.to_ns >= told.last_ns ? Infinity : told.to_ns,
       stepNs: isMerged ? told.step_ns : 0
     };
-    const { seen } = plot;
-    const pixelMs = (seen.toNs - seen.fromNs) / plot.pixels / NS_PER_MS;
-    const layout = layOut(told.rows, NONE_COLLAPSED);
-    if (layout.height !== this.layout?.height) {
-      plot.setHeight(layout.height);
-    }
-    this.layout = layout;
-    plot.fill(
-      barColumns(told, layout, pixelMs),
-      foundColumns(told, layout, 2 * pixelMs)
-    );
-    this.laidOut();
+    this.stage.fill(told);
     this.tellSeen();
-  }
-
-  /** The rows have another place on the screen. */
-  private laidOut(): void {
-    const { plot, layout } = this;
-    if (plot !== null && layout !== null) {
-      this.gutter.place(layout, plot.frame);
-      this.redraw();
-    }
-  }
-
-  /** Draw what is over the bars, at most once a frame. */
-  private redraw(): void {
-    window.cancelAnimationFrame(this.frameRequest);
-    this.frameRequest = window.requestAnimationFrame(() => {
-      const { plot, told, layout } = this;
-      if (plot !== null && told !== null && layout !== null) {
-        const { seen, frame } = plot;
-        const { pinned, details } = this.pin;
-        this.overlay?.draw({ told, layout, seen, frame, pinned, details });
-      }
-    });
   }
 
   private tellSeen(): void {
@@ -419,13 +361,12 @@ export class TimelineView implements Controlled {
 
   private readonly source: TimelineSource;
   private readonly pin: Pin;
+  private readonly stage: Stage;
   private readonly search: Search;
   private readonly place = h('div', {
     tabindex: '0',
     role: 'group',
-    'aria-label':
-      'Events over time. Arrow keys move, + and - zoom, 0 shows all, ' +
-      's adds up what is seen.'
+    'aria-label': `Events over time. ${KEY_WORDS}`
   });
   private readonly words = h('p', { class: 'wb-note', role: 'status' });
   private readonly selected = h('div', {
@@ -433,19 +374,30 @@ export class TimelineView implements Controlled {
     role: 'region',
     'aria-label': 'Selected part'
   });
-  private readonly tooltip = new Tooltip();
-  private readonly gutter = new Gutter();
-  private overlay: Overlay | null = null;
-  private layout: Layout | null = null;
-  private frameRequest = 0;
   private plot: TimelinePlot | null = null;
   private fallback: Picture | null = null;
   private told: TimelineWindow | null = null;
+  private whole: TimelineWindow | null = null;
   private atHand: AtHand | null = null;
   private selection: Part | null = null;
   private isAsking = false;
   private isCleared = false;
   private timer = 0;
+}
+
+/** What stands instead of an empty chart. */
+export const NO_EVENTS =
+  'No timeline: nothing ran on a GPU, and no PyTorch operator was called.';
+
+/** Whether a report has nothing to draw over time. */
+export function hasNoEvents(report: CellReport): boolean {
+  const { profile, timeline_events: events } = report;
+  if (report.live) {
+    return false;
+  }
+  return typeof events === 'number'
+    ? events === 0
+    : profile.lanes.every(({ names }) => names.length === 0);
 }
 
 /** Before the page is laid out. */

@@ -1,0 +1,162 @@
+/** What stands over and beside the figure: lanes, names, arrows, tooltip, minimap. */
+
+import { h } from '../dom';
+import type { TimelineWindow } from '../protocol';
+import { barColumns, foundColumns } from './bars';
+import { Gutter } from './gutter';
+import type { Hit } from './hit';
+import { hitAt } from './hit';
+import type { Layout } from './lanes';
+import { layOut, rowAt } from './lanes';
+import { Minimap } from './minimap';
+import { Overlay } from './overlay';
+import type { Pin } from './pin';
+import type { TimelinePlot } from './plot';
+import type { Place } from './pointer';
+import { followPointer } from './pointer';
+import type { Part } from './reach';
+import { Tooltip } from './tooltip';
+
+const NS_PER_MS = 1e6;
+
+export class Stage {
+  readonly minimap: Minimap;
+
+  /**
+   * @param pin - whose event is outlined, and set by a click
+   * @param show - a person drags another part into sight
+   */
+  constructor(
+    private readonly pin: Pin,
+    show: (part: Part) => void
+  ) {
+    this.minimap = new Minimap(show);
+  }
+
+  /** Stand around another figure, which is in the element. */
+  mount(plot: TimelinePlot, element: HTMLElement): void {
+    this.plot = plot;
+    this.layout = null;
+    this.overlay = new Overlay(plot.palette);
+    followPointer(element, () => this.plot, {
+      over: (at, event) => this.tip(at, event),
+      clicked: at => this.clicked(at)
+    });
+    element.append(this.gutter.node, this.overlay.node);
+  }
+
+  unmount(): void {
+    window.cancelAnimationFrame(this.request);
+    this.tooltip.remove();
+    this.plot = null;
+  }
+
+  /** Draw a window in its lanes. */
+  fill(told: TimelineWindow): void {
+    const { plot } = this;
+    this.told = told;
+    if (plot === null) {
+      return;
+    }
+    const layout = layOut(told.rows, this.collapsed);
+    if (layout.height !== this.layout?.height) {
+      plot.setHeight(layout.height);
+    }
+    this.layout = layout;
+    const { seen } = plot;
+    const pixelMs = (seen.toNs - seen.fromNs) / plot.pixels / NS_PER_MS;
+    plot.fill(
+      barColumns(told, layout, pixelMs),
+      foundColumns(told, layout, 2 * pixelMs)
+    );
+    this.laidOut();
+  }
+
+  /** Draw the whole run in the minimap. */
+  fillMinimap(whole: TimelineWindow): void {
+    const { plot } = this;
+    if (plot !== null) {
+      // all rows alike: what is collapsed is still a part of the run
+      this.minimap.draw(whole, layOut(whole.rows, new Set()), plot.palette);
+      this.minimap.mark(plot.seen);
+    }
+  }
+
+  /** Another part is seen. */
+  moved(): void {
+    this.tooltip.hide();
+    this.redraw();
+  }
+
+  /** The frame has another size. */
+  laidOut(): void {
+    const { plot, layout } = this;
+    if (plot !== null && layout !== null) {
+      this.gutter.place(layout, plot.frame);
+      this.redraw();
+    }
+  }
+
+  /** Draw what is over the bars, at most once a frame. */
+  redraw(): void {
+    window.cancelAnimationFrame(this.request);
+    this.request = window.requestAnimationFrame(() => {
+      const { plot, told, layout } = this;
+      if (plot !== null && told !== null && layout !== null) {
+        const { seen, frame } = plot;
+        const { pinned, details } = this.pin;
+        this.minimap.mark(seen);
+        this.overlay?.draw({ told, layout, seen, frame, pinned, details });
+      }
+    });
+  }
+
+  private tip(at: Place | null, event: MouseEvent): void {
+    const hit = at && this.hit(at);
+    if (hit) {
+      this.tooltip.show(hit, event);
+    } else {
+      this.tooltip.hide();
+    }
+  }
+
+  private clicked(at: Place): void {
+    const hit = this.hit(at);
+    // a bar of many events has no details
+    if (hit?.merged === null) {
+      const { row, startNs, lengthNs } = hit;
+      void this.pin.set({ row, start_ns: startNs, duration_ns: lengthNs });
+    }
+  }
+
+  private hit({ atNs, share, pixelNs }: Place): Hit | null {
+    const { told, layout } = this;
+    const row = layout && rowAt(layout, share * layout.height);
+    return told === null || row === null
+      ? null
+      : hitAt(told, row, atNs, pixelNs);
+  }
+
+  private toggle(lane: string): void {
+    if (!this.collapsed.delete(lane)) {
+      this.collapsed.add(lane);
+    }
+    if (this.told !== null) {
+      this.fill(this.told);
+    }
+  }
+
+  private readonly collapsed = new Set<string>();
+  private readonly tooltip = new Tooltip();
+  private readonly gutter = new Gutter(lane => this.toggle(lane));
+  private plot: TimelinePlot | null = null;
+  private overlay: Overlay | null = null;
+  private told: TimelineWindow | null = null;
+  private layout: Layout | null = null;
+  private request = 0;
+}
+
+/** The element that a figure is drawn into, and that the stage stands in. */
+export function stageElement(place: HTMLElement): HTMLElement {
+  return h('div', { class: 'wb-timeline-stage' }, place);
+}
