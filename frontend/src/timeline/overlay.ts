@@ -6,6 +6,7 @@ import type { Arrow, Box } from './arrows';
 import { arrowsOf, boxOf } from './arrows';
 import { COLOURS } from './bars';
 import type { Layout } from './lanes';
+import type { SliceName } from './names';
 import { fitted, namesInSlices, readableOn } from './names';
 import type { Frame } from './plot';
 import type { Part } from './reach';
@@ -37,11 +38,20 @@ export class Overlay {
     if (pen === null || width <= 0 || height <= 0) {
       return;
     }
-    this.place(scene.frame);
+    const { told, layout, seen, frame, pinned } = scene;
+    const slices = namesInSlices(told, layout, seen, frame);
+    // a blank canvas takes no part in the page's painting while it is dragged
+    const isBlank = slices.length === 0 && pinned === null;
+    this.node.style.visibility = isBlank ? 'hidden' : 'visible';
+    this.place(frame);
+    if (isBlank && this.isBlank) {
+      return;
+    }
+    this.isBlank = isBlank;
     const ratio = window.devicePixelRatio;
     pen.setTransform(ratio, 0, 0, ratio, 0, 0);
     pen.clearRect(0, 0, width, height);
-    this.drawNames(pen, scene);
+    this.drawNames(pen, slices);
     this.drawPinned(pen, scene);
   }
 
@@ -65,12 +75,14 @@ export class Overlay {
     this.node.dataset['arrows'] = String(arrows.length);
   }
 
-  private drawNames(pen: CanvasRenderingContext2D, scene: Scene): void {
-    const { told, layout, seen, frame } = scene;
+  private drawNames(
+    pen: CanvasRenderingContext2D,
+    slices: readonly SliceName[]
+  ): void {
     pen.font = `${FONT_PIXELS}px system-ui, sans-serif`;
     pen.textBaseline = 'middle';
     const measure = (text: string) => this.measure(pen, text);
-    for (const slice of namesInSlices(told, layout, seen, frame)) {
+    for (const slice of slices) {
       const text = fitted(slice.text, slice.width, measure);
       if (text !== '') {
         pen.fillStyle = this.inks[slice.name % COLOURS] ?? '#000000';
@@ -109,6 +121,7 @@ export class Overlay {
     node.style.height = `${height}px`;
   }
 
+  private isBlank = false;
   private readonly inks: readonly string[];
   private readonly widths = new Map<string, number>();
 }
