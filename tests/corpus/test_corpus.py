@@ -43,7 +43,7 @@ WRONG = {
     "fix-the-stream/no_record_stream": True,
     "cuda-graphs/weights_are_let_go": True,
     "host-device-copies/slice_with_gaps_at_once": True,
-    "occupancy/nothing_is_reserved": False,
+    "occupancy/registers_without_units": False,
 }
 
 
