@@ -32,7 +32,7 @@ from warpbook_labs.lab.loader import load
 
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(0)]
 
-#: 100 are what the evidence is of; fewer fit into one lease
+#: 100 are what the evidence is of; fewer fit into a short run
 SUBMISSIONS_COUNT = int(os.environ.get("WARPBOOK_HUB_SUBMISSIONS", "24"))
 #: a line is printed for so many, and after so many seconds without one
 EVERY, SILENT_S = 10, 20.0
