@@ -181,7 +181,11 @@ def test_a_report_says_what_held_the_cell_back(
     expect(by_time.locator("tbody tr")).to_have_count(27)
     for each in (
         *("Kernels by what limits them", "Where the host was", "Copies and memsets"),
-        *("GPU work by the operators", "Operators by time", "Idle time of each"),
+        *(
+            "GPU work by the operators",
+            "Operators by time",
+            "Stream idle time by cause",
+        ),
     ):
         expect(table(page, each)).to_be_visible()
     page.page.screenshot(path=screenshots / "report.png")

@@ -34,25 +34,6 @@ def zoomed(page: LabPage, timeline: Locator, times: int = 8) -> None:
     page.wait_for_figure(timeline)
 
 
-def test_slices_with_room_have_their_names(
-    page: LabPage, lab: Lab, lab_url: str
-) -> None:
-    timeline = shown(page, lab, lab_url, 4_012)
-    page.page.evaluate(NOTE_CANVAS_TEXT)
-    zoomed(page, timeline, 8)
-
-    def written() -> list[str] | None:
-        return page.page.evaluate("() => window.written") or None
-
-    names = wait_for("names in slices", written)
-    assert "aten::linear" in names
-    # what has less room is cut
-    assert any(name.endswith("…") for name in names)
-    # from far no slice has room
-    timeline.get_by_role("button", name="Show all").click()
-    wait_for("no names", lambda: not page.page.evaluate("() => window.written") or None)
-
-
 def middle_of_lane(timeline: Locator, lane: str) -> tuple[float, float]:
     """Where the middle of a lane's first row is on the page."""
     canvas = timeline.locator(".wb-timeline-overlay").bounding_box()
@@ -77,8 +58,11 @@ def over_a_slice(page: LabPage, timeline: Locator, lane: str) -> Locator:
     return tooltip
 
 
-def test_the_tooltip_is_one_and_small(page: LabPage, lab: Lab, lab_url: str) -> None:
+def test_slices_have_names_and_one_small_tooltip(
+    page: LabPage, lab: Lab, lab_url: str
+) -> None:
     timeline = shown(page, lab, lab_url, 4_016)
+    page.page.evaluate(NOTE_CANVAS_TEXT)
     # hundreds of events share a pixel here
     tooltip = over_a_slice(page, timeline, "CUDA calls")
     expect(tooltip).to_contain_text("cudaLaunchKernel")
@@ -92,6 +76,17 @@ def test_the_tooltip_is_one_and_small(page: LabPage, lab: Lab, lab_url: str) -> 
     # the name in full, which the slice cuts
     expect(tooltip).to_contain_text(re.compile(r"void kernel_\d+<float, \d+>"))
     expect(tooltip).not_to_contain_text("more here")
+
+    def written() -> list[str] | None:
+        return page.page.evaluate("() => window.written") or None
+
+    names = wait_for("names in slices", written)
+    assert "aten::linear" in names
+    # what has less room is cut
+    assert any(name.endswith("…") for name in names)
+    # from far no slice has room
+    timeline.get_by_role("button", name="Show all").click()
+    wait_for("no names", lambda: not page.page.evaluate("() => window.written") or None)
 
 
 def pin_a_slice(page: LabPage, timeline: Locator, lane: str) -> Locator:
@@ -132,8 +127,17 @@ def test_a_click_pins_details_and_arrows_lead_from_launch_to_kernel(
     expect(pinned).to_have_count(0)
 
 
-def test_wasd_and_arrows_move_and_zoom(page: LabPage, lab: Lab, lab_url: str) -> None:
+def test_keys_the_minimap_and_lanes_choose_what_is_seen(
+    page: LabPage, lab: Lab, lab_url: str
+) -> None:
     timeline = shown(page, lab, lab_url, 4_024)
+    keys_move_and_zoom(page, timeline)
+    timeline.get_by_role("button", name="Show all").click()
+    the_minimap_is_dragged(page, timeline)
+    a_lane_is_collapsed_and_opened(page, timeline)
+
+
+def keys_move_and_zoom(page: LabPage, timeline: Locator) -> None:
     chart = timeline.get_by_role("group", name="W and S")
     chart.focus()
 
@@ -154,10 +158,7 @@ def test_wasd_and_arrows_move_and_zoom(page: LabPage, lab: Lab, lab_url: str) ->
         assert far[1] - far[0] > 1.5 * (near[1] - near[0])
 
 
-def test_the_minimap_shows_the_whole_and_is_dragged(
-    page: LabPage, lab: Lab, lab_url: str
-) -> None:
-    timeline = shown(page, lab, lab_url, 4_028)
+def the_minimap_is_dragged(page: LabPage, timeline: Locator) -> None:
     zoomed(page, timeline, 3)
     before = still_ms(page, timeline)
     frame = timeline.locator(".wb-minimap-frame").bounding_box()
@@ -176,8 +177,7 @@ def test_the_minimap_shows_the_whole_and_is_dragged(
     assert abs(length - (before[1] - before[0])) < 0.05 * length
 
 
-def test_a_lane_is_collapsed_and_opened(page: LabPage, lab: Lab, lab_url: str) -> None:
-    timeline = shown(page, lab, lab_url, 4_032)
+def a_lane_is_collapsed_and_opened(page: LabPage, timeline: Locator) -> None:
     canvas = timeline.locator(".wb-timeline-overlay")
     lane = timeline.get_by_role("button", name="Operators")
 

@@ -73,7 +73,7 @@ def test_a_double_click_opens_the_report_of_a_trace(
     opened.page.screenshot(path=screenshots / "trace-document-dark.png")
 
 
-def test_a_json_file_keeps_its_viewer_and_may_be_opened_as_a_trace(
+def test_other_files_keep_their_viewers_and_bad_ones_say_what_is_wrong(
     opened: LabPage,
 ) -> None:
     for name in ("settings.json", "exported.json"):
@@ -86,8 +86,6 @@ def test_a_json_file_keeps_its_viewer_and_may_be_opened_as_a_trace(
     items.filter(has_text="warpbook report").click()
     expect(tab(opened).locator(".wb-pill").first).to_have_text("launch-bound")
 
-
-def test_a_bad_file_says_what_is_wrong_and_opens_as_text(opened: LabPage) -> None:
     opened.execute("docmanager:open", path="settings.json", factory="warpbook report")
     alert = tab(opened).get_by_role("alert")
     expect(alert).to_contain_text("no trace of torch.profiler")
@@ -99,7 +97,9 @@ def test_a_bad_file_says_what_is_wrong_and_opens_as_text(opened: LabPage) -> Non
     opened.errors = [each for each in opened.errors if "422" not in each]
 
 
-def test_two_traces_are_compared_from_the_top_of_one(opened: LabPage) -> None:
+def test_a_trace_is_compared_with_another_and_downloaded(opened: LabPage) -> None:
+    asked: list[str] = []
+    opened.page.on("request", lambda request: asked.append(request.url))
     eager, graph = (read_profile(str(path)).profile for path in (EAGER, GRAPH))
     listed(opened, "graph.json.gz").dblclick()
     report = tab(opened)
@@ -116,19 +116,12 @@ def test_two_traces_are_compared_from_the_top_of_one(opened: LabPage) -> None:
     # the one that was saved first is the earlier
     assert compared.locator("strong").first.text_content() in words
 
-
-def test_a_trace_is_downloaded_for_perfetto_and_sent_nowhere(
-    opened: LabPage,
-) -> None:
-    asked: list[str] = []
-    opened.page.on("request", lambda request: asked.append(request.url))
-    listed(opened, "eager.pt.trace.json.gz").dblclick()
-    report = tab(opened)
+    # for Perfetto: nothing is sent to it
     report.get_by_text("Open in Perfetto").click()
     with opened.page.expect_download() as download:
         report.get_by_role("button", name="Download the trace").click()
-    assert download.value.suggested_filename == "eager.pt.trace.json.gz"
-    assert Path(download.value.path()).read_bytes() == EAGER.read_bytes()
+    assert download.value.suggested_filename == "graph.json.gz"
+    assert Path(download.value.path()).read_bytes() == GRAPH.read_bytes()
     link = report.get_by_role("link", name="ui.perfetto.dev")
     assert link.get_attribute("href") == "https://ui.perfetto.dev"
     hosts = {urlsplit(url).hostname for url in asked if url.startswith("http")}
