@@ -17,7 +17,7 @@ from warpbook.server.reports import Reports
 from warpbook.server.timelines import Timelines
 from warpbook_monitors.plain_text import bounded
 from warpbook_monitors.python_path import NOWHERE, own_path
-from warpbook_monitors.trace.file_profile import Fault, Told
+from warpbook_monitors.trace.file_answer import Fault, Told
 
 #: requests that wait for the one that is served
 _MOST_WAITING = 8

@@ -9,10 +9,9 @@ from __future__ import annotations
 import os
 import resource
 import sys
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import msgspec
-from msgspec import Struct
 from msgspec.structs import replace
 
 from warpbook_monitors.trace.analysis import analyse
@@ -25,6 +24,7 @@ from warpbook_monitors.trace.errors import (
     TraceFileError,
     TraceTooLarge,
 )
+from warpbook_monitors.trace.file_answer import Fault, Told
 from warpbook_monitors.trace.run import Run
 from warpbook_monitors.trace.set_up import without_set_up
 from warpbook_monitors.trace.timeline_body import NotATimeline, drawn, pack
@@ -32,8 +32,6 @@ from warpbook_monitors.trace.timeline_body import NotATimeline, drawn, pack
 #: of address space: to read takes some 3 GB at the most, to judge as much again, and
 #: what is mapped and never touched counts, too
 _MEMORY_BYTES = 12 << 30
-
-Fault = Literal["not_a_trace", "damaged", "too_large", "unreadable"]
 
 
 class FileProfile(NamedTuple):
@@ -43,17 +41,6 @@ class FileProfile(NamedTuple):
     #: without the set-up that the profile leaves out
     events: Columns
     run: Run
-
-
-class Told(Struct, frozen=True):
-    """The answer of the process: a profile, or a fault in words."""
-
-    profile: CellProfile | None = None
-    #: as `timeline_body` packs them; None if there are more than a timeline takes
-    timeline: bytes | None = None
-    timeline_events: int | None = None
-    fault: Fault | None = None
-    problem: str = ""
 
 
 def read_profile(path: str) -> FileProfile:

@@ -46,7 +46,10 @@ def test_the_verdict_comes_first_and_the_figures_follow(
         ("tiny_kernels", "– less the profiler's part"),
         ("graph_replay", "a replay of the trace, less the profiler's part"),
         # mostly in a CUDA call that no operator made
-        ("graph_replay", "(no operator)                         other work  532 µs"),
+        (
+            "graph_replay",
+            "(no operator)                               other work  532 µs",
+        ),
     ],
 )
 def test_figures_say_what_they_are_of(

@@ -19,7 +19,8 @@ from warpbook_monitors.trace.errors import (
     TraceFileError,
     TraceTooLarge,
 )
-from warpbook_monitors.trace.file_profile import Told, read_profile, tell
+from warpbook_monitors.trace.file_answer import Told
+from warpbook_monitors.trace.file_profile import read_profile, tell
 from warpbook_monitors.trace.timeline_body import unpack
 
 TRACE = ROOT / "tests" / "data" / "traces" / "tiny_kernels.json.gz"
