@@ -156,17 +156,16 @@ async def test_a_large_file_is_refused_before_it_is_read(root, refused) -> None:
     assert "at most 1 MiB" in message
 
 
-@pytest.mark.parametrize("warpbook_config", [{"trace_seconds": 1.0}])
+@pytest.mark.parametrize("warpbook_config", [{"trace_seconds": 0.01}])
 async def test_a_file_that_takes_too_long_is_given_up(root, refused) -> None:
-    """800,000 events; what reads them is gone when the answer is here."""
+    """No process starts so soon; what reads is gone when the answer is here."""
     with gzip.open(root / "slow.json.gz", "wb", compresslevel=1) as file:
         file.write(b'{"traceEvents": [')
         event = b'{"ph": "X", "cat": "cpu_op", "name": "a", "ts": 1, "dur": 1},'
-        for _ in range(40):
-            file.write(event * 20_000)
+        file.write(event * 20_000)
     code, reason, message = await refused("slow.json.gz")
     assert (code, reason) == (504, "too_slow")
-    assert "1 s" in message
+    assert "0.01 s" in message
     while any(map(reads_a_file, psutil.Process().children(recursive=True))):
         await asyncio.sleep(0.1)
 
