@@ -100,7 +100,7 @@ class WarpbookApp(ExtensionApp):
     ).tag(config=True)
     trace_seconds = Float(
         120.0,
-        min=0.01,
+        min=1.0,
         max=3600.0,
         help="To read and analyse a trace file that somebody opens; a process that "
         "takes longer is ended.",

@@ -54,7 +54,7 @@ class Reports:
     def add_of_file(self, report: CellReport) -> None:
         """Keep a trace file's report for the view that has it open.
 
-        No other view is told, and the disk has the file itself.
+        It is sent to no other view and not archived: the file itself is on disk.
         """
         self._of_files[report.id] = report
         self._of_files.move_to_end(report.id)

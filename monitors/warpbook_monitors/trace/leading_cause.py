@@ -42,6 +42,9 @@ def nearly_leading(shares: Shares) -> tuple[Kind, ...]:
         _leading(shares, CLOSE_SHARE * more, CLEAR_SHARE * less),
         _leading(shares, CLOSE_SHARE * less, CLEAR_SHARE * more),
     )
+    if "unknown" in ends:
+        # that nothing is known of most of the time is no verdict to be near to
+        return (leading(shares),)
     return tuple(dict.fromkeys(ends))
 
 

@@ -34,6 +34,7 @@ def test_what_is_near_to_the_line_is_between() -> None:
     assert nearly_leading(near) == ("memory-bound", "mixed")
     assert nearly_leading({"memory-bound": 0.41}) == ("memory-bound", "mixed")
     assert nearly_leading({"memory-bound": 0.5, "host-bound": 0.5}) == ("mixed",)
+    assert nearly_leading({"unknown": 0.41}) == ("unknown",)
 
 
 def test_time_that_nobody_knows_of_names_no_other_cause() -> None:
