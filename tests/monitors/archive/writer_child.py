@@ -18,6 +18,9 @@ def main() -> None:
         # told before the next comes, as a view is shown it at once
         sys.stdout.write(f"{time_ms}\n")
         sys.stdout.flush()
+        # a busy machine takes its time to open a database: a kill is to find it at work
+        while archive.keeping.state != "on":
+            time.sleep(0.01)
         seq += 1
         time.sleep(0.01)
 
