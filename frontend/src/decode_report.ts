@@ -73,5 +73,15 @@ export const profile = record({
   wall_ms: number,
   gpu_name: optional(string),
   gpu_busy_ms: optional(number),
-  memory_curves: list(record({ device: whole }), 200)
+  memory_curves: list(record({ device: whole }), 200),
+  call_tree: list(
+    record({
+      name: string,
+      parent: whole,
+      calls: number,
+      host_ns: number,
+      gpu_ns: number
+    }),
+    10_000
+  )
 });

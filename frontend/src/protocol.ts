@@ -124,6 +124,17 @@ export interface BytesCell {
   readonly what: string;
 }
 
+/**
+ * One call in the tree of who called whom, all calls of equal chains together.
+ */
+export interface CallNode {
+  readonly name: string;
+  readonly parent: number;
+  readonly calls: number;
+  readonly host_ns: number;
+  readonly gpu_ns: number;
+}
+
 /** Answer of `GET <base_url>/warpbook/api/v1/capabilities`. */
 export interface Capabilities {
   readonly protocol: number;
@@ -278,6 +289,10 @@ export interface CellProfile {
   readonly bare: BareRun | null;
   readonly trials: Trial[];
   readonly changes: Change[];
+  readonly call_tree: CallNode[];
+  readonly modules: GroupRow[];
+  readonly functions: GroupRow[];
+  readonly steps: StepRow[];
 }
 
 /**
@@ -619,6 +634,16 @@ export interface Gap {
   readonly to_ms: number;
   readonly reason: 'expired' | 'not_watched' | 'restarted' | 'slow_reader';
   readonly message: string;
+}
+
+/**
+ * All that was called within a module or a function, but not in one within it.
+ */
+export interface GroupRow {
+  readonly name: string;
+  readonly calls: number;
+  readonly host_ns: number;
+  readonly gpu_ns: number;
 }
 
 /** The verdict: what to read before everything else. */
@@ -1222,6 +1247,13 @@ export interface StateNow {
 export interface StatusCell {
   readonly type: 'status';
   readonly status: CardStatus;
+}
+
+/** One step of the profiler's schedule, the profiler's own time taken off. */
+export interface StepRow {
+  readonly number: number;
+  readonly time_ns: number;
+  readonly busy_ns: number;
 }
 
 /** How long the steps of a loop took, by the host's clock. */

@@ -12,6 +12,7 @@ import numpy as np
 from msgspec import structs
 
 from warpbook_monitors.trace.bare_judging import judge_bare
+from warpbook_monitors.trace.call_tree import CallTree
 from warpbook_monitors.trace.calls import Calls, find_calls
 from warpbook_monitors.trace.cell_profile import (
     CellProfile,
@@ -39,6 +40,7 @@ from warpbook_monitors.trace.metrics import measure
 from warpbook_monitors.trace.paths import Paths, steps_as_one
 from warpbook_monitors.trace.roofline import roofline, roofs
 from warpbook_monitors.trace.run import Run
+from warpbook_monitors.trace.steps import step_rows
 
 #: Rows of a table beyond these are added up into one.
 MAX_ROWS = 50
@@ -66,6 +68,7 @@ def analyse(events: Columns, run: Run) -> CellProfile:
             judged = judge_bare(events, run, calls, metrics)
         findings = find(metrics, run.gpus) if judged is None else judged.findings
     operators, outermost = _operators(events, run)
+    tree = CallTree(events, on_gpu, calls)
     names, lanes, omitted = make_lanes(
         LaneEvents(on_gpu, calls.api.where(calls.launches | calls.waits), outermost),
         run.start_ns,
@@ -106,6 +109,10 @@ def analyse(events: Columns, run: Run) -> CellProfile:
         memory_curves=memory_curves(run),
         bare=None if judged is None else judged.bare,
         changes=() if judged is None else judged.changes,
+        call_tree=tree.nodes(),
+        modules=tree.modules(),
+        functions=tree.functions(),
+        steps=step_rows(events, run),
     )
 
 

@@ -83,6 +83,38 @@ class PathRow(Struct, frozen=True):
     time_ms: float
 
 
+class CallNode(Struct, frozen=True):
+    """One call in the tree of who called whom, all calls of equal chains together."""
+
+    name: str
+    #: position of the caller in the tree, which precedes it; -1 for none
+    parent: int
+    calls: int
+    #: on the host, with everything within it
+    host_ns: int
+    #: of work that was launched within it, whenever it ran
+    gpu_ns: int
+
+
+class GroupRow(Struct, frozen=True):
+    """All that was called within a module or a function, but not in one within it."""
+
+    name: str
+    calls: int
+    host_ns: int
+    #: of work that was launched there
+    gpu_ns: int
+
+
+class StepRow(Struct, frozen=True):
+    """One step of the profiler's schedule, the profiler's own time taken off."""
+
+    number: int
+    time_ns: int
+    #: the GPU worked
+    busy_ns: int
+
+
 class SetUp(Struct, frozen=True):
     """What the first profile of a process did once, before the cell began."""
 
@@ -196,3 +228,11 @@ class CellProfile(Struct, frozen=True):
     trials: tuple[Trial, ...] = ()
     #: what to change, the one that gains most first
     changes: tuple[Change, ...] = ()
+    #: who called whom, without the smallest parts
+    call_tree: tuple[CallNode, ...] = ()
+    #: by `nn.Module`, where modules were recorded
+    modules: tuple[GroupRow, ...] = ()
+    #: by function of the person's own files, where stacks were recorded
+    functions: tuple[GroupRow, ...] = ()
+    #: in their order; empty without a schedule
+    steps: tuple[StepRow, ...] = ()

@@ -55,7 +55,8 @@ def read_chrome_trace(path: str) -> tuple[Columns, Run]:
 def _run(columns: Columns, found: Gathered) -> Run:
     """Find the window of the profiled code."""
     end = columns.end_ns
-    work = ~columns.is_in(Category.OVERHEAD)
+    # of a Python function that began before, or goes on after, nothing is profiled
+    work = ~columns.is_in(Category.OVERHEAD, Category.PYTHON)
     if not work.any():
         work = ~work
     start_ns, end_ns = int(columns.start_ns[work][0]), int(end[work].max())

@@ -38,6 +38,8 @@ class Category(IntEnum):
     OPERATOR = 5
     #: the profiler's own work
     OVERHEAD = 6
+    #: a Python function; it says who called whom, and nothing else looks at it
+    PYTHON = 7
 
 
 #: Kineto's activity types, in its memory and in its files.
@@ -50,6 +52,7 @@ KINETO_CATEGORIES = {
     "cpu_op": Category.OPERATOR,
     "user_annotation": Category.OPERATOR,
     "overhead": Category.OVERHEAD,
+    "python_function": Category.PYTHON,
 }
 
 

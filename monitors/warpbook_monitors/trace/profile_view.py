@@ -125,6 +125,9 @@ def _sections(profile: CellProfile) -> tuple[TableSection, ...]:
     work = _with_rows(
         tables.kernels(profile.kernels),
         None if metrics is None else tables.kernel_work(metrics),
+        tables.steps(profile.steps),
+        tables.modules(profile.modules),
+        tables.functions(profile.functions),
         tables.paths(profile.paths),
         tables.operators(profile.operators),
         tables.roofline(profile.roofline),
