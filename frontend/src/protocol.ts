@@ -259,6 +259,7 @@ export interface CellProfile {
   readonly bare: BareRun | null;
   readonly trials: Trial[];
   readonly changes: Change[];
+  readonly cpu: CpuTime | null;
 }
 
 /**
@@ -308,12 +309,18 @@ export interface CellVerdict {
     | 'communication-bound'
     | 'compute-bound'
     | 'host-bound'
+    | 'input-bound'
     | 'launch-bound'
     | 'memory-bound'
     | 'mixed'
+    | 'operator-bound'
+    | 'overhead-bound'
+    | 'python-bound'
     | 'sync-bound'
+    | 'thread-bound'
     | 'transfer-bound'
-    | 'unknown';
+    | 'unknown'
+    | 'wait-bound';
   readonly sentence: string;
 }
 
@@ -431,6 +438,30 @@ export interface CourseList {
   readonly problem: string;
 }
 
+/** Where the time of the thread that ran the code went; the parts sum to it. */
+export interface CpuTime {
+  readonly window_ns: number;
+  readonly loading_ns: number;
+  readonly operators_ns: number;
+  readonly small_calls_ns: number;
+  readonly python_ns: number;
+  readonly waiting_ns: number | null;
+  readonly lost_ns: number;
+  readonly calls: number;
+  readonly small_calls: number;
+  readonly use: CpuUse | null;
+}
+
+/** What the operating system counted of one run; times are in ns. */
+export interface CpuUse {
+  readonly wall_ns: number;
+  readonly thread_ns: number;
+  readonly process_ns: number;
+  readonly queued_ns: number | null;
+  readonly threads: number;
+  readonly cores: number;
+}
+
 /**
  * Answer of `GET .../api/v1/history/detail`: one device, as many steps as
  * asked.
@@ -541,12 +572,18 @@ export interface Finding {
     | 'communication-bound'
     | 'compute-bound'
     | 'host-bound'
+    | 'input-bound'
     | 'launch-bound'
     | 'memory-bound'
     | 'mixed'
+    | 'operator-bound'
+    | 'overhead-bound'
+    | 'python-bound'
     | 'sync-bound'
+    | 'thread-bound'
     | 'transfer-bound'
-    | 'unknown';
+    | 'unknown'
+    | 'wait-bound';
   readonly explains_ns: number;
   readonly share: number;
   readonly evidence: string;
@@ -825,12 +862,18 @@ export interface LiveWindow {
     | 'communication-bound'
     | 'compute-bound'
     | 'host-bound'
+    | 'input-bound'
     | 'launch-bound'
     | 'memory-bound'
     | 'mixed'
+    | 'operator-bound'
+    | 'overhead-bound'
+    | 'python-bound'
     | 'sync-bound'
+    | 'thread-bound'
     | 'transfer-bound'
     | 'unknown'
+    | 'wait-bound'
     | null;
   readonly sentence: string;
   readonly launches: number;

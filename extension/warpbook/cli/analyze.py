@@ -20,6 +20,7 @@ from warpbook_monitors.trace import tables
 from warpbook_monitors.trace.bare_run import BareTimes
 from warpbook_monitors.trace.chrome import read_chrome_trace
 from warpbook_monitors.trace.columns import Columns
+from warpbook_monitors.trace.cpu import words as cpu_words
 from warpbook_monitors.trace.errors import TraceFileError
 from warpbook_monitors.trace.figure_groups import advice, groups
 from warpbook_monitors.trace.report import (
@@ -171,10 +172,11 @@ def _one(found: TraceReport) -> Iterator[str]:
         yield f"{units.share(each.share)} {each.kind}: {each.evidence}"
         yield f"    {advice(each)}"
     yield ""
-    yield f"GPU: {found.gpu or 'not known'}"
+    yield f"GPU: {found.gpu or ('not known' if found.cpu is None else 'none at work')}"
     metrics = found.metrics
     matched, recorded = found.completeness.matched, found.gpu_recorded
-    for group in groups(metrics, matched, recorded, found.bare):
+    of_gpu = groups(metrics, matched, recorded, found.bare)
+    for group in (*cpu_words.groups(found.cpu), *(() if found.cpu else of_gpu)):
         yield ""
         yield group.title
         yield from labelled(group.figures)

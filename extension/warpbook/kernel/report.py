@@ -9,6 +9,7 @@ from warpbook_monitors import units
 from warpbook_monitors.changes.words import heading
 from warpbook_monitors.trace import figure_groups, tables
 from warpbook_monitors.trace.cell_profile import CellProfile
+from warpbook_monitors.trace.cpu import words as cpu_words
 from warpbook_monitors.trace.figure_groups import Figures, Group
 from warpbook_monitors.trace.figures import CellVerdict, Kind
 from warpbook_monitors.trace.leading_cause import shares_by_kind
@@ -119,10 +120,12 @@ def trials(profile: CellProfile) -> tuple[tuple[str, str], ...]:
 
 def groups(profile: CellProfile) -> tuple[Group, ...]:
     """Give the figures behind the verdict."""
+    of_cpu = cpu_words.groups(profile.cpu)
     if profile.metrics is None:
-        return ()
+        return of_cpu
     matched = profile.completeness.matched
-    return figure_groups.groups(profile.metrics, matched, bare=profile.bare)
+    of_gpu = figure_groups.groups(profile.metrics, matched, bare=profile.bare)
+    return (*of_cpu, *of_gpu)
 
 
 def warnings(profile: CellProfile) -> tuple[str, ...]:

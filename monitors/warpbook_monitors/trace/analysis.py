@@ -30,6 +30,7 @@ from warpbook_monitors.trace.columns import (
     rows_by,
 )
 from warpbook_monitors.trace.completeness import examine, saw_nothing
+from warpbook_monitors.trace.cpu.judging import judge_cpu
 from warpbook_monitors.trace.figures import CellVerdict, Finding, Metrics
 from warpbook_monitors.trace.findings import find, judge
 from warpbook_monitors.trace.intervals import nesting, union_ns
@@ -65,6 +66,13 @@ def analyse(events: Columns, run: Run) -> CellProfile:
         if len(on_gpu):
             judged = judge_bare(events, run, calls, metrics)
         findings = find(metrics, run.gpus) if judged is None else judged.findings
+    on_cpu = None
+    if not len(on_gpu) and not launches and not blind and not run.other_device:
+        on_cpu = judge_cpu(events, run)
+        findings = on_cpu.findings
+        warnings = (*whole.warnings, *on_cpu.warnings)
+        whole = structs.replace(whole, warnings=warnings)
+    concluded = on_cpu if judged is None else judged
     operators, outermost = _operators(events, run)
     names, lanes, omitted = make_lanes(
         LaneEvents(on_gpu, calls.api.where(calls.launches | calls.waits), outermost),
@@ -72,8 +80,8 @@ def analyse(events: Columns, run: Run) -> CellProfile:
     )
     return CellProfile(
         verdict=_verdict(metrics, findings, whole.refusal, run)
-        if judged is None
-        else judged.verdict,
+        if concluded is None
+        else concluded.verdict,
         findings=findings,
         metrics=metrics,
         wall_ms=_ms(run.end_ns - run.start_ns),
@@ -105,7 +113,8 @@ def analyse(events: Columns, run: Run) -> CellProfile:
         roofs=roofs(events, run),
         memory_curves=memory_curves(run),
         bare=None if judged is None else judged.bare,
-        changes=() if judged is None else judged.changes,
+        changes=() if concluded is None else concluded.changes,
+        cpu=None if on_cpu is None else on_cpu.time,
     )
 
 

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from warpbook_monitors.changes.change import Change
 from warpbook_monitors.trace.bare_run import BareRun
+from warpbook_monitors.trace.cpu.use import CpuTime
 from warpbook_monitors.trace.figures import CellVerdict, Finding, Metrics
 from warpbook_monitors.trace.memory import MemoryUse
 from warpbook_monitors.trace.pictures import MemoryCurve, Roof, RooflinePoint
@@ -196,3 +197,5 @@ class CellProfile(Struct, frozen=True):
     trials: tuple[Trial, ...] = ()
     #: what to change, the one that gains most first
     changes: tuple[Change, ...] = ()
+    #: of a run without GPU work, where its time went; None of any other
+    cpu: CpuTime | None = None

@@ -18,6 +18,13 @@ Kind = Literal[
     "memory-bound",
     "compute-bound",
     "communication-bound",
+    # of a run without GPU work
+    "input-bound",
+    "python-bound",
+    "overhead-bound",
+    "operator-bound",
+    "thread-bound",
+    "wait-bound",
     "mixed",
     "unknown",
 ]

@@ -37,6 +37,8 @@ _NUMBERS = (
     "device_resource_id",
     "is_user_annotation",
 )
+#: operators of a run without kernels whose operands are read, the longest
+_MOST_ON_CPU = 20_000
 #: events at a time
 _BLOCK = 500
 _BYTES = re.compile(r'"bytes": (\d+)')
@@ -75,10 +77,7 @@ def read_events(events: Sequence[Any], shapes: bool = False) -> Columns:
     # an operator has no link: it is what others are linked to
     own_link = np.where(category == Category.OPERATOR, correlation, NONE)
     size_bytes, launches = _metadata(events, category)
-    # only operators that put a kernel on the GPU are ever modelled
-    is_linked = np.isin(correlation, linked[category == Category.KERNEL])
-    is_linked &= category == Category.OPERATOR
-    rows = np.flatnonzero(is_linked).tolist() if shapes else ()
+    rows = _modelled(numbers, category).tolist() if shapes else ()
     return make_columns(
         names=names,
         categories=category,
@@ -92,6 +91,20 @@ def read_events(events: Sequence[Any], shapes: bool = False) -> Columns:
         shapes=launches,
         operands=read_operands(events, rows, names),
     )
+
+
+def _modelled(numbers: dict[str, Int64s], category: Int8s) -> Int64s:
+    """Choose the operators whose operands are read, a microsecond or two for each."""
+    is_operator = category == Category.OPERATOR
+    is_kernel = category == Category.KERNEL
+    if is_kernel.any():
+        # only operators that put a kernel on the GPU are ever modelled
+        linked = numbers["linked_correlation_id"][is_kernel]
+        is_operator &= np.isin(numbers["correlation_id"], linked)
+        return np.flatnonzero(is_operator)
+    rows = np.flatnonzero(is_operator)
+    longest = np.argsort(-numbers["duration_ns"][rows], kind="stable")
+    return np.sort(rows[longest[:_MOST_ON_CPU]])
 
 
 def _go_through(

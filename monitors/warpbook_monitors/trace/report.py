@@ -13,6 +13,7 @@ from warpbook_monitors.trace.analysis import analyse
 from warpbook_monitors.trace.bare_run import BareRun
 from warpbook_monitors.trace.cell_profile import CopyRow, KernelRow, OperatorRow
 from warpbook_monitors.trace.columns import Category, Columns
+from warpbook_monitors.trace.cpu.use import CpuTime
 from warpbook_monitors.trace.figures import CellVerdict, Finding, Metrics
 from warpbook_monitors.trace.kernels import communicates
 from warpbook_monitors.trace.metrics import measure
@@ -65,6 +66,8 @@ class TraceReport(Struct, frozen=True):
     collectives: int = 0
     #: what was cut out before anything else was measured; None where it is little
     set_up: SetUpTime | None = None
+    #: of a trace without GPU work, where its time went
+    cpu: CpuTime | None = None
 
 
 class Ranks(Struct, frozen=True):
@@ -129,6 +132,7 @@ def report(events: Columns, run: Run) -> TraceReport:
         gpu_recorded=cell.metrics is not None,
         collectives=int(communicates(events, events.only(Category.KERNEL)).sum()),
         set_up=set_up,
+        cpu=cell.cpu,
     )
 
 
