@@ -447,6 +447,7 @@ export interface CpuTime {
   readonly python_ns: number;
   readonly waiting_ns: number | null;
   readonly lost_ns: number;
+  readonly communication_ns: number;
   readonly calls: number;
   readonly small_calls: number;
   readonly use: CpuUse | null;

@@ -53,6 +53,7 @@ def test_parts_add_up_and_no_bound_is_above_the_time(name: str) -> None:
     assert time is not None
     parts_ns = time.loading_ns + time.operators_ns + time.small_calls_ns
     parts_ns += time.python_ns + (time.waiting_ns or 0) + time.lost_ns
+    parts_ns += time.communication_ns
     assert parts_ns == pytest.approx(time.window_ns, rel=0.01)
     for finding in found.findings:
         assert finding.bound_ns is None or finding.bound_ns <= time.window_ns

@@ -31,6 +31,7 @@ def causes(run: Run, found: Split) -> Iterator[Cause]:
     yield from _small_calls(found)
     yield from _python(run, found)
     yield from operator_causes(found)
+    yield from _communication(found)
 
 
 def _loading(found: Split) -> Iterator[Cause]:
@@ -92,6 +93,22 @@ def _loading(found: Split) -> Iterator[Cause]:
     )
 
 
+def _communication(found: Split) -> Iterator[Cause]:
+    time = found.time
+    if time.communication_ns:
+        yield Cause(
+            "communication-bound",
+            time.communication_ns,
+            f"{units.share(time.communication_ns / time.judged_ns)} of the time was "
+            "outside operators while collectives were on their way: the program waited "
+            "for other ranks or for the network.",
+            "communicate-less",
+            "See which rank comes last: warpbook analyze with the traces of all ranks. "
+            "Else send less, or compute meanwhile.",
+            0,
+        )
+
+
 def _small_calls(found: Split) -> Iterator[Cause]:
     time = found.time
     if not time.small_calls:
@@ -132,6 +149,8 @@ def _python(run: Run, found: Split) -> Iterator[Cause]:
     time = found.time
     line = _busiest_line(run)
     share = units.share(time.python_ns / time.judged_ns)
+    maybe = " or a wait, which the trace does not tell apart"
+    maybe = maybe if time.waiting_ns is None else ""
     conversions = int(named(found.operators, _CONVERTS).sum())
     if conversions and conversions > _CONVERSIONS_SHARE * time.calls:
         yield Cause(
@@ -150,7 +169,7 @@ def _python(run: Run, found: Split) -> Iterator[Cause]:
         yield Cause(
             "python-bound",
             time.python_ns,
-            f"{share} of the time was Python's own: "
+            f"{share} of the time was Python's own{maybe}: "
             + (
                 f"outside the {time.calls:,} operators that were called."
                 if time.calls

@@ -35,11 +35,15 @@ SMALL_NS = 50_000
 #: a longer time between two operators is no step from the one to the next
 _STEP_NS = 50_000
 _LOADER = re.compile(r"enumerate\(DataLoader\)#")
+#: how torch names the work of a backend on the CPU; NCCL's is a kernel
+BACKEND_ON_HOST = re.compile(r"(gloo|mpi|ucc):\w")
 _WITH_WORKERS = re.compile(r".*_MultiProcessing")
 #: every operator has a namespace; the parts of a program that it names itself have none
 _OPERATOR = re.compile(r"\w+::", re.DOTALL)
 #: operators within one that only calls them, and what each of them then takes
 _MANY, _SMALL_WITHIN_NS = 100, 10_000
+#: a busy machine makes calls longer, and not so many times
+_MOST_STRETCHED = 4
 #: so many are enough for a median that a machine in use does not move
 _LEAST_ALIKE = 4
 #: two counts of time differ by as much
@@ -81,14 +85,23 @@ def split(events: Columns, run: Run) -> Split:
     large_ns = _coverage(calls.where(~small), run.start_ns, end_ns).total_ns
     operators_ns = min(large_ns, in_calls.total_ns)
     steps = _Steps.of(calls, small, loading)
+    typical_ns = int(_typical_ns(calls.name, calls.duration_ns)[small].sum())
+    typical_ns += steps.typical_ns
     small_ns = in_calls.total_ns - operators_ns + steps.time_ns
-    rest_ns = max(window_ns - loading.total_ns - operators_ns - small_ns, 0)
-    asleep_ns = _asleep_ns(run, window_ns, rest_ns)
+    # what is far above the usual is none of the calls' own
+    stretched_ns = max(small_ns - _MOST_STRETCHED * typical_ns, 0)
+    small_ns -= stretched_ns
+    known_ns = loading.total_ns + operators_ns + small_ns + stretched_ns
+    rest_ns = max(window_ns - known_ns, 0)
+    work = inside.where(named(inside, BACKEND_ON_HOST))
+    backend = _coverage(work, run.start_ns, end_ns)
+    communication_ns = min(_alone_ns(backend, in_calls, loading), rest_ns)
+    rest_ns -= communication_ns
+    asleep_ns = _asleep_ns(run, window_ns - communication_ns, rest_ns)
     lost_ns = 0
     if run.cpu is not None and asleep_ns is not None:
         # the thread's own work there is no more than the CPU time that is left
-        typical_ns = int(_typical_ns(calls.name, calls.duration_ns)[small].sum())
-        most_ns = max(run.cpu.thread_ns - typical_ns - steps.typical_ns, 0)
+        most_ns = max(run.cpu.thread_ns - typical_ns, 0)
         lost_ns = max(rest_ns - asleep_ns - most_ns, 0)
     around_ns = min(_around_ns(calls, loader, run), asleep_ns or 0)
     waiting_ns = None if asleep_ns is None else asleep_ns - around_ns
@@ -100,7 +113,8 @@ def split(events: Columns, run: Run) -> Split:
             small_calls_ns=small_ns,
             python_ns=rest_ns - (asleep_ns or 0) - lost_ns,
             waiting_ns=waiting_ns,
-            lost_ns=lost_ns,
+            lost_ns=lost_ns + stretched_ns,
+            communication_ns=communication_ns,
             calls=len(calls),
             small_calls=int(small.sum()),
             use=run.cpu,
@@ -170,6 +184,13 @@ class _Steps:
         is_step = (typical_ns <= _STEP_NS) & (small[:-1] | small[1:])
         own_ns = gap_ns - loading.within_ns(from_ns, to_ns)
         return cls(int(own_ns[is_step].sum()), int(typical_ns[is_step].sum()))
+
+
+def _alone_ns(work: Coverage, calls: Coverage, loading: Coverage) -> int:
+    """Measure a backend's work on collectives outside operators and the DataLoader."""
+    spans = work.spans
+    hidden = calls.within_ns(*spans) + loading.within_ns(*spans)
+    return max(work.total_ns - int(hidden.sum()), 0)
 
 
 def _around_ns(calls: Columns, loader: Columns, run: Run) -> int:

@@ -44,8 +44,10 @@ class CpuTime(Struct, frozen=True):
     python_ns: int
     #: outside operators, asleep or waiting; None where the system does not tell
     waiting_ns: int | None
-    #: outside operators, ready to run without a core, as far as is known
+    #: without a core to run on, as far as is known
     lost_ns: int
+    #: outside operators, while a backend such as Gloo worked on a collective
+    communication_ns: int
     #: outermost operators, and those of them that do little
     calls: int
     small_calls: int

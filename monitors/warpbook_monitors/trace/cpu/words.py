@@ -27,9 +27,11 @@ def _figures(time: CpuTime) -> Iterator[tuple[str, str]]:
     yield "In large operators", part(time.operators_ns)
     yield "In small calls, and between them", part(time.small_calls_ns)
     yield "In Python", part(time.python_ns)
+    if time.communication_ns:
+        yield "Waiting for other ranks", part(time.communication_ns)
     yield "Asleep", UNKNOWN if time.waiting_ns is None else part(time.waiting_ns)
     if time.lost_ns:
-        yield "Outside operators, without a core", part(time.lost_ns)
+        yield "Without a core, as far as known", part(time.lost_ns)
     yield "Operators called", f"{time.calls:,}, {time.small_calls:,} of them small"
     use, cores = time.use, time.cores_used
     if use is None or cores is None:
