@@ -99,6 +99,15 @@ export interface Allocator {
   readonly retries: number;
 }
 
+/** All times of a part of the program that the program names itself. */
+export interface AnnotationRow {
+  readonly name: string;
+  readonly times: number;
+  readonly host_ms: number;
+  readonly gpu_ms: number | null;
+  readonly work: number | null;
+}
+
 /** The window without the profiler's part; the verdict is judged on it. */
 export interface BareRun {
   readonly basis: 'estimated' | 'measured';
@@ -260,6 +269,7 @@ export interface CellProfile {
   readonly trials: Trial[];
   readonly changes: Change[];
   readonly cpu: CpuTime | null;
+  readonly annotations: AnnotationRow[];
 }
 
 /**
@@ -1245,7 +1255,7 @@ export interface TimelineBars {
 export interface TimelineDetails {
   readonly event: TimelineEvent;
   readonly label: string;
-  readonly kind: 'call' | 'gpu' | 'operator' | 'profiler';
+  readonly kind: 'annotation' | 'call' | 'gpu' | 'operator' | 'profiler';
   readonly facts: EventFacts;
   readonly line: number | null;
   readonly launch: TimelineEvent | null;
@@ -1263,7 +1273,7 @@ export interface TimelineEvent {
 
 /** All matches of one kind. */
 export interface TimelineFound {
-  readonly kind: 'call' | 'gpu' | 'operator' | 'profiler';
+  readonly kind: 'annotation' | 'call' | 'gpu' | 'operator' | 'profiler';
   readonly events: number;
   readonly time_ns: number;
 }
@@ -1279,7 +1289,7 @@ export interface TimelineMatches {
 /** All events of one name that reach into a selection. */
 export interface TimelineName {
   readonly name: string;
-  readonly kind: 'call' | 'gpu' | 'operator' | 'profiler';
+  readonly kind: 'annotation' | 'call' | 'gpu' | 'operator' | 'profiler';
   readonly events: number;
   readonly time_ns: number;
 }
@@ -1287,7 +1297,7 @@ export interface TimelineName {
 /** One row: events that don't overlap. */
 export interface TimelineRow {
   readonly label: string;
-  readonly kind: 'call' | 'gpu' | 'operator' | 'profiler';
+  readonly kind: 'annotation' | 'call' | 'gpu' | 'operator' | 'profiler';
   readonly level: number;
   readonly events: number;
 }
@@ -1304,7 +1314,7 @@ export interface TimelineStatistics {
 /** How much of a selection is covered, and the gaps between what covers it. */
 export interface TimelineUse {
   readonly label: string;
-  readonly kind: 'call' | 'gpu' | 'operator' | 'profiler';
+  readonly kind: 'annotation' | 'call' | 'gpu' | 'operator' | 'profiler';
   readonly level: number;
   readonly events: number;
   readonly busy_ns: number;

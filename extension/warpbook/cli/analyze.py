@@ -178,7 +178,8 @@ def _one(found: TraceReport) -> Iterator[str]:
         yield ""
         yield group.title
         yield from labelled(group.figures)
-    told = [tables.operators(found.operators)]
+    parts = tables.annotated_parts(found.annotations)
+    told = [parts, tables.operators(found.operators)]
     if found.gpu_recorded:
         told = [
             tables.kernels(found.kernels),

@@ -259,6 +259,7 @@ def sections(profile: CellProfile) -> list[Section]:
                 tables.kernels(profile.kernels),
                 None if metrics is None else tables.kernel_work(metrics),
                 tables.paths(profile.paths),
+                tables.annotated_parts(profile.annotations),
                 tables.operators(profile.operators),
                 tables.roofline(profile.roofline),
             ),

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from msgspec import structs
 
+from warpbook_monitors.trace.annotations import annotated_parts
 from warpbook_monitors.trace.bare_judging import judge_bare
 from warpbook_monitors.trace.calls import Calls, find_calls
 from warpbook_monitors.trace.cell_profile import (
@@ -115,6 +116,7 @@ def analyse(events: Columns, run: Run) -> CellProfile:
         bare=None if judged is None else judged.bare,
         changes=() if concluded is None else concluded.changes,
         cpu=None if on_cpu is None else on_cpu.time,
+        annotations=annotated_parts(events, on_gpu, calls, run, seen and not blind),
     )
 
 

@@ -84,6 +84,20 @@ class PathRow(Struct, frozen=True):
     time_ms: float
 
 
+class AnnotationRow(Struct, frozen=True):
+    """All times of a part of the program that the program names itself."""
+
+    #: of a record_function, an NVTX range, or what torch marks
+    name: str
+    times: int
+    #: on the host, where it is nested in itself once
+    host_ms: float
+    #: what a GPU worked on what was launched meanwhile; None where it is not recorded
+    gpu_ms: float | None
+    #: how many pieces of work that was
+    work: int | None
+
+
 class SetUp(Struct, frozen=True):
     """What the first profile of a process did once, before the cell began."""
 
@@ -199,3 +213,5 @@ class CellProfile(Struct, frozen=True):
     changes: tuple[Change, ...] = ()
     #: of a run without GPU work, where its time went; None of any other
     cpu: CpuTime | None = None
+    #: parts of the program that it names itself, the longest on the host first
+    annotations: tuple[AnnotationRow, ...] = ()

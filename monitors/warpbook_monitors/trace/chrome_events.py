@@ -45,6 +45,9 @@ MAX_EVENTS = 10_000_000
 MAX_TEXT = 500_000_000
 _OPERATORS = {name for name, at in CATEGORIES.items() if at == Category.OPERATOR}
 _CALLS = CATEGORIES.keys() - _OPERATORS
+_ANNOTATION = "user_annotation"
+#: whose GPU is where others have a process
+_GPU_ANNOTATION = "gpu_user_annotation"
 #: of accelerators that are none of NVIDIA's or AMD's
 _OF_A_DEVICE = re.compile(r"(?!cuda|hip)\w+_(runtime|driver|ccp_events|insight)$")
 _Count = Annotated[int, Meta(ge=0, le=2**40)]
@@ -126,6 +129,7 @@ _COMMON = {
     # of an operator what it was called with, of a kernel how it was launched
     "text": "i",
 }
+_OF_OPERATORS = {"annotates": "b"}
 _OF_CALLS = {
     "category": "b",
     "device": "q",
@@ -154,7 +158,9 @@ class Gathered:
     senseless: int = 0
     #: other fields that make none, each left out by itself
     odd_fields: int = 0
-    operators: _Table = field(default_factory=lambda: _Table(**_COMMON))
+    operators: _Table = field(
+        default_factory=lambda: _Table(**_COMMON, **_OF_OPERATORS)
+    )
     #: CUDA calls and what they put on the GPU
     calls: _Table = field(default_factory=lambda: _Table(**_COMMON, **_OF_CALLS))
     names: _Places = field(default_factory=_Places)
@@ -221,19 +227,25 @@ class Gathered:
     def _add_operators(self, events: list[Event]) -> None:
         args, places = self._add_common(self.operators, events), self.operands
         self.operators.add(
+            annotates=[each.cat == _ANNOTATION for each in events],
             text=[
                 NONE
                 if a.dims is NOTHING
                 else places[_JOIN((a.dims, a.dtypes, a.scalars))]
                 for a in args
-            ]
+            ],
         )
 
     def _add_calls(self, events: list[Event]) -> None:
         args, places = self._add_common(self.calls, events), self.shapes
         self.calls.add(
             category=[CATEGORIES[each.cat] for each in events],
-            device=[a.device for a in args],
+            device=[
+                each.pid
+                if each.cat == _GPU_ANNOTATION and isinstance(each.pid, int)
+                else a.device
+                for each, a in zip(events, args, strict=True)
+            ],
             stream=[a.stream for a in args],
             correlation=[a.correlation for a in args],
             size_bytes=[a.bytes for a in args],
@@ -305,6 +317,9 @@ class Gathered:
             correlation=of_calls("correlation")[kept],
             size_bytes=of_calls("size_bytes")[kept],
             external=np.maximum(both("external"), NONE)[kept],
+            annotates=np.concatenate(
+                [operators["annotates"] != 0, np.zeros(len(self.calls), np.bool_)]
+            )[kept],
             shapes=_parsed(
                 self.shapes, np.concatenate([no_shape, shape])[kept], _shape
             ),

@@ -52,6 +52,7 @@ class Bare(Struct, gc=False):
     ph: str = ""
     cat: str = ""
     name: str = ""
+    pid: Int | str = NONE
     tid: Int | str = 0
     ts: float = 0.0
     dur: float = 0.0

@@ -15,6 +15,7 @@ import torch
 from warpbook_monitors.trace.columns import (
     KINETO_CATEGORIES,
     NONE,
+    ON_GPU,
     Category,
     Columns,
     Int8s,
@@ -72,8 +73,8 @@ def read_events(events: Sequence[Any], shapes: bool = False) -> Columns:
         # torch 2.4: on the GPU they have the name of the code's part
         parts = np.unique(names[1][category == Category.OPERATOR])
         is_part = np.isin(names[1], parts) & (category == Category.KERNEL)
-        category[is_part] = Category.OTHER
-    on_gpu = np.isin(category, (Category.KERNEL, Category.COPY, Category.MEMSET))
+        category[is_part] = Category.GPU_ANNOTATION
+    on_gpu = np.isin(category, (*ON_GPU, Category.GPU_ANNOTATION))
     # an operator has no link: it is what others are linked to
     own_link = np.where(category == Category.OPERATOR, correlation, NONE)
     size_bytes, launches = _metadata(events, category)
@@ -90,6 +91,7 @@ def read_events(events: Sequence[Any], shapes: bool = False) -> Columns:
         external=np.where(linked == 0, own_link, linked),
         shapes=launches,
         operands=read_operands(events, rows, names),
+        annotates=(category == Category.OPERATOR) & (annotates != 0),
     )
 
 

@@ -11,7 +11,12 @@ from msgspec import Struct
 from warpbook_monitors.changes.change import Change
 from warpbook_monitors.trace.analysis import analyse
 from warpbook_monitors.trace.bare_run import BareRun
-from warpbook_monitors.trace.cell_profile import CopyRow, KernelRow, OperatorRow
+from warpbook_monitors.trace.cell_profile import (
+    AnnotationRow,
+    CopyRow,
+    KernelRow,
+    OperatorRow,
+)
 from warpbook_monitors.trace.columns import Category, Columns
 from warpbook_monitors.trace.cpu.use import CpuTime
 from warpbook_monitors.trace.figures import CellVerdict, Finding, Metrics
@@ -72,6 +77,8 @@ class TraceReport(Struct, frozen=True):
     set_up: SetUpTime | None = None
     #: of a trace without GPU work, where its time went
     cpu: CpuTime | None = None
+    #: parts of the program that it names itself, the longest on the host first
+    annotations: tuple[AnnotationRow, ...] = ()
 
 
 class Ranks(Struct, frozen=True):
@@ -142,6 +149,7 @@ def report(events: Columns, run: Run) -> TraceReport:
         collectives=int(communicates(events, events.only(Category.KERNEL)).sum()),
         set_up=set_up,
         cpu=cell.cpu,
+        annotations=cell.annotations,
     )
 
 

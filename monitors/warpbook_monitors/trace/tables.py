@@ -9,6 +9,7 @@ from warpbook_monitors import units
 from warpbook_monitors.plain_text import aligned, shortened
 from warpbook_monitors.trace.ceilings import DTYPE_LABELS
 from warpbook_monitors.trace.cell_profile import (
+    AnnotationRow,
     CopyRow,
     KernelRow,
     LineRow,
@@ -88,6 +89,24 @@ def copies(rows: Sequence[CopyRow]) -> Table:
                 units.duration(row.time_ms),
                 _size(row.size_bytes),
                 _rate(row.size_bytes, row.time_ms),
+            )
+            for row in rows
+        ),
+    )
+
+
+def annotated_parts(rows: Sequence[AnnotationRow]) -> Table:
+    """List the parts of a program that it names itself."""
+    return cut(
+        "By annotation",
+        ("times", "host time", "GPU time", "GPU work"),
+        (
+            (
+                row.name,
+                f"{row.times:,}",
+                units.duration(row.host_ms),
+                UNKNOWN if row.gpu_ms is None else units.duration(row.gpu_ms),
+                UNKNOWN if row.work is None else f"{row.work:,}",
             )
             for row in rows
         ),
