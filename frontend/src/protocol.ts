@@ -99,6 +99,15 @@ export interface Allocator {
   readonly retries: number;
 }
 
+/** All times of a part of the program that the program names itself. */
+export interface AnnotationRow {
+  readonly name: string;
+  readonly times: number;
+  readonly host_ms: number;
+  readonly gpu_ms: number | null;
+  readonly work: number | null;
+}
+
 /** The window without the profiler's part; the verdict is judged on it. */
 export interface BareRun {
   readonly basis: 'estimated' | 'measured';
@@ -226,12 +235,18 @@ export interface CauseView {
     | 'communication-bound'
     | 'compute-bound'
     | 'host-bound'
+    | 'input-bound'
     | 'launch-bound'
     | 'memory-bound'
     | 'mixed'
+    | 'operator-bound'
+    | 'overhead-bound'
+    | 'python-bound'
     | 'sync-bound'
+    | 'thread-bound'
     | 'transfer-bound'
-    | 'unknown';
+    | 'unknown'
+    | 'wait-bound';
   readonly share: string;
   readonly share_ratio: number;
   readonly evidence: string;
@@ -293,6 +308,8 @@ export interface CellProfile {
   readonly modules: GroupRow[];
   readonly functions: GroupRow[];
   readonly steps: StepRow[];
+  readonly cpu: CpuTime | null;
+  readonly annotations: AnnotationRow[];
 }
 
 /**
@@ -343,12 +360,18 @@ export interface CellVerdict {
     | 'communication-bound'
     | 'compute-bound'
     | 'host-bound'
+    | 'input-bound'
     | 'launch-bound'
     | 'memory-bound'
     | 'mixed'
+    | 'operator-bound'
+    | 'overhead-bound'
+    | 'python-bound'
     | 'sync-bound'
+    | 'thread-bound'
     | 'transfer-bound'
-    | 'unknown';
+    | 'unknown'
+    | 'wait-bound';
   readonly sentence: string;
   readonly change: string;
 }
@@ -478,6 +501,31 @@ export interface CourseList {
   readonly problem: string;
 }
 
+/** Where the time of the thread that ran the code went; the parts sum to it. */
+export interface CpuTime {
+  readonly window_ns: number;
+  readonly loading_ns: number;
+  readonly operators_ns: number;
+  readonly small_calls_ns: number;
+  readonly python_ns: number;
+  readonly waiting_ns: number | null;
+  readonly lost_ns: number;
+  readonly communication_ns: number;
+  readonly calls: number;
+  readonly small_calls: number;
+  readonly use: CpuUse | null;
+}
+
+/** What the operating system counted of one run; times are in ns. */
+export interface CpuUse {
+  readonly wall_ns: number;
+  readonly thread_ns: number;
+  readonly process_ns: number;
+  readonly queued_ns: number | null;
+  readonly threads: number;
+  readonly cores: number;
+}
+
 /**
  * Answer of `GET .../api/v1/history/detail`: one device, as many steps as
  * asked.
@@ -594,12 +642,18 @@ export interface Finding {
     | 'communication-bound'
     | 'compute-bound'
     | 'host-bound'
+    | 'input-bound'
     | 'launch-bound'
     | 'memory-bound'
     | 'mixed'
+    | 'operator-bound'
+    | 'overhead-bound'
+    | 'python-bound'
     | 'sync-bound'
+    | 'thread-bound'
     | 'transfer-bound'
-    | 'unknown';
+    | 'unknown'
+    | 'wait-bound';
   readonly explains_ns: number;
   readonly share: number;
   readonly evidence: string;
@@ -652,12 +706,18 @@ export interface Headline {
     | 'communication-bound'
     | 'compute-bound'
     | 'host-bound'
+    | 'input-bound'
     | 'launch-bound'
     | 'memory-bound'
     | 'mixed'
+    | 'operator-bound'
+    | 'overhead-bound'
+    | 'python-bound'
     | 'sync-bound'
+    | 'thread-bound'
     | 'transfer-bound'
-    | 'unknown';
+    | 'unknown'
+    | 'wait-bound';
   readonly cause: string;
   readonly change: string;
 }
@@ -910,12 +970,18 @@ export interface LiveWindow {
     | 'communication-bound'
     | 'compute-bound'
     | 'host-bound'
+    | 'input-bound'
     | 'launch-bound'
     | 'memory-bound'
     | 'mixed'
+    | 'operator-bound'
+    | 'overhead-bound'
+    | 'python-bound'
     | 'sync-bound'
+    | 'thread-bound'
     | 'transfer-bound'
     | 'unknown'
+    | 'wait-bound'
     | null;
   readonly sentence: string;
   readonly launches: number;
@@ -1324,12 +1390,18 @@ export interface TimePart {
     | 'communication-bound'
     | 'compute-bound'
     | 'host-bound'
+    | 'input-bound'
     | 'launch-bound'
     | 'memory-bound'
     | 'mixed'
+    | 'operator-bound'
+    | 'overhead-bound'
+    | 'python-bound'
     | 'sync-bound'
+    | 'thread-bound'
     | 'transfer-bound'
     | 'unknown'
+    | 'wait-bound'
     | null;
   readonly label: string;
   readonly ratio: number;
@@ -1352,7 +1424,7 @@ export interface TimelineBars {
 export interface TimelineDetails {
   readonly event: TimelineEvent;
   readonly label: string;
-  readonly kind: 'call' | 'gpu' | 'operator' | 'profiler';
+  readonly kind: 'annotation' | 'call' | 'gpu' | 'operator' | 'profiler';
   readonly facts: EventFacts;
   readonly line: number | null;
   readonly launch: TimelineEvent | null;
@@ -1370,7 +1442,7 @@ export interface TimelineEvent {
 
 /** All matches of one kind. */
 export interface TimelineFound {
-  readonly kind: 'call' | 'gpu' | 'operator' | 'profiler';
+  readonly kind: 'annotation' | 'call' | 'gpu' | 'operator' | 'profiler';
   readonly events: number;
   readonly time_ns: number;
 }
@@ -1386,7 +1458,7 @@ export interface TimelineMatches {
 /** All events of one name that reach into a selection. */
 export interface TimelineName {
   readonly name: string;
-  readonly kind: 'call' | 'gpu' | 'operator' | 'profiler';
+  readonly kind: 'annotation' | 'call' | 'gpu' | 'operator' | 'profiler';
   readonly events: number;
   readonly time_ns: number;
 }
@@ -1394,7 +1466,7 @@ export interface TimelineName {
 /** One row: events that don't overlap. */
 export interface TimelineRow {
   readonly label: string;
-  readonly kind: 'call' | 'gpu' | 'operator' | 'profiler';
+  readonly kind: 'annotation' | 'call' | 'gpu' | 'operator' | 'profiler';
   readonly level: number;
   readonly events: number;
 }
@@ -1411,7 +1483,7 @@ export interface TimelineStatistics {
 /** How much of a selection is covered, and the gaps between what covers it. */
 export interface TimelineUse {
   readonly label: string;
-  readonly kind: 'call' | 'gpu' | 'operator' | 'profiler';
+  readonly kind: 'annotation' | 'call' | 'gpu' | 'operator' | 'profiler';
   readonly level: number;
   readonly events: number;
   readonly busy_ns: number;

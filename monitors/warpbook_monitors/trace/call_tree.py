@@ -27,6 +27,7 @@ MAX_NAME = 160
 #: deeper calls count to the one at this depth; Python's own limit is 1,000
 MAX_DEPTH = 200
 MAX_GROUPS = 100
+_CALLERS = (Category.OPERATOR, Category.PYTHON)
 _MODULE = "nn.Module: "
 #: torch.profiler's names of Python functions, "train.py(42): forward", with the file as
 #: seen from the folders that Python imports from
@@ -46,9 +47,8 @@ class CallTree:
             on_gpu: kernels, copies and memsets.
             calls: of the same events.
         """
-        callers = (Category.OPERATOR, Category.PYTHON)
-        host = events.only(*callers)
-        self._paths = Paths(events, callers)
+        host = _callers(events)
+        self._paths = Paths(host, _CALLERS)
         count = len(self._paths.parents)
         #: by chain, of its last call alone
         self.host_ns = np.zeros(count, np.int64)
@@ -135,6 +135,18 @@ class CallTree:
             if parent != NONE:
                 whole[parent] += whole[chain]
         return whole
+
+
+def _callers(events: Columns) -> Columns:
+    """Choose what can call.
+
+    An annotation begins within the function that opens it, and outlasts that: beside
+    functions it would seem to be called by it, so that only functions stay.
+    """
+    host = events.only(*_CALLERS)
+    if not host.is_in(Category.PYTHON).any():
+        return host
+    return host.where(~host.annotates)
 
 
 def _is_module(name: str) -> bool:

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from warpbook_monitors.changes.change import Change
 from warpbook_monitors.trace.bare_run import BareRun
+from warpbook_monitors.trace.cpu.use import CpuTime
 from warpbook_monitors.trace.figures import CellVerdict, Finding, Metrics
 from warpbook_monitors.trace.memory import MemoryUse
 from warpbook_monitors.trace.pictures import MemoryCurve, Roof, RooflinePoint
@@ -113,6 +114,20 @@ class StepRow(Struct, frozen=True):
     time_ns: int
     #: the GPU worked
     busy_ns: int
+
+
+class AnnotationRow(Struct, frozen=True):
+    """All times of a part of the program that the program names itself."""
+
+    #: of a record_function, an NVTX range, or what torch marks
+    name: str
+    times: int
+    #: on the host, where it is nested in itself once
+    host_ms: float
+    #: what a GPU worked on what was launched meanwhile; None where it is not recorded
+    gpu_ms: float | None
+    #: how many pieces of work that was
+    work: int | None
 
 
 class SetUp(Struct, frozen=True):
@@ -236,3 +251,7 @@ class CellProfile(Struct, frozen=True):
     functions: tuple[GroupRow, ...] = ()
     #: in their order; empty without a schedule
     steps: tuple[StepRow, ...] = ()
+    #: of a run without GPU work, where its time went; None of any other
+    cpu: CpuTime | None = None
+    #: parts of the program that it names itself, the longest on the host first
+    annotations: tuple[AnnotationRow, ...] = ()

@@ -8,6 +8,7 @@ from warpbook_monitors.plain_text import aligned, shortened
 from warpbook_monitors.trace import table_cells as cells
 from warpbook_monitors.trace.ceilings import DTYPE_LABELS
 from warpbook_monitors.trace.cell_profile import (
+    AnnotationRow,
     CopyRow,
     GroupRow,
     KernelRow,
@@ -85,6 +86,27 @@ def copies(rows: Sequence[CopyRow]) -> ReportTable:
                 cells.time_ms(row.time_ms),
                 cells.size(row.size_bytes),
                 cells.copy_rate(row.size_bytes, row.time_ms),
+            )
+            for row in rows
+        ),
+    )
+
+
+def annotated_parts(rows: Sequence[AnnotationRow]) -> ReportTable:
+    """List the parts of a program that it names itself."""
+    times_ms = [time for row in rows for time in (row.host_ms, row.gpu_ms or 0.0)]
+    longest_ms = max(times_ms, default=0.0)
+    return ReportTable(
+        "By annotation",
+        "Annotation",
+        ("Times", "Host time", "GPU time", "GPU work"),
+        tuple(
+            (
+                cells.words(row.name),
+                cells.count(row.times),
+                cells.time_ms(row.host_ms, longest_ms),
+                cells.time_ms(row.gpu_ms, longest_ms),
+                cells.UNKNOWN_CELL if row.work is None else cells.count(row.work),
             )
             for row in rows
         ),
