@@ -20,7 +20,7 @@ from warpbook_monitors.alerts.rules import Rules, read_rules
 from warpbook_monitors.alerts.situation import Counters, Situation, Trouble, look_at
 from warpbook_monitors.archive.errors import UNREADABLE
 from warpbook_monitors.errors import RulesError
-from warpbook_monitors.sampler import OPEN_TIMEOUT_S, Message
+from warpbook_monitors.sampling.sampler import OPEN_TIMEOUT_S, Message
 
 _log = logging.getLogger(__name__)
 

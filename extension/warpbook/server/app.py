@@ -42,12 +42,12 @@ from warpbook_monitors.alerts.rules import FILE_NAME
 from warpbook_monitors.archive.archive import Archive
 from warpbook_monitors.archive.limits import DAY_MS, Limits
 from warpbook_monitors.archive.place import default_folder
-from warpbook_monitors.backoff import MOST_CPU_RATIO
-from warpbook_monitors.exposition import SCRAPE_WATCH_S, SamplerCollector
-from warpbook_monitors.history import MAX_BYTES, History
+from warpbook_monitors.exposition.prometheus import SCRAPE_WATCH_S, SamplerCollector
+from warpbook_monitors.history.history import MAX_BYTES, History
 from warpbook_monitors.open_sources import default_sources, replay_sources
-from warpbook_monitors.own_cost import Costs, OwnCostSource
-from warpbook_monitors.sampler import BASE_RATE_HZ, Sampler
+from warpbook_monitors.sampling.backoff import MOST_CPU_RATIO
+from warpbook_monitors.sampling.own_cost import Costs, OwnCostSource
+from warpbook_monitors.sampling.sampler import BASE_RATE_HZ, Sampler
 
 
 class WarpbookApp(ExtensionApp):

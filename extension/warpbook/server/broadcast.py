@@ -26,9 +26,9 @@ from warpbook.server.insight import Insight
 from warpbook.server.loop_lag import measure_loop_lag
 from warpbook.server.selection import Pace, Selection, encode
 from warpbook_monitors.frames import end_ms
-from warpbook_monitors.history import History
-from warpbook_monitors.own_cost import Costs
-from warpbook_monitors.sampler import Message, Sampler
+from warpbook_monitors.history.history import History
+from warpbook_monitors.sampling.own_cost import Costs
+from warpbook_monitors.sampling.sampler import Message, Sampler
 
 #: how long a single request keeps the devices being read
 SCRAPE_WATCH_S = 5.0

@@ -19,18 +19,18 @@ from warpbook.server.broadcast import Broadcaster
 from warpbook.server.selection import encode
 from warpbook_monitors.archive.errors import ArchiveError
 from warpbook_monitors.archive.steps import FRAMES, SECOND, fitting_step_ms
-from warpbook_monitors.sampler import Message
-from warpbook_monitors.seconds import (
+from warpbook_monitors.history.seconds import (
     COUNTER_REACH_MS,
     LONGEST_OF_FRAMES_MS,
     POWER_REACH_MS,
     SECOND_MS,
     Seconds,
 )
+from warpbook_monitors.sampling.sampler import Message
 
 if TYPE_CHECKING:
     from warpbook_monitors.archive.archive import Archive
-    from warpbook_monitors.readings import Readings
+    from warpbook_monitors.history.readings import Readings
 
 _log = logging.getLogger(__name__)
 
@@ -119,7 +119,7 @@ class Past:
 
         def read() -> dict[int, Readings]:
             # numpy must not be imported on the event loop
-            from warpbook_monitors.readings import joined, narrowed  # noqa: PLC0415
+            from warpbook_monitors.history.readings import joined, narrowed  # noqa: PLC0415
 
             told = read_memory()
             if metrics is not None:
@@ -146,7 +146,7 @@ class Past:
 
         def read() -> dict[int, Readings]:
             # numpy must not be imported on the event loop
-            from warpbook_monitors.readings import (  # noqa: PLC0415
+            from warpbook_monitors.history.readings import (  # noqa: PLC0415
                 read_frames,
                 read_seconds,
             )
@@ -169,8 +169,8 @@ class Past:
 
         def tell() -> tuple[DeviceSpan, ...]:
             # numpy must not be imported on the event loop
-            from warpbook_monitors.readings import joined  # noqa: PLC0415
-            from warpbook_monitors.span_statistics import device_span  # noqa: PLC0415
+            from warpbook_monitors.history.readings import joined  # noqa: PLC0415
+            from warpbook_monitors.history.span_statistics import device_span  # noqa: PLC0415
 
             readings = counters = read()
             if by_seconds:

@@ -24,9 +24,9 @@ from warpbook.server.kernels import RunningKernel
 from warpbook.server.selection import encode
 from warpbook_monitors.attempt import Attempt
 from warpbook_monitors.errors import MonitorError, NoReading, Unavailable
-from warpbook_monitors.own_cost import Costs
-from warpbook_monitors.processes import read_processes
-from warpbook_monitors.sampler import Message
+from warpbook_monitors.nvml.processes import read_processes
+from warpbook_monitors.sampling.own_cost import Costs
+from warpbook_monitors.sampling.sampler import Message
 
 _log = logging.getLogger(__name__)
 

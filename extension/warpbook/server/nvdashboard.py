@@ -33,7 +33,7 @@ from warpbook.server.parameters import BadBody, NoQuery, read_json
 from warpbook.server.selection import MIN_RATE_HZ, Pace, encode
 from warpbook.server.sockets import AuthorizedSocket
 from warpbook.server.stream import MAX_GARBAGE
-from warpbook_monitors.sampler import Message
+from warpbook_monitors.sampling.sampler import Message
 
 #: the server extension of the peer; where it is enabled, the routes are its own
 PEER = "jupyterlab_nvdashboard"

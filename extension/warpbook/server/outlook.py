@@ -19,8 +19,8 @@ from warpbook.protocol import (
 from warpbook.server.broadcast import Broadcaster
 from warpbook.server.selection import encode
 from warpbook_monitors import units
-from warpbook_monitors.outlook import WINDOW_S, MemoryTrends
-from warpbook_monitors.sampler import Message
+from warpbook_monitors.memory.outlook import WINDOW_S, MemoryTrends
+from warpbook_monitors.sampling.sampler import Message
 
 PERIOD_MS = 2000.0
 #: what is older says how things were

@@ -14,8 +14,8 @@ from warpbook.server.record_forms import post_mortem_record
 from warpbook.server.records import Records
 from warpbook.server.selection import encode
 from warpbook_monitors.labels import device_label
+from warpbook_monitors.memory.post_mortem import explain, with_counted
 from warpbook_monitors.plain_text import bounded
-from warpbook_monitors.post_mortem import explain, with_counted
 
 MAX_POST_MORTEMS = 5
 

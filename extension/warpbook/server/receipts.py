@@ -27,7 +27,7 @@ from warpbook.server.record_forms import decode_receipt, receipt_record
 from warpbook.server.records import Records
 from warpbook.server.selection import encode
 from warpbook_monitors.archive.errors import UNREADABLE, ArchiveError
-from warpbook_monitors.verdict import judge_means
+from warpbook_monitors.verdicts.verdict import judge_means
 
 #: a cell that ran is refused beyond this size
 MAX_CELL_BYTES = 32_768

@@ -23,7 +23,7 @@ from warpbook.server.parameters import BadBody, read_json
 from warpbook.server.selection import Pace, Refused, Selection, encode, select
 from warpbook.server.sockets import AuthorizedSocket, text_frame
 from warpbook_monitors.frames import end_ms
-from warpbook_monitors.history import is_frame
+from warpbook_monitors.history.history import is_frame
 
 #: messages that can't be understood, after which the connection is closed
 MAX_GARBAGE = 10
