@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from warpbook.protocol import Device, DeviceSpan, Event, Frame, Gap
 from warpbook.server.broadcast import Broadcaster
 from warpbook.server.selection import encode
+from warpbook.server.stream_part import StreamPart
 from warpbook_monitors.archive.errors import ArchiveError
 from warpbook_monitors.archive.steps import FRAMES, SECOND, fitting_step_ms
 from warpbook_monitors.history.seconds import (
@@ -42,7 +43,7 @@ _OPENED_S = 5.0
 Read = Callable[[], "dict[int, Readings]"]
 
 
-class Past:
+class Past(StreamPart):
     """What was read: by frames for a short span, by summaries for a long one."""
 
     def __init__(
@@ -54,9 +55,10 @@ class Past:
         #: time of the newest frame that is in the history
         self.newest_ms = 0.0
         self._seconds = Seconds(broadcaster.history.seconds)
-        broadcaster.follow(self._follow)
+        broadcaster.attach(self)
 
-    def _follow(self, message: Message) -> None:
+    def follow(self, message: Message) -> None:
+        """Note a message, and hand it to the archive."""
         if isinstance(message, Frame):
             self.newest_ms = message.time_ms
             self._seconds.take(message, self.broadcaster.devices)

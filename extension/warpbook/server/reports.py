@@ -10,6 +10,7 @@ from warpbook.protocol import CellReport
 from warpbook.server.record_forms import decode_report, report_record
 from warpbook.server.records import Records
 from warpbook.server.selection import encode
+from warpbook.server.stream_part import StreamPart
 from warpbook_monitors.archive.errors import UNREADABLE
 
 MAX_REPORTS = 50
@@ -21,7 +22,7 @@ _MOST_OLDER = 8
 _MOST_FILES = 16
 
 
-class Reports:
+class Reports(StreamPart):
     """The newest reports by id, each with its bytes for the stream."""
 
     def __init__(self, records: Records | None = None) -> None:
@@ -108,7 +109,7 @@ class Reports:
             return found
         return None
 
-    def encoded(self) -> Iterable[bytes]:
+    def greeting(self) -> Iterable[bytes]:
         """Give all reports, oldest first."""
         return [encoded for _, encoded in self._kept.values()]
 
