@@ -17,7 +17,7 @@ from bokeh.plotting import figure
 
 from warpbook.figures.item import add_title, figure_item, fit_narrow_place
 from warpbook_monitors.frames import Device, Unit
-from warpbook_monitors.readings import Floats, Readings
+from warpbook_monitors.history.readings import Floats, Readings
 
 #: a figure for each unit that a person compares over time, in this order
 _UNITS: dict[Unit, tuple[str, str]] = {

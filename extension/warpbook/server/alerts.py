@@ -5,22 +5,24 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from msgspec.structs import replace
 
 from warpbook.protocol import Alert, Alerts, Event, Frame, Holders
 from warpbook.server.broadcast import Broadcaster
+from warpbook.server.demand import ALERT_RULES, PAGES
 from warpbook.server.record_forms import alert_record, decode_alert
 from warpbook.server.records import Records
 from warpbook.server.selection import encode
+from warpbook.server.stream_part import StreamPart
 from warpbook_monitors.alerts.engine import KEPT_MS, MOST_ENDED, Engine
 from warpbook_monitors.alerts.rules import Rules, read_rules
 from warpbook_monitors.alerts.situation import Counters, Situation, Trouble, look_at
 from warpbook_monitors.archive.errors import UNREADABLE
 from warpbook_monitors.errors import RulesError
-from warpbook_monitors.sampler import OPEN_TIMEOUT_S, Message
+from warpbook_monitors.sampling.sampler import OPEN_TIMEOUT_S, Message
 
 _log = logging.getLogger(__name__)
 
@@ -31,7 +33,7 @@ REREAD_S = 5
 SILENCE_S = 5.0
 
 
-class Alerting:
+class Alerting(StreamPart):
     """The alerts of one server; for the event loop."""
 
     def __init__(
@@ -72,8 +74,10 @@ class Alerting:
         self._silent_since_s: float | None = None
         self._heard = False
         self._tasks: tuple[asyncio.Task[None], ...] = ()
-        broadcaster.follow(self._take)
-        broadcaster.greet(lambda: [encode(self.told())])
+        demand = broadcaster.demand
+        self._always = demand.lease(ALERT_RULES, "slow")
+        self._with_a_page = demand.lease(ALERT_RULES, "slow", only_with=PAGES)
+        broadcaster.attach(self)
 
     def start(self) -> None:
         """Begin to judge; needs a running event loop."""
@@ -112,11 +116,16 @@ class Alerting:
             await self._reread()
             await asyncio.sleep(REREAD_S)
 
-    def _take(self, message: Message) -> None:
+    def follow(self, message: Message) -> None:
+        """Collect what is judged next."""
         if isinstance(message, Frame):
             self._frames.append(message)
         elif isinstance(message, Event):
             self._events.append(message)
+
+    def greeting(self) -> Iterable[bytes]:
+        """Give the alerts as they are told now."""
+        return [encode(self.told())]
 
     async def load(self) -> list[bytes]:
         """Take those on disk that ended lately; tell the pages if there are any.
@@ -161,13 +170,13 @@ class Alerting:
             *((alert_record(alert), encode(alert)) for alert in news)
         )
         self._shown = alerts
-        self._broadcaster.send_everyone(encode(self.told()))
+        self._broadcaster.viewers.send_everyone(encode(self.told()))
 
     async def _judge(self) -> None:
         frames, self._frames = self._frames, []
         events, self._events = self._events, []
         self._listen_for_silence(bool(frames))
-        if not self._broadcaster.watched:
+        if not self._broadcaster.demand.is_awake:
             # nobody can tell: what held is told as it was
             return
         now_ms = self._judged_ms = time.time() * 1000
@@ -188,7 +197,7 @@ class Alerting:
 
     def _listen_for_silence(self, heard: bool) -> None:
         now_s = time.monotonic()
-        if heard or not self._broadcaster.watched:
+        if heard or not self._broadcaster.demand.is_awake:
             self._heard = heard
             self._silent_since_s = None
         elif self._silent_since_s is None:
@@ -230,11 +239,14 @@ class Alerting:
         """Have the devices read for the sake of the rules in force."""
         wanted = any(True for _ in self._rules.enabled())
         if wanted and (self._watch == "always" or self._rules.always):
-            self._broadcaster.watch_slowly("always")
+            self._always.begin()
+            self._with_a_page.end()
         elif wanted and self._watch == "connected":
-            self._broadcaster.watch_slowly("connected")
+            self._with_a_page.begin()
+            self._always.end()
         else:
-            self._broadcaster.watch_slowly("never")
+            self._always.end()
+            self._with_a_page.end()
 
 
 def _file_state(path: Path) -> object:

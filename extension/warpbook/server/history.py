@@ -17,20 +17,21 @@ from msgspec.structs import replace
 from warpbook.protocol import Device, DeviceSpan, Event, Frame, Gap
 from warpbook.server.broadcast import Broadcaster
 from warpbook.server.selection import encode
+from warpbook.server.stream_part import StreamPart
 from warpbook_monitors.archive.errors import ArchiveError
 from warpbook_monitors.archive.steps import FRAMES, SECOND, fitting_step_ms
-from warpbook_monitors.sampler import Message
-from warpbook_monitors.seconds import (
+from warpbook_monitors.history.seconds import (
     COUNTER_REACH_MS,
     LONGEST_OF_FRAMES_MS,
     POWER_REACH_MS,
     SECOND_MS,
     Seconds,
 )
+from warpbook_monitors.sampling.sampler import Message
 
 if TYPE_CHECKING:
     from warpbook_monitors.archive.archive import Archive
-    from warpbook_monitors.readings import Readings
+    from warpbook_monitors.history.readings import Readings
 
 _log = logging.getLogger(__name__)
 
@@ -42,7 +43,7 @@ _OPENED_S = 5.0
 Read = Callable[[], "dict[int, Readings]"]
 
 
-class Past:
+class Past(StreamPart):
     """What was read: by frames for a short span, by summaries for a long one."""
 
     def __init__(
@@ -54,9 +55,10 @@ class Past:
         #: time of the newest frame that is in the history
         self.newest_ms = 0.0
         self._seconds = Seconds(broadcaster.history.seconds)
-        broadcaster.follow(self._follow)
+        broadcaster.attach(self)
 
-    def _follow(self, message: Message) -> None:
+    def follow(self, message: Message) -> None:
+        """Note a message, and hand it to the archive."""
         if isinstance(message, Frame):
             self.newest_ms = message.time_ms
             self._seconds.take(message, self.broadcaster.devices)
@@ -119,7 +121,7 @@ class Past:
 
         def read() -> dict[int, Readings]:
             # numpy must not be imported on the event loop
-            from warpbook_monitors.readings import joined, narrowed  # noqa: PLC0415
+            from warpbook_monitors.history.readings import joined, narrowed  # noqa: PLC0415
 
             told = read_memory()
             if metrics is not None:
@@ -146,7 +148,7 @@ class Past:
 
         def read() -> dict[int, Readings]:
             # numpy must not be imported on the event loop
-            from warpbook_monitors.readings import (  # noqa: PLC0415
+            from warpbook_monitors.history.readings import (  # noqa: PLC0415
                 read_frames,
                 read_seconds,
             )
@@ -169,8 +171,8 @@ class Past:
 
         def tell() -> tuple[DeviceSpan, ...]:
             # numpy must not be imported on the event loop
-            from warpbook_monitors.readings import joined  # noqa: PLC0415
-            from warpbook_monitors.span_statistics import device_span  # noqa: PLC0415
+            from warpbook_monitors.history.readings import joined  # noqa: PLC0415
+            from warpbook_monitors.history.span_statistics import device_span  # noqa: PLC0415
 
             readings = counters = read()
             if by_seconds:

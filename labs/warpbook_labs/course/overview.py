@@ -20,7 +20,7 @@ from warpbook_labs.lab.languages.language import Here
 from warpbook_labs.lab.languages.table import language_of
 from warpbook_labs.lab.spec import Lab
 from warpbook_monitors.errors import MonitorError
-from warpbook_monitors.nvml import call
+from warpbook_monitors.nvml.gate import call
 
 if TYPE_CHECKING:
     from warpbook_labs.course.progress import Progress

@@ -19,7 +19,7 @@ from warpbook.protocol import (
     Receipt,
     Verdict,
 )
-from warpbook_monitors.verdict import Kind
+from warpbook_monitors.verdicts.verdict import Kind
 
 RUN = CellRun("r-1", PROTOCOL_VERSION, "k", None, "c", 1, "x = 1", 0.0, 1500.0, "ok")
 
