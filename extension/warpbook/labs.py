@@ -36,7 +36,7 @@ class NoLab:
         """Say why not."""
         return self._notice
 
-    def hint(self) -> Notice:
+    def hint(self, number: int | None = None) -> Notice:
         """Say why not."""
         return self._notice
 

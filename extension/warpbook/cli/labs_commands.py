@@ -11,7 +11,7 @@ from warpbook.cli.errors import CommandError
 from warpbook.cli.json_output import print_json
 from warpbook.cli.labs_card import card_lines
 from warpbook.cli.labs_progress import shown_progress
-from warpbook_labs.cards.card import card_of
+from warpbook_labs.cards.card import card_of, condition_words
 from warpbook_labs.compiler import nvrtc
 from warpbook_labs.course.new_lab import new_lab
 from warpbook_labs.course.opening import open_lab
@@ -37,6 +37,7 @@ from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.loader import load_all
 from warpbook_labs.lab.sources import read_source
 from warpbook_labs.lab.vault import VAULT
+from warpbook_labs.sandbox.limits import isolation_words
 from warpbook_monitors.plain_text import joined
 
 #: what is told in one line, with exit status 2
@@ -50,6 +51,8 @@ PROBLEMS = (
     StoreError,
     OSError,
 )
+#: said by `labs list` once; what is less is said with each result
+_USUAL = condition_words(isolation_words("namespaces", True))
 #: what a shell says of a program that Ctrl-C ended
 _INTERRUPTED = 130
 
@@ -259,7 +262,13 @@ def _tell(asked: argparse.Namespace, card: Graded, source: str) -> int:
     if asked.json:
         print_json(card)
     else:
-        told = card_of(card.result, source, card.submission)
+        told = card_of(
+            card.result,
+            source,
+            card.submission,
+            number=card.number,
+            left_out=(_USUAL,),
+        )
         print(joined(card_lines(told)))
     return 0 if card.passed else 1
 

@@ -21,6 +21,7 @@ from warpbook_labs.errors import NoGpu
 from warpbook_labs.errors import StoreError as StoreError
 from warpbook_labs.gpu.gpu import find_gpu
 from warpbook_labs.lab.entries import LabEntry
+from warpbook_labs.sandbox.limits import isolation_words
 from warpbook_monitors.plain_text import bounded, joined
 
 
@@ -57,6 +58,8 @@ def show(asked: argparse.Namespace) -> int:
         lines.append(
             f"Results are checked here: NVRTC {here.compiler} and an interpreter."
         )
+    words = isolation_words("namespaces", True)
+    lines.append(f"Your source runs {words}. A result says so where that is not had.")
     missing = [each for each in labs if not each.can_check and each.why != here.remedy]
     lines += [f"{each.id} can't be checked here. {each.why}" for each in missing]
     lines += [_gpu_words(), *problems]

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from warpbook.cli import labs_progress
+from warpbook_labs.course import check_progress
 from warpbook_labs.course.store import Store
 from warpbook_labs.lab.files import CATALOGUE
 from warpbook_labs.sandbox.progress import Steps
@@ -92,7 +93,7 @@ def test_json_of_a_submission_and_of_the_list_are_as_documented(
     done = warpbook("labs", "submit", "vector-add", reference, "--json")
     assert done.returncode == 0
     card = json.loads(done.stdout)
-    assert set(card) == {"result", "passed", "grading", "submission"}
+    assert set(card) == {"result", "passed", "grading", "submission", "number"}
     assert (card["passed"], card["grading"], card["submission"]) == (
         True,
         "self-graded",
@@ -278,8 +279,8 @@ def test_a_terminal_shows_how_far_a_long_check_is(
     with labs_progress.shown_progress():
         Steps(14).add(2)
     assert terminal.getvalue().strip("\r\x1b[K") == ""
-    monkeypatch.setattr(labs_progress, "_QUICK_S", 0.0)
+    monkeypatch.setattr(check_progress, "_QUICK_S", 0.0)
     with labs_progress.shown_progress():
         Steps(14).add(2)
-    assert "Checked 2 of 14 cases." in terminal.getvalue()
+    assert "Checked 2 of 14 cases, 0 s." in terminal.getvalue()
     assert terminal.getvalue().endswith("\r\x1b[K")

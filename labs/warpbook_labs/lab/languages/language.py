@@ -31,6 +31,8 @@ class Language(ABC):
     source_name: ClassVar[str]
     #: of starter, reference and solutions
     suffix: ClassVar[str] = ".py"
+    #: begins a comment that ends with its line
+    comment: ClassVar[str] = "#"
     #: the table of `lab.toml` that its labs, and no others, have
     section: ClassVar[str] = ""
     #: what `cases.py` must define

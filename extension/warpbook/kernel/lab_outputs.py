@@ -1,0 +1,91 @@
+"""What a lab shows below a cell: the card of a result, and hints."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from warpbook_labs.cards.card import card_of, conditions
+from warpbook_labs.cards.cell_text import heading
+from warpbook_labs.cards.html import STYLE, card_html, words_html
+from warpbook_labs.course.session import Graded
+from warpbook_monitors.plain_text import printable
+
+#: conditions of a check that a card of this kernel has said already
+_said: set[str] = set()
+
+
+class ShownCard:
+    """How a check or a submission went; `graded` holds all that is known."""
+
+    def __init__(self, graded: Graded, source: str, source_words: str = "") -> None:
+        """Keep the result, and its card with the lines of the source that it names.
+
+        Args:
+            graded: the result.
+            source: what was graded.
+            source_words: which version of the file that is.
+        """
+        self.graded = graded
+        self.passed = graded.passed
+        self.card = card_of(
+            graded.result,
+            source,
+            graded.submission,
+            number=graded.number,
+            source_words=source_words,
+            left_out=frozenset(_said),
+        )
+        _said.update(conditions(graded.result))
+
+    def __repr__(self) -> str:
+        """Write the outcome."""
+        return printable(heading(self.card))
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
+        return {"text/plain": repr(self), "text/html": card_html(self.card)}
+
+
+class Hint:
+    """The hints that are open, and how the next one is opened."""
+
+    def __init__(self, hints: tuple[str, ...], of: int) -> None:
+        """Take those that are open, the newest last."""
+        self._hints, self._of = hints, of
+
+    def __repr__(self) -> str:
+        """Write them all."""
+        open_ones = [
+            f"Hint {number} of {self._of}\n{text}"
+            for number, text in enumerate(self._hints, 1)
+        ]
+        return "\n\n".join([*open_ones, self._next()])
+
+    def _repr_html_(self) -> str:
+        inner = "".join(
+            f"<h4>Hint {number} of {self._of}</h4>{_paragraphs(text)}"
+            for number, text in enumerate(self._hints, 1)
+        )
+        return (
+            f'<div class="warpbook-lab"><style>{STYLE}</style>{inner}'
+            f'<p class="warpbook-quiet">{words_html(self._next())}</p></div>'
+        )
+
+    def _next(self) -> str:
+        opened, of = len(self._hints), self._of
+        if opened >= of:
+            return f"All {of} hints are open."
+        before = "" if opened else f"No hint is open; there are {of}. "
+        return f"{before}`lab.hint({opened + 1})` opens hint {opened + 1}."
+
+
+def no_such_hint(number: int, opened: int, of: int) -> str:
+    """Say which hint can be opened in place of one that can't."""
+    if opened >= of:
+        return f"There is no hint {number}: all {of} are open."
+    return (
+        f"Hint {number} can't be opened yet: the next one is `lab.hint({opened + 1})`."
+    )
+
+
+def _paragraphs(text: str) -> str:
+    return "".join(f"<p>{words_html(each)}</p>" for each in text.split("\n\n"))
