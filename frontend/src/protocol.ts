@@ -716,6 +716,7 @@ export interface LabEntry {
   readonly track: string;
   readonly language: string;
   readonly minutes: number;
+  readonly difficulty: string | null;
   readonly goal: string;
   readonly after: string[];
   readonly needs: string[];
@@ -738,12 +739,15 @@ export interface LabList {
   readonly labs: LabEntry[];
   readonly compiler: string | null;
   readonly gpus: number;
+  readonly notice: string;
+  readonly next_lab: string | null;
   readonly problems: string[];
 }
 
 /** How one submission went, in short. */
 export interface LabMark {
   readonly submission: number;
+  readonly number: number;
   readonly graded_ms: number;
   readonly passed: boolean;
   readonly right: number;
@@ -753,10 +757,25 @@ export interface LabMark {
   readonly first_failure: string;
 }
 
+/** What often goes wrong in a lab. */
+export interface LabMistake {
+  readonly name: string;
+  readonly reason: string;
+}
+
 /** Answer of `POST .../api/v1/labs/LAB/open`. */
 export interface LabOpened {
   readonly lab: string;
   readonly path: string;
+}
+
+/** Answer of `GET .../api/v1/labs/LAB/solution`: the reference, discussed. */
+export interface LabSolution {
+  readonly lab: string;
+  readonly file: string;
+  readonly reference: string;
+  readonly discussion: string;
+  readonly mistakes: LabMistake[];
 }
 
 /** One row of the timeline: a stream of a GPU, or what a host thread called. */

@@ -11,6 +11,7 @@ from warpbook.cli.errors import CommandError
 from warpbook.cli.json_output import print_json
 from warpbook.cli.labs_card import card_lines
 from warpbook.cli.labs_progress import shown_progress
+from warpbook.cli.labs_solution import next_sections, solution
 from warpbook_labs.cards.card import card_of, condition_words
 from warpbook_labs.compiler import nvrtc
 from warpbook_labs.course.new_lab import new_lab
@@ -28,13 +29,21 @@ from warpbook_labs.course.session import (
 )
 from warpbook_labs.course.store import Store
 from warpbook_labs.course.trust import trust
-from warpbook_labs.errors import BadLab, BadSource, NotInstalled, NoTrace, StoreError
+from warpbook_labs.errors import (
+    BadLab,
+    BadSource,
+    NotInstalled,
+    NotPassed,
+    NoTrace,
+    StoreError,
+)
 from warpbook_labs.grading.tracing import record
 from warpbook_labs.grading.validation import Verdict, validate
 from warpbook_labs.lab.files import CATALOGUE
 from warpbook_labs.lab.languages.table import language_of
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.loader import load_all
+from warpbook_labs.lab.plain_math import plain_math
 from warpbook_labs.lab.sources import read_source
 from warpbook_labs.lab.vault import VAULT
 from warpbook_labs.sandbox.limits import isolation_words
@@ -47,6 +56,7 @@ PROBLEMS = (
     CommandError,
     LookupError,
     NotInstalled,
+    NotPassed,
     NoTrace,
     StoreError,
     OSError,
@@ -67,7 +77,12 @@ def _open(asked: argparse.Namespace) -> int:
         return 0
     lab = loaded.lab
     text = source.with_name("text.md")
-    lines = [f"{lab.number} {lab.title}", "", *lab.asks.strip().splitlines(), ""]
+    lines = [
+        f"{lab.number} {lab.title}",
+        "",
+        *plain_math(lab.asks).strip().splitlines(),
+        "",
+    ]
     lines += [f"Read   {text}", f"Write  {source}"]
     named = "" if asked.folder == Path() else f" {source}"
     lines.append(f"Then   warpbook labs check {asked.lab}{named}")
@@ -226,6 +241,7 @@ ACTIONS = {
     "submit": _submit,
     "trace": _trace,
     "hint": _hint,
+    "solution": solution,
     "regrade": _regrade,
     "part": _part,
     "new": _new,
@@ -268,6 +284,7 @@ def _tell(asked: argparse.Namespace, card: Graded, source: str) -> int:
             card.submission,
             number=card.number,
             left_out=(_USUAL,),
+            more=next_sections(asked, card),
         )
         print(joined(card_lines(told)))
     return 0 if card.passed else 1

@@ -10,6 +10,7 @@ import msgspec
 
 from warpbook.cli.json_output import print_json
 from warpbook_labs.cards.progress import how_far
+from warpbook_labs.course.next_lab import next_lab
 from warpbook_labs.course.overview import look_here, overview, so_far
 from warpbook_labs.course.progress import (
     Progress,
@@ -45,11 +46,12 @@ def show(asked: argparse.Namespace) -> int:
             }
         )
         return 0
-    rows = [("", "lab", "track", "title", "minutes", "needs", "you")]
+    rows = [("", "lab", "track", "title", "minutes", "level", "needs", "you")]
     for each in labs:
         far = how_far(each.progress)
         needs = ", ".join(each.needs)
-        told = (each.id, each.track, each.title, str(each.minutes), needs, far)
+        level = each.difficulty or ""
+        told = (each.id, each.track, each.title, str(each.minutes), level, needs, far)
         rows.append((str(each.number), *told))
     lines = [*_left(rows), ""]
     if here.compiler is None:
@@ -63,6 +65,9 @@ def show(asked: argparse.Namespace) -> int:
     missing = [each for each in labs if not each.can_check and each.why != here.remedy]
     lines += [f"{each.id} can't be checked here. {each.why}" for each in missing]
     lines += [_gpu_words(), *problems]
+    following = next_lab(labs)
+    if following is not None:
+        lines.append(f"Next: {following.title}: warpbook labs open {following.id}")
     print(joined(lines))
     return 0
 

@@ -3,20 +3,35 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Callable
+from html import escape
 from pathlib import Path
+from urllib.parse import quote
 
 import msgspec
 
 from warpbook.class_hub import ClassHub, HubProblem, NotPublished, hub_here
 from warpbook.kernel.lab_handed_in import HandedIn
-from warpbook.kernel.lab_outputs import Hint, ShownCard, no_such_hint
+from warpbook.kernel.lab_outputs import (
+    Hint,
+    ShownCard,
+    no_such_hint,
+    practice_passed,
+)
 from warpbook.kernel.lab_place import place_of
 from warpbook.kernel.lab_progress import shown_progress
+from warpbook.kernel.lab_solution import (
+    ShownSolution,
+    next_here,
+    sections_after_pass,
+    solution_here,
+)
 from warpbook.kernel.lab_sources import source_log
 from warpbook.kernel.lab_trace import traced
 from warpbook.kernel.profile import Notice, Profile
 from warpbook_labs.cards.html import STYLE, figures, shown
+from warpbook_labs.cards.model import CardSection
 from warpbook_labs.cases.sampling import public_cases
 from warpbook_labs.course.opening import open_lab
 from warpbook_labs.course.progress import Progress
@@ -28,7 +43,13 @@ from warpbook_labs.course.session import (
     submit,
 )
 from warpbook_labs.course.store import Store
-from warpbook_labs.errors import BadLab, BadSource, NotInstalled, StoreError
+from warpbook_labs.errors import (
+    BadLab,
+    BadSource,
+    NotInstalled,
+    NotPassed,
+    StoreError,
+)
 from warpbook_labs.lab.cell_source import without_cell_line
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.sources import read_source
@@ -38,7 +59,15 @@ from warpbook_monitors.plain_text import bounded
 __all__ = ["PROBLEMS", "OpenLab", "check_kept", "find", "get_ready", "opened"]
 
 #: what is told in words below a cell
-PROBLEMS = (BadLab, BadSource, NotInstalled, StoreError, OSError, LookupError)
+PROBLEMS = (
+    BadLab,
+    BadSource,
+    NotInstalled,
+    NotPassed,
+    StoreError,
+    OSError,
+    LookupError,
+)
 
 
 class OpenLab:
@@ -87,7 +116,27 @@ class OpenLab:
             self._refuse_starter(source)
             return submit(Store(), self._loaded, source)
 
-        return self._told(handed_in)
+        return self._told(handed_in, self._after_pass)
+
+    def solution(self) -> ShownSolution | Notice:
+        """Show the reference and its discussion, after a pass or as the course says."""
+        try:
+            return solution_here(self._loaded)
+        except PROBLEMS as problem:
+            return Notice(str(problem))
+
+    def next(self) -> OpenLab | Notice:
+        """Open the next lab that is not passed, beside this one."""
+        try:
+            entry = next_here(self.id)
+            if entry is None:
+                return Notice("Every other lab is passed.")
+            return opened(entry.id, str(self.source.parent.parent))
+        except PROBLEMS as problem:
+            return Notice(str(problem))
+
+    def _after_pass(self) -> tuple[CardSection, ...]:
+        return sections_after_pass(self._loaded)
 
     def trace(self) -> Profile | Notice:
         """Run the source once more on the GPU, untimed, and show what held it back."""
@@ -133,8 +182,12 @@ class OpenLab:
                 f"your own in {self.source.name} first."
             )
 
-    def _told(self, ask: Callable[[str], Graded]) -> ShownCard | Notice:
-        return checked(self.source, ask)
+    def _told(
+        self,
+        ask: Callable[[str], Graded],
+        after_pass: Callable[[], tuple[CardSection, ...]] = practice_passed,
+    ) -> ShownCard | Notice:
+        return checked(self.source, ask, after_pass)
 
     def __repr__(self) -> str:
         """Say what it is and where its source is."""
@@ -149,6 +202,7 @@ class OpenLab:
             asked = ("functions", ", ".join(each.name for each in lab.plan.functions))
         rows = [
             ("your source", f"`{bounded(str(self.source), 400)}`"),
+            ("notebook", f"`{bounded(str(self.notebook), 400)}`"),
             asked,
             ("time", f"about {lab.minutes} minutes"),
             ("you so far", bounded(self._so_far(), 400)),
@@ -156,8 +210,16 @@ class OpenLab:
         return (
             f'<div class="warpbook-lab"><style>{STYLE}</style>'
             f'<p class="warpbook-verdict">Lab {lab.number}: {shown(lab.title)}</p>'
-            f"{figures(rows)}</div>"
+            f"{figures(rows)}{self._link()}</div>"
         )
+
+    def _link(self) -> str:
+        """Link its notebook where that is another one than this: in a folder beside."""
+        here = Path.cwd()
+        if self.notebook.parent.resolve() == here.resolve():
+            return ""
+        path = quote(os.path.relpath(self.notebook, here))
+        return f'<p><a href="{escape(path)}">Open its notebook</a></p>'
 
     def _so_far(self) -> str:
         try:
@@ -188,13 +250,18 @@ def check_kept(loaded: LoadedLab, file: Path) -> ShownCard | Notice:
 
 
 def checked(
-    file: Path, ask: Callable[[str], Graded], *, is_named: bool = True
+    file: Path,
+    ask: Callable[[str], Graded],
+    after_pass: Callable[[], tuple[CardSection, ...]] = practice_passed,
+    *,
+    is_named: bool = True,
 ) -> ShownCard | Notice:
     """Grade what a file holds, and show it.
 
     Args:
         file: of the source.
         ask: grades a source.
+        after_pass: gives what the card ends with if it passed.
         is_named: whether the card says which version of the file it is about.
     """
     try:
@@ -203,6 +270,7 @@ def checked(
         with shown_progress():
             graded = ask(source)
         source_log.note_checked(file, source)
-        return ShownCard(graded, source, words)
+        more = after_pass() if graded.passed else ()
+        return ShownCard(graded, source, words, more)
     except PROBLEMS as problem:
         return Notice(str(problem))

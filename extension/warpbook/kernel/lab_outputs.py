@@ -7,6 +7,8 @@ from typing import Any
 from warpbook_labs.cards.card import card_of, conditions
 from warpbook_labs.cards.cell_text import heading
 from warpbook_labs.cards.html import STYLE, card_html, words_html
+from warpbook_labs.cards.model import CardSection
+from warpbook_labs.cards.next_step import next_section
 from warpbook_labs.course.session import Graded
 from warpbook_monitors.plain_text import printable
 
@@ -17,13 +19,20 @@ _said: set[str] = set()
 class ShownCard:
     """How a check or a submission went; `graded` holds all that is known."""
 
-    def __init__(self, graded: Graded, source: str, source_words: str = "") -> None:
+    def __init__(
+        self,
+        graded: Graded,
+        source: str,
+        source_words: str = "",
+        more: tuple[CardSection, ...] = (),
+    ) -> None:
         """Keep the result, and its card with the lines of the source that it names.
 
         Args:
             graded: the result.
             source: what was graded.
             source_words: which version of the file that is.
+            more: sections that come last.
         """
         self.graded = graded
         self.passed = graded.passed
@@ -34,6 +43,7 @@ class ShownCard:
             number=graded.number,
             source_words=source_words,
             left_out=frozenset(_said),
+            more=more,
         )
         _said.update(conditions(graded.result))
 
@@ -76,6 +86,12 @@ class Hint:
             return f"All {of} hints are open."
         before = "" if opened else f"No hint is open; there are {of}. "
         return f"{before}`lab.hint({opened + 1})` opens hint {opened + 1}."
+
+
+def practice_passed() -> tuple[CardSection, ...]:
+    """Say what a check that passed is good for."""
+    words = "Hand it in with `lab.submit()`: hidden cases are drawn for it."
+    return (next_section([words]),)
 
 
 def no_such_hint(number: int, opened: int, of: int) -> str:

@@ -65,6 +65,12 @@ def notebook(loaded: LoadedLab, source: str) -> str:
         ),
         _code("lab.submit()"),
         *_trace(lab),
+        _words(
+            "## After a pass\n\nThe card of a submission that passed ends with the "
+            "reference solution, a discussion and the next lab. `lab.solution()` shows "
+            "the first two again; in a course, once its rules permit. `lab.next()` "
+            "opens the next lab."
+        ),
     ]
     for number, cell in enumerate(cells):
         cell["id"] = f"{lab.id[:40]}-{number:02}"

@@ -57,13 +57,23 @@ def test_from_the_list_over_open_and_check_to_a_submission_that_passed(
     again = warpbook("labs", "open", "vector-add")
     assert again.returncode == 0
     assert mine.read_text() == (RIGHT).read_text()
+    early = warpbook("labs", "solution", "vector-add")
+    assert early.returncode == 2
+    assert "once a submission of yours has passed" in early.stderr
     passed = warpbook("labs", "submit", "vector-add")
     assert passed.returncode == 0
+    assert "`warpbook labs solution vector-add`" in passed.stdout
+    assert "minutes: `warpbook labs open thread-and-block`" in passed.stdout
+    solution = warpbook("labs", "solution", "vector-add")
+    assert solution.returncode == 0
+    assert "bool is_aligned" in solution.stdout and "\nDiscussion\n" in solution.stdout
     assert "Submission 1. Practice grade (graded on this machine)." in passed.stdout
     row = next(
         line for line in warpbook("labs", "list").stdout.splitlines() if "r-add" in line
     )
     assert row.endswith(" passed")
+    listed = warpbook("labs", "list").stdout
+    assert listed.endswith("warpbook labs open area-codes\n")
     assert (home / ".local" / "share" / "warpbook" / "labs.db").is_file()
 
 

@@ -146,8 +146,25 @@ def test_opening_again_keeps_ones_work_and_a_submission_passes(here: Path) -> No
     again = warpbook.labs.open("vector-add")
     assert again.source.read_text() == REFERENCE
     assert "if (i >= n) return" in again.notebook.read_text()
+    assert "once a submission of yours has passed" in again.solution().message
     done = again.submit()
     assert done.passed and repr(done).startswith("✓ vector-add: passed")
+    card = html(done)
+    for words in (
+        "<summary>Reference solution (kernel.cu)</summary>",
+        "<summary>Discussion</summary>",
+        "<code>lab.next()</code></p>",
+    ):
+        assert words in card
+    shown = again.solution()._repr_mimebundle_()
+    assert "```cpp\n// launch: add_relu" in shown["text/markdown"]
+    assert "What often goes wrong" in shown["text/plain"]
+    following = again.next()
+    assert following.id == "thread-and-block"
+    beside = here / "thread-and-block" / "thread-and-block.ipynb"
+    assert following.notebook == beside
+    link = '<a href="thread-and-block/thread-and-block.ipynb">Open its notebook</a>'
+    assert link in following._repr_html_()
     assert "1 submission, hints open: 0; best: " in again._repr_html_()
     assert "cases 1 to 3" in again.run(4).message
     assert "Nothing can be traced here" in again.trace().message

@@ -57,9 +57,7 @@ class Language(ABC):
         return ""
 
     def limits(self, lab: Lab, here: Here) -> str:
-        """Say what can't be graded here; empty if everything can."""
-        if lab.speed is not None and not here.gpus:
-            return "There is no GPU here: results are checked, speed is not graded."
+        """Say what of this lab can't be graded here, beside speed without a GPU."""
         return ""
 
     def trial_words(self, lab: Lab) -> str | None:
