@@ -9,7 +9,8 @@ import type {
   LabCards,
   LabHints,
   LabList,
-  LabOpened
+  LabOpened,
+  LabSolution
 } from '../protocol';
 import { card } from './card_checks';
 
@@ -22,6 +23,7 @@ const entry = record({
   track: string,
   language: string,
   minutes: whole,
+  difficulty: optional(string),
   goal: string,
   after: names,
   needs: names,
@@ -41,6 +43,8 @@ const labs = record({
   labs: list(entry, 1000),
   compiler: optional(string),
   gpus: whole,
+  notice: string,
+  next_lab: optional(string),
   problems: list(string, 1000)
 });
 const courseLab = record({
@@ -68,8 +72,16 @@ const courses = record({
 });
 const opened = record({ lab: string, path: string });
 const hints = record({ lab: string, of: whole, hints: list(string, 100) });
+const solution = record({
+  lab: string,
+  file: string,
+  reference: string,
+  discussion: string,
+  mistakes: list(record({ name: string, reason: string }), 100)
+});
 const mark = record({
   submission: whole,
+  number: whole,
   graded_ms: number,
   passed: bool,
   right: whole,
@@ -110,6 +122,11 @@ export class LabsServer {
   /** Open one more hint. */
   openHint(lab: string): Promise<LabHints> {
     return this.ask('POST', `labs/${lab}/hints`, hints);
+  }
+
+  /** The reference and its discussion, once the rules let see them. */
+  solution(lab: string): Promise<LabSolution> {
+    return this.ask('GET', `labs/${lab}/solution`, solution);
   }
 
   /** How the last submissions went. */
