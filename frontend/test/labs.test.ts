@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ALL, fits, languageName } from '../src/labs/filters';
 import { unrunLabs, unrunWords } from '../src/labs/unrun';
-import { marked } from '../src/labs/words';
+import { blocks, marked } from '../src/labs/words';
 import type { LabEntry } from '../src/protocol';
 import type { FakeNode } from './fake_dom';
 import { fakeDocument } from './fake_dom';
@@ -60,6 +60,14 @@ test('what is between backticks is code, and nothing is markup', () => {
     'code:<b>',
     ', not ` alone?'
   ]);
+});
+
+test('texts of labs have paragraphs, and code as it is', () => {
+  const nodes = blocks('Take\nthis:\n\n```python\nx = 1\n  y\n```\n\nAnd `z`.');
+  const told = (nodes as unknown as FakeNode[]).map(
+    each => `${each.tag}:${each.textContent}`
+  );
+  assert.deepEqual(told, ['p:Take this:', 'pre:x = 1\n  y', 'p:And z.']);
 });
 
 test('a cell that grades a file names the cells that are newer', () => {

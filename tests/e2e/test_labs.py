@@ -169,6 +169,7 @@ def test_from_the_launcher_over_a_hostile_failure_to_a_card_that_passed(
     expect(newest).to_contain_text("Submission 1. Practice grade")
     row.locator("summary", has_text="Hints").click()
     expect(row).to_contain_text("1 of 4 are open")
+    expect(row).to_contain_text("the grid one block")
     row.locator("summary", has_text="Reference and discussion").click()
     expect(row.locator(".wb-lab-reference")).to_contain_text("bool is_aligned")
     page.page.screenshot(path=screenshots / "labs-after.png")

@@ -183,7 +183,7 @@ def _hint(asked: argparse.Namespace) -> int:
         return 0
     lines = []
     for number, hint in enumerate(new, opened - len(new) + 1):
-        lines += [f"Hint {number} of {of}", *hint.splitlines(), ""]
+        lines += [f"Hint {number} of {of}", *plain_math(hint).splitlines(), ""]
     print(joined(lines[:-1]))
     return 0
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from warpbook_labs.cards.card import card_of, conditions
 from warpbook_labs.cards.cell_text import heading
-from warpbook_labs.cards.html import STYLE, card_html, words_html
+from warpbook_labs.cards.html import card_html
 from warpbook_labs.cards.model import CardSection
 from warpbook_labs.cards.next_step import next_section
 from warpbook_labs.course.session import Graded
+from warpbook_labs.lab.plain_math import plain_math
 from warpbook_monitors.plain_text import printable
 
 #: conditions of a check that a card of this kernel has said already
@@ -63,22 +65,22 @@ class Hint:
         self._hints, self._of = hints, of
 
     def __repr__(self) -> str:
-        """Write them all."""
-        open_ones = [
-            f"Hint {number} of {self._of}\n{text}"
-            for number, text in enumerate(self._hints, 1)
-        ]
-        return "\n\n".join([*open_ones, self._next()])
+        """Write them all as plain text."""
+        lines = plain_math("\n\n".join(self._parts("{}"))).splitlines()
+        return "\n".join(printable(line.expandtabs(4)) for line in lines)
 
-    def _repr_html_(self) -> str:
-        inner = "".join(
-            f"<h4>Hint {number} of {self._of}</h4>{_paragraphs(text)}"
-            for number, text in enumerate(self._hints, 1)
-        )
-        return (
-            f'<div class="warpbook-lab"><style>{STYLE}</style>{inner}'
-            f'<p class="warpbook-quiet">{words_html(self._next())}</p></div>'
-        )
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        # the lab's own Markdown, as in its notebook: code and formulas are drawn
+        return {
+            "text/plain": repr(self),
+            "text/markdown": "\n\n".join(self._parts("**{}**")),
+        }
+
+    def _parts(self, heading_form: str) -> Iterator[str]:
+        for number, text in enumerate(self._hints, 1):
+            yield heading_form.format(f"Hint {number} of {self._of}")
+            yield text
+        yield self._next()
 
     def _next(self) -> str:
         opened, of = len(self._hints), self._of
@@ -101,7 +103,3 @@ def no_such_hint(number: int, opened: int, of: int) -> str:
     return (
         f"Hint {number} can't be opened yet: the next one is `lab.hint({opened + 1})`."
     )
-
-
-def _paragraphs(text: str) -> str:
-    return "".join(f"<p>{words_html(each)}</p>" for each in text.split("\n\n"))

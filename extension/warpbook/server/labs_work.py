@@ -99,7 +99,7 @@ def hints(lab: str, open_one: bool) -> LabHints:
         else:
             done = store.progress().get(lab)
             opened = 0 if done is None else done.hints
-    return LabHints(lab, len(every), every[:opened])
+    return LabHints(lab, len(every), tuple(map(plain_math, every[:opened])))
 
 
 def solution(lab: str) -> LabSolution:

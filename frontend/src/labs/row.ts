@@ -6,7 +6,7 @@ import type { LabEntry, LabHints, LabMark, SoFar } from '../protocol';
 import { labCard } from './card';
 import { languageName } from './filters';
 import type { LabsServer } from './server';
-import { marked } from './words';
+import { blocks, marked } from './words';
 
 const STATES: Record<string, string> = {
   new: 'not begun',
@@ -131,18 +131,12 @@ async function showHints(
     );
     place.replaceChildren(
       h('p', { role: 'status' }, `${hints.length} of ${of} are open.`),
-      h('ol', {}, ...hints.map(hint => h('li', {}, ...paragraphs(hint)))),
+      h('ol', {}, ...hints.map(hint => h('li', {}, ...blocks(hint)))),
       ...(hints.length < of ? [more] : [])
     );
   } catch (error) {
     place.replaceChildren(problem(error));
   }
-}
-
-function paragraphs(text: string): HTMLElement[] {
-  return clip(text, 2000)
-    .split('\n\n')
-    .map(each => h('p', {}, ...marked(each, 2000)));
 }
 
 async function showSolution(
@@ -162,10 +156,7 @@ async function showSolution(
         { tabindex: '0', class: 'wb-lab-reference' },
         clip(found.reference, 200_000)
       ),
-      ...found.discussion
-        .slice(0, 20_000)
-        .split('\n\n')
-        .map(each => h('p', {}, ...marked(each.replace(/\s+/g, ' '), 2000))),
+      ...blocks(found.discussion),
       ...(wrong.length === 0
         ? []
         : [h('p', {}, 'What often goes wrong'), h('ul', {}, ...wrong)])

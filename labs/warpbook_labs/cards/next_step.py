@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 
 from warpbook_labs.cards.model import CardLog, CardSection, CardText
@@ -12,6 +13,8 @@ _MOST_LINES = 200
 _MOST_PARAGRAPHS = 40
 _MOST_WORDS = 2_000
 _WIDTH = 160
+#: code in a text; the odd parts of a split are what it holds
+_FENCED = re.compile(r"^```\w*\n(.*?)\n```$", re.DOTALL | re.MULTILINE)
 
 
 def reference_sections(
@@ -29,12 +32,7 @@ def reference_sections(
     more = max(len(lines) - _MOST_LINES, 0)
     log = CardLog(limited_lines(lines[:_MOST_LINES], _WIDTH), more)
     yield CardSection(f"Reference solution ({limited(file, 60)})", (log,), "closed")
-    paragraphs = [" ".join(each.split()) for each in discussion.split("\n\n")]
-    parts = tuple(
-        CardText(limited(each, _MOST_WORDS))
-        for each in paragraphs[:_MOST_PARAGRAPHS]
-        if each
-    )
+    parts = tuple(_blocks(discussion))[:_MOST_PARAGRAPHS]
     if parts:
         yield CardSection("Discussion", parts, "closed")
     wrong = tuple(
@@ -42,6 +40,20 @@ def reference_sections(
     )
     if wrong:
         yield CardSection("What often goes wrong", wrong, "closed")
+
+
+def _blocks(text: str) -> Iterator[CardText | CardLog]:
+    """Give the paragraphs of a text, and its code between fences."""
+    for place, block in enumerate(_FENCED.split(text)):
+        if place % 2:
+            lines = block.splitlines()
+            more = max(len(lines) - _MOST_LINES, 0)
+            yield CardLog(limited_lines(lines[:_MOST_LINES], _WIDTH), more)
+            continue
+        for paragraph in block.split("\n\n"):
+            words = " ".join(paragraph.split())
+            if words:
+                yield CardText(limited(words, _MOST_WORDS))
 
 
 def next_section(words: Iterable[str]) -> CardSection:

@@ -118,10 +118,11 @@ def test_only_a_number_spends_a_hint(here: Path) -> None:
         )
     assert "the next one is `lab.hint(1)`" in lab.hint(2).message
     assert repr(lab.hint(1)).startswith("Hint 1 of 4\n")
+    shown = lab.hint()._repr_mimebundle_()["text/markdown"]
+    assert shown.startswith("**Hint 1 of 4**\n\nHow many elements")
     # the same cell once more, and one without a number, spend nothing
     for shown in (lab.hint(1), lab.hint()):
         assert repr(shown).endswith("`lab.hint(2)` opens hint 2.")
-    assert "<code>lab.hint(2)</code> opens hint 2." in lab.hint()._repr_html_()
     for number in (2, 3, 4):
         lab.hint(number)
     assert repr(lab.hint()).endswith("All 4 hints are open.")
