@@ -50,6 +50,7 @@ LABS = (
     lab_protocol.LabList,
     lab_protocol.LabOpened,
     lab_protocol.LabHints,
+    lab_protocol.LabSolution,
     lab_protocol.LabCards,
 )
 #: the files, each loaded by those parts of the page that need it

@@ -57,6 +57,7 @@ ANSWERS = (
     lab_protocol.LabList,
     lab_protocol.LabOpened,
     lab_protocol.LabHints,
+    lab_protocol.LabSolution,
     lab_protocol.LabCards,
 )
 

@@ -855,6 +855,7 @@ export interface LabEntry {
   readonly track: string;
   readonly language: string;
   readonly minutes: number;
+  readonly difficulty: string | null;
   readonly goal: string;
   readonly after: string[];
   readonly needs: string[];
@@ -877,12 +878,15 @@ export interface LabList {
   readonly labs: LabEntry[];
   readonly compiler: string | null;
   readonly gpus: number;
+  readonly notice: string;
+  readonly next_lab: string | null;
   readonly problems: string[];
 }
 
 /** How one submission went, in short. */
 export interface LabMark {
   readonly submission: number;
+  readonly number: number;
   readonly graded_ms: number;
   readonly passed: boolean;
   readonly right: number;
@@ -892,10 +896,25 @@ export interface LabMark {
   readonly first_failure: string;
 }
 
+/** What often goes wrong in a lab. */
+export interface LabMistake {
+  readonly name: string;
+  readonly reason: string;
+}
+
 /** Answer of `POST .../api/v1/labs/LAB/open`. */
 export interface LabOpened {
   readonly lab: string;
   readonly path: string;
+}
+
+/** Answer of `GET .../api/v1/labs/LAB/solution`: the reference, discussed. */
+export interface LabSolution {
+  readonly lab: string;
+  readonly file: string;
+  readonly reference: string;
+  readonly discussion: string;
+  readonly mistakes: LabMistake[];
 }
 
 /** A value with its label. */

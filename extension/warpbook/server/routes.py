@@ -28,6 +28,7 @@ from warpbook.server.labs_routes import (
     LabHintsHandler,
     LabOpenHandler,
     LabsHandler,
+    LabSolutionHandler,
 )
 from warpbook.server.readiness import Readiness
 from warpbook.server.receipt_route import ReceiptHandler
@@ -106,6 +107,7 @@ def routes(parts: RouteParts, max_viewers: int) -> list[tuple[str, type, Any]]:
         (f"{API}/labs/{LAB}/open", LabOpenHandler, shared),
         (f"{API}/labs/{LAB}/hints", LabHintsHandler, shared),
         (f"{API}/labs/{LAB}/cards", LabCardsHandler, shared),
+        (f"{API}/labs/{LAB}/solution", LabSolutionHandler, shared),
         (f"{_REPORT}/figure", ReportFigureHandler, past),
         (f"{_REPORT}/difference", DifferenceHandler, past),
         (f"{_REPORT}/timeline", WindowHandler, timelines),

@@ -4,7 +4,9 @@ import { h, setText } from '../dom';
 import { clip } from '../format';
 import type { LabEntry, LabHints, LabMark, SoFar } from '../protocol';
 import { labCard } from './card';
+import { languageName } from './filters';
 import type { LabsServer } from './server';
+import { blocks, marked } from './words';
 
 const STATES: Record<string, string> = {
   new: 'not begun',
@@ -37,6 +39,8 @@ export function labRow(
   const state = lab.progress?.state ?? 'unknown';
   const facts = [
     `${lab.minutes} minutes`,
+    ...(lab.difficulty === null ? [] : [clip(lab.difficulty, 20)]),
+    languageName(lab.language),
     lab.needs.length > 0 ? `needs ${lab.needs.join(', ')}` : 'needs nothing',
     ...(lab.after.length > 0 ? [`after ${lab.after.join(', ')}`] : [])
   ];
@@ -48,6 +52,7 @@ export function labRow(
       'div',
       { class: 'wb-lab-head' },
       h('h4', {}, name),
+      h('span', { class: 'wb-lab-next' }, 'next'),
       h('span', { class: 'wb-lab-state' }, howFar(lab.progress)),
       h(
         'button',
@@ -59,7 +64,7 @@ export function labRow(
         'Open'
       )
     ),
-    h('p', {}, clip(lab.goal, 400)),
+    h('p', {}, ...marked(lab.goal, 400)),
     h('p', { class: 'wb-note' }, clip(facts.join(' · '), 300)),
     lab.why === ''
       ? null
@@ -69,7 +74,7 @@ export function labRow(
             class: 'wb-notice',
             'data-severity': lab.can_check ? 'normal' : 'warning'
           },
-          clip(
+          ...marked(
             lab.can_check ? lab.why : `It can't be checked here. ${lab.why}`,
             400
           )
@@ -79,7 +84,12 @@ export function labRow(
     }),
     folded(`Submissions of ${name}`, 'Submissions', place => {
       void showCards(place, lab.id, server);
-    })
+    }),
+    state === 'passed'
+      ? folded(`Solution of ${name}`, 'Reference and discussion', place => {
+          void showSolution(place, lab.id, server);
+        })
+      : null
   );
 }
 
@@ -121,7 +131,7 @@ async function showHints(
     );
     place.replaceChildren(
       h('p', { role: 'status' }, `${hints.length} of ${of} are open.`),
-      h('ol', {}, ...hints.map(hint => h('li', {}, ...paragraphs(hint)))),
+      h('ol', {}, ...hints.map(hint => h('li', {}, ...blocks(hint)))),
       ...(hints.length < of ? [more] : [])
     );
   } catch (error) {
@@ -129,10 +139,31 @@ async function showHints(
   }
 }
 
-function paragraphs(text: string): HTMLElement[] {
-  return clip(text, 2000)
-    .split('\n\n')
-    .map(each => h('p', {}, each));
+async function showSolution(
+  place: Element,
+  lab: string,
+  server: LabsServer
+): Promise<void> {
+  try {
+    const found = await server.solution(lab);
+    const wrong = found.mistakes.map(({ name, reason }) =>
+      h('li', {}, ...marked(`${name}: ${reason}`, 2000))
+    );
+    place.replaceChildren(
+      h('p', {}, `Reference solution (${clip(found.file, 60)})`),
+      h(
+        'pre',
+        { tabindex: '0', class: 'wb-lab-reference' },
+        clip(found.reference, 200_000)
+      ),
+      ...blocks(found.discussion),
+      ...(wrong.length === 0
+        ? []
+        : [h('p', {}, 'What often goes wrong'), h('ul', {}, ...wrong)])
+    );
+  } catch (error) {
+    place.replaceChildren(problem(error));
+  }
 }
 
 async function showCards(
@@ -160,12 +191,13 @@ function mark(from: LabMark): HTMLElement {
     h(
       'span',
       {},
-      `${from.passed ? '✓' : '✗'} Submission ${from.submission}, ` +
-        `${when}: ${clip(from.status, 40)}. ${clip(from.message, 300)}`
+      `${from.passed ? '✓' : '✗'} Submission ${from.number}, ` +
+        `${when}: ${clip(from.status, 40)}. `,
+      ...marked(from.message, 300)
     ),
     from.first_failure === ''
       ? null
-      : h('p', { class: 'wb-note' }, clip(from.first_failure, 400))
+      : h('p', { class: 'wb-note' }, ...marked(from.first_failure, 400))
   );
 }
 

@@ -9,14 +9,16 @@ import type {
   LabCards,
   LabHints,
   LabList,
-  LabOpened
+  LabOpened,
+  LabSolution
 } from '../protocol';
 import {
   isCourseList,
   isLabCards,
   isLabHints,
   isLabList,
-  isLabOpened
+  isLabOpened,
+  isLabSolution
 } from '../shapes/labs';
 
 const isMessage = record<{ message: string }>({ message: text });
@@ -47,6 +49,11 @@ export class LabsServer {
   /** Open one more hint. */
   openHint(lab: string): Promise<LabHints> {
     return this.ask('POST', `labs/${lab}/hints`, isLabHints);
+  }
+
+  /** The reference and its discussion, once the rules let see them. */
+  solution(lab: string): Promise<LabSolution> {
+    return this.ask('GET', `labs/${lab}/solution`, isLabSolution);
   }
 
   /** How the last submissions went. */

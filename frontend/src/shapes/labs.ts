@@ -171,6 +171,7 @@ export const isCourseList: Shape<types.CourseList> = check.record<types.CourseLi
 
 export const isLabMark: Shape<types.LabMark> = check.record<types.LabMark>({
   submission: check.whole,
+  number: check.whole,
   graded_ms: check.number,
   passed: check.flag,
   right: check.whole,
@@ -207,6 +208,7 @@ export const isLabEntry: Shape<types.LabEntry> = check.record<types.LabEntry>({
   track: check.text,
   language: check.text,
   minutes: check.whole,
+  difficulty: check.optional(check.text),
   goal: check.text,
   after: check.list(check.text, 50),
   needs: check.list(check.text, 50),
@@ -225,12 +227,29 @@ export const isLabList: Shape<types.LabList> = check.record<types.LabList>({
   labs: check.list(isLabEntry, 1000),
   compiler: check.optional(check.text),
   gpus: check.whole,
+  notice: check.text,
+  next_lab: check.optional(check.text),
   problems: check.list(check.text, 1000),
 }, {
+  notice: "",
+  next_lab: null,
   problems: [],
+});
+
+export const isLabMistake: Shape<types.LabMistake> = check.record<types.LabMistake>({
+  name: check.text,
+  reason: check.text,
 });
 
 export const isLabOpened: Shape<types.LabOpened> = check.record<types.LabOpened>({
   lab: check.text,
   path: check.text,
+});
+
+export const isLabSolution: Shape<types.LabSolution> = check.record<types.LabSolution>({
+  lab: check.text,
+  file: check.text,
+  reference: check.text,
+  discussion: check.text,
+  mistakes: check.list(isLabMistake, 100),
 });

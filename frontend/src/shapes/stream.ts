@@ -475,7 +475,7 @@ export const isCellProfile: Shape<types.CellProfile> = check.record<types.CellPr
   bare: check.optional(isBareRun),
   trials: check.list(isTrial, 100),
   changes: check.list(isChange, 100),
-  call_tree: check.list(isCallNode, 100000),
+  call_tree: check.list(isCallNode, 10000),
   modules: check.list(isGroupRow, 100000),
   functions: check.list(isGroupRow, 100000),
   steps: check.list(isStepRow, 100000),
@@ -532,8 +532,8 @@ export const isTableCell: Shape<types.TableCell> = check.record<types.TableCell>
 export const isReportTable: Shape<types.ReportTable> = check.record<types.ReportTable>({
   title: check.text,
   name: check.text,
-  header: check.list(check.text, 100000),
-  rows: check.list(check.list(isTableCell, 100000), 100000),
+  header: check.list(check.text, 100),
+  rows: check.list(check.list(isTableCell, 100), 10000),
   is_code: check.flag,
 }, {
   is_code: false,
@@ -632,7 +632,7 @@ export const isHeadline: Shape<types.Headline> = check.record<types.Headline>({
 
 export const isTableSection: Shape<types.TableSection> = check.record<types.TableSection>({
   title: check.text,
-  tables: check.list(isReportTable, 100000),
+  tables: check.list(isReportTable, 100),
 });
 
 export const isTimePart: Shape<types.TimePart> = check.record<types.TimePart>({
@@ -643,7 +643,7 @@ export const isTimePart: Shape<types.TimePart> = check.record<types.TimePart>({
 
 export const isTimeBar: Shape<types.TimeBar> = check.record<types.TimeBar>({
   title: check.text,
-  parts: check.list(isTimePart, 100000),
+  parts: check.list(isTimePart, 100),
 });
 
 export const isTrialView: Shape<types.TrialView> = check.record<types.TrialView>({
@@ -655,14 +655,14 @@ export const isTrialView: Shape<types.TrialView> = check.record<types.TrialView>
 export const isReportView: Shape<types.ReportView> = check.record<types.ReportView>({
   headline: check.optional(isHeadline),
   time: check.optional(isTimeBar),
-  figures: check.list(isLabelledFigure, 100000),
-  warnings: check.list(check.text, 100000),
-  changes: check.list(isChangeView, 100000),
-  trials: check.list(isTrialView, 100000),
+  figures: check.list(isLabelledFigure, 1000),
+  warnings: check.list(check.text, 1000),
+  changes: check.list(isChangeView, 100),
+  trials: check.list(isTrialView, 100),
   lines: check.optional(isReportTable),
-  causes: check.list(isCauseView, 100000),
-  sections: check.list(isTableSection, 100000),
-  groups: check.list(isFigureGroup, 100000),
+  causes: check.list(isCauseView, 1000),
+  sections: check.list(isTableSection, 100),
+  groups: check.list(isFigureGroup, 100),
 });
 
 export const isCellReport: Shape<types.CellReport> = check.record<types.CellReport>({

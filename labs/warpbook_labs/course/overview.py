@@ -54,6 +54,13 @@ def gpus() -> int:
         return 0
 
 
+def speed_words(here: Here) -> str:
+    """Say, once for all labs, that speed is not graded here; empty where it is."""
+    if here.gpus:
+        return ""
+    return "There is no GPU here: results are checked, speed is not graded."
+
+
 def so_far(kept: Mapping[str, Progress]) -> dict[str, SoFar]:
     """Say of each lab that was begun how far the person is."""
     return {name: _so_far(each) for name, each in kept.items()}
@@ -113,6 +120,7 @@ def _entry(lab: Lab, here: Here, progress: SoFar | None) -> LabEntry:
         lab.track,
         lab.language,
         lab.minutes,
+        lab.difficulty,
         " ".join(lab.goal.split()),
         lab.after,
         needed if lab.speed is None else (*needed, "a GPU for speed"),

@@ -1,0 +1,134 @@
+/** Which labs of the list are shown: by track, language, length and state. */
+
+import { h, setText } from '../dom';
+import { clip } from '../format';
+import type { LabEntry } from '../protocol';
+
+/** What is chosen; an empty string is no choice. */
+export interface LabFilter {
+  readonly track: string;
+  readonly language: string;
+  /** The most minutes. */
+  readonly minutes: string;
+  readonly state: string;
+}
+
+export const ALL: LabFilter = {
+  track: '',
+  language: '',
+  minutes: '',
+  state: ''
+};
+const LANGUAGES: Record<string, string> = {
+  cuda: 'CUDA C++',
+  triton: 'Triton',
+  host: 'PyTorch host code',
+  plan: 'Python functions'
+};
+const MINUTES = ['30', '45', '60'];
+/** What is chosen, in words, and the states of a lab that it has. */
+const STATES: Record<string, readonly [string, readonly string[]]> = {
+  new: ['not begun', ['new']],
+  open: ['begun, not passed', ['begun', 'tried']],
+  passed: ['passed', ['passed']]
+};
+
+/** Name a language. */
+export function languageName(language: string): string {
+  return LANGUAGES[language] ?? clip(language, 20);
+}
+
+/** Whether a lab is one of those that are chosen. */
+export function fits(lab: LabEntry, filter: LabFilter): boolean {
+  const { track, language, minutes, state } = filter;
+  const states = STATES[state]?.[1];
+  return (
+    (track === '' || lab.track === track) &&
+    (language === '' || lab.language === language) &&
+    (minutes === '' || lab.minutes <= Number(minutes)) &&
+    // what is not known is in no state
+    (states === undefined || states.includes(lab.progress?.state ?? ''))
+  );
+}
+
+type Option = readonly [value: string, words: string];
+
+/** The row of choices. */
+export class LabFilters {
+  /** @param changed - called when another choice is made */
+  constructor(private readonly changed: () => void) {}
+
+  /** What is chosen now. */
+  get value(): LabFilter {
+    const { track, language, minutes, state } = this.selects;
+    return {
+      track: track.value,
+      language: language.value,
+      minutes: minutes.value,
+      state: state.value
+    };
+  }
+
+  /** Offer what these labs have; what is chosen stays if it is there. */
+  offer(labs: readonly LabEntry[]): void {
+    const names = (of: (lab: LabEntry) => string) => [...new Set(labs.map(of))];
+    this.fill('track', [
+      ['', 'all tracks'],
+      ...names(lab => lab.track).map((name): Option => [name, clip(name, 40)])
+    ]);
+    this.fill('language', [
+      ['', 'all languages'],
+      ...names(lab => lab.language).map((name): Option => [
+        name,
+        languageName(name)
+      ])
+    ]);
+    this.fill('minutes', [
+      ['', 'any length'],
+      ...MINUTES.map((most): Option => [most, `up to ${most} minutes`])
+    ]);
+    this.fill('state', [
+      ['', 'any state'],
+      ...Object.entries(STATES).map(([value, [words]]): Option => [
+        value,
+        words
+      ])
+    ]);
+  }
+
+  /** Say how many are shown. */
+  tell(shown: number, of: number): void {
+    setText(
+      this.count,
+      shown === of ? `${of} labs` : `${shown} of ${of} labs are shown`
+    );
+  }
+
+  private fill(name: keyof LabFilter, options: readonly Option[]): void {
+    const select = this.selects[name];
+    const before = select.value;
+    select.replaceChildren(
+      ...options.map(([value, words]) => h('option', { value }, words))
+    );
+    select.value = options.some(([value]) => value === before) ? before : '';
+  }
+
+  private choice(label: string): HTMLSelectElement {
+    return h('select', { 'aria-label': label, change: () => this.changed() });
+  }
+
+  private readonly selects: Record<keyof LabFilter, HTMLSelectElement> = {
+    track: this.choice('Track'),
+    language: this.choice('Language'),
+    minutes: this.choice('Length'),
+    state: this.choice('State')
+  };
+  private readonly count = h('span', { class: 'wb-note', role: 'status' });
+
+  readonly node = h(
+    'div',
+    { class: 'wb-labs-filters', role: 'group', 'aria-label': 'Show labs' },
+    ...Object.values(this.selects),
+    this.count
+  );
+}
