@@ -1166,6 +1166,7 @@ export interface Subscribe {
   readonly rate_hz?: number;
   readonly devices?: string[] | null;
   readonly since_ms?: number | null;
+  readonly played_before?: boolean;
 }
 
 /** All calls of one function that waits for the GPU, from one place. */
