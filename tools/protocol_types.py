@@ -1,4 +1,4 @@
-"""Write frontend/src/protocol.ts from protocol.py and lab_protocol.py of warpbook.
+"""Write frontend/src/protocol.ts from the *protocol.py of warpbook.
 
 `python tools/protocol_types.py` writes; with `--check` it only compares, and exits
 with 1 when the file is not what the Python types say.
@@ -16,7 +16,7 @@ import msgspec
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / each) for each in ("extension", "labs", "monitors")]
 
-from warpbook import lab_protocol, protocol  # noqa: E402
+from warpbook import alert_rules_protocol, lab_protocol, protocol  # noqa: E402
 from warpbook_labs.cards import model  # noqa: E402
 from warpbook_monitors import frames  # noqa: E402
 
@@ -50,6 +50,8 @@ ANSWERS = (
     protocol.TimelineMatches,
     protocol.TimelineDetails,
     protocol.Comparison,
+    alert_rules_protocol.AlertRules,
+    alert_rules_protocol.AlertRuleChange,
     lab_protocol.CourseList,
     lab_protocol.LabList,
     lab_protocol.LabOpened,

@@ -2,6 +2,7 @@
 
 import type { Message } from '@lumino/messaging';
 import { Widget } from '@lumino/widgets';
+import type { RulesServer } from '../alert_rules';
 import type { Bands } from '../bands';
 import { BokehLoader } from '../bokeh';
 import type { ChartOptions } from '../chart/chart';
@@ -29,6 +30,7 @@ import { moveByKey } from './keys';
 import { Notices } from './notices';
 import { Pressed } from './pressed';
 import { ReportList } from './reports';
+import { RuleList } from './rules';
 import { Sections } from './sections';
 
 export interface DashboardOptions {
@@ -42,6 +44,7 @@ export class Dashboard extends Widget {
     private readonly bands: Bands | null,
     options: DashboardOptions,
     arrangement = new Arrangement(),
+    rules: RulesServer | null = null,
     openTab: ((report: CellReport) => void) | null = null
   ) {
     super({
@@ -82,6 +85,8 @@ export class Dashboard extends Widget {
       openTab
     );
     this.find = new Find(records, this.cards);
+    this.rules =
+      rules === null ? null : new RuleList(rules, () => store.devices);
     this.pastCells = new PastCells(records, () => this.loop.drawNow());
     // both lists: one that grows would push the other from below the pointer
     const pressed = new Pressed(this.body, () => {
@@ -260,6 +265,7 @@ export class Dashboard extends Widget {
       this.cells.node,
       this.reports.node,
       this.find.node,
+      ...(this.rules === null ? [] : [this.rules.node]),
       ...this.sections.otherNodes
     );
     this.loop.drawNow();
@@ -326,6 +332,7 @@ export class Dashboard extends Widget {
   private readonly drawer: Drawer;
   private readonly cards: Cards;
   private readonly find: Find;
+  private readonly rules: RuleList | null;
   private readonly pastCells: PastCells;
   private readonly cells: CellList;
   private readonly reports: ReportList;

@@ -14,6 +14,7 @@ import { PageConfig } from '@jupyterlab/coreutils';
 import { IStateDB } from '@jupyterlab/statedb';
 import type { ReadonlyJSONValue } from '@lumino/coreutils';
 import type { Widget } from '@lumino/widgets';
+import { rulesServer } from '../alert_rules';
 import type { Bands } from '../bands';
 import type { Keeper } from '../dashboard/arrangement';
 import { Arrangement } from '../dashboard/arrangement';
@@ -70,6 +71,7 @@ export const dashboardPlugin: JupyterFrontEndPlugin<void> = {
         bands,
         settings,
         arrangement,
+        rulesServer(app.serviceManager.serverSettings),
         ({ id }) => void app.commands.execute(OPEN_REPORT, { id })
       );
       let { windowSeconds } = settings;
