@@ -2,11 +2,26 @@
 
 import type { RulesServer } from '../alert_rules';
 import { h, setText } from '../dom';
-import { clip, duration } from '../format';
+import { clip } from '../format';
 import type { AlertRule, AlertRules, Device } from '../protocol';
 import type { Settings } from './rule_draft';
 import { draftOf, metricsOf, scaleOf } from './rule_draft';
 import { RuleForm } from './rule_form';
+
+/** What the built-in rules watch; docs/reference.md says it at length. */
+const BUILT_IN = new Map([
+  ['xid', 'The driver reports an XID error.'],
+  ['ecc_uncorrected', 'ECC found errors that it could not correct.'],
+  ['ecc_corrected', 'ECC corrected a burst of errors.'],
+  ['temperature', 'A GPU is close to its slowdown temperature.'],
+  ['throttling', 'Heat or the power supply slows a GPU.'],
+  ['gpu_lost', 'A GPU is gone.'],
+  ['gpu_stale', 'A GPU gives no readings.'],
+  ['memory_full', 'The memory is almost full.'],
+  ['idle_while_busy', 'A cell runs, and no GPU of its kernel works.'],
+  ['held_idle', 'An idle kernel holds memory for long.'],
+  ['monitor', 'warpbook itself gives no readings.']
+]);
 
 export class RuleList {
   readonly node: HTMLElement;
@@ -193,11 +208,12 @@ export class RuleList {
   private describe(rule: AlertRule): string {
     const { settings } = rule;
     const seconds = Number(settings['for_s']);
-    const lasts = seconds > 0 ? ` for ${duration(seconds * 1000)}` : '';
+    const lasts = seconds > 0 ? ` for ${seconds}\u00a0s` : '';
     if (!rule.is_own) {
+      const what = BUILT_IN.get(rule.name) ?? 'Built in.';
       return rule.written.length > 0
-        ? `built in, changed: ${rule.written.map(key => clip(key, 40)).join(', ')}`
-        : 'built in';
+        ? `${what} Changed: ${rule.written.map(key => clip(key, 40)).join(', ')}.`
+        : what;
     }
     const metrics = metricsOf(this.devices());
     const { metric, side, threshold, title } = draftOf(rule, metrics);
