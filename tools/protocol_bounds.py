@@ -9,6 +9,8 @@ MOST_ITEMS = 100_000
 MOST_KEYS = 200
 
 BOUNDS = {
+    "AlertRule.written": 100,
+    "AlertRules.rules": 1000,
     "Alerts.alerts": 1000,
     "BareRun.between": 20,
     "BareRun.cautions": 20,

@@ -19,7 +19,7 @@ from typing import Any, get_args
 import msgspec
 from protocol_bounds import BOUNDS, MOST_ITEMS, MOST_KEYS
 
-from warpbook import lab_protocol, protocol
+from warpbook import alert_rules_protocol, lab_protocol, protocol
 
 Schema = dict[str, Any]
 
@@ -53,8 +53,14 @@ LABS = (
     lab_protocol.LabSolution,
     lab_protocol.LabCards,
 )
+ALERT_RULES = (alert_rules_protocol.AlertRules,)
 #: the files, each loaded by those parts of the page that need it
-FILES = {"stream": STREAM, "timeline": TIMELINE, "labs": LABS}
+FILES = {
+    "stream": STREAM,
+    "timeline": TIMELINE,
+    "labs": LABS,
+    "alert_rules": ALERT_RULES,
+}
 #: structs whose words the page looks up
 _KNOWN_WORDS = re.compile(r"^(Card.*|.*Cell)$")
 

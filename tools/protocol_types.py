@@ -19,7 +19,7 @@ sys.path[:0] = [str(ROOT / each) for each in ("extension", "labs", "monitors")]
 
 import protocol_shapes  # noqa: E402
 
-from warpbook import lab_protocol, protocol  # noqa: E402
+from warpbook import alert_rules_protocol, lab_protocol, protocol  # noqa: E402
 from warpbook_labs.cards import model  # noqa: E402
 from warpbook_monitors import frames  # noqa: E402
 
@@ -53,6 +53,8 @@ ANSWERS = (
     protocol.TimelineMatches,
     protocol.TimelineDetails,
     protocol.Comparison,
+    alert_rules_protocol.AlertRules,
+    alert_rules_protocol.AlertRuleChange,
     lab_protocol.CourseList,
     lab_protocol.LabList,
     lab_protocol.LabOpened,

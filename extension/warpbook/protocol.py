@@ -133,6 +133,8 @@ class Subscribe(Struct, frozen=True, tag="subscribe", forbid_unknown_fields=True
     devices: tuple[str, ...] | None = None
     #: send what the history holds after this Unix time in ms
     since_ms: float | None = None
+    #: of a recording, also what it would have shown before it began to be played
+    played_before: bool = False
 
 
 class Unsubscribe(Struct, frozen=True, tag="unsubscribe", forbid_unknown_fields=True):

@@ -79,6 +79,30 @@ export interface Alert {
   readonly is_replay: boolean;
 }
 
+/** One rule as it holds, with all that may be set of it. */
+export interface AlertRule {
+  readonly name: string;
+  readonly is_own: boolean;
+  readonly settings: Record<string, boolean | number | string | null>;
+  readonly written: string[];
+}
+
+/** Body of `POST api/v1/alerts/rules`. */
+export interface AlertRuleChange {
+  readonly version: string;
+  readonly name: string;
+  readonly is_own: boolean;
+  readonly settings: Record<string, boolean | number | string | null> | null;
+}
+
+/** Answer of `GET` and `POST api/v1/alerts/rules`. */
+export interface AlertRules {
+  readonly file: string;
+  readonly version: string;
+  readonly problem: string;
+  readonly rules: AlertRule[];
+}
+
 /**
  * All alerts that hold or ended lately; after each hello and when one changes.
  * Sent to every connected page, also one that is hidden and takes no frames.
@@ -1366,6 +1390,7 @@ export interface Subscribe {
   readonly rate_hz?: number;
   readonly devices?: string[] | null;
   readonly since_ms?: number | null;
+  readonly played_before?: boolean;
 }
 
 /** All calls of one function that waits for the GPU, from one place. */

@@ -10,11 +10,13 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from warpbook.alert_rules_protocol import AlertRuleChange, AlertRules
 from warpbook.protocol import Alert, Alerts, Event, Frame, Holders
 from warpbook.server.broadcast import Broadcaster
 from warpbook.server.demand import ALERT_RULES, PAGES
 from warpbook.server.record_forms import alert_record, decode_alert
 from warpbook.server.records import Records
+from warpbook.server.rules_file import change_rule
 from warpbook.server.selection import encode
 from warpbook.server.stream_part import StreamPart
 from warpbook_monitors.alerts.engine import KEPT_MS, MOST_ENDED, Engine
@@ -58,6 +60,7 @@ class Alerting(StreamPart):
         #: as the pages are told them: each is on disk before
         self._shown: tuple[Alert, ...] = ()
         self._showing = asyncio.Lock()
+        self._changing = asyncio.Lock()
         self._broadcaster = broadcaster
         self._rules_file = rules_file
         self._watch = watch
@@ -96,6 +99,23 @@ class Alerting(StreamPart):
     def told(self) -> Alerts:
         """All alerts, as they were judged last."""
         return Alerts(self._judged_ms, self._shown)
+
+    @property
+    def rules_file(self) -> Path:
+        """Where the rules are, which need not be there."""
+        return self._rules_file
+
+    async def change_rule(self, change: AlertRuleChange) -> AlertRules:
+        """Write one rule into the file, and judge by it from now on.
+
+        Raises:
+            RulesConflict: the file was changed meanwhile, or can't be changed.
+            RulesError: the rule would be refused.
+        """
+        async with self._changing:
+            told = await asyncio.to_thread(change_rule, self._rules_file, change)
+        await self._reread()
+        return told
 
     def severities(self) -> Iterator[tuple[str, str, str]]:
         """Give rule, severity and device of each alert that holds."""

@@ -9,6 +9,7 @@ import asyncio
 import itertools
 import logging
 import math
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -37,6 +38,10 @@ _log = logging.getLogger(__name__)
 
 #: of the archive in one go: no reader keeps SQLite from tidying up for long
 _EXPORTED_MS = 300_000.0
+#: of a recording, before the first frame: as much as a page keeps
+PLAYED_MS = 600_000.0
+#: what the archive holds and ends longer before is of another session
+_APART_MS = 60_000.0
 #: so long a view waits for an archive that is being opened
 _OPENED_S = 5.0
 
@@ -69,6 +74,8 @@ class Past(StreamPart):
     def oldest_ms(self) -> float:
         """Nothing that is older can be told."""
         begin_ms = self.broadcaster.history.begin_ms
+        if self.broadcaster.sampler.replay is not None:
+            begin_ms -= PLAYED_MS
         kept_ms = None if self.archive is None else self.archive.keeping.from_ms
         return begin_ms if kept_ms is None else min(kept_ms, begin_ms)
 
@@ -155,7 +162,8 @@ class Past(StreamPart):
 
             if by_seconds:
                 return read_seconds(seconds, devices)
-            return read_frames(messages, devices)
+            played = map(encode, self.played(from_ms, to_ms))
+            return read_frames(itertools.chain(played, messages), devices)
 
         return read
 
@@ -219,6 +227,23 @@ class Past(StreamPart):
             yield from _archived(archive, from_ms, begin_ms, self.broadcaster.devices)
         except ArchiveError as error:
             _log.warning("A view is not sent what is archived: %s", error)
+
+    def played(self, since_ms: float, to_ms: float = math.inf) -> Iterator[Frame]:
+        """Give what a recording would have shown before the first frame.
+
+        Nothing of live devices, and nothing where the archive tells what was shown.
+        Take it off the event loop.
+        """
+        history, sampler = self.broadcaster.history, self.broadcaster.sampler
+        if sampler.replay is None or history.has_dropped:
+            return
+        first_ms = history.first_ms or time.time() * 1000
+        from_ms = max(since_ms, first_ms - PLAYED_MS)
+        if from_ms >= first_ms:
+            return
+        since_kept_ms = first_ms - PLAYED_MS - _APART_MS
+        if self.archive is None or not any(self.before_memory(since_kept_ms)):
+            yield from sampler.played(from_ms, min(first_ms, to_ms))
 
     def missing(self, from_ms: float, to_ms: float) -> str:
         """Say in words what the history does not hold of a span; empty if nothing."""

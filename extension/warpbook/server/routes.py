@@ -8,7 +8,7 @@ from typing import Any
 from jupyter_server.base.handlers import AuthenticatedFileHandler
 
 from warpbook.server.alerts import Alerting
-from warpbook.server.alerts_route import AlertsHandler
+from warpbook.server.alerts_route import AlertRulesHandler, AlertsHandler
 from warpbook.server.bokehjs import bokehjs_folder
 from warpbook.server.broadcast import Broadcaster
 from warpbook.server.courses_route import CoursesHandler
@@ -92,6 +92,7 @@ def routes(parts: RouteParts, max_viewers: int) -> list[tuple[str, type, Any]]:
         (f"{API}/capabilities", CapabilitiesHandler, shared),
         (f"{API}/state", StateHandler, shared),
         (f"{API}/alerts", AlertsHandler, {"alerting": parts.alerting}),
+        (f"{API}/alerts/rules", AlertRulesHandler, {"alerting": parts.alerting}),
         (f"{API}/holders", HoldersHandler, {**shared, "holders": parts.holders}),
         (f"{API}/history/figure", HistoryFigureHandler, past),
         (f"{API}/history/span", SpanHandler, past),

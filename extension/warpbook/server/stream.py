@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 import msgspec
@@ -136,14 +136,18 @@ class StreamHandler(AuthorizedSocket):
             self._broadcaster.viewers.subscribe(self, selection)
             return
         self._catch_up = asyncio.create_task(
-            self._send_since(selection, asked.since_ms)
+            self._send_since(selection, asked.since_ms, asked.played_before)
         )
 
-    async def _send_since(self, selection: Selection, since_ms: float) -> None:
+    async def _send_since(
+        self, selection: Selection, since_ms: float, played_before: bool
+    ) -> None:
         """Send what archive and history hold, as fast as it is taken; then go live."""
         history = self._broadcaster.history
         pace = Pace(selection.rate_hz, self._broadcaster.sampler.rate_hz)
         older = self._past.before_memory(since_ms)
+        if played_before:
+            older = chain(older, self._past.played(since_ms))
         while batch := await asyncio.to_thread(list, islice(older, _BATCH)):
             since_ms = max(since_ms, *map(end_ms, batch))
             frames = await asyncio.to_thread(pack, map(encode, batch), selection, pace)

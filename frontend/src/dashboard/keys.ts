@@ -16,9 +16,15 @@ const LIST: readonly (readonly [string, string])[] = [
   ['← and →', 'move; on a chart, read single values'],
   ['Shift + ← →, then Enter', 'on a chart: select a span'],
   ['Enter', 'on a chart: what the cell there cost'],
+  ['F', 'on a chart: full screen; Esc leaves it'],
+  ['Shift + ↑ ↓, or drag its title', 'move a chart to another place'],
+  ['click on a line’s name', 'hide that line, or show it again'],
   ['Home and End', 'the oldest that is kept; now'],
   ['Space', 'on a chart: pause and resume'],
-  ['Esc', 'forget the selection, close the card, then go on with now']
+  [
+    'Esc',
+    'leave full screen, forget the selection, close the card, then go on with now'
+  ]
 ];
 
 /** Move the view by a key; whether this was one of its keys. */

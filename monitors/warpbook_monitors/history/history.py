@@ -102,6 +102,12 @@ class History:
         """Since when all that came is here."""
         return self._begin_ms if self._dropped_ms is None else self._dropped_ms
 
+    @property
+    def first_ms(self) -> float | None:
+        """The time of the oldest message that is here; None if there is none."""
+        oldest = self._pieces[0].times_ms if self._pieces else self._times_ms
+        return oldest[0] if oldest else None
+
     def append(self, time_ms: float, encoded: bytes) -> None:
         """Keep one message, which is one line; the oldest go when the ring is full."""
         self._times_ms.append(time_ms)
@@ -136,6 +142,11 @@ class History:
             return self._pieces[place]
         growing = self._growing()
         return growing if number < growing.end else None
+
+    @property
+    def has_dropped(self) -> bool:
+        """Whether some of what came is not here any more."""
+        return self._dropped_ms is not None
 
     def lost_since(self, time_ms: float) -> Gap | None:
         """Tell what came after `time_ms` and is not here any more, if anything."""

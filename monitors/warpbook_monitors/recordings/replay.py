@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import bisect
 import time
+from collections.abc import Sequence
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
 import msgspec
 
 from warpbook_monitors.errors import NoReading, RecordingError, Unavailable
-from warpbook_monitors.frames import Absence, Device, Frame, Replay
+from warpbook_monitors.frames import Absence, Device, Frame, Reading, Replay
 from warpbook_monitors.recordings.recording import Recording, read_recording
 from warpbook_monitors.source import Opened
 
@@ -52,8 +54,9 @@ class ReplaySource:
                 "Replay", "no_device", f"{self._path} holds no readings of a GPU."
             )
         playing = Playing(recording, time.monotonic_ns())
+        probes = [ReplayProbe(playing, position) for position in gpus]
         return Opened(
-            [ReplayProbe(playing, position) for position in gpus],
+            probes,
             absences=_told(recording),
             replay=Replay(
                 name=self._path.name,
@@ -62,6 +65,7 @@ class ReplaySource:
                 description=_description(recording),
             ),
             label_at=playing.label,
+            played_at=partial(_played, probes),
         )
 
     def close(self) -> None:
@@ -124,6 +128,16 @@ class ReplayProbe:
 
     def rest(self) -> None:
         """Nothing spans a rest: the recording plays on."""
+
+
+def _played(probes: Sequence[ReplayProbe], at_ns: int) -> tuple[Reading, ...]:
+    readings = []
+    for place, probe in enumerate(probes):
+        try:
+            readings.append(Reading(place, "ok", probe.read(at_ns)))
+        except NoReading as error:
+            readings.append(Reading(place, error.state, (), str(error)))
+    return tuple(readings)
 
 
 def _told(recording: Recording) -> tuple[Absence, ...]:

@@ -50,6 +50,11 @@ class Reader:
         return self._probe.device
 
     @property
+    def unread(self) -> Reading:
+        """What stands for the device at a time at which it was not read."""
+        return self._unread
+
+    @property
     def idle(self) -> bool:
         """Whether no read is under way."""
         return self._asked_ns is None

@@ -14,6 +14,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
+from msgspec.structs import replace
+
 from warpbook_monitors.attempt import Attempt
 from warpbook_monitors.errors import Unavailable
 from warpbook_monitors.frames import (
@@ -79,6 +81,9 @@ class Sampler:
         self._clock: threading.Thread | None = None
         self._seq = 0
         self._newest: Frame | None = None
+        self._first_seq: int | None = None
+        #: of each recording, where its devices begin and what it gives at a time
+        self._played: list[tuple[int, Callable[[int], tuple[Reading, ...]]]] = []
         self._label_at: Callable[[int], str | None] | None = None
 
     def open(self) -> None:
@@ -140,6 +145,38 @@ class Sampler:
     def newest(self) -> Frame | None:
         """The last frame, however old."""
         return self._newest
+
+    def played(self, from_ms: float, to_ms: float) -> Iterator[Frame]:
+        """Give what a recording would have shown in a span before now, oldest first.
+
+        It is played over and over, so each earlier time has its place in it, too.
+        Devices that are measured have no reading there. Any thread may take it.
+
+        Args:
+            from_ms: begin of the span, in Unix ms.
+            to_ms: its end; the first frame that was read, or now.
+        """
+        period_ms = 1000 / self.rate_hz
+        first_seq = 0 if self._first_seq is None else self._first_seq
+        now_ms, now_ns = _unix_ms(), time.monotonic_ns()
+        count = int((to_ms - from_ms) / period_ms) if self.replay else 0
+        for back in range(count, 0, -1):
+            time_ms = to_ms - back * period_ms
+            at_ns = now_ns - round((now_ms - time_ms) * 1e6)
+            yield Frame(
+                seq=first_seq - back,
+                time_ms=time_ms,
+                readings=self._played_at(at_ns),
+                label=self._label_at(at_ns) if self._label_at else None,
+            )
+
+    def _played_at(self, at_ns: int) -> tuple[Reading, ...]:
+        readings = [reader.unread for reader in self._readers]
+        for first, played_at in self._played:
+            for reading in played_at(at_ns):
+                place = first + reading.device
+                readings[place] = replace(reading, device=place)
+        return tuple(readings)
 
     def listen(self, listener: Listener) -> Callable[[], None]:
         """Call `listener` with each message, on the clock's thread.
@@ -234,10 +271,14 @@ class Sampler:
             readings=tuple(self._reading(reader, tick_ns) for reader in self._readers),
             label=self._label_at(tick_ns) if self._label_at else self.label,
         )
+        if self._first_seq is None:
+            self._first_seq = self._seq
         self._costs.tick_ms = round((time.monotonic_ns() - tick_ns) / 1e6, 2)
         self._publish(self._newest)
 
     def _add_readers(self, opened: Opened) -> None:
+        if opened.played_at is not None:
+            self._played.append((len(self._readers), opened.played_at))
         for probe in opened.probes:
             position = len(self._readers)
             self._readers.append(Reader(position, probe, self._answered, self._costs))

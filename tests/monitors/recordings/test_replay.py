@@ -1,5 +1,6 @@
 """A recording played back through the sampler, always labelled as one."""
 
+import time
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from warpbook_monitors.frames import (
 from warpbook_monitors.open_sources import GpusOrRecording
 from warpbook_monitors.recordings.recording import RecordingWriter, read_recording
 from warpbook_monitors.recordings.replay import SHIPPED, ReplaySource
+from warpbook_monitors.sampling.sampler import Sampler
 
 METRICS = (Metric("sm_active_ratio", "ratio", "SM active"),)
 HOST = Device("host", "host", "Elsewhere", None, "live", METRICS)
@@ -47,6 +49,26 @@ def test_only_the_gpus_are_played_and_they_say_they_are_a_replay(path) -> None:
     assert opened.probes[0].device.origin == "replay"
     assert opened.replay.name == "r.jsonl.gz"
     assert opened.replay.recorded_ms == 5000.0
+
+
+def test_what_a_recording_would_have_shown_before_leads_to_its_first_frame(
+    path,
+) -> None:
+    sampler = Sampler([ReplaySource(path)])
+    sampler.open()
+    try:
+        to_ms = time.time() * 1000
+        frames = list(sampler.played(to_ms - 1_000, to_ms))
+    finally:
+        sampler.close()
+    assert [frame.seq for frame in frames] == list(range(-10, 0))
+    assert [frame.time_ms - to_ms for frame in frames] == [
+        pytest.approx(-100.0 * back, abs=0.01) for back in range(10, 0, -1)
+    ]
+    # four frames, over and over, each with its own label and state
+    shown = [(frame.label, frame.readings[0].state) for frame in frames]
+    assert len(set(shown)) == 4
+    assert shown[0] == shown[4] == shown[8]
 
 
 def test_what_was_recorded_while_the_clock_was_set_back_is_played(tmp_path) -> None:
