@@ -1,21 +1,12 @@
 /** How a trace gets to Perfetto: a person takes it there, this page sends nothing. */
 
-import { h, setText } from '../dom';
+import { h } from '../dom';
+import { saveButton } from './save_button';
 
 const PERFETTO = 'https://ui.perfetto.dev';
 
 /** @param download - saves the trace as a file */
 export function perfettoPart(download: () => Promise<void>): HTMLElement {
-  const words = h('span', { role: 'status' });
-  const save = async () => {
-    setText(words, 'Fetching…');
-    try {
-      await download();
-      setText(words, '');
-    } catch (error) {
-      setText(words, `It could not be saved. ${(error as Error).message}`);
-    }
-  };
   return h(
     'details',
     { class: 'wb-folded' },
@@ -23,17 +14,7 @@ export function perfettoPart(download: () => Promise<void>): HTMLElement {
     h(
       'ol',
       { class: 'wb-steps' },
-      h(
-        'li',
-        {},
-        h(
-          'button',
-          { class: 'wb-button', click: () => void save() },
-          'Download the trace'
-        ),
-        ' ',
-        words
-      ),
+      h('li', {}, saveButton('Download the trace', download)),
       h(
         'li',
         {},
