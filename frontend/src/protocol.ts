@@ -43,6 +43,19 @@ export type Severity = 'fault' | 'normal' | 'warning';
 export type CardStatus =
   'error' | 'failed' | 'passed' | 'timed out' | 'undecided' | 'unsupported';
 
+export type VerdictKind =
+  | 'communication-bound'
+  | 'compute-bound'
+  | 'few-multiprocessors'
+  | 'host-bound'
+  | 'idle'
+  | 'launch-bound'
+  | 'memory-bound'
+  | 'mixed'
+  | 'sync-bound'
+  | 'transfer-bound'
+  | 'unknown';
+
 export type Cell =
   | BytesCell
   | CodeCell
@@ -304,16 +317,7 @@ export interface CellRun {
 
 /** The finding in one sentence. */
 export interface CellVerdict {
-  readonly kind:
-    | 'communication-bound'
-    | 'compute-bound'
-    | 'host-bound'
-    | 'launch-bound'
-    | 'memory-bound'
-    | 'mixed'
-    | 'sync-bound'
-    | 'transfer-bound'
-    | 'unknown';
+  readonly kind: VerdictKind;
   readonly sentence: string;
 }
 
@@ -537,16 +541,7 @@ export interface EventFacts {
 
 /** One cause. */
 export interface Finding {
-  readonly kind:
-    | 'communication-bound'
-    | 'compute-bound'
-    | 'host-bound'
-    | 'launch-bound'
-    | 'memory-bound'
-    | 'mixed'
-    | 'sync-bound'
-    | 'transfer-bound'
-    | 'unknown';
+  readonly kind: VerdictKind;
   readonly explains_ns: number;
   readonly share: number;
   readonly evidence: string;
@@ -821,17 +816,7 @@ export interface LiveWindow {
   readonly recorded_ms: number;
   readonly bare_step_ms: number | null;
   readonly gpu_busy_ms: number | null;
-  readonly kind:
-    | 'communication-bound'
-    | 'compute-bound'
-    | 'host-bound'
-    | 'launch-bound'
-    | 'memory-bound'
-    | 'mixed'
-    | 'sync-bound'
-    | 'transfer-bound'
-    | 'unknown'
-    | null;
+  readonly kind: VerdictKind | null;
   readonly sentence: string;
   readonly launches: number;
   readonly matched: number;
@@ -1305,20 +1290,11 @@ export interface Unsubscribe {
 
 /** One window of one GPU, judged. */
 export interface Verdict {
-  readonly kind:
-    | 'communication_bound'
-    | 'copy_bound'
-    | 'cuda_core_bound'
-    | 'few_multiprocessors'
-    | 'host_wait'
-    | 'idle'
-    | 'memory_bound'
-    | 'mixed'
-    | 'tensor_bound'
-    | 'unknown';
+  readonly kind: VerdictKind;
   readonly sentence: string;
   readonly rule: string;
   readonly window_s: number | null;
+  readonly unit: 'CUDA cores' | 'tensor cores' | null;
 }
 
 /** What holds each GPU back; comes once a second, and when a kind changes. */

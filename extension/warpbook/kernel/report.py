@@ -10,9 +10,10 @@ from warpbook_monitors.changes.words import heading
 from warpbook_monitors.trace import figure_groups, tables
 from warpbook_monitors.trace.cell_profile import CellProfile
 from warpbook_monitors.trace.figure_groups import Figures, Group
-from warpbook_monitors.trace.figures import CellVerdict, Kind
+from warpbook_monitors.trace.figures import CellVerdict
 from warpbook_monitors.trace.leading_cause import shares_by_kind
 from warpbook_monitors.trace.tables import Table
+from warpbook_monitors.verdict_kinds import Kind
 
 #: of the bar: less is not seen
 _LEAST_PART = 0.01

@@ -22,8 +22,8 @@ from warpbook.kernel.report_svg import memory_svg, roofline_svg
 from warpbook_monitors.plain_text import shortened
 from warpbook_monitors.trace.cell_profile import CellProfile
 from warpbook_monitors.trace.figure_groups import Figures
-from warpbook_monitors.trace.figures import Kind
 from warpbook_monitors.trace.tables import Table
+from warpbook_monitors.verdict_kinds import Kind
 
 #: a whole name is told when the pointer rests on it
 _NAME_WIDTH = 100

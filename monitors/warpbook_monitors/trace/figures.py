@@ -10,17 +10,8 @@ from typing import Literal
 
 from msgspec import Struct
 
-Kind = Literal[
-    "launch-bound",
-    "sync-bound",
-    "host-bound",
-    "transfer-bound",
-    "memory-bound",
-    "compute-bound",
-    "communication-bound",
-    "mixed",
-    "unknown",
-]
+from warpbook_monitors.verdict_kinds import Kind
+
 #: ids of the labs that teach a fix; the reference says which teaches what
 Lab = Literal[
     "copy-compute-overlap",
