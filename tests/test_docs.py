@@ -17,7 +17,8 @@ from warpbook import protocol
 from warpbook.cli.main import make_parser
 from warpbook.server.app import WarpbookApp
 from warpbook_monitors import metrics
-from warpbook_monitors.trace.figures import Kind, Lab
+from warpbook_monitors.trace.figures import Lab
+from warpbook_monitors.verdict_kinds import Kind
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

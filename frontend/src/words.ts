@@ -26,20 +26,25 @@ export function stateName(state: State): string {
 
 const VERDICTS = new Map<string, string>([
   ['idle', 'Idle'],
-  ['host_wait', 'Waiting for the host'],
-  ['copy_bound', 'Copy-bound'],
-  ['memory_bound', 'Memory-bound'],
-  ['tensor_bound', 'Tensor-bound'],
-  ['cuda_core_bound', 'CUDA-core-bound'],
-  ['communication_bound', 'Communication-bound'],
-  ['few_multiprocessors', 'Few multiprocessors'],
+  ['launch-bound', 'Launch-bound'],
+  ['sync-bound', 'Sync-bound'],
+  ['host-bound', 'Host-bound'],
+  ['transfer-bound', 'Transfer-bound'],
+  ['memory-bound', 'Memory-bound'],
+  ['compute-bound', 'Compute-bound'],
+  ['communication-bound', 'Communication-bound'],
+  ['few-multiprocessors', 'Few multiprocessors'],
   ['mixed', 'Mixed work'],
   ['unknown', 'Unknown']
 ]);
 
-/** Name what holds a GPU back; a kind that this page does not know, as it came. */
-export function verdictName(kind: string): string {
-  return VERDICTS.get(kind) ?? clip(kind, 40);
+/**
+ * Name what holds a GPU back, and the unit that it computes with, if that is known;
+ * a kind that this page does not know, as it came.
+ */
+export function verdictName(kind: string, unit: string | null = null): string {
+  const name = VERDICTS.get(kind) ?? clip(kind, 40);
+  return unit === null ? name : `${name}: ${clip(unit, 40)}`;
 }
 
 /** Say why a device or a metric has no value, as a whole sentence. */
