@@ -18,7 +18,6 @@ from warpbook_monitors.changes.words import heading
 from warpbook_monitors.plain_text import joined, labelled
 from warpbook_monitors.trace import tables
 from warpbook_monitors.trace.bare_run import BareTimes
-from warpbook_monitors.trace.chrome import read_chrome_trace
 from warpbook_monitors.trace.columns import Columns
 from warpbook_monitors.trace.cpu import words as cpu_words
 from warpbook_monitors.trace.errors import TraceFileError
@@ -26,6 +25,7 @@ from warpbook_monitors.trace.figure_groups import advice, groups
 from warpbook_monitors.trace.ranks.collectives import collectives_of
 from warpbook_monitors.trace.ranks.files import trace_files
 from warpbook_monitors.trace.ranks.job_words import job_lines
+from warpbook_monitors.trace.read_trace import read_trace
 from warpbook_monitors.trace.report import (
     JobReport,
     TraceReport,
@@ -101,7 +101,7 @@ def run(asked: argparse.Namespace) -> int:
 
 def _read(path: Path, asked: argparse.Namespace) -> tuple[Columns, Run]:
     """Read a trace, with what the command line tells of its code."""
-    events, run = read_chrome_trace(str(path))
+    events, run = read_trace(str(path))
     source = None
     if asked.source is not None:
         try:
