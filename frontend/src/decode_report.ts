@@ -135,6 +135,26 @@ const trial = record({
   outcome: string,
   sentence: string
 });
+const cpuTime = record({
+  window_ns: number,
+  loading_ns: number,
+  operators_ns: number,
+  small_calls_ns: number,
+  python_ns: number,
+  waiting_ns: optional(number),
+  lost_ns: number,
+  communication_ns: number,
+  calls: number,
+  small_calls: number,
+  use: optional(record({ process_ns: number, threads: whole, cores: whole }))
+});
+const annotation = record({
+  name: string,
+  times: number,
+  host_ms: number,
+  gpu_ms: optional(number),
+  work: optional(number)
+});
 export const profile = record({
   verdict: optional(cellVerdict),
   findings: list(finding, 1000),
@@ -243,5 +263,7 @@ export const profile = record({
     })
   ),
   trials: list(trial, 100),
-  changes: list(advised, 100)
+  changes: list(advised, 100),
+  cpu: optional(cpuTime),
+  annotations: list(annotation, 1000)
 });

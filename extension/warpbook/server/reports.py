@@ -118,7 +118,9 @@ def _decoded(messages: Iterable[bytes]) -> list[tuple[CellReport, bytes]]:
     found = []
     for message in messages:
         try:
-            found.append((decode_report(message), message))
+            report = decode_report(message)
         except UNREADABLE:
             continue
+        # an older version wrote fewer fields than a view looks for
+        found.append((report, encode(report)))
     return found

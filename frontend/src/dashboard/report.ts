@@ -11,6 +11,7 @@ import { drawn } from './content';
 import type { LiveActions } from './live';
 import { LiveView } from './live';
 import { perfettoPart } from './perfetto';
+import { cpuGroup } from './report_cpu';
 import type { DifferenceActions } from './report_difference';
 import { comparePart, differencePart } from './report_difference';
 import { figureGroups, headline } from './report_figures';
@@ -83,6 +84,7 @@ function profileParts(
     lineTable(profile),
     ...figureParts(report),
     actions.download === null ? null : perfettoPart(actions.download),
+    cpuGroup(profile),
     figureGroups(profile),
     profileTables(profile),
     differencePart(report, isDocument ? null : actions)

@@ -3,6 +3,7 @@
 import { h } from '../dom';
 import { clip, NONE } from '../format';
 import type { CellProfile, LineRow, Metrics } from '../protocol';
+import { annotations } from './report_cpu';
 import type { Cell, Sortable } from './sortable';
 import {
   name,
@@ -61,6 +62,7 @@ export function profileTables(profile: CellProfile): HTMLElement {
       : [kernelWork(metrics), syncPoints(metrics), idlePlaces(metrics)]),
     copies(profile),
     paths(profile),
+    annotations(profile),
     operators(profile),
     memory(profile),
     memoryPeaks(profile),
