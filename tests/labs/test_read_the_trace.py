@@ -23,6 +23,7 @@ from warpbook_labs.sandbox.limits import Limits
 from warpbook_monitors.trace.chrome import read_chrome_trace
 from warpbook_monitors.trace.figures import Lab
 from warpbook_monitors.trace.report import TraceReport, report
+from warpbook_monitors.verdict_kinds import GpuKind
 
 TRACES = Path(__file__).parents[1] / "data" / "traces"
 
