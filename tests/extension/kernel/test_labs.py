@@ -97,6 +97,7 @@ def test_a_check_says_which_version_of_the_file_it_grades(
     assert "edits in a cell count once the cell is run" not in first
     assert "It is unchanged since the check at" in again
     assert "edits in a cell count once the cell is run" in again
+    assert "lab.submit()" in again and "lab.submit()" not in html(lab.run(1))
     lab.source.write_text(REFERENCE + "// elsewhere\n")
     assert ", after its cell wrote it." in html(lab.check())
 
