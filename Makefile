@@ -43,18 +43,26 @@ setup-hub:  ## what `make hub` sets up, without starting anything
 setup-test:  ## what `make test` sets up: also torch, a compiler, Chromium, the hub's proxy
 	@$(PYTHON) tools/setup_env.py test
 
+setup-docs:  ## what `make docs` sets up
+	@$(PYTHON) tools/setup_env.py docs
+
 # the last two take a while, and one core each
 check:  ## the static checks, cheapest first
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/python tools/protocol_types.py --check
 	PYTHONPATH=extension:labs:monitors $(BIN)/lint-imports
+	$(BIN)/mkdocs build
 	$(BIN)/mypy & types=$$!; ($(JLPM) lint); lint=$$?; wait $$types && exit $$lint
 
 protocol:  ## write the TypeScript types anew from the Python ones
 	$(BIN)/python tools/protocol_types.py
 
+docs: setup-docs  ## build the docs as a site, with the API reference
+	$(BIN)/mkdocs build
+	@echo "The site is in $(CURDIR)/build/site/index.html"
+
 wheel:  ## sdist, and a wheel built from that sdist, into dist/
 	$(BIN)/python -m build
 
-.PHONY: help up hub test setup setup-hub setup-test check protocol wheel
+.PHONY: help up hub test setup setup-hub setup-test setup-docs check protocol docs wheel
