@@ -62,7 +62,8 @@ docs: setup-docs  ## build the docs as a site, with the API reference
 	$(BIN)/mkdocs build
 	@echo "The site is in $(CURDIR)/build/site/index.html"
 
-wheel:  ## sdist, and a wheel built from that sdist, into dist/
+wheel:  ## sdists, and wheels built from them, of warpbook and its agent, into dist/
 	$(BIN)/python -m build
+	$(BIN)/python tools/agent_wheel.py
 
 .PHONY: help up hub test setup setup-hub setup-test setup-docs check protocol docs wheel
