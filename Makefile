@@ -62,8 +62,11 @@ docs: setup-docs  ## build the docs as a site, with the API reference
 	$(BIN)/mkdocs build
 	@echo "The site is in $(CURDIR)/build/site/index.html"
 
+pictures: setup-test  ## take the pictures of the docs anew; takes two minutes
+	@PATH="$(BIN):$$PATH" $(BIN)/python tools/pictures.py
+
 wheel:  ## sdists, and wheels built from them, of warpbook and its agent, into dist/
 	$(BIN)/python -m build
 	$(BIN)/python tools/agent_wheel.py
 
-.PHONY: help up hub test setup setup-hub setup-test setup-docs check protocol docs wheel
+.PHONY: help up hub test setup setup-hub setup-test setup-docs check protocol docs pictures wheel

@@ -228,6 +228,16 @@ def test_every_link_to_a_file_leads_somewhere(page: Path) -> None:
         assert (page.parent / target).exists(), target
 
 
+PICTURES = sorted((ROOT / "docs" / "pictures").iterdir())
+
+
+@pytest.mark.parametrize("picture", PICTURES, ids=lambda each: each.name)
+def test_every_picture_is_small_and_on_a_page_in_words_too(picture: Path) -> None:
+    assert picture.stat().st_size <= 150_000
+    text = "".join(page.read_text() for page in PAGES)
+    assert re.search(rf"!\[.{{10,}}\]\((docs/)?pictures/{picture.name}\)", text)
+
+
 def test_python_floor_is_the_same_everywhere() -> None:
     floor = re.search(r"python_requires = >=(\S+)", (ROOT / "setup.cfg").read_text())
     assert floor
