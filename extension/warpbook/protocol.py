@@ -37,6 +37,7 @@ from warpbook_monitors.span import DeviceSpan, MetricSpan
 from warpbook_monitors.trace.cell_profile import CellProfile
 from warpbook_monitors.trace.compare import Comparison
 from warpbook_monitors.trace.live import Live
+from warpbook_monitors.trace.report_view import ReportView
 from warpbook_monitors.trace.timeline_answers import (
     TimelineDetails,
     TimelineMatches,
@@ -185,6 +186,8 @@ class CellReport(Struct, frozen=True, tag="cell_report"):
     live: Live | None = None
     #: the trace file that it was read from, by its path for Jupyter; None of a cell
     file: str | None = None
+    #: the report as it is shown, which the server makes; None on its way there
+    view: ReportView | None = None
 
 
 class Verdicts(Struct, frozen=True, tag="verdicts"):

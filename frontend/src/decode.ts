@@ -7,7 +7,7 @@
 
 import type { Check } from './checks';
 import { facts, list, number, optional, record, string, whole } from './checks';
-import { comparison, profile } from './decode_report';
+import { comparison, profile, reportView } from './decode_report';
 import type {
   Alert,
   CellReport,
@@ -278,6 +278,7 @@ const MESSAGES: Record<ServerMessage['type'], Check> = {
     notes: list(string, 20),
     difference: optional(comparison),
     live: optional(live),
+    view: optional(reportView),
     // a server before this field sends none
     file: value => value === undefined || optional(string)(value)
   }),

@@ -209,6 +209,25 @@ export interface CardTimeline {
   readonly lanes: CardLane[];
 }
 
+/** One cause and what it explains. */
+export interface CauseView {
+  readonly kind:
+    | 'communication-bound'
+    | 'compute-bound'
+    | 'host-bound'
+    | 'launch-bound'
+    | 'memory-bound'
+    | 'mixed'
+    | 'sync-bound'
+    | 'transfer-bound'
+    | 'unknown';
+  readonly share: string;
+  readonly share_ratio: number;
+  readonly evidence: string;
+  readonly advice: string;
+  readonly lab: string | null;
+}
+
 /** A cell that a page saw run: the body of `POST .../api/v1/cells`. */
 export interface CellBand {
   readonly id: string;
@@ -285,6 +304,7 @@ export interface CellReport {
   readonly timeline_events: number | null;
   readonly live: Live | null;
   readonly file: string | null;
+  readonly view: ReportView | null;
 }
 
 /** A cell that ran, as its kernel saw it: `POST /v1/cells` of the ingest. */
@@ -315,6 +335,7 @@ export interface CellVerdict {
     | 'transfer-bound'
     | 'unknown';
   readonly sentence: string;
+  readonly change: string;
 }
 
 /** One change, with the time of the cell after it; names are the program's. */
@@ -346,6 +367,16 @@ export interface Change {
     | null;
 }
 
+/** One change to make. */
+export interface ChangeView {
+  readonly name: string;
+  readonly heading: string;
+  readonly sentence: string;
+  readonly evidence: string;
+  readonly sketch: string;
+  readonly lab: string | null;
+}
+
 /** What the server's history says of a GPU while a code ran. */
 export interface Clocks {
   readonly sm_clock_mhz: number | null;
@@ -373,6 +404,7 @@ export interface Comparison {
   readonly kernels: Pair[];
   readonly operators: Pair[];
   readonly clocks: [Clocks | null, Clocks | null];
+  readonly tables: ReportTable[];
 }
 
 /** How much of what the cell did is in the trace. */
@@ -535,6 +567,12 @@ export interface EventFacts {
   readonly dtypes: string[];
 }
 
+/** Figures that belong together. */
+export interface FigureGroup {
+  readonly title: string;
+  readonly figures: LabelledFigure[];
+}
+
 /** One cause. */
 export interface Finding {
   readonly kind:
@@ -581,6 +619,22 @@ export interface Gap {
   readonly to_ms: number;
   readonly reason: 'expired' | 'not_watched' | 'restarted' | 'slow_reader';
   readonly message: string;
+}
+
+/** The verdict: what to read before everything else. */
+export interface Headline {
+  readonly kind:
+    | 'communication-bound'
+    | 'compute-bound'
+    | 'host-bound'
+    | 'launch-bound'
+    | 'memory-bound'
+    | 'mixed'
+    | 'sync-bound'
+    | 'transfer-bound'
+    | 'unknown';
+  readonly cause: string;
+  readonly change: string;
 }
 
 /** What slowed each GPU over the last minute; comes once a second. */
@@ -757,6 +811,12 @@ export interface LabMark {
 export interface LabOpened {
   readonly lab: string;
   readonly path: string;
+}
+
+/** A value with its label. */
+export interface LabelledFigure {
+  readonly label: string;
+  readonly value: string;
 }
 
 /** One row of the timeline: a stream of a GPU, or what a host thread called. */
@@ -1066,6 +1126,29 @@ export interface Replay {
   readonly description: string;
 }
 
+/** Rows of cells; the first column is a name, the others are figures. */
+export interface ReportTable {
+  readonly title: string;
+  readonly name: string;
+  readonly header: string[];
+  readonly rows: TableCell[][];
+  readonly is_code: boolean;
+}
+
+/** A report from its headline to its last table. */
+export interface ReportView {
+  readonly headline: Headline | null;
+  readonly time: TimeBar | null;
+  readonly figures: LabelledFigure[];
+  readonly warnings: string[];
+  readonly changes: ChangeView[];
+  readonly trials: TrialView[];
+  readonly lines: ReportTable | null;
+  readonly causes: CauseView[];
+  readonly sections: TableSection[];
+  readonly groups: FigureGroup[];
+}
+
 /** The most that one kind of GPU can do, per second. */
 export interface Roof {
   readonly gpu: string;
@@ -1178,10 +1261,46 @@ export interface SyncTotal {
   readonly stall_ns: number;
 }
 
+/** One cell of a table. */
+export interface TableCell {
+  readonly text: string;
+  readonly value: number | string | null;
+  readonly bar: number;
+}
+
+/** Tables that belong together. */
+export interface TableSection {
+  readonly title: string;
+  readonly tables: ReportTable[];
+}
+
 /** Words, on one line. */
 export interface TextCell {
   readonly type: 'text';
   readonly text: string;
+}
+
+/** Where the time of the bare run goes. */
+export interface TimeBar {
+  readonly title: string;
+  readonly parts: TimePart[];
+}
+
+/** A part of the bar that shows where the time goes. */
+export interface TimePart {
+  readonly kind:
+    | 'communication-bound'
+    | 'compute-bound'
+    | 'host-bound'
+    | 'launch-bound'
+    | 'memory-bound'
+    | 'mixed'
+    | 'sync-bound'
+    | 'transfer-bound'
+    | 'unknown'
+    | null;
+  readonly label: string;
+  readonly ratio: number;
 }
 
 /**
@@ -1296,6 +1415,13 @@ export interface Trial {
   readonly changed_ms: number | null;
   readonly difference: OutputDifference | null;
   readonly promised: [number, number] | null;
+}
+
+/** What a change gave that was measured on copies of the cell's state. */
+export interface TrialView {
+  readonly name: string;
+  readonly outcome: string;
+  readonly sentence: string;
 }
 
 /** Stop the frames and keep the connection (a hidden page). */

@@ -3,6 +3,7 @@
 export class FakeNode {
   readonly children: FakeNode[] = [];
   readonly attributes = new Map<string, string>();
+  readonly style: Record<string, string> = {};
 
   constructor(
     readonly tag: string,

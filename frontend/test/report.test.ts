@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import {
-  advice,
+  causeNodes,
   changeNodes,
-  completenessWords,
-  trialNodes
-} from '../src/dashboard/report_findings';
+  trialNodes,
+  verdictNodes
+} from '../src/dashboard/report_parts';
 import { count, duration, share } from '../src/format';
-import type { CellProfile } from '../src/protocol';
+import type { ReportView } from '../src/protocol';
 import type { FakeNode } from './fake_dom';
 import { fakeDocument } from './fake_dom';
 
@@ -26,65 +26,70 @@ test('a little is not nothing', () => {
   assert.equal(count(1234567), '1,234,567');
 });
 
-test('a finding says what to try and what it gives', () => {
-  const finding = {
+test('a cause says what to try, what it gives, and who teaches it', () => {
+  const cause = {
     kind: 'launch-bound',
-    explains_ns: 1,
-    share: 0.9,
-    evidence: '',
-    change: 'Launch less.',
-    bound_ns: 1_500_000,
+    share: '90 %',
+    share_ratio: 0.9,
+    evidence: '800 launches.',
+    advice: 'Launch less. Without this cause: 1.50 ms at best.',
     lab: 'cuda-graphs'
   } as const;
+  const [, rows] = causeNodes({ causes: [cause] }) as unknown as FakeNode[];
   assert.equal(
-    seen(advice(finding)),
-    'Launch less. Without this cause: 1.50 ms at best.'
+    rows?.textContent,
+    '90 %launch-bound 800 launches. Launch less. ' +
+      'Without this cause: 1.50 ms at best. Lab: cuda-graphs.'
   );
-  const unknown = { ...finding, bound_ns: null };
-  assert.equal(advice(unknown), 'Launch less.');
+  assert.deepEqual(causeNodes({ causes: [] }), []);
 });
 
-test('what is missing from a profile is told in numbers', () => {
-  const told = (launches: number, matched: number) =>
-    seen(
-      completenessWords({
-        completeness: { launches, matched, corrupt: 0, profiler_ms: 2 },
-        profiler_ms: 30,
-        first_start_ms: 20
-      } as unknown as CellProfile)
-    );
-  assert.match(
-    told(0, 0),
-    /^No launches\. The profiler took 30\.0 ms beside the cell \(20\.0 ms to start .* 2\.00 ms within/
+test('a verdict has its cause, its change and a bar of the time', () => {
+  const view = {
+    headline: { kind: 'mixed', cause: 'No one cause.', change: 'Use TF32.' },
+    time: {
+      title: 'Where the time goes',
+      parts: [
+        { kind: 'memory-bound', label: 'memory-bound 70 %', ratio: 0.7 },
+        { kind: null, label: 'not explained 30 %', ratio: 0.3 }
+      ]
+    },
+    warnings: ['Too short.']
+  } as unknown as ReportView;
+  const texts = (verdictNodes(view) as unknown as FakeNode[]).map(
+    ({ textContent }) => textContent
   );
-  assert.match(told(1000, 1000), /^All 1,000 launches were seen on the GPU\./);
-  assert.match(told(100, 90), /^90 of 100 launches .*; 10 are lost\./);
+  assert.deepEqual(texts, [
+    'mixed No one cause.',
+    'Use TF32.',
+    'Where the time goesmemory-bound 70 %not explained 30 %',
+    'Too short.'
+  ]);
 });
 
 test('a change on copies is told by its name and in words', () => {
   const trial = { name: 'tf32', outcome: 'refused', sentence: 'Not tried.' };
-  const told = trialNodes({ trials: [trial] } as unknown as CellProfile);
+  const told = trialNodes({ trials: [trial] });
   const [, rows] = told as unknown as FakeNode[];
   assert.equal(rows?.textContent, 'tf32 Not tried.');
-  assert.deepEqual(trialNodes({ trials: [] } as unknown as CellProfile), []);
+  assert.deepEqual(trialNodes({ trials: [] }), []);
 });
 
 test('what to change is told with its time, its line and a sketch', () => {
   const change = {
     name: 'tf32',
-    title: 'Let products use TF32.',
+    heading: 'tf32: Let products use TF32 (line 3)',
     evidence: 'Products are float32.',
     sentence: 'About 1.76 ms instead of 11.0 ms.',
-    line: 3,
     sketch: '<b>code</b>',
     lab: null
   };
-  const told = changeNodes({ changes: [change] } as unknown as CellProfile);
+  const told = changeNodes({ changes: [change] });
   const [, rows] = told as unknown as FakeNode[];
   assert.equal(
     rows?.textContent,
-    'Let products use TF32. Line 3. About 1.76 ms instead of 11.0 ms. ' +
+    'tf32: Let products use TF32 (line 3) About 1.76 ms instead of 11.0 ms. ' +
       'Products are float32.<b>code</b>'
   );
-  assert.deepEqual(changeNodes({ changes: [] } as unknown as CellProfile), []);
+  assert.deepEqual(changeNodes({ changes: [] }), []);
 });

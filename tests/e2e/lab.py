@@ -267,6 +267,10 @@ class LabPage:
 
         wait_for(f"the report {title}", opened)
 
+    def open_part(self, report: Locator, name: str) -> None:
+        """Choose one of a report's tabs."""
+        report.get_by_role("tab", name=name, exact=True).click()
+
     def wait_quiet(self) -> None:
         """Wait until no frame comes any more, of a page that has asked for no more."""
 

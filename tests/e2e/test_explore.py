@@ -151,6 +151,7 @@ def test_the_views_follow_the_theme(
         assert page.is_dark(page.dashboard) is dark
 
         page.open_report("torch")
+        page.open_part(page.drawer, "Timeline")
         page.wait_for_figure(page.drawer)
         page.page.screenshot(path=screenshots / f"report-{theme.lower()}.png")
         page.drawer.get_by_role("button", name="Close").click()

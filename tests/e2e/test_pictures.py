@@ -39,6 +39,7 @@ def test_a_reports_pictures_are_drawn(
     page.run(0)
     page.run(1)
     show(page, "pictured()")
+    page.open_part(page.drawer, "Timeline")
     figures = page.drawer.locator(".wb-figure")
     # of each recorded GPU on the cell's axis, then of memory
     for figure in (figures.nth(0), figures.nth(1), figures.nth(2)):
@@ -58,9 +59,9 @@ def test_a_reports_pictures_are_drawn(
 
     wait_for("telemetry that moves too", zoomed)
 
-    fold = page.drawer.locator("summary", has_text="Roofline")
-    fold.click()
-    roofline = page.drawer.locator(".wb-folded .wb-figure")
+    page.open_part(page.drawer, "Kernels and operators")
+    tab = page.drawer.get_by_role("tabpanel", name="Kernels and operators")
+    roofline = tab.locator(".wb-figure")
     page.wait_for_figure(roofline)
     roofline.scroll_into_view_if_needed()
     canvas = roofline.locator("canvas").first.bounding_box()

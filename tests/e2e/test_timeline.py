@@ -26,6 +26,7 @@ hand_in({events}, {title!r}, {whole})"""
 
 def open_report(page: LabPage, title: str) -> Locator:
     page.open_report(title)
+    page.open_part(page.drawer, "Timeline")
     return page.drawer.locator(".wb-timeline")
 
 

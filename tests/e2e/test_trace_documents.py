@@ -61,11 +61,14 @@ def test_a_double_click_opens_the_report_of_a_trace(
         report = tab(opened)
         verdict = report.locator(".wb-cell-verdict")
         expect(verdict.locator(".wb-pill")).to_have_text("launch-bound")
-        expect(verdict).to_contain_text(figures.verdict.sentence)
+        expect(verdict).to_contain_text(figures.verdict.cause)
         expect(report.get_by_role("heading", name=name)).to_be_visible()
         expect(tabs(opened, name)).to_have_count(1)
-    expect(report.get_by_label("Timeline", exact=True)).to_contain_text(" events.")
-    opened.wait_for_figure(report.get_by_label("Timeline", exact=True))
+    opened.page.screenshot(path=screenshots / "trace-document-causes.png")
+    opened.open_part(report, "Timeline")
+    timeline = report.get_by_role("tabpanel", name="Timeline")
+    expect(timeline).to_contain_text(" events.")
+    opened.wait_for_figure(timeline)
     expect(report.get_by_text("A trace file…")).to_be_visible()
     opened.page.screenshot(path=screenshots / "trace-document.png")
     opened.set_theme("JupyterLab Dark")
@@ -117,6 +120,7 @@ def test_a_trace_is_compared_with_another_and_downloaded(opened: LabPage) -> Non
     assert compared.locator("strong").first.text_content() in words
 
     # for Perfetto: nothing is sent to it
+    opened.open_part(report, "Timeline")
     report.get_by_text("Open in Perfetto").click()
     with opened.page.expect_download() as download:
         report.get_by_role("button", name="Download the trace").click()
@@ -168,6 +172,7 @@ def test_names_of_a_trace_are_text(opened: LabPage, lab: Lab) -> None:
     (lab.notebooks / "attack.pt.trace.json").write_text(json.dumps(content))
     listed(opened, "attack.pt.trace.json").dblclick()
     expect(tab(opened)).to_contain_text("<img src=x")
+    opened.open_part(tab(opened), "Timeline")
     opened.wait_for_figure(tab(opened))
     assert opened.page.evaluate("() => window.attacked") is None
     opened.page.add_script_tag(path=AXE)

@@ -30,7 +30,7 @@ from warpbook_monitors.trace.report import (
     report,
 )
 from warpbook_monitors.trace.run import Run
-from warpbook_monitors.trace.tables import UNKNOWN
+from warpbook_monitors.trace.table_cells import UNKNOWN
 
 #: a day
 _MOST_MS = 86_400_000.0
@@ -169,7 +169,8 @@ def _one(found: TraceReport) -> Iterator[str]:
     yield ""
     for each in found.findings:
         yield f"{units.share(each.share)} {each.kind}: {each.evidence}"
-        yield f"    {advice(each)}"
+        lab = "" if each.lab is None else f" Lab: {each.lab}."
+        yield f"    {advice(each)}{lab}"
     yield ""
     yield f"GPU: {found.gpu or 'not known'}"
     metrics = found.metrics
@@ -177,7 +178,7 @@ def _one(found: TraceReport) -> Iterator[str]:
     for group in groups(metrics, matched, recorded, found.bare):
         yield ""
         yield group.title
-        yield from labelled(group.figures)
+        yield from labelled([(figure.label, figure.value) for figure in group.figures])
     told = [tables.operators(found.operators)]
     if found.gpu_recorded:
         told = [

@@ -8,9 +8,8 @@ import msgspec
 
 from warpbook.kernel.report_html import document_html
 from warpbook.kernel.report_text import document_text
-from warpbook_monitors import units
-from warpbook_monitors.trace.compare import Comparison, Pair, signed
-from warpbook_monitors.trace.tables import Table, cut
+from warpbook_monitors.trace.compare import Comparison
+from warpbook_monitors.trace.comparison_tables import comparison_tables
 
 
 class Difference:
@@ -44,46 +43,14 @@ class Difference:
         """Write the comparison as text."""
         figures = self.figures
         notes = (*figures.cautions, *figures.notes)
-        return document_text(figures.sentence, notes, _tables(figures))
+        return document_text(figures.sentence, notes, comparison_tables(figures))
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         figures = self.figures
         html = document_html(
             figures.sentence,
             (*figures.cautions, *figures.notes),
-            _tables(figures),
+            comparison_tables(figures),
             f"Comparison of {self.title}",
         )
         return {"text/plain": repr(self), "text/html": html}
-
-
-def _tables(figures: Comparison) -> list[Table]:
-    found = [
-        _table("Whole", (figures.wall, *figures.causes)),
-        _table("GPU work by operators", figures.paths),
-        _table("Kernels", figures.kernels),
-        _table("Operators on the host, own time", figures.operators),
-    ]
-    return [each for each in found if each.rows]
-
-
-def _table(title: str, changes: tuple[Pair, ...]) -> Table:
-    has_calls = any(
-        (each.before_calls, each.after_calls) != (None, None) for each in changes
-    )
-    header = ("before", "now", "change")
-    rows: list[tuple[str, ...]] = []
-    for each in changes:
-        times = _time(each.before_ms), _time(each.after_ms), signed(each.change_ms)
-        calls = (_calls(each),) if has_calls else ()
-        rows.append((each.name, *times, *calls))
-    return cut(title, (*header, "calls") if has_calls else header, tuple(rows))
-
-
-def _time(milliseconds: float | None) -> str:
-    return "none" if milliseconds is None else units.duration(milliseconds)
-
-
-def _calls(change: Pair) -> str:
-    was, now = change.before_calls or 0, change.after_calls or 0
-    return f"{now:,}" if was == now else f"{was:,} → {now:,}"

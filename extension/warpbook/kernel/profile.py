@@ -13,6 +13,7 @@ from warpbook.kernel.server_link import LinkError, ServerLink
 from warpbook_monitors.trace.cell_profile import CellProfile
 from warpbook_monitors.trace.compare import Clocks, clocks_of, compare
 from warpbook_monitors.trace.live import Live
+from warpbook_monitors.trace.profile_view import view_of
 
 #: names a report to warpbook's JupyterLab extension; others show the HTML beside it
 _REPORT_MIME = "application/vnd.warpbook.report+json"
@@ -81,11 +82,11 @@ class Profile:
 
     def __repr__(self) -> str:
         """Write the report as text."""
-        return report_text(self.figures, self.notes)
+        return report_text(view_of(self.figures), self.notes)
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
         told: dict[str, Any] = {
-            "text/plain": report_text(self.figures, self.notes),
+            "text/plain": report_text(view_of(self.figures), self.notes),
             "text/html": report_html(self.figures, self.title, self.notes),
         }
         if self.report_id is not None:

@@ -4,62 +4,74 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from warpbook.kernel.report import (
-    causes,
-    changes,
-    code_tables,
-    groups,
-    headline,
-    sections,
-    sentence,
-    trials,
-    warnings,
-)
 from warpbook_monitors.plain_text import joined, labelled
-from warpbook_monitors.trace.cell_profile import CellProfile
-from warpbook_monitors.trace.tables import Table, as_lines
+from warpbook_monitors.trace.report_view import (
+    CauseView,
+    ChangeView,
+    LabelledFigure,
+    ReportTable,
+    ReportView,
+)
+from warpbook_monitors.trace.tables import as_lines
 
 
-def report_text(profile: CellProfile, notes: Sequence[str] = ()) -> str:
+def report_text(view: ReportView, notes: Sequence[str] = ()) -> str:
     """Write the whole report; the notes follow the figures."""
-    return joined(_lines(profile, notes))
+    return joined(_lines(view, notes))
 
 
-def document_text(said: str, notes: Sequence[str], tables: Sequence[Table]) -> str:
+def document_text(
+    said: str, notes: Sequence[str], tables: Sequence[ReportTable]
+) -> str:
     """Write a sentence, notes and tables."""
     return joined([said, *notes, *as_lines(tables)])
 
 
-def _lines(profile: CellProfile, notes: Sequence[str]) -> Iterator[str]:
-    if said := sentence(profile):
-        yield said
+def _lines(view: ReportView, notes: Sequence[str]) -> Iterator[str]:
+    if view.headline is not None:
+        headline = view.headline
+        yield f"{headline.kind}: {headline.cause} {headline.change}".rstrip()
         yield ""
-    yield from labelled(headline(profile))
+    yield from _labelled(view.figures)
     yield from notes
-    for warning in warnings(profile):
+    for warning in view.warnings:
         yield f"! {warning}"
-    if advised := changes(profile):
+    if view.changes:
         yield ""
         yield "What to change"
-        for change in advised:
-            yield change.title
-            yield f"    {change.sentence}"
-            yield f"    {change.evidence}"
-            yield from (f"        {line}" for line in change.sketch.splitlines())
-    if tried := trials(profile):
+        for change in view.changes:
+            yield from _change(change)
+    if view.trials:
         yield ""
         yield "Tried on copies"
-        yield from (f"{name}: {words}" for name, words in tried)
-    if found := causes(profile):
+        yield from (f"{trial.name}: {trial.sentence}" for trial in view.trials)
+    if view.causes:
         yield ""
         yield "What explains the time"
-        for each in found:
-            yield f"{each.title}: {each.evidence}"
-            yield f"    {each.advice}"
-    for group in groups(profile):
+        for cause in view.causes:
+            yield from _cause(cause)
+    for group in view.groups:
         yield ""
         yield group.title
-        yield from labelled(group.figures)
-    yield from as_lines(code_tables(profile))
-    for section in sections(profile):
+        yield from _labelled(group.figures)
+    if view.lines is not None:
+        yield from as_lines([view.lines])
+    for section in view.sections:
         yield from as_lines(section.tables)
+
+
+def _labelled(figures: Sequence[LabelledFigure]) -> list[str]:
+    return labelled([(figure.label, figure.value) for figure in figures])
+
+
+def _change(change: ChangeView) -> Iterator[str]:
+    yield change.heading
+    yield f"    {change.sentence}"
+    yield f"    {change.evidence}"
+    yield from (f"        {line}" for line in change.sketch.splitlines())
+
+
+def _cause(cause: CauseView) -> Iterator[str]:
+    yield f"{cause.share} {cause.kind}: {cause.evidence}"
+    lab = "" if cause.lab is None else f"Lab: {cause.lab}."
+    yield f"    {cause.advice} {lab}".rstrip()

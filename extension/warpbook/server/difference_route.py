@@ -6,6 +6,7 @@ import asyncio
 
 from jupyter_server.auth.decorator import authorized
 from msgspec import Struct
+from msgspec.structs import replace
 from tornado import web
 
 from warpbook.protocol import CellReport, Comparison
@@ -15,6 +16,7 @@ from warpbook.server.parameters import ReportId
 from warpbook.server.reports import Reports
 from warpbook.server.rest import Handler
 from warpbook.server.selection import encode
+from warpbook_monitors.trace.comparison_tables import comparison_tables
 from warpbook_monitors.trace.compare import Clocks, clocks_of, compare
 
 
@@ -50,7 +52,8 @@ class DifferenceHandler(Handler):
 
         def compared() -> Comparison:
             # with repeats it needs numpy, which must not be imported on the event loop
-            return compare(before.profile, after.profile, clocks)
+            found = compare(before.profile, after.profile, clocks)
+            return replace(found, tables=comparison_tables(found))
 
         self.finish_json(encode(await asyncio.to_thread(compared)))
 

@@ -6,11 +6,15 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Iterable
 
+from msgspec.structs import replace
+
 from warpbook.protocol import CellReport
 from warpbook.server.record_forms import decode_report, report_record
 from warpbook.server.records import Records
 from warpbook.server.selection import encode
 from warpbook_monitors.archive.errors import UNREADABLE
+from warpbook_monitors.trace.comparison_tables import comparison_tables
+from warpbook_monitors.trace.profile_view import view_of
 
 MAX_REPORTS = 50
 #: each new view is sent all of them
@@ -33,6 +37,7 @@ class Reports:
 
     async def take(self, report: CellReport) -> bytes:
         """Put a report on disk, then keep it as `add` does; give its bytes."""
+        report = _viewed(report)
         await self._records.keep((report_record(report), encode(report)))
         return self.add(report)
 
@@ -44,6 +49,7 @@ class Reports:
         kept = self._kept.get(report.id)
         if kept and report.status == "running" and kept[0].status != "running":
             return kept[1]
+        report = _with_view(report)
         encoded = encode(report)
         self._kept.pop(report.id, None)
         self._older.pop(report.id, None)
@@ -51,15 +57,16 @@ class Reports:
         self._make_room()
         return encoded
 
-    def add_of_file(self, report: CellReport) -> None:
-        """Keep a trace file's report for the view that has it open.
+    def add_of_file(self, report: CellReport) -> CellReport:
+        """Keep a trace file's report for the view that has it open; give it whole.
 
         It is sent to no other view and not archived: the file itself is on disk.
         """
-        self._of_files[report.id] = report
+        report = self._of_files[report.id] = _with_view(report)
         self._of_files.move_to_end(report.id)
         while len(self._of_files) > _MOST_FILES:
             self._of_files.popitem(last=False)
+        return report
 
     async def load(self) -> list[bytes]:
         """Take the newest that are on disk; give the bytes of those that are news.
@@ -118,7 +125,23 @@ def _decoded(messages: Iterable[bytes]) -> list[tuple[CellReport, bytes]]:
     found = []
     for message in messages:
         try:
-            found.append((decode_report(message), message))
+            report = decode_report(message)
         except UNREADABLE:
             continue
+        if report.view is None:
+            report = _with_view(report)
+            message = encode(report)
+        found.append((report, message))
     return found
+
+
+def _with_view(report: CellReport) -> CellReport:
+    """Add what views show; a report of an older warpbook has none."""
+    return report if report.view is not None else _viewed(report)
+
+
+def _viewed(report: CellReport) -> CellReport:
+    difference = report.difference
+    if difference is not None:
+        difference = replace(difference, tables=comparison_tables(difference))
+    return replace(report, view=view_of(report.profile), difference=difference)

@@ -94,8 +94,7 @@ class TraceFiles:
         report_id = f"file-{digest[:32]}"
         report = self._reports.get(report_id)
         if report is not None and self._has_timeline(report):
-            self._reports.add_of_file(report)
-            return report
+            return self._reports.add_of_file(report)
         told = await self._read(file)
         if told.profile is None:
             words = bounded(told.problem, _MOST_PROBLEM)
@@ -116,7 +115,7 @@ class TraceFiles:
             timeline_events=told.timeline_events,
             file=path,
         )
-        self._reports.add_of_file(report)
+        report = self._reports.add_of_file(report)
         if told.timeline is not None:
             await self._timelines.add_of_file(report_id, told.timeline)
         return report

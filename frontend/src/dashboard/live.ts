@@ -6,9 +6,14 @@ import type { CellReport, Live, LiveWindow, StepTimes } from '../protocol';
 import type { Statements } from '../statements';
 import type { Drawn } from './content';
 import { busyRatio, liveChart, stepMs } from './live_chart';
-import { headline } from './report_figures';
-import { findingNodes, pill } from './report_findings';
-import { profileTables } from './report_tables';
+import {
+  causeNodes,
+  changeNodes,
+  headlineFigures,
+  pill,
+  tableNodes,
+  verdictNodes
+} from './report_parts';
 import { figures } from './table';
 
 /** A kernel that is well tells something every ten seconds. */
@@ -110,7 +115,7 @@ export class LiveView implements Drawn {
   }
 
   private write(): void {
-    const { live, profile, status } = this.report;
+    const { live, view, status } = this.report;
     if (live === null) {
       return;
     }
@@ -136,13 +141,15 @@ export class LiveView implements Drawn {
     );
     this.writeWindows(live);
     const newest = live.windows.at(-1)?.start_ms;
-    if (status === 'running' && newest !== this.shownWindow) {
+    if (status === 'running' && view !== null && newest !== this.shownWindow) {
       this.shownWindow = newest;
       this.newest.replaceChildren(
         h('h4', {}, 'The newest window'),
-        ...findingNodes(profile),
-        headline(profile),
-        ...[profileTables(profile)].filter(part => part !== null)
+        ...verdictNodes(view),
+        headlineFigures(view),
+        ...changeNodes(view),
+        ...causeNodes(view),
+        ...view.sections.map(({ tables }) => tableNodes(tables))
       );
     }
   }

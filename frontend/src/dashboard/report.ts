@@ -4,7 +4,7 @@ import { notebookName } from '../bands';
 import type { BokehLoader } from '../bokeh';
 import { h } from '../dom';
 import { clip, when } from '../format';
-import type { CellReport } from '../protocol';
+import type { CellReport, ReportView } from '../protocol';
 import { TimelineView } from '../timeline/view';
 import type { Content, Drawn, Part } from './content';
 import { drawn } from './content';
@@ -13,10 +13,18 @@ import { LiveView } from './live';
 import { perfettoPart } from './perfetto';
 import type { DifferenceActions } from './report_difference';
 import { comparePart, differencePart } from './report_difference';
-import { figureGroups, headline } from './report_figures';
-import { findingNodes } from './report_findings';
-import { pictureParts, telemetryPart } from './report_pictures';
-import { lineTable, profileTables } from './report_tables';
+import {
+  causeNodes,
+  changeNodes,
+  groupNodes,
+  headlineFigures,
+  lineTable,
+  tableNodes,
+  trialNodes,
+  verdictNodes
+} from './report_parts';
+import { memoryPart, rooflinePart, telemetryPart } from './report_pictures';
+import { Tabs } from './tabs';
 
 export interface ReportActions extends DifferenceActions {
   readonly live: LiveActions;
@@ -37,7 +45,7 @@ export function reportContent(
   actions: ReportActions,
   isDocument = false
 ): Content {
-  const { profile } = report;
+  const { profile, view } = report;
   const isFile = typeof report.file === 'string';
   const status = report.status === 'ok' ? '' : ` · ${report.status}`;
   const live =
@@ -51,11 +59,11 @@ export function reportContent(
     ),
     live,
     // while it runs there is only what grows
-    ...(report.status === 'running'
+    ...(report.status === 'running' || view === null
       ? []
       : [
           isDocument ? comparePart(actions) : null,
-          ...profileParts(report, actions, isDocument)
+          ...profileParts(report, view, actions, isDocument)
         ])
   ];
   return {
@@ -70,39 +78,74 @@ export function reportContent(
 /** What the profile says, and what it is compared with. */
 function profileParts(
   report: CellReport,
+  view: ReportView,
   actions: ReportActions,
   isDocument: boolean
 ): (Part | null)[] {
-  const { profile } = report;
   // what the windows of a long cell add up to stands above
   const notes = report.live === null ? report.notes : report.notes.slice(-1);
+  const tabs: [string, (Part | null)[]][] = [
+    [
+      'Causes',
+      [
+        ...changeNodes(view),
+        ...trialNodes(view),
+        ...causeNodes(view),
+        lineTable(view)
+      ]
+    ],
+    [
+      'Kernels and operators',
+      [
+        rooflinePart(report),
+        ...view.sections.map(({ tables }) => tableNodes(tables))
+      ]
+    ],
+    [
+      'Timeline',
+      [
+        ...timelineParts(report),
+        actions.download === null ? null : perfettoPart(actions.download)
+      ]
+    ],
+    ['Figures', [groupNodes(view)]]
+  ];
   return [
-    ...findingNodes(profile),
+    ...verdictNodes(view),
     ...notes.map(words => h('p', {}, clip(words, 1000))),
-    headline(profile),
-    lineTable(profile),
-    ...figureParts(report),
-    actions.download === null ? null : perfettoPart(actions.download),
-    figureGroups(profile),
-    profileTables(profile),
+    headlineFigures(view),
+    tabsOf(tabs),
     differencePart(report, isDocument ? null : actions)
   ];
 }
 
-/** What of a report is drawn, and what belongs to it. */
-function figureParts(report: CellReport): Part[] {
+/** Tabs of what there is; null where there is nothing. */
+function tabsOf(tabs: readonly [string, (Part | null)[]][]): Part | null {
+  const filled = tabs
+    .map(([name, parts]) => ({
+      name,
+      parts: parts.filter(part => part !== null)
+    }))
+    .filter(({ parts }) => parts.length > 0);
+  return filled.length === 0
+    ? null
+    : bokeh => new Tabs(bokeh, 'Parts of the report', filled);
+}
+
+/** What of a report is drawn over time. */
+function timelineParts(report: CellReport): Part[] {
   const parts = [
     (bokeh: BokehLoader) => new TimelineView(bokeh, report),
     telemetryPart(report),
-    ...pictureParts(report)
+    memoryPart(report)
   ];
   return parts.filter(part => part !== null);
 }
 
 /** The figures of a report without its card. */
 export function reportFigures(report: CellReport, bokeh: BokehLoader): Drawn[] {
-  return figureParts(report).flatMap(part =>
-    part instanceof Node ? [] : [drawn(part, bokeh)]
+  return [...timelineParts(report), rooflinePart(report, 'Roofline')].flatMap(
+    part => (part === null || part instanceof Node ? [] : [drawn(part, bokeh)])
   );
 }
 

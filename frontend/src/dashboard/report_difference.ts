@@ -1,10 +1,9 @@
 /** Two runs beside one another: this cell's run before, or any that a person picks. */
 
 import { h } from '../dom';
-import { clip, when, count, duration, NONE } from '../format';
-import type { CellReport, Comparison, Pair } from '../protocol';
-import type { Cell } from './sortable';
-import { name, sortableTable, time } from './sortable';
+import { clip, when } from '../format';
+import type { CellReport, Comparison } from '../protocol';
+import { tableNodes } from './report_parts';
 
 export interface DifferenceActions {
   /** The other reports of the list. */
@@ -132,61 +131,16 @@ function picker(
 }
 
 /** What differs: in words, then figure by figure, the largest change first. */
-export function comparisonNodes(comparison: Comparison): Node[] {
-  const { sentence, cautions, notes, wall, causes } = comparison;
-  const tables: [string, string, readonly Pair[]][] = [
-    ['Whole', 'Figure', [wall, ...causes]],
-    ['GPU work by operators', 'Operators', comparison.paths],
-    ['Kernels', 'Kernel', comparison.kernels],
-    ['Operators on the host, own time', 'Operator', comparison.operators]
-  ];
+export function comparisonNodes({
+  sentence,
+  cautions,
+  notes,
+  tables
+}: Comparison): Node[] {
   return [
     h('p', {}, h('strong', {}, clip(sentence, 1000))),
     ...cautions.map(words => h('p', { class: 'wb-warning' }, clip(words, 400))),
     ...notes.map(words => h('p', { class: 'wb-note' }, clip(words, 400))),
-    h(
-      'div',
-      { class: 'wb-tables' },
-      ...tables
-        .filter(([, , changes]) => changes.length > 0)
-        .map(([caption, head, changes]) => changeTable(caption, head, changes))
-    )
+    tableNodes(tables)
   ];
-}
-
-function changeTable(
-  caption: string,
-  head: string,
-  changes: readonly Pair[]
-): HTMLElement {
-  const hasCalls = changes.some(
-    each => each.before_calls !== null || each.after_calls !== null
-  );
-  return sortableTable({
-    caption,
-    heads: [head, 'Before', 'Now', 'Change', ...(hasCalls ? ['Calls'] : [])],
-    rows: changes.map(each => [
-      name(each.name),
-      time(each.before_ms),
-      time(each.after_ms),
-      change(each),
-      ...(hasCalls ? [calls(each)] : [])
-    ])
-  });
-}
-
-/** How much more it takes now; what is not there takes nothing. */
-function change({ before_ms: before, after_ms: after }: Pair): Cell {
-  if (before === null && after === null) {
-    return { text: NONE, value: null };
-  }
-  const value = (after ?? 0) - (before ?? 0);
-  const sign = value < 0 ? '−' : '+';
-  return { text: `${sign}${duration(Math.abs(value))}`, value };
-}
-
-function calls({ before_calls: before, after_calls: after }: Pair): Cell {
-  const [was, now] = [before ?? 0, after ?? 0];
-  const text = was === now ? count(now) : `${count(was)} → ${count(now)}`;
-  return { text, value: now - was };
 }

@@ -1,13 +1,12 @@
 /** The list of cell reports on the dashboard; each opens in the drawer. */
 
 import { h } from '../dom';
-import { clip, when, duration, NONE } from '../format';
-import type { CellReport } from '../protocol';
+import { clip, when, duration, NONE, share } from '../format';
+import type { CellProfile, CellReport } from '../protocol';
 import type { Statements } from '../statements';
 import { statusWords, wallMs } from './live';
 import type { Pressed } from './pressed';
 import { whose } from './report';
-import { busyShare } from './report_figures';
 import { table } from './table';
 
 export class ReportList {
@@ -109,4 +108,9 @@ export class ReportList {
   }
 
   private shown: string | null = null;
+}
+
+function busyShare(profile: CellProfile): string {
+  const { gpu_busy_ms: busy, wall_ms: wall } = profile;
+  return busy === null || !(wall > 0) ? NONE : share(busy / wall);
 }

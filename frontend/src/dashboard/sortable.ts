@@ -1,41 +1,29 @@
 /** Tables that a person can sort by any column, with mouse or keyboard. */
 
 import { h } from '../dom';
-import { clip, count, duration, NONE, share, text } from '../format';
+import { clip } from '../format';
+import type { ReportTable, TableCell } from '../protocol';
 
 /** More rows than these are shown when they are asked for. */
 const MOST_ROWS = 10;
 const MOST_NAME = 64;
+const MOST_CODE = 200;
+const MOST_TITLE = 2000;
 
-export interface Cell {
-  readonly text: string;
-  /** What it is sorted by; null, not known, comes last. */
-  readonly value: number | string | null;
-  /** The whole of a text that is cut. */
-  readonly whole?: string;
-  /** How long the bar below it is, 0 to 1. */
-  readonly bar?: number;
-}
-
-export interface Sortable {
-  readonly caption: string;
-  readonly heads: readonly string[];
-  readonly rows: readonly (readonly Cell[])[];
-  /** Its first column is source code, in its order: all of it is shown. */
-  readonly isCode?: boolean;
-}
+type Row = readonly TableCell[];
 
 /** A table whose first column is a name and whose others are figures. */
 export function sortableTable({
-  caption,
-  heads,
+  title,
+  name,
+  header,
   rows,
-  isCode = false
-}: Sortable): HTMLTableElement {
+  is_code: isCode
+}: ReportTable): HTMLTableElement {
   let sorted: { column: number; descending: boolean } | null = null;
   let most = isCode ? Infinity : MOST_ROWS;
   const body = h('tbody');
-  const headCells = heads.map((head, column) =>
+  const headCells = [name, ...header].map((head, column) =>
     h(
       'th',
       { scope: 'col', ...(column > 0 ? { class: 'wb-figure-cell' } : {}) },
@@ -70,7 +58,9 @@ export function sortableTable({
         head.removeAttribute('aria-sort');
       }
     });
-    body.replaceChildren(...order.slice(0, most).map(tableRow));
+    body.replaceChildren(
+      ...order.slice(0, most).map(row => tableRow(row, isCode))
+    );
     more.hidden = rows.length <= most;
     more.textContent = `all ${rows.length}`;
   }
@@ -79,27 +69,42 @@ export function sortableTable({
   return h(
     'table',
     { class: isCode ? 'wb-table wb-code' : 'wb-table' },
-    h('caption', {}, `${caption} `, more),
+    h('caption', {}, `${clip(title, 100)} `, more),
     h('thead', {}, h('tr', {}, ...headCells)),
     body
   );
 }
 
-function tableRow(cells: readonly Cell[]): HTMLTableRowElement {
+function tableRow(cells: Row, isCode: boolean): HTMLTableRowElement {
+  const most = isCode ? MOST_CODE : MOST_NAME;
   return h(
     'tr',
     {},
-    ...cells.map((cell, column) =>
-      h(
-        'td',
-        {
-          ...(column > 0 ? { class: 'wb-figure-cell' } : {}),
-          ...(cell.whole === undefined ? {} : { title: cell.whole })
-        },
-        cell.text,
-        cell.bar ? bar(cell.bar) : null
-      )
+    ...cells.map(({ text, bar: length }, column) =>
+      column === 0
+        ? nameCell(text, most, length)
+        : h(
+            'td',
+            { class: 'wb-figure-cell' },
+            clip(text, MOST_NAME),
+            length > 0 ? bar(length) : null
+          )
     )
+  );
+}
+
+/** A name that may be thousands of characters of C++: short, whole on hover. */
+function nameCell(
+  text: string,
+  most: number,
+  length: number
+): HTMLTableCellElement {
+  const isCut = text.length > most;
+  return h(
+    'td',
+    isCut ? { title: clip(text, MOST_TITLE) } : {},
+    isCut ? ends(text, most) : text,
+    length > 0 ? bar(length) : null
   );
 }
 
@@ -111,10 +116,10 @@ export function bar(ratio: number): HTMLElement {
 }
 
 function inOrder(
-  rows: readonly (readonly Cell[])[],
+  rows: readonly Row[],
   { column, descending }: { column: number; descending: boolean }
-): (readonly Cell[])[] {
-  const value = (row: readonly Cell[]) => row[column]?.value ?? null;
+): Row[] {
+  const value = (row: Row) => row[column]?.value ?? null;
   const sign = descending ? -1 : 1;
   return [...rows].sort((one, other) => {
     const [a, b] = [value(one), value(other)];
@@ -123,37 +128,6 @@ function inOrder(
     }
     return sign * (a < b ? -1 : Number(a > b));
   });
-}
-
-/** A name that may be thousands of characters of C++: short, whole on hover. */
-export function name(value: string): Cell {
-  return value.length <= MOST_NAME
-    ? { text: value, value }
-    : { text: ends(value, MOST_NAME), value, whole: clip(value, 2000) };
-}
-
-export function words(value: string): Cell {
-  return { text: clip(value, 40), value };
-}
-
-export function number(value: number | null): Cell {
-  return { text: value === null ? NONE : count(value), value };
-}
-
-export function time(ms: number | null): Cell {
-  return { text: duration(ms), value: ms };
-}
-
-export function timeNs(ns: number | null): Cell {
-  return time(ns === null ? null : ns / 1e6);
-}
-
-export function ratio(value: number | null): Cell {
-  return { text: share(value), value };
-}
-
-export function size(bytes: number | null): Cell {
-  return { text: text(bytes, 'bytes'), value: bytes };
 }
 
 /** Cut text in its middle: a path, or a kernel, is known by both its ends. */

@@ -17,6 +17,7 @@ from msgspec import Struct
 from warpbook_monitors import units
 from warpbook_monitors.span import DeviceSpan
 from warpbook_monitors.trace.cell_profile import CellProfile
+from warpbook_monitors.trace.report_view import ReportTable
 from warpbook_monitors.trace.spread import shift
 
 #: fewer runs of each can't show that a change is more than chance
@@ -81,6 +82,8 @@ class Comparison(Struct, frozen=True):
     kernels: tuple[Pair, ...]
     operators: tuple[Pair, ...]
     clocks: tuple[Clocks | None, Clocks | None]
+    #: as they are shown, which the server makes; empty on the way there
+    tables: tuple[ReportTable, ...] = ()
 
 
 def compare(

@@ -2,35 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator
 
 from warpbook_monitors import units
 from warpbook_monitors.trace.bare_run import BareRun
 from warpbook_monitors.trace.bare_words import figures
 from warpbook_monitors.trace.figures import Finding, Metrics
-from warpbook_monitors.trace.tables import UNKNOWN, share
+from warpbook_monitors.trace.report_view import FigureGroup, LabelledFigure
+from warpbook_monitors.trace.table_cells import UNKNOWN, share
 
 #: what the profiler took of the window changes no share that is read if it is less
 _TOLD_SHARE = 0.01
-Figures = tuple[tuple[str, str], ...]
 
 
-class Group(NamedTuple):
-    """Figures that belong together, each with its label."""
-
-    title: str
-    figures: Figures
+def labelled_figures(figures: Iterable[tuple[str, str]]) -> tuple[LabelledFigure, ...]:
+    """Give values with their labels."""
+    return tuple(LabelledFigure(label, value) for label, value in figures)
 
 
 def advice(finding: Finding) -> str:
-    """Write what may help, what is left without the cause, and who teaches it."""
-    told = [finding.change] if finding.change else []
+    """Write what may help, and what is left without the cause."""
+    sentences = [finding.change] if finding.change else []
     if finding.bound_ns is not None:
-        told.append(f"Without this cause: {_ns(finding.bound_ns)} at best.")
-    if finding.lab is not None:
-        told.append(f"Lab: {finding.lab}.")
-    return " ".join(told)
+        sentences.append(f"Without this cause: {_ns(finding.bound_ns)} at best.")
+    return " ".join(sentences)
 
 
 def groups(
@@ -38,7 +33,7 @@ def groups(
     matched: int,
     gpu_recorded: bool = True,
     bare: BareRun | None = None,
-) -> tuple[Group, ...]:
+) -> tuple[FigureGroup, ...]:
     """Give all groups that have something to tell, the bare run's first.
 
     Args:
@@ -47,14 +42,17 @@ def groups(
         gpu_recorded: else nobody knows whether the GPU was busy.
         bare: the same without the profiler, where it is known.
     """
-    found = (
-        Group("Without the profiler", () if bare is None else tuple(figures(bare))),
-        Group("Time of the GPU", tuple(_gpu_time(metrics, gpu_recorded))),
-        Group("Launches and waits", tuple(_launches(metrics, matched))),
-        Group("Copies and communication", tuple(_traffic(metrics))),
-        Group("Kernels", tuple(_kernels(metrics))),
+    of_title = {
+        "Without the profiler": () if bare is None else figures(bare),
+        "Time of the GPU": _gpu_time(metrics, gpu_recorded),
+        "Launches and waits": _launches(metrics, matched),
+        "Copies and communication": _traffic(metrics),
+        "Kernels": _kernels(metrics),
+    }
+    groups = (
+        FigureGroup(title, labelled_figures(of_title[title])) for title in of_title
     )
-    return tuple(group for group in found if group.figures)
+    return tuple(group for group in groups if group.figures)
 
 
 def _gpu_time(metrics: Metrics, gpu_recorded: bool) -> Iterator[tuple[str, str]]:

@@ -201,3 +201,10 @@ class CellVerdict(Struct, frozen=True):
 
     kind: Kind
     sentence: str
+    #: the end of the sentence: what to change; empty where nothing is advised
+    change: str = ""
+
+    @property
+    def cause(self) -> str:
+        """Give the sentence without what to change."""
+        return self.sentence.removesuffix(self.change).rstrip()

@@ -114,6 +114,7 @@ def judge(
             "unknown",
             f"Kernels took {untold:.0%} of the window of which neither operator nor "
             f"launch tells what limits them{tool}.{advice}",
+            advice.strip(),
         )
     if kind not in shares:
         kind = leading(shares)
@@ -123,15 +124,16 @@ def judge(
             f"No one cause stands out: {in_words(shares) or 'none was found'}. "
             + " ".join(each.evidence for each in findings[:2])
             + advice,
+            advice.strip(),
         )
     findings = tuple(each for each in findings if each.kind == kind)
     first = findings[0]
     if not leads_alone(kind, shares):
         change = advice or f" {first.change}"
         host = f"The host decides: {in_words(shares)}."
-        return CellVerdict(kind, f"{host} {first.evidence}{change}")
+        return CellVerdict(kind, f"{host} {first.evidence}{change}", change.strip())
     if advice:
-        return CellVerdict(first.kind, f"{first.evidence}{advice}")
+        return CellVerdict(first.kind, f"{first.evidence}{advice}", advice.strip())
     gain = ""
     if first.bound_ns is not None:
         window = _time(metrics.window_ns - metrics.idle.profiler_ns)
@@ -139,7 +141,8 @@ def judge(
             f" At best this window would take {_time(first.bound_ns)} instead of "
             f"{took or window}."
         )
-    return CellVerdict(first.kind, f"{first.evidence} {first.change}{gain}")
+    change = f"{first.change}{gain}"
+    return CellVerdict(first.kind, f"{first.evidence} {change}", change.strip())
 
 
 def _advice(changes: Sequence[Change]) -> str:

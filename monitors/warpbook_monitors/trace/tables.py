@@ -1,12 +1,11 @@
-"""Rows of a profile in the words that text and HTML show; the same for all of them."""
+"""Rows of a profile as tables; the same for terminal, notebook and page."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
-from warpbook_monitors import units
 from warpbook_monitors.plain_text import aligned, shortened
+from warpbook_monitors.trace import table_cells as cells
 from warpbook_monitors.trace.ceilings import DTYPE_LABELS
 from warpbook_monitors.trace.cell_profile import (
     CopyRow,
@@ -15,281 +14,278 @@ from warpbook_monitors.trace.cell_profile import (
     OperatorRow,
     PathRow,
 )
-from warpbook_monitors.trace.figures import Metrics, SyncTotal
+from warpbook_monitors.trace.figures import Metrics
 from warpbook_monitors.trace.memory import MemoryUse
 from warpbook_monitors.trace.pictures import MemoryCurve, RooflinePoint
+from warpbook_monitors.trace.report_view import ReportTable, TableCell
 
-UNKNOWN = "not known"
 NO_OPERATOR = "(no operator)"
-#: a table shows this many rows; the profile itself holds more
+#: what text and HTML show of a table; a page shows the others when it is asked to
 ROWS_SHOWN = 10
 _NAME_WIDTH = 52
+_HOST_WORK = {"launching": "launched", "other": "other work"}
 
 
-@dataclass(frozen=True)
-class Table:
-    """Rows of text; the first column is a name, the others are figures."""
-
-    title: str
-    header: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    #: rows that the profile holds beyond these
-    more: int = 0
-    #: the names are source code, which wants room
-    is_code: bool = False
-    #: of each row and column, 0 to 1: the length of its bar; empty without bars
-    bars: tuple[tuple[float, ...], ...] = ()
+def shown(table: ReportTable) -> tuple[tuple[tuple[TableCell, ...], ...], int]:
+    """Give the rows that text and HTML show, and how many they leave out."""
+    most = len(table.rows) if table.is_code else ROWS_SHOWN
+    return table.rows[:most], max(len(table.rows) - most, 0)
 
 
-def cut(title: str, header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Table:
-    """Make a table of no more rows than are shown."""
-    found = tuple(rows)
-    return Table(title, header, found[:ROWS_SHOWN], max(len(found) - ROWS_SHOWN, 0))
-
-
-def as_lines(tables: Iterable[Table]) -> Iterator[str]:
+def as_lines(tables: Iterable[ReportTable]) -> Iterator[str]:
     """Write tables for a terminal, an empty line before each."""
     for table in tables:
+        rows, more = shown(table)
         yield ""
         yield from aligned(
             [(table.title, *table.header)]
-            + [(shortened(row[0], _NAME_WIDTH), *row[1:]) for row in table.rows]
+            + [
+                (
+                    shortened(name.text, _NAME_WIDTH),
+                    *(figure.text for figure in figures),
+                )
+                for name, *figures in rows
+            ]
         )
-        if table.more:
-            yield f"({table.more:,} more)"
+        if more:
+            yield f"({more:,} more)"
 
 
-def kernels(rows: Sequence[KernelRow]) -> Table:
+def kernels(rows: Sequence[KernelRow]) -> ReportTable:
     """List the kernels by their time."""
-    return cut(
+    longest_ms = max((row.time_ms for row in rows), default=0.0)
+    return ReportTable(
         "Kernels",
-        ("calls", "time", "share"),
-        (
+        "Kernel",
+        ("Calls", "Time", "Share"),
+        tuple(
             (
-                row.name,
-                f"{row.calls:,}",
-                units.duration(row.time_ms),
-                units.share(row.share_ratio),
+                cells.words(row.name),
+                cells.count(row.calls),
+                cells.time_ms(row.time_ms, longest_ms),
+                cells.ratio(row.share_ratio),
             )
             for row in rows
         ),
     )
 
 
-def copies(rows: Sequence[CopyRow]) -> Table:
+def copies(rows: Sequence[CopyRow]) -> ReportTable:
     """List the copies by direction and kind of memory, with their rate."""
-    return cut(
+    return ReportTable(
         "Copies and memsets",
-        ("calls", "time", "size", "rate"),
-        (
+        "Kind",
+        ("Calls", "Time", "Size", "Rate"),
+        tuple(
             (
-                row.kind,
-                f"{row.calls:,}",
-                units.duration(row.time_ms),
-                _size(row.size_bytes),
-                _rate(row.size_bytes, row.time_ms),
+                cells.words(row.kind),
+                cells.count(row.calls),
+                cells.time_ms(row.time_ms),
+                cells.size(row.size_bytes),
+                cells.copy_rate(row.size_bytes, row.time_ms),
             )
             for row in rows
         ),
     )
 
 
-def operators(rows: Sequence[OperatorRow]) -> Table:
+def operators(rows: Sequence[OperatorRow]) -> ReportTable:
     """List the operators by their own time on the host."""
-    return cut(
+    longest_ms = max((row.self_ms for row in rows), default=0.0)
+    return ReportTable(
         "Operators on the host",
-        ("calls", "own time"),
-        ((row.name, f"{row.calls:,}", units.duration(row.self_ms)) for row in rows),
+        "Operator",
+        ("Calls", "Own time"),
+        tuple(
+            (
+                cells.words(row.name),
+                cells.count(row.calls),
+                cells.time_ms(row.self_ms, longest_ms),
+            )
+            for row in rows
+        ),
     )
 
 
-def paths(rows: Sequence[PathRow]) -> Table:
+def paths(rows: Sequence[PathRow]) -> ReportTable:
     """List GPU work by the operators that launched it."""
-    return cut(
+    longest_ms = max((row.time_ms for row in rows), default=0.0)
+    return ReportTable(
         "GPU work by operators",
-        ("pieces", "time"),
-        ((row.path, f"{row.calls:,}", units.duration(row.time_ms)) for row in rows),
+        "Operators",
+        ("Pieces", "Time"),
+        tuple(
+            (
+                cells.words(row.path),
+                cells.count(row.calls),
+                cells.time_ms(row.time_ms, longest_ms),
+            )
+            for row in rows
+        ),
     )
 
 
-def lines(rows: Sequence[LineRow]) -> Table:
+def lines(rows: Sequence[LineRow]) -> ReportTable:
     """List the lines of a cell as code is read: all of them, in their order."""
-    header = ("times", "host", "kernels", "copies", "waits", "GPU idle")
-    times = [
+    times_ms = [
         (row.host_ms, row.kernel_ms, row.copy_ms, row.wait_ms, row.idle_ms)
         for row in rows
     ]
-    longest_ms = max((each or 0.0 for row in times for each in row), default=0.0)
-    return Table(
+    longest_ms = max((time or 0.0 for row in times_ms for time in row), default=0.0)
+    return ReportTable(
+        "Lines of the cell",
         "Line",
-        header,
+        ("Times", "Host", "Kernels", "Copies", "Waits", "GPU idle"),
         tuple(
-            (f"{row.line:3}  {row.code}", f"{row.times:,}", *map(_time, row_times))
-            for row, row_times in zip(rows, times, strict=True)
+            (
+                TableCell(f"{row.line:3}  {row.code}", row.line),
+                cells.count(row.times),
+                *(cells.time_ms(time, longest_ms) for time in row_ms),
+            )
+            for row, row_ms in zip(rows, times_ms, strict=True)
         ),
         is_code=True,
-        bars=tuple(
-            (0.0, 0.0, *((each or 0.0) / (longest_ms or 1.0) for each in row_times))
-            for row_times in times
-        ),
     )
 
 
-def memory(rows: Sequence[MemoryUse]) -> Table:
+def memory(rows: Sequence[MemoryUse]) -> ReportTable:
     """List the GPUs by what torch's allocator did there."""
-    header = ("peak", "reserved", "change", "fragmented", "retries", "cudaMalloc")
-    return cut("Memory of torch", header, map(_memory, rows))
+    return ReportTable(
+        "Memory of torch",
+        "GPU",
+        ("Peak", "Reserved", "Change", "Fragmented", "Retries", "cudaMalloc"),
+        tuple(
+            (
+                cells.words(f"GPU {use.device}"),
+                cells.size(use.peak_allocated_bytes),
+                cells.size(use.peak_reserved_bytes),
+                cells.size_change(use.allocated_change_bytes),
+                cells.ratio(use.fragmentation_share),
+                cells.count(use.retries),
+                cells.count(use.driver_allocations),
+            )
+            for use in rows
+        ),
+    )
 
 
-def sync_points(metrics: Metrics) -> Table:
+def sync_points(metrics: Metrics) -> ReportTable:
     """List the places that wait for the GPU."""
-    return cut(
+    points = sorted(metrics.sync_points, key=lambda point: -point.stall_ns)
+    return ReportTable(
         "Waits for the GPU",
-        ("line", "calls", "time", "GPU ran dry"),
-        (
+        "Where",
+        ("Line", "Calls", "Time", "GPU ran dry"),
+        tuple(
             (
-                _place(each),
-                "" if each.line is None else str(each.line),
-                f"{each.calls:,}",
-                _ns(each.time_ns),
-                _ns(each.stall_ns),
+                cells.words(
+                    point.name
+                    if point.operator is None
+                    else f"{point.operator} ({point.name})"
+                ),
+                cells.line(point.line),
+                cells.count(point.calls),
+                cells.time_ns(point.time_ns),
+                cells.time_ns(point.stall_ns),
             )
-            for each in sorted(metrics.sync_points, key=lambda one: -one.stall_ns)
+            for point in points
         ),
     )
 
 
-def idle_places(metrics: Metrics) -> Table:
+def idle_places(metrics: Metrics) -> ReportTable:
     """List where the host was while the GPU waited for it."""
-    doing = {"launching": "launched", "other": "other work"}
-    return cut(
+    places = sorted(metrics.idle_places, key=lambda place: -place.time_ns)
+    return ReportTable(
         "What the CPU did while the GPU idled",
-        ("line", "and", "idle"),
-        (
+        "Where",
+        ("Line", "And", "Idle"),
+        tuple(
             (
-                each.operator or NO_OPERATOR,
-                "" if each.line is None else str(each.line),
-                doing[each.cause],
-                _ns(each.time_ns),
+                cells.words(place.operator or NO_OPERATOR),
+                cells.line(place.line),
+                cells.words(_HOST_WORK[place.cause]),
+                cells.time_ns(place.time_ns),
             )
-            for each in sorted(metrics.idle_places, key=lambda one: -one.time_ns)
+            for place in places
         ),
     )
 
 
-def kernel_work(metrics: Metrics) -> Table:
+def kernel_work(metrics: Metrics) -> ReportTable:
     """List what limits the kernels, and how near they come to it."""
-    return cut(
+    return ReportTable(
         "Kernels by their limit",
-        ("kernels", "time", "of datasheet", "of measured"),
-        (
+        "Limit",
+        ("Kernels", "Time", "Of datasheet", "Of measured"),
+        tuple(
             (
-                each.bound,
-                f"{each.kernels:,}",
-                _ns(each.time_ns),
-                share(each.of_ceiling),
-                share(each.of_measured),
+                cells.words(work.bound),
+                cells.count(work.kernels),
+                cells.time_ns(work.time_ns),
+                cells.ratio(work.of_ceiling),
+                cells.ratio(work.of_measured),
             )
-            for each in metrics.kernel_work
+            for work in metrics.kernel_work
         ),
     )
 
 
-def roofline(points: Sequence[RooflinePoint]) -> Table:
+def roofline(points: Sequence[RooflinePoint]) -> ReportTable:
     """List the operators whose work is known by their rates under the roofs."""
-    return cut(
+    return ReportTable(
         "Operators under the roofline",
-        ("type", "time", "rate", "at least", "of datasheet", "of measured"),
-        (
+        "Operator",
+        ("Type", "Time", "Rate", "At least", "Of datasheet", "Of measured"),
+        tuple(
             (
-                f"{each.name} {each.operands}".rstrip(),
-                DTYPE_LABELS.get(each.dtype or "", ""),
-                units.duration(each.time_ms),
-                "" if each.flops is None else _per_s(each.flops_per_s, "FLOP"),
-                _per_s(each.bytes_per_s, "B"),
-                share(each.of_datasheet),
-                share(each.of_measured),
+                cells.words(f"{point.name} {point.operands}".rstrip()),
+                cells.words(DTYPE_LABELS.get(point.dtype or "", "")),
+                cells.time_ms(point.time_ms),
+                TableCell("", None)
+                if point.flops is None
+                else cells.rate(point.flops_per_s, "FLOP"),
+                cells.rate(point.bytes_per_s, "B"),
+                cells.ratio(point.of_datasheet),
+                cells.ratio(point.of_measured),
             )
-            for each in points
+            for point in points
         ),
     )
 
 
-def memory_peaks(curves: Sequence[MemoryCurve]) -> Table:
+def memory_peaks(curves: Sequence[MemoryCurve]) -> ReportTable:
     """List where in the code each GPU's memory was at its most."""
-    return cut(
+    return ReportTable(
         "Peak of torch's memory",
-        ("size", "at", "line", "allocations and frees"),
-        (
+        "Where",
+        ("Size", "At", "Line", "Allocations and frees"),
+        tuple(
             (
-                f"GPU {each.device}: {each.peak_path or NO_OPERATOR}",
-                units.size(each.peak_allocated_bytes),
-                units.duration(max(each.peak_ms, 0.0)),
-                "" if each.peak_line is None else str(each.peak_line),
-                f"{each.changes:,}",
+                cells.words(f"GPU {curve.device}: {curve.peak_path or NO_OPERATOR}"),
+                cells.size(curve.peak_allocated_bytes),
+                cells.time_ms(max(curve.peak_ms, 0.0)),
+                cells.line(curve.peak_line),
+                cells.count(curve.changes),
             )
-            for each in curves
+            for curve in curves
         ),
     )
 
 
-def streams(metrics: Metrics) -> Table:
+def streams(metrics: Metrics) -> ReportTable:
     """List the idle time of each stream, as HTA splits it."""
-    return cut(
+    return ReportTable(
         "Stream idle time by cause",
-        ("host wait", "kernel wait", "other"),
-        (
+        "Stream",
+        ("Host wait", "Kernel wait", "Other"),
+        tuple(
             (
-                f"GPU {each.device}, stream {each.stream}",
-                _ns(each.host_wait_ns),
-                _ns(each.kernel_wait_ns),
-                _ns(each.other_ns),
+                cells.words(f"GPU {stream.device}, stream {stream.stream}"),
+                cells.time_ns(stream.host_wait_ns),
+                cells.time_ns(stream.kernel_wait_ns),
+                cells.time_ns(stream.other_ns),
             )
-            for each in metrics.streams
+            for stream in metrics.streams
         ),
     )
-
-
-def share(ratio: float | None) -> str:
-    """Write a share that may not be known."""
-    return UNKNOWN if ratio is None else units.share(ratio)
-
-
-def _place(sync: SyncTotal) -> str:
-    return sync.name if sync.operator is None else f"{sync.operator} ({sync.name})"
-
-
-def _memory(use: MemoryUse) -> tuple[str, ...]:
-    change = use.allocated_change_bytes
-    return (
-        f"GPU {use.device}",
-        _size(use.peak_allocated_bytes),
-        _size(use.peak_reserved_bytes),
-        f"{'-' if change < 0 else '+'}{units.size(abs(change))}",
-        share(use.fragmentation_share),
-        f"{use.retries:,}",
-        f"{use.driver_allocations:,}",
-    )
-
-
-def _size(size_bytes: int | None) -> str:
-    return UNKNOWN if size_bytes is None else units.size(size_bytes)
-
-
-def _rate(size_bytes: int | None, time_ms: float) -> str:
-    if size_bytes is None or not time_ms:
-        return UNKNOWN
-    rate = size_bytes / time_ms / 1e6
-    return f"{rate:,.1f} GB/s" if rate >= 0.1 else "< 0.1 GB/s"
-
-
-def _per_s(rate: float | None, unit: str) -> str:
-    return UNKNOWN if rate is None else units.rate(rate, unit)
-
-
-def _time(milliseconds: float | None) -> str:
-    return UNKNOWN if milliseconds is None else units.duration(milliseconds)
-
-
-def _ns(nanoseconds: float) -> str:
-    return units.duration(nanoseconds / 1e6)

@@ -114,9 +114,9 @@ def test_lines_stand_beside_the_code_with_bars_for_their_times() -> None:
     )
     shown = bundle(profile(lines=rows, lines_cost_ms=0.5))
     assert re.search(r"1  x = f\(x\) .* 9  8.00 ms .*not known", shown["text/plain"])
-    widths = re.findall(
-        r'class="warpbook-bar" style="width:(\d+)%"', shown["text/html"]
-    )
+    html = shown["text/html"]
+    code = html[html.index('class="warpbook-code"') :].partition("</table>")[0]
+    widths = re.findall(r'class="warpbook-bar" style="width:(\d+)%"', code)
     assert widths == ["100", "50", "25", "25", "12"]
     assert "about 500 µs of the time was to note them" in shown["text/plain"]
     tags = Tags(shown["text/html"])

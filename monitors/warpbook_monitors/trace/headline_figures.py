@@ -1,0 +1,117 @@
+"""The figures of a profile to read first."""
+
+from __future__ import annotations
+
+import statistics
+
+from warpbook_monitors import units
+from warpbook_monitors.trace.cell_profile import CellProfile
+
+
+def headline_figures(profile: CellProfile) -> tuple[tuple[str, str], ...]:
+    """Give values with their labels."""
+    figures = [*_times(profile), ("GPU", _gpu(profile))]
+    if profile.gpu_name is not None:
+        figures += _gpu_figures(profile)
+    if profile.lines_cost_ms is not None:
+        cost = units.duration(profile.lines_cost_ms)
+        figures.append(("Lines", f"about {cost} of the time was to note them"))
+    if profile.profiler_ms:
+        figures.append(("Profiler", _profiler(profile)))
+    return tuple(figures)
+
+
+def _times(profile: CellProfile) -> list[tuple[str, str]]:
+    repeats, bare = profile.repeats, profile.bare
+    if repeats is None and bare is not None:
+        profiled = f"{units.duration(profile.wall_ms)}; the figures are of this run"
+        return [("Time", bare.sentence), ("Profiled", profiled)]
+    if repeats is None:
+        said = f"{units.duration(profile.wall_ms)} with the profiler at work"
+        return [("Time", said)]
+    runs = repeats.warm_ups + len(repeats.bare_ms) + len(repeats.profiled_ms)
+    return [
+        ("Time", f"{_fastest(repeats.bare_ms)} without the profiler"),
+        ("Profiled", f"{_fastest(repeats.profiled_ms)}; the figures are of this run"),
+        (
+            "Runs",
+            f"{runs:,}, {repeats.warm_ups:,} of them to warm up, each with the "
+            "code's side effects",
+        ),
+    ]
+
+
+def _fastest(times_ms: tuple[float, ...]) -> str:
+    if not times_ms:
+        return "not known"
+    fastest = units.duration(min(times_ms))
+    if len(times_ms) == 1:
+        return fastest
+    median = units.duration(statistics.median(times_ms))
+    slowest = units.duration(max(times_ms))
+    return f"{fastest} (fastest of {len(times_ms):,}; median {median}, most {slowest})"
+
+
+def _gpu(profile: CellProfile) -> str:
+    if profile.gpu_name is None:
+        return "none that PyTorch can use: CPU operators only"
+    if profile.gpu_busy_ms is None:
+        return f"{profile.gpu_name}: not recorded"
+    busy = units.duration(profile.gpu_busy_ms)
+    if not profile.wall_ms:
+        return f"{profile.gpu_name} busy for {busy}"
+    ratio = profile.gpu_busy_ms / profile.wall_ms
+    return f"{profile.gpu_name} busy {units.share(ratio)} of the time ({busy})"
+
+
+def _gpu_figures(profile: CellProfile) -> list[tuple[str, str]]:
+    figures = []
+    if profile.kernel_calls is not None and profile.kernel_time_ms is not None:
+        time = units.duration(profile.kernel_time_ms)
+        figures.append(("Kernels", f"{profile.kernel_calls:,} in {time}"))
+    if profile.copy_time_ms is not None:
+        copies = sum(row.calls for row in profile.copies)
+        time = units.duration(profile.copy_time_ms)
+        figures.append(("Copies", f"{copies:,} in {time}"))
+    if profile.launches is not None and profile.launch_api_ms is not None:
+        calls = units.duration(profile.launch_api_ms)
+        said = f"{profile.launches:,}, {calls} in the calls; {_seen(profile)}"
+        figures.append(("Launches", said))
+    if profile.synchronizations is not None and profile.synchronization_ms is not None:
+        waited = units.duration(profile.synchronization_ms)
+        figures.append(("Waits", f"{profile.synchronizations:,} for {waited}"))
+    if (
+        profile.peak_allocated_bytes is not None
+        and profile.peak_reserved_bytes is not None
+    ):
+        allocated = units.size(profile.peak_allocated_bytes)
+        reserved = units.size(profile.peak_reserved_bytes)
+        figures.append(
+            ("Peak memory", f"{allocated} allocated, {reserved} reserved by PyTorch")
+        )
+    return figures
+
+
+def _seen(profile: CellProfile) -> str:
+    """Say how much of what was launched is in the figures."""
+    launches = profile.completeness.launches
+    matched = profile.completeness.matched
+    if matched >= launches:
+        return f"{matched:,} seen on the GPU"
+    return f"{matched:,} seen on the GPU, {launches - matched:,} lost"
+
+
+def _profiler(profile: CellProfile) -> str:
+    said = f"{units.duration(profile.profiler_ms)} of overhead"
+    if profile.first_start_ms is not None:
+        first = units.duration(profile.first_start_ms)
+        said += f", {first} of it to start for the first time in this kernel"
+    if profile.set_up is not None:
+        parts = {
+            "CUDA": profile.set_up.cuda_ms,
+            "torch's profiler": profile.set_up.profiler_ms,
+            "the imports before": profile.set_up.imports_ms,
+        }
+        told = (f"{name} {units.duration(took)}" for name, took in parts.items())
+        said += f" ({', '.join(told)})"
+    return said

@@ -1,0 +1,148 @@
+"""The profile of a cell as a report that can be shown."""
+
+from __future__ import annotations
+
+from warpbook_monitors import units
+from warpbook_monitors.changes.words import heading
+from warpbook_monitors.trace import figure_groups, tables
+from warpbook_monitors.trace.cell_profile import CellProfile
+from warpbook_monitors.trace.figures import Kind
+from warpbook_monitors.trace.headline_figures import headline_figures
+from warpbook_monitors.trace.leading_cause import shares_by_kind
+from warpbook_monitors.trace.report_view import (
+    CauseView,
+    ChangeView,
+    FigureGroup,
+    Headline,
+    ReportTable,
+    ReportView,
+    TableSection,
+    TimeBar,
+    TimePart,
+    TrialView,
+)
+
+#: of the bar: less is not seen
+_LEAST_PART = 0.01
+
+
+def view_of(profile: CellProfile) -> ReportView:
+    """Put what a profile says into words, figures and tables."""
+    return ReportView(
+        headline=_headline(profile),
+        time=_time_bar(profile),
+        figures=figure_groups.labelled_figures(headline_figures(profile)),
+        warnings=_warnings(profile),
+        changes=_changes(profile),
+        trials=tuple(
+            TrialView(trial.name, trial.outcome, trial.sentence)
+            for trial in profile.trials
+        ),
+        lines=tables.lines(profile.lines) if profile.lines else None,
+        causes=_causes(profile),
+        sections=_sections(profile),
+        groups=_groups(profile),
+    )
+
+
+def _headline(profile: CellProfile) -> Headline | None:
+    verdict = profile.verdict
+    if verdict is None:
+        return None
+    return Headline(verdict.kind, verdict.cause, verdict.change)
+
+
+def _causes(profile: CellProfile) -> tuple[CauseView, ...]:
+    return tuple(
+        CauseView(
+            finding.kind,
+            units.share(finding.share),
+            finding.share,
+            finding.evidence,
+            figure_groups.advice(finding),
+            finding.lab,
+        )
+        for finding in profile.findings
+    )
+
+
+def _time_bar(profile: CellProfile) -> TimeBar | None:
+    """Divide the time without the profiler by its causes."""
+    shares = shares_by_kind(profile.findings)
+    total = sum(shares.values())
+    if not total:
+        return None
+    parts: list[tuple[Kind | None, str, float]] = [
+        (kind, kind, share) for kind, share in shares.items()
+    ]
+    if total < 1 - _LEAST_PART:
+        parts.append((None, "not explained", 1 - total))
+    whole = max(total, 1.0)
+    return TimeBar(
+        _time_title(profile),
+        tuple(
+            TimePart(kind, f"{name} {units.share(share / whole)}", share / whole)
+            for kind, name, share in parts
+        ),
+    )
+
+
+def _time_title(profile: CellProfile) -> str:
+    if profile.bare is None:
+        return "Where the time of this run goes"
+    time = units.duration(profile.bare.time_ns / 1e6)
+    return f"Where the {time} without the profiler go"
+
+
+def _changes(profile: CellProfile) -> tuple[ChangeView, ...]:
+    return tuple(
+        ChangeView(
+            change.name,
+            heading(change),
+            change.sentence,
+            change.evidence,
+            change.sketch,
+            change.lab,
+        )
+        for change in profile.changes
+    )
+
+
+def _groups(profile: CellProfile) -> tuple[FigureGroup, ...]:
+    if profile.metrics is None:
+        return ()
+    matched = profile.completeness.matched
+    return figure_groups.groups(profile.metrics, matched, bare=profile.bare)
+
+
+def _warnings(profile: CellProfile) -> tuple[str, ...]:
+    cautions = () if profile.bare is None else profile.bare.cautions
+    return (*profile.completeness.warnings, *cautions)
+
+
+def _sections(profile: CellProfile) -> tuple[TableSection, ...]:
+    metrics = profile.metrics
+    work = _with_rows(
+        tables.kernels(profile.kernels),
+        None if metrics is None else tables.kernel_work(metrics),
+        tables.paths(profile.paths),
+        tables.operators(profile.operators),
+        tables.roofline(profile.roofline),
+    )
+    waits = _with_rows(
+        None if metrics is None else tables.sync_points(metrics),
+        None if metrics is None else tables.idle_places(metrics),
+        None if metrics is None else tables.streams(metrics),
+        tables.copies(profile.copies),
+        tables.memory(profile.memory),
+        tables.memory_peaks(profile.memory_curves),
+    )
+    sections = (
+        TableSection("Kernels and operators", work),
+        TableSection("Waits, copies and memory", waits),
+    )
+    return tuple(section for section in sections if section.tables)
+
+
+def _with_rows(*candidates: ReportTable | None) -> tuple[ReportTable, ...]:
+    return tuple(table for table in candidates if table is not None and table.rows)
