@@ -8,6 +8,7 @@ import { gpusAndInstances, instancesOf } from './instances';
 import type { Device } from './protocol';
 import type { Stream } from './shared';
 import { deviceLabel, replayWords, stateName } from './words';
+import { trans } from './translation';
 
 /** Often enough to be live, seldom enough to be read. */
 const PERIOD_MS = 500;
@@ -68,7 +69,7 @@ export class StatusItem extends Widget {
         return node;
       })
     );
-    const title = `${more}\nOpen the GPU dashboard`;
+    const title = `${more}\n${trans.__('Open the GPU dashboard')}`;
     // a name that changes while a screen reader is on it is read again and again
     if (this.button.title !== title && document.activeElement !== this.button) {
       this.button.title = title;
@@ -82,17 +83,18 @@ export class StatusItem extends Widget {
     const { phase, why } = connection.status;
     if (phase === 'connecting' && !why) {
       return [
-        [{ text: 'GPU: connecting' }],
-        'Connecting to the Jupyter server.'
+        [{ text: trans.__('GPU: connecting') }],
+        trans.__('Connecting to the Jupyter server.')
       ];
     }
     if (phase !== 'open') {
-      return [[{ text: 'GPU: disconnected' }], why];
+      return [[{ text: trans.__('GPU: disconnected') }], why];
     }
     const gpus = gpusAndInstances(store.devices);
     if (gpus.length === 0) {
-      const reason = store.absences[0]?.message ?? 'This server sees no GPU.';
-      return [[{ text: 'No GPU' }], clip(reason)];
+      const reason =
+        store.absences[0]?.message ?? trans.__('This server sees no GPU.');
+      return [[{ text: trans.__('No GPU') }], clip(reason)];
     }
     const compact = gpus.length >= COMPACT_FROM;
     // of a GPU that is split, its instances tell what runs
@@ -104,15 +106,17 @@ export class StatusItem extends Widget {
     ]);
     if (compact) {
       const count = gpus.filter(({ kind }) => kind === 'gpu').length;
-      pieces.unshift({ text: `${count} GPU${count === 1 ? '' : 's'}, SM: ` });
+      pieces.unshift({
+        text: `${trans._n('%1 GPU, SM:', '%1 GPUs, SM:', count)} `
+      });
     }
     const details = gpus.map(gpu => {
       const words = this.line(gpu).map(piece => piece.text);
       return `${deviceLabel(gpu, gpus)}: ${words.join('')}`;
     });
     if (store.replay !== null) {
-      pieces.unshift({ text: 'Replay: ' });
-      details.unshift(`Replay of ${replayWords(store.replay)}`);
+      pieces.unshift({ text: `${trans.__('Replay:')} ` });
+      details.unshift(trans.__('Replay of %1', replayWords(store.replay)));
     }
     return [pieces, details.join('\n')];
   }
@@ -154,7 +158,9 @@ export class StatusItem extends Widget {
       return [{ text: stateName(state) }];
     }
     const activity = this.activity(gpu);
-    return hasGpm(gpu) ? [activity] : [{ text: 'GPU util. ' }, activity];
+    return hasGpm(gpu)
+      ? [activity]
+      : [{ text: `${trans.__('GPU util.')} ` }, activity];
   }
 
   private activity(gpu: Device): Piece {

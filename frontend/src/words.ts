@@ -3,43 +3,47 @@
 import type { Absence, Device, Replay, State } from './protocol';
 import { clip, date } from './format';
 import type { Latest } from './store';
+import { mark, trans } from './translation';
 
 /** Why the two kinds of "utilization" differ; metrics.py says the same. */
-export const UTILIZATION_NOTE =
+export const UTILIZATION_NOTE = mark(
   'NVML’s “GPU utilization” counts any moment in which a kernel or a copy was ' +
-  'running, so one tiny kernel or a copy reads 100 %; SM active, tensor and ' +
-  'DRAM say how much of the chip was really working.';
+    'running, so one tiny kernel or a copy reads 100 %; SM active, tensor and ' +
+    'DRAM say how much of the chip was really working.'
+);
 
 const STATES: Record<State, string> = {
   ok: '',
-  stale: 'not answering',
-  lost: 'lost',
-  no_permission: 'no permission',
-  not_supported: 'not supported here',
-  unavailable: 'not available'
+  stale: mark('not answering'),
+  lost: mark('lost'),
+  no_permission: mark('no permission'),
+  not_supported: mark('not supported here'),
+  unavailable: mark('not available')
 };
 
 /** Name a state; a state that this page does not know is shown as it came. */
 export function stateName(state: State): string {
-  return STATES[state] ?? clip(state, 40);
+  const name = STATES[state];
+  return name ? trans.__(name) : (name ?? clip(state, 40));
 }
 
 const VERDICTS = new Map<string, string>([
-  ['idle', 'Idle'],
-  ['host_wait', 'Waiting for the host'],
-  ['copy_bound', 'Copy-bound'],
-  ['memory_bound', 'Memory-bound'],
-  ['tensor_bound', 'Tensor-bound'],
-  ['cuda_core_bound', 'CUDA-core-bound'],
-  ['communication_bound', 'Communication-bound'],
-  ['few_multiprocessors', 'Few multiprocessors'],
-  ['mixed', 'Mixed work'],
-  ['unknown', 'Unknown']
+  ['idle', mark('Idle')],
+  ['host_wait', mark('Waiting for the host')],
+  ['copy_bound', mark('Copy-bound')],
+  ['memory_bound', mark('Memory-bound')],
+  ['tensor_bound', mark('Tensor-bound')],
+  ['cuda_core_bound', mark('CUDA-core-bound')],
+  ['communication_bound', mark('Communication-bound')],
+  ['few_multiprocessors', mark('Few multiprocessors')],
+  ['mixed', mark('Mixed work')],
+  ['unknown', mark('Unknown')]
 ]);
 
 /** Name what holds a GPU back; a kind that this page does not know, as it came. */
 export function verdictName(kind: string): string {
-  return VERDICTS.get(kind) ?? clip(kind, 40);
+  const name = VERDICTS.get(kind);
+  return name === undefined ? clip(kind, 40) : trans.__(name);
 }
 
 /** Say why a device or a metric has no value, as a whole sentence. */
@@ -67,7 +71,7 @@ export function deviceLabel(
   const { kind, index, name, facts } = device;
   const instance = facts['gpu_instance_id'];
   if (kind === 'host') {
-    return 'Host';
+    return trans.__('Host');
   }
   if (kind === 'gpu' && index !== null) {
     return `GPU ${index}`;
@@ -105,7 +109,7 @@ export function deviceHeading(
 /** Say which recording is being played. */
 export function replayWords(replay: Replay): string {
   const name = clip(replay.name, 80);
-  return `${name}, recorded ${date(replay.recorded_ms)}`;
+  return trans.__('%1, recorded %2', name, date(replay.recorded_ms));
 }
 
 /** Say what is missing, and what to do about it. */

@@ -20,6 +20,7 @@ import { FiguresNow } from './now';
 import type { Layout } from './tiles';
 import { layout } from './tiles';
 import { VerdictLine } from './verdict';
+import { trans } from '../translation';
 
 /** Facts worth a place beside the name, with how they are written. */
 const FACTS: readonly (readonly [
@@ -127,7 +128,9 @@ export class DeviceSection {
       'div',
       { class: 'wb-device-body' },
       grid('activity', shown.activity),
-      kind === 'gpu' ? h('p', { class: 'wb-note' }, UTILIZATION_NOTE) : null,
+      kind === 'gpu'
+        ? h('p', { class: 'wb-note' }, trans.__(UTILIZATION_NOTE))
+        : null,
       kind !== 'host' && !shown.knowsChip ? missingList(shown, true) : null,
       grid(kind === 'host' ? 'host' : 'gpu', shown.main),
       this.more(shown, grid('gpu', shown.more)),
