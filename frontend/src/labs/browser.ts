@@ -8,6 +8,7 @@ import type { CourseList, LabEntry, LabList } from '../protocol';
 import { courseSection } from './course';
 import { labRow, problem } from './row';
 import type { LabsServer } from './server';
+import { trans } from '../translation';
 
 export class LabBrowser extends Widget {
   /**
@@ -22,17 +23,17 @@ export class LabBrowser extends Widget {
     this.addClass('wb-root');
     this.addClass('wb-labs');
     this.node.setAttribute('role', 'region');
-    this.node.setAttribute('aria-label', 'GPU labs');
+    this.node.setAttribute('aria-label', trans.__('GPU labs'));
     this.node.append(
       h(
         'header',
         { class: 'wb-labs-top' },
-        h('h2', {}, 'GPU labs'),
+        h('h2', {}, trans.__('GPU labs')),
         this.here,
         h(
           'button',
           { class: 'wb-button', click: () => void this.refresh() },
-          'Refresh'
+          trans.__('Refresh')
         )
       ),
       this.said,
@@ -70,11 +71,17 @@ export class LabBrowser extends Widget {
   private write({ labs, compiler, gpus, problems }: LabList): void {
     const devices =
       gpus === 0
-        ? 'no GPU: results are checked, speed is not graded'
+        ? trans.__('no GPU: results are checked, speed is not graded')
         : `${gpus} GPU${gpus > 1 ? 's' : ''}`;
     setText(
       this.here,
-      `Here: ${compiler === null ? 'no compiler' : `NVRTC ${clip(compiler, 20)}`}, ${devices}`
+      trans.__(
+        'Here: %1, %2',
+        compiler === null
+          ? trans.__('no compiler')
+          : `NVRTC ${clip(compiler, 20)}`,
+        devices
+      )
     );
     this.said.replaceChildren(
       ...problems.slice(0, 20).map(words => problem(new Error(words)))
@@ -116,7 +123,7 @@ export class LabBrowser extends Widget {
     const passed = labs.filter(({ progress }) => progress?.state === 'passed');
     return h(
       'section',
-      { 'aria-label': `Track ${clip(name, 40)}` },
+      { 'aria-label': trans.__('Track %1', clip(name, 40)) },
       h(
         'h3',
         {},
@@ -138,7 +145,7 @@ export class LabBrowser extends Widget {
       return;
     }
     button.setAttribute('aria-disabled', 'true');
-    setText(button, 'Opening…');
+    setText(button, trans.__('Opening…'));
     try {
       const { path } = await this.server.open(lab.id);
       await this.openNotebook(path);
@@ -146,7 +153,7 @@ export class LabBrowser extends Widget {
       this.said.replaceChildren(problem(error));
     } finally {
       button.removeAttribute('aria-disabled');
-      setText(button, 'Open');
+      setText(button, trans.__('Open'));
     }
   }
 

@@ -5,21 +5,22 @@ import { clip } from '../format';
 import type { LabEntry, LabHints, LabMark, SoFar } from '../protocol';
 import { labCard } from './card';
 import type { LabsServer } from './server';
+import { mark, trans } from '../translation';
 
 const STATES: Record<string, string> = {
-  new: 'not begun',
-  begun: 'begun',
-  passed: 'passed'
+  new: mark('not begun'),
+  begun: mark('begun'),
+  passed: mark('passed')
 };
 
 /** In a word or two, how far a person is. */
 export function howFar(progress: SoFar | null): string {
   if (progress === null) {
-    return 'not known';
+    return trans.__('not known');
   }
   return progress.state === 'tried'
-    ? `${progress.right} of ${progress.of} cases`
-    : (STATES[progress.state] ?? progress.state);
+    ? trans.__('%1 of %2 cases', progress.right, progress.of)
+    : trans.__(STATES[progress.state] ?? progress.state);
 }
 
 /**
@@ -36,9 +37,13 @@ export function labRow(
 ): HTMLElement {
   const state = lab.progress?.state ?? 'unknown';
   const facts = [
-    `${lab.minutes} minutes`,
-    lab.needs.length > 0 ? `needs ${lab.needs.join(', ')}` : 'needs nothing',
-    ...(lab.after.length > 0 ? [`after ${lab.after.join(', ')}`] : [])
+    trans._n('%1 minute', '%1 minutes', lab.minutes),
+    lab.needs.length > 0
+      ? trans.__('needs %1', lab.needs.join(', '))
+      : trans.__('needs nothing'),
+    ...(lab.after.length > 0
+      ? [trans.__('after %1', lab.after.join(', '))]
+      : [])
   ];
   const name = `${lab.number} ${clip(lab.title, 100)}`;
   return h(
@@ -53,10 +58,10 @@ export function labRow(
         'button',
         {
           class: 'wb-button',
-          'aria-label': `Open lab ${name}`,
+          'aria-label': trans.__('Open lab %1', name),
           click: event => open(event.currentTarget as HTMLButtonElement)
         },
-        'Open'
+        trans.__('Open')
       )
     ),
     h('p', {}, clip(lab.goal, 400)),
@@ -70,16 +75,22 @@ export function labRow(
             'data-severity': lab.can_check ? 'normal' : 'warning'
           },
           clip(
-            lab.can_check ? lab.why : `It can't be checked here. ${lab.why}`,
+            lab.can_check
+              ? lab.why
+              : trans.__("It can't be checked here. %1", lab.why),
             400
           )
         ),
-    folded(`Hints of ${name}`, 'Hints', place => {
+    folded(trans.__('Hints of %1', name), trans.__('Hints'), place => {
       void showHints(place, lab.id, server, () => server.hints(lab.id));
     }),
-    folded(`Submissions of ${name}`, 'Submissions', place => {
-      void showCards(place, lab.id, server);
-    })
+    folded(
+      trans.__('Submissions of %1', name),
+      trans.__('Submissions'),
+      place => {
+        void showCards(place, lab.id, server);
+      }
+    )
   );
 }
 
@@ -117,10 +128,14 @@ async function showHints(
         click: () =>
           void showHints(place, lab, server, () => server.openHint(lab))
       },
-      'Open one more hint'
+      trans.__('Open one more hint')
     );
     place.replaceChildren(
-      h('p', { role: 'status' }, `${hints.length} of ${of} are open.`),
+      h(
+        'p',
+        { role: 'status' },
+        trans.__('%1 of %2 are open.', hints.length, of)
+      ),
       h('ol', {}, ...hints.map(hint => h('li', {}, ...paragraphs(hint)))),
       ...(hints.length < of ? [more] : [])
     );
@@ -144,15 +159,19 @@ async function showCards(
     const { cards, newest } = await server.cards(lab);
     const list =
       cards.length === 0
-        ? h('p', {}, 'None yet: a notebook or a terminal hands one in.')
-        : h('ul', { class: 'wb-list' }, ...cards.map(mark));
+        ? h(
+            'p',
+            {},
+            trans.__('None yet: a notebook or a terminal hands one in.')
+          )
+        : h('ul', { class: 'wb-list' }, ...cards.map(markRow));
     place.replaceChildren(...(newest === null ? [] : [labCard(newest)]), list);
   } catch (error) {
     place.replaceChildren(problem(error));
   }
 }
 
-function mark(from: LabMark): HTMLElement {
+function markRow(from: LabMark): HTMLElement {
   const when = new Date(from.graded_ms).toLocaleString();
   return h(
     'li',
@@ -160,8 +179,11 @@ function mark(from: LabMark): HTMLElement {
     h(
       'span',
       {},
-      `${from.passed ? '✓' : '✗'} Submission ${from.submission}, ` +
-        `${when}: ${clip(from.status, 40)}. ${clip(from.message, 300)}`
+      [
+        from.passed ? '✓' : '✗',
+        trans.__('Submission %1, %2:', from.submission, when),
+        `${clip(from.status, 40)}. ${clip(from.message, 300)}`
+      ].join(' ')
     ),
     from.first_failure === ''
       ? null
