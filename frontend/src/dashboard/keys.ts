@@ -2,23 +2,27 @@
 
 import type { Viewport } from '../chart/viewport';
 import { h } from '../dom';
+import { mark, trans } from '../translation';
 
 const ZOOM = 1.5;
 const PAN = 0.25;
 
 const LIST: readonly (readonly [string, string])[] = [
-  ['drag', 'show that span'],
-  ['Shift + drag', 'select a span: its statistics, joules, export'],
-  ['Ctrl or ⌘ + wheel, pinch', 'zoom'],
-  ['Shift + wheel', 'move through time'],
-  ['click on a cell’s band', 'what that cell cost'],
-  ['+ and −', 'zoom'],
-  ['← and →', 'move; on a chart, read single values'],
-  ['Shift + ← →, then Enter', 'on a chart: select a span'],
-  ['Enter', 'on a chart: what the cell there cost'],
-  ['Home and End', 'the oldest that is kept; now'],
-  ['Space', 'on a chart: pause and resume'],
-  ['Esc', 'forget the selection, close the card, then go on with now']
+  [mark('drag'), mark('show that span')],
+  [mark('Shift + drag'), mark('select a span: its statistics, joules, export')],
+  [mark('Ctrl or ⌘ + wheel, pinch'), mark('zoom')],
+  [mark('Shift + wheel'), mark('move through time')],
+  [mark('click on a cell’s band'), mark('what that cell cost')],
+  [mark('+ and −'), mark('zoom')],
+  [mark('← and →'), mark('move; on a chart, read single values')],
+  [mark('Shift + ← →, then Enter'), mark('on a chart: select a span')],
+  [mark('Enter'), mark('on a chart: what the cell there cost')],
+  [mark('Home and End'), mark('the oldest that is kept; now')],
+  [mark('Space'), mark('on a chart: pause and resume')],
+  [
+    mark('Esc'),
+    mark('forget the selection, close the card, then go on with now')
+  ]
 ];
 
 /** Move the view by a key; whether this was one of its keys. */
@@ -56,15 +60,15 @@ export function keyList(): [HTMLElement, HTMLElement] {
     'dl',
     { class: 'wb-keys', id: KEYS_ID, popover: 'auto' },
     ...LIST.map(([keys, what]) =>
-      h('div', {}, h('dt', {}, keys), h('dd', {}, what))
+      h('div', {}, h('dt', {}, trans.__(keys)), h('dd', {}, trans.__(what)))
     )
   );
   const button = h(
     'button',
     {
       class: 'wb-button',
-      'aria-label': 'Mouse and keys',
-      title: 'Mouse and keys',
+      'aria-label': trans.__('Mouse and keys'),
+      title: trans.__('Mouse and keys'),
       popovertarget: KEYS_ID
     },
     '?'

@@ -1,6 +1,7 @@
 /** How a trace gets to Perfetto: a person takes it there, this page sends nothing. */
 
 import { h, setText } from '../dom';
+import { trans } from '../translation';
 
 const PERFETTO = 'https://ui.perfetto.dev';
 
@@ -8,18 +9,21 @@ const PERFETTO = 'https://ui.perfetto.dev';
 export function perfettoPart(download: () => Promise<void>): HTMLElement {
   const words = h('span', { role: 'status' });
   const save = async () => {
-    setText(words, 'Fetching…');
+    setText(words, trans.__('Fetching…'));
     try {
       await download();
       setText(words, '');
     } catch (error) {
-      setText(words, `It could not be saved. ${(error as Error).message}`);
+      setText(
+        words,
+        trans.__('It could not be saved. %1', (error as Error).message)
+      );
     }
   };
   return h(
     'details',
     { class: 'wb-folded' },
-    h('summary', {}, 'Open in Perfetto'),
+    h('summary', {}, trans.__('Open in Perfetto')),
     h(
       'ol',
       { class: 'wb-steps' },
@@ -29,7 +33,7 @@ export function perfettoPart(download: () => Promise<void>): HTMLElement {
         h(
           'button',
           { class: 'wb-button', click: () => void save() },
-          'Download the trace'
+          trans.__('Download the trace')
         ),
         ' ',
         words
@@ -49,8 +53,10 @@ export function perfettoPart(download: () => Promise<void>): HTMLElement {
     h(
       'p',
       { class: 'wb-note' },
-      'This page sends nothing there. Perfetto says that it reads the file within ' +
-        'your browser.'
+      trans.__(
+        'This page sends nothing there. Perfetto says that it reads the file within ' +
+          'your browser.'
+      )
     )
   );
 }

@@ -6,6 +6,7 @@ import { clip } from '../format';
 import type { Device } from '../protocol';
 import type { Stream } from '../shared';
 import { deviceLabel, verdictName } from '../words';
+import { trans } from '../translation';
 
 const PERIOD_MS = 500;
 /** Memory that is full sooner is worth a colour. */
@@ -26,7 +27,10 @@ export class VerdictLine implements Drawable {
       {
         class: 'wb-verdict',
         role: 'group',
-        'aria-label': `What holds ${deviceLabel(device, stream.store.devices)} back`
+        'aria-label': trans.__(
+          'What holds %1 back',
+          deviceLabel(device, stream.store.devices)
+        )
       },
       h(
         'p',
@@ -95,7 +99,7 @@ export class VerdictLine implements Drawable {
   private readonly outlook = h('span', { class: 'wb-outlook' });
   private readonly conditions = h('ul', {
     class: 'wb-conditions',
-    'aria-label': 'Health'
+    'aria-label': trans.__('Health')
   });
   private drawnAt = -Infinity;
 }
@@ -104,5 +108,5 @@ export class VerdictLine implements Drawable {
 function ruleWords(rule: string, seconds: number | null): string {
   return rule === '' || seconds === null
     ? clip(rule, 300)
-    : `Over the last ${seconds.toFixed(1)}\u00a0s: ${clip(rule, 300)}`;
+    : trans.__('Over the last %1 s: %2', seconds.toFixed(1), clip(rule, 300));
 }

@@ -86,7 +86,8 @@ export class Card {
 
     const watts = store.value(device, 'power_watts');
     const limit = numberFact(device, 'power_limit_watts');
-    const of = limit === null ? '' : trans.__(' of %1', text(limit, 'watts'));
+    const of =
+      limit === null ? '' : ` ${trans.__('of %1', text(limit, 'watts'))}`;
     this.power.write(
       watts === null
         ? this.missing('power_watts')

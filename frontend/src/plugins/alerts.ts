@@ -51,7 +51,9 @@ class AlertNotices {
       .filter(alert => this.isWanted(alert))
       .forEach(each => this.show(each));
     back.forEach(alert => this.update(alert, TYPES[alert.severity], ''));
-    over.forEach(alert => this.update(alert, 'success', trans.__('Over: ')));
+    over.forEach(alert =>
+      this.update(alert, 'success', `${trans.__('Over:')} `)
+    );
   }
 
   private isWanted({ severity }: Alert): boolean {
