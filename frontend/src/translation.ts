@@ -38,6 +38,15 @@ export function mark<T extends string>(msgid: T): T {
   return msgid;
 }
 
+/** Words with elements in their places, such as code: what `h()` takes. */
+export function phrase(msgid: string, ...nodes: Node[]): (Node | string)[] {
+  const places = nodes.map((_, index) => `%${index + 1}`);
+  return trans
+    .__(msgid, ...places)
+    .split(/(%\d)/)
+    .map(part => nodes[places.indexOf(part)] ?? part);
+}
+
 function bundleOf(translator: ITranslator): Bundle {
   const loaded = translator.load(DOMAIN);
   return {

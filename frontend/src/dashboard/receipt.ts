@@ -14,7 +14,7 @@ import type { Content } from './content';
 import { card } from './content';
 import { conditionList, coverage, keyFigures } from './span';
 import { figures, table } from './table';
-import { trans } from '../translation';
+import { phrase, trans } from '../translation';
 
 export interface ReceiptActions {
   /** Show the time of the run on the charts. */
@@ -84,9 +84,11 @@ function traceOffer(actions: ReceiptActions): Node[] {
         h(
           'span',
           { class: 'wb-note' },
-          'For kernels, launches and GPU time, put ',
-          h('code', {}, '%%gpuprof'),
-          ' on the first line of this cell.'
+          ...phrase(
+            'For kernels, launches and GPU time, put %1 on the first line of this ' +
+              'cell.',
+            h('code', {}, '%%gpuprof')
+          )
         )
       ]
     : [

@@ -8,7 +8,7 @@ import { statusWords, wallMs } from './live';
 import type { Pressed } from './pressed';
 import { whose } from './report';
 import { table } from './table';
-import { trans } from '../translation';
+import { phrase, trans } from '../translation';
 
 export class ReportList {
   /** Scrolls by itself, so that every report that is kept can be opened. */
@@ -49,11 +49,12 @@ export class ReportList {
         ? h(
             'p',
             { class: 'wb-note' },
-            'No cell has been profiled yet. Run ',
-            h('code', {}, '%load_ext warpbook'),
-            ' once, then put ',
-            h('code', {}, '%%gpuprof'),
-            ' on the first line of a cell.'
+            ...phrase(
+              'No cell has been profiled yet. Run %1 once, then put %2 on the first ' +
+                'line of a cell.',
+              h('code', {}, '%load_ext warpbook'),
+              h('code', {}, '%%gpuprof')
+            )
           )
         : table(
             trans.__('Profiled cells: %1', reports.length),
