@@ -48,9 +48,9 @@ from warpbook_monitors.archive.table import (  # noqa: E402
     unpack,
 )
 from warpbook_monitors.archive.tail import Tail  # noqa: E402
-from warpbook_monitors.detail import in_steps  # noqa: E402
 from warpbook_monitors.frames import Frame  # noqa: E402
-from warpbook_monitors.readings import read_frames  # noqa: E402
+from warpbook_monitors.history.detail import in_steps  # noqa: E402
+from warpbook_monitors.history.readings import read_frames  # noqa: E402
 
 HEADING = "An archive of a day"
 _ROUNDS = 3

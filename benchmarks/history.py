@@ -32,15 +32,15 @@ sys.path[:0] = [str(ROOT), str(ROOT / "extension"), str(ROOT / "monitors")]
 from benchmarks.report import put_section  # noqa: E402
 from warpbook.server.selection import Pace, Selection, encode  # noqa: E402
 from warpbook.server.stream import pack  # noqa: E402
-from warpbook_monitors.detail import in_steps  # noqa: E402
-from warpbook_monitors.export import to_csv  # noqa: E402
 from warpbook_monitors.frames import Device, Frame, Reading  # noqa: E402
-from warpbook_monitors.history import History  # noqa: E402
-from warpbook_monitors.readings import read_frames, read_seconds  # noqa: E402
-from warpbook_monitors.recording import read_recording  # noqa: E402
-from warpbook_monitors.replay import SHIPPED  # noqa: E402
-from warpbook_monitors.seconds import Seconds  # noqa: E402
-from warpbook_monitors.span_statistics import device_span  # noqa: E402
+from warpbook_monitors.history.detail import in_steps  # noqa: E402
+from warpbook_monitors.history.export import to_csv  # noqa: E402
+from warpbook_monitors.history.history import History  # noqa: E402
+from warpbook_monitors.history.readings import read_frames, read_seconds  # noqa: E402
+from warpbook_monitors.history.seconds import Seconds  # noqa: E402
+from warpbook_monitors.history.span_statistics import device_span  # noqa: E402
+from warpbook_monitors.recordings.recording import read_recording  # noqa: E402
+from warpbook_monitors.recordings.replay import SHIPPED  # noqa: E402
 
 GPUS = 8
 METRICS = 60

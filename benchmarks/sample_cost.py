@@ -57,9 +57,9 @@ _GPUSTAT = _MEASURE.format(
 _WARPBOOK = """
 import json, statistics, sys, time
 from warpbook_monitors.frames import Frame
-from warpbook_monitors.nvml_probe import NvmlSource
-from warpbook_monitors.own_cost import Costs
-from warpbook_monitors.sampler import Sampler
+from warpbook_monitors.nvml.probe import NvmlSource
+from warpbook_monitors.sampling.own_cost import Costs
+from warpbook_monitors.sampling.sampler import Sampler
 samples = int(sys.argv[1])
 costs = Costs()
 sampler = Sampler([NvmlSource()], costs=costs)

@@ -8,7 +8,7 @@ import hypothesis
 import pytest
 
 from tests.stub_nvml import StubNvml, build
-from warpbook_monitors import nvml
+from warpbook_monitors.nvml import gate as nvml
 
 
 def pytest_configure() -> None:

@@ -1,7 +1,8 @@
-"""Write frontend/src/protocol.ts from protocol.py and lab_protocol.py of warpbook.
+"""Write what the page knows of protocol.py and lab_protocol.py of warpbook.
 
-`python tools/protocol_types.py` writes; with `--check` it only compares, and exits
-with 1 when the file is not what the Python types say.
+That is frontend/src/protocol.ts, the types, and frontend/src/shapes/, their checks (see
+protocol_shapes.py). `python tools/protocol_types.py` writes; with `--check` it only
+compares, and exits with 1 when a file is not what the Python types say.
 """
 
 from __future__ import annotations
@@ -16,11 +17,13 @@ import msgspec
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / each) for each in ("extension", "labs", "monitors")]
 
-from warpbook import lab_protocol, protocol  # noqa: E402
+import protocol_shapes  # noqa: E402
+
+from warpbook import alert_rules_protocol, lab_protocol, protocol  # noqa: E402
 from warpbook_labs.cards import model  # noqa: E402
 from warpbook_monitors import frames  # noqa: E402
 
-TARGET = ROOT / "frontend" / "src" / "protocol.ts"
+SOURCES = ROOT / "frontend" / "src"
 HEADER = "// Generated from extension/warpbook/*protocol.py. Do not edit."
 WIDTH = 80
 
@@ -50,10 +53,13 @@ ANSWERS = (
     protocol.TimelineMatches,
     protocol.TimelineDetails,
     protocol.Comparison,
+    alert_rules_protocol.AlertRules,
+    alert_rules_protocol.AlertRuleChange,
     lab_protocol.CourseList,
     lab_protocol.LabList,
     lab_protocol.LabOpened,
     lab_protocol.LabHints,
+    lab_protocol.LabSolution,
     lab_protocol.LabCards,
 )
 
@@ -155,17 +161,31 @@ def generate() -> str:
     return "\n".join(parts)
 
 
+def files() -> dict[Path, str]:
+    """Give the text of each file that is generated."""
+    shapes = protocol_shapes.generate()
+    return {SOURCES / "protocol.ts": generate()} | {
+        SOURCES / "shapes" / f"{name}.ts": text for name, text in shapes.items()
+    }
+
+
 def main() -> int:
-    """Write the file, or compare it."""
-    text = generate()
-    if "--check" not in sys.argv[1:]:
-        TARGET.write_text(text, encoding="utf-8")
-        return 0
-    if TARGET.is_file() and TARGET.read_text(encoding="utf-8") == text:
+    """Write the files, or compare them."""
+    is_check = "--check" in sys.argv[1:]
+    stale = []
+    for path, text in files().items():
+        if path.is_file() and path.read_text(encoding="utf-8") == text:
+            continue
+        if is_check:
+            stale.append(str(path.relative_to(ROOT)))
+        else:
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+    if not stale:
         return 0
     print(
-        f"{TARGET.relative_to(ROOT)} is not what extension/warpbook/*protocol.py say.\n"
-        "Run `python tools/protocol_types.py` and commit the result."
+        f"{', '.join(stale)}: not what extension/warpbook/*protocol.py say.\n"
+        "Run `make protocol` and commit the result."
     )
     return 1
 

@@ -20,9 +20,9 @@ import torch.multiprocessing as mp
 
 from warpbook._version import __version__
 from warpbook_monitors.frames import PROTOCOL_VERSION, Hello
-from warpbook_monitors.nvml_probe import NvmlSource
-from warpbook_monitors.recording import RecordingWriter
-from warpbook_monitors.sampler import Sampler
+from warpbook_monitors.nvml.probe import NvmlSource
+from warpbook_monitors.recordings.recording import RecordingWriter
+from warpbook_monitors.sampling.sampler import Sampler
 
 PHASE_S = 4.0
 PAUSE_S = 1.0

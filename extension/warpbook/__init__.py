@@ -17,12 +17,25 @@ if TYPE_CHECKING:
     from warpbook.kernel.monitor import Monitor
     from warpbook.kernel.profile_block import profile
     from warpbook.kernel.step import step
+    from warpbook_monitors.trace.example import EXAMPLE_TRACE
 
-__all__ = ["Monitor", "__version__", "analyze", "labs", "profile", "step"]
+__all__ = [
+    "EXAMPLE_TRACE",
+    "Monitor",
+    "__version__",
+    "analyze",
+    "labs",
+    "profile",
+    "step",
+]
 
 
 def __getattr__(name: str) -> Any:
     """Give what a notebook uses, importing it on first use."""
+    if name == "EXAMPLE_TRACE":
+        from warpbook_monitors.trace.example import EXAMPLE_TRACE
+
+        return EXAMPLE_TRACE
     if name == "Monitor":
         from warpbook.kernel.monitor import Monitor
 

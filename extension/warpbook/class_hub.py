@@ -128,6 +128,10 @@ class _Problem(Struct, frozen=True):
     error: str = ""
 
 
+class _Reference(Struct, frozen=True):
+    reference: str
+
+
 Answered = TypeVar("Answered")
 
 
@@ -212,6 +216,15 @@ class ClassHub:
         """
         path = f"courses/{quote(lab.course)}/submissions/{quote(submission)}"
         return self._get(path, HubState)
+
+    def reference(self, lab: PublishedLab) -> str:
+        """Give the reference; empty where the hub has none yet.
+
+        Raises:
+            HubProblem: it is not shown yet, or the hub does not answer.
+        """
+        path = f"courses/{quote(lab.course)}/labs/{quote(lab.id)}/reference"
+        return self._get(path, _Reference).reference
 
     def page(self, lab: PublishedLab, submission: str) -> str:
         """Give the address of a submission's page, or its path on this host."""

@@ -15,6 +15,10 @@ class LabList(Struct, frozen=True):
     #: NVRTC's version; None where it can't be loaded
     compiler: str | None
     gpus: int
+    #: what holds for all labs here, said once; empty if nothing is left out
+    notice: str = ""
+    #: the id of the lab that comes next; None once all are passed, or if not known
+    next_lab: str | None = None
     #: in words: what can't be read, and what to install
     problems: tuple[str, ...] = ()
 
@@ -75,10 +79,31 @@ class LabHints(Struct, frozen=True):
     hints: tuple[str, ...]
 
 
+class LabMistake(Struct, frozen=True):
+    """What often goes wrong in a lab."""
+
+    name: str
+    reason: str
+
+
+class LabSolution(Struct, frozen=True):
+    """Answer of `GET .../api/v1/labs/LAB/solution`: the reference, discussed."""
+
+    lab: str
+    #: of the lab's language, such as "kernel.cu"
+    file: str
+    reference: str
+    #: paragraphs with a blank line between them; formulas are plain text
+    discussion: str
+    mistakes: tuple[LabMistake, ...]
+
+
 class LabMark(Struct, frozen=True):
     """How one submission went, in short."""
 
     submission: int
+    #: among the lab's own, from 1
+    number: int
     graded_ms: float
     passed: bool
     right: int

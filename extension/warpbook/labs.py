@@ -36,7 +36,15 @@ class NoLab:
         """Say why not."""
         return self._notice
 
-    def hint(self) -> Notice:
+    def solution(self) -> Notice:
+        """Say why not."""
+        return self._notice
+
+    def next(self) -> Notice:
+        """Say why not."""
+        return self._notice
+
+    def hint(self, number: int | None = None) -> Notice:
         """Say why not."""
         return self._notice
 
@@ -69,8 +77,8 @@ def open(lab: str, folder: str | None = None) -> Any:
         folder: where that folder is made; here if left out.
 
     Returns:
-        The lab, with `.run()`, `.check()`, `.submit()`, `.trace()`, `.hint()`; of one
-        that can't be opened, these say why.
+        The lab, with `.run()`, `.check()`, `.submit()`, `.trace()`, `.hint()`,
+        `.solution()`, `.next()`; of one that can't be opened, these say why.
     """
     found = parts()
     if isinstance(found, Notice):

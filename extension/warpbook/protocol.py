@@ -29,11 +29,10 @@ from warpbook_monitors.frames import (
     Hello,
     Replay,
 )
-from warpbook_monitors.health import Condition
-from warpbook_monitors.holders import DeviceHolders, Holder
-from warpbook_monitors.outlook import MemoryOutlook
-from warpbook_monitors.post_mortem import FailedAllocation
-from warpbook_monitors.span import DeviceSpan, MetricSpan
+from warpbook_monitors.history.span import DeviceSpan, MetricSpan
+from warpbook_monitors.memory.holders import DeviceHolders, Holder
+from warpbook_monitors.memory.outlook import MemoryOutlook
+from warpbook_monitors.memory.post_mortem import FailedAllocation
 from warpbook_monitors.trace.cell_profile import CellProfile
 from warpbook_monitors.trace.compare import Comparison
 from warpbook_monitors.trace.live import Live
@@ -44,7 +43,8 @@ from warpbook_monitors.trace.timeline_answers import (
     TimelineStatistics,
     TimelineWindow,
 )
-from warpbook_monitors.verdict import Verdict
+from warpbook_monitors.verdicts.health import Condition
+from warpbook_monitors.verdicts.verdict import Verdict
 
 __all__ = [
     "PROTOCOL_VERSION",
@@ -133,6 +133,8 @@ class Subscribe(Struct, frozen=True, tag="subscribe", forbid_unknown_fields=True
     devices: tuple[str, ...] | None = None
     #: send what the history holds after this Unix time in ms
     since_ms: float | None = None
+    #: of a recording, also what it would have shown before it began to be played
+    played_before: bool = False
 
 
 class Unsubscribe(Struct, frozen=True, tag="unsubscribe", forbid_unknown_fields=True):

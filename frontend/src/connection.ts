@@ -64,6 +64,7 @@ export class Connection {
   private timer = 0;
   private hiding = 0;
   private serverRateHz = 1;
+  private isReplay = false;
   /** How long nothing came, in time that this page ran: not while it slept. */
   private silentMs = 0;
 
@@ -159,6 +160,7 @@ export class Connection {
       this.failures = 0;
       this.serverNowMs = message.time_ms;
       this.serverRateHz = message.rate_hz;
+      this.isReplay = message.replay !== null;
       this.set('open', '');
     } else if (message.type === 'frame') {
       this.newestMs = message.time_ms;
@@ -285,7 +287,8 @@ export class Connection {
       return;
     }
     let since = this.newestMs;
-    if (further || since === null) {
+    const isNew = further || since === null;
+    if (isNew) {
       this.historySeconds = Math.max(history, this.historySeconds);
       since = (since ?? this.serverNowMs) - this.historySeconds * 1000;
       this.listeners.forEach(listener => listener.rewound?.());
@@ -294,7 +297,9 @@ export class Connection {
       type: 'subscribe',
       protocol: PROTOCOL_VERSION,
       rate_hz: rateHz,
-      since_ms: since
+      since_ms: since,
+      // a view that comes back wants its gap told, a new one has a past to fill
+      ...(this.isReplay && isNew && { played_before: true })
     };
     this.send(this.asked);
   }

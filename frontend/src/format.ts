@@ -73,6 +73,14 @@ export function text(value: number | null | undefined, unit: Unit): string {
   return name ? `${digits}\u00a0${name}` : digits;
 }
 
+/** Keep each number and its unit on one line, in a sentence of the server's. */
+export function unbroken(sentence: string): string {
+  return sentence.replace(
+    /(\d) (?=(?:%|°C|s|ms|µs|min|h|W|kJ|J|B|[KMGT]i?B(?:\/s)?|[kMG]B\/s|MHz|Hz)(?![\w]))/g,
+    '$1\u00a0'
+  );
+}
+
 /** Give used and total in the total's unit: "12.3/140 GiB". */
 export function usedOfTotal(
   used: number | null | undefined,

@@ -1,7 +1,12 @@
 /** What the server's history answers: one method for each of its requests. */
 
 import type { Connection } from './connection';
-import { isComparison, isDetail, isReceipt, isSpanStatistics } from './decode';
+import {
+  isComparison,
+  isDetail,
+  isReceipt,
+  isSpanStatistics
+} from './shapes/stream';
 import type { Comparison, Detail, Receipt, SpanStatistics } from './protocol';
 import type { Span } from './chart/viewport';
 

@@ -79,6 +79,30 @@ export interface Alert {
   readonly is_replay: boolean;
 }
 
+/** One rule as it holds, with all that may be set of it. */
+export interface AlertRule {
+  readonly name: string;
+  readonly is_own: boolean;
+  readonly settings: Record<string, boolean | number | string | null>;
+  readonly written: string[];
+}
+
+/** Body of `POST api/v1/alerts/rules`. */
+export interface AlertRuleChange {
+  readonly version: string;
+  readonly name: string;
+  readonly is_own: boolean;
+  readonly settings: Record<string, boolean | number | string | null> | null;
+}
+
+/** Answer of `GET` and `POST api/v1/alerts/rules`. */
+export interface AlertRules {
+  readonly file: string;
+  readonly version: string;
+  readonly problem: string;
+  readonly rules: AlertRule[];
+}
+
 /**
  * All alerts that hold or ended lately; after each hello and when one changes.
  * Sent to every connected page, also one that is hidden and takes no frames.
@@ -97,6 +121,15 @@ export interface Allocator {
   readonly reserved_bytes: number;
   readonly peak_allocated_bytes: number;
   readonly retries: number;
+}
+
+/** All times of a part of the program that the program names itself. */
+export interface AnnotationRow {
+  readonly name: string;
+  readonly times: number;
+  readonly host_ms: number;
+  readonly gpu_ms: number | null;
+  readonly work: number | null;
 }
 
 /** The window without the profiler's part; the verdict is judged on it. */
@@ -122,6 +155,17 @@ export interface BytesCell {
   readonly type: 'bytes';
   readonly size_bytes: number;
   readonly what: string;
+}
+
+/**
+ * One call in the tree of who called whom, all calls of equal chains together.
+ */
+export interface CallNode {
+  readonly name: string;
+  readonly parent: number;
+  readonly calls: number;
+  readonly host_ns: number;
+  readonly gpu_ns: number;
 }
 
 /** Answer of `GET <base_url>/warpbook/api/v1/capabilities`. */
@@ -215,12 +259,18 @@ export interface CauseView {
     | 'communication-bound'
     | 'compute-bound'
     | 'host-bound'
+    | 'input-bound'
     | 'launch-bound'
     | 'memory-bound'
     | 'mixed'
+    | 'operator-bound'
+    | 'overhead-bound'
+    | 'python-bound'
     | 'sync-bound'
+    | 'thread-bound'
     | 'transfer-bound'
-    | 'unknown';
+    | 'unknown'
+    | 'wait-bound';
   readonly share: string;
   readonly share_ratio: number;
   readonly evidence: string;
@@ -278,6 +328,12 @@ export interface CellProfile {
   readonly bare: BareRun | null;
   readonly trials: Trial[];
   readonly changes: Change[];
+  readonly call_tree: CallNode[];
+  readonly modules: GroupRow[];
+  readonly functions: GroupRow[];
+  readonly steps: StepRow[];
+  readonly cpu: CpuTime | null;
+  readonly annotations: AnnotationRow[];
 }
 
 /**
@@ -328,12 +384,18 @@ export interface CellVerdict {
     | 'communication-bound'
     | 'compute-bound'
     | 'host-bound'
+    | 'input-bound'
     | 'launch-bound'
     | 'memory-bound'
     | 'mixed'
+    | 'operator-bound'
+    | 'overhead-bound'
+    | 'python-bound'
     | 'sync-bound'
+    | 'thread-bound'
     | 'transfer-bound'
-    | 'unknown';
+    | 'unknown'
+    | 'wait-bound';
   readonly sentence: string;
   readonly change: string;
 }
@@ -463,6 +525,31 @@ export interface CourseList {
   readonly problem: string;
 }
 
+/** Where the time of the thread that ran the code went; the parts sum to it. */
+export interface CpuTime {
+  readonly window_ns: number;
+  readonly loading_ns: number;
+  readonly operators_ns: number;
+  readonly small_calls_ns: number;
+  readonly python_ns: number;
+  readonly waiting_ns: number | null;
+  readonly lost_ns: number;
+  readonly communication_ns: number;
+  readonly calls: number;
+  readonly small_calls: number;
+  readonly use: CpuUse | null;
+}
+
+/** What the operating system counted of one run; times are in ns. */
+export interface CpuUse {
+  readonly wall_ns: number;
+  readonly thread_ns: number;
+  readonly process_ns: number;
+  readonly queued_ns: number | null;
+  readonly threads: number;
+  readonly cores: number;
+}
+
 /**
  * Answer of `GET .../api/v1/history/detail`: one device, as many steps as
  * asked.
@@ -579,12 +666,18 @@ export interface Finding {
     | 'communication-bound'
     | 'compute-bound'
     | 'host-bound'
+    | 'input-bound'
     | 'launch-bound'
     | 'memory-bound'
     | 'mixed'
+    | 'operator-bound'
+    | 'overhead-bound'
+    | 'python-bound'
     | 'sync-bound'
+    | 'thread-bound'
     | 'transfer-bound'
-    | 'unknown';
+    | 'unknown'
+    | 'wait-bound';
   readonly explains_ns: number;
   readonly share: number;
   readonly evidence: string;
@@ -621,18 +714,34 @@ export interface Gap {
   readonly message: string;
 }
 
+/**
+ * All that was called within a module or a function, but not in one within it.
+ */
+export interface GroupRow {
+  readonly name: string;
+  readonly calls: number;
+  readonly host_ns: number;
+  readonly gpu_ns: number;
+}
+
 /** The verdict: what to read before everything else. */
 export interface Headline {
   readonly kind:
     | 'communication-bound'
     | 'compute-bound'
     | 'host-bound'
+    | 'input-bound'
     | 'launch-bound'
     | 'memory-bound'
     | 'mixed'
+    | 'operator-bound'
+    | 'overhead-bound'
+    | 'python-bound'
     | 'sync-bound'
+    | 'thread-bound'
     | 'transfer-bound'
-    | 'unknown';
+    | 'unknown'
+    | 'wait-bound';
   readonly cause: string;
   readonly change: string;
 }
@@ -770,6 +879,7 @@ export interface LabEntry {
   readonly track: string;
   readonly language: string;
   readonly minutes: number;
+  readonly difficulty: string | null;
   readonly goal: string;
   readonly after: string[];
   readonly needs: string[];
@@ -792,12 +902,15 @@ export interface LabList {
   readonly labs: LabEntry[];
   readonly compiler: string | null;
   readonly gpus: number;
+  readonly notice: string;
+  readonly next_lab: string | null;
   readonly problems: string[];
 }
 
 /** How one submission went, in short. */
 export interface LabMark {
   readonly submission: number;
+  readonly number: number;
   readonly graded_ms: number;
   readonly passed: boolean;
   readonly right: number;
@@ -807,10 +920,25 @@ export interface LabMark {
   readonly first_failure: string;
 }
 
+/** What often goes wrong in a lab. */
+export interface LabMistake {
+  readonly name: string;
+  readonly reason: string;
+}
+
 /** Answer of `POST .../api/v1/labs/LAB/open`. */
 export interface LabOpened {
   readonly lab: string;
   readonly path: string;
+}
+
+/** Answer of `GET .../api/v1/labs/LAB/solution`: the reference, discussed. */
+export interface LabSolution {
+  readonly lab: string;
+  readonly file: string;
+  readonly reference: string;
+  readonly discussion: string;
+  readonly mistakes: LabMistake[];
 }
 
 /** A value with its label. */
@@ -885,12 +1013,18 @@ export interface LiveWindow {
     | 'communication-bound'
     | 'compute-bound'
     | 'host-bound'
+    | 'input-bound'
     | 'launch-bound'
     | 'memory-bound'
     | 'mixed'
+    | 'operator-bound'
+    | 'overhead-bound'
+    | 'python-bound'
     | 'sync-bound'
+    | 'thread-bound'
     | 'transfer-bound'
     | 'unknown'
+    | 'wait-bound'
     | null;
   readonly sentence: string;
   readonly launches: number;
@@ -1224,6 +1358,13 @@ export interface StatusCell {
   readonly status: CardStatus;
 }
 
+/** One step of the profiler's schedule, the profiler's own time taken off. */
+export interface StepRow {
+  readonly number: number;
+  readonly time_ns: number;
+  readonly busy_ns: number;
+}
+
 /** How long the steps of a loop took, by the host's clock. */
 export interface StepTimes {
   readonly steps: number;
@@ -1249,6 +1390,7 @@ export interface Subscribe {
   readonly rate_hz?: number;
   readonly devices?: string[] | null;
   readonly since_ms?: number | null;
+  readonly played_before?: boolean;
 }
 
 /** All calls of one function that waits for the GPU, from one place. */
@@ -1292,12 +1434,18 @@ export interface TimePart {
     | 'communication-bound'
     | 'compute-bound'
     | 'host-bound'
+    | 'input-bound'
     | 'launch-bound'
     | 'memory-bound'
     | 'mixed'
+    | 'operator-bound'
+    | 'overhead-bound'
+    | 'python-bound'
     | 'sync-bound'
+    | 'thread-bound'
     | 'transfer-bound'
     | 'unknown'
+    | 'wait-bound'
     | null;
   readonly label: string;
   readonly ratio: number;
@@ -1320,7 +1468,7 @@ export interface TimelineBars {
 export interface TimelineDetails {
   readonly event: TimelineEvent;
   readonly label: string;
-  readonly kind: 'call' | 'gpu' | 'operator' | 'profiler';
+  readonly kind: 'annotation' | 'call' | 'gpu' | 'operator' | 'profiler';
   readonly facts: EventFacts;
   readonly line: number | null;
   readonly launch: TimelineEvent | null;
@@ -1338,7 +1486,7 @@ export interface TimelineEvent {
 
 /** All matches of one kind. */
 export interface TimelineFound {
-  readonly kind: 'call' | 'gpu' | 'operator' | 'profiler';
+  readonly kind: 'annotation' | 'call' | 'gpu' | 'operator' | 'profiler';
   readonly events: number;
   readonly time_ns: number;
 }
@@ -1354,7 +1502,7 @@ export interface TimelineMatches {
 /** All events of one name that reach into a selection. */
 export interface TimelineName {
   readonly name: string;
-  readonly kind: 'call' | 'gpu' | 'operator' | 'profiler';
+  readonly kind: 'annotation' | 'call' | 'gpu' | 'operator' | 'profiler';
   readonly events: number;
   readonly time_ns: number;
 }
@@ -1362,7 +1510,7 @@ export interface TimelineName {
 /** One row: events that don't overlap. */
 export interface TimelineRow {
   readonly label: string;
-  readonly kind: 'call' | 'gpu' | 'operator' | 'profiler';
+  readonly kind: 'annotation' | 'call' | 'gpu' | 'operator' | 'profiler';
   readonly level: number;
   readonly events: number;
 }
@@ -1379,7 +1527,7 @@ export interface TimelineStatistics {
 /** How much of a selection is covered, and the gaps between what covers it. */
 export interface TimelineUse {
   readonly label: string;
-  readonly kind: 'call' | 'gpu' | 'operator' | 'profiler';
+  readonly kind: 'annotation' | 'call' | 'gpu' | 'operator' | 'profiler';
   readonly level: number;
   readonly events: number;
   readonly busy_ns: number;

@@ -7,7 +7,7 @@ import {
   isPostMortem,
   isReceipt,
   isRecordList
-} from './decode';
+} from './shapes/stream';
 import type {
   Alert,
   CellReport,

@@ -15,6 +15,10 @@ const PERIOD_MS = 500;
 const MOST_HZ = 2;
 /** From this many GPUs on, each is only its activity; the rest is on hover. */
 const COMPACT_FROM = 3;
+/** More than this are told together: their line would be cut off. */
+const MOST_NAMED = 8;
+/** So many of those in trouble are named. */
+const MOST_WRONG = 2;
 
 /** A piece of the line; a value has a width, in digits, that it never leaves. */
 interface Piece {
@@ -96,20 +100,14 @@ export class StatusItem extends Widget {
         store.absences[0]?.message ?? trans.__('This server sees no GPU.');
       return [[{ text: trans.__('No GPU') }], clip(reason)];
     }
-    const compact = gpus.length >= COMPACT_FROM;
     // of a GPU that is split, its instances tell what runs
     const shown = gpus.filter(gpu => instancesOf(gpu, gpus).length === 0);
-    const pieces = shown.flatMap((gpu, index) => [
-      { text: index === 0 ? '' : compact ? ' · ' : '  |  ' },
-      { text: this.isNamed(gpu) ? `${deviceLabel(gpu, gpus)} ` : '' },
-      ...(compact ? this.shortLine(gpu) : this.line(gpu))
-    ]);
-    if (compact) {
-      const count = gpus.filter(({ kind }) => kind === 'gpu').length;
-      pieces.unshift({
-        text: `${trans._n('%1 GPU, SM:', '%1 GPUs, SM:', count)} `
-      });
-    }
+    const pieces =
+      shown.length > MOST_NAMED
+        ? this.together(shown, gpus)
+        : shown.length >= COMPACT_FROM
+          ? this.shortLines(shown, gpus)
+          : this.fullLines(shown, gpus);
     const details = gpus.map(gpu => {
       const words = this.line(gpu).map(piece => piece.text);
       return `${deviceLabel(gpu, gpus)}: ${words.join('')}`;
@@ -121,12 +119,56 @@ export class StatusItem extends Widget {
     return [pieces, details.join('\n')];
   }
 
-  /** Whether its place in the line does not tell which it is, or it is in trouble. */
-  private isNamed(gpu: Device): boolean {
-    return gpu.kind === 'mig' || this.stream.store.latest(gpu).state !== 'ok';
+  /** All that fits, of one or two. */
+  private fullLines(shown: readonly Device[], gpus: readonly Device[]) {
+    return shown.flatMap((gpu, index) => [
+      { text: index === 0 ? '' : '  |  ' },
+      {
+        text:
+          shown.length > 1 || this.isWrong(gpu) || gpu.kind === 'mig'
+            ? `${deviceLabel(gpu, gpus)} `
+            : ''
+      },
+      ...this.line(gpu, shown.length > 1)
+    ]);
   }
 
-  private line(gpu: Device): Piece[] {
+  /** The activity of each, by its index: "SM  0: 93 %  1: 4 %  2: lost". */
+  private shortLines(shown: readonly Device[], gpus: readonly Device[]) {
+    const pieces: Piece[] = shown.flatMap(gpu => [
+      { text: `  ${deviceLabel(gpu, gpus).replace(/^GPU /, '')}: ` },
+      ...this.shortLine(gpu)
+    ]);
+    return [{ text: trans.__('GPUs, SM') }, ...pieces];
+  }
+
+  /** How busy they are, and which are in trouble. */
+  private together(shown: readonly Device[], gpus: readonly Device[]): Piece[] {
+    const { store } = this.stream;
+    const known = shown.flatMap(gpu => {
+      const value = store.value(gpu, activityOf(gpu).metric);
+      return value === null ? [] : [value];
+    });
+    const mean = known.reduce((sum, value) => sum + value, 0) / known.length;
+    const wrong = gpus.filter(gpu => this.isWrong(gpu));
+    const names = wrong.slice(0, MOST_WRONG).map(gpu => {
+      const state = stateName(this.stream.store.latest(gpu).state);
+      return `, ${deviceLabel(gpu, gpus)} ${state}`;
+    });
+    const more = wrong.length - names.length;
+    const count = gpus.filter(({ kind }) => kind === 'gpu').length;
+    return [
+      { text: `${trans.__('%1 GPUs, SM mean', count)} ` },
+      { text: text(known.length > 0 ? mean : null, 'ratio'), width: 4.5 },
+      { text: `${names.join('')}${more > 0 ? ` and ${more} more` : ''}` }
+    ];
+  }
+
+  private isWrong(gpu: Device): boolean {
+    return this.stream.store.latest(gpu).state !== 'ok';
+  }
+
+  private line(gpu: Device, isShort = false): Piece[] {
     const { store } = this.stream;
     const { state, why } = store.latest(gpu);
     if (state !== 'ok') {
@@ -145,7 +187,7 @@ export class StatusItem extends Widget {
       const name = { text: `${activityOf(gpu).short} ` };
       line.unshift(name, this.activity(gpu), { text: ' · ' });
     }
-    if (gpu.kind === 'gpu') {
+    if (gpu.kind === 'gpu' && !isShort) {
       const watts = text(store.value(gpu, 'power_watts'), 'watts');
       line.push({ text: ' · ' }, { text: watts, width: 5 });
     }

@@ -1,7 +1,7 @@
 /** Trace files that this page has opened, and their reports. */
 
 import type { Connection } from './connection';
-import { isCellReport } from './decode';
+import { isCellReport } from './shapes/stream';
 import type { CellReport } from './protocol';
 import { trans } from './translation';
 

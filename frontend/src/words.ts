@@ -55,6 +55,17 @@ export function because(state: State, why: string): string {
   return name ? `${name[0]?.toUpperCase() ?? ''}${name.slice(1)}.` : '';
 }
 
+/** What stands where the number of a metric would be. */
+export function missingWords(device: Device, name: string): string {
+  const metric = device.metrics.find(each => each.name === name);
+  if (metric === undefined) {
+    return 'not reported';
+  }
+  return metric.state === 'ok'
+    ? 'no reading'
+    : stateName(metric.state) || because(metric.state, metric.why);
+}
+
 /** Whether nothing was read yet: then nothing is known, and nothing is wrong. */
 export function isUnread({ state, why }: Latest): boolean {
   return state === 'unavailable' && (why === '' || why === 'Not read yet.');

@@ -3,6 +3,7 @@ import './chart.css';
 import './dashboard.css';
 import './labs.css';
 import './live.css';
+import './overview.css';
 import './panel.css';
 import './report.css';
 import './timeline.css';

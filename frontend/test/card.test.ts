@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { labCard } from '../src/labs/card';
 import { cellText } from '../src/labs/card_cells';
-import { card as isCard } from '../src/labs/card_checks';
+import { isCard } from '../src/shapes/labs';
 import type { Card, CardStatus, Part } from '../src/protocol';
 import type { FakeNode } from './fake_dom';
 import { fakeDocument } from './fake_dom';

@@ -83,3 +83,43 @@ test('what has not the shape is null and never throws', () => {
     assert.equal(decode(surprise), null);
   }
 });
+
+test('what an older server left out is filled in, for each message anew', () => {
+  const older = {
+    type: 'frame',
+    seq: 1,
+    time_ms: 1,
+    readings: [{ device: 0, state: 'stale' }]
+  };
+  const first = decode(JSON.stringify(older));
+  assert.deepEqual(first, {
+    ...older,
+    readings: [{ device: 0, state: 'stale', values: [], why: '' }],
+    label: null
+  });
+  (first as unknown as typeof FRAME).readings[0]?.values.push(1);
+  const second = decode(JSON.stringify(older)) as unknown as typeof FRAME;
+  assert.deepEqual(second.readings[0]?.values, []);
+});
+
+test("a newer server's word costs no message", () => {
+  const newer = {
+    ...FRAME,
+    readings: [{ ...FRAME.readings[0], state: 'new' }]
+  };
+  assert.deepEqual(decode(JSON.stringify(newer)), newer);
+});
+
+test('more than a page could draw, and what is no number, is no message', () => {
+  const many = { ...FRAME, readings: Array(201).fill(FRAME.readings[0]) };
+  assert.equal(decode(JSON.stringify(many)), null);
+  assert.notEqual(
+    decode(JSON.stringify({ ...many, readings: many.readings.slice(1) })),
+    null
+  );
+  const endless = JSON.stringify(FRAME).replace(
+    '"time_ms":1',
+    '"time_ms":1e999'
+  );
+  assert.equal(decode(endless), null);
+});

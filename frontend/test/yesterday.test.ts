@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { timeLabels, timeTicks } from '../src/chart/scales';
 import { MONTH_MS, Viewport } from '../src/chart/viewport';
 import { dayBegin, dayEnd, isDayOrNone } from '../src/dashboard/find';
-import { isRecordList } from '../src/decode';
+import { isRecordList } from '../src/shapes/stream';
 import { duration, when } from '../src/format';
 import { cellBand, Handover, Refused } from '../src/handover';
 import type { Band, Bands } from '../src/bands';

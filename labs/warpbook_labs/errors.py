@@ -13,6 +13,7 @@ LabError
 ├── NoGpu            no GPU can grade here
 ├── NotOnGpu         a GPU could not be used, for no fault of the source
 ├── NoTrace          a submission could not be recorded
+├── NotPassed        the reference is shown after a pass
 └── StoreError       the file of submissions can't be used
 
 What fails within a jailed or trusted process has errors of its own there.
@@ -76,6 +77,10 @@ class NotOnGpu(LabError):
 
 class NoTrace(LabError):
     """There is no trace of it; the message says why."""
+
+
+class NotPassed(LabError):
+    """The reference solution is not shown yet; the message says when it is."""
 
 
 class StoreError(LabError):

@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING
 from prometheus_client import CollectorRegistry, start_http_server
 
 from warpbook_monitors.errors import MonitorError
-from warpbook_monitors.exposition import SCRAPE_WATCH_S, SamplerCollector
+from warpbook_monitors.exposition.prometheus import SCRAPE_WATCH_S, SamplerCollector
 from warpbook_monitors.open_sources import live_sources
-from warpbook_monitors.own_cost import Costs, OwnCostSource
 from warpbook_monitors.plain_text import printable
-from warpbook_monitors.sampler import Sampler
+from warpbook_monitors.sampling.own_cost import Costs, OwnCostSource
+from warpbook_monitors.sampling.sampler import Sampler
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from warpbook_monitors.errors import Unavailable
 from warpbook_monitors.host import HostSource
-from warpbook_monitors.nvml_probe import NvmlSource
-from warpbook_monitors.replay import SHIPPED, ReplaySource
+from warpbook_monitors.nvml.probe import NvmlSource
+from warpbook_monitors.recordings.replay import SHIPPED, ReplaySource
 from warpbook_monitors.source import Opened, Source
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from warpbook_monitors.frames import Absence, Device, Event, Replay
+from warpbook_monitors.frames import Absence, Device, Event, Reading, Replay
 
 
 class Probe(Protocol):
@@ -57,6 +57,9 @@ class Opened:
     replay: Replay | None = None
     #: what a recording says the machine was doing, by `time.monotonic_ns()`
     label_at: Callable[[int], str | None] | None = None
+    #: what the probes of a recording give at any `time.monotonic_ns()`, also an
+    #: earlier one; `Reading.device` is the place among `probes`
+    played_at: Callable[[int], tuple[Reading, ...]] | None = None
     #: what came since the last time it was asked, with all absences of then; it is
     #: asked at each tick, so it never blocks
     later: Callable[[], Opened | None] | None = None

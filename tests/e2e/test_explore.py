@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -39,11 +40,19 @@ def test_the_tour_runs_from_top_to_bottom(page: LabPage, lab_url: str) -> None:
     for n in profiled:
         expect(page.output(n).locator(".warpbook-report")).to_contain_text("aten::")
 
+    (shipped,) = (n for n in code if "EXAMPLE_TRACE" in sources[n])
+    output = page.output(shipped)
+    expect(output.locator(".warpbook-badge")).to_have_text("compute-bound")
+    expect(output).to_contain_text("Multiply in bfloat16")
+    output.get_by_text(re.compile(r"^Timeline and figures of \d+ events$")).click()
+    page.wait_for_figure(output)
+
     listed = page.dashboard.get_by_role("region", name="Cell reports", exact=True)
     # the lab is shared: other tests' reports are listed too
     reports = listed.get_by_role("row", name=Path(TOUR).stem).locator(".wb-link")
-    expect(reports).to_have_count(len(profiled))
-    reports.first.click()
+    expect(reports).to_have_count(len(profiled) + 1)
+    # the oldest is of a cell, the newest of the file
+    reports.last.click()
     expect(page.drawer).to_contain_text("Duration")
     page.wait_for_figure(page.drawer)
 

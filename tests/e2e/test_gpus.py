@@ -27,7 +27,7 @@ def test_a_gpu_without_gpm_says_in_words_what_is_missing(
     page: LabPage, live_url: str
 ) -> None:
     page.open(live_url, TOUR)
-    a100, h200, _ = (page.dashboard.locator(".wb-device").nth(n) for n in range(3))
+    a100 = h200 = page.dashboard.locator(".wb-device").first
     expect(a100.locator("summary").first).to_contain_text("A100")
     # said once, and no chart without a line
     expect(a100.locator(".wb-missing li", has_text="GPM")).to_have_count(1)
@@ -35,9 +35,13 @@ def test_a_gpu_without_gpm_says_in_words_what_is_missing(
     for title in ("NVML says", "Memory", "Power", "PCIe", "Clocks"):
         chart = a100.get_by_label(title, exact=True)
         page.bring_to_see(chart, chart.locator("canvas"))
+    tiles = page.dashboard.locator(".wb-gpu-tile")
+    expect(tiles.first).to_contain_text("GPU util. (NVML)")
+    tiles.last.click()
     chip = h200.get_by_label("What the chip does", exact=True)
     page.bring_to_see(chip, chip.filter(has_text="%"))
-    expect(page.dashboard.locator(".wb-badge-live")).to_have_text(["LIVE"] * 4)
+    # header, two tiles, the chosen GPU, the host
+    expect(page.dashboard.locator(".wb-badge-live")).to_have_text(["LIVE"] * 5)
     expect(page.status_item).to_contain_text("(NVML)")
     for view in (page.status_item, page.dashboard):
         expect(view).not_to_contain_text("replay", ignore_case=True)
@@ -47,18 +51,23 @@ def test_a_lost_gpu_says_so_and_the_others_go_on(
     page: LabPage, live_url: str, stub: StubNvml
 ) -> None:
     page.open(live_url, TOUR)
-    a100, h200, host = (page.dashboard.locator(".wb-device").nth(n) for n in range(3))
-    lost = h200.locator(".wb-device-state")
-    expect(a100.locator("canvas").first).to_be_visible()
-    expect(lost).to_be_hidden()
+    gpu, host = (page.dashboard.locator(".wb-device").nth(n) for n in range(2))
+    a100, h200 = (page.dashboard.locator(".wb-gpu-tile").nth(n) for n in range(2))
+    state = gpu.locator(".wb-device-state")
+    h200.click()
+    expect(gpu.locator("canvas").first).to_be_visible()
+    expect(state).to_be_hidden()
     stub.set(1, rc=LOST)
-    expect(lost).to_contain_text("GPU 1: lost")
-    expect(h200.locator("summary .wb-badge").first).to_have_text("LOST")
+    expect(state).to_contain_text("GPU 1: lost")
+    expect(gpu.locator("summary .wb-badge").first).to_have_text("LOST")
+    expect(h200.locator(".wb-badge")).to_have_text("LOST")
     expect(page.status_item).to_contain_text("GPU 1 lost")
-    expect(a100.locator(".wb-device-state")).to_be_hidden()
+    expect(a100.locator(".wb-badge")).to_have_text("LIVE")
     expect(host.locator(".wb-device-state")).to_be_hidden()
+    a100.click()
+    expect(state).to_be_hidden()
     stub.set(0, power_mw=123_000)
-    power = a100.get_by_label("Power", exact=True)
+    power = gpu.get_by_label("Power", exact=True)
     page.bring_to_see(power, power.filter(has_text="123 W"))
-    page.wait_moving(a100)
+    page.wait_moving(gpu)
     page.wait_moving(host)

@@ -54,8 +54,15 @@ def test_from_the_launcher_over_a_hostile_failure_to_a_card_that_passed(
     page.page.locator(".jp-LauncherCard:visible", has_text="GPU Labs").click()
     browser = page.page.locator(".wb-labs")
     row = browser.locator("[data-lab='vector-add']")
-    expect(row).to_contain_text("30 minutes")
-    expect(row).to_contain_text("speed is not graded")
+    expect(row).to_contain_text("30 minutes · easy · CUDA C++")
+    # said once, and not in each row
+    expect(browser.get_by_text("speed is not graded")).to_have_count(1)
+    expect(browser.locator(".wb-labs-next")).to_contain_text("Next: 1 ")
+    browser.get_by_label("Track", exact=True).select_option("memory")
+    expect(row).to_be_hidden()
+    expect(browser.locator("[data-lab='tiled-transpose']")).to_be_visible()
+    browser.get_by_label("Track", exact=True).select_option("")
+    expect(row).to_be_visible()
     expect(row.locator(".wb-lab-state")).to_have_text("not begun")
     expect(browser.locator("[data-lab='tiled-transpose']")).to_contain_text(
         "after vector-add"
@@ -102,16 +109,26 @@ def test_from_the_launcher_over_a_hostile_failure_to_a_card_that_passed(
     write_source(page, source, f"%%lab vector-add\n{hostile}")
     page.run(source)
     expect(page.output(source)).to_contain_text("Kept in")
+    # it is checked at once, and lines are those of the cell
+    at_once = page.output(source)
+    expect(at_once).to_contain_text("vector-add: compile error")
+    lines = hostile.splitlines()
+    number = next(at for at, line in enumerate(lines, 2) if "sum < 0" in line)
+    expect(at_once).to_contain_text(f"kernel.cu({number}): error")
     check = cell_of(page, "lab.check()")
     page.run(check)
     card = page.output(check)
     expect(card).to_contain_text("vector-add: compile error")
+    expect(card).to_contain_text("It is unchanged since the check at")
     expect(card).to_contain_text('identifier "sum" is undefined')
 
     # right but for one element, which says what it is
     wrong = SOLUTION.read_text().replace("i < n;", "i < n - 1;")
     wrong = wrong.replace("out[i] =", f"/* {ATTACK} */ out[i] =")
     write_source(page, source, f"%%lab vector-add\n{wrong}")
+    # the cell is edited and not run: the file of before is graded, and a notice says so
+    page.run(check)
+    expect(page.page.get_by_text("Edited and not run")).to_be_visible()
     page.run(source)
     page.run(check)
     expect(card).to_contain_text("vector-add: failed")
@@ -122,6 +139,9 @@ def test_from_the_launcher_over_a_hostile_failure_to_a_card_that_passed(
     page.page.screenshot(path=screenshots / "lab-card-failed.png")
 
     hint = cell_of(page, "lab.hint()")
+    page.run(hint)
+    expect(page.output(hint)).to_contain_text("No hint is open")
+    write_source(page, hint, "lab.hint(1)")
     page.run(hint)
     expect(page.output(hint)).to_contain_text("Hint 1 of 4")
 
@@ -134,7 +154,8 @@ def test_from_the_launcher_over_a_hostile_failure_to_a_card_that_passed(
     handed_in = page.output(submit)
     expect(handed_in).to_contain_text("✓ vector-add: passed")
     expect(handed_in).to_contain_text("Submission 1. Practice grade")
-    expect(handed_in).to_contain_text("Speed is not graded")
+    expect(handed_in).to_contain_text("Reference solution (kernel.cu)")
+    expect(handed_in).to_contain_text("lab.next()")
     page.scroll_to(submit)
     page.page.screenshot(path=screenshots / "lab-card-passed.png")
     assert page.page.evaluate("() => window.attacked") is None
@@ -148,6 +169,9 @@ def test_from_the_launcher_over_a_hostile_failure_to_a_card_that_passed(
     expect(newest).to_contain_text("Submission 1. Practice grade")
     row.locator("summary", has_text="Hints").click()
     expect(row).to_contain_text("1 of 4 are open")
+    expect(row).to_contain_text("the grid one block")
+    row.locator("summary", has_text="Reference and discussion").click()
+    expect(row.locator(".wb-lab-reference")).to_contain_text("bool is_aligned")
     page.page.screenshot(path=screenshots / "labs-after.png")
     page.page.evaluate(
         "() => window.jupyterapp.commands.execute('docmanager:save-all')"
@@ -167,7 +191,7 @@ def test_broken_streams_are_shown_with_their_lines_and_a_timeline(
     page.open(lab_url, lab.write_notebook("streams.ipynb", cells))
     page.run(0)
     told = {
-        "side_does_not_wait.py": "which `add` of line",
+        "side_does_not_wait.py": "which add of line",
         "events.py": "✓ fix-the-stream: passed",
     }
     sources = find("fix-the-stream")

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.e2e.lab import TOUR, Lab, LabPage
-from tests.stub_nvml import XID_EVENT, StubNvml
+from tests.stub_nvml import LOST, XID_EVENT, StubNvml
 
 
 @pytest.fixture(scope="module")
@@ -29,28 +29,56 @@ def node_url(node: StubNvml, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         yield url
 
 
-def test_only_what_is_unfolded_is_drawn_and_instances_are_in_their_gpu(
-    page: LabPage, node_url: str, screenshots: Path
+def test_all_gpus_are_seen_at_once_and_the_chosen_ones_charts_are_below(
+    page: LabPage, node: StubNvml, node_url: str, screenshots: Path
 ) -> None:
+    page.page.set_viewport_size({"width": 1440, "height": 900})
     page.open(node_url, TOUR)
+    tiles = page.dashboard.locator(".wb-gpu-tile")
+    expect(tiles).to_have_count(8)
+    for at in range(8):
+        box = tiles.nth(at).bounding_box()
+        assert box is not None and box["y"] + box["height"] < 900
+    # what is known of each, and a state where nothing is
+    expect(tiles.nth(3)).to_contain_text("NVIDIA H200")
+    expect(tiles.nth(3)).to_contain_text("SM 0")
+    node.set(4, rc=LOST)
+    expect(tiles.nth(4)).to_contain_text("lost")
+    expect(tiles.nth(4)).not_to_contain_text("%")
+    expect(page.status_item).to_contain_text("8 GPUs, SM mean")
+    expect(page.status_item).to_contain_text("GPU 4 lost")
+    node.set(4, rc=0)
+    # one GPU's charts are below: the first's, until another is chosen by keyboard
     gpus = page.dashboard.locator(".wb-body > .wb-device", has_text="GPU ")
-    expect(gpus).to_have_count(8)
-    expect(gpus.first.locator("canvas").first).to_be_visible()
-    expect(page.dashboard.locator(".wb-device .wb-device")).to_have_count(2)
-    assert gpus.nth(3).locator("canvas").count() == 0
-    folded = gpus.nth(3).locator("summary").first
-    page.bring_to_see(folded, folded.filter(has_text="SM 0"))
+    expect(gpus).to_have_count(1)
+    expect(gpus.locator("h3").first).to_contain_text("GPU 0")
+    expect(gpus.locator("canvas").first).to_be_visible()
+    tiles.first.focus()
+    page.page.keyboard.press("End")
+    # the workspace keeps who was chosen
+    with page.page.expect_request(
+        lambda request: (
+            request.method == "PUT"
+            and "warpbook:arrangement" in (request.post_data or "")
+        )
+    ):
+        page.page.keyboard.press("Enter")
+    expect(tiles.last).to_have_attribute("aria-pressed", "true")
+    expect(tiles.last).to_be_focused()
+    expect(tiles.last).to_contain_text("2 MIG instances")
 
-    split = gpus.last
-    split.locator("summary").first.click()
+    split = gpus.first
+    expect(split.locator(".wb-device")).to_have_count(2)
     for at, share in enumerate(("25 %", "75 %")):
         instance = split.locator(".wb-device").nth(at)
         expect(instance.locator("summary").first).to_contain_text("MIG 7:")
-        if instance.get_attribute("open") is None:
-            instance.locator("summary").first.click()
         chip = instance.get_by_label("What the chip does", exact=True)
         page.bring_to_see(chip, chip.filter(has_text=f"SM active {share}"))
     page.page.screenshot(path=screenshots / "mig.png")
+    page.page.reload()
+    page.wait_idle()
+    expect(tiles.last).to_have_attribute("aria-pressed", "true")
+    expect(gpus.locator("h3").first).to_contain_text("GPU 7")
 
 
 def test_an_xid_error_is_told_with_what_it_means_and_what_to_do(

@@ -15,11 +15,11 @@ def test_the_page_says_that_it_is_disconnected_and_comes_back(
     lab = Lab(tmp_path)
     with lab.serve() as url:
         page.open(url, TOUR)
-        expect(page.status_item).to_contain_text("Replay: SM")
+        expect(page.status_item).to_contain_text("Replay: GPU 0 SM")
     expect(page.status_item).to_have_text("GPU: disconnected")
     expect(page.dashboard.locator(".wb-connection")).to_contain_text("Trying again.")
     with lab.serve():
-        expect(page.status_item).to_contain_text("Replay: SM")
+        expect(page.status_item).to_contain_text("Replay: GPU 0 SM")
         expect(page.dashboard.locator(".wb-connection [role=status]")).to_be_empty()
         page.wait_moving(page.dashboard)
         page.shut_down_kernel()

@@ -36,8 +36,10 @@ def zoomed(page: LabPage, timeline: Locator, times: int = 8) -> None:
 
 def middle_of_lane(timeline: Locator, lane: str) -> tuple[float, float]:
     """Where the middle of a lane's first row is on the page."""
+    head = timeline.locator(".wb-timeline-lane", has_text=lane)
+    head.scroll_into_view_if_needed()
     canvas = timeline.locator(".wb-timeline-overlay").bounding_box()
-    label = timeline.locator(".wb-timeline-lane", has_text=lane).bounding_box()
+    label = head.bounding_box()
     assert canvas and label
     return canvas["x"] + canvas["width"] / 2, label["y"] + label["height"] / 2
 

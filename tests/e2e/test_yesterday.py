@@ -28,8 +28,8 @@ from warpbook_monitors.archive.records import put
 from warpbook_monitors.archive.segments import next_merge
 from warpbook_monitors.archive.tail import Tail
 from warpbook_monitors.frames import Frame, Reading
-from warpbook_monitors.recording import read_recording
-from warpbook_monitors.replay import SHIPPED
+from warpbook_monitors.recordings.recording import read_recording
+from warpbook_monitors.recordings.replay import SHIPPED
 
 HOUR_MS = 3_600_000.0
 DAY_MS = 24 * HOUR_MS

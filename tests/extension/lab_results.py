@@ -119,7 +119,7 @@ RICH = CheckResult(
 HOST = CheckResult(
     "fix-the-stream",
     "passed",
-    "All 1 cases passed.",
+    "The case passed.",
     (
         CaseResult(
             "four chunks",

@@ -33,8 +33,8 @@ from warpbook.server import (
 from warpbook.server.parameters import Figure, NoQuery, Span
 from warpbook.server.receipts import MAX_CELL_BYTES
 from warpbook_monitors.errors import RecordingError
-from warpbook_monitors.recording import read_recording
-from warpbook_monitors.replay import SHIPPED
+from warpbook_monitors.recordings.recording import read_recording
+from warpbook_monitors.recordings.replay import SHIPPED
 from warpbook_monitors.trace.chrome import read_chrome_trace
 from warpbook_monitors.trace.errors import TraceError
 

@@ -24,9 +24,9 @@ from warpbook_monitors.archive.limits import Limits
 from warpbook_monitors.archive.record import KeptRecord
 from warpbook_monitors.archive.records import put
 from warpbook_monitors.frames import Frame
-from warpbook_monitors.history import Message
+from warpbook_monitors.history.history import Message
 from warpbook_monitors.open_sources import live_sources
-from warpbook_monitors.sampler import Sampler
+from warpbook_monitors.sampling.sampler import Sampler
 
 PERIOD_MS = 100.0
 

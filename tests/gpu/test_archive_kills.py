@@ -21,7 +21,7 @@ from warpbook_monitors.archive.summaries import seconds_of
 from warpbook_monitors.archive.table import Table, pack
 from warpbook_monitors.frames import Device, Frame
 from warpbook_monitors.open_sources import live_sources
-from warpbook_monitors.sampler import Sampler
+from warpbook_monitors.sampling.sampler import Sampler
 
 pytestmark = pytest.mark.gpu
 

@@ -18,8 +18,8 @@ PROCESSES = 48
 #: as the server does: every GPU has a thread, and all of them begin at the same tick
 OURS = """
 import time
-from warpbook_monitors.nvml_probe import NvmlSource
-from warpbook_monitors.sampler import Sampler
+from warpbook_monitors.nvml.probe import NvmlSource
+from warpbook_monitors.sampling.sampler import Sampler
 
 sampler = Sampler([NvmlSource()])
 sampler.open()

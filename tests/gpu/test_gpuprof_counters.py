@@ -25,8 +25,8 @@ pytestmark = [pytest.mark.gpu, pytest.mark.timeout(600)]
 GPM_SETUP = """
 import time, torch
 from warpbook.kernel.allocator import gpu_uuid
-from warpbook_monitors import nvml
-from warpbook_monitors.gpm import GpmWindow
+from warpbook_monitors.nvml import gate as nvml
+from warpbook_monitors.nvml.gpm import GpmWindow
 half = torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16)
 single = torch.randn(8192, 8192, device="cuda")
 gpu = nvml.call("nvmlDeviceGetHandleByUUID", gpu_uuid(0).encode())

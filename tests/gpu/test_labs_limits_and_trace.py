@@ -12,7 +12,7 @@ from warpbook_labs.gpu.limit_card import limit_card
 from warpbook_labs.grading.table import grader_of
 from warpbook_labs.lab.files import CATALOGUE
 from warpbook_labs.lab.loader import load
-from warpbook_monitors.recording import read_recording
+from warpbook_monitors.recordings.recording import read_recording
 from warpbook_monitors.trace.chrome import read_chrome_trace
 from warpbook_monitors.trace.report import report
 

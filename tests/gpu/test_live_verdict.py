@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from tests.gpu.used_gpu import used_uuid
-from tests.monitors.labelled_phases import KINDS, named_ratio, told_kinds
-from warpbook_monitors.recording import read_recording
+from tests.monitors.verdicts.labelled_phases import KINDS, named_ratio, told_kinds
+from warpbook_monitors.recordings.recording import read_recording
 
 pytestmark = pytest.mark.gpu
 

@@ -19,11 +19,11 @@ from statistics import median
 import pytest
 
 from tests.gpu.used_gpu import used_position
-from warpbook_monitors import nvml
 from warpbook_monitors.frames import Event, Frame
-from warpbook_monitors.nvml_links import Links
-from warpbook_monitors.nvml_probe import NvmlProbe, NvmlSource
-from warpbook_monitors.sampler import Message, Sampler
+from warpbook_monitors.nvml import gate as nvml
+from warpbook_monitors.nvml.links import Links
+from warpbook_monitors.nvml.probe import NvmlProbe, NvmlSource
+from warpbook_monitors.sampling.sampler import Message, Sampler
 
 pytestmark = pytest.mark.gpu
 

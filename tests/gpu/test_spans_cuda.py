@@ -12,11 +12,11 @@ import pytest
 import torch
 
 from tests.gpu.used_gpu import used_handle, used_position
-from warpbook_monitors import nvml
+from warpbook_monitors.history.readings import read_frames
+from warpbook_monitors.history.span_statistics import device_span
+from warpbook_monitors.nvml import gate as nvml
 from warpbook_monitors.open_sources import default_sources
-from warpbook_monitors.readings import read_frames
-from warpbook_monitors.sampler import Message, Sampler
-from warpbook_monitors.span_statistics import device_span
+from warpbook_monitors.sampling.sampler import Message, Sampler
 
 pytestmark = pytest.mark.gpu
 

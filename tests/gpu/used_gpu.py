@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from warpbook_monitors import nvml
 from warpbook_monitors.frames import Device
+from warpbook_monitors.nvml import gate as nvml
 
 # in a process of its own: not every module here sets CUDA up
 _ASKED = "import torch; print(torch.cuda.get_device_properties(0).uuid)"

@@ -231,7 +231,7 @@ def test_what_only_the_assembler_refuses_is_run_all_the_same(lab: LoadedLab) -> 
 def test_how_far_a_check_is_is_reported_case_by_case(name: str) -> None:
     lab = find(name)
     reported: list[tuple[int, int]] = []
-    with reported_to(lambda done, of: reported.append((done, of))):
+    with reported_to(lambda done, of, _: reported.append((done, of))):
         cases = public_cases(lab.lab)
         assert check(lab, lab.reference, cases, Limits()).status == "passed"
     of = len(cases)
@@ -242,7 +242,7 @@ def test_how_far_a_check_is_is_reported_case_by_case(name: str) -> None:
 
 def test_steps_that_a_learner_invents_are_no_more_than_there_are() -> None:
     reported: list[tuple[int, int]] = []
-    with reported_to(lambda done, of: reported.append((done, of))):
+    with reported_to(lambda done, of, _: reported.append((done, of))):
         steps = Steps(3)
     steps.add(999)
     steps.add(1)

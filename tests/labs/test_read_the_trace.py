@@ -21,7 +21,7 @@ from warpbook_labs.lab.loader import load_all
 from warpbook_labs.lab.questions import Question
 from warpbook_labs.sandbox.limits import Limits
 from warpbook_monitors.trace.chrome import read_chrome_trace
-from warpbook_monitors.trace.figures import Kind, Lab
+from warpbook_monitors.trace.figures import GpuKind, Lab
 from warpbook_monitors.trace.report import TraceReport, report
 
 TRACES = Path(__file__).parents[1] / "data" / "traces"
@@ -52,10 +52,10 @@ def test_every_kind_of_verdict_is_planted_in_every_draw(lab: LoadedLab) -> None:
             kind
             for each in found
             if each.function == "bottleneck"
-            for kind in get_args(Kind)
+            for kind in get_args(GpuKind)
             if not lab.cases.judge(each, kind)
         }
-        assert kinds == set(get_args(Kind))
+        assert kinds == set(get_args(GpuKind))
         asked = [each.function for each in found]
         assert asked.count("line") >= 4 and asked.count("at_best_ns") >= 8
 

@@ -24,7 +24,7 @@ from warpbook_labs.course.store_format import FORMAT
 from warpbook_labs.errors import BadSource, StoreError
 from warpbook_labs.results.check import CheckResult
 from warpbook_labs.sandbox.limits import Limits
-from warpbook_monitors import format_steps
+from warpbook_monitors.database import format_steps
 
 FORMATS = ROOT / "tests" / "data" / "formats"
 

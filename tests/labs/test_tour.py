@@ -41,6 +41,11 @@ def assert_no_error_and_quiet_loading(cells: list[Any]) -> None:
     )
 
 
+def assert_it_ends_on_the_shipped_trace(said: str) -> None:
+    assert "compute-bound: Kernels that compute on the FP32 cores" in said
+    assert re.search(r"Multiply in bfloat16: .* instead of about [\d.]+ ms", said)
+
+
 def test_it_is_valid_and_saved_without_outputs() -> None:
     notebook = nbformat.read(TOUR, as_version=4)
     nbformat.validate(notebook)
@@ -54,6 +59,7 @@ def test_it_runs_with_torch(tmp_path: Path) -> None:
     said = text(cells)
     assert "aten::addmm" in said
     assert re.search(r"wall_ms +\d+\.\d+ +-> +\d+", said)
+    assert_it_ends_on_the_shipped_trace(said)
     assert "application/vnd.jupyter.widget-view+json" in {
         mime
         for cell in cells
@@ -74,3 +80,4 @@ def test_without_torch_it_explains(
     said = text(cells)
     assert "PyTorch is not in this kernel's environment" in said
     assert said.count("%%gpuprof needs PyTorch") == 2
+    assert_it_ends_on_the_shipped_trace(said)

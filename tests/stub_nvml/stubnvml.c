@@ -278,7 +278,7 @@ static ret text(char *buffer, unsigned size, const char *s) {
   return SUCCESS;
 }
 
-/* Threads that use GPM before a window was read end the process (see monitors' gpm.py). */
+/* Threads that use GPM before a window was read end the process (see monitors' nvml/gpm.py). */
 static int gpm_start, gpm_samplers, gpm_was_read;
 
 /* ---- starting and ending ------------------------------------------------------ */

@@ -15,13 +15,17 @@ from warpbook.cli import versus
 from warpbook_monitors import units
 from warpbook_monitors.changes.cell_code import MOST_CHARACTERS
 from warpbook_monitors.changes.words import heading
-from warpbook_monitors.plain_text import aligned, joined, labelled
+from warpbook_monitors.plain_text import joined, labelled
 from warpbook_monitors.trace import tables
 from warpbook_monitors.trace.bare_run import BareTimes
 from warpbook_monitors.trace.chrome import read_chrome_trace
 from warpbook_monitors.trace.columns import Columns
+from warpbook_monitors.trace.cpu import words as cpu_words
 from warpbook_monitors.trace.errors import TraceFileError
 from warpbook_monitors.trace.figure_groups import advice, groups
+from warpbook_monitors.trace.ranks.collectives import collectives_of
+from warpbook_monitors.trace.ranks.files import trace_files
+from warpbook_monitors.trace.ranks.job_words import job_lines
 from warpbook_monitors.trace.report import (
     JobReport,
     TraceReport,
@@ -30,7 +34,6 @@ from warpbook_monitors.trace.report import (
     report,
 )
 from warpbook_monitors.trace.run import Run
-from warpbook_monitors.trace.table_cells import UNKNOWN
 
 #: a day
 _MOST_MS = 86_400_000.0
@@ -46,7 +49,11 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         "taken as the ranks of one job.",
     )
     parser.add_argument(
-        "traces", nargs="+", type=Path, metavar="TRACE", help=".json or .json.gz"
+        "traces",
+        nargs="+",
+        type=Path,
+        metavar="TRACE",
+        help=".json or .json.gz, or a folder of them",
     )
     parser.add_argument(
         "--json", action="store_true", help="the whole report as JSON; times in ns"
@@ -71,13 +78,18 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
 def run(asked: argparse.Namespace) -> int:
     """Read, analyse and print."""
     versus.check_options(asked.parser, asked)
+    asked.traces = trace_files(asked.traces)
     known = asked.bare_ms is not None or asked.source is not None
     if known and (len(asked.traces) > 1 or asked.vs is not None):
         asked.parser.error("--bare-ms and --source are of one TRACE alone")
     if asked.vs is not None:
         return versus.run(asked)
-    reports = [report(*_read(path, asked)) for path in asked.traces]
-    whole = reports[0] if len(reports) == 1 else merge(reports)
+    reports, collectives = [], []
+    for path in asked.traces:
+        events, run_of_trace = _read(path, asked)
+        reports.append(report(events, run_of_trace))
+        collectives.append(collectives_of(events))
+    whole = reports[0] if len(reports) == 1 else merge(reports, collectives)
     if asked.json:
         sys.stdout.buffer.write(msgspec.json.encode(plain(whole)) + b"\n")
     else:
@@ -133,20 +145,7 @@ def _text(whole: TraceReport | JobReport, files: dict[int, str]) -> Iterator[str
     are_ranks = None not in numbers and len(numbers) == len(whole.ranks)
     names = [str(each.rank) if are_ranks else files[id(each)] for each in whole.ranks]
     kind = "rank" if are_ranks else "trace"
-    yield f"{len(names)} {kind}s. {whole.communication.sentence}"
-    rows = [(kind, "window", "computing", "communicating", "exposed")]
-    for name, each in zip(names, whole.ranks, strict=True):
-        figures = each.metrics
-        of_the_gpu = (
-            figures.compute_ns,
-            figures.communication_ns,
-            figures.exposed_communication_ns,
-        )
-        compute, communication, exposed = (
-            _ms(one) if each.gpu_recorded else UNKNOWN for one in of_the_gpu
-        )
-        rows.append((name, _ms(figures.window_ns), compute, communication, exposed))
-    yield from aligned(rows)
+    yield from job_lines(whole, names, kind)
     for name, each in zip(names, whole.ranks, strict=True):
         yield ""
         yield f"Rank {name}" if are_ranks else name
@@ -172,14 +171,16 @@ def _one(found: TraceReport) -> Iterator[str]:
         lab = "" if each.lab is None else f" Lab: {each.lab}."
         yield f"    {advice(each)}{lab}"
     yield ""
-    yield f"GPU: {found.gpu or 'not known'}"
+    yield f"GPU: {found.gpu or ('not known' if found.cpu is None else 'none at work')}"
     metrics = found.metrics
     matched, recorded = found.completeness.matched, found.gpu_recorded
-    for group in groups(metrics, matched, recorded, found.bare):
+    of_gpu = groups(metrics, matched, recorded, found.bare)
+    for group in (*cpu_words.groups(found.cpu), *(() if found.cpu else of_gpu)):
         yield ""
         yield group.title
         yield from labelled([(figure.label, figure.value) for figure in group.figures])
-    told = [tables.operators(found.operators)]
+    parts = tables.annotated_parts(found.annotations)
+    told = [parts, tables.operators(found.operators)]
     if found.gpu_recorded:
         told = [
             tables.kernels(found.kernels),
@@ -192,7 +193,3 @@ def _one(found: TraceReport) -> Iterator[str]:
             tables.streams(metrics),
         ]
     yield from tables.as_lines(each for each in told if each.rows)
-
-
-def _ms(nanoseconds: int) -> str:
-    return units.duration(nanoseconds / 1e6)

@@ -32,7 +32,7 @@ from warpbook_monitors.errors import RulesError
 from warpbook_monitors.frames import Absence, Device
 from warpbook_monitors.open_sources import live_sources
 from warpbook_monitors.python_path import NOWHERE
-from warpbook_monitors.sampler import Sampler
+from warpbook_monitors.sampling.sampler import Sampler
 
 #: a GPU may be there, and something keeps warpbook from it
 _BROKEN_REASONS = {"driver_not_loaded", "version_mismatch", "no_permission", "lost"}

@@ -36,6 +36,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         ("check", "check your source against the cases that the lab shows"),
         ("submit", "hand your source in; hidden cases are drawn for it"),
         ("hint", "open one more hint"),
+        ("solution", "show the reference and its discussion, after a pass"),
     ):
         found = action(name, help_text)
         found.add_argument("lab", metavar="LAB", help="its id, or its folder")

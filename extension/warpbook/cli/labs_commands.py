@@ -11,7 +11,8 @@ from warpbook.cli.errors import CommandError
 from warpbook.cli.json_output import print_json
 from warpbook.cli.labs_card import card_lines
 from warpbook.cli.labs_progress import shown_progress
-from warpbook_labs.cards.card import card_of
+from warpbook.cli.labs_solution import next_sections, solution
+from warpbook_labs.cards.card import card_of, condition_words
 from warpbook_labs.compiler import nvrtc
 from warpbook_labs.course.new_lab import new_lab
 from warpbook_labs.course.opening import open_lab
@@ -28,15 +29,24 @@ from warpbook_labs.course.session import (
 )
 from warpbook_labs.course.store import Store
 from warpbook_labs.course.trust import trust
-from warpbook_labs.errors import BadLab, BadSource, NotInstalled, NoTrace, StoreError
+from warpbook_labs.errors import (
+    BadLab,
+    BadSource,
+    NotInstalled,
+    NotPassed,
+    NoTrace,
+    StoreError,
+)
 from warpbook_labs.grading.tracing import record
 from warpbook_labs.grading.validation import Verdict, validate
 from warpbook_labs.lab.files import CATALOGUE
 from warpbook_labs.lab.languages.table import language_of
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.loader import load_all
+from warpbook_labs.lab.plain_math import plain_math
 from warpbook_labs.lab.sources import read_source
 from warpbook_labs.lab.vault import VAULT
+from warpbook_labs.sandbox.limits import isolation_words
 from warpbook_monitors.plain_text import joined
 
 #: what is told in one line, with exit status 2
@@ -46,10 +56,13 @@ PROBLEMS = (
     CommandError,
     LookupError,
     NotInstalled,
+    NotPassed,
     NoTrace,
     StoreError,
     OSError,
 )
+#: said by `labs list` once; what is less is said with each result
+_USUAL = condition_words(isolation_words("namespaces", True))
 #: what a shell says of a program that Ctrl-C ended
 _INTERRUPTED = 130
 
@@ -64,7 +77,12 @@ def _open(asked: argparse.Namespace) -> int:
         return 0
     lab = loaded.lab
     text = source.with_name("text.md")
-    lines = [f"{lab.number} {lab.title}", "", *lab.asks.strip().splitlines(), ""]
+    lines = [
+        f"{lab.number} {lab.title}",
+        "",
+        *plain_math(lab.asks).strip().splitlines(),
+        "",
+    ]
     lines += [f"Read   {text}", f"Write  {source}"]
     named = "" if asked.folder == Path() else f" {source}"
     lines.append(f"Then   warpbook labs check {asked.lab}{named}")
@@ -165,7 +183,7 @@ def _hint(asked: argparse.Namespace) -> int:
         return 0
     lines = []
     for number, hint in enumerate(new, opened - len(new) + 1):
-        lines += [f"Hint {number} of {of}", *hint.splitlines(), ""]
+        lines += [f"Hint {number} of {of}", *plain_math(hint).splitlines(), ""]
     print(joined(lines[:-1]))
     return 0
 
@@ -223,6 +241,7 @@ ACTIONS = {
     "submit": _submit,
     "trace": _trace,
     "hint": _hint,
+    "solution": solution,
     "regrade": _regrade,
     "part": _part,
     "new": _new,
@@ -259,7 +278,14 @@ def _tell(asked: argparse.Namespace, card: Graded, source: str) -> int:
     if asked.json:
         print_json(card)
     else:
-        told = card_of(card.result, source, card.submission)
+        told = card_of(
+            card.result,
+            source,
+            card.submission,
+            number=card.number,
+            left_out=(_USUAL,),
+            more=next_sections(asked, card),
+        )
         print(joined(card_lines(told)))
     return 0 if card.passed else 1
 

@@ -10,6 +10,7 @@ import msgspec
 
 from warpbook.cli.json_output import print_json
 from warpbook_labs.cards.progress import how_far
+from warpbook_labs.course.next_lab import next_lab
 from warpbook_labs.course.overview import look_here, overview, so_far
 from warpbook_labs.course.progress import (
     Progress,
@@ -21,6 +22,7 @@ from warpbook_labs.errors import NoGpu
 from warpbook_labs.errors import StoreError as StoreError
 from warpbook_labs.gpu.gpu import find_gpu
 from warpbook_labs.lab.entries import LabEntry
+from warpbook_labs.sandbox.limits import isolation_words
 from warpbook_monitors.plain_text import bounded, joined
 
 
@@ -44,11 +46,12 @@ def show(asked: argparse.Namespace) -> int:
             }
         )
         return 0
-    rows = [("", "lab", "track", "title", "minutes", "needs", "you")]
+    rows = [("", "lab", "track", "title", "minutes", "level", "needs", "you")]
     for each in labs:
         far = how_far(each.progress)
         needs = ", ".join(each.needs)
-        told = (each.id, each.track, each.title, str(each.minutes), needs, far)
+        level = each.difficulty or ""
+        told = (each.id, each.track, each.title, str(each.minutes), level, needs, far)
         rows.append((str(each.number), *told))
     lines = [*_left(rows), ""]
     if here.compiler is None:
@@ -57,9 +60,14 @@ def show(asked: argparse.Namespace) -> int:
         lines.append(
             f"Results are checked here: NVRTC {here.compiler} and an interpreter."
         )
+    words = isolation_words("namespaces", True)
+    lines.append(f"Your source runs {words}. A result says so where that is not had.")
     missing = [each for each in labs if not each.can_check and each.why != here.remedy]
     lines += [f"{each.id} can't be checked here. {each.why}" for each in missing]
     lines += [_gpu_words(), *problems]
+    following = next_lab(labs)
+    if following is not None:
+        lines.append(f"Next: {following.title}: warpbook labs open {following.id}")
     print(joined(lines))
     return 0
 

@@ -17,8 +17,8 @@ from warpbook.cli.errors import CommandError
 from warpbook_monitors.frames import PROTOCOL_VERSION, Hello
 from warpbook_monitors.open_sources import live_sources
 from warpbook_monitors.plain_text import joined
-from warpbook_monitors.recording import RecordingWriter
-from warpbook_monitors.sampler import BASE_RATE_HZ, Message, Sampler
+from warpbook_monitors.recordings.recording import RecordingWriter
+from warpbook_monitors.sampling.sampler import BASE_RATE_HZ, Message, Sampler
 
 MIN_RATE_HZ = 0.1
 MAX_SECONDS = 7 * 86400.0

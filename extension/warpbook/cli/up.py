@@ -23,8 +23,8 @@ from warpbook.cli.errors import CommandError
 from warpbook_labs.lab.files import TOUR as NOTEBOOKS
 from warpbook_monitors.open_sources import default_sources, replay_sources
 from warpbook_monitors.plain_text import printable
-from warpbook_monitors.replay import ReplaySource
-from warpbook_monitors.sampler import Sampler
+from warpbook_monitors.recordings.replay import ReplaySource
+from warpbook_monitors.sampling.sampler import Sampler
 
 TOUR = "warpbook-tour.ipynb"
 

@@ -22,7 +22,7 @@ from bokeh.plotting import figure
 
 from warpbook.figures.item import add_title, fit_narrow_place, words
 from warpbook_monitors.frames import Device
-from warpbook_monitors.readings import Floats, Readings
+from warpbook_monitors.history.readings import Floats, Readings
 
 #: with fewer samples within the cell there is no course to see
 LEAST_SAMPLES = 3

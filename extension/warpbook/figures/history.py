@@ -12,24 +12,26 @@ from bokeh.models import (
     HoverTool,
     Range1d,
 )
-from bokeh.palettes import Category10
 from bokeh.plotting import figure
 
+from warpbook.figures.history_charts import SERIES, history_charts
 from warpbook.figures.item import add_title, figure_item, fit_narrow_place
 from warpbook_monitors.frames import Device, Unit
-from warpbook_monitors.readings import Floats, Readings
+from warpbook_monitors.history.readings import Floats, Readings
 
-#: a figure for each unit that a person compares over time, in this order
-_UNITS: dict[Unit, tuple[str, str]] = {
-    "ratio": ("share", "0 %"),
-    "bytes_per_s": ("traffic", "0.0 b"),
-    "bytes": ("memory", "0.0 ib"),
-    "watts": ("watts", "0"),
-    "mhz": ("MHz", "0"),
-    "celsius": ("°C", "0"),
-    "hz": ("Hz", "0"),
-    "ms": ("ms", "0.00"),
+#: how a value of a unit is written at the pointer
+_NUMBERS: dict[Unit, str] = {
+    "ratio": "0 %",
+    "bytes_per_s": "0.0 b",
+    "bytes": "0.0 ib",
+    "watts": "0",
+    "mhz": "0",
+    "celsius": "0",
+    "hz": "0",
+    "ms": "0.00",
 }
+#: what the axis is of, where ticks don't carry their unit
+_AXES: dict[Unit, str] = {"watts": "W", "mhz": "MHz", "celsius": "°C", "hz": "Hz"}
 #: how ticks are written, where the bare number would be hard to read
 _TICKS: dict[Unit, str] = {
     "ratio": "return Math.round(tick * 100) + ' %'",
@@ -46,7 +48,7 @@ _GAP_MS = 1500.0
 def history_item(
     device: Device, readings: Readings, theme: str, replay_name: str | None
 ) -> str:
-    """Draw one device, a plot for each unit over one time axis, as a Bokeh item.
+    """Draw one device as its live charts are, over one time axis, as a Bokeh item.
 
     Args:
         device: the description that the readings follow.
@@ -65,14 +67,10 @@ def history_item(
         device.name if replay_name is None else f"REPLAY {replay_name}: {device.name}"
     )
     plots: list[figure] = []
-    for unit, (label, number) in _UNITS.items():
-        metrics = [
-            (_column_name(place), metric)
-            for place, metric in enumerate(device.metrics)
-            if metric.unit == unit and metric.state == "ok"
-        ]
-        if not metrics:
-            continue
+    series = SERIES["dark" if theme == "dark" else "light"]
+    for chart in history_charts(device):
+        unit = chart.unit
+        metrics = [(_column_name(place), metric) for place, metric in chart.lines]
         plot = figure(
             height=190 + _LEGEND_ROW * -(-len(metrics) // _LEGEND_COLUMNS),
             sizing_mode="stretch_width",
@@ -81,9 +79,8 @@ def history_item(
             y_range=DataRange1d(start=0),
             tools="xpan,xwheel_zoom,xbox_zoom,reset,save",
             active_scroll="xwheel_zoom",
-            y_axis_label=label,
+            y_axis_label=_AXES.get(unit),
         )
-        palette = Category10[10]
         for at, (column_name, metric) in enumerate(metrics):
             if is_summed_up:
                 plot.varea(
@@ -92,7 +89,7 @@ def history_item(
                     f"{column_name}_most",
                     source=source,
                     legend_label=metric.label,
-                    color=palette[at % len(palette)],
+                    color=series[at],
                     alpha=0.2,
                 )
             line = plot.line(
@@ -100,13 +97,13 @@ def history_item(
                 column_name,
                 source=source,
                 legend_label=metric.label,
-                color=palette[at % len(palette)],
+                color=series[at],
             )
             plot.add_tools(
                 HoverTool(
                     renderers=[line],
                     mode="vline",
-                    tooltips=[(metric.label, f"@{column_name}{{{number}}}")],
+                    tooltips=[(metric.label, f"@{column_name}{{{_NUMBERS[unit]}}}")],
                 )
             )
         if unit in _TICKS:
@@ -116,8 +113,7 @@ def history_item(
         # names of metrics are longer than those of a report
         plot.legend.ncols = _LEGEND_COLUMNS
         plot.legend.spacing = 2
-        if not plots:
-            add_title(plot, title)
+        add_title(plot, chart.title if plots else f"{title} – {chart.title}")
         plots.append(plot)
     return figure_item(column(*plots, sizing_mode="stretch_width"), theme)
 

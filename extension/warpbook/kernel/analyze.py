@@ -3,27 +3,87 @@
 from __future__ import annotations
 
 import os
+import time
+import uuid
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, Union
 
-from warpbook.kernel.profile import Profile
+from IPython import get_ipython
+from IPython.display import display
+
+from warpbook.kernel.job import Job
+from warpbook.kernel.profile import Notice, Profile
+from warpbook.kernel.server_link import LinkError, NoServer, ServerLink
+from warpbook.kernel.timeline_handover import timelines
+from warpbook.kernel.where import kernel_id, notebook_path
+from warpbook.protocol import PROTOCOL_VERSION, CellReport
 from warpbook_monitors.plain_text import bounded
-from warpbook_monitors.trace.file_profile import read_profile
+from warpbook_monitors.trace.file_profile import FileProfile, read_profile
+from warpbook_monitors.trace.ranks.files import trace_files
+from warpbook_monitors.trace.ranks.read import read_job
 
 _MOST_TITLE = 200
 
 
-def analyze(path: str | os.PathLike[str]) -> Profile:
+_Path = Union[str, "os.PathLike[str]"]
+
+
+def analyze(path: _Path | Sequence[_Path]) -> Profile | Job:
     """Read a trace of torch.profiler and give its report, as that of a cell.
 
-    A notebook shows the report; every figure of it is an attribute, and `.diff(other)`
-    compares it with another profile or file.
+    A notebook shows the report, in JupyterLab with its timeline; every figure of it is
+    an attribute, and `.diff(other)` compares it with another profile or file.
+
+    Several traces, or a folder of them, are the ranks of one job: they are aligned by
+    their collectives, and the one that the others wait for is named.
 
     Args:
-        path: the Chrome trace, `.json` or `.json.gz`.
+        path: the Chrome trace, `.json` or `.json.gz`; a folder of them; or several.
 
     Raises:
         TraceFileError: `NotATrace`, `TraceDamaged` or `TraceTooLarge`, of
             `warpbook_monitors.trace.errors`; itself where the file can't be read.
     """
+    if not isinstance(path, (str, os.PathLike)):
+        return Job(*read_job(trace_files(path)))
+    if Path(path).is_dir():
+        return Job(*read_job(trace_files([path])))
     found = read_profile(os.fspath(path))
-    return Profile(found.profile, bounded(Path(path).name, _MOST_TITLE))
+    profile = Profile(found.profile, bounded(Path(path).name, _MOST_TITLE))
+    shell = get_ipython()
+    if shell is not None:
+        _hand_in(shell, profile, found)
+    return profile
+
+
+def _hand_in(shell: Any, profile: Profile, found: FileProfile) -> None:
+    """Give the report to the server: the dashboard lists it, the page draws it."""
+    link, report_id = ServerLink(), str(uuid.uuid4())
+    # when it was read: what this machine's GPUs did at the recorded time is not of it
+    read_ms = time.time() * 1e3
+    timeline_events = timelines.count(found.events, found.run)
+    report = CellReport(
+        id=report_id,
+        protocol=PROTOCOL_VERSION,
+        kernel_id=kernel_id(shell),
+        notebook=notebook_path(),
+        cell_id=None,
+        execution_count=getattr(shell, "execution_count", None),
+        title=profile.title,
+        started_ms=read_ms,
+        ended_ms=read_ms,
+        status="ok",
+        profile=profile.figures,
+        timeline_events=timeline_events,
+    )
+    try:
+        link.post(report)
+    except NoServer:
+        return
+    except LinkError as problem:
+        display(Notice(f"The dashboard did not get this report. {problem}"))
+        return
+    profile.report_id = report_id
+    if timeline_events is not None:
+        timelines.hand_over(link, report_id, found.events, found.run)

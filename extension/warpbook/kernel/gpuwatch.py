@@ -21,7 +21,7 @@ from IPython.display import display
 from warpbook.kernel.allocator import Retries, begin_cell, end_cell
 from warpbook.kernel.cell import cell_status, cell_title, did_nothing
 from warpbook.kernel.handover import Handover, Pending
-from warpbook.kernel.late_output import LateOutput
+from warpbook.kernel.late_output import LateOutput, said
 from warpbook.kernel.receipt_line import wall_line
 from warpbook.kernel.server_link import LinkError, ServerLink
 from warpbook.kernel.where import kernel_id, notebook_path
@@ -188,4 +188,4 @@ class GpuWatch:
 
     @staticmethod
     def _tell(text: str) -> None:
-        display({"text/plain": text}, raw=True)
+        display(said(text), raw=True)

@@ -7,74 +7,67 @@ import os
 from collections.abc import Callable
 from html import escape
 from pathlib import Path
-from typing import Any
+from urllib.parse import quote
 
 import msgspec
 
 from warpbook.class_hub import ClassHub, HubProblem, NotPublished, hub_here
 from warpbook.kernel.lab_handed_in import HandedIn
+from warpbook.kernel.lab_outputs import (
+    Hint,
+    ShownCard,
+    no_such_hint,
+    practice_passed,
+)
+from warpbook.kernel.lab_place import place_of
 from warpbook.kernel.lab_progress import shown_progress
+from warpbook.kernel.lab_solution import (
+    ShownSolution,
+    next_here,
+    sections_after_pass,
+    solution_here,
+)
+from warpbook.kernel.lab_sources import source_log
 from warpbook.kernel.lab_trace import traced
 from warpbook.kernel.profile import Notice, Profile
-from warpbook_labs.cards.card import card_of
-from warpbook_labs.cards.cell_text import heading
-from warpbook_labs.cards.html import STYLE, card_html, shown
+from warpbook_labs.cards.html import STYLE, figures, shown
+from warpbook_labs.cards.model import CardSection
 from warpbook_labs.cases.sampling import public_cases
 from warpbook_labs.course.opening import open_lab
 from warpbook_labs.course.progress import Progress
-from warpbook_labs.course.session import Graded, check_public, find, get_ready, submit
+from warpbook_labs.course.session import (
+    Graded,
+    check_public,
+    find,
+    get_ready,
+    submit,
+)
 from warpbook_labs.course.store import Store
-from warpbook_labs.errors import BadLab, BadSource, NotInstalled, StoreError
-from warpbook_labs.lab.languages.table import language_of
+from warpbook_labs.errors import (
+    BadLab,
+    BadSource,
+    NotInstalled,
+    NotPassed,
+    StoreError,
+)
+from warpbook_labs.lab.cell_source import without_cell_line
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.sources import read_source
-from warpbook_monitors.plain_text import printable
+from warpbook_labs.results.check import cases_word
+from warpbook_monitors.plain_text import bounded
+
+__all__ = ["PROBLEMS", "OpenLab", "check_kept", "find", "get_ready", "opened"]
 
 #: what is told in words below a cell
-PROBLEMS = (BadLab, BadSource, NotInstalled, StoreError, OSError, LookupError)
-
-
-class ShownCard:
-    """How a check or a submission went; `graded` holds all that is known."""
-
-    def __init__(self, graded: Graded, source: str) -> None:
-        """Keep the result, and its card with the lines of the source that it names."""
-        self.graded = graded
-        self.passed = graded.passed
-        self.card = card_of(graded.result, source, graded.submission)
-
-    def __repr__(self) -> str:
-        """Write the outcome."""
-        return printable(heading(self.card))
-
-    def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
-        return {"text/plain": repr(self), "text/html": card_html(self.card)}
-
-
-class Hint:
-    """The hints that are open."""
-
-    def __init__(self, hints: tuple[str, ...], of: int) -> None:
-        """Take those that are open, the newest last."""
-        self._hints, self._of = hints, of
-
-    def __repr__(self) -> str:
-        """Write them all."""
-        return "\n\n".join(
-            f"Hint {number} of {self._of}\n{text}"
-            for number, text in enumerate(self._hints, 1)
-        )
-
-    def _repr_html_(self) -> str:
-        inner = "".join(
-            f"<h4>Hint {number} of {self._of}</h4>{_paragraphs(text)}"
-            for number, text in enumerate(self._hints, 1)
-        )
-        return f'<div class="warpbook-lab"><style>{STYLE}</style>{inner}</div>'
-
-
-def _paragraphs(text: str) -> str:
-    return "".join(f"<p>{escape(each)}</p>" for each in text.split("\n\n"))
+PROBLEMS = (
+    BadLab,
+    BadSource,
+    NotInstalled,
+    NotPassed,
+    StoreError,
+    OSError,
+    LookupError,
+)
 
 
 class OpenLab:
@@ -123,7 +116,27 @@ class OpenLab:
             self._refuse_starter(source)
             return submit(Store(), self._loaded, source)
 
-        return self._told(handed_in)
+        return self._told(handed_in, self._after_pass)
+
+    def solution(self) -> ShownSolution | Notice:
+        """Show the reference and its discussion, after a pass or as the course says."""
+        try:
+            return solution_here(self._loaded)
+        except PROBLEMS as problem:
+            return Notice(str(problem))
+
+    def next(self) -> OpenLab | Notice:
+        """Open the next lab that is not passed, beside this one."""
+        try:
+            entry = next_here(self.id)
+            if entry is None:
+                return Notice("Every other lab is passed.")
+            return opened(entry.id, str(self.source.parent.parent))
+        except PROBLEMS as problem:
+            return Notice(str(problem))
+
+    def _after_pass(self) -> tuple[CardSection, ...]:
+        return sections_after_pass(self._loaded)
 
     def trace(self) -> Profile | Notice:
         """Run the source once more on the GPU, untimed, and show what held it back."""
@@ -133,11 +146,23 @@ class OpenLab:
         except PROBLEMS as problem:
             return Notice(str(problem))
 
-    def hint(self) -> Hint | Notice:
-        """Open one more hint; once all are open, tell them all again."""
+    def hint(self, number: int | None = None) -> Hint | Notice:
+        """Show the hints that are open, or open the next one by its number.
+
+        Without a number none is spent, so that running all cells spends none.
+
+        Args:
+            number: of the next hint, or of one that is open.
+        """
         hints = self._loaded.hints
         try:
-            opened = Store().open_hint(self.id, len(hints))
+            store = Store()
+            opened = store.progress().get(self.id, Progress()).hints
+            if number is None or number in range(1, opened + 1):
+                return Hint(hints[:opened], len(hints))
+            if number != opened + 1 or number > len(hints):
+                return Notice(no_such_hint(number, opened, len(hints)))
+            opened = store.open_hint(self.id, len(hints))
         except PROBLEMS as problem:
             return Notice(str(problem))
         return Hint(hints[:opened], len(hints))
@@ -146,23 +171,23 @@ class OpenLab:
         published = hub.find(self.id)
         source = read_source(self.source)
         self._refuse_starter(source)
-        return HandedIn(hub, published, hub.hand_in(published, source, replace))
+        words = source_log.words(self.source, source)
+        receipt = hub.hand_in(published, source, replace)
+        return HandedIn(hub, published, receipt, words)
 
     def _refuse_starter(self, source: str) -> None:
-        if source.strip() == self._loaded.starter.strip():
+        if without_cell_line(source).strip() == self._loaded.starter.strip():
             raise BadSource(
                 "This is the starter, as it came: nothing was handed in. Write "
                 f"your own in {self.source.name} first."
             )
 
-    def _told(self, ask: Callable[[str], Graded]) -> ShownCard | Notice:
-        try:
-            source = read_source(self.source)
-            with shown_progress():
-                graded = ask(source)
-            return ShownCard(graded, source)
-        except PROBLEMS as problem:
-            return Notice(str(problem))
+    def _told(
+        self,
+        ask: Callable[[str], Graded],
+        after_pass: Callable[[], tuple[CardSection, ...]] = practice_passed,
+    ) -> ShownCard | Notice:
+        return checked(self.source, ask, after_pass)
 
     def __repr__(self) -> str:
         """Say what it is and where its source is."""
@@ -171,22 +196,42 @@ class OpenLab:
 
     def _repr_html_(self) -> str:
         lab = self._loaded.lab
-        cases = len(public_cases(lab))
-        try:
-            done = Store().progress().get(self.id, Progress())
-            best = done.best
-            so_far = f"{done.attempts:,} submissions, {done.hints:,} hints"
-            if best is not None:
-                so_far += f"; the best has {best.right:,} of {best.of:,} cases right"
-        except StoreError as problem:
-            so_far = str(problem)
+        if lab.plan is None:
+            asked = ("cases shown", str(len(public_cases(lab))))
+        else:
+            asked = ("functions", ", ".join(each.name for each in lab.plan.functions))
+        rows = [
+            ("your source", f"`{bounded(str(self.source), 400)}`"),
+            ("notebook", f"`{bounded(str(self.notebook), 400)}`"),
+            asked,
+            ("time", f"about {lab.minutes} minutes"),
+            ("you so far", bounded(self._so_far(), 400)),
+        ]
         return (
             f'<div class="warpbook-lab"><style>{STYLE}</style>'
             f'<p class="warpbook-verdict">Lab {lab.number}: {shown(lab.title)}</p>'
-            f"<dl><dt>your source</dt><dd><code>{shown(self.source)}</code></dd>"
-            f"<dt>cases that you see</dt><dd>{cases}</dd>"
-            f"<dt>you so far</dt><dd>{shown(so_far, 400)}</dd></dl></div>"
+            f"{figures(rows)}{self._link()}</div>"
         )
+
+    def _link(self) -> str:
+        """Link its notebook where that is another one than this: in a folder beside."""
+        here = Path.cwd()
+        if self.notebook.parent.resolve() == here.resolve():
+            return ""
+        path = quote(os.path.relpath(self.notebook, here))
+        return f'<p><a href="{escape(path)}">Open its notebook</a></p>'
+
+    def _so_far(self) -> str:
+        try:
+            done = Store().progress().get(self.id, Progress())
+        except StoreError as problem:
+            return str(problem)
+        plural = "" if done.attempts == 1 else "s"
+        words = f"{done.attempts:,} submission{plural}, hints open: {done.hints:,}"
+        if done.best is None:
+            return words
+        of = done.best.of
+        return f"{words}; best: {done.best.right:,} of {of:,} {cases_word(of)} passed"
 
 
 def opened(name: str, folder: str | None = None) -> OpenLab:
@@ -199,44 +244,33 @@ def opened(name: str, folder: str | None = None) -> OpenLab:
     return OpenLab(loaded, place_of(loaded.lab.id, folder))
 
 
-def place_of(lab: str, folder: str | None = None) -> Path:
-    """Give the lab's folder below another one, which may be it already."""
-    here = Path(os.getcwd() if folder is None else folder)
-    return here if here.resolve().name == lab else here / lab
+def check_kept(loaded: LoadedLab, file: Path) -> ShownCard | Notice:
+    """Check what a cell has just written; the card says no more of where it is."""
+    return checked(file, lambda source: check_public(loaded, source), is_named=False)
 
 
-def keep_source(name: str, source: str, last_kept: str | None) -> tuple[Path, str]:
-    """Write a lab's source; a version that nobody else holds is put aside.
+def checked(
+    file: Path,
+    ask: Callable[[str], Graded],
+    after_pass: Callable[[], tuple[CardSection, ...]] = practice_passed,
+    *,
+    is_named: bool = True,
+) -> ShownCard | Notice:
+    """Grade what a file holds, and show it.
 
     Args:
-        name: of the lab.
-        source: what the cell holds.
-        last_kept: what this kernel wrote there before.
-
-    Returns:
-        The file, and the name of the one with what was there before, or "".
+        file: of the source.
+        ask: grades a source.
+        after_pass: gives what the card ends with if it passed.
+        is_named: whether the card says which version of the file it is about.
     """
-    loaded = find(name)
-    place = place_of(loaded.lab.id)
-    place.mkdir(parents=True, exist_ok=True)
-    file = place / language_of(loaded.lab).source_name
-    before = file.read_text(encoding="utf-8") if file.exists() else None
-    aside = ""
-    if before not in (None, source, last_kept, loaded.starter):
-        aside = _put_aside(file, before or "")
-    file.write_text(source, encoding="utf-8")
-    # who has written a source checks it soon
-    get_ready(loaded)
-    return file, aside
-
-
-def _put_aside(file: Path, text: str) -> str:
-    number = 1
-    while True:
-        other = file.with_name(f"{file.stem}.before-{number}{file.suffix}")
-        try:
-            with other.open("x", encoding="utf-8") as kept:
-                kept.write(text)
-            return other.name
-        except FileExistsError:
-            number += 1
+    try:
+        source = read_source(file)
+        words = source_log.words(file, source) if is_named else ""
+        with shown_progress():
+            graded = ask(source)
+        source_log.note_checked(file, source)
+        more = after_pass() if graded.passed else ()
+        return ShownCard(graded, source, words, more)
+    except PROBLEMS as problem:
+        return Notice(str(problem))

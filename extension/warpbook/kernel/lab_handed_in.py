@@ -6,17 +6,20 @@ from html import escape
 
 from warpbook.class_hub import ClassHub, HubProblem, HubReceipt, HubState, PublishedLab
 from warpbook.class_hub_words import receipt_rows
-from warpbook_labs.cards.html import STYLE, figures
+from warpbook_labs.cards.html import STYLE, figures, words_html
 from warpbook_monitors.plain_text import printable
 
 
 class HandedIn:
     """A receipt, and how it stands with the submission whenever it is shown."""
 
-    def __init__(self, hub: ClassHub, lab: PublishedLab, receipt: HubReceipt) -> None:
-        """Keep what was handed in."""
+    def __init__(
+        self, hub: ClassHub, lab: PublishedLab, receipt: HubReceipt, source_words: str
+    ) -> None:
+        """Keep what was handed in, and which version of the file that was."""
         self._hub, self._lab = hub, lab
         self.receipt = receipt
+        self._source_words = source_words
 
     def state(self) -> HubState | None:
         """Ask how it stands; None where the hub does not say."""
@@ -28,7 +31,8 @@ class HandedIn:
     def __repr__(self) -> str:
         """Write the receipt, and how it stands."""
         rows = receipt_rows(self.receipt, self.state())
-        return "\n".join(printable(f"{name}: {value}") for name, value in rows)
+        lines = [f"{name}: {value}" for name, value in rows]
+        return "\n".join(map(printable, [*lines, self._source_words]))
 
     def _repr_html_(self) -> str:
         page = self._hub.page(self._lab, self.receipt.submission)
@@ -37,6 +41,7 @@ class HandedIn:
             f'<div class="warpbook-lab"><style>{STYLE}</style>'
             '<p class="warpbook-verdict">Handed in: '
             f"{escape(printable(self._lab.title))}</p>{figures(rows)}"
+            f'<p class="warpbook-quiet">{words_html(self._source_words)}</p>'
             f'<p><a href="{escape(page)}" target="_blank" rel="noopener">'
             "Its page, with the result as soon as it is there</a></p></div>"
         )

@@ -8,7 +8,8 @@ from typing import Any
 
 from warpbook_labs.cards.html import STYLE, shown
 from warpbook_labs.cards.progress import how_far
-from warpbook_labs.course.overview import look_here, overview, so_far
+from warpbook_labs.course.next_lab import next_lab
+from warpbook_labs.course.overview import look_here, overview, so_far, speed_words
 from warpbook_labs.lab.entries import LabEntry, SoFar
 from warpbook_monitors.plain_text import joined
 
@@ -24,7 +25,10 @@ class LabList:
             progress, why = _progress(), ""
         except Exception as problem:  # noqa: BLE001 - the list is worth having alone
             why = f"How far you are is not known: {problem}"
-        self.labs, bad = overview(look_here(), progress)
+        here = look_here()
+        self.labs, bad = overview(here, progress)
+        #: said once of all labs
+        self.notice = speed_words(here)
         self.problems = (*bad, *filter(None, [why]))
 
     def __iter__(self) -> Iterator[LabEntry]:
@@ -36,7 +40,9 @@ class LabList:
         lines = []
         for track, labs in _by_track(self.labs):
             lines += [track, *(f"  {_text(each)}" for each in labs)]
-        return joined([*lines, *self.problems])
+        following = next_lab(self.labs)
+        more = [] if following is None else [f"Next: {following.id}"]
+        return joined([*lines, *filter(None, [self.notice]), *self.problems, *more])
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         return {"text/plain": repr(self), "text/html": self._html()}
@@ -44,16 +50,25 @@ class LabList:
     def _html(self) -> str:
         head = "".join(
             f"<th>{each}</th>"
-            for each in ("", "lab", "minutes", "needs", "here", "you", "after")
+            for each in (
+                *("", "lab", "minutes", "level", "needs", "here", "you", "after"),
+            )
         )
         rows = ""
         for track, labs in _by_track(self.labs):
-            rows += f'<tr><th colspan="7">{shown(track)}</th></tr>'
+            rows += f'<tr><th colspan="8">{shown(track)}</th></tr>'
             rows += "".join(map(_row, labs))
         told = "".join(
             f'<p class="warpbook-warning">{shown(each, 400)}</p>'
             for each in self.problems
         )
+        following = next_lab(self.labs)
+        if following is not None:
+            words = f"Next: {following.number} {following.title}: "
+            command = f'warpbook.labs.open("{following.id}")'
+            told = f"<p>{shown(words)}<code>{shown(command)}</code></p>{told}"
+        if self.notice:
+            told = f"<p>{shown(self.notice, 400)}</p>{told}"
         return (
             f'<div class="warpbook-lab"><style>{STYLE}</style><table><thead><tr>{head}'
             f"</tr></thead><tbody>{rows}</tbody></table>{told}</div>"
@@ -78,7 +93,8 @@ def _row(lab: LabEntry) -> str:
         here += f": {lab.why}"
     return (
         f"<tr><td>{lab.number}</td><td><code>{shown(lab.id)}</code> {shown(lab.title)}"
-        f"</td><td>{lab.minutes}</td><td>{shown(', '.join(lab.needs))}</td>"
+        f"</td><td>{lab.minutes}</td><td>{shown(lab.difficulty or '')}</td>"
+        f"<td>{shown(', '.join(lab.needs))}</td>"
         f"<td>{shown(here, 300)}</td><td>{shown(how_far(lab.progress))}</td>"
         f"<td>{shown(', '.join(lab.after))}</td></tr>"
     )

@@ -1,10 +1,11 @@
-"""`%%lab`: keeps a lab's source, written in a cell, in a file beside the notebook."""
+"""`%%lab`: keeps a lab's source, written in a cell, in a file, and checks it."""
 
 # IPython's decorators have no types
 # mypy: disallow-untyped-decorators=False
 from __future__ import annotations
 
-from pathlib import Path
+import importlib
+from typing import Any
 
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 from IPython.display import display
@@ -13,32 +14,41 @@ from warpbook import labs
 from warpbook.kernel.profile import Notice
 
 
-class LabMagic:
-    """Remembers what it wrote, to know whether somebody else has written since."""
+@magic_arguments()
+@argument("name", metavar="LAB", help="the lab's id")
+@argument(
+    "--no-check",
+    action="store_true",
+    help="keep the cell, and check nothing",
+)
+def lab(line: str, cell: str) -> None:
+    """Keep the cell in the lab's own file, and check it against the cases shown."""
+    asked = parse_argstring(lab, line)
+    parts = labs.parts()
+    if isinstance(parts, Notice):
+        display(Notice(f"This cell was not kept. {parts.message}"))
+        return
+    try:
+        file, words = _keep(parts, asked.name, cell)
+    except parts.PROBLEMS as problem:
+        display(Notice(f"This cell was not kept. {problem}"))
+        return
+    loaded = parts.find(asked.name)
+    if asked.no_check:
+        display(Notice(f"{words} Nothing was checked."))
+        # who has written a source checks it soon
+        parts.get_ready(loaded)
+        return
+    display(Notice(words))
+    display(parts.check_kept(loaded, file))
 
-    def __init__(self) -> None:
-        """Nothing is written yet."""
-        self._kept: dict[Path, str] = {}
 
-    @magic_arguments()
-    @argument("name", metavar="LAB", help="the lab's id")
-    def lab(self, line: str, cell: str) -> None:
-        """Keep the cell in the lab's own file."""
-        asked = parse_argstring(LabMagic.lab, line)
-        display(self._keep(asked.name, cell))
-
-    def _keep(self, name: str, cell: str) -> Notice:
-        found = labs.parts()
-        if isinstance(found, Notice):
-            return Notice(f"This cell was not kept. {found.message}")
-        try:
-            place = found.place_of(name).resolve()
-            file, aside = found.keep_source(name, cell, self._kept.get(place))
-        except found.PROBLEMS as problem:
-            return Notice(f"This cell was not kept. {problem}")
-        self._kept[place] = cell
-        lines = len(cell.splitlines())
-        told = f"Kept in {file}: {lines:,} lines. Nothing was run yet."
-        if aside:
-            told += f" What was there before is in {aside}."
-        return Notice(told)
+def _keep(parts: Any, name: str, cell: str) -> tuple[Any, str]:
+    """Write the file; give it, and what is said of that."""
+    sources = importlib.import_module("warpbook.kernel.lab_sources")
+    file, aside = sources.keep_source(parts.find(name), cell)
+    lines = len(cell.splitlines())
+    words = f"Kept in {file}: {lines:,} line{'' if lines == 1 else 's'}."
+    if aside:
+        words += f" What was there before is in {aside}."
+    return file, words

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import sys
+import textwrap
 import uuid
 from html import escape
 from typing import Any
@@ -13,14 +15,43 @@ from warpbook_monitors.plain_text import joined
 Bundle = dict[str, str]
 
 _LONGEST_LINE = 600
+#: of a terminal; a frontend that shows HTML breaks lines itself
+_COLUMNS = 80
 _STYLE = "font-size: 85%; opacity: 0.7"
+_SAID_STYLE = "white-space: normal; max-width: 60em"
+#: between two clauses, and two sentences
+_CLAUSE = re.compile(r"(?<=[,:;·]) ")
+_SENTENCE = re.compile(r"(?<=[.!?]) (?=[A-Z%])")
 
 
 def one_line(words: str) -> Bundle:
-    """Write one small line."""
+    """Write one small line; a terminal breaks it at words."""
     text = joined([words[:_LONGEST_LINE]])
     html = f'<div class="warpbook-receipt" style="{_STYLE}">{escape(text)}</div>'
-    return {"text/plain": text, "text/html": html}
+    return {"text/plain": "\n".join(_wrapped(text)), "text/html": html}
+
+
+def said(words: str) -> Bundle:
+    """Write what a magic says: a paragraph, and on a terminal a line a sentence."""
+    text = joined([words])
+    lines = [line for each in _SENTENCE.split(text) for line in _wrapped(each)]
+    html = f'<div class="warpbook-receipt" style="{_SAID_STYLE}">{escape(text)}</div>'
+    return {"text/plain": "\n".join(lines), "text/html": html}
+
+
+def _wrapped(line: str) -> list[str]:
+    """Break a line between clauses, so that a command in it stays whole."""
+    lines = [""]
+    for clause in _CLAUSE.split(line):
+        longer = f"{lines[-1]} {clause}".lstrip()
+        if len(longer) <= _COLUMNS:
+            lines[-1] = longer
+        else:
+            # one that is too long by itself is broken between words
+            lines += textwrap.wrap(
+                clause, _COLUMNS, break_long_words=False, break_on_hyphens=False
+            )
+    return [each for each in lines if each]
 
 
 class LateOutput:

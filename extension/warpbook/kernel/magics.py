@@ -10,7 +10,7 @@ from warpbook.kernel.code_span import CodeSpan
 from warpbook.kernel.gpu import Gpu
 from warpbook.kernel.gpuprof import CellProfiler
 from warpbook.kernel.gpuwatch import GpuWatch
-from warpbook.kernel.lab_magic import LabMagic
+from warpbook.kernel.lab_magic import lab
 from warpbook.kernel.out_of_memory import OutOfMemoryWatch
 from warpbook.kernel.server_link import ServerLink
 
@@ -40,7 +40,7 @@ def load(shell: Any) -> None:
     shell.register_magic_function(Gpu(link).gpu, "line", "gpu")
     watch = GpuWatch(shell, link, profiler.profile_next)
     shell.register_magic_function(watch.gpuwatch, "line", "gpuwatch")
-    shell.register_magic_function(LabMagic().lab, "cell", "lab")
+    shell.register_magic_function(lab, "cell", "lab")
     profiler.install()
     out_of_memory = OutOfMemoryWatch(shell, link)
     out_of_memory.install()

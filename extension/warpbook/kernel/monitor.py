@@ -10,10 +10,12 @@ from __future__ import annotations
 import difflib
 from collections.abc import Sequence
 from importlib import resources
+from typing import Any
 
 import anywidget
 from traitlets import Float, Int, List, Unicode
 
+from warpbook.kernel.monitor_picture import saved_picture
 from warpbook.kernel.server_link import LinkError, NoServer, ServerLink
 from warpbook.kernel.view_feed import ViewFeed
 from warpbook_monitors import metrics as known
@@ -75,6 +77,11 @@ class Monitor(anywidget.AnyWidget):
         """Hear from a view of a page without a server that it is there."""
         if isinstance(content, dict) and content.get("view") == "here":
             self._feed.keep(greeted=content.get("greeted") is True)
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Show the widget, and beside it what stays of it in a saved notebook."""
+        data, metadata = super()._repr_mimebundle_(**kwargs) or ({}, {})
+        return {**data, **saved_picture(self.gpu)}, metadata
 
     def __repr__(self) -> str:
         """Say what stands here where no widget can be drawn."""

@@ -18,8 +18,8 @@ from warpbook.kernel.holder_text import holder_lines, indented
 from warpbook.kernel.server_link import LinkError, ServerLink
 from warpbook.kernel.where import kernel_id, notebook_path
 from warpbook.protocol import PROTOCOL_VERSION, DeviceHolders, OutOfMemory
+from warpbook_monitors.memory.post_mortem import FailedAllocation, explain, parse
 from warpbook_monitors.plain_text import joined
-from warpbook_monitors.post_mortem import FailedAllocation, explain, parse
 
 #: where the classes named OutOfMemoryError come from
 _LIBRARIES = ("torch", "cupy", "cupy_backends")

@@ -13,6 +13,12 @@ _COLOURS = {
     "communication-bound": "#b0608f",
     "memory-bound": "#3c7ebb",
     "compute-bound": "#2f9158",
+    "input-bound": "#8c5fb0",
+    "python-bound": "#a8842c",
+    "overhead-bound": "#d08700",
+    "operator-bound": "#2f9158",
+    "thread-bound": "#b0608f",
+    "wait-bound": "#b8442f",
 }
 _PLAIN = "#888888"
 # every rule begins with the report's own class, so that no other output changes

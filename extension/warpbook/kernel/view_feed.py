@@ -17,7 +17,7 @@ from IPython.core.getipython import get_ipython
 from warpbook._version import __version__
 from warpbook.protocol import PROTOCOL_VERSION, Hello
 from warpbook_monitors.open_sources import default_sources
-from warpbook_monitors.sampler import Message, Sampler
+from warpbook_monitors.sampling.sampler import Message, Sampler
 
 #: half of the server's: each frame passes through the notebook's own channel
 RATE_HZ = 5.0

@@ -5,22 +5,26 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from msgspec.structs import replace
 
+from warpbook.alert_rules_protocol import AlertRuleChange, AlertRules
 from warpbook.protocol import Alert, Alerts, Event, Frame, Holders
 from warpbook.server.broadcast import Broadcaster
+from warpbook.server.demand import ALERT_RULES, PAGES
 from warpbook.server.record_forms import alert_record, decode_alert
 from warpbook.server.records import Records
+from warpbook.server.rules_file import change_rule
 from warpbook.server.selection import encode
+from warpbook.server.stream_part import StreamPart
 from warpbook_monitors.alerts.engine import KEPT_MS, MOST_ENDED, Engine
 from warpbook_monitors.alerts.rules import Rules, read_rules
 from warpbook_monitors.alerts.situation import Counters, Situation, Trouble, look_at
 from warpbook_monitors.archive.errors import UNREADABLE
 from warpbook_monitors.errors import RulesError
-from warpbook_monitors.sampler import OPEN_TIMEOUT_S, Message
+from warpbook_monitors.sampling.sampler import OPEN_TIMEOUT_S, Message
 
 _log = logging.getLogger(__name__)
 
@@ -31,7 +35,7 @@ REREAD_S = 5
 SILENCE_S = 5.0
 
 
-class Alerting:
+class Alerting(StreamPart):
     """The alerts of one server; for the event loop."""
 
     def __init__(
@@ -56,6 +60,7 @@ class Alerting:
         #: as the pages are told them: each is on disk before
         self._shown: tuple[Alert, ...] = ()
         self._showing = asyncio.Lock()
+        self._changing = asyncio.Lock()
         self._broadcaster = broadcaster
         self._rules_file = rules_file
         self._watch = watch
@@ -72,8 +77,10 @@ class Alerting:
         self._silent_since_s: float | None = None
         self._heard = False
         self._tasks: tuple[asyncio.Task[None], ...] = ()
-        broadcaster.follow(self._take)
-        broadcaster.greet(lambda: [encode(self.told())])
+        demand = broadcaster.demand
+        self._always = demand.lease(ALERT_RULES, "slow")
+        self._with_a_page = demand.lease(ALERT_RULES, "slow", only_with=PAGES)
+        broadcaster.attach(self)
 
     def start(self) -> None:
         """Begin to judge; needs a running event loop."""
@@ -92,6 +99,23 @@ class Alerting:
     def told(self) -> Alerts:
         """All alerts, as they were judged last."""
         return Alerts(self._judged_ms, self._shown)
+
+    @property
+    def rules_file(self) -> Path:
+        """Where the rules are, which need not be there."""
+        return self._rules_file
+
+    async def change_rule(self, change: AlertRuleChange) -> AlertRules:
+        """Write one rule into the file, and judge by it from now on.
+
+        Raises:
+            RulesConflict: the file was changed meanwhile, or can't be changed.
+            RulesError: the rule would be refused.
+        """
+        async with self._changing:
+            told = await asyncio.to_thread(change_rule, self._rules_file, change)
+        await self._reread()
+        return told
 
     def severities(self) -> Iterator[tuple[str, str, str]]:
         """Give rule, severity and device of each alert that holds."""
@@ -112,11 +136,16 @@ class Alerting:
             await self._reread()
             await asyncio.sleep(REREAD_S)
 
-    def _take(self, message: Message) -> None:
+    def follow(self, message: Message) -> None:
+        """Collect what is judged next."""
         if isinstance(message, Frame):
             self._frames.append(message)
         elif isinstance(message, Event):
             self._events.append(message)
+
+    def greeting(self) -> Iterable[bytes]:
+        """Give the alerts as they are told now."""
+        return [encode(self.told())]
 
     async def load(self) -> list[bytes]:
         """Take those on disk that ended lately; tell the pages if there are any.
@@ -161,13 +190,13 @@ class Alerting:
             *((alert_record(alert), encode(alert)) for alert in news)
         )
         self._shown = alerts
-        self._broadcaster.send_everyone(encode(self.told()))
+        self._broadcaster.viewers.send_everyone(encode(self.told()))
 
     async def _judge(self) -> None:
         frames, self._frames = self._frames, []
         events, self._events = self._events, []
         self._listen_for_silence(bool(frames))
-        if not self._broadcaster.watched:
+        if not self._broadcaster.demand.is_awake:
             # nobody can tell: what held is told as it was
             return
         now_ms = self._judged_ms = time.time() * 1000
@@ -188,7 +217,7 @@ class Alerting:
 
     def _listen_for_silence(self, heard: bool) -> None:
         now_s = time.monotonic()
-        if heard or not self._broadcaster.watched:
+        if heard or not self._broadcaster.demand.is_awake:
             self._heard = heard
             self._silent_since_s = None
         elif self._silent_since_s is None:
@@ -230,11 +259,14 @@ class Alerting:
         """Have the devices read for the sake of the rules in force."""
         wanted = any(True for _ in self._rules.enabled())
         if wanted and (self._watch == "always" or self._rules.always):
-            self._broadcaster.watch_slowly("always")
+            self._always.begin()
+            self._with_a_page.end()
         elif wanted and self._watch == "connected":
-            self._broadcaster.watch_slowly("connected")
+            self._with_a_page.begin()
+            self._always.end()
         else:
-            self._broadcaster.watch_slowly("never")
+            self._always.end()
+            self._with_a_page.end()
 
 
 def _file_state(path: Path) -> object:

@@ -1,18 +1,27 @@
-"""Who asks for the alerts: `GET api/v1/alerts`, and Prometheus."""
+"""Who asks for the alerts and their rules, by `api/v1/alerts`, and Prometheus."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
 
+import msgspec
 from jupyter_server.auth.decorator import authorized
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 from tornado import web
 
+from warpbook.alert_rules_protocol import AlertRuleChange
 from warpbook.server.alerts import Alerting
 from warpbook.server.page_request import Request
-from warpbook.server.parameters import NoQuery
+from warpbook.server.parameters import BadBody, NoQuery, read_json
+from warpbook.server.rules_file import RulesConflict, rules_now
 from warpbook.server.selection import encode
+from warpbook_monitors.errors import RulesError
+from warpbook_monitors.plain_text import bounded
+
+MAX_CHANGE_BYTES = 16 * 1024
+_CHANGE = msgspec.json.Decoder(AlertRuleChange)
 
 
 class AlertsHandler(Request):
@@ -32,6 +41,46 @@ class AlertsHandler(Request):
     async def get(self) -> None:
         """Tell the alerts as they were judged last; nothing is read for it."""
         self.finish_json(encode(self._alerting.told()))
+
+
+class AlertRulesHandler(Request):
+    """`GET` and `POST api/v1/alerts/rules`.
+
+    Cost: a file of at most 256 KiB is read, for a change also written.
+    """
+
+    query_type = NoQuery
+
+    def initialize(self, alerting: Alerting) -> None:
+        """Take what the application shares."""
+        self._alerting = alerting
+
+    @web.authenticated
+    @authorized
+    async def get(self) -> None:
+        """Tell every rule as it holds."""
+        file = self._alerting.rules_file
+        self.finish_json(encode(await asyncio.to_thread(rules_now, file)))
+
+    @web.authenticated
+    @authorized
+    async def post(self) -> None:
+        """Add, change or take out one rule; what would be refused is not written."""
+        body = self.request.body
+        if len(body) > MAX_CHANGE_BYTES:
+            raise web.HTTPError(413, f"A rule may have {MAX_CHANGE_BYTES} bytes.")
+        try:
+            change = read_json(body, _CHANGE)
+            told = await self._alerting.change_rule(change)
+        except BadBody as error:
+            raise web.HTTPError(400, f"No change of a rule: {error}") from None
+        except RulesError as error:
+            raise web.HTTPError(
+                400, bounded(f"Not saved: {error.reason}.", 400)
+            ) from None
+        except RulesConflict as error:
+            raise web.HTTPError(409, str(error)) from None
+        self.finish_json(encode(told))
 
 
 class AlertsCollector(Collector):

@@ -42,12 +42,12 @@ from warpbook_monitors.alerts.rules import FILE_NAME
 from warpbook_monitors.archive.archive import Archive
 from warpbook_monitors.archive.limits import DAY_MS, Limits
 from warpbook_monitors.archive.place import default_folder
-from warpbook_monitors.backoff import MOST_CPU_RATIO
-from warpbook_monitors.exposition import SCRAPE_WATCH_S, SamplerCollector
-from warpbook_monitors.history import MAX_BYTES, History
+from warpbook_monitors.exposition.prometheus import SCRAPE_WATCH_S, SamplerCollector
+from warpbook_monitors.history.history import MAX_BYTES, History
 from warpbook_monitors.open_sources import default_sources, replay_sources
-from warpbook_monitors.own_cost import Costs, OwnCostSource
-from warpbook_monitors.sampler import BASE_RATE_HZ, Sampler
+from warpbook_monitors.sampling.backoff import MOST_CPU_RATIO
+from warpbook_monitors.sampling.own_cost import Costs, OwnCostSource
+from warpbook_monitors.sampling.sampler import BASE_RATE_HZ, Sampler
 
 
 class WarpbookApp(ExtensionApp):
@@ -221,7 +221,8 @@ class WarpbookApp(ExtensionApp):
             self.trace_seconds,
         )
         self._broadcaster = Broadcaster(sampler, history, costs)
-        self._broadcaster.greet(self._reports.encoded)
+        demand = self._broadcaster.demand
+        self._broadcaster.attach(self._reports)
         self._past = Past(self._broadcaster, self._records.archive)
         self._holders = HolderWatch(
             self._broadcaster,
@@ -236,7 +237,7 @@ class WarpbookApp(ExtensionApp):
             loop = self.serverapp.io_loop
             keep_telling(self._broadcaster, archive, loop.add_callback)
             if self.keep_watching:
-                loop.add_callback(self._broadcaster.hold, "keep_watching")
+                loop.add_callback(demand.lease("keep_watching").begin)
         OutlookWatch(self._broadcaster, lambda: self._holders.newest)
         post_mortems = PostMortems(self._broadcaster, self._holders, self._records)
         self._receipts = Receipts(self._past, self._holders, self._records)
@@ -278,7 +279,7 @@ class WarpbookApp(ExtensionApp):
         self._alerts_collector = AlertsCollector(self._alerting)
         self._collector = SamplerCollector(
             sampler,
-            lambda: self._broadcaster.keep_watching(SCRAPE_WATCH_S),
+            partial(demand.lease("Prometheus").begin_for, SCRAPE_WATCH_S),
             self.dcgm_aliases,
         )
         if self.prometheus:
@@ -306,7 +307,7 @@ class WarpbookApp(ExtensionApp):
     async def _load(self, load: Callable[[], Awaitable[list[bytes]]]) -> None:
         """Have what is kept from before loaded, and tell pages that are here."""
         for encoded in await load():
-            self._broadcaster.send_everyone(encoded)
+            self._broadcaster.viewers.send_everyone(encoded)
 
     def initialize_handlers(self) -> None:
         """Put the routes below `<base_url>/warpbook/`."""

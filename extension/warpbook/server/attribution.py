@@ -12,8 +12,7 @@ from warpbook.protocol import Allocator, DeviceHolders, Holder
 from warpbook.server.kernels import RunningKernel
 from warpbook_monitors import units
 from warpbook_monitors.frames import Device
-from warpbook_monitors.plain_text import bounded
-from warpbook_monitors.processes import (
+from warpbook_monitors.nvml.processes import (
     DeviceProcesses,
     GpuProcess,
     ProcessTable,
@@ -21,6 +20,7 @@ from warpbook_monitors.processes import (
     environment,
     has_own_pids,
 )
+from warpbook_monitors.plain_text import bounded
 
 #: a node may be shared by many; views show a few
 _MAX_HOLDERS = 200

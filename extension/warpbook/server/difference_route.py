@@ -16,8 +16,8 @@ from warpbook.server.parameters import ReportId
 from warpbook.server.reports import Reports
 from warpbook.server.rest import Handler
 from warpbook.server.selection import encode
-from warpbook_monitors.trace.comparison_tables import comparison_tables
 from warpbook_monitors.trace.compare import Clocks, clocks_of, compare
+from warpbook_monitors.trace.comparison_tables import comparison_tables
 
 
 class Difference(Struct, frozen=True, rename={"other": "with"}):

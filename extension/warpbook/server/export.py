@@ -14,8 +14,8 @@ from tornado.iostream import StreamClosedError
 
 from warpbook.server.history_route import PastHandler
 from warpbook.server.parameters import UnixMs
-from warpbook_monitors.export import to_chrome_trace, to_csv, to_jsonl
-from warpbook_monitors.recording import MAX_TIME_MS
+from warpbook_monitors.history.export import to_chrome_trace, to_csv, to_jsonl
+from warpbook_monitors.recordings.recording import MAX_TIME_MS
 
 #: by `format`: the ending of the file's name, and its type
 _FORMATS = {

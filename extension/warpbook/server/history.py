@@ -9,6 +9,7 @@ import asyncio
 import itertools
 import logging
 import math
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -17,32 +18,37 @@ from msgspec.structs import replace
 from warpbook.protocol import Device, DeviceSpan, Event, Frame, Gap
 from warpbook.server.broadcast import Broadcaster
 from warpbook.server.selection import encode
+from warpbook.server.stream_part import StreamPart
 from warpbook_monitors.archive.errors import ArchiveError
 from warpbook_monitors.archive.steps import FRAMES, SECOND, fitting_step_ms
-from warpbook_monitors.sampler import Message
-from warpbook_monitors.seconds import (
+from warpbook_monitors.history.seconds import (
     COUNTER_REACH_MS,
     LONGEST_OF_FRAMES_MS,
     POWER_REACH_MS,
     SECOND_MS,
     Seconds,
 )
+from warpbook_monitors.sampling.sampler import Message
 
 if TYPE_CHECKING:
     from warpbook_monitors.archive.archive import Archive
-    from warpbook_monitors.readings import Readings
+    from warpbook_monitors.history.readings import Readings
 
 _log = logging.getLogger(__name__)
 
 #: of the archive in one go: no reader keeps SQLite from tidying up for long
 _EXPORTED_MS = 300_000.0
+#: of a recording, before the first frame: as much as a page keeps
+PLAYED_MS = 600_000.0
+#: what the archive holds and ends longer before is of another session
+_APART_MS = 60_000.0
 #: so long a view waits for an archive that is being opened
 _OPENED_S = 5.0
 
 Read = Callable[[], "dict[int, Readings]"]
 
 
-class Past:
+class Past(StreamPart):
     """What was read: by frames for a short span, by summaries for a long one."""
 
     def __init__(
@@ -54,9 +60,10 @@ class Past:
         #: time of the newest frame that is in the history
         self.newest_ms = 0.0
         self._seconds = Seconds(broadcaster.history.seconds)
-        broadcaster.follow(self._follow)
+        broadcaster.attach(self)
 
-    def _follow(self, message: Message) -> None:
+    def follow(self, message: Message) -> None:
+        """Note a message, and hand it to the archive."""
         if isinstance(message, Frame):
             self.newest_ms = message.time_ms
             self._seconds.take(message, self.broadcaster.devices)
@@ -67,6 +74,8 @@ class Past:
     def oldest_ms(self) -> float:
         """Nothing that is older can be told."""
         begin_ms = self.broadcaster.history.begin_ms
+        if self.broadcaster.sampler.replay is not None:
+            begin_ms -= PLAYED_MS
         kept_ms = None if self.archive is None else self.archive.keeping.from_ms
         return begin_ms if kept_ms is None else min(kept_ms, begin_ms)
 
@@ -119,7 +128,7 @@ class Past:
 
         def read() -> dict[int, Readings]:
             # numpy must not be imported on the event loop
-            from warpbook_monitors.readings import joined, narrowed  # noqa: PLC0415
+            from warpbook_monitors.history.readings import joined, narrowed  # noqa: PLC0415
 
             told = read_memory()
             if metrics is not None:
@@ -146,14 +155,15 @@ class Past:
 
         def read() -> dict[int, Readings]:
             # numpy must not be imported on the event loop
-            from warpbook_monitors.readings import (  # noqa: PLC0415
+            from warpbook_monitors.history.readings import (  # noqa: PLC0415
                 read_frames,
                 read_seconds,
             )
 
             if by_seconds:
                 return read_seconds(seconds, devices)
-            return read_frames(messages, devices)
+            played = map(encode, self.played(from_ms, to_ms))
+            return read_frames(itertools.chain(played, messages), devices)
 
         return read
 
@@ -169,8 +179,8 @@ class Past:
 
         def tell() -> tuple[DeviceSpan, ...]:
             # numpy must not be imported on the event loop
-            from warpbook_monitors.readings import joined  # noqa: PLC0415
-            from warpbook_monitors.span_statistics import device_span  # noqa: PLC0415
+            from warpbook_monitors.history.readings import joined  # noqa: PLC0415
+            from warpbook_monitors.history.span_statistics import device_span  # noqa: PLC0415
 
             readings = counters = read()
             if by_seconds:
@@ -217,6 +227,23 @@ class Past:
             yield from _archived(archive, from_ms, begin_ms, self.broadcaster.devices)
         except ArchiveError as error:
             _log.warning("A view is not sent what is archived: %s", error)
+
+    def played(self, since_ms: float, to_ms: float = math.inf) -> Iterator[Frame]:
+        """Give what a recording would have shown before the first frame.
+
+        Nothing of live devices, and nothing where the archive tells what was shown.
+        Take it off the event loop.
+        """
+        history, sampler = self.broadcaster.history, self.broadcaster.sampler
+        if sampler.replay is None or history.has_dropped:
+            return
+        first_ms = history.first_ms or time.time() * 1000
+        from_ms = max(since_ms, first_ms - PLAYED_MS)
+        if from_ms >= first_ms:
+            return
+        since_kept_ms = first_ms - PLAYED_MS - _APART_MS
+        if self.archive is None or not any(self.before_memory(since_kept_ms)):
+            yield from sampler.played(from_ms, min(first_ms, to_ms))
 
     def missing(self, from_ms: float, to_ms: float) -> str:
         """Say in words what the history does not hold of a span; empty if nothing."""

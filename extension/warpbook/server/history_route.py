@@ -17,7 +17,7 @@ from warpbook.server.parameters import Name, NameList, Span, Theme
 from warpbook.server.reports import Reports
 from warpbook.server.rest import Handler
 from warpbook.server.selection import encode
-from warpbook_monitors.seconds import SECOND_MS
+from warpbook_monitors.history.seconds import SECOND_MS
 
 #: of a detail: more than any chart has pixels
 MAX_STEPS = 4000
@@ -136,7 +136,7 @@ class DetailHandler(PastHandler):
 
         def tell() -> bytes:
             # numpy must not be imported on the event loop
-            from warpbook_monitors.detail import in_steps, rounded  # noqa: PLC0415
+            from warpbook_monitors.history.detail import in_steps, rounded  # noqa: PLC0415
 
             chosen = range(len(columns))
             steps = in_steps(read()[position], chosen, from_ms, step_ms, count)

@@ -20,13 +20,15 @@ from warpbook.protocol import (
 )
 from warpbook.server.attribution import Attribution, with_allocators
 from warpbook.server.broadcast import Broadcaster
+from warpbook.server.demand import ALERT_RULES, PAGES
 from warpbook.server.kernels import RunningKernel
 from warpbook.server.selection import encode
+from warpbook.server.stream_part import StreamPart
 from warpbook_monitors.attempt import Attempt
 from warpbook_monitors.errors import MonitorError, NoReading, Unavailable
-from warpbook_monitors.own_cost import Costs
-from warpbook_monitors.processes import read_processes
-from warpbook_monitors.sampler import Message
+from warpbook_monitors.nvml.processes import read_processes
+from warpbook_monitors.sampling.own_cost import Costs
+from warpbook_monitors.sampling.sampler import Message
 
 _log = logging.getLogger(__name__)
 
@@ -44,7 +46,7 @@ _SILENT = DeviceHolders(
 Kernels = Callable[[], Awaitable[Sequence[RunningKernel]]]
 
 
-class HolderWatch:
+class HolderWatch(StreamPart):
     """Reads and tells the holders; on the event loop, but for the reading itself."""
 
     def __init__(
@@ -67,9 +69,7 @@ class HolderWatch:
         self._asked_ms = 0.0
         self._reading: asyncio.Task[Holders] | None = None
         self._closed = False
-        broadcaster.follow(self._follow)
-        broadcaster.greet(self._greet)
-        broadcaster.complete(self._complete)
+        broadcaster.attach(self)
 
     @property
     def newest(self) -> Holders | None:
@@ -95,10 +95,12 @@ class HolderWatch:
         if self._reading is not None:
             await asyncio.wait([self._reading])
 
-    def _follow(self, message: Message) -> None:
+    def follow(self, message: Message) -> None:
+        """Read again when it is time, while somebody attends."""
         if not isinstance(message, Frame) or self._closed:
             return
-        if not self._broadcaster.attended:
+        demand = self._broadcaster.demand
+        if not demand.count(PAGES) and not demand.count(ALERT_RULES):
             # what is asked for once is read once
             return
         # absolute, because the clock may be set back
@@ -108,11 +110,13 @@ class HolderWatch:
                 self._reading = asyncio.create_task(self._read())
                 self._reading.add_done_callback(_log_failure)
 
-    def _greet(self) -> Iterable[bytes]:
+    def greeting(self) -> Iterable[bytes]:
+        """Give what was told last, while it is true."""
         newest = self.newest
         return () if newest is None else (encode(newest),)
 
-    async def _complete(self, state: StateNow) -> StateNow:
+    async def complete(self, state: StateNow) -> StateNow:
+        """Add who holds memory now."""
         return replace(state, holders=(self.newest or await self.read()).devices)
 
     async def _read(self) -> Holders:
@@ -135,7 +139,7 @@ class HolderWatch:
                 if device.id in told or device.origin == "replay"
             },
         )
-        self._broadcaster.send_watching(encode(self._told))
+        self._broadcaster.viewers.send_watching(encode(self._told))
         return self._told
 
     def _counted(self) -> dict[str, tuple[Allocator, ...]]:

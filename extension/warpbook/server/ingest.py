@@ -137,7 +137,7 @@ class _ReportHandler(IngestHandler):
             return
         if report.timeline_events is not None:
             timelines.expect(report.id)
-        self.parts.broadcaster.send_everyone(await reports.take(report))
+        self.parts.broadcaster.viewers.send_everyone(await reports.take(report))
         self.set_status(204)
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from warpbook.protocol import Condition, Device, Frame, Health, Verdict, Verdicts
-from warpbook_monitors.health import Minute
-from warpbook_monitors.own_cost import Costs
-from warpbook_monitors.verdict_window import Window
+from warpbook_monitors.sampling.own_cost import Costs
+from warpbook_monitors.verdicts.health import Minute
+from warpbook_monitors.verdicts.window import Window
 
 PERIOD_MS = 1000.0
 #: verdicts are looked at so often

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from warpbook.protocol import Keeping
 from warpbook.server.broadcast import Broadcaster
 from warpbook.server.selection import encode
+from warpbook.server.stream_part import StreamPart
 from warpbook_monitors.archive.archive import Archive
 
 _OFF = Keeping("off", None, 0, "WarpbookApp.archive is off: nothing is kept on disk.")
@@ -24,8 +25,18 @@ def keep_telling(
         archive: None where nothing is kept.
         on_loop: calls a function with its argument on the event loop, from any thread.
     """
-    if archive is None:
-        broadcaster.greet(lambda: [encode(_OFF)])
-        return
-    broadcaster.greet(lambda: [encode(archive.keeping)])
-    archive.listen(lambda keeping: on_loop(broadcaster.send_everyone, encode(keeping)))
+    broadcaster.attach(_KeepingGreeting(archive))
+    if archive is not None:
+        send = broadcaster.viewers.send_everyone
+        archive.listen(lambda keeping: on_loop(send, encode(keeping)))
+
+
+class _KeepingGreeting(StreamPart):
+    """Tells each new page how the archive stands."""
+
+    def __init__(self, archive: Archive | None) -> None:
+        self._archive = archive
+
+    def greeting(self) -> Iterable[bytes]:
+        """Give how it stands now."""
+        return [encode(_OFF if self._archive is None else self._archive.keeping)]

@@ -20,7 +20,6 @@ _PERIOD_S = 3.0
 #: a cell is noticed so long after it began
 _LOOK_S = 0.25
 _REST_AFTER_S = 30.0
-_WHO = "receipts"
 
 
 class UnknownKernel(Exception):
@@ -43,7 +42,7 @@ class KernelWatch:
             kernels: lists all kernels, which takes long.
             runs_code: tells whether the kernel with this id is at work, at once.
         """
-        self._broadcaster = broadcaster
+        self._lease = broadcaster.demand.lease("receipts")
         self._kernels = kernels
         self._runs_code = runs_code
         #: by id, the process: one that was restarted has another, and no magic on
@@ -63,7 +62,7 @@ class KernelWatch:
             raise UnknownKernel(kernel_id)
         self._watching[kernel_id] = running[kernel_id]
         self._active_s = time.monotonic()
-        self._broadcaster.hold(_WHO)
+        self._lease.begin()
         if self._checking is None or self._checking.done():
             self._checking = asyncio.create_task(self._check())
 
@@ -71,7 +70,7 @@ class KernelWatch:
         """Read no more for a kernel."""
         self._watching.pop(kernel_id, None)
         if not self._watching:
-            self._broadcaster.release(_WHO)
+            self._lease.end()
 
     def close(self) -> None:
         """Ask after the kernels no more."""
@@ -97,9 +96,9 @@ class KernelWatch:
         now_s = time.monotonic()
         if any(map(self._runs_code, self._watching)):
             self._active_s = now_s
-            self._broadcaster.hold(_WHO)
+            self._lease.begin()
         elif now_s - self._active_s > _REST_AFTER_S:
-            self._broadcaster.release(_WHO)
+            self._lease.end()
 
     async def _running(self) -> dict[str, int | None]:
         return {kernel.id: kernel.pid for kernel in await self._kernels()}

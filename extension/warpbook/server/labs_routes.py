@@ -17,6 +17,7 @@ from warpbook.server.labs_work import (
     hints,
     labs,
     open_lab,
+    solution,
 )
 from warpbook.server.parameters import NoQuery
 from warpbook.server.rest import Handler
@@ -110,6 +111,29 @@ class LabCardsHandler(Handler):
     async def get(self, lab: str) -> None:
         """Tell how the last submissions went."""
         self.finish_json(encode(await _done(cards, lab)))
+
+
+class LabSolutionHandler(Handler):
+    """`GET api/v1/labs/LAB/solution`.
+
+    Cost: a few files; on a server of a hub two requests to it, one person at a time.
+    """
+
+    query_type = NoQuery
+
+    @web.authenticated
+    @authorized
+    async def get(self, lab: str) -> None:
+        """Give the reference and its discussion, as the rules permit."""
+        # it may wait for the hub, which holds up no other question about labs
+        async with self.settings.setdefault("warpbook_solution", asyncio.Lock()):
+            try:
+                found = await asyncio.to_thread(solution, lab)
+            except LookupError as problem:
+                raise web.HTTPError(404, str(problem)) from None
+            except (LabsProblem, OSError) as problem:
+                raise web.HTTPError(409, str(problem)) from None
+        self.finish_json(encode(found))
 
 
 async def _done(work: Callable[..., _T], *asked: object) -> _T:

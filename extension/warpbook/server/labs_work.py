@@ -16,16 +16,31 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from warpbook.lab_protocol import LabCards, LabHints, LabList, LabMark, LabOpened
+from warpbook.lab_protocol import (
+    LabCards,
+    LabHints,
+    LabList,
+    LabMark,
+    LabMistake,
+    LabOpened,
+    LabSolution,
+)
+from warpbook.lab_solutions import solution_of
+from warpbook_labs.course.next_lab import next_lab
 from warpbook_labs.course.overview import (
     folder_of,
     hints_of,
     look_here,
     overview,
     so_far,
+    speed_words,
 )
-from warpbook_labs.errors import StoreError
+from warpbook_labs.course.progress import Progress, read_progress, submissions_file
+from warpbook_labs.errors import LabError, StoreError
 from warpbook_labs.lab.entries import SoFar
+from warpbook_labs.lab.files import UnfitFile, read_file
+from warpbook_labs.lab.plain_math import plain_math
+from warpbook_labs.lab.spec import Lab
 from warpbook_monitors.plain_text import bounded
 
 if TYPE_CHECKING:
@@ -63,7 +78,15 @@ def labs(gpus: int) -> LabList:
         problems.append(f"How far you are is not known. {problem}")
     here = look_here(gpus)
     found, bad = overview(here, progress)
-    return LabList(found, here.compiler, gpus, (*problems, *bad))
+    following = next_lab(found)
+    return LabList(
+        found,
+        here.compiler,
+        gpus,
+        speed_words(here),
+        None if following is None else following.id,
+        (*problems, *bad),
+    )
 
 
 def hints(lab: str, open_one: bool) -> LabHints:
@@ -76,7 +99,30 @@ def hints(lab: str, open_one: bool) -> LabHints:
         else:
             done = store.progress().get(lab)
             opened = 0 if done is None else done.hints
-    return LabHints(lab, len(every), every[:opened])
+    return LabHints(lab, len(every), tuple(map(plain_math, every[:opened])))
+
+
+def solution(lab: str) -> LabSolution:
+    """Give the reference and its discussion, if they may be shown now.
+
+    Raises:
+        LabsProblem: they may not, or can't.
+    """
+    folder = _folder(lab)
+    try:
+        spec = msgspec.toml.decode(read_file(folder / "lab.toml"), type=Lab)
+        path = submissions_file()
+        kept = read_progress(path) if path.exists() else {}
+        found = solution_of(spec, folder, kept.get(lab, Progress()))
+    except (LabError, UnfitFile, msgspec.MsgspecError) as problem:
+        raise LabsProblem(_words(str(problem))) from None
+    return LabSolution(
+        lab,
+        found.file,
+        found.reference,
+        plain_math(found.discussion),
+        tuple(LabMistake(each.name, each.reason) for each in found.mistakes),
+    )
 
 
 def cards(lab: str) -> LabCards:
@@ -92,8 +138,15 @@ def cards(lab: str) -> LabCards:
         if found:
             kept = store.submission(found[0].submission)
             source = "" if kept is None else kept.source
-            newest = card_of(found[0].result, source, found[0].submission)
-        return LabCards(lab, tuple(map(_mark, found)), newest)
+            newest = card_of(
+                found[0].result,
+                source,
+                found[0].submission,
+                number=store.number_of(found[0].submission),
+            )
+        numbers = {each: at for at, each in enumerate(store.submissions(lab), 1)}
+        marks = tuple(_mark(each, numbers[each.submission]) for each in found)
+        return LabCards(lab, marks, newest)
 
 
 async def open_lab(lab: str, root: Path) -> LabOpened:
@@ -161,7 +214,7 @@ def _told() -> Iterator[None]:
         raise LabsProblem(_words(str(problem))) from None
 
 
-def _mark(grading: Grading) -> LabMark:
+def _mark(grading: Grading, number: int) -> LabMark:
     from warpbook_labs.cards.words import failure_text  # noqa: PLC0415
 
     result = grading.result
@@ -169,6 +222,7 @@ def _mark(grading: Grading) -> LabMark:
     first = "" if failed is None else f"{failed.about}: {failure_text(failed)}"
     return LabMark(
         grading.submission,
+        number,
         float(grading.graded_ms),
         result.status == "passed",
         result.right,

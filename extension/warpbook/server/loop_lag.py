@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 
-from warpbook_monitors.own_cost import Costs
+from warpbook_monitors.sampling.own_cost import Costs
 
 _PERIOD_S = 0.1
 #: the worst of so many periods is told

@@ -33,14 +33,14 @@ from warpbook.server.parameters import BadBody, NoQuery, read_json
 from warpbook.server.selection import MIN_RATE_HZ, Pace, encode
 from warpbook.server.sockets import AuthorizedSocket
 from warpbook.server.stream import MAX_GARBAGE
-from warpbook_monitors.sampler import Message
+from warpbook.server.stream_part import StreamPart
+from warpbook_monitors.sampling.sampler import Message
 
 #: the server extension of the peer; where it is enabled, the routes are its own
 PEER = "jupyterlab_nvdashboard"
 
 #: until the client says how often
 _FIRST_PERIOD_MS = 1000.0
-_HOLD = "nvdashboard"
 #: what its front end offers to load into a kernel, and the package behind it
 _ACCELERATORS = {"cudf-pandas": "cudf", "cuml-accel": "cuml"}
 
@@ -55,7 +55,7 @@ class Asked(msgspec.Struct, rename="camel"):
 _DECODER = msgspec.json.Decoder(Asked)
 
 
-class Nvdashboard:
+class Nvdashboard(StreamPart):
     """Feeds the charts: each is computed and encoded once a frame."""
 
     def __init__(self, broadcaster: Broadcaster, max_sockets: int) -> None:
@@ -68,7 +68,8 @@ class Nvdashboard:
             **GPU_CHARTS,
             "cpu_resource": lambda now: cpu_resource(now, self._host_bytes),
         }
-        broadcaster.follow(self._take)
+        self._lease = broadcaster.demand.lease("nvdashboard")
+        broadcaster.attach(self)
 
     def handlers(self) -> list[tuple[str, type[web.RequestHandler], dict[str, Any]]]:
         """The routes, below the base URL."""
@@ -106,11 +107,12 @@ class Nvdashboard:
     def attend(self) -> None:
         """Have the devices read exactly while some chart moves."""
         if any(socket.pace is not None for socket in self._sockets):
-            self.broadcaster.hold(_HOLD)
+            self._lease.begin()
         else:
-            self.broadcaster.release(_HOLD)
+            self._lease.end()
 
-    def _take(self, message: Message) -> None:
+    def follow(self, message: Message) -> None:
+        """Send each chart its sample of a frame."""
         if not self._sockets or not isinstance(message, Frame):
             return
         now = Now(message, self.broadcaster.devices)

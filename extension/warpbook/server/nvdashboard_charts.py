@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from warpbook.protocol import Device, Frame
-from warpbook_monitors.link_speeds import nvlink_bytes_per_s, pcie_bytes_per_s
+from warpbook_monitors.verdicts.link_speeds import nvlink_bytes_per_s, pcie_bytes_per_s
 
 #: the slowest that a chart may be fed is once in ten seconds
 _HOLE_S = 15.0

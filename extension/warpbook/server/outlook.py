@@ -18,9 +18,10 @@ from warpbook.protocol import (
 )
 from warpbook.server.broadcast import Broadcaster
 from warpbook.server.selection import encode
+from warpbook.server.stream_part import StreamPart
 from warpbook_monitors import units
-from warpbook_monitors.outlook import WINDOW_S, MemoryTrends
-from warpbook_monitors.sampler import Message
+from warpbook_monitors.memory.outlook import WINDOW_S, MemoryTrends
+from warpbook_monitors.sampling.sampler import Message
 
 PERIOD_MS = 2000.0
 #: what is older says how things were
@@ -29,7 +30,7 @@ _FRESH_MS = 3 * PERIOD_MS
 _RESERVE_RATIO = 0.05
 
 
-class OutlookWatch:
+class OutlookWatch(StreamPart):
     """Follows the stream; for the event loop."""
 
     def __init__(
@@ -40,11 +41,10 @@ class OutlookWatch:
         self._holders = holders
         self._trends = MemoryTrends()
         self._told = Outlook(0.0, WINDOW_S, {})
-        broadcaster.follow(self._follow)
-        broadcaster.greet(self._greet)
-        broadcaster.complete(self._complete)
+        broadcaster.attach(self)
 
-    def _follow(self, message: Message) -> None:
+    def follow(self, message: Message) -> None:
+        """Follow a frame, and tell where memory is heading when it is time."""
         if isinstance(message, Gap):
             self._trends.rest()
             self._told = Outlook(message.to_ms, WINDOW_S, {})
@@ -67,12 +67,14 @@ class OutlookWatch:
                 ).items()
             },
         )
-        self._broadcaster.send_watching(encode(self._told))
+        self._broadcaster.viewers.send_watching(encode(self._told))
 
-    async def _complete(self, state: StateNow) -> StateNow:
+    async def complete(self, state: StateNow) -> StateNow:
+        """Add where memory is heading."""
         return replace(state, outlook=self._told.devices)
 
-    def _greet(self) -> Iterable[bytes]:
+    def greeting(self) -> Iterable[bytes]:
+        """Give what was told last, while it is true."""
         # what nobody watched may have become anything
         is_fresh = abs(time.time() * 1000 - self._told.time_ms) < _FRESH_MS
         return (encode(self._told),) if self._told.devices and is_fresh else ()

@@ -14,7 +14,7 @@ from msgspec.json import Decoder
 from tornado import web
 
 from warpbook_monitors.plain_text import bounded
-from warpbook_monitors.recording import MAX_TIME_MS
+from warpbook_monitors.recordings.recording import MAX_TIME_MS
 
 #: Unix time in ms
 UnixMs = Annotated[float, Meta(ge=0, le=MAX_TIME_MS)]

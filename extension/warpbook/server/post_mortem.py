@@ -13,14 +13,15 @@ from warpbook.server.holders import HolderWatch
 from warpbook.server.record_forms import post_mortem_record
 from warpbook.server.records import Records
 from warpbook.server.selection import encode
+from warpbook.server.stream_part import StreamPart
 from warpbook_monitors.labels import device_label
+from warpbook_monitors.memory.post_mortem import explain, with_counted
 from warpbook_monitors.plain_text import bounded
-from warpbook_monitors.post_mortem import explain, with_counted
 
 MAX_POST_MORTEMS = 5
 
 
-class PostMortems:
+class PostMortems(StreamPart):
     """Writes them, and keeps the newest for views opened later."""
 
     def __init__(
@@ -34,7 +35,7 @@ class PostMortems:
         self._broadcaster = broadcaster
         self._holders = holders
         self._kept: deque[bytes] = deque(maxlen=MAX_POST_MORTEMS)
-        broadcaster.greet(self._greet)
+        broadcaster.attach(self)
 
     async def write(self, told: OutOfMemory) -> PostMortem:
         """Find out who holds memory now, and tell everybody."""
@@ -61,7 +62,7 @@ class PostMortems:
         encoded = encode(report)
         await self._records.keep((post_mortem_record(report), encoded))
         self._kept.append(encoded)
-        self._broadcaster.send_everyone(encoded)
+        self._broadcaster.viewers.send_everyone(encoded)
         return report
 
     async def load(self) -> list[bytes]:
@@ -97,7 +98,8 @@ class PostMortems:
         candidates = held or live
         return candidates[0] if len(candidates) == 1 else None
 
-    def _greet(self) -> Iterable[bytes]:
+    def greeting(self) -> Iterable[bytes]:
+        """Give the newest, oldest first."""
         return tuple(self._kept)
 
 

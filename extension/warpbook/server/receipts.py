@@ -26,8 +26,9 @@ from warpbook.server.receipt_words import SHORTEST_MS, Whose, notes, one_line
 from warpbook.server.record_forms import decode_receipt, receipt_record
 from warpbook.server.records import Records
 from warpbook.server.selection import encode
+from warpbook.server.stream_part import StreamPart
 from warpbook_monitors.archive.errors import UNREADABLE, ArchiveError
-from warpbook_monitors.verdict import judge_means
+from warpbook_monitors.verdicts.verdict import judge_means
 
 #: a cell that ran is refused beyond this size
 MAX_CELL_BYTES = 32_768
@@ -93,7 +94,7 @@ def check_times(run: CellRun) -> None:
         )
 
 
-class Receipts:
+class Receipts(StreamPart):
     """Writes receipts and keeps the newest; on the event loop."""
 
     def __init__(
@@ -108,7 +109,7 @@ class Receipts:
         self._kept: OrderedDict[str, Receipt] = OrderedDict()
         #: of receipts that are being written: by id of the run, whose it is
         self._claimed: dict[str, str] = {}
-        self._broadcaster.greet(self._greet)
+        self._broadcaster.attach(self)
 
     async def take(self, run: CellRun) -> Receipt:
         """Write the receipt of a cell that has just run, keep it and tell everybody.
@@ -150,7 +151,7 @@ class Receipts:
         self._kept.pop(run.id, None)
         self._kept[run.id] = replace(receipt, previous=None)
         self._make_room()
-        self._broadcaster.send_everyone(encoded)
+        self._broadcaster.viewers.send_everyone(encoded)
         return receipt
 
     async def load(self) -> list[bytes]:
@@ -275,12 +276,12 @@ class Receipts:
         deadline_s = time.monotonic() + _PATIENCE_S
         while (
             self._past.newest_ms < time_ms
-            and self._broadcaster.watched
+            and self._broadcaster.demand.is_awake
             and time.monotonic() < deadline_s
         ):
             await asyncio.sleep(0.05)
 
-    def _greet(self) -> Iterable[bytes]:
+    def greeting(self) -> Iterable[bytes]:
         """Give the newest receipts, oldest first."""
         return _newest_encoded(list(self._kept.values()))
 

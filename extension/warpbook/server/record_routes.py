@@ -20,7 +20,7 @@ from warpbook.server.rest import Handler
 from warpbook.server.selection import encode
 from warpbook_monitors.archive.errors import ArchiveError
 from warpbook_monitors.archive.records import MAX_TEXT, MOST_FOUND, Search
-from warpbook_monitors.recording import MAX_TIME_MS
+from warpbook_monitors.recordings.recording import MAX_TIME_MS
 
 _KINDS: tuple[RecordKind, ...] = get_args(RecordKind)
 #: how a kind looks in a path

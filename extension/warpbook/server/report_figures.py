@@ -11,7 +11,7 @@ from tornado import web
 from warpbook.protocol import CellReport, Device
 from warpbook.server.history_route import PastHandler
 from warpbook.server.parameters import Figure
-from warpbook_monitors.seconds import SECOND_MS
+from warpbook_monitors.history.seconds import SECOND_MS
 
 if TYPE_CHECKING:
     from bokeh.model import Model

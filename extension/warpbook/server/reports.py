@@ -12,6 +12,7 @@ from warpbook.protocol import CellReport
 from warpbook.server.record_forms import decode_report, report_record
 from warpbook.server.records import Records
 from warpbook.server.selection import encode
+from warpbook.server.stream_part import StreamPart
 from warpbook_monitors.archive.errors import UNREADABLE
 from warpbook_monitors.trace.comparison_tables import comparison_tables
 from warpbook_monitors.trace.profile_view import view_of
@@ -25,7 +26,7 @@ _MOST_OLDER = 8
 _MOST_FILES = 16
 
 
-class Reports:
+class Reports(StreamPart):
     """The newest reports by id, each with its bytes for the stream."""
 
     def __init__(self, records: Records | None = None) -> None:
@@ -115,7 +116,7 @@ class Reports:
             return found
         return None
 
-    def encoded(self) -> Iterable[bytes]:
+    def greeting(self) -> Iterable[bytes]:
         """Give all reports, oldest first."""
         return [encoded for _, encoded in self._kept.values()]
 

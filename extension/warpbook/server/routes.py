@@ -8,7 +8,7 @@ from typing import Any
 from jupyter_server.base.handlers import AuthenticatedFileHandler
 
 from warpbook.server.alerts import Alerting
-from warpbook.server.alerts_route import AlertsHandler
+from warpbook.server.alerts_route import AlertRulesHandler, AlertsHandler
 from warpbook.server.bokehjs import bokehjs_folder
 from warpbook.server.broadcast import Broadcaster
 from warpbook.server.courses_route import CoursesHandler
@@ -28,6 +28,7 @@ from warpbook.server.labs_routes import (
     LabHintsHandler,
     LabOpenHandler,
     LabsHandler,
+    LabSolutionHandler,
 )
 from warpbook.server.readiness import Readiness
 from warpbook.server.receipt_route import ReceiptHandler
@@ -91,6 +92,7 @@ def routes(parts: RouteParts, max_viewers: int) -> list[tuple[str, type, Any]]:
         (f"{API}/capabilities", CapabilitiesHandler, shared),
         (f"{API}/state", StateHandler, shared),
         (f"{API}/alerts", AlertsHandler, {"alerting": parts.alerting}),
+        (f"{API}/alerts/rules", AlertRulesHandler, {"alerting": parts.alerting}),
         (f"{API}/holders", HoldersHandler, {**shared, "holders": parts.holders}),
         (f"{API}/history/figure", HistoryFigureHandler, past),
         (f"{API}/history/span", SpanHandler, past),
@@ -106,6 +108,7 @@ def routes(parts: RouteParts, max_viewers: int) -> list[tuple[str, type, Any]]:
         (f"{API}/labs/{LAB}/open", LabOpenHandler, shared),
         (f"{API}/labs/{LAB}/hints", LabHintsHandler, shared),
         (f"{API}/labs/{LAB}/cards", LabCardsHandler, shared),
+        (f"{API}/labs/{LAB}/solution", LabSolutionHandler, shared),
         (f"{_REPORT}/figure", ReportFigureHandler, past),
         (f"{_REPORT}/difference", DifferenceHandler, past),
         (f"{_REPORT}/timeline", WindowHandler, timelines),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 import msgspec
@@ -23,7 +23,7 @@ from warpbook.server.parameters import BadBody, read_json
 from warpbook.server.selection import Pace, Refused, Selection, encode, select
 from warpbook.server.sockets import AuthorizedSocket, text_frame
 from warpbook_monitors.frames import end_ms
-from warpbook_monitors.history import is_frame
+from warpbook_monitors.history.history import is_frame
 
 #: messages that can't be understood, after which the connection is closed
 MAX_GARBAGE = 10
@@ -65,7 +65,7 @@ class StreamHandler(AuthorizedSocket):
     async def open(self, *args: Any, **kwargs: Any) -> None:
         """Say hello, once the devices are known."""
         super().open(*args, **kwargs)
-        if not self._broadcaster.admit(self, self._max_viewers):
+        if not self._broadcaster.viewers.admit(self, self._max_viewers):
             self.close(
                 CloseCode.TOO_MANY_VIEWERS,
                 f"This server allows {self._max_viewers} viewers at a time.",
@@ -76,7 +76,7 @@ class StreamHandler(AuthorizedSocket):
         self.send(encode(self._broadcaster.hello()))
         for greeting in self._broadcaster.greetings():
             self.send(greeting)
-        self._broadcaster.connect(self)
+        self._broadcaster.viewers.connect(self)
 
     def on_message(self, message: str | bytes) -> None:
         """Serve a subscription, or say why not."""
@@ -94,7 +94,7 @@ class StreamHandler(AuthorizedSocket):
     def on_close(self) -> None:
         """Forget this viewer."""
         self._stop_frames()
-        self._broadcaster.disconnect(self)
+        self._broadcaster.viewers.disconnect(self)
         super().on_close()
 
     def send_frame(self, encoded: bytes, time_ms: float) -> bool:
@@ -133,17 +133,21 @@ class StreamHandler(AuthorizedSocket):
         )
         self._stop_frames()
         if asked.since_ms is None:
-            self._broadcaster.subscribe(self, selection)
+            self._broadcaster.viewers.subscribe(self, selection)
             return
         self._catch_up = asyncio.create_task(
-            self._send_since(selection, asked.since_ms)
+            self._send_since(selection, asked.since_ms, asked.played_before)
         )
 
-    async def _send_since(self, selection: Selection, since_ms: float) -> None:
+    async def _send_since(
+        self, selection: Selection, since_ms: float, played_before: bool
+    ) -> None:
         """Send what archive and history hold, as fast as it is taken; then go live."""
         history = self._broadcaster.history
         pace = Pace(selection.rate_hz, self._broadcaster.sampler.rate_hz)
         older = self._past.before_memory(since_ms)
+        if played_before:
+            older = chain(older, self._past.played(since_ms))
         while batch := await asyncio.to_thread(list, islice(older, _BATCH)):
             since_ms = max(since_ms, *map(end_ms, batch))
             frames = await asyncio.to_thread(pack, map(encode, batch), selection, pace)
@@ -167,14 +171,14 @@ class StreamHandler(AuthorizedSocket):
                 return
         if gap is not None:
             self.send(encode(gap))
-        self._broadcaster.subscribe(self, selection)
+        self._broadcaster.viewers.subscribe(self, selection)
 
     def _stop_frames(self) -> None:
         if self._catch_up is not None:
             self._catch_up.cancel()
             self._catch_up = None
         self._skipped_ms = None
-        self._broadcaster.unsubscribe(self)
+        self._broadcaster.viewers.unsubscribe(self)
 
     def _refuse(self, error: Error) -> None:
         self.send(encode(error))

@@ -11,6 +11,8 @@ import type { Envelope } from './envelope';
 import { drawEnvelopes } from './envelope';
 import type { Gestures } from './gestures';
 import { dragged, listenToClicks, listenToWheel } from './gestures';
+import type { HiddenLines } from './legend';
+import { hiddenOnPage, Legend } from './legend';
 import type { Drawable, View } from './loop';
 import type { Mark, Marks } from './marks';
 import { drawMarks, marksAt } from './marks';
@@ -35,6 +37,8 @@ export interface ChartSpec {
   /** A value to compare with, drawn dashed. */
   readonly limit?: { readonly label: string; readonly value: number };
   readonly height: number;
+  /** Whether it takes two places where there are three in a row. */
+  readonly isWide?: boolean;
 }
 
 export interface ChartOptions {
@@ -44,6 +48,10 @@ export interface ChartOptions {
   readonly marks: Marks;
   /** Without it, charts can only be read. */
   readonly gestures?: Gestures;
+  /** Which lines are hidden; without it, the chart itself remembers. */
+  readonly hidden?: HiddenLines;
+  /** What stands beside the legend. */
+  readonly buttons?: (chart: Chart) => Node[];
 }
 
 /** A person can't read digits that change ten times a second. */
@@ -55,31 +63,10 @@ export class Chart implements Drawable {
   readonly node: HTMLElement;
 
   constructor(
-    private readonly spec: ChartSpec,
+    readonly spec: ChartSpec,
     private readonly options: ChartOptions
   ) {
-    this.values = spec.lines.map(() => h('span', { class: 'wb-value' }));
-    const legend = spec.lines.map((line, index) =>
-      h(
-        'li',
-        {},
-        h('span', { class: `wb-swatch wb-series-${index}` }),
-        `${line.label} `,
-        this.values[index] ?? ''
-      )
-    );
-    const { limit } = spec;
-    if (limit !== undefined) {
-      const unit = this.unit;
-      legend.push(
-        h(
-          'li',
-          {},
-          h('span', { class: 'wb-swatch wb-swatch-limit' }),
-          `${limit.label} ${text(limit.value, unit)}`
-        )
-      );
-    }
+    this.legend = new Legend(spec, options.hidden ?? hiddenOnPage());
     this.plotNode = h('div', {
       class: 'wb-plot',
       role: 'group',
@@ -92,12 +79,16 @@ export class Chart implements Drawable {
     this.plotNode.style.height = `${spec.height}px`;
     this.node = h(
       'section',
-      { class: 'wb-tile', 'aria-label': spec.title },
+      {
+        class: spec.isWide ? 'wb-tile wb-tile-wide' : 'wb-tile',
+        'aria-label': spec.title
+      },
       h(
         'header',
         { class: 'wb-tile-head' },
         h('h4', {}, spec.title),
-        h('ul', { class: 'wb-legend' }, ...legend)
+        this.legend.node,
+        ...(options.buttons?.(this) ?? [])
       ),
       this.plotNode
     );
@@ -167,7 +158,9 @@ export class Chart implements Drawable {
     const colors = (this.colors ??= readColors(this.node));
     this.envelopes = [];
     const rows = this.spec.lines.map(({ metric }, index) => {
-      const values = samples.column(metric);
+      const values = this.legend.isHidden(index)
+        ? null
+        : samples.column(metric);
       const range = values?.range ?? null;
       if (range !== null) {
         const color = lineColor(colors, index);
@@ -197,12 +190,10 @@ export class Chart implements Drawable {
       return;
     }
     this.legendAt = now;
-    this.spec.lines.forEach((line, index) => {
-      const node = this.values[index];
-      if (node !== undefined) {
-        setText(node, text(this.valueAt(index, at, view), line.unit));
-      }
-    });
+    this.spec.lines.forEach((line, index) =>
+      this.legend.write(index, text(this.valueAt(index, at, view), line.unit))
+    );
+    this.legend.update();
   }
 
   private valueAt(
@@ -221,7 +212,7 @@ export class Chart implements Drawable {
   /** Tell in words what a sighted person sees at a glance. */
   private describe(): void {
     const { view } = this;
-    const values = this.spec.lines.map((line, index) => {
+    const values = this.shown.map(([line, index]) => {
       const value = view === null ? null : this.valueAt(index, null, view);
       return `${line.label} ${text(value, line.unit)}`;
     });
@@ -241,7 +232,7 @@ export class Chart implements Drawable {
     const tip = h('div', { class: 'wb-tip', role: 'status', hidden: '' });
     const plot = makePlot(this.plotNode, {
       width,
-      height: spec.height,
+      height: this.plotNode.clientHeight,
       colors,
       unit: this.unit,
       lines: spec.lines.length,
@@ -295,7 +286,7 @@ export class Chart implements Drawable {
     const sampleMs = index === null ? ms : (u.data[0][index] ?? ms);
     const lines = [
       clock(sampleMs),
-      ...this.spec.lines.map((line, at) => {
+      ...this.shown.map(([line, at]) => {
         const value = text(u.data[at + 1]?.[index ?? -1], line.unit);
         return `${line.label} ${value}${this.rangeAt(at, index)}`;
       }),
@@ -320,12 +311,19 @@ export class Chart implements Drawable {
     return least === most ? '' : ` (${least} to ${most})`;
   }
 
+  /** The lines that are not hidden, each with its place. */
+  private get shown(): [Line, number][] {
+    return this.spec.lines
+      .map((line, index): [Line, number] => [line, index])
+      .filter(([, index]) => !this.legend.isHidden(index));
+  }
+
   private get unit(): Unit {
     return this.spec.lines[0]?.unit ?? 'count';
   }
 
   private readonly plotNode: HTMLElement;
-  private readonly values: HTMLElement[];
+  private readonly legend: Legend;
   private readonly reader: Reader;
   private plot: uPlot | null = null;
   private colors: Colors | null = null;
@@ -335,9 +333,9 @@ export class Chart implements Drawable {
   /** The highest tick of the value axis. */
   private top = 1;
   private readonly resizer = new ResizeObserver(() => {
-    const width = this.plotNode.clientWidth;
+    const { clientWidth: width, clientHeight: height } = this.plotNode;
     if (width > 0) {
-      this.plot?.setSize({ width, height: this.spec.height });
+      this.plot?.setSize({ width, height });
     }
   });
 }

@@ -3,7 +3,7 @@
 import uPlot from 'uplot';
 import type { Unit } from '../protocol';
 import type { Colors } from '../theme';
-import { tickLabels, timeLabels, timeTicks, valueTicks } from './scales';
+import { tickLabels, ticksFor, timeLabels, valueTicks } from './scales';
 
 const AXIS_FONT = '10px system-ui, sans-serif';
 /** Half of a time of day in that font, less the chart's padding. */
@@ -67,11 +67,9 @@ export function makePlot(place: HTMLElement, options: PlotOptions): uPlot {
           gap: 6,
           splits: (u, _, min, max) => {
             // the last label must not run out of the chart
-            const room = (LABEL_PX / u.bbox.width) * devicePixelRatio;
-            const end = max - (max - min) * room;
-            return timeTicks(min, max, Math.max(2, u.width / 90)).filter(
-              tick => tick <= end
-            );
+            const widthPx = u.bbox.width / devicePixelRatio;
+            const end = max - ((max - min) * LABEL_PX) / widthPx;
+            return ticksFor(min, max, widthPx).filter(tick => tick <= end);
           },
           values: (_, ticks) => timeLabels(ticks)
         },

@@ -36,7 +36,7 @@ export function tickLabels(ticks: number[], unit: Unit): string[] {
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 const TIME_STEPS_MS = [
-  ...[1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1200, 1800].map(
+  ...[1, 2, 5, 10, 15, 20, 30, 60, 120, 300, 600, 900, 1200, 1800].map(
     s => s * 1000
   ),
   ...[1, 2, 3, 6, 12].map(hours => hours * HOUR_MS),
@@ -56,6 +56,20 @@ export function timeTicks(fromMs: number, toMs: number, most: number) {
     ticks.push(at);
   }
   return ticks;
+}
+
+/** What a label of hours and minutes takes in the charts' font, with room. */
+const LABEL_PX = 42;
+/** The same with seconds. */
+const LONG_LABEL_PX = 58;
+
+/** As many ticks as have room for their labels, two at the least. */
+export function ticksFor(fromMs: number, toMs: number, widthPx: number) {
+  const sparse = timeTicks(fromMs, toMs, Math.max(2, widthPx / LONG_LABEL_PX));
+  const dense = timeTicks(fromMs, toMs, Math.max(2, widthPx / LABEL_PX));
+  const [first = 0, second = first] = dense;
+  // a step of whole minutes is written without seconds
+  return second - first >= 60_000 ? dense : sparse;
 }
 
 /** Write ticks of time: the day where one begins, else the time of day. */

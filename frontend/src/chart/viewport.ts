@@ -38,8 +38,13 @@ export class Viewport {
   }
 
   span(): Span {
+    return this.held ?? this.recent();
+  }
+
+  /** As long a span up to now, also while another is held. */
+  recent(): Span {
     const toMs = this.now();
-    return this.held ?? { fromMs: toMs - this._windowMs, toMs };
+    return { fromMs: toMs - this._windowMs, toMs };
   }
 
   /** Choose how much is shown; what is held keeps its end. */

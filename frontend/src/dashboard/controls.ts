@@ -155,6 +155,12 @@ export class Controls {
     }
   }
 
+  /** Let a plain drag zoom again. */
+  disarm(): void {
+    this.selecting = false;
+    this.update();
+  }
+
   private saveAll(): void {
     const format = this.export.value as ExportFormat;
     this.export.value = '';

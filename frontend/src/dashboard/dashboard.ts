@@ -2,8 +2,10 @@
 
 import type { Message } from '@lumino/messaging';
 import { Widget } from '@lumino/widgets';
+import type { RulesServer } from '../alert_rules';
 import type { Bands } from '../bands';
 import { BokehLoader } from '../bokeh';
+import type { ChartOptions } from '../chart/chart';
 import { Details } from '../chart/details';
 import { DrawLoop, STORED_MS } from '../chart/loop';
 import type { Mark } from '../chart/marks';
@@ -12,27 +14,24 @@ import type { Span } from '../chart/viewport';
 import { HOUR_MS, MONTH_MS, Viewport } from '../chart/viewport';
 import { h } from '../dom';
 import { History } from '../history';
-import { instancesOf } from '../instances';
 import type { CellReport, Device } from '../protocol';
 import type { Stream } from '../shared';
 import { Records } from '../records';
 import { onThemeChange } from '../theme';
+import { Arrangement } from './arrangement';
 import { Cards } from './cards';
 import { CellList } from './cells';
 import { Controls } from './controls';
 import { Drawer } from './drawer';
 import { Find } from './find';
+import { FullScreen } from './full_screen';
 import { Header } from './header';
 import { moveByKey } from './keys';
-import { MonitorTile } from './monitor';
 import { Notices } from './notices';
 import { Pressed } from './pressed';
 import { ReportList } from './reports';
-import type { SectionOptions } from './section';
-import { DeviceSection } from './section';
-
-/** With more GPUs than this only the first is unfolded. */
-const UNFOLDED_GPUS = 2;
+import { RuleList } from './rules';
+import { Sections } from './sections';
 
 export interface DashboardOptions {
   readonly rateHz: number;
@@ -44,6 +43,8 @@ export class Dashboard extends Widget {
     private readonly stream: Stream,
     private readonly bands: Bands | null,
     options: DashboardOptions,
+    arrangement = new Arrangement(),
+    rules: RulesServer | null = null,
     openTab: ((report: CellReport) => void) | null = null
   ) {
     super({
@@ -84,6 +85,8 @@ export class Dashboard extends Widget {
       openTab
     );
     this.find = new Find(records, this.cards);
+    this.rules =
+      rules === null ? null : new RuleList(rules, () => store.devices);
     this.pastCells = new PastCells(records, () => this.loop.drawNow());
     // both lists: one that grows would push the other from below the pointer
     const pressed = new Pressed(this.body, () => {
@@ -98,7 +101,22 @@ export class Dashboard extends Widget {
     );
     this.cells = new CellList(stream, bands, pressed, this.cards);
     this.notices = new Notices(stream, content => this.drawer.show(content));
-    this.node.append(this.header.node, this.body, this.drawer.node);
+    this.sections = new Sections({
+      stream,
+      loop: this.loop,
+      viewport: this.viewport,
+      arrangement,
+      fullScreen: this.fullScreen,
+      chart: device => this.chartOptions(device),
+      explore: device => this.cards.explore(device, this.viewport.span()),
+      changed: () => this.place()
+    });
+    this.node.append(
+      this.header.node,
+      this.body,
+      this.drawer.node,
+      this.fullScreen.node
+    );
     this.viewport.onChange(() => this.moved());
     this.stops = [
       store.onChange(() => this.refresh()),
@@ -107,7 +125,7 @@ export class Dashboard extends Widget {
       onThemeChange(() => this.restyle()),
       bands?.onChange(() => this.ran()) ?? (() => undefined)
     ];
-    this.rebuild();
+    this.place();
     this.moved();
   }
 
@@ -128,7 +146,7 @@ export class Dashboard extends Widget {
     }
     this.stops.forEach(stop => stop());
     this.stream.connection.demand(this, null);
-    this.sections.forEach(section => section.dispose());
+    this.sections.dispose();
     this.loop.dispose();
     this.details.clear();
     this.cells.dispose();
@@ -183,9 +201,13 @@ export class Dashboard extends Widget {
     event.stopPropagation();
   }
 
-  /** Leave what was entered last: selection, card, then the held view. */
+  /** Leave what was entered last: full screen, selection, card, the held view. */
   private escape(): void {
-    if (this.selection !== null) {
+    if (this.fullScreen.isOpen) {
+      this.fullScreen.leave();
+    } else if (this.controls.selecting) {
+      this.controls.disarm();
+    } else if (this.selection !== null) {
       this.select(null);
     } else if (this.drawer.isOpen) {
       this.drawer.leave();
@@ -200,7 +222,7 @@ export class Dashboard extends Widget {
   }
 
   private restyle(): void {
-    this.sections.forEach(section => section.restyle());
+    this.sections.restyle();
     this.loop.drawNow();
     this.drawer.restyle();
   }
@@ -231,84 +253,42 @@ export class Dashboard extends Widget {
 
   private refresh(): void {
     this.header.update();
-    const described = JSON.stringify(this.stream.store.devices);
-    if (described !== this.described) {
-      this.rebuild();
-    }
-    this.sections.forEach(section => section.update());
+    this.sections.refresh();
   }
 
-  /** Make the sections of the devices that there are now. */
-  private rebuild(): void {
-    const { devices } = this.stream.store;
-    this.described = JSON.stringify(devices);
-    const folded = new Map(
-      this.allSections.map(({ device, node }) => [device.id, node.open])
-    );
-    this.sections.forEach(section => section.dispose());
-    this.allSections = [];
-    this.loop.clear();
+  /** Put the sections of the devices that there are now into their places. */
+  private place(): void {
     this.details.clear();
-    const of = (kind: Device['kind']) =>
-      devices.filter(device => device.kind === kind);
-    const gpus = of('gpu');
-    const make = (device: Device, index: number): DeviceSection =>
-      this.section(
-        device,
-        folded.get(device.id) ?? (index === 0 || gpus.length <= UNFOLDED_GPUS),
-        instancesOf(device, devices).map(make)
-      );
-    const orphans = of('mig').filter(
-      ({ facts }) => !gpus.some(({ id }) => id === facts['parent'])
-    );
-    const ofGpus = [...gpus, ...orphans].map(make);
-    const ofHosts = of('host').map(make);
-    const tiles = of('monitor').map(
-      device => new MonitorTile(device, this.stream)
-    );
-    this.sections = [...ofGpus, ...ofHosts];
     this.body.replaceChildren(
       this.notices.node,
-      ...ofGpus.map(({ node }) => node),
+      ...this.sections.gpuNodes,
       this.cells.node,
       this.reports.node,
       this.find.node,
-      ...ofHosts.map(({ node }) => node),
-      ...tiles.map(({ node }) => node)
+      ...(this.rules === null ? [] : [this.rules.node]),
+      ...this.sections.otherNodes
     );
-    this.sections.forEach(section => section.addTo(this.loop));
-    tiles.forEach(tile => tile.addTo(this.loop));
+    this.loop.drawNow();
   }
 
-  private section(
-    device: Device,
-    open: boolean,
-    instances: readonly DeviceSection[]
-  ): DeviceSection {
+  private chartOptions(device: Device): ChartOptions {
     const { viewport } = this;
     const selecting = () => this.controls.selecting;
-    const options: SectionOptions = {
-      open,
-      explore: () => this.cards.explore(device, viewport.span()),
-      chart: {
-        store: this.stream.store,
-        syncKey: this.id || 'warpbook',
-        marks: (fromMs, toMs) => this.marks(fromMs, toMs),
-        gestures: {
-          get selecting() {
-            return selecting();
-          },
-          zoom: (factor, atRatio) => viewport.zoom(factor, atRatio),
-          pan: ratio => viewport.pan(ratio),
-          show: span => viewport.show(span),
-          mark: span => this.select(span),
-          finish: () => this.cards.span(this.selection, device)
-        }
+    return {
+      store: this.stream.store,
+      syncKey: this.id || 'warpbook',
+      marks: (fromMs, toMs) => this.marks(fromMs, toMs),
+      gestures: {
+        get selecting() {
+          return selecting();
+        },
+        zoom: (factor, atRatio) => viewport.zoom(factor, atRatio),
+        pan: ratio => viewport.pan(ratio),
+        show: span => viewport.show(span),
+        mark: span => this.select(span),
+        finish: () => this.cards.span(this.selection, device)
       }
     };
-    const section = new DeviceSection(device, this.stream, options, instances);
-    this.allSections.push(section);
-    return section;
   }
 
   private marks(fromMs: number, toMs: number): Mark[] {
@@ -352,15 +332,14 @@ export class Dashboard extends Widget {
   private readonly drawer: Drawer;
   private readonly cards: Cards;
   private readonly find: Find;
+  private readonly rules: RuleList | null;
   private readonly pastCells: PastCells;
   private readonly cells: CellList;
   private readonly reports: ReportList;
   private readonly notices: Notices;
   private readonly stops: (() => void)[];
-  /** The outermost, and all. */
-  private sections: DeviceSection[] = [];
-  private allSections: DeviceSection[] = [];
+  private readonly sections: Sections;
+  private readonly fullScreen = new FullScreen();
   private selection: Span | null = null;
-  private described = '';
   private rateHz: number;
 }

@@ -17,11 +17,19 @@ const LIST: readonly (readonly [string, string])[] = [
   [mark('← and →'), mark('move; on a chart, read single values')],
   [mark('Shift + ← →, then Enter'), mark('on a chart: select a span')],
   [mark('Enter'), mark('on a chart: what the cell there cost')],
+  [mark('F'), mark('on a chart: full screen; Esc leaves it')],
+  [
+    mark('Shift + ↑ ↓, or drag its title'),
+    mark('move a chart to another place')
+  ],
+  [mark('click on a line’s name'), mark('hide that line, or show it again')],
   [mark('Home and End'), mark('the oldest that is kept; now')],
   [mark('Space'), mark('on a chart: pause and resume')],
   [
     mark('Esc'),
-    mark('forget the selection, close the card, then go on with now')
+    mark(
+      'leave full screen, forget the selection, close the card, then go on with now'
+    )
   ]
 ];
 

@@ -4,10 +4,11 @@ import { notebookName } from '../bands';
 import type { BokehLoader } from '../bokeh';
 import { h } from '../dom';
 import { clip, when } from '../format';
-import type { CellReport, ReportView } from '../protocol';
+import type { CellProfile, CellReport, ReportView } from '../protocol';
 import { TimelineView } from '../timeline/view';
 import type { Content, Drawn, Part } from './content';
 import { drawn } from './content';
+import { FlameGraph } from './flame';
 import type { LiveActions } from './live';
 import { LiveView } from './live';
 import { perfettoPart } from './perfetto';
@@ -97,6 +98,7 @@ function profileParts(
     [
       'Kernels and operators',
       [
+        flamePart(report.profile),
         rooflinePart(report),
         ...view.sections.map(({ tables }) => tableNodes(tables))
       ]
@@ -130,6 +132,11 @@ function tabsOf(tabs: readonly [string, (Part | null)[]][]): Part | null {
   return filled.length === 0
     ? null
     : bokeh => new Tabs(bokeh, 'Parts of the report', filled);
+}
+
+/** Who called whom; null where no call was recorded. */
+function flamePart({ call_tree: nodes }: CellProfile): Part | null {
+  return nodes.length === 0 ? null : () => new FlameGraph(nodes);
 }
 
 /** What of a report is drawn over time. */

@@ -14,9 +14,12 @@ import {
   stateName,
   UTILIZATION_NOTE
 } from '../words';
+import type { Arrangement } from './arrangement';
 import { Badge } from './badge';
 import { FoldedFigures } from './folded';
+import type { FullScreen } from './full_screen';
 import { FiguresNow } from './now';
+import { TileOrder } from './tile_order';
 import type { Layout } from './tiles';
 import { layout } from './tiles';
 import { VerdictLine } from './verdict';
@@ -38,7 +41,11 @@ const FACTS: readonly (readonly [
 export interface SectionOptions {
   readonly open: boolean;
   readonly chart: ChartOptions;
+  readonly arrangement: Arrangement;
+  readonly fullScreen: FullScreen;
   explore(): void;
+  /** Draw all charts in the next frame, also what is held. */
+  redraw(): void;
 }
 
 export class DeviceSection {
@@ -116,24 +123,16 @@ export class DeviceSection {
 
   private body(shown: Layout): HTMLElement {
     const { kind } = this.device;
-    const grid = (name: string, specs: readonly ChartSpec[]) =>
-      specs.length === 0
-        ? null
-        : h(
-            'div',
-            { class: `wb-grid wb-grid-${name}` },
-            ...specs.map(spec => this.chart(spec))
-          );
+    const main = [...shown.activity, ...shown.main];
     return h(
       'div',
       { class: 'wb-device-body' },
-      grid('activity', shown.activity),
+      this.grid(kind === 'host' ? 'host' : 'gpu', main),
       kind === 'gpu'
         ? h('p', { class: 'wb-note' }, trans.__(UTILIZATION_NOTE))
         : null,
       kind !== 'host' && !shown.knowsChip ? missingList(shown, true) : null,
-      grid(kind === 'host' ? 'host' : 'gpu', shown.main),
-      this.more(shown, grid('gpu', shown.more)),
+      this.more(shown, this.grid('more', shown.more)),
       kind === 'host' || shown.knowsChip ? missingList(shown, false) : null,
       h(
         'button',
@@ -141,6 +140,49 @@ export class DeviceSection {
         trans.__('Explore this time window')
       )
     );
+  }
+
+  /** Charts in the person's order, which can be changed. */
+  private grid(name: string, specs: readonly ChartSpec[]): HTMLElement | null {
+    if (specs.length === 0) {
+      return null;
+    }
+    const { arrangement } = this.options;
+    const key = `${this.device.kind}/${name}`;
+    const charts = arrangement
+      .inOrder(key, specs)
+      .map(spec => this.chart(spec));
+    const grid = h(
+      'div',
+      { class: `wb-grid wb-grid-${name}` },
+      ...charts.map(({ node }) => node)
+    );
+    const order = new TileOrder(grid, charts, titles =>
+      arrangement.reorder(key, titles)
+    );
+    charts.forEach(chart =>
+      chart.node.addEventListener('keydown', event =>
+        this.key(event, chart, order)
+      )
+    );
+    return grid;
+  }
+
+  /** The keys of a chart that change its place and size. */
+  private key(event: KeyboardEvent, chart: Chart, order: TileOrder): void {
+    const { key, shiftKey, ctrlKey, metaKey, altKey } = event;
+    if (ctrlKey || metaKey || altKey) {
+      return;
+    }
+    if (key === 'f' || key === 'F') {
+      this.options.fullScreen.toggle(chart.node);
+    } else if (shiftKey && (key === 'ArrowUp' || key === 'ArrowDown')) {
+      order.move(chart, key === 'ArrowUp' ? -1 : 1);
+    } else {
+      return;
+    }
+    event.preventDefault();
+    event.stopPropagation();
   }
 
   private more(
@@ -161,10 +203,33 @@ export class DeviceSection {
     );
   }
 
-  private chart(spec: ChartSpec): HTMLElement {
-    const chart = new Chart(spec, this.options.chart);
+  private chart(spec: ChartSpec): Chart {
+    const { arrangement, fullScreen } = this.options;
+    const name = `${this.device.kind}/${spec.title}`;
+    const chart = new Chart(spec, {
+      ...this.options.chart,
+      hidden: {
+        has: metric => arrangement.isHidden(name, metric),
+        toggle: metric => {
+          arrangement.toggle(name, metric);
+          this.options.redraw();
+        }
+      },
+      buttons: of => [
+        h(
+          'button',
+          {
+            class: 'wb-full-button',
+            'aria-label': `Full screen: ${spec.title}`,
+            title: 'Full screen (F on the chart); Escape leaves it',
+            click: () => fullScreen.toggle(of.node)
+          },
+          '⤢'
+        )
+      ]
+    });
     this.charts.push(chart);
-    return chart.node;
+    return chart;
   }
 
   private readonly charts: Chart[] = [];

@@ -10,6 +10,8 @@ interface TileKind {
   readonly title: string;
   /** Metric names with the short label that the chart uses. */
   readonly lines: readonly (readonly [string, string])[];
+  /** It takes two places where there are three in a row. */
+  readonly isWide?: boolean;
   /** The device's fact that ends the value axis. */
   readonly topFact?: string;
   /** The device's fact that is drawn as a line, with its label. */
@@ -25,6 +27,7 @@ const NVML: TileKind = {
 };
 const CHIP: TileKind = {
   title: mark('What the chip does'),
+  isWide: true,
   lines: [
     ['sm_active_ratio', mark('SM active')],
     ['sm_occupancy_ratio', mark('Occupancy')],
@@ -219,6 +222,7 @@ function chart(kind: TileKind, device: Device): ChartSpec[] {
       top:
         lines[0]?.unit === 'ratio' ? 1 : numberFact(device, kind.topFact ?? ''),
       height: HEIGHT,
+      ...(kind.isWide && { isWide: true }),
       ...(limit !== null && { limit: { label: trans.__(label), value: limit } })
     }
   ];

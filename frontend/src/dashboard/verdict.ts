@@ -2,7 +2,7 @@
 
 import type { Drawable } from '../chart/loop';
 import { h, setText } from '../dom';
-import { clip } from '../format';
+import { clip, unbroken } from '../format';
 import type { Device } from '../protocol';
 import type { Stream } from '../shared';
 import { deviceLabel, verdictName } from '../words';
@@ -57,14 +57,14 @@ export class VerdictLine implements Drawable {
     this.pill.hidden = verdict === null;
     this.pill.dataset['kind'] = verdict?.kind ?? '';
     setText(this.pill, verdict === null ? '' : verdictName(verdict.kind));
-    setText(this.sentence, clip(verdict?.sentence ?? '', 300));
+    setText(this.sentence, told(verdict?.sentence));
     setText(
       this.rule,
       ruleWords(verdict?.rule ?? '', verdict?.window_s ?? null)
     );
     const outlook = statements.outlook(this.device);
     const soon = outlook?.full_in_s ?? Infinity;
-    setText(this.outlook, clip(outlook?.sentence ?? '', 300));
+    setText(this.outlook, told(outlook?.sentence));
     this.outlook.dataset['severity'] = soon < SOON_S ? 'warning' : 'normal';
     this.drawConditions();
     // what the room cuts off
@@ -89,7 +89,7 @@ export class VerdictLine implements Drawable {
         this.conditions.children[index] ??
         this.conditions.appendChild(h('li', {}));
       (item as HTMLElement).dataset['severity'] = severity;
-      setText(item, clip(sentence, 300));
+      setText(item, told(sentence));
     });
   }
 
@@ -107,6 +107,10 @@ export class VerdictLine implements Drawable {
 /** The comparison that decided, and over how long: the charts show this moment. */
 function ruleWords(rule: string, seconds: number | null): string {
   return rule === '' || seconds === null
-    ? clip(rule, 300)
-    : trans.__('Over the last %1 s: %2', seconds.toFixed(1), clip(rule, 300));
+    ? told(rule)
+    : `Over the last ${seconds.toFixed(1)}\u00a0s: ${told(rule)}`;
+}
+
+function told(words: string | undefined): string {
+  return unbroken(clip(words ?? '', 300));
 }

@@ -6,6 +6,7 @@ import { h, setText } from '../dom';
 import { clip } from '../format';
 import type { CourseList, LabEntry, LabList } from '../protocol';
 import { courseSection } from './course';
+import { fits, LabFilters } from './filters';
 import { labRow, problem } from './row';
 import type { LabsServer } from './server';
 import { trans } from '../translation';
@@ -37,7 +38,10 @@ export class LabBrowser extends Widget {
         )
       ),
       this.said,
+      this.notice,
+      this.next,
       this.courses,
+      this.filters.node,
       this.tracks
     );
   }
@@ -68,11 +72,12 @@ export class LabBrowser extends Widget {
     this.node.querySelector('button')?.focus();
   }
 
-  private write({ labs, compiler, gpus, problems }: LabList): void {
+  private write(list: LabList): void {
+    const { labs, compiler, gpus, notice, problems } = list;
     const devices =
-      gpus === 0
-        ? trans.__('no GPU: results are checked, speed is not graded')
-        : `${gpus} GPU${gpus > 1 ? 's' : ''}`;
+      gpus === 0 ? trans.__('no GPU') : trans._n('%1 GPU', '%1 GPUs', gpus);
+    setText(this.notice, clip(notice, 400));
+    this.notice.hidden = notice === '';
     setText(
       this.here,
       trans.__(
@@ -87,7 +92,7 @@ export class LabBrowser extends Widget {
       ...problems.slice(0, 20).map(words => problem(new Error(words)))
     );
     // an unchanged list stays: a person may be reading in it
-    const told = JSON.stringify(labs);
+    const told = JSON.stringify([labs, list.next_lab]);
     if (told === this.told) {
       return;
     }
@@ -96,9 +101,54 @@ export class LabBrowser extends Widget {
     for (const lab of labs) {
       byTrack.set(lab.track, [...(byTrack.get(lab.track) ?? []), lab]);
     }
+    this.rows.clear();
     this.tracks.replaceChildren(
       ...[...byTrack].map(([track, found]) => this.track(track, found))
     );
+    this.labs = labs;
+    this.writeNext(labs.find(({ id }) => id === list.next_lab));
+    this.filters.offer(labs);
+    this.filter();
+  }
+
+  /** Say which lab comes next, with a button that opens it. */
+  private writeNext(lab: LabEntry | undefined): void {
+    this.next.hidden = lab === undefined;
+    if (lab === undefined) {
+      return;
+    }
+    this.rows.get(lab.id)?.setAttribute('data-next', '');
+    const name = `${lab.number} ${clip(lab.title, 100)}`;
+    this.next.replaceChildren(
+      h('p', {}, trans.__('Next: %1, about %2 minutes', name, lab.minutes)),
+      h(
+        'button',
+        {
+          class: 'wb-button',
+          'aria-label': trans.__('Open the next lab, %1', name),
+          click: event =>
+            void this.open(lab, event.currentTarget as HTMLButtonElement)
+        },
+        trans.__('Open')
+      )
+    );
+  }
+
+  /** Show the labs that are chosen; what is unfolded in a row stays. */
+  private filter(): void {
+    const chosen = this.filters.value;
+    let shown = 0;
+    for (const lab of this.labs) {
+      const row = this.rows.get(lab.id);
+      if (row !== undefined) {
+        row.hidden = !fits(lab, chosen);
+        shown += row.hidden ? 0 : 1;
+      }
+    }
+    for (const section of this.tracks.querySelectorAll('section')) {
+      section.hidden = section.querySelector('.wb-lab:not([hidden])') === null;
+    }
+    this.filters.tell(shown, this.labs.length);
   }
 
   private writeCourses(list: CourseList, labs: readonly LabEntry[]): void {
@@ -133,11 +183,15 @@ export class LabBrowser extends Widget {
       h(
         'ul',
         { class: 'wb-list wb-labs-list' },
-        ...labs.map(lab =>
-          labRow(lab, this.server, button => void this.open(lab, button))
-        )
+        ...labs.map(lab => this.row(lab))
       )
     );
+  }
+
+  private row(lab: LabEntry): HTMLElement {
+    const row = labRow(lab, this.server, button => void this.open(lab, button));
+    this.rows.set(lab.id, row);
+    return row;
   }
 
   private async open(lab: LabEntry, button: HTMLButtonElement): Promise<void> {
@@ -159,6 +213,11 @@ export class LabBrowser extends Widget {
 
   private readonly here = h('p', { class: 'wb-note' });
   private readonly said = h('div', { class: 'wb-notices' });
+  private readonly notice = h('p', { class: 'wb-labs-notice' });
+  private readonly next = h('div', { class: 'wb-labs-next' });
+  private readonly filters = new LabFilters(() => this.filter());
+  private readonly rows = new Map<string, HTMLElement>();
+  private labs: readonly LabEntry[] = [];
   private readonly courses = h('div', { class: 'wb-labs-tracks' });
   private readonly tracks = h('div', { class: 'wb-labs-tracks' });
   private told = '';

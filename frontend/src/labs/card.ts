@@ -15,8 +15,8 @@ import type {
   Part
 } from '../protocol';
 import { cellText, heading, isFigure } from './card_cells';
+import { marked, safe } from './words';
 
-const MOST_WORDS = 600;
 const LEFT = 90;
 const LANE = 20;
 const BAR = 14;
@@ -30,7 +30,7 @@ export function labCard(card: Card): HTMLElement {
     h(
       'p',
       { class: 'wb-lab-verdict', 'data-status': card.status },
-      safe(heading(card))
+      ...marked(heading(card))
     ),
     ...card.sections.map(section)
   );
@@ -40,15 +40,20 @@ function section({ title, parts, fold }: CardSection): HTMLElement {
   const inner = parts.map(part);
   if (fold !== '') {
     const open: Record<string, string> = fold === 'open' ? { open: '' } : {};
-    return h('details', open, h('summary', {}, safe(title)), ...inner);
+    return h('details', open, h('summary', {}, ...marked(title)), ...inner);
   }
-  return h('div', {}, title === '' ? null : h('h5', {}, safe(title)), ...inner);
+  return h(
+    'div',
+    {},
+    title === '' ? null : h('h5', {}, ...marked(title)),
+    ...inner
+  );
 }
 
 function part(from: Part): Node {
   switch (from.type) {
     case 'paragraph':
-      return h('p', { 'data-tone': from.tone }, safe(from.text));
+      return h('p', { 'data-tone': from.tone }, ...marked(from.text));
     case 'location':
       return h('pre', {}, safe(cellText(from)));
     case 'log':
@@ -59,7 +64,7 @@ function part(from: Part): Node {
         { class: 'wb-lab-facts' },
         ...from.facts.flatMap(({ label, cells }) => [
           h('dt', {}, safe(label)),
-          h('dd', {}, safe(cells.map(cellText).join(', ')))
+          h('dd', {}, ...marked(cells.map(cellText).join(', ')))
         ])
       );
     case 'table':
@@ -71,7 +76,7 @@ function part(from: Part): Node {
 
 function logText(lines: readonly string[], more: number): string {
   const end = more > 0 ? [`and ${more} more line${more > 1 ? 's' : ''}`] : [];
-  return [...lines.map(safe), ...end].join('\n');
+  return [...lines.map(line => safe(line)), ...end].join('\n');
 }
 
 function table({ heads, rows }: CardTable): HTMLElement {
@@ -93,16 +98,20 @@ function table({ heads, rows }: CardTable): HTMLElement {
       'tbody',
       {},
       ...rows.map(row =>
-        h('tr', {}, ...row.map(each => h('td', align(each), cellNode(each))))
+        h(
+          'tr',
+          {},
+          ...row.map(each => h('td', align(each), ...cellNodes(each)))
+        )
       )
     )
   );
 }
 
-function cellNode(cell: Cell): Node | string {
-  const words = safe(cellText(cell));
+function cellNodes(cell: Cell): (Node | string)[] {
+  const words = cellText(cell);
   const isCode = cell.type === 'location' || cell.type === 'code';
-  return isCode ? h('code', {}, words) : words;
+  return isCode ? [h('code', {}, safe(words))] : marked(words);
 }
 
 function timeline({ end_ns, lanes }: CardTimeline): Node {
@@ -148,9 +157,4 @@ function bar(from: CardBar, engine: string, y: number, endNs: number): Node {
     },
     svg('title', {}, document.createTextNode(words))
   );
-}
-
-/** Somebody else's text: bounded, and without control characters. */
-function safe(words: string): string {
-  return clip(words.replace(/\p{C}/gu, '?'), MOST_WORDS);
 }

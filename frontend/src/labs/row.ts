@@ -4,7 +4,9 @@ import { h, setText } from '../dom';
 import { clip } from '../format';
 import type { LabEntry, LabHints, LabMark, SoFar } from '../protocol';
 import { labCard } from './card';
+import { languageName } from './filters';
 import type { LabsServer } from './server';
+import { blocks, marked } from './words';
 import { mark, trans } from '../translation';
 
 const STATES: Record<string, string> = {
@@ -38,6 +40,8 @@ export function labRow(
   const state = lab.progress?.state ?? 'unknown';
   const facts = [
     trans._n('%1 minute', '%1 minutes', lab.minutes),
+    ...(lab.difficulty === null ? [] : [clip(lab.difficulty, 20)]),
+    languageName(lab.language),
     lab.needs.length > 0
       ? trans.__('needs %1', lab.needs.join(', '))
       : trans.__('needs nothing'),
@@ -53,6 +57,7 @@ export function labRow(
       'div',
       { class: 'wb-lab-head' },
       h('h4', {}, name),
+      h('span', { class: 'wb-lab-next' }, trans.__('next')),
       h('span', { class: 'wb-lab-state' }, howFar(lab.progress)),
       h(
         'button',
@@ -64,7 +69,7 @@ export function labRow(
         trans.__('Open')
       )
     ),
-    h('p', {}, clip(lab.goal, 400)),
+    h('p', {}, ...marked(lab.goal, 400)),
     h('p', { class: 'wb-note' }, clip(facts.join(' · '), 300)),
     lab.why === ''
       ? null
@@ -74,7 +79,7 @@ export function labRow(
             class: 'wb-notice',
             'data-severity': lab.can_check ? 'normal' : 'warning'
           },
-          clip(
+          ...marked(
             lab.can_check
               ? lab.why
               : trans.__("It can't be checked here. %1", lab.why),
@@ -90,7 +95,16 @@ export function labRow(
       place => {
         void showCards(place, lab.id, server);
       }
-    )
+    ),
+    state === 'passed'
+      ? folded(
+          trans.__('Solution of %1', name),
+          trans.__('Reference and discussion'),
+          place => {
+            void showSolution(place, lab.id, server);
+          }
+        )
+      : null
   );
 }
 
@@ -136,7 +150,7 @@ async function showHints(
         { role: 'status' },
         trans.__('%1 of %2 are open.', hints.length, of)
       ),
-      h('ol', {}, ...hints.map(hint => h('li', {}, ...paragraphs(hint)))),
+      h('ol', {}, ...hints.map(hint => h('li', {}, ...blocks(hint)))),
       ...(hints.length < of ? [more] : [])
     );
   } catch (error) {
@@ -144,10 +158,34 @@ async function showHints(
   }
 }
 
-function paragraphs(text: string): HTMLElement[] {
-  return clip(text, 2000)
-    .split('\n\n')
-    .map(each => h('p', {}, each));
+async function showSolution(
+  place: Element,
+  lab: string,
+  server: LabsServer
+): Promise<void> {
+  try {
+    const found = await server.solution(lab);
+    const wrong = found.mistakes.map(({ name, reason }) =>
+      h('li', {}, ...marked(`${name}: ${reason}`, 2000))
+    );
+    place.replaceChildren(
+      h('p', {}, trans.__('Reference solution (%1)', clip(found.file, 60))),
+      h(
+        'pre',
+        { tabindex: '0', class: 'wb-lab-reference' },
+        clip(found.reference, 200_000)
+      ),
+      ...blocks(found.discussion),
+      ...(wrong.length === 0
+        ? []
+        : [
+            h('p', {}, trans.__('What often goes wrong')),
+            h('ul', {}, ...wrong)
+          ])
+    );
+  } catch (error) {
+    place.replaceChildren(problem(error));
+  }
 }
 
 async function showCards(
@@ -181,13 +219,14 @@ function markRow(from: LabMark): HTMLElement {
       {},
       [
         from.passed ? '✓' : '✗',
-        trans.__('Submission %1, %2:', from.submission, when),
-        `${clip(from.status, 40)}. ${clip(from.message, 300)}`
-      ].join(' ')
+        trans.__('Submission %1, %2:', from.number, when),
+        `${clip(from.status, 40)}. `
+      ].join(' '),
+      ...marked(from.message, 300)
     ),
     from.first_failure === ''
       ? null
-      : h('p', { class: 'wb-note' }, clip(from.first_failure, 400))
+      : h('p', { class: 'wb-note' }, ...marked(from.first_failure, 400))
   );
 }
 

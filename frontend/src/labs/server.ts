@@ -2,125 +2,69 @@
 
 import { URLExt } from '@jupyterlab/coreutils';
 import { ServerConnection } from '@jupyterlab/services';
-import type { Check } from '../checks';
-import { list, number, optional, record, string, whole } from '../checks';
+import type { Shape } from '../checks';
+import { record, text } from '../checks';
 import type {
   CourseList,
   LabCards,
   LabHints,
   LabList,
-  LabOpened
+  LabOpened,
+  LabSolution
 } from '../protocol';
-import { card } from './card_checks';
+import {
+  isCourseList,
+  isLabCards,
+  isLabHints,
+  isLabList,
+  isLabOpened,
+  isLabSolution
+} from '../shapes/labs';
 
-const bool: Check = value => typeof value === 'boolean';
-const names = list(string, 50);
-const entry = record({
-  id: string,
-  number: whole,
-  title: string,
-  track: string,
-  language: string,
-  minutes: whole,
-  goal: string,
-  after: names,
-  needs: names,
-  can_check: bool,
-  why: string,
-  progress: optional(
-    record({
-      state: string,
-      attempts: whole,
-      hints: whole,
-      right: whole,
-      of: whole
-    })
-  )
-});
-const labs = record({
-  labs: list(entry, 1000),
-  compiler: optional(string),
-  gpus: whole,
-  problems: list(string, 1000)
-});
-const courseLab = record({
-  lab: string,
-  title: string,
-  url: string,
-  is_open: bool,
-  due_ms: optional(number),
-  points: number,
-  most_points: number,
-  attempts: whole,
-  attempts_left: optional(whole)
-});
-const courses = record({
-  courses: list(
-    record({
-      title: string,
-      role: string,
-      url: string,
-      labs: list(courseLab, 1000)
-    }),
-    100
-  ),
-  problem: string
-});
-const opened = record({ lab: string, path: string });
-const hints = record({ lab: string, of: whole, hints: list(string, 100) });
-const mark = record({
-  submission: whole,
-  graded_ms: number,
-  passed: bool,
-  right: whole,
-  of: whole,
-  status: string,
-  message: string,
-  first_failure: string
-});
-const cards = record({
-  lab: string,
-  cards: list(mark, 100),
-  newest: optional(card)
-});
+const isMessage = record<{ message: string }>({ message: text });
 
 export class LabsServer {
   constructor(private readonly settings: ServerConnection.ISettings) {}
 
   /** Which labs there are, whether each can be done here, and how far one is. */
   list(): Promise<LabList> {
-    return this.ask('GET', 'labs', labs);
+    return this.ask('GET', 'labs', isLabList);
   }
 
   /** What courses of the hub publish that started the server; none without one. */
   courses(): Promise<CourseList> {
-    return this.ask('GET', 'courses', courses);
+    return this.ask('GET', 'courses', isCourseList);
   }
 
   /** Put a lab's notebook where the server keeps files; give its path. */
   open(lab: string): Promise<LabOpened> {
-    return this.ask('POST', `labs/${lab}/open`, opened);
+    return this.ask('POST', `labs/${lab}/open`, isLabOpened);
   }
 
   /** The hints that are open. */
   hints(lab: string): Promise<LabHints> {
-    return this.ask('GET', `labs/${lab}/hints`, hints);
+    return this.ask('GET', `labs/${lab}/hints`, isLabHints);
   }
 
   /** Open one more hint. */
   openHint(lab: string): Promise<LabHints> {
-    return this.ask('POST', `labs/${lab}/hints`, hints);
+    return this.ask('POST', `labs/${lab}/hints`, isLabHints);
+  }
+
+  /** The reference and its discussion, once the rules let see them. */
+  solution(lab: string): Promise<LabSolution> {
+    return this.ask('GET', `labs/${lab}/solution`, isLabSolution);
   }
 
   /** How the last submissions went. */
   cards(lab: string): Promise<LabCards> {
-    return this.ask('GET', `labs/${lab}/cards`, cards);
+    return this.ask('GET', `labs/${lab}/cards`, isLabCards);
   }
 
   private async ask<T>(
     method: 'GET' | 'POST',
     path: string,
-    check: Check
+    isAnswer: Shape<T>
   ): Promise<T> {
     const answer = await ServerConnection.makeRequest(
       URLExt.join(this.settings.baseUrl, 'warpbook/api/v1', path),
@@ -129,16 +73,14 @@ export class LabsServer {
     );
     const value: unknown = await answer.json().catch(() => null);
     if (!answer.ok) {
-      const said = record({ message: string })(value)
-        ? (value as { message: string }).message
-        : '';
+      const said = isMessage(value) ? value.message : '';
       throw new Error(said || `The server answered with ${answer.status}.`);
     }
-    if (!check(value)) {
+    if (!isAnswer(value)) {
       throw new Error(
         "The server's answer has an unknown form; reload the page."
       );
     }
-    return value as T;
+    return value;
   }
 }

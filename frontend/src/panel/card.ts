@@ -3,14 +3,14 @@
 import { activityOf } from '../activity';
 import { Badge } from '../dashboard/badge';
 import { h, setText } from '../dom';
-import { clip, text, usedOfTotal } from '../format';
+import { clip, text, unbroken, usedOfTotal } from '../format';
 import type { Device } from '../protocol';
 import type { Stream } from '../shared';
 import {
-  because,
   deviceHeading,
   deviceLabel,
   isUnread,
+  missingWords,
   stateName,
   verdictName
 } from '../words';
@@ -79,7 +79,7 @@ export class Card {
     const { metric } = activityOf(device);
     const active = store.value(device, metric);
     this.activity.write(
-      active === null ? this.missing(metric) : text(active, 'ratio'),
+      active === null ? missingWords(device, metric) : text(active, 'ratio'),
       [active ?? 0]
     );
     this.writeMemory();
@@ -90,13 +90,13 @@ export class Card {
       limit === null ? '' : ` ${trans.__('of %1', text(limit, 'watts'))}`;
     this.power.write(
       watts === null
-        ? this.missing('power_watts')
+        ? missingWords(device, 'power_watts')
         : `${text(watts, 'watts')}${of}`
     );
     const celsius = store.value(device, 'temperature_celsius');
     this.temperature.write(
       celsius === null
-        ? this.missing('temperature_celsius')
+        ? missingWords(device, 'temperature_celsius')
         : text(celsius, 'celsius')
     );
   }
@@ -111,7 +111,9 @@ export class Card {
       numberFact(device, 'memory_reserved_bytes');
     if (used === null || total === null) {
       const words =
-        used === null ? this.missing('memory_used_bytes') : text(used, 'bytes');
+        used === null
+          ? missingWords(device, 'memory_used_bytes')
+          : text(used, 'bytes');
       this.memory.write(words, [0, 0]);
       return;
     }
@@ -131,24 +133,13 @@ export class Card {
     if (verdict !== null) {
       this.pill.dataset['kind'] = verdict.kind;
       setText(this.pill, verdictName(verdict.kind));
-      setText(this.sentence, clip(verdict.sentence, 300));
+      setText(this.sentence, unbroken(clip(verdict.sentence, 300)));
       this.verdict.title = clip(`${verdict.sentence}\n${verdict.rule}`, 600);
     }
     const [worst] = statements.health(this.device);
     this.condition.hidden = worst === undefined;
     this.condition.dataset['severity'] = worst?.severity ?? '';
-    setText(this.condition, clip(worst?.sentence ?? '', 300));
-  }
-
-  /** What stands where a number would be. */
-  private missing(name: string): string {
-    const metric = this.device.metrics.find(each => each.name === name);
-    if (metric === undefined) {
-      return trans.__('not reported');
-    }
-    return metric.state === 'ok'
-      ? trans.__('no reading')
-      : stateName(metric.state) || because(metric.state, metric.why);
+    setText(this.condition, unbroken(clip(worst?.sentence ?? '', 300)));
   }
 
   private readonly label: string;

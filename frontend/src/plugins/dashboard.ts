@@ -11,8 +11,13 @@ import {
   WidgetTracker
 } from '@jupyterlab/apputils';
 import { PageConfig } from '@jupyterlab/coreutils';
+import { IStateDB } from '@jupyterlab/statedb';
+import type { ReadonlyJSONValue } from '@lumino/coreutils';
 import type { Widget } from '@lumino/widgets';
+import { rulesServer } from '../alert_rules';
 import type { Bands } from '../bands';
+import type { Keeper } from '../dashboard/arrangement';
+import { Arrangement } from '../dashboard/arrangement';
 import { Dashboard } from '../dashboard/dashboard';
 import { gpuIcon } from '../icon';
 import {
@@ -28,20 +33,23 @@ import { trans } from '../translation';
 /** How long a first document may take; one named in the URL is sure to come. */
 const FIRST_DOCUMENT_MS = 5_000;
 const NAMED_DOCUMENT_MS = 60_000;
+/** In the workspace's state; what begins as a tracker's name is taken for a widget. */
+const ARRANGEMENT = 'warpbook:arrangement';
 
 export const dashboardPlugin: JupyterFrontEndPlugin<void> = {
   id: 'warpbook:dashboard',
   description: 'The GPU dashboard.',
   autoStart: true,
   requires: [IWarpbook],
-  optional: [IBands, ICommandPalette, ILayoutRestorer, ILabShell],
+  optional: [IBands, ICommandPalette, ILayoutRestorer, ILabShell, IStateDB],
   activate: (
     app: JupyterFrontEnd,
     { stream, settings, ready }: IWarpbook,
     bands: Bands | null,
     palette: ICommandPalette | null,
     restorer: ILayoutRestorer | null,
-    labShell: ILabShell | null
+    labShell: ILabShell | null,
+    state: IStateDB | null
   ) => {
     const tracker = new WidgetTracker<MainAreaWidget<Dashboard>>({
       namespace: 'warpbook-dashboard'
@@ -53,10 +61,18 @@ export const dashboardPlugin: JupyterFrontEndPlugin<void> = {
         app.shell.activateById(present.id);
         return present;
       }
+      const arrangement = new Arrangement(state && keeper(state));
+      await arrangement.load();
+      if (tracker.currentWidget !== null) {
+        // asked for twice at once
+        return tracker.currentWidget;
+      }
       const content = new Dashboard(
         stream,
         bands,
         settings,
+        arrangement,
+        rulesServer(app.serviceManager.serverSettings),
         ({ id }) => void app.commands.execute(OPEN_REPORT, { id })
       );
       let { windowSeconds } = settings;
@@ -124,6 +140,14 @@ export const dashboardPlugin: JupyterFrontEndPlugin<void> = {
     }
   }
 };
+
+/** Keeps the arrangement in JupyterLab's workspace. */
+function keeper(state: IStateDB): Keeper {
+  return {
+    load: () => state.fetch(ARRANGEMENT),
+    save: kept => state.save(ARRANGEMENT, kept as unknown as ReadonlyJSONValue)
+  };
+}
 
 /** A notebook named in the URL opens after the layout: the dashboard goes beside it. */
 function firstDocument(labShell: ILabShell | null): Promise<void> {

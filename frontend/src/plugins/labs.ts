@@ -8,21 +8,26 @@ import { ILabShell, ILayoutRestorer } from '@jupyterlab/application';
 import {
   ICommandPalette,
   MainAreaWidget,
+  Notification,
   showErrorMessage,
   WidgetTracker
 } from '@jupyterlab/apputils';
 import { ILauncher } from '@jupyterlab/launcher';
-import { INotebookTracker } from '@jupyterlab/notebook';
+import type { ICodeCellModel } from '@jupyterlab/cells';
+import type { Notebook } from '@jupyterlab/notebook';
+import { INotebookTracker, NotebookActions } from '@jupyterlab/notebook';
 import { gpuIcon } from '../icon';
 import { ASK_FOR_LAB } from '../labs/asking';
 import { LabBrowser } from '../labs/browser';
 import { colourSources } from '../labs/colours';
 import { ITranslator } from '@jupyterlab/translation';
 import { LabsServer } from '../labs/server';
+import { unrunLabs, unrunWords } from '../labs/unrun';
 import { CATEGORY, OPEN_LABS } from '../tokens';
 import { setTranslator, trans } from '../translation';
 
 const ID = 'warpbook-labs';
+const UNRUN_SHOWN_MS = 10_000;
 
 export const labsPlugin: JupyterFrontEndPlugin<void> = {
   id: 'warpbook:labs',
@@ -108,6 +113,23 @@ export const labsPlugin: JupyterFrontEndPlugin<void> = {
     }
     if (notebooks !== null) {
       colourSources(notebooks);
+      NotebookActions.executed.connect((_, { notebook, cell }) =>
+        warnOfUnrun(notebook, cell.model.sharedModel.getSource())
+      );
     }
   }
 };
+
+/** Say of code that has graded a file that the file's cell is newer. */
+function warnOfUnrun(notebook: Notebook, code: string): void {
+  const cells = [...(notebook.model?.cells ?? [])]
+    .filter(cell => cell.type === 'code')
+    .map(cell => ({
+      source: cell.sharedModel.getSource(),
+      isDirty: (cell as ICodeCellModel).isDirty
+    }));
+  const labs = unrunLabs(code, cells);
+  if (labs.length > 0) {
+    Notification.warning(unrunWords(labs), { autoClose: UNRUN_SHOWN_MS });
+  }
+}

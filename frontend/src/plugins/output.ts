@@ -1,8 +1,11 @@
-/** Figures to explore below the report that a cell has in its notebook. */
+/** Outputs in a notebook: figures below a report, and what stays of a Monitor. */
 
 import type { JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
+import type { NotebookPanel } from '@jupyterlab/notebook';
+import { INotebookTracker } from '@jupyterlab/notebook';
 import { BokehLoader } from '../bokeh';
+import { showPictures } from '../monitor_picture';
 import { ReportOutput } from '../output';
 import { IWarpbook } from '../tokens';
 
@@ -12,10 +15,20 @@ const RANK = 40;
 
 export const outputPlugin: JupyterFrontEndPlugin<void> = {
   id: 'warpbook:output',
-  description: 'Figures to explore below the report of a cell.',
+  description: 'Figures below the report of a cell; what stays of a Monitor.',
   autoStart: true,
   requires: [IWarpbook, IRenderMimeRegistry],
-  activate: (_app, { stream }: IWarpbook, registry: IRenderMimeRegistry) => {
+  optional: [INotebookTracker],
+  activate: (
+    _app,
+    { stream }: IWarpbook,
+    registry: IRenderMimeRegistry,
+    notebooks: INotebookTracker | null
+  ) => {
+    const watch = (panel: NotebookPanel) =>
+      panel.disposed.connect(showPictures(panel));
+    notebooks?.forEach(watch);
+    notebooks?.widgetAdded.connect((_, panel) => watch(panel));
     const bokeh = new BokehLoader(stream.connection);
     registry.addFactory(
       {

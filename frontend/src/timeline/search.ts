@@ -13,6 +13,7 @@ const KINDS: Readonly<Record<string, string>> = {
   gpu: 'on the GPU',
   call: 'calls',
   operator: 'operators',
+  annotation: 'annotations',
   profiler: "of the profiler's"
 };
 

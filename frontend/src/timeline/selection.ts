@@ -10,6 +10,7 @@ const NS_PER_MS = 1e6;
 const KINDS: Readonly<Record<string, string>> = {
   gpu: 'On the GPU',
   call: 'CUDA calls',
+  annotation: 'Annotations (those within others count too)',
   operator: 'Operators (those within others count too)',
   profiler: 'The profiler itself'
 };

@@ -6,7 +6,7 @@ import {
   isTimelineMatches,
   isTimelineStatistics,
   isTimelineWindow
-} from '../decode_timeline';
+} from '../shapes/timeline';
 import type {
   TimelineDetails,
   TimelineMatches,

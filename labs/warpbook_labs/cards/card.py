@@ -5,7 +5,7 @@ Notebook, terminal and page draw what they are given here, so that they say the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from warpbook_labs.cards.failure import (
     device_failure_sections,
@@ -49,13 +49,26 @@ _MOST_WORDS = 600
 _WIDTH = 160
 
 
-def card_of(result: CheckResult, source: str, submission: int | None = None) -> Card:
+def card_of(
+    result: CheckResult,
+    source: str,
+    submission: int | None = None,
+    *,
+    number: int | None = None,
+    source_words: str = "",
+    left_out: Collection[str] = (),
+    more: tuple[CardSection, ...] = (),
+) -> Card:
     """Make the card of a result.
 
     Args:
         result: of a check or a grading.
         source: what was checked; lines of it are quoted where one is named.
-        submission: its number in the store; None if it is kept nowhere.
+        submission: its id in the store; None if it is kept nowhere.
+        number: among the lab's own submissions, from 1; the id if left out.
+        source_words: which version of a file was checked.
+        left_out: conditions that an earlier card has said.
+        more: sections that come last, such as what to do next.
     """
     status = card_status(result)
     label = "unsupported" if status == "unsupported" else result.status
@@ -63,21 +76,45 @@ def card_of(result: CheckResult, source: str, submission: int | None = None) -> 
     if status == "unsupported":
         words = UNSUPPORTED if result.device is None else UNSUPPORTED_BESIDE_A_GPU
         message = f"{words[0].upper()}{words[1:]}. {message}"
-    sections = tuple(_sections(result, source.splitlines(), submission))
+    kept = PRACTICE
+    if submission is not None:
+        kept = f"{submission_words(submission, number)}. {GRADED_HERE}"
+    head = tuple(_head(result, source.splitlines(), kept, source_words))
+    sections = (
+        CardSection("", head),
+        *_sections(result, source.splitlines()),
+        *_conditions(result, left_out),
+        *more,
+    )
     return Card(
         limited(result.lab, 100), status, label, limited(message, _MOST_WORDS), sections
     )
 
 
-def _sections(
-    result: CheckResult, code: Sequence[str], submission: int | None
-) -> Iterator[CardSection]:
+def submission_words(submission: int, number: int | None = None) -> str:
+    """Name a submission by its number within the lab, and by its id if that differs."""
+    if number is None or number == submission:
+        return f"Submission {submission}"
+    return f"Submission {number} of this lab (id {submission})"
+
+
+def condition_words(isolation: str) -> str:
+    """Say how well the process was shut in that ran a source."""
+    return f"It was run {isolation}."
+
+
+def conditions(result: CheckResult) -> tuple[str, ...]:
+    """Say under which conditions a result holds, mostly those of a machine."""
+    words = [condition_words(result.isolation)] if result.isolation else []
+    return (*words, *result.not_graded[:_MOST_NOTES])
+
+
+def _sections(result: CheckResult, code: Sequence[str]) -> Iterator[CardSection]:
     device, cases = result.device, result.cases
     failed = min(
         (each for each in cases if not each.passed), key=is_unsupported, default=None
     )
     told = failed or max(cases, key=effort, default=None)
-    yield CardSection("", tuple(_head(result, code, submission)))
     yield from _log("Compiler output", result.log, _MOST_LOG_LINES, is_open=True)
     yield from _cases("Cases", cases, result)
     yield from failure_sections(failed, code)
@@ -91,16 +128,14 @@ def _sections(
     yield from host_sections(told)
     yield from resource_sections(result.resources)
     yield from _printed(cases)
-    yield from _conditions(result)
 
 
 def _head(
-    result: CheckResult, code: Sequence[str], submission: int | None
+    result: CheckResult, code: Sequence[str], kept: str, source_words: str
 ) -> Iterator[Part]:
-    if submission is None:
-        yield CardText(PRACTICE, "quiet")
-    else:
-        yield CardText(f"Submission {submission}. {GRADED_HERE}", "quiet")
+    yield CardText(kept, "quiet")
+    if source_words:
+        yield CardText(limited(source_words, _MOST_WORDS))
     yield from location(code, result.line)
     for flag in (result.device.flags if result.device else ())[:_MOST_NOTES]:
         yield CardText(limited(f"For review: {flag}", _MOST_WORDS), "warning")
@@ -156,9 +191,10 @@ def _printed(cases: Sequence[CaseResult]) -> Iterator[CardSection]:
         yield from _log(title, case.printed, _MOST_PRINTED_LINES, is_open=False)
 
 
-def _conditions(result: CheckResult) -> Iterator[CardSection]:
-    words = [f"It was run {result.isolation}."] if result.isolation else []
-    words += result.not_graded[:_MOST_NOTES]
+def _conditions(
+    result: CheckResult, left_out: Collection[str]
+) -> Iterator[CardSection]:
+    words = [each for each in conditions(result) if each not in left_out]
     if words:
         quiet = (CardText(limited(each, _MOST_WORDS), "quiet") for each in words)
         yield CardSection("", tuple(quiet))

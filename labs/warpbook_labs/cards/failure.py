@@ -29,6 +29,7 @@ from warpbook_labs.results.device import DeviceCase
 _MOST_FINDINGS = 3
 _MOST_WORDS = 600
 _MOST_CODE = 160
+_MOST_INPUTS = 8
 
 
 def failure_sections(
@@ -98,6 +99,10 @@ def _wrong(wrong: WrongElement, is_hidden: bool, call: int = 0) -> CardFacts:
         ("tolerance", wrong.allowed),
     ):
         facts.append(CardFact(label, (TextCell(limited(words, 160)),)))
+    # hidden inputs are not told, whatever the result holds
+    for each in () if is_hidden else wrong.inputs[:_MOST_INPUTS]:
+        label = limited(f"input {each.name}", 100)
+        facts.append(CardFact(label, (TextCell(limited(each.value, 160)),)))
     if wrong.line is not None:
         facts.append(CardFact("last written", (TextCell(f"by line {wrong.line}"),)))
     if wrong.computed_line is not None:

@@ -6,6 +6,7 @@ may be somebody else's: each is made one line, then escaped.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from html import escape
 
@@ -29,6 +30,8 @@ from warpbook_labs.cards.timeline_svg import timeline_svg
 from warpbook_monitors.plain_text import bounded, printable
 
 _MOST_WORDS = 160
+#: of words that are escaped already: what is between two backticks is code
+CODE = re.compile("`([^`]+)`")
 #: cells that are no numbers
 _WORDS = (TextCell, StatusCell, LocationCell, CodeCell)
 # every rule begins with the card's own class, so that no other output changes; said
@@ -82,7 +85,7 @@ def card_html(card: Card, style: str = STYLE) -> str:
     return (
         '<div class="warpbook-lab" role="region" '
         f'aria-label="{_safe(f"Card of {card.title}")}">{before}'
-        f'<p class="warpbook-verdict warpbook-{kind}">{_safe(heading(card))}</p>'
+        f'<p class="warpbook-verdict warpbook-{kind}">{words_html(heading(card))}</p>'
         f"{sections}</div>"
     )
 
@@ -92,9 +95,14 @@ def shown(text: object, most: int = _MOST_WORDS) -> str:
     return escape(bounded(str(text), most))
 
 
+def words_html(text: str) -> str:
+    """Write words of any origin, with what is between backticks as code."""
+    return CODE.sub(r"<code>\1</code>", _safe(text))
+
+
 def _section(section: CardSection) -> str:
     inner = "".join(map(_part, section.parts))
-    title = _safe(section.title)
+    title = words_html(section.title)
     if section.fold:
         is_open = " open" if section.fold == "open" else ""
         return f"<details{is_open}><summary>{title}</summary>{inner}</details>"
@@ -105,7 +113,7 @@ def _part(part: Part) -> str:
     match part:
         case CardText(text, tone):
             kind = "" if tone == "plain" else f' class="warpbook-{tone}"'
-            return f"<p{kind}>{_safe(text)}</p>"
+            return f"<p{kind}>{words_html(text)}</p>"
         case LocationCell():
             return f"<pre>{_safe(cell_text(part))}</pre>"
         case CardLog(lines, more):
@@ -122,7 +130,7 @@ def _part(part: Part) -> str:
 def figures(rows: Iterable[tuple[str, str]]) -> str:
     """Write names with one value each."""
     inner = "".join(
-        f"<dt>{_safe(name)}</dt><dd>{_safe(value)}</dd>" for name, value in rows
+        f"<dt>{_safe(name)}</dt><dd>{words_html(value)}</dd>" for name, value in rows
     )
     return f"<dl>{inner}</dl>" if inner else ""
 
@@ -140,9 +148,10 @@ def _table(table: CardTable) -> str:
 
 
 def _cell(cell: Cell) -> str:
-    text = _safe(cell_text(cell))
     if isinstance(cell, (LocationCell, CodeCell)):
-        text = f"<code>{text}</code>"
+        text = f"<code>{_safe(cell_text(cell))}</code>"
+    else:
+        text = words_html(cell_text(cell))
     return f"<td{_number(cell)}>{text}</td>"
 
 

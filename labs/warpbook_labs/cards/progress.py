@@ -12,5 +12,6 @@ def how_far(done: SoFar | None) -> str:
     if done is None:
         return "not known"
     if done.state == "tried":
-        return f"{done.right:,} of {done.of:,} cases"
+        noun = "case" if done.of == 1 else "cases"
+        return f"{done.right:,} of {done.of:,} {noun}"
     return _STATES[done.state]

@@ -12,6 +12,14 @@ from numpy.typing import NDArray
 NOTHING = "nothing"
 
 
+class InputValue(Struct, frozen=True):
+    """An input where an element is wrong."""
+
+    #: with the index, such as "x[3]"
+    name: str
+    value: str
+
+
 class WrongElement(Struct, frozen=True):
     """The first element that is wrong."""
 
@@ -36,6 +44,8 @@ class WrongElement(Struct, frozen=True):
     beside_line: int | None = None
     is_beside_written: bool = True
     launch_lines: tuple[int, ...] = ()
+    #: of a case that the learner sees: the inputs at this place
+    inputs: tuple[InputValue, ...] = ()
 
 
 def first_wrong(
@@ -84,8 +94,8 @@ def first_wrong(
     return WrongElement(
         name,
         index,
-        NOTHING if place == unwritten else _written(got[index]),
-        _written(np.asarray(expected)[index]),
+        NOTHING if place == unwritten else written(got[index]),
+        written(np.asarray(expected)[index]),
         "exactly" if allowed == 0 else f"within {allowed:.3g}",
         max(len(wrong), 1),
         got.size,
@@ -109,7 +119,8 @@ def _has_same_bits(got: NDArray[Any], expected: NDArray[Any]) -> bool:
     return np.array_equal(one.view(bits), other.view(bits))
 
 
-def _written(number: Any) -> str:
+def written(number: Any) -> str:
+    """Write a number with the digits that its type needs, up to nine."""
     return (
         f"{float(number):.9g}" if np.asarray(number).dtype.kind == "f" else str(number)
     )

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from warpbook_labs.cases import execution
 from warpbook_labs.cases.comparison import NOTHING, WrongElement, first_wrong
+from warpbook_labs.cases.inputs_at import with_inputs
 from warpbook_labs.cases.promises import not_a_bound, not_a_dict, not_numbers
 from warpbook_labs.cases.sampling import DrawnCase
 from warpbook_labs.errors import BadLab, BadRule
@@ -201,7 +202,10 @@ class Prepared:
 
     def wrong(self, memory: Mapping[str, execution.Memory]) -> WrongElement | None:
         """Compare what the launches left with what is right."""
-        return self._python.first_wrong(self.given, self.case.sizes, memory)
+        wrong = self._python.first_wrong(self.given, self.case.sizes, memory)
+        if wrong is None or self.case.is_hidden:
+            return wrong
+        return with_inputs(wrong, self._loaded.lab, self.given, self.case.sizes)
 
 
 def _off_by(loaded: LoadedLab, case: DrawnCase) -> dict[str, int]:

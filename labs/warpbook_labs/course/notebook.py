@@ -53,8 +53,9 @@ def notebook(loaded: LoadedLab, source: str) -> str:
         _words(_hints(len(loaded.hints))),
         _code("lab.hint()"),
         _words(
-            f"## Check\n\nAll {'questions' if lab.plan else 'cases'} that you see, in "
-            "seconds. Nothing is kept."
+            f"## Check again\n\n`%%lab` has checked your source already. This checks "
+            f"`{language_of(lab).source_name}` as it is now, such as after a change in "
+            "another editor. Nothing is kept."
         ),
         _code("lab.check()"),
         _words(
@@ -64,6 +65,12 @@ def notebook(loaded: LoadedLab, source: str) -> str:
         ),
         _code("lab.submit()"),
         *_trace(lab),
+        _words(
+            "## After a pass\n\nThe card of a submission that passed ends with the "
+            "reference solution, a discussion and the next lab. `lab.solution()` shows "
+            "the first two again; in a course, once its rules permit. `lab.next()` "
+            "opens the next lab."
+        ),
     ]
     for number, cell in enumerate(cells):
         cell["id"] = f"{lab.id[:40]}-{number:02}"
@@ -156,9 +163,11 @@ def _your_turn(lab: Lab) -> str:
     language = language_of(lab)
     return (
         f"## Your turn\n\nRunning this cell keeps what it holds in "
-        f"`{language.source_name}`, beside "
-        f"this notebook, and runs nothing yet.{language.source_note} `warpbook labs "
-        f"check {lab.id}` on a terminal takes the same file."
+        f"`{language.source_name}`, beside this notebook, and checks it against all "
+        f"{'questions' if lab.plan else 'cases'} that you see; `%%lab {lab.id} "
+        f"--no-check` only keeps it.{language.source_note} Lines are counted from the "
+        f"cell's first one. `warpbook labs check {lab.id}` on a terminal takes the "
+        "same file."
     )
 
 
@@ -193,8 +202,9 @@ def _trace(lab: Lab) -> list[dict[str, Any]]:
 
 def _hints(count: int) -> str:
     return (
-        f"## Hints\n\nThere are {count}, from vague to precise; each run of this cell "
-        "opens one more."
+        f"## Hints\n\nThere are {count}, from vague to precise. `lab.hint(1)` opens "
+        "the first, `lab.hint(2)` the next. Without a number the open ones are shown, "
+        "and none is spent."
     )
 
 

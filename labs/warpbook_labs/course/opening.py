@@ -8,6 +8,7 @@ from pathlib import Path
 
 from warpbook_labs.course.notebook import notebook
 from warpbook_labs.errors import BadLab, BadSource
+from warpbook_labs.lab.cell_source import without_cell_line
 from warpbook_labs.lab.files import UnfitFile, read_file
 from warpbook_labs.lab.languages.table import language_of
 from warpbook_labs.lab.loaded import GIVEN, LoadedLab
@@ -36,7 +37,7 @@ def open_lab(loaded: LoadedLab, place: Path) -> Opened:
     # who has begun on a terminal goes on with the same source
     held = loaded.starter
     with contextlib.suppress(BadSource):
-        held = read_source(source)
+        held = without_cell_line(read_source(source))
     written = place / f"{loaded.lab.id}.ipynb"
     _put(written, notebook(loaded, held))
     return Opened(source, written)

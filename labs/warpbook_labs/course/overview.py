@@ -20,7 +20,7 @@ from warpbook_labs.lab.languages.language import Here
 from warpbook_labs.lab.languages.table import language_of
 from warpbook_labs.lab.spec import Lab
 from warpbook_monitors.errors import MonitorError
-from warpbook_monitors.nvml import call
+from warpbook_monitors.nvml.gate import call
 
 if TYPE_CHECKING:
     from warpbook_labs.course.progress import Progress
@@ -52,6 +52,13 @@ def gpus() -> int:
         return int(call("nvmlDeviceGetCount"))
     except MonitorError:
         return 0
+
+
+def speed_words(here: Here) -> str:
+    """Say, once for all labs, that speed is not graded here; empty where it is."""
+    if here.gpus:
+        return ""
+    return "There is no GPU here: results are checked, speed is not graded."
 
 
 def so_far(kept: Mapping[str, Progress]) -> dict[str, SoFar]:
@@ -113,6 +120,7 @@ def _entry(lab: Lab, here: Here, progress: SoFar | None) -> LabEntry:
         lab.track,
         lab.language,
         lab.minutes,
+        lab.difficulty,
         " ".join(lab.goal.split()),
         lab.after,
         needed if lab.speed is None else (*needed, "a GPU for speed"),

@@ -44,8 +44,10 @@ class Graded(Struct, frozen=True):
     #: "practice" is kept nowhere; "self-graded": on the learner's own machine, where
     #: nothing keeps them from reading or changing the grader
     grading: Literal["practice", "self-graded"]
-    #: its number in the store
+    #: its id in the store
     submission: int | None = None
+    #: among the submissions of its lab, from 1
+    number: int | None = None
 
 
 def find(name: str, catalogue: Path = CATALOGUE) -> LoadedLab:
@@ -150,7 +152,8 @@ def grade(
     )
     result = replace(result, provenance=_provenance(loaded, kept.source))
     store.add_result(number, result)
-    return Graded(result, result.status == "passed", "self-graded", number)
+    passed, place = result.status == "passed", store.number_of(number)
+    return Graded(result, passed, "self-graded", number, place)
 
 
 def regrade(

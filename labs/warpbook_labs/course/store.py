@@ -177,6 +177,21 @@ class Store:
         with self._transaction() as connection:
             return list(connection.execute(asked).scalars())
 
+    def number_of(self, submission: int) -> int | None:
+        """Count the submissions of the same lab up to this one; None if it is none."""
+        lab = (
+            select(_SUBMISSIONS.c.lab)
+            .where(_SUBMISSIONS.c.id == submission)
+            .scalar_subquery()
+        )
+        asked = (
+            select(func.count())
+            .select_from(_SUBMISSIONS)
+            .where(_SUBMISSIONS.c.lab == lab, _SUBMISSIONS.c.id <= submission)
+        )
+        with self._transaction() as connection:
+            return int(connection.execute(asked).scalar_one()) or None
+
     def gradings(self, submission: int) -> list[Grading]:
         """Give all results of a submission, the first first."""
         asked = (

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import sqlite3
 
-from warpbook_monitors import format_steps
-from warpbook_monitors.format_steps import NewerFormat, SqliteTarget, Steps
+from warpbook_monitors.database import format_steps
+from warpbook_monitors.database.format_steps import NewerFormat, SqliteTarget, Steps
 
 __all__ = ["FORMAT", "NewerFormat", "bring_up_to_date", "check"]
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from warpbook_labs.errors import NoGpu
 from warpbook_monitors.errors import MonitorError
-from warpbook_monitors.nvml import call
+from warpbook_monitors.nvml.gate import call
 
 
 class Gpu(NamedTuple):

@@ -21,7 +21,7 @@ from warpbook_labs.gpu.driver import Device
 from warpbook_labs.gpu.errors import DriverError
 from warpbook_labs.results.measurements import LimitCard
 from warpbook_monitors.errors import MonitorError
-from warpbook_monitors.nvml import call
+from warpbook_monitors.nvml.gate import call
 
 _MIB = 2**20
 _COPY_BYTES = 1024 * _MIB

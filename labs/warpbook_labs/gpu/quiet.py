@@ -17,9 +17,9 @@ import numpy as np
 from warpbook_labs.results.measurements import Conditions
 from warpbook_labs.results.stage_times import stage
 from warpbook_monitors.errors import DeviceLost, MonitorError, Unavailable
-from warpbook_monitors.health import REASONS
-from warpbook_monitors.nvml import call
-from warpbook_monitors.processes import ProcessTable, has_own_pids
+from warpbook_monitors.nvml.gate import call
+from warpbook_monitors.nvml.processes import ProcessTable, has_own_pids
+from warpbook_monitors.verdicts.health import REASONS
 
 #: a clock that moves by more makes times of two moments two things
 MOST_CLOCK_DRIFT_RATIO = 0.03

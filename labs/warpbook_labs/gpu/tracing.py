@@ -16,9 +16,9 @@ from warpbook_labs.errors import NoTrace
 from warpbook_labs.gpu.child import run_child
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_monitors.frames import PROTOCOL_VERSION, Hello
-from warpbook_monitors.nvml_probe import NvmlSource
-from warpbook_monitors.recording import RecordingWriter
-from warpbook_monitors.sampler import Sampler
+from warpbook_monitors.nvml.probe import NvmlSource
+from warpbook_monitors.recordings.recording import RecordingWriter
+from warpbook_monitors.sampling.sampler import Sampler
 
 #: in the trace
 RUNS = 10

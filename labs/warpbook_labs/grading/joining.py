@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from warpbook_labs.lab.spec import Lab
-from warpbook_labs.results.check import CheckResult, Status
+from warpbook_labs.results.check import CheckResult, Status, all_passed, cases_word
 from warpbook_labs.results.device import DeviceCase, DeviceResult
 from warpbook_labs.results.disclosure import fit_to_tell
 
@@ -71,7 +71,7 @@ def joined(
             right=result.of,
             not_graded=(*result.not_graded, words),
         )
-    message = f"All {device.of:,} cases passed, on the GPU too."
+    message = all_passed(device.of, ", on the GPU too")
     speed = device.speed
     if speed is None:
         return msgspec.structs.replace(result, message=message)
@@ -85,7 +85,8 @@ def joined(
 
 
 def _failed(result: CheckResult, device: DeviceResult, first: DeviceCase) -> str:
-    words = f"On the GPU {device.right:,} of {device.of:,} cases passed."
+    noun = cases_word(device.of)
+    words = f"On the GPU {device.right:,} of {device.of:,} {noun} passed."
     if result.status == "passed":
         return (
             f"{words} The first that failed: {first.about}. {first.message} Without "

@@ -27,13 +27,16 @@ class LabEntry(Struct, frozen=True):
     track: str
     language: str
     minutes: int
+    #: "easy", "medium" or "hard"; None where the lab does not say
+    difficulty: str | None
     goal: str
     #: ids of labs to have done before
     after: tuple[str, ...]
     #: in words
     needs: tuple[str, ...]
     can_check: bool
-    #: why it can't be checked here, or what is left out; empty if nothing is
+    #: why it can't be checked here, or what is left out of this lab; empty if nothing
+    #: is beyond what holds for all labs
     why: str
     #: None where it is not known
     progress: SoFar | None

@@ -16,6 +16,7 @@ from warpbook_labs.lab.host_spec import Host, HostCount, HostPlace
 from warpbook_labs.lab.plan_spec import Plan
 
 LanguageName = Literal["cuda", "triton", "plan", "host"]
+Difficulty = Literal["easy", "medium", "hard"]
 Name = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9_]{0,31}$")]
 Text = Annotated[str, Meta(min_length=1, max_length=2000)]
 DType = Literal[
@@ -153,6 +154,8 @@ class Lab(Struct, frozen=True, forbid_unknown_fields=True):
     counted: tuple[Counted, ...] = ()
     speed: Speed | None = None
     minutes: Annotated[int, Meta(ge=5, le=240)] = 30
+    #: None where the author does not say
+    difficulty: Difficulty | None = None
     #: ids of labs to have done before
     after: tuple[str, ...] = ()
 

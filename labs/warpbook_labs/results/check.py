@@ -115,11 +115,28 @@ def sentence(cases: Sequence[CaseResult]) -> str:
         first = next(each for each in cases if each.is_unsupported)
         return f"It can't be checked without a GPU. {first.message}"
     if right == of:
-        return f"All {of:,} cases passed."
+        return all_passed(of)
     beyond = sum(each.is_beyond for each in cases)
     if not beyond:
-        return f"{right:,} of {of:,} cases passed."
+        return f"{right:,} of {of:,} {cases_word(of)} passed."
     return (
-        f"{right + beyond:,} of {of:,} cases give the right result, {right:,} of them "
-        "within the lab's limits."
+        f"{right + beyond:,} of {of:,} {cases_word(of)} give the right result, "
+        f"{right:,} of them within the lab's limits."
     )
+
+
+def cases_word(of: int) -> str:
+    """Choose between the singular and the plural."""
+    return "case" if of == 1 else "cases"
+
+
+def all_passed(of: int, where: str = "") -> str:
+    """Say that no case failed.
+
+    Args:
+        of: how many there are.
+        where: follows, such as ", on the GPU too".
+    """
+    if of == 1:
+        return f"The case passed{where}."
+    return f"All {of:,} cases passed{where}."

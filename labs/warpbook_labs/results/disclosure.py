@@ -69,10 +69,13 @@ def without_words(problem: str) -> str:
 def _without_sizes(case: Case) -> Case:
     """Leave out how many elements and bytes there are; where it is wrong stays."""
     less: dict[str, Any] = {"message": _sizeless(case.message)}
-    if case.wrong is not None and case.wrong.elements is not None:
-        counted = f" {count_words(case.wrong)}"
-        less["message"] = less["message"].replace(counted, "")
-        less["wrong"] = msgspec.structs.replace(case.wrong, wrong=None, elements=None)
+    if case.wrong is not None:
+        if case.wrong.elements is not None:
+            counted = f" {count_words(case.wrong)}"
+            less["message"] = less["message"].replace(counted, "")
+        less["wrong"] = msgspec.structs.replace(
+            case.wrong, wrong=None, elements=None, inputs=()
+        )
     if isinstance(case, CaseResult):
         less["findings"] = tuple(
             dataclasses.replace(each, message=_sizeless(each.message))

@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from warpbook_monitors.alerts.rule import Finding, Rule, Seconds, is_above
 from warpbook_monitors.alerts.situation import Seen, Situation
-from warpbook_monitors.health import REASONS
+from warpbook_monitors.verdicts.health import REASONS
 
 Celsius = Annotated[float, Meta(ge=0, le=200)]
 

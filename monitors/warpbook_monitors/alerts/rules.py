@@ -61,16 +61,26 @@ def read_rules(path: Path) -> Rules:
         RulesError: it can't be read, is no TOML, or says what no rule knows.
     """
     try:
-        written = msgspec.toml.decode(path.read_bytes())
+        return parse_rules(path.read_bytes(), path)
+    except FileNotFoundError:
+        return Rules()
+    except OSError as error:
+        raise RulesError(path, error.strerror or str(error)) from error
+
+
+def parse_rules(text: bytes, path: Path) -> Rules:
+    """Check what a rules file says; `path` is named where it is refused.
+
+    Raises:
+        RulesError: it is no TOML, or says what no rule knows.
+    """
+    try:
+        written = msgspec.toml.decode(text)
         # one by one: the error of a dictionary's value would not name its key
         owns = written.get("own")
         for name, own in owns.items() if isinstance(owns, dict) else ():
             _check_own(name, own)
         return msgspec.convert(written, Rules)
-    except FileNotFoundError:
-        return Rules()
-    except OSError as error:
-        raise RulesError(path, error.strerror or str(error)) from error
     except (msgspec.MsgspecError, ValueError) as error:
         # each names the place: the line, or the key
         raise RulesError(path, str(error)) from error

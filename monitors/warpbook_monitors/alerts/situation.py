@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from warpbook_monitors.frames import Device, Event, Frame, Reading
-from warpbook_monitors.holders import DeviceHolders
 from warpbook_monitors.labels import device_label
+from warpbook_monitors.memory.holders import DeviceHolders
 
 #: metrics that only grow, and whose growth is news
 COUNTED = ("ecc_corrected_count", "ecc_uncorrected_count")

@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from warpbook_monitors.alerts.rule import Finding, Rule, Seconds, is_above
 from warpbook_monitors.alerts.situation import Seen, Situation
-from warpbook_monitors.holders import Holder
+from warpbook_monitors.memory.holders import Holder
 
 Ratio = Annotated[float, Meta(ge=0, le=1)]
 

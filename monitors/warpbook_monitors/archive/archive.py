@@ -43,7 +43,7 @@ from warpbook_monitors.archive.keeping import Keeping
 from warpbook_monitors.archive.lease import Lease
 from warpbook_monitors.archive.limits import Limits
 from warpbook_monitors.frames import Device
-from warpbook_monitors.history import Message
+from warpbook_monitors.history.history import Message
 
 if TYPE_CHECKING:
     from warpbook_monitors.archive.historian import Historian

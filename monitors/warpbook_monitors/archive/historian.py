@@ -14,7 +14,7 @@ from warpbook_monitors.archive.retention import drop_oldest, give_back
 from warpbook_monitors.archive.segments import next_merge
 from warpbook_monitors.archive.tail import Tail
 from warpbook_monitors.frames import Device
-from warpbook_monitors.history import Message
+from warpbook_monitors.history.history import Message
 
 #: how often it is looked what is too old
 _TIDY_S = 30.0

@@ -25,8 +25,8 @@ from warpbook_monitors.archive.table import (
 )
 from warpbook_monitors.archive.tail import unpack_messages
 from warpbook_monitors.frames import Device, Devices, Event, Frame, Gap, end_ms
-from warpbook_monitors.health import REASON_BITS
-from warpbook_monitors.readings import Readings, reason_shares, windows
+from warpbook_monitors.history.readings import Readings, reason_shares, windows
+from warpbook_monitors.verdicts.health import REASON_BITS
 
 _log = logging.getLogger(__name__)
 _decode_remark = msgspec.json.Decoder(Gap | Event).decode

@@ -11,8 +11,8 @@ from warpbook_monitors.archive.columns import Floats
 from warpbook_monitors.archive.steps import SECOND
 from warpbook_monitors.archive.table import FROM_MS, TO_MS, Table
 from warpbook_monitors.frames import Device
-from warpbook_monitors.health import REASON_BITS
-from warpbook_monitors.seconds import REASONS
+from warpbook_monitors.history.seconds import REASONS
+from warpbook_monitors.verdicts.health import REASON_BITS
 
 #: of a mean; the least and the most are exact
 _MEAN_DIGITS = 4

@@ -22,7 +22,7 @@ from warpbook_monitors.archive.columns import (
     unpack_column,
 )
 from warpbook_monitors.archive.errors import UNREADABLE
-from warpbook_monitors.recording import MAX_TIME_MS
+from warpbook_monitors.recordings.recording import MAX_TIME_MS
 
 _log = logging.getLogger(__name__)
 

@@ -19,7 +19,7 @@ from warpbook_monitors.archive.errors import UNREADABLE
 from warpbook_monitors.archive.frame_table import FrameTable
 from warpbook_monitors.archive.segments import SEGMENT_MS, store_frames
 from warpbook_monitors.frames import Device, Devices, Event, Frame, Gap, end_ms
-from warpbook_monitors.history import Message
+from warpbook_monitors.history.history import Message
 
 _log = logging.getLogger(__name__)
 

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 from msgspec import structs
 
+from warpbook_monitors.trace.annotations import annotated_parts
 from warpbook_monitors.trace.bare_judging import judge_bare
+from warpbook_monitors.trace.call_tree import CallTree
 from warpbook_monitors.trace.calls import Calls, find_calls
 from warpbook_monitors.trace.cell_profile import (
     CellProfile,
@@ -30,6 +32,7 @@ from warpbook_monitors.trace.columns import (
     rows_by,
 )
 from warpbook_monitors.trace.completeness import examine, saw_nothing
+from warpbook_monitors.trace.cpu.judging import judge_cpu
 from warpbook_monitors.trace.figures import CellVerdict, Finding, Metrics
 from warpbook_monitors.trace.findings import find, judge
 from warpbook_monitors.trace.intervals import nesting, union_ns
@@ -39,6 +42,7 @@ from warpbook_monitors.trace.metrics import measure
 from warpbook_monitors.trace.paths import Paths, steps_as_one
 from warpbook_monitors.trace.roofline import roofline, roofs
 from warpbook_monitors.trace.run import Run
+from warpbook_monitors.trace.steps import step_rows
 
 #: Rows of a table beyond these are added up into one.
 MAX_ROWS = 50
@@ -65,15 +69,23 @@ def analyse(events: Columns, run: Run) -> CellProfile:
         if len(on_gpu):
             judged = judge_bare(events, run, calls, metrics)
         findings = find(metrics, run.gpus) if judged is None else judged.findings
+    on_cpu = None
+    if not len(on_gpu) and not launches and not blind and not run.other_device:
+        on_cpu = judge_cpu(events, run)
+        findings = on_cpu.findings
+        warnings = (*whole.warnings, *on_cpu.warnings)
+        whole = structs.replace(whole, warnings=warnings)
+    concluded = on_cpu if judged is None else judged
     operators, outermost = _operators(events, run)
+    tree = CallTree(events, on_gpu, calls)
     names, lanes, omitted = make_lanes(
         LaneEvents(on_gpu, calls.api.where(calls.launches | calls.waits), outermost),
         run.start_ns,
     )
     return CellProfile(
         verdict=_verdict(metrics, findings, whole.refusal, run)
-        if judged is None
-        else judged.verdict,
+        if concluded is None
+        else concluded.verdict,
         findings=findings,
         metrics=metrics,
         wall_ms=_ms(run.end_ns - run.start_ns),
@@ -105,7 +117,13 @@ def analyse(events: Columns, run: Run) -> CellProfile:
         roofs=roofs(events, run),
         memory_curves=memory_curves(run),
         bare=None if judged is None else judged.bare,
-        changes=() if judged is None else judged.changes,
+        call_tree=tree.nodes(),
+        modules=tree.modules(),
+        functions=tree.functions(),
+        steps=step_rows(events, run),
+        changes=() if concluded is None else concluded.changes,
+        cpu=None if on_cpu is None else on_cpu.time,
+        annotations=annotated_parts(events, on_gpu, calls, run, seen and not blind),
     )
 
 

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from warpbook_monitors.changes.change import Change
 from warpbook_monitors.trace.bare_run import BareRun
+from warpbook_monitors.trace.cpu.use import CpuTime
 from warpbook_monitors.trace.figures import CellVerdict, Finding, Metrics
 from warpbook_monitors.trace.memory import MemoryUse
 from warpbook_monitors.trace.pictures import MemoryCurve, Roof, RooflinePoint
@@ -81,6 +82,52 @@ class PathRow(Struct, frozen=True):
     path: str
     calls: int
     time_ms: float
+
+
+class CallNode(Struct, frozen=True):
+    """One call in the tree of who called whom, all calls of equal chains together."""
+
+    name: str
+    #: position of the caller in the tree, which precedes it; -1 for none
+    parent: int
+    calls: int
+    #: on the host, with everything within it
+    host_ns: int
+    #: of work that was launched within it, whenever it ran
+    gpu_ns: int
+
+
+class GroupRow(Struct, frozen=True):
+    """All that was called within a module or a function, but not in one within it."""
+
+    name: str
+    calls: int
+    host_ns: int
+    #: of work that was launched there
+    gpu_ns: int
+
+
+class StepRow(Struct, frozen=True):
+    """One step of the profiler's schedule, the profiler's own time taken off."""
+
+    number: int
+    time_ns: int
+    #: the GPU worked
+    busy_ns: int
+
+
+class AnnotationRow(Struct, frozen=True):
+    """All times of a part of the program that the program names itself."""
+
+    #: of a record_function, an NVTX range, or what torch marks
+    name: str
+    times: int
+    #: on the host, where it is nested in itself once
+    host_ms: float
+    #: what a GPU worked on what was launched meanwhile; None where it is not recorded
+    gpu_ms: float | None
+    #: how many pieces of work that was
+    work: int | None
 
 
 class SetUp(Struct, frozen=True):
@@ -196,3 +243,15 @@ class CellProfile(Struct, frozen=True):
     trials: tuple[Trial, ...] = ()
     #: what to change, the one that gains most first
     changes: tuple[Change, ...] = ()
+    #: who called whom, without the smallest parts
+    call_tree: tuple[CallNode, ...] = ()
+    #: by `nn.Module`, where modules were recorded
+    modules: tuple[GroupRow, ...] = ()
+    #: by function of the person's own files, where stacks were recorded
+    functions: tuple[GroupRow, ...] = ()
+    #: in their order; empty without a schedule
+    steps: tuple[StepRow, ...] = ()
+    #: of a run without GPU work, where its time went; None of any other
+    cpu: CpuTime | None = None
+    #: parts of the program that it names itself, the longest on the host first
+    annotations: tuple[AnnotationRow, ...] = ()

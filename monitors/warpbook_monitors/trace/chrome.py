@@ -15,7 +15,7 @@ from warpbook_monitors.trace.chrome_events import Gathered
 from warpbook_monitors.trace.chrome_parts import gather
 from warpbook_monitors.trace.chrome_records import Gpu
 from warpbook_monitors.trace.chrome_times import nanoseconds
-from warpbook_monitors.trace.columns import Category, Columns, distinct
+from warpbook_monitors.trace.columns import ON_GPU, Category, Columns, distinct
 from warpbook_monitors.trace.errors import NotATrace
 from warpbook_monitors.trace.limits import measured_ceilings
 from warpbook_monitors.trace.own_marks import marked_ns, of_the_cell
@@ -43,11 +43,14 @@ def read_chrome_trace(path: str) -> tuple[Columns, Run]:
     run, begun_ns = _run(columns, found), marked_ns(columns)
     if begun_ns is None:
         return columns, run
+    # where no GPU worked, what warpbook saved tells how long the code went on
+    on_gpu = columns.is_in(*ON_GPU).any()
+    ended_ns = begun_ns if run.cpu is None or on_gpu else begun_ns + run.cpu.wall_ns
     run = replace(
         run,
         start_ns=begun_ns,
-        code_end_ns=max(begun_ns, run.code_end_ns),
-        end_ns=max(begun_ns, run.end_ns),
+        code_end_ns=max(ended_ns, run.code_end_ns),
+        end_ns=max(ended_ns, run.end_ns),
     )
     return of_the_cell(columns, begun_ns), run
 
@@ -55,7 +58,8 @@ def read_chrome_trace(path: str) -> tuple[Columns, Run]:
 def _run(columns: Columns, found: Gathered) -> Run:
     """Find the window of the profiled code."""
     end = columns.end_ns
-    work = ~columns.is_in(Category.OVERHEAD)
+    # of a Python function that began before, or goes on after, nothing is profiled
+    work = ~columns.is_in(Category.OVERHEAD, Category.PYTHON)
     if not work.any():
         work = ~work
     start_ns, end_ns = int(columns.start_ns[work][0]), int(end[work].max())
@@ -86,6 +90,8 @@ def _run(columns: Columns, found: Gathered) -> Run:
         senseless_events=found.senseless,
         odd_fields=found.odd_fields,
         versions=found.versions,
+        cpu=found.cpu,
+        other_device=found.other_device,
     )
 
 

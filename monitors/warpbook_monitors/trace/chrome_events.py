@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import struct
 import zlib
 from collections.abc import Callable, Iterable
@@ -35,6 +36,7 @@ from warpbook_monitors.trace.columns import (
     lists_of,
     make_columns,
 )
+from warpbook_monitors.trace.cpu.use import CpuUse
 from warpbook_monitors.trace.errors import TraceTooLarge
 
 #: More events are refused: they would take some two GB.
@@ -43,6 +45,11 @@ MAX_EVENTS = 10_000_000
 MAX_TEXT = 500_000_000
 _OPERATORS = {name for name, at in CATEGORIES.items() if at == Category.OPERATOR}
 _CALLS = CATEGORIES.keys() - _OPERATORS
+_ANNOTATION = "user_annotation"
+#: whose GPU is where others have a process
+_GPU_ANNOTATION = "gpu_user_annotation"
+#: of accelerators that are none of NVIDIA's or AMD's
+_OF_A_DEVICE = re.compile(r"(?!cuda|hip)\w+_(runtime|driver|ccp_events|insight)$")
 _Count = Annotated[int, Meta(ge=0, le=2**40)]
 _Triple = tuple[_Count, _Count, _Count]
 #: above all numbers of threads
@@ -122,6 +129,7 @@ _COMMON = {
     # of an operator what it was called with, of a kernel how it was launched
     "text": "i",
 }
+_OF_OPERATORS = {"annotates": "b"}
 _OF_CALLS = {
     "category": "b",
     "device": "q",
@@ -140,13 +148,19 @@ class Gathered:
     rank: int | None = None
     #: of torch, CUDA and HIP, as far as the file tells
     versions: dict[str, str] = field(default_factory=dict)
+    #: what the process took of the CPU, where warpbook saved the trace
+    cpu: CpuUse | None = None
+    #: there are events of a device that is not read
+    other_device: bool = False
     #: when the profiler says that it first recorded: start and duration in µs
     recorded: list[tuple[float, float]] = field(default_factory=list)
     #: events whose times make no sense
     senseless: int = 0
     #: other fields that make none, each left out by itself
     odd_fields: int = 0
-    operators: _Table = field(default_factory=lambda: _Table(**_COMMON))
+    operators: _Table = field(
+        default_factory=lambda: _Table(**_COMMON, **_OF_OPERATORS)
+    )
     #: CUDA calls and what they put on the GPU
     calls: _Table = field(default_factory=lambda: _Table(**_COMMON, **_OF_CALLS))
     names: _Places = field(default_factory=_Places)
@@ -159,6 +173,8 @@ class Gathered:
         self.base_ns = later.base_ns or self.base_ns
         self.gpus = later.gpus or self.gpus
         self.rank = self.rank if later.rank is None else later.rank
+        self.cpu = later.cpu or self.cpu
+        self.other_device = self.other_device or later.other_device
         self.recorded = sorted(self.recorded + later.recorded)[:1]
         self.odd_fields += later.odd_fields
         self.versions |= later.versions
@@ -190,7 +206,11 @@ class Gathered:
         if isinstance(piece, OddPiece):
             self.odd_fields += piece.odd_fields
         self.versions |= piece.versions
+        self.cpu = piece.cpu or self.cpu
         records = piece.events or []
+        self.other_device = self.other_device or any(
+            map(_OF_A_DEVICE.match, {each.cat for each in records})
+        )
         recorded = [
             (each.ts, each.dur)
             for each in records
@@ -207,19 +227,25 @@ class Gathered:
     def _add_operators(self, events: list[Event]) -> None:
         args, places = self._add_common(self.operators, events), self.operands
         self.operators.add(
+            annotates=[each.cat == _ANNOTATION for each in events],
             text=[
                 NONE
                 if a.dims is NOTHING
                 else places[_JOIN((a.dims, a.dtypes, a.scalars))]
                 for a in args
-            ]
+            ],
         )
 
     def _add_calls(self, events: list[Event]) -> None:
         args, places = self._add_common(self.calls, events), self.shapes
         self.calls.add(
             category=[CATEGORIES[each.cat] for each in events],
-            device=[a.device for a in args],
+            device=[
+                each.pid
+                if each.cat == _GPU_ANNOTATION and isinstance(each.pid, int)
+                else a.device
+                for each, a in zip(events, args, strict=True)
+            ],
             stream=[a.stream for a in args],
             correlation=[a.correlation for a in args],
             size_bytes=[a.bytes for a in args],
@@ -273,8 +299,10 @@ class Gathered:
         kept = sensible if self.senseless else slice(None)
         stream = of_calls("stream")
         is_kernel = calls["category"] == Category.KERNEL
-        # only operators that put a kernel on the GPU are ever modelled
+        # where kernels are, only operators that put one on the GPU are ever modelled
         is_linked = np.isin(operators["external"], calls["external"][is_kernel])
+        if not is_kernel.any():
+            is_linked[:] = True
         no_shape = np.full(len(self.operators), NONE, np.int32)
         no_operand = np.full(len(self.calls), NONE, np.int32)
         shape = np.where(is_kernel, calls["text"], NONE)
@@ -289,6 +317,9 @@ class Gathered:
             correlation=of_calls("correlation")[kept],
             size_bytes=of_calls("size_bytes")[kept],
             external=np.maximum(both("external"), NONE)[kept],
+            annotates=np.concatenate(
+                [operators["annotates"] != 0, np.zeros(len(self.calls), np.bool_)]
+            )[kept],
             shapes=_parsed(
                 self.shapes, np.concatenate([no_shape, shape])[kept], _shape
             ),

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Meta, Struct, field
 
 from warpbook_monitors.trace.columns import KINETO_CATEGORIES, NONE, Category
+from warpbook_monitors.trace.cpu.use import KEY, CpuUse
 
 Int = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 #: of what the file does not tell
@@ -51,6 +52,7 @@ class Bare(Struct, gc=False):
     ph: str = ""
     cat: str = ""
     name: str = ""
+    pid: Int | str = NONE
     tid: Int | str = 0
     ts: float = 0.0
     dur: float = 0.0
@@ -96,6 +98,8 @@ class Head(Struct):
     pytorch: int | float | str | None = field(name="pytorch_version", default=None)
     cuda: int | float | str | None = field(name="cuda_runtime_version", default=None)
     hip: int | float | str | None = field(name="hip_runtime_version", default=None)
+    #: warpbook's own
+    cpu: CpuUse | None = field(name=KEY, default=None)
 
     @property
     def versions(self) -> dict[str, str]:

@@ -38,6 +38,10 @@ class Category(IntEnum):
     OPERATOR = 5
     #: the profiler's own work
     OVERHEAD = 6
+    #: a Python function; it says who called whom, and nothing else looks at it
+    PYTHON = 7
+    #: what a GPU did for a part of the program that the program names itself
+    GPU_ANNOTATION = 8
 
 
 #: Kineto's activity types, in its memory and in its files.
@@ -49,7 +53,9 @@ KINETO_CATEGORIES = {
     "cuda_driver": Category.API,
     "cpu_op": Category.OPERATOR,
     "user_annotation": Category.OPERATOR,
+    "gpu_user_annotation": Category.GPU_ANNOTATION,
     "overhead": Category.OVERHEAD,
+    "python_function": Category.PYTHON,
 }
 
 
@@ -128,6 +134,8 @@ class Columns:
     shape: Int32s
     #: of operators: positions in `operands`, or NONE
     operand: Int32s
+    #: of operators: a part of the program that the program names itself
+    annotates: Bools
     _only: dict[tuple[Category, ...], Columns] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -188,6 +196,7 @@ def make_columns(
     external: Int64s | None = None,
     shapes: tuple[tuple[KernelShape, ...], Int32s] | None = None,
     operands: tuple[tuple[Operands, ...], Int32s] | None = None,
+    annotates: Bools | None = None,
 ) -> Columns:
     """Sort the events, a longer one before those within it.
 
@@ -195,6 +204,7 @@ def make_columns(
         names: the distinct ones, and for each event its position; see `interned`.
         shapes: the distinct ones, and for each event its position or NONE.
         operands: the same of the operators' operands.
+        annotates: which operators are parts of the program that it names itself.
     """
     unknown = np.full(len(start_ns), NONE, np.int32)
     distinct_shapes, shape = shapes or ((), unknown)
@@ -220,6 +230,9 @@ def make_columns(
         shape=shape[order],
         operands=distinct_operands,
         operand=operand[order],
+        annotates=np.zeros(len(order), np.bool_)
+        if annotates is None
+        else annotates[order],
     )
 
 

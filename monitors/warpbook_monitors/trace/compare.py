@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from warpbook_monitors import units
-from warpbook_monitors.span import DeviceSpan
+from warpbook_monitors.history.span import DeviceSpan
 from warpbook_monitors.trace.cell_profile import CellProfile
 from warpbook_monitors.trace.report_view import ReportTable
 from warpbook_monitors.trace.spread import shift

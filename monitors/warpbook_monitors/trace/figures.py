@@ -10,7 +10,8 @@ from typing import Literal
 
 from msgspec import Struct
 
-Kind = Literal[
+#: of a run with GPU work
+GpuKind = Literal[
     "launch-bound",
     "sync-bound",
     "host-bound",
@@ -21,6 +22,16 @@ Kind = Literal[
     "mixed",
     "unknown",
 ]
+#: of a run without, beside those above
+CpuKind = Literal[
+    "input-bound",
+    "python-bound",
+    "overhead-bound",
+    "operator-bound",
+    "thread-bound",
+    "wait-bound",
+]
+Kind = Literal[GpuKind, CpuKind]
 #: ids of the labs that teach a fix; the reference says which teaches what
 Lab = Literal[
     "copy-compute-overlap",

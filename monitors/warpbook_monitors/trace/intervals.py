@@ -115,6 +115,11 @@ class Coverage:
         """Measure all that is covered."""
         return int(self._before_ns[-1])
 
+    @property
+    def spans(self) -> tuple[Int64s, Int64s]:
+        """Give begin and end of each covered span."""
+        return self._start_ns, self._end_ns
+
     def within_ns(self, from_ns: Int64s, to_ns: Int64s) -> Int64s:
         """Measure the covered part of each span."""
         covered: Int64s = self._until_ns(to_ns) - self._until_ns(from_ns)

@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import torch
 from torch.autograd.profiler import profile, record_function
 
@@ -18,6 +19,8 @@ from warpbook_monitors.trace import torch_gpus
 from warpbook_monitors.trace.allocations import Allocations, read_allocations
 from warpbook_monitors.trace.cell_profile import SetUp
 from warpbook_monitors.trace.columns import ON_GPU, Columns
+from warpbook_monitors.trace.cpu.clock import CpuClock
+from warpbook_monitors.trace.cpu.use import KEY
 from warpbook_monitors.trace.cupti import let_go
 from warpbook_monitors.trace.errors import CaptureFailed, ProfilerBusy
 from warpbook_monitors.trace.kineto_events import read_events
@@ -54,6 +57,7 @@ class Capture:
         #: third of them, and the report need not wait for it
         self._events: Sequence[Any] = ()
         self._start_ns = 0
+        self._cpu = CpuClock()
         self._start_ms = 0.0
         self._set_up: SetUp | None = None
 
@@ -104,13 +108,17 @@ class Capture:
                 profiler_ms=(started - with_cuda) * 1e3,
             )
             _has_started_before = True
-        self._start_ns = time.time_ns()
+        self._begin()
 
     def code_begins(self) -> None:
         """Let the window begin now: what came before is not the code's."""
         with record_function(MARK):
             pass
+        self._begin()
+
+    def _begin(self) -> None:
         self._start_ns = time.time_ns()
+        self._cpu = CpuClock()
 
     def stop(self, code_end_ns: int | None = None) -> tuple[Columns, Run]:
         """Wait for the GPU, end the recording and read it.
@@ -123,6 +131,7 @@ class Capture:
         """
         told_end_ns = code_end_ns
         code_end_ns = told_end_ns or time.time_ns()
+        cpu = self._cpu.use(code_end_ns - self._start_ns)
         try:
             torch_gpus.wait_for_gpu()
             end_ns = time.time_ns()
@@ -132,6 +141,9 @@ class Capture:
                     "The cell ran a profiler of its own, which ended this one. Profile "
                     "with one of the two."
                 )
+            # for whoever reads the trace if it is saved
+            told = msgspec.json.encode(cpu).decode()
+            torch.autograd._add_metadata_json(KEY, told)
             self._end()
         except RuntimeError as problem:
             raise CaptureFailed(f"torch's profiler did not finish: {problem}") from None
@@ -170,6 +182,7 @@ class Capture:
             peak_reserved_bytes=highest(each.peak_reserved_bytes for each in memory),
             memory=memory if self._memory else (),
             allocations=allocations,
+            cpu=cpu,
         )
 
     def discard(self) -> None:

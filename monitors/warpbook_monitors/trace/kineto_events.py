@@ -15,6 +15,7 @@ import torch
 from warpbook_monitors.trace.columns import (
     KINETO_CATEGORIES,
     NONE,
+    ON_GPU,
     Category,
     Columns,
     Int8s,
@@ -37,6 +38,8 @@ _NUMBERS = (
     "device_resource_id",
     "is_user_annotation",
 )
+#: operators of a run without kernels whose operands are read, the longest
+_MOST_ON_CPU = 20_000
 #: events at a time
 _BLOCK = 500
 _BYTES = re.compile(r'"bytes": (\d+)')
@@ -70,15 +73,12 @@ def read_events(events: Sequence[Any], shapes: bool = False) -> Columns:
         # torch 2.4: on the GPU they have the name of the code's part
         parts = np.unique(names[1][category == Category.OPERATOR])
         is_part = np.isin(names[1], parts) & (category == Category.KERNEL)
-        category[is_part] = Category.OTHER
-    on_gpu = np.isin(category, (Category.KERNEL, Category.COPY, Category.MEMSET))
+        category[is_part] = Category.GPU_ANNOTATION
+    on_gpu = np.isin(category, (*ON_GPU, Category.GPU_ANNOTATION))
     # an operator has no link: it is what others are linked to
     own_link = np.where(category == Category.OPERATOR, correlation, NONE)
     size_bytes, launches = _metadata(events, category)
-    # only operators that put a kernel on the GPU are ever modelled
-    is_linked = np.isin(correlation, linked[category == Category.KERNEL])
-    is_linked &= category == Category.OPERATOR
-    rows = np.flatnonzero(is_linked).tolist() if shapes else ()
+    rows = _modelled(numbers, category).tolist() if shapes else ()
     return make_columns(
         names=names,
         categories=category,
@@ -91,7 +91,22 @@ def read_events(events: Sequence[Any], shapes: bool = False) -> Columns:
         external=np.where(linked == 0, own_link, linked),
         shapes=launches,
         operands=read_operands(events, rows, names),
+        annotates=(category == Category.OPERATOR) & (annotates != 0),
     )
+
+
+def _modelled(numbers: dict[str, Int64s], category: Int8s) -> Int64s:
+    """Choose the operators whose operands are read, a microsecond or two for each."""
+    is_operator = category == Category.OPERATOR
+    is_kernel = category == Category.KERNEL
+    if is_kernel.any():
+        # only operators that put a kernel on the GPU are ever modelled
+        linked = numbers["linked_correlation_id"][is_kernel]
+        is_operator &= np.isin(numbers["correlation_id"], linked)
+        return np.flatnonzero(is_operator)
+    rows = np.flatnonzero(is_operator)
+    longest = np.argsort(-numbers["duration_ns"][rows], kind="stable")
+    return np.sort(rows[longest[:_MOST_ON_CPU]])
 
 
 def _go_through(

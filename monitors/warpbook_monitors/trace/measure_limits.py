@@ -15,7 +15,7 @@ import msgspec
 import torch
 
 from warpbook_monitors.errors import MonitorError
-from warpbook_monitors.nvml import call
+from warpbook_monitors.nvml.gate import call
 from warpbook_monitors.trace.limits import Answer, Limits, load, save
 
 _MIB = 2**20

@@ -18,25 +18,38 @@ from warpbook_monitors.trace.columns import (
 )
 from warpbook_monitors.trace.intervals import enclosing, levels
 
+#: what is numbered, or has an address, is the same in each step
 _STEP = re.compile(r"(ProfilerStep#)\d+$")
+_ADDRESS = re.compile(r"( object)? at 0x[0-9a-f]+(?=>$)")
 
 
 def steps_as_one(operators: Columns) -> Columns:
-    """Give all steps of the profiler's schedule, which it numbers, the same name."""
-    names, place = interned(_STEP.sub(r"\1", name) for name in operators.names)
+    """Give the same name to all steps of a schedule, and to methods of all objects."""
+    names, place = interned(
+        _ADDRESS.sub("", _STEP.sub(r"\1", name)) for name in operators.names
+    )
     return replace(operators, names=names, name=place[operators.name])
 
 
 class Paths:
     """The operators of every thread as trees; equal chains of names are one path."""
 
-    def __init__(self, events: Columns) -> None:
-        """Find who encloses whom."""
+    def __init__(
+        self,
+        events: Columns,
+        categories: tuple[Category, ...] = (Category.OPERATOR,),
+    ) -> None:
+        """Find who encloses whom.
+
+        Args:
+            events: of one trace.
+            categories: of the events that enclose; of threads of the host.
+        """
         #: by path: the path without its last operator, and the name of that one
         self._parents: list[int] = []
         self._names: list[int] = []
         self._threads: dict[int, _Thread] = {}
-        operators = steps_as_one(events.only(Category.OPERATOR))
+        operators = steps_as_one(events.only(*categories))
         self._event_names = operators.names
         known: dict[tuple[int, int], int] = {}
         for mine in rows_by(operators.track):
@@ -46,6 +59,20 @@ class Paths:
                 operators.name[mine],
                 known,
             )
+
+    @property
+    def parents(self) -> list[int]:
+        """Give for each path the one around it, or NONE; parents come first."""
+        return self._parents
+
+    @property
+    def last_names(self) -> list[str]:
+        """Give the name of each path's last operator."""
+        return [self._event_names[name] for name in self._names]
+
+    def of_thread(self, thread: int) -> Int64s:
+        """Give the path of each event of a thread, in their order."""
+        return self._threads[thread].path
 
     def at(self, thread: Int64s, at_ns: Int64s) -> Int64s:
         """Give the path that encloses each moment on its thread, or NONE."""
@@ -105,6 +132,7 @@ class _Thread:
         self, start_ns: Int64s, end_ns: Int64s, parent: Int64s, path: Int64s
     ) -> None:
         self._start_ns, self._end_ns, self._parent = start_ns, end_ns, parent
+        self.path = path
         # the last is that of none
         self._path = np.append(path, NONE)
 

@@ -6,6 +6,7 @@ from warpbook_monitors import units
 from warpbook_monitors.changes.words import heading
 from warpbook_monitors.trace import figure_groups, tables
 from warpbook_monitors.trace.cell_profile import CellProfile
+from warpbook_monitors.trace.cpu import words as cpu_words
 from warpbook_monitors.trace.figures import Kind
 from warpbook_monitors.trace.headline_figures import headline_figures
 from warpbook_monitors.trace.leading_cause import shares_by_kind
@@ -109,10 +110,12 @@ def _changes(profile: CellProfile) -> tuple[ChangeView, ...]:
 
 
 def _groups(profile: CellProfile) -> tuple[FigureGroup, ...]:
+    of_cpu = cpu_words.groups(profile.cpu)
     if profile.metrics is None:
-        return ()
+        return of_cpu
     matched = profile.completeness.matched
-    return figure_groups.groups(profile.metrics, matched, bare=profile.bare)
+    of_gpu = figure_groups.groups(profile.metrics, matched, bare=profile.bare)
+    return (*of_cpu, *of_gpu)
 
 
 def _warnings(profile: CellProfile) -> tuple[str, ...]:
@@ -125,7 +128,11 @@ def _sections(profile: CellProfile) -> tuple[TableSection, ...]:
     work = _with_rows(
         tables.kernels(profile.kernels),
         None if metrics is None else tables.kernel_work(metrics),
+        tables.steps(profile.steps),
+        tables.modules(profile.modules),
+        tables.functions(profile.functions),
         tables.paths(profile.paths),
+        tables.annotated_parts(profile.annotations),
         tables.operators(profile.operators),
         tables.roofline(profile.roofline),
     )

@@ -11,12 +11,22 @@ from msgspec import Struct
 from warpbook_monitors.changes.change import Change
 from warpbook_monitors.trace.analysis import analyse
 from warpbook_monitors.trace.bare_run import BareRun
-from warpbook_monitors.trace.cell_profile import CopyRow, KernelRow, OperatorRow
+from warpbook_monitors.trace.cell_profile import (
+    AnnotationRow,
+    CopyRow,
+    KernelRow,
+    OperatorRow,
+)
 from warpbook_monitors.trace.columns import Category, Columns
+from warpbook_monitors.trace.cpu.use import CpuTime
 from warpbook_monitors.trace.figures import CellVerdict, Finding, Metrics
 from warpbook_monitors.trace.kernels import communicates
 from warpbook_monitors.trace.metrics import measure
 from warpbook_monitors.trace.pictures import Roof, RooflinePoint
+from warpbook_monitors.trace.ranks.alignment import align
+from warpbook_monitors.trace.ranks.collectives import Collectives
+from warpbook_monitors.trace.ranks.figures import Alignment, RankTime
+from warpbook_monitors.trace.ranks.times import rank_time
 from warpbook_monitors.trace.run import Run
 from warpbook_monitors.trace.set_up import SetUpTime, without_set_up
 
@@ -65,6 +75,10 @@ class TraceReport(Struct, frozen=True):
     collectives: int = 0
     #: what was cut out before anything else was measured; None where it is little
     set_up: SetUpTime | None = None
+    #: of a trace without GPU work, where its time went
+    cpu: CpuTime | None = None
+    #: parts of the program that it names itself, the longest on the host first
+    annotations: tuple[AnnotationRow, ...] = ()
 
 
 class Ranks(Struct, frozen=True):
@@ -92,6 +106,11 @@ class JobReport(Struct, frozen=True):
     completeness: Whole
     communication: Ranks
     ranks: tuple[TraceReport, ...]
+    #: by rank, in order
+    times: tuple[RankTime, ...] = ()
+    #: None where the traces can't be aligned, and why
+    alignment: Alignment | None = None
+    not_aligned: tuple[str, ...] = ()
 
 
 _NO_RANKS = "Each stands for itself: these traces are no ranks of one job"
@@ -129,12 +148,29 @@ def report(events: Columns, run: Run) -> TraceReport:
         gpu_recorded=cell.metrics is not None,
         collectives=int(communicates(events, events.only(Category.KERNEL)).sum()),
         set_up=set_up,
+        cpu=cell.cpu,
+        annotations=cell.annotations,
     )
 
 
-def merge(reports: Sequence[TraceReport]) -> JobReport:
-    """Put the ranks of one job beside one another."""
+def merge(
+    reports: Sequence[TraceReport], collectives: Sequence[Collectives] = ()
+) -> JobReport:
+    """Put the ranks of one job beside one another.
+
+    Args:
+        reports: of the ranks, in any order.
+        collectives: of the same ranks, in the same order; without, none is aligned.
+    """
+    of_report = dict(zip(map(id, reports), collectives, strict=False))
     ordered = sorted(reports, key=lambda each: -1 if each.rank is None else each.rank)
+    found = [of_report.get(id(each)) for each in ordered]
+    times = tuple(map(_time, ordered, found))
+    communication = _ranks(ordered)
+    known = [one for one in found if one is not None]
+    aligned: Alignment | tuple[str, ...] = ()
+    if len(known) == len(ordered) and _are_ranks(communication.ranks):
+        aligned = align(known, times)
     slowest = max(ordered, key=lambda each: each.metrics.window_ns)
     return JobReport(
         slowest.verdict,
@@ -154,9 +190,22 @@ def merge(reports: Sequence[TraceReport]) -> JobReport:
             ),
             sum(each.completeness.corrupt for each in ordered),
         ),
-        _ranks(ordered),
+        communication,
         tuple(ordered),
+        times,
+        aligned if isinstance(aligned, Alignment) else None,
+        aligned.left_out if isinstance(aligned, Alignment) else aligned,
     )
+
+
+def _time(one: TraceReport, collectives: Collectives | None) -> RankTime:
+    recorded = one.gpu_recorded or one.cpu is not None
+    rank = -1 if one.rank is None else one.rank
+    return rank_time(rank, one.metrics if recorded else None, one.cpu, collectives)
+
+
+def _are_ranks(numbers: tuple[int, ...]) -> bool:
+    return -1 not in numbers and len(set(numbers)) == len(numbers)
 
 
 def _ranks(ordered: Sequence[TraceReport]) -> Ranks:
@@ -166,7 +215,7 @@ def _ranks(ordered: Sequence[TraceReport]) -> Ranks:
         for each in ordered
     )
     spent = [each.metrics.communication_ns for each in ordered]
-    if -1 in numbers or len(set(numbers)) < len(numbers):
+    if not _are_ranks(numbers):
         return Ranks(numbers, exposed, None, 0, f"{_NO_RANKS} whose numbers they tell.")
     if not all(each.gpu_recorded for each in ordered):
         said = "The GPU of some rank was not recorded: the ranks can't be compared."

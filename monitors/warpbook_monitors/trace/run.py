@@ -10,6 +10,7 @@ from warpbook_monitors.trace.allocations import Allocations
 from warpbook_monitors.trace.bare_run import BareTimes
 from warpbook_monitors.trace.ceilings import Ceilings
 from warpbook_monitors.trace.cell_profile import SetUp
+from warpbook_monitors.trace.cpu.use import CpuUse
 from warpbook_monitors.trace.memory import MemoryUse
 
 if TYPE_CHECKING:
@@ -72,5 +73,9 @@ class Run:
     allocations: tuple[Allocations, ...] = ()
     #: the same code without the profiler, if it was timed
     bare: BareTimes | None = None
+    #: what the system counted of the process meanwhile; None where nobody asked it
+    cpu: CpuUse | None = None
+    #: the file has events of a device that warpbook does not know
+    other_device: bool = False
     #: of the cell, with its magics; None where nobody knows it
     source: str | None = None

@@ -14,6 +14,7 @@ import numpy as np
 
 from warpbook_monitors.trace.artefacts import profilers_spans
 from warpbook_monitors.trace.calls import find_calls
+from warpbook_monitors.trace.cell_profile import StepRow
 from warpbook_monitors.trace.columns import (
     NONE,
     ON_GPU,
@@ -26,6 +27,7 @@ from warpbook_monitors.trace.idle import device_gaps
 from warpbook_monitors.trace.intervals import Coverage, union_ns
 from warpbook_monitors.trace.run import Run
 
+MAX_STEPS = 1000
 _STEP = re.compile(r"ProfilerStep#\d+$")
 
 
@@ -42,6 +44,8 @@ class Steps:
     #: the span that the steps fill, or all of the trace
     start_ns: int
     end_ns: int
+    #: of each step, what the GPU worked
+    busy_of_ns: tuple[int, ...] = ()
 
     @property
     def count(self) -> int:
@@ -77,15 +81,29 @@ def find_steps(events: Columns, run: Run) -> Steps:
     np.subtract.at(times_ns, step[within], lost_ns[within])
     times_ns = np.maximum(times_ns, 0)
     first, last = int(begin[0]), int(over[-1])
-    busy = Coverage(on_gpu.start_ns, on_gpu.end_ns) if len(on_gpu) else None
-    bounds = np.array([first]), np.array([last])
+    busy_ns = Coverage(on_gpu.start_ns, on_gpu.end_ns).within_ns(
+        np.append(begin[:1], over[:-1]), over
+    )
     return Steps(
         tuple(times_ns.tolist()),
         int(times_ns.sum()),
-        int(busy.within_ns(*bounds)[0]) if busy else 0,
+        int(busy_ns.sum()),
         first,
         last,
+        tuple(busy_ns.tolist()),
     )
+
+
+def step_rows(events: Columns, run: Run) -> tuple[StepRow, ...]:
+    """Give the steps of a schedule, at most MAX_STEPS; empty without one."""
+    if not any(map(_STEP.match, events.names)):
+        return ()
+    steps = find_steps(events, run)
+    pairs = zip(steps.times_ns, steps.busy_of_ns, strict=True)
+    return tuple(
+        StepRow(number, time_ns, busy_ns)
+        for number, (time_ns, busy_ns) in enumerate(pairs, 1)
+    )[:MAX_STEPS]
 
 
 def _annotations(events: Columns) -> tuple[Int64s, Int64s]:

@@ -6,6 +6,7 @@ from warpbook_monitors import units
 from warpbook_monitors.trace.report_view import TableCell
 
 UNKNOWN = "not known"
+UNKNOWN_CELL = TableCell(UNKNOWN)
 
 
 def words(text: str) -> TableCell:
@@ -31,9 +32,9 @@ def time_ms(milliseconds: float | None, longest_ms: float | None = None) -> Tabl
     return TableCell(units.duration(milliseconds), milliseconds, bar)
 
 
-def time_ns(nanoseconds: float) -> TableCell:
+def time_ns(nanoseconds: float | None) -> TableCell:
     """Show a time that is in ns."""
-    return time_ms(nanoseconds / 1e6)
+    return time_ms(None if nanoseconds is None else nanoseconds / 1e6)
 
 
 def ratio(of_one: float | None) -> TableCell:

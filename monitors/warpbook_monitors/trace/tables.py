@@ -8,11 +8,14 @@ from warpbook_monitors.plain_text import aligned, shortened
 from warpbook_monitors.trace import table_cells as cells
 from warpbook_monitors.trace.ceilings import DTYPE_LABELS
 from warpbook_monitors.trace.cell_profile import (
+    AnnotationRow,
     CopyRow,
+    GroupRow,
     KernelRow,
     LineRow,
     OperatorRow,
     PathRow,
+    StepRow,
 )
 from warpbook_monitors.trace.figures import Metrics
 from warpbook_monitors.trace.memory import MemoryUse
@@ -83,6 +86,27 @@ def copies(rows: Sequence[CopyRow]) -> ReportTable:
                 cells.time_ms(row.time_ms),
                 cells.size(row.size_bytes),
                 cells.copy_rate(row.size_bytes, row.time_ms),
+            )
+            for row in rows
+        ),
+    )
+
+
+def annotated_parts(rows: Sequence[AnnotationRow]) -> ReportTable:
+    """List the parts of a program that it names itself."""
+    times_ms = [time for row in rows for time in (row.host_ms, row.gpu_ms or 0.0)]
+    longest_ms = max(times_ms, default=0.0)
+    return ReportTable(
+        "By annotation",
+        "Annotation",
+        ("Times", "Host time", "GPU time", "GPU work"),
+        tuple(
+            (
+                cells.words(row.name),
+                cells.count(row.times),
+                cells.time_ms(row.host_ms, longest_ms),
+                cells.time_ms(row.gpu_ms, longest_ms),
+                cells.UNKNOWN_CELL if row.work is None else cells.count(row.work),
             )
             for row in rows
         ),
@@ -287,5 +311,51 @@ def streams(metrics: Metrics) -> ReportTable:
                 cells.time_ns(stream.other_ns),
             )
             for stream in metrics.streams
+        ),
+    )
+
+
+def modules(rows: Sequence[GroupRow]) -> ReportTable:
+    """List the modules by what was done in them."""
+    return _groups("By module", "Module", rows)
+
+
+def functions(rows: Sequence[GroupRow]) -> ReportTable:
+    """List the person's own functions by what was done in them."""
+    return _groups("By function of the program", "Function", rows)
+
+
+def steps(rows: Sequence[StepRow]) -> ReportTable:
+    """List the steps of the profiler's schedule in their order."""
+    longest_ms = max((row.time_ns for row in rows), default=0) / 1e6
+    return ReportTable(
+        "Steps",
+        "Step",
+        ("Time", "GPU busy"),
+        tuple(
+            (
+                TableCell(f"{row.number:,}", row.number),
+                cells.time_ms(row.time_ns / 1e6, longest_ms),
+                cells.time_ms(row.busy_ns / 1e6, longest_ms),
+            )
+            for row in rows
+        ),
+    )
+
+
+def _groups(title: str, name: str, rows: Sequence[GroupRow]) -> ReportTable:
+    longest_ms = max((max(row.host_ns, row.gpu_ns) for row in rows), default=0) / 1e6
+    return ReportTable(
+        title,
+        name,
+        ("Calls", "Host", "GPU"),
+        tuple(
+            (
+                cells.words(row.name),
+                cells.count(row.calls),
+                cells.time_ms(row.host_ns / 1e6, longest_ms),
+                cells.time_ms(row.gpu_ns / 1e6, longest_ms),
+            )
+            for row in rows
         ),
     )

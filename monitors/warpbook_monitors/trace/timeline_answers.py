@@ -10,8 +10,9 @@ from typing import Literal
 
 from msgspec import Struct
 
-#: work on a GPU; the host's calls of CUDA; operators; the profiler's own work
-TrackKind = Literal["gpu", "call", "operator", "profiler"]
+#: work on a GPU; parts of the program that it names itself, on a GPU or the host; the
+#: host's calls of CUDA; operators; the profiler's own work
+TrackKind = Literal["gpu", "annotation", "call", "operator", "profiler"]
 
 #: The message with all events of a run is refused beyond these.
 MAX_EVENTS = 2_000_000

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from warpbook_monitors.trace.columns import (
     MAX_NAME_LENGTH,
     NONE,
+    ON_GPU,
     Bools,
     Category,
     Columns,
@@ -56,9 +57,15 @@ _KINDS: dict[Category, TrackKind] = {
     Category.API: "call",
     Category.OPERATOR: "operator",
     Category.OVERHEAD: "profiler",
+    Category.GPU_ANNOTATION: "annotation",
 }
-_ORDER: tuple[TrackKind, ...] = ("gpu", "call", "operator", "profiler")
-_LABELS = {"call": "CUDA calls", "operator": "Operators", "profiler": "Profiler"}
+_ORDER: tuple[TrackKind, ...] = ("gpu", "annotation", "call", "operator", "profiler")
+_LABELS = {
+    "annotation": "Annotations",
+    "call": "CUDA calls",
+    "operator": "Operators",
+    "profiler": "Profiler",
+}
 
 
 class Track(msgspec.Struct, frozen=True):
@@ -129,7 +136,7 @@ class RunEvents:
 
 def drawn(events: Columns, run: Run) -> Bools:
     """Choose what a timeline shows: not what the host did after the code ended."""
-    on_gpu = events.is_in(Category.KERNEL, Category.COPY, Category.MEMSET)
+    on_gpu = events.is_in(*ON_GPU, Category.GPU_ANNOTATION)
     in_code = events.start_ns < run.code_end_ns
     return on_gpu | (in_code & events.is_in(*_KINDS))
 
@@ -268,40 +275,47 @@ def _tracks(events: Columns) -> tuple[tuple[Track, ...], Int64s]:
 
     The streams come first, then the threads, the busiest first.
     """
-    number = np.array([_number(category) for category in Category], np.int64)
-    kind = number[events.category]
+    kind = _kinds(events)
     # the streams of one GPU stand together, the kinds of one thread too
     first, group = groups(kind, events.device, _from_zero(events.track))
     counts = np.bincount(group, minlength=len(first))
     keys: list[tuple[int, ...]] = []
     threads = events.track[first]
+    of_host = (kind[first] != 0) & (events.device[first] < 0)
     busy = {
-        int(thread): int(counts[(threads == thread) & (kind[first] != 0)].sum())
+        int(thread): int(counts[(threads == thread) & of_host].sum())
         for thread in distinct(threads)
     }
     for at, row in enumerate(first):
         thread = int(events.track[row])
-        if kind[row] == 0:
-            keys.append((0, int(events.device[row]), thread, 0, at))
+        if events.device[row] >= 0 or kind[row] == 0:
+            # what a stream did it for stands above it
+            above = int(kind[row] == 0)
+            keys.append((0, int(events.device[row]), thread, above, at))
         else:
             keys.append((1, -busy[thread], thread, int(kind[row]), at))
     order = [key[-1] for key in sorted(keys)]
     place = np.empty(len(first), np.int64)
     place[order] = np.arange(len(first))
     gpus = len(distinct(events.device[kind == 0]))
-    labels = _labels(events, [int(first[at]) for at in order], gpus)
+    labels = _labels(events, kind, [int(first[at]) for at in order], gpus)
     return labels, place[group]
 
 
-def _labels(events: Columns, rows: list[int], gpus: int) -> tuple[Track, ...]:
+def _labels(
+    events: Columns, kinds: Int64s, rows: list[int], gpus: int
+) -> tuple[Track, ...]:
     tracks = []
     main: int | None = None
     for row in rows:
-        kind = _KINDS[Category(events.category[row])]
+        kind = _ORDER[kinds[row]]
         device, track = int(events.device[row]), int(events.track[row])
-        if kind == "gpu":
+        if kind == "gpu" or device >= 0:
             label = f"GPU {device} stream {track}" if gpus > 1 else f"Stream {track}"
-            tracks.append(Track(label, kind, device))
+            if kind == "gpu":
+                tracks.append(Track(label, kind, device))
+            else:
+                tracks.append(Track(f"Annotations, {label}", kind, None))
             continue
         main = track if main is None else main
         label = _LABELS[kind] if track == main else f"{_LABELS[kind]}, thread {track}"
@@ -313,6 +327,14 @@ def _from_zero(numbers: Int64s) -> Int64s:
     """Count from the least: a system may number threads as it likes."""
     counted: Int64s = numbers - numbers.min(initial=0)
     return counted
+
+
+def _kinds(events: Columns) -> Int64s:
+    """Give each event's position in the order of kinds."""
+    number = np.array([_number(category) for category in Category], np.int64)
+    kinds = number[events.category]
+    kinds[events.annotates] = _ORDER.index("annotation")
+    return kinds
 
 
 def _number(category: Category) -> int:

@@ -9,7 +9,7 @@ import msgspec
 from warpbook_monitors.trace.timeline import Timeline
 
 #: numbers, since some viewers read nothing else
-_PROCESSES = {"gpu": 1, "call": 2, "operator": 2, "profiler": 2}
+_PROCESSES = {"gpu": 1, "annotation": 2, "call": 2, "operator": 2, "profiler": 2}
 _PROCESS_NAMES = {1: "GPU", 2: "Host"}
 _PIECE = 5000
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from warpbook.cli import labs_progress
+from warpbook_labs.course import check_progress
 from warpbook_labs.course.store import Store
 from warpbook_labs.lab.files import CATALOGUE
 from warpbook_labs.sandbox.progress import Steps
@@ -56,13 +57,23 @@ def test_from_the_list_over_open_and_check_to_a_submission_that_passed(
     again = warpbook("labs", "open", "vector-add")
     assert again.returncode == 0
     assert mine.read_text() == (RIGHT).read_text()
+    early = warpbook("labs", "solution", "vector-add")
+    assert early.returncode == 2
+    assert "once a submission of yours has passed" in early.stderr
     passed = warpbook("labs", "submit", "vector-add")
     assert passed.returncode == 0
+    assert "`warpbook labs solution vector-add`" in passed.stdout
+    assert "minutes: `warpbook labs open thread-and-block`" in passed.stdout
+    solution = warpbook("labs", "solution", "vector-add")
+    assert solution.returncode == 0
+    assert "bool is_aligned" in solution.stdout and "\nDiscussion\n" in solution.stdout
     assert "Submission 1. Practice grade (graded on this machine)." in passed.stdout
     row = next(
         line for line in warpbook("labs", "list").stdout.splitlines() if "r-add" in line
     )
     assert row.endswith(" passed")
+    listed = warpbook("labs", "list").stdout
+    assert listed.endswith("warpbook labs open area-codes\n")
     assert (home / ".local" / "share" / "warpbook" / "labs.db").is_file()
 
 
@@ -92,7 +103,7 @@ def test_json_of_a_submission_and_of_the_list_are_as_documented(
     done = warpbook("labs", "submit", "vector-add", reference, "--json")
     assert done.returncode == 0
     card = json.loads(done.stdout)
-    assert set(card) == {"result", "passed", "grading", "submission"}
+    assert set(card) == {"result", "passed", "grading", "submission", "number"}
     assert (card["passed"], card["grading"], card["submission"]) == (
         True,
         "self-graded",
@@ -278,8 +289,8 @@ def test_a_terminal_shows_how_far_a_long_check_is(
     with labs_progress.shown_progress():
         Steps(14).add(2)
     assert terminal.getvalue().strip("\r\x1b[K") == ""
-    monkeypatch.setattr(labs_progress, "_QUICK_S", 0.0)
+    monkeypatch.setattr(check_progress, "_QUICK_S", 0.0)
     with labs_progress.shown_progress():
         Steps(14).add(2)
-    assert "Checked 2 of 14 cases." in terminal.getvalue()
+    assert "Checked 2 of 14 cases, 0 s." in terminal.getvalue()
     assert terminal.getvalue().endswith("\r\x1b[K")

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from warpbook_monitors.errors import RecordingError
-from warpbook_monitors.recording import read_recording
-from warpbook_monitors.replay import ReplaySource
+from warpbook_monitors.recordings.recording import read_recording
+from warpbook_monitors.recordings.replay import ReplaySource
 
 
 def test_records_the_host_for_the_seconds_asked(warpbook, tmp_path: Path) -> None:

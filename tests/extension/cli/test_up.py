@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from tests.programs import free_port
-from warpbook_monitors.replay import SHIPPED
+from warpbook_monitors.recordings.replay import SHIPPED
 
 TOUR = "warpbook-tour.ipynb"
 

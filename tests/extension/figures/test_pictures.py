@@ -19,7 +19,7 @@ from warpbook.figures.roofline import roofline_figure
 from warpbook.kernel.report_html import report_html
 from warpbook.kernel.report_svg import memory_svg, roofline_svg
 from warpbook_monitors.frames import Device, Metric
-from warpbook_monitors.readings import Floats, Readings
+from warpbook_monitors.history.readings import Floats, Readings
 from warpbook_monitors.trace.analysis import analyse
 from warpbook_monitors.trace.cell_profile import CellProfile
 from warpbook_monitors.trace.chrome import read_chrome_trace

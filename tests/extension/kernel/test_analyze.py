@@ -60,3 +60,14 @@ def test_a_bad_file_raises_what_is_wrong_with_it(tmp_path: Path) -> None:
     path.write_bytes(_plain("tiny_kernels")[:5_000])
     with pytest.raises(TraceDamaged, match="a damaged trace"):
         warpbook.analyze(path)
+
+
+def test_a_folder_and_a_list_are_the_ranks_of_a_job() -> None:
+    folder = TRACES.parent / "ranks" / "slow"
+    job = warpbook.analyze(folder)
+    assert job.alignment.straggler == 1
+    assert "Rank 1 comes last to the collectives" in str(job)
+    listed = warpbook.analyze(sorted(folder.iterdir()))
+    assert listed.to_dict() == job.to_dict()
+    shown = html(job)
+    assert "<table>" in shown and "comes last" in shown

@@ -12,7 +12,7 @@ import pytest
 import warpbook
 from warpbook.kernel.profile import Profile
 from warpbook.protocol import SpanStatistics
-from warpbook_monitors.span import DeviceSpan, MetricSpan
+from warpbook_monitors.history.span import DeviceSpan, MetricSpan
 from warpbook_monitors.trace.analysis import analyse
 from warpbook_monitors.trace.cell_profile import KernelRow
 from warpbook_monitors.trace.chrome import read_chrome_trace

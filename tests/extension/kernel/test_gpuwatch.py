@@ -1,5 +1,6 @@
 """`%gpuwatch`: one line under each cell, under the right one, and never in its way."""
 
+import html
 import subprocess
 import sys
 from typing import Any
@@ -8,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from warpbook.kernel.allocator import begin_cell, end_cell
+from warpbook.kernel.late_output import one_line
 from warpbook.kernel.receipt_line import receipt_line
 from warpbook.protocol import (
     PROTOCOL_VERSION,
@@ -19,7 +21,7 @@ from warpbook.protocol import (
     Receipt,
     Verdict,
 )
-from warpbook_monitors.verdict import Kind
+from warpbook_monitors.verdicts.verdict import Kind
 
 RUN = CellRun("r-1", PROTOCOL_VERSION, "k", None, "c", 1, "x = 1", 0.0, 1500.0, "ok")
 
@@ -153,6 +155,18 @@ def test_without_a_server_it_stays_off_and_says_why(shell: Any) -> None:
     (told,) = shell.display_pub.outputs
     assert told["data"]["text/plain"].startswith("Off: ")
     assert "pip install warpbook" in told["data"]["text/plain"]
+
+
+def test_what_is_said_fits_a_terminal_and_is_html_for_a_notebook(shell: Any) -> None:
+    shell.run_cell("%gpuwatch on")
+    (told,) = shell.display_pub.outputs
+    lines = told["data"]["text/plain"].split("\n")
+    assert len(lines) > 1 and max(map(len, lines)) <= 80
+    # one paragraph that breaks where the page ends
+    assert " ".join(lines) in html.unescape(told["data"]["text/html"])
+    line = one_line("1.50 s · " + " · ".join(f"figure {n} <b>" for n in range(9)))
+    assert max(map(len, line["text/plain"].split("\n"))) <= 80
+    assert "<b>" not in line["text/html"]
 
 
 def test_a_server_without_receipts_is_told(shell: Any, ingest: Any) -> None:

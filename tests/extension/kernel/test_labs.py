@@ -13,9 +13,11 @@ from nbclient import NotebookClient
 
 import warpbook
 from tests.programs import ROOT
-from warpbook.kernel import lab_progress
+from warpbook.kernel import lab_outputs
 from warpbook.kernel.lab_trace import report_of
+from warpbook_labs.course import check_progress
 from warpbook_labs.course.opening import open_lab
+from warpbook_labs.course.store import Store
 from warpbook_labs.lab.files import CATALOGUE
 from warpbook_labs.lab.loader import load
 from warpbook_labs.sandbox import warm
@@ -47,23 +49,94 @@ def test_the_list_tells_by_track_what_can_be_done_here() -> None:
     assert "a GPU for speed" in html and "speed is not graded" in html
 
 
+def keep(shell: Any, source: str) -> str:
+    """Keep a source without a check; give what is said of that."""
+    shell.run_cell_magic("lab", "vector-add --no-check", source)
+    return told(shell)
+
+
+def html(shown: Any) -> str:
+    return str(shown._repr_mimebundle_()["text/html"])
+
+
 def test_the_magic_keeps_a_source_and_puts_aside_what_another_wrote(
     shell: Any, here: Path
 ) -> None:
-    shell.run_cell_magic("lab", "vector-add", REFERENCE)
+    said = keep(shell, REFERENCE)
     kept = here / "vector-add" / "kernel.cu"
-    assert kept.read_text() == REFERENCE
-    assert told(shell).startswith(
-        f"Kept in {kept}: {len(REFERENCE.splitlines())} lines."
-    )
-    shell.run_cell_magic("lab", "vector-add", REFERENCE + "// more\n")
-    assert "What was there before" not in told(shell)
+    assert kept.read_text() == f"// %%lab vector-add\n{REFERENCE}"
+    lines = len(REFERENCE.splitlines())
+    assert said == f"Kept in {kept}: {lines} lines. Nothing was checked."
+    assert "What was there before" not in keep(shell, REFERENCE + "// more\n")
     kept.write_text("// by another editor\n")
-    shell.run_cell_magic("lab", "vector-add", REFERENCE)
-    assert told(shell).endswith("What was there before is in kernel.before-1.cu.")
+    assert "What was there before is in kernel.before-1.cu." in keep(shell, REFERENCE)
     assert (kept.parent / "kernel.before-1.cu").read_text() == "// by another editor\n"
     shell.run_cell_magic("lab", "no-such-lab", "x")
     assert told(shell).startswith("This cell was not kept. There is no lab")
+
+
+def test_the_magic_checks_at_once_and_lines_are_those_of_the_cell(shell: Any) -> None:
+    broken = REFERENCE.replace("sum;", "sun;")
+    shell.run_cell_magic("lab", "vector-add", broken)
+    assert told(shell).startswith("✗ vector-add: compile error.")
+    number = [at for at, line in enumerate(broken.splitlines(), 2) if "sun;" in line]
+    card = shell.display_pub.outputs[-1]["data"]["text/html"]
+    assert f"kernel.cu({number[0]}): error: identifier &quot;sun&quot;" in card
+    shell.run_cell_magic("lab", "vector-add", REFERENCE)
+    assert told(shell) == "✓ vector-add: passed. All 3 cases passed."
+
+
+def test_a_check_says_which_version_of_the_file_it_grades(
+    shell: Any, here: Path
+) -> None:
+    lab = warpbook.labs.open("vector-add")
+    assert "no %%lab cell of it has run in this kernel." in html(lab.check())
+    keep(shell, REFERENCE)
+    first, again = html(lab.check()), html(lab.check())
+    assert "Source: kernel.cu, as its cell wrote it at" in first
+    assert "edits in a cell count once the cell is run" not in first
+    assert "It is unchanged since the check at" in again
+    assert "edits in a cell count once the cell is run" in again
+    lab.source.write_text(REFERENCE + "// elsewhere\n")
+    assert ", after its cell wrote it." in html(lab.check())
+
+
+def test_what_holds_of_each_check_is_said_once(shell: Any) -> None:
+    lab = warpbook.labs.open("vector-add")
+    lab.source.write_text(REFERENCE)
+    lab_outputs._said.clear()
+    first, again = html(lab.check()), html(lab.check())
+    for words in ("It was run in a process", "Speed is not graded without a GPU."):
+        assert words in first and words not in again
+
+
+def test_only_a_number_spends_a_hint(here: Path) -> None:
+    lab = warpbook.labs.open("vector-add")
+    for _ in range(2):
+        assert repr(lab.hint()) == (
+            "No hint is open; there are 4. `lab.hint(1)` opens hint 1."
+        )
+    assert "the next one is `lab.hint(1)`" in lab.hint(2).message
+    assert repr(lab.hint(1)).startswith("Hint 1 of 4\n")
+    shown = lab.hint()._repr_mimebundle_()["text/markdown"]
+    assert shown.startswith("**Hint 1 of 4**\n\nHow many elements")
+    # the same cell once more, and one without a number, spend nothing
+    for shown in (lab.hint(1), lab.hint()):
+        assert repr(shown).endswith("`lab.hint(2)` opens hint 2.")
+    for number in (2, 3, 4):
+        lab.hint(number)
+    assert repr(lab.hint()).endswith("All 4 hints are open.")
+    assert lab.hint(5).message == "There is no hint 5: all 4 are open."
+
+
+def test_a_submission_is_counted_within_its_lab(here: Path) -> None:
+    Store().add_submission("matmul", "// of another lab", 7)
+    lab = warpbook.labs.open("vector-add")
+    lab.source.write_text(REFERENCE)
+    card = html(lab.submit())
+    assert "Submission 1 of this lab (id 2). Practice grade" in card
+    plan = warpbook.labs.open("roofline")._repr_html_()
+    assert "cases" not in plan and "<dt>functions</dt>" in plan
 
 
 def test_opening_again_keeps_ones_work_and_a_submission_passes(here: Path) -> None:
@@ -74,9 +147,26 @@ def test_opening_again_keeps_ones_work_and_a_submission_passes(here: Path) -> No
     again = warpbook.labs.open("vector-add")
     assert again.source.read_text() == REFERENCE
     assert "if (i >= n) return" in again.notebook.read_text()
+    assert "once a submission of yours has passed" in again.solution().message
     done = again.submit()
     assert done.passed and repr(done).startswith("✓ vector-add: passed")
-    assert "1 submissions" in again._repr_html_()
+    card = html(done)
+    for words in (
+        "<summary>Reference solution (kernel.cu)</summary>",
+        "<summary>Discussion</summary>",
+        "<code>lab.next()</code></p>",
+    ):
+        assert words in card
+    shown = again.solution()._repr_mimebundle_()
+    assert "```cpp\n// launch: add_relu" in shown["text/markdown"]
+    assert "What often goes wrong" in shown["text/plain"]
+    following = again.next()
+    assert following.id == "thread-and-block"
+    beside = here / "thread-and-block" / "thread-and-block.ipynb"
+    assert following.notebook == beside
+    link = '<a href="thread-and-block/thread-and-block.ipynb">Open its notebook</a>'
+    assert link in following._repr_html_()
+    assert "1 submission, hints open: 0; best: " in again._repr_html_()
     assert "cases 1 to 3" in again.run(4).message
     assert "Nothing can be traced here" in again.trace().message
     assert "There is no lab" in repr(warpbook.labs.open("no-such-lab").check())
@@ -99,7 +189,7 @@ def test_a_notebook_runs_from_top_to_bottom_without_a_gpu(here: Path) -> None:
     nbformat.validate(saved)
     assert all(not cell.get("outputs") for cell in saved.cells)
     _, said = ran(opened.notebook)
-    assert "Kept in" in said and "Hint 1 of 4" in said
+    assert "Kept in" in said and "No hint is open" in said
     assert re.search(r"vector-add: failed\. 0 of 3 cases", said)
     assert "This is the starter, as it came" in said
 
@@ -128,21 +218,23 @@ def test_a_trace_becomes_a_report_of_the_dashboard(shell: Any, ingest: Any) -> N
 def test_a_check_that_takes_long_says_how_far_it_is(
     shell: Any, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lab_progress, "_QUICK_S", 0.0)
-    shell.run_cell_magic("lab", "vector-add", REFERENCE)
+    monkeypatch.setattr(check_progress, "_QUICK_S", 0.0)
+    keep(shell, REFERENCE)
     before = len(shell.display_pub.outputs)
     assert "passed" in repr(warpbook.labs.open("vector-add").check())
     lines = [
         output["data"]["text/plain"] for output in shell.display_pub.outputs[before:]
     ]
-    assert lines[0] == "Checked 0 of 3 cases." and "Checked 3 of 3 cases." in lines
+    assert lines[0] == "Checked 0 of 3 cases, 0 s."
+    assert "Checked 0 of 3 cases, 0 s of at most 30 s." in lines
+    assert any(line.startswith("Checked 3 of 3 cases, ") for line in lines)
     # and it goes when the card comes
     assert lines[-1] == ""
 
 
 def test_who_keeps_a_source_finds_the_interpreter_warm(shell: Any, here: Path) -> None:
     warm.close()
-    shell.run_cell_magic("lab", "vector-add", REFERENCE)
+    keep(shell, REFERENCE)
     until_s = time.monotonic() + 30
     while not any(map(is_ready, warm._warm.values())) and time.monotonic() < until_s:
         time.sleep(0.02)

@@ -6,9 +6,13 @@ import time
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 import warpbook
+from warpbook.kernel.monitor_picture import MIME
+from warpbook.protocol import PROTOCOL_VERSION, StateNow
+from warpbook_monitors.frames import Device, Frame, Reading, Replay
 
 STATIC = Path(warpbook.__file__).parent / "kernel" / "static"
 
@@ -53,6 +57,30 @@ def test_text_stands_in_where_widgets_do_not_work() -> None:
     data = warpbook.Monitor(gpu=2)._repr_mimebundle_()
     text = (data[0] if isinstance(data, tuple) else data)["text/plain"]
     assert "GPU 2" in text and "%gpu" in text
+
+
+def test_what_it_showed_is_saved_beside_it(shell: Any, ingest: Any) -> None:
+    gpus = [Device(f"gpu:{at}", "gpu", "<i>", at, "replay", ()) for at in range(2)]
+    readings = tuple(Reading(at, "lost", (), "<b>gone") for at in range(2))
+    frame = Frame(0, 1.7e12, readings)
+    ingest.state = msgspec.json.encode(
+        StateNow(
+            PROTOCOL_VERSION,
+            warpbook.__version__,
+            tuple(gpus),
+            (),
+            Replay("r.jsonl", 1.6e12, 1.0, ""),
+            frame,
+        )
+    )
+    data, _ = warpbook.Monitor(gpu=1)._repr_mimebundle_()
+    html = data["text/html"]
+    assert data[MIME] == {"time_ms": 1.7e12}
+    # the widget itself comes first, where there are widgets
+    assert "application/vnd.jupyter.widget-view+json" in data
+    assert "REPLAY of r.jsonl" in html and "when its cell ran, 2023-11-1" in html
+    assert "GPU 1" in html and "GPU 0" not in html
+    assert "&lt;b&gt;gone" in html and "<b>" not in html
 
 
 def test_a_server_of_another_version_is_noted(shell: Any, ingest: Any) -> None:

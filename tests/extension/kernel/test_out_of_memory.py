@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.monitors.test_post_mortem import CUPY, TORCH
+from tests.monitors.memory.test_post_mortem import CUPY, TORCH
 
 
 def shown(shell: Any) -> list[dict[str, str]]:

@@ -101,7 +101,7 @@ def calls_at_rest(stub, broadcaster):
     """Wait until nobody calls the driver any more; give how often it was called."""
 
     async def wait() -> int:
-        while broadcaster.watched:
+        while broadcaster.demand.is_awake:
             await asyncio.sleep(0.1)
         calls = -1
         while calls != (calls := stub.calls()):

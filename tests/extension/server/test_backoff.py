@@ -8,7 +8,7 @@ from tests.stub_nvml import StubNvml
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch) -> None:
     """One second too many is enough; how many it takes is the monitor's own test."""
-    monkeypatch.setattr("warpbook_monitors.backoff.BAD_SECONDS", 1)
+    monkeypatch.setattr("warpbook_monitors.sampling.backoff.BAD_SECONDS", 1)
 
 
 @pytest.fixture

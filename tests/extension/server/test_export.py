@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tornado.httpclient import HTTPClientError
 
-from warpbook_monitors.recording import read_recording
+from warpbook_monitors.recordings.recording import read_recording
 
 EXPORT = ("warpbook", "api", "v1", "history", "export")
 

@@ -233,7 +233,7 @@ def test_a_view_of_a_new_server_is_sent_no_more_than_a_memory_holds(
     broadcaster = SimpleNamespace(
         history=SimpleNamespace(begin_ms=now_ms, seconds=3600),
         devices=(),
-        follow=lambda take: None,
+        attach=lambda part: None,
     )
     archive = SimpleNamespace(wait_until_opened=lambda timeout_s: True)
 

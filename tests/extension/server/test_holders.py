@@ -19,6 +19,7 @@ import pytest
 from tests.stub_nvml import NOT_SUPPORTED, StubNvml
 from warpbook.protocol import Allocator
 from warpbook.server.holders import HolderWatch
+from warpbook.server.stream_part import StreamPart
 
 GIB = 2**30
 GPU, SECOND = (f"gpu:GPU-57ab0000-0000-4000-8000-{index:012}" for index in (0, 1))
@@ -323,7 +324,7 @@ async def test_what_nobody_watched_for_long_is_not_told_to_a_new_view(
     await client.next("holders")
     await client.send({"type": "unsubscribe"})
     client.socket.close()
-    while watch._broadcaster.watched:
+    while watch._broadcaster.demand.is_awake:
         await asyncio.sleep(0.1)
     later = SimpleNamespace(time=lambda: time.time() + step_s)
     monkeypatch.setattr("warpbook.server.holders.time", later)
@@ -333,9 +334,11 @@ async def test_what_nobody_watched_for_long_is_not_told_to_a_new_view(
 
 
 async def test_for_scrapes_alone_nobody_lists_processes(connect, watch) -> None:
-    watch._broadcaster.keep_watching(150)
+    watch._broadcaster.demand.lease("Prometheus").begin_for(150)
     frames: list[object] = []
-    watch._broadcaster.follow(lambda told: frames.append(told))
+    part = StreamPart()
+    part.follow = frames.append
+    watch._broadcaster.attach(part)
     while len(frames) < 5:
         await asyncio.sleep(0.1)
     assert watch._reading is None

@@ -69,7 +69,15 @@ async def test_a_report_reaches_open_views_and_later_ones(ingest, connect) -> No
     await early.next("hello")
     assert (await ingest("/v1/reports", report())).code == 204
     told = await early.next("cell_report")
-    assert told == report() | {"type": "cell_report"}
+    view = told.pop("view")
+    assert told == {key: value for key, value in report().items() if key != "view"} | {
+        "type": "cell_report"
+    }
+    # the words and figures that every view shows
+    assert view["figures"][0] == {
+        "label": "Time",
+        "value": "1.00 ms with the profiler at work",
+    }
     late = await connect()
     assert (await late.next("cell_report"))["id"] == "r-1"
 

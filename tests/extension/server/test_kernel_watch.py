@@ -37,7 +37,7 @@ async def test_a_failed_question_after_the_kernels_is_asked_again(
     while not failures:
         await asyncio.sleep(0.1)
     await jp_serverapp.kernel_manager.shutdown_kernel(kernel_id, now=True)
-    while app._broadcaster.watched:
+    while app._broadcaster.demand.is_awake:
         await asyncio.sleep(0.1)
 
 
@@ -52,14 +52,16 @@ async def test_the_gpus_are_read_until_the_kernel_is_off_or_gone(
     asked = {"protocol": PROTOCOL_VERSION, "kernel_id": kernel_id, "on": True}
     assert (await ingest("/v1/watch", asked)).code == 204
     await asyncio.sleep(0.5)
-    assert app._broadcaster.watched, "while the kernel is on and no view is open"
+    assert app._broadcaster.demand.is_awake, (
+        "while the kernel is on and no view is open"
+    )
     if how == "off":
         assert (await ingest("/v1/watch", {**asked, "on": False})).code == 204
     elif how == "dies":
         await kernels.shutdown_kernel(kernel_id, now=True)
     else:
         await kernels.restart_kernel(kernel_id, now=True)
-    while app._broadcaster.watched:
+    while app._broadcaster.demand.is_awake:
         await asyncio.sleep(0.1)
     if how != "dies":
         await kernels.shutdown_kernel(kernel_id, now=True)
@@ -75,8 +77,8 @@ async def test_the_gpus_rest_between_cells_of_a_kernel_that_is_on(
     socket = await jp_ws_fetch("api", "kernels", kernel_id, "channels")
     asked = {"protocol": PROTOCOL_VERSION, "kernel_id": kernel_id, "on": True}
     assert (await ingest("/v1/watch", asked)).code == 204
-    assert app._broadcaster.watched
-    while app._broadcaster.watched:
+    assert app._broadcaster.demand.is_awake
+    while app._broadcaster.demand.is_awake:
         await asyncio.sleep(0.1)
     assert kernels.get_kernel(kernel_id).execution_state == "idle"
 
@@ -91,12 +93,12 @@ async def test_the_gpus_rest_between_cells_of_a_kernel_that_is_on(
             f"while not pathlib.Path({str(may_end)!r}).exists(): time.sleep(0.05)"
         }
         await socket.write_message(json.dumps(message))
-        while not app._broadcaster.watched:
+        while not app._broadcaster.demand.is_awake:
             await asyncio.sleep(0.1)
         # on to the end of the cell, and a while after it
         assert kernels.get_kernel(kernel_id).execution_state == "busy"
         may_end.touch()
-        while app._broadcaster.watched:
+        while app._broadcaster.demand.is_awake:
             await asyncio.sleep(0.1)
         assert kernels.get_kernel(kernel_id).execution_state == "idle"
     socket.close()

@@ -17,6 +17,7 @@ from warpbook_labs.lab.files import CATALOGUE
 from warpbook_labs.results.check import CaseResult, CheckResult
 
 API = ("warpbook", "api", "v1", "labs")
+PARTS = ("hints", "cards", "solution")
 ATTACK = "<img src=x onerror=window.attacked=1>"
 
 
@@ -58,7 +59,10 @@ async def test_the_list_tells_needs_and_progress_and_runs_no_python_of_labs(
     numbers = [each["number"] for each in listed["labs"]]
     assert numbers == sorted(numbers) and len(numbers) >= 5
     (lab,) = [each for each in listed["labs"] if each["id"] == "vector-add"]
-    assert lab["can_check"] and "speed is not graded" in lab["why"]
+    # said once for all labs
+    assert lab["can_check"] and lab["why"] == ""
+    assert "speed is not graded" in listed["notice"]
+    assert (listed["next_lab"], lab["difficulty"]) == ("area-codes", "easy")
     assert lab["needs"] == ["NVRTC", "a GPU for speed"]
     assert lab["progress"] == {
         "state": "tried",
@@ -113,10 +117,22 @@ async def test_cards_come_newest_first_without_seeds_and_bounded(jp_fetch) -> No
     body = (await jp_fetch(*API, "vector-add", "cards")).body.decode()
     cards = json.loads(body)["cards"]
     assert [each["submission"] for each in cards] == [newest, newest - 1]
+    assert [each["number"] for each in cards] == [2, 1]
     assert cards[0]["passed"] and cards[0]["first_failure"] == ""
     assert cards[1]["first_failure"].startswith(f"a prime number: {ATTACK}")
     assert len(cards[1]["first_failure"]) <= 500
     assert "seed" not in body and "// mine" not in body
+
+
+async def test_the_solution_comes_after_a_pass(jp_fetch) -> None:
+    hand_in(passed=False)
+    said = await refused(409, jp_fetch(*API, "vector-add", "solution"))
+    assert "once a submission of yours has passed" in said
+    hand_in(passed=True)
+    found = await asked(jp_fetch, "vector-add", "solution")
+    assert "bool is_aligned" in found["reference"] and found["file"] == "kernel.cu"
+    assert "bound by memory" in " ".join(found["discussion"].split())
+    assert {"name", "reason"} == set(found["mistakes"][0])
 
 
 @pytest.mark.parametrize(
@@ -125,6 +141,7 @@ async def test_cards_come_newest_first_without_seeds_and_bounded(jp_fetch) -> No
         ("POST", ("no-such-lab", "open"), 404),
         ("GET", ("no-such-lab", "hints"), 404),
         ("GET", ("no-such-lab", "cards"), 404),
+        ("GET", ("no-such-lab", "solution"), 404),
         ("GET", ("..%2F..%2Ftour", "cards"), 404),
         ("GET", ("vector-add", "open"), 405),
     ],
@@ -134,7 +151,7 @@ async def test_what_is_no_lab_is_refused(jp_fetch, method, path, code) -> None:
     await refused(code, jp_fetch(*API, *path, method=method, body=body))
 
 
-@pytest.mark.parametrize("path", [(), ("vector-add", "hints"), ("vector-add", "cards")])
+@pytest.mark.parametrize("path", [(), *(("vector-add", each) for each in PARTS)])
 async def test_nothing_is_told_without_a_token(jp_fetch, path) -> None:
     await refused(403, jp_fetch(*API, *path, headers={"Authorization": ""}))
 

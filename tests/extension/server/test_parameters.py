@@ -14,9 +14,9 @@ from tornado.web import RequestHandler
 import warpbook.server
 from warpbook.server.parameters import Parameters
 from warpbook.server.sockets import AuthorizedSocket
-from warpbook_monitors.energy import Power
 from warpbook_monitors.frames import Device, Metric
-from warpbook_monitors.readings import Readings
+from warpbook_monitors.history.energy import Power
+from warpbook_monitors.history.readings import Readings
 
 SERVER = Path(warpbook.server.__file__).parent
 #: the years 1970 to 2100: a century of seconds is 25 GB as an array

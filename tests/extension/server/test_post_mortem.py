@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from tests.monitors.test_post_mortem import TORCH
+from tests.monitors.memory.test_post_mortem import TORCH
 from tests.stub_nvml import StubNvml
 
 GIB = 2**30

@@ -118,7 +118,7 @@ async def test_a_frame_from_before_the_clock_was_set_back_is_not_fresh(
 ) -> None:
     await awake()
     an_hour_before = SimpleNamespace(time=lambda: time.time() - 3600)
-    monkeypatch.setattr("warpbook_monitors.exposition.time", an_hour_before)
+    monkeypatch.setattr("warpbook_monitors.exposition.prometheus.time", an_hour_before)
     families = await scrape()
     assert families["warpbook_last_collect_success"][0].value == 0
     assert "warpbook_gpu_power_watts" not in families

@@ -55,9 +55,9 @@ async def test_a_client_that_does_not_read_misses_frames_and_holds_up_nobody(
 ) -> None:
     slow = await RawClient.connect(jp_serverapp)
     assert json.loads(await slow.read_text())["type"] == "hello"
-    while not broadcaster._everyone:
+    while not broadcaster.viewers._connected:
         await asyncio.sleep(0.01)
-    (handler,) = broadcaster._everyone
+    (handler,) = broadcaster.viewers._connected
     slow.send_text('{"type":"subscribe","protocol":1}')
     good = await connect()
     await good.subscribe()
@@ -93,8 +93,8 @@ async def test_a_page_without_frames_is_not_closed_for_what_it_has_read(
     await client.next("alerts")
     large = json.dumps({"type": "large", "text": "x" * 9_000_000}).encode()
     for _ in range(3):
-        broadcaster.send_everyone(large)
-        broadcaster.send_everyone(large)
+        broadcaster.viewers.send_everyone(large)
+        broadcaster.viewers.send_everyone(large)
         await client.next("large")
         await client.next("large")
 

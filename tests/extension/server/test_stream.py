@@ -1,6 +1,7 @@
 """The stream as a browser meets it: hello, frames, refusals, history."""
 
 import asyncio
+import json
 import time
 
 import msgspec
@@ -111,6 +112,31 @@ async def test_coming_back_to_a_server_that_was_started_again_is_a_gap(connect) 
     gap = await client.next("gap")
     assert gap["reason"] == "restarted"
     await client.next("frame")
+
+
+async def test_a_new_view_of_a_recording_gets_what_was_played_before(
+    connect, jp_fetch
+) -> None:
+    client = await connect()
+    hello = await client.next("hello")
+    since_ms = hello["time_ms"] - 30e3
+    await client.subscribe(since_ms=since_ms, played_before=True)
+    frames = [await client.next("frame") for _ in range(310)]
+    times_ms = [frame["time_ms"] for frame in frames]
+    assert times_ms == sorted(times_ms) and times_ms[0] - since_ms < 1_000
+    # in the steps of the frames that are read, up to the first of these
+    assert [frame["seq"] for frame in frames[:290]] == list(
+        range(frames[0]["seq"], frames[0]["seq"] + 290)
+    )
+    assert frames[0]["seq"] < 0 <= frames[-1]["seq"]
+    assert {frame["readings"][0]["state"] for frame in frames[:290]} == {"ok"}
+    # and a span of it has figures
+    answer = await jp_fetch(
+        *("warpbook", "api", "v1", "history", "span"),
+        params={"from_ms": since_ms + 5e3, "to_ms": since_ms + 15e3},
+    )
+    power = json.loads(answer.body)["devices"][0]["metrics"]["power_watts"]
+    assert power["mean"] > 0
 
 
 async def test_an_unwatched_time_is_a_gap_and_costs_nothing(

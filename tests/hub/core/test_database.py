@@ -19,7 +19,7 @@ from warpbook.hub.database.opening import FORMAT, HubDatabase
 from warpbook.hub.database.tables import METADATA
 from warpbook.hub.errors import Conflict, DatabaseUnfit, NoRoom
 from warpbook.hub.work.submissions import receipt, receive
-from warpbook_monitors import format_steps
+from warpbook_monitors.database import format_steps
 
 FORMATS = ROOT / "tests" / "data" / "formats"
 

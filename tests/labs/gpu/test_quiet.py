@@ -16,7 +16,7 @@ from tests.stub_nvml import (
 from warpbook_labs.gpu import quiet
 from warpbook_labs.gpu.quiet import Timed, TooBusy, Watch, when_quiet
 from warpbook_labs.results.measurements import Conditions
-from warpbook_monitors.nvml import call
+from warpbook_monitors.nvml.gate import call
 
 MakeStub = Callable[..., StubNvml]
 OWN = 4_000_001

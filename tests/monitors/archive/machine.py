@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from warpbook_monitors.frames import Device, Frame, Metric, Reading
-from warpbook_monitors.seconds import REASONS
+from warpbook_monitors.history.seconds import REASONS
 
 #: begin of a day, and so of an hour and of a segment
 BEGIN_MS = 1_800_000_000_000.0 // 86_400_000 * 86_400_000

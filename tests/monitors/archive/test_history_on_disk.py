@@ -23,8 +23,8 @@ from warpbook_monitors.archive.steps import HOUR, MINUTE, SECOND, fitting_step_m
 from warpbook_monitors.archive.table import FROM_MS, TO_MS, Table, pack, unpack
 from warpbook_monitors.archive.tail import Tail
 from warpbook_monitors.frames import Device, Event, Frame, Gap, Metric
-from warpbook_monitors.history import Message
-from warpbook_monitors.readings import read_frames
+from warpbook_monitors.history.history import Message
+from warpbook_monitors.history.readings import read_frames
 
 
 @pytest.fixture

@@ -5,12 +5,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from warpbook_monitors.health import Condition
-from warpbook_monitors.span import DeviceSpan, MetricSpan
+from warpbook_monitors.history.span import DeviceSpan, MetricSpan
 from warpbook_monitors.trace.analysis import analyse
 from warpbook_monitors.trace.cell_profile import CellProfile, KernelRow, Repeats
 from warpbook_monitors.trace.chrome import read_chrome_trace
 from warpbook_monitors.trace.compare import Clocks, clocks_of, compare
+from warpbook_monitors.verdicts.health import Condition
 
 TRACES = Path(__file__).parents[2] / "data" / "traces"
 COOL = Clocks(1980.0, 45.0, (), is_throttled=False)

@@ -123,7 +123,7 @@ def test_a_kernel_and_a_part_of_the_code_may_have_one_name() -> None:
             for cat in ("gpu_user_annotation", "kernel")
         ]
     )
-    assert sorted(found.category) == [Category.OTHER, Category.KERNEL]
+    assert sorted(found.category) == [Category.KERNEL, Category.GPU_ANNOTATION]
 
 
 def test_a_name_that_is_not_utf_8_spoils_no_other() -> None:

@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.exc import DBAPIError
 
 from warpbook.hub.errors import DatabaseBusy, DatabaseUnfit, HubError, NoRoom
-from warpbook_monitors.format_steps import (
+from warpbook_monitors.database.format_steps import (
     NewerFormat,
     SqliteTarget,
     Steps,

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
 from warpbook.hub.database import dialect, settings
-from warpbook_monitors.format_steps import Steps
+from warpbook_monitors.database.format_steps import Steps
 
 #: of the newest step `schema_N`
 FORMAT = 1

@@ -6,7 +6,7 @@ import os
 
 from warpbook.hub.grader_protocol import Device
 from warpbook_monitors.errors import MonitorError
-from warpbook_monitors.nvml import call
+from warpbook_monitors.nvml.gate import call
 
 
 def energy_mj(uuid: str) -> int | None:

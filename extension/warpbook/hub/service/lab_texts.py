@@ -16,6 +16,7 @@ import msgspec
 from msgspec import Struct
 
 from warpbook_labs.lab.files import CATALOGUE, UnfitFile, read_file
+from warpbook_labs.lab.plain_math import plain_math
 from warpbook_labs.lab.spec import Lab
 
 #: names a folder with a course's own labs, each in a folder of its track
@@ -66,7 +67,7 @@ def text_html(name: str, pictures_at: str) -> str:
     markdown = mistune.create_markdown(renderer=renderer, plugins=["table"])
     # the heading is the page's own
     text = re.sub(r"\A\s*# [^\n]*\n", "", text)
-    return str(markdown(text))
+    return str(markdown(plain_math(text)))
 
 
 def starter(name: str) -> str:

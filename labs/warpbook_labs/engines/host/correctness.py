@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpbook_labs.cases import execution
+from warpbook_labs.cases.inputs_at import with_inputs
 from warpbook_labs.cases.preparation import Arrays, OwnPython, wrong_words
 from warpbook_labs.cases.sampling import DrawnCase
 from warpbook_labs.engines.host.child_handle import Lost, Raised
@@ -42,6 +43,9 @@ def try_case(
             outcome = _call(harness, loaded, given, layout, bounds)
             if not outcome.kind:
                 outcome = _compared(harness, python, given, sizes, layout)
+                if outcome.wrong is not None and not case.is_hidden:
+                    wrong = with_inputs(outcome.wrong, loaded.lab, given, sizes)
+                    outcome = outcome._replace(wrong=wrong)
             if outcome.kind:
                 if outcome.kind != "raised":
                     words = f"In call {number + 1} of {of}: {outcome.message}"

@@ -74,6 +74,7 @@ def check_host(
     done: list[CaseResult] = []
     isolation, steps, is_explained = "", Steps(of), False
     for batch in _batches(loaded, cases):
+        steps.begin(limits.wall_s)
         outcome = _outcome(_job(loaded, lab.host, source, batch), limits, steps)
         if isinstance(outcome.result, Refused):
             words, line = outcome.result.message[:_MOST_WORDS], outcome.result.line

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from warpbook_labs.cases import execution
 from warpbook_labs.cases.comparison import WrongElement
+from warpbook_labs.cases.inputs_at import with_inputs
 from warpbook_labs.cases.preparation import (
     Arrays,
     OwnPython,
@@ -144,6 +145,8 @@ class PreparedCalls:
         calls = zip(self.given, left, strict=True)
         for number, (given, held) in enumerate(calls, 1):
             wrong = self._python.first_wrong(given, self.case.sizes, held)
+            if wrong is not None and not self.case.is_hidden:
+                wrong = with_inputs(wrong, self._lab, given, self.case.sizes)
             if wrong is not None:
                 return WrongCall(number, wrong)
         return None

@@ -69,6 +69,7 @@ class Cuda(KernelLanguage):
 
     name = "cuda"
     suffix = ".cu"
+    comment = "//"
     source_name = "kernel.cu"
 
     def rule(self, source: str) -> Rule:

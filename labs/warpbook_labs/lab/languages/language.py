@@ -31,6 +31,8 @@ class Language(ABC):
     source_name: ClassVar[str]
     #: of starter, reference and solutions
     suffix: ClassVar[str] = ".py"
+    #: begins a comment that ends with its line
+    comment: ClassVar[str] = "#"
     #: the table of `lab.toml` that its labs, and no others, have
     section: ClassVar[str] = ""
     #: what `cases.py` must define
@@ -55,9 +57,7 @@ class Language(ABC):
         return ""
 
     def limits(self, lab: Lab, here: Here) -> str:
-        """Say what can't be graded here; empty if everything can."""
-        if lab.speed is not None and not here.gpus:
-            return "There is no GPU here: results are checked, speed is not graded."
+        """Say what of this lab can't be graded here, beside speed without a GPU."""
         return ""
 
     def trial_words(self, lab: Lab) -> str | None:

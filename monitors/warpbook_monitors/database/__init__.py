@@ -1,0 +1,1 @@
+"""Databases on disk: SQL scripts, and the steps from one format to the next."""

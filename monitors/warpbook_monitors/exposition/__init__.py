@@ -1,0 +1,1 @@
+"""The newest frame for monitoring systems: Prometheus, dcgm-exporter's names."""

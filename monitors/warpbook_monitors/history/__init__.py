@@ -1,0 +1,1 @@
+"""What was read: an hour in memory, and a span of it as columns and figures."""

@@ -1,0 +1,111 @@
+"""A span of history for other programs: CSV, a recording, Chrome-trace counters.
+
+All take the encoded messages of the stream, oldest first, and yield text in pieces.
+A reading that is not there is an empty cell or no event, never a zero.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
+
+from warpbook_monitors.frames import Device, Frame, Hello, Reading
+from warpbook_monitors.history.history import decode
+
+
+def to_jsonl(hello: Hello, messages: Iterable[bytes]) -> Iterator[bytes]:
+    """A recording: `warpbook up --replay` plays it."""
+    yield msgspec.json.encode(hello) + b"\n"
+    for encoded in messages:
+        yield encoded + b"\n"
+
+
+def to_csv(devices: Sequence[Device], messages: Iterable[bytes]) -> Iterator[bytes]:
+    """One row a frame; a column for each metric that its device gives at all."""
+    columns = [
+        (position, column, f"{device.id} {metric.name}")
+        for position, device in enumerate(devices)
+        for column, metric in enumerate(device.metrics)
+        if metric.state == "ok"
+    ]
+    text = io.StringIO()
+    writer = csv.writer(text)
+    names = [_text_cell(name) for _, _, name in columns]
+    writer.writerow(["time_ms", "label", *names])
+    for encoded in messages:
+        frame = decode(encoded)
+        if not isinstance(frame, Frame):
+            continue
+        values = {
+            each.device: each.values
+            for each in frame.readings
+            if _is_described(devices, each)
+        }
+        row = (_at(values.get(position, ()), column) for position, column, _ in columns)
+        writer.writerow([frame.time_ms, _text_cell(frame.label or ""), *row])
+        yield text.getvalue().encode()
+        text.seek(0)
+        text.truncate()
+    yield text.getvalue().encode()
+
+
+def to_chrome_trace(
+    devices: Sequence[Device], messages: Iterable[bytes]
+) -> Iterator[bytes]:
+    """Counter events ("ph": "C") for Perfetto, with Unix time in µs.
+
+    A trace of Kineto tells its own zero as `baseTimeNanoseconds`, also of Unix time,
+    so that the two can be laid over each other.
+    """
+    yield b'{"displayTimeUnit": "ms", "traceEvents": [\n'
+    yield b",\n".join(
+        msgspec.json.encode(
+            {
+                "ph": "M",
+                "name": "process_name",
+                "pid": position,
+                "args": {"name": f"{device.name} ({device.origin})"},
+            }
+        )
+        for position, device in enumerate(devices)
+    )
+    for encoded in messages:
+        frame = decode(encoded)
+        if isinstance(frame, Frame):
+            for event in _counters(devices, frame):
+                yield b",\n" + msgspec.json.encode(event)
+    yield b"\n]}\n"
+
+
+def _counters(devices: Sequence[Device], frame: Frame) -> Iterator[dict[str, object]]:
+    for reading in frame.readings:
+        if not _is_described(devices, reading):
+            continue
+        metrics = devices[reading.device].metrics
+        for metric, value in zip(metrics, reading.values, strict=True):
+            if value is not None:
+                yield {
+                    "ph": "C",
+                    "name": metric.label,
+                    "pid": reading.device,
+                    "ts": frame.time_ms * 1000,
+                    "args": {metric.unit: value},
+                }
+
+
+def _text_cell(text: str) -> str:
+    """A text that no spreadsheet takes for a formula (OWASP, "CSV injection")."""
+    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
+
+
+def _is_described(devices: Sequence[Device], reading: Reading) -> bool:
+    """Whether the values are those of the description; it may have changed since."""
+    return len(reading.values) == len(devices[reading.device].metrics)
+
+
+def _at(values: Sequence[float | None], column: int) -> float | None | str:
+    value = values[column] if column < len(values) else None
+    return "" if value is None else value

@@ -1,0 +1,1 @@
+"""Who holds a GPU's memory, where it is heading, and what to do when it ran out."""

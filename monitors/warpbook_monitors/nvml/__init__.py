@@ -1,0 +1,1 @@
+"""The machine's NVIDIA GPUs, through NVML: one gate, and what is asked through it."""

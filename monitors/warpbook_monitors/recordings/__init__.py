@@ -1,0 +1,1 @@
+"""Recordings: the stream on disk, written, checked, read and played."""

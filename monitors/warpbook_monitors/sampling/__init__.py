@@ -1,0 +1,1 @@
+"""One clock and a thread for each device: when devices are read, and its cost."""

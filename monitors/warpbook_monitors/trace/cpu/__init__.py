@@ -1,0 +1,1 @@
+"""What held a program back that put no work on a GPU."""

@@ -1,0 +1,26 @@
+"""One cause of a run without GPU work, with the change that would take it away."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from warpbook_monitors.trace.figures import Kind
+
+
+@dataclass(frozen=True)
+class Cause:
+    """One cause, and the change that would take it away."""
+
+    kind: Kind
+    explains_ns: int
+    evidence: str
+    #: what documents call the change, and what to do
+    name: str
+    title: str
+    #: no shorter is the part that the cause explains; None where that is not known
+    left_ns: int | None
+    #: what decides how much more it takes
+    reason: str = ""
+    operator: str | None = None
+    sketch: str = ""
+    line: int | None = None

@@ -1,0 +1,175 @@
+"""The verdict of a run without GPU work: one cause and one change, or none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from warpbook_monitors import units
+from warpbook_monitors.changes.change import Change
+from warpbook_monitors.trace.columns import Columns
+from warpbook_monitors.trace.cpu.cause import Cause
+from warpbook_monitors.trace.cpu.causes import causes
+from warpbook_monitors.trace.cpu.split import Split, split
+from warpbook_monitors.trace.cpu.use import CpuTime
+from warpbook_monitors.trace.figures import CellVerdict, Finding
+from warpbook_monitors.trace.leading_cause import in_words, leading, shares_by_kind
+from warpbook_monitors.trace.run import Run
+
+#: a cause that explains less of the window is not told, and of less no change
+_LEAST_SHARE, _LEAST_CHANGE_SHARE = 0.02, 0.2
+#: the profiler's part of what is left, at most: see `bare.tax`
+_OPERATOR_NS, _KEPT_SHARE = 12_000, 0.35
+#: in line for a core for so much of the window is told
+_QUEUED_SHARE = 0.1
+#: a shorter window is over before anything can be told of it
+_SHORT_NS = 100_000
+#: a measured time is of something else if it is so much longer
+_NOT_LONGER = 1.1
+#: a bound below this part of the whole is no promise
+_NOTHING_SHARE = 0.02
+_NO_GPU_WORK = "Nothing ran on the GPU. "
+
+
+@dataclass(frozen=True)
+class JudgedCpu:
+    """What is concluded of a run without GPU work."""
+
+    time: CpuTime
+    findings: tuple[Finding, ...]
+    verdict: CellVerdict
+    changes: tuple[Change, ...]
+    warnings: tuple[str, ...]
+
+
+def judge_cpu(events: Columns, run: Run) -> JudgedCpu:
+    """Say what held a run back that put no work on a GPU.
+
+    Args:
+        events: of the trace.
+        run: its window, and what was measured without the profiler.
+    """
+    found = split(events, run)
+    time = found.time
+    every = causes(run, found) if time.judged_ns else ()
+    told = [one for one in every if one.explains_ns >= _LEAST_SHARE * time.judged_ns]
+    told.sort(key=lambda cause: -cause.explains_ns)
+    bounds = [_bound_ns(cause, found, run) for cause in told]
+    findings = tuple(
+        Finding(
+            cause.kind,
+            cause.explains_ns,
+            cause.explains_ns / time.judged_ns,
+            cause.evidence,
+            cause.title,
+            bound_ns,
+        )
+        for cause, bound_ns in zip(told, bounds, strict=True)
+    )
+    changes = tuple(
+        _change(cause, bound_ns, time, run)
+        for cause, bound_ns in zip(told, bounds, strict=True)
+        if cause.explains_ns >= _LEAST_CHANGE_SHARE * time.judged_ns
+    )
+    verdict = _verdict(findings, told, changes, time)
+    if run.gpu_name is not None:
+        verdict = replace(verdict, sentence=_NO_GPU_WORK + verdict.sentence)
+    return JudgedCpu(time, findings, verdict, changes, tuple(_warnings(time)))
+
+
+def _verdict(
+    findings: tuple[Finding, ...],
+    told: Sequence[Cause],
+    changes: tuple[Change, ...],
+    time: CpuTime,
+) -> CellVerdict:
+    if time.window_ns < _SHORT_NS or not findings:
+        return CellVerdict(
+            "unknown",
+            f"The window is {units.duration(time.window_ns / 1e6)} long: too little to "
+            "tell what took it.",
+        )
+    shares = shares_by_kind(findings)
+    kind = leading(shares)
+    if kind == "mixed":
+        return CellVerdict(
+            "mixed",
+            f"No one cause stands out: {in_words(shares)}. "
+            + " ".join(finding.evidence for finding in findings[:2]),
+        )
+    cause = next(cause for cause in told if cause.kind == kind)
+    change = next((one for one in changes if one.name == cause.name), None)
+    advice = cause.title if change is None else f"{change.title} {change.sentence}"
+    return CellVerdict(kind, f"{cause.evidence} {advice}", advice)
+
+
+def _bound_ns(cause: Cause, found: Split, run: Run) -> int | None:
+    """Give what a change can't fall below: the rest, less the profiler's part."""
+    if cause.left_ns is None:
+        return None
+    time = found.time
+    rest_ns = max(time.judged_ns - cause.explains_ns, 0)
+    if cause.name == "workers":
+        # the workers load while the program goes on
+        return min(max(rest_ns, cause.left_ns), round(_before_ns(time, run)))
+    others = time.calls if cause.kind == "input-bound" else 0
+    if cause.kind not in ("overhead-bound", "python-bound"):
+        others = time.small_calls
+    tax_ns = _OPERATOR_NS * others
+    kept_ns = max(rest_ns - tax_ns, round(_KEPT_SHARE * rest_ns))
+    return min(kept_ns + cause.left_ns, round(_before_ns(time, run)))
+
+
+def _change(cause: Cause, bound_ns: int | None, time: CpuTime, run: Run) -> Change:
+    sentence = " ".join(filter(None, (_promise(bound_ns, time, run), cause.reason)))
+    return Change(
+        name=cause.name,
+        title=cause.title,
+        evidence=cause.evidence,
+        basis="unknown" if bound_ns is None else "not below",
+        time_ns=None,
+        low_ns=bound_ns,
+        high_ns=None,
+        speed_low=None,
+        speed_high=None,
+        reason=cause.reason,
+        sentence=sentence,
+        operator=cause.operator,
+        line=cause.line,
+        sketch=cause.sketch,
+    )
+
+
+def _promise(bound_ns: int | None, time: CpuTime, run: Run) -> str:
+    """Say what a change can't fall below, beside what the code takes now."""
+    if bound_ns is None:
+        return "What it gives is not known before it is tried."
+    before_ns = _before_ns(time, run)
+    how = "measured without" if _is_measured(time, run) else "with"
+    before = f"instead of {units.duration(before_ns / 1e6)} {how} the profiler"
+    if bound_ns < _NOTHING_SHARE * before_ns:
+        return f"The new code decides: nearly nothing else is left, {before}."
+    return f"Not below {units.duration(bound_ns / 1e6)}, {before}."
+
+
+def _is_measured(time: CpuTime, run: Run) -> bool:
+    bare = run.bare
+    return bare is not None and bare.median_ms * 1e6 <= _NOT_LONGER * time.window_ns
+
+
+def _before_ns(time: CpuTime, run: Run) -> float:
+    """Give what the code takes now: without the profiler where that was measured."""
+    if run.bare is not None and _is_measured(time, run):
+        return run.bare.median_ms * 1e6
+    return time.window_ns
+
+
+def _warnings(time: CpuTime) -> Iterator[str]:
+    if time.queued_share >= _QUEUED_SHARE:
+        yield (
+            f"For {units.share(time.queued_share)} of the time the thread was ready "
+            "and had no core: other programs, or more threads than cores, used them. "
+            "All times are longer than on an idle machine."
+        )

@@ -1,0 +1,1 @@
+"""The traces of several ranks of one job, beside one another."""

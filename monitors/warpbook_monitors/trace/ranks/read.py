@@ -1,0 +1,29 @@
+"""The traces of a job, read one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from warpbook_monitors.trace.chrome import read_chrome_trace
+from warpbook_monitors.trace.ranks.collectives import collectives_of
+from warpbook_monitors.trace.report import JobReport, merge, report
+
+
+def read_job(paths: Sequence[Path]) -> tuple[JobReport, list[str]]:
+    """Read and analyse the traces of several ranks.
+
+    Returns:
+        the report, and the names of the files in the order of its ranks.
+
+    Raises:
+        TraceFileError: one is damaged, too large, or no such trace.
+    """
+    reports, collectives = [], []
+    for path in paths:
+        events, run = read_chrome_trace(str(path))
+        reports.append(report(events, run))
+        collectives.append(collectives_of(events))
+    job = merge(reports, collectives)
+    names = {id(one): path.name for one, path in zip(reports, paths, strict=True)}
+    return job, [names[id(one)] for one in job.ranks]

@@ -1,0 +1,1 @@
+"""What holds a GPU back now, from counters, and what slows its clocks."""

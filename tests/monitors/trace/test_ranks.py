@@ -1,0 +1,118 @@
+"""Ranks of a job on one axis: real traces of three Gloo ranks, and NCCL's from one."""
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from warpbook_monitors.trace.errors import TraceFileError
+from warpbook_monitors.trace.ranks.files import MOST_FILES, trace_files
+from warpbook_monitors.trace.ranks.job_words import heading, job_lines, notes
+from warpbook_monitors.trace.ranks.read import read_job
+from warpbook_monitors.trace.report import JobReport
+
+DATA = Path(__file__).parents[2] / "data"
+
+
+def job(*paths: Path) -> JobReport:
+    return read_job(trace_files(paths))[0]
+
+
+def nccl(folder: Path, rank: int, late_us: float = 0.0, clock_us: float = 0.0) -> Path:
+    """Write a rank's trace as NCCL has it: collectives end together on all ranks."""
+    with gzip.open(DATA / "traces" / "ddp_rank0.json.gz") as file:
+        content: dict[str, Any] = json.load(file)
+    content["distributedInfo"]["rank"] = rank
+    for event in content["traceEvents"]:
+        if event.get("cat") == "kernel" and event["name"].startswith("nccl"):
+            taken = min(late_us, event["dur"] - 1)
+            event["ts"] += taken
+            event["dur"] -= taken
+        if "ts" in event:
+            event["ts"] += clock_us
+    path = folder / f"rank{rank}.json"
+    path.write_text(json.dumps(content))
+    return path
+
+
+def test_the_rank_that_computes_longer_is_the_straggler() -> None:
+    found = job(DATA / "ranks" / "slow")
+    alignment = found.alignment
+    assert alignment is not None
+    assert alignment.where == "host" and alignment.collectives == 4
+    assert alignment.straggler == 1
+    assert alignment.arrivals[1].last == 4
+    assert "It computes" in alignment.sentence
+    assert heading(found).startswith("3 ranks. Rank 1 comes last to the collectives")
+    # what Gloo does not tell stays unknown
+    assert all(time.exposed_ns is None and time.idle_ns is None for time in found.times)
+    assert found.ranks[0].verdict.kind == "communication-bound"
+
+
+def test_even_ranks_have_no_straggler() -> None:
+    found = job(DATA / "ranks" / "even")
+    assert found.alignment is not None
+    assert found.alignment.straggler is None
+    assert "No rank holds the others up" in found.alignment.sentence
+
+
+@pytest.mark.parametrize("clock_us", [0.0, 7_000_000.0, -350_000.0])
+def test_clocks_that_differ_are_aligned_by_the_ends(
+    tmp_path: Path, clock_us: float
+) -> None:
+    traces = nccl(tmp_path, 0), nccl(tmp_path, 1, late_us=120.0, clock_us=clock_us)
+    alignment = job(*traces).alignment
+    assert alignment is not None and alignment.where == "GPU"
+    assert alignment.straggler == 1
+    one = alignment.arrivals[1]
+    assert one.clock_offset_ns == pytest.approx(clock_us * 1e3, abs=2_000)
+    assert one.late_median_ns == pytest.approx(120_000, abs=2_000)
+
+
+def test_what_is_not_the_same_on_all_ranks_is_named(tmp_path: Path) -> None:
+    paths = nccl(tmp_path, 0), nccl(tmp_path, 1)
+    content = json.loads(paths[1].read_text())
+    kernels = [
+        event
+        for event in content["traceEvents"]
+        if event.get("cat") == "kernel" and event["name"].startswith("nccl")
+    ]
+    content["traceEvents"].remove(kernels[0])
+    kernels[1]["name"] = "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)"
+    paths[1].write_text(json.dumps(content))
+    found = job(*paths)
+    assert found.alignment is None
+    said = " ".join(notes(found))
+    assert "Not aligned: ncclDevKernel_AllReduce" in said
+    assert "transfers between two ranks" in said
+
+
+def test_a_rank_with_its_gpu_beside_one_without_is_not_aligned(tmp_path: Path) -> None:
+    slow = DATA / "ranks" / "slow" / "rank1.json.gz"
+    found = job(nccl(tmp_path, 0), slow)
+    assert found.alignment is None
+    assert any("Some ranks have kernels" in note for note in notes(found))
+
+
+def test_names_of_a_trace_are_bounded(tmp_path: Path) -> None:
+    paths = nccl(tmp_path, 0), nccl(tmp_path, 1)
+    for number, path in enumerate(paths):
+        text = path.read_text().replace("ncclDevKernel", f"ncclDevKernel{number}" * 900)
+        path.write_text(text)
+    text = "\n".join(job_lines(job(*paths), ["0", "1"], "rank"))
+    assert len(text) < 5_000
+
+
+def test_a_folder_gives_its_traces_in_order_and_no_more_than_a_bound(
+    tmp_path: Path,
+) -> None:
+    names = ["rank1.json", "rank0.json.gz", "notes.txt"]
+    for name in names:
+        (tmp_path / name).touch()
+    assert [path.name for path in trace_files([tmp_path])] == names[1::-1]
+    for number in range(MOST_FILES + 1):
+        (tmp_path / f"more{number}.json").touch()
+    with pytest.raises(TraceFileError, match="more than"):
+        trace_files([tmp_path])
