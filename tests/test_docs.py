@@ -38,6 +38,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FOLDERS = ("extension", "frontend", "labs", "monitors", "tests")
 REFERENCE = (ROOT / "docs" / "reference.md").read_text()
 PROTOCOL = (ROOT / "docs" / "protocol.md").read_text()
+API = (ROOT / "docs" / "api.md").read_text()
 JSON = (ROOT / "docs" / "json.md").read_text()
 SCHEMA = json.loads((ROOT / "frontend" / "schema" / "plugin.json").read_text())
 #: what commands print with --json, and `to_dict()` gives
@@ -168,8 +169,13 @@ def test_every_setting_of_the_page_is_documented_with_its_default(name: str) -> 
 def test_every_object_that_commands_print_is_documented(
     struct: type[msgspec.Struct],
 ) -> None:
-    """The site writes the keys of each from its source: tools/docs_site.py."""
+    """The site writes the keys of each from its source, by a line that names it."""
     assert f"\n::: {struct.__module__}.{struct.__name__}\n" in JSON
+
+
+@pytest.mark.parametrize("name", sorted({*warpbook.__all__} - {"__version__"}))
+def test_all_that_the_package_offers_is_in_the_api(name: str) -> None:
+    assert re.search(rf"^::: warpbook\.{name}\b", API, re.MULTILINE)
 
 
 def test_the_keys_that_the_reference_names_are_there() -> None:
@@ -236,6 +242,14 @@ def test_every_picture_is_small_and_on_a_page_in_words_too(picture: Path) -> Non
     assert picture.stat().st_size <= 150_000
     text = "".join(page.read_text() for page in PAGES)
     assert re.search(rf"!\[.{{10,}}\]\((docs/)?pictures/{picture.name}\)", text)
+
+
+def test_what_contributing_says_to_change_is_there() -> None:
+    table = section((ROOT / "CONTRIBUTING.md").read_text(), "## What to change where")
+    roots = "extension|frontend|labs|monitors|tests"
+    paths = re.findall(rf"`((?:{roots})/[^`]*)`", table)
+    assert len(paths) > 10
+    assert [path for path in paths if not list(ROOT.glob(path.rstrip("/")))] == []
 
 
 def test_python_floor_is_the_same_everywhere() -> None:
