@@ -28,10 +28,11 @@ from warpbook_labs.results.check import Status
 from warpbook_labs.results.device import SpeedStatus
 from warpbook_monitors import metrics
 from warpbook_monitors.trace.cell_profile import CellProfile
-from warpbook_monitors.trace.figures import Kind, Lab
+from warpbook_monitors.trace.figures import Lab
 from warpbook_monitors.trace.limits import Limits
 from warpbook_monitors.trace.report import JobReport
 from warpbook_monitors.trace.versus import Versus
+from warpbook_monitors.verdict_kinds import Kind
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

@@ -21,7 +21,7 @@ import protocol_shapes  # noqa: E402
 
 from warpbook import alert_rules_protocol, lab_protocol, protocol  # noqa: E402
 from warpbook_labs.cards import model  # noqa: E402
-from warpbook_monitors import frames  # noqa: E402
+from warpbook_monitors import frames, verdict_kinds  # noqa: E402
 
 SOURCES = ROOT / "frontend" / "src"
 HEADER = "// Generated from extension/warpbook/*protocol.py. Do not edit."
@@ -31,7 +31,10 @@ WIDTH = 80
 LITERALS = {
     frozenset(get_args(getattr(frames, name))): name
     for name in ("State", "AbsenceReason", "Unit", "DeviceKind", "Severity")
-} | {frozenset(get_args(model.CardStatus)): "CardStatus"}
+} | {
+    frozenset(get_args(model.CardStatus)): "CardStatus",
+    frozenset(get_args(verdict_kinds.Kind)): "VerdictKind",
+}
 #: The same of unions of structs, by the names of their members.
 PARTS = {
     frozenset(each.__name__ for each in get_args(getattr(model, name))): name

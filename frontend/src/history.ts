@@ -72,6 +72,13 @@ export class History {
     return new File([blob], named?.[1] ?? `warpbook-history.${format}`);
   }
 
+  /** A report as one HTML file. */
+  async page(report: string): Promise<File> {
+    const path = `api/v1/reports/${encodeURIComponent(report)}/page`;
+    const answer = await this.connection.read(path);
+    return new File([await answer.blob()], 'warpbook-report.html');
+  }
+
   private async read<T>(
     route: string,
     check: (value: unknown) => value is T,

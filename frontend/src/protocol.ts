@@ -43,6 +43,25 @@ export type Severity = 'fault' | 'normal' | 'warning';
 export type CardStatus =
   'error' | 'failed' | 'passed' | 'timed out' | 'undecided' | 'unsupported';
 
+export type VerdictKind =
+  | 'communication-bound'
+  | 'compute-bound'
+  | 'few-multiprocessors'
+  | 'host-bound'
+  | 'idle'
+  | 'input-bound'
+  | 'launch-bound'
+  | 'memory-bound'
+  | 'mixed'
+  | 'operator-bound'
+  | 'overhead-bound'
+  | 'python-bound'
+  | 'sync-bound'
+  | 'thread-bound'
+  | 'transfer-bound'
+  | 'unknown'
+  | 'wait-bound';
+
 export type Cell =
   | BytesCell
   | CodeCell
@@ -255,22 +274,7 @@ export interface CardTimeline {
 
 /** One cause and what it explains. */
 export interface CauseView {
-  readonly kind:
-    | 'communication-bound'
-    | 'compute-bound'
-    | 'host-bound'
-    | 'input-bound'
-    | 'launch-bound'
-    | 'memory-bound'
-    | 'mixed'
-    | 'operator-bound'
-    | 'overhead-bound'
-    | 'python-bound'
-    | 'sync-bound'
-    | 'thread-bound'
-    | 'transfer-bound'
-    | 'unknown'
-    | 'wait-bound';
+  readonly kind: VerdictKind;
   readonly share: string;
   readonly share_ratio: number;
   readonly evidence: string;
@@ -380,22 +384,7 @@ export interface CellRun {
 
 /** The finding in one sentence. */
 export interface CellVerdict {
-  readonly kind:
-    | 'communication-bound'
-    | 'compute-bound'
-    | 'host-bound'
-    | 'input-bound'
-    | 'launch-bound'
-    | 'memory-bound'
-    | 'mixed'
-    | 'operator-bound'
-    | 'overhead-bound'
-    | 'python-bound'
-    | 'sync-bound'
-    | 'thread-bound'
-    | 'transfer-bound'
-    | 'unknown'
-    | 'wait-bound';
+  readonly kind: VerdictKind;
   readonly sentence: string;
   readonly change: string;
 }
@@ -662,22 +651,7 @@ export interface FigureGroup {
 
 /** One cause. */
 export interface Finding {
-  readonly kind:
-    | 'communication-bound'
-    | 'compute-bound'
-    | 'host-bound'
-    | 'input-bound'
-    | 'launch-bound'
-    | 'memory-bound'
-    | 'mixed'
-    | 'operator-bound'
-    | 'overhead-bound'
-    | 'python-bound'
-    | 'sync-bound'
-    | 'thread-bound'
-    | 'transfer-bound'
-    | 'unknown'
-    | 'wait-bound';
+  readonly kind: VerdictKind;
   readonly explains_ns: number;
   readonly share: number;
   readonly evidence: string;
@@ -726,22 +700,7 @@ export interface GroupRow {
 
 /** The verdict: what to read before everything else. */
 export interface Headline {
-  readonly kind:
-    | 'communication-bound'
-    | 'compute-bound'
-    | 'host-bound'
-    | 'input-bound'
-    | 'launch-bound'
-    | 'memory-bound'
-    | 'mixed'
-    | 'operator-bound'
-    | 'overhead-bound'
-    | 'python-bound'
-    | 'sync-bound'
-    | 'thread-bound'
-    | 'transfer-bound'
-    | 'unknown'
-    | 'wait-bound';
+  readonly kind: VerdictKind;
   readonly cause: string;
   readonly change: string;
 }
@@ -1009,23 +968,7 @@ export interface LiveWindow {
   readonly recorded_ms: number;
   readonly bare_step_ms: number | null;
   readonly gpu_busy_ms: number | null;
-  readonly kind:
-    | 'communication-bound'
-    | 'compute-bound'
-    | 'host-bound'
-    | 'input-bound'
-    | 'launch-bound'
-    | 'memory-bound'
-    | 'mixed'
-    | 'operator-bound'
-    | 'overhead-bound'
-    | 'python-bound'
-    | 'sync-bound'
-    | 'thread-bound'
-    | 'transfer-bound'
-    | 'unknown'
-    | 'wait-bound'
-    | null;
+  readonly kind: VerdictKind | null;
   readonly sentence: string;
   readonly launches: number;
   readonly matched: number;
@@ -1430,23 +1373,7 @@ export interface TimeBar {
 
 /** A part of the bar that shows where the time goes. */
 export interface TimePart {
-  readonly kind:
-    | 'communication-bound'
-    | 'compute-bound'
-    | 'host-bound'
-    | 'input-bound'
-    | 'launch-bound'
-    | 'memory-bound'
-    | 'mixed'
-    | 'operator-bound'
-    | 'overhead-bound'
-    | 'python-bound'
-    | 'sync-bound'
-    | 'thread-bound'
-    | 'transfer-bound'
-    | 'unknown'
-    | 'wait-bound'
-    | null;
+  readonly kind: VerdictKind | null;
   readonly label: string;
   readonly ratio: number;
 }
@@ -1579,20 +1506,11 @@ export interface Unsubscribe {
 
 /** One window of one GPU, judged. */
 export interface Verdict {
-  readonly kind:
-    | 'communication_bound'
-    | 'copy_bound'
-    | 'cuda_core_bound'
-    | 'few_multiprocessors'
-    | 'host_wait'
-    | 'idle'
-    | 'memory_bound'
-    | 'mixed'
-    | 'tensor_bound'
-    | 'unknown';
+  readonly kind: VerdictKind;
   readonly sentence: string;
   readonly rule: string;
   readonly window_s: number | null;
+  readonly unit: 'CUDA cores' | 'tensor cores' | null;
 }
 
 /** What holds each GPU back; comes once a second, and when a kind changes. */

@@ -29,21 +29,26 @@ export function stateName(state: State): string {
 
 const VERDICTS = new Map<string, string>([
   ['idle', mark('Idle')],
-  ['host_wait', mark('Waiting for the host')],
-  ['copy_bound', mark('Copy-bound')],
-  ['memory_bound', mark('Memory-bound')],
-  ['tensor_bound', mark('Tensor-bound')],
-  ['cuda_core_bound', mark('CUDA-core-bound')],
-  ['communication_bound', mark('Communication-bound')],
-  ['few_multiprocessors', mark('Few multiprocessors')],
+  ['launch-bound', mark('Launch-bound')],
+  ['sync-bound', mark('Sync-bound')],
+  ['host-bound', mark('Host-bound')],
+  ['transfer-bound', mark('Transfer-bound')],
+  ['memory-bound', mark('Memory-bound')],
+  ['compute-bound', mark('Compute-bound')],
+  ['communication-bound', mark('Communication-bound')],
+  ['few-multiprocessors', mark('Few multiprocessors')],
   ['mixed', mark('Mixed work')],
   ['unknown', mark('Unknown')]
 ]);
 
-/** Name what holds a GPU back; a kind that this page does not know, as it came. */
-export function verdictName(kind: string): string {
-  const name = VERDICTS.get(kind);
-  return name === undefined ? clip(kind, 40) : trans.__(name);
+/**
+ * Name what holds a GPU back, and the unit that it computes with, if that is known;
+ * a kind that this page does not know, as it came.
+ */
+export function verdictName(kind: string, unit: string | null = null): string {
+  const known = VERDICTS.get(kind);
+  const name = known === undefined ? clip(kind, 40) : trans.__(known);
+  return unit === null ? name : `${name}: ${clip(unit, 40)}`;
 }
 
 /** Say why a device or a metric has no value, as a whole sentence. */

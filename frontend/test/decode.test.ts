@@ -25,7 +25,13 @@ const VERDICTS = {
   time_ms: 1,
   window_s: 10,
   verdicts: {
-    'gpu:a': { kind: 'idle', sentence: 'Nothing runs.', rule: '', window_s: 3 }
+    'gpu:a': {
+      kind: 'idle',
+      sentence: 'Nothing runs.',
+      rule: '',
+      window_s: 3,
+      unit: null
+    }
   }
 };
 

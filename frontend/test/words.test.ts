@@ -21,7 +21,11 @@ test('only a device that nobody has read yet is passed over in silence', () => {
 });
 
 test('a kind of verdict has a name, also one of a newer server', () => {
-  assert.equal(verdictName('host_wait'), 'Waiting for the host');
+  assert.equal(verdictName('host-bound'), 'Host-bound');
+  assert.equal(
+    verdictName('compute-bound', 'tensor cores'),
+    'Compute-bound: tensor cores'
+  );
   assert.equal(verdictName('thermally_bound'), 'thermally_bound');
   assert.equal(verdictName('constructor'), 'constructor');
 });

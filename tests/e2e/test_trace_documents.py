@@ -136,6 +136,10 @@ def test_a_trace_is_compared_with_another_and_downloaded(opened: LabPage) -> Non
     assert Path(download.value.path()).read_bytes() == GRAPH.read_bytes()
     link = report.get_by_role("link", name="ui.perfetto.dev")
     assert link.get_attribute("href") == "https://ui.perfetto.dev"
+    with opened.page.expect_download() as download:
+        report.get_by_role("button", name="Save as HTML").click()
+    page = Path(download.value.path()).read_text()
+    assert "graph.json.gz" in page and "Kernels by their limit" in page
     hosts = {urlsplit(url).hostname for url in asked if url.startswith("http")}
     assert hosts == {urlsplit(opened.page.url).hostname}
 

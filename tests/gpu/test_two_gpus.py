@@ -101,4 +101,4 @@ async def test_nvlink_under_an_all_reduce(jp_ws_fetch, tmp_path: Path) -> None:
     for device, verdict in verdicts.items():
         print(device[:12], verdict["kind"], verdict["sentence"])
     assert not wrong
-    assert {each["kind"] for each in verdicts.values()} == {"communication_bound"}
+    assert {each["kind"] for each in verdicts.values()} == {"communication-bound"}

@@ -21,8 +21,9 @@ from warpbook_labs.lab.loader import load_all
 from warpbook_labs.lab.questions import Question
 from warpbook_labs.sandbox.limits import Limits
 from warpbook_monitors.trace.chrome import read_chrome_trace
-from warpbook_monitors.trace.figures import GpuKind, Lab
+from warpbook_monitors.trace.figures import Lab
 from warpbook_monitors.trace.report import TraceReport, report
+from warpbook_monitors.verdict_kinds import GpuKind
 
 TRACES = Path(__file__).parents[1] / "data" / "traces"
 

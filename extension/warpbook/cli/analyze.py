@@ -11,21 +11,22 @@ from pathlib import Path
 
 import msgspec
 
-from warpbook.cli import versus
+from warpbook.cli import ncu, versus
 from warpbook_monitors import units
 from warpbook_monitors.changes.cell_code import MOST_CHARACTERS
 from warpbook_monitors.changes.words import heading
 from warpbook_monitors.plain_text import joined, labelled
 from warpbook_monitors.trace import tables
 from warpbook_monitors.trace.bare_run import BareTimes
-from warpbook_monitors.trace.chrome import read_chrome_trace
 from warpbook_monitors.trace.columns import Columns
 from warpbook_monitors.trace.cpu import words as cpu_words
 from warpbook_monitors.trace.errors import TraceFileError
 from warpbook_monitors.trace.figure_groups import advice, groups
+from warpbook_monitors.trace.nsight.ncu import looks_like_ncu
 from warpbook_monitors.trace.ranks.collectives import collectives_of
 from warpbook_monitors.trace.ranks.files import trace_files
 from warpbook_monitors.trace.ranks.job_words import job_lines
+from warpbook_monitors.trace.read_trace import read_trace
 from warpbook_monitors.trace.report import (
     JobReport,
     TraceReport,
@@ -53,7 +54,8 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         nargs="+",
         type=Path,
         metavar="TRACE",
-        help=".json or .json.gz, or a folder of them",
+        help=".json or .json.gz, or a folder of them; .sqlite of nsys export; .csv "
+        "or .txt of ncu",
     )
     parser.add_argument(
         "--json", action="store_true", help="the whole report as JSON; times in ns"
@@ -84,6 +86,8 @@ def run(asked: argparse.Namespace) -> int:
         asked.parser.error("--bare-ms and --source are of one TRACE alone")
     if asked.vs is not None:
         return versus.run(asked)
+    if len(asked.traces) == 1 and looks_like_ncu(str(asked.traces[0])):
+        return ncu.run(asked.traces[0], asked.json)
     reports, collectives = [], []
     for path in asked.traces:
         events, run_of_trace = _read(path, asked)
@@ -101,7 +105,7 @@ def run(asked: argparse.Namespace) -> int:
 
 def _read(path: Path, asked: argparse.Namespace) -> tuple[Columns, Run]:
     """Read a trace, with what the command line tells of its code."""
-    events, run = read_chrome_trace(str(path))
+    events, run = read_trace(str(path))
     source = None
     if asked.source is not None:
         try:

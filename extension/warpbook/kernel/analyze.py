@@ -13,6 +13,7 @@ from IPython import get_ipython
 from IPython.display import display
 
 from warpbook.kernel.job import Job
+from warpbook.kernel.kernel_limits import KernelLimits
 from warpbook.kernel.profile import Notice, Profile
 from warpbook.kernel.server_link import LinkError, NoServer, ServerLink
 from warpbook.kernel.timeline_handover import timelines
@@ -20,6 +21,8 @@ from warpbook.kernel.where import kernel_id, notebook_path
 from warpbook.protocol import PROTOCOL_VERSION, CellReport
 from warpbook_monitors.plain_text import bounded
 from warpbook_monitors.trace.file_profile import FileProfile, read_profile
+from warpbook_monitors.trace.nsight.limiters import kernel_limits
+from warpbook_monitors.trace.nsight.ncu import looks_like_ncu, read_ncu
 from warpbook_monitors.trace.ranks.files import trace_files
 from warpbook_monitors.trace.ranks.read import read_job
 
@@ -29,17 +32,21 @@ _MOST_TITLE = 200
 _Path = Union[str, "os.PathLike[str]"]
 
 
-def analyze(path: _Path | Sequence[_Path]) -> Profile | Job:
+def analyze(path: _Path | Sequence[_Path]) -> Profile | Job | KernelLimits:
     """Read a trace of torch.profiler and give its report, as that of a cell.
 
     A notebook shows the report, in JupyterLab with its timeline; every figure of it is
     an attribute, and `.diff(other)` compares it with another profile or file.
 
+    An export of Nsight Systems (`nsys export --type sqlite`) gives the same report,
+    and a table of Nsight Compute (`ncu --csv`) its kernels with what limits each.
+
     Several traces, or a folder of them, are the ranks of one job: they are aligned by
     their collectives, and the one that the others wait for is named.
 
     Args:
-        path: the Chrome trace, `.json` or `.json.gz`; a folder of them; or several.
+        path: the Chrome trace, `.json` or `.json.gz`; a folder of them; or several;
+            `.sqlite` of nsys; `.csv`, `.txt` or `.log` of ncu.
 
     Raises:
         TraceFileError: `NotATrace`, `TraceDamaged` or `TraceTooLarge`, of
@@ -49,6 +56,8 @@ def analyze(path: _Path | Sequence[_Path]) -> Profile | Job:
         return Job(*read_job(trace_files(path)))
     if Path(path).is_dir():
         return Job(*read_job(trace_files([path])))
+    if looks_like_ncu(os.fspath(path)):
+        return KernelLimits(kernel_limits(read_ncu(os.fspath(path))))
     found = read_profile(os.fspath(path))
     profile = Profile(found.profile, bounded(Path(path).name, _MOST_TITLE))
     shell = get_ipython()

@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
-from warpbook.kernel.report_html import document_html
-from warpbook.kernel.report_text import document_text
+from warpbook.reports.html import document_html
+from warpbook.reports.text import document_text
 from warpbook_monitors.trace.compare import Comparison
 from warpbook_monitors.trace.comparison_tables import comparison_tables
 

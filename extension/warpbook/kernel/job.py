@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from warpbook.kernel.report_html import document_html
-from warpbook.kernel.report_text import document_text
+from warpbook.reports.html import document_html
+from warpbook.reports.text import document_text
 from warpbook_monitors.plain_text import bounded
 from warpbook_monitors.trace.ranks.job_words import heading, job_tables, notes
 from warpbook_monitors.trace.report import JobReport, plain

@@ -10,9 +10,10 @@ import msgspec
 from warpbook.kernel.recording import Recorded
 from warpbook_monitors import units
 from warpbook_monitors.trace.cell_profile import CellProfile
-from warpbook_monitors.trace.figures import CellVerdict, Finding, Kind
+from warpbook_monitors.trace.figures import CellVerdict, Finding
 from warpbook_monitors.trace.leading_cause import in_words, leading
 from warpbook_monitors.trace.live import LiveWindow
+from warpbook_monitors.verdict_kinds import Kind
 
 #: a list beyond this has its older half merged in pairs
 _MOST_WINDOWS = 60

@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 
 from warpbook.kernel.comparison import Difference
-from warpbook.kernel.report_html import notice_html, report_html
-from warpbook.kernel.report_text import report_text
 from warpbook.kernel.server_link import LinkError, ServerLink
+from warpbook.reports.html import notice_html, report_html
+from warpbook.reports.text import report_text
 from warpbook_monitors.trace.cell_profile import CellProfile
 from warpbook_monitors.trace.compare import Clocks, clocks_of, compare
 from warpbook_monitors.trace.live import Live

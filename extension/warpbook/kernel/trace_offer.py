@@ -10,9 +10,9 @@ _IDLE_MS = 10_000.0
 #: on a GPU that tells no more than whether anything ran
 _LITTLE_USED_RATIO = 0.5
 _HELD_BACK = {
-    "host_wait": "the GPU waited for the host",
-    "copy_bound": "copies between host and GPU took the time",
-    "communication_bound": "exchanging data between GPUs took the time",
+    "host-bound": "the GPU waited for the host",
+    "transfer-bound": "copies between host and GPU took the time",
+    "communication-bound": "exchanging data between GPUs took the time",
 }
 HOW = (
     "to see why, put %%gpuprof on its first line, or run %gpuwatch trace and then this "

@@ -24,7 +24,7 @@ class Insight:
         self._minute = Minute()
         self._told_ms = 0.0
         self._looked_ms = 0.0
-        self._kinds: Mapping[str, str] = {}
+        self._kinds: Mapping[str, tuple[str, str | None]] = {}
 
     def take(
         self, frame: Frame, devices: Sequence[Device]
@@ -38,7 +38,9 @@ class Insight:
             return ()
         self._looked_ms = frame.time_ms
         verdicts = self._window.judge(devices)
-        kinds = {device: verdict.kind for device, verdict in verdicts.items()}
+        kinds = {
+            device: (verdict.kind, verdict.unit) for device, verdict in verdicts.items()
+        }
         if not is_due and kinds == self._kinds:
             return ()
         self._kinds = kinds

@@ -129,10 +129,9 @@ def _decoded(messages: Iterable[bytes]) -> list[tuple[CellReport, bytes]]:
             report = decode_report(message)
         except UNREADABLE:
             continue
-        if report.view is None:
-            report = _with_view(report)
-            message = encode(report)
-        found.append((report, message))
+        # an older version wrote fewer fields than a view looks for
+        report = _with_view(report)
+        found.append((report, encode(report)))
     return found
 
 

@@ -41,6 +41,7 @@ from warpbook.server.record_routes import (
 )
 from warpbook.server.records import Records
 from warpbook.server.report_figures import ReportFigureHandler
+from warpbook.server.report_page_route import ReportPageHandler
 from warpbook.server.reports import Reports
 from warpbook.server.rest import CapabilitiesHandler, HoldersHandler, StateHandler
 from warpbook.server.stream import StreamHandler
@@ -111,6 +112,7 @@ def routes(parts: RouteParts, max_viewers: int) -> list[tuple[str, type, Any]]:
         (f"{API}/labs/{LAB}/solution", LabSolutionHandler, shared),
         (f"{_REPORT}/figure", ReportFigureHandler, past),
         (f"{_REPORT}/difference", DifferenceHandler, past),
+        (f"{_REPORT}/page", ReportPageHandler, shared),
         (f"{_REPORT}/timeline", WindowHandler, timelines),
         (f"{_REPORT}/timeline/figure", FigureHandler, timelines),
         (f"{_REPORT}/timeline/statistics", StatisticsHandler, timelines),

@@ -1,25 +1,13 @@
 /** How a trace gets to Perfetto: a person takes it there, this page sends nothing. */
 
-import { h, setText } from '../dom';
+import { h } from '../dom';
 import { trans } from '../translation';
+import { saveButton } from './save_button';
 
 const PERFETTO = 'https://ui.perfetto.dev';
 
 /** @param download - saves the trace as a file */
 export function perfettoPart(download: () => Promise<void>): HTMLElement {
-  const words = h('span', { role: 'status' });
-  const save = async () => {
-    setText(words, trans.__('Fetching…'));
-    try {
-      await download();
-      setText(words, '');
-    } catch (error) {
-      setText(
-        words,
-        trans.__('It could not be saved. %1', (error as Error).message)
-      );
-    }
-  };
   return h(
     'details',
     { class: 'wb-folded' },
@@ -27,17 +15,7 @@ export function perfettoPart(download: () => Promise<void>): HTMLElement {
     h(
       'ol',
       { class: 'wb-steps' },
-      h(
-        'li',
-        {},
-        h(
-          'button',
-          { class: 'wb-button', click: () => void save() },
-          trans.__('Download the trace')
-        ),
-        ' ',
-        words
-      ),
+      h('li', {}, saveButton(trans.__('Download the trace'), download)),
       h(
         'li',
         {},

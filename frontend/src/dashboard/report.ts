@@ -25,12 +25,15 @@ import {
   verdictNodes
 } from './report_parts';
 import { memoryPart, rooflinePart, telemetryPart } from './report_pictures';
+import { saveButton } from './save_button';
 import { Tabs } from './tabs';
 
 export interface ReportActions extends DifferenceActions {
   readonly live: LiveActions;
   /** Opens it in a tab of its own; null where it is in one. */
   readonly openTab: (() => void) | null;
+  /** Saves it as one HTML file. */
+  readonly savePage: () => Promise<void>;
   /** Saves its trace as a file; null where there is none. */
   readonly download: (() => Promise<void>) | null;
 }
@@ -117,6 +120,7 @@ function profileParts(
     ...notes.map(words => h('p', {}, clip(words, 1000))),
     headlineFigures(view),
     tabsOf(tabs),
+    saveButton('Save as HTML', actions.savePage),
     differencePart(report, isDocument ? null : actions)
   ];
 }

@@ -56,7 +56,10 @@ export class VerdictLine implements Drawable {
     const verdict = statements.verdict(this.device);
     this.pill.hidden = verdict === null;
     this.pill.dataset['kind'] = verdict?.kind ?? '';
-    setText(this.pill, verdict === null ? '' : verdictName(verdict.kind));
+    setText(
+      this.pill,
+      verdict === null ? '' : verdictName(verdict.kind, verdict.unit)
+    );
     setText(this.sentence, told(verdict?.sentence));
     setText(
       this.rule,

@@ -132,7 +132,7 @@ export class Card {
     this.verdict.hidden = verdict === null;
     if (verdict !== null) {
       this.pill.dataset['kind'] = verdict.kind;
-      setText(this.pill, verdictName(verdict.kind));
+      setText(this.pill, verdictName(verdict.kind, verdict.unit));
       setText(this.sentence, unbroken(clip(verdict.sentence, 300)));
       this.verdict.title = clip(`${verdict.sentence}\n${verdict.rule}`, 600);
     }

@@ -803,8 +803,10 @@ export const isVerdict: Shape<types.Verdict> = check.record<types.Verdict>({
   sentence: check.text,
   rule: check.text,
   window_s: check.optional(check.number),
+  unit: check.optional(check.text),
 }, {
   window_s: null,
+  unit: null,
 });
 
 export const isDeviceReceipt: Shape<types.DeviceReceipt> = check.record<types.DeviceReceipt>({

@@ -60,13 +60,14 @@ def analyse(events: Columns, run: Run) -> CellProfile:
     launches = int(calls.launches.sum())
     blind = saw_nothing(events, on_gpu, run)
     whole = examine(events, on_gpu, calls, run)
+    whole = structs.replace(whole, warnings=(*whole.warnings, *run.notes))
     seen = _gpu_was_recorded(events, on_gpu, launches, run)
     paths = Paths(events)
     metrics = measure(events, run, calls, paths) if seen else None
     findings: tuple[Finding, ...] = ()
     judged = None
     if metrics is not None and not whole.refusal and run.gpu_name is not None:
-        if len(on_gpu):
+        if len(on_gpu) and run.is_torch:
             judged = judge_bare(events, run, calls, metrics)
         findings = find(metrics, run.gpus) if judged is None else judged.findings
     on_cpu = None

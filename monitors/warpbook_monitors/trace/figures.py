@@ -10,28 +10,8 @@ from typing import Literal
 
 from msgspec import Struct
 
-#: of a run with GPU work
-GpuKind = Literal[
-    "launch-bound",
-    "sync-bound",
-    "host-bound",
-    "transfer-bound",
-    "memory-bound",
-    "compute-bound",
-    "communication-bound",
-    "mixed",
-    "unknown",
-]
-#: of a run without, beside those above
-CpuKind = Literal[
-    "input-bound",
-    "python-bound",
-    "overhead-bound",
-    "operator-bound",
-    "thread-bound",
-    "wait-bound",
-]
-Kind = Literal[GpuKind, CpuKind]
+from warpbook_monitors.verdict_kinds import Kind
+
 #: ids of the labs that teach a fix; the reference says which teaches what
 Lab = Literal[
     "copy-compute-overlap",

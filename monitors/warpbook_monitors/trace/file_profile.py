@@ -16,7 +16,6 @@ from msgspec.structs import replace
 
 from warpbook_monitors.trace.analysis import analyse
 from warpbook_monitors.trace.cell_profile import CellProfile
-from warpbook_monitors.trace.chrome import read_chrome_trace
 from warpbook_monitors.trace.columns import Columns
 from warpbook_monitors.trace.errors import (
     NotATrace,
@@ -25,6 +24,7 @@ from warpbook_monitors.trace.errors import (
     TraceTooLarge,
 )
 from warpbook_monitors.trace.file_answer import Fault, Told
+from warpbook_monitors.trace.read_trace import read_trace
 from warpbook_monitors.trace.run import Run
 from warpbook_monitors.trace.set_up import without_set_up
 from warpbook_monitors.trace.timeline_body import NotATimeline, drawn, pack
@@ -49,7 +49,7 @@ def read_profile(path: str) -> FileProfile:
     Raises:
         TraceFileError: the file is damaged, too large, or no such trace.
     """
-    events, run, set_up = without_set_up(*read_chrome_trace(path))
+    events, run, set_up = without_set_up(*read_trace(path))
     profile = analyse(events, run)
     if set_up is not None:
         whole = profile.completeness

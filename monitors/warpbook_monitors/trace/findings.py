@@ -16,7 +16,6 @@ from warpbook_monitors.trace.advice import computed_better, copied_better
 from warpbook_monitors.trace.figures import (
     CellVerdict,
     Finding,
-    Kind,
     Lab,
     Metrics,
     SyncTotal,
@@ -30,6 +29,7 @@ from warpbook_monitors.trace.leading_cause import (
     shares_by_kind,
 )
 from warpbook_monitors.trace.run import GpuLimits
+from warpbook_monitors.verdict_kinds import Kind
 
 _LAUNCH_LESS = "Launch less: torch.compile, a CUDA graph, or larger batches."
 _MOVE_OFF = (

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from warpbook_monitors.trace.figures import Finding, Kind
+from warpbook_monitors.trace.figures import Finding
+from warpbook_monitors.verdict_kinds import Kind
 
 #: the first cause is the verdict if it explains so much of the window ...
 CLEAR_SHARE = 0.4

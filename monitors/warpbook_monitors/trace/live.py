@@ -11,7 +11,8 @@ from typing import Literal
 
 from msgspec import Struct
 
-from warpbook_monitors.trace.figures import CellVerdict, Kind
+from warpbook_monitors.trace.figures import CellVerdict
+from warpbook_monitors.verdict_kinds import Kind
 
 
 class StepTimes(Struct, frozen=True):

@@ -7,7 +7,6 @@ from warpbook_monitors.changes.words import heading
 from warpbook_monitors.trace import figure_groups, tables
 from warpbook_monitors.trace.cell_profile import CellProfile
 from warpbook_monitors.trace.cpu import words as cpu_words
-from warpbook_monitors.trace.figures import Kind
 from warpbook_monitors.trace.headline_figures import headline_figures
 from warpbook_monitors.trace.leading_cause import shares_by_kind
 from warpbook_monitors.trace.report_view import (
@@ -22,6 +21,7 @@ from warpbook_monitors.trace.report_view import (
     TimePart,
     TrialView,
 )
+from warpbook_monitors.verdict_kinds import Kind
 
 #: of the bar: less is not seen
 _LEAST_PART = 0.01

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from warpbook_monitors.trace.figures import Kind
+from warpbook_monitors.verdict_kinds import Kind
 
 
 class TableCell(Struct, frozen=True):

@@ -77,5 +77,9 @@ class Run:
     cpu: CpuUse | None = None
     #: the file has events of a device that warpbook does not know
     other_device: bool = False
+    #: what a reader must know before believing it, in words
+    notes: tuple[str, ...] = ()
+    #: torch's profiler recorded it, whose part of the time is understood
+    is_torch: bool = True
     #: of the cell, with its magics; None where nobody knows it
     source: str | None = None

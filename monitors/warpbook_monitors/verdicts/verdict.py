@@ -8,25 +8,12 @@ whole device can't name a line of code; `%%gpuprof` can.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
 
 from msgspec import Struct
 
 from warpbook_monitors.frames import Device
+from warpbook_monitors.verdict_kinds import Kind, Unit
 from warpbook_monitors.verdicts.link_speeds import nvlink_bytes_per_s, pcie_bytes_per_s
-
-Kind = Literal[
-    "idle",
-    "host_wait",
-    "copy_bound",
-    "memory_bound",
-    "tensor_bound",
-    "cuda_core_bound",
-    "communication_bound",
-    "few_multiprocessors",
-    "mixed",
-    "unknown",
-]
 
 #: fewer readings are no window
 MIN_READINGS = 5
@@ -55,6 +42,8 @@ class Verdict(Struct, frozen=True):
     rule: str
     #: the seconds up to now that it covers; None for the verdict of a given span
     window_s: float | None = None
+    #: of a compute-bound GPU
+    unit: Unit | None = None
 
 
 def judge(device: Device, readings: Sequence[Sequence[float | None]]) -> Verdict:
@@ -154,7 +143,7 @@ def _communication(
     if share < LINK_BOUND_RATIO or sm_active > BOUND_RATIO:
         return None
     return Verdict(
-        "communication_bound",
+        "communication-bound",
         "The GPUs spend the time exchanging data. Overlap it with computing, send "
         "less (bf16 gradients, larger buckets), or use fewer GPUs.",
         f"NVLink at {_percent(share)} of {device.facts['nvlink_count']} links, above "
@@ -164,37 +153,43 @@ def _communication(
 
 def _unit(means: Mapping[str, float]) -> Verdict | None:
     """The busiest unit, if it is busy enough to be what the work waits for."""
-    units: dict[str, tuple[Kind, str, str]] = {
+    units: dict[str, tuple[Kind, Unit | None, str, str]] = {
         "tensor_active_ratio": (
-            "tensor_bound",
+            "compute-bound",
+            "tensor cores",
             "Tensor",
             "The tensor cores are the limit: this is what matrix work should look "
             "like. Faster only with a smaller type (fp8) or less work.",
         ),
         "dram_active_ratio": (
-            "memory_bound",
+            "memory-bound",
+            None,
             "DRAM",
             "Device memory is the limit. Fuse elementwise work (torch.compile), use a "
             "smaller type, or keep data in fewer passes.",
         ),
         "fp32_active_ratio": (
-            "cuda_core_bound",
+            "compute-bound",
+            "CUDA cores",
             "FP32",
             "The FP32 units are the limit. Matrix work can use the tensor cores: "
             "torch.set_float32_matmul_precision('high'), or bf16 by autocast.",
         ),
         "fp64_active_ratio": (
-            "cuda_core_bound",
+            "compute-bound",
+            "CUDA cores",
             "FP64",
             "The FP64 units are the limit. Use FP32 where the precision allows.",
         ),
         "integer_active_ratio": (
-            "cuda_core_bound",
+            "compute-bound",
+            "CUDA cores",
             "Integer",
             "The integer units are the limit: index arithmetic or integer work.",
         ),
         "fp16_active_ratio": (
-            "cuda_core_bound",
+            "compute-bound",
+            "CUDA cores",
             "FP16",
             "The FP16 units are the limit. Matrix work can use the tensor cores.",
         ),
@@ -203,9 +198,9 @@ def _unit(means: Mapping[str, float]) -> Verdict | None:
     active = means.get(name, 0.0)
     if active < BOUND_RATIO:
         return None
-    kind, label, sentence = units[name]
+    kind, unit, label, sentence = units[name]
     rule = f"{label} active {_percent(active)}, above {_percent(BOUND_RATIO)}"
-    return Verdict(kind, sentence, rule)
+    return Verdict(kind, sentence, rule, unit=unit)
 
 
 def _copy(
@@ -231,7 +226,7 @@ def _copy(
     )
     least = SLOW_COPY_RATIO if is_slow else LINK_BOUND_RATIO
     return Verdict(
-        "copy_bound",
+        "transfer-bound",
         f"{what} {direction} over PCIe take the time. {remedy}.",
         f"PCIe at {_percent(share)} of generation "
         f"{device.facts['pcie_generation']} x{device.facts['pcie_width']}, above "
@@ -247,14 +242,14 @@ def _little_work(
     )
     if sm_active < WAITING_RATIO and utilization < ALWAYS_RATIO:
         return Verdict(
-            "host_wait",
+            "host-bound",
             "The GPU waits for the host: kernels come too seldom or are too small. "
             "Batch more work, use CUDA graphs or torch.compile, feed data faster.",
             f"{figures}: below {_percent(ALWAYS_RATIO)} and {_percent(WAITING_RATIO)}",
         )
     if sm_active < WAITING_RATIO:
         return Verdict(
-            "few_multiprocessors",
+            "few-multiprocessors",
             "A kernel always runs, on a small part of the chip: to launch faster gains "
             "nothing. Give each kernel more work (larger batches, fused operations), "
             "or see whether it waits for another GPU.",

@@ -16,8 +16,8 @@ from warpbook.figures.axis import Window, axis_figure
 from warpbook.figures.item import figure_item
 from warpbook.figures.memory import memory_figure
 from warpbook.figures.roofline import roofline_figure
-from warpbook.kernel.report_html import report_html
-from warpbook.kernel.report_svg import memory_svg, roofline_svg
+from warpbook.reports.html import report_html
+from warpbook.reports.pictures import memory_svg, roofline_svg
 from warpbook_monitors.frames import Device, Metric
 from warpbook_monitors.history.readings import Floats, Readings
 from warpbook_monitors.trace.analysis import analyse

@@ -71,3 +71,13 @@ def test_a_folder_and_a_list_are_the_ranks_of_a_job() -> None:
     assert listed.to_dict() == job.to_dict()
     shown = html(job)
     assert "<table>" in shown and "comes last" in shown
+
+
+def test_a_table_of_nsight_compute_shows_its_kernels(tmp_path: Path) -> None:
+    path = tmp_path / "kernels.csv"
+    metric = "sm__throughput.avg.pct_of_peak_sustained_elapsed"
+    path.write_text(f'"ID","Kernel Name","{metric}"\n"0","{ATTACK}","50"\n')
+    found = warpbook.analyze(path)
+    assert found.kernels[0].compute == 0.5
+    assert "unknown" in str(found)
+    assert "&lt;script&gt;" in html(found) and ATTACK not in html(found)

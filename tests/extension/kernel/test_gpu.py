@@ -73,7 +73,7 @@ def test_a_page_gets_the_same_as_a_table(shell: Any, ingest: Any) -> None:
 
 
 def test_the_servers_verdict_is_printed(shell: Any, ingest: Any) -> None:
-    verdict = Verdict("host_wait", "The GPU waits for the host.", "SM active 3 %")
+    verdict = Verdict("host-bound", "The GPU waits for the host.", "SM active 3 %")
     now = state(Reading(0, "ok", (0.03, 0.4, 1.0)))
     ingest.answer_state(msgspec.structs.replace(now, verdicts={"gpu:1": verdict}))
     assert "GPU 0: The GPU waits for the host." in printed(shell)

@@ -21,7 +21,7 @@ from warpbook.protocol import (
     Receipt,
     Verdict,
 )
-from warpbook_monitors.verdicts.verdict import Kind
+from warpbook_monitors.verdict_kinds import Kind
 
 RUN = CellRun("r-1", PROTOCOL_VERSION, "k", None, "c", 1, "x = 1", 0.0, 1500.0, "ok")
 
@@ -256,10 +256,10 @@ def test_a_line_escapes_and_bounds_what_it_is_given() -> None:
 
 
 def test_where_something_held_the_cell_back_a_trace_is_offered() -> None:
-    line = receipt_line(judged("host_wait"))["text/plain"]
+    line = receipt_line(judged("host-bound"))["text/plain"]
     assert line.startswith("the line · the GPU waited for the host: to see why, put ")
     assert "%%gpuprof on its first line" in line and "%gpuwatch trace" in line
-    assert "took the time" in receipt_line(judged("copy_bound"))["text/plain"]
+    assert "took the time" in receipt_line(judged("transfer-bound"))["text/plain"]
     assert "GPU idled" in receipt_line(judged("idle", 11_000.0))["text/plain"]
     utilization = {"gpu_utilization_ratio": MetricSpan(0.3, 0.0, 1.0, 1.0)}
     told = judged("unknown", span=replace(span(0.2).span, metrics=utilization))
@@ -267,10 +267,10 @@ def test_where_something_held_the_cell_back_a_trace_is_offered() -> None:
 
 
 def test_where_nothing_looks_wrong_nothing_is_offered() -> None:
-    for kind in ("tensor_bound", "memory_bound", "unknown", "idle"):
+    for kind in ("compute-bound", "memory-bound", "unknown", "idle"):
         assert "gpuprof" not in receipt_line(judged(kind))["text/plain"]
     # it may be what others do
-    told = judged("host_wait")
+    told = judged("host-bound")
     others = replace(told, cell=RUN)
     assert "gpuprof" not in receipt_line(others)["text/plain"]
 
@@ -283,7 +283,7 @@ def test_one_command_profiles_the_next_run_of_the_cell(
     assert (
         "No cell has run" in kernel.run("%gpuwatch trace")[1][0]["data"]["text/plain"]
     )
-    ingest.devices = judged("host_wait").devices
+    ingest.devices = judged("host-bound").devices
     ingest.devices = (replace(ingest.devices[0], shared=False),)
     cell = "# the slow one\nx = torch.ones(3).cumsum(0)\nx[2].item()"
     kernel.run(cell)

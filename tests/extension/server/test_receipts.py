@@ -439,7 +439,7 @@ async def test_a_cell_is_judged_by_its_readings(ingest, make_past) -> None:
         each.devices[0].verdict and each.devices[0].verdict.kind
         for each in (waiting, working, short)
     ]
-    assert kinds == ["host_wait", "mixed", None]
+    assert kinds == ["host-bound", "mixed", None]
 
 
 async def test_a_kernel_replaces_no_receipt_of_another(

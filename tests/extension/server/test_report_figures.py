@@ -69,3 +69,19 @@ async def test_memory_curves_that_lie_are_refused(ingest) -> None:
     response = await ingest("/v1/reports", lying)
     assert response.code == 400
     assert b"memory curve" in response.body
+
+
+async def test_a_report_is_one_html_file_that_runs_nothing(ingest, jp_fetch) -> None:
+    cell = profiled("r-1", "train_fp32", 1_000.0)
+    cell["title"] = "<script>alert(1)</script>"
+    await ingest("/v1/reports", cell)
+    answer = await jp_fetch("warpbook", "api", "v1", "reports", "r-1", "page")
+    assert answer.headers["Content-Type"] == "text/html; charset=utf-8"
+    assert answer.headers["Content-Disposition"].startswith("attachment;")
+    page = answer.body.decode()
+    assert "<script" not in page and "default-src 'none'" in page
+    assert "<details open><summary>Kernels and operators</summary>" in page
+    # every row, where a notebook's report has ten
+    assert page.count("void at::native::") > 10 and " more</caption>" not in page
+    with pytest.raises(HTTPClientError, match="404"):
+        await jp_fetch("warpbook", "api", "v1", "reports", "r-2", "page")

@@ -8,8 +8,8 @@ from typing import Literal
 import msgspec
 from msgspec import Struct, field
 
-from warpbook_monitors.trace.figures import Kind
 from warpbook_monitors.trace.trials import Outcome
+from warpbook_monitors.verdict_kinds import Kind
 
 FOLDER = Path(__file__).parent / "cells"
 #: what is asked of a change's time: "prediction": the GPU decides it; "bound": new code

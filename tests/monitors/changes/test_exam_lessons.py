@@ -11,10 +11,11 @@ from tests.monitors.changes.programs import Written
 from warpbook_monitors.changes.rules.growing_cat import growing_cat
 from warpbook_monitors.changes.rules.masks import masks
 from warpbook_monitors.changes.rules.pinning import pinning
-from warpbook_monitors.trace.figures import Finding, Kind
+from warpbook_monitors.trace.figures import Finding
 from warpbook_monitors.trace.findings import judge
 from warpbook_monitors.trace.kernels import uses_tensor_cores
 from warpbook_monitors.trace.metrics import Metrics
+from warpbook_monitors.verdict_kinds import Kind
 
 _ROWS, _WIDTH = 16_384, 4_096
 _FULL, _ROW = [_ROWS, _WIDTH], [_ROWS, 1]

@@ -2,13 +2,13 @@
 
 import pytest
 
-from warpbook_monitors.trace.figures import Kind
 from warpbook_monitors.trace.leading_cause import (
     first_of_host,
     leading,
     leads_alone,
     nearly_leading,
 )
+from warpbook_monitors.verdict_kinds import Kind
 
 
 def test_causes_of_the_host_count_together_beside_the_gpu() -> None:

@@ -5,24 +5,30 @@ from __future__ import annotations
 from collections import Counter
 
 from warpbook_monitors.recordings.recording import Recording
+from warpbook_monitors.verdicts.verdict import Verdict
 from warpbook_monitors.verdicts.window import Window
 
 #: what `tools/record_workloads.py` labels, and the verdict of each
 KINDS = {
     "idle": "idle",
-    "bf16 matmul": "tensor_bound",
-    "fp32 matmul": "cuda_core_bound",
-    "elementwise": "memory_bound",
-    "tiny kernels in a loop": "host_wait",
-    "the same as a CUDA graph": "few_multiprocessors",
-    "pinned host-to-device copy": "copy_bound",
-    "pageable host-to-device copy": "copy_bound",
+    "bf16 matmul": "compute-bound: tensor cores",
+    "fp32 matmul": "compute-bound: CUDA cores",
+    "elementwise": "memory-bound",
+    "tiny kernels in a loop": "host-bound",
+    "the same as a CUDA graph": "few-multiprocessors",
+    "pinned host-to-device copy": "transfer-bound",
+    "pageable host-to-device copy": "transfer-bound",
     "training, bf16": "mixed",
-    "all-reduce": "communication_bound",
+    "all-reduce": "communication-bound",
     "idle again": "idle",
 }
 #: a verdict has this time to see that another phase has begun
 SETTLED_MS = 1000.0
+
+
+def name(verdict: Verdict) -> str:
+    """Give the kind of a verdict, with the unit that it names."""
+    return f"{verdict.kind}: {verdict.unit}" if verdict.unit else verdict.kind
 
 
 def told_kinds(
@@ -43,7 +49,7 @@ def told_kinds(
         window.append(frame)
         verdict = window.judge(recording.hello.devices).get(wanted)
         if label in KINDS and frame.time_ms - begin_ms >= SETTLED_MS:
-            kind = "not read" if verdict is None else verdict.kind
+            kind = "not read" if verdict is None else name(verdict)
             counts.setdefault(label, Counter())[kind] += 1
     return counts
 

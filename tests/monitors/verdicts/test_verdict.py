@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 
+from tests.monitors.verdicts.labelled_phases import name
 from warpbook_monitors.frames import Device, Metric
 from warpbook_monitors.recordings.recording import read_recording
 from warpbook_monitors.recordings.replay import SHIPPED
@@ -28,20 +29,20 @@ def judged(label: str, device: int = 0) -> Verdict:
     ("label", "kind"),
     [
         ("idle", "idle"),
-        ("bf16 matmul", "tensor_bound"),
-        ("fp32 matmul", "cuda_core_bound"),
-        ("elementwise", "memory_bound"),
-        ("tiny kernels in a loop", "host_wait"),
-        ("the same as a CUDA graph", "few_multiprocessors"),
-        ("pinned host-to-device copy", "copy_bound"),
+        ("bf16 matmul", "compute-bound: tensor cores"),
+        ("fp32 matmul", "compute-bound: CUDA cores"),
+        ("elementwise", "memory-bound"),
+        ("tiny kernels in a loop", "host-bound"),
+        ("the same as a CUDA graph", "few-multiprocessors"),
+        ("pinned host-to-device copy", "transfer-bound"),
         ("training, bf16", "mixed"),
-        ("all-reduce", "communication_bound"),
+        ("all-reduce", "communication-bound"),
         ("idle again", "idle"),
     ],
 )
 def test_each_labelled_workload_is_recognised(label: str, kind: str) -> None:
     verdict = judged(label)
-    assert (verdict.kind, bool(verdict.sentence), bool(verdict.rule)) == (
+    assert (name(verdict), bool(verdict.sentence), bool(verdict.rule)) == (
         kind,
         True,
         True,
@@ -74,7 +75,7 @@ def test_a_rule_is_no_more_exact_than_a_reading(sm_active: float, told: str) -> 
 
 def test_a_gpu_that_spins_in_a_barrier_is_not_called_busy() -> None:
     verdict = judged("elementwise", device=1)
-    assert verdict.kind == "few_multiprocessors"
+    assert verdict.kind == "few-multiprocessors"
     assert "waits for another GPU" in verdict.sentence
 
 
@@ -91,7 +92,7 @@ def test_without_gpm_only_idle_can_be_told() -> None:
     ("sm_active", "tensor", "kind"),
     [
         (0.001, 0.0, "idle"),
-        (0.9, 0.8, "tensor_bound"),
+        (0.9, 0.8, "compute-bound: tensor cores"),
         (0.2, 0.1, "unknown"),
         (None, None, "unknown"),
     ],
@@ -103,7 +104,7 @@ def test_a_mig_instance_is_judged_by_what_it_has(sm_active, tensor, kind) -> Non
     )
     instance = Device("mig:1", "mig", "H200 MIG 1g.18gb", None, "live", metrics)
     verdict = judge(instance, [(sm_active, tensor)] * 10)
-    assert (verdict.kind, bool(verdict.sentence)) == (kind, True)
+    assert (name(verdict), bool(verdict.sentence)) == (kind, True)
 
 
 def test_a_gpu_in_parts_points_to_its_instances() -> None:
@@ -129,4 +130,4 @@ def test_a_link_of_unknown_speed_is_not_judged_by_it(capability) -> None:
     facts = {**known.facts, "compute_capability": capability} if capability else {}
     device = msgspec.structs.replace(known, facts=facts)
     rows = [f.readings[0].values for f in RECORDING.frames if f.label == "all-reduce"]
-    assert judge(device, rows).kind == "few_multiprocessors"
+    assert judge(device, rows).kind == "few-multiprocessors"

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from tests.monitors.verdicts.labelled_phases import named_ratio, told_kinds
+from tests.monitors.verdicts.labelled_phases import name, named_ratio, told_kinds
 from warpbook_monitors.frames import Device, Frame, Metric, Reading
 from warpbook_monitors.recordings.recording import read_recording
 from warpbook_monitors.recordings.replay import SHIPPED
@@ -55,7 +55,7 @@ def test_change_is_told_within_a_second_and_says_of_which_time() -> None:
     stream = Stream()
     assert stream.play(IDLE, 3)[-1].kind == "idle"
     told = stream.play(BUSY, 1)
-    assert told[-1].kind == "tensor_bound"
+    assert name(told[-1]) == "compute-bound: tensor cores"
     assert told[-1].window_s is not None and 0.4 <= told[-1].window_s <= 1
     told = stream.play(IDLE, 4)
     assert told[9].kind == "idle"
@@ -70,7 +70,7 @@ def test_change_to_work_that_varies_leaves_out_what_was_before(look_every: int) 
     for _ in range(9):
         active = rng.uniform(0.65, 0.95)
         told += stream.play((1.0, active, active, 0.0), 0.1)
-    assert told[-1].kind == "tensor_bound"
+    assert name(told[-1]) == "compute-bound: tensor cores"
     assert told[-1].window_s is not None and told[-1].window_s <= 0.9
 
 
@@ -87,11 +87,11 @@ def test_loop_that_loads_and_computes_in_turn_is_one_thing(half_s: float) -> Non
 def test_slow_copies_beside_an_idle_chip_are_copies() -> None:
     """Of pageable memory, which fills a sixth of the link."""
     told = Stream().play((0.6, 0.0, 0.0, 10e9), 2)[-1]
-    assert told.kind == "copy_bound" and "pin_memory" in told.sentence
+    assert told.kind == "transfer-bound" and "pin_memory" in told.sentence
     told = Stream().play((0.6, 0.4, 0.0, 10e9), 2)[-1]
     assert told.kind == "mixed"
     told = Stream().play((0.4, 0.0, 0.0, 0.3e9), 2)[-1]
-    assert told.kind == "host_wait"
+    assert told.kind == "host-bound"
 
 
 def test_a_clock_that_is_set_back_begins_a_new_window() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from warpbook_monitors.trace.figures import Kind
+from warpbook_monitors.verdict_kinds import Kind
 
 
 @dataclass(frozen=True)

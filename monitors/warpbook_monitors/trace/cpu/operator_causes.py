@@ -12,10 +12,10 @@ from warpbook_monitors.trace.columns import NONE, Columns, groups
 from warpbook_monitors.trace.cpu.cause import Cause
 from warpbook_monitors.trace.cpu.split import Split
 from warpbook_monitors.trace.cpu.use import CpuUse
-from warpbook_monitors.trace.figures import Kind
 from warpbook_monitors.trace.flops import is_modelled, model
 from warpbook_monitors.trace.intervals import Coverage
 from warpbook_monitors.trace.traffic import least_bytes, only_passes
+from warpbook_monitors.verdict_kinds import Kind
 
 #: products and convolutions, whichever library makes them
 _COMPUTES = re.compile(r"aten::(mkldnn_|_?fft_|_?scaled_dot|.*conv|.*mm$|.*lstm|.*gru)")

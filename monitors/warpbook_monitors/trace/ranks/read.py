@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from warpbook_monitors.trace.chrome import read_chrome_trace
 from warpbook_monitors.trace.ranks.collectives import collectives_of
+from warpbook_monitors.trace.read_trace import read_trace
 from warpbook_monitors.trace.report import JobReport, merge, report
 
 
@@ -21,7 +21,7 @@ def read_job(paths: Sequence[Path]) -> tuple[JobReport, list[str]]:
     """
     reports, collectives = [], []
     for path in paths:
-        events, run = read_chrome_trace(str(path))
+        events, run = read_trace(str(path))
         reports.append(report(events, run))
         collectives.append(collectives_of(events))
     job = merge(reports, collectives)

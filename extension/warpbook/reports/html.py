@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from html import escape
 
-from warpbook.kernel.report_style import STYLE, colour_of
-from warpbook.kernel.report_svg import memory_svg, roofline_svg
+from warpbook.reports.pictures import memory_svg, roofline_svg
+from warpbook.reports.style import STYLE, colour_of
 from warpbook_monitors.plain_text import shortened
 from warpbook_monitors.trace.cell_profile import CellProfile
 from warpbook_monitors.trace.profile_view import view_of
@@ -26,26 +27,41 @@ from warpbook_monitors.trace.tables import shown
 _NAME_WIDTH = 100
 
 
-def report_html(profile: CellProfile, title: str, notes: Sequence[str] = ()) -> str:
-    """Write the whole report; the notes follow the figures."""
+def report_html(
+    profile: CellProfile,
+    title: str,
+    notes: Sequence[str] = (),
+    *,
+    is_open: bool = False,
+) -> str:
+    """Write the whole report.
+
+    Args:
+        profile: its figures.
+        title: what it is called for who can't see it.
+        notes: what follows the figures.
+        is_open: its causes, tables and figures are unfolded, and all rows are there.
+    """
     view = view_of(profile)
     cautions = "".join(
         f'<p class="warpbook-warning">{escape(warning)}</p>'
         for warning in view.warnings
     )
     trials = [LabelledFigure(trial.name, trial.sentence) for trial in view.trials]
-    code = "" if view.lines is None else _table(view.lines)
+    table = partial(_table, is_whole=is_open)
+    folded = partial(_folded, is_open=is_open)
+    code = "" if view.lines is None else table(view.lines)
     pictures = (roofline_svg(profile),) + ("",) * len(view.sections)
     sections = "".join(
-        _folded(section.title, picture + "".join(map(_table, section.tables)))
+        folded(section.title, picture + "".join(map(table, section.tables)))
         for section, picture in zip(view.sections, pictures, strict=False)
     )
     return (
         f'<div class="warpbook-report" aria-label="Profile of {escape(title)}">'
         f"<style>{STYLE}</style>{_verdict(view.headline)}{_time_bar(view.time)}"
         f"{_figures(view.figures)}{_notes(notes)}{cautions}{_changes(view.changes)}"
-        f"{_trials(trials)}{memory_svg(profile)}{code}{_causes(view.causes)}"
-        f"{sections}{_groups(view.groups)}</div>"
+        f"{_trials(trials)}{memory_svg(profile)}{code}{folded(*_causes(view.causes))}"
+        f"{sections}{folded(*_groups(view.groups))}</div>"
     )
 
 
@@ -131,9 +147,9 @@ def _trials(trials: Sequence[LabelledFigure]) -> str:
     return f"<h4>Tried on copies</h4>{_figures(trials)}" if trials else ""
 
 
-def _causes(causes: Sequence[CauseView]) -> str:
+def _causes(causes: Sequence[CauseView]) -> tuple[str, str]:
     rows = "".join(map(_cause, causes))
-    return _folded("What explains the time", f"<ol>{rows}</ol>") if rows else ""
+    return "What explains the time", f"<ol>{rows}</ol>" if rows else ""
 
 
 def _cause(cause: CauseView) -> str:
@@ -145,21 +161,25 @@ def _cause(cause: CauseView) -> str:
     )
 
 
-def _groups(groups: Sequence[FigureGroup]) -> str:
+def _groups(groups: Sequence[FigureGroup]) -> tuple[str, str]:
     sections = "".join(
         f"<section><h4>{escape(group.title)}</h4>{_figures(group.figures)}</section>"
         for group in groups
     )
     inner = f'<div class="warpbook-groups">{sections}</div>'
-    return _folded("Figures", inner) if sections else ""
+    return "Figures", inner if sections else ""
 
 
-def _folded(title: str, inner: str) -> str:
-    return f"<details><summary>{escape(title)}</summary>{inner}</details>"
+def _folded(title: str, inner: str, *, is_open: bool = False) -> str:
+    """Fold what is there below its title."""
+    if not inner:
+        return ""
+    state = " open" if is_open else ""
+    return f"<details{state}><summary>{escape(title)}</summary>{inner}</details>"
 
 
-def _table(table: ReportTable) -> str:
-    rows, more = shown(table)
+def _table(table: ReportTable, *, is_whole: bool = False) -> str:
+    rows, more = (table.rows, 0) if is_whole else shown(table)
     header = "".join(f"<th>{escape(name)}</th>" for name in table.header)
     caption = f"<caption>{more:,} more</caption>" if more else ""
     kind = ' class="warpbook-code"' if table.is_code else ""

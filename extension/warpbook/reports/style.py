@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from warpbook_monitors.trace.figures import Kind
+from warpbook_monitors.verdict_kinds import Kind
 
 #: of causes, on light and on dark pages
 _COLOURS = {

@@ -1,0 +1,41 @@
+"""`warpbook analyze FILE.csv`: what Nsight Compute measured, on a terminal."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from warpbook_monitors.plain_text import joined
+from warpbook_monitors.trace.nsight.limiters import (
+    KernelLimit,
+    heading,
+    kernel_limits,
+    limit_table,
+    limiter_lines,
+)
+from warpbook_monitors.trace.nsight.ncu import read_ncu
+from warpbook_monitors.trace.tables import as_lines
+
+
+def run(path: Path, as_json: bool) -> int:
+    """Read, judge and print.
+
+    Raises:
+        TraceFileError: it is no output of Nsight Compute, or can't be read.
+    """
+    found = kernel_limits(read_ncu(str(path)))
+    if as_json:
+        sys.stdout.buffer.write(msgspec.json.encode({"kernels": found}) + b"\n")
+    else:
+        print(joined(_lines(found)))
+    return 0
+
+
+def _lines(found: Sequence[KernelLimit]) -> Iterator[str]:
+    yield heading(found)
+    yield from as_lines([limit_table(found)])
+    yield ""
+    yield from limiter_lines(found)

@@ -1,0 +1,1 @@
+"""Reports as text and as HTML, for terminals, notebooks and files."""

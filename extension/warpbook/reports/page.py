@@ -1,0 +1,39 @@
+"""A report as one HTML file: it needs nothing else, and runs nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+from warpbook.reports.html import report_html
+from warpbook_monitors.trace.cell_profile import CellProfile
+
+# nothing is fetched and nothing runs, whatever a kernel's name says
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+_STYLE = """
+:root { color-scheme: light dark; }
+body { font-family: system-ui, sans-serif; margin: 2em auto; max-width: 62em;
+  padding: 0 1em; }
+h1 { font-size: 1.3em; }
+"""
+
+
+def report_page(
+    profile: CellProfile, title: str, origin: str, notes: Sequence[str] = ()
+) -> str:
+    """Write the whole file.
+
+    Args:
+        profile: its figures.
+        title: of the cell or the trace file.
+        origin: what was profiled, and when.
+        notes: what stands below the figures.
+    """
+    report = report_html(profile, title, notes, is_open=True)
+    return (
+        '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{escape(title)}</title><style>{_STYLE}</style></head>"
+        f"<body><h1>{escape(title)}</h1><p>{escape(origin)}</p>{report}</body></html>\n"
+    )

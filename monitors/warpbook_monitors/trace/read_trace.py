@@ -1,0 +1,43 @@
+"""Reads a trace of whatever recorder wrote it: torch.profiler or Nsight Systems."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from warpbook_monitors.trace.chrome import read_chrome_trace
+from warpbook_monitors.trace.columns import Columns
+from warpbook_monitors.trace.errors import NotATrace
+from warpbook_monitors.trace.nsight.database import MAGIC
+from warpbook_monitors.trace.nsight.nsys import read_nsys
+from warpbook_monitors.trace.run import Run
+
+#: NVIDIA's own formats, which only its tools read
+_CLOSED = {
+    ".nsys-rep": "nsys export --type sqlite FILE writes one that can be read.",
+    ".qdrep": "nsys export --type sqlite FILE writes one that can be read.",
+    ".ncu-rep": "ncu --import FILE --csv --page raw writes a table that can be read.",
+}
+
+
+def read_trace(path: str) -> tuple[Columns, Run]:
+    """Read a trace file.
+
+    Raises:
+        TraceFileError: the file is damaged, too large, or no such trace.
+    """
+    remedy = _CLOSED.get(Path(path).suffix)
+    if remedy is not None:
+        raise NotATrace(path, f"a report in a format of NVIDIA's own: {remedy}")
+    return read_nsys(path) if _is_sqlite(path) else read_chrome_trace(path)
+
+
+def _is_sqlite(path: str) -> bool:
+    """Tell by its first bytes; what can't be read is told by the reader."""
+    try:
+        if not os.path.isfile(path):
+            return False
+        with Path(path).open("rb") as file:
+            return file.read(len(MAGIC)) == MAGIC
+    except OSError:
+        return False
