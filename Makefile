@@ -43,18 +43,34 @@ setup-hub:  ## what `make hub` sets up, without starting anything
 setup-test:  ## what `make test` sets up: also torch, a compiler, Chromium, the hub's proxy
 	@$(PYTHON) tools/setup_env.py test
 
+setup-docs:  ## what `make docs` sets up
+	@$(PYTHON) tools/setup_env.py docs
+
 # the last two take a while, and one core each
 check:  ## the static checks, cheapest first
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/python tools/protocol_types.py --check
+	$(BIN)/python tools/messages.py --check
 	PYTHONPATH=extension:labs:monitors $(BIN)/lint-imports
+	$(BIN)/mkdocs build
 	$(BIN)/mypy & types=$$!; ($(JLPM) lint); lint=$$?; wait $$types && exit $$lint
 
 protocol:  ## write the TypeScript types anew from the Python ones
 	$(BIN)/python tools/protocol_types.py
 
-wheel:  ## sdist, and a wheel built from that sdist, into dist/
-	$(BIN)/python -m build
+messages:  ## collect the words of the page anew, for its translations
+	$(BIN)/python tools/messages.py
 
-.PHONY: help up hub test setup setup-hub setup-test check protocol wheel
+docs: setup-docs  ## build the docs as a site, with the API reference
+	$(BIN)/mkdocs build
+	@echo "The site is in $(CURDIR)/build/site/index.html"
+
+pictures: setup-test  ## take the pictures of the docs anew; takes two minutes
+	@PATH="$(BIN):$$PATH" $(BIN)/python tools/pictures.py
+
+wheel:  ## sdists, and wheels built from them, of warpbook and its agent, into dist/
+	$(BIN)/python -m build
+	$(BIN)/python tools/agent_wheel.py
+
+.PHONY: help up hub test setup setup-hub setup-test setup-docs check protocol messages docs pictures wheel

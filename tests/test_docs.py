@@ -2,6 +2,7 @@
 
 import argparse
 import inspect
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,10 +15,23 @@ from traitlets.config import Config
 
 import warpbook
 from warpbook import protocol
+from warpbook.class_hub import HubReceipt, HubState
+from warpbook.cli.check import Check
 from warpbook.cli.main import make_parser
+from warpbook.hub.grader_protocol import Verdict
+from warpbook.hub.work.results import State
 from warpbook.server.app import WarpbookApp
+from warpbook_labs.course.session import Graded
+from warpbook_labs.grading import validation
+from warpbook_labs.lab.entries import LabEntry, SoFar
+from warpbook_labs.results.check import Status
+from warpbook_labs.results.device import SpeedStatus
 from warpbook_monitors import metrics
+from warpbook_monitors.trace.cell_profile import CellProfile
 from warpbook_monitors.trace.figures import Lab
+from warpbook_monitors.trace.limits import Limits
+from warpbook_monitors.trace.report import JobReport
+from warpbook_monitors.trace.versus import Versus
 from warpbook_monitors.verdict_kinds import Kind
 
 ROOT = Path(__file__).parent.parent
@@ -25,17 +39,63 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FOLDERS = ("extension", "frontend", "labs", "monitors", "tests")
 REFERENCE = (ROOT / "docs" / "reference.md").read_text()
 PROTOCOL = (ROOT / "docs" / "protocol.md").read_text()
+API = (ROOT / "docs" / "api.md").read_text()
+JSON = (ROOT / "docs" / "json.md").read_text()
+SCHEMA = json.loads((ROOT / "frontend" / "schema" / "plugin.json").read_text())
+#: what commands print with --json, and `to_dict()` gives
+JSON_OBJECTS = (
+    JobReport,
+    CellProfile,
+    Versus,
+    Check,
+    Limits,
+    Graded,
+    LabEntry,
+    validation.Verdict,
+    HubReceipt,
+    HubState,
+)
 
 
 def commands() -> Iterator[tuple[str, str]]:
-    """Each command with each of its options."""
-    for action in make_parser()._actions:
-        if not isinstance(action, argparse._SubParsersAction):
-            continue
-        for name, parser in action.choices.items():
-            yield name, f"warpbook {name}"
-            for option in parser._actions:
-                yield from ((name, each) for each in option.option_strings)
+    """Each command with each of its options, and those of its own commands."""
+    for name, parser in subcommands(make_parser()):
+        yield name, f"warpbook {name}"
+        yield from ((name, option) for option in options(parser))
+        for own_name, own_parser in subcommands(parser):
+            yield name, f"warpbook {name} {own_name}"
+            yield from ((name, option) for option in options(own_parser))
+
+
+def subcommands(
+    parser: argparse.ArgumentParser,
+) -> Iterator[tuple[str, argparse.ArgumentParser]]:
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            yield from action.choices.items()
+
+
+def options(parser: argparse.ArgumentParser) -> Iterator[str]:
+    for action in parser._actions:
+        yield from action.option_strings
+
+
+def structs(kind: object, known: dict[type[msgspec.Struct], None]) -> None:
+    """Note a type and all that its fields hold."""
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        if kind not in known:
+            known[kind] = None
+            for field in msgspec.structs.fields(kind):
+                structs(field.type, known)
+    for part in get_args(kind):
+        structs(part, known)
+
+
+def json_structs() -> list[type[msgspec.Struct]]:
+    known: dict[type[msgspec.Struct], None] = {}
+    for root in JSON_OBJECTS:
+        structs(root, known)
+    return list(known)
 
 
 def messages() -> Iterator[type[msgspec.Struct]]:
@@ -63,7 +123,7 @@ def shell() -> InteractiveShell:
     return InteractiveShell(config=Config(HistoryManager={"enabled": False}))
 
 
-@pytest.mark.parametrize(("command", "word"), list(commands()))
+@pytest.mark.parametrize(("command", "word"), sorted(set(commands())))
 def test_every_command_and_option_is_documented(command: str, word: str) -> None:
     text = section(REFERENCE, f"### `warpbook {command}`")
     assert word in text
@@ -99,6 +159,49 @@ def test_every_setting_of_the_server_is_documented(name: str) -> None:
     assert f"`WarpbookApp.{name}`" in section(REFERENCE, "## Settings of the server")
 
 
+@pytest.mark.parametrize("name", sorted(SCHEMA["properties"]))
+def test_every_setting_of_the_page_is_documented_with_its_default(name: str) -> None:
+    text = section(REFERENCE, "## In JupyterLab")
+    default = json.dumps(SCHEMA["properties"][name]["default"]).strip('"')
+    assert re.search(rf"^\| `{name}` \| `?{re.escape(default)}`? \|", text, re.M)
+
+
+@pytest.mark.parametrize("struct", json_structs(), ids=lambda each: each.__name__)
+def test_every_object_that_commands_print_is_documented(
+    struct: type[msgspec.Struct],
+) -> None:
+    """The site writes the keys of each from its source, by a line that names it."""
+    assert f"\n::: {struct.__module__}.{struct.__name__}\n" in JSON
+
+
+@pytest.mark.parametrize("name", sorted({*warpbook.__all__} - {"__version__"}))
+def test_all_that_the_package_offers_is_in_the_api(name: str) -> None:
+    assert re.search(rf"^::: warpbook\.{name}\b", API, re.MULTILINE)
+
+
+def test_the_keys_that_the_reference_names_are_there() -> None:
+    text = section(REFERENCE, "#### Slower than before")
+    for field in msgspec.structs.fields(Versus):
+        assert re.search(rf"`{field.encode_name}[`.]", text), field.name
+
+
+STATUSES = {
+    Status: "#### What became of it",
+    SpeedStatus: "#### How its speed is judged",
+    State: "#### Where it is in a class",
+    Verdict: "#### What a class's marks go by",
+    msgspec.structs.fields(SoFar)[0].type: "#### How far you are with a lab",
+}
+
+
+@pytest.mark.parametrize(
+    ("heading", "status"),
+    [(heading, each) for kind, heading in STATUSES.items() for each in get_args(kind)],
+)
+def test_every_status_of_a_submission_is_documented(heading: str, status: str) -> None:
+    assert re.search(rf"^\| `{status}` \|", section(REFERENCE, heading), re.MULTILINE)
+
+
 @pytest.mark.parametrize("message", list(messages()), ids=lambda each: each.__name__)
 def test_every_message_and_field_is_documented(message: type[msgspec.Struct]) -> None:
     tag = message.__struct_config__.tag
@@ -130,6 +233,24 @@ def test_every_source_folder_has_a_readme() -> None:
 def test_every_link_to_a_file_leads_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", page.read_text()):
         assert (page.parent / target).exists(), target
+
+
+PICTURES = sorted((ROOT / "docs" / "pictures").iterdir())
+
+
+@pytest.mark.parametrize("picture", PICTURES, ids=lambda each: each.name)
+def test_every_picture_is_small_and_on_a_page_in_words_too(picture: Path) -> None:
+    assert picture.stat().st_size <= 150_000
+    text = "".join(page.read_text() for page in PAGES)
+    assert re.search(rf"!\[.{{10,}}\]\((docs/)?pictures/{picture.name}\)", text)
+
+
+def test_what_contributing_says_to_change_is_there() -> None:
+    table = section((ROOT / "CONTRIBUTING.md").read_text(), "## What to change where")
+    roots = "extension|frontend|labs|monitors|tests"
+    paths = re.findall(rf"`((?:{roots})/[^`]*)`", table)
+    assert len(paths) > 10
+    assert [path for path in paths if not list(ROOT.glob(path.rstrip("/")))] == []
 
 
 def test_python_floor_is_the_same_everywhere() -> None:

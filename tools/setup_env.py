@@ -3,6 +3,7 @@
     python3 tools/setup_env.py up [--torch auto|no]
     python3 tools/setup_env.py hub [--torch auto|no]
     python3 tools/setup_env.py test
+    python3 tools/setup_env.py docs
 
 Each step is keyed on its inputs: the second time takes a fraction of a second
 and no network. `make up` and `make test` call this.
@@ -37,6 +38,10 @@ FRONTEND = ROOT / "frontend"
 LABEXTENSION = ROOT / "extension" / "warpbook" / "labextension"
 WIDGET = ROOT / "extension" / "warpbook" / "kernel" / "static"
 HUB_PAGES = ROOT / "extension" / "warpbook" / "hub" / "service" / "static"
+#: what each purpose installs beside what `make up` does
+EXTRAS = {"up": (), "hub": ("hub",), "test": ("test", "docs")}
+#: a program that comes with an extra: without it the extra is installed once more
+PROGRAMS = {"lab": "jlpm", "docs": "mkdocs"}
 #: folders in frontend/ that are made, not written
 BUILT = {"node_modules", "lib", ".yarn"}
 
@@ -63,9 +68,12 @@ def environment() -> None:
 def packages(*extras: str) -> None:
     """Install warpbook, editable, with those of the extras that are not there."""
     inputs = digest([ROOT / "setup.cfg", ROOT / "pyproject.toml"])
-    made = [BIN / "warpbook", BIN / "jlpm"]
     names = {each: f"packages-{each}" for each in extras}
-    missing = [each for each in extras if not is_done(names[each], inputs, made)]
+    missing = []
+    for each in extras:
+        made = [BIN / "warpbook", BIN / PROGRAMS.get(each, "warpbook")]
+        if not is_done(names[each], inputs, made):
+            missing.append(each)
     if missing:
         wanted = f".[{','.join(missing)}]"
         say(f"installing warpbook with {wanted[1:]} (a minute or two)")
@@ -141,9 +149,9 @@ def _succeeds(*command: str) -> bool:
 
 
 def main() -> None:
-    """Set up for running or for testing."""
+    """Set up for what the command line names."""
     parser = argparse.ArgumentParser(description="Set up warpbook.")
-    parser.add_argument("purpose", choices=["up", "hub", "test"])
+    parser.add_argument("purpose", choices=[*EXTRAS, "docs"])
     parser.add_argument("--torch", choices=["auto", "no"], default="auto")
     asked = parser.parse_args()
     if sys.version_info < (3, 10):  # noqa: UP036 - this runs before any package manager
@@ -153,12 +161,15 @@ def main() -> None:
         )
     for_tests = asked.purpose == "test"
     environment()
+    if asked.purpose == "docs":
+        packages("docs")
+        return
     # with JupyterLab comes what builds the frontend, beside all that follows
     packages("lab")
     node()
     with ThreadPoolExecutor(max_workers=1) as beside:
         built = beside.submit(frontend)
-        packages("labs", *([asked.purpose] if asked.purpose != "up" else []))
+        packages("labs", *EXTRAS[asked.purpose])
         run(PYTHON, ROOT / "tools" / "dev_link.py")
         if asked.torch == "auto":
             torch()

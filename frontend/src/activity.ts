@@ -1,6 +1,7 @@
 /** The one figure for what a GPU does: SM active, or where no GPM tells, NVML's. */
 
 import type { Device } from './protocol';
+import { mark, trans } from './translation';
 
 export interface Activity {
   readonly metric: string;
@@ -11,13 +12,13 @@ export interface Activity {
 
 const SM_ACTIVE: Activity = {
   metric: 'sm_active_ratio',
-  label: 'SM active',
+  label: mark('SM active'),
   short: 'SM'
 };
 const UTILIZATION: Activity = {
   metric: 'gpu_utilization_ratio',
-  label: 'GPU util. (NVML)',
-  short: 'GPU util. (NVML)'
+  label: mark('GPU util. (NVML)'),
+  short: mark('GPU util. (NVML)')
 };
 
 /** Whether GPM tells what the chip does. */
@@ -29,5 +30,6 @@ export function hasGpm(gpu: Device): boolean {
 
 /** What the chip does where GPM tells, otherwise what NVML calls utilization. */
 export function activityOf(gpu: Device): Activity {
-  return hasGpm(gpu) ? SM_ACTIVE : UTILIZATION;
+  const { metric, label, short } = hasGpm(gpu) ? SM_ACTIVE : UTILIZATION;
+  return { metric, label: trans.__(label), short: trans.__(short) };
 }

@@ -8,6 +8,7 @@ import { gpusAndInstances, instancesOf } from './instances';
 import type { Device } from './protocol';
 import type { Stream } from './shared';
 import { deviceLabel, replayWords, stateName } from './words';
+import { trans } from './translation';
 
 /** Often enough to be live, seldom enough to be read. */
 const PERIOD_MS = 500;
@@ -72,7 +73,7 @@ export class StatusItem extends Widget {
         return node;
       })
     );
-    const title = `${more}\nOpen the GPU dashboard`;
+    const title = `${more}\n${trans.__('Open the GPU dashboard')}`;
     // a name that changes while a screen reader is on it is read again and again
     if (this.button.title !== title && document.activeElement !== this.button) {
       this.button.title = title;
@@ -86,17 +87,18 @@ export class StatusItem extends Widget {
     const { phase, why } = connection.status;
     if (phase === 'connecting' && !why) {
       return [
-        [{ text: 'GPU: connecting' }],
-        'Connecting to the Jupyter server.'
+        [{ text: trans.__('GPU: connecting') }],
+        trans.__('Connecting to the Jupyter server.')
       ];
     }
     if (phase !== 'open') {
-      return [[{ text: 'GPU: disconnected' }], why];
+      return [[{ text: trans.__('GPU: disconnected') }], why];
     }
     const gpus = gpusAndInstances(store.devices);
     if (gpus.length === 0) {
-      const reason = store.absences[0]?.message ?? 'This server sees no GPU.';
-      return [[{ text: 'No GPU' }], clip(reason)];
+      const reason =
+        store.absences[0]?.message ?? trans.__('This server sees no GPU.');
+      return [[{ text: trans.__('No GPU') }], clip(reason)];
     }
     // of a GPU that is split, its instances tell what runs
     const shown = gpus.filter(gpu => instancesOf(gpu, gpus).length === 0);
@@ -111,8 +113,8 @@ export class StatusItem extends Widget {
       return `${deviceLabel(gpu, gpus)}: ${words.join('')}`;
     });
     if (store.replay !== null) {
-      pieces.unshift({ text: 'Replay: ' });
-      details.unshift(`Replay of ${replayWords(store.replay)}`);
+      pieces.unshift({ text: `${trans.__('Replay:')} ` });
+      details.unshift(trans.__('Replay of %1', replayWords(store.replay)));
     }
     return [pieces, details.join('\n')];
   }
@@ -137,7 +139,7 @@ export class StatusItem extends Widget {
       { text: `  ${deviceLabel(gpu, gpus).replace(/^GPU /, '')}: ` },
       ...this.shortLine(gpu)
     ]);
-    return [{ text: 'GPUs, SM' }, ...pieces];
+    return [{ text: trans.__('GPUs, SM') }, ...pieces];
   }
 
   /** How busy they are, and which are in trouble. */
@@ -156,7 +158,7 @@ export class StatusItem extends Widget {
     const more = wrong.length - names.length;
     const count = gpus.filter(({ kind }) => kind === 'gpu').length;
     return [
-      { text: `${count} GPUs, SM mean ` },
+      { text: `${trans.__('%1 GPUs, SM mean', count)} ` },
       { text: text(known.length > 0 ? mean : null, 'ratio'), width: 4.5 },
       { text: `${names.join('')}${more > 0 ? ` and ${more} more` : ''}` }
     ];
@@ -198,7 +200,9 @@ export class StatusItem extends Widget {
       return [{ text: stateName(state) }];
     }
     const activity = this.activity(gpu);
-    return hasGpm(gpu) ? [activity] : [{ text: 'GPU util. ' }, activity];
+    return hasGpm(gpu)
+      ? [activity]
+      : [{ text: `${trans.__('GPU util.')} ` }, activity];
   }
 
   private activity(gpu: Device): Piece {

@@ -3,6 +3,7 @@
 import type { Connection } from './connection';
 import { isCellReport } from './shapes/stream';
 import type { CellReport } from './protocol';
+import { trans } from './translation';
 
 const MOST_KNOWN = 16;
 
@@ -24,7 +25,7 @@ export class TraceFiles {
     const value: unknown = await answer.json();
     if (!isCellReport(value)) {
       throw new Error(
-        "The server's answer has an unknown form; reload the page."
+        trans.__("The server's answer has an unknown form; reload the page.")
       );
     }
     this.byPath.delete(path);

@@ -3,39 +3,42 @@
 import type { Absence, Device, Replay, State } from './protocol';
 import { clip, date } from './format';
 import type { Latest } from './store';
+import { mark, trans } from './translation';
 
 /** Why the two kinds of "utilization" differ; metrics.py says the same. */
-export const UTILIZATION_NOTE =
+export const UTILIZATION_NOTE = mark(
   'NVML’s “GPU utilization” counts any moment in which a kernel or a copy was ' +
-  'running, so one tiny kernel or a copy reads 100 %; SM active, tensor and ' +
-  'DRAM say how much of the chip was really working.';
+    'running, so one tiny kernel or a copy reads 100 %; SM active, tensor and ' +
+    'DRAM say how much of the chip was really working.'
+);
 
 const STATES: Record<State, string> = {
   ok: '',
-  stale: 'not answering',
-  lost: 'lost',
-  no_permission: 'no permission',
-  not_supported: 'not supported here',
-  unavailable: 'not available'
+  stale: mark('not answering'),
+  lost: mark('lost'),
+  no_permission: mark('no permission'),
+  not_supported: mark('not supported here'),
+  unavailable: mark('not available')
 };
 
 /** Name a state; a state that this page does not know is shown as it came. */
 export function stateName(state: State): string {
-  return STATES[state] ?? clip(state, 40);
+  const name = STATES[state];
+  return name ? trans.__(name) : (name ?? clip(state, 40));
 }
 
 const VERDICTS = new Map<string, string>([
-  ['idle', 'Idle'],
-  ['launch-bound', 'Launch-bound'],
-  ['sync-bound', 'Sync-bound'],
-  ['host-bound', 'Host-bound'],
-  ['transfer-bound', 'Transfer-bound'],
-  ['memory-bound', 'Memory-bound'],
-  ['compute-bound', 'Compute-bound'],
-  ['communication-bound', 'Communication-bound'],
-  ['few-multiprocessors', 'Few multiprocessors'],
-  ['mixed', 'Mixed work'],
-  ['unknown', 'Unknown']
+  ['idle', mark('Idle')],
+  ['launch-bound', mark('Launch-bound')],
+  ['sync-bound', mark('Sync-bound')],
+  ['host-bound', mark('Host-bound')],
+  ['transfer-bound', mark('Transfer-bound')],
+  ['memory-bound', mark('Memory-bound')],
+  ['compute-bound', mark('Compute-bound')],
+  ['communication-bound', mark('Communication-bound')],
+  ['few-multiprocessors', mark('Few multiprocessors')],
+  ['mixed', mark('Mixed work')],
+  ['unknown', mark('Unknown')]
 ]);
 
 /**
@@ -43,7 +46,8 @@ const VERDICTS = new Map<string, string>([
  * a kind that this page does not know, as it came.
  */
 export function verdictName(kind: string, unit: string | null = null): string {
-  const name = VERDICTS.get(kind) ?? clip(kind, 40);
+  const known = VERDICTS.get(kind);
+  const name = known === undefined ? clip(kind, 40) : trans.__(known);
   return unit === null ? name : `${name}: ${clip(unit, 40)}`;
 }
 
@@ -83,7 +87,7 @@ export function deviceLabel(
   const { kind, index, name, facts } = device;
   const instance = facts['gpu_instance_id'];
   if (kind === 'host') {
-    return 'Host';
+    return trans.__('Host');
   }
   if (kind === 'gpu' && index !== null) {
     return `GPU ${index}`;
@@ -121,7 +125,7 @@ export function deviceHeading(
 /** Say which recording is being played. */
 export function replayWords(replay: Replay): string {
   const name = clip(replay.name, 80);
-  return `${name}, recorded ${date(replay.recorded_ms)}`;
+  return trans.__('%1, recorded %2', name, date(replay.recorded_ms));
 }
 
 /** Say what is missing, and what to do about it. */

@@ -3,23 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
-import signal
-import threading
-import time
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
-from prometheus_client import CollectorRegistry, start_http_server
-
-from warpbook.cli.errors import CommandError
-from warpbook_monitors.exposition.prometheus import SCRAPE_WATCH_S, SamplerCollector
-from warpbook_monitors.open_sources import live_sources
-from warpbook_monitors.sampling.own_cost import Costs, OwnCostSource
-from warpbook_monitors.sampling.sampler import Sampler
-
-if TYPE_CHECKING:
-    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
+from warpbook_monitors import agent
 
 
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -27,96 +12,13 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     parser = commands.add_parser(
         "agent",
         help="serve this node's GPUs to Prometheus, without Jupyter",
-        description="Serve /metrics until Ctrl-C. The GPUs are read only while "
-        "somebody scrapes.",
+        description=agent.DESCRIPTION,
     )
-    parser.add_argument(
-        "--port", type=int, default=9860, help="port to listen on (default: 9860)"
-    )
-    parser.add_argument(
-        "--host",
-        default="127.0.0.1",
-        metavar="ADDRESS",
-        help="address to listen on (default: 127.0.0.1; 0.0.0.0 is every network)",
-    )
-    parser.add_argument(
-        "--dcgm-aliases",
-        action="store_true",
-        help="give the GPUs under dcgm-exporter's names as well",
-    )
+    agent.add_options(parser)
     parser.set_defaults(run=run)
 
 
 def run(asked: argparse.Namespace) -> int:
     """Serve until a signal comes."""
-    costs = Costs()
-    sampler = Sampler([*live_sources(), OwnCostSource(costs)], costs=costs)
-    watch = _ScrapeWatch(sampler)
-    registry = CollectorRegistry()
-    registry.register(SamplerCollector(sampler, watch.scraped, asked.dcgm_aliases))
-    try:
-        server, thread = start_http_server(asked.port, asked.host, registry)
-    except (OSError, OverflowError) as error:
-        raise CommandError(
-            f"{asked.host}:{asked.port}: {error}. Choose another --port or --host."
-        ) from error
-    server.set_app(_at_metrics(server.get_app()))
-    sampler.open()
-    for absence in sampler.absences:
-        print(
-            f"{absence.what}: {absence.message} {absence.remedy}".rstrip(), flush=True
-        )
-    print(
-        f"Serving http://{asked.host}:{asked.port}/metrics; Ctrl-C ends it.", flush=True
-    )
-    ended = threading.Event()
-    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(each, lambda signum, frame: ended.set())
-    while not ended.wait(1.0):
-        watch.rest_if_unscraped()
-    server.shutdown()
-    thread.join()
-    watch.close()
-    sampler.close()
+    agent.serve(asked.host, asked.port, asked.dcgm_aliases)
     return 0
-
-
-def _at_metrics(metrics: WSGIApplication | None) -> WSGIApplication:
-    """Serve the metrics at /metrics: by itself the library does at every path."""
-
-    def serve(environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
-        path = environ["PATH_INFO"]
-        if path == "/metrics" and metrics is not None:
-            return metrics(environ, start)
-        status = "200 OK" if path == "/" else "404 Not Found"
-        start(status, [("Content-Type", "text/plain; charset=utf-8")])
-        return [b"warpbook agent: the metrics are at /metrics.\n"]
-
-    return serve
-
-
-class _ScrapeWatch:
-    """Keeps the sampler running while scrapes come."""
-
-    def __init__(self, sampler: Sampler) -> None:
-        self._sampler = sampler
-        self._watch = contextlib.ExitStack()
-        self._lock = threading.Lock()
-        self._scraped_s: float | None = None
-
-    def scraped(self) -> None:
-        with self._lock:
-            if self._scraped_s is None:
-                self._watch.enter_context(self._sampler.watch("scrape"))
-            self._scraped_s = time.monotonic()
-
-    def rest_if_unscraped(self) -> None:
-        with self._lock:
-            scraped_s = self._scraped_s
-            if scraped_s is not None and time.monotonic() - scraped_s > SCRAPE_WATCH_S:
-                self._watch.close()
-                self._scraped_s = None
-
-    def close(self) -> None:
-        with self._lock:
-            self._watch.close()

@@ -26,6 +26,7 @@ from warpbook.cli.archive_checks import archive_checks
 from warpbook.cli.check import Check, shown
 from warpbook.cli.hub_checks import hub_checks
 from warpbook.protocol import ENV_INGEST_SECRET, ENV_INGEST_URL, PROTOCOL_VERSION
+from warpbook_monitors.agent import DISTRIBUTION
 from warpbook_monitors.alerts.rules import FILE_NAME, read_rules
 from warpbook_monitors.errors import RulesError
 from warpbook_monitors.frames import Absence, Device
@@ -43,6 +44,7 @@ def all_checks() -> Iterator[Check]:
     """Look at everything, cheapest first."""
     yield Check("Python", "ok", f"{platform.python_version()} at {_python()}")
     yield Check("warpbook", "ok", f"{__version__}, protocol {PROTOCOL_VERSION}")
+    yield from _agent()
     yield from _gpus()
     yield _server_extension()
     yield _labextension()
@@ -53,6 +55,21 @@ def all_checks() -> Iterator[Check]:
     yield _torch()
     yield from _kernels()
     yield _ingest()
+
+
+def _agent() -> Iterator[Check]:
+    """Tell of a second distribution that owns files of this one."""
+    try:
+        version = metadata.version(DISTRIBUTION)
+    except metadata.PackageNotFoundError:
+        return
+    yield Check(
+        DISTRIBUTION,
+        "broken",
+        f"{version} is installed beside warpbook, which has the agent, too; both own "
+        "warpbook_monitors.",
+        f"First {_python()} -m pip uninstall {DISTRIBUTION}. {_reinstall()}",
+    )
 
 
 def _gpus() -> Iterator[Check]:

@@ -4,6 +4,7 @@ import { h, setText } from '../dom';
 import type { Device } from '../protocol';
 import type { Latest } from '../store';
 import { isUnread } from '../words';
+import { mark, trans } from '../translation';
 
 export class Badge {
   readonly node = h('span', {});
@@ -19,15 +20,15 @@ export class Badge {
 
   private told(latest: Latest): [string, string] {
     if (this.device.origin === 'replay') {
-      return ['replay', 'REPLAY'];
+      return ['replay', trans.__('REPLAY')];
     }
     return latest.state === 'ok' || isUnread(latest)
-      ? ['live', 'LIVE']
-      : ['wrong', WRONG[latest.state] ?? 'NOT READ'];
+      ? ['live', trans.__('LIVE')]
+      : ['wrong', trans.__(WRONG[latest.state] ?? mark('NOT READ'))];
   }
 }
 
 const WRONG: Partial<Record<Latest['state'], string>> = {
-  lost: 'LOST',
-  stale: 'STALE'
+  lost: mark('LOST'),
+  stale: mark('STALE')
 };

@@ -25,6 +25,7 @@ import type { ReportPlace } from './report_actions';
 import { reportActions } from './report_actions';
 import { saveButtons } from './save';
 import { spanContent, spanTitle } from './span';
+import { trans } from '../translation';
 
 /** Around what is short, so that something is to be seen. */
 const LEAST_MARGIN_MS = 5_000;
@@ -89,19 +90,21 @@ export class Cards implements CellActions {
     if (span === null) {
       return;
     }
-    void this.drawer.showLater(`Statistics of ${spanTitle(span)}`, async () =>
-      spanContent(await this.history.span(span), this.stream.store.devices, [
-        h(
-          'div',
-          { class: 'wb-controls' },
-          button('Zoom to it', () => this.viewport.show(span)),
-          button(
-            `Explore ${deviceLabel(device, this.stream.store.devices)}`,
-            () => this.explore(device, span)
-          )
-        ),
-        saveButtons(this.history, span)
-      ])
+    void this.drawer.showLater(
+      trans.__('Statistics of %1', spanTitle(span)),
+      async () =>
+        spanContent(await this.history.span(span), this.stream.store.devices, [
+          h(
+            'div',
+            { class: 'wb-controls' },
+            button('Zoom to it', () => this.viewport.show(span)),
+            button(
+              `Explore ${deviceLabel(device, this.stream.store.devices)}`,
+              () => this.explore(device, span)
+            )
+          ),
+          saveButtons(this.history, span)
+        ])
     );
   }
 
@@ -143,8 +146,9 @@ export class Cards implements CellActions {
   }
 
   ask(run: RunOfCell): void {
-    void this.drawer.showLater(`Receipt: ${clip(run.title, 80)}`, async () =>
-      this.receiptContent(await this.history.receipt(run))
+    void this.drawer.showLater(
+      trans.__('Receipt: %1', clip(run.title, 80)),
+      async () => this.receiptContent(await this.history.receipt(run))
     );
   }
 
@@ -171,8 +175,10 @@ export class Cards implements CellActions {
 
 function alertContent(alert: Alert): Content {
   const until =
-    alert.until_ms === null ? 'holds' : `until ${when(alert.until_ms)}`;
-  const replay = alert.is_replay ? ', of a recording (replay)' : '';
+    alert.until_ms === null
+      ? trans.__('holds')
+      : trans.__('until %1', when(alert.until_ms));
+  const replay = alert.is_replay ? trans.__(', of a recording (replay)') : '';
   return card(
     clip(alert.title, 120),
     h('p', {}, clip(alert.text, 1000)),

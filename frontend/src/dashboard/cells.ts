@@ -9,6 +9,7 @@ import type { Receipt } from '../protocol';
 import type { Stream } from '../shared';
 import type { Pressed } from './pressed';
 import { table } from './table';
+import { trans } from '../translation';
 
 const MOST_CELLS = 8;
 const PERIOD_MS = 500;
@@ -29,7 +30,7 @@ interface Run {
 export class CellList {
   readonly node = h('section', {
     class: 'wb-reports wb-cells',
-    'aria-label': 'Cells'
+    'aria-label': trans.__('Cells')
   });
 
   constructor(
@@ -88,10 +89,15 @@ export class CellList {
     }
     this.written = written;
     this.node.replaceChildren(
-      h('h3', {}, 'Cells'),
+      h('h3', {}, trans.__('Cells')),
       table(
-        'What the newest cells cost: open one for its receipt',
-        ['Cell', 'Notebook', 'Started', 'Wall time'],
+        trans.__('What the newest cells cost: open one for its receipt'),
+        [
+          trans.__('Cell'),
+          trans.__('Notebook'),
+          trans.__('Started'),
+          trans.__('Wall time')
+        ],
         runs.map(({ cells: [title = '', ...rest], open }) => [
           open === null
             ? title
@@ -110,7 +116,7 @@ export class CellList {
       const { endMs, startMs } = band;
       const wall =
         endMs === null
-          ? 'running'
+          ? trans.__('running')
           : duration(endMs - startMs) +
             (band.status === 'ok' ? '' : `, ${band.status}`);
       return {
@@ -134,7 +140,7 @@ export class CellList {
           startMs: cell.started_ms,
           cells: cells(
             cell.title,
-            cell.notebook ?? 'a kernel',
+            cell.notebook ?? trans.__('a kernel'),
             cell.execution_count,
             cell.started_ms,
             duration(receipt.wall_ms)

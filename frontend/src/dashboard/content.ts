@@ -4,6 +4,7 @@ import type { BokehLoader } from '../bokeh';
 import { h } from '../dom';
 import type { Drawing } from './picture';
 import { Picture } from './picture';
+import { trans } from '../translation';
 
 export interface Content {
   readonly title: string;
@@ -59,7 +60,7 @@ export class ContentView {
   ): Promise<void> {
     const asking = card(
       title,
-      h('p', { role: 'status' }, 'Asking the server…')
+      h('p', { role: 'status' }, trans.__('Asking the server…'))
     );
     this.show(asking);
     let content: Content;
@@ -77,7 +78,11 @@ export class ContentView {
         h(
           'div',
           { class: 'wb-controls' },
-          h('button', { class: 'wb-button', click: again }, 'Try again'),
+          h(
+            'button',
+            { class: 'wb-button', click: again },
+            trans.__('Try again')
+          ),
           ...instead()
         )
       );

@@ -9,6 +9,7 @@ import type { ExportFormat, History } from '../history';
 import type { Keeping } from '../protocol';
 import { keyList } from './keys';
 import { FORMATS, save } from './save';
+import { mark, trans } from '../translation';
 
 const WINDOWS: readonly (readonly [number, string])[] = [
   [30, '30 s'],
@@ -18,9 +19,9 @@ const WINDOWS: readonly (readonly [number, string])[] = [
   [1800, '30 min'],
   [HOUR_MS / 1000, '1 h'],
   [6 * 3600, '6 h'],
-  [24 * 3600, '1 day'],
-  [7 * 24 * 3600, '7 days'],
-  [MONTH_MS / 1000, '30 days']
+  [24 * 3600, mark('1 day')],
+  [7 * 24 * 3600, mark('7 days')],
+  [MONTH_MS / 1000, mark('30 days')]
 ];
 const ZOOM = 2;
 const PAN = 0.5;
@@ -38,38 +39,51 @@ export class Controls {
       'select',
       {
         class: 'wb-select',
-        'aria-label': 'Time window',
+        'aria-label': trans.__('Time window'),
         change: () => viewport.setWindow(Number(this.select.value) * 1000)
       },
       ...WINDOWS.map(([seconds, label]) =>
-        h('option', { value: String(seconds) }, label)
+        h('option', { value: String(seconds) }, trans.__(label))
       )
     );
     this.export = h(
       'select',
       {
         class: 'wb-select',
-        'aria-label': 'Save all of the history',
-        title: 'Save all of the history; JSONL can be replayed',
+        'aria-label': trans.__('Save all of the history'),
+        title: trans.__('Save all of the history; JSONL can be replayed'),
         change: () => this.saveAll()
       },
-      h('option', { value: '' }, 'Save…'),
-      ...FORMATS.map(([format, label]) => h('option', { value: format }, label))
+      h('option', { value: '' }, trans.__('Save…')),
+      ...FORMATS.map(([format, label]) =>
+        h('option', { value: format }, trans.__(label))
+      )
     );
     this.node = h(
       'div',
-      { class: 'wb-controls', role: 'toolbar', 'aria-label': 'History' },
+      {
+        class: 'wb-controls',
+        role: 'toolbar',
+        'aria-label': trans.__('History')
+      },
       this.pause,
       this.select,
       h(
         'span',
         { class: 'wb-button-row' },
-        this.button('◂', 'Back in time', () => viewport.pan(-PAN)),
-        this.button('▸', 'On in time', () => viewport.pan(PAN)),
-        this.button('−', 'Show more time', () => viewport.zoom(ZOOM)),
-        this.button('+', 'Show less time', () => viewport.zoom(1 / ZOOM))
+        this.button('◂', trans.__('Back in time'), () => viewport.pan(-PAN)),
+        this.button('▸', trans.__('On in time'), () => viewport.pan(PAN)),
+        this.button('−', trans.__('Show more time'), () => viewport.zoom(ZOOM)),
+        this.button('+', trans.__('Show less time'), () =>
+          viewport.zoom(1 / ZOOM)
+        )
       ),
-      h('label', { class: 'wb-labelled' }, 'Go to ', this.moment),
+      h(
+        'label',
+        { class: 'wb-labelled' },
+        `${trans.__('Go to')} `,
+        this.moment
+      ),
       this.tool,
       this.export,
       ...keyList(),
@@ -84,7 +98,7 @@ export class Controls {
     const { following } = this.viewport;
     const { fromMs, toMs } = this.viewport.span();
     this.writeWindow();
-    setText(this.pause, following ? 'Pause' : 'Resume');
+    setText(this.pause, following ? trans.__('Pause') : trans.__('Resume'));
     this.pause.setAttribute('aria-pressed', String(!following));
     this.badge.hidden = following;
     setText(
@@ -112,7 +126,8 @@ export class Controls {
   /** Say how far back the history goes, and what is wrong with it. */
   setKeeping(keeping: Keeping | null): void {
     const fromMs = keeping?.from_ms ?? null;
-    const since = fromMs === null ? '' : `Kept since ${when(fromMs)}. `;
+    const since =
+      fromMs === null ? '' : `${trans.__('Kept since %1.', when(fromMs))} `;
     const problem =
       keeping?.state === 'stopped' ? '' : (keeping?.message ?? '');
     setText(this.kept, clip(`${since}${problem}`, 300));
@@ -127,7 +142,7 @@ export class Controls {
       this.viewport.show({ fromMs: atMs - halfMs, toMs: atMs + halfMs });
       setText(this.words, '');
     } else if (this.moment.value !== '') {
-      setText(this.words, 'Write a time as YYYY-MM-DD hh:mm.');
+      setText(this.words, trans.__('Write a time as YYYY-MM-DD hh:mm.'));
     }
   }
 
@@ -174,14 +189,16 @@ export class Controls {
     'button',
     {
       class: 'wb-button',
-      title: 'Drag over a chart to select a span (or hold Shift and drag)',
+      title: trans.__(
+        'Drag over a chart to select a span (or hold Shift and drag)'
+      ),
       click: () => {
         this.selecting = !this.selecting;
         this.update();
       }
     },
-    'Select',
-    h('span', { class: 'wb-wide' }, ' a span')
+    trans.__('Select'),
+    h('span', { class: 'wb-wide' }, ` ${trans.__('a span')}`)
   );
   private readonly words = h('span', { role: 'status' });
   private readonly kept = h('span', { class: 'wb-note' });
@@ -191,7 +208,7 @@ export class Controls {
     placeholder: 'YYYY-MM-DD hh:mm',
     size: '16',
     maxlength: '30',
-    'aria-label': 'Go to a time',
+    'aria-label': trans.__('Go to a time'),
     change: () => this.goTo()
   });
   private readonly select: HTMLSelectElement;

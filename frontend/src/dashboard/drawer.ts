@@ -4,11 +4,12 @@ import type { BokehLoader } from '../bokeh';
 import { h } from '../dom';
 import type { Content } from './content';
 import { ContentView } from './content';
+import { trans } from '../translation';
 
 export class Drawer {
   readonly node = h('aside', {
     class: 'wb-content wb-drawer',
-    'aria-label': 'Explore',
+    'aria-label': trans.__('Explore'),
     hidden: ''
   });
 
@@ -19,9 +20,17 @@ export class Drawer {
   ) {
     this.view = new ContentView(this.node, bokeh, ({ openTab }) => [
       openTab
-        ? h('button', { class: 'wb-button', click: openTab }, 'Open in a tab')
+        ? h(
+            'button',
+            { class: 'wb-button', click: openTab },
+            trans.__('Open in a tab')
+          )
         : null,
-      h('button', { class: 'wb-button', click: () => this.leave() }, 'Close')
+      h(
+        'button',
+        { class: 'wb-button', click: () => this.leave() },
+        trans.__('Close')
+      )
     ]);
   }
 

@@ -6,6 +6,7 @@ import type { KeptRecord } from '../protocol';
 import type { RecordKind, Records, Search } from '../records';
 import { ANYTHING } from '../records';
 import { table } from './table';
+import { mark, trans } from '../translation';
 
 const DAY_MS = 86_400_000;
 const PAGE = 20;
@@ -14,18 +15,18 @@ const DAY = /^(19[7-9]|20[0-9])\d-\d\d-\d\d$/;
 
 /** What can be searched for, and what a person calls it. */
 const KINDS: readonly (readonly [string, string, readonly RecordKind[]])[] = [
-  ['', 'Anything', []],
-  ['report', 'Reports', ['report']],
-  ['cell', 'Cells', ['cell', 'receipt']],
-  ['alert', 'Alerts', ['alert']],
-  ['post_mortem', 'Out of memory', ['post_mortem']]
+  ['', mark('Anything'), []],
+  ['report', mark('Reports'), ['report']],
+  ['cell', mark('Cells'), ['cell', 'receipt']],
+  ['alert', mark('Alerts'), ['alert']],
+  ['post_mortem', mark('Out of memory'), ['post_mortem']]
 ];
 const NAMES: Record<RecordKind, string> = {
-  report: 'report',
-  receipt: 'receipt',
-  cell: 'cell',
-  alert: 'alert',
-  post_mortem: 'out of memory'
+  report: mark('report'),
+  receipt: mark('receipt'),
+  cell: mark('cell'),
+  alert: mark('alert'),
+  post_mortem: mark('out of memory')
 };
 
 export interface FindActions {
@@ -42,12 +43,14 @@ export class Find {
     private readonly records: Pick<Records, 'find'>,
     private readonly actions: FindActions
   ) {
-    const kinds = KINDS.map(([value, label]) => h('option', { value }, label));
+    const kinds = KINDS.map(([value, label]) =>
+      h('option', { value }, trans.__(label))
+    );
     this.kind.append(...kinds);
     this.node = h(
       'details',
-      { class: 'wb-reports wb-find', 'aria-label': 'Find' },
-      h('summary', {}, 'Find a report, a cell or an alert'),
+      { class: 'wb-reports wb-find', 'aria-label': trans.__('Find') },
+      h('summary', {}, trans.__('Find a report, a cell or an alert')),
       h(
         'form',
         {
@@ -58,13 +61,13 @@ export class Find {
             void this.search(null);
           }
         },
-        labelled('Text', this.text),
-        labelled('Kind', this.kind),
-        labelled('Notebook', this.notebook),
-        labelled('Verdict', this.verdict),
-        labelled('From', this.from),
-        labelled('To', this.to),
-        h('button', { class: 'wb-button', type: 'submit' }, 'Find')
+        labelled(trans.__('Text'), this.text),
+        labelled(trans.__('Kind'), this.kind),
+        labelled(trans.__('Notebook'), this.notebook),
+        labelled(trans.__('Verdict'), this.verdict),
+        labelled(trans.__('From'), this.from),
+        labelled(trans.__('To'), this.to),
+        h('button', { class: 'wb-button', type: 'submit' }, trans.__('Find'))
       ),
       this.words,
       this.list,
@@ -78,13 +81,16 @@ export class Find {
     if (wrong !== undefined) {
       setText(
         this.words,
-        `${clip(wrong.value.trim(), 40)} is no day: write one as 2026-06-15.`
+        trans.__(
+          '%1 is no day: write one as 2026-06-15.',
+          clip(wrong.value.trim(), 40)
+        )
       );
       this.list.replaceChildren();
       this.more.replaceChildren();
       return;
     }
-    setText(this.words, 'Looking…');
+    setText(this.words, trans.__('Looking…'));
     try {
       const { records, has_more: hasMore } = await this.records.find({
         ...this.wanted(),
@@ -99,7 +105,7 @@ export class Find {
       if (asked === this.asked) {
         setText(
           this.words,
-          `Nothing can be found. ${(error as Error).message}`
+          trans.__('Nothing can be found. %1', (error as Error).message)
         );
       }
     }
@@ -124,16 +130,26 @@ export class Find {
     setText(
       this.words,
       shown.length === 0
-        ? 'Nothing that is kept matches.'
-        : `${shown.length} found${hasMore ? ', and there are older ones' : ''}.`
+        ? trans.__('Nothing that is kept matches.')
+        : hasMore
+          ? trans.__('%1 found, and there are older ones.', shown.length)
+          : trans.__('%1 found.', shown.length)
     );
     this.list.replaceChildren(
       ...(shown.length === 0
         ? []
         : [
             table(
-              'Found, the newest first',
-              ['What', 'Kind', 'Notebook', 'Verdict', 'Began', 'Took', ''],
+              trans.__('Found, the newest first'),
+              [
+                trans.__('What'),
+                trans.__('Kind'),
+                trans.__('Notebook'),
+                trans.__('Verdict'),
+                trans.__('Began'),
+                trans.__('Took'),
+                ''
+              ],
               shown.map(record => this.row(record)),
               shown.length
             )
@@ -150,7 +166,7 @@ export class Find {
                 type: 'button',
                 click: () => void this.search(last.started_ms)
               },
-              'Older ones'
+              trans.__('Older ones')
             )
           ]
         : [])
@@ -171,7 +187,8 @@ export class Find {
         },
         clip(record.title, 80) || '(empty)'
       ),
-      NAMES[record.kind] + (record.is_replay ? ', replay' : ''),
+      trans.__(NAMES[record.kind]) +
+        (record.is_replay ? `, ${trans.__('replay')}` : ''),
       clip(record.notebook ?? NONE, 60),
       clip(record.verdict ?? NONE, 40),
       when(startedMs),
@@ -179,14 +196,17 @@ export class Find {
       h(
         'button',
         { class: 'wb-button', click: () => this.actions.show(record) },
-        'Show in time'
+        trans.__('Show in time')
       )
     ];
   }
 
-  private readonly text = input('search', 'Title, notebook or sentence');
-  private readonly notebook = input('search', 'Any');
-  private readonly verdict = input('search', 'Any');
+  private readonly text = input(
+    'search',
+    trans.__('Title, notebook or sentence')
+  );
+  private readonly notebook = input('search', trans.__('Any'));
+  private readonly verdict = input('search', trans.__('Any'));
   private readonly from = input('text', 'YYYY-MM-DD');
   private readonly to = input('text', 'YYYY-MM-DD');
   private readonly kind = h('select', { class: 'wb-select' });

@@ -7,6 +7,7 @@ import { clip } from '../format';
 import type { Stream } from '../shared';
 import { absenceWords, replayWords } from '../words';
 import type { Controls } from './controls';
+import { trans } from '../translation';
 
 /** More notebooks than this share the legend's last words. */
 const LEGEND_MOST = 8;
@@ -22,7 +23,7 @@ export class Header {
     this.retry = h(
       'button',
       { class: 'wb-button', click: () => stream.connection.retry() },
-      'Try now'
+      trans.__('Try now')
     );
     this.node = h(
       'header',
@@ -43,7 +44,9 @@ export class Header {
     this.writeOrigin();
     setText(
       this.connection,
-      phase === 'open' ? '' : why || 'Connecting to the Jupyter server…'
+      phase === 'open'
+        ? ''
+        : why || trans.__('Connecting to the Jupyter server…')
     );
     this.retry.hidden = phase !== 'waiting' && phase !== 'refused';
     const { absences } = store;
@@ -52,7 +55,7 @@ export class Header {
     if (this.absences.dataset['names'] !== names) {
       this.absences.dataset['names'] = names;
       this.absences.replaceChildren(
-        h('summary', {}, `Not available here: ${names}`),
+        h('summary', {}, trans.__('Not available here: %1', names)),
         h('ul', {}, ...absences.map(each => h('li', {}, absenceWords(each))))
       );
       this.absences.open = store.devices.every(({ kind }) => kind !== 'gpu');
@@ -73,19 +76,22 @@ export class Header {
     const words = replay
       ? replayWords(replay)
       : gpus.length > 0
-        ? 'measured now'
-        : 'This server sees no GPU';
+        ? trans.__('measured now')
+        : trans.__('This server sees no GPU');
     const badge = replay ? 'REPLAY' : gpus.length > 0 ? 'LIVE' : '';
     const { label } = store;
     this.during.hidden = replay === null;
-    setText(this.during, label === null ? '' : `Recording: ${clip(label, 80)}`);
+    setText(
+      this.during,
+      label === null ? '' : trans.__('Recording: %1', clip(label, 80))
+    );
     if (this.origin.dataset['words'] === `${badge} ${words}`) {
       return;
     }
     this.origin.dataset['words'] = `${badge} ${words}`;
     const kind = replay ? 'wb-badge-replay' : 'wb-badge-live';
     this.origin.replaceChildren(
-      h('h2', {}, 'GPU dashboard'),
+      h('h2', {}, trans.__('GPU dashboard')),
       badge ? h('span', { class: `wb-badge ${kind}` }, badge) : '',
       this.controls.badge,
       h('span', { class: 'wb-origin-words', title: words }, words),
@@ -103,7 +109,7 @@ export class Header {
     this.legend.dataset['count'] = String(notebooks.length);
     const more = notebooks.length - LEGEND_MOST;
     this.legend.replaceChildren(
-      h('span', {}, 'Cells of'),
+      h('span', {}, trans.__('Cells of')),
       ...notebooks
         .slice(0, LEGEND_MOST)
         .map((path, index) =>
@@ -129,7 +135,7 @@ export class Header {
   private readonly absences = h('details', { class: 'wb-absences' });
   private readonly legend = h('div', {
     class: 'wb-notebooks',
-    'aria-label': 'Colours of the notebooks whose cells ran'
+    'aria-label': trans.__('Colours of the notebooks whose cells ran')
   });
   private readonly retry: HTMLButtonElement;
 }

@@ -2,28 +2,34 @@
 
 import type { Viewport } from '../chart/viewport';
 import { h } from '../dom';
+import { mark, trans } from '../translation';
 
 const ZOOM = 1.5;
 const PAN = 0.25;
 
 const LIST: readonly (readonly [string, string])[] = [
-  ['drag', 'show that span'],
-  ['Shift + drag', 'select a span: its statistics, joules, export'],
-  ['Ctrl or ⌘ + wheel, pinch', 'zoom'],
-  ['Shift + wheel', 'move through time'],
-  ['click on a cell’s band', 'what that cell cost'],
-  ['+ and −', 'zoom'],
-  ['← and →', 'move; on a chart, read single values'],
-  ['Shift + ← →, then Enter', 'on a chart: select a span'],
-  ['Enter', 'on a chart: what the cell there cost'],
-  ['F', 'on a chart: full screen; Esc leaves it'],
-  ['Shift + ↑ ↓, or drag its title', 'move a chart to another place'],
-  ['click on a line’s name', 'hide that line, or show it again'],
-  ['Home and End', 'the oldest that is kept; now'],
-  ['Space', 'on a chart: pause and resume'],
+  [mark('drag'), mark('show that span')],
+  [mark('Shift + drag'), mark('select a span: its statistics, joules, export')],
+  [mark('Ctrl or ⌘ + wheel, pinch'), mark('zoom')],
+  [mark('Shift + wheel'), mark('move through time')],
+  [mark('click on a cell’s band'), mark('what that cell cost')],
+  [mark('+ and −'), mark('zoom')],
+  [mark('← and →'), mark('move; on a chart, read single values')],
+  [mark('Shift + ← →, then Enter'), mark('on a chart: select a span')],
+  [mark('Enter'), mark('on a chart: what the cell there cost')],
+  [mark('F'), mark('on a chart: full screen; Esc leaves it')],
   [
-    'Esc',
-    'leave full screen, forget the selection, close the card, then go on with now'
+    mark('Shift + ↑ ↓, or drag its title'),
+    mark('move a chart to another place')
+  ],
+  [mark('click on a line’s name'), mark('hide that line, or show it again')],
+  [mark('Home and End'), mark('the oldest that is kept; now')],
+  [mark('Space'), mark('on a chart: pause and resume')],
+  [
+    mark('Esc'),
+    mark(
+      'leave full screen, forget the selection, close the card, then go on with now'
+    )
   ]
 ];
 
@@ -62,15 +68,15 @@ export function keyList(): [HTMLElement, HTMLElement] {
     'dl',
     { class: 'wb-keys', id: KEYS_ID, popover: 'auto' },
     ...LIST.map(([keys, what]) =>
-      h('div', {}, h('dt', {}, keys), h('dd', {}, what))
+      h('div', {}, h('dt', {}, trans.__(keys)), h('dd', {}, trans.__(what)))
     )
   );
   const button = h(
     'button',
     {
       class: 'wb-button',
-      'aria-label': 'Mouse and keys',
-      title: 'Mouse and keys',
+      'aria-label': trans.__('Mouse and keys'),
+      title: trans.__('Mouse and keys'),
       popovertarget: KEYS_ID
     },
     '?'

@@ -6,6 +6,7 @@ import { clip } from '../format';
 import type { Device } from '../protocol';
 import type { Stream } from '../shared';
 import { FiguresNow } from './now';
+import { trans } from '../translation';
 
 export class MonitorTile implements Drawable {
   readonly node: HTMLElement;
@@ -18,8 +19,8 @@ export class MonitorTile implements Drawable {
     this.figures = new FiguresNow(device, device.metrics, stream.store);
     this.node = h(
       'section',
-      { class: 'wb-monitor', 'aria-label': 'What watching costs' },
-      h('h3', {}, 'What watching costs'),
+      { class: 'wb-monitor', 'aria-label': trans.__('What watching costs') },
+      h('h3', {}, trans.__('What watching costs')),
       this.figures.node,
       this.note
     );

@@ -9,6 +9,7 @@ import { deviceLabel } from '../words';
 import type { Content } from './content';
 import { card } from './content';
 import { table } from './table';
+import { trans } from '../translation';
 
 /** More would push the charts out of sight. */
 const MOST_SHOWN = 3;
@@ -17,7 +18,7 @@ export class Notices {
   readonly node = h('section', {
     class: 'wb-notices',
     role: 'log',
-    'aria-label': 'Notices',
+    'aria-label': trans.__('Notices'),
     hidden: ''
   });
 
@@ -64,7 +65,11 @@ export class Notices {
         { class: 'wb-note' },
         more > 0 ? `and ${more} earlier ` : '',
         notices.length > 0
-          ? h('button', { class: 'wb-button', click: dismiss }, 'Dismiss')
+          ? h(
+              'button',
+              { class: 'wb-button', click: dismiss },
+              trans.__('Dismiss')
+            )
           : null
       )
     );
@@ -73,11 +78,16 @@ export class Notices {
   private postMortem(postMortem: PostMortem): HTMLElement {
     const { device, notebook, sentence, time_ms: atMs } = postMortem;
     const where = name(device, this.stream.store.devices);
-    const whose = notebook === null ? 'A kernel' : notebookName(notebook);
+    const whose =
+      notebook === null ? trans.__('A kernel') : notebookName(notebook);
     return h(
       'article',
       { class: 'wb-notice', 'data-severity': 'warning' },
-      h('strong', {}, `${when(atMs)} ${whose} ran out of memory on ${where}.`),
+      h(
+        'strong',
+        {},
+        trans.__('%1 %2 ran out of memory on %3.', when(atMs), whose, where)
+      ),
       ' ',
       clip(sentence, 500),
       ' ',
@@ -88,7 +98,7 @@ export class Notices {
           click: () =>
             this.open(postMortemContent(postMortem, this.stream.store.devices))
         },
-        'Who held what'
+        trans.__('Who held what')
       )
     );
   }
@@ -102,7 +112,7 @@ function keepingNotice(why: string): HTMLElement {
   return h(
     'article',
     { class: 'wb-notice', 'data-severity': 'warning', role: 'status' },
-    h('strong', {}, 'History is not kept on disk now; live goes on.'),
+    h('strong', {}, trans.__('History is not kept on disk now; live goes on.')),
     ' ',
     clip(why, 500)
   );
@@ -135,17 +145,23 @@ export function postMortemContent(
   const { asked_bytes: asked, holders } = postMortem;
   const where = name(postMortem.device, devices);
   return card(
-    `Out of memory on ${where} at ${when(postMortem.time_ms)}`,
+    trans.__('Out of memory on %1 at %2', where, when(postMortem.time_ms)),
     h('p', {}, clip(postMortem.sentence, 1000)),
     h(
       'p',
       { class: 'wb-note' },
       asked === null
-        ? 'How much was asked for is unknown.'
-        : `Asked for: ${text(asked, 'bytes')}.`
+        ? trans.__('How much was asked for is unknown.')
+        : trans.__('Asked for: %1.', text(asked, 'bytes'))
     ),
     ...(holders === null
-      ? [h('p', { class: 'wb-missing' }, 'Who held memory then is unknown.')]
+      ? [
+          h(
+            'p',
+            { class: 'wb-missing' },
+            trans.__('Who held memory then is unknown.')
+          )
+        ]
       : holderTable(holders))
   );
 }
@@ -164,11 +180,20 @@ function holderTable({
   ]);
   return [
     table(
-      'Who held its memory then',
-      ['Who', 'Used', 'torch allocated', 'torch reserved', 'Kernel'],
+      trans.__('Who held its memory then'),
+      [
+        trans.__('Who'),
+        trans.__('Used'),
+        trans.__('torch allocated'),
+        trans.__('torch reserved'),
+        trans.__('Kernel')
+      ],
       rest === null
         ? rows
-        : [...rows, ['Nobody that is listed', text(rest, 'bytes'), '', '', '']]
+        : [
+            ...rows,
+            [trans.__('Nobody that is listed'), text(rest, 'bytes'), '', '', '']
+          ]
     ),
     ...notes.map(note => h('p', { class: 'wb-note' }, clip(note, 300)))
   ];
@@ -177,6 +202,6 @@ function holderTable({
 function name(device: string | null, devices: readonly Device[]): string {
   const found = devices.find(({ id }) => id === device);
   return found === undefined
-    ? clip(device ?? 'a GPU', 60)
+    ? clip(device ?? trans.__('a GPU'), 60)
     : deviceLabel(found, devices);
 }

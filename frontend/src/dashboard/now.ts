@@ -5,6 +5,7 @@ import { h, setText } from '../dom';
 import { text } from '../format';
 import type { Device, Metric } from '../protocol';
 import type { Store } from '../store';
+import { trans } from '../translation';
 
 const PERIOD_MS = 1000;
 
@@ -50,7 +51,7 @@ export class FiguresNow implements Drawable {
 function written({ name, unit }: Metric, value: number | null): string {
   if (value !== null && name === 'sampler_cpu_ratio') {
     // a hundredth of a core is what this is about
-    return `${(value * 100).toFixed(1)}\u00a0% of a core`;
+    return trans.__('%1 of a core', `${(value * 100).toFixed(1)}\u00a0%`);
   }
   if (value !== null && name === 'performance_state') {
     return `P${value.toFixed(0)}`;

@@ -17,6 +17,7 @@ import {
 } from '../words';
 import { Badge } from './badge';
 import { heat, heatBackground } from './heat';
+import { trans } from '../translation';
 
 const PERIOD_MS = 500;
 
@@ -44,7 +45,7 @@ export class Overview implements Drawable {
       'section',
       {
         class: 'wb-overview',
-        'aria-label': 'All GPUs',
+        'aria-label': trans.__('All GPUs'),
         keydown: event => this.key(event as KeyboardEvent)
       },
       ...this.tiles.map(({ node }) => node)
@@ -157,7 +158,7 @@ class GpuTile {
         : active !== null
           ? `${short} ${text(active, 'ratio')}`
           : instances > 0
-            ? `${instances} MIG instance${instances === 1 ? '' : 's'}`
+            ? trans._n('%1 MIG instance', '%1 MIG instances', instances)
             : `${short} ${missingWords(device, metric)}`
     );
     setText(this.memory, wrong ? '' : this.memoryWords());
@@ -172,7 +173,7 @@ class GpuTile {
     const used = this.options.stream.store.value(device, 'memory_used_bytes');
     const total = device.facts['memory_total_bytes'];
     return used === null
-      ? `memory ${missingWords(device, 'memory_used_bytes')}`
+      ? trans.__('memory %1', missingWords(device, 'memory_used_bytes'))
       : typeof total === 'number' && total > 0
         ? usedOfTotal(used, total)
         : text(used, 'bytes');
@@ -185,7 +186,7 @@ class GpuTile {
     }
     const watts = this.options.stream.store.value(device, 'power_watts');
     return watts === null
-      ? `power ${missingWords(device, 'power_watts')}`
+      ? trans.__('power %1', missingWords(device, 'power_watts'))
       : text(watts, 'watts');
   }
 

@@ -1,6 +1,7 @@
 /** How a trace gets to Perfetto: a person takes it there, this page sends nothing. */
 
 import { h } from '../dom';
+import { trans } from '../translation';
 import { saveButton } from './save_button';
 
 const PERFETTO = 'https://ui.perfetto.dev';
@@ -10,11 +11,11 @@ export function perfettoPart(download: () => Promise<void>): HTMLElement {
   return h(
     'details',
     { class: 'wb-folded' },
-    h('summary', {}, 'Open in Perfetto'),
+    h('summary', {}, trans.__('Open in Perfetto')),
     h(
       'ol',
       { class: 'wb-steps' },
-      h('li', {}, saveButton('Download the trace', download)),
+      h('li', {}, saveButton(trans.__('Download the trace'), download)),
       h(
         'li',
         {},
@@ -30,8 +31,10 @@ export function perfettoPart(download: () => Promise<void>): HTMLElement {
     h(
       'p',
       { class: 'wb-note' },
-      'This page sends nothing there. Perfetto says that it reads the file within ' +
-        'your browser.'
+      trans.__(
+        'This page sends nothing there. Perfetto says that it reads the file within ' +
+          'your browser.'
+      )
     )
   );
 }

@@ -3,6 +3,7 @@
 import type { BokehLoader, Figure } from '../bokeh';
 import { h } from '../dom';
 import { isDark } from '../theme';
+import { trans } from '../translation';
 
 /** Which figure a card has. */
 export interface Drawing {
@@ -60,7 +61,7 @@ export class Picture {
   }
 
   private async fetch(): Promise<void> {
-    const words = h('p', { role: 'status' }, 'Drawing…');
+    const words = h('p', { role: 'status' }, trans.__('Drawing…'));
     this.place.replaceChildren(words);
     const joint = this.drawing.path.includes('?') ? '&' : '?';
     const theme = isDark() ? 'dark' : 'light';
@@ -75,7 +76,10 @@ export class Picture {
         figure.clear();
       }
     } catch (error) {
-      words.textContent = `The figure can't be drawn. ${(error as Error).message}`;
+      words.textContent = trans.__(
+        "The figure can't be drawn. %1",
+        (error as Error).message
+      );
     }
   }
 

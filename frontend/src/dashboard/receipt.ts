@@ -14,6 +14,7 @@ import type { Content } from './content';
 import { card } from './content';
 import { conditionList, coverage, keyFigures } from './span';
 import { figures, table } from './table';
+import { phrase, trans } from '../translation';
 
 export interface ReceiptActions {
   /** Show the time of the run on the charts. */
@@ -40,7 +41,7 @@ export function receiptContent(
   );
   const before = previous === null ? null : duration(previous.wall_ms);
   return card(
-    `Receipt: ${clip(cell.title, 80) || '(empty)'}`,
+    trans.__('Receipt: %1', clip(cell.title, 80) || '(empty)'),
     h(
       'p',
       { class: 'wb-note' },
@@ -53,13 +54,16 @@ export function receiptContent(
       h(
         'button',
         { class: 'wb-button', click: () => actions.zoom() },
-        'Show this time'
+        trans.__('Show this time')
       ),
       ...traceOffer(actions)
     ),
     figures([
-      ['Wall time', before === null ? wall : `${wall} (before: ${before})`],
-      ['GPU time', 'unknown without a trace']
+      [
+        trans.__('Wall time'),
+        before === null ? wall : `${wall} (before: ${before})`
+      ],
+      [trans.__('GPU time'), trans.__('unknown without a trace')]
     ]),
     h(
       'div',
@@ -80,16 +84,18 @@ function traceOffer(actions: ReceiptActions): Node[] {
         h(
           'span',
           { class: 'wb-note' },
-          'For kernels, launches and GPU time, put ',
-          h('code', {}, '%%gpuprof'),
-          ' on the first line of this cell.'
+          ...phrase(
+            'For kernels, launches and GPU time, put %1 on the first line of this ' +
+              'cell.',
+            h('code', {}, '%%gpuprof')
+          )
         )
       ]
     : [
         h(
           'button',
           { class: 'wb-button', click: () => actions.openReport(report) },
-          'Open the trace of this run'
+          trans.__('Open the trace of this run')
         )
       ];
 }
@@ -114,20 +120,20 @@ function deviceReceipt(
   );
   return h(
     'section',
-    { class: 'wb-card', 'aria-label': `What it cost on ${name}` },
+    { class: 'wb-card', 'aria-label': trans.__('What it cost on %1', name) },
     h('h4', {}, name),
     earlier === undefined
       ? figures(now)
       : table(
-          'Against the same cell’s run before',
-          ['', 'This run', 'Before'],
+          trans.__('Against the same cell’s run before'),
+          ['', trans.__('This run'), trans.__('Before')],
           now.map(([label, value]) => [label, value, then.get(label) ?? '–'])
         ),
     conditionList(span),
     coverage(span),
     // the server's notes say it where others did, or may have
     shared === false
-      ? h('p', { class: 'wb-note' }, 'Nobody else held memory on it.')
+      ? h('p', { class: 'wb-note' }, trans.__('Nobody else held memory on it.'))
       : null,
     ...notes
       .filter(note => !common.has(note))
@@ -139,13 +145,19 @@ function deviceReceipt(
 function allocatorFigures(allocator: Allocator): HTMLElement {
   return h(
     'section',
-    { class: 'wb-card', 'aria-label': 'What torch counted' },
+    { class: 'wb-card', 'aria-label': trans.__('What torch counted') },
     h('h4', {}, `torch, cuda:${allocator.index}`),
     figures([
-      ['Peak in the cell', text(allocator.peak_allocated_bytes, 'bytes')],
-      ['Allocated after it', text(allocator.allocated_bytes, 'bytes')],
-      ['Reserved after it', text(allocator.reserved_bytes, 'bytes')],
-      ['Allocation retries', String(allocator.retries)]
+      [
+        trans.__('Peak in the cell'),
+        text(allocator.peak_allocated_bytes, 'bytes')
+      ],
+      [
+        trans.__('Allocated after it'),
+        text(allocator.allocated_bytes, 'bytes')
+      ],
+      [trans.__('Reserved after it'), text(allocator.reserved_bytes, 'bytes')],
+      [trans.__('Allocation retries'), String(allocator.retries)]
     ])
   );
 }

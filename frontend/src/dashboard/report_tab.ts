@@ -12,6 +12,7 @@ import { ContentView } from './content';
 import { reportContent } from './report';
 import type { ReportPlace } from './report_actions';
 import { reportActions } from './report_actions';
+import { trans } from '../translation';
 
 export interface TabOptions extends Omit<ReportPlace, 'show' | 'openTab'> {
   /** Asks for the report. */
@@ -29,7 +30,7 @@ export class ReportTab extends Widget {
       node: h('div', {
         class: 'wb-root wb-content wb-report-tab',
         role: 'region',
-        'aria-label': 'Report',
+        'aria-label': trans.__('Report'),
         tabindex: '-1'
       })
     });

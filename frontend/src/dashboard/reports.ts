@@ -8,14 +8,15 @@ import { statusWords, wallMs } from './live';
 import type { Pressed } from './pressed';
 import { whose } from './report';
 import { table } from './table';
+import { phrase, trans } from '../translation';
 
 export class ReportList {
   /** Scrolls by itself, so that every report that is kept can be opened. */
   private readonly list = h('div', { class: 'wb-report-list' });
   readonly node = h(
     'section',
-    { class: 'wb-reports', 'aria-label': 'Cell reports' },
-    h('h3', {}, 'Cell reports'),
+    { class: 'wb-reports', 'aria-label': trans.__('Cell reports') },
+    h('h3', {}, trans.__('Cell reports')),
     this.list
   );
 
@@ -48,15 +49,23 @@ export class ReportList {
         ? h(
             'p',
             { class: 'wb-note' },
-            'No cell has been profiled yet. Run ',
-            h('code', {}, '%load_ext warpbook'),
-            ' once, then put ',
-            h('code', {}, '%%gpuprof'),
-            ' on the first line of a cell.'
+            ...phrase(
+              'No cell has been profiled yet. Run %1 once, then put %2 on the first ' +
+                'line of a cell.',
+              h('code', {}, '%load_ext warpbook'),
+              h('code', {}, '%%gpuprof')
+            )
           )
         : table(
-            `Profiled cells: ${reports.length}`,
-            ['Cell', 'Notebook', 'Verdict', 'Started', 'GPU busy', 'Duration'],
+            trans.__('Profiled cells: %1', reports.length),
+            [
+              trans.__('Cell'),
+              trans.__('Notebook'),
+              trans.__('Verdict'),
+              trans.__('Started'),
+              trans.__('GPU busy'),
+              trans.__('Duration')
+            ],
             reports.map(report => [
               this.opener(report),
               whose(report),

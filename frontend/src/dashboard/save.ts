@@ -4,11 +4,12 @@ import type { Span } from '../chart/viewport';
 import { h, setText } from '../dom';
 import { saveFile } from '../download';
 import type { ExportFormat, History } from '../history';
+import { mark, trans } from '../translation';
 
 export const FORMATS: readonly (readonly [ExportFormat, string])[] = [
   ['csv', 'CSV'],
   ['jsonl', 'JSONL'],
-  ['chrome', 'Chrome trace']
+  ['chrome', mark('Chrome trace')]
 ];
 
 /** Buttons that save a span, and beside them how it went. */
@@ -17,7 +18,7 @@ export function saveButtons(history: History, span: Span): HTMLElement {
   return h(
     'div',
     { class: 'wb-controls' },
-    'Save this span as',
+    trans.__('Save this span as'),
     ...FORMATS.map(([format, label]) =>
       h(
         'button',
@@ -26,7 +27,7 @@ export function saveButtons(history: History, span: Span): HTMLElement {
           click: () =>
             void save(history, format, span, told => setText(words, told))
         },
-        label
+        trans.__(label)
       )
     ),
     words
@@ -40,12 +41,12 @@ export async function save(
   span: Span | null,
   tell: (words: string) => void
 ): Promise<void> {
-  tell('Fetching…');
+  tell(trans.__('Fetching…'));
   try {
     const file = await history.export(format, span);
     saveFile(file);
     tell('');
   } catch (error) {
-    tell(`It could not be saved. ${(error as Error).message}`);
+    tell(trans.__('It could not be saved. %1', (error as Error).message));
   }
 }

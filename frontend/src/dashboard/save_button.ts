@@ -1,6 +1,7 @@
 /** A button that saves a file, and says why it could not. */
 
 import { h, setText } from '../dom';
+import { trans } from '../translation';
 
 /**
  * @param label - of the button
@@ -12,12 +13,15 @@ export function saveButton(
 ): HTMLElement {
   const words = h('span', { role: 'status' });
   const saved = async () => {
-    setText(words, 'Fetching…');
+    setText(words, trans.__('Fetching…'));
     try {
       await save();
       setText(words, '');
     } catch (error) {
-      setText(words, `It could not be saved. ${(error as Error).message}`);
+      setText(
+        words,
+        trans.__('It could not be saved. %1', (error as Error).message)
+      );
     }
   };
   return h(

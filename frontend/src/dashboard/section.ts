@@ -23,18 +23,19 @@ import { TileOrder } from './tile_order';
 import type { Layout } from './tiles';
 import { layout } from './tiles';
 import { VerdictLine } from './verdict';
+import { trans } from '../translation';
 
 /** Facts worth a place beside the name, with how they are written. */
 const FACTS: readonly (readonly [
   string,
   (value: string | number) => string
 ])[] = [
-  ['driver_version', value => `driver ${value}`],
+  ['driver_version', value => trans.__('driver %1', value)],
   ['cuda_version', value => `CUDA ${value}`],
   ['memory_total_bytes', value => text(Number(value), 'bytes')],
-  ['sm_count', value => `${value} SMs`],
-  ['cpu_count', value => `${value} CPUs`],
-  ['mig_mode', value => (value === 'enabled' ? 'MIG on' : '')]
+  ['sm_count', value => trans.__('%1 SMs', value)],
+  ['cpu_count', value => trans.__('%1 CPUs', value)],
+  ['mig_mode', value => (value === 'enabled' ? trans.__('MIG on') : '')]
 ];
 
 export interface SectionOptions {
@@ -127,14 +128,16 @@ export class DeviceSection {
       'div',
       { class: 'wb-device-body' },
       this.grid(kind === 'host' ? 'host' : 'gpu', main),
-      kind === 'gpu' ? h('p', { class: 'wb-note' }, UTILIZATION_NOTE) : null,
+      kind === 'gpu'
+        ? h('p', { class: 'wb-note' }, trans.__(UTILIZATION_NOTE))
+        : null,
       kind !== 'host' && !shown.knowsChip ? missingList(shown, true) : null,
       this.more(shown, this.grid('more', shown.more)),
       kind === 'host' || shown.knowsChip ? missingList(shown, false) : null,
       h(
         'button',
         { class: 'wb-button', click: () => this.options.explore() },
-        'Explore this time window'
+        trans.__('Explore this time window')
       )
     );
   }
@@ -194,7 +197,7 @@ export class DeviceSection {
     return h(
       'details',
       { class: 'wb-more' },
-      h('summary', {}, 'More of this device'),
+      h('summary', {}, trans.__('More of this device')),
       charts,
       this.figures.node
     );
@@ -250,7 +253,15 @@ function missingList({ missing }: Layout, open: boolean): HTMLElement | null {
   const list = h(
     'details',
     { class: 'wb-missing' },
-    h('summary', {}, `${count} metrics not available on this device`),
+    h(
+      'summary',
+      {},
+      trans._n(
+        '%1 metric not available on this device',
+        '%1 metrics not available on this device',
+        count
+      )
+    ),
     h(
       'ul',
       {},

@@ -8,23 +8,29 @@ import { deviceHeading } from '../words';
 import type { Content } from './content';
 import { card } from './content';
 import { figures, table } from './table';
+import { mark, trans } from '../translation';
 
 /** What is told first, and which of the statistics. */
 const KEY_FIGURES: readonly (readonly [string, string, 'mean' | 'most'])[] = [
-  ['gpu_utilization_ratio', 'GPU utilization (NVML)', 'mean'],
-  ['sm_active_ratio', 'SM active', 'mean'],
-  ['tensor_active_ratio', 'Tensor', 'mean'],
-  ['dram_active_ratio', 'DRAM', 'mean'],
-  ['cpu_ratio', 'CPU', 'mean'],
-  ['memory_used_bytes', 'Peak memory', 'most'],
-  ['power_watts', 'Mean power', 'mean']
+  ['gpu_utilization_ratio', mark('GPU utilization (NVML)'), 'mean'],
+  ['sm_active_ratio', mark('SM active'), 'mean'],
+  ['tensor_active_ratio', mark('Tensor'), 'mean'],
+  ['dram_active_ratio', mark('DRAM'), 'mean'],
+  ['cpu_ratio', mark('CPU'), 'mean'],
+  ['memory_used_bytes', mark('Peak memory'), 'most'],
+  ['power_watts', mark('Mean power'), 'mean']
 ];
 /** Below this, readings are missing and not only at the edges. */
 const COVERED = 0.95;
 
 /** Name a span as its card is named. */
 export function spanTitle({ fromMs, toMs }: Span): string {
-  return `${when(fromMs)} to ${when(toMs)} (${duration(toMs - fromMs)})`;
+  return trans.__(
+    '%1 to %2 (%3)',
+    when(fromMs),
+    when(toMs),
+    duration(toMs - fromMs)
+  );
 }
 
 /** The card of a span; `actions` stand above the figures. */
@@ -41,7 +47,7 @@ export function spanContent(
       : [deviceSpan(device, devices, each)];
   });
   return card(
-    `Statistics of ${spanTitle(span)}`,
+    trans.__('Statistics of %1', spanTitle(span)),
     ...actions,
     ...(statistics.note
       ? [h('p', { class: 'wb-warning' }, clip(statistics.note, 400))]
@@ -72,7 +78,13 @@ function deviceSpan(
   });
   const told =
     rows.length === 0
-      ? [h('p', { class: 'wb-missing' }, 'Nothing was read in this span.')]
+      ? [
+          h(
+            'p',
+            { class: 'wb-missing' },
+            trans.__('Nothing was read in this span.')
+          )
+        ]
       : [
           figures(keyFigures(device, span)),
           coverage(span),
@@ -80,10 +92,16 @@ function deviceSpan(
           h(
             'details',
             {},
-            h('summary', {}, `All ${rows.length} metrics`),
+            h('summary', {}, trans.__('All %1 metrics', rows.length)),
             table(
               '',
-              ['Metric', 'Mean', 'Least', 'Peak', 'Covered'],
+              [
+                trans.__('Metric'),
+                trans.__('Mean'),
+                trans.__('Least'),
+                trans.__('Peak'),
+                trans.__('Covered')
+              ],
               rows,
               Infinity
             )
@@ -91,7 +109,7 @@ function deviceSpan(
         ];
   return h(
     'section',
-    { class: 'wb-card', 'aria-label': `Statistics of ${name}` },
+    { class: 'wb-card', 'aria-label': trans.__('Statistics of %1', name) },
     h('h4', {}, name),
     ...told
   );
@@ -108,10 +126,15 @@ export function keyFigures(
     if (metric === undefined || value === undefined || value[which] === null) {
       return [];
     }
-    const figure: [string, string] = [label, text(value[which], metric.unit)];
+    const figure: [string, string] = [
+      trans.__(label),
+      text(value[which], metric.unit)
+    ];
     return [figure];
   });
-  return device.kind === 'host' ? known : [...known, ['Energy', energy(span)]];
+  return device.kind === 'host'
+    ? known
+    : [...known, [trans.__('Energy'), energy(span)]];
 }
 
 /** Say how much of the span readings cover, if not all; null if they do. */
@@ -127,7 +150,7 @@ export function coverage(span: DeviceSpan): HTMLElement | null {
     ? h(
         'p',
         { class: 'wb-note' },
-        `Readings cover ${text(least, 'ratio')} of the span.`
+        trans.__('Readings cover %1 of the span.', text(least, 'ratio'))
       )
     : null;
 }
@@ -142,8 +165,8 @@ export function energy({
   }
   const { digits, unit } = quantity(joules, 'joules');
   return basis === 'counter'
-    ? `${digits}\u00a0${unit}, counted by the GPU`
-    : `about ${digits}\u00a0${unit}, estimated from the power`;
+    ? trans.__('%1, counted by the GPU', `${digits}\u00a0${unit}`)
+    : trans.__('about %1, estimated from the power', `${digits}\u00a0${unit}`);
 }
 
 /** What slowed a device, worst first; nothing where nothing did. */
@@ -152,7 +175,7 @@ export function conditionList(span: DeviceSpan): HTMLElement | null {
     ? null
     : h(
         'ul',
-        { class: 'wb-conditions', 'aria-label': 'Health' },
+        { class: 'wb-conditions', 'aria-label': trans.__('Health') },
         ...span.conditions.map(({ severity, sentence }) =>
           h('li', { 'data-severity': severity }, clip(sentence, 300))
         )

@@ -4,6 +4,7 @@ import type { ChartSpec, Line } from '../chart/chart';
 import { clip } from '../format';
 import type { Device, Metric } from '../protocol';
 import { because } from '../words';
+import { mark, trans } from '../translation';
 
 interface TileKind {
   readonly title: string;
@@ -18,111 +19,111 @@ interface TileKind {
 }
 
 const NVML: TileKind = {
-  title: 'NVML says',
+  title: mark('NVML says'),
   lines: [
-    ['gpu_utilization_ratio', 'GPU utilization'],
-    ['memory_utilization_ratio', 'memory utilization']
+    ['gpu_utilization_ratio', mark('GPU utilization')],
+    ['memory_utilization_ratio', mark('memory utilization')]
   ]
 };
 const CHIP: TileKind = {
-  title: 'What the chip does',
+  title: mark('What the chip does'),
   isWide: true,
   lines: [
-    ['sm_active_ratio', 'SM active'],
-    ['sm_occupancy_ratio', 'Occupancy'],
-    ['tensor_active_ratio', 'Tensor'],
-    ['fp32_active_ratio', 'FP32'],
-    ['dram_active_ratio', 'DRAM']
+    ['sm_active_ratio', mark('SM active')],
+    ['sm_occupancy_ratio', mark('Occupancy')],
+    ['tensor_active_ratio', mark('Tensor')],
+    ['fp32_active_ratio', mark('FP32')],
+    ['dram_active_ratio', mark('DRAM')]
   ]
 };
 const MEMORY: TileKind = {
-  title: 'Memory',
-  lines: [['memory_used_bytes', 'used']],
+  title: mark('Memory'),
+  lines: [['memory_used_bytes', mark('used')]],
   topFact: 'memory_total_bytes'
 };
 const PIPES: readonly TileKind[] = [
   {
-    title: 'Tensor pipes',
+    title: mark('Tensor pipes'),
     lines: [
-      ['hmma_active_ratio', 'HMMA (fp16, bf16, tf32, fp8)'],
-      ['imma_active_ratio', 'IMMA (integers)'],
-      ['dfma_active_ratio', 'DFMA (fp64)']
+      ['hmma_active_ratio', mark('HMMA (fp16, bf16, tf32, fp8)')],
+      ['imma_active_ratio', mark('IMMA (integers)')],
+      ['dfma_active_ratio', mark('DFMA (fp64)')]
     ]
   },
   {
-    title: 'CUDA-core pipes',
+    title: mark('CUDA-core pipes'),
     lines: [
-      ['fp32_active_ratio', 'FP32'],
-      ['fp16_active_ratio', 'FP16'],
-      ['fp64_active_ratio', 'FP64'],
-      ['integer_active_ratio', 'integer']
+      ['fp32_active_ratio', mark('FP32')],
+      ['fp16_active_ratio', mark('FP16')],
+      ['fp64_active_ratio', mark('FP64')],
+      ['integer_active_ratio', mark('integer')]
     ]
   }
 ];
 const BOARD: readonly TileKind[] = [
   MEMORY,
   {
-    title: 'Power',
-    lines: [['power_watts', 'board']],
-    limitFact: ['power_limit_watts', 'limit']
+    title: mark('Power'),
+    lines: [['power_watts', mark('board')]],
+    limitFact: ['power_limit_watts', mark('limit')]
   },
   {
-    title: 'Temperature',
+    title: mark('Temperature'),
     lines: [
-      ['temperature_celsius', 'GPU'],
-      ['memory_temperature_celsius', 'memory']
+      ['temperature_celsius', mark('GPU')],
+      ['memory_temperature_celsius', mark('memory')]
     ]
   },
   {
-    title: 'PCIe',
+    title: mark('PCIe'),
     lines: [
-      ['pcie_rx_bytes_per_s', 'in'],
-      ['pcie_tx_bytes_per_s', 'out']
+      ['pcie_rx_bytes_per_s', mark('in')],
+      ['pcie_tx_bytes_per_s', mark('out')]
     ]
   },
   {
-    title: 'NVLink',
+    title: mark('NVLink'),
     lines: [
-      ['nvlink_rx_bytes_per_s', 'in'],
-      ['nvlink_tx_bytes_per_s', 'out']
+      ['nvlink_rx_bytes_per_s', mark('in')],
+      ['nvlink_tx_bytes_per_s', mark('out')]
     ]
   },
   {
-    title: 'Clocks',
+    title: mark('Clocks'),
     lines: [
-      ['sm_clock_mhz', 'SM'],
-      ['memory_clock_mhz', 'memory']
+      ['sm_clock_mhz', mark('SM')],
+      ['memory_clock_mhz', mark('memory')]
     ]
   }
 ];
 const VIDEO: TileKind = {
-  title: 'Video and images',
+  title: mark('Video and images'),
   lines: [
-    ['encoder_utilization_ratio', 'encoder'],
-    ['decoder_utilization_ratio', 'decoder'],
-    ['jpeg_utilization_ratio', 'JPEG'],
-    ['optical_flow_utilization_ratio', 'optical flow']
+    ['encoder_utilization_ratio', mark('encoder')],
+    ['decoder_utilization_ratio', mark('decoder')],
+    ['jpeg_utilization_ratio', mark('JPEG')],
+    ['optical_flow_utilization_ratio', mark('optical flow')]
   ]
 };
 const HOST: readonly TileKind[] = [
-  { title: 'CPU', lines: [['cpu_ratio', 'all cores']] },
+  { title: mark('CPU'), lines: [['cpu_ratio', mark('all cores')]] },
   {
-    title: 'Host memory',
-    lines: [['memory_used_bytes', 'used']],
+    title: mark('Host memory'),
+    lines: [['memory_used_bytes', mark('used')]],
     topFact: 'memory_total_bytes'
   },
   {
-    title: 'Disk',
+    title: mark('Disk'),
     lines: [
-      ['disk_read_bytes_per_s', 'read'],
-      ['disk_write_bytes_per_s', 'written']
+      ['disk_read_bytes_per_s', mark('read')],
+      ['disk_write_bytes_per_s', mark('written')]
     ]
   },
   {
-    title: 'Network',
+    title: mark('Network'),
     lines: [
-      ['network_rx_bytes_per_s', 'in'],
-      ['network_tx_bytes_per_s', 'out']
+      ['network_rx_bytes_per_s', mark('in')],
+      ['network_tx_bytes_per_s', mark('out')]
     ]
   }
 ];
@@ -206,7 +207,7 @@ function chart(kind: TileKind, device: Device): ChartSpec[] {
   const lines = kind.lines.flatMap(([name, label]): Line[] => {
     const metric = device.metrics.find(each => each.name === name);
     return metric?.state === 'ok'
-      ? [{ device, metric: name, label, unit: metric.unit }]
+      ? [{ device, metric: name, label: trans.__(label), unit: metric.unit }]
       : [];
   });
   if (lines.length === 0) {
@@ -216,13 +217,13 @@ function chart(kind: TileKind, device: Device): ChartSpec[] {
   const limit = numberFact(device, fact);
   return [
     {
-      title: kind.title,
+      title: trans.__(kind.title),
       lines,
       top:
         lines[0]?.unit === 'ratio' ? 1 : numberFact(device, kind.topFact ?? ''),
       height: HEIGHT,
       ...(kind.isWide && { isWide: true }),
-      ...(limit !== null && { limit: { label, value: limit } })
+      ...(limit !== null && { limit: { label: trans.__(label), value: limit } })
     }
   ];
 }
@@ -241,10 +242,10 @@ function missing(kinds: readonly TileKind[], device: Device): Missing[] {
     const whys = new Set(gone.map(({ metric }) => why(metric, device)));
     // a whole chart that is gone for one reason has one name
     if (gone.length === found.length && whys.size === 1) {
-      lack([...whys][0] ?? '', title);
+      lack([...whys][0] ?? '', trans.__(title));
     } else {
       gone.forEach(({ label, metric }) =>
-        lack(why(metric, device), `${title} (${label})`)
+        lack(why(metric, device), `${trans.__(title)} (${trans.__(label)})`)
       );
     }
   }
@@ -260,8 +261,8 @@ function why(metric: Metric | undefined, device: Device): string {
   return metric !== undefined
     ? because(metric.state, metric.why)
     : device.origin === 'replay'
-      ? 'The recording does not hold it.'
-      : `${clip(device.name, 60)} does not report it.`;
+      ? trans.__('The recording does not hold it.')
+      : trans.__('%1 does not report it.', clip(device.name, 60));
 }
 
 function numberFact(device: Device, name: string): number | null {

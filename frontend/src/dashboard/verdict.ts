@@ -6,6 +6,7 @@ import { clip, unbroken } from '../format';
 import type { Device } from '../protocol';
 import type { Stream } from '../shared';
 import { deviceLabel, verdictName } from '../words';
+import { trans } from '../translation';
 
 const PERIOD_MS = 500;
 /** Memory that is full sooner is worth a colour. */
@@ -26,7 +27,10 @@ export class VerdictLine implements Drawable {
       {
         class: 'wb-verdict',
         role: 'group',
-        'aria-label': `What holds ${deviceLabel(device, stream.store.devices)} back`
+        'aria-label': trans.__(
+          'What holds %1 back',
+          deviceLabel(device, stream.store.devices)
+        )
       },
       h(
         'p',
@@ -98,7 +102,7 @@ export class VerdictLine implements Drawable {
   private readonly outlook = h('span', { class: 'wb-outlook' });
   private readonly conditions = h('ul', {
     class: 'wb-conditions',
-    'aria-label': 'Health'
+    'aria-label': trans.__('Health')
   });
   private drawnAt = -Infinity;
 }

@@ -9,6 +9,7 @@ import { courseSection, nextOf } from './course';
 import { fits, LabFilters } from './filters';
 import { labRow, problem } from './row';
 import type { LabsServer } from './server';
+import { trans } from '../translation';
 
 export class LabBrowser extends Widget {
   /**
@@ -23,17 +24,17 @@ export class LabBrowser extends Widget {
     this.addClass('wb-root');
     this.addClass('wb-labs');
     this.node.setAttribute('role', 'region');
-    this.node.setAttribute('aria-label', 'GPU labs');
+    this.node.setAttribute('aria-label', trans.__('GPU labs'));
     this.node.append(
       h(
         'header',
         { class: 'wb-labs-top' },
-        h('h2', {}, 'GPU labs'),
+        h('h2', {}, trans.__('GPU labs')),
         this.here,
         h(
           'button',
           { class: 'wb-button', click: () => void this.refresh() },
-          'Refresh'
+          trans.__('Refresh')
         )
       ),
       this.said,
@@ -75,12 +76,19 @@ export class LabBrowser extends Widget {
 
   private write(list: LabList): void {
     const { labs, compiler, gpus, notice, problems } = list;
-    const devices = gpus === 0 ? 'no GPU' : `${gpus} GPU${gpus > 1 ? 's' : ''}`;
+    const devices =
+      gpus === 0 ? trans.__('no GPU') : trans._n('%1 GPU', '%1 GPUs', gpus);
     setText(this.notice, clip(notice, 400));
     this.notice.hidden = notice === '';
     setText(
       this.here,
-      `Here: ${compiler === null ? 'no compiler' : `NVRTC ${clip(compiler, 20)}`}, ${devices}`
+      trans.__(
+        'Here: %1, %2',
+        compiler === null
+          ? trans.__('no compiler')
+          : `NVRTC ${clip(compiler, 20)}`,
+        devices
+      )
     );
     this.said.replaceChildren(
       ...problems.slice(0, 20).map(words => problem(new Error(words)))
@@ -118,16 +126,16 @@ export class LabBrowser extends Widget {
     this.rows.get(lab.id)?.setAttribute('data-next', '');
     const name = `${lab.number} ${clip(lab.title, 100)}`;
     this.next.replaceChildren(
-      h('p', {}, `Next: ${name}, about ${lab.minutes} minutes`),
+      h('p', {}, trans.__('Next: %1, about %2 minutes', name, lab.minutes)),
       h(
         'button',
         {
           class: 'wb-button',
-          'aria-label': `Open the next lab, ${name}`,
+          'aria-label': trans.__('Open the next lab, %1', name),
           click: event =>
             void this.open(lab, event.currentTarget as HTMLButtonElement)
         },
-        'Open'
+        trans.__('Open')
       )
     );
   }
@@ -171,7 +179,7 @@ export class LabBrowser extends Widget {
     const passed = labs.filter(({ progress }) => progress?.state === 'passed');
     return h(
       'section',
-      { 'aria-label': `Track ${clip(name, 40)}` },
+      { 'aria-label': trans.__('Track %1', clip(name, 40)) },
       h(
         'h3',
         {},
@@ -197,7 +205,7 @@ export class LabBrowser extends Widget {
       return;
     }
     button.setAttribute('aria-disabled', 'true');
-    setText(button, 'Opening…');
+    setText(button, trans.__('Opening…'));
     try {
       const { path } = await this.server.open(lab.id);
       await this.openNotebook(path);
@@ -205,7 +213,7 @@ export class LabBrowser extends Widget {
       this.said.replaceChildren(problem(error));
     } finally {
       button.removeAttribute('aria-disabled');
-      setText(button, 'Open');
+      setText(button, trans.__('Open'));
     }
   }
 

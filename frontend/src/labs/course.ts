@@ -3,15 +3,16 @@
 import { h } from '../dom';
 import { clip } from '../format';
 import type { CourseLab, CourseList, OwnCourse } from '../protocol';
+import { mark, trans } from '../translation';
 
 /** Pages of a course that only its staff may open, by their paths. */
 const STAFF_PAGES: readonly (readonly [string, string])[] = [
-  ['class', 'Class'],
-  ['queue', 'Queue'],
-  ['appeals', 'Appeals'],
-  ['people', 'People'],
-  ['publish', 'Publish a lab'],
-  ['data', 'Export']
+  ['class', mark('Class')],
+  ['queue', mark('Queue')],
+  ['appeals', mark('Appeals')],
+  ['people', mark('People')],
+  ['publish', mark('Publish a lab')],
+  ['data', mark('Export')]
 ];
 
 /**
@@ -41,7 +42,7 @@ export function courseSection(
   const pages = course.role === 'learner' ? [] : STAFF_PAGES;
   return h(
     'section',
-    { 'aria-label': `Course ${clip(course.title, 80)}` },
+    { 'aria-label': trans.__('Course %1', clip(course.title, 80)) },
     h(
       'h3',
       {},
@@ -52,11 +53,16 @@ export function courseSection(
       ? null
       : h(
           'nav',
-          { class: 'wb-course-pages', 'aria-label': 'Pages of the course' },
-          ...pages.map(([path, words]) => link(`${course.url}/${path}`, words))
+          {
+            class: 'wb-course-pages',
+            'aria-label': trans.__('Pages of the course')
+          },
+          ...pages.map(([path, words]) =>
+            link(`${course.url}/${path}`, trans.__(words))
+          )
         ),
     course.labs.length === 0
-      ? h('p', { class: 'wb-note' }, 'No lab is published yet.')
+      ? h('p', { class: 'wb-note' }, trans.__('No lab is published yet.'))
       : h(
           'ul',
           { class: 'wb-list wb-labs-list' },
@@ -71,13 +77,15 @@ function row(
 ): HTMLElement {
   const title = clip(lab.title, 120);
   const facts = [
-    lab.is_open ? 'open' : 'closed',
+    lab.is_open ? trans.__('open') : trans.__('closed'),
     ...(lab.due_ms === null
       ? []
-      : [`due ${new Date(lab.due_ms).toLocaleString()}`]),
+      : [trans.__('due %1', new Date(lab.due_ms).toLocaleString())]),
     `${lab.points} of ${lab.most_points} points`,
-    `${lab.attempts} submitted`,
-    ...(lab.attempts_left === null ? [] : [`${lab.attempts_left} left`])
+    trans.__('%1 submitted', lab.attempts),
+    ...(lab.attempts_left === null
+      ? []
+      : [trans.__('%1 left', lab.attempts_left)])
   ];
   return h(
     'li',
@@ -92,10 +100,10 @@ function row(
             'button',
             {
               class: 'wb-button',
-              'aria-label': `Open the notebook of ${title}`,
+              'aria-label': trans.__('Open the notebook of %1', title),
               click: event => open(event.currentTarget as HTMLButtonElement)
             },
-            'Open'
+            trans.__('Open')
           )
     ),
     h('p', { class: 'wb-note' }, facts.join(' · '))

@@ -3,6 +3,7 @@
 import { h, setText } from '../dom';
 import { clip } from '../format';
 import type { LabEntry } from '../protocol';
+import { mark, trans } from '../translation';
 
 /** What is chosen; an empty string is no choice. */
 export interface LabFilter {
@@ -22,20 +23,21 @@ export const ALL: LabFilter = {
 const LANGUAGES: Record<string, string> = {
   cuda: 'CUDA C++',
   triton: 'Triton',
-  host: 'PyTorch host code',
-  plan: 'Python functions'
+  host: mark('PyTorch host code'),
+  plan: mark('Python functions')
 };
 const MINUTES = ['30', '45', '60'];
 /** What is chosen, in words, and the states of a lab that it has. */
 const STATES: Record<string, readonly [string, readonly string[]]> = {
-  new: ['not begun', ['new']],
-  open: ['begun, not passed', ['begun', 'tried']],
-  passed: ['passed', ['passed']]
+  new: [mark('not begun'), ['new']],
+  open: [mark('begun, not passed'), ['begun', 'tried']],
+  passed: [mark('passed'), ['passed']]
 };
 
 /** Name a language. */
 export function languageName(language: string): string {
-  return LANGUAGES[language] ?? clip(language, 20);
+  const name = LANGUAGES[language];
+  return name === undefined ? clip(language, 20) : trans.__(name);
 }
 
 /** Whether a lab is one of those that are chosen. */
@@ -73,25 +75,28 @@ export class LabFilters {
   offer(labs: readonly LabEntry[]): void {
     const names = (of: (lab: LabEntry) => string) => [...new Set(labs.map(of))];
     this.fill('track', [
-      ['', 'all tracks'],
+      ['', trans.__('all tracks')],
       ...names(lab => lab.track).map((name): Option => [name, clip(name, 40)])
     ]);
     this.fill('language', [
-      ['', 'all languages'],
+      ['', trans.__('all languages')],
       ...names(lab => lab.language).map((name): Option => [
         name,
         languageName(name)
       ])
     ]);
     this.fill('minutes', [
-      ['', 'any length'],
-      ...MINUTES.map((most): Option => [most, `up to ${most} minutes`])
+      ['', trans.__('any length')],
+      ...MINUTES.map((most): Option => [
+        most,
+        trans.__('up to %1 minutes', most)
+      ])
     ]);
     this.fill('state', [
-      ['', 'any state'],
+      ['', trans.__('any state')],
       ...Object.entries(STATES).map(([value, [words]]): Option => [
         value,
-        words
+        trans.__(words)
       ])
     ]);
   }
@@ -100,7 +105,9 @@ export class LabFilters {
   tell(shown: number, of: number): void {
     setText(
       this.count,
-      shown === of ? `${of} labs` : `${shown} of ${of} labs are shown`
+      shown === of
+        ? trans.__('%1 labs', of)
+        : trans.__('%1 of %2 labs are shown', shown, of)
     );
   }
 
@@ -118,16 +125,20 @@ export class LabFilters {
   }
 
   private readonly selects: Record<keyof LabFilter, HTMLSelectElement> = {
-    track: this.choice('Track'),
-    language: this.choice('Language'),
-    minutes: this.choice('Length'),
-    state: this.choice('State')
+    track: this.choice(trans.__('Track')),
+    language: this.choice(trans.__('Language')),
+    minutes: this.choice(trans.__('Length')),
+    state: this.choice(trans.__('State'))
   };
   private readonly count = h('span', { class: 'wb-note', role: 'status' });
 
   readonly node = h(
     'div',
-    { class: 'wb-labs-filters', role: 'group', 'aria-label': 'Show labs' },
+    {
+      class: 'wb-labs-filters',
+      role: 'group',
+      'aria-label': trans.__('Show labs')
+    },
     ...Object.values(this.selects),
     this.count
   );

@@ -7,21 +7,22 @@ import { labCard } from './card';
 import { languageName } from './filters';
 import type { LabsServer } from './server';
 import { blocks, marked } from './words';
+import { mark, trans } from '../translation';
 
 const STATES: Record<string, string> = {
-  new: 'not begun',
-  begun: 'begun',
-  passed: 'passed'
+  new: mark('not begun'),
+  begun: mark('begun'),
+  passed: mark('passed')
 };
 
 /** In a word or two, how far a person is. */
 export function howFar(progress: SoFar | null): string {
   if (progress === null) {
-    return 'not known';
+    return trans.__('not known');
   }
   return progress.state === 'tried'
-    ? `${progress.right} of ${progress.of} cases`
-    : (STATES[progress.state] ?? progress.state);
+    ? trans.__('%1 of %2 cases', progress.right, progress.of)
+    : trans.__(STATES[progress.state] ?? progress.state);
 }
 
 /**
@@ -38,11 +39,15 @@ export function labRow(
 ): HTMLElement {
   const state = lab.progress?.state ?? 'unknown';
   const facts = [
-    `${lab.minutes} minutes`,
+    trans._n('%1 minute', '%1 minutes', lab.minutes),
     ...(lab.difficulty === null ? [] : [clip(lab.difficulty, 20)]),
     languageName(lab.language),
-    lab.needs.length > 0 ? `needs ${lab.needs.join(', ')}` : 'needs nothing',
-    ...(lab.after.length > 0 ? [`after ${lab.after.join(', ')}`] : [])
+    lab.needs.length > 0
+      ? trans.__('needs %1', lab.needs.join(', '))
+      : trans.__('needs nothing'),
+    ...(lab.after.length > 0
+      ? [trans.__('after %1', lab.after.join(', '))]
+      : [])
   ];
   const name = `${lab.number} ${clip(lab.title, 100)}`;
   return h(
@@ -52,16 +57,16 @@ export function labRow(
       'div',
       { class: 'wb-lab-head' },
       h('h4', {}, name),
-      h('span', { class: 'wb-lab-next' }, 'next'),
+      h('span', { class: 'wb-lab-next' }, trans.__('next')),
       h('span', { class: 'wb-lab-state' }, howFar(lab.progress)),
       h(
         'button',
         {
           class: 'wb-button',
-          'aria-label': `Open lab ${name}`,
+          'aria-label': trans.__('Open lab %1', name),
           click: event => open(event.currentTarget as HTMLButtonElement)
         },
-        'Open'
+        trans.__('Open')
       )
     ),
     h('p', {}, ...marked(lab.goal, 400)),
@@ -75,20 +80,30 @@ export function labRow(
             'data-severity': lab.can_check ? 'normal' : 'warning'
           },
           ...marked(
-            lab.can_check ? lab.why : `It can't be checked here. ${lab.why}`,
+            lab.can_check
+              ? lab.why
+              : trans.__("It can't be checked here. %1", lab.why),
             400
           )
         ),
-    folded(`Hints of ${name}`, 'Hints', place => {
+    folded(trans.__('Hints of %1', name), trans.__('Hints'), place => {
       void showHints(place, lab.id, server, () => server.hints(lab.id));
     }),
-    folded(`Submissions of ${name}`, 'Submissions', place => {
-      void showCards(place, lab.id, server);
-    }),
+    folded(
+      trans.__('Submissions of %1', name),
+      trans.__('Submissions'),
+      place => {
+        void showCards(place, lab.id, server);
+      }
+    ),
     state === 'passed'
-      ? folded(`Solution of ${name}`, 'Reference and discussion', place => {
-          void showSolution(place, lab.id, server);
-        })
+      ? folded(
+          trans.__('Solution of %1', name),
+          trans.__('Reference and discussion'),
+          place => {
+            void showSolution(place, lab.id, server);
+          }
+        )
       : null
   );
 }
@@ -127,10 +142,14 @@ async function showHints(
         click: () =>
           void showHints(place, lab, server, () => server.openHint(lab))
       },
-      'Open one more hint'
+      trans.__('Open one more hint')
     );
     place.replaceChildren(
-      h('p', { role: 'status' }, `${hints.length} of ${of} are open.`),
+      h(
+        'p',
+        { role: 'status' },
+        trans.__('%1 of %2 are open.', hints.length, of)
+      ),
       h('ol', {}, ...hints.map(hint => h('li', {}, ...blocks(hint)))),
       ...(hints.length < of ? [more] : [])
     );
@@ -150,7 +169,7 @@ async function showSolution(
       h('li', {}, ...marked(`${name}: ${reason}`, 2000))
     );
     place.replaceChildren(
-      h('p', {}, `Reference solution (${clip(found.file, 60)})`),
+      h('p', {}, trans.__('Reference solution (%1)', clip(found.file, 60))),
       h(
         'pre',
         { tabindex: '0', class: 'wb-lab-reference' },
@@ -159,7 +178,10 @@ async function showSolution(
       ...blocks(found.discussion),
       ...(wrong.length === 0
         ? []
-        : [h('p', {}, 'What often goes wrong'), h('ul', {}, ...wrong)])
+        : [
+            h('p', {}, trans.__('What often goes wrong')),
+            h('ul', {}, ...wrong)
+          ])
     );
   } catch (error) {
     place.replaceChildren(problem(error));
@@ -175,15 +197,19 @@ async function showCards(
     const { cards, newest } = await server.cards(lab);
     const list =
       cards.length === 0
-        ? h('p', {}, 'None yet: a notebook or a terminal hands one in.')
-        : h('ul', { class: 'wb-list' }, ...cards.map(mark));
+        ? h(
+            'p',
+            {},
+            trans.__('None yet: a notebook or a terminal hands one in.')
+          )
+        : h('ul', { class: 'wb-list' }, ...cards.map(markRow));
     place.replaceChildren(...(newest === null ? [] : [labCard(newest)]), list);
   } catch (error) {
     place.replaceChildren(problem(error));
   }
 }
 
-function mark(from: LabMark): HTMLElement {
+function markRow(from: LabMark): HTMLElement {
   const when = new Date(from.graded_ms).toLocaleString();
   return h(
     'li',
@@ -191,8 +217,11 @@ function mark(from: LabMark): HTMLElement {
     h(
       'span',
       {},
-      `${from.passed ? '✓' : '✗'} Submission ${from.number}, ` +
-        `${when}: ${clip(from.status, 40)}. `,
+      [
+        from.passed ? '✓' : '✗',
+        trans.__('Submission %1, %2:', from.number, when),
+        `${clip(from.status, 40)}. `
+      ].join(' '),
       ...marked(from.message, 300)
     ),
     from.first_failure === ''

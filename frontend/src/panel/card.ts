@@ -14,6 +14,7 @@ import {
   stateName,
   verdictName
 } from '../words';
+import { trans } from '../translation';
 
 export class Card {
   readonly node: HTMLElement;
@@ -26,8 +27,11 @@ export class Card {
     const name = deviceHeading(device, devices);
     this.label = deviceLabel(device, devices);
     this.badge = new Badge(device);
-    this.activity = new Figure(activityOf(device).label, ['used']);
-    this.memory = new Figure('Memory', ['used', 'reserved']);
+    this.activity = new Figure(activityOf(device).label, [trans.__('used')]);
+    this.memory = new Figure(trans.__('Memory'), [
+      trans.__('used'),
+      trans.__('reserved')
+    ]);
     this.node = h(
       'li',
       { class: device.kind === 'mig' ? 'wb-gpu wb-instance' : 'wb-gpu' },
@@ -82,7 +86,8 @@ export class Card {
 
     const watts = store.value(device, 'power_watts');
     const limit = numberFact(device, 'power_limit_watts');
-    const of = limit === null ? '' : ` of ${text(limit, 'watts')}`;
+    const of =
+      limit === null ? '' : ` ${trans.__('of %1', text(limit, 'watts'))}`;
     this.power.write(
       watts === null
         ? missingWords(device, 'power_watts')
@@ -117,7 +122,7 @@ export class Card {
       [used / total, (reserved ?? 0) / total],
       reserved === null
         ? ''
-        : `The driver keeps ${text(reserved, 'bytes')} for itself.`
+        : trans.__('The driver keeps %1 for itself.', text(reserved, 'bytes'))
     );
   }
 
@@ -147,8 +152,8 @@ export class Card {
   private readonly figures = h('dl', {});
   private readonly activity: Figure;
   private readonly memory: Figure;
-  private readonly power = new Figure('Power', []);
-  private readonly temperature = new Figure('Temperature', []);
+  private readonly power = new Figure(trans.__('Power'), []);
+  private readonly temperature = new Figure(trans.__('Temperature'), []);
   private readonly pill = h('span', { class: 'wb-pill' });
   private readonly sentence = h('span', {});
   private readonly verdict = h(

@@ -8,6 +8,7 @@ import type { Stream } from '../shared';
 import { deviceLabel } from '../words';
 import type { Row } from './keyed';
 import { KeyedList } from './keyed';
+import { mark, trans } from '../translation';
 
 const MOST_EVENTS = 10;
 
@@ -52,14 +53,14 @@ export class HealthList {
   private summaryWords(count: number): string {
     const { phase } = this.stream.connection.status;
     if (phase !== 'open') {
-      return 'Not known while there is no connection.';
+      return trans.__('Not known while there is no connection.');
     }
     if (!this.alerts.known) {
-      return 'This server has told of no alert rules.';
+      return trans.__('This server has told of no alert rules.');
     }
     return count === 0
-      ? 'No alert holds now.'
-      : `${count} alert${count === 1 ? '' : 's'} now.`;
+      ? trans.__('No alert holds now.')
+      : trans._n('%1 alert now.', '%1 alerts now.', count);
   }
 
   private findAlerts(): Finding[] {
@@ -68,7 +69,9 @@ export class HealthList {
       severity: alert.severity,
       title: clip(alert.title, 120),
       text: clip(alert.text, 400),
-      origin: `${this.where(alert.device, alert.title)}since ${clock(alert.since_ms)}`
+      origin:
+        this.where(alert.device, alert.title) +
+        trans.__('since %1', clock(alert.since_ms))
     }));
   }
 
@@ -115,9 +118,11 @@ export class HealthList {
 
   /** Changes only when their number does, so it can be read out. */
   private readonly summary = h('p', { class: 'wb-note', role: 'status' });
-  private readonly alertRows = findings('Alerts');
-  private readonly conditionRows = findings('Clocks in the last minute');
-  private readonly eventRows = findings('Events');
+  private readonly alertRows = findings(trans.__('Alerts'));
+  private readonly conditionRows = findings(
+    trans.__('Clocks in the last minute')
+  );
+  private readonly eventRows = findings(trans.__('Events'));
 }
 
 function findings(label: string): KeyedList<Finding> {
@@ -135,15 +140,20 @@ function tells(alert: Alert, event: Event): boolean {
 
 /** A severity is told in words too: colour alone tells not everybody. */
 const SEVERITIES: Record<Severity, string> = {
-  fault: 'Fault',
-  warning: 'Warning',
+  fault: mark('Fault'),
+  warning: mark('Warning'),
   normal: ''
 };
+
+function severityName(severity: Severity): string {
+  const name = SEVERITIES[severity];
+  return name ? trans.__(name) : (name ?? clip(severity, 20));
+}
 
 class FindingRow implements Row<Finding> {
   update({ severity, title, text, origin }: Finding): void {
     this.node.dataset['severity'] = severity;
-    setText(this.severity, SEVERITIES[severity] ?? clip(severity, 20));
+    setText(this.severity, severityName(severity));
     setText(this.title, title);
     setText(this.text, text);
     setText(this.origin, origin);

@@ -9,6 +9,7 @@ import { deviceLabel } from '../words';
 import type { Row } from './keyed';
 import { KeyedList } from './keyed';
 import type { Kernels } from './kernels';
+import { trans } from '../translation';
 
 /** More holders than this share one line. */
 const MOST_HOLDERS = 30;
@@ -55,8 +56,8 @@ export class HoldersOfDevice {
 
   private unknown(): string {
     return this.device.origin === 'replay'
-      ? 'A recording does not tell who held its memory.'
-      : 'Not known now.';
+      ? trans.__('A recording does not tell who held its memory.')
+      : trans.__('Not known now.');
   }
 
   private readonly rows: KeyedList<Holder>;
@@ -73,16 +74,20 @@ function rest(held: {
   const words: string[] = [];
   const more = held.holders.length - MOST_HOLDERS;
   if (more > 0) {
-    words.push(`And ${more} more.`);
+    words.push(trans.__('And %1 more.', more));
   }
   if (held.unattributed_bytes === null) {
     const known = held.holders.length > 0;
-    words.push(known ? 'Whether others hold more is not known.' : 'Not known.');
+    words.push(
+      known
+        ? trans.__('Whether others hold more is not known.')
+        : trans.__('Not known.')
+    );
   } else if (held.unattributed_bytes > 0) {
     const bytes = text(held.unattributed_bytes, 'bytes');
-    words.push(`${bytes} held by nobody that is listed.`);
+    words.push(trans.__('%1 held by nobody that is listed.', bytes));
   } else if (held.holders.length === 0 && held.notes.length === 0) {
-    words.push('Nobody holds memory.');
+    words.push(trans.__('Nobody holds memory.'));
   }
   return words.join(' ');
 }
@@ -109,7 +114,7 @@ class HolderRow implements Row<Holder> {
           }
         }
       },
-      'Restart kernel'
+      trans.__('Restart kernel')
     );
     this.node = h(
       'li',
@@ -140,7 +145,7 @@ class HolderRow implements Row<Holder> {
     setText(this.details, details(holder));
     const idle = isKernel && holder.execution_state === 'idle';
     this.restart.hidden = !idle || path === null || holder.used_bytes === 0;
-    const label = `Restart kernel of ${name}`;
+    const label = trans.__('Restart kernel of %1', name);
     if (this.restart.getAttribute('aria-label') !== label) {
       this.restart.setAttribute('aria-label', label);
     }
@@ -157,18 +162,20 @@ class HolderRow implements Row<Holder> {
 function details(holder: Holder): string {
   const words: string[] = [];
   if (holder.idle_s !== null) {
-    words.push(`idle for ${elapsed(holder.idle_s)}`);
+    words.push(trans.__('idle for %1', elapsed(holder.idle_s)));
   } else if (holder.execution_state !== null) {
     words.push(clip(holder.execution_state, 20));
   }
   if (holder.allocated_bytes !== null) {
-    words.push(`tensors ${text(holder.allocated_bytes, 'bytes')}`);
+    words.push(trans.__('tensors %1', text(holder.allocated_bytes, 'bytes')));
   }
   if (holder.reserved_bytes !== null) {
-    words.push(`PyTorch keeps ${text(holder.reserved_bytes, 'bytes')}`);
+    words.push(
+      trans.__('PyTorch keeps %1', text(holder.reserved_bytes, 'bytes'))
+    );
   }
   if (holder.user !== null) {
-    words.push(`user ${clip(holder.user, 40)}`);
+    words.push(trans.__('user %1', clip(holder.user, 40)));
   }
   if (holder.kind === 'program' && holder.pids.length > 0) {
     words.push(`PID ${holder.pids.slice(0, 3).join(', ')}`);

@@ -6,6 +6,7 @@ import type { ServiceManager } from '@jupyterlab/services';
 import { KernelAPI } from '@jupyterlab/services';
 import { clip, text } from '../format';
 import type { Holder } from '../protocol';
+import { trans } from '../translation';
 
 /** What the person is told of the kernel. */
 type Held = Pick<Holder, 'name' | 'used_bytes'>;
@@ -41,14 +42,14 @@ export class Kernels {
     try {
       const model = await KernelAPI.getKernelModel(kernelId, serverSettings);
       if (model === undefined) {
-        throw new Error('It has ended meanwhile.');
+        throw new Error(trans.__('It has ended meanwhile.'));
       }
       const answer = await showDialog({
-        title: 'Restart the kernel?',
+        title: trans.__('Restart the kernel?'),
         body: loss(holder, model.execution_state === 'busy'),
         buttons: [
           Dialog.cancelButton(),
-          Dialog.warnButton({ label: 'Restart' })
+          Dialog.warnButton({ label: trans.__('Restart') })
         ],
         defaultButton: 0
       });
@@ -57,7 +58,7 @@ export class Kernels {
       }
     } catch (error) {
       void showErrorMessage(
-        `The kernel of ${clip(holder.name, 80)} was not restarted`,
+        trans.__('The kernel of %1 was not restarted', clip(holder.name, 80)),
         error as Error
       );
     }
@@ -86,14 +87,19 @@ export class Kernels {
 function loss(holder: Held, busy: boolean): string {
   const frees =
     holder.used_bytes === null
-      ? 'the GPU memory that it holds'
-      : `${text(holder.used_bytes, 'bytes')} of GPU memory`;
+      ? trans.__('the GPU memory that it holds')
+      : trans.__('%1 of GPU memory', text(holder.used_bytes, 'bytes'));
   const running = busy
-    ? 'It is running a cell now, which will be stopped. '
+    ? trans.__('It is running a cell now, which will be stopped.')
     : '';
-  return (
-    `This frees ${frees}, held by ${clip(holder.name, 200)}. ${running}` +
-    'All its variables are lost: data, models and whatever was not saved to a ' +
-    'file. The notebook itself and its outputs stay.'
-  );
+  return [
+    trans.__('This frees %1, held by %2.', frees, clip(holder.name, 200)),
+    running,
+    trans.__(
+      'All its variables are lost: data, models and whatever was not saved to a ' +
+        'file. The notebook itself and its outputs stay.'
+    )
+  ]
+    .filter(Boolean)
+    .join(' ');
 }

@@ -11,6 +11,7 @@ import { Card } from './card';
 import { HealthList } from './health';
 import { HoldersOfDevice } from './holders';
 import type { Kernels } from './kernels';
+import { trans } from '../translation';
 
 /** Often enough to be live, seldom enough to be read. */
 const PERIOD_MS = 500;
@@ -31,17 +32,17 @@ export class Panel extends Widget {
     this.retry = h(
       'button',
       { class: 'wb-button', click: () => stream.connection.retry() },
-      'Try now'
+      trans.__('Try now')
     );
     this.node.append(
       h(
         'header',
         { class: 'wb-panel-head' },
-        h('h2', {}, 'GPUs'),
+        h('h2', {}, trans.__('GPUs')),
         h(
           'button',
           { class: 'wb-button', click: openDashboard },
-          'Open dashboard'
+          trans.__('Open dashboard')
         )
       ),
       h('div', { class: 'wb-connection' }, this.connection, this.retry),
@@ -130,13 +131,17 @@ export class Panel extends Widget {
     const { phase, why } = connection.status;
     setText(
       this.connection,
-      phase === 'open' ? '' : why || 'Connecting to the Jupyter server…'
+      phase === 'open'
+        ? ''
+        : why || trans.__('Connecting to the Jupyter server…')
     );
     this.retry.hidden = phase !== 'waiting' && phase !== 'refused';
     const { replay } = store;
     setText(
       this.origin,
-      replay === null ? '' : `Replay of ${replayWords(replay)}. No live GPU.`
+      replay === null
+        ? ''
+        : trans.__('Replay of %1. No live GPU.', replayWords(replay))
     );
     this.origin.hidden = replay === null;
     this.rebuild();
@@ -179,7 +184,7 @@ export class Panel extends Widget {
       devices.length > 0
         ? ''
         : absence === undefined
-          ? 'This server sees no GPU.'
+          ? trans.__('This server sees no GPU.')
           : absenceWords(absence)
     );
     this.empty.hidden = devices.length > 0;

@@ -22,6 +22,7 @@ import {
   NOTIFY_LONG_CELLS,
   OPEN_DASHBOARD
 } from '../tokens';
+import { trans } from '../translation';
 
 /** How long a toast stays; a fault stays until it is closed. */
 const WARNING_MS = 15_000;
@@ -50,7 +51,9 @@ class AlertNotices {
       .filter(alert => this.isWanted(alert))
       .forEach(each => this.show(each));
     back.forEach(alert => this.update(alert, TYPES[alert.severity], ''));
-    over.forEach(alert => this.update(alert, 'success', 'Over: '));
+    over.forEach(alert =>
+      this.update(alert, 'success', `${trans.__('Over:')} `)
+    );
   }
 
   private isWanted({ severity }: Alert): boolean {
@@ -107,8 +110,11 @@ function words({ title, text }: Alert): string {
 function tellEnd(band: Band, elapsedMs: number): void {
   const failed = band.status === 'error';
   const count = band.executionCount === null ? '' : ` [${band.executionCount}]`;
-  const title = `${notebookName(band.notebook)}${count} ${failed ? 'failed' : 'is done'}`;
-  const body = `After ${duration(elapsedMs)}: ${band.title}`;
+  const name = `${notebookName(band.notebook)}${count}`;
+  const title = failed
+    ? trans.__('%1 failed', name)
+    : trans.__('%1 is done', name);
+  const body = trans.__('After %1: %2', duration(elapsedMs), band.title);
   const away = document.hidden || !document.hasFocus();
   if (!away || !tellOutside(title, body)) {
     Notification.emit(`${title}. ${body}`, failed ? 'error' : 'success', {
@@ -147,17 +153,26 @@ async function allowOutside(leastSeconds: number): Promise<void> {
   if (browserSays() === 'granted') {
     Notification.success(
       leastSeconds > 0
-        ? `You will be told when a cell ends that ran ${leastSeconds} s or longer, ` +
-            'while you look elsewhere.'
-        : 'The browser allows it, but the settings of Warpbook call no cell long.',
+        ? trans.__(
+            'You will be told when a cell ends that ran %1 s or longer, while you ' +
+              'look elsewhere.',
+            leastSeconds
+          )
+        : trans.__(
+            'The browser allows it, but the settings of Warpbook call no cell long.'
+          ),
       { autoClose: NEWS_MS }
     );
   } else {
     Notification.warning(
       browserSays() === 'missing'
-        ? 'This browser, or a page without https, has no notifications.'
-        : 'The browser does not allow notifications here; its settings for this ' +
-            'site can change that.',
+        ? trans.__(
+            'This browser, or a page without https, has no notifications.'
+          )
+        : trans.__(
+            'The browser does not allow notifications here; its settings for this ' +
+              'site can change that.'
+          ),
       { autoClose: WARNING_MS }
     );
   }
@@ -181,8 +196,10 @@ export const alertsPlugin: JupyterFrontEndPlugin<void> = {
       void commands.execute('docmanager:open', { path });
     });
     commands.addCommand(NOTIFY_LONG_CELLS, {
-      label: 'Notify Me When Long Cells End',
-      caption: 'Let the browser tell it while you look at something else',
+      label: trans.__('Notify Me When Long Cells End'),
+      caption: trans.__(
+        'Let the browser tell it while you look at something else'
+      ),
       isToggled: () => browserSays() === 'granted',
       execute: () => allowOutside(settings.longCellSeconds)
     });
@@ -191,16 +208,16 @@ export const alertsPlugin: JupyterFrontEndPlugin<void> = {
     await ready;
     const notices = new AlertNotices(settings, ({ rule, kernel_id }) => {
       const open: Notification.IAction = {
-        label: 'Open dashboard',
+        label: trans.__('Open dashboard'),
         callback: () => void commands.execute(OPEN_DASHBOARD)
       };
       const actions = isDashboardSeen() ? [] : [open];
       if (rule !== 'held_idle' || kernel_id === null) {
         return actions;
       }
-      const name = kernels.path(kernel_id) ?? 'a kernel that is idle';
+      const name = kernels.path(kernel_id) ?? trans.__('a kernel that is idle');
       const restart: Notification.IAction = {
-        label: 'Restart kernel…',
+        label: trans.__('Restart kernel…'),
         displayType: 'warn',
         callback: () =>
           void kernels.restart({ name, used_bytes: null }, kernel_id)

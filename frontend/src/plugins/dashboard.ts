@@ -28,6 +28,7 @@ import {
   OPEN_DASHBOARD,
   OPEN_REPORT
 } from '../tokens';
+import { trans } from '../translation';
 
 /** How long a first document may take; one named in the URL is sure to come. */
 const FIRST_DOCUMENT_MS = 5_000;
@@ -87,7 +88,7 @@ export const dashboardPlugin: JupyterFrontEndPlugin<void> = {
       const widget = new MainAreaWidget({ content });
       widget.id = DASHBOARD_ID;
       widget.toolbar.hide();
-      widget.title.label = 'GPU dashboard';
+      widget.title.label = trans.__('GPU dashboard');
       widget.title.icon = gpuIcon;
       widget.title.closable = true;
       // only JupyterLab has room for a second document in its main area
@@ -106,8 +107,12 @@ export const dashboardPlugin: JupyterFrontEndPlugin<void> = {
 
     app.commands.addCommand(OPEN_DASHBOARD, {
       label: args =>
-        args['isPalette'] ? 'Open the GPU Dashboard' : 'GPU Dashboard',
-      caption: 'What the GPUs of this server do, beside the cells that ran',
+        args['isPalette']
+          ? trans.__('Open the GPU Dashboard')
+          : trans.__('GPU Dashboard'),
+      caption: trans.__(
+        'What the GPUs of this server do, beside the cells that ran'
+      ),
       icon: gpuIcon,
       execute: args => open(args['beside'] === true)
     });

@@ -20,9 +20,11 @@ import { gpuIcon } from '../icon';
 import { ASK_FOR_LAB } from '../labs/asking';
 import { LabBrowser } from '../labs/browser';
 import { colourSources } from '../labs/colours';
+import { ITranslator } from '@jupyterlab/translation';
 import { LabsServer } from '../labs/server';
 import { unrunLabs, unrunWords } from '../labs/unrun';
 import { CATEGORY, OPEN_LABS } from '../tokens';
+import { setTranslator, trans } from '../translation';
 
 const ID = 'warpbook-labs';
 const UNRUN_SHOWN_MS = 10_000;
@@ -36,7 +38,8 @@ export const labsPlugin: JupyterFrontEndPlugin<void> = {
     ICommandPalette,
     ILayoutRestorer,
     ILabShell,
-    INotebookTracker
+    INotebookTracker,
+    ITranslator
   ],
   activate: (
     app: JupyterFrontEnd,
@@ -44,16 +47,22 @@ export const labsPlugin: JupyterFrontEndPlugin<void> = {
     palette: ICommandPalette | null,
     restorer: ILayoutRestorer | null,
     labShell: ILabShell | null,
-    notebooks: INotebookTracker | null
+    notebooks: INotebookTracker | null,
+    translator: ITranslator | null
   ) => {
+    setTranslator(translator);
     const tracker = new WidgetTracker<MainAreaWidget<LabBrowser>>({
       namespace: ID
     });
     const server = new LabsServer(app.serviceManager.serverSettings);
     app.commands.addCommand(OPEN_LABS, {
-      label: args => (args['isPalette'] ? 'Open the GPU Labs' : 'GPU Labs'),
-      caption:
-        'Exercises on kernels and memory: what each needs, and how far you are',
+      label: args =>
+        args['isPalette']
+          ? trans.__('Open the GPU Labs')
+          : trans.__('GPU Labs'),
+      caption: trans.__(
+        'Exercises on kernels and memory: what each needs, and how far you are'
+      ),
       icon: gpuIcon,
       execute: async () => {
         const present = tracker.currentWidget;
@@ -67,7 +76,7 @@ export const labsPlugin: JupyterFrontEndPlugin<void> = {
         const widget = new MainAreaWidget({ content });
         widget.id = ID;
         widget.toolbar.hide();
-        widget.title.label = 'GPU labs';
+        widget.title.label = trans.__('GPU labs');
         widget.title.icon = gpuIcon;
         widget.title.closable = true;
         // only JupyterLab has room for a second document in its main area
@@ -83,7 +92,10 @@ export const labsPlugin: JupyterFrontEndPlugin<void> = {
           .open(encodeURIComponent(event.detail))
           .then(({ path }) => app.commands.execute('docmanager:open', { path }))
           .catch((problem: unknown) =>
-            showErrorMessage('The lab can’t be opened', String(problem))
+            showErrorMessage(
+              trans.__('The lab can’t be opened'),
+              String(problem)
+            )
           );
       }
     });

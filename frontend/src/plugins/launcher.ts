@@ -7,8 +7,10 @@ import type {
 import { ICommandPalette } from '@jupyterlab/apputils';
 import { PageConfig } from '@jupyterlab/coreutils';
 import { ILauncher } from '@jupyterlab/launcher';
+import { ITranslator } from '@jupyterlab/translation';
 import { gpuIcon } from '../icon';
 import { CATEGORY, OPEN_DASHBOARD, OPEN_TOUR } from '../tokens';
+import { setTranslator, trans } from '../translation';
 
 /** Where `warpbook up` puts it. */
 const TOUR = 'warpbook-tour.ipynb';
@@ -17,20 +19,22 @@ export const launcherPlugin: JupyterFrontEndPlugin<void> = {
   id: 'warpbook:launcher',
   description: 'GPU tiles in the launcher.',
   autoStart: true,
-  optional: [ILauncher, ICommandPalette],
+  optional: [ILauncher, ICommandPalette, ITranslator],
   activate: (
     app: JupyterFrontEnd,
     launcher: ILauncher | null,
-    palette: ICommandPalette | null
+    palette: ICommandPalette | null,
+    translator: ITranslator | null
   ) => {
+    setTranslator(translator);
     launcher?.add({ command: OPEN_DASHBOARD, category: CATEGORY, rank: 0 });
     // said by `warpbook up`, which puts the tour there
     if (PageConfig.getOption('warpbookOpenDashboard') !== 'true') {
       return;
     }
     app.commands.addCommand(OPEN_TOUR, {
-      label: 'GPU Tour',
-      caption: 'A notebook that shows what warpbook does',
+      label: trans.__('GPU Tour'),
+      caption: trans.__('A notebook that shows what warpbook does'),
       icon: gpuIcon,
       execute: () => app.commands.execute('docmanager:open', { path: TOUR })
     });

@@ -11,6 +11,7 @@ import { gpuIcon } from '../icon';
 import { Kernels } from '../panel/kernels';
 import { Panel } from '../panel/panel';
 import { CATEGORY, IWarpbook, OPEN_DASHBOARD, OPEN_PANEL } from '../tokens';
+import { trans } from '../translation';
 
 export const panelPlugin: JupyterFrontEndPlugin<void> = {
   id: 'warpbook:panel',
@@ -33,12 +34,15 @@ export const panelPlugin: JupyterFrontEndPlugin<void> = {
     });
     panel.id = 'warpbook-panel';
     panel.title.icon = gpuIcon;
-    panel.title.caption = 'GPUs: now, who holds memory, health';
+    panel.title.caption = trans.__('GPUs: now, who holds memory, health');
     panel.node.setAttribute('role', 'region');
-    panel.node.setAttribute('aria-label', 'GPU panel');
+    panel.node.setAttribute('aria-label', trans.__('GPU panel'));
     app.commands.addCommand(OPEN_PANEL, {
-      label: args => (args['isPalette'] ? 'Show the GPU Panel' : 'GPU Panel'),
-      caption: 'Every GPU now, who holds its memory, and its health',
+      label: args =>
+        args['isPalette']
+          ? trans.__('Show the GPU Panel')
+          : trans.__('GPU Panel'),
+      caption: trans.__('Every GPU now, who holds its memory, and its health'),
       icon: gpuIcon,
       isEnabled: () => settings.panel,
       execute: () => app.shell.activateById(panel.id)

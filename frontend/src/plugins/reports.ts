@@ -26,6 +26,7 @@ import { Records } from '../records';
 import type { Stream } from '../shared';
 import { IWarpbook, OPEN_REPORT } from '../tokens';
 import { TraceFiles } from '../traces';
+import { trans } from '../translation';
 
 const FACTORY = 'warpbook report';
 const FILE_TYPE = 'warpbook-trace';
@@ -92,7 +93,7 @@ function openFiles(
                 h(
                   'button',
                   { class: 'wb-button', click: asText },
-                  'Open as text'
+                  trans.__('Open as text')
                 )
               ],
         chooseFile,
@@ -105,7 +106,7 @@ function openFiles(
   );
   app.docRegistry.addFileType({
     name: FILE_TYPE,
-    displayName: 'Profiler trace',
+    displayName: trans.__('Profiler trace'),
     extensions: EXTENSIONS,
     mimeTypes: ['application/json'],
     fileFormat: null,
@@ -140,11 +141,11 @@ function openCells(
   });
   const ids = new WeakMap<object, string>();
   app.commands.addCommand(OPEN_REPORT, {
-    label: 'Open a Report in a Tab',
+    label: trans.__('Open a Report in a Tab'),
     execute: async args => {
       const { id } = args;
       if (typeof id !== 'string') {
-        throw new Error('It takes the id of a report.');
+        throw new Error(trans.__('It takes the id of a report.'));
       }
       const present = tracker.find(widget => ids.get(widget) === id);
       if (present !== undefined) {
@@ -197,7 +198,7 @@ async function chosenFile(
 ): Promise<CellReport | null> {
   const { value } = await FileDialog.getOpenFiles({
     manager,
-    title: 'Compare with a trace file',
+    title: trans.__('Compare with a trace file'),
     filter: ({ type, name }) =>
       type === 'directory' || /\.json(\.gz)?$/i.test(name) ? {} : null
   });

@@ -7,11 +7,13 @@ import type {
 import { URLExt } from '@jupyterlab/coreutils';
 import { ServerConnection } from '@jupyterlab/services';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
+import { ITranslator } from '@jupyterlab/translation';
 import { ActiveAlerts } from '../alerts';
 import type { Endpoint } from '../connection';
 import { Settings } from '../settings';
 import { sharedStream } from '../shared';
 import { IWarpbook } from '../tokens';
+import { setTranslator } from '../translation';
 
 /** The schema in schema/plugin.json belongs to the plugin of this name. */
 const ID = 'warpbook:plugin';
@@ -39,9 +41,14 @@ export const streamPlugin: JupyterFrontEndPlugin<IWarpbook> = {
   id: ID,
   description: 'Connects the page to the stream of GPU telemetry.',
   autoStart: true,
-  optional: [ISettingRegistry],
+  optional: [ISettingRegistry, ITranslator],
   provides: IWarpbook,
-  activate: (app: JupyterFrontEnd, registry: ISettingRegistry | null) => {
+  activate: (
+    app: JupyterFrontEnd,
+    registry: ISettingRegistry | null,
+    translator: ITranslator | null
+  ) => {
+    setTranslator(translator);
     const settings = new Settings();
     const ready =
       registry === null

@@ -1,0 +1,78 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { test } from 'node:test';
+import type { ITranslator } from '@jupyterlab/translation';
+import { TranslationManager } from '@jupyterlab/translation/lib/manager';
+import { phrase, setTranslator, trans } from '../src/translation';
+import { verdictName } from '../src/words';
+
+/** As JupyterLab reads it: an array of translations for each of our words. */
+type Catalogue = Record<string, string[]>;
+
+const CATALOGUE = JSON.parse(
+  readFileSync(
+    '../extension/warpbook/locale/de_DE/LC_MESSAGES/warpbook.json',
+    'utf8'
+  )
+) as Catalogue;
+
+/** JupyterLab's own translator, with our German as its server gives it. */
+async function german(): Promise<ITranslator> {
+  // it asks the page for its language
+  const html = { getAttribute: () => 'en' };
+  Object.assign(globalThis, { document: { documentElement: html } });
+  const answer = { data: { warpbook: CATALOGUE }, message: '' };
+  const connector = { fetch: () => Promise.resolve(answer) };
+  const manager = new TranslationManager('', '', undefined, connector as never);
+  await manager.fetch('de_DE');
+  return manager;
+}
+
+test('without JupyterLab words are English, with figures in their places', () => {
+  setTranslator(null);
+  assert.equal(trans.__('%1 of %2 cases', 3, 8), '3 of 8 cases');
+  assert.equal(trans._n('%1 alert now.', '%1 alerts now.', 1), '1 alert now.');
+  assert.equal(trans._n('%1 alert now.', '%1 alerts now.', 0), '0 alerts now.');
+});
+
+test('what a name brings is not looked at for places', async () => {
+  for (const translator of [null, await german()]) {
+    setTranslator(translator);
+    assert.match(trans.__('%1 of %2 cases', '%2 <b>', 8), /%2 <b> .+ 8/);
+  }
+  setTranslator(null);
+});
+
+test('a chosen language is read when words are shown, tables too', async () => {
+  assert.equal(verdictName('idle'), 'Idle');
+  setTranslator(await german());
+  assert.equal(
+    trans.__('Restart kernel of %1', 'a.ipynb'),
+    'Kernel von a.ipynb neu starten'
+  );
+  assert.equal(trans._n('%1 minute', '%1 minutes', 1), '1 Minute');
+  assert.equal(trans._n('%1 minute', '%1 minutes', 5), '5 Minuten');
+  assert.equal(verdictName('idle'), 'Untätig');
+  // a newer server's kind
+  assert.equal(verdictName('melting'), 'melting');
+  setTranslator(null);
+  assert.equal(verdictName('idle'), 'Idle');
+});
+
+test('a phrase keeps its elements, in the order of the language', () => {
+  const [first, second] = [{} as Node, {} as Node];
+  setTranslator(null);
+  const words = phrase('Run %1 once, then %2.', first, second);
+  assert.deepEqual(words, ['Run ', first, ' once, then ', second, '.']);
+});
+
+test('every translation has the places of its words', () => {
+  const entries = Object.entries(CATALOGUE).filter(([words]) => words !== '');
+  const places = (words: string) =>
+    [...words.matchAll(/%\d/g)].map(String).sort();
+  for (const [words, translations] of entries) {
+    for (const each of translations) {
+      assert.deepEqual(places(each), places(words), words);
+    }
+  }
+});

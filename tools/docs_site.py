@@ -1,0 +1,74 @@
+"""What MkDocs is told of this repository: its hooks, named in mkdocs.yml.
+
+Pages that forges show at the top of a repository (README, CONTRIBUTING, SECURITY,
+CHANGELOG) are pages of the site, too, and links between them and docs/ lead there.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from pathlib import Path
+from typing import Any
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+ROOT = Path(__file__).resolve().parent.parent
+#: by their name in the repository, and in the site
+TOP_PAGES = {
+    "README.md": "index.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "SECURITY.md": "security.md",
+    "CHANGELOG.md": "changelog.md",
+    "LICENSE": "LICENSE",
+}
+#: its text, its target and its anchor
+LINK = re.compile(r"\[([^\]]*)\]\(([^)#:\s]+)(#[^)\s]*)?\)")
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Put the pages of a folder where the navigation names the folder."""
+    config.nav = _expanded(config.nav, Path(config.docs_dir))
+    return config
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the pages that lie beside docs/."""
+    for name, page in TOP_PAGES.items():
+        added = File.generated(config, page, abs_src_path=str(ROOT / name))
+        files.append(added)
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
+    """Have links lead to pages of the site, from wherever the page lies."""
+    source = page.file.src_uri
+    own = {site: name for name, site in TOP_PAGES.items()}.get(source, f"docs/{source}")
+    folder = posixpath.dirname(own)
+
+    def in_site(link: re.Match[str]) -> str:
+        target = posixpath.normpath(posixpath.join(folder, link[2]))
+        if target not in TOP_PAGES and not target.startswith("docs/"):
+            # a file of the repository that the site does not have; a wrong link stays,
+            # and the build fails
+            return link[1] if (ROOT / target).exists() else link[0]
+        page_there = TOP_PAGES.get(target, target.removeprefix("docs/"))
+        path = posixpath.relpath(page_there, posixpath.dirname(source) or ".")
+        return f"[{link[1]}]({path}{link[3] or ''})"
+
+    return LINK.sub(in_site, markdown)
+
+
+def _expanded(entry: Any, docs: Path) -> Any:
+    """Replace "folder/" by its pages, README first, each under its own title."""
+    if isinstance(entry, list):
+        return [_expanded(each, docs) for each in entry]
+    if isinstance(entry, dict):
+        return {title: _expanded(each, docs) for title, each in entry.items()}
+    if isinstance(entry, str) and entry.endswith("/"):
+        pages = sorted((docs / entry).glob("*.md"), key=lambda page: page.name)
+        pages.sort(key=lambda page: page.name != "README.md")
+        return [page.relative_to(docs).as_posix() for page in pages]
+    return entry
