@@ -10,6 +10,11 @@ export const optional =
   (check: Check): Check =>
   value =>
     value === null || check(value);
+/** A field that came later: a record that an older version kept has none. */
+export const later =
+  (check: Check): Check =>
+  value =>
+    value === undefined || check(value);
 export const list =
   (check: Check, most = 100_000): Check =>
   value =>

@@ -1,6 +1,6 @@
 /** The shape of a cell's profile, and of the comparison of two. */
 
-import { list, number, optional, record, string, whole } from './checks';
+import { later, list, number, optional, record, string, whole } from './checks';
 
 const change = record({
   name: string,
@@ -264,6 +264,6 @@ export const profile = record({
   ),
   trials: list(trial, 100),
   changes: list(advised, 100),
-  cpu: optional(cpuTime),
-  annotations: list(annotation, 1000)
+  cpu: later(optional(cpuTime)),
+  annotations: later(list(annotation, 1000))
 });

@@ -111,6 +111,9 @@ test('where the time of a run without GPU work went', () => {
   assert.match(words, /Asleepnot known/);
   assert.match(words, /1,200, 1,000 of them small/);
   assert.equal(cpuGroup({ cpu: null } as unknown as CellProfile), null);
+  // of a report that an older version kept
+  assert.equal(cpuGroup({} as unknown as CellProfile), null);
+  assert.deepEqual(annotations({} as unknown as CellProfile).rows, []);
 });
 
 test('a part that a program names has times of the host and of the GPU', () => {

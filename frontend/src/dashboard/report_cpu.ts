@@ -2,15 +2,16 @@
 
 import { h } from '../dom';
 import { count, duration, share } from '../format';
-import type { CellProfile } from '../protocol';
+import type { AnnotationRow, CellProfile, CpuTime } from '../protocol';
 import type { Sortable } from './sortable';
 import { name, number, time } from './sortable';
 
 const UNKNOWN = 'not known';
 
 /** Where the CPU's time went; null of a run with GPU work. */
-export function cpuGroup({ cpu }: CellProfile): HTMLElement | null {
-  if (cpu === null) {
+export function cpuGroup(profile: CellProfile): HTMLElement | null {
+  const cpu = profile.cpu as CpuTime | null | undefined;
+  if (cpu === null || cpu === undefined) {
     return null;
   }
   const part = (nanoseconds: number | null): string =>
@@ -60,11 +61,12 @@ export function cpuGroup({ cpu }: CellProfile): HTMLElement | null {
 }
 
 /** Parts of the program that it names itself, with the host's and the GPU's time. */
-export function annotations({ annotations: parts }: CellProfile): Sortable {
+export function annotations(profile: CellProfile): Sortable {
+  const parts = profile.annotations as AnnotationRow[] | undefined;
   return {
     caption: 'By annotation',
     heads: ['Annotation', 'Times', 'Host time', 'GPU time', 'GPU work'],
-    rows: parts.map(row => [
+    rows: (parts ?? []).map(row => [
       name(row.name),
       number(row.times),
       time(row.host_ms),
