@@ -9,7 +9,7 @@ from warpbook_monitors.frames import Device, Metric
 STYLE = (ROOT / "frontend/style/chart.css").read_text()
 TILES = (ROOT / "frontend/src/dashboard/tiles.ts").read_text()
 TILE = re.compile(
-    r"title: '([^']+)',(?:\s+isWide: true,)?\s+lines: (\[.*?\]\s*\])", re.S
+    r"title: mark\('([^']+)'\),(?:\s+isWide: true,)?\s+lines: (\[.*?\]\s*\])", re.S
 )
 
 

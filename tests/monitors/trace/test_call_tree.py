@@ -16,7 +16,7 @@ from warpbook_monitors.trace.chrome import read_chrome_trace
 
 TRACES = ROOT / "tests" / "data" / "traces"
 #: three steps of a small model on a CPU, with stacks and modules: torch 2.13
-WITH_STACK = TRACES / "with_stack.json.gz"
+WITH_STACK = ROOT / "tests" / "data" / "stacks" / "with_stack.json.gz"
 OF_CALLS = ("call_tree", "modules", "functions")
 
 
