@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { annotations, cpuGroup } from '../src/dashboard/report_cpu';
 import {
   causeNodes,
   changeNodes,
@@ -93,42 +92,4 @@ test('what to change is told with its time, its line and a sketch', () => {
       'Products are float32.<b>code</b>'
   );
   assert.deepEqual(changeNodes({ changes: [] }), []);
-});
-
-test('where the time of a run without GPU work went', () => {
-  const cpu = {
-    window_ns: 10e6,
-    loading_ns: 8e6,
-    operators_ns: 1e6,
-    small_calls_ns: 0,
-    python_ns: 1e6,
-    waiting_ns: null,
-    lost_ns: 0,
-    communication_ns: 0,
-    calls: 1200,
-    small_calls: 1000,
-    use: null
-  };
-  const told = (group: unknown) =>
-    seen((group as FakeNode | null)?.textContent ?? '');
-  const words = told(cpuGroup({ cpu } as unknown as CellProfile));
-  assert.match(words, /In the DataLoader8\.00 ms \(80 %\)/);
-  assert.match(words, /Asleepnot known/);
-  assert.match(words, /1,200, 1,000 of them small/);
-  assert.equal(cpuGroup({ cpu: null } as unknown as CellProfile), null);
-});
-
-test('a part that a program names has times of the host and of the GPU', () => {
-  const row = {
-    name: 'step',
-    times: 3,
-    host_ms: 1.5,
-    gpu_ms: null,
-    work: null
-  };
-  const { rows } = annotations({
-    annotations: [row]
-  } as unknown as CellProfile);
-  const texts = rows[0]?.map(cell => seen(cell.text));
-  assert.deepEqual(texts, ['step', '3', '1.50 ms', '–', '–']);
 });

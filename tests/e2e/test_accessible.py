@@ -39,21 +39,34 @@ def opened(page: LabPage, lab_url: str) -> LabPage:
     return page
 
 
-@pytest.mark.parametrize("theme", ["Light", "Dark"])
-def test_axe_finds_nothing_serious(opened: LabPage, theme: str) -> None:
-    opened.set_theme(f"JupyterLab {theme}")
-    opened.page.wait_for_timeout(500)
-    opened.page.add_script_tag(path=AXE)
-    found = opened.page.evaluate(
+def test_axe_finds_nothing_serious(opened: LabPage) -> None:
+    # two GPUs, with the form of an alert rule and what is wrong in it
+    rules = opened.dashboard.locator(".wb-rules")
+    expect(opened.dashboard.locator(".wb-gpu-tile")).to_have_count(2)
+    rules.locator("summary").click()
+    rules.get_by_role("button", name="Add a rule").click()
+    rules.get_by_role("button", name="Save").click()
+    expect(rules.get_by_text("Write a number.")).to_be_visible()
+    for width_px in (1500, 1024):
+        opened.page.set_viewport_size({"width": width_px, "height": 1000})
+        for theme in ("Light", "Dark"):
+            opened.set_theme(f"JupyterLab {theme}")
+            opened.page.wait_for_timeout(500)
+            assert serious(opened, *VIEWS) == [], (width_px, theme)
+
+
+def serious(page: LabPage, *views: str) -> list[tuple[str, str, list[str]]]:
+    """What axe finds in some views that keeps people from using them."""
+    page.page.add_script_tag(path=AXE)
+    found = page.page.evaluate(
         "views => axe.run({ include: views }, { resultTypes: ['violations'] })",
-        [[view] for view in VIEWS],
+        [[view] for view in views],
     )
-    serious = [
+    return [
         (each["id"], each["help"], [node["html"][:200] for node in each["nodes"]])
         for each in found["violations"]
         if each["impact"] in ("serious", "critical")
     ]
-    assert serious == []
 
 
 def test_everything_is_reached_by_tab_and_the_focus_is_seen(opened: LabPage) -> None:

@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.e2e.lab import BASE_URL, Lab, LabPage
+from tests.e2e.test_accessible import serious
 
 
 @pytest.fixture
@@ -38,6 +39,7 @@ def test_panel_dashboard_and_widget_are_live(
     page.execute("warpbook:dashboard")
     page.wait_moving(page.dashboard)
     page.page.screenshot(path=screenshots / "notebook7-dashboard.png")
+    assert serious(page, ".wb-dashboard", ".wb-panel", ".wb-widget") == []
 
 
 def test_the_tree_is_left_alone(page: LabPage, lab_url: str) -> None:

@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Locator, expect
 
 from tests.e2e.lab import BASE_URL, Lab, LabPage
-from tests.e2e.test_accessible import AXE
+from tests.e2e.test_accessible import serious
 from tests.e2e.test_reports import HAND_IN, TRACES
 from warpbook_monitors.trace.compare import compare
 from warpbook_monitors.trace.file_profile import read_profile
@@ -187,13 +187,8 @@ def test_names_of_a_trace_are_text(opened: LabPage, lab: Lab) -> None:
     opened.open_part(tab(opened), "Timeline")
     opened.wait_for_figure(tab(opened))
     assert opened.page.evaluate("() => window.attacked") is None
-    opened.page.add_script_tag(path=AXE)
-    found = opened.page.evaluate(
-        "() => axe.run('.wb-report-tab', { resultTypes: ['violations'] })"
-    )
-    serious = [
-        (each["id"], [node["html"][:200] for node in each["nodes"]])
-        for each in found["violations"]
-        if each["impact"] in ("serious", "critical")
-    ]
-    assert serious == []
+    for width_px, theme in ((1500, "Light"), (1024, "Dark")):
+        opened.page.set_viewport_size({"width": width_px, "height": 1000})
+        opened.set_theme(f"JupyterLab {theme}")
+        opened.page.wait_for_timeout(500)
+        assert serious(opened, ".wb-report-tab") == [], theme

@@ -43,8 +43,10 @@ def fill(folder: Path, now_ms: float) -> None:
     with contextlib.closing(connect(folder / FILE_NAME)) as connection:
         tail = Tail()
         frames = []
-        # all of the last two hours, a little of each hour before
-        times_ms = [now_ms - at * 60_000 for at in range(10 * 24 * 60, 5, -1)]
+        # each minute of the last two hours, one of each hour before: what is written
+        # is a segment for each five minutes that hold anything
+        before = range(10 * 24 * 60, 120, -60)
+        times_ms = [now_ms - at * 60_000 for at in (*before, *range(120, 5, -1))]
         for seq, time_ms in enumerate(times_ms):
             given = recording.frames[seq % len(recording.frames)]
             readings = tuple(

@@ -10,8 +10,8 @@ import pytest
 from warpbook.cli.labs_card import card_lines
 from warpbook_labs.cards.card import card_of
 from warpbook_labs.cases.comparison import WrongElement
-from warpbook_labs.cases.preparation import wrong_words
 from warpbook_labs.cases.sampling import DrawnCase, hidden_cases, public_cases
+from warpbook_labs.cases.wrong_words import wrong_words
 from warpbook_labs.course.session import find
 from warpbook_labs.grading.grading import check
 from warpbook_labs.results.check import CaseResult

@@ -9,6 +9,12 @@ from warpbook.class_hub_words import receipt_rows
 from warpbook_labs.cards.html import STYLE, figures, words_html
 from warpbook_monitors.plain_text import printable
 
+#: what is there afterwards
+_AFTERWARDS = (
+    "`lab.next()` opens the next lab; `lab.solution()` shows the reference once the "
+    "course's rules permit."
+)
+
 
 class HandedIn:
     """A receipt, and how it stands with the submission whenever it is shown."""
@@ -32,7 +38,7 @@ class HandedIn:
         """Write the receipt, and how it stands."""
         rows = receipt_rows(self.receipt, self.state())
         lines = [f"{name}: {value}" for name, value in rows]
-        return "\n".join(map(printable, [*lines, self._source_words]))
+        return "\n".join(map(printable, [*lines, self._source_words, _AFTERWARDS]))
 
     def _repr_html_(self) -> str:
         page = self._hub.page(self._lab, self.receipt.submission)
@@ -42,6 +48,7 @@ class HandedIn:
             '<p class="warpbook-verdict">Handed in: '
             f"{escape(printable(self._lab.title))}</p>{figures(rows)}"
             f'<p class="warpbook-quiet">{words_html(self._source_words)}</p>'
+            f"<p>{words_html(_AFTERWARDS)}</p>"
             f'<p><a href="{escape(page)}" target="_blank" rel="noopener">'
             "Its page, with the result as soon as it is there</a></p></div>"
         )

@@ -25,10 +25,10 @@ _SENTENCE = re.compile(r"(?<=[.!?]) (?=[A-Z%])")
 
 
 def one_line(words: str) -> Bundle:
-    """Write one small line; a terminal breaks it at words."""
+    """Write one small line."""
     text = joined([words[:_LONGEST_LINE]])
     html = f'<div class="warpbook-receipt" style="{_STYLE}">{escape(text)}</div>'
-    return {"text/plain": "\n".join(_wrapped(text)), "text/html": html}
+    return {"text/plain": text, "text/html": html}
 
 
 def said(words: str) -> Bundle:
@@ -74,6 +74,8 @@ class LateOutput:
         io_thread = getattr(getattr(publisher, "pub_socket", None), "io_thread", None)
         if io_thread is None:
             # no ipykernel: IPython on a terminal prints
+            lines = _wrapped(bundle["text/plain"])
+            bundle = {**bundle, "text/plain": "\n".join(lines)}
             publisher.publish(bundle, transient=self._transient, update=update)
             return
         kind = "update_display_data" if update else "display_data"

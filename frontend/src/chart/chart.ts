@@ -176,9 +176,8 @@ export class Chart implements Drawable {
         return value;
       });
     });
-    this.plotNode.dataset['empty'] = String(
-      readings === 0 && this.view?.following === false
-    );
+    this.plotNode.dataset['empty'] =
+      this.shown.length === 0 ? 'hidden' : String(readings === 0);
     return [rows, highest];
   }
 

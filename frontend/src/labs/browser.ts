@@ -5,7 +5,7 @@ import { Widget } from '@lumino/widgets';
 import { h, setText } from '../dom';
 import { clip } from '../format';
 import type { CourseList, LabEntry, LabList } from '../protocol';
-import { courseSection } from './course';
+import { courseSection, nextOf } from './course';
 import { fits, LabFilters } from './filters';
 import { labRow, problem } from './row';
 import type { LabsServer } from './server';
@@ -51,7 +51,9 @@ export class LabBrowser extends Widget {
     try {
       const list = await this.server.list();
       this.write(list);
-      this.writeCourses(await this.server.courses(), list.labs);
+      const courses = await this.server.courses();
+      this.writeCourses(courses, list.labs);
+      this.writeNext(nextOf(courses) ?? list.next_lab);
     } catch (error) {
       this.said.replaceChildren(problem(error));
     }
@@ -92,7 +94,7 @@ export class LabBrowser extends Widget {
       ...problems.slice(0, 20).map(words => problem(new Error(words)))
     );
     // an unchanged list stays: a person may be reading in it
-    const told = JSON.stringify([labs, list.next_lab]);
+    const told = JSON.stringify(labs);
     if (told === this.told) {
       return;
     }
@@ -106,13 +108,17 @@ export class LabBrowser extends Widget {
       ...[...byTrack].map(([track, found]) => this.track(track, found))
     );
     this.labs = labs;
-    this.writeNext(labs.find(({ id }) => id === list.next_lab));
+    this.writeNext(list.next_lab);
     this.filters.offer(labs);
     this.filter();
   }
 
   /** Say which lab comes next, with a button that opens it. */
-  private writeNext(lab: LabEntry | undefined): void {
+  private writeNext(id: string | null): void {
+    const lab = this.labs.find(each => each.id === id);
+    for (const row of this.rows.values()) {
+      row.removeAttribute('data-next');
+    }
     this.next.hidden = lab === undefined;
     if (lab === undefined) {
       return;

@@ -42,8 +42,10 @@ def begin(own: Path, folder: str, name: str) -> Path:
 
 def test_text_of_a_lab_brings_no_html_and_no_foreign_picture(own: Path) -> None:
     place = begin(own, "own_lab", "own-lab")
-    (place / "text.md").write_text(TEXT)
+    (place / "text.md").write_text(TEXT + "\n\nOff by $n \\cdot 2^{-24}$.\n")
     shown = text_html("own-lab", "pictures/")
+    # a page without LaTeX has formulas as plain text
+    assert "<p>Off by n · 2^-24.</p>" in shown
     assert "<script" not in shown and "<img src=x" not in shown
     assert "javascript:" not in shown
     assert shown.count("<img") == 1 and 'src="pictures/own.svg"' in shown

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from warpbook_labs.cases import execution
 from warpbook_labs.cases.inputs_at import with_inputs
-from warpbook_labs.cases.preparation import Arrays, OwnPython, wrong_words
+from warpbook_labs.cases.preparation import Arrays, OwnPython
 from warpbook_labs.cases.sampling import DrawnCase
+from warpbook_labs.cases.wrong_words import wrong_words
 from warpbook_labs.engines.host.child_handle import Lost, Raised
 from warpbook_labs.engines.host.harness import Harness
 from warpbook_labs.engines.host.jobs import Bounds

@@ -17,7 +17,8 @@ from typing import NamedTuple, NoReturn
 import numpy as np
 
 from warpbook_labs.cases.comparison import first_wrong
-from warpbook_labs.cases.preparation import Arrays, OwnPython, wrong_words
+from warpbook_labs.cases.preparation import Arrays, OwnPython
+from warpbook_labs.cases.wrong_words import wrong_words
 from warpbook_labs.engines.host.child_handle import Lost, Raised
 from warpbook_labs.engines.host.correctness import numbers_of
 from warpbook_labs.engines.host.harness import Harness, TookBack, Unit

@@ -20,8 +20,9 @@ from warpbook_labs.cases import execution
 from warpbook_labs.cases.bounds import beyond_bounds, matrix_instructions
 from warpbook_labs.cases.comparison import WrongElement
 from warpbook_labs.cases.launch_limits import refuse_at_large_sizes
-from warpbook_labs.cases.preparation import Prepared, number_words, wrong_words
+from warpbook_labs.cases.preparation import Prepared
 from warpbook_labs.cases.sampling import DrawnCase
+from warpbook_labs.cases.wrong_words import number_words, wrong_words
 from warpbook_labs.compiler import cuda_headers, nvrtc
 from warpbook_labs.compiler.jobs import Compiled
 from warpbook_labs.engines.interpreter.explaining import (

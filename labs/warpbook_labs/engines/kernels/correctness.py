@@ -8,8 +8,9 @@ import secrets
 import numpy as np
 
 from warpbook_labs.cases import execution
-from warpbook_labs.cases.preparation import Prepared, wrong_words
+from warpbook_labs.cases.preparation import Prepared
 from warpbook_labs.cases.sampling import DrawnCase
+from warpbook_labs.cases.wrong_words import wrong_words
 from warpbook_labs.engines.kernels.buffers import Arena
 from warpbook_labs.errors import BadRule
 from warpbook_labs.gpu.case_outcome import CaseOutcome, device_case

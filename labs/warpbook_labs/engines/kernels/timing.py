@@ -22,8 +22,8 @@ from warpbook_labs.cases.preparation import (
     launches,
     memory,
     shape_of,
-    wrong_words,
 )
+from warpbook_labs.cases.wrong_words import wrong_words
 from warpbook_labs.engines.kernels.buffers import Arena
 from warpbook_labs.gpu.errors import DriverError
 from warpbook_labs.gpu.kernels import filled

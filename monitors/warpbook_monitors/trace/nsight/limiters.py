@@ -129,7 +129,10 @@ def _limiter(mean: dict[str, float | None]) -> str:
             "unknown: throughput of compute and memory was not measured (section "
             "SpeedOfLight)."
         )
-    shares = f"compute at {cells.share(compute)}, memory at {cells.share(memory)} of their peaks"
+    shares = (
+        f"compute at {cells.share(compute)}, memory at {cells.share(memory)} of their "
+        "peaks"
+    )
     if max(compute, memory) < BUSY:
         return f"latency: {shares}; neither is busy. {_why_waiting(mean)}"
     if min(compute, memory) >= LIMIT:
@@ -160,8 +163,8 @@ def _why_waiting(mean: dict[str, float | None]) -> str:
         )
     if occupancy is not None and occupancy < _FEW_WARPS:
         return (
-            f"Occupancy is {cells.share(occupancy)}: too few warps to hide latency. Fewer "
-            "registers or less shared memory a block, or more blocks."
+            f"Occupancy is {cells.share(occupancy)}: too few warps to hide latency. "
+            "Fewer registers or less shared memory a block, or more blocks."
         )
     if waves is None and occupancy is None:
         return "Why is not known: occupancy was not measured."
