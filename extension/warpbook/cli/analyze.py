@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from warpbook.cli import ncu, versus
+from warpbook.cli import html_report, ncu, versus
 from warpbook_monitors import units
 from warpbook_monitors.changes.cell_code import MOST_CHARACTERS
 from warpbook_monitors.changes.words import heading
@@ -22,6 +22,7 @@ from warpbook_monitors.trace.columns import Columns
 from warpbook_monitors.trace.cpu import words as cpu_words
 from warpbook_monitors.trace.errors import TraceFileError
 from warpbook_monitors.trace.figure_groups import advice, groups
+from warpbook_monitors.trace.file_profile import profile_of
 from warpbook_monitors.trace.nsight.ncu import looks_like_ncu
 from warpbook_monitors.trace.ranks.collectives import collectives_of
 from warpbook_monitors.trace.ranks.files import trace_files
@@ -73,6 +74,13 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         metavar="FILE",
         help="the code of the one TRACE: changes then have its lines and names",
     )
+    parser.add_argument(
+        "--html",
+        type=Path,
+        metavar="FILE",
+        help="write the report of the one TRACE as one HTML file instead; it takes the "
+        "place of a file that is there",
+    )
     versus.add_options(parser)
     parser.set_defaults(run=run, parser=parser)
 
@@ -84,10 +92,17 @@ def run(asked: argparse.Namespace) -> int:
     known = asked.bare_ms is not None or asked.source is not None
     if known and (len(asked.traces) > 1 or asked.vs is not None):
         asked.parser.error("--bare-ms and --source are of one TRACE alone")
+    if asked.html is not None and (len(asked.traces) > 1 or asked.vs or asked.json):
+        asked.parser.error("--html is of one TRACE alone, without --vs and --json")
     if asked.vs is not None:
         return versus.run(asked)
     if len(asked.traces) == 1 and looks_like_ncu(str(asked.traces[0])):
         return ncu.run(asked.traces[0], asked.json)
+    if asked.html is not None:
+        path = asked.traces[0]
+        return html_report.write(
+            profile_of(*_read(path, asked)).profile, path, asked.html
+        )
     reports, collectives = [], []
     for path in asked.traces:
         events, run_of_trace = _read(path, asked)

@@ -49,7 +49,12 @@ def read_profile(path: str) -> FileProfile:
     Raises:
         TraceFileError: the file is damaged, too large, or no such trace.
     """
-    events, run, set_up = without_set_up(*read_trace(path))
+    return profile_of(*read_trace(path))
+
+
+def profile_of(events: Columns, run: Run) -> FileProfile:
+    """Analyse a trace that was read."""
+    events, run, set_up = without_set_up(events, run)
     profile = analyse(events, run)
     if set_up is not None:
         whole = profile.completeness

@@ -317,3 +317,19 @@ def test_what_is_no_plain_file_is_refused_at_once(
     make(path)
     assert main(["analyze", str(path)]) == 1
     assert "no plain file" in capsys.readouterr().err
+
+
+def test_a_report_is_written_as_one_html_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target = tmp_path / "report.html"
+    trace = str(TRACES / "train_fp32.json.gz")
+    assert main(["analyze", trace, "--html", str(target)]) == 0
+    assert capsys.readouterr().out == f"The report is in {target}.\n"
+    page = target.read_text()
+    assert "compute-bound" in page and "<script" not in page
+    missing = tmp_path / "no" / "report.html"
+    assert main(["analyze", trace, "--html", str(missing)]) != 0
+    assert "can't be written" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["analyze", trace, trace, "--html", str(target)])
