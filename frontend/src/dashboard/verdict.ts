@@ -111,7 +111,7 @@ export class VerdictLine implements Drawable {
 function ruleWords(rule: string, seconds: number | null): string {
   return rule === '' || seconds === null
     ? told(rule)
-    : `Over the last ${seconds.toFixed(1)}\u00a0s: ${told(rule)}`;
+    : trans.__('Over the last %1 s: %2', seconds.toFixed(1), told(rule));
 }
 
 function told(words: string | undefined): string {
