@@ -2,6 +2,7 @@
 
 import type { ChartOptions } from '../chart/chart';
 import type { DrawLoop } from '../chart/loop';
+import { STORED_MS } from '../chart/loop';
 import type { Viewport } from '../chart/viewport';
 import { instancesOf } from '../instances';
 import type { Device } from '../protocol';
@@ -97,7 +98,11 @@ export class Sections {
     const { stream, viewport } = this.options;
     return new Overview(choices, chosen, {
       stream,
-      span: () => viewport.recent(),
+      // the page holds no more readings of all GPUs
+      span: () => {
+        const { fromMs, toMs } = viewport.recent();
+        return { fromMs: Math.max(fromMs, toMs - STORED_MS), toMs };
+      },
       choose: device => this.choose(device)
     });
   }
