@@ -64,7 +64,7 @@ def judge_cpu(events: Columns, run: Run) -> JudgedCpu:
             cause.explains_ns / time.judged_ns,
             cause.evidence,
             cause.title,
-            bound_ns,
+            _told_ns(bound_ns, time, run),
         )
         for cause, bound_ns in zip(told, bounds, strict=True)
     )
@@ -110,27 +110,30 @@ def _bound_ns(cause: Cause, found: Split, run: Run) -> int | None:
     if cause.left_ns is None:
         return None
     time = found.time
+    before_ns = round(_before_ns(time, run))
+    if cause.kind in ("overhead-bound", "python-bound"):
+        # other code takes the place of the whole loop: only other work is left
+        kept_ns = time.loading_ns + time.operators_ns + time.communication_ns
+        return min(kept_ns + (time.waiting_ns or 0), before_ns)
     rest_ns = max(time.judged_ns - cause.explains_ns, 0)
+    tax_ns = _OPERATOR_NS * time.calls
+    kept_ns = max(rest_ns - tax_ns, round(_KEPT_SHARE * rest_ns))
     if cause.name == "workers":
         # the workers load while the program goes on
-        return min(max(rest_ns, cause.left_ns), round(_before_ns(time, run)))
-    others = time.calls if cause.kind == "input-bound" else 0
-    if cause.kind not in ("overhead-bound", "python-bound"):
-        others = time.small_calls
-    tax_ns = _OPERATOR_NS * others
-    kept_ns = max(rest_ns - tax_ns, round(_KEPT_SHARE * rest_ns))
-    return min(kept_ns + cause.left_ns, round(_before_ns(time, run)))
+        return min(max(kept_ns, cause.left_ns), before_ns)
+    return min(kept_ns + cause.left_ns, before_ns)
 
 
 def _change(cause: Cause, bound_ns: int | None, time: CpuTime, run: Run) -> Change:
+    told_ns = _told_ns(bound_ns, time, run)
     sentence = " ".join(filter(None, (_promise(bound_ns, time, run), cause.reason)))
     return Change(
         name=cause.name,
         title=cause.title,
         evidence=cause.evidence,
-        basis="unknown" if bound_ns is None else "not below",
+        basis="unknown" if told_ns is None else "not below",
         time_ns=None,
-        low_ns=bound_ns,
+        low_ns=told_ns,
         high_ns=None,
         speed_low=None,
         speed_high=None,
@@ -142,6 +145,13 @@ def _change(cause: Cause, bound_ns: int | None, time: CpuTime, run: Run) -> Chan
     )
 
 
+def _told_ns(bound_ns: int | None, time: CpuTime, run: Run) -> int | None:
+    """Leave a bound out that is next to nothing."""
+    if bound_ns is None or bound_ns < _NOTHING_SHARE * _before_ns(time, run):
+        return None
+    return bound_ns
+
+
 def _promise(bound_ns: int | None, time: CpuTime, run: Run) -> str:
     """Say what a change can't fall below, beside what the code takes now."""
     if bound_ns is None:
@@ -149,7 +159,7 @@ def _promise(bound_ns: int | None, time: CpuTime, run: Run) -> str:
     before_ns = _before_ns(time, run)
     how = "measured without" if _is_measured(time, run) else "with"
     before = f"instead of {units.duration(before_ns / 1e6)} {how} the profiler"
-    if bound_ns < _NOTHING_SHARE * before_ns:
+    if _told_ns(bound_ns, time, run) is None:
         return f"The new code decides: nearly nothing else is left, {before}."
     return f"Not below {units.duration(bound_ns / 1e6)}, {before}."
 
