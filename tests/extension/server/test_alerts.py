@@ -203,10 +203,11 @@ async def test_a_bad_rules_file_is_told_with_its_place_until_it_is_mended(
 async def test_a_rule_of_ones_own_holds_from_the_moment_it_is_saved(
     connect, stub, rules
 ) -> None:
-    client = await connect()
-    await client.next("hello")
+    # before the first reading, which would be of another power
     stub.set(0, power_mw=99_000)
     stub.set(1, power_mw=123_000)
+    client = await connect()
+    await client.next("hello")
     rules.write_text(
         '[own.hungry]\nmetric = "power_watts"\nabove = 120\nclear = 100\nfor_s = 0\n'
         'severity = "fault"\ntitle = "Much power"\ntext = "Look at it."\n'
