@@ -53,7 +53,8 @@ def test_the_tour_runs_from_top_to_bottom(page: LabPage, lab_url: str) -> None:
     expect(reports).to_have_count(len(profiled) + 1)
     # the oldest is of a cell, the newest of the file
     reports.last.click()
-    expect(page.drawer).to_contain_text("Duration")
+    expect(page.drawer).to_contain_text("with the profiler at work")
+    page.open_part(page.drawer, "Timeline")
     page.wait_for_figure(page.drawer)
 
 
@@ -127,6 +128,7 @@ with torch.profiler.record_function({attack!r}):
     expect(page.dashboard.locator(".wb-notebooks")).to_contain_text(attack)
     report = page.dashboard.get_by_role("button", name=repr(attack), exact=True)
     report.click()
+    page.open_part(page.drawer, "Timeline")
     page.wait_for_figure(page.drawer)
     expect(page.drawer).to_contain_text(attack)
     # over the whole timeline: its tool tips are made of those names too
