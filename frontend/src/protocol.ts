@@ -1349,7 +1349,7 @@ export interface SyncTotal {
 /** One cell of a table. */
 export interface TableCell {
   readonly text: string;
-  readonly value: number | string | null;
+  readonly value: number | null;
   readonly bar: number;
 }
 

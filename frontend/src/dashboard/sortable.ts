@@ -40,7 +40,7 @@ export function sortableTable({
 
   function sort(column: number): void {
     // figures the largest first, names from A to Z; once more turns it round
-    const first = typeof rows[0]?.[column]?.value === 'number';
+    const first = hasValues(rows, column);
     const again = sorted?.column === column;
     sorted = { column, descending: again ? !sorted?.descending : first };
     write();
@@ -115,11 +115,17 @@ export function bar(ratio: number): HTMLElement {
   return node;
 }
 
+function hasValues(rows: readonly Row[], column: number): boolean {
+  return rows.some(row => typeof row[column]?.value === 'number');
+}
+
 function inOrder(
   rows: readonly Row[],
   { column, descending }: { column: number; descending: boolean }
 ): Row[] {
-  const value = (row: Row) => row[column]?.value ?? null;
+  const isOfTexts = !hasValues(rows, column);
+  const value = (row: Row) =>
+    (isOfTexts ? row[column]?.text : row[column]?.value) ?? null;
   const sign = descending ? -1 : 1;
   return [...rows].sort((one, other) => {
     const [a, b] = [value(one), value(other)];

@@ -522,7 +522,7 @@ export const isPair: Shape<types.Pair> = check.record<types.Pair>({
 
 export const isTableCell: Shape<types.TableCell> = check.record<types.TableCell>({
   text: check.text,
-  value: check.optional(check.either(check.number, check.text)),
+  value: check.optional(check.number),
   bar: check.number,
 }, {
   value: null,

@@ -15,8 +15,9 @@ class TableCell(Struct, frozen=True):
     """One cell of a table."""
 
     text: str
-    #: what a table is sorted by, in one unit a column; None, not known, comes last
-    value: float | str | None = None
+    #: what a table is sorted by, in one unit a column; None, not known, comes last; a
+    #: column without any is sorted by its texts
+    value: float | None = None
     #: 0 to 1: the length of its bar; 0 draws none
     bar: float = 0.0
 

@@ -11,7 +11,7 @@ UNKNOWN_CELL = TableCell(UNKNOWN)
 
 def words(text: str) -> TableCell:
     """Show a name or a word."""
-    return TableCell(text, text)
+    return TableCell(text)
 
 
 def line(number: int | None) -> TableCell:
