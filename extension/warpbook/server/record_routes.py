@@ -117,14 +117,23 @@ class RecordHandler(_Handler):
     @web.authenticated
     @authorized
     async def get(self, kind: RecordKind, record_id: str) -> None:
-        """Give the message as views were sent it; of a cell, as a page handed it in."""
+        """Give the message as views were sent it; of a cell, as a page handed it in.
+
+        A report comes as views are sent it today.
+        """
         try:
-            message = await self._records.message(kind, record_id)
+            message = await self._message(kind, record_id)
         except ArchiveError as problem:
             raise web.HTTPError(503, str(problem)) from None
         if message is None:
             raise web.HTTPError(404, "No such record is kept.")
         self.finish_json(message)
+
+    async def _message(self, kind: RecordKind, record_id: str) -> bytes | None:
+        report = await self._reports.find(record_id) if kind == "report" else None
+        if report is not None:
+            return encode(report)
+        return await self._records.message(kind, record_id)
 
 
 class CellsHandler(_Handler):

@@ -1,7 +1,7 @@
 /** Forms: what they hold is sent as JSON, and what is refused is told below them. */
 
 import { post, Refused, root } from './page';
-import { refresh } from './fragments';
+import { leave, refresh } from './fragments';
 import { localInput } from './times';
 
 type Control = HTMLInputElement | HTMLSelectElement | HTMLTextAreaElement;
@@ -51,8 +51,10 @@ async function send(form: HTMLFormElement, path: string): Promise<void> {
       values[request] = await numberOf(form, values);
     }
     const body = Object.keys(values).length > 0 ? values : undefined;
+    leave(form.dataset['go'] !== undefined);
     await after(form, await post(path, body));
   } catch (error) {
+    leave(false);
     if (!(error instanceof Refused)) {
       throw error;
     }

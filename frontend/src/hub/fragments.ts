@@ -6,18 +6,27 @@ import { showTimes } from './times';
 
 let isAsking = false;
 let isWanted = false;
+let isLeaving = false;
 /** What a part was drawn from, before its times were written anew. */
 const drawnFrom = new WeakMap<Element, string>();
+
+/**
+ * Draw nothing anew of a page that is left: what it is about may be gone.
+ * @param leaving - a form is sent that goes on to another page
+ */
+export function leave(leaving: boolean): void {
+  isLeaving = leaving;
+}
 
 /** Draw all parts anew that carry `data-live`; several wishes at once are one. */
 export async function refresh(): Promise<void> {
   isWanted = true;
-  if (isAsking) {
+  if (isAsking || isLeaving) {
     return;
   }
   isAsking = true;
   try {
-    while (isWanted) {
+    while (isWanted && !isLeaving) {
       isWanted = false;
       put(await pageNow());
       // a class at its deadline changes all the time
