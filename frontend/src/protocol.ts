@@ -184,7 +184,7 @@ export interface CallNode {
   readonly parent: number;
   readonly calls: number;
   readonly host_ns: number;
-  readonly gpu_ns: number;
+  readonly gpu_ns: number | null;
 }
 
 /** Answer of `GET <base_url>/warpbook/api/v1/capabilities`. */
@@ -695,7 +695,7 @@ export interface GroupRow {
   readonly name: string;
   readonly calls: number;
   readonly host_ns: number;
-  readonly gpu_ns: number;
+  readonly gpu_ns: number | null;
 }
 
 /** The verdict: what to read before everything else. */
@@ -1305,7 +1305,7 @@ export interface StatusCell {
 export interface StepRow {
   readonly number: number;
   readonly time_ns: number;
-  readonly busy_ns: number;
+  readonly busy_ns: number | null;
 }
 
 /** How long the steps of a loop took, by the host's clock. */

@@ -58,7 +58,7 @@ from warpbook_monitors.plain_text import bounded
 
 __all__ = ["PROBLEMS", "OpenLab", "check_kept", "find", "get_ready", "opened"]
 
-#: what is told in words below a cell
+#: what is shown in words below a cell
 PROBLEMS = (
     BadLab,
     BadSource,

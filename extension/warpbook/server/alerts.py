@@ -144,7 +144,7 @@ class Alerting(StreamPart):
             self._events.append(message)
 
     def greeting(self) -> Iterable[bytes]:
-        """Give the alerts as they are told now."""
+        """Give the alerts that hold now."""
         return [encode(self.told())]
 
     async def load(self) -> list[bytes]:

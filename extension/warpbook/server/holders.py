@@ -111,7 +111,7 @@ class HolderWatch(StreamPart):
                 self._reading.add_done_callback(_log_failure)
 
     def greeting(self) -> Iterable[bytes]:
-        """Give what was told last, while it is true."""
+        """Give the newest holders while they hold."""
         newest = self.newest
         return () if newest is None else (encode(newest),)
 

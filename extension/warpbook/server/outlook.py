@@ -74,7 +74,7 @@ class OutlookWatch(StreamPart):
         return replace(state, outlook=self._told.devices)
 
     def greeting(self) -> Iterable[bytes]:
-        """Give what was told last, while it is true."""
+        """Give the newest outlook while it holds."""
         # what nobody watched may have become anything
         is_fresh = abs(time.time() * 1000 - self._told.time_ms) < _FRESH_MS
         return (encode(self._told),) if self._told.devices and is_fresh else ()

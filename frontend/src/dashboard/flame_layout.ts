@@ -19,7 +19,7 @@ const LEAST_WIDTH = 0.002;
 const MOST_DEPTH = 200;
 
 export function timeNs(node: CallNode, clock: Clock): number {
-  return clock === 'host' ? node.host_ns : node.gpu_ns;
+  return clock === 'host' ? node.host_ns : (node.gpu_ns ?? 0);
 }
 
 /** The sum of all calls that nothing calls. */

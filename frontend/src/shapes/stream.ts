@@ -94,7 +94,7 @@ export const isCallNode: Shape<types.CallNode> = check.record<types.CallNode>({
   parent: check.whole,
   calls: check.whole,
   host_ns: check.whole,
-  gpu_ns: check.whole,
+  gpu_ns: check.optional(check.whole),
 });
 
 export const isCauseView: Shape<types.CauseView> = check.record<types.CauseView>({
@@ -200,7 +200,7 @@ export const isGroupRow: Shape<types.GroupRow> = check.record<types.GroupRow>({
   name: check.text,
   calls: check.whole,
   host_ns: check.whole,
-  gpu_ns: check.whole,
+  gpu_ns: check.optional(check.whole),
 });
 
 export const isKernelRow: Shape<types.KernelRow> = check.record<types.KernelRow>({
@@ -395,7 +395,7 @@ export const isSetUp: Shape<types.SetUp> = check.record<types.SetUp>({
 export const isStepRow: Shape<types.StepRow> = check.record<types.StepRow>({
   number: check.whole,
   time_ns: check.whole,
-  busy_ns: check.whole,
+  busy_ns: check.optional(check.whole),
 });
 
 export const isInterval: Shape<types.Interval> = check.record<types.Interval>({

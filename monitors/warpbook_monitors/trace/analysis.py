@@ -78,7 +78,8 @@ def analyse(events: Columns, run: Run) -> CellProfile:
         whole = structs.replace(whole, warnings=warnings)
     concluded = on_cpu if judged is None else judged
     operators, outermost = _operators(events, run)
-    tree = CallTree(events, on_gpu, calls)
+    recorded = seen and not blind
+    tree = CallTree(events, on_gpu, calls, gpu_recorded=recorded)
     names, lanes, omitted = make_lanes(
         LaneEvents(on_gpu, calls.api.where(calls.launches | calls.waits), outermost),
         run.start_ns,
@@ -121,10 +122,10 @@ def analyse(events: Columns, run: Run) -> CellProfile:
         call_tree=tree.nodes(),
         modules=tree.modules(),
         functions=tree.functions(),
-        steps=step_rows(events, run),
+        steps=step_rows(events, run, gpu_recorded=recorded),
         changes=() if concluded is None else concluded.changes,
         cpu=None if on_cpu is None else on_cpu.time,
-        annotations=annotated_parts(events, on_gpu, calls, run, seen and not blind),
+        annotations=annotated_parts(events, on_gpu, calls, run, recorded),
     )
 
 

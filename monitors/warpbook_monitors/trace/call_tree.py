@@ -39,14 +39,18 @@ _LIBRARY = re.compile(r"(.*/)?(site-packages|dist-packages|torch)/|<frozen ")
 class CallTree:
     """Every chain of calls, with the host's own time in it and the GPU's work of it."""
 
-    def __init__(self, events: Columns, on_gpu: Columns, calls: Calls) -> None:
+    def __init__(
+        self, events: Columns, on_gpu: Columns, calls: Calls, *, gpu_recorded: bool
+    ) -> None:
         """Add up all threads; chains of equal names are one.
 
         Args:
             events: operators, annotations, and Python functions where recorded.
             on_gpu: kernels, copies and memsets.
             calls: of the same events.
+            gpu_recorded: else the GPU's time is not known.
         """
+        self._gpu_recorded = gpu_recorded
         host = _callers(events)
         self._paths = Paths(host, _CALLERS)
         count = len(self._paths.parents)
@@ -93,7 +97,7 @@ class CallTree:
                 place.get(parents[chain], NONE),
                 int(self.calls[chain]),
                 int(host_ns[chain]),
-                int(gpu_ns[chain]),
+                self._known(int(gpu_ns[chain])),
             )
             for chain in kept
         )
@@ -122,10 +126,14 @@ class CallTree:
             row[1] += int(self.host_ns[chain])
             row[2] += int(self.gpu_ns[chain])
         found = [
-            GroupRow(name.removeprefix(_MODULE), *row) for name, row in rows.items()
+            GroupRow(name.removeprefix(_MODULE), calls, host_ns, self._known(gpu_ns))
+            for name, (calls, host_ns, gpu_ns) in rows.items()
         ]
-        found.sort(key=lambda row: (-max(row.gpu_ns, row.host_ns), row.name))
+        found.sort(key=lambda row: (-max(row.gpu_ns or 0, row.host_ns), row.name))
         return tuple(found[:MAX_GROUPS])
+
+    def _known(self, gpu_ns: int) -> int | None:
+        return gpu_ns if self._gpu_recorded else None
 
     def _whole(self, own_ns: Int64s) -> Int64s:
         """Add to each chain what is within it; children come after their parents."""

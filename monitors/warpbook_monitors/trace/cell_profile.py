@@ -93,8 +93,9 @@ class CallNode(Struct, frozen=True):
     calls: int
     #: on the host, with everything within it
     host_ns: int
-    #: of work that was launched within it, whenever it ran
-    gpu_ns: int
+    #: of work that was launched within it, whenever it ran; None where the GPU was not
+    #: recorded
+    gpu_ns: int | None
 
 
 class GroupRow(Struct, frozen=True):
@@ -103,8 +104,8 @@ class GroupRow(Struct, frozen=True):
     name: str
     calls: int
     host_ns: int
-    #: of work that was launched there
-    gpu_ns: int
+    #: of work that was launched there; None where the GPU was not recorded
+    gpu_ns: int | None
 
 
 class StepRow(Struct, frozen=True):
@@ -112,8 +113,8 @@ class StepRow(Struct, frozen=True):
 
     number: int
     time_ns: int
-    #: the GPU worked
-    busy_ns: int
+    #: the GPU worked; None where it was not recorded
+    busy_ns: int | None
 
 
 class AnnotationRow(Struct, frozen=True):

@@ -94,14 +94,14 @@ def find_steps(events: Columns, run: Run) -> Steps:
     )
 
 
-def step_rows(events: Columns, run: Run) -> tuple[StepRow, ...]:
+def step_rows(events: Columns, run: Run, *, gpu_recorded: bool) -> tuple[StepRow, ...]:
     """Give the steps of a schedule, at most MAX_STEPS; empty without one."""
     if not any(map(_STEP.match, events.names)):
         return ()
     steps = find_steps(events, run)
     pairs = zip(steps.times_ns, steps.busy_of_ns, strict=True)
     return tuple(
-        StepRow(number, time_ns, busy_ns)
+        StepRow(number, time_ns, busy_ns if gpu_recorded else None)
         for number, (time_ns, busy_ns) in enumerate(pairs, 1)
     )[:MAX_STEPS]
 

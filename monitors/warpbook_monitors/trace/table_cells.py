@@ -32,9 +32,9 @@ def time_ms(milliseconds: float | None, longest_ms: float | None = None) -> Tabl
     return TableCell(units.duration(milliseconds), milliseconds, bar)
 
 
-def time_ns(nanoseconds: float | None) -> TableCell:
-    """Show a time that is in ns."""
-    return time_ms(None if nanoseconds is None else nanoseconds / 1e6)
+def time_ns(nanoseconds: float | None, longest_ms: float | None = None) -> TableCell:
+    """Show a time that is in ns; beside a longest one with a bar."""
+    return time_ms(None if nanoseconds is None else nanoseconds / 1e6, longest_ms)
 
 
 def ratio(of_one: float | None) -> TableCell:

@@ -336,7 +336,7 @@ def steps(rows: Sequence[StepRow]) -> ReportTable:
             (
                 TableCell(f"{row.number:,}", row.number),
                 cells.time_ms(row.time_ns / 1e6, longest_ms),
-                cells.time_ms(row.busy_ns / 1e6, longest_ms),
+                cells.time_ns(row.busy_ns, longest_ms),
             )
             for row in rows
         ),
@@ -344,7 +344,9 @@ def steps(rows: Sequence[StepRow]) -> ReportTable:
 
 
 def _groups(title: str, name: str, rows: Sequence[GroupRow]) -> ReportTable:
-    longest_ms = max((max(row.host_ns, row.gpu_ns) for row in rows), default=0) / 1e6
+    longest_ms = (
+        max((max(row.host_ns, row.gpu_ns or 0) for row in rows), default=0) / 1e6
+    )
     return ReportTable(
         title,
         name,
@@ -354,7 +356,7 @@ def _groups(title: str, name: str, rows: Sequence[GroupRow]) -> ReportTable:
                 cells.words(row.name),
                 cells.count(row.calls),
                 cells.time_ms(row.host_ns / 1e6, longest_ms),
-                cells.time_ms(row.gpu_ns / 1e6, longest_ms),
+                cells.time_ns(row.gpu_ns, longest_ms),
             )
             for row in rows
         ),
