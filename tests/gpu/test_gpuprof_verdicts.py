@@ -57,11 +57,11 @@ KNOWN = [
         "aten::item",
     ),
     Bottleneck(
-        "300 sums of 64 MiB, each timed with `synchronize()`",
+        "300 sums of 16 MiB, each timed with `synchronize()`",
         "sync-bound",
-        "a sum takes 16 µs, so the host comes to wait before it ends; then the GPU "
+        "the host waits for each sum of a few µs; then the GPU "
         "waits until the host has noted the time and launches the next",
-        'import json, statistics\nx = torch.randn(1 << 24, device="cuda")',
+        'import json, statistics\nx = torch.randn(1 << 22, device="cuda")',
         "log, times = [], []\n"
         "for step in range(300):\n"
         "    began = time.perf_counter()\n"
@@ -204,8 +204,8 @@ KNOWN = [
     ),
     Bottleneck(
         "a sum in Python alone",
-        "unknown",
-        "nothing ran on the GPU",
+        "python-bound",
+        "nothing ran on the GPU, and Python's own loop takes all of the time",
         "",
         "sum(range(1_000_000))",
         "Nothing ran on the GPU",

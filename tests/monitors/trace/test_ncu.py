@@ -1,8 +1,10 @@
-"""Output of Nsight Compute by its documented pages: a table, a limiter for each kernel.
+"""Output of Nsight Compute: a table, a limiter for each kernel.
 
-No output of a real run is at hand: the files are written here by those pages.
+Most files are written here by the documented pages; `tests/data/ncu` has those of
+Nsight Compute 2025.3.1 on an H100, `ncu --set full -c 12` of a program of five kernels.
 """
 
+import gzip
 from pathlib import Path
 
 import pytest
@@ -18,6 +20,7 @@ from warpbook_monitors.trace.nsight.limiters import (
 )
 from warpbook_monitors.trace.nsight.ncu import read_ncu
 
+REAL = Path(__file__).parents[2] / "data" / "ncu"
 _ABOUT = (
     '"ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream",'
     '"Block Size","Grid Size","Device","CC",'
@@ -100,6 +103,23 @@ def test_details_and_text_say_the_same(tmp_path: Path, text: str, name: str) -> 
     # the share, not the bytes a second of the same name
     assert gemm.memory == pytest.approx(0.41)
     assert "too few warps to hide latency" in stall.limiter
+
+
+@pytest.mark.parametrize("name", ["details.csv", "details.txt", "raw.csv"])
+def test_a_real_run_reads_alike_in_all_formats(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.write_bytes(gzip.decompress((REAL / f"{name}.gz").read_bytes()))
+    limits = kernel_limits(read_ncu(path))
+    assert [one.launches for one in limits] == [2, 2, 2, 2, 1, 1]
+    product, softmax, *pointwise = limits
+    assert product.name.startswith("nvjet_sm90_tst_256x128")
+    assert product.limiter.startswith("compute is the limit: compute at 9")
+    assert "SoftMax" in softmax.name
+    for kernel in pointwise[:2]:
+        assert "vectorized_elementwise_kernel" in kernel.name
+        assert kernel.time_ns == pytest.approx(85_300, rel=0.01)
+        assert kernel.limiter.startswith("memory is ")
+        assert "(most in device memory)" in kernel.limiter
 
 
 def test_what_was_not_measured_is_unknown(tmp_path: Path) -> None:

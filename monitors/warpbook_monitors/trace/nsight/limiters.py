@@ -143,10 +143,12 @@ def _limiter(mean: dict[str, float | None]) -> str:
             f"compute is {how}: {shares}. Fewer or cheaper instructions, or tensor "
             "cores, are what would help."
         )
-    levels = {key: mean[key] for key in _UNITS if mean[key] is not None}
+    levels = {key: share for key in _UNITS if (share := mean[key]) is not None}
     where = "which level is not known"
     if levels:
-        where = f"most in {_UNITS[max(levels, key=lambda key: levels[key] or 0.0)]}"
+        # memory's share is that of its busiest part; L2's may count what is no memory
+        nearest = min(levels, key=lambda key: abs(levels[key] - memory))
+        where = f"most in {_UNITS[nearest]}"
     how = "the limit" if memory >= LIMIT else "busiest"
     return (
         f"memory is {how} ({where}): {shares}. Fewer bytes (fusion, a smaller dtype, "
