@@ -77,12 +77,17 @@ class Evidence:
 
     def host_position(self, calls: Int64s) -> Int64s:
         """Give where the replay's host has these calls; those in no lane are out."""
-        place = np.full(len(self.calls.api) + 1, NONE, np.int64)
-        row = self.bare.program.host.row
-        place[row] = np.arange(len(row))
-        positions: Int64s = place[calls]
+        positions: Int64s = self._host_positions[calls]
         inside: Int64s = positions[positions != NONE]
         return inside
+
+    @cached_property
+    def _host_positions(self) -> Int64s:
+        # by call; the last is that of NONE
+        positions = np.full(len(self.calls.api) + 1, NONE, np.int64)
+        row = self.bare.program.host.row
+        positions[row] = np.arange(len(row))
+        return positions
 
     def line_at(self, start_ns: int) -> int | None:
         """Give the line at which the host was, where lines were asked for."""

@@ -79,9 +79,11 @@ class Ways:
             return
         self.drop_operators(positions[1:])
         table = self._evidence.operators.table
-        ends, starts = table.end_ns[positions[:-1]], table.start_ns[positions[1:]]
+        before = positions[:-1]
+        ends = table.start_ns[before] + table.duration_ns[before]
+        starts = table.start_ns[positions[1:]]
         is_near = (starts >= ends) & (starts - ends < _OTHER_WORK_NS)
-        is_near &= table.track[positions[:-1]] == table.track[positions[1:]]
+        is_near &= table.track[before] == table.track[positions[1:]]
         if is_near.any():
             thread = int(table.track[positions[0]])
             self.drop_host(thread, ends[is_near], starts[is_near])

@@ -98,12 +98,12 @@ def without_set_up(
     calls = find_calls(events, on_gpu, run)
     busy = Coverage(on_gpu.start_ns, on_gpu.end_ns)
     spans = list(_spans(on_gpu, calls))
-    start_ns, end_ns = _idle_within(
-        np.concatenate([span[1] for span in spans]),
-        np.concatenate([span[2] for span in spans]),
-        busy,
-        on_gpu,
-    )
+    start_ns = np.concatenate([span[1] for span in spans])
+    end_ns = np.concatenate([span[2] for span in spans])
+    if _length_ns((start_ns, end_ns)) < least_share * window_ns:
+        # idle parts of the spans are no longer than the spans
+        return events, run, None
+    start_ns, end_ns = _idle_within(start_ns, end_ns, busy, on_gpu)
     start_ns = np.clip(start_ns, run.start_ns, run.end_ns)
     end_ns = np.clip(end_ns, run.start_ns, run.end_ns)
     cut = Coverage(start_ns, end_ns)
