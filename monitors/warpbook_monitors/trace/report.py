@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from warpbook_monitors.changes.change import Change
 from warpbook_monitors.trace.analysis import analyse
@@ -27,6 +27,7 @@ from warpbook_monitors.trace.ranks.alignment import align
 from warpbook_monitors.trace.ranks.collectives import Collectives
 from warpbook_monitors.trace.ranks.figures import Alignment, RankTime
 from warpbook_monitors.trace.ranks.times import rank_time
+from warpbook_monitors.trace.ranks.waiting import judge_waiting
 from warpbook_monitors.trace.run import Run
 from warpbook_monitors.trace.set_up import SetUpTime, without_set_up
 
@@ -153,6 +154,11 @@ def report(events: Columns, run: Run) -> TraceReport:
     )
 
 
+def rank_order(report: TraceReport) -> int:
+    """Give a rank's place among the others; those without a number come first."""
+    return -1 if report.rank is None else report.rank
+
+
 def merge(
     reports: Sequence[TraceReport], collectives: Sequence[Collectives] = ()
 ) -> JobReport:
@@ -163,7 +169,7 @@ def merge(
         collectives: of the same ranks, in the same order; without, none is aligned.
     """
     of_report = dict(zip(map(id, reports), collectives, strict=False))
-    ordered = sorted(reports, key=lambda each: -1 if each.rank is None else each.rank)
+    ordered = sorted(reports, key=rank_order)
     found = [of_report.get(id(each)) for each in ordered]
     times = tuple(map(_time, ordered, found))
     communication = _ranks(ordered)
@@ -171,6 +177,8 @@ def merge(
     aligned: Alignment | tuple[str, ...] = ()
     if len(known) == len(ordered) and _are_ranks(communication.ranks):
         aligned = align(known, times)
+    if isinstance(aligned, Alignment):
+        ordered = [_beside(one, aligned) for one in ordered]
     slowest = max(ordered, key=lambda each: each.metrics.window_ns)
     return JobReport(
         slowest.verdict,
@@ -200,8 +208,17 @@ def merge(
 
 def _time(one: TraceReport, collectives: Collectives | None) -> RankTime:
     recorded = one.gpu_recorded or one.cpu is not None
-    rank = -1 if one.rank is None else one.rank
-    return rank_time(rank, one.metrics if recorded else None, one.cpu, collectives)
+    return rank_time(
+        rank_order(one), one.metrics if recorded else None, one.cpu, collectives
+    )
+
+
+def _beside(one: TraceReport, alignment: Alignment) -> TraceReport:
+    exposed_ns = one.metrics.exposed_communication_ns
+    verdict, changes = judge_waiting(
+        one.verdict, one.changes, one.rank, exposed_ns, alignment
+    )
+    return structs.replace(one, verdict=verdict, changes=changes)
 
 
 def _are_ranks(numbers: tuple[int, ...]) -> bool:
@@ -209,7 +226,7 @@ def _are_ranks(numbers: tuple[int, ...]) -> bool:
 
 
 def _ranks(ordered: Sequence[TraceReport]) -> Ranks:
-    numbers = tuple(-1 if each.rank is None else each.rank for each in ordered)
+    numbers = tuple(map(rank_order, ordered))
     exposed = tuple(
         each.metrics.exposed_communication_ns if each.gpu_recorded else None
         for each in ordered

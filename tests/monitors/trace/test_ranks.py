@@ -1,4 +1,7 @@
-"""Ranks of a job on one axis: real traces of three Gloo ranks, and NCCL's from one."""
+"""Ranks of a job on one axis: real traces of three Gloo ranks and of two NCCL ranks.
+
+`ranks/nccl` is of DDP on two H100; its rank 1 has four more products in each of 4 steps.
+"""
 
 import gzip
 import json
@@ -49,6 +52,20 @@ def test_the_rank_that_computes_longer_is_the_straggler() -> None:
     # what Gloo does not tell stays unknown
     assert all(time.exposed_ns is None and time.idle_ns is None for time in found.times)
     assert found.ranks[0].verdict.kind == "communication-bound"
+
+
+def test_who_waits_for_a_late_rank_is_not_told_to_send_less() -> None:
+    found = job(DATA / "ranks" / "nccl")
+    assert found.alignment is not None and found.alignment.where == "GPU"
+    assert found.alignment.straggler == 1
+    assert found.alignment.arrivals[1].last == 8
+    assert "It computes 142 ms longer" in found.alignment.sentence
+    waiting, late = found.ranks
+    assert waiting.verdict.kind == "communication-bound"
+    assert waiting.verdict.sentence.startswith("It waits for rank 1")
+    assert waiting.verdict.change.startswith("Make rank 1 as fast as the others")
+    assert not any(one.name.startswith("gradient-") for one in waiting.changes)
+    assert late.verdict.kind == "compute-bound"
 
 
 def test_even_ranks_have_no_straggler() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from warpbook_monitors.trace.ranks.collectives import collectives_of
 from warpbook_monitors.trace.read_trace import read_trace
-from warpbook_monitors.trace.report import JobReport, merge, report
+from warpbook_monitors.trace.report import JobReport, merge, rank_order, report
 
 
 def read_job(paths: Sequence[Path]) -> tuple[JobReport, list[str]]:
@@ -25,5 +25,8 @@ def read_job(paths: Sequence[Path]) -> tuple[JobReport, list[str]]:
         reports.append(report(events, run))
         collectives.append(collectives_of(events))
     job = merge(reports, collectives)
-    names = {id(one): path.name for one, path in zip(reports, paths, strict=True)}
-    return job, [names[id(one)] for one in job.ranks]
+    # in the order in which they are merged
+    in_order = sorted(
+        zip(reports, paths, strict=True), key=lambda pair: rank_order(pair[0])
+    )
+    return job, [path.name for _, path in in_order]
