@@ -1,6 +1,6 @@
 """Ranks of a job on one axis: real traces of three Gloo ranks and of two NCCL ranks.
 
-`ranks/nccl` is of DDP on two H100; its rank 1 has four more products in each of 4 steps.
+`ranks/nccl` is of DDP on two H100; its rank 1 has four more products in each step.
 """
 
 import gzip
