@@ -69,8 +69,11 @@ docs: setup-docs  ## build the docs as a site, with the API reference
 pictures: setup-test  ## take the pictures of the docs anew; takes two minutes
 	@PATH="$(BIN):$$PATH" $(BIN)/python tools/pictures.py
 
+recordings: setup-test  ## film the short recordings of the docs anew; takes two minutes
+	@PATH="$(BIN):$$PATH" $(BIN)/python tools/recordings.py
+
 wheel:  ## sdists, and wheels built from them, of warpbook and its agent, into dist/
 	$(BIN)/python -m build
 	$(BIN)/python tools/agent_wheel.py
 
-.PHONY: help up hub test setup setup-hub setup-test setup-docs check protocol messages docs pictures wheel
+.PHONY: help up hub test setup setup-hub setup-test setup-docs check protocol messages docs pictures recordings wheel

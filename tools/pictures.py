@@ -45,9 +45,9 @@ _COLOURS = 256
 #: of three parts up to 255: how far the parts of a line's colour are apart
 _VIVID = 60
 TRACE = "attention.pt.trace.json.gz"
-_TRACE_FILE = ROOT / "tests/data/exam_h100/attention_by_hand.json.gz"
-_LAB = ROOT / "labs/catalogue/kernels/vector_add/solutions"
-_CLOSE_DASHBOARD = """() => [...window.jupyterapp.shell.widgets("main")]
+TRACE_FILE = ROOT / "tests/data/exam_h100/attention_by_hand.json.gz"
+LAB_SOLUTIONS = ROOT / "labs/catalogue/kernels/vector_add/solutions"
+CLOSE_DASHBOARD = """() => [...window.jupyterapp.shell.widgets("main")]
     .filter(each => each.node.querySelector(".wb-dashboard")
         || each.node.classList.contains("wb-dashboard"))
     .forEach(each => each.close())"""
@@ -154,11 +154,11 @@ def live(browser: Browser, lab: Lab, url: str, to: Pictures) -> None:
 
 def reports(browser: Browser, lab: Lab, url: str, to: Pictures) -> None:
     """The report of a trace in a notebook and as a document, and its timeline."""
-    shutil.copy(_TRACE_FILE, lab.notebooks / TRACE)
+    shutil.copy(TRACE_FILE, lab.notebooks / TRACE)
     cell = f'import warpbook\nwarpbook.analyze("{TRACE}")'
     with opened(browser) as page:
         page.open(url, lab.write_notebook("attention.ipynb", [cell]))
-        page.page.evaluate(_CLOSE_DASHBOARD)
+        page.page.evaluate(CLOSE_DASHBOARD)
         page.execute("application:toggle-left-area")
         page.run(0)
         report = page.output(0).locator(".warpbook-report")
@@ -181,11 +181,11 @@ def labs(browser: Browser, lab: Lab, url: str, to: Pictures) -> None:
     """The labs browser, and a check that names the line."""
     cells = (
         '%load_ext warpbook\nimport warpbook\nlab = warpbook.labs.open("vector-add")',
-        f"%%lab vector-add\n{(_LAB / 'wrong/no_bound.cu').read_text()}",
+        f"%%lab vector-add\n{(LAB_SOLUTIONS / 'wrong/no_bound.cu').read_text()}",
     )
     with opened(browser) as page:
         page.open(url, lab.write_notebook("first-lab.ipynb", cells))
-        page.page.evaluate(_CLOSE_DASHBOARD)
+        page.page.evaluate(CLOSE_DASHBOARD)
         for number in range(len(cells)):
             page.run(number)
         expect(page.output(1)).to_contain_text("vector-add: failed")
@@ -203,7 +203,7 @@ def labs(browser: Browser, lab: Lab, url: str, to: Pictures) -> None:
         expect(page.dashboard).to_be_visible()
         page.page.locator(".jp-LauncherCard:visible", has_text="GPU Labs").click()
         expect(page.page.locator("[data-lab='vector-add']")).to_be_visible()
-        page.page.evaluate(_CLOSE_DASHBOARD)
+        page.page.evaluate(CLOSE_DASHBOARD)
         page.page.wait_for_timeout(1_000)
         to.keep("labs", page.page.screenshot())
 
@@ -229,7 +229,7 @@ def a_class(browser: Browser, folder: Path, to: Pictures) -> None:
         for name, _, _, source in PEOPLE:
             if source:
                 learner = Visitor(hub, name).log_in()
-                text = (_LAB / source).read_text()
+                text = (LAB_SOLUTIONS / source).read_text()
                 submission = learner.done(path, {"source": text})["submission"]
 
         def graded() -> bool | None:
@@ -254,7 +254,7 @@ def a_class(browser: Browser, folder: Path, to: Pictures) -> None:
 def terminal(to: Pictures) -> None:
     """A trace's report on a terminal."""
     warpbook = Path(sys.executable).with_name("warpbook")
-    words = ["analyze", str(_TRACE_FILE)]
+    words = ["analyze", str(TRACE_FILE)]
     done = subprocess.run(
         [warpbook, *words], capture_output=True, text=True, check=True
     )
