@@ -34,6 +34,9 @@ test: setup-test check  ## set up for tests, then run every check and every test
 	wait $$first; first=$$?; cat .cache/tests.log; \
 	exit $$((others | first))
 
+test-postgres: setup-test  ## run the tests of the hub's core with PostgreSQL
+	WARPBOOK_TEST_DATABASE=postgres $(PYTEST) tests/hub/core
+
 setup:  ## what `make up` sets up, without starting anything
 	@$(PYTHON) tools/setup_env.py up --torch $(TORCH)
 
@@ -76,4 +79,4 @@ wheel:  ## sdists, and wheels built from them, of warpbook and its agent, into d
 	$(BIN)/python -m build
 	$(BIN)/python tools/agent_wheel.py
 
-.PHONY: help up hub test setup setup-hub setup-test setup-docs check protocol messages docs pictures recordings wheel
+.PHONY: help up hub test test-postgres setup setup-hub setup-test setup-docs check protocol messages docs pictures recordings wheel

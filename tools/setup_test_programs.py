@@ -1,4 +1,4 @@
-"""The programs that tests start: a compiler, a browser, the hub's proxy, promtool.
+"""The programs that tests start: compiler, browser, proxy, promtool, PostgreSQL.
 
 The tests find them in `.cache/bin`, wherever they really are. A peer whose front end
 is tested against our routes lies unpacked in `.cache/nvdashboard`.
@@ -29,6 +29,7 @@ def install() -> None:
     chromium()
     proxy()
     promtool()
+    postgres()
     nvdashboard()
 
 
@@ -85,6 +86,12 @@ def promtool() -> None:
         apt_unpack("the tests need promtool", "prometheus", folder)
         found = str(folder / "usr" / "bin" / "promtool")
     _link(link, Path(found))
+
+
+def postgres() -> None:
+    """Have a PostgreSQL server's programs; the tests start servers of their own."""
+    if not list(Path("/usr/lib/postgresql").glob("*/bin/initdb")):
+        apt_install("the hub's tests need PostgreSQL", "postgresql")
 
 
 def nvdashboard() -> None:

@@ -109,6 +109,13 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         help="let notebooks see the GPUs that grade; timed runs wait while they work",
     )
     parser.add_argument(
+        "--move-database",
+        metavar="ADDRESS",
+        help="move the course to a PostgreSQL database, such as "
+        "postgresql://warpbook@db.example.org/warpbook, or back to a file (`sqlite`), "
+        "and end; `env`: the address is in WARPBOOK_HUB_DATABASE",
+    )
+    parser.add_argument(
         "--restore", type=Path, metavar="FILE", help="put a backup in place first"
     )
     parser.set_defaults(run=run)
@@ -136,7 +143,12 @@ def run(asked: argparse.Namespace) -> int:
             ) from None
         except OSError as problem:
             raise CommandError(f"{problem.filename}: {problem.strerror}.") from None
-        _run_held(plan, asked.restore)
+        if asked.move_database:
+            database = import_module("warpbook.cli.hub_database")
+            _make_folders(plan)
+            _say(database.move(plan, asked.move_database))
+        else:
+            _run_held(plan, asked.restore)
     return 0
 
 

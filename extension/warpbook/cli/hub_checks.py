@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 #: set by the hub for the servers that it starts
 FOLDER = "WARPBOOK_HUB_FOLDER"
 _TRIAL_S = 120
+#: beside a course's file, where its database is a server's
+ADDRESS = "database.url"
 
 
 def hub_checks() -> Iterator[Check]:
@@ -50,6 +52,7 @@ def hub_checks() -> Iterator[Check]:
         return
     where = f"Course `{plan.course}` at {plan.url}, kept in {shown(plan.folder)}."
     yield Check("Hub", "ok", where)
+    yield database_check(plan)
     yield _isolation(plan, file)
     yield _solutions(plan)
     yield _audit_log(plan)
@@ -108,6 +111,22 @@ def _isolation(plan: HubPlan, file: Path) -> Check:
     )
 
 
+def database_check(plan: HubPlan) -> Check:
+    """Say where the course's database is, without a password."""
+    what = "Hub database"
+    addresses = import_module("warpbook.hub.database.address")
+    errors = import_module("warpbook.hub.errors")
+    try:
+        address = addresses.read_address(plan.course_folder)
+    except errors.DatabaseUnfit as problem:
+        if isinstance(problem.__cause__ or problem.__context__, PermissionError):
+            return Check(what, "absent", "Only who runs the hub can look at it.")
+        return Check(what, "broken", f"{problem}", "Move it anew: --move-database.")
+    if address is None:
+        return Check(what, "ok", "A file of SQLite in the course's folder.")
+    return Check(what, "ok", f"PostgreSQL: {addresses.without_password(address)}.")
+
+
 def _audit_log(plan: HubPlan) -> Check:
     what = "Hub audit log"
     heads = import_module("warpbook.hub.keeping.kept_head")
@@ -116,7 +135,7 @@ def _audit_log(plan: HubPlan) -> Check:
     database = plan.course_folder / "hub.db"
     try:
         kept = heads.kept_head(plan.hub_folder)
-        if not database.is_file():
+        if not database.is_file() and not (plan.course_folder / ADDRESS).exists():
             return Check(what, "absent", "There is no database yet.")
     except PermissionError:
         return Check(what, "absent", "Only who runs the hub can look through it.")

@@ -1,15 +1,59 @@
-"""Fixtures of the hub's core."""
+"""Fixtures of the hub's core, on SQLite and on PostgreSQL.
 
+A module runs on both if its `DATABASES` names them. With
+`WARPBOOK_TEST_DATABASE=postgres` every test of the core runs on PostgreSQL, but for
+those marked `sqlite`, which look into the file.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.hub.core import course
 from tests.hub.core.course import Classroom, classroom
+from tests.hub.postgres import PostgresServer, remove
+
+DEFAULT = os.environ.get("WARPBOOK_TEST_DATABASE", "sqlite")
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """A server; its folder has a short path, as its socket is in it."""
+    folder = Path(tempfile.mkdtemp(prefix="wb-pg-", dir="/tmp"))
+    server = PostgresServer(folder)
+    yield server
+    remove(server, folder)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Have each test run on the databases of its module."""
+    if "database_kind" not in metafunc.fixturenames:
+        return
+    kinds = getattr(metafunc.module, "DATABASES", (DEFAULT,))
+    if list(metafunc.definition.iter_markers("sqlite")):
+        kinds = ("sqlite",)
+    metafunc.parametrize("database_kind", kinds, indirect=True)
+
+
+@pytest.fixture(autouse=True)
+def database_kind(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> str:
+    """Where classrooms of this test keep their database."""
+    kind: str = request.param
+    if kind == "postgres":
+        server: PostgresServer = request.getfixturevalue("postgres")
+        monkeypatch.setattr(course, "prepare", server.use_for)
+    return kind
 
 
 @pytest.fixture
-def room(tmp_path: Path) -> Iterator[Classroom]:
+def room(tmp_path: Path, database_kind: str) -> Iterator[Classroom]:
     """A course with three learners, and a lab that is graded for speed, too."""
     begun = classroom(tmp_path / "hub" / "hub.db")
     yield begun

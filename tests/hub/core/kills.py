@@ -17,12 +17,13 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 
 import requests
+from sqlalchemy import select
 
 from tests.hub.core.course import FOREVER, Classroom, classroom
 from tests.programs import ROOT, free_port, python_path
@@ -30,7 +31,13 @@ from warpbook.hub.course.courses import Course
 from warpbook.hub.course.roster import import_roster
 from warpbook.hub.course.roster_csv import read_roster
 from warpbook.hub.database.opening import HubDatabase
-from warpbook.hub.database.tables import JOBS, REFUSED_RESULTS, RESULTS, SUBMISSIONS
+from warpbook.hub.database.tables import (
+    JOBS,
+    PEOPLE,
+    REFUSED_RESULTS,
+    RESULTS,
+    SUBMISSIONS,
+)
 from warpbook.hub.queue import control, graders
 
 LEARNERS = 40
@@ -46,6 +53,8 @@ class Tally:
 
     acknowledged: dict[str, str] = field(default_factory=dict)
     kills: int = 0
+    #: of the database's server
+    crashes: int = 0
     graded: int = 0
     #: of these, in the second stage, too
     timed: int = 0
@@ -56,8 +65,23 @@ class Tally:
     wrong: list[str] = field(default_factory=list)
 
 
-def run_class(folder: Path, seconds: float, seed: int, least_kills: int = 0) -> Tally:
-    """Hand in and kill for some seconds, then wait until all is graded."""
+def run_class(
+    folder: Path,
+    seconds: float,
+    seed: int,
+    least_kills: int = 0,
+    crash_database: Callable[[], None] | None = None,
+) -> Tally:
+    """Hand in and kill for some seconds, then wait until all is graded.
+
+    Args:
+        folder: of the database.
+        seconds: how long.
+        seed: of what is killed when.
+        least_kills: it goes on until then.
+        crash_database: kills the database's server and starts it anew; it is a victim
+            like others.
+    """
     room, tokens = begin(folder)
     rng = random.Random(seed)
     tally, port = Tally(), free_port()
@@ -74,6 +98,9 @@ def run_class(folder: Path, seconds: float, seed: int, least_kills: int = 0) -> 
         end_s = time.monotonic() + seconds
         while time.monotonic() < end_s or tally.kills < least_kills:
             time.sleep(rng.uniform(0.2, 0.8))
+            if crash_database is not None and rng.random() < 0.4:
+                crash_database()
+                tally.crashes += 1
             victim = rng.choice([service, *workers])
             if rng.random() < 0.25 and victim is not service:
                 # it sleeps longer than its lease, and comes back
@@ -171,8 +198,8 @@ def hand_in(room: Classroom, url: str, tally: Tally, ended: threading.Event) -> 
     """Hand in as an impatient class does, and try again what was not acknowledged."""
     rng = random.Random(1)
     with room.database.read() as connection:
-        rows = connection.exec_driver_sql(
-            "SELECT id FROM people WHERE username LIKE 'learner%'"
+        rows = connection.execute(
+            select(PEOPLE.c.id).where(PEOPLE.c.username.startswith("learner"))
         )
         people = [row[0] for row in rows]
     session = requests.Session()
@@ -228,7 +255,11 @@ def judge(room: Classroom, tally: Tally) -> None:
         results = connection.execute(RESULTS.select()).all()
         jobs = {row.id: row for row in connection.execute(JOBS.select())}
         tally.refused = len(connection.execute(REFUSED_RESULTS.select()).all())
-        integrity = connection.exec_driver_sql("PRAGMA integrity_check").scalar()
+        integrity = "ok"
+        if room.database.file is not None:
+            integrity = connection.exec_driver_sql(
+                "PRAGMA integrity_check"
+            ).scalar_one()
     if integrity != "ok":
         tally.wrong.append(f"integrity: {integrity}")
     tally.graded = sum(result.stage == "cpu" for result in results)

@@ -13,7 +13,7 @@ import pytest
 from tests.hub.core.course import Classroom, classroom
 from warpbook.hub import audit
 from warpbook.hub.audit import AuditHead
-from warpbook.hub.database.dialect import TRIGGERS
+from warpbook.hub.database.sqlite import TRIGGERS
 from warpbook.hub.exports.records import json_lines
 from warpbook.hub.keeping.backup import back_up, restore
 from warpbook.hub.keeping.kept_head import FILE, keep_head, kept_head
@@ -55,6 +55,7 @@ def cut_tail(path: Path, count: int = 1) -> None:
     forger.close()
 
 
+@pytest.mark.sqlite
 def test_a_cut_tail_is_seen_by_a_head_that_was_kept(room: Classroom) -> None:
     write_entry(room)
     kept = head_of(room)
@@ -65,6 +66,7 @@ def test_a_cut_tail_is_seen_by_a_head_that_was_kept(room: Classroom) -> None:
     assert "the last ones were removed" in problem_of(room, kept)
 
 
+@pytest.mark.sqlite
 def test_a_tail_that_was_written_anew_is_seen(room: Classroom) -> None:
     write_entry(room, "the true one")
     kept = head_of(room)
@@ -86,6 +88,7 @@ def test_a_log_that_grows_or_forgets_a_person_fits_every_head(room: Classroom) -
     assert [problem_of(room, head) for head in heads] == [""] * 4
 
 
+@pytest.mark.sqlite
 def test_records_end_with_the_head_of_their_moment(room: Classroom) -> None:
     with room.database.read() as connection:
         last = json.loads(list(json_lines(connection, "gpu101"))[-1])

@@ -21,6 +21,7 @@ from warpbook.hub.errors import Conflict, DatabaseUnfit, NoRoom
 from warpbook.hub.work.submissions import receipt, receive
 from warpbook_monitors.database import format_steps
 
+DATABASES = ("sqlite", "postgres")
 FORMATS = ROOT / "tests" / "data" / "formats"
 
 
@@ -100,12 +101,14 @@ def test_another_programs_file_is_left_as_it_is(tmp_path: Path) -> None:
         HubDatabase(path)
 
 
+@pytest.mark.sqlite
 def test_nobody_else_reads_the_file(room: Classroom) -> None:
     path = room.database.path
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
 
 
+@pytest.mark.sqlite
 def test_a_full_disk_gives_no_receipt_and_writes_nothing(room: Classroom) -> None:
     with room.database.write() as connection:
         pages = connection.exec_driver_sql("PRAGMA page_count").scalar_one()
@@ -160,8 +163,8 @@ def test_where_a_commit_fails_each_write_is_tried_by_itself(room: Classroom) -> 
 
     futures = [writer.submit(fits), writer.submit(twice), writer.submit(fits)]
     assert [futures[0].result(60), futures[2].result(60)] == ["kept", "kept"]
-    assert "UNIQUE" in str(futures[1].exception(60))
     writer.close()
+    assert "unique" in str(futures[1].exception()).lower()
     with pytest.raises(RuntimeError):
         writer.submit(fits)
     with room.database.read() as connection:
@@ -177,7 +180,10 @@ def test_the_audit_log_is_only_added_to(room: Classroom) -> None:
         with pytest.raises(Exception, match="only added to"):
             with room.database.write() as connection:
                 connection.exec_driver_sql(change)
-    # whoever has the file itself can change it, and is found out
+
+
+@pytest.mark.sqlite
+def test_who_changes_the_log_in_the_file_is_found_out(room: Classroom) -> None:
     forger = sqlite3.connect(room.database.path)
     forger.execute("DROP TRIGGER audit_kept_update")
     forger.execute("UPDATE audit SET action = 'nothing' WHERE number = 2")

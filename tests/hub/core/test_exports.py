@@ -41,6 +41,7 @@ from warpbook.hub.rules.lateness import HOUR_MS
 from warpbook.hub.work.decisions import override
 from warpbook.hub.work.submissions import is_genuine, submissions_of
 
+DATABASES = ("sqlite", "postgres")
 HOSTILE = """username,first_name,last_name,email,section
 eve,"=HYPERLINK(""http://evil"",""x"")",@SUM(A1),+1,-2
 """
@@ -126,6 +127,7 @@ def test_all_sources_are_in_a_zip(room: Classroom) -> None:
     assert names[0].startswith("vector-add/ada/001-") and names[0].endswith(".cu")
 
 
+@pytest.mark.sqlite
 def test_a_person_is_erased_and_their_team_keeps_its_work(tmp_path: Path) -> None:
     room = classroom(tmp_path / "hub.db", is_team_work=True)
     grader = room.grader()
@@ -213,6 +215,7 @@ def test_a_backup_is_made_while_others_write(room: Classroom, tmp_path: Path) ->
     assert not list(tmp_path.glob(".*"))
 
 
+@pytest.mark.sqlite
 def test_a_write_between_its_parts_begins_no_backup_anew(
     room: Classroom, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -273,6 +276,7 @@ def test_a_restored_hub_refuses_results_of_leases_from_before(
     room.submit("bob")
 
 
+@pytest.mark.sqlite
 def test_what_is_no_backup_is_refused_and_all_stays(
     room: Classroom, tmp_path: Path
 ) -> None:

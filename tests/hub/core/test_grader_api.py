@@ -27,6 +27,7 @@ from warpbook.hub.grader_protocol import (
 )
 from warpbook.hub.queue.grader_api import answer
 
+DATABASES = ("sqlite", "postgres")
 KINDS = ("hello", "lease", "heartbeat", "result", "release")
 
 

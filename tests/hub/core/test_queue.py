@@ -28,6 +28,8 @@ from warpbook.hub.work.decisions import regrade
 from warpbook.hub.work.results import standing
 from warpbook.hub.work.submissions import receive, submission
 
+DATABASES = ("sqlite", "postgres")
+
 
 def state(room: Classroom, submission_id: str) -> tuple[str, str]:
     with room.database.read() as connection:

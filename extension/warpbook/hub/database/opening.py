@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
-from warpbook.hub.database import dialect, settings
+from warpbook.hub.database import settings
+from warpbook.hub.database.dialects import dialect_of
 from warpbook_monitors.database.format_steps import Steps
 
 #: of the newest step `schema_N`
@@ -18,17 +19,18 @@ FORMAT = 1
 
 
 class HubDatabase:
-    """One database, of which this process is the only writer.
+    """One database: a file, or that of a server which an address beside it names.
 
     Every function of the core that reads or writes takes a `Connection` of a
     transaction, so that a caller may do several things in one.
     """
 
     def __init__(self, path: Path, newest: int = FORMAT) -> None:
-        """Open the file, begin it, or bring it to today's format.
+        """Open it, begin it, or bring it to today's format.
 
         Args:
-            path: of the file; its folder is made for nobody else to enter.
+            path: of the file, or where it would be; its folder is made for nobody
+                else to enter.
             newest: the format it is brought to.
 
         Raises:
@@ -38,9 +40,10 @@ class HubDatabase:
             NoRoom: the disk is full.
         """
         self.path = path
-        dialect.migrate(path, Steps("warpbook.hub.database", "schema", newest))
-        self._to_write = dialect.open_engine(path, to_write=True)
-        self._to_read = dialect.open_engine(path, to_write=False)
+        self._dialect = dialect_of(path)
+        self._dialect.migrate(Steps("warpbook.hub.database", "schema", newest))
+        self._to_write = self._dialect.engine(to_write=True)
+        self._to_read = self._dialect.engine(to_write=False)
         with self.write() as connection:
             if settings.get(connection, settings.RECEIPT_KEY) is None:
                 key = secrets.token_hex(32)
@@ -54,18 +57,37 @@ class HubDatabase:
             NoRoom: the disk is full; nothing of it was written.
             DatabaseBusy: another program holds the file.
         """
-        with self._transaction(self._to_write) as connection:
-            yield connection
+        with self._typed_errors():
+            connection, transaction = self._dialect.begin_write(self._to_write)
+            with connection:
+                yield connection
+                try:
+                    connection.commit()
+                except DBAPIError as problem:
+                    if not self._dialect.is_of_database(problem):
+                        raise
+                    # a connection may be lost between the commit and its answer
+                    if not self._dialect.was_committed(self._to_write, transaction):
+                        raise
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
         """Give a transaction that sees one moment, and holds up no writer."""
-        with self._transaction(self._to_read) as connection:
+        with self._typed_errors(), self._to_read.begin() as connection:
             yield connection
 
+    @property
+    def file(self) -> Path | None:
+        """Give the file that it is; None where it is a server's."""
+        return self._dialect.file
+
+    def clear(self, connection: Connection) -> None:
+        """Take all rows out, in a transaction; of a file that was just begun."""
+        self._dialect.clear(connection)
+
     def scrub(self) -> None:
-        """Fold the log into the file, so that it holds nothing that was erased."""
-        dialect.fold_log(self.path)
+        """Have the database's files hold nothing that was erased."""
+        self._dialect.scrub()
 
     def close(self) -> None:
         """Close all connections."""
@@ -73,11 +95,10 @@ class HubDatabase:
         self._to_read.dispose()
 
     @contextmanager
-    def _transaction(self, engine: Engine) -> Iterator[Connection]:
+    def _typed_errors(self) -> Iterator[None]:
         try:
-            with engine.begin() as connection:
-                yield connection
+            yield
         except DBAPIError as problem:
-            if not dialect.is_of_database(problem):
+            if not self._dialect.is_of_database(problem):
                 raise
-            raise dialect.problem_of(self.path, problem) from problem
+            raise self._dialect.problem_of(problem) from problem

@@ -15,10 +15,11 @@ from msgspec import structs
 from sqlalchemy import Connection, update
 
 from warpbook.hub import audit
-from warpbook.hub.database.dialect import TRIGGERS, problem_of, refuse_foreign
 from warpbook.hub.database.opening import HubDatabase
+from warpbook.hub.database.sqlite import TRIGGERS, problem_of, refuse_foreign
 from warpbook.hub.database.tables import JOBS
 from warpbook.hub.errors import Conflict, DatabaseUnfit, NoRoom
+from warpbook.hub.keeping.copying import copy_rows
 from warpbook_monitors.plain_text import bounded
 
 #: more leases than a job has had between a backup and its restore
@@ -29,6 +30,8 @@ _PAGES = 2_000
 
 def back_up(database: HubDatabase, target: Path) -> None:
     """Copy one moment of the database to a new file, for nobody else to read.
+
+    The file is one of SQLite, wherever the database is, and can be restored into any.
 
     Raises:
         Conflict: there is a file already.
@@ -41,7 +44,10 @@ def back_up(database: HubDatabase, target: Path) -> None:
         if target.exists():
             raise Conflict(f"{target}: there is a file already. Name another.")
         os.close(os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-        with _opened(database.path) as read, _opened(unfinished) as written:
+        with contextlib.ExitStack() as stack:
+            file = stack.enter_context(_as_file(database, target.parent))
+            read = stack.enter_context(_opened(file))
+            written = stack.enter_context(_opened(unfinished))
             # held, or the copy would begin anew whenever somebody writes
             read.execute("BEGIN")
             read.execute("SELECT count(*) FROM sqlite_master").fetchone()
@@ -92,13 +98,39 @@ def restore(database: HubDatabase, source: Path, now_ms: int, actor: str) -> Non
                     audit.note(
                         connection, now_ms, actor, "database restored", "hub", detail
                     )
+                _put_in_place(database, restored)
             finally:
                 restored.close()
-            with _opened(copy, "ro") as read, _opened(database.path) as written:
-                # one transaction: readers see the old one or the new one
-                read.backup(written)
         except sqlite3.Error as problem:
             raise problem_of(source, problem) from None
+
+
+def _put_in_place(database: HubDatabase, restored: HubDatabase) -> None:
+    """Replace all rows in one transaction: readers see the old ones or the new ones."""
+    if database.file is not None:
+        with _opened(restored.path, "ro") as read, _opened(database.file) as written:
+            read.backup(written)
+        return
+    with restored.read() as source, database.write() as target:
+        database.clear(target)
+        copy_rows(source, target)
+
+
+@contextlib.contextmanager
+def _as_file(database: HubDatabase, folder: Path) -> Iterator[Path]:
+    """Give the database's file; of a server's database, a copy of one moment of it."""
+    if database.file is not None:
+        yield database.file
+        return
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".backup-") as name:
+        copy = HubDatabase(Path(name, "hub.db"))
+        try:
+            with database.read() as source, copy.write() as target:
+                copy.clear(target)
+                copy_rows(source, target)
+        finally:
+            copy.close()
+        yield copy.path
 
 
 def _end_leases(connection: Connection, now_ms: int) -> None:

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from warpbook.hub import audit
-from warpbook.hub.database.dialect import open_engine
+from warpbook.hub.database.dialects import dialect_of
 
 
 class AuditTrial(Struct, frozen=True):
@@ -27,7 +27,7 @@ class AuditTrial(Struct, frozen=True):
 def main() -> int:
     """Look through the log of a database."""
     kept = msgspec.json.decode(sys.stdin.buffer.read(), type=audit.AuditHead | None)
-    engine = open_engine(Path(sys.argv[1]), to_write=False)
+    engine = dialect_of(Path(sys.argv[1])).engine(to_write=False)
     with engine.begin() as connection:
         problem = audit.problem(connection, kept)
         trial = AuditTrial(problem, audit.head(connection))

@@ -95,6 +95,7 @@ def _leaks(
     who = account.pw_name
     secrets = [
         plan.hub_folder / "hub.sqlite",
+        plan.course_folder / "database.url",
         plan.hub_folder / "cookie_secret",
         plan.token_file,
         plan.course_folder / "hub.db",

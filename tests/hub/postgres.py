@@ -1,0 +1,103 @@
+"""A real PostgreSQL of the tests' own: Debian's programs, on a socket in a folder."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import pwd
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from warpbook.hub.database.address import write_address
+
+_ROOT = Path("/usr/lib/postgresql")
+#: initdb refuses root
+_ACCOUNTS = ("postgres", "nobody")
+
+
+def programs() -> Path:
+    """Give the folder of the newest server that is installed."""
+    folders = [path.parent for path in _ROOT.glob("*/bin/initdb")]
+    assert folders, "The hub's tests need PostgreSQL; `make setup-test` installs it."
+    return max(folders, key=lambda folder: int(folder.parent.name))
+
+
+class PostgresServer:
+    """One server; its databases are made one by one."""
+
+    def __init__(self, folder: Path) -> None:
+        """Make its files, and start it."""
+        self._data, self._log = folder / "data", folder / "server.log"
+        self._socket = folder
+        self._account: dict[str, Any] = {}
+        self._names = (f"hub{number}" for number in itertools.count())
+        folder.chmod(0o700)
+        if os.geteuid() == 0:
+            account = next(filter(None, map(_account, _ACCOUNTS)))
+            os.chown(folder, account.pw_uid, account.pw_gid)
+            self._account = {
+                "user": account.pw_uid,
+                "group": account.pw_gid,
+                "extra_groups": [],
+            }
+        self._run(
+            "initdb", "-U", "wb", "-A", "trust", "--no-sync", "-E", "UTF8",
+            "--locale=C.UTF-8",
+        )  # fmt: skip
+        self.start()
+
+    @property
+    def address(self) -> str:
+        """Give the address of the server's own database."""
+        return f"postgresql://wb@/postgres?host={self._socket}"
+
+    def start(self) -> None:
+        """Start it, and wait until it answers."""
+        options = f"-k {self._socket} -c listen_addresses='' -c max_connections=60"
+        self._run("pg_ctl", "-w", "-l", self._log, "-o", options, "start")
+
+    def stop(self, mode: str = "immediate") -> None:
+        """Stop it; `immediate` is as if it had crashed."""
+        self._run("pg_ctl", "-w", "-m", mode, "stop")
+
+    def new_database(self) -> str:
+        """Make an empty database; give its address."""
+        name = next(self._names)
+        with psycopg.connect(self.address, autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {name}".encode())
+        return f"postgresql://wb@/{name}?host={self._socket}"
+
+    def use_for(self, path: Path) -> None:
+        """Have a hub's database be a new one of this server."""
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_address(path.parent, self.new_database())
+
+    def _run(self, program: str, *arguments: object) -> None:
+        command = [programs() / program, "-D", self._data, *arguments]
+        done = subprocess.run(
+            list(map(str, command)),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            cwd="/",
+            timeout=60,
+            **self._account,
+        )
+        assert done.returncode == 0, done.stdout.decode(errors="replace")
+
+
+def remove(server: PostgresServer, folder: Path) -> None:
+    """Stop it, and remove its files."""
+    server.stop()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _account(name: str) -> pwd.struct_passwd | None:
+    try:
+        return pwd.getpwnam(name)
+    except KeyError:
+        return None
