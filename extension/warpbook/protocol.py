@@ -175,7 +175,7 @@ class CellReport(Struct, frozen=True, tag="cell_report"):
     #: id of the cell in the notebook, where the frontend told the kernel
     cell_id: str | None
     execution_count: int | None
-    #: first line of the cell
+    #: the name of `-o`, else the line of the cell that tells most
     title: Annotated[str, Meta(max_length=200)]
     started_ms: float
     #: of a code that is running: when this was told

@@ -203,7 +203,7 @@ def _refusal(old: _Read, new: _Read, alike: Comparability, asked: Asked) -> str:
         f"These traces are not of the same work: {units.share(alike.score)} "
         f"comparable, and {units.share(asked.least_score)} are needed. Most unlike: "
         f"{least.name} ({least.before} before, {least.after} now, "
-        f"{units.share(least.score)} the same)."
+        f"{units.share(least.score or 0.0)} the same)."
     )
 
 

@@ -222,6 +222,6 @@ def test_one_command_profiles_the_next_run_of_the_cell(
     _, outputs = kernel.run(cell)
     assert outputs[0]["data"]["text/plain"] == "3.0"
     assert "aten::cumsum" in outputs[1]["data"]["text/plain"]
-    assert ingest.reports[0].title == "# the slow one"
+    assert ingest.reports[0].title == "x = torch.ones(3).cumsum(0)"
     _, outputs = kernel.run(cell)
     assert len(outputs) == 2, "the value and the receipt: it is profiled once"
